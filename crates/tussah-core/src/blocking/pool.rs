@@ -1,0 +1,398 @@
+//! The queue of the blocking pool with the OS threads that serve it.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::thread;
+use std::time::{Duration, Instant};
+use std::{fmt, io, mem};
+
+use parking_lot::{Condvar, Mutex, MutexGuard};
+
+use super::handle::BlockingHandle;
+use super::nesting::{self, EXTRA_STACKS_MAX, INLINE_DEPTH_MAX};
+use super::policy::{PoolDecision, PoolPolicy, PoolSample};
+use super::slot::{Counters, Job, Slot};
+use super::submit_error::SubmitError;
+use crate::join_error::JoinError;
+
+/// OS threads for calls that block: files without io_uring, name resolution, foreign libraries, long computations.
+///
+/// OS threads are added and removed by a [`PoolPolicy`]. Jobs start in the order of their submission, except that who
+/// waits for a queued job runs it at once. Dropping the pool is `shutdown` with a deadline that has passed.
+///
+/// # Examples
+/// ```
+/// use tussah_core::blocking::{BlockingPool, PoolPolicy};
+///
+/// let pool = BlockingPool::new("files", PoolPolicy::default());
+/// let job = pool.submit(|| 6 * 7).expect("the pool is open and not full");
+/// assert_eq!(job.join().expect("the job neither panics nor is aborted"), 42);
+/// ```
+pub struct BlockingPool {
+    shared: Arc<Shared>,
+}
+
+/// What a pool does at this moment, and what it has done.
+///
+/// Each submitted job is counted in exactly one of `queued`, `running`, `completed`, `panicked`, `cancelled`, but for
+/// the moments in between.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[non_exhaustive]
+pub struct BlockingStats {
+    /// OS threads of the pool.
+    pub threads: usize,
+    /// Those of them that run no job.
+    pub idle: usize,
+    /// OS threads beyond `threads` that carry on joins that are nested too deep for one stack.
+    pub extra_stacks: usize,
+    /// Jobs that wait.
+    pub queued: usize,
+    /// Jobs that run, on OS threads of the pool or inside of a join.
+    pub running: usize,
+    /// Jobs that returned.
+    pub completed: u64,
+    /// Jobs that panicked.
+    pub panicked: u64,
+    /// Jobs that never ran: aborted, left over at the shutdown, or nested too deep.
+    pub cancelled: u64,
+    /// How often the system refused to start an OS thread.
+    pub starts_failed: u64,
+}
+
+/// What a shutdown left undone.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+#[must_use = "jobs may have been dropped"]
+pub struct ShutdownOutcome {
+    /// Jobs that did not run: their closures were dropped, their handles return a cancellation.
+    pub cancelled: usize,
+    /// Jobs that were still running at the deadline. They go on and their handles get the results.
+    pub running: usize,
+}
+
+impl BlockingPool {
+    /// Makes a pool without OS threads; the first job starts one. They are called `<name>-blocking-<number>`.
+    ///
+    /// # Panics
+    /// If the name contains a NUL byte.
+    #[must_use]
+    pub fn new(name: impl Into<String>, policy: PoolPolicy) -> Self {
+        Self::with_starter(
+            name,
+            policy,
+            Box::new(|builder, work| builder.spawn(work).map(drop)),
+        )
+    }
+
+    pub(super) fn with_starter(
+        name: impl Into<String>,
+        policy: PoolPolicy,
+        start: Starter,
+    ) -> Self {
+        let name = name.into();
+        assert!(
+            !name.contains('\0'),
+            "the name of a blocking pool must not contain a NUL byte"
+        );
+        let shared = Shared {
+            name,
+            policy,
+            start,
+            inner: Mutex::default(),
+            work: Condvar::new(),
+            drained: Condvar::new(),
+            counters: Counters::default(),
+        };
+        Self {
+            shared: Arc::new(shared),
+        }
+    }
+
+    /// Queues a closure to be run on an OS thread of the pool. Never blocks, but may take the time to start an OS thread.
+    ///
+    /// If the system refuses to start an OS thread and the pool has at least one, the job stays queued for those
+    /// and the refusal is counted in [`BlockingStats::starts_failed`].
+    ///
+    /// # Errors
+    /// With the closure inside: if the queue is full, if the pool has been shut down, or if the pool has no OS thread
+    /// and the system refuses to start one.
+    pub fn submit<F, T>(&self, f: F) -> Result<BlockingHandle<T>, SubmitError<F>>
+    where
+        F: FnOnce() -> T + Send + 'static,
+        T: Send + 'static,
+    {
+        let shared = &self.shared;
+        let slot = Arc::new(Slot::new(f));
+        let job = Arc::clone(&slot) as Arc<dyn Job>;
+        match shared.enqueue(job, Instant::now()) {
+            Ok(ticket) => Ok(BlockingHandle::new(slot, Arc::clone(shared), ticket)),
+            Err(Refusal::ShutDown) => Err(SubmitError::shut_down(slot.reclaim())),
+            Err(Refusal::Full) => Err(SubmitError::full(slot.reclaim(), shared.queue_max())),
+            Err(Refusal::NoThread(error)) => Err(SubmitError::no_thread(slot.reclaim(), error)),
+        }
+    }
+
+    /// What the pool does at this moment, and what it has done.
+    #[must_use]
+    pub fn stats(&self) -> BlockingStats {
+        let counters = &self.shared.counters;
+        let inner = self.shared.inner.lock();
+        BlockingStats {
+            threads: inner.threads,
+            idle: inner.idle,
+            extra_stacks: inner.extra_stacks,
+            queued: inner.queue.len(),
+            running: inner.running,
+            completed: counters.completed.load(Ordering::Relaxed),
+            panicked: counters.panicked.load(Ordering::Relaxed),
+            cancelled: counters.cancelled.load(Ordering::Relaxed),
+            starts_failed: inner.starts_failed,
+        }
+    }
+
+    /// Accepts no further jobs, lets the pool work off its queue until the deadline, then drops what is still queued.
+    ///
+    /// Blocks until every job has ended and every OS thread has left the pool, or until the deadline. Jobs that run at
+    /// the deadline are left to themselves: code that blocks cannot be interrupted. Their OS threads end with them. With a
+    /// deadline that has passed nothing is waited for. A job that shuts its own pool down waits until the
+    /// deadline, being one of those that run. May be called more than once.
+    pub fn shutdown(&self, deadline: Instant) -> ShutdownOutcome {
+        let shared = &self.shared;
+        let (rest, running) = {
+            let mut inner = shared.inner.lock();
+            inner.closed = true;
+            shared.work.notify_all();
+            while !inner.is_drained() {
+                if shared.drained.wait_until(&mut inner, deadline).timed_out() {
+                    break;
+                }
+            }
+            (mem::take(&mut inner.queue), inner.running)
+        };
+        let cancelled = rest.len();
+        for job in rest.into_values() {
+            job.cancel(JoinError::cancelled(), &shared.counters);
+        }
+        ShutdownOutcome { cancelled, running }
+    }
+}
+
+impl Drop for BlockingPool {
+    fn drop(&mut self) {
+        // The outcome has no reader here; the handles of what was cancelled say so.
+        let _ = self.shutdown(Instant::now());
+    }
+}
+
+impl fmt::Debug for BlockingPool {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("BlockingPool")
+            .field("name", &self.shared.name)
+            .field("policy", &self.shared.policy)
+            .field("stats", &self.stats())
+            .finish()
+    }
+}
+
+/// Starts an OS thread. A parameter so that tests can refuse.
+pub(super) type Starter =
+    Box<dyn Fn(thread::Builder, Box<dyn FnOnce() + Send>) -> io::Result<()> + Send + Sync>;
+
+enum Refusal {
+    Full,
+    ShutDown,
+    NoThread(io::Error),
+}
+
+/// What the pool, its OS threads and its handles have in common.
+pub(super) struct Shared {
+    name: String,
+    policy: PoolPolicy,
+    start: Starter,
+    inner: Mutex<Inner>,
+    /// There is a job, or the pool has closed.
+    work: Condvar,
+    /// The pool has closed, and the last OS thread has left or the last job has ended.
+    drained: Condvar,
+    counters: Counters,
+}
+
+#[derive(Default)]
+struct Inner {
+    /// By ticket, so in the order of submission; a join or an abort takes one out of the middle. A job belongs to who
+    /// has taken it out of here.
+    queue: BTreeMap<u64, Arc<dyn Job>>,
+    next_ticket: u64,
+    /// OS threads that exist and have not left. Never 0 while the queue holds anything.
+    threads: usize,
+    /// Those that run no job. One that was just started counts, as it will fetch a job first of all.
+    idle: usize,
+    extra_stacks: usize,
+    running: usize,
+    closed: bool,
+    last_added: Option<Instant>,
+    threads_started: u64,
+    starts_failed: u64,
+}
+
+impl Inner {
+    fn is_drained(&self) -> bool {
+        self.queue.is_empty() && self.running == 0 && self.threads == 0
+    }
+}
+
+impl Shared {
+    fn queue_max(&self) -> usize {
+        self.policy.queue_max.max(1)
+    }
+
+    fn enqueue(self: &Arc<Self>, job: Arc<dyn Job>, now: Instant) -> Result<u64, Refusal> {
+        let mut inner = self.inner.lock();
+        if inner.closed {
+            return Err(Refusal::ShutDown);
+        }
+        if inner.queue.len() >= self.queue_max() {
+            return Err(Refusal::Full);
+        }
+        let ticket = inner.next_ticket;
+        inner.next_ticket += 1;
+        inner.queue.insert(ticket, job);
+        if let Err(error) = self.sample(&mut inner, now)
+            && inner.threads == 0
+        {
+            inner.queue.remove(&ticket);
+            return Err(Refusal::NoThread(error));
+        }
+        drop(inner);
+        self.work.notify_one();
+        Ok(ticket)
+    }
+
+    /// Asks the policy, and starts an OS thread if it says so. This happens under the lock: see "No job is forgotten".
+    fn sample(self: &Arc<Self>, inner: &mut Inner, now: Instant) -> io::Result<()> {
+        let sample = PoolSample {
+            queued: inner.queue.len(),
+            threads: inner.threads,
+            idle: inner.idle,
+            since_last_added: inner
+                .last_added
+                .map_or(Duration::MAX, |then| now.saturating_duration_since(then)),
+        };
+        match self.policy.decide(&sample) {
+            PoolDecision::Keep => Ok(()),
+            PoolDecision::Add => {
+                let shared = Arc::clone(self);
+                self.start_thread(inner, Box::new(move || shared.serve()))?;
+                inner.threads += 1;
+                inner.idle += 1;
+                inner.last_added = Some(now);
+                Ok(())
+            }
+        }
+    }
+
+    fn start_thread(&self, inner: &mut Inner, work: Box<dyn FnOnce() + Send>) -> io::Result<()> {
+        let name = format!("{}-blocking-{}", self.name, inner.threads_started);
+        let started = (self.start)(thread::Builder::new().name(name), work);
+        match &started {
+            Ok(()) => inner.threads_started += 1,
+            Err(_) => inner.starts_failed += 1,
+        }
+        started
+    }
+
+    /// The life of an OS thread of the pool, which its starter has counted as idle.
+    fn serve(self: Arc<Self>) {
+        let mut inner = self.inner.lock();
+        let mut idle_since = Instant::now();
+        loop {
+            if let Some((_, job)) = inner.queue.pop_first() {
+                inner.idle -= 1;
+                inner.running += 1;
+                drop(inner);
+                nesting::deeper(|| job.run(&self.counters));
+                drop(job);
+                idle_since = Instant::now();
+                inner = self.inner.lock();
+                inner.idle += 1;
+                self.end_of_job(&mut inner);
+                // A refusal is counted, and this OS thread goes on serving the queue.
+                let _ = self.sample(&mut inner, idle_since);
+            } else if inner.closed || self.wait_for_work(&mut inner, idle_since) {
+                break;
+            }
+        }
+        inner.idle -= 1;
+        inner.threads -= 1;
+        if inner.closed {
+            self.drained.notify_all();
+        }
+    }
+
+    /// Sleeps once. True if the time to be idle is over and there is still nothing to do.
+    fn wait_for_work(&self, inner: &mut MutexGuard<'_, Inner>, idle_since: Instant) -> bool {
+        match idle_since.checked_add(self.policy.idle_timeout) {
+            Some(end) => self.work.wait_until(inner, end).timed_out() && inner.queue.is_empty(),
+            None => {
+                self.work.wait(inner);
+                false
+            }
+        }
+    }
+
+    fn end_of_job(&self, inner: &mut Inner) {
+        inner.running -= 1;
+        if inner.closed && inner.running == 0 {
+            self.drained.notify_all();
+        }
+    }
+
+    /// Runs a job on this stack, or on a further one if this is full, unless somebody else has taken it.
+    pub(super) fn run_here(self: &Arc<Self>, ticket: u64) {
+        let job = {
+            let mut inner = self.inner.lock();
+            let Some(job) = inner.queue.remove(&ticket) else {
+                return;
+            };
+            inner.running += 1;
+            job
+        };
+        if nesting::depth() < INLINE_DEPTH_MAX {
+            nesting::deeper(|| job.run(&self.counters));
+            drop(job);
+            self.end_of_job(&mut self.inner.lock());
+        } else if self.run_on_extra_stack(&job).is_err() {
+            job.cancel(JoinError::too_deep(), &self.counters);
+            self.end_of_job(&mut self.inner.lock());
+        }
+    }
+
+    /// Starts an OS thread for this one job. Its caller has nothing to do but to wait for it.
+    fn run_on_extra_stack(self: &Arc<Self>, job: &Arc<dyn Job>) -> io::Result<()> {
+        let mut inner = self.inner.lock();
+        if inner.extra_stacks >= EXTRA_STACKS_MAX {
+            return Err(io::ErrorKind::WouldBlock.into());
+        }
+        let shared = Arc::clone(self);
+        let job = Arc::clone(job);
+        let work = move || {
+            nesting::deeper(|| job.run(&shared.counters));
+            drop(job);
+            let mut inner = shared.inner.lock();
+            inner.extra_stacks -= 1;
+            shared.end_of_job(&mut inner);
+        };
+        self.start_thread(&mut inner, Box::new(work))?;
+        inner.extra_stacks += 1;
+        Ok(())
+    }
+
+    /// Cancels a job unless somebody has taken it. True if this call did it.
+    pub(super) fn abort(&self, ticket: u64) -> bool {
+        let job = self.inner.lock().queue.remove(&ticket);
+        if let Some(job) = &job {
+            job.cancel(JoinError::cancelled(), &self.counters);
+        }
+        job.is_some()
+    }
+}

@@ -1,0 +1,216 @@
+//! One job of the blocking pool: its closure, then its result.
+
+use std::mem;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::task::{Context, Poll, Waker};
+
+use parking_lot::{Condvar, Mutex};
+
+use crate::join_error::JoinError;
+
+/// How the jobs of a pool have ended. Each is counted before its handle sees the result, and the slot's lock orders the
+/// two, so whoever has joined a job finds it in the counters.
+#[derive(Default)]
+pub(super) struct Counters {
+    pub(super) completed: AtomicU64,
+    pub(super) panicked: AtomicU64,
+    pub(super) cancelled: AtomicU64,
+}
+
+/// A job as its pool sees it. Only who has taken the job out of the queue may call these, and only one of them, once.
+pub(super) trait Job: Send + Sync {
+    /// Runs the closure and publishes its result. Never unwinds.
+    fn run(&self, counters: &Counters);
+    /// Drops the closure, then publishes the error. Never unwinds.
+    fn cancel(&self, error: JoinError, counters: &Counters);
+}
+
+/// A job as its handle sees it.
+pub(super) trait Outcome<T>: Send + Sync {
+    /// True until somebody has begun to run or cancel the job.
+    fn is_queued(&self) -> bool;
+    /// True once there is (or was) a result.
+    fn is_finished(&self) -> bool;
+    /// Takes the result, or keeps the waker until there is one.
+    fn poll_take(&self, cx: &mut Context<'_>) -> Poll<Result<T, JoinError>>;
+    /// Blocks until there is a result and takes it.
+    fn wait_take(&self) -> Result<T, JoinError>;
+    /// Nobody will ask for the result any more.
+    fn detach(&self);
+}
+
+enum Stage<F, T> {
+    Queued(F),
+    Running,
+    Done(Result<T, JoinError>),
+    Taken,
+}
+
+struct State<F, T> {
+    stage: Stage<F, T>,
+    waker: Option<Waker>,
+    detached: bool,
+}
+
+/// The place of a job: `Queued`, `Running`, `Done`, `Taken`, in this order.
+///
+/// No code of the user (closure, waker, drop) runs under the lock. When the last reference goes nothing of the user's is
+/// left inside: the closure leaves with `run`, `cancel` or `reclaim`, the result with the handle, or at once if
+/// the handle is gone. So whichever OS thread happens to be last, the drop cannot panic there.
+pub(super) struct Slot<F, T> {
+    state: Mutex<State<F, T>>,
+    done: Condvar,
+}
+
+impl<F, T> Slot<F, T> {
+    pub(super) fn new(f: F) -> Self {
+        let state = State {
+            stage: Stage::Queued(f),
+            waker: None,
+            detached: false,
+        };
+        Self {
+            state: Mutex::new(state),
+            done: Condvar::new(),
+        }
+    }
+
+    /// Takes the closure of a job that is in no queue and has not run.
+    pub(super) fn reclaim(&self) -> F {
+        match mem::replace(&mut self.state.lock().stage, Stage::Running) {
+            Stage::Queued(f) => f,
+            _ => unreachable!("a job is run or cancelled once, by who took it out of the queue"),
+        }
+    }
+
+    fn publish(&self, result: Result<T, JoinError>) {
+        let mut state = self.state.lock();
+        if state.detached {
+            drop(state);
+            drop_caught(result);
+            return;
+        }
+        state.stage = Stage::Done(result);
+        let waker = state.waker.take();
+        drop(state);
+        self.done.notify_all();
+        if let Some(waker) = waker {
+            caught(|| waker.wake());
+        }
+    }
+}
+
+impl<F, T> State<F, T> {
+    fn take(&mut self) -> Option<Result<T, JoinError>> {
+        match mem::replace(&mut self.stage, Stage::Taken) {
+            Stage::Done(result) => Some(result),
+            Stage::Taken => panic!("a blocking handle was polled after it had given its result"),
+            pending => {
+                self.stage = pending;
+                None
+            }
+        }
+    }
+}
+
+impl<F, T> Job for Slot<F, T>
+where
+    F: FnOnce() -> T + Send,
+    T: Send,
+{
+    fn run(&self, counters: &Counters) {
+        let f = self.reclaim();
+        let result = catch_unwind(AssertUnwindSafe(f)).map_err(JoinError::panic);
+        let counter = if result.is_ok() {
+            &counters.completed
+        } else {
+            &counters.panicked
+        };
+        counter.fetch_add(1, Ordering::Relaxed);
+        self.publish(result);
+    }
+
+    fn cancel(&self, error: JoinError, counters: &Counters) {
+        drop_caught(self.reclaim());
+        counters.cancelled.fetch_add(1, Ordering::Relaxed);
+        self.publish(Err(error));
+    }
+}
+
+impl<F, T> Outcome<T> for Slot<F, T>
+where
+    F: Send,
+    T: Send,
+{
+    fn is_queued(&self) -> bool {
+        matches!(self.state.lock().stage, Stage::Queued(_))
+    }
+
+    fn is_finished(&self) -> bool {
+        matches!(self.state.lock().stage, Stage::Done(_) | Stage::Taken)
+    }
+
+    fn poll_take(&self, cx: &mut Context<'_>) -> Poll<Result<T, JoinError>> {
+        {
+            let mut state = self.state.lock();
+            if let Some(result) = state.take() {
+                return Poll::Ready(result);
+            }
+            if state
+                .waker
+                .as_ref()
+                .is_some_and(|waker| waker.will_wake(cx.waker()))
+            {
+                return Poll::Pending;
+            }
+        }
+        // To clone a waker is foreign code, hence outside of the lock, and hence the second look.
+        let waker = cx.waker().clone();
+        let mut state = self.state.lock();
+        if let Some(result) = state.take() {
+            drop(state);
+            return Poll::Ready(result);
+        }
+        let replaced = state.waker.replace(waker);
+        drop(state);
+        drop(replaced);
+        Poll::Pending
+    }
+
+    fn wait_take(&self) -> Result<T, JoinError> {
+        let mut state = self.state.lock();
+        loop {
+            if let Some(result) = state.take() {
+                return result;
+            }
+            self.done.wait(&mut state);
+        }
+    }
+
+    fn detach(&self) {
+        let mut state = self.state.lock();
+        state.detached = true;
+        let waker = state.waker.take();
+        let finished = matches!(state.stage, Stage::Done(_));
+        let result = if finished { state.take() } else { None };
+        drop(state);
+        drop(waker);
+        drop(result);
+    }
+}
+
+/// Runs foreign code that must not unwind into the pool.
+fn caught(f: impl FnOnce()) {
+    let Err(payload) = catch_unwind(AssertUnwindSafe(f)) else {
+        return;
+    };
+    // The payload is the user's too and its drop may panic, with another such payload: that one leaks, to have an end.
+    if let Err(payload) = catch_unwind(AssertUnwindSafe(|| drop(payload))) {
+        mem::forget(payload);
+    }
+}
+
+fn drop_caught<V>(value: V) {
+    caught(|| drop(value));
+}

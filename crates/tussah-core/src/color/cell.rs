@@ -1,0 +1,449 @@
+//! The cell of a color: one word that says who has the color, and the color's events.
+//!
+//! # The state word
+//!
+//! | bits | name | meaning |
+//! |---|---|---|
+//! | 0 | `HELD` | somebody has the *token*: the right to touch the FIFO and to run events |
+//! | 1 | `DEAD` | the last handle is gone: whoever would leave the color destroys it instead |
+//! | 3–47 | inbox | newest event posted by somebody without the token; a Treiber stack through the links |
+//! | 48–63 | readers | events that are reading now |
+//!
+//! Zero is an idle color. The rules, and nobody else touches anything:
+//!
+//! 1. **Enter.** A compare-and-swap of exactly 0 to `HELD` gives the token. Nothing else does, and in particular not
+//!    "this worker is in that color already": a nested entry would alias what the outer one borrows.
+//! 2. **Post.** With the token: append to the FIFO. To an idle color: enter, append, schedule the cell. Else push to
+//!    the inbox; if only readers have the color, set `HELD` in the same step: the last reader finds it and gets the token.
+//! 3. **Leave.** With the FIFO empty, a compare-and-swap of exactly `HELD` to 0 gives the token back. If it fails, the
+//!    inbox is not empty, or the cell is dead: swap the inbox out, reverse it, append it to the FIFO.
+//! 4. **Read.** An entry adds one reader if neither `HELD` nor an inbox is there: a reader never passes a queued writer.
+//!    Leaving subtracts one; who takes the readers to zero while `HELD` is set has the token and schedules the cell.
+//! 5. **Token in a queue.** A scheduled cell is in exactly one run queue; who takes it out has the token.
+//!
+//! Exclusion: the token is made by rule 1 or by the last reader of rule 4, both of which need a state without another
+//! holder, and it is one value that is passed on, never copied. Order: the FIFO is appended to only with the token,
+//! and the inbox is emptied into it before anything posted later by the holder (rule 2 with the token reads the inbox
+//! first), so the events of one poster stay in order, as do those of two posters of whom one happened before the other.
+//! No event is lost: a post leaves behind a state that is not exactly `HELD`, hence rule 3 can't give the token back.
+//!
+//! The inbox is swapped out whole (Treiber, IBM RJ 5118, 1986): a Vyukov queue could hide completed posts behind a
+//! stalled one, so that an event that was posted later by the same poster would be waited for by a spinning worker.
+
+use std::panic::Location;
+use std::ptr::NonNull;
+use std::sync::Arc;
+
+use crate::event::{self, After, DropReason, Node, VTable};
+use crate::loom::UnsafeCell;
+use crate::loom::atomic::{
+    AtomicI8, AtomicPtr, AtomicU32, AtomicU64, AtomicUsize, Ordering, fence,
+};
+use crate::queue::List;
+use crate::runtime::Shared;
+use crate::worker::Worker;
+
+const HELD: usize = 1;
+const DEAD: usize = 2;
+const TAGS: usize = HELD | DEAD;
+const READER: usize = 1 << 48;
+const READERS: usize = !(READER - 1);
+const INBOX: usize = !(READERS | 0b111);
+
+/// Bound, in readers at once in one color: the width of the count in the state word; more wait in the queue.
+const READERS_MAX: usize = (1 << 15) - 1;
+
+/// Bound, in events a turn: after so many, a color goes to the end of its worker's run queue, so that its neighbours wait for at most this many of its events.
+pub(crate) const TURN_EVENTS: u32 = 128;
+
+/// Bound, in events: posts queued in one color unless its options say otherwise; enough to ride out a burst, little enough to notice before memory ends.
+pub(crate) const DEPTH_MAX: u32 = 1 << 20;
+
+type State = *mut Node;
+
+fn tags(state: State) -> usize {
+    state.addr() & TAGS
+}
+
+fn readers(state: State) -> usize {
+    state.addr() & READERS
+}
+
+fn inbox(state: State) -> State {
+    state.map_addr(|addr| addr & INBOX)
+}
+
+fn bits(addr: usize) -> State {
+    std::ptr::without_provenance_mut(addr)
+}
+
+/// What a color is and what it has to do. See the module for the rules.
+#[repr(C)]
+pub(crate) struct ColorCell {
+    /// In a run queue, the cell is an event like any other: running it is a turn of the color.
+    node: Node,
+    state: AtomicPtr<Node>,
+    /// Owned by the token.
+    fifo: UnsafeCell<List<Node>>,
+    /// Handles: `Colored`, `ColorRef`, the table, colored threads. The queue has none: see `release`.
+    handles: AtomicUsize,
+    pub(crate) shared: Arc<Shared>,
+    /// Frees the allocation that the cell heads.
+    destroy: unsafe fn(NonNull<ColorCell>),
+    depth: Depth,
+    pub(crate) priority: AtomicI8,
+    pub(crate) account: Account,
+}
+
+/// How many posts are queued, as three counts that wrap around, so that the holder of the token needs no
+/// read-modify-write.
+struct Depth {
+    /// Posted by the holder of the token, who alone writes it.
+    local: AtomicU32,
+    /// Posted by others.
+    remote: AtomicU32,
+    /// Taken out of the FIFO; written by the holder of the token.
+    taken: AtomicU32,
+    /// Most posts that may be queued.
+    max: AtomicU32,
+}
+
+/// Where a color's time went; written by the holder of the token, read by anyone.
+#[derive(Default)]
+pub(crate) struct Account {
+    /// The number given by the user, or the address of the cell.
+    pub(crate) color: AtomicU64,
+    pub(crate) time_ns: AtomicU64,
+    pub(crate) events: AtomicU64,
+    pub(crate) site: AtomicPtr<Location<'static>>,
+}
+
+/// What was found on the way out of a color.
+enum Leave {
+    /// The token is given back; the cell may be gone already.
+    Left,
+    /// More events came; they are in the FIFO now.
+    More,
+    /// The token is kept, nothing is queued, and no handle is left.
+    Dead,
+}
+
+impl ColorCell {
+    pub(crate) const VTABLE: VTable =
+        VTable { run: Self::turn, drop: Self::drop_events, name: || "color", location: |_| None };
+
+    /// `destroy` frees what the cell heads once the last handle is gone and the color is idle.
+    pub(crate) fn new(shared: Arc<Shared>, destroy: unsafe fn(NonNull<ColorCell>)) -> Self {
+        Self {
+            node: Node::new(&Self::VTABLE),
+            state: AtomicPtr::new(std::ptr::null_mut()),
+            fifo: UnsafeCell::new(List::new()),
+            handles: AtomicUsize::new(1),
+            shared,
+            destroy,
+            depth: Depth {
+                local: AtomicU32::new(0),
+                remote: AtomicU32::new(0),
+                taken: AtomicU32::new(0),
+                max: AtomicU32::new(DEPTH_MAX),
+            },
+            priority: AtomicI8::new(0),
+            account: Account::default(),
+        }
+    }
+
+    pub(crate) fn set_depth_max(&self, events: u32) {
+        self.depth.max.store(events, Ordering::Relaxed);
+    }
+
+    /// Posts that are queued.
+    pub(crate) fn depth(&self) -> u32 {
+        let depth = &self.depth;
+        // `taken` first: what it counts was posted before, so the difference is not negative.
+        let taken = depth.taken.load(Ordering::Acquire); // pairs with the Release in `count_taken`
+        let posted = depth.local.load(Ordering::Relaxed).wrapping_add(depth.remote.load(Ordering::Relaxed));
+        posted.wrapping_sub(taken)
+    }
+
+    /// Counts a post about to be made, unless the color is full: then gives the limit. Posters that ask at the same moment
+    /// may each get the last place.
+    #[inline]
+    pub(crate) fn admit(&self) -> Result<(), u32> {
+        let max = self.depth.max.load(Ordering::Relaxed);
+        if self.depth() >= max {
+            return Err(max);
+        }
+        if Worker::is_in(NonNull::from(self)) {
+            let local = &self.depth.local;
+            local.store(local.load(Ordering::Relaxed).wrapping_add(1), Ordering::Relaxed);
+        } else {
+            self.depth.remote.fetch_add(1, Ordering::Relaxed);
+        }
+        Ok(())
+    }
+
+    /// Counts a post that was taken out. The caller has the token.
+    #[inline]
+    pub(crate) fn count_taken(&self) {
+        let taken = &self.depth.taken;
+        taken.store(taken.load(Ordering::Relaxed).wrapping_add(1), Ordering::Release);
+    }
+
+    /// Whether nobody has the color and nothing waits for it; true only for this moment.
+    pub(crate) fn is_idle(&self) -> bool {
+        self.state.load(Ordering::Relaxed).is_null()
+    }
+
+    pub(crate) fn retain(&self) {
+        // As in `Arc`: a new handle is made from an old one, which orders everything that matters.
+        let old = self.handles.fetch_add(1, Ordering::Relaxed);
+        assert!(old < usize::MAX / 2, "more than {} handles to one color", usize::MAX / 2);
+    }
+
+    pub(crate) fn handles(&self) -> usize {
+        self.handles.load(Ordering::Acquire) // pairs with the Release in `release`
+    }
+
+    /// Gives a handle back. The last one marks the cell dead, and whoever leaves the color last destroys it: so a
+    /// queued cell needs no handle of its own, and what the color owns is dropped as the last event of the color.
+    ///
+    /// # Safety
+    /// The caller owns one handle and never uses it again.
+    pub(crate) unsafe fn release(cell: NonNull<Self>) {
+        // SAFETY: the caller's handle keeps the cell alive up to the next line.
+        let this = unsafe { cell.as_ref() };
+        // Release: what was done through this handle happens before the destruction (Acquire fence below).
+        if this.handles.fetch_sub(1, Ordering::Release) != 1 {
+            return;
+        }
+        fence(Ordering::Acquire);
+        let mut state = this.state.load(Ordering::Relaxed);
+        loop {
+            let idle = state.is_null();
+            let next = if idle {
+                bits(HELD | DEAD)
+            } else {
+                state.map_addr(|addr| addr | HELD | DEAD)
+            };
+            // AcqRel: Acquire pairs with the Release of the last leaver, whose writes the destruction must see;
+            // Release hands this handle's writes to the holder that will destroy.
+            match this.state.compare_exchange_weak(state, next, Ordering::AcqRel, Ordering::Relaxed) {
+                // SAFETY: the color was idle and is ours now, and no handle is left to enter it again.
+                Ok(_) if idle => return unsafe { (this.destroy)(cell) },
+                Ok(_) => return,
+                Err(now) => state = now,
+            }
+        }
+    }
+
+    /// Takes the token of an idle color.
+    #[inline]
+    pub(crate) fn try_enter(&self) -> bool {
+        // Acquire pairs with the Release in `try_leave`: what the last holder wrote is seen.
+        self.state
+            .compare_exchange(std::ptr::null_mut(), bits(HELD), Ordering::Acquire, Ordering::Relaxed)
+            .is_ok()
+    }
+
+    /// Gives the token back if nothing is queued and a handle is left. The cell may be gone after `true`.
+    #[inline]
+    fn try_leave(&self) -> bool {
+        // Release pairs with the Acquire in `try_enter`, `post_slow`, `try_read` and `release`.
+        self.state
+            .compare_exchange(bits(HELD), std::ptr::null_mut(), Ordering::Release, Ordering::Relaxed)
+            .is_ok()
+    }
+
+    /// Ends an entry made with `try_enter`: gives the token back, or queues the cell if events came meanwhile.
+    ///
+    /// # Safety
+    /// The caller has the token, and a handle that outlives the call.
+    #[inline]
+    pub(crate) unsafe fn exit(cell: NonNull<Self>) {
+        // SAFETY: the caller's handle keeps the cell alive, and the token owns the FIFO.
+        let this = unsafe { cell.as_ref() };
+        // SAFETY: as above.
+        let empty = this.fifo.with_mut(|fifo| unsafe { (*fifo).is_empty() });
+        if !(empty && this.try_leave()) {
+            // SAFETY: the token goes into the run queue with the cell.
+            unsafe { Self::schedule(cell) }
+        }
+    }
+
+    /// Queues a cell whose token the caller has; the token goes along.
+    ///
+    /// # Safety
+    /// The caller has the token.
+    #[cold]
+    pub(crate) unsafe fn schedule(cell: NonNull<Self>) {
+        // A copy of the pointer: the cell belongs to the queue at once.
+        // SAFETY: a cell whose token is held is alive.
+        let shared = unsafe { Arc::as_ptr(&cell.as_ref().shared) };
+        // SAFETY: the runtime outlives the cell's turn, which is what would free the cell.
+        unsafe { (*shared).schedule(cell.cast()) }
+    }
+
+    /// Posts an event.
+    ///
+    /// # Safety
+    /// The caller owns the node, and something (a handle, or the event's own) keeps the cell alive for the call.
+    #[inline]
+    pub(crate) unsafe fn post(cell: NonNull<Self>, node: NonNull<Node>) {
+        // SAFETY: the caller keeps the cell alive.
+        let this = unsafe { cell.as_ref() };
+        if Worker::is_in(cell) {
+            // This worker has the token. A remote post that happened before this one must stay before it; coherence
+            // makes it visible to a Relaxed load.
+            let state = this.state.load(Ordering::Relaxed);
+            if !inbox(state).is_null() {
+                this.take_inbox();
+            }
+            // SAFETY: the token owns the FIFO, and the node is ours to give.
+            this.fifo.with_mut(|fifo| unsafe { (*fifo).push_back(node) });
+        } else {
+            // SAFETY: passed on from the caller.
+            unsafe { Self::post_slow(cell, node) }
+        }
+    }
+
+    unsafe fn post_slow(cell: NonNull<Self>, node: NonNull<Node>) {
+        // SAFETY: the caller keeps the cell alive.
+        let this = unsafe { cell.as_ref() };
+        // SAFETY: the caller owns the node.
+        let link = unsafe { node.as_ref() }.link();
+        let mut state = this.state.load(Ordering::Relaxed);
+        loop {
+            let next = if state.is_null() {
+                bits(HELD)
+            } else {
+                debug_assert_eq!(node.addr().get() & !INBOX, 0, "a node's address has tag bits");
+                link.store(inbox(state), Ordering::Relaxed);
+                // `HELD` is set already unless only readers are there; then it calls the last of them.
+                let keep = readers(state) | tags(state) | HELD;
+                node.as_ptr().map_addr(|addr| addr | keep)
+            };
+            // Acquire (idle color): as in `try_enter`. Release: the event's content reaches the taker (Acquire in
+            // `take_inbox`).
+            match this.state.compare_exchange_weak(state, next, Ordering::AcqRel, Ordering::Relaxed) {
+                Ok(_) if state.is_null() => {
+                    // SAFETY: the token is ours; it owns the FIFO, and goes into the run queue with the cell.
+                    unsafe {
+                        this.fifo.with_mut(|fifo| (*fifo).push_back(node));
+                        Self::schedule(cell);
+                    }
+                    return;
+                }
+                Ok(_) => return,
+                Err(now) => state = now,
+            }
+        }
+    }
+
+    /// Moves the inbox to the end of the FIFO, oldest first. The caller has the token.
+    fn take_inbox(&self) {
+        let mut state = self.state.load(Ordering::Relaxed);
+        loop {
+            let rest = bits(state.addr() & !INBOX);
+            // Acquire pairs with the Release in `post_slow`.
+            match self.state.compare_exchange_weak(state, rest, Ordering::Acquire, Ordering::Relaxed) {
+                Ok(_) => break,
+                Err(now) => state = now,
+            }
+        }
+        let mut newest_first = inbox(state);
+        let mut oldest_first = std::ptr::null_mut::<Node>();
+        while let Some(node) = NonNull::new(newest_first) {
+            // SAFETY: the nodes of the inbox are ours since the swap.
+            let link = unsafe { node.as_ref() }.link();
+            newest_first = link.load(Ordering::Relaxed);
+            link.store(oldest_first, Ordering::Relaxed);
+            oldest_first = node.as_ptr();
+        }
+        while let Some(node) = NonNull::new(oldest_first) {
+            // SAFETY: as above; and the token owns the FIFO.
+            unsafe {
+                oldest_first = node.as_ref().link().load(Ordering::Relaxed);
+                self.fifo.with_mut(|fifo| (*fifo).push_back(node));
+            }
+        }
+    }
+
+    fn pop(&self) -> Option<NonNull<Node>> {
+        // SAFETY: called with the token, which owns the FIFO.
+        self.fifo.with_mut(|fifo| unsafe { (*fifo).pop_front() })
+    }
+
+    /// Called with the token and an empty FIFO.
+    fn leave(&self) -> Leave {
+        loop {
+            let state = self.state.load(Ordering::Relaxed);
+            if !inbox(state).is_null() {
+                self.take_inbox();
+                return Leave::More;
+            }
+            if state.addr() & DEAD != 0 {
+                // Acquire pairs with the Release of the one who set `DEAD`.
+                fence(Ordering::Acquire);
+                return Leave::Dead;
+            }
+            if self.try_leave() {
+                return Leave::Left;
+            }
+        }
+    }
+
+    /// A turn: runs up to [`TURN_EVENTS`] events, then gives the token back or queues the cell again.
+    unsafe fn turn(node: NonNull<Node>, worker: &Worker) -> After {
+        let cell = node.cast::<Self>();
+        // SAFETY: the cell came out of a run queue with its token, which keeps it alive until the turn ends.
+        let this = unsafe { cell.as_ref() };
+        let _inside = worker.enter_color(cell);
+        let mut events = 0;
+        let ended = loop {
+            if events == TURN_EVENTS {
+                break None;
+            }
+            let Some(event) = this.pop() else {
+                match this.leave() {
+                    Leave::More => continue,
+                    end => break Some(end),
+                }
+            };
+            events += 1;
+            // SAFETY: the event came out of the FIFO, and the token is ours.
+            if unsafe { event::run(event, worker) } == After::Parked {
+                break Some(Leave::Left);
+            }
+        };
+        worker.count_events(events);
+        match ended {
+            None => worker.requeue(node),
+            Some(Leave::Dead) => {
+                drop(_inside);
+                // SAFETY: the token is ours, nothing is queued, and no handle is left.
+                unsafe { (this.destroy)(cell) }
+            }
+            Some(_) => {}
+        }
+        After::Continue
+    }
+
+    /// Drops what is queued and gives the token back: a turn after the end of the runtime.
+    unsafe fn drop_events(node: NonNull<Node>, reason: DropReason) {
+        let cell = node.cast::<Self>();
+        // SAFETY: as in `turn`.
+        let this = unsafe { cell.as_ref() };
+        loop {
+            while let Some(event) = this.pop() {
+                // SAFETY: the event came out of the FIFO, and the token is ours.
+                unsafe { event::drop_unrun(event, reason) }
+            }
+            match this.leave() {
+                Leave::More => {}
+                Leave::Left => return,
+                // SAFETY: the token is ours, nothing is queued, and no handle is left.
+                Leave::Dead => return unsafe { (this.destroy)(cell) },
+            }
+        }
+    }
+}

@@ -1,0 +1,74 @@
+//! A reference to a color that skips the table.
+
+use std::fmt;
+use std::ptr::NonNull;
+
+use super::cell::ColorCell;
+
+/// A color of one runtime, found once.
+///
+/// Posting through it costs no look-up. It keeps the color remembered; cloning is cheap. Dropping the last reference to
+/// an idle color forgets it.
+pub struct ColorRef {
+    cell: NonNull<ColorCell>,
+}
+
+// SAFETY: a cell may be used and released from any OS thread, by its own rules.
+unsafe impl Send for ColorRef {}
+// SAFETY: as above.
+unsafe impl Sync for ColorRef {}
+
+impl ColorRef {
+    /// # Safety
+    /// The caller passes one handle on.
+    pub(crate) unsafe fn from_cell(cell: NonNull<ColorCell>) -> Self {
+        Self { cell }
+    }
+
+    pub(crate) fn cell(&self) -> NonNull<ColorCell> {
+        self.cell
+    }
+
+    pub(crate) fn get(&self) -> &ColorCell {
+        // SAFETY: the reference has a handle.
+        unsafe { self.cell.as_ref() }
+    }
+
+    /// Sets the priority of the color; see `Policy`. A hint: it orders colors, never events within one.
+    pub fn set_priority(&self, priority: i8) {
+        self.get().priority.store(priority, std::sync::atomic::Ordering::Relaxed);
+    }
+
+    /// Sets how many posted events may be queued in the color before posts are refused.
+    pub fn set_depth_max(&self, events: u32) {
+        self.get().set_depth_max(events);
+    }
+}
+
+impl Clone for ColorRef {
+    fn clone(&self) -> Self {
+        self.get().retain();
+        Self { cell: self.cell }
+    }
+}
+
+impl Drop for ColorRef {
+    fn drop(&mut self) {
+        // SAFETY: the reference's handle ends here.
+        unsafe { ColorCell::release(self.cell) }
+    }
+}
+
+impl PartialEq for ColorRef {
+    fn eq(&self, other: &Self) -> bool {
+        self.cell == other.cell
+    }
+}
+
+impl Eq for ColorRef {}
+
+impl fmt::Debug for ColorRef {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("ColorRef").field(&self.cell).finish()
+    }
+}

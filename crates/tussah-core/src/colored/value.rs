@@ -1,0 +1,211 @@
+//! A value and its color.
+
+use std::cell::UnsafeCell;
+use std::fmt;
+use std::panic::Location;
+use std::ptr::NonNull;
+
+use super::with::With;
+use crate::color::ColorRef;
+use crate::color::cell::ColorCell;
+use crate::event;
+use crate::loom::atomic::Ordering;
+use crate::runtime::{Handle, PostError};
+use crate::worker::Worker;
+
+/// A value that only events of one color touch: shared state without a lock to hold.
+///
+/// Each `Colored` is a color of its own, outside of the 64 bits of [`Color`](crate::Color). Clones refer to the same
+/// value. The value is dropped as the last event of its color, after the last clone is gone; wherever that happens.
+///
+/// Closures are sent to the value, not references to the value out of it:
+///
+/// ```compile_fail
+/// # let runtime = tussah_core::Runtime::builder().workers(1).build().unwrap();
+/// let value = tussah_core::Colored::new_in(&runtime, String::new());
+/// let leaked: &mut String = runtime.block_on(value.with(|text| text));
+/// ```
+///
+/// # Examples
+/// ```
+/// use tussah_core::{Colored, Runtime};
+/// let runtime = Runtime::builder().workers(2).build()?;
+/// let hits = Colored::new_in(&runtime, 0u64);
+/// let total = runtime.block_on(hits.with(|hits| { *hits += 1; *hits }));
+/// assert_eq!(total, 1);
+/// # std::io::Result::Ok(())
+/// ```
+pub struct Colored<T> {
+    inner: NonNull<Inner<T>>,
+}
+
+/// The cell comes first: a pointer to it is a pointer to the whole.
+#[repr(C)]
+pub(super) struct Inner<T> {
+    cell: ColorCell,
+    value: UnsafeCell<T>,
+}
+
+// SAFETY: the value is reached under its color only, one event at a time, possibly on another OS thread.
+unsafe impl<T: Send> Send for Colored<T> {}
+// SAFETY: as above; shared access by `read` asks for `T: Sync` there.
+unsafe impl<T: Send> Sync for Colored<T> {}
+
+impl<T: Send + 'static> Colored<T> {
+    /// A value in the current runtime.
+    ///
+    /// # Panics
+    /// Outside of a runtime; use [`Colored::new_in`] there.
+    #[track_caller]
+    pub fn new(value: T) -> Self {
+        Handle::with_current(|handle| Self::new_in(handle, value))
+    }
+
+    /// A value in the given runtime.
+    pub fn new_in(handle: &Handle, value: T) -> Self {
+        let inner = Box::new(Inner {
+            cell: ColorCell::new(handle.shared.clone(), destroy::<T>),
+            value: UnsafeCell::new(value),
+        });
+        let address = (&raw const *inner).addr() as u64;
+        inner.cell.account.color.store(address, Ordering::Relaxed);
+        Self { inner: NonNull::from(Box::leak(inner)) }
+    }
+
+    /// Runs a closure on the value and gives its result.
+    ///
+    /// If nobody has the color, the closure runs at once, on this OS thread and without allocation: the price of an
+    /// uncontended lock. Else it is queued as an event of the color, runs where the color is, and the result comes back:
+    /// nobody blocks. Requests run in the order in which they were made (when first polled).
+    ///
+    /// # Cancellation
+    /// Dropping the future cancels a closure that is still queued, and discards the result of one that is running; it
+    /// never blocks. `with` is exempt from the color's depth limit: a thread waits for each, so threads bound them.
+    ///
+    /// # Panics
+    /// A panic of the closure is raised again in the caller; the value stays as the closure left it, and nothing is
+    /// poisoned. Awaiting a request that the runtime's shutdown dropped panics.
+    pub fn with<F, R>(&self, f: F) -> With<'_, T, F, R>
+    where
+        F: FnOnce(&mut T) -> R + Send + 'static,
+        R: Send + 'static,
+    {
+        With::new(self, f)
+    }
+
+    /// Runs the closure if nobody has the color.
+    ///
+    /// # Errors
+    /// Gives the closure back if somebody has it.
+    ///
+    /// # Panics
+    /// If the closure panics.
+    #[inline]
+    pub fn try_with<F: FnOnce(&mut T) -> R, R>(&self, f: F) -> Result<R, F> {
+        if !self.cell().try_enter() {
+            return Err(f);
+        }
+        Ok(Worker::with(|worker| {
+            let inside = Inside { cell: self.cell_ptr(), _color: worker.map(|worker| worker.enter_color(self.cell_ptr())) };
+            // SAFETY: we have the token of the color.
+            let result = f(unsafe { Inner::value_mut(self.inner) });
+            drop(inside);
+            result
+        }))
+    }
+
+    /// Posts a closure on the value, whose result nobody waits for.
+    ///
+    /// # Errors
+    /// Gives the closure back if the color is full or the runtime is shut down.
+    #[track_caller]
+    pub fn post<F: FnOnce(&mut T) + Send + 'static>(&self, f: F) -> Result<(), PostError<F>> {
+        let location = Location::caller();
+        let cell = self.cell();
+        if !cell.shared.is_open() {
+            return Err(PostError::shut_down(f));
+        }
+        if let Err(depth_max) = cell.admit() {
+            return Err(PostError::full(f, depth_max));
+        }
+        let node = event::closure(&cell.shared, location, move |worker: &Worker| {
+            // SAFETY: the event runs in the color that it was posted to, which is that of an `Inner<T>`, with its token.
+            f(unsafe { Inner::value_mut(worker.color().cast()) });
+        });
+        // SAFETY: the node is ours, and we have a handle.
+        unsafe { ColorCell::post(self.cell_ptr(), node) };
+        Ok(())
+    }
+
+    /// The color of the value: events posted in it alternate with those of the value.
+    pub fn color(&self) -> ColorRef {
+        self.cell().retain();
+        // SAFETY: the handle that was added becomes the reference's.
+        unsafe { ColorRef::from_cell(self.cell_ptr()) }
+    }
+}
+
+impl<T> Colored<T> {
+    pub(super) fn cell(&self) -> &ColorCell {
+        // SAFETY: we have a handle.
+        unsafe { &self.inner.as_ref().cell }
+    }
+
+    pub(super) fn cell_ptr(&self) -> NonNull<ColorCell> {
+        self.inner.cast()
+    }
+
+}
+
+impl<T> Inner<T> {
+    /// # Safety
+    /// The caller has the token of the color for as long as it uses the reference.
+    #[inline]
+    pub(super) unsafe fn value_mut<'a>(inner: NonNull<Self>) -> &'a mut T {
+        // SAFETY: the token keeps the value alive and excludes everybody else.
+        unsafe { &mut *inner.as_ref().value.get() }
+    }
+}
+
+/// An inline entry: leaves the color when dropped, unwinding included.
+pub(super) struct Inside<'a> {
+    pub(super) cell: NonNull<ColorCell>,
+    pub(super) _color: Option<crate::worker::InColor<'a>>,
+}
+
+impl Drop for Inside<'_> {
+    #[inline]
+    fn drop(&mut self) {
+        // The worker forgets the color before others can have it.
+        self._color = None;
+        // SAFETY: the entry has the token, and the value's handle outlives it.
+        unsafe { ColorCell::exit(self.cell) }
+    }
+}
+
+unsafe fn destroy<T>(cell: NonNull<ColorCell>) {
+    // SAFETY: the cell heads an `Inner<T>` that `new_in` made, and nobody refers to it any more.
+    let inner = unsafe { Box::from_raw(cell.cast::<Inner<T>>().as_ptr()) };
+    // A panic in a user's destructor stays in this last event of the color.
+    let _ = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| drop(inner)));
+}
+
+impl<T> Clone for Colored<T> {
+    fn clone(&self) -> Self {
+        self.cell().retain();
+        Self { inner: self.inner }
+    }
+}
+
+impl<T> Drop for Colored<T> {
+    fn drop(&mut self) {
+        // SAFETY: our handle ends here.
+        unsafe { ColorCell::release(self.cell_ptr()) }
+    }
+}
+
+impl<T> fmt::Debug for Colored<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Colored").finish_non_exhaustive()
+    }
+}

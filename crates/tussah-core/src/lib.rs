@@ -1,0 +1,26 @@
+//! The mechanism of tussah: events, colors, workers, stealing, parking, threads, timers.
+//!
+//! Users depend on the `tussah` crate; this one holds all of its `unsafe` code.
+
+mod blocking;
+mod color;
+mod colored;
+mod event;
+mod join_error;
+mod loom;
+mod queue;
+mod runtime;
+mod slab;
+mod task;
+pub mod time;
+mod tiny_waker;
+mod wait;
+mod worker;
+
+pub use blocking::{BlockingHandle, BlockingPool, BlockingStats, PoolPolicy, SubmitError};
+pub use color::{Color, ColorRef};
+pub use colored::{Colored, With};
+pub use event::DropReason;
+pub use join_error::JoinError;
+pub use runtime::{AsColor, Builder, Handle, NoRuntime, PostError, Runtime, ShutdownReport};
+pub use task::{AbortHandle, JoinHandle};

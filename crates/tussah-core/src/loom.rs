@@ -1,0 +1,63 @@
+//! The one switch between the standard library and loom's model of it.
+//!
+//! Code that is modelled takes its atomics, cells, locks and OS threads from here and from nowhere else.
+#![allow(unused_imports, dead_code)]
+
+#[cfg(loom)]
+pub(crate) use loom::{
+    hint, thread,
+    sync::{Arc, Condvar, Mutex, MutexGuard},
+};
+#[cfg(not(loom))]
+pub(crate) use std::{hint, thread, sync::Arc};
+
+/// Atomics and fences.
+pub(crate) mod atomic {
+    #[cfg(loom)]
+    pub(crate) use loom::sync::atomic::*;
+    #[cfg(not(loom))]
+    pub(crate) use std::sync::atomic::*;
+}
+
+/// A cell whose accesses loom checks.
+#[cfg(loom)]
+pub(crate) use loom::cell::UnsafeCell;
+
+/// A cell whose accesses loom checks; plain outside of models.
+#[cfg(not(loom))]
+#[derive(Debug)]
+pub(crate) struct UnsafeCell<T: ?Sized>(std::cell::UnsafeCell<T>);
+
+#[cfg(not(loom))]
+impl<T> UnsafeCell<T> {
+    #[inline]
+    pub(crate) const fn new(value: T) -> Self {
+        Self(std::cell::UnsafeCell::new(value))
+    }
+
+    #[inline]
+    pub(crate) fn with<R>(&self, f: impl FnOnce(*const T) -> R) -> R {
+        f(self.0.get())
+    }
+
+    #[inline]
+    pub(crate) fn with_mut<R>(&self, f: impl FnOnce(*mut T) -> R) -> R {
+        f(self.0.get())
+    }
+}
+
+/// A lock that is never poisoned: parking_lot's, or loom's in a model.
+#[cfg(not(loom))]
+pub(crate) use parking_lot::{Mutex, MutexGuard};
+
+/// Takes a lock.
+#[cfg(not(loom))]
+pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock()
+}
+
+/// Takes a lock.
+#[cfg(loom)]
+pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().expect("a model does not go on after a panic")
+}

@@ -1,0 +1,331 @@
+//! An intrusive queue that anyone puts nodes into and that is taken out whole.
+//!
+//! It is the stack of Treiber ("Systems Programming: Coping with Parallelism", IBM RJ 5118, 1986) without its pop:
+//! whoever takes, takes everything with one swap, and reverses it. A Vyukov queue would spare the reversal, but there
+//! a stalled poster hides the completed posts of the others behind it.
+//!
+//! # Why it is right
+//!
+//! *Nothing is lost or taken twice.* The top changes only by read-modify-write, so its values form one sequence. A
+//! push that succeeds puts its node over exactly the top that the node links to; a swap takes the top, and with it
+//! all that is below. What is below the top never changes: a node's link is written before it is published and not
+//! again until it is taken.
+//!
+//! *ABA does no harm.* Between a pusher's load and its compare-and-swap the stack may have been taken and the same
+//! node pushed again. It is the top then, and what the pusher links to is the top, which is all that is asked. A
+//! pusher never looks into the node that it links to.
+//!
+//! *The content arrives.* A push is Release, a take is Acquire. Everything that changes the top is a read-modify-write
+//! and so continues the release sequences of all pushes before it: the Acquire that reads the newest push
+//! synchronises with all of them. Hence links can be Relaxed, and a pusher needs no Acquire.
+//!
+//! *Order.* If one push happens before another, it is deeper in the stack, or was taken earlier. The loom models
+//! below check all of this but the last link of ABA, which needs a node that is freed and made again.
+
+use std::iter::FusedIterator;
+use std::ptr::{self, NonNull};
+
+use super::{Line, Link, link};
+use crate::loom::atomic::{AtomicPtr, Ordering};
+
+/// What others post to a worker.
+///
+/// It does not own its nodes: what is in it when it is dropped is forgotten. It has no bound of its own; a node is
+/// in it at most once, so the number of live nodes bounds it.
+pub(crate) struct Inbox<T> {
+    newest: Line<AtomicPtr<T>>,
+}
+
+impl<T: Link> Inbox<T> {
+    pub(crate) fn new() -> Self {
+        Self {
+            newest: Line(AtomicPtr::new(ptr::null_mut())),
+        }
+    }
+
+    /// Whether there was nothing to take a moment ago.
+    ///
+    /// Relaxed: who must not miss a post, as before going to sleep, needs a fence of its own before the call.
+    #[inline]
+    pub(crate) fn is_empty(&self) -> bool {
+        self.newest.0.load(Ordering::Relaxed).is_null()
+    }
+
+    /// Puts a node in; true if there was none.
+    ///
+    /// # Safety
+    /// The node is alive and in no list, and the caller leaves it to whoever takes it, on whichever OS thread.
+    #[inline]
+    pub(crate) unsafe fn push(&self, node: NonNull<T>) -> bool {
+        // SAFETY: a chain of one.
+        unsafe { self.push_chain(node, node) }
+    }
+
+    /// Puts several nodes in at once; true if there was none. They are linked from the newest to the oldest, and
+    /// nobody else's nodes come between them.
+    ///
+    /// # Safety
+    /// As for [`push`](Self::push), for every node; and following the links leads from `newest` to `oldest`.
+    #[inline]
+    pub(crate) unsafe fn push_chain(&self, newest: NonNull<T>, oldest: NonNull<T>) -> bool {
+        // SAFETY: the node is alive and the caller's, until the exchange succeeds.
+        let link = unsafe { link(oldest) };
+        let mut below = self.newest.0.load(Ordering::Relaxed);
+        loop {
+            link.store(below, Ordering::Relaxed);
+            // Release pairs with the Acquire in `take_all`: the links and the content of the nodes.
+            match self.newest.0.compare_exchange_weak(
+                below,
+                newest.as_ptr(),
+                Ordering::Release,
+                Ordering::Relaxed,
+            ) {
+                Ok(_) => return below.is_null(),
+                Err(now) => below = now,
+            }
+        }
+    }
+
+    /// Takes all nodes.
+    #[inline]
+    pub(crate) fn take_all(&self) -> Chain<T> {
+        if self.is_empty() {
+            return Chain {
+                first: ptr::null_mut(),
+                last: ptr::null_mut(),
+                len: 0,
+            };
+        }
+        // Acquire pairs with the Release in `push_chain`, of every push since the last swap.
+        Chain::reverse(self.newest.0.swap(ptr::null_mut(), Ordering::Acquire))
+    }
+}
+
+/// Nodes that were taken out of an [`Inbox`], oldest first. They belong to the chain.
+///
+/// A chain that is dropped forgets the nodes that are left in it.
+#[must_use = "the nodes that are left in a chain are forgotten"]
+pub(crate) struct Chain<T> {
+    /// The oldest node, null if there is none. Each node links to the next newer one, the last to null.
+    first: *mut T,
+    /// The newest node; means nothing if `first` is null.
+    last: *mut T,
+    len: usize,
+}
+
+impl<T: Link> Chain<T> {
+    /// Makes a chain of nodes that belong to the caller and are linked newest first.
+    fn reverse(newest: *mut T) -> Self {
+        let mut rest = newest;
+        let mut chain = Self {
+            first: ptr::null_mut(),
+            last: newest,
+            len: 0,
+        };
+        while let Some(node) = NonNull::new(rest) {
+            // SAFETY: `push_chain` was given live nodes, and the swap has made them ours.
+            let link = unsafe { link(node) };
+            rest = link.load(Ordering::Relaxed);
+            link.store(chain.first, Ordering::Relaxed);
+            chain.first = node.as_ptr();
+            chain.len += 1;
+        }
+        chain
+    }
+
+    /// The oldest node, the newest and the number of nodes, if there are any.
+    #[inline]
+    pub(super) fn into_parts(self) -> Option<(NonNull<T>, NonNull<T>, usize)> {
+        Some((
+            NonNull::new(self.first)?,
+            NonNull::new(self.last)?,
+            self.len,
+        ))
+    }
+}
+
+impl<T: Link> Iterator for Chain<T> {
+    type Item = NonNull<T>;
+
+    #[inline]
+    fn next(&mut self) -> Option<NonNull<T>> {
+        let node = NonNull::new(self.first)?;
+        // SAFETY: the node is alive and the chain's until it is returned.
+        self.first = unsafe { link(node) }.load(Ordering::Relaxed);
+        self.len -= 1;
+        Some(node)
+    }
+
+    #[inline]
+    fn size_hint(&self) -> (usize, Option<usize>) {
+        (self.len, Some(self.len))
+    }
+}
+
+impl<T: Link> ExactSizeIterator for Chain<T> {}
+impl<T: Link> FusedIterator for Chain<T> {}
+
+#[cfg(test)]
+mod test_support {
+    use super::super::TestNode;
+    use super::*;
+
+    /// Pushes a new node.
+    pub(super) fn push(inbox: &Inbox<TestNode>, from: usize, number: usize) -> bool {
+        // SAFETY: a new node is in no list.
+        unsafe { inbox.push(TestNode::new(from, number)) }
+    }
+
+    /// Pushes two new nodes at once, the one with the smaller number being the older one.
+    pub(super) fn push_two(inbox: &Inbox<TestNode>, from: usize, number: usize) -> bool {
+        let oldest = TestNode::new(from, number);
+        let newest = TestNode::new(from, number + 1);
+        // SAFETY: the nodes are new, and linked newest first.
+        unsafe {
+            link(newest).store(oldest.as_ptr(), Ordering::Relaxed);
+            inbox.push_chain(newest, oldest)
+        }
+    }
+
+    /// Takes everything and frees it.
+    pub(super) fn take(inbox: &Inbox<TestNode>) -> Vec<(usize, usize)> {
+        let chain = inbox.take_all();
+        let len = chain.len();
+        let taken: Vec<_> = chain.map(TestNode::take).collect();
+        assert_eq!(taken.len(), len);
+        taken
+    }
+
+    /// Checks that the nodes of each pusher came in the order in which it pushed them, with none missing.
+    pub(super) fn check_complete(taken: &[(usize, usize)], pushers: usize, each: usize) {
+        assert_eq!(taken.len(), pushers * each);
+        for pusher in 0..pushers {
+            let numbers = taken
+                .iter()
+                .filter(|node| node.0 == pusher)
+                .map(|node| node.1);
+            assert!(numbers.eq(0..each), "of pusher {pusher} came {taken:?}");
+        }
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::super::TestNode;
+    use super::test_support::{check_complete, push, push_two, take};
+    use super::*;
+
+    #[test]
+    fn first_in_first_out() {
+        let inbox = Inbox::new();
+        assert!(inbox.is_empty());
+        assert_eq!(take(&inbox), []);
+        assert!(push(&inbox, 0, 0), "the first finds nothing");
+        assert!(!push(&inbox, 0, 1));
+        assert!(!inbox.is_empty());
+        assert!(!push_two(&inbox, 0, 2));
+        assert!(!push(&inbox, 0, 4));
+        assert_eq!(take(&inbox), [(0, 0), (0, 1), (0, 2), (0, 3), (0, 4)]);
+        assert!(inbox.is_empty());
+        assert!(push_two(&inbox, 1, 0));
+        assert_eq!(take(&inbox), [(1, 0), (1, 1)]);
+    }
+
+    #[test]
+    fn a_chain_knows_its_len() {
+        let inbox = Inbox::new();
+        for number in 0..3 {
+            push(&inbox, 0, number);
+        }
+        let mut chain = inbox.take_all();
+        for left in (0..3).rev() {
+            chain
+                .next()
+                .map(TestNode::take)
+                .expect("three nodes were pushed");
+            assert_eq!(chain.len(), left);
+        }
+        assert!(chain.next().is_none());
+    }
+
+    #[test]
+    fn stress() {
+        const PUSHERS: usize = 3;
+        const EACH: usize = if cfg!(miri) { 30 } else { 50_000 };
+        let inbox = Inbox::new();
+        let mut taken = Vec::new();
+        std::thread::scope(|scope| {
+            for pusher in 0..PUSHERS {
+                let inbox = &inbox;
+                scope.spawn(move || {
+                    for number in (0..EACH).step_by(2) {
+                        if number % 4 == 0 {
+                            push_two(inbox, pusher, number);
+                        } else {
+                            push(inbox, pusher, number);
+                            push(inbox, pusher, number + 1);
+                        }
+                    }
+                });
+            }
+            while taken.len() < PUSHERS * EACH {
+                taken.append(&mut take(&inbox));
+                std::thread::yield_now();
+            }
+        });
+        check_complete(&taken, PUSHERS, EACH);
+        assert!(inbox.is_empty());
+    }
+}
+
+#[cfg(all(test, loom))]
+mod loom_tests {
+    use super::test_support::{check_complete, push, push_two, take};
+    use super::*;
+    use crate::loom::{Arc, thread};
+
+    #[test]
+    fn two_pushers_and_a_taker() {
+        loom::model(|| {
+            let inbox = Arc::new(Inbox::new());
+            let one = Arc::clone(&inbox);
+            let one = thread::spawn(move || {
+                let first = push(&one, 0, 0);
+                usize::from(push(&one, 0, 1)) + usize::from(first)
+            });
+            let two = Arc::clone(&inbox);
+            let two = thread::spawn(move || usize::from(push_two(&two, 1, 0)));
+            let mut taken = Vec::new();
+            let mut takes = 0;
+            for _ in 0..2 {
+                let mut now = take(&inbox);
+                takes += usize::from(!now.is_empty());
+                taken.append(&mut now);
+            }
+            let first = one.join().expect("no panic") + two.join().expect("no panic");
+            let mut rest = take(&inbox);
+            takes += usize::from(!rest.is_empty());
+            taken.append(&mut rest);
+            check_complete(&taken, 2, 2);
+            assert_eq!(first, takes, "each batch has one push that found nothing");
+        });
+    }
+
+    #[test]
+    fn two_takers() {
+        loom::model(|| {
+            let inbox = Arc::new(Inbox::new());
+            push(&inbox, 0, 0);
+            let other = Arc::clone(&inbox);
+            let other = thread::spawn(move || take(&other));
+            let pusher = Arc::clone(&inbox);
+            let pusher = thread::spawn(move || push(&pusher, 1, 0));
+            let mut taken = take(&inbox);
+            taken.append(&mut other.join().expect("no panic"));
+            pusher.join().expect("no panic");
+            taken.append(&mut take(&inbox));
+            taken.sort_unstable();
+            assert_eq!(taken, [(0, 0), (1, 0)]);
+        });
+    }
+}

@@ -1,0 +1,135 @@
+//! Makes a runtime.
+
+use std::io;
+use std::time::Duration;
+
+use super::handle::Runtime;
+use super::shared::{Config, Shared};
+use crate::blocking::{BlockingPool, PoolPolicy};
+use crate::time::Clock;
+
+/// Bound, in workers: as many as any machine we know of has CPUs; each place costs a pointer until it is used.
+const WORKERS_MAX: usize = 1024;
+
+/// How long an event may wait behind another before stealing it always pays.
+const STEAL_DELAY: Duration = Duration::from_millis(1);
+
+/// Makes a [`Runtime`].
+///
+/// # Examples
+/// ```
+/// let runtime = tussah_core::Runtime::builder().workers(2).name("demo").build()?;
+/// assert_eq!(runtime.block_on(async { 6 * 7 }), 42);
+/// # std::io::Result::Ok(())
+/// ```
+#[derive(Debug)]
+#[must_use = "a builder makes nothing until `build` is called"]
+pub struct Builder {
+    workers: Option<usize>,
+    name: String,
+    pin: bool,
+    seed: u64,
+    stealing: bool,
+    steal_delay: Duration,
+    one_color: bool,
+    clock: Clock,
+    blocking: PoolPolicy,
+}
+
+impl Builder {
+    pub(crate) fn new() -> Self {
+        Self {
+            workers: None,
+            name: "tussah".into(),
+            pin: false,
+            seed: 0x7A55_A400,
+            stealing: true,
+            steal_delay: STEAL_DELAY,
+            one_color: false,
+            clock: Clock::real(),
+            blocking: PoolPolicy::default(),
+        }
+    }
+
+    /// How many workers to start with: 1 to 1,024. Default: one per CPU that the process may use, by its affinity mask
+    /// and its cgroup's quota.
+    pub fn workers(mut self, workers: usize) -> Self {
+        self.workers = Some(workers);
+        self
+    }
+
+    /// The name of the runtime, which its OS threads carry. Default: `tussah`.
+    pub fn name(mut self, name: impl Into<String>) -> Self {
+        self.name = name.into();
+        self
+    }
+
+    /// Pins each worker to one of the CPUs that the process may use. Default: no.
+    pub fn pin(mut self, pin: bool) -> Self {
+        self.pin = pin;
+        self
+    }
+
+    /// The seed of the runtime's random numbers (whom to steal from first, which turns are measured).
+    pub fn seed(mut self, seed: u64) -> Self {
+        self.seed = seed;
+        self
+    }
+
+    /// Whether idle workers steal from others. Default: yes. Without, colors stay with the worker they came to.
+    pub fn stealing(mut self, stealing: bool) -> Self {
+        self.stealing = stealing;
+        self
+    }
+
+    /// How long an event may wait before stealing it always pays. Default: 1 ms.
+    pub fn steal_delay(mut self, delay: Duration) -> Self {
+        self.steal_delay = delay.max(Duration::from_micros(1));
+        self
+    }
+
+    /// Makes [`spawn`](crate::Handle::spawn) put threads in [`Color::DEFAULT`](crate::Color::DEFAULT) instead of a color
+    /// of their own, so that a program written for one CPU keeps its assumptions and can be colored step by step.
+    pub fn one_color(mut self, one_color: bool) -> Self {
+        self.one_color = one_color;
+        self
+    }
+
+    /// The clock of the runtime's timers. Default: the real one.
+    pub fn clock(mut self, clock: Clock) -> Self {
+        self.clock = clock;
+        self
+    }
+
+    /// The policy and the bounds of the blocking pool.
+    pub fn blocking(mut self, policy: PoolPolicy) -> Self {
+        self.blocking = policy;
+        self
+    }
+
+    /// Starts the workers.
+    ///
+    /// # Errors
+    /// `InvalidInput` if the number of workers is not 1 to 1,024; else what the operating system said when an OS thread
+    /// could not be started.
+    pub fn build(self) -> io::Result<Runtime> {
+        let workers = match self.workers {
+            Some(workers) => workers,
+            None => std::thread::available_parallelism().map_or(1, usize::from),
+        };
+        let shared = Shared::new(Config {
+            blocking: BlockingPool::new(&self.name, self.blocking),
+            name: self.name,
+            clock: self.clock,
+            seed: self.seed,
+            stealing: self.stealing,
+            steal_delay: self.steal_delay,
+            pin: self.pin,
+            workers_max: WORKERS_MAX,
+            one_color: self.one_color,
+        });
+        let runtime = Runtime::new(shared);
+        runtime.set_workers(workers)?;
+        Ok(runtime)
+    }
+}

@@ -1,0 +1,387 @@
+//! The runtime as its users hold it: spawning, posting, changing the number of workers.
+
+use std::fmt;
+use std::future::Future;
+use std::io;
+use std::panic::Location;
+use std::pin::pin;
+use std::sync::Arc;
+use std::task::{Context, Poll, Wake, Waker};
+use std::time::Duration;
+
+use super::builder::Builder;
+use super::shared::Shared;
+use super::shutdown::{self, ShutdownReport};
+use crate::color::cell::ColorCell;
+use crate::color::{Color, ColorRef};
+use crate::event;
+use crate::loom::atomic::Ordering;
+use crate::task::{self, JoinHandle};
+use crate::time::TimerContext;
+use crate::worker::Worker;
+
+/// Bound, in nested polls: see `Runtime::block_on`; one per OS thread.
+const BLOCKED_ON_EVENT: &str = "block_on was called inside an event: it would hold the worker; await instead";
+
+/// A runtime: workers, their colors, timers and blocking pool. Dropping it shuts it down: see [`Runtime::shutdown`].
+pub struct Runtime {
+    handle: Handle,
+}
+
+/// A way into a runtime, from any OS thread. Cheap to clone; it does not keep the runtime running.
+#[derive(Clone)]
+pub struct Handle {
+    pub(crate) shared: Arc<Shared>,
+}
+
+/// The code does not run in a runtime, and names none.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct NoRuntime;
+
+impl fmt::Display for NoRuntime {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("no runtime here: expected a call from an event, a thread or `block_on`; elsewhere use a `Handle`")
+    }
+}
+
+impl std::error::Error for NoRuntime {}
+
+/// An event that was not taken, with what was to be run.
+pub struct PostError<F> {
+    body: F,
+    full: Option<u32>,
+}
+
+impl<F> PostError<F> {
+    pub(crate) fn full(body: F, depth_max: u32) -> Self {
+        Self { body, full: Some(depth_max) }
+    }
+
+    pub(crate) fn shut_down(body: F) -> Self {
+        Self { body, full: None }
+    }
+
+    /// What was to be run.
+    pub fn into_inner(self) -> F {
+        self.body
+    }
+
+    /// Whether the color had as many events queued as it may have.
+    pub fn is_full(&self) -> bool {
+        self.full.is_some()
+    }
+
+    /// Whether the runtime was shut down.
+    pub fn is_shut_down(&self) -> bool {
+        self.full.is_none()
+    }
+}
+
+impl<F> fmt::Display for PostError<F> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.full {
+            Some(depth) => write!(f, "the color has {depth} events queued, which is its limit"),
+            None => f.write_str("the runtime is shut down"),
+        }
+    }
+}
+
+impl<F> fmt::Debug for PostError<F> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "PostError({self})")
+    }
+}
+
+impl<F> std::error::Error for PostError<F> {}
+
+/// What names a color: its number, or a reference to it.
+pub trait AsColor: sealed::Sealed {
+    #[doc(hidden)]
+    fn reference(&self, handle: &Handle) -> ColorRef;
+    #[doc(hidden)]
+    fn with_cell<R>(&self, handle: &Handle, f: impl FnOnce(&ColorRef) -> R) -> R {
+        f(&self.reference(handle))
+    }
+}
+
+mod sealed {
+    pub trait Sealed {}
+    impl Sealed for crate::Color {}
+    impl Sealed for &crate::ColorRef {}
+}
+
+impl AsColor for Color {
+    fn reference(&self, handle: &Handle) -> ColorRef {
+        if *self == Color::DEFAULT {
+            return handle.shared.default_color().clone();
+        }
+        handle.shared.table.get(&handle.shared, *self)
+    }
+}
+
+impl AsColor for &ColorRef {
+    fn reference(&self, _: &Handle) -> ColorRef {
+        (*self).clone()
+    }
+    fn with_cell<R>(&self, _: &Handle, f: impl FnOnce(&ColorRef) -> R) -> R {
+        f(self)
+    }
+}
+
+impl Handle {
+    /// The runtime that the caller runs in.
+    ///
+    /// # Errors
+    /// [`NoRuntime`] outside of events, threads and `block_on`.
+    pub fn try_current() -> Result<Handle, NoRuntime> {
+        Worker::with(|worker| worker.map(|worker| Handle { shared: worker.shared.clone() }))
+            .or_else(entered::current)
+            .ok_or(NoRuntime)
+    }
+
+    /// The runtime that the caller runs in.
+    ///
+    /// # Panics
+    /// Outside of events, threads and `block_on`.
+    #[track_caller]
+    pub fn current() -> Handle {
+        match Self::try_current() {
+            Ok(handle) => handle,
+            Err(error) => panic!("{error}"),
+        }
+    }
+
+    /// Calls `f` with the shared part of the current runtime, without counting a reference.
+    #[track_caller]
+    pub(crate) fn with_current<R>(f: impl FnOnce(&Handle) -> R) -> R {
+        f(&Self::current())
+    }
+
+    /// Starts a thread. It is a color of its own, unless the runtime was built with
+    /// [`one_color`](Builder::one_color).
+    ///
+    /// # Panics
+    /// If the runtime is shut down.
+    #[track_caller]
+    pub fn spawn<F>(&self, future: F) -> JoinHandle<F::Output>
+    where
+        F: Future + Send + 'static,
+        F::Output: Send + 'static,
+    {
+        let location = Location::caller();
+        self.assert_open();
+        if self.shared.one_color {
+            return task::spawn(&self.shared, self.shared.default_color().clone(), location, future);
+        }
+        task::spawn(&self.shared, (), location, future)
+    }
+
+    /// Starts a thread in a color: each of its polls is an event of that color.
+    ///
+    /// # Panics
+    /// If the runtime is shut down, or the color is of another runtime.
+    #[track_caller]
+    pub fn spawn_in<F>(&self, color: impl AsColor, future: F) -> JoinHandle<F::Output>
+    where
+        F: Future + Send + 'static,
+        F::Output: Send + 'static,
+    {
+        let location = Location::caller();
+        self.assert_open();
+        let color = color.reference(self);
+        self.assert_mine(&color);
+        task::spawn(&self.shared, color, location, future)
+    }
+
+    /// Posts an event in the default color.
+    ///
+    /// # Errors
+    /// Gives the closure back if the color is full or the runtime is shut down.
+    #[track_caller]
+    pub fn post<F: FnOnce() + Send + 'static>(&self, f: F) -> Result<(), PostError<F>> {
+        self.post_in(self.shared.default_color(), f)
+    }
+
+    /// Posts an event in a color. Events of one color run one at a time, in the order in which they were posted.
+    ///
+    /// # Errors
+    /// Gives the closure back if the color is full or the runtime is shut down.
+    ///
+    /// # Panics
+    /// If the color is of another runtime. A panic of `f` stays in the event and is counted.
+    #[track_caller]
+    pub fn post_in<F: FnOnce() + Send + 'static>(
+        &self,
+        color: impl AsColor,
+        f: F,
+    ) -> Result<(), PostError<F>> {
+        let location = Location::caller();
+        if !self.shared.is_open() {
+            return Err(PostError::shut_down(f));
+        }
+        color.with_cell(self, |color| {
+            self.assert_mine(color);
+            let cell = color.cell();
+            if let Err(depth_max) = color.get().admit() {
+                return Err(PostError::full(f, depth_max));
+            }
+            let node = event::closure(&self.shared, location, move |_: &Worker| f());
+            // SAFETY: the node is ours, and the reference keeps the cell alive.
+            unsafe { ColorCell::post(cell, node) };
+            Ok(())
+        })
+    }
+
+    /// A reference to a color of this runtime, which skips the look-up by number.
+    pub fn color(&self, color: Color) -> ColorRef {
+        color.reference(self)
+    }
+
+    /// Runs a closure that may block on the blocking pool.
+    #[track_caller]
+    pub fn blocking(&self) -> &crate::blocking::BlockingPool {
+        &self.shared.blocking
+    }
+
+    /// Polls a future on this OS thread until it is ready; threads that it spawns run on the workers.
+    ///
+    /// # Panics
+    /// Inside an event, where it would hold the worker; and if the future panics.
+    #[track_caller]
+    pub fn block_on<F: Future>(&self, future: F) -> F::Output {
+        assert!(!Worker::is_here(), "{BLOCKED_ON_EVENT}");
+        let _here = entered::enter(self.clone());
+        let shard = self.shared.place(0).shard.clone();
+        let _timers = crate::time::enter(TimerContext { shard, local: false });
+        let mut future = pin!(future);
+        let waker = Waker::from(Arc::new(OsThread(std::thread::current())));
+        let mut context = Context::from_waker(&waker);
+        loop {
+            match future.as_mut().poll(&mut context) {
+                Poll::Ready(output) => return output,
+                Poll::Pending => std::thread::park(),
+            }
+        }
+    }
+
+    /// How many workers take events from outside.
+    pub fn workers(&self) -> usize {
+        self.shared.workers.load(Ordering::Relaxed)
+    }
+
+    /// Changes the number of workers while the runtime runs. Workers that are taken away finish the event that they are
+    /// in, and give their colors and timers to the others.
+    ///
+    /// # Errors
+    /// `InvalidInput` outside of 1 to 1,024; what the operating system said if an OS thread could not be started (those
+    /// that were started stay).
+    pub fn set_workers(&self, workers: usize) -> io::Result<()> {
+        shutdown::set_workers(&self.shared, workers)
+    }
+
+    #[track_caller]
+    fn assert_open(&self) {
+        assert!(self.shared.is_open(), "a thread was spawned on a runtime that is shut down");
+    }
+
+    #[track_caller]
+    fn assert_mine(&self, color: &ColorRef) {
+        assert!(
+            std::ptr::eq(&*color.get().shared, &*self.shared),
+            "a color of one runtime was used with another"
+        );
+    }
+}
+
+impl fmt::Debug for Handle {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Handle").field("name", &self.shared.name).field("workers", &self.workers()).finish()
+    }
+}
+
+/// Wakes an OS thread that polls a future.
+struct OsThread(std::thread::Thread);
+
+impl Wake for OsThread {
+    fn wake(self: Arc<Self>) {
+        self.0.unpark();
+    }
+    fn wake_by_ref(self: &Arc<Self>) {
+        self.0.unpark();
+    }
+}
+
+/// The runtime that `block_on` was called on, per OS thread.
+mod entered {
+    use std::cell::RefCell;
+
+    use super::Handle;
+
+    thread_local! {
+        static CURRENT: RefCell<Option<Handle>> = const { RefCell::new(None) };
+    }
+
+    pub(super) struct Entered(Option<Handle>);
+
+    impl Drop for Entered {
+        fn drop(&mut self) {
+            let before = self.0.take();
+            drop(CURRENT.try_with(|current| current.replace(before)));
+        }
+    }
+
+    pub(super) fn enter(handle: Handle) -> Entered {
+        Entered(CURRENT.with(|current| current.replace(Some(handle))))
+    }
+
+    pub(super) fn current() -> Option<Handle> {
+        CURRENT.try_with(|current| current.borrow().clone()).ok().flatten()
+    }
+}
+
+impl Runtime {
+    /// A builder with the defaults.
+    pub fn builder() -> Builder {
+        Builder::new()
+    }
+
+    pub(crate) fn new(shared: Arc<Shared>) -> Self {
+        Self { handle: Handle { shared } }
+    }
+
+    /// A handle, which outlives the runtime but does not keep it running.
+    pub fn handle(&self) -> &Handle {
+        &self.handle
+    }
+
+    /// Refuses new events, runs what is queued for up to `drain`, then drops the rest with its callbacks, in its colors,
+    /// and the futures of the threads that wait for something.
+    ///
+    /// Waits for the events that run at that time. One that does not end within a further second keeps its worker, which is
+    /// reported; what that worker has queued is then never run.
+    ///
+    /// # Panics
+    /// Inside an event.
+    pub fn shutdown(self, drain: Duration) -> ShutdownReport {
+        shutdown::shutdown(&self.handle.shared, drain)
+    }
+}
+
+impl std::ops::Deref for Runtime {
+    type Target = Handle;
+    fn deref(&self) -> &Handle {
+        &self.handle
+    }
+}
+
+impl Drop for Runtime {
+    fn drop(&mut self) {
+        shutdown::shutdown(&self.handle.shared, Duration::ZERO);
+    }
+}
+
+impl fmt::Debug for Runtime {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Runtime").field("handle", &self.handle).finish()
+    }
+}

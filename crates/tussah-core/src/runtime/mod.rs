@@ -1,0 +1,12 @@
+//! The runtime: its workers as a whole, from the builder to the shutdown.
+
+mod builder;
+mod handle;
+mod shared;
+mod shutdown;
+
+pub use builder::Builder;
+pub use handle::{AsColor, Handle, NoRuntime, PostError, Runtime};
+pub use shutdown::ShutdownReport;
+
+pub(crate) use shared::Shared;

@@ -1,0 +1,358 @@
+//! What the workers of a runtime, its handles and its colors share.
+
+use std::alloc::Layout;
+use std::cell::Cell;
+use std::io;
+use std::ptr::NonNull;
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
+
+use parking_lot::Mutex;
+
+use crate::blocking::BlockingPool;
+use crate::color::ColorRef;
+use crate::color::table::Table;
+use crate::event::{self, DropReason, Node};
+use crate::loom::atomic::{AtomicU8, AtomicUsize, Ordering, fence};
+use crate::slab::{self, Kind, Slab};
+use crate::time::{Clock, Shard};
+use crate::worker::{Idle, Remote, Worker};
+
+/// Posts and spawns are taken.
+pub(crate) const OPEN: u8 = 0;
+/// Posts and spawns are refused; what is queued still runs.
+pub(crate) const DRAINING: u8 = 1;
+/// No worker will run anything any more.
+pub(crate) const STOPPED: u8 = 2;
+
+/// One runtime.
+pub(crate) struct Shared {
+    pub(crate) slab: Slab,
+    pub(crate) name: String,
+    pub(crate) clock: Clock,
+    pub(crate) idle: Idle,
+    pub(crate) seed: u64,
+    pub(crate) stealing: bool,
+    pub(crate) steal_delay: Duration,
+    pub(crate) pin: bool,
+    /// `OPEN`, `DRAINING` or `STOPPED`.
+    pub(crate) phase: AtomicU8,
+    /// A place for each worker that may ever be; filled when the first worker takes it, and kept.
+    places: Box<[OnceLock<Arc<Remote>>]>,
+    /// Places filled so far.
+    places_used: AtomicUsize,
+    /// Workers that take events from outside: places 0 up to this number.
+    pub(crate) workers: AtomicUsize,
+    /// The place that the next event from outside goes to.
+    next_place: AtomicUsize,
+    /// OS threads to be joined; the lock also serialises changes of the number of workers.
+    pub(crate) os_threads: Mutex<Vec<Option<std::thread::JoinHandle<()>>>>,
+    pub(crate) table: Table,
+    pub(crate) default_color: OnceLock<ColorRef>,
+    pub(crate) blocking: BlockingPool,
+    /// `spawn` means "in the default color".
+    pub(crate) one_color: bool,
+}
+
+/// What the builder decided.
+pub(crate) struct Config {
+    pub(crate) name: String,
+    pub(crate) clock: Clock,
+    pub(crate) seed: u64,
+    pub(crate) stealing: bool,
+    pub(crate) steal_delay: Duration,
+    pub(crate) pin: bool,
+    pub(crate) workers_max: usize,
+    pub(crate) one_color: bool,
+    pub(crate) blocking: BlockingPool,
+}
+
+impl Shared {
+    pub(crate) fn new(config: Config) -> Arc<Self> {
+        let shared = Arc::new(Self {
+            slab: Slab::new(),
+            name: config.name,
+            clock: config.clock,
+            idle: Idle::new(),
+            seed: config.seed,
+            stealing: config.stealing,
+            steal_delay: config.steal_delay,
+            pin: config.pin,
+            phase: AtomicU8::new(OPEN),
+            places: (0..config.workers_max).map(|_| OnceLock::new()).collect(),
+            places_used: AtomicUsize::new(0),
+            workers: AtomicUsize::new(0),
+            next_place: AtomicUsize::new(0),
+            os_threads: Mutex::new(Vec::new()),
+            table: Table::new(),
+            default_color: OnceLock::new(),
+            blocking: config.blocking,
+            one_color: config.one_color,
+        });
+        shared.slab.set_owner(Arc::as_ptr(&shared).cast());
+        shared.default_color.get_or_init(|| shared.table.get(&shared, crate::Color::DEFAULT));
+        shared
+    }
+
+    pub(crate) fn default_color(&self) -> &ColorRef {
+        self.default_color.get().expect("the default color is made with the runtime")
+    }
+
+    /// Nanoseconds since the runtime's clock began.
+    pub(crate) fn now_ns(&self) -> u64 {
+        self.clock.now_ns()
+    }
+
+    pub(crate) fn is_open(&self) -> bool {
+        self.phase.load(Ordering::Relaxed) == OPEN
+    }
+
+    // Memory.
+
+    /// Memory for an event or a thread, from this worker's magazines if it is one of this runtime.
+    #[inline]
+    pub(crate) fn alloc(&self, kind: Kind, layout: Layout) -> NonNull<u8> {
+        Worker::with(|worker| match worker {
+            // SAFETY: the caller uses the memory by the rules of its kind until `free`.
+            Some(worker) if std::ptr::eq(&*worker.shared, self) => unsafe {
+                worker.magazines.alloc(&self.slab, kind, layout)
+            },
+            // SAFETY: as above.
+            _ => unsafe { self.slab.alloc(kind, layout) },
+        })
+    }
+
+    /// # Safety
+    /// The memory came from `alloc` of a runtime with this kind and layout, and is not used any more.
+    #[inline]
+    pub(crate) unsafe fn free(kind: Kind, ptr: NonNull<u8>, layout: Layout) {
+        // SAFETY: the owner of a slab's object is its runtime, which lives as long as the object.
+        let shared = unsafe { slab::owner_of(ptr) }.cast::<Shared>();
+        Worker::with(|worker| match worker {
+            // SAFETY: the caller gives the memory up.
+            Some(worker) if std::ptr::eq(&*worker.shared, shared) => unsafe {
+                worker.magazines.free(&(*shared).slab, kind, ptr, layout);
+            },
+            // SAFETY: as above; `free_last` says so when nobody but us can reach the runtime.
+            _ => unsafe {
+                if (*shared).slab.free(kind, ptr, layout) {
+                    drop(Arc::from_raw(shared));
+                }
+            },
+        });
+    }
+
+    // Queues.
+
+    /// Queues a runnable color: here if this is a worker, else with some worker.
+    #[inline]
+    pub(crate) fn schedule(&self, node: NonNull<Node>) {
+        Worker::with(|worker| match worker {
+            Some(worker) if std::ptr::eq(&*worker.shared, self) => worker.push(node),
+            _ => self.inject(node),
+        });
+    }
+
+    /// A worker has queued something for itself. Calls another one if it pays, or if nobody keeps watch.
+    #[inline]
+    pub(crate) fn work_pushed(&self, worker: &Worker) {
+        // The common case: all work, or somebody keeps watch and the queue is short.
+        if self.stealing && worker.in_event.get() && self.idle.any_parked() {
+            self.call_for_help(worker);
+        }
+    }
+
+    #[cold]
+    fn call_for_help(&self, worker: &Worker) {
+        let queue_len = worker.remote.ring.len();
+        let turn_ns = worker.remote.turn_ns.load(Ordering::Relaxed);
+        let worth = crate::worker::worth_a_call(queue_len, turn_ns);
+        if (worth || self.idle.unwatched())
+            && let Some(sleeper) = self.idle.wake_one()
+        {
+            self.unpark(sleeper);
+        }
+    }
+
+    /// Queues a node from an OS thread that is not one of our workers.
+    #[cold]
+    pub(crate) fn inject(&self, node: NonNull<Node>) {
+        let sleeper = if self.idle.any_parked() { self.idle.wake_one() } else { None };
+        let place = sleeper.unwrap_or_else(|| {
+            let workers = self.workers.load(Ordering::Relaxed).max(1);
+            self.next_place.fetch_add(1, Ordering::Relaxed) % workers
+        });
+        // SAFETY: the node is the caller's to queue, and in no other list.
+        let was_empty = unsafe { self.place(place).injector.push(node) };
+        // Pairs with the fence in `Idle::park`, and with those of the shutdown: either we see that the worker is parked,
+        // ends, or has ended, or it sees the node.
+        fence(Ordering::SeqCst);
+        if sleeper.is_some() || (was_empty && self.idle.any_parked() && self.idle.wake(place)) {
+            self.unpark(place);
+        }
+        if self.phase.load(Ordering::Relaxed) == STOPPED {
+            self.drop_queued();
+        } else if self.place(place).stop.load(Ordering::Relaxed) {
+            self.rescue(place);
+        }
+    }
+
+    /// Takes back what was queued with a worker that is ending.
+    #[cold]
+    fn rescue(&self, place: usize) {
+        for node in self.place(place).injector.take_all() {
+            self.inject(node);
+        }
+    }
+
+    /// Drops all that is queued anywhere; the workers have ended.
+    pub(crate) fn drop_queued(&self) {
+        thread_local! {
+            static DROPPING: Cell<bool> = const { Cell::new(false) };
+        }
+        // What is dropped may queue more (a dropped future wakes another thread): the outermost call goes on with that, so
+        // that a chain of such drops does not nest.
+        if DROPPING.replace(true) {
+            return;
+        }
+        while !self.queues_are_empty() {
+            self.drop_queued_once();
+        }
+        DROPPING.set(false);
+    }
+
+    fn drop_queued_once(&self) {
+        for place in 0..self.places() {
+            let remote = self.place(place);
+            for node in remote.injector.take_all() {
+                // SAFETY: the node came out of the queue.
+                unsafe { event::drop_unrun(node, DropReason::ShutDown) }
+            }
+            while remote.ring.steal(1, |node| {
+                // SAFETY: the node came out of the queue.
+                unsafe { event::drop_unrun(node, DropReason::ShutDown) }
+            }) > 0
+            {}
+        }
+    }
+
+    /// Whether nothing is queued anywhere.
+    pub(crate) fn queues_are_empty(&self) -> bool {
+        (0..self.places()).all(|place| {
+            let remote = self.place(place);
+            remote.ring.is_empty() && remote.injector.is_empty()
+        })
+    }
+
+    // Workers.
+
+    /// Places filled so far.
+    #[inline]
+    pub(crate) fn places(&self) -> usize {
+        self.places_used.load(Ordering::Acquire) // pairs with the Release in `start_worker`
+    }
+
+    /// The worker of a place, unless that was never filled.
+    pub(crate) fn remote(&self, place: usize) -> Option<&Arc<Remote>> {
+        self.places[place].get()
+    }
+
+    pub(crate) fn place(&self, place: usize) -> &Arc<Remote> {
+        self.places[place].get().expect("a place below `places` is filled")
+    }
+
+    pub(crate) fn workers_max(&self) -> usize {
+        self.places.len()
+    }
+
+    pub(crate) fn unpark(&self, place: usize) {
+        self.place(place).unpark();
+    }
+
+    /// A searcher found work; calls a successor if one is needed.
+    pub(crate) fn stop_search(&self) {
+        if let Some(successor) = self.idle.found() {
+            self.unpark(successor);
+        }
+    }
+
+    /// Starts the worker of a place. The caller holds the lock of `os_threads`.
+    pub(crate) fn start_worker(
+        self: &Arc<Self>,
+        place: usize,
+    ) -> io::Result<std::thread::JoinHandle<()>> {
+        let remote = self.places[place]
+            .get_or_init(|| {
+                let weak = Arc::downgrade(self);
+                let unpark = move || {
+                    if let Some(shared) = weak.upgrade() {
+                        let _ = shared.idle.wake(place);
+                        shared.unpark(place);
+                    }
+                };
+                Arc::new(Remote::new(Arc::new(Shard::new(self.clock.clone(), Box::new(unpark)))))
+            })
+            .clone();
+        remote.stop.store(false, Ordering::Release);
+        self.places_used.fetch_max(place + 1, Ordering::Release);
+        self.idle.add();
+        let shared = self.clone();
+        let started = std::thread::Builder::new()
+            .name(format!("{}-worker-{place}", self.name))
+            .spawn(move || crate::worker::main(shared, remote, place));
+        if started.is_err() {
+            let _ = self.idle.remove();
+        }
+        started
+    }
+
+    /// Called by a worker that has to end, and between its turns until it does: gives its queue to the others.
+    pub(crate) fn hand_over(&self, worker: &Worker) {
+        if self.phase.load(Ordering::Relaxed) == STOPPED {
+            return;
+        }
+        // SAFETY: the worker owns its ring.
+        while let Some(node) = unsafe { worker.remote.ring.pop() } {
+            self.inject(node);
+        }
+        for node in worker.remote.injector.take_all() {
+            self.inject(node);
+        }
+    }
+
+    /// The last act of a worker.
+    pub(crate) fn worker_ended(&self, worker: &Worker) {
+        // SAFETY: the magazines are this worker's and are not used any more.
+        unsafe { worker.magazines.flush_all(&self.slab) };
+        if let Some(successor) = self.idle.remove() {
+            self.unpark(successor);
+        }
+        self.hand_over(worker);
+    }
+
+    // Timers.
+
+    /// Whether a timer of the shard has run out.
+    pub(crate) fn timer_due(&self, shard: &Shard) -> bool {
+        let next = shard.next_tick();
+        next != u64::MAX && next <= self.clock.now_tick()
+    }
+
+    /// Wakes what waits for timers that have run out.
+    pub(crate) fn fire_timers(&self, shard: &Shard) {
+        if shard.next_tick() != u64::MAX {
+            let now = self.clock.now_tick();
+            if shard.next_tick() <= now {
+                let _ = shard.try_fire(now);
+            }
+        }
+    }
+
+    /// How long until a timer of the shard runs out; `None` if there is none.
+    pub(crate) fn until_timer(&self, shard: &Shard) -> Option<Duration> {
+        match shard.next_tick() {
+            u64::MAX => None,
+            next => self.clock.park_timeout(next),
+        }
+    }
+}

@@ -1,0 +1,167 @@
+//! The end of a runtime, and changes of the number of its workers.
+
+use std::io;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use super::shared::{DRAINING, OPEN, STOPPED, Shared};
+use crate::loom::atomic::{Ordering, fence};
+use crate::task::Header;
+use crate::worker::Worker;
+
+/// How long the shutdown waits for an event that does not end.
+const STUCK_LIMIT: Duration = Duration::from_secs(1);
+
+/// How often the shutdown looks whether the queues are empty.
+const DRAIN_POLL: Duration = Duration::from_micros(200);
+
+/// What a shutdown could not do.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+#[non_exhaustive]
+pub struct ShutdownReport {
+    /// Whether all that was queued ran.
+    pub drained: bool,
+    /// Threads that were waiting for something, or had not begun, whose futures were dropped.
+    pub threads_dropped: usize,
+    /// Jobs of the blocking pool that did not run.
+    pub jobs_dropped: usize,
+    /// Workers that were in one event for too long and were left behind.
+    pub workers_stuck: usize,
+}
+
+/// See `Handle::set_workers`.
+pub(crate) fn set_workers(shared: &Arc<Shared>, workers: usize) -> io::Result<()> {
+    let most = shared.workers_max();
+    if !(1..=most).contains(&workers) {
+        let text = format!("expected 1 to {most} workers, got {workers}");
+        return Err(io::Error::new(io::ErrorKind::InvalidInput, text));
+    }
+    let mut os_threads = shared.os_threads.lock();
+    if !shared.is_open() {
+        return Err(io::Error::other("the runtime is shut down"));
+    }
+    let before = shared.workers.load(Ordering::Relaxed);
+    for place in before..workers {
+        // A worker that was taken away from this place may still be in its last event.
+        if let Some(old) = os_threads.get_mut(place).and_then(Option::take) {
+            drop(old.join());
+        }
+        let os_thread = shared.start_worker(place)?;
+        if os_threads.len() == place {
+            os_threads.push(None);
+        }
+        os_threads[place] = Some(os_thread);
+        shared.workers.store(place + 1, Ordering::Release);
+    }
+    if workers < before {
+        shared.workers.store(workers, Ordering::Release);
+        for place in workers..before {
+            shared.place(place).stop.store(true, Ordering::Release);
+            shared.unpark(place);
+        }
+    }
+    Ok(())
+}
+
+/// See `Runtime::shutdown`. Does nothing the second time.
+pub(crate) fn shutdown(shared: &Arc<Shared>, drain: Duration) -> ShutdownReport {
+    assert!(!Worker::is_here(), "a runtime was shut down, or dropped, inside an event: its workers can't wait for themselves");
+    let mut report = ShutdownReport::default();
+    let open = shared.phase.compare_exchange(OPEN, DRAINING, Ordering::AcqRel, Ordering::Relaxed);
+    if open.is_err() {
+        return report;
+    }
+    let deadline = Instant::now() + drain;
+    report.drained = drain_queues(shared, deadline);
+    report.jobs_dropped = shared.blocking.shutdown(deadline).cancelled;
+    shared.phase.store(STOPPED, Ordering::Release);
+    fence(Ordering::SeqCst);
+    report.workers_stuck = stop_workers(shared);
+    if report.workers_stuck == 0 {
+        for place in 0..shared.places() {
+            shared.place(place).shard.close();
+        }
+        shared.drop_queued();
+        report.threads_dropped = drop_threads(shared);
+        shared.table.clear();
+        abandon(shared);
+    }
+    report
+}
+
+/// Keeps the runtime's memory for what is left of its objects: wakers, join handles and requests that others still have.
+/// Whoever frees the last of them gives this reference back.
+fn abandon(shared: &Arc<Shared>) {
+    let kept = Arc::into_raw(shared.clone());
+    if shared.slab.close() {
+        // SAFETY: the reference was made above, and no object is left to give it back.
+        drop(unsafe { Arc::from_raw(kept) });
+    }
+}
+
+/// Waits until nothing runs and nothing is queued.
+fn drain_queues(shared: &Shared, deadline: Instant) -> bool {
+    loop {
+        if shared.idle.all_parked() && shared.queues_are_empty() {
+            return true;
+        }
+        if Instant::now() >= deadline {
+            return false;
+        }
+        std::thread::sleep(DRAIN_POLL);
+    }
+}
+
+/// Ends the workers; says how many did not end.
+fn stop_workers(shared: &Shared) -> usize {
+    for place in 0..shared.places() {
+        shared.place(place).stop.store(true, Ordering::Release);
+        shared.unpark(place);
+    }
+    let limit = Instant::now() + STUCK_LIMIT;
+    let mut stuck = 0;
+    for os_thread in shared.os_threads.lock().drain(..).flatten() {
+        while !os_thread.is_finished() && Instant::now() < limit {
+            std::thread::sleep(DRAIN_POLL);
+        }
+        if os_thread.is_finished() {
+            // A worker's loop catches what events throw; a panic here would be a defect of ours, and was printed.
+            drop(os_thread.join());
+        } else {
+            stuck += 1;
+        }
+    }
+    stuck
+}
+
+/// Drops the futures of all threads, each as an event of its color.
+fn drop_threads(shared: &Shared) -> usize {
+    let mut dropped = 0;
+    loop {
+        let mut found = Vec::new();
+        shared.slab.for_each_task_slot(|slot| {
+            let thread = slot.cast::<Header>();
+            // SAFETY: the slab says that the slot is mapped, and its state word is always one.
+            let header = unsafe { thread.as_ref() };
+            if header.retain_if_alive() {
+                found.push(thread);
+            }
+        });
+        let mut ended = 0;
+        for thread in found {
+            // SAFETY: we have a reference, and give it back.
+            unsafe {
+                if !thread.as_ref().is_complete() {
+                    ended += 1;
+                    Header::abort(thread);
+                }
+                Header::release(thread);
+            }
+        }
+        // Dropping one future may have spawned or woken nothing that runs, but may have dropped handles of others.
+        if ended == 0 {
+            return dropped;
+        }
+        dropped += ended;
+    }
+}

@@ -1,0 +1,207 @@
+//! The depot: the spans of one kind, and which of them have free slots.
+
+use super::class::CLASSES;
+use super::list::List;
+use super::span::{Chain, DEDICATED, Link, Span, link, span_of};
+use super::{Kind, SlabStats};
+use std::ptr::{NonNull, null_mut};
+
+/// Links number 0: all spans of the depot.
+type All = List<0>;
+/// Links number 1: spans of one class that are neither full nor kept as its empty one.
+type Partial = List<1>;
+/// Links number 1 again: spans that left the depot and wait to be unmapped when its lock is
+/// released.
+pub(super) type Dead = List<1>;
+
+/// The spans of one kind. All of its methods run under its lock.
+///
+/// A span of a class is in exactly one of three states: *full* (in no list but `all`), *partial*
+/// (in its class's list) or *empty* (the one its class keeps). Dedicated spans are always full.
+pub(super) struct Depot {
+    kind: Kind,
+    all: All,
+    classes: [ClassSpans; CLASSES],
+    stats: SlabStats,
+    /// Slots that are in use or in a magazine.
+    used: usize,
+    /// Slots that come back are counted by the slab from now on; see [`Slab::close`](super::Slab::close).
+    closed: bool,
+}
+
+struct ClassSpans {
+    /// The front became partial last and so has the fewest free slots: filling it up first gives
+    /// the others the chance to become empty.
+    partial: Partial,
+    /// Bound, in spans: one per class, so that a load that swings around the edge of a span maps nothing.
+    empty: *mut Span,
+}
+
+// SAFETY: the depot owns its spans; nothing in it is tied to an OS thread. Slots that are in use
+// belong to others, who do not touch headers except for `owner`, which never changes.
+unsafe impl Send for Depot {}
+
+impl Depot {
+    pub(super) const fn new(kind: Kind) -> Self {
+        const NONE: ClassSpans = ClassSpans {
+            partial: Partial::new(),
+            empty: null_mut(),
+        };
+        Self {
+            kind,
+            all: All::new(),
+            classes: [NONE; CLASSES],
+            stats: SlabStats { spans: 0, bytes: 0 },
+            used: 0,
+            closed: false,
+        }
+    }
+
+    pub(super) fn stats(&self) -> SlabStats {
+        self.stats
+    }
+
+    /// Takes up to `want` slots, at least one. A new span is mapped only if there would be none.
+    pub(super) fn take(&mut self, owner: *const (), class: usize, want: u32) -> Chain {
+        let mut chain = Chain::default();
+        // SAFETY: `&mut self` is the lock; spans in the lists are live and in the state that their
+        // list says.
+        unsafe {
+            while chain.len < want {
+                let mut span = self.classes[class].partial.first();
+                if span.is_null() {
+                    if chain.len > 0 {
+                        break;
+                    }
+                    span = self.open(owner, class);
+                }
+                Span::take(span, &mut chain, want);
+                if Span::is_full(span) {
+                    self.classes[class].partial.remove(span);
+                }
+            }
+        }
+        self.used += chain.len as usize;
+        chain
+    }
+
+    /// Begins to report what comes back; says how much is out.
+    pub(super) fn close(&mut self) -> usize {
+        self.closed = true;
+        self.used
+    }
+
+    /// Takes in a span that was made for one object.
+    ///
+    /// # Safety
+    /// As for `enter`.
+    pub(super) unsafe fn enter_dedicated(&mut self, span: *mut Span) {
+        self.used += 1;
+        // SAFETY: passed on from the caller.
+        unsafe { self.enter(span) }
+    }
+
+    /// Makes the empty span of the class, or a new one, its only partial span.
+    #[cold]
+    fn open(&mut self, owner: *const (), class: usize) -> *mut Span {
+        let mut span = std::mem::replace(&mut self.classes[class].empty, null_mut());
+        if span.is_null() {
+            span = Span::new(owner, self.kind, class);
+            // SAFETY: the span is new.
+            unsafe { self.enter(span) };
+        }
+        // SAFETY: `&mut self` is the lock; an empty or new span is in no list of partial ones.
+        unsafe { self.classes[class].partial.push(span) };
+        span
+    }
+
+    /// Enters a span that has just been made.
+    ///
+    /// # Safety
+    /// The span is live, of this depot's kind and in no list.
+    unsafe fn enter(&mut self, span: *mut Span) {
+        // SAFETY: `&mut self` is the lock, the rest is by contract.
+        unsafe {
+            self.all.push(span);
+            self.stats.bytes += (*span).layout.size();
+        }
+        self.stats.spans += 1;
+    }
+
+    /// Takes back a chain of slots, each in constant time, and moves the spans to unmap to `dead`.
+    ///
+    /// # Safety
+    /// The slots came from this depot, are free, linked, and belong to the caller.
+    pub(super) unsafe fn give(&mut self, mut chain: Link, dead: &mut Dead) -> usize {
+        let used = self.used;
+        while let Some(slot) = chain {
+            // SAFETY: by contract; the link is read before the slot gets another.
+            unsafe {
+                chain = link(slot);
+                self.give_one(slot, dead);
+            }
+            self.used -= 1;
+        }
+        if self.closed { used - self.used } else { 0 }
+    }
+
+    /// # Safety
+    /// The slot came from this depot, is free, and belongs to the caller.
+    unsafe fn give_one(&mut self, slot: NonNull<u8>, dead: &mut Dead) {
+        let span = span_of(slot);
+        // SAFETY: `&mut self` is the lock; the span is live because the slot was in use until now.
+        unsafe {
+            debug_assert!(
+                (*span).kind as u8 == self.kind as u8,
+                "a slot goes back to its own kind"
+            );
+            let was_full = Span::is_full(span);
+            Span::put(span, slot);
+            if Span::is_empty(span) {
+                self.retire(span, was_full, dead);
+            } else if was_full {
+                self.classes[usize::from((*span).class)].partial.push(span);
+            }
+        }
+    }
+
+    /// Keeps a span that became empty as the one of its class, or moves it to `dead`.
+    ///
+    /// # Safety
+    /// The span is one of the depot's, empty, and in its class's list unless it `was_full`.
+    unsafe fn retire(&mut self, span: *mut Span, was_full: bool, dead: &mut Dead) {
+        // SAFETY: `&mut self` is the lock, the rest is by contract. A span in `dead` is in no other
+        // list.
+        unsafe {
+            let class = (*span).class;
+            if class != DEDICATED {
+                let spans = &mut self.classes[usize::from(class)];
+                if !was_full {
+                    spans.partial.remove(span);
+                }
+                if spans.empty.is_null() {
+                    spans.empty = span;
+                    return;
+                }
+            }
+            self.all.remove(span);
+            self.stats.bytes -= (*span).layout.size();
+            self.stats.spans -= 1;
+            dead.push(span);
+        }
+    }
+
+    /// Calls `f` with each slot carved so far.
+    pub(super) fn for_each_slot(&self, mut f: impl FnMut(NonNull<u8>)) {
+        // SAFETY: `&self` is the lock; spans in the list are live.
+        unsafe { self.all.for_each(|span| Span::for_each_slot(span, &mut f)) }
+    }
+}
+
+impl Drop for Depot {
+    fn drop(&mut self) {
+        // SAFETY: the spans are ours, and who drops a slab promises that its objects are gone. That
+        // some are still in lists of partial ones does not matter, as those lists end here too.
+        unsafe { self.all.unmap_all() }
+    }
+}

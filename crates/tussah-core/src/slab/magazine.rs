@@ -1,0 +1,156 @@
+//! The magazines of a worker: free slots that it hands out and takes back without a lock.
+//!
+//! After Bonwick and Adams, *Magazines and Vmem* (USENIX 2001), section 3: two magazines per class,
+//! the loaded one and a full one behind it, so that no sequence of allocations and frees can make
+//! every operation go to the depot. We differ in that a magazine is a list through the slots, which
+//! needs no memory of its own, and in that the depot puts slots back into their spans, so that
+//! spans become empty.
+
+use super::class::{CLASSES, batch_slots, class_of};
+use super::span::{Link, link, set_link};
+use super::{KINDS, Kind, Slab, debug_check_free};
+use std::alloc::Layout;
+use std::cell::Cell;
+use std::ptr::NonNull;
+
+/// The magazines of one worker, for all kinds and classes.
+///
+/// Slots that are in here when it is dropped stay unused until their slab is dropped too; a worker
+/// that ends calls [`Magazines::flush_all`] first.
+pub(crate) struct Magazines {
+    bins: [[Bin; CLASSES]; KINDS],
+}
+
+/// The two magazines of a class.
+struct Bin {
+    /// The loaded magazine, last freed first.
+    loaded: Cell<Link>,
+    /// A magazine of exactly `batch_slots` slots, or none.
+    full: Cell<Link>,
+    /// How many more slots the loaded magazine may take: `batch_slots` less its length.
+    room: Cell<u32>,
+}
+
+// SAFETY: the slots in it are free and belong to it alone; nothing is tied to an OS thread. It is
+// not `Sync`, which the cells see to.
+unsafe impl Send for Magazines {}
+
+impl Magazines {
+    /// Empty magazines.
+    pub(crate) fn new() -> Self {
+        let bin = |class| Bin {
+            loaded: Cell::new(None),
+            full: Cell::new(None),
+            room: Cell::new(batch_slots(class)),
+        };
+        Self {
+            bins: std::array::from_fn(|_| std::array::from_fn(bin)),
+        }
+    }
+
+    /// Allocates memory for an object. For [`Kind::Task`], see the rules at [`Slab`].
+    ///
+    /// # Safety
+    /// `slab` is the same one for the whole life of these magazines.
+    #[inline]
+    pub(crate) unsafe fn alloc(&self, slab: &Slab, kind: Kind, layout: Layout) -> NonNull<u8> {
+        let Some(class) = class_of(kind, layout) else {
+            // SAFETY: without conditions for a single object.
+            return unsafe { slab.alloc(kind, layout) };
+        };
+        let bin = &self.bins[kind as usize][class];
+        let Some(slot) = bin.loaded.get() else {
+            return bin.refill(slab, kind, class);
+        };
+        // SAFETY: slots in a magazine are free, linked, and ours.
+        bin.loaded.set(unsafe { link(slot) });
+        bin.room.set(bin.room.get() + 1);
+        slot
+    }
+
+    /// Frees the memory of an object.
+    ///
+    /// # Safety
+    /// As for [`Slab::free`]; `slab` is the same one for the whole life of these magazines.
+    #[inline]
+    pub(crate) unsafe fn free(&self, slab: &Slab, kind: Kind, slot: NonNull<u8>, layout: Layout) {
+        let Some(class) = class_of(kind, layout) else {
+            // SAFETY: by contract.
+            let _ = unsafe { slab.free(kind, slot, layout) };
+            return;
+        };
+        // SAFETY: by contract.
+        unsafe { debug_check_free(kind, slot, layout) };
+        let bin = &self.bins[kind as usize][class];
+        if bin.room.get() == 0 {
+            bin.make_room(slab, kind, class);
+        }
+        // SAFETY: the caller gives us the slot.
+        unsafe { set_link(slot, bin.loaded.get()) };
+        bin.loaded.set(Some(slot));
+        bin.room.set(bin.room.get() - 1);
+    }
+
+    /// Gives all slots back to the depot.
+    ///
+    /// # Safety
+    /// `slab` is the same one for the whole life of these magazines.
+    pub(crate) unsafe fn flush_all(&self, slab: &Slab) {
+        for (kind, bins) in [Kind::Event, Kind::Task].into_iter().zip(&self.bins) {
+            for (class, bin) in bins.iter().enumerate() {
+                // SAFETY: slots in a magazine are free, linked, ours, and came from `slab`.
+                unsafe {
+                    slab.give(kind, bin.loaded.take());
+                    slab.give(kind, bin.full.take());
+                }
+                bin.room.set(batch_slots(class));
+            }
+        }
+    }
+
+    /// How many slots of a class are held.
+    #[cfg(all(test, not(loom)))]
+    pub(super) fn len(&self, kind: Kind, class: usize) -> u32 {
+        let bin = &self.bins[kind as usize][class];
+        let len = |mut at: Link| {
+            let mut len = 0;
+            while let Some(slot) = at {
+                // SAFETY: slots in a magazine are free, linked, and ours.
+                at = unsafe { link(slot) };
+                len += 1;
+            }
+            len
+        };
+        let loaded = len(bin.loaded.get());
+        assert_eq!(loaded + bin.room.get(), batch_slots(class));
+        loaded + len(bin.full.get())
+    }
+}
+
+impl Bin {
+    /// Loads the full magazine, or one from the depot, and takes a slot out of it.
+    #[cold]
+    #[inline(never)]
+    fn refill(&self, slab: &Slab, kind: Kind, class: usize) -> NonNull<u8> {
+        let batch = batch_slots(class);
+        let (head, len) = match self.full.take() {
+            Some(head) => (Some(head), batch),
+            None => slab.take(kind, class, batch),
+        };
+        let slot = head.expect("neither a full magazine nor a chain from the depot is empty");
+        // SAFETY: the slot is free, linked, and ours.
+        self.loaded.set(unsafe { link(slot) });
+        self.room.set(batch - (len - 1));
+        slot
+    }
+
+    /// Puts the loaded magazine, which is full, behind, and the colder one from there into the
+    /// depot.
+    #[cold]
+    #[inline(never)]
+    fn make_room(&self, slab: &Slab, kind: Kind, class: usize) {
+        // SAFETY: slots in a magazine are free, linked, ours, and came from `slab`.
+        unsafe { slab.give(kind, self.full.replace(self.loaded.take())) };
+        self.room.set(batch_slots(class));
+    }
+}

@@ -1,0 +1,332 @@
+//! A span: one aligned block of memory, cut into slots of one size behind a header.
+//!
+//! Headers are reached through raw pointers only, never through references: a reference to a header
+//! would claim bytes that another OS thread reads (`owner`), and pointers derived from it could not
+//! reach the slots. Every slot pointer is derived from the pointer that the global allocator gave
+//! for the whole block, so that masking it leads back to the header under Stacked and Tree Borrows.
+//!
+//! | bytes of a header | who reads | who writes |
+//! |---|---|---|
+//! | `owner` to `layout` | anyone who holds a slot of the span | nobody after the span was made |
+//! | `moving` | who holds the depot's lock | who holds the depot's lock |
+
+use super::class::slot_bytes;
+use super::list::Links;
+use super::{Kind, TASK_STATE_OFFSET};
+use std::alloc::{Layout, alloc, dealloc, handle_alloc_error};
+use std::ptr::NonNull;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// Bound, in bytes: large enough for three slots of the largest class, small enough to become empty again.
+pub(super) const SPAN_BYTES: usize = 64 * 1024;
+
+const HEADER_BYTES: usize = size_of::<Span>();
+const _: () = assert!(HEADER_BYTES == 128);
+
+/// The class in the header of a span that holds a single object.
+pub(super) const DEDICATED: u8 = u8::MAX;
+
+/// A slot that is free links to the next one through its first word.
+pub(super) type Link = Option<NonNull<u8>>;
+
+/// The header of a span.
+#[repr(C)]
+pub(super) struct Span {
+    pub(super) owner: *const (),
+    pub(super) kind: Kind,
+    /// The class of the slots, or [`DEDICATED`].
+    pub(super) class: u8,
+    /// Distance between slots, in bytes; without meaning in a dedicated span.
+    slot_bytes: u32,
+    /// Distance from the header to the first slot, in bytes.
+    first: u32,
+    /// How many slots fit.
+    capacity: u32,
+    /// What the global allocator was asked for.
+    pub(super) layout: Layout,
+    pub(super) moving: Moving,
+}
+
+/// The part of a header that changes; on a cache line of its own, because `owner` is read without a
+/// lock.
+#[repr(C, align(64))]
+pub(super) struct Moving {
+    /// Slots cut so far. Those behind have never been touched, so that their pages need not exist.
+    carved: u32,
+    /// Slots that are with a magazine or in use.
+    used: u32,
+    /// Slots that were used and came back.
+    free: Link,
+    /// Places in the depot's lists, see [`super::list::List`].
+    pub(super) links: [Links; 2],
+}
+
+/// The state word of a task slot.
+///
+/// # Safety
+/// `slot` is a carved slot of a task span, which stays mapped for `'a`.
+#[inline]
+pub(super) unsafe fn state_of<'a>(slot: NonNull<u8>) -> &'a AtomicU64 {
+    // SAFETY: a task slot has at least 24 bytes and is aligned to 8 (`Kind::slot_bytes_min`,
+    // `class_of`); the word is only ever accessed atomically, which users of task slots promise.
+    unsafe { AtomicU64::from_ptr(slot.add(TASK_STATE_OFFSET).cast().as_ptr()) }
+}
+
+/// Reads the link of a free slot.
+///
+/// # Safety
+/// The slot is free, belongs to the caller, and has been linked.
+#[inline]
+pub(super) unsafe fn link(slot: NonNull<u8>) -> Link {
+    // SAFETY: every slot has room for a word and is aligned to 8; the caller owns it.
+    unsafe { slot.cast::<Link>().read() }
+}
+
+/// Writes the link of a free slot, which touches its first word and nothing else.
+///
+/// # Safety
+/// The slot is free and belongs to the caller.
+#[inline]
+pub(super) unsafe fn set_link(slot: NonNull<u8>, next: Link) {
+    // SAFETY: as in `link`.
+    unsafe { slot.cast::<Link>().write(next) }
+}
+
+/// The span of a slot.
+///
+/// One is subtracted before masking because the object of a dedicated span with an alignment of
+/// [`SPAN_BYTES`] or more lies exactly at the end of the first `SPAN_BYTES` behind the header.
+#[inline]
+pub(super) fn span_of(slot: NonNull<u8>) -> *mut Span {
+    slot.as_ptr()
+        .map_addr(|addr| (addr - 1) & !(SPAN_BYTES - 1))
+        .cast()
+}
+
+/// Free slots on their way out of the depot, in the order in which they will be used.
+#[derive(Default)]
+pub(super) struct Chain {
+    pub(super) head: Link,
+    tail: Link,
+    pub(super) len: u32,
+}
+
+impl Chain {
+    /// # Safety
+    /// The slot is free and belongs to the caller.
+    unsafe fn push(&mut self, slot: NonNull<u8>) {
+        // SAFETY: both slots are free and ours: one by contract, the other since it was pushed.
+        unsafe {
+            set_link(slot, None);
+            match self.tail {
+                Some(tail) => set_link(tail, Some(slot)),
+                None => self.head = Some(slot),
+            }
+        }
+        self.tail = Some(slot);
+        self.len += 1;
+    }
+}
+
+impl Span {
+    /// Makes a span for the slots of a class, none of them carved.
+    pub(super) fn new(owner: *const (), kind: Kind, class: usize) -> *mut Span {
+        const LAYOUT: Layout = match Layout::from_size_align(SPAN_BYTES, SPAN_BYTES) {
+            Ok(layout) => layout,
+            Err(_) => panic!("a power of two"),
+        };
+        let slot_bytes = slot_bytes(class);
+        // SAFETY: the header fits in front of `SPAN_BYTES`, and the slots behind it.
+        unsafe {
+            Self::map(
+                LAYOUT,
+                0,
+                Span {
+                    owner,
+                    kind,
+                    class: class as u8,
+                    slot_bytes: slot_bytes as u32,
+                    first: HEADER_BYTES as u32,
+                    capacity: ((SPAN_BYTES - HEADER_BYTES) / slot_bytes) as u32,
+                    layout: LAYOUT,
+                    moving: Moving::new(),
+                },
+            )
+        }
+    }
+
+    /// Makes a span for one object and returns it with the object's slot, which counts as used.
+    pub(super) fn new_dedicated(
+        owner: *const (),
+        kind: Kind,
+        object: Layout,
+    ) -> (*mut Span, NonNull<u8>) {
+        let first = object.align().clamp(HEADER_BYTES, SPAN_BYTES);
+        let lead = object.align().saturating_sub(SPAN_BYTES);
+        let size = object.size().max(kind.slot_bytes_min());
+        let layout = size
+            .checked_add(lead + first)
+            .and_then(|bytes| Layout::from_size_align(bytes, object.align().max(SPAN_BYTES)).ok());
+        let Some(layout) = layout else {
+            handle_alloc_error(object)
+        };
+        // SAFETY: the size is that of the lead, the header (`first` is at least its size) and the
+        // object. The first slot lies at a multiple of the object's alignment: at `first` when that
+        // is at most `SPAN_BYTES`, else at `lead + SPAN_BYTES`, the alignment itself.
+        unsafe {
+            let span = Self::map(
+                layout,
+                lead,
+                Span {
+                    owner,
+                    kind,
+                    class: DEDICATED,
+                    slot_bytes: 0,
+                    first: first as u32,
+                    capacity: 1,
+                    layout,
+                    moving: Moving::new(),
+                },
+            );
+            let slot = Self::carve(span);
+            (*span).moving.used = 1;
+            (span, slot)
+        }
+    }
+
+    /// # Safety
+    /// `lead` is a multiple of [`SPAN_BYTES`], and `layout` has room for it, the header and the
+    /// slots.
+    unsafe fn map(layout: Layout, lead: usize, header: Span) -> *mut Span {
+        // SAFETY: the layout is not empty; the header lies within it, at a multiple of
+        // `SPAN_BYTES`.
+        unsafe {
+            let base = alloc(layout);
+            if base.is_null() {
+                handle_alloc_error(layout);
+            }
+            let span = base.add(lead).cast::<Span>();
+            span.write(header);
+            span
+        }
+    }
+
+    /// Gives a span back to the global allocator.
+    ///
+    /// # Safety
+    /// The span came from this module, is in no list, and nobody uses it or any of its slots again.
+    pub(super) unsafe fn unmap(span: *mut Span) {
+        // SAFETY: the header is intact; lead and layout are those of `map`.
+        unsafe {
+            let layout = (*span).layout;
+            let lead = layout.align() - SPAN_BYTES;
+            dealloc(span.cast::<u8>().sub(lead), layout);
+        }
+    }
+
+    /// The slot with the given index.
+    ///
+    /// # Safety
+    /// `span` is live and `index` is below its capacity.
+    unsafe fn slot(span: *mut Span, index: u32) -> NonNull<u8> {
+        // SAFETY: the slot lies within the block of the span, whose address is not zero.
+        unsafe {
+            let offset = (*span).first as usize + index as usize * (*span).slot_bytes as usize;
+            NonNull::new_unchecked(span.cast::<u8>().add(offset))
+        }
+    }
+
+    /// Cuts the next slot.
+    ///
+    /// # Safety
+    /// The caller holds the depot's lock, or the span is in no list yet; not all slots are carved.
+    unsafe fn carve(span: *mut Span) -> NonNull<u8> {
+        // SAFETY: by contract. The state word is zeroed before the slot counts as carved, both
+        // under the lock, so `for_each_slot` never meets a word that was not initialized.
+        unsafe {
+            let slot = Self::slot(span, (*span).moving.carved);
+            if let Kind::Task = (*span).kind {
+                state_of(slot).store(0, Ordering::Relaxed);
+            }
+            (*span).moving.carved += 1;
+            slot
+        }
+    }
+
+    /// Moves free slots to `chain` until it is `want` long or the span has none left.
+    ///
+    /// # Safety
+    /// The caller holds the depot's lock and `span` is live.
+    pub(super) unsafe fn take(span: *mut Span, chain: &mut Chain, want: u32) {
+        // SAFETY: under the lock, `moving` is ours, and so are the free slots of the span.
+        unsafe {
+            while chain.len < want {
+                let slot = if let Some(slot) = (*span).moving.free {
+                    (*span).moving.free = link(slot);
+                    slot
+                } else if (*span).moving.carved < (*span).capacity {
+                    Self::carve(span)
+                } else {
+                    return;
+                };
+                (*span).moving.used += 1;
+                chain.push(slot);
+            }
+        }
+    }
+
+    /// Takes a slot back.
+    ///
+    /// # Safety
+    /// The caller holds the depot's lock; the slot is one of the span's, free, and the caller's.
+    pub(super) unsafe fn put(span: *mut Span, slot: NonNull<u8>) {
+        // SAFETY: under the lock, `moving` is ours; the slot is by contract.
+        unsafe {
+            set_link(slot, (*span).moving.free);
+            (*span).moving.free = Some(slot);
+            (*span).moving.used -= 1;
+        }
+    }
+
+    /// Whether no slot is free.
+    ///
+    /// # Safety
+    /// The caller holds the depot's lock and `span` is live.
+    pub(super) unsafe fn is_full(span: *mut Span) -> bool {
+        // SAFETY: by contract.
+        unsafe { (*span).moving.used == (*span).capacity }
+    }
+
+    /// Whether all slots are free.
+    ///
+    /// # Safety
+    /// The caller holds the depot's lock and `span` is live.
+    pub(super) unsafe fn is_empty(span: *mut Span) -> bool {
+        // SAFETY: by contract.
+        unsafe { (*span).moving.used == 0 }
+    }
+
+    /// Calls `f` with each slot carved so far.
+    ///
+    /// # Safety
+    /// The caller holds the depot's lock and `span` is live.
+    pub(super) unsafe fn for_each_slot(span: *mut Span, mut f: impl FnMut(NonNull<u8>)) {
+        // SAFETY: by contract; carved slots are below the capacity.
+        unsafe {
+            for index in 0..(*span).moving.carved {
+                f(Self::slot(span, index));
+            }
+        }
+    }
+}
+
+impl Moving {
+    const fn new() -> Self {
+        Self {
+            carved: 0,
+            used: 0,
+            free: None,
+            links: [Links::NONE; 2],
+        }
+    }
+}

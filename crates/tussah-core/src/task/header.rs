@@ -1,0 +1,233 @@
+//! The head of every thread, and the transitions of its state word.
+
+use std::panic::Location;
+use std::ptr::NonNull;
+
+use crate::event::Node;
+use crate::loom::UnsafeCell;
+use crate::loom::atomic::{AtomicU64, Ordering, fence};
+use crate::tiny_waker::TinyWaker;
+
+pub(crate) const SCHEDULED: u64 = 1;
+pub(crate) const RUNNING: u64 = 2;
+pub(crate) const COMPLETE: u64 = 4;
+pub(crate) const ABORTED: u64 = 8;
+pub(crate) const HANDLE: u64 = 16;
+pub(crate) const JOINER: u64 = 32;
+pub(crate) const REFERENCE: u64 = 1 << 8;
+const REFERENCES: u64 = !(REFERENCE - 1);
+
+/// The functions of one type of thread, behind the event's.
+#[repr(C)]
+pub(crate) struct VTable {
+    /// First, so that a node's table is also the table of its thread.
+    pub(crate) event: crate::event::VTable,
+    /// Queues the thread where its color says.
+    pub(crate) schedule: unsafe fn(NonNull<Header>),
+    /// Moves the output to `*mut Result<T, JoinError>`.
+    pub(crate) take_output: unsafe fn(NonNull<Header>, *mut ()),
+    /// Drops the output in place.
+    pub(crate) drop_output: unsafe fn(NonNull<Header>),
+    /// Frees the memory.
+    pub(crate) free: unsafe fn(NonNull<Header>),
+}
+
+/// The head of a thread; the future follows.
+#[repr(C)]
+pub(crate) struct Header {
+    pub(crate) node: Node,
+    /// At byte 16, where the slab promises never to write.
+    pub(crate) state: AtomicU64,
+    pub(crate) joiner: UnsafeCell<TinyWaker>,
+    pub(crate) location: &'static Location<'static>,
+}
+
+#[cfg(not(loom))]
+const _: () = {
+    assert!(std::mem::offset_of!(Header, state) == crate::slab::TASK_STATE_OFFSET);
+    assert!(size_of::<Header>() == 40);
+};
+
+/// What the runner has to do after a poll that was pending.
+#[derive(PartialEq, Eq, Debug)]
+pub(crate) enum Suspended {
+    Idle,
+    Again,
+}
+
+impl Header {
+    /// # Safety
+    /// `node` is the head of a thread.
+    pub(crate) unsafe fn vtable(this: NonNull<Header>) -> &'static VTable {
+        // SAFETY: a thread's node was made with the `event` field of a `VTable`, its first field, and the reference
+        // came from the whole table.
+        unsafe { &*std::ptr::from_ref(this.as_ref().node.vtable).cast::<VTable>() }
+    }
+
+    /// `SCHEDULED` becomes `RUNNING`; says whether the thread was aborted.
+    pub(crate) fn start(&self) -> bool {
+        // Acquire pairs with the Release in `wake` and `suspend`.
+        let old = self.state.fetch_add(RUNNING - SCHEDULED, Ordering::Acquire);
+        debug_assert_eq!(old & (SCHEDULED | RUNNING | COMPLETE), SCHEDULED);
+        old & ABORTED != 0
+    }
+
+    /// Ends a poll that was pending. `again`: the thread yielded and wants to be queued at once.
+    pub(crate) fn suspend(&self, again: bool) -> Suspended {
+        let mut state = self.state.load(Ordering::Relaxed);
+        loop {
+            let next = (state & !RUNNING) | if again { SCHEDULED } else { 0 };
+            // Release: what the poll wrote is seen by the next one (Acquire in `start`). Acquire is `start`'s matter.
+            match self.state.compare_exchange_weak(state, next, Ordering::Release, Ordering::Relaxed) {
+                Ok(_) if next & SCHEDULED != 0 => return Suspended::Again,
+                Ok(_) => return Suspended::Idle,
+                Err(now) => state = now,
+            }
+        }
+    }
+
+    /// The output is in its place. Returns the state before.
+    pub(crate) fn complete(&self) -> u64 {
+        // Release: the output, for the handle (Acquire in `is_complete`). Acquire: the joiner slot.
+        self.state.fetch_add(COMPLETE.wrapping_sub(RUNNING), Ordering::AcqRel)
+    }
+
+    /// Sets `SCHEDULED`, and `flags`; true if the caller has to queue the thread.
+    fn set_scheduled(&self, flags: u64) -> bool {
+        let mut state = self.state.load(Ordering::Relaxed);
+        loop {
+            if state & COMPLETE != 0 {
+                return false;
+            }
+            let next = state | SCHEDULED | flags;
+            // Also when nothing changes: Release pairs with `start`, so that the coming poll sees what the waker wrote.
+            match self.state.compare_exchange_weak(state, next, Ordering::Release, Ordering::Relaxed) {
+                Ok(_) => return state & (SCHEDULED | RUNNING) == 0,
+                Err(now) => state = now,
+            }
+        }
+    }
+
+    /// Wakes the thread. The caller has a reference.
+    pub(crate) fn wake(this: NonNull<Header>) {
+        // SAFETY: the caller's reference keeps the header alive.
+        if unsafe { this.as_ref() }.set_scheduled(0) {
+            // SAFETY: the bit is ours, so the right to queue the thread is.
+            unsafe { (Self::vtable(this).schedule)(this) }
+        }
+    }
+
+    /// Has the future dropped by the thread's next event. The caller has a reference.
+    pub(crate) fn abort(this: NonNull<Header>) {
+        // SAFETY: as in `wake`.
+        if unsafe { this.as_ref() }.set_scheduled(ABORTED) {
+            // SAFETY: as in `wake`.
+            unsafe { (Self::vtable(this).schedule)(this) }
+        }
+    }
+
+    pub(crate) fn is_complete(&self) -> bool {
+        self.state.load(Ordering::Acquire) & COMPLETE != 0 // pairs with `complete`
+    }
+
+    pub(crate) fn retain(&self) {
+        let old = self.state.fetch_add(REFERENCE, Ordering::Relaxed);
+        assert!(old <= u64::MAX / 2, "more wakers of one thread than its count can hold");
+    }
+
+    /// Adds a reference unless there is none: for the shutdown, which looks at slots that may be free.
+    pub(crate) fn retain_if_alive(&self) -> bool {
+        let mut state = self.state.load(Ordering::Relaxed);
+        while state & REFERENCES != 0 {
+            match self.state.compare_exchange_weak(
+                state,
+                state + REFERENCE,
+                Ordering::Acquire, // pairs with the Release in `publish`
+                Ordering::Relaxed,
+            ) {
+                Ok(_) => return true,
+                Err(now) => state = now,
+            }
+        }
+        false
+    }
+
+    /// # Safety
+    /// The caller owns a reference and does not use it again.
+    pub(crate) unsafe fn release(this: NonNull<Header>) {
+        // SAFETY: the reference keeps the header alive up to here. Release pairs with the fence of the last one.
+        let old = unsafe { this.as_ref() }.state.fetch_sub(REFERENCE, Ordering::Release);
+        if old & REFERENCES == REFERENCE {
+            fence(Ordering::Acquire);
+            debug_assert!(old & COMPLETE != 0, "the runtime's reference outlives the future");
+            // SAFETY: no reference is left.
+            unsafe { (Self::vtable(this).free)(this) }
+        }
+    }
+
+    /// Forgets the handle; true if the output is now the caller's to drop. Keeps the reference.
+    pub(crate) fn detach(&self) -> bool {
+        let mut state = self.state.load(Ordering::Relaxed);
+        loop {
+            let next = if state & COMPLETE == 0 { state & !(HANDLE | JOINER) } else { state & !HANDLE };
+            // Acquire pairs with `complete`: the output. Release: the runner must see that we are done with the slot.
+            match self.state.compare_exchange_weak(state, next, Ordering::AcqRel, Ordering::Relaxed) {
+                Ok(_) if state & COMPLETE != 0 => return true,
+                Ok(_) => {
+                    if state & JOINER != 0 {
+                        // SAFETY: rule 3: the handle unset `JOINER` before `COMPLETE`, so the slot is its own.
+                        self.joiner.with_mut(|slot| unsafe { *slot = TinyWaker::NONE });
+                    }
+                    return false;
+                }
+                Err(now) => state = now,
+            }
+        }
+    }
+
+    /// The fast form of dropping a handle to a thread that has not run: true if that was all.
+    pub(crate) fn detach_unrun(&self) -> bool {
+        let fresh = SCHEDULED | HANDLE | 2 * REFERENCE;
+        // Release: as in `release`; another reference is left, so nothing is freed here.
+        self.state
+            .compare_exchange(fresh, SCHEDULED | REFERENCE, Ordering::Release, Ordering::Relaxed)
+            .is_ok()
+    }
+
+    /// Stores who waits for the end; false if the end has come.
+    pub(crate) fn set_joiner(&self, waker: &std::task::Waker) -> bool {
+        let state = self.state.load(Ordering::Acquire);
+        if state & COMPLETE != 0 {
+            return false;
+        }
+        if state & JOINER != 0 {
+            // SAFETY: rule 3: while `JOINER` is set the slot is read only; the handle is the only one to change that.
+            if self.joiner.with(|slot| unsafe { (*slot).will_wake(waker) }) {
+                return true;
+            }
+            // Acquire: `complete` may come first. Then the slot is the runner's.
+            if !self.update(|state| state & !JOINER) {
+                return false;
+            }
+        }
+        let new = TinyWaker::from_waker(waker);
+        // SAFETY: rule 3: `JOINER` is unset.
+        self.joiner.with_mut(|slot| unsafe { *slot = new });
+        // Release: the slot, for the runner (Acquire in `complete`).
+        if self.update(|state| state | JOINER) {
+            return true;
+        }
+        // SAFETY: rule 3: `COMPLETE` came while `JOINER` was unset, so the runner will not look.
+        self.joiner.with_mut(|slot| unsafe { *slot = TinyWaker::NONE });
+        false
+    }
+
+    /// Changes the state unless the thread is complete.
+    fn update(&self, change: impl Fn(u64) -> u64) -> bool {
+        self.state
+            .fetch_update(Ordering::AcqRel, Ordering::Acquire, |state| {
+                (state & COMPLETE == 0).then(|| change(state))
+            })
+            .is_ok()
+    }
+}

@@ -1,0 +1,148 @@
+//! The handle that waits for a thread's end.
+
+use std::fmt;
+use std::marker::PhantomData;
+use std::mem::MaybeUninit;
+use std::pin::Pin;
+use std::ptr::NonNull;
+use std::task::{Context, Poll};
+
+use super::Header;
+use crate::join_error::JoinError;
+
+/// Waits for a thread and gives its result.
+///
+/// The output is `Err` if the thread panicked ([`JoinError::into_panic`]) or was aborted. Dropping the handle detaches
+/// the thread: it runs on, and its result is dropped. The handle may be awaited on any executor.
+///
+/// # Panics
+/// If polled again after it gave its result.
+#[must_use = "a dropped handle detaches its thread"]
+pub struct JoinHandle<T> {
+    thread: NonNull<Header>,
+    taken: bool,
+    output: PhantomData<T>,
+}
+
+// SAFETY: the handle gives access to the output, once, and to atomics.
+unsafe impl<T: Send> Send for JoinHandle<T> {}
+// SAFETY: a shared handle gives no access to the output.
+unsafe impl<T: Send> Sync for JoinHandle<T> {}
+
+impl<T> Unpin for JoinHandle<T> {}
+
+impl<T> JoinHandle<T> {
+    /// # Safety
+    /// The caller passes on one reference and the `HANDLE` bit of a thread whose output is a `T`.
+    pub(super) unsafe fn new(thread: NonNull<Header>) -> Self {
+        Self { thread, taken: false, output: PhantomData }
+    }
+
+    fn header(&self) -> &Header {
+        // SAFETY: the handle has a reference.
+        unsafe { self.thread.as_ref() }
+    }
+
+    /// Asks that the thread end: its future is dropped by the thread's next event, in its color, at an await point.
+    ///
+    /// The handle then gives [`JoinError::is_cancelled`], unless the thread had ended first.
+    pub fn abort(&self) {
+        Header::abort(self.thread);
+    }
+
+    /// A handle that can only abort; it may be cloned and outlive this one.
+    pub fn abort_handle(&self) -> AbortHandle {
+        self.header().retain();
+        AbortHandle { thread: self.thread }
+    }
+
+    /// Whether the thread has ended.
+    pub fn is_finished(&self) -> bool {
+        self.header().is_complete()
+    }
+}
+
+impl<T> Future for JoinHandle<T> {
+    type Output = Result<T, JoinError>;
+
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
+        assert!(!self.taken, "a JoinHandle was polled after it gave its result");
+        if self.header().set_joiner(context.waker()) {
+            return Poll::Pending;
+        }
+        self.taken = true;
+        let mut output = MaybeUninit::<Self::Output>::uninit();
+        // SAFETY: rule 2 of the state word: the thread is complete and the handle is alive, so the output is ours,
+        // of this type, and `taken` says that it is gone.
+        unsafe {
+            (Header::vtable(self.thread).take_output)(self.thread, output.as_mut_ptr().cast());
+            Poll::Ready(output.assume_init())
+        }
+    }
+}
+
+impl<T> Drop for JoinHandle<T> {
+    fn drop(&mut self) {
+        if self.header().detach_unrun() {
+            return;
+        }
+        let complete = self.header().detach();
+        // SAFETY: rule 2: with `COMPLETE` the output was the handle's; then its reference is given back.
+        unsafe {
+            if complete && !self.taken {
+                (Header::vtable(self.thread).drop_output)(self.thread);
+            }
+            Header::release(self.thread);
+        }
+    }
+}
+
+impl<T> fmt::Debug for JoinHandle<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("JoinHandle").field("finished", &self.is_finished()).finish_non_exhaustive()
+    }
+}
+
+/// Aborts a thread; see [`JoinHandle::abort`].
+pub struct AbortHandle {
+    thread: NonNull<Header>,
+}
+
+// SAFETY: only atomics of the header are reached.
+unsafe impl Send for AbortHandle {}
+// SAFETY: as above.
+unsafe impl Sync for AbortHandle {}
+
+impl AbortHandle {
+    /// Asks that the thread end; see [`JoinHandle::abort`].
+    pub fn abort(&self) {
+        Header::abort(self.thread);
+    }
+
+    /// Whether the thread has ended.
+    pub fn is_finished(&self) -> bool {
+        // SAFETY: the handle has a reference.
+        unsafe { self.thread.as_ref() }.is_complete()
+    }
+}
+
+impl Clone for AbortHandle {
+    fn clone(&self) -> Self {
+        // SAFETY: the handle has a reference.
+        unsafe { self.thread.as_ref() }.retain();
+        Self { thread: self.thread }
+    }
+}
+
+impl Drop for AbortHandle {
+    fn drop(&mut self) {
+        // SAFETY: the handle has a reference, which ends here.
+        unsafe { Header::release(self.thread) }
+    }
+}
+
+impl fmt::Debug for AbortHandle {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("AbortHandle").field("finished", &self.is_finished()).finish_non_exhaustive()
+    }
+}

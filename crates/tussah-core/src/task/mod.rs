@@ -1,0 +1,35 @@
+//! Threads: futures that workers poll, one event a poll.
+//!
+//! # The state word of a thread
+//!
+//! | bits | name | meaning | set by | cleared by |
+//! |---|---|---|---|---|
+//! | 0 | `SCHEDULED` | it is in a queue, or will be when the running poll ends | wakers, `abort`, the runner | the runner, before it polls |
+//! | 1 | `RUNNING` | a worker polls it | the runner | the runner |
+//! | 2 | `COMPLETE` | the future is dropped; its place holds the output | the runner, once | nobody |
+//! | 3 | `ABORTED` | the next poll drops the future instead | `abort` | nobody |
+//! | 4 | `HANDLE` | the join handle is alive | the spawner | the handle |
+//! | 5 | `JOINER` | the joiner slot holds a waker for the runner to call | the handle | the handle, before `COMPLETE` |
+//! | 8–63 | references | the runtime (until complete), the handle, each waker | | |
+//!
+//! Who may touch which field:
+//!
+//! 1. *The future* belongs to whoever set `RUNNING`; setting it needs `SCHEDULED`, and a thread with `SCHEDULED` is in
+//!    one queue only, because only the one who sets the bit while `RUNNING` is unset queues it.
+//! 2. *The output* belongs to the handle once `COMPLETE` is seen with `HANDLE` set; without `HANDLE`, to the runner.
+//! 3. *The joiner slot* belongs to the handle while `JOINER` is unset; while it is set the slot is read only. Only the
+//!    handle changes the bit, and only before `COMPLETE`; the runner wakes by reference.
+//! 4. *The memory* is freed with the last reference. The slab never writes the state word, so that the shutdown may
+//!    look at every slot: a slot whose word has no reference is free.
+//!
+//! A thread that is pending for ever lives until the shutdown, which drops its future.
+
+mod header;
+mod join;
+mod raw;
+pub(crate) mod waker;
+
+pub use join::{AbortHandle, JoinHandle};
+
+pub(crate) use header::Header;
+pub(crate) use raw::{spawn, wake_guarded};

@@ -1,0 +1,239 @@
+//! A thread with its future: made, polled and completed.
+
+use std::alloc::Layout;
+use std::mem::ManuallyDrop;
+use std::panic::{AssertUnwindSafe, Location, catch_unwind};
+use std::pin::Pin;
+use std::ptr::NonNull;
+use std::task::{Context, Poll};
+
+use super::header::{HANDLE, Header, JOINER, REFERENCE, SCHEDULED, Suspended, VTable};
+use super::{JoinHandle, waker};
+use crate::color::ColorRef;
+use crate::event::{self, After, DropReason, Node};
+use crate::join_error::JoinError;
+use crate::loom::UnsafeCell;
+use crate::loom::atomic::{AtomicU64, Ordering};
+use crate::runtime::Shared;
+use crate::slab::{self, Kind};
+use crate::tiny_waker::TinyWaker;
+use crate::worker::Worker;
+
+/// Where a thread's events go: `()` for a thread that is its own color, a [`ColorRef`] for one in a color.
+pub(crate) trait Home: Send + 'static {
+    /// Queues a thread whose `SCHEDULED` bit the caller has set.
+    ///
+    /// # Safety
+    /// `thread` is alive and has a home of this type.
+    unsafe fn schedule(&self, thread: NonNull<Header>);
+}
+
+impl Home for () {
+    #[inline]
+    unsafe fn schedule(&self, thread: NonNull<Header>) {
+        // SAFETY: every thread lies in a slab, whose owner outlives what lies in it.
+        unsafe {
+            let shared = slab::owner_of(thread.cast()).cast::<Shared>();
+            (*shared).schedule(thread.cast());
+        }
+    }
+}
+
+impl Home for ColorRef {
+    #[inline]
+    unsafe fn schedule(&self, thread: NonNull<Header>) {
+        // SAFETY: the reference keeps the cell alive; the right to queue the thread is passed on.
+        unsafe { crate::color::cell::ColorCell::post(self.cell(), thread.cast()) }
+    }
+}
+
+/// The future, and later its output, in one place.
+union Body<F: Future> {
+    future: ManuallyDrop<F>,
+    output: ManuallyDrop<Result<F::Output, JoinError>>,
+}
+
+#[repr(C)]
+struct Thread<F: Future, H> {
+    header: Header,
+    home: H,
+    body: Body<F>,
+}
+
+/// Makes a thread and queues its first event.
+pub(crate) fn spawn<F, H>(
+    shared: &Shared,
+    home: H,
+    location: &'static Location<'static>,
+    future: F,
+) -> JoinHandle<F::Output>
+where
+    F: Future + Send + 'static,
+    F::Output: Send + 'static,
+    H: Home,
+{
+    let layout = Layout::new::<Thread<F, H>>();
+    let thread = shared.alloc(Kind::Task, layout).cast::<Thread<F, H>>();
+    let at = thread.as_ptr();
+    // SAFETY: the memory is ours. The state word is written last and atomically: a shutdown may be looking at the slot.
+    unsafe {
+        (&raw mut (*at).header.node).write(Node::new(&Thread::<F, H>::VTABLE.event));
+        (&raw mut (*at).header.joiner).write(UnsafeCell::new(TinyWaker::NONE));
+        (&raw mut (*at).header.location).write(location);
+        (&raw mut (*at).home).write(home);
+        (&raw mut (*at).body).write(Body { future: ManuallyDrop::new(future) });
+        let state: &AtomicU64 = &(*at).header.state;
+        // Release pairs with the Acquire in `retain_if_alive`.
+        state.store(SCHEDULED | HANDLE | 2 * REFERENCE, Ordering::Release);
+        (*at).home.schedule(thread.cast());
+        JoinHandle::new(thread.cast())
+    }
+}
+
+impl<F, H> Thread<F, H>
+where
+    F: Future + Send + 'static,
+    F::Output: Send + 'static,
+    H: Home,
+{
+    const VTABLE: VTable = VTable {
+        event: event::VTable {
+            run: Self::run,
+            drop: Self::drop_unrun,
+            name: std::any::type_name::<F>,
+            location: Self::location,
+        },
+        schedule: Self::schedule,
+        take_output: Self::take_output,
+        drop_output: Self::drop_output,
+        free: Self::free,
+    };
+
+    unsafe fn schedule(thread: NonNull<Header>) {
+        // SAFETY: the caller has a reference and the right to queue.
+        unsafe { (*thread.cast::<Self>().as_ptr()).home.schedule(thread) }
+    }
+
+    unsafe fn run(node: NonNull<Node>, worker: &Worker) -> After {
+        let thread = node.cast::<Header>();
+        // SAFETY: a queued thread has the runtime's reference.
+        let header = unsafe { thread.as_ref() };
+        if header.start() {
+            // SAFETY: `RUNNING` is ours, and so is the future.
+            unsafe { Self::finish(thread, Err(JoinError::cancelled())) };
+            return After::Continue;
+        }
+        worker.start_poll();
+        // SAFETY: the runtime's reference outlives the poll.
+        let waker = unsafe { waker::borrowed(thread) };
+        let mut context = Context::from_waker(&waker);
+        let polled = catch_unwind(AssertUnwindSafe(|| {
+            // SAFETY: `RUNNING` is ours, so the future is; it is never moved before it is dropped in place.
+            unsafe {
+                let future = &mut *(*node.cast::<Self>().as_ptr()).body.future;
+                Pin::new_unchecked(future).poll(&mut context)
+            }
+        }));
+        match polled {
+            Ok(Poll::Pending) => {
+                if header.suspend(worker.take_yield()) == Suspended::Again {
+                    // SAFETY: `SCHEDULED` is set and the thread is in no queue.
+                    unsafe { Self::again(thread, worker) }
+                }
+            }
+            // SAFETY: `RUNNING` is ours, and so is the future.
+            Ok(Poll::Ready(output)) => unsafe { Self::finish(thread, Ok(output)) },
+            Err(payload) => {
+                worker.count_panic();
+                // SAFETY: as above.
+                unsafe { Self::finish(thread, Err(JoinError::panic(payload))) }
+            }
+        }
+        After::Continue
+    }
+
+    /// Queues a thread that was woken, or yielded, while it ran: behind the others, on this worker.
+    unsafe fn again(thread: NonNull<Header>, worker: &Worker) {
+        if size_of::<H>() == 0 {
+            worker.requeue(thread.cast());
+        } else {
+            // SAFETY: passed on from the caller.
+            unsafe { Self::schedule(thread) }
+        }
+    }
+
+    /// Drops the future, stores the output and tells the joiner.
+    unsafe fn finish(thread: NonNull<Header>, mut output: Result<F::Output, JoinError>) {
+        // SAFETY: the caller has `RUNNING`.
+        let (header, body) =
+            unsafe { (thread.as_ref(), &mut (*thread.cast::<Self>().as_ptr()).body) };
+        // SAFETY: the future is there, and is dropped once.
+        let dropped = catch_unwind(AssertUnwindSafe(|| unsafe {
+            ManuallyDrop::drop(&mut body.future);
+        }));
+        if let Err(payload) = dropped {
+            output = Err(JoinError::panic(payload));
+        }
+        body.output = ManuallyDrop::new(output);
+        let old = header.complete();
+        if old & HANDLE == 0 {
+            // SAFETY: rule 2: no handle, so the output is the runner's.
+            unsafe { Self::drop_output(thread) }
+        } else if old & JOINER != 0 {
+            // SAFETY: rule 3: `JOINER` is set for good now, so the slot is read only until the memory is freed.
+            header.joiner.with(|slot| unsafe { (*slot).wake_by_ref_guarded() });
+        }
+        // SAFETY: the runtime's reference ends with the future.
+        unsafe { Header::release(thread) }
+    }
+
+    /// The shutdown's way to end a thread that is queued.
+    unsafe fn drop_unrun(node: NonNull<Node>, _reason: DropReason) {
+        let thread = node.cast::<Header>();
+        // SAFETY: a queued thread has the runtime's reference, and the caller took it from its queue.
+        unsafe {
+            thread.as_ref().start();
+            Self::finish(thread, Err(JoinError::cancelled()));
+        }
+    }
+
+    unsafe fn take_output(thread: NonNull<Header>, to: *mut ()) {
+        // SAFETY: rule 2: the caller is the handle, and takes the output once.
+        unsafe {
+            let body = &mut (*thread.cast::<Self>().as_ptr()).body;
+            to.cast::<Result<F::Output, JoinError>>()
+                .write(ManuallyDrop::take(&mut body.output));
+        }
+    }
+
+    unsafe fn drop_output(thread: NonNull<Header>) {
+        // A panic in a user's destructor stays in the event.
+        let _ = catch_unwind(AssertUnwindSafe(|| {
+            // SAFETY: rule 2: the output is the caller's.
+            unsafe {
+                ManuallyDrop::drop(&mut (*thread.cast::<Self>().as_ptr()).body.output);
+            }
+        }));
+    }
+
+    unsafe fn free(thread: NonNull<Header>) {
+        // SAFETY: no reference is left: the home is dropped once, then the memory given back with its own layout.
+        unsafe {
+            let this = thread.cast::<Self>().as_ptr();
+            std::ptr::drop_in_place(&raw mut (*this).home);
+            std::ptr::drop_in_place(&raw mut (*this).header.joiner);
+            (*this).header.state.store(0, Ordering::Relaxed);
+            Shared::free(Kind::Task, thread.cast(), Layout::new::<Self>());
+        }
+    }
+
+    unsafe fn location(node: NonNull<Node>) -> Option<&'static Location<'static>> {
+        // SAFETY: the caller says that the node is alive; the field is never written again.
+        Some(unsafe { node.cast::<Header>().as_ref().location })
+    }
+}
+
+/// Calls a waker that may be anybody's: its panic is not the caller's.
+pub(crate) fn wake_guarded(waker: std::task::Waker) {
+    let _ = catch_unwind(AssertUnwindSafe(|| waker.wake()));
+}

@@ -1,0 +1,44 @@
+//! The waker of a thread: its header's address, and this one table.
+
+use std::mem::ManuallyDrop;
+use std::ptr::NonNull;
+use std::task::{RawWaker, RawWakerVTable, Waker};
+
+use super::Header;
+
+/// The table of every thread's waker. [`crate::tiny_waker`] knows native wakers by its address.
+pub(crate) static VTABLE: RawWakerVTable = RawWakerVTable::new(clone, wake, wake_by_ref, drop);
+
+fn header(data: *const ()) -> NonNull<Header> {
+    NonNull::new(data.cast_mut().cast()).expect("a waker's data is its thread")
+}
+
+unsafe fn clone(data: *const ()) -> RawWaker {
+    // SAFETY: the waker that is cloned has a reference.
+    unsafe { header(data).as_ref() }.retain();
+    RawWaker::new(data, &VTABLE)
+}
+
+unsafe fn wake(data: *const ()) {
+    Header::wake(header(data));
+    // SAFETY: a waker owns one reference, and this one is consumed.
+    unsafe { Header::release(header(data)) }
+}
+
+unsafe fn wake_by_ref(data: *const ()) {
+    Header::wake(header(data));
+}
+
+unsafe fn drop(data: *const ()) {
+    // SAFETY: a waker owns one reference, and this one is consumed.
+    unsafe { Header::release(header(data)) }
+}
+
+/// A waker for the length of one poll, which needs no reference of its own.
+///
+/// # Safety
+/// The thread stays alive as long as the result is used.
+pub(crate) unsafe fn borrowed(thread: NonNull<Header>) -> ManuallyDrop<Waker> {
+    // SAFETY: the table fits the data; the reference that `Waker` would own is never released.
+    ManuallyDrop::new(unsafe { Waker::new(thread.as_ptr().cast_const().cast(), &VTABLE) })
+}

@@ -1,0 +1,316 @@
+//! The source of time of a runtime: the operating system's monotonic clock, or one that is moved by hand.
+
+use std::{
+    fmt,
+    sync::{
+        Arc, Weak,
+        atomic::{AtomicU64, Ordering},
+    },
+    time::{Duration, Instant},
+};
+
+use parking_lot::Mutex;
+
+/// One tick is `2^TICK_SHIFT` ns: 131 µs.
+const TICK_SHIFT: u32 = 17;
+
+/// Nanoseconds in a tick.
+const TICK_NS: u64 = 1 << TICK_SHIFT;
+
+/// Bound, in years: a deadline that `Instant` cannot hold is put this far ahead, further than any process lives.
+const FAR_YEARS: u64 = 100;
+
+const FAR: Duration = Duration::from_secs(FAR_YEARS * 365 * 24 * 60 * 60);
+
+type Hook = Box<dyn Fn() + Send + Sync>;
+
+/// A source of time; clones are cheap and show the same time.
+///
+/// All timers of a runtime follow the runtime's clock. With [`Clock::real`] that is the operating system's monotonic
+/// clock. With [`Clock::manual`] time stands still until a [`ManualClock`] moves it on, which makes tests of timers
+/// fast and deterministic.
+///
+/// ```
+/// use std::time::Duration;
+/// use tussah_core::time::Clock;
+///
+/// let manual = Clock::manual();
+/// let clock = manual.clock();
+/// let before = clock.now();
+/// manual.advance(Duration::from_secs(3600));
+/// assert_eq!(clock.now() - before, Duration::from_secs(3600));
+/// ```
+#[derive(Clone)]
+pub struct Clock {
+    inner: Arc<Inner>,
+}
+
+struct Inner {
+    /// Tick 0; what a manual clock shows at first.
+    start: Instant,
+    /// Present if the clock is moved by hand.
+    manual: Option<Manual>,
+}
+
+struct Manual {
+    /// Nanoseconds by which the clock has been moved on; only grows.
+    advanced_ns: AtomicU64,
+    /// One for each runtime that follows the clock and is alive.
+    hooks: Mutex<Vec<Weak<Hook>>>,
+}
+
+impl Clock {
+    /// The operating system's monotonic clock.
+    #[must_use]
+    pub fn real() -> Self {
+        Self { inner: Arc::new(Inner { start: Instant::now(), manual: None }) }
+    }
+
+    /// A clock that stands still until it is moved on; [`ManualClock::clock`] gives the clock to hand to a runtime.
+    #[must_use]
+    pub fn manual() -> ManualClock {
+        let manual = Manual { advanced_ns: AtomicU64::new(0), hooks: Mutex::new(Vec::new()) };
+        ManualClock { clock: Self { inner: Arc::new(Inner { start: Instant::now(), manual: Some(manual) }) } }
+    }
+
+    /// The present time. It never runs backwards.
+    #[must_use]
+    pub fn now(&self) -> Instant {
+        match &self.inner.manual {
+            None => Instant::now(),
+            Some(manual) => self.instant_at_ns(manual.now_ns()),
+        }
+    }
+
+    /// The instant that lies `duration` ahead; a duration too long for an `Instant` counts as a hundred years.
+    #[must_use]
+    pub fn after(&self, duration: Duration) -> Instant {
+        let now = self.now();
+        now.checked_add(duration).unwrap_or_else(|| now.checked_add(FAR).unwrap_or(now))
+    }
+
+    /// True if the clock is moved by hand.
+    #[must_use]
+    pub fn is_manual(&self) -> bool {
+        self.inner.manual.is_some()
+    }
+
+    /// Has `hook` called after each [`ManualClock::advance`], until the guard returned here is dropped.
+    ///
+    /// A runtime unparks its workers in its hook. The hook runs on the OS thread that moves the clock, with no lock
+    /// held; a call that has begun may still be running when the guard has been dropped. On a real clock the hook is
+    /// never called.
+    #[must_use = "dropping the guard removes the hook"]
+    pub fn on_advance(&self, hook: Box<dyn Fn() + Send + Sync>) -> AdvanceHook {
+        let hook = Arc::new(hook);
+        if let Some(manual) = &self.inner.manual {
+            let mut hooks = manual.hooks.lock();
+            hooks.retain(|hook| hook.strong_count() > 0);
+            hooks.push(Arc::downgrade(&hook));
+        }
+        AdvanceHook { _hook: hook }
+    }
+
+    /// The last tick that has begun: the present time, rounded down.
+    #[inline]
+    pub(crate) fn now_tick(&self) -> u64 {
+        self.now_ns() >> TICK_SHIFT
+    }
+
+    /// Nanoseconds since the clock began.
+    #[inline]
+    pub(crate) fn now_ns(&self) -> u64 {
+        match &self.inner.manual {
+            None => self.ns_since_start(Instant::now()),
+            Some(manual) => manual.now_ns(),
+        }
+    }
+
+    /// The first tick that does not begin before `deadline`: rounded up, so that no timer fires early.
+    #[inline]
+    pub(crate) fn deadline_tick(&self, deadline: Instant) -> u64 {
+        self.ns_since_start(deadline).div_ceil(TICK_NS)
+    }
+
+    /// How long a worker may wait if the earliest tick of its shard is `tick`.
+    ///
+    /// `None` is for ever: either there is no timer (`u64::MAX`) or the clock is moved by hand, and then only
+    /// [`on_advance`](Self::on_advance) ends the wait. `Some(Duration::ZERO)`: something is due, do not wait.
+    pub(crate) fn park_timeout(&self, tick: u64) -> Option<Duration> {
+        if tick == u64::MAX {
+            return None;
+        }
+        let due_ns = tick.saturating_mul(TICK_NS);
+        match &self.inner.manual {
+            None => {
+                let now_ns = self.ns_since_start(Instant::now());
+                Some(Duration::from_nanos(due_ns.saturating_sub(now_ns)))
+            }
+            Some(manual) => (due_ns <= manual.now_ns()).then_some(Duration::ZERO),
+        }
+    }
+
+    /// Saturates at both ends: 0 for an instant before the start, `u64::MAX` from 584 years after it.
+    #[inline]
+    fn ns_since_start(&self, instant: Instant) -> u64 {
+        let since = instant.saturating_duration_since(self.inner.start);
+        since.as_secs().saturating_mul(1_000_000_000).saturating_add(u64::from(since.subsec_nanos()))
+    }
+
+    fn instant_at_ns(&self, ns: u64) -> Instant {
+        let start = self.inner.start;
+        start.checked_add(Duration::from_nanos(ns)).expect("a 64-bit Instant holds 584 years from its start")
+    }
+}
+
+impl fmt::Debug for Clock {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Clock").field("manual", &self.is_manual()).field("now", &self.now()).finish()
+    }
+}
+
+impl Manual {
+    #[inline]
+    fn now_ns(&self) -> u64 {
+        // Acquire: pairs with the Release in `ManualClock::advance`; who sees the new time sees what was done before
+        // the clock was moved.
+        self.advanced_ns.load(Ordering::Acquire)
+    }
+}
+
+/// The hand that moves a manual clock; made by [`Clock::manual`].
+#[derive(Clone, Debug)]
+pub struct ManualClock {
+    clock: Clock,
+}
+
+impl ManualClock {
+    /// The clock that this hand moves.
+    #[must_use]
+    pub fn clock(&self) -> Clock {
+        self.clock.clone()
+    }
+
+    /// Moves the clock on by `duration` and then calls the hooks of the runtimes that follow it.
+    ///
+    /// Timers that have become due fire on their workers; this does not wait for them. The clock stops 584 years
+    /// after its start.
+    ///
+    /// # Panics
+    ///
+    /// A panic of a hook is passed on; the hooks behind it are then not called.
+    pub fn advance(&self, duration: Duration) {
+        let Some(manual) = &self.clock.inner.manual else { return };
+        let step_ns = u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX);
+        let moved = manual.advanced_ns.fetch_update(
+            // Release: pairs with the Acquire in `Manual::now_ns`.
+            Ordering::Release,
+            Ordering::Relaxed,
+            |now_ns| Some(now_ns.saturating_add(step_ns)),
+        );
+        debug_assert!(moved.is_ok(), "the update always gives a value");
+        // The hooks are foreign code: they run without the lock, since they may add or drop hooks.
+        let hooks: Vec<Arc<Hook>> = manual.hooks.lock().iter().filter_map(Weak::upgrade).collect();
+        for hook in hooks {
+            hook();
+        }
+    }
+}
+
+/// Keeps a hook of [`Clock::on_advance`] registered; dropping it removes the hook.
+#[must_use = "dropping the guard removes the hook"]
+pub struct AdvanceHook {
+    _hook: Arc<Hook>,
+}
+
+impl fmt::Debug for AdvanceHook {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("AdvanceHook").finish_non_exhaustive()
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use std::sync::atomic::AtomicUsize;
+
+    use super::*;
+
+    #[test]
+    fn a_deadline_is_rounded_up_and_the_present_down() {
+        let manual = Clock::manual();
+        let clock = manual.clock();
+        let start = clock.now();
+        let ns = Duration::from_nanos;
+        let check = |after_ns: u64, expected: u64| assert_eq!(clock.deadline_tick(start + ns(after_ns)), expected);
+        check(0, 0);
+        check(1, 1);
+        check(TICK_NS - 1, 1);
+        check(TICK_NS, 1);
+        check(TICK_NS + 1, 2);
+        check(u64::MAX, 1 << 47);
+        assert_eq!(clock.now_tick(), 0);
+        manual.advance(ns(TICK_NS - 1));
+        assert_eq!(clock.now_tick(), 0);
+        manual.advance(ns(1));
+        assert_eq!(clock.now_tick(), 1);
+        assert_eq!(clock.now() - start, ns(TICK_NS));
+        assert_eq!(clock.deadline_tick(start), 0, "a deadline in the past");
+    }
+
+    #[test]
+    fn a_real_clock_runs_on_and_is_never_behind_its_ticks() {
+        let clock = Clock::real();
+        let early = clock.now();
+        assert!(clock.now() >= early);
+        assert!(clock.deadline_tick(early) <= clock.now_tick() + 1);
+        assert!(!clock.is_manual());
+    }
+
+    #[test]
+    fn durations_too_long_saturate() {
+        let manual = Clock::manual();
+        let clock = manual.clock();
+        assert_eq!(clock.after(Duration::MAX), clock.now() + FAR);
+        manual.advance(Duration::MAX);
+        manual.advance(Duration::MAX);
+        assert_eq!(clock.now_tick(), (1 << 47) - 1);
+        assert!(clock.after(Duration::MAX) > clock.now());
+    }
+
+    #[test]
+    fn park_timeouts() {
+        let manual = Clock::manual();
+        let clock = manual.clock();
+        assert_eq!(clock.park_timeout(u64::MAX), None);
+        assert_eq!(clock.park_timeout(1), None, "time stands still");
+        assert_eq!(clock.park_timeout(0), Some(Duration::ZERO));
+        manual.advance(Duration::from_nanos(TICK_NS));
+        assert_eq!(clock.park_timeout(1), Some(Duration::ZERO));
+        let real = Clock::real();
+        assert_eq!(real.park_timeout(u64::MAX), None);
+        assert_eq!(real.park_timeout(0), Some(Duration::ZERO));
+        assert!(real.park_timeout(u64::MAX - 1).is_some_and(|wait| wait > Duration::from_secs(1 << 30)));
+    }
+
+    #[test]
+    fn hooks_are_called_until_their_guard_is_dropped() {
+        let manual = Clock::manual();
+        let clock = manual.clock();
+        let calls = Arc::new(AtomicUsize::new(0));
+        let counter = Arc::clone(&calls);
+        let inside = clock.clone();
+        let guard = clock.on_advance(Box::new(move || {
+            // The hook sees the new time and may register further hooks.
+            assert!(inside.now_tick() > 0);
+            drop(inside.on_advance(Box::new(|| ())));
+            counter.fetch_add(1, Ordering::Relaxed);
+        }));
+        manual.advance(Duration::from_millis(1));
+        manual.clone().advance(Duration::from_millis(1));
+        assert_eq!(calls.load(Ordering::Relaxed), 2);
+        drop(guard);
+        manual.advance(Duration::from_millis(1));
+        assert_eq!(calls.load(Ordering::Relaxed), 2);
+        drop(Clock::real().on_advance(Box::new(|| ())));
+    }
+}

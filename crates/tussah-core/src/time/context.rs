@@ -1,0 +1,60 @@
+//! Which shard the running code uses for its timers: the one seam between timers and workers.
+
+use std::{cell::RefCell, fmt};
+
+use super::shard::Shard;
+use crate::loom::Arc;
+
+/// Where a timer that is polled for the first time here is registered.
+#[derive(Clone)]
+pub(crate) struct TimerContext {
+    /// The shard; its clock is the runtime's.
+    pub(crate) shard: Arc<Shard>,
+    /// True if this OS thread is the worker that fires the shard: it will look at the shard before it parks, so that
+    /// nobody need wake it.
+    pub(crate) local: bool,
+}
+
+impl fmt::Debug for TimerContext {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("TimerContext").field("local", &self.local).finish_non_exhaustive()
+    }
+}
+
+thread_local! {
+    static CURRENT: RefCell<Option<TimerContext>> = const { RefCell::new(None) };
+}
+
+/// Calls `f` with the context of this OS thread; with `None` outside of a runtime.
+///
+/// `f` must not [`enter`] another context.
+#[inline]
+pub(crate) fn with_current<R>(f: impl FnOnce(Option<&TimerContext>) -> R) -> R {
+    let mut f = Some(f);
+    let mut call = |context: Option<&TimerContext>| f.take().map(|f| f(context));
+    // The thread-local is gone while the OS thread is being torn down; no runtime is current then.
+    let result = CURRENT.try_with(|current| call(current.borrow().as_ref()));
+    match result.unwrap_or_else(|_| call(None)) {
+        Some(result) => result,
+        None => unreachable!("`call` ran once: either in `try_with` or after it failed"),
+    }
+}
+
+/// Makes `context` the current one of this OS thread until the guard is dropped; contexts nest.
+pub(crate) fn enter(context: TimerContext) -> Entered {
+    Entered { previous: CURRENT.with(|current| current.replace(Some(context))) }
+}
+
+/// Restores the context that was current before [`enter`].
+#[must_use = "dropping the guard leaves the context"]
+pub(crate) struct Entered {
+    previous: Option<TimerContext>,
+}
+
+impl Drop for Entered {
+    fn drop(&mut self) {
+        let previous = self.previous.take();
+        // The shard may be dropped here: after the borrow, since its unpark hook is the runtime's code.
+        drop(CURRENT.try_with(|current| current.replace(previous)));
+    }
+}

@@ -1,0 +1,32 @@
+//! Time: a clock that can be real or moved by hand, a timing wheel for each worker, and the `Sleep` future.
+//!
+//! | file | what |
+//! |---|---|
+//! | `clock.rs` | the source of time, and the tick, in which the wheels count |
+//! | `wheel.rs` | the hierarchical timing wheel: pure, without a clock and without locks |
+//! | `shard.rs` | one worker's wheel behind its lock, and what happens when an entry fires |
+//! | `context.rs` | which shard the running code uses: the one seam to the workers |
+//! | `sleep.rs` | the future that users await |
+//!
+//! # Who fires
+//!
+//! A worker calls `Shard::fire` with the tick at which its turn began. A peer that finds a worker stuck calls
+//! `Shard::try_fire`. Both take due entries out under the shard's lock and call the wakers after they have released it.
+//!
+//! # Parking
+//!
+//! A worker that is about to park stores that it is parked, issues a `SeqCst` fence and then reads `Shard::next_tick`.
+//! Whoever makes an entry the earliest from another OS thread stores the new earliest tick, issues a `SeqCst` fence and
+//! then calls the shard's unpark hook, which reads whether the worker is parked (`Shard::notify`). At least one of the
+//! two sees the other, so that no worker sleeps past a deadline.
+
+mod clock;
+mod context;
+mod shard;
+mod sleep;
+mod wheel;
+
+pub use clock::{AdvanceHook, Clock, ManualClock};
+pub(crate) use context::{TimerContext, enter, with_current};
+pub(crate) use shard::Shard;
+pub use sleep::Sleep;

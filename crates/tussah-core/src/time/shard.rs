@@ -1,0 +1,445 @@
+//! One worker's timers: its wheel behind a short lock, and the hand-over of wakers when entries fire.
+//!
+//! # States of an entry
+//!
+//! | state | linked | waker | changed by |
+//! |---|---|---|---|
+//! | `IDLE` | no | none | its owner |
+//! | `PENDING` | yes | present | anyone who holds the lock |
+//! | `FIRED` | no | none | its owner |
+//! | `CLOSED` | no | none | its owner |
+//!
+//! 1. Links and waker are touched only under the shard's lock, or by the owner while the state is not `PENDING`.
+//! 2. Only the owner, who has the entry pinned, makes it `PENDING` (`register`).
+//! 3. Storing `FIRED` or `CLOSED` is the last access of whoever fires or closes: from then on the owner may free the
+//!    entry without taking the lock.
+//! 4. Wakers are foreign code. They are cloned, called and dropped while the lock is not held, and a panic of theirs
+//!    ends in [`quietly`].
+
+use std::{
+    panic::{AssertUnwindSafe, catch_unwind},
+    ptr::NonNull,
+    task::Waker,
+};
+
+use super::{
+    clock::Clock,
+    wheel::{Entry, Wheel},
+};
+use crate::loom::{
+    UnsafeCell,
+    atomic::{AtomicU8, AtomicU64, Ordering, fence},
+};
+
+/// Bound, in entries: what one hold of the lock fires or moves, so that a peer or a cancel waits a few microseconds.
+const BATCH: usize = 32;
+
+/// Bound, in entries: what one call of `fire` fires or moves, so that a turn stays short when very many are due at once.
+const CALL: usize = 1024;
+
+const IDLE: u8 = 0;
+const PENDING: u8 = 1;
+const FIRED: u8 = 2;
+const CLOSED: u8 = 3;
+
+/// What a shard's wheel links: state and waker of one timer.
+pub(crate) type TimerEntry = Entry<Timer>;
+
+/// State and waker of one timer; see the table above.
+pub(crate) struct Timer {
+    state: AtomicU8,
+    waker: UnsafeCell<Option<Waker>>,
+}
+
+// SAFETY: `state` is atomic, and `waker` is touched only as rule 1 says. Tested by the loom models and under Miri.
+unsafe impl Sync for Timer {}
+// SAFETY: a waker is `Send`; a pending entry does not move, only its owner's pointer does.
+unsafe impl Send for Timer {}
+
+impl Timer {
+    /// A timer that is idle.
+    pub(crate) fn new() -> Self {
+        Self { state: AtomicU8::new(IDLE), waker: UnsafeCell::new(None) }
+    }
+
+    #[inline]
+    fn state(&self) -> u8 {
+        // Acquire: pairs with the Release stores in `fire_batch` and `close`, so that an owner who frees the entry does
+        // so after the last access of rule 3.
+        self.state.load(Ordering::Acquire)
+    }
+
+    /// True if the entry is, or may a moment ago have been, linked.
+    #[inline]
+    pub(crate) fn is_pending(&self) -> bool {
+        self.state() == PENDING
+    }
+
+    /// True if the deadline has passed and the waker was taken.
+    #[inline]
+    pub(crate) fn is_fired(&self) -> bool {
+        self.state() == FIRED
+    }
+
+    /// True if the timer has never been registered, or has been cancelled or [reset](Self::set_idle) since.
+    #[inline]
+    pub(crate) fn is_idle(&self) -> bool {
+        self.state() == IDLE
+    }
+
+    /// Makes a timer that is not pending ready to be registered again; for its owner, who has found it not pending.
+    #[inline]
+    pub(crate) fn set_idle(&self) {
+        debug_assert!(!self.is_pending(), "a pending timer is cancelled first");
+        self.state.store(IDLE, Ordering::Relaxed);
+    }
+}
+
+/// What came of [`Shard::register`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Registered {
+    /// The entry will fire. If it became the `earliest`, a parked worker must be [notified](Shard::notify).
+    Pending {
+        /// No other entry of the shard is known to come before.
+        earliest: bool,
+    },
+    /// The tick has passed: the entry counts as fired, the waker is not called.
+    Elapsed,
+    /// The runtime has shut down: the entry will never fire.
+    Closed,
+}
+
+/// The timers of one worker. Entries may be cancelled from any OS thread.
+pub(crate) struct Shard {
+    /// No entry is due before this tick; `u64::MAX` if there is none. Written under the lock. May be too early, since
+    /// a cancel leaves it as it is: then one turn fires nothing and corrects it.
+    next: AtomicU64,
+    /// The wheel's time; written under the lock.
+    elapsed: AtomicU64,
+    locked: Mutex<Locked>,
+    clock: Clock,
+    unpark: Box<dyn Fn() + Send + Sync>,
+}
+
+struct Locked {
+    wheel: Wheel<Timer>,
+    /// Set once, at shutdown.
+    closed: bool,
+}
+
+impl Shard {
+    /// A shard without entries, whose ticks are `clock`'s.
+    ///
+    /// `unpark` wakes the worker that fires this shard if it is parked; it is called without the lock. It should not
+    /// own the shard, which would then never be freed.
+    pub(crate) fn new(clock: Clock, unpark: Box<dyn Fn() + Send + Sync>) -> Self {
+        Self {
+            next: AtomicU64::new(u64::MAX),
+            elapsed: AtomicU64::new(0),
+            locked: Mutex::new(Locked { wheel: Wheel::new(), closed: false }),
+            clock,
+            unpark,
+        }
+    }
+
+    /// The clock whose ticks the shard counts in.
+    #[inline]
+    pub(crate) fn clock(&self) -> &Clock {
+        &self.clock
+    }
+
+    /// The tick before which nothing is due, `u64::MAX` for none; takes no lock.
+    ///
+    /// A worker that parks stores that it does, issues a `SeqCst` fence and then calls this: see `notify`.
+    #[inline]
+    pub(crate) fn next_tick(&self) -> u64 {
+        self.next.load(Ordering::Relaxed)
+    }
+
+    /// Wakes the worker if it is parked; to be called, from another OS thread than the worker's, after an entry has
+    /// become the earliest.
+    pub(crate) fn notify(&self) {
+        // Pairs with the fence between the worker's store of "parked" and its `next_tick`: either it sees the new tick,
+        // or `unpark` sees that it is parked.
+        fence(Ordering::SeqCst);
+        (self.unpark)();
+    }
+
+    /// Links an idle entry at `tick`; when it fires, `waker` is called.
+    ///
+    /// # Safety
+    ///
+    /// The caller owns `entry`, it is idle, and it is neither moved nor freed before it has been found not pending
+    /// ([`Timer::is_pending`]), for instance after [`cancel`](Self::cancel). The shard outlives that moment.
+    #[inline]
+    pub(crate) unsafe fn register(&self, entry: &TimerEntry, tick: u64, waker: Waker) -> Registered {
+        debug_assert!(entry.data.is_idle());
+        let mut locked = self.lock();
+        if locked.closed || tick <= locked.wheel.elapsed() {
+            let (state, outcome) = match locked.closed {
+                true => (CLOSED, Registered::Closed),
+                false => (FIRED, Registered::Elapsed),
+            };
+            entry.data.state.store(state, Ordering::Relaxed);
+            drop(locked);
+            quietly(|| drop(waker));
+            return outcome;
+        }
+        // SAFETY: the lock is held and the caller owns the entry (rule 1). What is overwritten is `None`.
+        entry.data.waker.with_mut(|place| unsafe { *place = Some(waker) });
+        // Relaxed: who looks at the entry next, but for its owner, does so under the lock.
+        entry.data.state.store(PENDING, Ordering::Relaxed);
+        // SAFETY: idle entries are not linked; the caller keeps the entry in place while it is pending, and links are
+        // touched under the lock only.
+        unsafe { locked.wheel.insert(NonNull::from(entry), tick) };
+        Registered::Pending { earliest: self.lower_next(tick) }
+    }
+
+    /// Moves a pending entry to another tick and keeps its waker.
+    ///
+    /// Returns whether it became the earliest, as [`Registered::Pending`] does; `None` if it was not pending any more.
+    ///
+    /// # Safety
+    ///
+    /// The caller owns `entry`, which was registered with this shard and with no other since.
+    pub(crate) unsafe fn rearm(&self, entry: &TimerEntry, tick: u64) -> Option<bool> {
+        let mut locked = self.lock();
+        if !entry.data.is_pending() {
+            return None;
+        }
+        // SAFETY: a pending entry is linked in this shard's wheel, and is not any more when it is inserted again.
+        unsafe {
+            locked.wheel.remove(NonNull::from(entry));
+            locked.wheel.insert(NonNull::from(entry), tick);
+        }
+        Some(self.lower_next(tick))
+    }
+
+    /// Has a pending entry call `waker` instead of the one it has, unless both wake the same.
+    ///
+    /// Returns whether the entry is still pending.
+    ///
+    /// # Safety
+    ///
+    /// The caller owns `entry`, which was registered with this shard and with no other since.
+    pub(crate) unsafe fn update_waker(&self, entry: &TimerEntry, waker: &Waker) -> bool {
+        {
+            let _locked = self.lock();
+            if !entry.data.is_pending() {
+                return false;
+            }
+            // SAFETY: the lock is held (rule 1).
+            let current = entry.data.waker.with(|place| unsafe { (*place).as_ref() });
+            if current.is_some_and(|current| current.will_wake(waker)) {
+                return true;
+            }
+        }
+        // Foreign code, so not under the lock; the entry may fire meanwhile.
+        let mut fresh = Some(waker.clone());
+        let pending = {
+            let _locked = self.lock();
+            let pending = entry.data.is_pending();
+            if pending {
+                // SAFETY: the lock is held (rule 1).
+                entry.data.waker.with_mut(|place| unsafe { place.swap(&raw mut fresh) });
+            }
+            pending
+        };
+        quietly(|| drop(fresh));
+        pending
+    }
+
+    /// Unlinks the entry if it is pending and drops its waker; afterwards it is not pending.
+    ///
+    /// # Safety
+    ///
+    /// The caller owns `entry`, which was registered with this shard and with no other since.
+    #[inline]
+    pub(crate) unsafe fn cancel(&self, entry: &TimerEntry) {
+        let waker = {
+            let mut locked = self.lock();
+            if !entry.data.is_pending() {
+                return;
+            }
+            // SAFETY: a pending entry is linked in this shard's wheel.
+            unsafe { locked.wheel.remove(NonNull::from(entry)) };
+            entry.data.state.store(IDLE, Ordering::Relaxed);
+            // SAFETY: the lock is held (rule 1).
+            entry.data.waker.with_mut(|place| unsafe { (*place).take() })
+        };
+        quietly(|| drop(waker));
+    }
+
+    /// Fires what is due at `now` and returns how many entries fired.
+    ///
+    /// The work of one call is bounded: if more is due, [`next_tick`](Self::next_tick) does not lie after `now` and
+    /// the next turn goes on.
+    #[inline]
+    pub(crate) fn fire(&self, now: u64) -> usize {
+        // The second condition lets the wheel follow the time, once a tick: new entries are placed as seen from it.
+        if self.next_tick() > now && self.elapsed.load(Ordering::Relaxed) >= now {
+            return 0;
+        }
+        self.fire_batches(now, || Some(self.lock())).unwrap_or(0)
+    }
+
+    /// As [`fire`](Self::fire), for a peer: `None` if the lock was taken by someone else at the start.
+    pub(crate) fn try_fire(&self, now: u64) -> Option<usize> {
+        if self.next_tick() > now {
+            return Some(0);
+        }
+        self.fire_batches(now, || self.try_lock())
+    }
+
+    /// Detaches all entries, which then never fire, and all that will be registered; drops their wakers.
+    ///
+    /// Not bounded: called once, when the runtime has shut down.
+    pub(crate) fn close(&self) {
+        loop {
+            let mut batch = Batch::new();
+            {
+                let mut locked = self.lock();
+                locked.closed = true;
+                self.next.store(u64::MAX, Ordering::Relaxed);
+                while batch.len < BATCH
+                    && let Some(entry) = locked.wheel.pop_any()
+                {
+                    // SAFETY: the entry was pending, the lock is held, and it is no longer linked.
+                    batch.push(unsafe { detach(entry, CLOSED) });
+                }
+            }
+            let last = batch.len < BATCH;
+            batch.for_each(drop);
+            if last {
+                return;
+            }
+        }
+    }
+
+    fn fire_batches<'a>(&'a self, now: u64, lock: impl Fn() -> Option<MutexGuard<'a, Locked>>) -> Option<usize> {
+        let mut fired = 0;
+        for round in 0..CALL / BATCH {
+            let Some(locked) = lock() else { return (round > 0).then_some(fired) };
+            let mut batch = Batch::new();
+            let done = self.fire_batch(locked, now, &mut batch);
+            fired += batch.len;
+            batch.for_each(Waker::wake);
+            if done {
+                break;
+            }
+        }
+        Some(fired)
+    }
+
+    /// Takes the wakers of at most `BATCH` due entries; true if nothing due is left. Releases the lock.
+    fn fire_batch(&self, mut locked: MutexGuard<'_, Locked>, now: u64, batch: &mut Batch) -> bool {
+        let done = locked.wheel.advance(now, BATCH, &mut |entry| {
+            // SAFETY: the entry was pending, the lock is held, and it is no longer linked.
+            batch.push(unsafe { detach(entry, FIRED) });
+        });
+        // Relaxed, both: see `next_tick`. A value that rises needs no fence, a parked worker then only wakes too early.
+        self.next.store(locked.wheel.next_expiry().unwrap_or(u64::MAX), Ordering::Relaxed);
+        self.elapsed.store(locked.wheel.elapsed(), Ordering::Relaxed);
+        done
+    }
+
+    /// Makes `tick` the earliest if it is; with the lock held.
+    #[inline]
+    fn lower_next(&self, tick: u64) -> bool {
+        // Relaxed: all writers hold the lock, and readers without it use fences, see `notify`.
+        let earliest = tick < self.next.load(Ordering::Relaxed);
+        if earliest {
+            self.next.store(tick, Ordering::Relaxed);
+        }
+        earliest
+    }
+}
+
+/// Takes the waker of an entry that was pending and gives the entry back to its owner, in `state`.
+///
+/// # Safety
+///
+/// The entry was pending until now and has been unlinked from the wheel; the lock is held. The entry must not be used
+/// afterwards (rule 3).
+#[inline]
+unsafe fn detach(entry: NonNull<TimerEntry>, state: u8) -> Option<Waker> {
+    // SAFETY: an entry stays valid while it is pending, which it does until the store below. No reference to the whole
+    // entry is made, since its owner may free it during that store.
+    unsafe {
+        let timer = &raw const (*entry.as_ptr()).data;
+        let waker = (*timer).waker.with_mut(|place| (*place).take());
+        // Release: pairs with the Acquire in `Timer::state`.
+        (*timer).state.store(state, Ordering::Release);
+        waker
+    }
+}
+
+/// Wakers taken under the lock, to be called or dropped without it.
+struct Batch {
+    wakers: [Option<Waker>; BATCH],
+    len: usize,
+}
+
+impl Batch {
+    #[inline]
+    fn new() -> Self {
+        Self { wakers: [const { None }; BATCH], len: 0 }
+    }
+
+    #[inline]
+    fn push(&mut self, waker: Option<Waker>) {
+        debug_assert!(waker.is_some(), "a pending entry has a waker");
+        self.wakers[self.len] = waker;
+        self.len += 1;
+    }
+
+    #[inline]
+    fn for_each(mut self, f: impl Fn(Waker)) {
+        for waker in self.wakers[..self.len].iter_mut().filter_map(Option::take) {
+            quietly(|| f(waker));
+        }
+    }
+}
+
+/// Runs foreign code and swallows a panic of it: it must not stop the timers behind it or the worker.
+#[inline]
+fn quietly(f: impl FnOnce()) {
+    if let Err(payload) = catch_unwind(AssertUnwindSafe(f)) {
+        // The payload is foreign too, and so may be the payload of a panic of its drop: that one is leaked.
+        std::mem::forget(catch_unwind(AssertUnwindSafe(|| drop(payload))));
+    }
+}
+
+#[cfg(loom)]
+use crate::loom::{Mutex, MutexGuard};
+#[cfg(not(loom))]
+use parking_lot::{Mutex, MutexGuard};
+
+#[cfg(not(loom))]
+impl Shard {
+    #[inline]
+    fn lock(&self) -> MutexGuard<'_, Locked> {
+        self.locked.lock()
+    }
+
+    #[inline]
+    fn try_lock(&self) -> Option<MutexGuard<'_, Locked>> {
+        self.locked.try_lock()
+    }
+}
+
+#[cfg(loom)]
+impl Shard {
+    fn lock(&self) -> MutexGuard<'_, Locked> {
+        self.locked.lock().expect("nothing panics under the lock")
+    }
+
+    fn try_lock(&self) -> Option<MutexGuard<'_, Locked>> {
+        self.locked.try_lock().ok()
+    }
+}
+
+#[cfg(all(test, loom))]
+mod loom_tests;
+#[cfg(all(test, not(loom)))]
+mod tests;

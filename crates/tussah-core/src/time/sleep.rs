@@ -1,0 +1,149 @@
+//! The future that completes at a deadline.
+
+use std::{
+    fmt,
+    future::Future,
+    pin::Pin,
+    task::{Context, Poll},
+    time::Instant,
+};
+
+use super::{
+    context::{TimerContext, with_current},
+    shard::{Registered, Shard, Timer, TimerEntry},
+};
+use crate::loom::Arc;
+
+/// A future that completes at a deadline, never before it and, on an idle runtime, less than a millisecond after it.
+///
+/// The timer is set when the future is polled for the first time, in the wheel of the worker that polls it; its memory
+/// is part of the future. It stays in that wheel when its thread moves to another worker.
+///
+/// A `Sleep` may outlive the runtime that it was first polled in. If it has not completed by then it never does,
+/// unless it is [reset](Self::reset) and polled in another runtime.
+///
+/// # Cancellation
+///
+/// Dropping the future cancels the timer in constant time; it waits for nothing but the wheel's short lock.
+///
+/// # Panics
+///
+/// The first poll after creation or [`reset`](Self::reset) panics outside of a runtime.
+#[must_use = "futures do nothing unless they are polled"]
+pub struct Sleep {
+    deadline: Instant,
+    /// Where the entry was last registered; keeps the shard alive while the entry is pending.
+    shard: Option<Arc<Shard>>,
+    /// Not `Unpin`, and so neither is the future.
+    entry: TimerEntry,
+}
+
+impl Sleep {
+    /// A future that completes at `deadline`; at the worker's next turn if that has passed.
+    pub fn new_until(deadline: Instant) -> Self {
+        Self { deadline, shard: None, entry: TimerEntry::new(Timer::new()) }
+    }
+
+    /// The instant at which the future completes.
+    #[must_use]
+    pub fn deadline(&self) -> Instant {
+        self.deadline
+    }
+
+    /// True if the timer has fired; a timer that has never been polled has not.
+    #[must_use]
+    pub fn is_elapsed(&self) -> bool {
+        self.entry.data.is_fired()
+    }
+
+    /// Gives the future another deadline, whether it has completed or not.
+    ///
+    /// A pending timer is moved and will still wake the thread that polled it last. After the future has completed it
+    /// must be polled to set the timer again.
+    pub fn reset(self: Pin<&mut Self>, deadline: Instant) {
+        // SAFETY: nothing is moved out of the reference.
+        let this = unsafe { self.get_unchecked_mut() };
+        this.deadline = deadline;
+        if this.entry.data.is_pending()
+            && let Some(shard) = &this.shard
+        {
+            let tick = shard.clock().deadline_tick(deadline);
+            // SAFETY: `self` owns the entry, and `shard` is where it was registered last.
+            if let Some(earliest) = unsafe { shard.rearm(&this.entry, tick) } {
+                if earliest && !is_local(shard) {
+                    shard.notify();
+                }
+                return;
+            }
+        }
+        this.entry.data.set_idle();
+    }
+
+    /// Polls; the first poll registers with what `current` returns.
+    fn poll_in(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        current: impl FnOnce() -> Option<TimerContext>,
+    ) -> Poll<()> {
+        // SAFETY: nothing is moved out of the reference.
+        let this = unsafe { self.get_unchecked_mut() };
+        if this.entry.data.is_idle() {
+            let TimerContext { shard, local } = current().expect("a Sleep must be polled inside of a tussah runtime");
+            let tick = shard.clock().deadline_tick(this.deadline);
+            let waker = cx.waker().clone();
+            let shard = &**this.shard.insert(shard);
+            // SAFETY: `self` owns the entry, and it is idle. It is pinned, so it stays in place until `drop` has found
+            // it not pending; `self.shard` keeps the shard alive and is not replaced before the entry is idle again.
+            match unsafe { shard.register(&this.entry, tick, waker) } {
+                Registered::Pending { earliest: true } if !local => shard.notify(),
+                Registered::Pending { .. } | Registered::Elapsed | Registered::Closed => {}
+            }
+        } else if this.entry.data.is_pending()
+            && let Some(shard) = &this.shard
+        {
+            // SAFETY: `self` owns the entry, and `shard` is where it was registered last.
+            unsafe { shard.update_waker(&this.entry, cx.waker()) };
+        }
+        if this.entry.data.is_fired() { Poll::Ready(()) } else { Poll::Pending }
+    }
+}
+
+/// True if the running code is on the worker that fires `shard`.
+fn is_local(shard: &Arc<Shard>) -> bool {
+    with_current(|current| current.is_some_and(|current| current.local && Arc::ptr_eq(&current.shard, shard)))
+}
+
+impl Future for Sleep {
+    type Output = ();
+
+    #[inline]
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
+        self.poll_in(cx, || with_current(|current| current.cloned()))
+    }
+}
+
+impl Drop for Sleep {
+    #[inline]
+    fn drop(&mut self) {
+        if self.entry.data.is_pending()
+            && let Some(shard) = &self.shard
+        {
+            // SAFETY: `self` owns the entry, and `shard` is where it was registered last.
+            unsafe { shard.cancel(&self.entry) };
+        }
+    }
+}
+
+impl fmt::Debug for Sleep {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Sleep")
+            .field("deadline", &self.deadline)
+            .field("is_elapsed", &self.is_elapsed())
+            .finish_non_exhaustive()
+    }
+}
+
+#[cfg(all(test, loom))]
+mod loom_tests;
+#[cfg(all(test, not(loom)))]
+mod tests;

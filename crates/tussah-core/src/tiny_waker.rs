@@ -1,0 +1,234 @@
+//! An optional waker in one word, where `Option<Waker>` takes two.
+//!
+//! | low bit | the other bits | what it is |
+//! |---|---|---|
+//! | 0 | null | no waker |
+//! | 0 | the data pointer | a native waker: one whose table is [`VTABLE`], and which is at least [`NATIVE_ALIGN`]-aligned |
+//! | 1 | a `Box<Waker>` | a foreign waker |
+//!
+//! Most threads are woken by this runtime, so the box, which costs an allocation, is the exception.
+
+use std::{
+    fmt,
+    mem::ManuallyDrop,
+    panic::{AssertUnwindSafe, catch_unwind},
+    ptr,
+    task::Waker,
+};
+
+use crate::task::waker::VTABLE;
+
+/// What a native waker points at is aligned so, which leaves the low bit free for the tag.
+pub(crate) const NATIVE_ALIGN: usize = 8;
+
+/// Tags the pointer to a boxed foreign waker.
+const FOREIGN: usize = 1;
+
+/// An optional waker that takes one word.
+pub(crate) struct TinyWaker {
+    /// Owns what it points at, as the table above says.
+    word: *mut (),
+}
+
+// SAFETY: it owns a `Waker`, in another form, and a `Waker` may be sent.
+unsafe impl Send for TinyWaker {}
+// SAFETY: as above; a `Waker` may be shared.
+unsafe impl Sync for TinyWaker {}
+
+const _: () = assert!(size_of::<TinyWaker>() == size_of::<usize>());
+
+impl TinyWaker {
+    /// No waker.
+    pub(crate) const NONE: Self = Self { word: ptr::null_mut() };
+
+    /// Holds a clone of `waker`.
+    ///
+    /// Cloning runs foreign code if the waker is foreign: hold no lock.
+    #[inline]
+    pub(crate) fn from_waker(waker: &Waker) -> Self {
+        // The clone is asked and not the original: a foreign waker may clone into one of another table.
+        let waker = ManuallyDrop::new(waker.clone());
+        if ptr::eq(waker.vtable(), &VTABLE) {
+            let word = waker.data().cast_mut();
+            debug_assert!(!word.is_null(), "the data is a header");
+            debug_assert!(word.addr().is_multiple_of(NATIVE_ALIGN), "the data is a header");
+            Self { word }
+        } else {
+            Self::foreign(ManuallyDrop::into_inner(waker))
+        }
+    }
+
+    #[cold]
+    fn foreign(waker: Waker) -> Self {
+        let boxed = Box::into_raw(Box::new(waker)).cast::<()>();
+        Self { word: boxed.map_addr(|addr| addr | FOREIGN) }
+    }
+
+    /// True if there is no waker.
+    #[inline]
+    pub(crate) fn is_none(&self) -> bool {
+        self.word.is_null()
+    }
+
+    /// The boxed waker, if it is a foreign one.
+    #[inline]
+    fn boxed(&self) -> Option<*mut Waker> {
+        let is_foreign = self.word.addr() & FOREIGN != 0;
+        is_foreign.then(|| self.word.map_addr(|addr| addr & !FOREIGN).cast())
+    }
+
+    /// The waker, in its usual form.
+    #[inline]
+    pub(crate) fn into_waker(self) -> Option<Waker> {
+        let this = ManuallyDrop::new(self);
+        if this.is_none() {
+            return None;
+        }
+        Some(match this.boxed() {
+            // SAFETY: the tag says that `foreign` made this box; it is owned, and `self` is not dropped.
+            Some(boxed) => *unsafe { Box::from_raw(boxed) },
+            // SAFETY: `from_waker` took the data out of a waker of this table and forgot that waker.
+            None => unsafe { Waker::new(this.word.cast_const(), &VTABLE) },
+        })
+    }
+
+    /// Leaves nothing behind.
+    #[inline]
+    pub(crate) fn take(&mut self) -> Self {
+        std::mem::replace(self, Self::NONE)
+    }
+
+    /// True if waking this is the same as waking `waker`. Runs no foreign code.
+    #[inline]
+    pub(crate) fn will_wake(&self, waker: &Waker) -> bool {
+        match self.boxed() {
+            // SAFETY: the tag says that `foreign` made this box, and it is owned.
+            Some(boxed) => unsafe { &*boxed }.will_wake(waker),
+            None => {
+                !self.is_none()
+                    && ptr::eq(self.word, waker.data())
+                    && ptr::eq(waker.vtable(), &VTABLE)
+            }
+        }
+    }
+
+    /// Wakes without giving the waker up; a foreign waker's panic is caught and dropped.
+    pub(crate) fn wake_by_ref_guarded(&self) {
+        match self.boxed() {
+            // SAFETY: the tag says that `foreign` made this box, and it is owned.
+            Some(boxed) => drop(catch_unwind(AssertUnwindSafe(|| unsafe { (*boxed).wake_by_ref() }))),
+            None if self.is_none() => {}
+            None => {
+                // SAFETY: the word is the data of a native waker, whose reference we keep: the copy is never dropped.
+                let waker = unsafe { Waker::new(self.word.cast_const().cast(), &VTABLE) };
+                ManuallyDrop::new(waker).wake_by_ref();
+            }
+        }
+    }
+
+    /// Wakes, if there is somebody to wake. A foreign waker's panic is caught and dropped: it is not the caller's.
+    #[inline]
+    pub(crate) fn wake_guarded(self) {
+        let Some(waker) = self.into_waker() else { return };
+        if let Err(payload) = catch_unwind(AssertUnwindSafe(|| waker.wake())) {
+            // The payload is a foreign value too; if even its destructor panics, that second payload is leaked.
+            if let Err(payload) = catch_unwind(AssertUnwindSafe(|| drop(payload))) {
+                std::mem::forget(payload);
+            }
+        }
+    }
+}
+
+impl Drop for TinyWaker {
+    #[inline]
+    fn drop(&mut self) {
+        if !self.is_none() {
+            drop(self.take().into_waker());
+        }
+    }
+}
+
+impl fmt::Debug for TinyWaker {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match (self.is_none(), self.boxed()) {
+            (true, _) => "TinyWaker(none)",
+            (false, None) => "TinyWaker(native)",
+            (false, Some(_)) => "TinyWaker(foreign)",
+        })
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use std::sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    };
+    use std::task::Wake;
+
+    use super::*;
+
+    #[derive(Default)]
+    struct Count(AtomicUsize);
+
+    impl Wake for Count {
+        fn wake(self: Arc<Self>) {
+            self.0.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    #[test]
+    fn none_is_nothing() {
+        let mut none = TinyWaker::NONE;
+        assert!(none.is_none());
+        assert!(!none.will_wake(Waker::noop()));
+        assert!(none.take().into_waker().is_none());
+        none.wake_guarded();
+    }
+
+    #[test]
+    fn a_foreign_waker_comes_back() {
+        let count = Arc::new(Count::default());
+        let waker = Waker::from(Arc::clone(&count));
+        let mut tiny = TinyWaker::from_waker(&waker);
+        assert_eq!(format!("{tiny:?}"), "TinyWaker(foreign)");
+        // Under Miri each use of the table of `Wake`, which is a constant and no static, has another address.
+        assert!(tiny.will_wake(&waker) || cfg!(miri));
+        assert!(!tiny.will_wake(Waker::noop()));
+        assert_eq!(Arc::strong_count(&count), 3);
+        let taken = tiny.take();
+        assert!(tiny.is_none() && !taken.is_none());
+        let again = taken.into_waker().expect("there is one");
+        again.wake_by_ref();
+        TinyWaker::from_waker(&again).wake_guarded();
+        assert_eq!(count.0.load(Ordering::Relaxed), 2);
+        drop((again, waker));
+        assert_eq!(Arc::strong_count(&count), 1, "each clone was dropped once");
+    }
+
+    #[test]
+    fn dropping_drops_the_waker() {
+        let count = Arc::new(Count::default());
+        let waker = Waker::from(Arc::clone(&count));
+        drop(TinyWaker::from_waker(&waker));
+        assert_eq!(Arc::strong_count(&count), 2);
+        assert_eq!(count.0.load(Ordering::Relaxed), 0);
+    }
+
+    #[test]
+    fn a_panicking_waker_is_contained() {
+        struct Bad;
+        impl Drop for Bad {
+            fn drop(&mut self) {
+                panic!("so is its payload");
+            }
+        }
+        impl Wake for Bad {
+            fn wake(self: Arc<Self>) {
+                std::mem::forget(self);
+                std::panic::panic_any(Bad);
+            }
+        }
+        TinyWaker::from_waker(&Waker::from(Arc::new(Bad))).wake_guarded();
+    }
+}

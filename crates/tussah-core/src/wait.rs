@@ -1,0 +1,413 @@
+//! `Notify`: an event that threads wait for.
+//!
+//! One lock guards the list of those who wait, the permit and the number of broadcasts. A future links its node, a
+//! notifier unlinks it and takes the waker out, and a dropped future unlinks its own: all under the lock. Wakers, which
+//! are foreign code, are cloned before it is taken, and called and dropped after it has been released.
+
+mod list;
+#[cfg(all(test, loom))]
+mod loom_tests;
+#[cfg(all(test, not(loom)))]
+mod tests;
+
+use std::{
+    fmt,
+    future::Future,
+    marker::{PhantomData, PhantomPinned},
+    panic::{RefUnwindSafe, UnwindSafe},
+    pin::{Pin, pin},
+    task::{Context, Poll, Waker},
+};
+
+#[cfg(not(loom))]
+use parking_lot::{Mutex, MutexGuard};
+
+use self::list::{Node, Notification, WaitList};
+#[cfg(loom)]
+use crate::loom::{Mutex, MutexGuard};
+use crate::tiny_waker::TinyWaker;
+
+/// Bound, in wakers: `notify_waiters` takes so many out at a time, which bounds both its stack and the time for which it holds the lock.
+#[cfg(not(loom))]
+const WAKE_BATCH: usize = 32;
+/// Small, so that a model sees more than one batch.
+#[cfg(loom)]
+const WAKE_BATCH: usize = 1;
+
+/// An event that threads wait for; it carries no value.
+///
+/// It has the meaning of `tokio::sync::Notify`:
+///
+/// - [`notify_one`](Self::notify_one) wakes the one who has waited longest. If nobody waits, it leaves one *permit*, with
+///   which the next [`notified`](Self::notified) completes at once. There is never more than one permit.
+/// - [`notify_waiters`](Self::notify_waiters) wakes all whose future exists at that moment, whether it has been polled
+///   or not. It leaves no permit.
+///
+/// What happened before a notification is seen by the thread that it wakes.
+///
+/// # Waiting for a condition
+///
+/// Make the future first, then test, then wait. A `notify_waiters` after the test cannot be missed then:
+///
+/// ```
+/// use std::sync::atomic::{AtomicBool, Ordering};
+/// use tussah_core::Notify;
+///
+/// # futures_lite::future::block_on(async {
+/// let (ready, notify) = (AtomicBool::new(false), Notify::new());
+/// let wait = async {
+///     loop {
+///         let notified = notify.notified();
+///         if ready.load(Ordering::Acquire) {
+///             break;
+///         }
+///         notified.await;
+///     }
+/// };
+/// let set = async {
+///     ready.store(true, Ordering::Release);
+///     notify.notify_waiters();
+/// };
+/// futures_lite::future::zip(wait, set).await;
+/// # });
+/// ```
+///
+/// With `notify_one` the permit does the same for one waiting thread; when there may be several, call
+/// [`Notified::enable`] before the test.
+///
+/// # Leaks
+///
+/// Leaking a [`Notified`] that has been polled, which takes a leaked `Box` or the like, is sound. It keeps its place in
+/// the line for ever, though, so that one `notify_one` is lost on it.
+pub struct Notify {
+    state: Mutex<State>,
+}
+
+struct State {
+    list: WaitList,
+    /// Whether `notify_one` found nobody.
+    permit: bool,
+    /// How often `notify_waiters` has been called; wraps.
+    broadcasts: usize,
+}
+
+/// An unpolled future tells from this number whether it was there for a broadcast.
+impl State {
+    const NEW: Self = Self { list: WaitList::new(), permit: false, broadcasts: 0 };
+
+    /// Gives the one notification to the first in the line, or leaves it as the permit.
+    fn notify_one(&mut self) -> TinyWaker {
+        // SAFETY: a `State` lies in its lock, and `&mut self` came from there.
+        let first = unsafe { self.list.pop_front(Notification::One) };
+        first.unwrap_or_else(|| {
+            self.permit = true;
+            TinyWaker::NONE
+        })
+    }
+}
+
+impl UnwindSafe for Notify {}
+// No code that may panic runs under the lock.
+impl RefUnwindSafe for Notify {}
+
+impl Notify {
+    /// Makes an event for which nobody waits, without a permit.
+    #[cfg(not(loom))]
+    #[must_use]
+    pub const fn new() -> Self {
+        Self { state: Mutex::new(State::NEW) }
+    }
+
+    /// Makes an event for which nobody waits, without a permit.
+    #[cfg(loom)]
+    #[must_use]
+    pub fn new() -> Self {
+        Self { state: Mutex::new(State::NEW) }
+    }
+
+    #[inline]
+    fn lock(&self) -> MutexGuard<'_, State> {
+        let guard = self.state.lock();
+        #[cfg(loom)]
+        let guard = guard.expect("no model panics under the lock");
+        guard
+    }
+
+    /// Waits for a notification.
+    ///
+    /// The future counts for [`notify_waiters`](Self::notify_waiters) from this call on. It takes its place in the line
+    /// for [`notify_one`](Self::notify_one), or the permit, when it is polled for the first time or
+    /// [enabled](Notified::enable).
+    ///
+    /// # Cancellation
+    ///
+    /// Dropping the future gives up its place in the line. If it had been given the notification of a `notify_one` and
+    /// had not yet completed, the notification goes to the next in the line, or becomes the permit.
+    pub fn notified(&self) -> Notified<'_> {
+        let broadcasts = self.lock().broadcasts;
+        Notified {
+            place: Place { notify: self, phase: Phase::New, _notify: PhantomData }.pack(),
+            node: Node::new(broadcasts),
+            _pinned: PhantomPinned,
+        }
+    }
+
+    /// Wakes the thread that has waited longest; if nobody waits, the next to wait will not have to.
+    ///
+    /// ```
+    /// # futures_lite::future::block_on(async {
+    /// let notify = tussah_core::Notify::new();
+    /// notify.notify_one();
+    /// notify.notified().await; // the permit
+    /// # });
+    /// ```
+    pub fn notify_one(&self) {
+        let waker = self.lock().notify_one();
+        waker.wake_guarded();
+    }
+
+    /// Wakes every thread whose [`notified`](Self::notified) was called before; leaves no permit.
+    ///
+    /// The wakers are called one by one, on the calling OS thread. A waker that panics does not keep the others from
+    /// being called.
+    pub fn notify_waiters(&self) {
+        let mut state = self.lock();
+        state.broadcasts = state.broadcasts.wrapping_add(1);
+        if state.list.is_empty() {
+            return;
+        }
+        // Those who come while the lock is released between two batches were not there: they must not be woken, and
+        // they, not those in the ring, are whom a `notify_one` may now choose.
+        let ring = pin!(Node::new(0));
+        let ring = ring.as_ref().get_ref();
+        // SAFETY: the list lies in its lock, which is held. `ring` is pinned on this stack, and this function neither
+        // returns nor unwinds before the ring is empty: wakers run under `catch_unwind`.
+        unsafe { state.list.detach(ring) };
+        loop {
+            let mut batch = [const { TinyWaker::NONE }; WAKE_BATCH];
+            let mut taken = 0;
+            while taken < WAKE_BATCH {
+                // SAFETY: `ring` was detached from this list, whose lock is held.
+                let Some(waker) = (unsafe { state.list.pop_ring(ring, Notification::All) }) else {
+                    break;
+                };
+                batch[taken] = waker;
+                taken += 1;
+            }
+            drop(state);
+            batch.into_iter().for_each(TinyWaker::wake_guarded);
+            if taken < WAKE_BATCH {
+                return;
+            }
+            state = self.lock();
+        }
+    }
+}
+
+impl Default for Notify {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl fmt::Debug for Notify {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (permit, waiting) = {
+            let state = self.lock();
+            (state.permit, !state.list.is_empty())
+        };
+        f.debug_struct("Notify").field("permit", &permit).field("waiting", &waiting).finish()
+    }
+}
+
+/// What a [`Notified`] has done so far; only its owner reads and writes it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Phase {
+    /// The node has never been linked, and carries the number of broadcasts.
+    New = 0,
+    /// The node has been linked; only under the lock is it known whether it still is.
+    Queued = 1,
+    /// The future has completed, and its node is not linked.
+    Done = 2,
+}
+
+/// Where a [`Notified`] belongs and how far it has come.
+struct Place<'a> {
+    notify: *const Notify,
+    phase: Phase,
+    _notify: PhantomData<&'a Notify>,
+}
+
+/// A [`Place`] in one word: the phase is in the low bits of the address, which the alignment leaves free.
+///
+/// With a field of its own the phase would cost every waiting thread eight bytes.
+struct PackedPlace<'a>(*const Notify, PhantomData<&'a Notify>);
+
+const PHASE_MASK: usize = 3;
+const _: () = assert!(align_of::<Notify>() > PHASE_MASK);
+
+impl<'a> Place<'a> {
+    #[inline]
+    fn pack(self) -> PackedPlace<'a> {
+        PackedPlace(self.notify.map_addr(|addr| addr | self.phase as usize), PhantomData)
+    }
+}
+
+impl<'a> PackedPlace<'a> {
+    #[inline]
+    fn phase(&self) -> Phase {
+        match self.0.addr() & PHASE_MASK {
+            0 => Phase::New,
+            1 => Phase::Queued,
+            _ => Phase::Done,
+        }
+    }
+
+    #[inline]
+    fn notify(&self) -> &'a Notify {
+        // SAFETY: `Place::pack` was given a `&'a Notify`, and only the low bits have changed since.
+        unsafe { &*self.0.map_addr(|addr| addr & !PHASE_MASK) }
+    }
+
+    #[inline]
+    fn set_phase(&mut self, phase: Phase) {
+        self.0 = self.0.map_addr(|addr| (addr & !PHASE_MASK) | phase as usize);
+    }
+}
+
+/// The future of [`Notify::notified`]; 32 bytes.
+///
+/// Polled again after it has completed, it is still complete.
+#[must_use = "futures do nothing unless they are polled"]
+pub struct Notified<'a> {
+    place: PackedPlace<'a>,
+    node: Node,
+    /// The list points at the node.
+    _pinned: PhantomPinned,
+}
+
+#[cfg(all(not(loom), target_pointer_width = "64"))]
+const _: () = assert!(size_of::<Notified<'_>>() == 32);
+
+// SAFETY: the node is reached by others only under the lock of its `Notify`, and holds a `Send` waker.
+unsafe impl Send for Notified<'_> {}
+// SAFETY: nothing can be done with a shared reference to it.
+unsafe impl Sync for Notified<'_> {}
+
+impl UnwindSafe for Notified<'_> {}
+impl RefUnwindSafe for Notified<'_> {}
+
+impl Notified<'_> {
+    /// Takes the place in the line now, or the permit, without waiting; true if the future is complete.
+    ///
+    /// The thread is woken only if the future is polled after that.
+    ///
+    /// ```
+    /// # futures_lite::future::block_on(async {
+    /// let notify = tussah_core::Notify::new();
+    /// let mut first = std::pin::pin!(notify.notified());
+    /// assert!(!first.as_mut().enable());
+    /// notify.notify_one(); // goes to `first`, which has not been polled, and leaves no permit
+    /// first.await;
+    /// # });
+    /// ```
+    pub fn enable(self: Pin<&mut Self>) -> bool {
+        self.poll_with(None).is_ready()
+    }
+
+    fn poll_with(self: Pin<&mut Self>, waker: Option<&Waker>) -> Poll<()> {
+        // SAFETY: nothing is moved out of the reference.
+        let this = unsafe { self.get_unchecked_mut() };
+        let polled = match this.place.phase() {
+            Phase::New => this.enter(waker),
+            Phase::Queued => this.look(waker),
+            Phase::Done => return Poll::Ready(()),
+        };
+        this.place.set_phase(if polled.is_ready() { Phase::Done } else { Phase::Queued });
+        polled
+    }
+
+    /// The first poll: completes or links the node.
+    fn enter(&mut self, waker: Option<&Waker>) -> Poll<()> {
+        // Cloned before the lock is taken. In vain if there is a permit, which is rarer than waiting.
+        let waker = waker.map_or(TinyWaker::NONE, TinyWaker::from_waker);
+        // SAFETY: the phase says that the node has never been linked.
+        let broadcasts = unsafe { self.node.stamp() };
+        let mut state = self.place.notify().lock();
+        // A broadcast first, so that a permit is left for somebody who needs it.
+        let ready = state.broadcasts != broadcasts || std::mem::take(&mut state.permit);
+        if ready {
+            drop(state);
+            return Poll::Ready(());
+        }
+        // SAFETY: the list lies in its lock, which is held. The node has never been linked, and it is pinned: this is
+        // only called from `poll_with`. `drop` unlinks it.
+        unsafe { state.list.push_back(&self.node, waker) };
+        Poll::Pending
+    }
+
+    /// A later poll: completes or sees to it that the right thread will be woken.
+    fn look(&mut self, waker: Option<&Waker>) -> Poll<()> {
+        let state = self.place.notify().lock();
+        // SAFETY: the node was linked to the list in this lock, which is held.
+        if unsafe { self.node.notification() }.is_some() {
+            return Poll::Ready(());
+        }
+        let Some(waker) = waker else { return Poll::Pending };
+        // SAFETY: as above.
+        if unsafe { self.node.will_wake(waker) } {
+            return Poll::Pending;
+        }
+        drop(state);
+        let new = TinyWaker::from_waker(waker);
+        let state = self.place.notify().lock();
+        // SAFETY: as above. The lock was released, so it has to be asked again.
+        if unsafe { self.node.notification() }.is_some() {
+            drop(state);
+            return Poll::Ready(());
+        }
+        // SAFETY: as above, and nobody has unlinked the node.
+        let old = unsafe { self.node.replace_waker(new) };
+        drop(state);
+        drop(old);
+        Poll::Pending
+    }
+}
+
+impl Future for Notified<'_> {
+    type Output = ();
+
+    fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<()> {
+        self.poll_with(Some(context.waker()))
+    }
+}
+
+impl Drop for Notified<'_> {
+    fn drop(&mut self) {
+        if self.place.phase() != Phase::Queued {
+            return;
+        }
+        let mut state = self.place.notify().lock();
+        // SAFETY: the node was linked to the list in this lock, which is held.
+        match unsafe { self.node.notification() } {
+            None => {
+                // SAFETY: as above, and nobody has unlinked the node.
+                let waker = unsafe { state.list.remove(&self.node) };
+                drop(state);
+                drop(waker);
+            }
+            Some(Notification::One) => {
+                let next = state.notify_one();
+                drop(state);
+                next.wake_guarded();
+            }
+            Some(Notification::All) => {}
+        }
+    }
+}
+
+impl fmt::Debug for Notified<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Notified").field("phase", &self.place.phase()).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,263 @@
+//! The intrusive, doubly linked, first-in-first-out list of those who wait.
+//!
+//! A node lives in the future that waits; the list owns nothing. Both are plain data: the user keeps the list in a lock
+//! and the nodes pinned. The rules on which all of the unsafe code here rests, kept by the user of the list:
+//!
+//! 1. *The lock*: from the moment in which a node is linked, its fields are touched only under the lock of its list, by
+//!    anybody; its owner may touch them without the lock again once it has seen, under the lock, that the node is
+//!    linked no more.
+//! 2. *The pin*: a linked node is neither moved nor freed. The owner unlinks it in its destructor. A pinned value that is
+//!    leaked (`mem::forget` of a `Pin<Box<_>>`) is never dropped, and then the guarantee of `Pin` says that its memory is
+//!    not reused: the node stays linked for ever, its waker is called in vain, and nothing dangles.
+//! 3. *No foreign code*: nothing here clones, calls or drops a waker. Wakers come out and are called after the lock has
+//!    been released.
+//!
+//! A list that is emptied at one stroke is detached: its nodes form a ring with a node of the one who detached them.
+//! Unlinking from a ring touches neither end of a list, so that a node need not know where it is linked.
+
+use std::ptr::{self, NonNull};
+
+use crate::{loom::UnsafeCell, tiny_waker::TinyWaker};
+
+/// A place in a list, and the waker of who waits there.
+#[derive(Debug)]
+#[repr(align(8))]
+pub(super) struct Node(UnsafeCell<Fields>);
+
+#[derive(Debug)]
+struct Fields {
+    /// Linked: the node before, null at the head. Unlinked: an address that is the owner's to use.
+    prev: *const Node,
+    /// Linked: the node behind, null at the tail. Notified: one of the two marks below.
+    next: *const Node,
+    waker: TinyWaker,
+}
+
+#[cfg(not(loom))]
+const _: () = assert!(size_of::<Node>() == 24);
+
+/// No node has these addresses, for the smallest that is aligned like a node is 8.
+const MARK_ONE: *const Node = ptr::without_provenance(1);
+const MARK_ALL: *const Node = ptr::without_provenance(2);
+
+/// What a node was given when it was unlinked by another than its owner.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Notification {
+    /// The one that `notify_one` gives; somebody has to consume it.
+    One,
+    /// That of `notify_waiters`, which goes to all who wait and need not be consumed.
+    All,
+}
+
+impl Notification {
+    fn mark(self) -> *const Node {
+        match self {
+            Self::One => MARK_ONE,
+            Self::All => MARK_ALL,
+        }
+    }
+}
+
+impl Node {
+    /// A node that is not linked and carries `stamp` for its owner.
+    #[inline]
+    pub(super) fn new(stamp: usize) -> Self {
+        let fields = Fields {
+            prev: ptr::without_provenance(stamp),
+            next: ptr::null(),
+            waker: TinyWaker::NONE,
+        };
+        Self(UnsafeCell::new(fields))
+    }
+
+    /// The stamp given to [`new`](Self::new).
+    ///
+    /// # Safety
+    /// The node has never been linked.
+    #[inline]
+    pub(super) unsafe fn stamp(&self) -> usize {
+        // SAFETY: rule 1: the node has not been linked yet, so that it is its owner's alone.
+        self.0.with(|fields| unsafe { (*fields).prev.addr() })
+    }
+
+    /// What the node has been given; `None` as long as it is linked.
+    ///
+    /// # Safety
+    /// The caller holds the lock of the list to which the node was linked.
+    #[inline]
+    pub(super) unsafe fn notification(&self) -> Option<Notification> {
+        // SAFETY: rule 1: the caller holds the lock.
+        let next = self.0.with(|fields| unsafe { (*fields).next });
+        if ptr::eq(next, MARK_ONE) {
+            Some(Notification::One)
+        } else if ptr::eq(next, MARK_ALL) {
+            Some(Notification::All)
+        } else {
+            None
+        }
+    }
+
+    /// True if the node's waker wakes the same thread as `waker`.
+    ///
+    /// # Safety
+    /// The caller holds the lock of the list to which the node was linked.
+    #[inline]
+    pub(super) unsafe fn will_wake(&self, waker: &std::task::Waker) -> bool {
+        // SAFETY: rule 1: the caller holds the lock.
+        self.0.with(|fields| unsafe { (*fields).waker.will_wake(waker) })
+    }
+
+    /// Puts in another waker and returns the old one, to be dropped after the lock has been released.
+    ///
+    /// # Safety
+    /// The caller holds the lock of the list to which the node is linked.
+    #[inline]
+    pub(super) unsafe fn replace_waker(&self, waker: TinyWaker) -> TinyWaker {
+        // SAFETY: rule 1: the caller holds the lock.
+        self.0.with_mut(|fields| unsafe { std::mem::replace(&mut (*fields).waker, waker) })
+    }
+
+    /// # Safety
+    /// The caller holds the lock of the list to which the node is, or is about to be, linked.
+    #[inline]
+    unsafe fn set_prev(&self, prev: *const Node) {
+        // SAFETY: rule 1: the caller holds the lock.
+        self.0.with_mut(|fields| unsafe { (*fields).prev = prev });
+    }
+
+    /// # Safety
+    /// The caller holds the lock of the list to which the node is, or is about to be, linked.
+    #[inline]
+    unsafe fn set_next(&self, next: *const Node) {
+        // SAFETY: rule 1: the caller holds the lock.
+        self.0.with_mut(|fields| unsafe { (*fields).next = next });
+    }
+
+    /// # Safety
+    /// The caller holds the lock of the list to which the node is linked.
+    #[inline]
+    unsafe fn links(&self) -> (*const Node, *const Node) {
+        // SAFETY: rule 1: the caller holds the lock.
+        self.0.with(|fields| unsafe { ((*fields).prev, (*fields).next) })
+    }
+}
+
+/// The two ends of a list; null if it is empty.
+#[derive(Debug)]
+pub(super) struct WaitList {
+    head: *const Node,
+    tail: *const Node,
+}
+
+// SAFETY: rule 1: what the ends point at is touched only under the lock in which the list lies, whichever OS thread
+// holds it; the wakers in the nodes are `Send`.
+unsafe impl Send for WaitList {}
+
+impl WaitList {
+    pub(super) const fn new() -> Self {
+        Self { head: ptr::null(), tail: ptr::null() }
+    }
+
+    #[inline]
+    pub(super) fn is_empty(&self) -> bool {
+        self.head.is_null()
+    }
+
+    /// Links a node at the tail.
+    ///
+    /// # Safety
+    /// The node has never been linked, and is pinned (rule 2). `self` is in its lock.
+    pub(super) unsafe fn push_back(&mut self, node: &Node, waker: TinyWaker) {
+        // SAFETY: rule 1 for `node`, which nobody else knows yet; rules 1 and 2 for the tail, which is linked.
+        unsafe {
+            node.set_prev(self.tail);
+            node.set_next(ptr::null());
+            drop(node.replace_waker(waker));
+            match self.tail.as_ref() {
+                None => self.head = node,
+                Some(tail) => tail.set_next(node),
+            }
+        }
+        self.tail = node;
+    }
+
+    /// Unlinks a node from this list, or from a ring that was detached from it, and returns its waker.
+    ///
+    /// # Safety
+    /// The node is linked to this list or to such a ring. `self` is in its lock.
+    pub(super) unsafe fn remove(&mut self, node: &Node) -> TinyWaker {
+        // SAFETY: rules 1 and 2 for `node` and its neighbours, which are linked to it.
+        unsafe {
+            let (prev, next) = node.links();
+            match prev.as_ref() {
+                None => self.head = next,
+                Some(prev) => prev.set_next(next),
+            }
+            match next.as_ref() {
+                None => self.tail = prev,
+                Some(next) => next.set_prev(prev),
+            }
+            node.replace_waker(TinyWaker::NONE)
+        }
+    }
+
+    /// Unlinks the node at the head, notes what it was given and returns its waker; `None` if the list is empty.
+    ///
+    /// # Safety
+    /// `self` is in its lock.
+    pub(super) unsafe fn pop_front(&mut self, given: Notification) -> Option<TinyWaker> {
+        let head = NonNull::new(self.head.cast_mut())?;
+        // SAFETY: rules 1 and 2: the head is linked to this list.
+        unsafe {
+            let waker = self.remove(head.as_ref());
+            head.as_ref().set_next(given.mark());
+            Some(waker)
+        }
+    }
+
+    /// Moves all nodes into a ring with `ring`, in their order; this list is empty then.
+    ///
+    /// # Safety
+    /// `ring` has never been linked, and is pinned until [`pop_ring`](Self::pop_ring) has returned `None`. `self` is in
+    /// its lock.
+    pub(super) unsafe fn detach(&mut self, ring: &Node) {
+        let list = std::mem::replace(self, Self::new());
+        // SAFETY: rule 1 for `ring`, which nobody else knows yet; rules 1 and 2 for the two ends, which are linked.
+        unsafe {
+            match (list.head.as_ref(), list.tail.as_ref()) {
+                (Some(head), Some(tail)) => {
+                    ring.set_next(head);
+                    ring.set_prev(tail);
+                    head.set_prev(ring);
+                    tail.set_next(ring);
+                }
+                _ => {
+                    ring.set_next(ring);
+                    ring.set_prev(ring);
+                }
+            }
+        }
+    }
+
+    /// As [`pop_front`](Self::pop_front), from a ring that was detached from this list.
+    ///
+    /// # Safety
+    /// `ring` was given to [`detach`](Self::detach) of this list. `self` is in its lock.
+    pub(super) unsafe fn pop_ring(
+        &mut self,
+        ring: &Node,
+        given: Notification,
+    ) -> Option<TinyWaker> {
+        // SAFETY: rules 1 and 2: the ring's node and the one behind it are linked.
+        unsafe {
+            let (_, first) = ring.links();
+            if ptr::eq(first, ring) {
+                return None;
+            }
+            let first = first.as_ref()?;
+            let waker = self.remove(first);
+            first.set_next(given.mark());
+            Some(waker)
+        }
+    }
+}

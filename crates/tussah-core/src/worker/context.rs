@@ -1,0 +1,186 @@
+//! The part of a worker that only its own OS thread touches, and the way to it from the code that it runs.
+
+use std::cell::Cell;
+use std::marker::PhantomData;
+use std::ptr::NonNull;
+use std::sync::Arc;
+
+use super::remote::{Counters, Remote};
+use crate::color::cell::ColorCell;
+use crate::event::Node;
+use crate::runtime::Shared;
+use crate::slab::Magazines;
+
+/// Bound, in operations a poll: so many inline entries, or other operations that need not wait, may a thread do before it goes to the end of the queue.
+const POLL_BUDGET: u32 = 128;
+
+thread_local! {
+    static CURRENT: Cell<*const Worker> = const { Cell::new(std::ptr::null()) };
+}
+
+/// The private part of a worker. It lives on the stack of the worker's OS thread.
+pub(crate) struct Worker {
+    pub(crate) shared: Arc<Shared>,
+    pub(crate) remote: Arc<Remote>,
+    pub(crate) index: usize,
+    pub(crate) magazines: Magazines,
+    /// The innermost color that this OS thread has the token of.
+    color: Cell<*const ColorCell>,
+    /// Operations that the running poll may still do.
+    budget: Cell<u32>,
+    /// The running thread asked to be queued again.
+    yielded: Cell<bool>,
+    /// An event is running, as opposed to the worker's own loop.
+    pub(crate) in_event: Cell<bool>,
+    /// When the running turn began, if it is measured: nanoseconds since the runtime's start; else 0.
+    pub(crate) measured_since: Cell<u64>,
+    pub(crate) turn: Cell<u64>,
+    pub(crate) random: Cell<u64>,
+    not_sync: PhantomData<*mut ()>,
+}
+
+/// Restores the color that was innermost before.
+pub(crate) struct InColor<'a> {
+    color: &'a Cell<*const ColorCell>,
+    before: *const ColorCell,
+}
+
+impl Drop for InColor<'_> {
+    #[inline]
+    fn drop(&mut self) {
+        self.color.set(self.before);
+    }
+}
+
+impl Worker {
+    pub(crate) fn new(shared: Arc<Shared>, remote: Arc<Remote>, index: usize, seed: u64) -> Self {
+        Self {
+            shared,
+            remote,
+            index,
+            magazines: Magazines::new(),
+            color: Cell::new(std::ptr::null()),
+            budget: Cell::new(POLL_BUDGET),
+            yielded: Cell::new(false),
+            in_event: Cell::new(false),
+            measured_since: Cell::new(0),
+            turn: Cell::new(0),
+            random: Cell::new(seed | 1),
+            not_sync: PhantomData,
+        }
+    }
+
+    /// Makes this the worker of the OS thread for as long as `f` runs.
+    pub(crate) fn enter<R>(&self, f: impl FnOnce() -> R) -> R {
+        struct Leave(*const Worker);
+        impl Drop for Leave {
+            fn drop(&mut self) {
+                CURRENT.set(self.0);
+            }
+        }
+        let _leave = Leave(CURRENT.replace(self));
+        f()
+    }
+
+    /// Calls `f` with the worker of this OS thread, if it is one.
+    #[inline]
+    pub(crate) fn with<R>(f: impl FnOnce(Option<&Worker>) -> R) -> R {
+        // While the OS thread is torn down there is no worker: its loop has ended.
+        let worker = CURRENT.try_with(Cell::get).unwrap_or(std::ptr::null());
+        // SAFETY: `enter` sets the pointer for as long as the worker is borrowed on this OS thread's stack, and no
+        // reference leaves `f`.
+        f(unsafe { worker.as_ref() })
+    }
+
+    /// Whether this OS thread is a worker, of whichever runtime.
+    pub(crate) fn is_here() -> bool {
+        Self::with(|worker| worker.is_some())
+    }
+
+    /// Whether the innermost color of this OS thread is this one, held with its token.
+    #[inline]
+    pub(crate) fn is_in(cell: NonNull<ColorCell>) -> bool {
+        Self::with(|worker| worker.is_some_and(|worker| worker.color.get() == cell.as_ptr()))
+    }
+
+    /// Notes that this OS thread has the token of the color until the guard is dropped.
+    #[inline]
+    pub(crate) fn enter_color(&self, cell: NonNull<ColorCell>) -> InColor<'_> {
+        InColor { before: self.color.replace(cell.as_ptr()), color: &self.color }
+    }
+
+    /// The color that runs here.
+    #[inline]
+    pub(crate) fn color(&self) -> NonNull<ColorCell> {
+        NonNull::new(self.color.get().cast_mut()).expect("a colored event runs in its color")
+    }
+
+    /// Notes that this OS thread has no color's token until the guard is dropped.
+    #[inline]
+    pub(crate) fn enter_no_color(&self) -> InColor<'_> {
+        InColor { before: self.color.replace(std::ptr::null()), color: &self.color }
+    }
+
+    /// A poll begins: it has its full budget, and has not yielded.
+    #[inline]
+    pub(crate) fn start_poll(&self) {
+        self.budget.set(POLL_BUDGET);
+        self.yielded.set(false);
+    }
+
+    /// Whether the poll that ended asked to be queued again.
+    #[inline]
+    pub(crate) fn take_yield(&self) -> bool {
+        self.yielded.replace(false)
+    }
+
+    /// The running thread wants to be queued again once its poll ends.
+    #[inline]
+    pub(crate) fn set_yield(&self) {
+        self.yielded.set(true);
+    }
+
+    /// Spends one operation of the poll's budget; false if none is left.
+    #[inline]
+    pub(crate) fn spend(&self) -> bool {
+        let left = self.budget.get();
+        if left == 0 {
+            return false;
+        }
+        self.budget.set(left - 1);
+        true
+    }
+
+    /// A number that differs from call to call (xorshift64, Marsaglia 2003).
+    pub(crate) fn random(&self) -> u64 {
+        let mut x = self.random.get();
+        x ^= x << 13;
+        x ^= x >> 7;
+        x ^= x << 17;
+        self.random.set(x);
+        x
+    }
+
+    pub(crate) fn count_panic(&self) {
+        Counters::add(&self.remote.counters.panics, 1);
+    }
+
+    #[inline]
+    pub(crate) fn count_events(&self, events: u32) {
+        Counters::add(&self.remote.counters.events, u64::from(events));
+    }
+
+    /// Queues a node here, behind the others.
+    #[inline]
+    pub(crate) fn push(&self, node: NonNull<Node>) {
+        self.requeue(node);
+        self.shared.work_pushed(self);
+    }
+
+    /// Queues a node here without telling anyone: the caller is about to take the next one.
+    #[inline]
+    pub(crate) fn requeue(&self, node: NonNull<Node>) {
+        // SAFETY: this is the worker that owns the ring.
+        unsafe { self.remote.ring.push(node) }
+    }
+}

@@ -1,0 +1,159 @@
+//! Which workers sleep, who keeps watch, and whom to wake. The protocol and its proof are in `README.md` beside this file.
+
+use crate::loom::atomic::{AtomicU32, Ordering, fence};
+use crate::loom::{Mutex, lock};
+
+/// Somebody is parked.
+const PARKED: u32 = 1;
+/// Somebody searches, or is parked with a time limit.
+const WATCHED: u32 = 2;
+
+/// The sleepers of a runtime.
+pub(crate) struct Idle {
+    /// `PARKED` and `WATCHED`, written under the lock, so that the busy path reads one word.
+    summary: AtomicU32,
+    lock: Mutex<State>,
+}
+
+struct State {
+    /// Workers that exist.
+    active: usize,
+    /// Workers that look for work.
+    searching: usize,
+    /// Workers in, or on their way into, the driver; the last one sleeps the shortest.
+    parked: Vec<Parked>,
+}
+
+#[derive(Clone, Copy)]
+struct Parked {
+    worker: usize,
+    /// Keeps watch: parked with a time limit.
+    timed: bool,
+}
+
+impl State {
+    fn watched(&self) -> bool {
+        self.searching > 0 || self.parked.iter().any(|parked| parked.timed)
+    }
+
+    /// Moves one sleeper, the watch first, to the searchers.
+    fn wake_one(&mut self) -> Option<usize> {
+        let watch = self.parked.iter().position(|parked| parked.timed);
+        let at = watch.or(self.parked.len().checked_sub(1))?;
+        self.searching += 1;
+        Some(self.parked.remove(at).worker)
+    }
+}
+
+impl Idle {
+    pub(crate) fn new() -> Self {
+        Self {
+            summary: AtomicU32::new(0),
+            lock: Mutex::new(State { active: 0, searching: 0, parked: Vec::new() }),
+        }
+    }
+
+    fn with<R>(&self, f: impl FnOnce(&mut State) -> R) -> R {
+        let mut state = lock(&self.lock);
+        let result = f(&mut state);
+        let parked = if state.parked.is_empty() { 0 } else { PARKED };
+        let watched = if state.watched() { WATCHED } else { 0 };
+        self.summary.store(parked | watched, Ordering::Relaxed);
+        result
+    }
+
+    /// Whether anybody is parked. With a SeqCst fence before it, pairs with the fence in `park`.
+    #[inline]
+    pub(crate) fn any_parked(&self) -> bool {
+        self.summary.load(Ordering::Relaxed) & PARKED != 0
+    }
+
+    /// Whether somebody is parked and nobody keeps watch.
+    #[inline]
+    pub(crate) fn unwatched(&self) -> bool {
+        self.summary.load(Ordering::Relaxed) == PARKED
+    }
+
+    /// A worker begins, as a searcher.
+    pub(crate) fn add(&self) {
+        self.with(|state| {
+            state.active += 1;
+            state.searching += 1;
+        });
+    }
+
+    /// A worker that is searching ends. Gives a successor to wake.
+    pub(crate) fn remove(&self) -> Option<usize> {
+        self.with(|state| {
+            state.active -= 1;
+            state.searching -= 1;
+            if state.searching == 0 { state.wake_one() } else { None }
+        })
+    }
+
+    /// A busy worker begins to search.
+    pub(crate) fn start_search(&self) {
+        self.with(|state| state.searching += 1);
+    }
+
+    /// A searcher found work. Gives a successor to wake, if others run and nobody else keeps watch.
+    #[must_use]
+    pub(crate) fn found(&self) -> Option<usize> {
+        self.with(|state| {
+            state.searching -= 1;
+            let others = state.active - state.parked.len() - state.searching - 1;
+            if others > 0 && !state.watched() { state.wake_one() } else { None }
+        })
+    }
+
+    /// A searcher announces that it will park. True: it keeps watch and must park with the time limit.
+    ///
+    /// The caller looks for work once more after this call and before it parks.
+    pub(crate) fn park(&self, worker: usize) -> bool {
+        let timed = self.with(|state| {
+            state.searching -= 1;
+            let others = state.active - state.parked.len() - state.searching - 1;
+            let timed = others > 0 && !state.watched();
+            state.parked.push(Parked { worker, timed });
+            timed
+        });
+        // Pairs with the fence of who posts from outside: either it sees us parked, or we see its event.
+        fence(Ordering::SeqCst);
+        timed
+    }
+
+    /// A parked worker is back, by whatever reason; it searches now.
+    pub(crate) fn unpark(&self, worker: usize) {
+        self.with(|state| {
+            // Whoever woke us has counted us as a searcher already.
+            if let Some(at) = state.parked.iter().position(|parked| parked.worker == worker) {
+                state.parked.remove(at);
+                state.searching += 1;
+            }
+        });
+    }
+
+    /// Whether every worker is parked.
+    pub(crate) fn all_parked(&self) -> bool {
+        self.with(|state| state.parked.len() == state.active)
+    }
+
+    /// Takes one sleeper out, as a searcher; the caller unparks it.
+    #[must_use]
+    pub(crate) fn wake_one(&self) -> Option<usize> {
+        self.with(State::wake_one)
+    }
+
+    /// Takes this sleeper out, if it is one; the caller unparks it.
+    #[must_use]
+    pub(crate) fn wake(&self, worker: usize) -> bool {
+        self.with(|state| {
+            let at = state.parked.iter().position(|parked| parked.worker == worker);
+            if let Some(at) = at {
+                state.parked.remove(at);
+                state.searching += 1;
+            }
+            at.is_some()
+        })
+    }
+}

@@ -1,0 +1,13 @@
+//! A worker: an OS thread that takes runnable colors from its queue and runs their events.
+
+mod context;
+mod idle;
+mod remote;
+mod run;
+mod steal;
+
+pub(crate) use context::{InColor, Worker};
+pub(crate) use idle::Idle;
+pub(crate) use remote::{Counters, Remote};
+pub(crate) use run::main;
+pub(crate) use steal::worth_a_call;

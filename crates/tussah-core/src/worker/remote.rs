@@ -1,0 +1,108 @@
+//! The part of a worker that others reach.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use crate::event::Node;
+use crate::loom::atomic::{AtomicBool, AtomicU64, Ordering};
+use parking_lot::Mutex;
+use crate::queue::{Inbox, Ring};
+use crate::time::Shard;
+
+/// What thieves, posters and the shutdown see of a worker.
+pub(crate) struct Remote {
+    pub(crate) ring: Ring<Node>,
+    /// Events from OS threads that are not workers of this runtime.
+    pub(crate) injector: Inbox<Node>,
+    pub(crate) shard: Arc<Shard>,
+    /// Turns begun. A number that stands still says that the worker is in one turn, or asleep.
+    pub(crate) turns: AtomicU64,
+    /// Average length of a turn, in nanoseconds, over the sampled ones.
+    pub(crate) turn_ns: AtomicU64,
+    /// The worker has to end.
+    pub(crate) stop: AtomicBool,
+    pub(crate) counters: Counters,
+    parker: Parker,
+}
+
+/// What a worker did; written by it alone, read by anyone.
+#[derive(Default)]
+pub(crate) struct Counters {
+    pub(crate) events: AtomicU64,
+    pub(crate) steals: AtomicU64,
+    pub(crate) stolen: AtomicU64,
+    pub(crate) parks: AtomicU64,
+    pub(crate) panics: AtomicU64,
+    pub(crate) busy_ns: AtomicU64,
+}
+
+impl Counters {
+    /// Adds to a counter that only the caller writes: no read-modify-write is needed.
+    #[inline]
+    pub(crate) fn add(counter: &AtomicU64, value: u64) {
+        counter.store(counter.load(Ordering::Relaxed) + value, Ordering::Relaxed);
+    }
+}
+
+impl Remote {
+    pub(crate) fn new(shard: Arc<Shard>) -> Self {
+        Self {
+            ring: Ring::new(),
+            injector: Inbox::new(),
+            shard,
+            turns: AtomicU64::new(0),
+            turn_ns: AtomicU64::new(0),
+            stop: AtomicBool::new(false),
+            counters: Counters::default(),
+            parker: Parker::default(),
+        }
+    }
+
+    /// Makes the worker's current or next `park` return.
+    pub(crate) fn unpark(&self) {
+        self.parker.unpark();
+    }
+
+    /// Sleeps until `unpark`, or for so long. Called by the worker alone.
+    pub(crate) fn park(&self, limit: Option<Duration>) {
+        self.parker.park(limit);
+    }
+
+    /// The worker that calls this is the one that parks.
+    pub(crate) fn bind(&self) {
+        self.parker.bind();
+    }
+}
+
+/// Where a worker sleeps: today the OS thread's own parking place, a futex.
+#[derive(Default)]
+struct Parker {
+    notified: AtomicBool,
+    /// Of the worker that has this place now.
+    thread: Mutex<Option<std::thread::Thread>>,
+}
+
+impl Parker {
+    fn bind(&self) {
+        *self.thread.lock() = Some(std::thread::current());
+    }
+
+    fn unpark(&self) {
+        // Release pairs with the Acquire in `park`: what was posted before is seen after.
+        if !self.notified.swap(true, Ordering::AcqRel)
+            && let Some(thread) = &*self.thread.lock()
+        {
+            thread.unpark();
+        }
+    }
+
+    fn park(&self, limit: Option<Duration>) {
+        if !self.notified.swap(false, Ordering::AcqRel) {
+            match limit {
+                Some(limit) => std::thread::park_timeout(limit),
+                None => std::thread::park(),
+            }
+            self.notified.swap(false, Ordering::AcqRel);
+        }
+    }
+}

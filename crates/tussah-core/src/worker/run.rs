@@ -1,0 +1,163 @@
+//! The worker's loop: take a runnable color, run its turn; with nothing to take, search, then sleep.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::context::Worker;
+use super::remote::{Counters, Remote};
+use super::steal::Watch;
+use crate::event::{self, Node};
+use crate::loom::atomic::Ordering;
+use crate::runtime::Shared;
+use crate::time::TimerContext;
+
+/// Bound, in turns: so many may pass before a worker looks at its timers, if turns are short.
+const TURNS_PER_TICK_MAX: u64 = 64;
+
+/// Bound, in nanoseconds: turns of the measured average length that may pass before a worker looks at its timers.
+const TICK_NS: u64 = 50_000;
+
+/// Bound, in rounds over all workers: how long a searcher spins before it sleeps.
+const SEARCH_ROUNDS: u32 = 32;
+
+/// Runs until the worker is asked to stop.
+pub(crate) fn main(shared: Arc<Shared>, remote: Arc<Remote>, index: usize) {
+    remote.bind();
+    let seed = shared.seed ^ (index as u64 + 1).wrapping_mul(0x9E37_79B9_7F4A_7C15);
+    let worker = Worker::new(shared, remote, index, seed);
+    let _timers = crate::time::enter(TimerContext { shard: worker.remote.shard.clone(), local: true });
+    worker.enter(|| Loop { worker: &worker, watch: Watch::new(), until_tick: 0, turns_per_tick: 1 }.run());
+}
+
+struct Loop<'a> {
+    worker: &'a Worker,
+    watch: Watch,
+    /// Turns until the next look at the clock.
+    until_tick: u64,
+    turns_per_tick: u64,
+}
+
+impl Loop<'_> {
+    fn run(&mut self) {
+        let worker = self.worker;
+        // A worker begins as a searcher: `Idle::add` was called by whoever started it.
+        let mut searching = true;
+        loop {
+            if let Some(node) = self.next() {
+                if searching {
+                    searching = false;
+                    worker.shared.stop_search();
+                }
+                self.turn(node);
+                continue;
+            }
+            if !searching {
+                searching = true;
+                worker.shared.idle.start_search();
+            }
+            if worker.remote.stop.load(Ordering::Acquire) {
+                break;
+            }
+            if !self.search() {
+                self.sleep();
+            }
+        }
+        worker.shared.worker_ended(worker);
+    }
+
+    /// The next runnable color of this worker.
+    #[inline]
+    fn next(&mut self) -> Option<std::ptr::NonNull<Node>> {
+        let remote = &*self.worker.remote;
+        if !remote.injector.is_empty() {
+            for node in remote.injector.take_all() {
+                self.worker.requeue(node);
+            }
+        }
+        if self.until_tick == 0 {
+            self.tick();
+        }
+        self.until_tick -= 1;
+        // SAFETY: this is the worker that owns the ring.
+        unsafe { remote.ring.pop() }
+    }
+
+    /// Runs one node, and measures it if it is the first one since the last look at the clock.
+    #[inline]
+    fn turn(&mut self, node: std::ptr::NonNull<Node>) {
+        let worker = self.worker;
+        let turn = worker.turn.get() + 1;
+        worker.turn.set(turn);
+        worker.remote.turns.store(turn, Ordering::Relaxed);
+        worker.in_event.set(true);
+        // SAFETY: the node came out of a queue that this worker owns or has stolen from.
+        unsafe { event::run(node, worker) };
+        worker.in_event.set(false);
+        if worker.measured_since.get() != 0 {
+            self.measured();
+        }
+    }
+
+    /// Fires timers and has the next turn measured.
+    #[cold]
+    fn tick(&mut self) {
+        let worker = self.worker;
+        let shared = &worker.shared;
+        if worker.remote.stop.load(Ordering::Relaxed) {
+            shared.hand_over(worker);
+        }
+        shared.fire_timers(&worker.remote.shard);
+        // A part of the ticks is skipped at random, so that no pattern of turns hides from the measurement.
+        self.until_tick = self.turns_per_tick;
+        if self.turns_per_tick > 1 {
+            self.until_tick = 1 + worker.random() % (2 * self.turns_per_tick);
+        }
+        worker.measured_since.set(shared.now_ns().max(1));
+    }
+
+    /// Ends a measurement: learns how long turns are.
+    #[cold]
+    fn measured(&mut self) {
+        let worker = self.worker;
+        let took = worker.shared.now_ns().saturating_sub(worker.measured_since.replace(0));
+        let average = worker.remote.turn_ns.load(Ordering::Relaxed);
+        // An exponentially weighted average over some eight samples; the first one counts whole.
+        let average = if average == 0 { took } else { average - average / 8 + took / 8 };
+        worker.remote.turn_ns.store(average.max(1), Ordering::Relaxed);
+        Counters::add(&worker.remote.counters.busy_ns, took * self.until_tick.max(1));
+        self.turns_per_tick = (TICK_NS / average.max(1)).clamp(1, TURNS_PER_TICK_MAX);
+    }
+
+    /// Looks for work elsewhere; true if there may be some here now.
+    fn search(&mut self) -> bool {
+        let worker = self.worker;
+        worker.shared.fire_timers(&worker.remote.shard);
+        for _ in 0..SEARCH_ROUNDS {
+            if self.watch.steal(worker) || !worker.remote.ring.is_empty() || !worker.remote.injector.is_empty() {
+                return true;
+            }
+            std::hint::spin_loop();
+        }
+        false
+    }
+
+    /// Parks until there may be work. See README.md for why no event is slept through.
+    fn sleep(&mut self) {
+        let worker = self.worker;
+        let shared = &worker.shared;
+        let watch = shared.idle.park(worker.index);
+        if worker.remote.injector.is_empty() && !worker.remote.stop.load(Ordering::Acquire) {
+            let mut limit = shared.until_timer(&worker.remote.shard);
+            if watch {
+                let delay = shared.steal_delay;
+                limit = Some(limit.map_or(delay, |limit| limit.min(delay)));
+            }
+            if limit != Some(Duration::ZERO) {
+                Counters::add(&worker.remote.counters.parks, 1);
+                worker.remote.park(limit);
+            }
+        }
+        shared.idle.unpark(worker.index);
+        self.until_tick = 0;
+    }
+}

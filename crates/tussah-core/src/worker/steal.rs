@@ -1,0 +1,155 @@
+//! Stealing: whom to steal from, and whether it pays.
+//!
+//! What is stolen is a runnable color, or a thread that is its own color, never one event of several: exclusion and
+//! order move with the cell (libasync-smp, "Scheduling callbacks"). Whether to steal is a question of cost, as in that
+//! system's direct successor (Gaud et al., "Efficient Workstealing for Multicore Event-Driven Systems", ICDCS 2010): a
+//! steal must save more time than it costs to move the color and its data. We don't ask the programmer for an estimate
+//! of either; the victim measures how long its turns are, and the length of its queue is known.
+
+use std::time::Duration;
+
+use super::context::Worker;
+use super::remote::Counters;
+use crate::loom::atomic::Ordering;
+
+/// A turn that is longer than this is worth more than what it costs to move it and its data to another cache.
+const MOVE_NS: u64 = 1_000;
+
+/// What it costs to wake a worker, here and there, in nanoseconds.
+const WAKE_NS: u64 = 10_000;
+
+/// What a thief knows of a victim.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Sample {
+    /// Runnable colors in the victim's queue.
+    pub(crate) queue_len: usize,
+    /// The average length of its turns, 0 if not known.
+    pub(crate) turn_ns: u64,
+    /// How long the victim has been in its present turn, as far as the thief has watched.
+    pub(crate) stuck: Duration,
+}
+
+/// How many runnable colors to steal; 0 if it does not pay.
+///
+/// - A victim that has been in one turn for `delay` is stolen from, whatever the cost: what it has queued waits for longer
+///   than any move takes.
+/// - One queued color is left alone: its worker comes to it sooner than it could be moved.
+/// - Else half of the queue goes, if a turn is worth more than a move, or if the last of the queue would wait for `delay`.
+pub(crate) fn worth(sample: Sample, delay: Duration) -> usize {
+    let half = sample.queue_len.div_ceil(2);
+    if sample.stuck >= delay {
+        return half;
+    }
+    if sample.queue_len < 2 {
+        return 0;
+    }
+    let backlog = sample.turn_ns.saturating_mul(sample.queue_len as u64);
+    let waits = u128::from(backlog) >= delay.as_nanos();
+    if sample.turn_ns >= MOVE_NS || waits { half } else { 0 }
+}
+
+/// Whether a worker whose queue is so long calls a sleeper at once: only if what the sleeper may take over lasts longer
+/// than it takes to wake it.
+pub(crate) fn worth_a_call(queue_len: usize, turn_ns: u64) -> bool {
+    queue_len >= 2 && turn_ns.saturating_mul(queue_len as u64) >= WAKE_NS
+}
+
+/// What a worker remembers of the others, to know who does not get on.
+pub(crate) struct Watch {
+    seen: Vec<Seen>,
+}
+
+#[derive(Clone, Copy, Default)]
+struct Seen {
+    turns: u64,
+    since_ns: u64,
+}
+
+impl Watch {
+    pub(crate) fn new() -> Self {
+        Self { seen: Vec::new() }
+    }
+
+    /// Goes once over the other workers, from a random one on; true if something was stolen, or their timers were fired.
+    pub(crate) fn steal(&mut self, worker: &Worker) -> bool {
+        let shared = &worker.shared;
+        let places = shared.places();
+        if places < 2 || !shared.stealing {
+            return false;
+        }
+        self.seen.resize(places, Seen::default());
+        let first = (worker.random() % places as u64) as usize;
+        let mut now_ns = 0;
+        for victim in (first..places).chain(0..first) {
+            if victim != worker.index && self.steal_from(worker, victim, &mut now_ns) {
+                return true;
+            }
+        }
+        false
+    }
+
+    fn steal_from(&mut self, worker: &Worker, victim: usize, now_ns: &mut u64) -> bool {
+        let shared = &worker.shared;
+        let Some(remote) = shared.remote(victim) else { return false };
+        let queue_len = remote.ring.len();
+        let injected = !remote.injector.is_empty();
+        let due = shared.timer_due(&remote.shard);
+        if queue_len == 0 && !injected && !due {
+            return false;
+        }
+        if *now_ns == 0 {
+            *now_ns = shared.now_ns();
+        }
+        let turns = remote.turns.load(Ordering::Relaxed);
+        let seen = &mut self.seen[victim];
+        if seen.turns != turns || seen.since_ns == 0 {
+            *seen = Seen { turns, since_ns: *now_ns };
+        }
+        let stuck = Duration::from_nanos(now_ns.saturating_sub(seen.since_ns));
+        let turn_ns = remote.turn_ns.load(Ordering::Relaxed);
+        let want = worth(Sample { queue_len, turn_ns, stuck }, shared.steal_delay);
+        let mut got = 0;
+        if want > 0 {
+            got = remote.ring.steal(want, |node| worker.requeue(node));
+        }
+        if stuck >= shared.steal_delay {
+            if got == 0 && injected {
+                for node in remote.injector.take_all() {
+                    worker.requeue(node);
+                    got += 1;
+                }
+            }
+            if due {
+                shared.fire_timers(&remote.shard);
+            }
+        }
+        if got > 0 {
+            Counters::add(&worker.remote.counters.steals, 1);
+            Counters::add(&worker.remote.counters.stolen, got as u64);
+        }
+        got > 0
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn worth_table() {
+        let delay = Duration::from_millis(1);
+        let check = |queue_len, turn_ns, stuck_us, expected| {
+            let sample = Sample { queue_len, turn_ns, stuck: Duration::from_micros(stuck_us) };
+            assert_eq!(worth(sample, delay), expected, "{sample:?}");
+        };
+        check(0, 0, 0, 0);
+        check(1, 1_000_000, 999, 0); // its worker is about to come to it
+        check(1, 50, 1_000, 1); // its worker does not come to it
+        check(64, 50, 0, 0); // waiters of one color: moving them costs more than running them
+        check(64, 5_000, 0, 32);
+        check(2, 5_000, 0, 1);
+        check(100_000, 50, 0, 50_000); // the last would wait for 5 ms
+        check(3, 0, 0, 0); // nothing is known yet
+        check(3, 0, 2_000, 2);
+    }
+}

@@ -1,0 +1,3 @@
+//! What the runtime promises, tried from outside.
+
+mod basic;
