@@ -17,10 +17,13 @@ mod tiny_waker;
 mod wait;
 mod worker;
 
-pub use blocking::{BlockingHandle, BlockingPool, BlockingStats, PoolPolicy, SubmitError};
+pub use blocking::{
+    BlockingHandle, BlockingPool, BlockingStats, PoolDecision, PoolPolicy, PoolSample, ShutdownOutcome, SubmitError,
+};
 pub use color::{Color, ColorRef};
 pub use colored::{Colored, With};
 pub use event::DropReason;
 pub use join_error::JoinError;
 pub use runtime::{AsColor, Builder, Handle, NoRuntime, PostError, Runtime, ShutdownReport};
-pub use task::{AbortHandle, JoinHandle};
+pub use task::{AbortHandle, JoinHandle, YieldNow, consume_budget, yield_now};
+pub use wait::{Notified, Notify};

@@ -263,7 +263,7 @@ where
             self.request = Some(Request::queue(self.colored, closure, context.waker().clone()));
         } else {
             self.closure = Some(closure);
-            context.waker().wake_by_ref();
+            crate::task::again(context);
         }
         Poll::Pending
     }

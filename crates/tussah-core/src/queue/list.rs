@@ -116,7 +116,7 @@ mod tests {
         assert_eq!(list.pop_front().map(TestNode::take), Some((0, 0)));
         push(&mut list, 3);
         assert_eq!(drain(&mut list), [1, 2, 3]);
-        assert!(list.is_empty() && list.len() == 0);
+        assert!(list.is_empty());
         push(&mut list, 4); // an empty list forgets what was last
         assert_eq!(drain(&mut list), [4]);
     }

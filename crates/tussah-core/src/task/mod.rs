@@ -24,12 +24,16 @@
 //!
 //! A thread that is pending for ever lives until the shutdown, which drops its future.
 
+mod coop;
 mod header;
 mod join;
 mod raw;
 pub(crate) mod waker;
 
+pub use coop::{YieldNow, consume_budget, yield_now};
 pub use join::{AbortHandle, JoinHandle};
+
+pub(crate) use coop::again;
 
 pub(crate) use header::Header;
 pub(crate) use raw::{spawn, wake_guarded};

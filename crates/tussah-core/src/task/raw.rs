@@ -123,7 +123,7 @@ where
             unsafe { Self::finish(thread, Err(JoinError::cancelled())) };
             return After::Continue;
         }
-        worker.start_poll();
+        worker.start_poll(thread.as_ptr().cast_const().cast());
         // SAFETY: the runtime's reference outlives the poll.
         let waker = unsafe { waker::borrowed(thread) };
         let mut context = Context::from_waker(&waker);
@@ -134,9 +134,10 @@ where
                 Pin::new_unchecked(future).poll(&mut context)
             }
         }));
+        let yielded = worker.end_poll();
         match polled {
             Ok(Poll::Pending) => {
-                if header.suspend(worker.take_yield()) == Suspended::Again {
+                if header.suspend(yielded) == Suspended::Again {
                     // SAFETY: `SCHEDULED` is set and the thread is in no queue.
                     unsafe { Self::again(thread, worker) }
                 }

@@ -63,14 +63,29 @@ impl Clock {
     /// The operating system's monotonic clock.
     #[must_use]
     pub fn real() -> Self {
-        Self { inner: Arc::new(Inner { start: Instant::now(), manual: None }) }
+        Self {
+            inner: Arc::new(Inner {
+                start: Instant::now(),
+                manual: None,
+            }),
+        }
     }
 
     /// A clock that stands still until it is moved on; [`ManualClock::clock`] gives the clock to hand to a runtime.
     #[must_use]
     pub fn manual() -> ManualClock {
-        let manual = Manual { advanced_ns: AtomicU64::new(0), hooks: Mutex::new(Vec::new()) };
-        ManualClock { clock: Self { inner: Arc::new(Inner { start: Instant::now(), manual: Some(manual) }) } }
+        let manual = Manual {
+            advanced_ns: AtomicU64::new(0),
+            hooks: Mutex::new(Vec::new()),
+        };
+        ManualClock {
+            clock: Self {
+                inner: Arc::new(Inner {
+                    start: Instant::now(),
+                    manual: Some(manual),
+                }),
+            },
+        }
     }
 
     /// The present time. It never runs backwards.
@@ -86,7 +101,8 @@ impl Clock {
     #[must_use]
     pub fn after(&self, duration: Duration) -> Instant {
         let now = self.now();
-        now.checked_add(duration).unwrap_or_else(|| now.checked_add(FAR).unwrap_or(now))
+        now.checked_add(duration)
+            .unwrap_or_else(|| now.checked_add(FAR).unwrap_or(now))
     }
 
     /// True if the clock is moved by hand.
@@ -154,18 +170,26 @@ impl Clock {
     #[inline]
     fn ns_since_start(&self, instant: Instant) -> u64 {
         let since = instant.saturating_duration_since(self.inner.start);
-        since.as_secs().saturating_mul(1_000_000_000).saturating_add(u64::from(since.subsec_nanos()))
+        since
+            .as_secs()
+            .saturating_mul(1_000_000_000)
+            .saturating_add(u64::from(since.subsec_nanos()))
     }
 
     fn instant_at_ns(&self, ns: u64) -> Instant {
         let start = self.inner.start;
-        start.checked_add(Duration::from_nanos(ns)).expect("a 64-bit Instant holds 584 years from its start")
+        start
+            .checked_add(Duration::from_nanos(ns))
+            .expect("a 64-bit Instant holds 584 years from its start")
     }
 }
 
 impl fmt::Debug for Clock {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Clock").field("manual", &self.is_manual()).field("now", &self.now()).finish()
+        f.debug_struct("Clock")
+            .field("manual", &self.is_manual())
+            .field("now", &self.now())
+            .finish()
     }
 }
 
@@ -200,7 +224,9 @@ impl ManualClock {
     ///
     /// A panic of a hook is passed on; the hooks behind it are then not called.
     pub fn advance(&self, duration: Duration) {
-        let Some(manual) = &self.clock.inner.manual else { return };
+        let Some(manual) = &self.clock.inner.manual else {
+            return;
+        };
         let step_ns = u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX);
         let moved = manual.advanced_ns.fetch_update(
             // Release: pairs with the Acquire in `Manual::now_ns`.
@@ -210,7 +236,12 @@ impl ManualClock {
         );
         debug_assert!(moved.is_ok(), "the update always gives a value");
         // The hooks are foreign code: they run without the lock, since they may add or drop hooks.
-        let hooks: Vec<Arc<Hook>> = manual.hooks.lock().iter().filter_map(Weak::upgrade).collect();
+        let hooks: Vec<Arc<Hook>> = manual
+            .hooks
+            .lock()
+            .iter()
+            .filter_map(Weak::upgrade)
+            .collect();
         for hook in hooks {
             hook();
         }
@@ -241,7 +272,9 @@ mod tests {
         let clock = manual.clock();
         let start = clock.now();
         let ns = Duration::from_nanos;
-        let check = |after_ns: u64, expected: u64| assert_eq!(clock.deadline_tick(start + ns(after_ns)), expected);
+        let check = |after_ns: u64, expected: u64| {
+            assert_eq!(clock.deadline_tick(start + ns(after_ns)), expected)
+        };
         check(0, 0);
         check(1, 1);
         check(TICK_NS - 1, 1);
@@ -289,7 +322,10 @@ mod tests {
         let real = Clock::real();
         assert_eq!(real.park_timeout(u64::MAX), None);
         assert_eq!(real.park_timeout(0), Some(Duration::ZERO));
-        assert!(real.park_timeout(u64::MAX - 1).is_some_and(|wait| wait > Duration::from_secs(1 << 30)));
+        assert!(
+            real.park_timeout(u64::MAX - 1)
+                .is_some_and(|wait| wait > Duration::from_secs(1 << 30))
+        );
     }
 
     #[test]

@@ -17,7 +17,9 @@ pub(crate) struct TimerContext {
 
 impl fmt::Debug for TimerContext {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("TimerContext").field("local", &self.local).finish_non_exhaustive()
+        f.debug_struct("TimerContext")
+            .field("local", &self.local)
+            .finish_non_exhaustive()
     }
 }
 
@@ -42,7 +44,9 @@ pub(crate) fn with_current<R>(f: impl FnOnce(Option<&TimerContext>) -> R) -> R {
 
 /// Makes `context` the current one of this OS thread until the guard is dropped; contexts nest.
 pub(crate) fn enter(context: TimerContext) -> Entered {
-    Entered { previous: CURRENT.with(|current| current.replace(Some(context))) }
+    Entered {
+        previous: CURRENT.with(|current| current.replace(Some(context))),
+    }
 }
 
 /// Restores the context that was current before [`enter`].

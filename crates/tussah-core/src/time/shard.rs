@@ -59,7 +59,10 @@ unsafe impl Send for Timer {}
 impl Timer {
     /// A timer that is idle.
     pub(crate) fn new() -> Self {
-        Self { state: AtomicU8::new(IDLE), waker: UnsafeCell::new(None) }
+        Self {
+            state: AtomicU8::new(IDLE),
+            waker: UnsafeCell::new(None),
+        }
     }
 
     #[inline]
@@ -136,7 +139,10 @@ impl Shard {
         Self {
             next: AtomicU64::new(u64::MAX),
             elapsed: AtomicU64::new(0),
-            locked: Mutex::new(Locked { wheel: Wheel::new(), closed: false }),
+            locked: Mutex::new(Locked {
+                wheel: Wheel::new(),
+                closed: false,
+            }),
             clock,
             unpark,
         }
@@ -172,7 +178,12 @@ impl Shard {
     /// The caller owns `entry`, it is idle, and it is neither moved nor freed before it has been found not pending
     /// ([`Timer::is_pending`]), for instance after [`cancel`](Self::cancel). The shard outlives that moment.
     #[inline]
-    pub(crate) unsafe fn register(&self, entry: &TimerEntry, tick: u64, waker: Waker) -> Registered {
+    pub(crate) unsafe fn register(
+        &self,
+        entry: &TimerEntry,
+        tick: u64,
+        waker: Waker,
+    ) -> Registered {
         debug_assert!(entry.data.is_idle());
         let mut locked = self.lock();
         if locked.closed || tick <= locked.wheel.elapsed() {
@@ -186,13 +197,18 @@ impl Shard {
             return outcome;
         }
         // SAFETY: the lock is held and the caller owns the entry (rule 1). What is overwritten is `None`.
-        entry.data.waker.with_mut(|place| unsafe { *place = Some(waker) });
+        entry
+            .data
+            .waker
+            .with_mut(|place| unsafe { *place = Some(waker) });
         // Relaxed: who looks at the entry next, but for its owner, does so under the lock.
         entry.data.state.store(PENDING, Ordering::Relaxed);
         // SAFETY: idle entries are not linked; the caller keeps the entry in place while it is pending, and links are
         // touched under the lock only.
         unsafe { locked.wheel.insert(NonNull::from(entry), tick) };
-        Registered::Pending { earliest: self.lower_next(tick) }
+        Registered::Pending {
+            earliest: self.lower_next(tick),
+        }
     }
 
     /// Moves a pending entry to another tick and keeps its waker.
@@ -241,7 +257,10 @@ impl Shard {
             let pending = entry.data.is_pending();
             if pending {
                 // SAFETY: the lock is held (rule 1).
-                entry.data.waker.with_mut(|place| unsafe { place.swap(&raw mut fresh) });
+                entry
+                    .data
+                    .waker
+                    .with_mut(|place| unsafe { place.swap(&raw mut fresh) });
             }
             pending
         };
@@ -265,7 +284,10 @@ impl Shard {
             unsafe { locked.wheel.remove(NonNull::from(entry)) };
             entry.data.state.store(IDLE, Ordering::Relaxed);
             // SAFETY: the lock is held (rule 1).
-            entry.data.waker.with_mut(|place| unsafe { (*place).take() })
+            entry
+                .data
+                .waker
+                .with_mut(|place| unsafe { (*place).take() })
         };
         quietly(|| drop(waker));
     }
@@ -316,10 +338,16 @@ impl Shard {
         }
     }
 
-    fn fire_batches<'a>(&'a self, now: u64, lock: impl Fn() -> Option<MutexGuard<'a, Locked>>) -> Option<usize> {
+    fn fire_batches<'a>(
+        &'a self,
+        now: u64,
+        lock: impl Fn() -> Option<MutexGuard<'a, Locked>>,
+    ) -> Option<usize> {
         let mut fired = 0;
         for round in 0..CALL / BATCH {
-            let Some(locked) = lock() else { return (round > 0).then_some(fired) };
+            let Some(locked) = lock() else {
+                return (round > 0).then_some(fired);
+            };
             let mut batch = Batch::new();
             let done = self.fire_batch(locked, now, &mut batch);
             fired += batch.len;
@@ -338,8 +366,12 @@ impl Shard {
             batch.push(unsafe { detach(entry, FIRED) });
         });
         // Relaxed, both: see `next_tick`. A value that rises needs no fence, a parked worker then only wakes too early.
-        self.next.store(locked.wheel.next_expiry().unwrap_or(u64::MAX), Ordering::Relaxed);
-        self.elapsed.store(locked.wheel.elapsed(), Ordering::Relaxed);
+        self.next.store(
+            locked.wheel.next_expiry().unwrap_or(u64::MAX),
+            Ordering::Relaxed,
+        );
+        self.elapsed
+            .store(locked.wheel.elapsed(), Ordering::Relaxed);
         done
     }
 
@@ -383,7 +415,10 @@ struct Batch {
 impl Batch {
     #[inline]
     fn new() -> Self {
-        Self { wakers: [const { None }; BATCH], len: 0 }
+        Self {
+            wakers: [const { None }; BATCH],
+            len: 0,
+        }
     }
 
     #[inline]

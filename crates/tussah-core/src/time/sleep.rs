@@ -41,7 +41,11 @@ pub struct Sleep {
 impl Sleep {
     /// A future that completes at `deadline`; at the worker's next turn if that has passed.
     pub fn new_until(deadline: Instant) -> Self {
-        Self { deadline, shard: None, entry: TimerEntry::new(Timer::new()) }
+        Self {
+            deadline,
+            shard: None,
+            entry: TimerEntry::new(Timer::new()),
+        }
     }
 
     /// The instant at which the future completes.
@@ -88,7 +92,8 @@ impl Sleep {
         // SAFETY: nothing is moved out of the reference.
         let this = unsafe { self.get_unchecked_mut() };
         if this.entry.data.is_idle() {
-            let TimerContext { shard, local } = current().expect("a Sleep must be polled inside of a tussah runtime");
+            let TimerContext { shard, local } =
+                current().expect("a Sleep must be polled inside of a tussah runtime");
             let tick = shard.clock().deadline_tick(this.deadline);
             let waker = cx.waker().clone();
             let shard = &**this.shard.insert(shard);
@@ -104,13 +109,19 @@ impl Sleep {
             // SAFETY: `self` owns the entry, and `shard` is where it was registered last.
             unsafe { shard.update_waker(&this.entry, cx.waker()) };
         }
-        if this.entry.data.is_fired() { Poll::Ready(()) } else { Poll::Pending }
+        if this.entry.data.is_fired() {
+            Poll::Ready(())
+        } else {
+            Poll::Pending
+        }
     }
 }
 
 /// True if the running code is on the worker that fires `shard`.
 fn is_local(shard: &Arc<Shard>) -> bool {
-    with_current(|current| current.is_some_and(|current| current.local && Arc::ptr_eq(&current.shard, shard)))
+    with_current(|current| {
+        current.is_some_and(|current| current.local && Arc::ptr_eq(&current.shard, shard))
+    })
 }
 
 impl Future for Sleep {

@@ -54,7 +54,16 @@ unsafe impl<T: Sync> Sync for Entry<T> {}
 impl<T> Entry<T> {
     /// An entry that is not linked.
     pub(crate) fn new(data: T) -> Self {
-        Self { links: UnsafeCell::new(Links { prev: None, next: None, tick: 0, index: DUE }), data, _pinned: PhantomPinned }
+        Self {
+            links: UnsafeCell::new(Links {
+                prev: None,
+                next: None,
+                tick: 0,
+                index: DUE,
+            }),
+            data,
+            _pinned: PhantomPinned,
+        }
     }
 }
 
@@ -96,8 +105,19 @@ fn place(elapsed: u64, tick: u64) -> usize {
 impl<T> Wheel<T> {
     /// An empty wheel at tick 0.
     pub(crate) fn new() -> Self {
-        let slots = (0..=DUE).map(|_| Slot { head: None, tail: None }).collect();
-        Self { elapsed: 0, draining: None, occupied: [0; LEVELS], levels: 0, slots }
+        let slots = (0..=DUE)
+            .map(|_| Slot {
+                head: None,
+                tail: None,
+            })
+            .collect();
+        Self {
+            elapsed: 0,
+            draining: None,
+            occupied: [0; LEVELS],
+            levels: 0,
+            slots,
+        }
     }
 
     /// The tick up to which the wheel has been advanced.
@@ -116,7 +136,11 @@ impl<T> Wheel<T> {
     #[inline]
     pub(crate) unsafe fn insert(&mut self, entry: NonNull<Entry<T>>, tick: u64) {
         let tick = tick.min(MAX_TICK);
-        let index = if tick <= self.elapsed { DUE } else { place(self.elapsed, tick) };
+        let index = if tick <= self.elapsed {
+            DUE
+        } else {
+            place(self.elapsed, tick)
+        };
         // SAFETY: the caller vouches that the entry is valid and not linked.
         unsafe { self.push_back(index, entry, tick) };
     }
@@ -131,7 +155,10 @@ impl<T> Wheel<T> {
         // SAFETY: a linked entry is valid (contract of `insert`), and so are its neighbours, which are linked too.
         // `&mut self` makes this the only access to the links.
         unsafe {
-            let (prev, next, index) = entry.as_ref().links.with(|links| ((*links).prev, (*links).next, (*links).index));
+            let (prev, next, index) = entry
+                .as_ref()
+                .links
+                .with(|links| ((*links).prev, (*links).next, (*links).index));
             match prev {
                 Some(prev) => prev.as_ref().links.with_mut(|links| (*links).next = next),
                 None => self.slots[index].head = next,
@@ -160,7 +187,9 @@ impl<T> Wheel<T> {
         let slot = &self.slots[index];
         match slot.head {
             // SAFETY: linked entries are valid (contract of `insert`); links change under `&mut self` only.
-            Some(head) if slot.head == slot.tail => Some(unsafe { head.as_ref().links.with(|links| (*links).tick) }),
+            Some(head) if slot.head == slot.tail => {
+                Some(unsafe { head.as_ref().links.with(|links| (*links).tick) })
+            }
             _ => Some(start),
         }
     }
@@ -171,7 +200,12 @@ impl<T> Wheel<T> {
     /// At most `limit` entries are fired or moved to a lower level. Returns true if nothing that is due is left;
     /// otherwise the wheel's time has not come to `now`, and another call goes on. A `now` that has passed changes
     /// nothing but fires what is due.
-    pub(crate) fn advance(&mut self, now: u64, limit: usize, fire: &mut impl FnMut(NonNull<Entry<T>>)) -> bool {
+    pub(crate) fn advance(
+        &mut self,
+        now: u64,
+        limit: usize,
+        fire: &mut impl FnMut(NonNull<Entry<T>>),
+    ) -> bool {
         let now = now.min(MAX_TICK);
         let mut left = limit;
         loop {
@@ -195,7 +229,9 @@ impl<T> Wheel<T> {
                 return false;
             }
             left -= 1;
-            let Some((entry, tick)) = self.pop_front(index) else { continue };
+            let Some((entry, tick)) = self.pop_front(index) else {
+                continue;
+            };
             if tick <= self.elapsed {
                 fire(entry);
             } else {
@@ -220,7 +256,8 @@ impl<T> Wheel<T> {
         if self.slots[DUE].head.is_some() {
             return Some(DUE);
         }
-        self.draining.filter(|&index| self.slots[index].head.is_some())
+        self.draining
+            .filter(|&index| self.slots[index].head.is_some())
     }
 
     /// The earliest slot that is not empty, and its first tick. Only meaningful if no list is active.
@@ -234,7 +271,10 @@ impl<T> Wheel<T> {
         let slot = self.occupied[level as usize].trailing_zeros();
         let shift = level * DIGIT_BITS;
         let block = self.elapsed >> (shift + DIGIT_BITS) << DIGIT_BITS;
-        Some((level as usize * SLOTS_PER_LEVEL + slot as usize, (block | u64::from(slot)) << shift))
+        Some((
+            level as usize * SLOTS_PER_LEVEL + slot as usize,
+            (block | u64::from(slot)) << shift,
+        ))
     }
 
     /// # Safety
@@ -246,7 +286,11 @@ impl<T> Wheel<T> {
         let prev = slot.tail.replace(entry);
         match prev {
             // SAFETY: the tail is linked, so it is valid; `&mut self` makes this the only access to its links.
-            Some(prev) => unsafe { prev.as_ref().links.with_mut(|links| (*links).next = Some(entry)) },
+            Some(prev) => unsafe {
+                prev.as_ref()
+                    .links
+                    .with_mut(|links| (*links).next = Some(entry))
+            },
             None => {
                 slot.head = Some(entry);
                 if index < DUE {
@@ -256,7 +300,16 @@ impl<T> Wheel<T> {
             }
         }
         // SAFETY: the caller vouches that the entry is valid and in no list, so that nobody else uses its links.
-        unsafe { entry.as_ref().links.with_mut(|links| *links = Links { prev, next: None, tick, index }) };
+        unsafe {
+            entry.as_ref().links.with_mut(|links| {
+                *links = Links {
+                    prev,
+                    next: None,
+                    tick,
+                    index,
+                }
+            })
+        };
     }
 
     #[inline]

@@ -28,6 +28,8 @@ pub(crate) struct Worker {
     color: Cell<*const ColorCell>,
     /// Operations that the running poll may still do.
     budget: Cell<u32>,
+    /// The data of the running thread's wakers.
+    thread: Cell<*const ()>,
     /// The running thread asked to be queued again.
     yielded: Cell<bool>,
     /// An event is running, as opposed to the worker's own loop.
@@ -61,6 +63,7 @@ impl Worker {
             magazines: Magazines::new(),
             color: Cell::new(std::ptr::null()),
             budget: Cell::new(POLL_BUDGET),
+            thread: Cell::new(std::ptr::null()),
             yielded: Cell::new(false),
             in_event: Cell::new(false),
             measured_since: Cell::new(0),
@@ -123,15 +126,21 @@ impl Worker {
 
     /// A poll begins: it has its full budget, and has not yielded.
     #[inline]
-    pub(crate) fn start_poll(&self) {
+    pub(crate) fn start_poll(&self, thread: *const ()) {
         self.budget.set(POLL_BUDGET);
-        self.yielded.set(false);
+        self.thread.set(thread);
     }
 
-    /// Whether the poll that ended asked to be queued again.
+    /// A poll has ended; says whether it asked to be queued again.
     #[inline]
-    pub(crate) fn take_yield(&self) -> bool {
+    pub(crate) fn end_poll(&self) -> bool {
+        self.thread.set(std::ptr::null());
         self.yielded.replace(false)
+    }
+
+    /// The thread that is polled here, as the data of its wakers; null between polls.
+    pub(crate) fn thread(&self) -> *const () {
+        self.thread.get()
     }
 
     /// The running thread wants to be queued again once its poll ends.

@@ -45,12 +45,18 @@ struct Owned<'a> {
 
 impl<'a> Owned<'a> {
     fn new(shard: &'a Shard) -> Self {
-        Self { shard, entry: Box::new(TimerEntry::new(Timer::new())) }
+        Self {
+            shard,
+            entry: Box::new(TimerEntry::new(Timer::new())),
+        }
     }
 
     fn set(shard: &'a Shard, tick: u64, waker: &Waker) -> Self {
         let owned = Self::new(shard);
-        assert!(matches!(owned.register(tick, waker), Registered::Pending { .. }));
+        assert!(matches!(
+            owned.register(tick, waker),
+            Registered::Pending { .. }
+        ));
         owned
     }
 
@@ -86,11 +92,20 @@ fn fires_what_is_due_and_tells_the_next_tick() {
     let (count, waker) = Count::pair();
     assert_eq!(shard.next_tick(), u64::MAX);
     let first = Owned::new(&shard);
-    assert_eq!(first.register(20, &waker), Registered::Pending { earliest: true });
+    assert_eq!(
+        first.register(20, &waker),
+        Registered::Pending { earliest: true }
+    );
     let second = Owned::new(&shard);
-    assert_eq!(second.register(30, &waker), Registered::Pending { earliest: false });
+    assert_eq!(
+        second.register(30, &waker),
+        Registered::Pending { earliest: false }
+    );
     let third = Owned::new(&shard);
-    assert_eq!(third.register(10, &waker), Registered::Pending { earliest: true });
+    assert_eq!(
+        third.register(10, &waker),
+        Registered::Pending { earliest: true }
+    );
     assert_eq!(shard.next_tick(), 10);
     assert_eq!(shard.fire(9), 0);
     assert_eq!(shard.fire(10), 1);
@@ -113,9 +128,16 @@ fn a_tick_that_has_passed_needs_no_waker() {
     let owned = Owned::new(&shard);
     assert_eq!(owned.register(100, &waker), Registered::Elapsed);
     assert!(owned.entry.data.is_fired());
-    assert_eq!(Arc::strong_count(&count), 2, "the clone of the waker was dropped");
+    assert_eq!(
+        Arc::strong_count(&count),
+        2,
+        "the clone of the waker was dropped"
+    );
     owned.entry.data.set_idle();
-    assert_eq!(owned.register(101, &waker), Registered::Pending { earliest: true });
+    assert_eq!(
+        owned.register(101, &waker),
+        Registered::Pending { earliest: true }
+    );
     assert_eq!(shard.fire(200), 1);
     assert_eq!(count.get(), 1);
 }
@@ -128,7 +150,11 @@ fn the_last_waker_is_called() {
     let owned = Owned::set(&shard, 5, &old);
     assert!(owned.update_waker(&old));
     assert!(owned.update_waker(&new));
-    assert_eq!(Arc::strong_count(&old_count), 2, "the shard has dropped its clone");
+    assert_eq!(
+        Arc::strong_count(&old_count),
+        2,
+        "the shard has dropped its clone"
+    );
     assert_eq!(shard.fire(5), 1);
     assert_eq!((old_count.get(), new_count.get()), (0, 1));
     assert!(!owned.update_waker(&old));
@@ -166,13 +192,22 @@ fn one_call_is_bounded_and_the_next_goes_on() {
 fn a_closed_shard_fires_nothing_and_frees_the_wakers() {
     let shard = shard();
     let (count, waker) = Count::pair();
-    let owned: Vec<_> = (0..100).map(|tick| Owned::set(&shard, 1 + tick * tick, &waker)).collect();
+    let owned: Vec<_> = (0..100)
+        .map(|tick| Owned::set(&shard, 1 + tick * tick, &waker))
+        .collect();
     shard.close();
     assert_eq!(shard.next_tick(), u64::MAX);
     assert_eq!(Arc::strong_count(&count), 2);
     assert_eq!(shard.fire(1_000_000), 0);
-    assert!(owned.iter().all(|owned| !owned.entry.data.is_pending() && !owned.entry.data.is_fired()));
-    assert_eq!(Owned::new(&shard).register(2_000_000, &waker), Registered::Closed);
+    assert!(
+        owned
+            .iter()
+            .all(|owned| !owned.entry.data.is_pending() && !owned.entry.data.is_fired())
+    );
+    assert_eq!(
+        Owned::new(&shard).register(2_000_000, &waker),
+        Registered::Closed
+    );
     assert_eq!(owned[0].rearm(2_000_000), None);
     shard.close();
     assert_eq!(count.get(), 0);
@@ -213,7 +248,11 @@ fn a_waker_that_panics_stops_nobody_else() {
     let shard = shard();
     let (count, waker) = Count::pair();
     let before = Owned::set(&shard, 1, &waker);
-    let bombs = [Owned::set(&shard, 1, &Waker::from(Arc::new(Bomb))), Owned::new(&shard), Owned::new(&shard)];
+    let bombs = [
+        Owned::set(&shard, 1, &Waker::from(Arc::new(Bomb))),
+        Owned::new(&shard),
+        Owned::new(&shard),
+    ];
     for bomb in &bombs[1..] {
         // SAFETY: the box keeps the entry in place, and `drop` cancels it.
         unsafe { shard.register(&bomb.entry, 2, Waker::from(Arc::new(DropBomb))) };
@@ -277,7 +316,11 @@ fn stress_between_os_threads() {
             scope.spawn(move || {
                 while running.load(Ordering::Acquire) {
                     let now = clock.now_tick();
-                    let n = if peer { shard.try_fire(now).unwrap_or(0) } else { shard.fire(now) };
+                    let n = if peer {
+                        shard.try_fire(now).unwrap_or(0)
+                    } else {
+                        shard.fire(now)
+                    };
                     fired.fetch_add(n, Ordering::Relaxed);
                     thread::yield_now();
                 }
@@ -316,6 +359,10 @@ fn stress_between_os_threads() {
         running.store(false, Ordering::Release);
     });
     shard.close();
-    assert_eq!(Arc::strong_count(&count), 2, "every clone of the waker is gone");
+    assert_eq!(
+        Arc::strong_count(&count),
+        2,
+        "every clone of the waker is gone"
+    );
     assert!(count.get() <= fired.load(Ordering::Relaxed));
 }

@@ -31,7 +31,10 @@ fn pair() -> (TimerContext, Pin<Box<Sleep>>) {
 }
 
 fn poll(sleep: &mut Pin<Box<Sleep>>, context: &TimerContext, waker: &std::task::Waker) -> bool {
-    sleep.as_mut().poll_in(&mut Context::from_waker(waker), || Some(context.clone())).is_ready()
+    sleep
+        .as_mut()
+        .poll_in(&mut Context::from_waker(waker), || Some(context.clone()))
+        .is_ready()
 }
 
 fn firing(context: &TimerContext, now: u64) -> thread::JoinHandle<usize> {
@@ -45,7 +48,9 @@ fn a_thread_that_waits_is_woken() {
     loom::model(|| {
         let (context, mut sleep) = pair();
         let worker = firing(&context, 1);
-        block_on(poll_fn(|cx| sleep.as_mut().poll_in(cx, || Some(context.clone()))));
+        block_on(poll_fn(|cx| {
+            sleep.as_mut().poll_in(cx, || Some(context.clone()))
+        }));
         assert!(sleep.is_elapsed());
         // Freed while the worker may still be in `fire`.
         drop(sleep);
@@ -64,7 +69,11 @@ fn firing_meets_a_drop() {
         let fired = worker.join().expect("firing does not panic");
         assert_eq!(count.0.load(Ordering::SeqCst), fired);
         drop(waker);
-        assert_eq!(std::sync::Arc::strong_count(&count), 1, "the shard keeps no waker");
+        assert_eq!(
+            std::sync::Arc::strong_count(&count),
+            1,
+            "the shard keeps no waker"
+        );
     });
 }
 
@@ -79,7 +88,10 @@ fn firing_meets_a_poll_with_another_waker() {
         let worker = firing(&context, 1);
         let ready = poll(&mut sleep, &context, &new);
         assert_eq!(worker.join().expect("firing does not panic"), 1);
-        let (old, new) = (old_count.0.load(Ordering::SeqCst), new_count.0.load(Ordering::SeqCst));
+        let (old, new) = (
+            old_count.0.load(Ordering::SeqCst),
+            new_count.0.load(Ordering::SeqCst),
+        );
         assert_eq!(old + new, 1);
         assert!(ready || new == 1);
     });

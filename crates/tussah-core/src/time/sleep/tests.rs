@@ -43,12 +43,23 @@ impl Rig {
     fn new() -> Self {
         let manual = Clock::manual();
         let (unparked, waker) = counter();
-        let shard = Arc::new(Shard::new(manual.clock(), Box::new(move || waker.wake_by_ref())));
-        Self { clock: manual.clock(), manual, shard, unparked }
+        let shard = Arc::new(Shard::new(
+            manual.clock(),
+            Box::new(move || waker.wake_by_ref()),
+        ));
+        Self {
+            clock: manual.clock(),
+            manual,
+            shard,
+            unparked,
+        }
     }
 
     fn context(&self, local: bool) -> TimerContext {
-        TimerContext { shard: Arc::clone(&self.shard), local }
+        TimerContext {
+            shard: Arc::clone(&self.shard),
+            local,
+        }
     }
 
     fn advance(&self, duration: Duration) -> usize {
@@ -95,7 +106,10 @@ fn a_deadline_in_the_past_completes_at_once_or_in_the_next_turn() {
     assert!(poll(sleep.as_mut(), Waker::noop()));
     rig.manual.advance(MS);
     let mut sleep = pin!(Sleep::new_until(rig.clock.now() - MS / 4));
-    assert!(!poll(sleep.as_mut(), Waker::noop()), "the turn began before the deadline");
+    assert!(
+        !poll(sleep.as_mut(), Waker::noop()),
+        "the turn began before the deadline"
+    );
     assert_eq!(rig.advance(Duration::ZERO), 1);
     assert!(poll(sleep.as_mut(), Waker::noop()));
     let mut sleep = pin!(Sleep::new_until(rig.clock.now() - MS));
@@ -186,7 +200,10 @@ fn outlives_its_runtime_and_may_join_another() {
     assert_eq!(count.0.load(Ordering::SeqCst), 1);
     other.shard.close();
     sleep.as_mut().reset(other.clock.after(MS));
-    assert!(!poll(sleep.as_mut(), &waker), "a closed shard takes no timers");
+    assert!(
+        !poll(sleep.as_mut(), &waker),
+        "a closed shard takes no timers"
+    );
 }
 
 #[test]
@@ -237,7 +254,10 @@ fn wakes_os_threads_that_block_on_it() {
             .map(|id| {
                 let (shard, clock) = (Arc::clone(&shard), clock.clone());
                 scope.spawn(move || {
-                    let _entered = enter(TimerContext { shard, local: false });
+                    let _entered = enter(TimerContext {
+                        shard,
+                        local: false,
+                    });
                     for round in 0..rounds {
                         let deadline = clock.after(MS * ((id + round) % 4) / 3);
                         futures_lite::future::block_on(Sleep::new_until(deadline));

@@ -34,7 +34,8 @@ impl Rig {
 
     fn insert(&mut self, tick: u64) -> usize {
         let id = self.entries.len();
-        self.entries.push(NonNull::from(Box::leak(Box::new(Entry::new(id)))));
+        self.entries
+            .push(NonNull::from(Box::leak(Box::new(Entry::new(id)))));
         self.keys.push(None);
         self.link(id, tick);
         id
@@ -42,7 +43,10 @@ impl Rig {
 
     fn link(&mut self, id: usize, tick: u64) {
         assert!(self.keys[id].is_none());
-        let key = (tick.min(MAX_TICK).max(self.wheel.elapsed()), self.insertions);
+        let key = (
+            tick.min(MAX_TICK).max(self.wheel.elapsed()),
+            self.insertions,
+        );
         self.insertions += 1;
         self.model.insert(key, id);
         self.keys[id] = Some(key);
@@ -63,11 +67,15 @@ impl Rig {
     fn advance(&mut self, now: u64, limit: usize) -> bool {
         let mut fired = Vec::new();
         // SAFETY: entries are freed in `drop` only.
-        let done = self.wheel.advance(now, limit, &mut |entry| fired.push(unsafe { entry.as_ref() }.data));
+        let done = self.wheel.advance(now, limit, &mut |entry| {
+            fired.push(unsafe { entry.as_ref() }.data)
+        });
         assert!(fired.len() <= limit);
         let now = now.min(MAX_TICK);
         for &id in &fired {
-            let key = self.keys[id].take().expect("an entry fires once, and not after it was removed");
+            let key = self.keys[id]
+                .take()
+                .expect("an entry fires once, and not after it was removed");
             assert_eq!(self.model.remove(&key), Some(id));
             assert!(key.0 <= now.max(self.wheel.elapsed()), "never early");
             assert!(key.0 >= self.last_tick, "in the order of ticks");
@@ -76,9 +84,15 @@ impl Rig {
         self.fired.extend(fired);
         if done {
             assert!(self.wheel.elapsed() >= now);
-            assert!(self.earliest().is_none_or(|tick| tick > now), "nothing due is left");
+            assert!(
+                self.earliest().is_none_or(|tick| tick > now),
+                "nothing due is left"
+            );
         } else {
-            assert!(self.wheel.next_expiry().is_some_and(|tick| tick <= now), "the caller sees that more is due");
+            assert!(
+                self.wheel.next_expiry().is_some_and(|tick| tick <= now),
+                "the caller sees that more is due"
+            );
         }
         self.check_next();
         done
@@ -184,8 +198,14 @@ fn run(rig: &mut Rig, op: Op) {
     }
 }
 
+const OPS: usize = if cfg!(miri) { 60 } else { 150 };
+
 fn config() -> ProptestConfig {
-    ProptestConfig { cases: if cfg!(miri) { 12 } else { 1024 }, failure_persistence: None, ..ProptestConfig::default() }
+    ProptestConfig {
+        cases: if cfg!(miri) { 3 } else { 1024 },
+        failure_persistence: None,
+        ..ProptestConfig::default()
+    }
 }
 
 proptest! {
@@ -193,7 +213,7 @@ proptest! {
 
     /// Without a limit the order is that of the model: by tick, then by insertion.
     #[test]
-    fn fires_as_an_ordered_map_does(ops in prop::collection::vec(op(Just(usize::MAX)), 1..150)) {
+    fn fires_as_an_ordered_map_does(ops in prop::collection::vec(op(Just(usize::MAX)), 1..OPS)) {
         let mut rig = Rig::new();
         for op in ops {
             let before = rig.fired.len();
@@ -211,7 +231,7 @@ proptest! {
 
     /// With a limit everything fires, once, in the order of ticks, in however many calls.
     #[test]
-    fn an_advance_that_is_cut_short_goes_on(ops in prop::collection::vec(op(0..6_usize), 1..150)) {
+    fn an_advance_that_is_cut_short_goes_on(ops in prop::collection::vec(op(0..6_usize), 1..OPS)) {
         let mut rig = Rig::new();
         for op in ops {
             run(&mut rig, op);
@@ -226,7 +246,7 @@ proptest! {
 
 #[test]
 fn one_entry_at_each_border_fires_at_its_tick() {
-    for shift in 0..48 {
+    for shift in (0..48).step_by(if cfg!(miri) { 6 } else { 1 }) {
         for tick in [(1 << shift) - 1, 1 << shift, (1 << shift) + 1] {
             let mut rig = Rig::new();
             rig.insert(tick);
@@ -293,7 +313,11 @@ fn removing_the_rest_of_a_slot_that_was_cut_short() {
         rig.insert(100);
     }
     assert!(!rig.advance(100, 1), "moved one entry");
-    assert_eq!(rig.wheel.next_expiry(), Some(64), "the slot is being drained");
+    assert_eq!(
+        rig.wheel.next_expiry(),
+        Some(64),
+        "the slot is being drained"
+    );
     rig.remove(1);
     rig.remove(2);
     assert_eq!(rig.wheel.next_expiry(), Some(100));

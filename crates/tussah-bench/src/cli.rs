@@ -1,0 +1,125 @@
+//! The command line.
+
+use clap::Parser;
+
+/// Benchmarks of tussah beside its peers (tokio, smol, an actor crate, locks) and bare floors.
+///
+/// The peers take turns run by run, each run in a fresh process, after one round to warm up.
+/// Every workload checks that no peer lost anything, and fails if one did.
+#[derive(Clone, Debug, Parser)]
+#[command(version, after_long_help = CALLGRIND)]
+pub struct Options {
+    /// Name of the workload; `list` prints all of them with their peers
+    pub workload: String,
+
+    /// Workers of each runtime [default: 2, and 1 for `yield`]
+    #[arg(long, value_parser = clap::value_parser!(u16).range(1..))]
+    pub workers: Option<u16>,
+
+    /// Measured runs of each peer; a figure counts from 15 on
+    #[arg(long, default_value_t = 15, value_parser = clap::value_parser!(u32).range(1..))]
+    pub runs: u32,
+
+    /// Peers to run, separated by commas
+    #[arg(
+        long,
+        value_name = "NAME|all",
+        default_value = "all",
+        value_delimiter = ','
+    )]
+    pub peer: Vec<String>,
+
+    /// The peer that the paired ratios are of
+    #[arg(long, value_name = "NAME", default_value = "tussah")]
+    pub base: String,
+
+    /// One JSON object a line instead of a table
+    #[arg(long)]
+    pub json: bool,
+
+    /// Steps of work in an event (table2, steal, readers); 0 is none [default: about 80 ns in table2, 8 µs in
+    /// steal, none in readers]
+    #[arg(long, value_name = "N")]
+    pub work: Option<u32>,
+
+    /// Yield between two entries (contended, transfer, readers)
+    #[arg(long = "yield")]
+    pub yield_between: bool,
+
+    /// No work stealing in tussah; `steal` always runs both as two peers
+    #[arg(long)]
+    pub no_steal: bool,
+
+    /// Parked threads in `idle`, pending timers in `timers`; in the other workloads this many threads are parked in
+    /// each runtime beside what is measured [default: 1000000 in idle and timers, else 0]
+    #[arg(long, value_name = "N")]
+    pub idle: Option<usize>,
+
+    /// Pin worker i to CPU i; in `cross` also keep the two threads on two workers
+    #[arg(long)]
+    pub pin: bool,
+
+    /// Memory-bound events in `steal`: each goes over the 256 KB of its color
+    #[arg(long)]
+    pub memory: bool,
+
+    /// Multiplies all counts and durations; below 1 for a quick look
+    #[arg(long, default_value_t = 1.0, value_name = "FACTOR")]
+    pub scale: f64,
+
+    /// Runs one peer once in this process and prints its metrics for the parent process
+    #[arg(long, hide = true, value_name = "PEER")]
+    pub child: Option<String>,
+}
+
+impl Options {
+    /// `count` at the scale that the user asked for, never 0.
+    pub fn scaled(&self, count: usize) -> usize {
+        ((count as f64 * self.scale) as usize).max(1)
+    }
+
+    /// Workers of each runtime where the workload has no default of its own.
+    pub fn workers(&self) -> usize {
+        self.workers_or(2)
+    }
+
+    /// Workers of each runtime, or the default of the workload.
+    pub fn workers_or(&self, default: u16) -> usize {
+        usize::from(self.workers.unwrap_or(default))
+    }
+
+    /// The flags that make this a variant of its workload, as the user would write them.
+    pub fn variant(&self) -> String {
+        let mut flags = Vec::new();
+        flags.extend(self.workers.map(|n| format!("--workers {n}")));
+        flags.extend(self.work.map(|n| format!("--work {n}")));
+        flags.extend(self.idle.map(|n| format!("--idle {n}")));
+        for (set, flag) in [
+            (self.yield_between, "--yield"),
+            (self.no_steal, "--no-steal"),
+            (self.pin, "--pin"),
+            (self.memory, "--memory"),
+        ] {
+            flags.extend(set.then(|| flag.to_owned()));
+        }
+        if self.scale != 1.0 {
+            flags.push(format!("--scale {}", self.scale));
+        }
+        flags.join(" ")
+    }
+}
+
+const CALLGRIND: &str = "\
+Instructions for each thread, event or entry (a virtual machine often has no hardware counters):
+  cargo build --release -p tussah-bench
+  valgrind --tool=callgrind target/release/tussah-bench spawn --scale 0.01 --child tussah
+  callgrind_annotate callgrind.out.*
+The hidden flag --child PEER runs one peer once in the process itself, without the harness.
+Where `perf stat` works, it takes the same command line:
+  perf stat -e instructions:u target/release/tussah-bench spawn --child tussah
+
+Examples:
+  tussah-bench table2 --work 0
+  tussah-bench contended --yield --peer tussah,tokio,parking_lot
+  tussah-bench steal --memory --json > steal.jsonl
+  tussah-bench spawn --base tokio --runs 3 --scale 0.1";

@@ -1,0 +1,179 @@
+//! Instruments and ingredients that all workloads share: work, random numbers, samples, a latch, memory, CPU time.
+
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::thread::Thread;
+use std::time::Duration;
+
+/// Steps of [`work`] that cost about 80 ns on a 3 to 4 GHz Zen core.
+pub const WORK_80_NS: u32 = 52;
+
+/// A chain of dependent instructions, the same for every peer: `steps` rounds of xorshift.
+#[inline(never)]
+pub fn work(mut x: u64, steps: u32) -> u64 {
+    for _ in 0..steps {
+        x ^= x << 13;
+        x ^= x >> 7;
+        x ^= x << 17;
+    }
+    x
+}
+
+/// A small generator (splitmix64), so that every peer sees the same numbers.
+#[derive(Clone, Debug)]
+pub struct Random(pub u64);
+
+impl Random {
+    /// The next 64 random bits.
+    pub fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut z = self.0;
+        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        z ^ (z >> 31)
+    }
+
+    /// A number below `bound`, which is at most 2^32.
+    pub fn below(&mut self, bound: usize) -> usize {
+        (((self.next() >> 32) * bound as u64) >> 32) as usize
+    }
+
+    /// A duration between `from` and `to`.
+    pub fn between(&mut self, from: Duration, to: Duration) -> Duration {
+        let span = (to - from).as_nanos() as f64;
+        from + Duration::from_nanos(
+            (span * (self.next() >> 11) as f64 / (1u64 << 53) as f64) as u64,
+        )
+    }
+}
+
+/// Durations that any OS thread records without a lock.
+#[derive(Debug)]
+pub struct Samples {
+    slots: Box<[AtomicU64]>,
+    next: AtomicUsize,
+}
+
+impl Samples {
+    /// Room for `capacity` samples; further ones are counted and not kept.
+    ///
+    /// The samples live until the process ends, which is after one run.
+    pub fn leak(capacity: usize) -> &'static Samples {
+        let slots = (0..capacity).map(|_| AtomicU64::new(0)).collect();
+        Box::leak(Box::new(Samples {
+            slots,
+            next: AtomicUsize::new(0),
+        }))
+    }
+
+    /// Records one duration.
+    pub fn record(&self, duration: Duration) {
+        let index = self.next.fetch_add(1, Ordering::Relaxed);
+        if let Some(slot) = self.slots.get(index) {
+            slot.store(duration.as_nanos() as u64, Ordering::Relaxed);
+        }
+    }
+
+    /// How many durations were recorded.
+    pub fn len(&self) -> usize {
+        self.next.load(Ordering::Relaxed)
+    }
+
+    /// The `percent`th percentile by nearest rank, in nanoseconds.
+    pub fn percentile_ns(&self, percent: f64) -> f64 {
+        let kept = self.len().min(self.slots.len());
+        assert!(kept > 0, "nothing was recorded");
+        let mut values: Vec<u64> = self.slots[..kept]
+            .iter()
+            .map(|slot| slot.load(Ordering::Relaxed))
+            .collect();
+        values.sort_unstable();
+        let rank = (percent / 100.0 * kept as f64).ceil() as usize;
+        values[rank.clamp(1, kept) - 1] as f64
+    }
+}
+
+/// Lets the OS thread that made it wait until `count` things have happened.
+#[derive(Debug)]
+pub struct Latch {
+    left: AtomicUsize,
+    waiter: Thread,
+}
+
+impl Latch {
+    /// A latch for the calling OS thread; it lives until the process ends, which is after one run.
+    pub fn leak(count: usize) -> &'static Latch {
+        let waiter = std::thread::current();
+        Box::leak(Box::new(Latch {
+            left: AtomicUsize::new(count),
+            waiter,
+        }))
+    }
+
+    /// One of the things has happened.
+    pub fn count_down(&self) {
+        // Release and acquire: the waiter and whoever counts down last see what all others did before.
+        let before = self.left.fetch_sub(1, Ordering::AcqRel);
+        assert!(before > 0, "more happened than was posted");
+        if before == 1 {
+            self.waiter.unpark();
+        }
+    }
+
+    /// Waits for all of them, on the OS thread that made the latch.
+    pub fn wait(&self) {
+        // Acquire: pairs with the release in `count_down`.
+        while self.left.load(Ordering::Acquire) != 0 {
+            std::thread::park();
+        }
+    }
+}
+
+/// Memory of this process that is in RAM now, in bytes.
+pub fn resident_bytes() -> f64 {
+    let text = std::fs::read_to_string("/proc/self/statm").expect("Linux has /proc/self/statm");
+    let pages: f64 = text
+        .split_whitespace()
+        .nth(1)
+        .and_then(|field| field.parse().ok())
+        .expect("the second field of statm is the number of resident pages");
+    pages * rustix::param::page_size() as f64
+}
+
+/// The most memory of this process that was ever in RAM, in bytes.
+pub fn resident_bytes_max() -> f64 {
+    let text = std::fs::read_to_string("/proc/self/status").expect("Linux has /proc/self/status");
+    let line = text.lines().find_map(|line| line.strip_prefix("VmHWM:"));
+    let kib: f64 = line
+        .and_then(|line| line.trim().strip_suffix("kB"))
+        .and_then(|number| number.trim().parse().ok())
+        .expect("status has VmHWM in kB");
+    kib * 1024.0
+}
+
+/// CPU time that all OS threads of this process have used.
+pub fn cpu_time() -> Duration {
+    let time = rustix::time::clock_gettime(rustix::time::ClockId::ProcessCPUTime);
+    Duration::new(time.tv_sec as u64, time.tv_nsec as u32)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn percentiles_by_nearest_rank() {
+        let samples = Samples::leak(1000);
+        for ns in 1..=1000 {
+            samples.record(Duration::from_nanos(ns));
+        }
+        assert_eq!(samples.percentile_ns(50.0), 500.0);
+        assert_eq!(samples.percentile_ns(99.9), 999.0);
+        assert_eq!(samples.percentile_ns(100.0), 1000.0);
+    }
+
+    #[test]
+    fn random_numbers_stay_below_their_bound() {
+        let mut random = Random(1);
+        assert!((0..10_000).all(|_| random.below(7) < 7));
+    }
+}

@@ -1,0 +1,149 @@
+//! Starts the runtimes that the peers run on, all with the same number of workers.
+//!
+//! A process runs one peer once, so runtimes are never shut down: they end with the process.
+
+use std::future::{Future, pending};
+use std::sync::Barrier;
+use std::time::{Duration, Instant};
+
+use crate::cli::Options;
+
+/// The executor of the peer `smol`; a static one, as in the crate smol itself.
+pub static SMOL: async_executor::Executor<'static> = async_executor::Executor::new();
+
+/// Starts a multi-threaded tokio runtime.
+pub fn tokio_with(options: &Options, workers: usize) -> &'static tokio::runtime::Runtime {
+    let pin = options.pin;
+    let next = std::sync::atomic::AtomicUsize::new(0);
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(workers)
+        .enable_time()
+        .on_thread_start(move || {
+            if pin {
+                pin_to(next.fetch_add(1, std::sync::atomic::Ordering::Relaxed) % workers);
+            }
+        })
+        .build()
+        .expect("the OS gives us a few threads");
+    for _ in 0..parked(options) {
+        runtime.spawn(pending::<()>());
+    }
+    Box::leak(Box::new(runtime))
+}
+
+/// Runs `future` as a task on a worker of a new tokio runtime.
+pub fn tokio<F>(options: &Options, future: F) -> F::Output
+where
+    F: Future<Output: Send + 'static> + Send + 'static,
+{
+    let runtime = tokio_with(options, options.workers());
+    runtime
+        .block_on(runtime.spawn(future))
+        .expect("no task of the peer panics")
+}
+
+/// What the OS threads of the peer `smol` do while no task is ready.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Reactor {
+    /// Nothing: best for a workload without timers.
+    Off,
+    /// They drive the timers of async-io themselves, as the threads of the crate smol do.
+    On,
+}
+
+/// Starts the OS threads that drive [`SMOL`].
+pub fn smol_with(options: &Options, workers: usize, reactor: Reactor) {
+    for index in 0..workers {
+        let pin = options.pin;
+        std::thread::spawn(move || {
+            if pin {
+                pin_to(index);
+            }
+            match reactor {
+                Reactor::Off => futures_lite::future::block_on(SMOL.run(pending::<()>())),
+                Reactor::On => async_io::block_on(SMOL.run(pending::<()>())),
+            }
+        });
+    }
+    for _ in 0..parked(options) {
+        SMOL.spawn(pending::<()>()).detach();
+    }
+}
+
+/// Runs `future` as a task on a worker of the peer `smol`, without a reactor.
+pub fn smol<F>(options: &Options, future: F) -> F::Output
+where
+    F: Future<Output: Send + 'static> + Send + 'static,
+{
+    smol_with(options, options.workers(), Reactor::Off);
+    futures_lite::future::block_on(SMOL.spawn(future))
+}
+
+/// Runs `f` on `count` OS threads at once, with their index; returns the time from the start of all to the end of all.
+pub fn os_threads(options: &Options, count: usize, f: impl Fn(usize) + Sync) -> Duration {
+    let barrier = Barrier::new(count + 1);
+    let mut start = Instant::now();
+    std::thread::scope(|scope| {
+        for index in 0..count {
+            let (barrier, f) = (&barrier, &f);
+            scope.spawn(move || {
+                if options.pin {
+                    pin_to(index);
+                }
+                barrier.wait();
+                f(index);
+            });
+        }
+        // Taken before the last one arrives, else the others may be at work already.
+        start = Instant::now();
+        barrier.wait();
+    });
+    start.elapsed()
+}
+
+/// Binds the calling OS thread, and those that it starts, to the `index`th CPU that it may use.
+pub fn pin_to(index: usize) {
+    use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
+    let allowed = sched_getaffinity(None).expect("an OS thread may ask for its own affinity");
+    let cpus: Vec<usize> = (0..CpuSet::MAX_CPU)
+        .filter(|&cpu| allowed.is_set(cpu))
+        .collect();
+    let mut one = CpuSet::new();
+    one.set(cpus[index % cpus.len()]);
+    sched_setaffinity(None, &one).expect("an OS thread may narrow its own affinity");
+}
+
+/// How many threads are parked beside the workload; `idle` and `timers` use the flag themselves.
+fn parked(options: &Options) -> usize {
+    match options.workload.as_str() {
+        "idle" | "timers" => 0,
+        _ => options.idle.unwrap_or(0),
+    }
+}
+
+/// Starts a tussah runtime.
+#[cfg(feature = "tussah")]
+pub fn tussah_with(options: &Options, workers: usize) -> &'static tussah::Runtime {
+    let runtime = tussah::Runtime::builder()
+        .workers(workers)
+        .stealing(!options.no_steal)
+        .pin(options.pin)
+        .build()
+        .expect("the OS gives us a few threads");
+    for _ in 0..parked(options) {
+        drop(runtime.spawn(pending::<()>()));
+    }
+    Box::leak(Box::new(runtime))
+}
+
+/// Runs `future` as a thread on a worker of a new tussah runtime.
+#[cfg(feature = "tussah")]
+pub fn tussah<F>(options: &Options, future: F) -> F::Output
+where
+    F: Future<Output: Send + 'static> + Send + 'static,
+{
+    let runtime = tussah_with(options, options.workers());
+    runtime
+        .block_on(runtime.spawn(future))
+        .expect("no thread of the peer panics")
+}

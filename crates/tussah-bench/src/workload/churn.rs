@@ -1,0 +1,347 @@
+//! Colors that are used once, threads that are aborted at random points, posts from four OS threads: does memory come back?
+//!
+//! All three run twice in one process. The figures are of the second time; the memory that the first time has left behind
+//! and the second one has added are reported apart, for an allocator may keep what it once had.
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
+
+use super::{Peer, Workload, peer};
+use crate::cli::Options;
+use crate::measure::{Random, resident_bytes};
+use crate::metric::Metric;
+use crate::runtimes;
+
+pub static WORKLOAD: Workload = Workload {
+    name: "churn",
+    about: "1 M colors used once, 1 M threads aborted at random points, 1 M posts from 4 OS threads; memory kept",
+    peers: PEERS,
+};
+
+const PEERS: &[Peer] = &[
+    peer("floor", floor),
+    peer("tokio", tokio),
+    peer("smol", smol),
+    #[cfg(feature = "tussah")]
+    peer("tussah", tussah),
+];
+
+/// Events or threads that are under way at once, in items: a bounded service, not a heap of a million.
+const BATCH: usize = 1000;
+const POSTERS: usize = 4;
+/// Colors that the OS threads post to.
+const TARGETS: usize = 1000;
+
+/// Events that have run, of all phases.
+static RUN: AtomicUsize = AtomicUsize::new(0);
+/// Threads whose stack exists.
+static ALIVE: AtomicUsize = AtomicUsize::new(0);
+
+fn ran() {
+    RUN.fetch_add(1, Ordering::Relaxed);
+}
+
+/// On the stack of each thread, so that a stack that is never dropped is found.
+struct Stack;
+
+impl Stack {
+    fn new() -> Stack {
+        ALIVE.fetch_add(1, Ordering::Relaxed);
+        Stack
+    }
+}
+
+impl Drop for Stack {
+    fn drop(&mut self) {
+        ALIVE.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+/// Colors, aborted threads, or posts of one round.
+fn count(options: &Options) -> usize {
+    options.scaled(1_000_000).next_multiple_of(BATCH)
+}
+
+fn wait_for_run(count: usize) {
+    while RUN.load(Ordering::Relaxed) < count {
+        std::thread::yield_now();
+    }
+    assert_eq!(RUN.load(Ordering::Relaxed), count, "an event ran twice");
+}
+
+/// Runs the three phases twice and reports the second time. `colors` and `aborts` get the number of colors and threads,
+/// `post` the number of one event, from one of the OS threads.
+fn twice(
+    options: &Options,
+    mut colors: impl FnMut(usize),
+    mut aborts: impl FnMut(usize),
+    post: impl Fn(usize) + Sync,
+) -> Vec<Metric> {
+    let count = count(options);
+    let rate = |name: &str, start: Instant| {
+        Metric::higher(
+            &format!("M/s {name}"),
+            count as f64 / start.elapsed().as_secs_f64() / 1e6,
+        )
+    };
+    let mut resident = vec![resident_bytes()];
+    let mut metrics = Vec::new();
+    for _ in 0..2 {
+        let run_before = RUN.load(Ordering::Relaxed);
+        let start = Instant::now();
+        colors(count);
+        wait_for_run(run_before + count);
+        metrics = vec![rate("colors", start)];
+
+        let start = Instant::now();
+        aborts(count);
+        metrics.push(rate("aborts", start));
+        assert_eq!(
+            ALIVE.load(Ordering::Relaxed),
+            0,
+            "the stack of a thread was leaked"
+        );
+
+        let run_before = RUN.load(Ordering::Relaxed);
+        let start = Instant::now();
+        std::thread::scope(|scope| {
+            for poster in 0..POSTERS {
+                let post = &post;
+                scope.spawn(move || (poster..count).step_by(POSTERS).for_each(post));
+            }
+        });
+        wait_for_run(run_before + count);
+        metrics.push(rate("posts", start));
+
+        // Time for an allocator that gives memory back with a delay.
+        std::thread::sleep(Duration::from_millis(100));
+        resident.push(resident_bytes());
+    }
+    metrics.push(Metric::info(
+        "MB kept by the 1st round",
+        (resident[1] - resident[0]) / 1e6,
+    ));
+    metrics.push(Metric::info(
+        "MB added by the 2nd round",
+        (resident[2] - resident[1]) / 1e6,
+    ));
+    metrics
+}
+
+/// Boxed closures and boxed futures in loops; four OS threads and one channel.
+fn floor(options: &Options) -> Vec<Metric> {
+    use std::pin::Pin;
+    use std::task::{Context, Waker};
+    type Event = Box<dyn FnOnce() + Send>;
+    let (sender, receiver) = std::sync::mpsc::channel::<Event>();
+    std::thread::spawn(move || receiver.into_iter().for_each(|event| event()));
+    let colors = |count: usize| {
+        for _ in 0..count / BATCH {
+            let batch: Vec<Event> = (0..BATCH).map(|_| Box::new(ran) as Event).collect();
+            batch.into_iter().for_each(|event| event());
+        }
+    };
+    let aborts = |count: usize| {
+        let mut random = Random(1);
+        let mut context = Context::from_waker(Waker::noop());
+        for _ in 0..count / BATCH {
+            let mut batch: Vec<Pin<Box<dyn Future<Output = ()>>>> = Vec::with_capacity(BATCH);
+            for _ in 0..BATCH {
+                batch.push(Box::pin(async {
+                    let _stack = Stack::new();
+                    futures_lite::future::yield_now().await;
+                    std::future::pending::<()>().await;
+                }));
+            }
+            for mut future in batch {
+                for _ in 0..random.below(3) {
+                    assert!(future.as_mut().poll(&mut context).is_pending());
+                }
+            }
+        }
+    };
+    twice(options, colors, aborts, |_| {
+        assert!(
+            sender.send(Box::new(ran)).is_ok(),
+            "the OS thread waits for us"
+        );
+    })
+}
+
+/// A task for each color; `abort` and join for each thread; tasks with channels for the posts.
+fn tokio(options: &Options) -> Vec<Metric> {
+    let runtime = runtimes::tokio_with(options, options.workers());
+    let colors = |count: usize| {
+        let task = runtime.spawn(async move {
+            for _ in 0..count / BATCH {
+                for _ in 0..BATCH {
+                    tokio::spawn(async { ran() });
+                }
+                tokio::task::yield_now().await;
+            }
+        });
+        runtime.block_on(task).expect("the task does not panic");
+    };
+    let aborts = |count: usize| {
+        let task = runtime.spawn(async move {
+            let mut random = Random(1);
+            for _ in 0..count / BATCH {
+                let thread = |_| {
+                    let yields = random.below(4);
+                    tokio::spawn(async move {
+                        let _stack = Stack::new();
+                        for _ in 0..yields {
+                            tokio::task::yield_now().await;
+                        }
+                        std::future::pending::<()>().await;
+                    })
+                };
+                let handles: Vec<_> = (0..BATCH).map(thread).collect();
+                for _ in 0..random.below(4) {
+                    tokio::task::yield_now().await;
+                }
+                handles.iter().for_each(|handle| handle.abort());
+                for handle in handles {
+                    assert!(handle.await.is_err_and(|error| error.is_cancelled()));
+                }
+            }
+        });
+        runtime.block_on(task).expect("the task does not panic");
+    };
+    let target = |_| {
+        let (sender, mut receiver) = tokio::sync::mpsc::unbounded_channel();
+        runtime.spawn(async move {
+            while let Some(()) = receiver.recv().await {
+                ran();
+            }
+        });
+        sender
+    };
+    let targets: Vec<_> = (0..TARGETS).map(target).collect();
+    twice(options, colors, aborts, |event| {
+        targets[event % TARGETS]
+            .send(())
+            .expect("the task waits for us");
+    })
+}
+
+/// A task for each color; `cancel` for each thread; tasks with channels for the posts.
+fn smol(options: &Options) -> Vec<Metric> {
+    use futures_lite::future::{block_on, yield_now};
+    use runtimes::SMOL;
+    runtimes::smol_with(options, options.workers(), runtimes::Reactor::Off);
+    let colors = |count: usize| {
+        block_on(SMOL.spawn(async move {
+            for _ in 0..count / BATCH {
+                for _ in 0..BATCH {
+                    SMOL.spawn(async { ran() }).detach();
+                }
+                yield_now().await;
+            }
+        }));
+    };
+    let aborts = |count: usize| {
+        block_on(SMOL.spawn(async move {
+            let mut random = Random(1);
+            for _ in 0..count / BATCH {
+                let thread = |_| {
+                    let yields = random.below(4);
+                    SMOL.spawn(async move {
+                        let _stack = Stack::new();
+                        for _ in 0..yields {
+                            yield_now().await;
+                        }
+                        std::future::pending::<()>().await;
+                    })
+                };
+                let tasks: Vec<_> = (0..BATCH).map(thread).collect();
+                for _ in 0..random.below(4) {
+                    yield_now().await;
+                }
+                for task in tasks {
+                    assert!(task.cancel().await.is_none());
+                }
+            }
+        }));
+    };
+    let target = |_| {
+        let (sender, receiver) = async_channel::unbounded();
+        let task = SMOL.spawn(async move {
+            while let Ok(()) = receiver.recv().await {
+                ran();
+            }
+        });
+        task.detach();
+        sender
+    };
+    let targets: Vec<_> = (0..TARGETS).map(target).collect();
+    twice(options, colors, aborts, |event| {
+        targets[event % TARGETS]
+            .try_send(())
+            .expect("the task waits for us");
+    })
+}
+
+/// A color given by number for each event; `abort` and join for each thread; pinned colors for the posts.
+#[cfg(feature = "tussah")]
+fn tussah(options: &Options) -> Vec<Metric> {
+    use tussah::{Color, yield_now};
+    let runtime = runtimes::tussah_with(options, options.workers());
+    let mut next_color = 1;
+    let colors = |count: usize| {
+        let first = next_color;
+        next_color += count as u64;
+        let thread = runtime.spawn(async move {
+            for color in first..first + count as u64 {
+                assert!(
+                    tussah::post_in(Color(color), ran).is_ok(),
+                    "nothing limits the color"
+                );
+                if color % BATCH as u64 == 0 {
+                    yield_now().await;
+                }
+            }
+        });
+        runtime.block_on(thread).expect("the thread does not panic");
+    };
+    let aborts = |count: usize| {
+        let thread = runtime.spawn(async move {
+            let mut random = Random(1);
+            for _ in 0..count / BATCH {
+                let thread = |_| {
+                    let yields = random.below(4);
+                    tussah::spawn(async move {
+                        let _stack = Stack::new();
+                        for _ in 0..yields {
+                            yield_now().await;
+                        }
+                        std::future::pending::<()>().await;
+                    })
+                };
+                let handles: Vec<_> = (0..BATCH).map(thread).collect();
+                for _ in 0..random.below(4) {
+                    yield_now().await;
+                }
+                handles.iter().for_each(|handle| handle.abort());
+                for handle in handles {
+                    assert!(
+                        handle.await.is_err(),
+                        "a thread that waits for ever was aborted"
+                    );
+                }
+            }
+        });
+        runtime.block_on(thread).expect("the thread does not panic");
+    };
+    let targets = runtime.block_on(async {
+        let target = |color| Color(u64::MAX - color as u64).pin();
+        (0..TARGETS).map(target).collect::<Vec<_>>()
+    });
+    twice(options, colors, aborts, |event| {
+        let posted = runtime.post_in(&targets[event % TARGETS], ran);
+        assert!(
+            posted.is_ok(),
+            "the color has no limit and the runtime runs"
+        );
+    })
+}

@@ -1,0 +1,281 @@
+//! What a hot color and a long event do to everybody else.
+//!
+//! Every millisecond an OS thread posts 0.5 ms of events to one hot color and 20 events to some of 10,000 cold ones; every
+//! 100 ms it posts one event that computes for 10 ms. Beside that 8 threads wait for a timer every millisecond.
+
+use std::time::{Duration, Instant};
+
+use kameo::actor::Spawn;
+
+use super::{Peer, Workload, peer};
+use crate::cli::Options;
+use crate::measure::{Latch, Random, Samples, WORK_80_NS, work};
+use crate::metric::Metric;
+use crate::runtimes;
+
+pub static WORKLOAD: Workload = Workload {
+    name: "mixed",
+    about: "a hot color at 50 %, 10,000 cold ones, a 10 ms event every 100 ms, 8 timers of 1 kHz; 2 s: p99",
+    peers: PEERS,
+};
+
+const PEERS: &[Peer] = &[
+    peer("floor", floor),
+    peer("tokio", tokio),
+    peer("smol", smol),
+    peer("actor", actor),
+    #[cfg(feature = "tussah")]
+    peer("tussah", tussah),
+];
+
+const TICK: Duration = Duration::from_millis(1);
+const COLD: usize = 10_000;
+/// The color after the cold ones.
+const HOT: usize = COLD;
+/// The color of the long events.
+const LONG: usize = COLD + 1;
+const COLORS: usize = COLD + 2;
+const TIMERS: usize = 8;
+
+const COLD_A_TICK: usize = 20;
+const HOT_A_TICK: usize = 10;
+const LONG_EVERY_TICKS: usize = 100;
+/// Steps for about 50 µs, so that the hot color takes half of the time of a worker.
+const HOT_STEPS: u32 = 625 * WORK_80_NS;
+/// Steps for about 10 ms.
+const LONG_STEPS: u32 = 125_000 * WORK_80_NS;
+
+/// What is measured; lives until the process ends.
+#[derive(Clone, Copy, Debug)]
+struct Run {
+    ticks: usize,
+    start: Instant,
+    cold: &'static Samples,
+    timers: &'static Samples,
+    /// Counts all events and all timers.
+    latch: &'static Latch,
+}
+
+/// An event of any color.
+#[derive(Debug)]
+enum Event {
+    /// A cold one says how old it is.
+    Cold(Instant),
+    /// The others take time.
+    Work(u32),
+}
+
+impl Run {
+    fn new(options: &Options) -> Run {
+        let ticks = options.scaled(2000);
+        let long = ticks.div_ceil(LONG_EVERY_TICKS);
+        let timers = TIMERS * ticks;
+        Run {
+            ticks,
+            // Time for the peer to set up.
+            start: Instant::now() + 300 * TICK,
+            cold: Samples::leak(ticks * COLD_A_TICK),
+            timers: Samples::leak(timers),
+            latch: Latch::leak(ticks * (COLD_A_TICK + HOT_A_TICK) + long + timers),
+        }
+    }
+
+    /// Posts all events of the run from this OS thread and waits for their end.
+    fn feed(&self, mut post: impl FnMut(usize, Event)) -> Vec<Metric> {
+        let mut random = Random(1);
+        for tick in 0..self.ticks {
+            let due = self.start + tick as u32 * TICK;
+            std::thread::sleep(due.saturating_duration_since(Instant::now()));
+            if tick % LONG_EVERY_TICKS == 0 {
+                post(LONG, Event::Work(LONG_STEPS));
+            }
+            for _ in 0..HOT_A_TICK {
+                post(HOT, Event::Work(HOT_STEPS));
+            }
+            for _ in 0..COLD_A_TICK {
+                post(random.below(COLD), Event::Cold(Instant::now()));
+            }
+        }
+        self.latch.wait();
+        assert_eq!(
+            self.cold.len(),
+            self.ticks * COLD_A_TICK,
+            "a cold event was lost"
+        );
+        assert_eq!(self.timers.len(), self.ticks * TIMERS, "a timer was lost");
+        vec![
+            Metric::lower("µs p99 cold", self.cold.percentile_ns(99.0) / 1e3),
+            Metric::lower("µs p99 timer", self.timers.percentile_ns(99.0) / 1e3),
+        ]
+    }
+
+    /// Runs one event.
+    fn run(&self, event: Event) {
+        match event {
+            Event::Cold(posted) => self.cold.record(posted.elapsed()),
+            Event::Work(steps) => {
+                std::hint::black_box(work(1, steps));
+            }
+        }
+        self.latch.count_down();
+    }
+
+    /// The deadlines of one timer thread: every millisecond, out of step with the feeder and the other timers.
+    fn deadlines(&self, timer: usize) -> impl Iterator<Item = Instant> + Send + use<> {
+        let first = self.start + TICK / TIMERS as u32 * timer as u32 + TICK / 16;
+        (0..self.ticks as u32).map(move |tick| first + tick * TICK)
+    }
+
+    /// A timer has fired.
+    fn fired(&self, deadline: Instant) {
+        self.timers.record(deadline.elapsed());
+        self.latch.count_down();
+    }
+}
+
+/// OS threads, which the kernel preempts: one for each kind of event and one for each timer.
+fn floor(options: &Options) -> Vec<Metric> {
+    let run = Run::new(options);
+    let thread = || {
+        let (sender, receiver) = std::sync::mpsc::channel();
+        std::thread::spawn(move || receiver.into_iter().for_each(|event| run.run(event)));
+        sender
+    };
+    let (cold, hot, long) = (thread(), thread(), thread());
+    for timer in 0..TIMERS {
+        std::thread::spawn(move || {
+            for deadline in run.deadlines(timer) {
+                std::thread::sleep(deadline.saturating_duration_since(Instant::now()));
+                run.fired(deadline);
+            }
+        });
+    }
+    run.feed(|color, event| {
+        let sender = match color {
+            HOT => &hot,
+            LONG => &long,
+            _ => &cold,
+        };
+        sender.send(event).expect("the OS thread waits for us");
+    })
+}
+
+/// The timer threads of tokio, which the actor crate also has to use.
+fn tokio_timers(runtime: &tokio::runtime::Runtime, run: Run) {
+    for timer in 0..TIMERS {
+        runtime.spawn(async move {
+            for deadline in run.deadlines(timer) {
+                tokio::time::sleep_until(deadline.into()).await;
+                run.fired(deadline);
+            }
+        });
+    }
+}
+
+/// A task with an unbounded channel for each color.
+fn tokio(options: &Options) -> Vec<Metric> {
+    let run = Run::new(options);
+    let runtime = runtimes::tokio_with(options, options.workers());
+    let color = |_| {
+        let (sender, mut receiver) = tokio::sync::mpsc::unbounded_channel();
+        runtime.spawn(async move {
+            while let Some(event) = receiver.recv().await {
+                run.run(event);
+            }
+        });
+        sender
+    };
+    let colors: Vec<_> = (0..COLORS).map(color).collect();
+    tokio_timers(runtime, run);
+    run.feed(|color, event| {
+        assert!(
+            colors[color].send(event).is_ok(),
+            "the task runs until the sender is gone"
+        );
+    })
+}
+
+/// A task with an unbounded channel for each color.
+fn smol(options: &Options) -> Vec<Metric> {
+    let run = Run::new(options);
+    runtimes::smol_with(options, options.workers(), runtimes::Reactor::On);
+    let color = |_| {
+        let (sender, receiver) = async_channel::unbounded();
+        let task = runtimes::SMOL.spawn(async move {
+            while let Ok(event) = receiver.recv().await {
+                run.run(event);
+            }
+        });
+        task.detach();
+        sender
+    };
+    let colors: Vec<_> = (0..COLORS).map(color).collect();
+    for timer in 0..TIMERS {
+        let task = runtimes::SMOL.spawn(async move {
+            for deadline in run.deadlines(timer) {
+                async_io::Timer::at(deadline).await;
+                run.fired(deadline);
+            }
+        });
+        task.detach();
+    }
+    run.feed(|color, event| {
+        assert!(
+            colors[color].try_send(event).is_ok(),
+            "the task runs until the sender is gone"
+        );
+    })
+}
+
+/// An actor with an unbounded mailbox for each color.
+#[derive(kameo::Actor)]
+struct Color(Run);
+
+impl kameo::message::Message<Event> for Color {
+    type Reply = ();
+
+    async fn handle(&mut self, event: Event, _: &mut kameo::message::Context<Self, ()>) {
+        self.0.run(event);
+    }
+}
+
+fn actor(options: &Options) -> Vec<Metric> {
+    let run = Run::new(options);
+    let runtime = runtimes::tokio_with(options, options.workers());
+    let _context = runtime.enter();
+    let color = |_| Color::spawn_with_mailbox(Color(run), kameo::mailbox::unbounded());
+    let colors: Vec<_> = (0..COLORS).map(color).collect();
+    tokio_timers(runtime, run);
+    run.feed(|color, event| {
+        assert!(
+            colors[color].tell(event).try_send().is_ok(),
+            "the actor runs"
+        );
+    })
+}
+
+/// A pinned color for each color.
+#[cfg(feature = "tussah")]
+fn tussah(options: &Options) -> Vec<Metric> {
+    let run = Run::new(options);
+    let runtime = runtimes::tussah_with(options, options.workers());
+    let colors = runtime.block_on(async {
+        let color = |color| tussah::Color(color as u64 + 1).pin();
+        (0..COLORS).map(color).collect::<Vec<_>>()
+    });
+    for timer in 0..TIMERS {
+        drop(runtime.spawn(async move {
+            for deadline in run.deadlines(timer) {
+                tussah::time::sleep_until(deadline.into()).await;
+                run.fired(deadline);
+            }
+        }));
+    }
+    run.feed(|color, event| {
+        let posted = runtime.post_in(&colors[color], move || run.run(event));
+        assert!(
+            posted.is_ok(),
+            "the color has no limit and the runtime runs"
+        );
+    })
+}

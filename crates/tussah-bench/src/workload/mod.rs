@@ -1,0 +1,106 @@
+//! The workloads: one file each, with one function for each peer.
+//!
+//! A workload is written so that all its forms can be read side by side: the floor first, then the peers, tussah last.
+
+use crate::cli::Options;
+use crate::metric::Metric;
+
+mod burst;
+mod churn;
+mod colors;
+mod contended;
+mod cross;
+mod idle;
+mod mixed;
+mod readers;
+mod spawn;
+mod steal;
+mod table2;
+mod timers;
+mod transfer;
+mod wake;
+mod with;
+mod r#yield;
+
+/// Something to measure, in the forms of several peers.
+#[derive(Debug)]
+pub struct Workload {
+    /// What the user types.
+    pub name: &'static str,
+    /// One line for `list` and for the head of the table.
+    pub about: &'static str,
+    /// Who takes part, in the order of the runs.
+    pub peers: &'static [Peer],
+}
+
+/// One form of a workload.
+#[derive(Debug)]
+pub struct Peer {
+    /// The name in tables; that of a floor begins with `floor`, ours is `tussah`.
+    pub name: &'static str,
+    /// Runs the workload once and reports its metrics.
+    ///
+    /// # Panics
+    ///
+    /// When the peer lost or doubled something.
+    pub run: fn(&Options) -> Vec<Metric>,
+}
+
+const fn peer(name: &'static str, run: fn(&Options) -> Vec<Metric>) -> Peer {
+    Peer { name, run }
+}
+
+/// All workloads, in the order in which `list` prints them.
+pub static ALL: &[&Workload] = &[
+    &table2::WORKLOAD,
+    &colors::WORKLOAD,
+    &contended::WORKLOAD,
+    &with::WORKLOAD,
+    &transfer::WORKLOAD,
+    &readers::WORKLOAD,
+    &spawn::WORKLOAD,
+    &idle::WORKLOAD,
+    &steal::WORKLOAD,
+    &wake::WORKLOAD,
+    &mixed::WORKLOAD,
+    &burst::WORKLOAD,
+    &cross::WORKLOAD,
+    &r#yield::WORKLOAD,
+    &timers::WORKLOAD,
+    &churn::WORKLOAD,
+];
+
+/// The workload with that name.
+pub fn find(name: &str) -> Option<&'static Workload> {
+    ALL.iter().copied().find(|workload| workload.name == name)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_unique_and_every_workload_has_a_floor() {
+        for workload in ALL {
+            assert_eq!(
+                ALL.iter()
+                    .filter(|other| other.name == workload.name)
+                    .count(),
+                1
+            );
+            let names: Vec<_> = workload.peers.iter().map(|peer| peer.name).collect();
+            assert!(
+                names.iter().any(|name| name.starts_with("floor")),
+                "{}",
+                workload.name
+            );
+            for name in &names {
+                assert_eq!(
+                    names.iter().filter(|other| other == &name).count(),
+                    1,
+                    "{name}"
+                );
+            }
+        }
+    }
+}

@@ -1,0 +1,71 @@
+//! Cooperation: how a thread lets others run.
+
+use std::pin::Pin;
+use std::task::{Context, Poll};
+
+use crate::task::waker;
+use crate::worker::Worker;
+
+/// Lets other runnable colors of this worker run first: the thread goes to the end of the queue.
+///
+/// On another executor it wakes itself and is pending once. Dropping the future has no effect.
+///
+/// # Examples
+/// ```
+/// # let runtime = tussah_core::Runtime::builder().workers(1).build()?;
+/// # runtime.block_on(async {
+/// tussah_core::yield_now().await;
+/// # });
+/// # std::io::Result::Ok(())
+/// ```
+pub fn yield_now() -> YieldNow {
+    YieldNow { yielded: false }
+}
+
+/// The future of [`yield_now`].
+#[derive(Debug)]
+#[must_use = "a thread yields when this is awaited"]
+pub struct YieldNow {
+    yielded: bool,
+}
+
+impl Future for YieldNow {
+    type Output = ();
+
+    #[inline]
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<()> {
+        if self.yielded {
+            return Poll::Ready(());
+        }
+        self.yielded = true;
+        again(context);
+        Poll::Pending
+    }
+}
+
+/// Spends one operation of the running poll's budget, and yields if there is none left: for loops around operations that
+/// seldom wait. Every `with` that enters its color at once does this by itself.
+///
+/// Cancelling it has no effect. Outside of the workers it never waits.
+pub async fn consume_budget() {
+    if !Worker::with(|worker| worker.is_none_or(Worker::spend)) {
+        yield_now().await;
+    }
+}
+
+/// Has the thread that polls with this context queued again once its poll ends.
+#[inline]
+pub(crate) fn again(context: &Context<'_>) {
+    let waker = context.waker();
+    let direct = Worker::with(|worker| match worker {
+        // The thread that runs here, polled directly: its runner sees the note, at the price of no atomic operation.
+        Some(worker) if waker.data() == worker.thread() && std::ptr::eq(waker.vtable(), &waker::VTABLE) => {
+            worker.set_yield();
+            true
+        }
+        _ => false,
+    });
+    if !direct {
+        waker.wake_by_ref();
+    }
+}

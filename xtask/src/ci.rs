@@ -1,0 +1,253 @@
+//! The steps of `cargo xtask ci`, run one after the other and summed up in a table.
+
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use clap::{Args, ValueEnum};
+
+mod command;
+mod steps;
+mod toolchain;
+
+#[derive(Args)]
+pub(crate) struct Options {
+    /// Run this step and no other (may be given several times, or as a list with commas)
+    #[arg(
+        long,
+        value_name = "STEP",
+        value_delimiter = ',',
+        conflicts_with = "skip"
+    )]
+    only: Vec<Step>,
+    /// Leave this step out (may be given several times, or as a list with commas)
+    #[arg(long, value_name = "STEP", value_delimiter = ',')]
+    skip: Vec<Step>,
+    /// Go on with the next step when one has failed
+    #[arg(long)]
+    keep_going: bool,
+    /// Never install a toolchain or a component; skip the steps that lack one
+    #[arg(long)]
+    no_install: bool,
+}
+
+/// One step of CI, in the order in which they run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Step {
+    /// The formatting is that of `cargo fmt`
+    Fmt,
+    /// The rules of the house hold (`cargo xtask tidy`)
+    Tidy,
+    /// Clippy has nothing to say
+    Clippy,
+    /// The documentation builds without a warning
+    Doc,
+    /// All tests pass
+    Test,
+    /// The code compiles with the oldest supported Rust
+    Msrv,
+    /// The loom models hold
+    Loom,
+    /// Miri finds no undefined behavior in the selected tests
+    Miri,
+}
+
+impl Step {
+    fn name(self) -> String {
+        self.to_possible_value()
+            .expect("no step is hidden")
+            .get_name()
+            .to_owned()
+    }
+}
+
+/// What became of a step.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Outcome {
+    Passed,
+    /// With what went wrong, in one line.
+    Failed(String),
+    /// With the reason, in one line.
+    Skipped(String),
+    /// An earlier step failed.
+    NotRun,
+}
+
+/// A line of the summary.
+struct Record {
+    step: Step,
+    outcome: Outcome,
+    took: Duration,
+}
+
+/// Runs the selected steps; the result says whether none failed.
+///
+/// # Errors
+///
+/// A program that could not be started, or a workspace that could not be read.
+pub(crate) fn run(root: &Path, options: &Options) -> anyhow::Result<bool> {
+    let context = steps::Context::new(root, !options.no_install)?;
+    let records = run_steps(&selected(options), options.keep_going, |step| {
+        println!("\n==> {}: {}", step.name(), context.describe(step));
+        context
+            .run(step)
+            .unwrap_or_else(|error| Outcome::Failed(format!("{error:#}")))
+    });
+    println!("\n{}", summary(&records));
+    Ok(!records
+        .iter()
+        .any(|record| matches!(record.outcome, Outcome::Failed(_))))
+}
+
+fn selected(options: &Options) -> Vec<Step> {
+    let wanted = |step: &Step| {
+        (options.only.is_empty() || options.only.contains(step)) && !options.skip.contains(step)
+    };
+    Step::value_variants()
+        .iter()
+        .copied()
+        .filter(wanted)
+        .collect()
+}
+
+fn run_steps(
+    steps: &[Step],
+    keep_going: bool,
+    mut run_one: impl FnMut(Step) -> Outcome,
+) -> Vec<Record> {
+    let mut records = Vec::new();
+    let mut stopped = false;
+    for &step in steps {
+        if stopped {
+            records.push(Record {
+                step,
+                outcome: Outcome::NotRun,
+                took: Duration::ZERO,
+            });
+            continue;
+        }
+        let start = Instant::now();
+        let outcome = run_one(step);
+        let took = start.elapsed();
+        println!(
+            "<== {}: {} in {:.1} s",
+            step.name(),
+            word(&outcome),
+            took.as_secs_f64()
+        );
+        stopped = matches!(outcome, Outcome::Failed(_)) && !keep_going;
+        records.push(Record {
+            step,
+            outcome,
+            took,
+        });
+    }
+    records
+}
+
+fn word(outcome: &Outcome) -> &'static str {
+    match outcome {
+        Outcome::Passed => "passed",
+        Outcome::Failed(_) => "FAILED",
+        Outcome::Skipped(_) => "skipped",
+        Outcome::NotRun => "not run",
+    }
+}
+
+fn summary(records: &[Record]) -> String {
+    let mut text = format!("{:<8} {:<8} {:>8}\n", "step", "result", "seconds");
+    for Record {
+        step,
+        outcome,
+        took,
+    } in records
+    {
+        let note = match outcome {
+            Outcome::Failed(note) | Outcome::Skipped(note) => note,
+            Outcome::Passed | Outcome::NotRun => "",
+        };
+        let seconds = took.as_secs_f64();
+        let row = format!(
+            "{:<8} {:<8} {seconds:>8.1}  {note}",
+            step.name(),
+            word(outcome)
+        );
+        text.push_str(row.trim_end());
+        text.push('\n');
+    }
+    let total: Duration = records.iter().map(|record| record.took).sum();
+    text.push_str(&format!(
+        "{:<8} {:<8} {:>8.1}",
+        "total",
+        "",
+        total.as_secs_f64()
+    ));
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn options(only: &[Step], skip: &[Step]) -> Options {
+        Options {
+            only: only.into(),
+            skip: skip.into(),
+            keep_going: false,
+            no_install: true,
+        }
+    }
+
+    fn outcomes(keep_going: bool) -> Vec<Outcome> {
+        let steps = [Step::Fmt, Step::Doc, Step::Test];
+        let records = run_steps(&steps, keep_going, |step| match step {
+            Step::Fmt => Outcome::Skipped("no rustfmt".into()),
+            Step::Doc => Outcome::Failed("a broken link".into()),
+            _ => Outcome::Passed,
+        });
+        records.into_iter().map(|record| record.outcome).collect()
+    }
+
+    #[test]
+    fn all_steps_are_selected_unless_told_otherwise() {
+        assert_eq!(selected(&options(&[], &[])), Step::value_variants());
+        assert_eq!(
+            selected(&options(&[Step::Loom, Step::Fmt], &[])),
+            [Step::Fmt, Step::Loom]
+        );
+        assert!(!selected(&options(&[], &[Step::Miri])).contains(&Step::Miri));
+    }
+
+    #[test]
+    fn a_failure_stops_the_run_but_a_skipped_step_does_not() {
+        let outcomes = outcomes(false);
+        assert!(matches!(outcomes[0], Outcome::Skipped(_)));
+        assert!(matches!(outcomes[1], Outcome::Failed(_)));
+        assert_eq!(outcomes[2], Outcome::NotRun);
+    }
+
+    #[test]
+    fn keep_going_runs_what_follows_a_failure() {
+        assert_eq!(outcomes(true)[2], Outcome::Passed);
+    }
+
+    #[test]
+    fn the_summary_names_each_step_with_its_result_and_reason() {
+        let records = [
+            Record {
+                step: Step::Fmt,
+                outcome: Outcome::Passed,
+                took: Duration::from_millis(1500),
+            },
+            Record {
+                step: Step::Miri,
+                outcome: Outcome::Skipped("rustup is not installed".into()),
+                took: Duration::ZERO,
+            },
+        ];
+        let expected = "step     result    seconds\n\
+                        fmt      passed        1.5\n\
+                        miri     skipped       0.0  rustup is not installed\n\
+                        total                  1.5";
+        assert_eq!(summary(&records), expected);
+    }
+}

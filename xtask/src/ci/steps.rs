@@ -1,0 +1,208 @@
+//! What each step of CI does.
+
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use anyhow::Context as _;
+use toml::Value;
+
+use super::toolchain::{NIGHTLY, Rustup};
+use super::{Outcome, Step, command};
+use crate::tidy;
+
+/// The tests that run under Miri, as filters on the names of the unit tests of `tussah-core`.
+///
+/// Miri is some hundred times slower than the machine, so this selects the modules that hold
+/// `unsafe` code or that such code relies on. Every filter has to match at least one test.
+const MIRI_TESTS: &[&str] = &["color::", "event::", "slab::", "task::", "time::wheel"];
+
+/// What every loom model has in its name, through the module that it stands in.
+const LOOM_TESTS: &[&str] = &["loom"];
+
+/// Bound, in preemptions per execution: most known ordering bugs need two, and three keep the
+/// models within seconds.
+const LOOM_PREEMPTIONS_MAX: u32 = 3;
+
+/// What the steps share.
+pub(super) struct Context {
+    root: PathBuf,
+    target_dir: PathBuf,
+    msrv: String,
+    rustup: Rustup,
+}
+
+impl Context {
+    /// # Errors
+    ///
+    /// The workspace's `Cargo.toml` cannot be read or names no `rust-version`.
+    pub(super) fn new(root: &Path, may_install: bool) -> anyhow::Result<Self> {
+        let manifest = root.join("Cargo.toml");
+        let text = std::fs::read_to_string(&manifest)
+            .with_context(|| format!("could not read {}", manifest.display()))?;
+        let target_dir = std::env::var_os("CARGO_TARGET_DIR").unwrap_or_else(|| "target".into());
+        Ok(Self {
+            root: root.to_owned(),
+            target_dir: root.join(target_dir),
+            msrv: msrv(&text)?,
+            rustup: Rustup { may_install },
+        })
+    }
+
+    /// The step's headline.
+    pub(super) fn describe(&self, step: Step) -> String {
+        match step {
+            Step::Fmt => "cargo fmt --all --check".into(),
+            Step::Tidy => "cargo xtask tidy".into(),
+            Step::Clippy => "cargo clippy --workspace --all-targets, warnings denied".into(),
+            Step::Doc => "cargo doc --workspace --no-deps, warnings denied".into(),
+            Step::Test => "cargo test --workspace".into(),
+            Step::Msrv => format!("cargo check --workspace, with Rust {}", self.msrv),
+            Step::Loom => "the loom models of tussah-core".into(),
+            Step::Miri => format!("the tests of tussah-core in {MIRI_TESTS:?}, under Miri"),
+        }
+    }
+
+    /// # Errors
+    ///
+    /// A program could not be started, or the tree not be read.
+    pub(super) fn run(&self, step: Step) -> anyhow::Result<Outcome> {
+        match step {
+            Step::Fmt => self.fmt(),
+            Step::Tidy => self.tidy(),
+            Step::Clippy => self.clippy(),
+            Step::Doc => self.doc(),
+            Step::Test => self.test(),
+            Step::Msrv => self.msrv(),
+            Step::Loom => self.loom(),
+            Step::Miri => self.miri(),
+        }
+    }
+
+    fn fmt(&self) -> anyhow::Result<Outcome> {
+        match self.rustup.subcommand("fmt", "rustfmt") {
+            Ok(mut cargo) => self.run_command(cargo.args(["--all", "--check"])),
+            Err(reason) => Ok(Outcome::Skipped(reason)),
+        }
+    }
+
+    fn tidy(&self) -> anyhow::Result<Outcome> {
+        let tidy = tidy::run(&self.root, false)?;
+        Ok(if tidy {
+            Outcome::Passed
+        } else {
+            Outcome::Failed("see the findings above".into())
+        })
+    }
+
+    fn clippy(&self) -> anyhow::Result<Outcome> {
+        let mut cargo = match self.rustup.subcommand("clippy", "clippy") {
+            Ok(cargo) => cargo,
+            Err(reason) => return Ok(Outcome::Skipped(reason)),
+        };
+        cargo.args([
+            "--quiet",
+            "--workspace",
+            "--all-targets",
+            "--",
+            "-D",
+            "warnings",
+        ]);
+        self.run_command(&mut cargo)
+    }
+
+    fn doc(&self) -> anyhow::Result<Outcome> {
+        let flags = with_flags(std::env::var("RUSTDOCFLAGS").ok(), "-D warnings");
+        let mut cargo = cargo();
+        cargo
+            .args(["doc", "--quiet", "--workspace", "--no-deps"])
+            .env("RUSTDOCFLAGS", flags);
+        self.run_command(&mut cargo)
+    }
+
+    fn test(&self) -> anyhow::Result<Outcome> {
+        self.run_command(cargo().args(["test", "--quiet", "--workspace", "--no-fail-fast"]))
+    }
+
+    fn msrv(&self) -> anyhow::Result<Outcome> {
+        match self.rustup.cargo(&self.msrv, &[]) {
+            Ok(mut cargo) => self.run_command(cargo.args(["check", "--quiet", "--workspace"])),
+            Err(reason) => Ok(Outcome::Skipped(reason)),
+        }
+    }
+
+    fn loom(&self) -> anyhow::Result<Outcome> {
+        let mut cargo = cargo();
+        cargo.args(["test", "--package", "tussah-core", "--release", "--lib"]);
+        // The flag reaches the dependencies too, so a shared directory would be rebuilt each time.
+        cargo.arg("--target-dir").arg(self.target_dir.join("loom"));
+        cargo.env(
+            "RUSTFLAGS",
+            with_flags(std::env::var("RUSTFLAGS").ok(), "--cfg loom"),
+        );
+        if std::env::var_os("LOOM_MAX_PREEMPTIONS").is_none() {
+            cargo.env("LOOM_MAX_PREEMPTIONS", LOOM_PREEMPTIONS_MAX.to_string());
+        }
+        command::run_tests(cargo.current_dir(&self.root), LOOM_TESTS)
+    }
+
+    fn miri(&self) -> anyhow::Result<Outcome> {
+        let mut cargo = match self.rustup.cargo(NIGHTLY, &["miri", "rust-src"]) {
+            Ok(cargo) => cargo,
+            Err(reason) => return Ok(Outcome::Skipped(reason)),
+        };
+        cargo.args(["miri", "test", "--package", "tussah-core", "--lib"]);
+        command::run_tests(cargo.current_dir(&self.root), MIRI_TESTS)
+    }
+
+    fn run_command(&self, command: &mut Command) -> anyhow::Result<Outcome> {
+        command::run(command.current_dir(&self.root))
+    }
+}
+
+/// The cargo that runs xtask.
+pub(super) fn cargo() -> Command {
+    Command::new(std::env::var_os("CARGO").unwrap_or_else(|| OsString::from("cargo")))
+}
+
+/// The caller's flags, then ours.
+fn with_flags(flags: Option<String>, ours: &str) -> String {
+    flags.map_or_else(
+        || ours.to_owned(),
+        |flags| format!("{flags} {ours}").trim().to_owned(),
+    )
+}
+
+/// The `rust-version` of the workspace.
+fn msrv(manifest: &str) -> anyhow::Result<String> {
+    let manifest: toml::Table = manifest.parse().context("Cargo.toml does not parse")?;
+    let package = manifest
+        .get("workspace")
+        .and_then(|workspace| workspace.get("package"));
+    let version = package
+        .and_then(|package| package.get("rust-version"))
+        .and_then(Value::as_str);
+    version
+        .map(str::to_owned)
+        .context("Cargo.toml has no workspace.package.rust-version")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_oldest_rust_is_that_of_the_manifest() {
+        let manifest = "[workspace.package]\nrust-version = \"1.88\"\n";
+        assert_eq!(msrv(manifest).unwrap(), "1.88");
+        let error = msrv("[workspace]\n").unwrap_err();
+        assert!(error.to_string().contains("rust-version"), "{error}");
+    }
+
+    #[test]
+    fn flags_of_the_caller_are_kept() {
+        assert_eq!(with_flags(None, "--cfg loom"), "--cfg loom");
+        assert_eq!(with_flags(Some("-g".into()), "--cfg loom"), "-g --cfg loom");
+        assert_eq!(with_flags(Some(String::new()), "--cfg loom"), "--cfg loom");
+    }
+}

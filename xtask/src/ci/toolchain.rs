@@ -1,0 +1,167 @@
+//! The toolchains and components that steps need, installed through rustup when they are missing.
+
+use std::process::{Command, Stdio};
+
+/// The toolchain that Miri comes with.
+pub(super) const NIGHTLY: &str = "nightly";
+
+/// What may be done about a missing toolchain.
+pub(super) struct Rustup {
+    pub(super) may_install: bool,
+}
+
+impl Rustup {
+    /// A `cargo` of the given toolchain; `Err` is the reason why there is none.
+    pub(super) fn cargo(&self, toolchain: &str, components: &[&str]) -> Result<Command, String> {
+        if !is_installed() {
+            return Err(format!(
+                "needs toolchain {toolchain}, and rustup is not installed"
+            ));
+        }
+        self.ensure_toolchain(toolchain, components)?;
+        for component in components {
+            self.ensure_component(Some(toolchain), component)?;
+        }
+        let mut command = Command::new("rustup");
+        command.args(["run", toolchain, "cargo"]);
+        // Cargo points this at the libraries of the toolchain that runs xtask.
+        command.env_remove("LD_LIBRARY_PATH");
+        Ok(command)
+    }
+
+    /// A subcommand of the cargo that runs xtask; `Err` is the reason why there is none.
+    pub(super) fn subcommand(&self, subcommand: &str, component: &str) -> Result<Command, String> {
+        let there = || succeeds(super::steps::cargo().args([subcommand, "--version"]));
+        if !there() && is_installed() {
+            self.ensure_component(None, component)?;
+        }
+        if !there() {
+            return Err(format!(
+                "needs `cargo {subcommand}`, which is not installed"
+            ));
+        }
+        let mut command = super::steps::cargo();
+        command.arg(subcommand);
+        Ok(command)
+    }
+
+    /// The components are named at once, so that rustup looks for a nightly that has them all.
+    fn ensure_toolchain(&self, toolchain: &str, components: &[&str]) -> Result<(), String> {
+        let listed = output(Command::new("rustup").args(["toolchain", "list"]));
+        if has_toolchain(&listed, toolchain) {
+            return Ok(());
+        }
+        let mut install = vec!["toolchain", "install", toolchain, "--profile", "minimal"];
+        install.extend(
+            components
+                .iter()
+                .flat_map(|component| ["--component", component]),
+        );
+        self.install(&install)
+    }
+
+    fn ensure_component(&self, toolchain: Option<&str>, component: &str) -> Result<(), String> {
+        let mut command = Command::new("rustup");
+        command.args(["component", "list", "--installed"]);
+        let mut install = vec!["component", "add", component];
+        if let Some(toolchain) = toolchain {
+            command.args(["--toolchain", toolchain]);
+            install.extend(["--toolchain", toolchain]);
+        }
+        if has_component(&output(&mut command), component) {
+            return Ok(());
+        }
+        self.install(&install)
+    }
+
+    fn install(&self, arguments: &[&str]) -> Result<(), String> {
+        let line = format!("rustup {}", arguments.join(" "));
+        if !self.may_install {
+            return Err(format!(
+                "not installed, and --no-install was given; try `{line}`"
+            ));
+        }
+        println!("    {line}");
+        if succeeds(Command::new("rustup").args(arguments)) {
+            return Ok(());
+        }
+        Err(format!("not installed, and `{line}` failed"))
+    }
+}
+
+/// Whether rustup is there at all.
+fn is_installed() -> bool {
+    succeeds(Command::new("rustup").arg("--version"))
+}
+
+fn succeeds(command: &mut Command) -> bool {
+    let quiet = command.stdout(Stdio::null()).stderr(Stdio::null());
+    quiet.status().is_ok_and(|status| status.success())
+}
+
+fn output(command: &mut Command) -> String {
+    let bytes = command
+        .stderr(Stdio::null())
+        .output()
+        .map(|output| output.stdout);
+    String::from_utf8_lossy(&bytes.unwrap_or_default()).into_owned()
+}
+
+/// Whether a line of `rustup toolchain list` is the toolchain, for whatever host.
+fn has_toolchain(listed: &str, toolchain: &str) -> bool {
+    let names = listed
+        .lines()
+        .filter_map(|line| line.split_whitespace().next());
+    names
+        .filter_map(|name| name.strip_prefix(toolchain))
+        .any(|rest| {
+            // A name ends there or goes on with the host, but a nightly of one date is another one.
+            rest.is_empty()
+                || rest
+                    .strip_prefix('-')
+                    .is_some_and(|rest| !rest.starts_with('2'))
+        })
+}
+
+/// Whether a line of `rustup component list --installed` is the component, for whatever target.
+fn has_component(listed: &str, component: &str) -> bool {
+    let mut rests = listed
+        .lines()
+        .filter_map(|line| line.strip_prefix(component));
+    rests.any(|rest| rest.is_empty() || rest.starts_with('-'))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const TOOLCHAINS: &str = "stable-x86_64-unknown-linux-gnu (active, default)\n\
+                              nightly-2026-01-02-x86_64-unknown-linux-gnu\n\
+                              1.88-x86_64-unknown-linux-gnu\n\
+                              1.95.0-x86_64-unknown-linux-gnu\n";
+
+    #[test]
+    fn a_toolchain_is_found_by_its_whole_name() {
+        assert!(has_toolchain(TOOLCHAINS, "1.88"));
+        assert!(has_toolchain(TOOLCHAINS, "stable"));
+        assert!(has_toolchain(TOOLCHAINS, "nightly-2026-01-02"));
+        assert!(!has_toolchain(TOOLCHAINS, "1.95"));
+        assert!(!has_toolchain(TOOLCHAINS, "nightly"));
+        assert!(!has_toolchain("", "1.88"));
+    }
+
+    #[test]
+    fn a_component_is_found_with_or_without_its_target() {
+        let listed = "miri-x86_64-unknown-linux-gnu\nrust-src\n";
+        assert!(has_component(listed, "miri"));
+        assert!(has_component(listed, "rust-src"));
+        assert!(!has_component(listed, "rustfmt"));
+    }
+
+    #[test]
+    fn what_may_not_be_installed_is_named() {
+        let rustup = Rustup { may_install: false };
+        let reason = rustup.install(&["component", "add", "miri"]).unwrap_err();
+        assert!(reason.contains("`rustup component add miri`"), "{reason}");
+    }
+}

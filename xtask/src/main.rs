@@ -1,0 +1,80 @@
+//! The project's own tasks, run as `cargo xtask TASK`.
+#![forbid(unsafe_code)]
+
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use clap::{Args, Parser, Subcommand};
+
+mod ci;
+mod tidy;
+
+/// The project's own tasks: what runs in CI, and what keeps the tree tidy.
+#[derive(Parser)]
+#[command(
+    name = "cargo xtask",
+    bin_name = "cargo xtask",
+    arg_required_else_help = true
+)]
+struct Cli {
+    #[command(subcommand)]
+    task: Task,
+}
+
+#[derive(Subcommand)]
+enum Task {
+    /// Run every check that a change has to pass
+    ///
+    /// The steps run in the order in which --only lists them, the cheap ones first. A step whose
+    /// toolchain is missing installs it through rustup; where that cannot be done it is skipped,
+    /// and the summary says so and why. The exit status is non-zero if any step failed.
+    Ci(ci::Options),
+    /// Check the rules of the house that the compiler and clippy do not check
+    ///
+    /// Sizes of files and functions (exceptions: xtask/tidy-exceptions.toml), where `unsafe` may
+    /// stand, what may not be left in the code, the first line of each file, and the list of
+    /// bounds in docs/bounds.md. Each finding is printed as `path:line: what is wrong`.
+    Tidy(TidyOptions),
+}
+
+#[derive(Args)]
+struct TidyOptions {
+    /// Write docs/bounds.md instead of comparing it with the code
+    #[arg(long)]
+    bless: bool,
+}
+
+fn main() -> ExitCode {
+    let result = match Cli::parse().task {
+        Task::Ci(options) => ci::run(&workspace_root(), &options),
+        Task::Tidy(options) => tidy::run(&workspace_root(), options.bless),
+    };
+    match result {
+        Ok(true) => ExitCode::SUCCESS,
+        Ok(false) => ExitCode::FAILURE,
+        Err(error) => {
+            eprintln!("error: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// The directory of the workspace's `Cargo.toml`.
+///
+/// What cargo says now is preferred to what it said when this was compiled, because the tree may
+/// have been moved in between.
+fn workspace_root() -> PathBuf {
+    let package = std::env::var_os("CARGO_MANIFEST_DIR")
+        .map_or_else(|| PathBuf::from(env!("CARGO_MANIFEST_DIR")), PathBuf::from);
+    package.parent().map(Path::to_path_buf).unwrap_or(package)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_command_line_is_consistent() {
+        <Cli as clap::CommandFactory>::command().debug_assert();
+    }
+}

@@ -1,0 +1,158 @@
+//! What may not be left in the code: unfinished parts, skipped or sleeping tests, bare `unwrap`.
+
+use super::Finding;
+use super::source::{Role, Source};
+use super::tokens::{Token, starts_with};
+
+/// Macros that stand for something unfinished or for a look at a value.
+const MACROS: &[&str] = &["todo", "unimplemented", "dbg"];
+
+pub(super) fn check(source: &Source) -> Vec<Finding> {
+    let tokens = source.tokens.as_slice();
+    let at = |start: usize| rule_broken(source, &tokens[start..]).map(|what| (start, what));
+    let broken = (0..tokens.len()).filter_map(at);
+    broken
+        .map(|(at, what)| Finding::new(source.path.as_str(), tokens[at].line, what))
+        .collect()
+}
+
+/// The rule that the code beginning with these tokens breaks.
+fn rule_broken(source: &Source, tokens: &[Token]) -> Option<String> {
+    let line = tokens[0].line;
+    if let Some(name) = forbidden_macro(tokens) {
+        return Some(format!("`{name}!` is left over, expected finished code"));
+    }
+    if is_ignore(tokens) {
+        return Some("a test is ignored, expected one that runs or none".into());
+    }
+    if is_sleep(tokens) && source.is_test_line(line) {
+        return Some("a test sleeps, expected it to wait for what it is about".into());
+    }
+    if is_unwrap(tokens) && source.role == Role::Product && !source.is_test_line(line) {
+        return Some("a bare `unwrap`, expected `expect` with the invariant, or an error".into());
+    }
+    None
+}
+
+fn forbidden_macro(tokens: &[Token]) -> Option<&'static str> {
+    let called = |name: &&&str| {
+        ["(", "[", "{"]
+            .iter()
+            .any(|open| starts_with(tokens, &[name, "!", open]))
+    };
+    MACROS.iter().find(called).copied()
+}
+
+/// `#[ignore]`, alone or under a condition other than Miri, where some tests are too slow.
+fn is_ignore(tokens: &[Token]) -> bool {
+    if starts_with(tokens, &["#", "[", "ignore"]) {
+        return true;
+    }
+    if !starts_with(tokens, &["#", "[", "cfg_attr", "("]) {
+        return false;
+    }
+    let inside = tokens.iter().take_while(|token| token.text != "]");
+    let has = |name: &str| inside.clone().any(|token| token.text == name);
+    has("ignore") && !has("miri")
+}
+
+fn is_sleep(tokens: &[Token]) -> bool {
+    if starts_with(tokens, &["thread", ":", ":", "{"]) {
+        let mut listed = tokens.iter().take_while(|token| token.text != "}");
+        return listed.any(|token| token.text == "sleep");
+    }
+    starts_with(tokens, &["thread", ":", ":", "sleep"])
+}
+
+fn is_unwrap(tokens: &[Token]) -> bool {
+    starts_with(tokens, &[".", "unwrap", "(", ")"]) || starts_with(tokens, &[":", "unwrap"])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::source::Tree;
+    use super::*;
+
+    #[track_caller]
+    fn expect(path: &str, text: &str, expected: &[(usize, &str)]) {
+        let findings = check(&Tree::of(&[(path, text)]).files[0]);
+        assert_eq!(findings.len(), expected.len(), "{findings:?}");
+        for (finding, (line, what)) in findings.iter().zip(expected) {
+            assert_eq!(finding.line, *line);
+            assert!(finding.what.contains(what), "{finding}");
+        }
+    }
+
+    const PRODUCT: &str = "crates/a/src/lib.rs";
+    const TEST: &str = "crates/a/tests/it/main.rs";
+
+    #[test]
+    fn unfinished_code_is_found_everywhere() {
+        for path in [PRODUCT, TEST, "xtask/src/main.rs"] {
+            expect(path, "fn f() {\n    todo!()\n}\n", &[(2, "`todo!`")]);
+            expect(
+                path,
+                "fn f() { unimplemented![] }\n",
+                &[(1, "`unimplemented!`")],
+            );
+            expect(path, "fn f() { std::dbg!(1); }\n", &[(1, "`dbg!`")]);
+        }
+        expect(PRODUCT, "m! { m2! { dbg!(1) } }\n", &[(1, "`dbg!`")]);
+        expect(
+            PRODUCT,
+            "/// `todo!()`\nfn f() { let todo = 1; todo != 2; \"dbg!()\"; }\n",
+            &[],
+        );
+    }
+
+    #[test]
+    fn ignored_tests_are_found_except_for_miri() {
+        expect(TEST, "#[test]\n#[ignore]\nfn f() {}\n", &[(2, "ignored")]);
+        expect(TEST, "#[ignore = \"slow\"]\nfn f() {}\n", &[(1, "ignored")]);
+        expect(
+            TEST,
+            "#[cfg_attr(loom, ignore)]\nfn f() {}\n",
+            &[(1, "ignored")],
+        );
+        expect(TEST, "#[cfg_attr(miri, ignore)]\nfn f() {}\n", &[]);
+    }
+
+    #[test]
+    fn sleeps_are_found_in_tests_only() {
+        let sleeps = "fn f() { std::thread::sleep(D); }\n";
+        expect(TEST, sleeps, &[(1, "sleeps")]);
+        expect(TEST, "use std::thread::{self, sleep};\n", &[(1, "sleeps")]);
+        expect(
+            TEST,
+            "use std::thread::{self, spawn};\nfn sleep() {}\n",
+            &[],
+        );
+        expect(PRODUCT, sleeps, &[]);
+        let unit = format!("#[cfg(test)]\nmod tests {{\n{sleeps}}}\n");
+        expect(PRODUCT, &unit, &[(3, "sleeps")]);
+    }
+
+    #[test]
+    fn bare_unwraps_are_found_in_the_product_only() {
+        let unwraps = "fn f() {\n    x.unwrap();\n    y.map(Option::unwrap);\n}\n";
+        expect(PRODUCT, unwraps, &[(2, "unwrap"), (3, "unwrap")]);
+        let elsewhere = [
+            "xtask/src/a.rs",
+            "crates/tussah-bench/src/a.rs",
+            "crates/a/examples/b.rs",
+        ];
+        for path in elsewhere.into_iter().chain([TEST, "crates/a/benches/b.rs"]) {
+            expect(path, unwraps, &[]);
+        }
+        expect(
+            PRODUCT,
+            &format!("#[cfg(test)]\nmod tests {{\n{unwraps}}}\n"),
+            &[],
+        );
+        expect(
+            PRODUCT,
+            "/// x.unwrap()\nfn f() { x.unwrap_or(1); x.expect(\"i\"); unwrap(); }\n",
+            &[],
+        );
+    }
+}
