@@ -105,6 +105,9 @@ impl Options {
         if self.scale != 1.0 {
             flags.push(format!("--scale {}", self.scale));
         }
+        if cfg!(feature = "system-alloc") {
+            flags.push("--features system-alloc".to_owned());
+        }
         flags.join(" ")
     }
 }

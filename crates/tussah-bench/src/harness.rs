@@ -89,6 +89,12 @@ pub fn child(options: &Options, peer: &str) -> ExitCode {
         eprintln!("error: {workload} of {name} did not end in {RUN_SECONDS_MAX} seconds");
         std::process::exit(1);
     });
+    // A runtime keeps a panic in its event; here it must not go unseen.
+    let print = std::panic::take_hook();
+    std::panic::set_hook(Box::new(move |info| {
+        print(info);
+        std::process::exit(101);
+    }));
     let metrics = (peer.run)(options);
     let mut out = std::io::stdout().lock();
     for metric in metrics {

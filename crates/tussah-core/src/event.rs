@@ -7,9 +7,11 @@
 
 use std::alloc::Layout;
 use std::mem::ManuallyDrop;
+use std::num::NonZeroUsize;
 use std::panic::{AssertUnwindSafe, Location, catch_unwind};
 use std::ptr::NonNull;
 
+use crate::color::turn::TURN;
 use crate::loom::atomic::AtomicPtr;
 use crate::queue::Link;
 use crate::runtime::Shared;
@@ -48,11 +50,11 @@ pub(crate) struct VTable {
     /// Runs the event and consumes the node. Called by a worker that owns what the node was queued in.
     pub(crate) run: unsafe fn(NonNull<Node>, &Worker) -> After,
     /// Consumes the node without running it, on any OS thread, by the owner of what it was queued in.
-    pub(crate) drop: unsafe fn(NonNull<Node>, DropReason),
+    pub(crate) drop: unsafe fn(NonNull<Node>, DropReason) -> After,
     /// The type of the closure or future: names the function that the event came from.
     pub(crate) name: fn() -> &'static str,
-    /// Where the event was posted or spawned.
-    pub(crate) location: unsafe fn(NonNull<Node>) -> Option<&'static Location<'static>>,
+    /// How many bytes into the node it says where the event was posted or spawned; `None` if it does not.
+    pub(crate) location_at: Option<NonZeroUsize>,
 }
 
 impl Node {
@@ -82,14 +84,46 @@ unsafe impl Link for Node {
 #[inline]
 pub(crate) unsafe fn run(node: NonNull<Node>, worker: &Worker) -> After {
     // SAFETY: a queued node is alive and the caller owns it.
-    unsafe { (node.as_ref().vtable.run)(node, worker) }
+    unsafe {
+        let vtable = node.as_ref().vtable;
+        worker.begin_event(vtable, location(node, vtable));
+        (vtable.run)(node, worker)
+    }
+}
+
+/// Runs what came out of a run queue: a color's turn, or a thread that is its own color; says whether it was a color.
+///
+/// # Safety
+/// As for [`run`].
+#[inline]
+pub(crate) unsafe fn run_turn(node: NonNull<Node>, worker: &Worker) -> bool {
+    // SAFETY: passed on from the caller.
+    unsafe {
+        if std::ptr::eq(node.as_ref().vtable, &TURN) {
+            (TURN.run)(node, worker);
+            return true;
+        }
+        run(node, worker);
+        false
+    }
+}
+
+/// Where the event was posted or spawned, if it says so.
+///
+/// # Safety
+/// The node is alive, and this is its table.
+#[inline]
+unsafe fn location(node: NonNull<Node>, vtable: &VTable) -> Option<&'static Location<'static>> {
+    let at = vtable.location_at?;
+    // SAFETY: a table with an offset is one of a node that has its location there, and never changes it.
+    Some(unsafe { node.byte_add(at.get()).cast::<&'static Location<'static>>().read() })
 }
 
 /// Drops a node unrun.
 ///
 /// # Safety
 /// The caller owns the node through the queue that it was taken from.
-pub(crate) unsafe fn drop_unrun(node: NonNull<Node>, reason: DropReason) {
+pub(crate) unsafe fn drop_unrun(node: NonNull<Node>, reason: DropReason) -> After {
     // SAFETY: a queued node is alive and the caller owns it.
     unsafe { (node.as_ref().vtable.drop)(node, reason) }
 }
@@ -120,7 +154,7 @@ impl<F: FnOnce(&Worker) + Send + 'static> Closure<F> {
         run: Self::run,
         drop: Self::drop,
         name: std::any::type_name::<F>,
-        location: Self::location,
+        location_at: NonZeroUsize::new(std::mem::offset_of!(Self, location)),
     };
 
     unsafe fn run(node: NonNull<Node>, worker: &Worker) -> After {
@@ -136,7 +170,7 @@ impl<F: FnOnce(&Worker) + Send + 'static> Closure<F> {
         After::Continue
     }
 
-    unsafe fn drop(node: NonNull<Node>, _reason: DropReason) {
+    unsafe fn drop(node: NonNull<Node>, _reason: DropReason) -> After {
         let this = node.cast::<Self>();
         let _free = Allocation { ptr: node.cast(), layout: Layout::new::<Self>() };
         // A panic in a user's destructor must not stop the shutdown of the others.
@@ -144,11 +178,7 @@ impl<F: FnOnce(&Worker) + Send + 'static> Closure<F> {
             // SAFETY: as in `run`: the node is consumed here, once.
             unsafe { ManuallyDrop::drop(&mut (*this.as_ptr()).body) }
         }));
-    }
-
-    unsafe fn location(node: NonNull<Node>) -> Option<&'static Location<'static>> {
-        // SAFETY: the node is alive as long as the caller says, and the field is never written again.
-        Some(unsafe { node.cast::<Self>().as_ref().location })
+        After::Continue
     }
 }
 

@@ -2,15 +2,17 @@
 //!
 //! Users depend on the `tussah` crate; this one holds all of its `unsafe` code.
 
-mod blocking;
+pub mod blocking;
 mod color;
 mod colored;
 mod event;
 mod join_error;
 mod loom;
+mod policy;
 mod queue;
 mod runtime;
 mod slab;
+mod stats;
 mod task;
 pub mod time;
 mod tiny_waker;
@@ -20,10 +22,12 @@ mod worker;
 pub use blocking::{
     BlockingHandle, BlockingPool, BlockingStats, PoolDecision, PoolPolicy, PoolSample, ShutdownOutcome, SubmitError,
 };
-pub use color::{Color, ColorRef};
-pub use colored::{Colored, With};
+pub use color::{Color, ColorName, ColorRef};
+pub use colored::{AllColored, Colored, Operation, Read, With, WithAll, Write, with_all};
 pub use event::DropReason;
 pub use join_error::JoinError;
+pub use policy::{CANDIDATES_MAX, Candidate, PASSED_OVER_MAX, Policy, Priorities};
 pub use runtime::{AsColor, Builder, Handle, NoRuntime, PostError, Runtime, ShutdownReport};
+pub use stats::{ColorStats, Stats, WorkerStats};
 pub use task::{AbortHandle, JoinHandle, YieldNow, consume_budget, yield_now};
 pub use wait::{Notified, Notify};

@@ -5,11 +5,34 @@
 
 #[cfg(loom)]
 pub(crate) use loom::{
-    hint, thread,
+    hint,
     sync::{Arc, Condvar, Mutex, MutexGuard},
 };
 #[cfg(not(loom))]
 pub(crate) use std::{hint, thread, sync::Arc};
+
+/// OS threads.
+#[cfg(loom)]
+pub(crate) mod thread {
+    pub(crate) use loom::thread::*;
+
+    /// A model has no time: the limit runs out as soon as another of its threads has had a chance.
+    pub(crate) fn park_timeout(_limit: std::time::Duration) {
+        yield_now();
+    }
+}
+
+/// Variables of an OS thread: in a model, of one of its threads, all of which run on one OS thread.
+#[cfg(loom)]
+macro_rules! model_local {
+    (static $name:ident: $type:ty = const $init:block;) => {
+        loom::thread_local! { static $name: $type = $init; }
+    };
+}
+#[cfg(loom)]
+pub(crate) use model_local as thread_local;
+#[cfg(not(loom))]
+pub(crate) use std::thread_local;
 
 /// Atomics and fences.
 pub(crate) mod atomic {

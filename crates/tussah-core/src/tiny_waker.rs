@@ -3,7 +3,7 @@
 //! | low bit | the other bits | what it is |
 //! |---|---|---|
 //! | 0 | null | no waker |
-//! | 0 | the data pointer | a native waker: one whose table is [`VTABLE`], and which is at least [`NATIVE_ALIGN`]-aligned |
+//! | 0 | the data pointer | a native waker: its table is [`VTABLE`], and its data [`NATIVE_ALIGN`]-aligned |
 //! | 1 | a `Box<Waker>` | a foreign waker |
 //!
 //! Most threads are woken by this runtime, so the box, which costs an allocation, is the exception.
@@ -39,7 +39,9 @@ const _: () = assert!(size_of::<TinyWaker>() == size_of::<usize>());
 
 impl TinyWaker {
     /// No waker.
-    pub(crate) const NONE: Self = Self { word: ptr::null_mut() };
+    pub(crate) const NONE: Self = Self {
+        word: ptr::null_mut(),
+    };
 
     /// Holds a clone of `waker`.
     ///
@@ -51,7 +53,10 @@ impl TinyWaker {
         if ptr::eq(waker.vtable(), &VTABLE) {
             let word = waker.data().cast_mut();
             debug_assert!(!word.is_null(), "the data is a header");
-            debug_assert!(word.addr().is_multiple_of(NATIVE_ALIGN), "the data is a header");
+            debug_assert!(
+                word.addr().is_multiple_of(NATIVE_ALIGN),
+                "the data is a header"
+            );
             Self { word }
         } else {
             Self::foreign(ManuallyDrop::into_inner(waker))
@@ -61,7 +66,9 @@ impl TinyWaker {
     #[cold]
     fn foreign(waker: Waker) -> Self {
         let boxed = Box::into_raw(Box::new(waker)).cast::<()>();
-        Self { word: boxed.map_addr(|addr| addr | FOREIGN) }
+        Self {
+            word: boxed.map_addr(|addr| addr | FOREIGN),
+        }
     }
 
     /// True if there is no waker.
@@ -116,11 +123,11 @@ impl TinyWaker {
     pub(crate) fn wake_by_ref_guarded(&self) {
         match self.boxed() {
             // SAFETY: the tag says that `foreign` made this box, and it is owned.
-            Some(boxed) => drop(catch_unwind(AssertUnwindSafe(|| unsafe { (*boxed).wake_by_ref() }))),
+            Some(boxed) => guarded(|| unsafe { &*boxed }.wake_by_ref()),
             None if self.is_none() => {}
             None => {
-                // SAFETY: the word is the data of a native waker, whose reference we keep: the copy is never dropped.
-                let waker = unsafe { Waker::new(self.word.cast_const().cast(), &VTABLE) };
+                // SAFETY: the word is the data of a native waker, whose reference is kept: the copy is never dropped.
+                let waker = unsafe { Waker::new(self.word.cast_const(), &VTABLE) };
                 ManuallyDrop::new(waker).wake_by_ref();
             }
         }
@@ -129,12 +136,19 @@ impl TinyWaker {
     /// Wakes, if there is somebody to wake. A foreign waker's panic is caught and dropped: it is not the caller's.
     #[inline]
     pub(crate) fn wake_guarded(self) {
-        let Some(waker) = self.into_waker() else { return };
-        if let Err(payload) = catch_unwind(AssertUnwindSafe(|| waker.wake())) {
-            // The payload is a foreign value too; if even its destructor panics, that second payload is leaked.
-            if let Err(payload) = catch_unwind(AssertUnwindSafe(|| drop(payload))) {
-                std::mem::forget(payload);
-            }
+        if let Some(waker) = self.into_waker() {
+            guarded(|| waker.wake());
+        }
+    }
+}
+
+/// Runs a foreign waker, whose panic ends here.
+#[inline]
+fn guarded(wake: impl FnOnce()) {
+    if let Err(payload) = catch_unwind(AssertUnwindSafe(wake)) {
+        // The payload is a foreign value too; if even its destructor panics, that second payload is leaked.
+        if let Err(payload) = catch_unwind(AssertUnwindSafe(|| drop(payload))) {
+            std::mem::forget(payload);
         }
     }
 }
@@ -217,18 +231,21 @@ mod tests {
 
     #[test]
     fn a_panicking_waker_is_contained() {
-        struct Bad;
-        impl Drop for Bad {
+        struct Payload;
+        impl Drop for Payload {
             fn drop(&mut self) {
-                panic!("so is its payload");
+                // Of no size, so that leaking this one leaks no memory.
+                std::panic::panic_any(());
             }
         }
+        struct Bad;
         impl Wake for Bad {
             fn wake(self: Arc<Self>) {
-                std::mem::forget(self);
-                std::panic::panic_any(Bad);
+                std::panic::panic_any(Payload);
             }
         }
-        TinyWaker::from_waker(&Waker::from(Arc::new(Bad))).wake_guarded();
+        let bad = Waker::from(Arc::new(Bad));
+        TinyWaker::from_waker(&bad).wake_guarded();
+        TinyWaker::from_waker(&bad).wake_by_ref_guarded();
     }
 }

@@ -27,7 +27,7 @@ use self::list::{Node, Notification, WaitList};
 use crate::loom::{Mutex, MutexGuard};
 use crate::tiny_waker::TinyWaker;
 
-/// Bound, in wakers: `notify_waiters` takes so many out at a time, which bounds both its stack and the time for which it holds the lock.
+/// Bound, in wakers: a broadcast takes so many at a time, which bounds its stack and how long it holds the lock.
 #[cfg(not(loom))]
 const WAKE_BATCH: usize = 32;
 /// Small, so that a model sees more than one batch.
@@ -38,8 +38,8 @@ const WAKE_BATCH: usize = 1;
 ///
 /// It has the meaning of `tokio::sync::Notify`:
 ///
-/// - [`notify_one`](Self::notify_one) wakes the one who has waited longest. If nobody waits, it leaves one *permit*, with
-///   which the next [`notified`](Self::notified) completes at once. There is never more than one permit.
+/// - [`notify_one`](Self::notify_one) wakes the one who has waited longest. If nobody waits, it leaves one *permit*,
+///   with which the next [`notified`](Self::notified) completes at once. There is never more than one permit.
 /// - [`notify_waiters`](Self::notify_waiters) wakes all whose future exists at that moment, whether it has been polled
 ///   or not. It leaves no permit.
 ///
@@ -87,13 +87,16 @@ struct State {
     list: WaitList,
     /// Whether `notify_one` found nobody.
     permit: bool,
-    /// How often `notify_waiters` has been called; wraps.
+    /// How often `notify_waiters` has been called; an unpolled future tells from it whether it missed one. It wraps.
     broadcasts: usize,
 }
 
-/// An unpolled future tells from this number whether it was there for a broadcast.
 impl State {
-    const NEW: Self = Self { list: WaitList::new(), permit: false, broadcasts: 0 };
+    const NEW: Self = Self {
+        list: WaitList::new(),
+        permit: false,
+        broadcasts: 0,
+    };
 
     /// Gives the one notification to the first in the line, or leaves it as the permit.
     fn notify_one(&mut self) -> TinyWaker {
@@ -115,14 +118,18 @@ impl Notify {
     #[cfg(not(loom))]
     #[must_use]
     pub const fn new() -> Self {
-        Self { state: Mutex::new(State::NEW) }
+        Self {
+            state: Mutex::new(State::NEW),
+        }
     }
 
     /// Makes an event for which nobody waits, without a permit.
     #[cfg(loom)]
     #[must_use]
     pub fn new() -> Self {
-        Self { state: Mutex::new(State::NEW) }
+        Self {
+            state: Mutex::new(State::NEW),
+        }
     }
 
     #[inline]
@@ -146,7 +153,12 @@ impl Notify {
     pub fn notified(&self) -> Notified<'_> {
         let broadcasts = self.lock().broadcasts;
         Notified {
-            place: Place { notify: self, phase: Phase::New, _notify: PhantomData }.pack(),
+            place: Place {
+                notify: self,
+                phase: Phase::New,
+                _notify: PhantomData,
+            }
+            .pack(),
             node: Node::new(broadcasts),
             _pinned: PhantomPinned,
         }
@@ -216,7 +228,10 @@ impl fmt::Debug for Notify {
             let state = self.lock();
             (state.permit, !state.list.is_empty())
         };
-        f.debug_struct("Notify").field("permit", &permit).field("waiting", &waiting).finish()
+        f.debug_struct("Notify")
+            .field("permit", &permit)
+            .field("waiting", &waiting)
+            .finish()
     }
 }
 
@@ -249,7 +264,10 @@ const _: () = assert!(align_of::<Notify>() > PHASE_MASK);
 impl<'a> Place<'a> {
     #[inline]
     fn pack(self) -> PackedPlace<'a> {
-        PackedPlace(self.notify.map_addr(|addr| addr | self.phase as usize), PhantomData)
+        PackedPlace(
+            self.notify.map_addr(|addr| addr | self.phase as usize),
+            PhantomData,
+        )
     }
 }
 
@@ -271,7 +289,9 @@ impl<'a> PackedPlace<'a> {
 
     #[inline]
     fn set_phase(&mut self, phase: Phase) {
-        self.0 = self.0.map_addr(|addr| (addr & !PHASE_MASK) | phase as usize);
+        self.0 = self
+            .0
+            .map_addr(|addr| (addr & !PHASE_MASK) | phase as usize);
     }
 }
 
@@ -323,7 +343,11 @@ impl Notified<'_> {
             Phase::Queued => this.look(waker),
             Phase::Done => return Poll::Ready(()),
         };
-        this.place.set_phase(if polled.is_ready() { Phase::Done } else { Phase::Queued });
+        this.place.set_phase(if polled.is_ready() {
+            Phase::Done
+        } else {
+            Phase::Queued
+        });
         polled
     }
 
@@ -353,7 +377,9 @@ impl Notified<'_> {
         if unsafe { self.node.notification() }.is_some() {
             return Poll::Ready(());
         }
-        let Some(waker) = waker else { return Poll::Pending };
+        let Some(waker) = waker else {
+            return Poll::Pending;
+        };
         // SAFETY: as above.
         if unsafe { self.node.will_wake(waker) } {
             return Poll::Pending;
@@ -408,6 +434,8 @@ impl Drop for Notified<'_> {
 
 impl fmt::Debug for Notified<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Notified").field("phase", &self.place.phase()).finish_non_exhaustive()
+        f.debug_struct("Notified")
+            .field("phase", &self.place.phase())
+            .finish_non_exhaustive()
     }
 }

@@ -1,1 +1,55 @@
-//! tussah.
+//! tussah: a concurrency runtime for network services, in which everything that runs is an event with a color.
+//!
+//! A *color* is a serialization domain. Events of one color run one at a time and in the order in which they were posted;
+//! events of different colors run in parallel, on one worker per CPU, and idle workers steal whole colors. So shared
+//! state needs no lock and no actor: it gets a color, and only events of that color touch it.
+//!
+//! - A *thread* ([`spawn`]) is an `async` computation: a sequence of events, from one await to the next.
+//! - *Colored state* ([`Colored`]) is a value with a color of its own. `value.with(|v| ..).await` runs a closure on it: at once
+//!   if nobody else is there, else in turn. No reference leaves the closure, and nobody blocks.
+//! - *Events* ([`post_in`], [`after`], [`every`], [`Callback`]) are closures that run in a color that you name.
+//! - A thread that awaits has left its color, so colors cannot deadlock; a panic stays in its event; every queue is
+//!   bounded, and gives back what it cannot take.
+//!
+//! # The first program
+//! ```
+//! use tussah::{Colored, Runtime, spawn};
+//!
+//! fn main() -> std::io::Result<()> {
+//!     let runtime = Runtime::builder().build()?; // one worker per CPU
+//!     runtime.block_on(async {
+//!         let hits = Colored::new(0u64);
+//!         let threads: Vec<_> = (0..100)
+//!             .map(|_| {
+//!                 let hits = hits.clone();
+//!                 spawn(async move { hits.with(|hits| *hits += 1).await })
+//!             })
+//!             .collect();
+//!         for thread in threads {
+//!             thread.await.expect("no panic");
+//!         }
+//!         assert_eq!(hits.with(|hits| *hits).await, 100);
+//!     });
+//!     Ok(())
+//! }
+//! ```
+#![forbid(unsafe_code)]
+
+pub mod events;
+pub mod local;
+pub mod scope;
+pub mod sync;
+pub mod thread;
+pub mod time;
+
+pub use events::{
+    Callback, HandleExt, PostOptions, Refused, TimerHandle, after, every, post, post_in, post_with,
+};
+pub use scope::{Child, Nursery, Scope, scope, scope_in};
+pub use thread::{named, spawn, spawn_blocking, spawn_in, thread_name, try_spawn_blocking};
+pub use tussah_core::{
+    AbortHandle, AsColor, BlockingHandle, BlockingPool, BlockingStats, Builder, Color, ColorRef,
+    Colored, DropReason, Handle, JoinError, JoinHandle, NoRuntime, PoolDecision, PoolPolicy,
+    PoolSample, PostError, Runtime, ShutdownOutcome, ShutdownReport, SubmitError, With, YieldNow,
+    consume_budget, yield_now,
+};

@@ -48,7 +48,7 @@ impl State {
     fn event(&mut self) -> bool {
         self.events += 1;
         // Release and acquire: who finishes the burst has seen what all others did in it.
-        self.events % EVENTS_EACH == 0 && LEFT.fetch_sub(1, Ordering::AcqRel) == 1
+        self.events.is_multiple_of(EVENTS_EACH) && LEFT.fetch_sub(1, Ordering::AcqRel) == 1
     }
 }
 
@@ -246,7 +246,7 @@ fn tussah(options: &Options) -> Vec<Metric> {
         let color = |_| tussah::Colored::new(State::default());
         let colors: Vec<_> = (0..COLORS).map(color).collect();
         while let Some(due) = bursts.next() {
-            tussah::time::sleep_until(due.into()).await;
+            tussah::time::sleep_until(due).await;
             let begin = bursts.begin();
             for event in 0..COLORS * EVENTS_EACH {
                 let posted = colors[event % COLORS].post(move |state: &mut State| {

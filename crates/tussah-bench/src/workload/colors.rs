@@ -3,7 +3,9 @@
 //! The state of a color is a plain number. Nearly every post finds its color idle, so this measures what it costs to make
 //! a color runnable, not what it costs to queue behind one that runs.
 
+use std::cell::Cell;
 use std::collections::VecDeque;
+use std::rc::Rc;
 use std::time::{Duration, Instant};
 
 use kameo::actor::Spawn;
@@ -42,25 +44,31 @@ fn report(rounds: usize, elapsed: Duration, total: usize) -> Vec<Metric> {
     vec![Metric::rate(total, elapsed), peak]
 }
 
-/// A FIFO loop of boxed closures in one OS thread: a scheduler without colors and without threads.
+/// A FIFO loop in one OS thread, where each event is a boxed closure that holds the state of its color: a scheduler without
+/// colors and without threads.
 fn floor(options: &Options) -> Vec<Metric> {
-    type Event = Box<dyn FnOnce(&mut [usize])>;
+    type Event = Box<dyn FnOnce()>;
     let rounds = rounds(options);
-    let mut state = vec![0; COLORS];
+    let states: Vec<Rc<Cell<usize>>> = (0..COLORS).map(|_| Rc::default()).collect();
     let mut fifo: VecDeque<Event> = VecDeque::new();
     let start = Instant::now();
     for _ in 0..rounds {
-        for color in 0..COLORS {
-            fifo.push_back(Box::new(move |state| state[color] += 1));
+        for state in &states {
+            let state = Rc::clone(state);
+            fifo.push_back(Box::new(move || state.set(state.get() + 1)));
         }
         while let Some(event) = fifo.pop_front() {
-            event(&mut state);
+            event();
         }
     }
-    report(rounds, start.elapsed(), state.iter().sum())
+    report(
+        rounds,
+        start.elapsed(),
+        states.iter().map(|state| state.get()).sum(),
+    )
 }
 
-/// The same with plain numbers for events: nothing but the queue.
+/// The same with the numbers of colors for events: nothing but the queue.
 fn floor_plain(options: &Options) -> Vec<Metric> {
     let rounds = rounds(options);
     let mut state = vec![0; COLORS];

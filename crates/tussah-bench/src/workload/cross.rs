@@ -17,6 +17,9 @@ use crate::cli::Options;
 use crate::metric::Metric;
 use crate::runtimes;
 
+#[cfg(feature = "tussah")]
+mod tussah;
+
 pub static WORKLOAD: Workload = Workload {
     name: "cross",
     about: "ping-pong between two threads and between two colors: ns a round; --workers 1, 2, --pin",
@@ -36,8 +39,9 @@ const PEERS: &[Peer] = &[
 const THREADS: &str = "ns a round of threads";
 const COLORS: &str = "ns a round of colors";
 
+/// Fewer rounds if pinned: then each is two wake-ups of an OS thread.
 fn rounds(options: &Options) -> usize {
-    options.scaled(200_000)
+    options.scaled(if options.pin { 20_000 } else { 100_000 })
 }
 
 /// Runs two futures to their end, each on a pinned OS thread of its own, and reports the time.
@@ -330,88 +334,4 @@ fn actor(options: &Options) -> Vec<Metric> {
         all_done.await.expect("the last player tells");
         vec![Metric::nanos_each(COLORS, rounds, start.elapsed())]
     })
-}
-
-/// Threads: two threads and a `Notify` for each. Colors: two colors that post to each other.
-#[cfg(feature = "tussah")]
-mod tussah {
-    use ::tussah::sync::Notify;
-    use ::tussah::{ColorRef, Handle};
-
-    use super::*;
-    use crate::measure::Latch;
-
-    /// The handles of the workers of both sides: the same runtime twice, or two with one pinned worker each.
-    fn sides(options: &Options) -> [Handle; 2] {
-        if !options.pin {
-            let handle = runtimes::tussah_with(options, options.workers()).handle();
-            return [handle.clone(), handle];
-        }
-        [0, 1].map(|index| {
-            let build = move || {
-                runtimes::pin_to(index);
-                let runtime = ::tussah::Runtime::builder().workers(1).build();
-                // The worker inherits the CPU of the OS thread that starts it.
-                let runtime = Box::leak(Box::new(runtime.expect("the OS gives us a thread")));
-                runtime.handle()
-            };
-            std::thread::spawn(build)
-                .join()
-                .expect("building a runtime does not panic")
-        })
-    }
-
-    struct Player {
-        handle: Handle,
-        color: ColorRef,
-    }
-
-    fn play(players: &'static [Player; 2], left: usize, latch: &'static Latch) {
-        if left == 0 {
-            return latch.count_down();
-        }
-        let next = &players[left % 2];
-        let posted = next
-            .handle
-            .post_in(&next.color, move || play(players, left - 1, latch));
-        assert!(
-            posted.is_ok(),
-            "the color has no limit and the runtime runs"
-        );
-    }
-
-    pub fn run(options: &Options) -> Vec<Metric> {
-        let rounds = rounds(options);
-        let sides = sides(options);
-        let notifies = [Arc::new(Notify::new()), Arc::new(Notify::new())];
-        let [ping, pong] = notifies.clone();
-        let start = Instant::now();
-        let a = sides[0].spawn(async move {
-            for _ in 0..rounds {
-                pong.notify_one();
-                ping.notified().await;
-            }
-        });
-        let [ping, pong] = notifies;
-        let b = sides[1].spawn(async move {
-            for _ in 0..rounds {
-                pong.notified().await;
-                ping.notify_one();
-            }
-        });
-        futures_lite::future::block_on(a).expect("no thread panics");
-        futures_lite::future::block_on(b).expect("no thread panics");
-        let threads = Metric::nanos_each(THREADS, rounds, start.elapsed());
-
-        let player = |handle: Handle| {
-            let color = handle.block_on(async { ::tussah::Color(1).pin() });
-            Player { handle, color }
-        };
-        let players: &'static [Player; 2] = Box::leak(Box::new(sides.map(player)));
-        let latch = Latch::leak(1);
-        let start = Instant::now();
-        play(players, 2 * rounds, latch);
-        latch.wait();
-        vec![threads, Metric::nanos_each(COLORS, rounds, start.elapsed())]
-    }
 }

@@ -174,8 +174,8 @@ fn tokio_timers(runtime: &tokio::runtime::Runtime, run: Run) {
 
 /// A task with an unbounded channel for each color.
 fn tokio(options: &Options) -> Vec<Metric> {
-    let run = Run::new(options);
     let runtime = runtimes::tokio_with(options, options.workers());
+    let run = Run::new(options);
     let color = |_| {
         let (sender, mut receiver) = tokio::sync::mpsc::unbounded_channel();
         runtime.spawn(async move {
@@ -197,8 +197,8 @@ fn tokio(options: &Options) -> Vec<Metric> {
 
 /// A task with an unbounded channel for each color.
 fn smol(options: &Options) -> Vec<Metric> {
-    let run = Run::new(options);
     runtimes::smol_with(options, options.workers(), runtimes::Reactor::On);
+    let run = Run::new(options);
     let color = |_| {
         let (sender, receiver) = async_channel::unbounded();
         let task = runtimes::SMOL.spawn(async move {
@@ -240,8 +240,8 @@ impl kameo::message::Message<Event> for Color {
 }
 
 fn actor(options: &Options) -> Vec<Metric> {
-    let run = Run::new(options);
     let runtime = runtimes::tokio_with(options, options.workers());
+    let run = Run::new(options);
     let _context = runtime.enter();
     let color = |_| Color::spawn_with_mailbox(Color(run), kameo::mailbox::unbounded());
     let colors: Vec<_> = (0..COLORS).map(color).collect();
@@ -257,8 +257,8 @@ fn actor(options: &Options) -> Vec<Metric> {
 /// A pinned color for each color.
 #[cfg(feature = "tussah")]
 fn tussah(options: &Options) -> Vec<Metric> {
-    let run = Run::new(options);
     let runtime = runtimes::tussah_with(options, options.workers());
+    let run = Run::new(options);
     let colors = runtime.block_on(async {
         let color = |color| tussah::Color(color as u64 + 1).pin();
         (0..COLORS).map(color).collect::<Vec<_>>()
@@ -266,7 +266,7 @@ fn tussah(options: &Options) -> Vec<Metric> {
     for timer in 0..TIMERS {
         drop(runtime.spawn(async move {
             for deadline in run.deadlines(timer) {
-                tussah::time::sleep_until(deadline.into()).await;
+                tussah::time::sleep_until(deadline).await;
                 run.fired(deadline);
             }
         }));

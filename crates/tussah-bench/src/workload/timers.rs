@@ -178,6 +178,17 @@ async fn start(timer: Pin<&mut impl Future>) {
     .await;
 }
 
+/// Starts `timer` where no thread waits for it.
+fn set_here<T: Future>(timer: T) -> Pin<Box<T>> {
+    let mut timer = Box::pin(timer);
+    let mut context = std::task::Context::from_waker(std::task::Waker::noop());
+    assert!(
+        timer.as_mut().poll(&mut context).is_pending(),
+        "timeouts lie far ahead"
+    );
+    timer
+}
+
 fn tokio(options: &Options) -> Vec<Metric> {
     use tokio::time::{Sleep, sleep, sleep_until};
     let (pending, count) = size(options);
@@ -200,12 +211,7 @@ fn tokio(options: &Options) -> Vec<Metric> {
     let (here, _timers) = runtime
         .block_on(runtime.spawn(task))
         .expect("the task does not panic");
-    let set = |timeout| -> Pin<Box<Sleep>> {
-        let mut timer = Box::pin(sleep(timeout));
-        let mut context = std::task::Context::from_waker(std::task::Waker::noop());
-        assert!(timer.as_mut().poll(&mut context).is_pending());
-        timer
-    };
+    let set = |timeout| -> Pin<Box<Sleep>> { set_here(sleep(timeout)) };
     let elsewhere = elsewhere(options, set, drop, |job| {
         runtime.spawn(tokio::task::unconstrained(async { job() }));
     });
@@ -262,36 +268,33 @@ fn smol(options: &Options) -> Vec<Metric> {
         .collect()
 }
 
-/// Callback timers, and for the lateness threads that sleep.
 #[cfg(feature = "tussah")]
 fn tussah(options: &Options) -> Vec<Metric> {
-    use tussah::{Color, after};
+    use tussah::time::{Sleep, sleep, sleep_until};
     let (pending, count) = size(options);
     let runtime = runtimes::tussah_with(options, options.workers());
-    let expired = || panic!("timeouts lie far ahead");
     let thread = runtime.spawn(async move {
         let mut random = Random(1);
         let mut timers = Vec::with_capacity(pending);
         for _ in 0..pending {
-            timers.push(after(timeout(&mut random), Color::DEFAULT, expired));
+            let mut timer = Box::pin(sleep(timeout(&mut random)));
+            start(timer.as_mut()).await;
+            timers.push(timer);
         }
         let before = cpu_time();
         for _ in 0..count {
-            after(timeout(&mut random), Color::DEFAULT, expired).cancel();
+            start(pin!(sleep(timeout(&mut random)))).await;
         }
         (cpu_each(HERE, count, before), timers)
     });
     let (here, _timers) = runtime.block_on(thread).expect("the thread does not panic");
-    let set = move |timeout| after(timeout, Color::DEFAULT, expired);
-    let cancel = |timer: tussah::TimerHandle| {
-        timer.cancel();
-    };
-    let elsewhere = elsewhere(options, set, cancel, |job| {
+    let set = |timeout| -> Pin<Box<Sleep>> { set_here(sleep(timeout)) };
+    let elsewhere = elsewhere(options, set, drop, |job| {
         drop(runtime.spawn(async { job() }));
     });
     let lateness = Late::new(options).report(|deadline, fired| {
         drop(runtime.spawn(async move {
-            tussah::time::sleep_until(deadline.into()).await;
+            sleep_until(deadline).await;
             fired();
         }));
     });

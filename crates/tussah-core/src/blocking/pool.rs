@@ -90,10 +90,7 @@ impl BlockingPool {
         start: Starter,
     ) -> Self {
         let name = name.into();
-        assert!(
-            !name.contains('\0'),
-            "the name of a blocking pool must not contain a NUL byte"
-        );
+        assert!(!name.contains('\0'), "a name has no NUL byte");
         let shared = Shared {
             name,
             policy,
@@ -322,6 +319,7 @@ impl Shared {
                 break;
             }
         }
+        assert!(inner.queue.is_empty(), "an OS thread left a queue behind");
         inner.idle -= 1;
         inner.threads -= 1;
         if inner.closed {

@@ -148,6 +148,25 @@ fn idle_threads_end_and_the_next_job_starts_one_again() {
 }
 
 #[test]
+fn a_job_that_comes_as_the_last_thread_ends_is_not_forgotten() {
+    let jobs = if cfg!(miri) { 20 } else { 10_000 };
+    for idle_us in [0, 20] {
+        let idle_timeout = Duration::from_micros(idle_us);
+        let pool = BlockingPool::new(
+            "test",
+            PoolPolicy {
+                idle_timeout,
+                ..threads_max(1)
+            },
+        );
+        for n in 0..jobs {
+            assert_eq!(block_on(pool.submit(move || n).unwrap()).unwrap(), n);
+        }
+        shut_down_clean(&pool);
+    }
+}
+
+#[test]
 fn a_sampling_policy_starts_a_first_thread_and_keeps_to_it() {
     let pool = BlockingPool::new(
         "test",

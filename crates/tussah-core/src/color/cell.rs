@@ -30,14 +30,16 @@
 //! The inbox is swapped out whole (Treiber, IBM RJ 5118, 1986): a Vyukov queue could hide completed posts behind a
 //! stalled one, so that an event that was posted later by the same poster would be waited for by a spinning worker.
 
-use std::panic::Location;
 use std::ptr::NonNull;
 use std::sync::Arc;
 
-use crate::event::{self, After, DropReason, Node, VTable};
+use super::ColorName;
+use super::depth::Depth;
+use super::turn::{Pace, TURN};
+use crate::event::Node;
 use crate::loom::UnsafeCell;
 use crate::loom::atomic::{
-    AtomicI8, AtomicPtr, AtomicU32, AtomicU64, AtomicUsize, Ordering, fence,
+    AtomicI8, AtomicPtr, AtomicUsize, Ordering, fence,
 };
 use crate::queue::List;
 use crate::runtime::Shared;
@@ -52,12 +54,6 @@ const INBOX: usize = !(READERS | 0b111);
 
 /// Bound, in readers at once in one color: the width of the count in the state word; more wait in the queue.
 const READERS_MAX: usize = (1 << 15) - 1;
-
-/// Bound, in events a turn: after so many, a color goes to the end of its worker's run queue, so that its neighbours wait for at most this many of its events.
-pub(crate) const TURN_EVENTS: u32 = 128;
-
-/// Bound, in events: posts queued in one color unless its options say otherwise; enough to ride out a burst, little enough to notice before memory ends.
-pub(crate) const DEPTH_MAX: u32 = 1 << 20;
 
 type State = *mut Node;
 
@@ -89,37 +85,16 @@ pub(crate) struct ColorCell {
     handles: AtomicUsize,
     pub(crate) shared: Arc<Shared>,
     /// Frees the allocation that the cell heads.
-    destroy: unsafe fn(NonNull<ColorCell>),
-    depth: Depth,
+    pub(super) destroy: unsafe fn(NonNull<ColorCell>),
+    pub(super) depth: Depth,
     pub(crate) priority: AtomicI8,
-    pub(crate) account: Account,
-}
-
-/// How many posts are queued, as three counts that wrap around, so that the holder of the token needs no
-/// read-modify-write.
-struct Depth {
-    /// Posted by the holder of the token, who alone writes it.
-    local: AtomicU32,
-    /// Posted by others.
-    remote: AtomicU32,
-    /// Taken out of the FIFO; written by the holder of the token.
-    taken: AtomicU32,
-    /// Most posts that may be queued.
-    max: AtomicU32,
-}
-
-/// Where a color's time went; written by the holder of the token, read by anyone.
-#[derive(Default)]
-pub(crate) struct Account {
+    pub(super) pace: Pace,
     /// The number given by the user, or the address of the cell.
-    pub(crate) color: AtomicU64,
-    pub(crate) time_ns: AtomicU64,
-    pub(crate) events: AtomicU64,
-    pub(crate) site: AtomicPtr<Location<'static>>,
+    pub(crate) name: ColorName,
 }
 
 /// What was found on the way out of a color.
-enum Leave {
+pub(super) enum Leave {
     /// The token is given back; the cell may be gone already.
     Left,
     /// More events came; they are in the FIFO now.
@@ -129,64 +104,31 @@ enum Leave {
 }
 
 impl ColorCell {
-    pub(crate) const VTABLE: VTable =
-        VTable { run: Self::turn, drop: Self::drop_events, name: || "color", location: |_| None };
-
     /// `destroy` frees what the cell heads once the last handle is gone and the color is idle.
-    pub(crate) fn new(shared: Arc<Shared>, destroy: unsafe fn(NonNull<ColorCell>)) -> Self {
+    pub(crate) fn new(
+        shared: Arc<Shared>,
+        name: ColorName,
+        destroy: unsafe fn(NonNull<ColorCell>),
+    ) -> Self {
         Self {
-            node: Node::new(&Self::VTABLE),
+            node: Node::new(&TURN),
             state: AtomicPtr::new(std::ptr::null_mut()),
             fifo: UnsafeCell::new(List::new()),
             handles: AtomicUsize::new(1),
             shared,
             destroy,
-            depth: Depth {
-                local: AtomicU32::new(0),
-                remote: AtomicU32::new(0),
-                taken: AtomicU32::new(0),
-                max: AtomicU32::new(DEPTH_MAX),
-            },
+            depth: Depth::default(),
             priority: AtomicI8::new(0),
-            account: Account::default(),
+            pace: Pace::default(),
+            name,
         }
     }
 
-    pub(crate) fn set_depth_max(&self, events: u32) {
-        self.depth.max.store(events, Ordering::Relaxed);
-    }
-
-    /// Posts that are queued.
-    pub(crate) fn depth(&self) -> u32 {
-        let depth = &self.depth;
-        // `taken` first: what it counts was posted before, so the difference is not negative.
-        let taken = depth.taken.load(Ordering::Acquire); // pairs with the Release in `count_taken`
-        let posted = depth.local.load(Ordering::Relaxed).wrapping_add(depth.remote.load(Ordering::Relaxed));
-        posted.wrapping_sub(taken)
-    }
-
-    /// Counts a post about to be made, unless the color is full: then gives the limit. Posters that ask at the same moment
-    /// may each get the last place.
-    #[inline]
-    pub(crate) fn admit(&self) -> Result<(), u32> {
-        let max = self.depth.max.load(Ordering::Relaxed);
-        if self.depth() >= max {
-            return Err(max);
+    pub(crate) fn set_priority(&self, priority: i8) {
+        self.priority.store(priority, Ordering::Relaxed);
+        if priority != 0 {
+            self.shared.chooses.store(true, Ordering::Relaxed);
         }
-        if Worker::is_in(NonNull::from(self)) {
-            let local = &self.depth.local;
-            local.store(local.load(Ordering::Relaxed).wrapping_add(1), Ordering::Relaxed);
-        } else {
-            self.depth.remote.fetch_add(1, Ordering::Relaxed);
-        }
-        Ok(())
-    }
-
-    /// Counts a post that was taken out. The caller has the token.
-    #[inline]
-    pub(crate) fn count_taken(&self) {
-        let taken = &self.depth.taken;
-        taken.store(taken.load(Ordering::Relaxed).wrapping_add(1), Ordering::Release);
     }
 
     /// Whether nobody has the color and nothing waits for it; true only for this moment.
@@ -267,6 +209,59 @@ impl ColorCell {
         if !(empty && this.try_leave()) {
             // SAFETY: the token goes into the run queue with the cell.
             unsafe { Self::schedule(cell) }
+        }
+    }
+
+    /// Takes a reader's part in a color that nobody writes or waits for.
+    #[inline]
+    pub(crate) fn try_read(&self) -> bool {
+        let mut state = self.state.load(Ordering::Relaxed);
+        loop {
+            if state.addr() & !READERS != 0 || readers(state) == READERS_MAX * READER {
+                return false;
+            }
+            let next = state.map_addr(|addr| addr + READER);
+            // Acquire: as in `try_enter`.
+            match self.state.compare_exchange_weak(state, next, Ordering::Acquire, Ordering::Relaxed) {
+                Ok(_) => return true,
+                Err(now) => state = now,
+            }
+        }
+    }
+
+    /// Turns the token into a reader's part, so that others can read too; only if nothing is queued.
+    pub(crate) fn try_share(&self) -> bool {
+        // SAFETY: called with the token, which owns the FIFO.
+        let empty = self.fifo.with_mut(|fifo| unsafe { (*fifo).is_empty() });
+        // Release: as in `try_leave`.
+        empty
+            && self
+                .state
+                .compare_exchange(bits(HELD), bits(READER), Ordering::Release, Ordering::Relaxed)
+                .is_ok()
+    }
+
+    /// Ends a reader's part. The last reader schedules the cell if somebody waits. The cell may be gone after.
+    ///
+    /// # Safety
+    /// The caller has a reader's part.
+    #[inline]
+    pub(crate) unsafe fn exit_read(cell: NonNull<Self>) {
+        // SAFETY: a cell that has readers is alive.
+        let this = unsafe { cell.as_ref() };
+        let mut state = this.state.load(Ordering::Relaxed);
+        loop {
+            let next = state.map_addr(|addr| addr - READER);
+            // Release: reads end before the next write (Acquire in `try_enter`, or here, by the last reader, who passes
+            // the token on).
+            match this.state.compare_exchange_weak(state, next, Ordering::AcqRel, Ordering::Relaxed) {
+                Ok(_) if readers(next) == 0 && next.addr() & HELD != 0 => {
+                    // SAFETY: rule 4: the token is ours.
+                    return unsafe { Self::schedule(cell) };
+                }
+                Ok(_) => return,
+                Err(now) => state = now,
+            }
         }
     }
 
@@ -368,13 +363,13 @@ impl ColorCell {
         }
     }
 
-    fn pop(&self) -> Option<NonNull<Node>> {
+    pub(super) fn pop(&self) -> Option<NonNull<Node>> {
         // SAFETY: called with the token, which owns the FIFO.
         self.fifo.with_mut(|fifo| unsafe { (*fifo).pop_front() })
     }
 
     /// Called with the token and an empty FIFO.
-    fn leave(&self) -> Leave {
+    pub(super) fn leave(&self) -> Leave {
         loop {
             let state = self.state.load(Ordering::Relaxed);
             if !inbox(state).is_null() {
@@ -388,61 +383,6 @@ impl ColorCell {
             }
             if self.try_leave() {
                 return Leave::Left;
-            }
-        }
-    }
-
-    /// A turn: runs up to [`TURN_EVENTS`] events, then gives the token back or queues the cell again.
-    unsafe fn turn(node: NonNull<Node>, worker: &Worker) -> After {
-        let cell = node.cast::<Self>();
-        // SAFETY: the cell came out of a run queue with its token, which keeps it alive until the turn ends.
-        let this = unsafe { cell.as_ref() };
-        let _inside = worker.enter_color(cell);
-        let mut events = 0;
-        let ended = loop {
-            if events == TURN_EVENTS {
-                break None;
-            }
-            let Some(event) = this.pop() else {
-                match this.leave() {
-                    Leave::More => continue,
-                    end => break Some(end),
-                }
-            };
-            events += 1;
-            // SAFETY: the event came out of the FIFO, and the token is ours.
-            if unsafe { event::run(event, worker) } == After::Parked {
-                break Some(Leave::Left);
-            }
-        };
-        worker.count_events(events);
-        match ended {
-            None => worker.requeue(node),
-            Some(Leave::Dead) => {
-                drop(_inside);
-                // SAFETY: the token is ours, nothing is queued, and no handle is left.
-                unsafe { (this.destroy)(cell) }
-            }
-            Some(_) => {}
-        }
-        After::Continue
-    }
-
-    /// Drops what is queued and gives the token back: a turn after the end of the runtime.
-    unsafe fn drop_events(node: NonNull<Node>, reason: DropReason) {
-        let cell = node.cast::<Self>();
-        // SAFETY: as in `turn`.
-        let this = unsafe { cell.as_ref() };
-        loop {
-            while let Some(event) = this.pop() {
-                // SAFETY: the event came out of the FIFO, and the token is ours.
-                unsafe { event::drop_unrun(event, reason) }
-            }
-            match this.leave() {
-                Leave::More => {}
-                Leave::Left => return,
-                // SAFETY: the token is ours, nothing is queued, and no handle is left.
-                Leave::Dead => return unsafe { (this.destroy)(cell) },
             }
         }
     }

@@ -1,8 +1,10 @@
 //! Colors: serialization domains.
 
 pub(crate) mod cell;
+mod depth;
 mod reference;
 pub(crate) mod table;
+pub(crate) mod turn;
 
 pub use reference::ColorRef;
 
@@ -25,6 +27,21 @@ pub struct Color(pub u64);
 impl Color {
     /// The color of every event that names none.
     pub const DEFAULT: Color = Color(0);
+}
+
+/// What a report calls a color.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+#[non_exhaustive]
+pub enum ColorName {
+    /// A color given by number.
+    Number(Color),
+    /// The color of a [`Colored`](crate::Colored) value of this type.
+    Value {
+        /// The type of the value.
+        type_name: &'static str,
+        /// Tells values of one type apart, in the order in which they were made.
+        number: u64,
+    },
 }
 
 impl From<u64> for Color {

@@ -34,9 +34,9 @@ impl ColorRef {
         unsafe { self.cell.as_ref() }
     }
 
-    /// Sets the priority of the color; see `Policy`. A hint: it orders colors, never events within one.
+    /// Sets the priority of the color; see [`Policy`](crate::Policy). A hint: it orders colors, never events within one.
     pub fn set_priority(&self, priority: i8) {
-        self.get().priority.store(priority, std::sync::atomic::Ordering::Relaxed);
+        self.get().set_priority(priority);
     }
 
     /// Sets how many posted events may be queued in the color before posts are refused.

@@ -4,12 +4,11 @@ use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
 use std::ptr::NonNull;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 
 use parking_lot::Mutex;
 
 use super::cell::ColorCell;
-use super::{Color, ColorRef};
+use super::{Color, ColorName, ColorRef};
 use crate::runtime::Shared;
 
 /// Locks of the table: enough that posters rarely meet at one.
@@ -142,8 +141,8 @@ impl TableShard {
 }
 
 fn new_cell(shared: &Arc<Shared>, color: Color) -> NonNull<ColorCell> {
-    let cell = Box::new(ColorCell::new(shared.clone(), destroy));
-    cell.account.color.store(color.0, Ordering::Relaxed);
+    let name = ColorName::Number(color);
+    let cell = Box::new(ColorCell::new(shared.clone(), name, destroy));
     NonNull::from(Box::leak(cell))
 }
 

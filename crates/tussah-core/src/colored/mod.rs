@@ -1,7 +1,10 @@
 //! Colored state: values that only the events of one color touch.
 
+mod all;
+mod reply;
 mod value;
 mod with;
 
+pub use all::{AllColored, WithAll, with_all};
 pub use value::Colored;
-pub use with::With;
+pub use with::{Operation, Read, With, Write};

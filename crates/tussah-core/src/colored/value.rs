@@ -5,13 +5,13 @@ use std::fmt;
 use std::panic::Location;
 use std::ptr::NonNull;
 
-use super::with::With;
-use crate::color::ColorRef;
+use super::with::{Operation, Read, With, Write};
+use crate::color::{ColorName, ColorRef};
 use crate::color::cell::ColorCell;
 use crate::event;
 use crate::loom::atomic::Ordering;
 use crate::runtime::{Handle, PostError};
-use crate::worker::Worker;
+use crate::worker::{InColor, Worker};
 
 /// A value that only events of one color touch: shared state without a lock to hold.
 ///
@@ -63,12 +63,12 @@ impl<T: Send + 'static> Colored<T> {
 
     /// A value in the given runtime.
     pub fn new_in(handle: &Handle, value: T) -> Self {
+        let number = handle.shared.values_made.fetch_add(1, Ordering::Relaxed);
+        let name = ColorName::Value { type_name: std::any::type_name::<T>(), number };
         let inner = Box::new(Inner {
-            cell: ColorCell::new(handle.shared.clone(), destroy::<T>),
+            cell: ColorCell::new(handle.shared.clone(), name, destroy::<T>),
             value: UnsafeCell::new(value),
         });
-        let address = (&raw const *inner).addr() as u64;
-        inner.cell.account.color.store(address, Ordering::Relaxed);
         Self { inner: NonNull::from(Box::leak(inner)) }
     }
 
@@ -85,12 +85,34 @@ impl<T: Send + 'static> Colored<T> {
     /// # Panics
     /// A panic of the closure is raised again in the caller; the value stays as the closure left it, and nothing is
     /// poisoned. Awaiting a request that the runtime's shutdown dropped panics.
-    pub fn with<F, R>(&self, f: F) -> With<'_, T, F, R>
+    pub fn with<F, R>(&self, f: F) -> With<'_, T, Write<F>, R>
     where
         F: FnOnce(&mut T) -> R + Send + 'static,
         R: Send + 'static,
     {
-        With::new(self, f)
+        With::new(self, Write(f))
+    }
+
+    /// The same as [`with`](Colored::with): the counterpart of [`read`](Colored::read).
+    pub fn write<F, R>(&self, f: F) -> With<'_, T, Write<F>, R>
+    where
+        F: FnOnce(&mut T) -> R + Send + 'static,
+        R: Send + 'static,
+    {
+        With::new(self, Write(f))
+    }
+
+    /// Runs a closure that only reads the value, at the same time as others that do.
+    ///
+    /// It enters at once if nobody writes and no writer is queued: a reader never passes a queued writer. Otherwise as for
+    /// [`with`](Colored::with).
+    pub fn read<F, R>(&self, f: F) -> With<'_, T, Read<F>, R>
+    where
+        T: Sync,
+        F: FnOnce(&T) -> R + Send + 'static,
+        R: Send + 'static,
+    {
+        With::new(self, Read(f))
     }
 
     /// Runs the closure if nobody has the color.
@@ -102,16 +124,7 @@ impl<T: Send + 'static> Colored<T> {
     /// If the closure panics.
     #[inline]
     pub fn try_with<F: FnOnce(&mut T) -> R, R>(&self, f: F) -> Result<R, F> {
-        if !self.cell().try_enter() {
-            return Err(f);
-        }
-        Ok(Worker::with(|worker| {
-            let inside = Inside { cell: self.cell_ptr(), _color: worker.map(|worker| worker.enter_color(self.cell_ptr())) };
-            // SAFETY: we have the token of the color.
-            let result = f(unsafe { Inner::value_mut(self.inner) });
-            drop(inside);
-            result
-        }))
+        Worker::with(|worker| self.try_now(worker, Write(f))).map_err(|operation| operation.0)
     }
 
     /// Posts a closure on the value, whose result nobody waits for.
@@ -130,7 +143,7 @@ impl<T: Send + 'static> Colored<T> {
         }
         let node = event::closure(&cell.shared, location, move |worker: &Worker| {
             // SAFETY: the event runs in the color that it was posted to, which is that of an `Inner<T>`, with its token.
-            f(unsafe { Inner::value_mut(worker.color().cast()) });
+            f(unsafe { Inner::value(worker.color().cast::<Inner<T>>()).as_mut() });
         });
         // SAFETY: the node is ours, and we have a handle.
         unsafe { ColorCell::post(self.cell_ptr(), node) };
@@ -151,6 +164,22 @@ impl<T> Colored<T> {
         unsafe { &self.inner.as_ref().cell }
     }
 
+    /// Runs the operation if the color lets it.
+    #[inline]
+    pub(super) fn try_now<O: Operation<T, R>, R>(&self, worker: Option<&Worker>, operation: O) -> Result<R, O> {
+        let (cell, reads) = (self.cell_ptr(), O::READS);
+        let entered = if reads { self.cell().try_read() } else { self.cell().try_enter() };
+        if !entered {
+            return Err(operation);
+        }
+        let color = worker.map(|worker| if reads { worker.enter_no_color() } else { worker.enter_color(cell) });
+        let _inside = Inside { cell, color, reads };
+        // SAFETY: we have the token of the color, or a reader's part in it for an operation that only reads; we have a
+        // handle.
+        Ok(unsafe { operation.call(Inner::value(self.inner)) })
+    }
+
+    #[inline]
     pub(super) fn cell_ptr(&self) -> NonNull<ColorCell> {
         self.inner.cast()
     }
@@ -158,28 +187,33 @@ impl<T> Colored<T> {
 }
 
 impl<T> Inner<T> {
+    /// Where the value is. What may be done to it follows from what part of the color the caller has.
+    ///
     /// # Safety
-    /// The caller has the token of the color for as long as it uses the reference.
+    /// The caller has the token of the color, or reads.
     #[inline]
-    pub(super) unsafe fn value_mut<'a>(inner: NonNull<Self>) -> &'a mut T {
-        // SAFETY: the token keeps the value alive and excludes everybody else.
-        unsafe { &mut *inner.as_ref().value.get() }
+    pub(super) unsafe fn value(inner: NonNull<Self>) -> NonNull<T> {
+        // SAFETY: the token keeps the value alive.
+        unsafe { NonNull::new_unchecked(inner.as_ref().value.get()) }
     }
 }
 
 /// An inline entry: leaves the color when dropped, unwinding included.
-pub(super) struct Inside<'a> {
-    pub(super) cell: NonNull<ColorCell>,
-    pub(super) _color: Option<crate::worker::InColor<'a>>,
+struct Inside<'a> {
+    cell: NonNull<ColorCell>,
+    color: Option<InColor<'a>>,
+    reads: bool,
 }
 
 impl Drop for Inside<'_> {
     #[inline]
     fn drop(&mut self) {
         // The worker forgets the color before others can have it.
-        self._color = None;
-        // SAFETY: the entry has the token, and the value's handle outlives it.
-        unsafe { ColorCell::exit(self.cell) }
+        self.color = None;
+        // SAFETY: the entry has the token, or a part, and the value's handle outlives it.
+        unsafe {
+            if self.reads { ColorCell::exit_read(self.cell) } else { ColorCell::exit(self.cell) }
+        }
     }
 }
 

@@ -1,92 +1,93 @@
-//! The future of a request to a colored value.
-//!
-//! Uncontended, it enters the color and runs the closure in place. Contended, the closure moves to a request node that
-//! the future and the color share:
-//!
-//! | bit | set by | meaning |
-//! |---|---|---|
-//! | `CLAIMED` | the color or the future, whoever is first | the closure is taken: run, or cancelled |
-//! | `DONE` | the color | the outcome is in its place |
-//! | `COLOR_GONE` | the color | it does not touch the node any more |
-//! | `FUTURE_GONE` | the future | it does not touch the node any more |
-//!
-//! Who sets its own `GONE` second frees the node. The closure belongs to whoever set `CLAIMED`; the outcome belongs to the
-//! future once it sees `DONE`, or to the color if it finds `FUTURE_GONE`.
+//! The futures of requests to one colored value.
 
 use std::alloc::Layout;
-use std::any::Any;
-use std::cell::UnsafeCell;
-use std::marker::PhantomData;
-use std::mem::ManuallyDrop;
-use std::panic::{AssertUnwindSafe, Location, catch_unwind, resume_unwind};
 use std::pin::Pin;
 use std::ptr::NonNull;
 use std::task::{Context, Poll, Waker};
 
-use parking_lot::Mutex;
-
+use super::reply::Reply;
 use super::value::{Colored, Inner};
 use crate::color::cell::ColorCell;
 use crate::event::{After, Allocation, DropReason, Node, VTable};
-use crate::loom::atomic::{AtomicU8, Ordering};
 use crate::slab::Kind;
 use crate::worker::Worker;
 
-const CLAIMED: u8 = 1;
-const DONE: u8 = 2;
-const COLOR_GONE: u8 = 4;
-const FUTURE_GONE: u8 = 8;
-
-/// How a request ended.
-enum Outcome<R> {
-    Returned(R),
-    Panicked(Box<dyn Any + Send>),
-    ShutDown,
+/// What a request does to a `T`, giving an `R`. Implemented by [`Write`] and [`Read`] alone.
+#[allow(private_bounds)]
+pub trait Operation<T, R>: Sealed + Sized {
+    /// Whether it only reads, so that others may read at the same time.
+    #[doc(hidden)]
+    const READS: bool;
+    /// Runs the closure.
+    ///
+    /// # Safety
+    /// The caller has the color of the value, for reading if `READS`, else for itself alone.
+    #[doc(hidden)]
+    unsafe fn call(self, value: NonNull<T>) -> R;
 }
 
-union Body<F, R> {
-    closure: ManuallyDrop<F>,
-    outcome: ManuallyDrop<Outcome<R>>,
+trait Sealed {}
+
+/// An operation that may change the value.
+#[derive(Debug)]
+pub struct Write<F>(pub(super) F);
+
+/// An operation that only reads the value.
+#[derive(Debug)]
+pub struct Read<F>(pub(super) F);
+
+impl<F> Sealed for Write<F> {}
+impl<F> Sealed for Read<F> {}
+
+impl<T, R, F: FnOnce(&mut T) -> R> Operation<T, R> for Write<F> {
+    const READS: bool = false;
+    #[inline]
+    unsafe fn call(self, mut value: NonNull<T>) -> R {
+        // SAFETY: the caller has the color for itself alone.
+        (self.0)(unsafe { value.as_mut() })
+    }
 }
 
+impl<T, R, F: FnOnce(&T) -> R> Operation<T, R> for Read<F> {
+    const READS: bool = true;
+    #[inline]
+    unsafe fn call(self, value: NonNull<T>) -> R {
+        // SAFETY: the caller has the color, and whoever else has it only reads.
+        (self.0)(unsafe { value.as_ref() })
+    }
+}
+
+/// A request in the queue of its color, shared with its future.
 #[repr(C)]
-struct Request<T, F, R> {
+struct Request<T, O, R> {
     node: Node,
-    state: AtomicU8,
-    waker: Mutex<Option<Waker>>,
-    body: UnsafeCell<Body<F, R>>,
-    value: PhantomData<fn(&mut T)>,
+    reply: Reply<O, R>,
+    value: std::marker::PhantomData<fn(&mut T)>,
 }
 
-impl<T, F, R> Request<T, F, R>
+impl<T, O, R> Request<T, O, R>
 where
     T: Send + 'static,
-    F: FnOnce(&mut T) -> R + Send + 'static,
+    O: Operation<T, R> + Send + 'static,
     R: Send + 'static,
 {
     const VTABLE: VTable = VTable {
         run: Self::run,
         drop: Self::drop,
-        name: std::any::type_name::<F>,
-        location: Self::location,
+        name: std::any::type_name::<O>,
+        location_at: None,
     };
 
-    unsafe fn location(_: NonNull<Node>) -> Option<&'static Location<'static>> {
-        None
-    }
-
-    /// Queues a closure; the returned node is shared with the color from now on.
-    fn queue(colored: &Colored<T>, f: F, waker: Waker) -> NonNull<Self> {
+    /// Queues an operation; the returned request is shared with the color from now on.
+    fn queue(colored: &Colored<T>, operation: O, waker: Waker) -> NonNull<Self> {
         let shared = &colored.cell().shared;
         let request = shared.alloc(Kind::Event, Layout::new::<Self>()).cast::<Self>();
         // SAFETY: the memory is ours; then the node is given to the color, which our handle keeps alive.
         unsafe {
             request.write(Self {
                 node: Node::new(&Self::VTABLE),
-                state: AtomicU8::new(0),
-                waker: Mutex::new(Some(waker)),
-                body: UnsafeCell::new(Body { closure: ManuallyDrop::new(f) }),
-                value: PhantomData,
+                reply: Reply::new(operation, waker),
+                value: std::marker::PhantomData,
             });
             ColorCell::post(colored.cell_ptr(), request.cast());
         }
@@ -95,174 +96,112 @@ where
 
     unsafe fn run(node: NonNull<Node>, worker: &Worker) -> After {
         let this = node.cast::<Self>();
-        // SAFETY: the color has not set `COLOR_GONE`, so the node is alive. AcqRel: the cancelling side reads nothing of
-        // ours, but the closure must not be touched before the claim.
-        let claimed = unsafe { this.as_ref() }.state.fetch_or(CLAIMED, Ordering::AcqRel) & CLAIMED;
-        if claimed == 0 {
-            // SAFETY: the claim made the closure ours; the event runs in the color of an `Inner<T>` with its token.
-            let outcome = unsafe {
-                let closure = ManuallyDrop::take(&mut (*this.as_ref().body.get()).closure);
-                let value = worker.color().cast::<Inner<T>>();
-                catch_unwind(AssertUnwindSafe(|| closure(Inner::value_mut(value))))
-            };
-            let outcome = outcome.map_or_else(Outcome::Panicked, Outcome::Returned);
-            // SAFETY: the claim is ours.
-            unsafe { Self::finish(this, outcome) }
+        let cell = worker.color();
+        // SAFETY: the color is not gone, so the request is alive, and this is its one run.
+        let Some(operation) = (unsafe { this.as_ref().reply.claim() }) else {
+            // SAFETY: the color is done with the request.
+            unsafe { Self::color_gone(this) };
+            return After::Continue;
+        };
+        // SAFETY: the request was posted to the color of an `Inner<T>`.
+        let value = unsafe { Inner::value(cell.cast::<Inner<T>>()) };
+        // SAFETY: the event runs with the token of the color.
+        let shares = O::READS && unsafe { cell.as_ref().try_share() };
+        let _outside = shares.then(|| worker.enter_no_color());
+        // SAFETY: the claim is ours, and so is the color: the token, or a part in it for an operation that only reads.
+        unsafe {
+            this.as_ref().reply.finish(|| operation.call(value));
+            Self::color_gone(this);
         }
-        // SAFETY: the color is done with the node.
-        unsafe { Self::color_gone(this) };
-        After::Continue
+        if !shares {
+            return After::Continue;
+        }
+        // SAFETY: the part in the color is ours and ends here.
+        unsafe { ColorCell::exit_read(cell) };
+        After::Parked
     }
 
-    unsafe fn drop(node: NonNull<Node>, _reason: DropReason) {
+    unsafe fn drop(node: NonNull<Node>, _reason: DropReason) -> After {
         let this = node.cast::<Self>();
         // SAFETY: as in `run`.
         unsafe {
-            if this.as_ref().state.fetch_or(CLAIMED, Ordering::AcqRel) & CLAIMED == 0 {
-                let body = this.as_ref().body.get();
-                let _ = catch_unwind(AssertUnwindSafe(|| {
-                    ManuallyDrop::drop(&mut (*body).closure);
-                }));
-                Self::finish(this, Outcome::ShutDown);
-            }
+            this.as_ref().reply.shut_down();
             Self::color_gone(this);
         }
+        After::Continue
     }
 
-    /// Stores the outcome and wakes the future.
-    unsafe fn finish(this: NonNull<Self>, outcome: Outcome<R>) {
-        // SAFETY: the caller has the claim, so the body is its own until `DONE`.
-        let request = unsafe { this.as_ref() };
-        // SAFETY: as above.
-        unsafe { (*request.body.get()).outcome = ManuallyDrop::new(outcome) };
-        let waker = {
-            // Under the lock: a future that stores another waker either does so before, and this one is called, or after,
-            // and sees `DONE`.
-            let mut waker = request.waker.lock();
-            request.state.fetch_or(DONE, Ordering::Release); // pairs with the Acquire in `poll_request` and in `Drop`
-            waker.take()
-        };
-        if let Some(waker) = waker {
-            crate::task::wake_guarded(waker);
-        }
-    }
-
-    /// Ends the color's use of the node.
     unsafe fn color_gone(this: NonNull<Self>) {
-        // SAFETY: the node is alive until both sides are gone. AcqRel: see the other side's last writes before freeing.
-        let old = unsafe { this.as_ref() }.state.fetch_or(COLOR_GONE, Ordering::AcqRel);
-        if old & FUTURE_GONE != 0 {
-            // SAFETY: both sides are gone; `DONE` is still set if the future went without taking the outcome.
-            unsafe {
-                if old & DONE != 0 {
-                    Self::drop_outcome(this);
-                }
-                Self::free(this);
-            }
+        // SAFETY: the caller is the color, and does not use the request after.
+        if unsafe { this.as_ref().reply.color_gone() } {
+            // SAFETY: nobody refers to the request any more.
+            unsafe { Self::free(this) }
         }
     }
 
-    unsafe fn drop_outcome(this: NonNull<Self>) {
-        let _ = catch_unwind(AssertUnwindSafe(|| {
-            // SAFETY: the caller owns the outcome.
-            unsafe { ManuallyDrop::drop(&mut (*this.as_ref().body.get()).outcome) }
-        }));
+    unsafe fn future_gone(this: NonNull<Self>) {
+        // SAFETY: the caller is the future, and does not use the request after.
+        if unsafe { this.as_ref().reply.future_gone() } {
+            // SAFETY: nobody refers to the request any more.
+            unsafe { Self::free(this) }
+        }
     }
 
     unsafe fn free(this: NonNull<Self>) {
-        // SAFETY: nobody refers to the node any more; what is left of it to drop is the waker.
-        unsafe { std::ptr::drop_in_place(&raw mut (*this.as_ptr()).waker) };
-        drop(Allocation { ptr: this.cast(), layout: Layout::new::<Self>() });
-    }
-
-    fn poll_request(this: NonNull<Self>, context: &Context<'_>) -> Poll<Outcome<R>> {
-        // SAFETY: the future is not gone, so the node is alive.
-        let request = unsafe { this.as_ref() };
-        if request.state.load(Ordering::Acquire) & DONE == 0 {
-            let new = context.waker().clone();
-            let old = request.waker.lock().replace(new);
-            drop(old);
-            if request.state.load(Ordering::Acquire) & DONE == 0 {
-                return Poll::Pending;
-            }
-        }
-        // SAFETY: `DONE` makes the outcome ours; clearing it says that it is taken. The closure ran, so nobody else writes
-        // the bit again.
-        unsafe {
-            let outcome = ManuallyDrop::take(&mut (*request.body.get()).outcome);
-            request.state.fetch_and(!DONE, Ordering::Release);
-            Poll::Ready(outcome)
-        }
-    }
-
-    /// Ends the future's use of the node.
-    unsafe fn future_gone(this: NonNull<Self>) {
-        // SAFETY: as in `color_gone`.
-        let old = unsafe { this.as_ref() }.state.fetch_or(CLAIMED | FUTURE_GONE, Ordering::AcqRel);
-        // SAFETY: the claim, `DONE` and `COLOR_GONE` say what is ours.
-        unsafe {
-            if old & CLAIMED == 0 {
-                let _ = catch_unwind(AssertUnwindSafe(|| {
-                    ManuallyDrop::drop(&mut (*this.as_ref().body.get()).closure);
-                }));
-            }
-            if old & COLOR_GONE != 0 {
-                if old & DONE != 0 {
-                    Self::drop_outcome(this);
-                }
-                Self::free(this);
-            }
-        }
+        let _free = Allocation { ptr: this.cast(), layout: Layout::new::<Self>() };
+        // SAFETY: the caller is the last to refer to the request.
+        unsafe { std::ptr::drop_in_place(this.as_ptr()) }
     }
 }
 
-/// The future of [`Colored::with`].
+/// The future of [`Colored::with`], [`Colored::read`] and [`Colored::write`].
 #[must_use = "a request is made when it is first polled"]
-pub struct With<'a, T, F, R>
+#[derive(Debug)]
+pub struct With<'a, T, O, R>
 where
     T: Send + 'static,
-    F: FnOnce(&mut T) -> R + Send + 'static,
+    O: Operation<T, R> + Send + 'static,
     R: Send + 'static,
 {
     colored: &'a Colored<T>,
-    closure: Option<F>,
-    request: Option<NonNull<Request<T, F, R>>>,
+    operation: Option<O>,
+    request: Option<NonNull<Request<T, O, R>>>,
 }
 
-// SAFETY: the node is shared by its own rules, and closure and outcome are `Send`.
-unsafe impl<T, F, R> Send for With<'_, T, F, R>
+// SAFETY: the request is shared by the rules of `Reply`, and operation and outcome are `Send`.
+unsafe impl<T, O, R> Send for With<'_, T, O, R>
 where
     T: Send + 'static,
-    F: FnOnce(&mut T) -> R + Send + 'static,
+    O: Operation<T, R> + Send + 'static,
     R: Send + 'static,
 {
 }
 
-impl<T, F, R> Unpin for With<'_, T, F, R>
+impl<T, O, R> Unpin for With<'_, T, O, R>
 where
     T: Send + 'static,
-    F: FnOnce(&mut T) -> R + Send + 'static,
+    O: Operation<T, R> + Send + 'static,
     R: Send + 'static,
 {
 }
 
-impl<'a, T, F, R> With<'a, T, F, R>
+impl<'a, T, O, R> With<'a, T, O, R>
 where
     T: Send + 'static,
-    F: FnOnce(&mut T) -> R + Send + 'static,
+    O: Operation<T, R> + Send + 'static,
     R: Send + 'static,
 {
-    pub(super) fn new(colored: &'a Colored<T>, closure: F) -> Self {
-        Self { colored, closure: Some(closure), request: None }
+    pub(super) fn new(colored: &'a Colored<T>, operation: O) -> Self {
+        Self { colored, operation: Some(operation), request: None }
     }
 
     /// The first poll's slow way: no budget, or somebody has the color.
     #[cold]
-    fn wait(&mut self, closure: F, has_budget: bool, context: &Context<'_>) -> Poll<R> {
+    fn wait(&mut self, operation: O, has_budget: bool, context: &Context<'_>) -> Poll<R> {
         if has_budget {
-            self.request = Some(Request::queue(self.colored, closure, context.waker().clone()));
+            self.request = Some(Request::queue(self.colored, operation, context.waker().clone()));
         } else {
-            self.closure = Some(closure);
+            self.operation = Some(operation);
             crate::task::again(context);
         }
         Poll::Pending
@@ -271,55 +210,56 @@ where
     #[cold]
     fn poll_request(&mut self, context: &Context<'_>) -> Poll<R> {
         let request = self.request.expect("`With` was polled after it gave its result");
-        match Request::poll_request(request, context) {
+        // SAFETY: the future is not gone, so the request is alive.
+        match unsafe { request.as_ref() }.reply.poll(context) {
             Poll::Pending => Poll::Pending,
             Poll::Ready(outcome) => {
                 self.request = None;
-                // SAFETY: the future is done with the node.
+                // SAFETY: the future is done with the request.
                 unsafe { Request::future_gone(request) };
-                match outcome {
-                    Outcome::Returned(result) => Poll::Ready(result),
-                    Outcome::Panicked(payload) => resume_unwind(payload),
-                    Outcome::ShutDown => panic!("the runtime was shut down before the request ran"),
-                }
+                Poll::Ready(outcome.unwrap())
             }
         }
     }
 }
 
-impl<T, F, R> Future for With<'_, T, F, R>
+impl<T, O, R> Future for With<'_, T, O, R>
 where
     T: Send + 'static,
-    F: FnOnce(&mut T) -> R + Send + 'static,
+    O: Operation<T, R> + Send + 'static,
     R: Send + 'static,
 {
     type Output = R;
 
     #[inline]
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<R> {
-        let Some(closure) = self.closure.take() else {
+        let Some(operation) = self.operation.take() else {
             return self.poll_request(context);
         };
-        let has_budget = Worker::with(|worker| worker.is_none_or(Worker::spend));
-        if !has_budget {
-            return self.wait(closure, false, context);
-        }
-        match self.colored.try_with(closure) {
+        let colored = self.colored;
+        let tried = Worker::with(|worker| {
+            if worker.is_none_or(Worker::spend) {
+                colored.try_now(worker, operation).map_err(|operation| (operation, true))
+            } else {
+                Err((operation, false))
+            }
+        });
+        match tried {
             Ok(result) => Poll::Ready(result),
-            Err(closure) => self.wait(closure, true, context),
+            Err((operation, has_budget)) => self.wait(operation, has_budget, context),
         }
     }
 }
 
-impl<T, F, R> Drop for With<'_, T, F, R>
+impl<T, O, R> Drop for With<'_, T, O, R>
 where
     T: Send + 'static,
-    F: FnOnce(&mut T) -> R + Send + 'static,
+    O: Operation<T, R> + Send + 'static,
     R: Send + 'static,
 {
     fn drop(&mut self) {
         if let Some(request) = self.request {
-            // SAFETY: the future is done with the node.
+            // SAFETY: the future is done with the request.
             unsafe { Request::future_gone(request) }
         }
     }

@@ -167,27 +167,25 @@ impl<T: Link> FusedIterator for Chain<T> {}
 
 #[cfg(test)]
 mod test_support {
-    use super::super::TestNode;
+    use super::super::{TestNode, TestNodes};
     use super::*;
 
-    /// Pushes a new node.
-    pub(super) fn push(inbox: &Inbox<TestNode>, from: usize, number: usize) -> bool {
-        // SAFETY: a new node is in no list.
-        unsafe { inbox.push(TestNode::new(from, number)) }
+    pub(super) fn push(inbox: &Inbox<TestNode>, nodes: &TestNodes, number: usize) -> bool {
+        // SAFETY: `get` checks that the node is in no list, and the nodes outlive the inbox.
+        unsafe { inbox.push(nodes.get(number)) }
     }
 
-    /// Pushes two new nodes at once, the one with the smaller number being the older one.
-    pub(super) fn push_two(inbox: &Inbox<TestNode>, from: usize, number: usize) -> bool {
-        let oldest = TestNode::new(from, number);
-        let newest = TestNode::new(from, number + 1);
-        // SAFETY: the nodes are new, and linked newest first.
+    /// Pushes the node with this number and, as the newer one, the next; both at once.
+    pub(super) fn push_two(inbox: &Inbox<TestNode>, nodes: &TestNodes, number: usize) -> bool {
+        let (oldest, newest) = (nodes.get(number), nodes.get(number + 1));
+        // SAFETY: as in `push`, and the nodes are linked newest first.
         unsafe {
             link(newest).store(oldest.as_ptr(), Ordering::Relaxed);
             inbox.push_chain(newest, oldest)
         }
     }
 
-    /// Takes everything and frees it.
+    /// Takes everything.
     pub(super) fn take(inbox: &Inbox<TestNode>) -> Vec<(usize, usize)> {
         let chain = inbox.take_all();
         let len = chain.len();
@@ -211,31 +209,33 @@ mod test_support {
 
 #[cfg(all(test, not(loom)))]
 mod tests {
-    use super::super::TestNode;
+    use super::super::{TestNode, TestNodes};
     use super::test_support::{check_complete, push, push_two, take};
     use super::*;
 
     #[test]
     fn first_in_first_out() {
+        let nodes = TestNodes::new(0, 5);
         let inbox = Inbox::new();
         assert!(inbox.is_empty());
         assert_eq!(take(&inbox), []);
-        assert!(push(&inbox, 0, 0), "the first finds nothing");
-        assert!(!push(&inbox, 0, 1));
+        assert!(push(&inbox, &nodes, 0), "the first finds nothing");
+        assert!(!push(&inbox, &nodes, 1));
         assert!(!inbox.is_empty());
-        assert!(!push_two(&inbox, 0, 2));
-        assert!(!push(&inbox, 0, 4));
+        assert!(!push_two(&inbox, &nodes, 2));
+        assert!(!push(&inbox, &nodes, 4));
         assert_eq!(take(&inbox), [(0, 0), (0, 1), (0, 2), (0, 3), (0, 4)]);
         assert!(inbox.is_empty());
-        assert!(push_two(&inbox, 1, 0));
-        assert_eq!(take(&inbox), [(1, 0), (1, 1)]);
+        assert!(push_two(&inbox, &nodes, 0));
+        assert_eq!(take(&inbox), [(0, 0), (0, 1)]);
     }
 
     #[test]
     fn a_chain_knows_its_len() {
+        let nodes = TestNodes::new(0, 3);
         let inbox = Inbox::new();
         for number in 0..3 {
-            push(&inbox, 0, number);
+            push(&inbox, &nodes, number);
         }
         let mut chain = inbox.take_all();
         for left in (0..3).rev() {
@@ -251,20 +251,20 @@ mod tests {
     #[test]
     fn stress() {
         const PUSHERS: usize = 3;
-        const EACH: usize = if cfg!(miri) { 30 } else { 50_000 };
+        const EACH: usize = if cfg!(miri) { 32 } else { 50_000 };
+        let nodes: Vec<_> = (0..PUSHERS)
+            .map(|pusher| TestNodes::new(pusher, EACH))
+            .collect();
         let inbox = Inbox::new();
         let mut taken = Vec::new();
         std::thread::scope(|scope| {
-            for pusher in 0..PUSHERS {
+            for nodes in &nodes {
                 let inbox = &inbox;
                 scope.spawn(move || {
-                    for number in (0..EACH).step_by(2) {
-                        if number % 4 == 0 {
-                            push_two(inbox, pusher, number);
-                        } else {
-                            push(inbox, pusher, number);
-                            push(inbox, pusher, number + 1);
-                        }
+                    for number in (0..EACH).step_by(4) {
+                        push_two(inbox, nodes, number);
+                        push(inbox, nodes, number + 2);
+                        push(inbox, nodes, number + 3);
                     }
                 });
             }
@@ -280,50 +280,62 @@ mod tests {
 
 #[cfg(all(test, loom))]
 mod loom_tests {
+    // The standard `Arc`: main joins everyone and is the last to drop it, so it needs no model.
+    use std::sync::Arc;
+
+    use super::super::{TestNode, TestNodes};
     use super::test_support::{check_complete, push, push_two, take};
     use super::*;
-    use crate::loom::{Arc, thread};
+    use crate::loom::thread::{self, JoinHandle};
+
+    type Shared = Arc<(Inbox<TestNode>, [TestNodes; 2])>;
+
+    fn shared() -> Shared {
+        Arc::new((Inbox::new(), [TestNodes::new(0, 2), TestNodes::new(1, 2)]))
+    }
+
+    fn spawn<R: 'static>(
+        shared: &Shared,
+        f: impl FnOnce(&Inbox<TestNode>, &[TestNodes; 2]) -> R + 'static,
+    ) -> JoinHandle<R> {
+        let shared = Arc::clone(shared);
+        thread::spawn(move || f(&shared.0, &shared.1))
+    }
 
     #[test]
     fn two_pushers_and_a_taker() {
         loom::model(|| {
-            let inbox = Arc::new(Inbox::new());
-            let one = Arc::clone(&inbox);
-            let one = thread::spawn(move || {
-                let first = push(&one, 0, 0);
-                usize::from(push(&one, 0, 1)) + usize::from(first)
+            let shared = shared();
+            let one = spawn(&shared, |inbox, [nodes, _]| {
+                usize::from(push(inbox, nodes, 0)) + usize::from(push(inbox, nodes, 1))
             });
-            let two = Arc::clone(&inbox);
-            let two = thread::spawn(move || usize::from(push_two(&two, 1, 0)));
-            let mut taken = Vec::new();
-            let mut takes = 0;
-            for _ in 0..2 {
-                let mut now = take(&inbox);
-                takes += usize::from(!now.is_empty());
-                taken.append(&mut now);
-            }
+            let two = spawn(&shared, |inbox, [_, nodes]| {
+                usize::from(push_two(inbox, nodes, 0))
+            });
+            let mut takes = vec![take(&shared.0), take(&shared.0)];
             let first = one.join().expect("no panic") + two.join().expect("no panic");
-            let mut rest = take(&inbox);
-            takes += usize::from(!rest.is_empty());
-            taken.append(&mut rest);
-            check_complete(&taken, 2, 2);
-            assert_eq!(first, takes, "each batch has one push that found nothing");
+            takes.push(take(&shared.0));
+            check_complete(&takes.concat(), 2, 2);
+            takes.retain(|take| !take.is_empty());
+            assert_eq!(
+                first,
+                takes.len(),
+                "each batch has one push that found nothing"
+            );
         });
     }
 
     #[test]
     fn two_takers() {
         loom::model(|| {
-            let inbox = Arc::new(Inbox::new());
-            push(&inbox, 0, 0);
-            let other = Arc::clone(&inbox);
-            let other = thread::spawn(move || take(&other));
-            let pusher = Arc::clone(&inbox);
-            let pusher = thread::spawn(move || push(&pusher, 1, 0));
-            let mut taken = take(&inbox);
+            let shared = shared();
+            push(&shared.0, &shared.1[0], 0);
+            let other = spawn(&shared, |inbox, _| take(inbox));
+            let pusher = spawn(&shared, |inbox, [_, nodes]| push(inbox, nodes, 0));
+            let mut taken = take(&shared.0);
             taken.append(&mut other.join().expect("no panic"));
             pusher.join().expect("no panic");
-            taken.append(&mut take(&inbox));
+            taken.append(&mut take(&shared.0));
             taken.sort_unstable();
             assert_eq!(taken, [(0, 0), (1, 0)]);
         });

@@ -91,12 +91,12 @@ impl<T: Link> List<T> {
 
 #[cfg(all(test, not(loom)))]
 mod tests {
-    use super::super::{Inbox, TestNode};
+    use super::super::{Inbox, TestNode, TestNodes};
     use super::*;
 
-    fn push(list: &mut List<TestNode>, number: usize) {
-        // SAFETY: a new node is in no list.
-        unsafe { list.push_back(TestNode::new(0, number)) }
+    fn push(list: &mut List<TestNode>, nodes: &TestNodes, number: usize) {
+        // SAFETY: `get` checks that the node is in no list, and the nodes outlive the list.
+        unsafe { list.push_back(nodes.get(number)) }
     }
 
     fn drain(list: &mut List<TestNode>) -> Vec<usize> {
@@ -107,25 +107,27 @@ mod tests {
 
     #[test]
     fn first_in_first_out() {
+        let nodes = TestNodes::new(0, 5);
         let mut list = List::new();
         assert!(list.is_empty() && list.pop_front().is_none());
         for number in 0..3 {
-            push(&mut list, number);
+            push(&mut list, &nodes, number);
         }
         assert_eq!(list.len(), 3);
         assert_eq!(list.pop_front().map(TestNode::take), Some((0, 0)));
-        push(&mut list, 3);
+        push(&mut list, &nodes, 3);
         assert_eq!(drain(&mut list), [1, 2, 3]);
         assert!(list.is_empty());
-        push(&mut list, 4); // an empty list forgets what was last
+        push(&mut list, &nodes, 4); // an empty list forgets what was last
         assert_eq!(drain(&mut list), [4]);
     }
 
     #[test]
     fn a_node_can_be_queued_again() {
+        let nodes = TestNodes::new(0, 2);
         let mut list = List::new();
-        push(&mut list, 0);
-        push(&mut list, 1);
+        push(&mut list, &nodes, 0);
+        push(&mut list, &nodes, 1);
         for _ in 0..3 {
             let node = list.pop_front().expect("two nodes are queued");
             // SAFETY: the node was popped and is in no list.
@@ -136,24 +138,25 @@ mod tests {
 
     #[test]
     fn append_keeps_the_order() {
+        let nodes = TestNodes::new(0, 8);
         let inbox = Inbox::new();
         let mut list = List::new();
-        let chain = |numbers: &[usize]| {
-            for &number in numbers {
-                // SAFETY: a new node is in no list.
-                unsafe { inbox.push(TestNode::new(0, number)) };
+        let chain = |numbers: std::ops::Range<usize>| {
+            for number in numbers {
+                // SAFETY: as in `push`.
+                unsafe { inbox.push(nodes.get(number)) };
             }
             inbox.take_all()
         };
-        list.append(chain(&[]));
+        list.append(chain(0..0));
         assert!(list.is_empty());
-        list.append(chain(&[0]));
-        list.append(chain(&[1, 2, 3]));
-        list.append(chain(&[]));
-        let mut partly = chain(&[4, 5, 6]);
+        list.append(chain(0..1));
+        list.append(chain(1..4));
+        list.append(chain(4..4));
+        let mut partly = chain(4..7);
         assert_eq!(partly.next().map(TestNode::take), Some((0, 4)));
         list.append(partly);
-        push(&mut list, 7);
+        push(&mut list, &nodes, 7);
         assert_eq!(list.len(), 7);
         assert_eq!(drain(&mut list), [0, 1, 2, 3, 5, 6, 7]);
     }

@@ -46,15 +46,27 @@ unsafe fn link<'a, T: Link>(node: NonNull<T>) -> &'a AtomicPtr<T> {
 #[repr(align(128))]
 struct Line<T>(T);
 
+/// What the tests queue.
 #[cfg(test)]
 struct TestNode {
     link: AtomicPtr<TestNode>,
-    /// Who pushed the node.
+    /// Who pushes the node.
     from: usize,
     number: usize,
-    /// Has a value as long as the node is in a queue: a model sees from it whether the content arrives with the node.
-    content: crate::loom::UnsafeCell<Option<usize>>,
+    /// True as long as the node is in a queue. So a test sees whether it is taken once and with its content.
+    queued: crate::loom::UnsafeCell<bool>,
 }
+
+/// The nodes of one test that one pusher pushes. They outlive the test's queues.
+#[cfg(test)]
+struct TestNodes(Box<[TestNode]>);
+
+// SAFETY: `queued` belongs to whoever has the node, first the pusher and then the taker; models check it.
+#[cfg(test)]
+unsafe impl Send for TestNodes {}
+// SAFETY: as above.
+#[cfg(test)]
+unsafe impl Sync for TestNodes {}
 
 // SAFETY: `link` names the same field always, and no test touches it.
 #[cfg(test)]
@@ -66,31 +78,40 @@ unsafe impl Link for TestNode {
 }
 
 #[cfg(test)]
-impl TestNode {
-    fn new(from: usize, number: usize) -> NonNull<Self> {
-        let link = AtomicPtr::new(std::ptr::null_mut());
-        let content = crate::loom::UnsafeCell::new(Some(number));
-        NonNull::from(Box::leak(Box::new(Self {
-            link,
+impl TestNodes {
+    fn new(from: usize, count: usize) -> Self {
+        let node = |number| TestNode {
+            link: AtomicPtr::new(std::ptr::null_mut()),
             from,
             number,
-            content,
-        })))
+            queued: crate::loom::UnsafeCell::new(false),
+        };
+        Self((0..count).map(node).collect())
     }
 
-    /// Frees a node that came out of a queue; its `from` and `number`.
+    /// A node that is about to be queued.
+    fn get(&self, number: usize) -> NonNull<TestNode> {
+        let node = &self.0[number];
+        // SAFETY: the node is in no queue, and its pusher calls this.
+        let queued = node
+            .queued
+            .with_mut(|queued| unsafe { queued.replace(true) });
+        assert!(!queued, "a node is queued twice");
+        NonNull::from(node)
+    }
+}
+
+#[cfg(test)]
+impl TestNode {
+    /// Takes a node that came out of a queue; its `from` and `number`.
     fn take(node: NonNull<Self>) -> (usize, usize) {
-        // SAFETY: the node was made by `new`, and whoever takes it out of a queue is its only owner.
-        let node = unsafe { Box::from_raw(node.as_ptr()) };
-        // SAFETY: as above; loom checks it.
-        let content = node
-            .content
-            .with_mut(|content| unsafe { (*content).take() });
-        assert_eq!(
-            content,
-            Some(node.number),
-            "a node was taken twice or without its content"
-        );
+        // SAFETY: its `TestNodes` are alive.
+        let node = unsafe { node.as_ref() };
+        // SAFETY: whoever takes the node out of a queue is the only one to use it.
+        let queued = node
+            .queued
+            .with_mut(|queued| unsafe { queued.replace(false) });
+        assert!(queued, "a node was taken twice");
         (node.from, node.number)
     }
 }

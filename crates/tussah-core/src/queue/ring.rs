@@ -349,7 +349,12 @@ impl<T> Buffer<T> {
 /// The pointer is an item that was pushed.
 #[inline]
 unsafe fn non_null<T>(item: *mut T) -> NonNull<T> {
-    debug_assert!(!item.is_null(), "an item was taken that was never pushed");
+    if cfg!(any(loom, debug_assertions)) {
+        assert!(
+            !item.is_null(),
+            "a slot was taken that nothing was pushed to"
+        );
+    }
     // SAFETY: `push` takes only non-null pointers.
     unsafe { NonNull::new_unchecked(item) }
 }

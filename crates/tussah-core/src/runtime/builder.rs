@@ -4,8 +4,9 @@ use std::io;
 use std::time::Duration;
 
 use super::handle::Runtime;
-use super::shared::{Config, Shared};
+use super::shared::{Config, PolicyMaker, Shared};
 use crate::blocking::{BlockingPool, PoolPolicy};
+use crate::policy::Policy;
 use crate::time::Clock;
 
 /// Bound, in workers: as many as any machine we know of has CPUs; each place costs a pointer until it is used.
@@ -22,7 +23,6 @@ const STEAL_DELAY: Duration = Duration::from_millis(1);
 /// assert_eq!(runtime.block_on(async { 6 * 7 }), 42);
 /// # std::io::Result::Ok(())
 /// ```
-#[derive(Debug)]
 #[must_use = "a builder makes nothing until `build` is called"]
 pub struct Builder {
     workers: Option<usize>,
@@ -34,6 +34,13 @@ pub struct Builder {
     one_color: bool,
     clock: Clock,
     blocking: PoolPolicy,
+    policy: Option<PolicyMaker>,
+}
+
+impl std::fmt::Debug for Builder {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Builder").field("name", &self.name).field("workers", &self.workers).finish_non_exhaustive()
+    }
 }
 
 impl Builder {
@@ -48,6 +55,7 @@ impl Builder {
             one_color: false,
             clock: Clock::real(),
             blocking: PoolPolicy::default(),
+            policy: None,
         }
     }
 
@@ -101,6 +109,13 @@ impl Builder {
         self
     }
 
+    /// Which runnable color a worker takes next: a function that makes each worker's [`Policy`]. Default:
+    /// [`Priorities`](crate::Priorities).
+    pub fn policy<P: Policy + 'static>(mut self, make: impl Fn() -> P + Send + Sync + 'static) -> Self {
+        self.policy = Some(Box::new(move || Box::new(make())));
+        self
+    }
+
     /// The policy and the bounds of the blocking pool.
     pub fn blocking(mut self, policy: PoolPolicy) -> Self {
         self.blocking = policy;
@@ -125,6 +140,7 @@ impl Builder {
             stealing: self.stealing,
             steal_delay: self.steal_delay,
             pin: self.pin,
+            policy: self.policy,
             workers_max: WORKERS_MAX,
             one_color: self.one_color,
         });

@@ -16,6 +16,7 @@ use crate::color::cell::ColorCell;
 use crate::color::{Color, ColorRef};
 use crate::event;
 use crate::loom::atomic::Ordering;
+use crate::stats::Stats;
 use crate::task::{self, JoinHandle};
 use crate::time::TimerContext;
 use crate::worker::Worker;
@@ -262,6 +263,11 @@ impl Handle {
                 Poll::Pending => std::thread::park(),
             }
         }
+    }
+
+    /// What the runtime did since it began, and what limits its speed-up.
+    pub fn stats(&self) -> Stats {
+        Stats::of(&self.shared)
     }
 
     /// How many workers take events from outside.

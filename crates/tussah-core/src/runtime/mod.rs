@@ -9,4 +9,4 @@ pub use builder::Builder;
 pub use handle::{AsColor, Handle, NoRuntime, PostError, Runtime};
 pub use shutdown::ShutdownReport;
 
-pub(crate) use shared::Shared;
+pub(crate) use shared::{PolicyMaker, Shared};

@@ -13,7 +13,8 @@ use crate::blocking::BlockingPool;
 use crate::color::ColorRef;
 use crate::color::table::Table;
 use crate::event::{self, DropReason, Node};
-use crate::loom::atomic::{AtomicU8, AtomicUsize, Ordering, fence};
+use crate::loom::atomic::{AtomicBool, AtomicU8, AtomicU64, AtomicUsize, Ordering, fence};
+use crate::policy::{Policy, Priorities};
 use crate::slab::{self, Kind, Slab};
 use crate::time::{Clock, Shard};
 use crate::worker::{Idle, Remote, Worker};
@@ -25,6 +26,9 @@ pub(crate) const DRAINING: u8 = 1;
 /// No worker will run anything any more.
 pub(crate) const STOPPED: u8 = 2;
 
+/// Makes the policy of each worker.
+pub(crate) type PolicyMaker = Box<dyn Fn() -> Box<dyn Policy> + Send + Sync>;
+
 /// One runtime.
 pub(crate) struct Shared {
     pub(crate) slab: Slab,
@@ -35,6 +39,9 @@ pub(crate) struct Shared {
     pub(crate) stealing: bool,
     pub(crate) steal_delay: Duration,
     pub(crate) pin: bool,
+    pub(crate) policy: PolicyMaker,
+    /// Some color has a priority, or the policy is the user's: there is something to choose.
+    pub(crate) chooses: AtomicBool,
     /// `OPEN`, `DRAINING` or `STOPPED`.
     pub(crate) phase: AtomicU8,
     /// A place for each worker that may ever be; filled when the first worker takes it, and kept.
@@ -48,6 +55,8 @@ pub(crate) struct Shared {
     /// OS threads to be joined; the lock also serialises changes of the number of workers.
     pub(crate) os_threads: Mutex<Vec<Option<std::thread::JoinHandle<()>>>>,
     pub(crate) table: Table,
+    /// Colored values made so far; numbers them in reports.
+    pub(crate) values_made: AtomicU64,
     pub(crate) default_color: OnceLock<ColorRef>,
     pub(crate) blocking: BlockingPool,
     /// `spawn` means "in the default color".
@@ -62,6 +71,8 @@ pub(crate) struct Config {
     pub(crate) stealing: bool,
     pub(crate) steal_delay: Duration,
     pub(crate) pin: bool,
+    /// The user's policy; `None` for the default one.
+    pub(crate) policy: Option<PolicyMaker>,
     pub(crate) workers_max: usize,
     pub(crate) one_color: bool,
     pub(crate) blocking: BlockingPool,
@@ -78,6 +89,8 @@ impl Shared {
             stealing: config.stealing,
             steal_delay: config.steal_delay,
             pin: config.pin,
+            chooses: AtomicBool::new(config.policy.is_some()),
+            policy: config.policy.unwrap_or_else(|| Box::new(|| Box::new(Priorities))),
             phase: AtomicU8::new(OPEN),
             places: (0..config.workers_max).map(|_| OnceLock::new()).collect(),
             places_used: AtomicUsize::new(0),
@@ -85,6 +98,7 @@ impl Shared {
             next_place: AtomicUsize::new(0),
             os_threads: Mutex::new(Vec::new()),
             table: Table::new(),
+            values_made: AtomicU64::new(0),
             default_color: OnceLock::new(),
             blocking: config.blocking,
             one_color: config.one_color,
@@ -164,7 +178,7 @@ impl Shared {
 
     #[cold]
     fn call_for_help(&self, worker: &Worker) {
-        let queue_len = worker.remote.ring.len();
+        let queue_len = worker.remote.queue_len();
         let turn_ns = worker.remote.turn_ns.load(Ordering::Relaxed);
         let worth = crate::worker::worth_a_call(queue_len, turn_ns);
         if (worth || self.idle.unwatched())
@@ -207,18 +221,18 @@ impl Shared {
 
     /// Drops all that is queued anywhere; the workers have ended.
     pub(crate) fn drop_queued(&self) {
-        thread_local! {
+        crate::loom::thread_local! {
             static DROPPING: Cell<bool> = const { Cell::new(false) };
         }
         // What is dropped may queue more (a dropped future wakes another thread): the outermost call goes on with that, so
         // that a chain of such drops does not nest.
-        if DROPPING.replace(true) {
+        if DROPPING.with(|dropping| dropping.replace(true)) {
             return;
         }
         while !self.queues_are_empty() {
             self.drop_queued_once();
         }
-        DROPPING.set(false);
+        DROPPING.with(|dropping| dropping.set(false));
     }
 
     fn drop_queued_once(&self) {
@@ -226,11 +240,11 @@ impl Shared {
             let remote = self.place(place);
             for node in remote.injector.take_all() {
                 // SAFETY: the node came out of the queue.
-                unsafe { event::drop_unrun(node, DropReason::ShutDown) }
+                unsafe { event::drop_unrun(node, DropReason::ShutDown) };
             }
-            while remote.ring.steal(1, |node| {
+            while remote.steal(1, |node| {
                 // SAFETY: the node came out of the queue.
-                unsafe { event::drop_unrun(node, DropReason::ShutDown) }
+                unsafe { event::drop_unrun(node, DropReason::ShutDown) };
             }) > 0
             {}
         }
@@ -240,7 +254,7 @@ impl Shared {
     pub(crate) fn queues_are_empty(&self) -> bool {
         (0..self.places()).all(|place| {
             let remote = self.place(place);
-            remote.ring.is_empty() && remote.injector.is_empty()
+            remote.queue_len() == 0 && remote.injector.is_empty()
         })
     }
 
@@ -249,7 +263,7 @@ impl Shared {
     /// Places filled so far.
     #[inline]
     pub(crate) fn places(&self) -> usize {
-        self.places_used.load(Ordering::Acquire) // pairs with the Release in `start_worker`
+        self.places_used.load(Ordering::Acquire) // pairs with the Release in `prepare_place`
     }
 
     /// The worker of a place, unless that was never filled.
@@ -276,11 +290,8 @@ impl Shared {
         }
     }
 
-    /// Starts the worker of a place. The caller holds the lock of `os_threads`.
-    pub(crate) fn start_worker(
-        self: &Arc<Self>,
-        place: usize,
-    ) -> io::Result<std::thread::JoinHandle<()>> {
+    /// Makes a place ready for its next worker, which is to call `worker::main` or `Idle::remove`.
+    pub(crate) fn prepare_place(self: &Arc<Self>, place: usize) -> Arc<Remote> {
         let remote = self.places[place]
             .get_or_init(|| {
                 let weak = Arc::downgrade(self);
@@ -296,6 +307,15 @@ impl Shared {
         remote.stop.store(false, Ordering::Release);
         self.places_used.fetch_max(place + 1, Ordering::Release);
         self.idle.add();
+        remote
+    }
+
+    /// Starts the worker of a place. The caller holds the lock of `os_threads`.
+    pub(crate) fn start_worker(
+        self: &Arc<Self>,
+        place: usize,
+    ) -> io::Result<std::thread::JoinHandle<()>> {
+        let remote = self.prepare_place(place);
         let shared = self.clone();
         let started = std::thread::Builder::new()
             .name(format!("{}-worker-{place}", self.name))
@@ -315,6 +335,7 @@ impl Shared {
         while let Some(node) = unsafe { worker.remote.ring.pop() } {
             self.inject(node);
         }
+        worker.remote.window.take(usize::MAX, |node| self.inject(node));
         for node in worker.remote.injector.take_all() {
             self.inject(node);
         }
@@ -338,7 +359,7 @@ impl Shared {
         next != u64::MAX && next <= self.clock.now_tick()
     }
 
-    /// Wakes what waits for timers that have run out.
+    /// Wakes what waits for timers of another worker that have run out.
     pub(crate) fn fire_timers(&self, shard: &Shard) {
         if shard.next_tick() != u64::MAX {
             let now = self.clock.now_tick();

@@ -2,6 +2,7 @@
 
 use std::alloc::Layout;
 use std::mem::ManuallyDrop;
+use std::num::NonZeroUsize;
 use std::panic::{AssertUnwindSafe, Location, catch_unwind};
 use std::pin::Pin;
 use std::ptr::NonNull;
@@ -101,7 +102,7 @@ where
             run: Self::run,
             drop: Self::drop_unrun,
             name: std::any::type_name::<F>,
-            location: Self::location,
+            location_at: NonZeroUsize::new(std::mem::offset_of!(Header, location)),
         },
         schedule: Self::schedule,
         take_output: Self::take_output,
@@ -189,13 +190,14 @@ where
     }
 
     /// The shutdown's way to end a thread that is queued.
-    unsafe fn drop_unrun(node: NonNull<Node>, _reason: DropReason) {
+    unsafe fn drop_unrun(node: NonNull<Node>, _reason: DropReason) -> After {
         let thread = node.cast::<Header>();
         // SAFETY: a queued thread has the runtime's reference, and the caller took it from its queue.
         unsafe {
             thread.as_ref().start();
             Self::finish(thread, Err(JoinError::cancelled()));
         }
+        After::Continue
     }
 
     unsafe fn take_output(thread: NonNull<Header>, to: *mut ()) {
@@ -226,11 +228,6 @@ where
             (*this).header.state.store(0, Ordering::Relaxed);
             Shared::free(Kind::Task, thread.cast(), Layout::new::<Self>());
         }
-    }
-
-    unsafe fn location(node: NonNull<Node>) -> Option<&'static Location<'static>> {
-        // SAFETY: the caller says that the node is alive; the field is never written again.
-        Some(unsafe { node.cast::<Header>().as_ref().location })
     }
 }
 

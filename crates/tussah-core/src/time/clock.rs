@@ -130,7 +130,13 @@ impl Clock {
     /// The last tick that has begun: the present time, rounded down.
     #[inline]
     pub(crate) fn now_tick(&self) -> u64 {
-        self.now_ns() >> TICK_SHIFT
+        self.tick_of(self.now_ns())
+    }
+
+    /// The tick in which a time, in nanoseconds since the clock began, lies.
+    #[inline]
+    pub(crate) fn tick_of(&self, ns: u64) -> u64 {
+        ns >> TICK_SHIFT
     }
 
     /// Nanoseconds since the clock began.

@@ -1,9 +1,8 @@
 //! Which shard the running code uses for its timers: the one seam between timers and workers.
 
-use std::{cell::RefCell, fmt};
+use std::{cell::RefCell, fmt, sync::Arc};
 
 use super::shard::Shard;
-use crate::loom::Arc;
 
 /// Where a timer that is polled for the first time here is registered.
 #[derive(Clone)]
@@ -23,7 +22,7 @@ impl fmt::Debug for TimerContext {
     }
 }
 
-thread_local! {
+crate::loom::thread_local! {
     static CURRENT: RefCell<Option<TimerContext>> = const { RefCell::new(None) };
 }
 

@@ -4,6 +4,7 @@
 //! |---|---|
 //! | `clock.rs` | the source of time, and the tick, in which the wheels count |
 //! | `wheel.rs` | the hierarchical timing wheel: pure, without a clock and without locks |
+//! | `timer.rs` | what the wheels link: state and waker of one timer |
 //! | `shard.rs` | one worker's wheel behind its lock, and what happens when an entry fires |
 //! | `context.rs` | which shard the running code uses: the one seam to the workers |
 //! | `sleep.rs` | the future that users await |
@@ -24,6 +25,7 @@ mod clock;
 mod context;
 mod shard;
 mod sleep;
+mod timer;
 mod wheel;
 
 pub use clock::{AdvanceHook, Clock, ManualClock};

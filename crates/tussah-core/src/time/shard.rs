@@ -1,20 +1,6 @@
 //! One worker's timers: its wheel behind a short lock, and the hand-over of wakers when entries fire.
 //!
-//! # States of an entry
-//!
-//! | state | linked | waker | changed by |
-//! |---|---|---|---|
-//! | `IDLE` | no | none | its owner |
-//! | `PENDING` | yes | present | anyone who holds the lock |
-//! | `FIRED` | no | none | its owner |
-//! | `CLOSED` | no | none | its owner |
-//!
-//! 1. Links and waker are touched only under the shard's lock, or by the owner while the state is not `PENDING`.
-//! 2. Only the owner, who has the entry pinned, makes it `PENDING` (`register`).
-//! 3. Storing `FIRED` or `CLOSED` is the last access of whoever fires or closes: from then on the owner may free the
-//!    entry without taking the lock.
-//! 4. Wakers are foreign code. They are cloned, called and dropped while the lock is not held, and a panic of theirs
-//!    ends in [`quietly`].
+//! The states of an entry, and the rules by which they change, stand in `timer.rs`; "rule" below means those.
 
 use std::{
     panic::{AssertUnwindSafe, catch_unwind},
@@ -24,79 +10,16 @@ use std::{
 
 use super::{
     clock::Clock,
-    wheel::{Entry, Wheel},
+    timer::{CLOSED, FIRED, IDLE, PENDING, Timer, TimerEntry, detach},
+    wheel::Wheel,
 };
-use crate::loom::{
-    UnsafeCell,
-    atomic::{AtomicU8, AtomicU64, Ordering, fence},
-};
+use crate::loom::atomic::{AtomicU64, Ordering, fence};
 
 /// Bound, in entries: what one hold of the lock fires or moves, so that a peer or a cancel waits a few microseconds.
 const BATCH: usize = 32;
 
 /// Bound, in entries: what one call of `fire` fires or moves, so that a turn stays short when very many are due at once.
 const CALL: usize = 1024;
-
-const IDLE: u8 = 0;
-const PENDING: u8 = 1;
-const FIRED: u8 = 2;
-const CLOSED: u8 = 3;
-
-/// What a shard's wheel links: state and waker of one timer.
-pub(crate) type TimerEntry = Entry<Timer>;
-
-/// State and waker of one timer; see the table above.
-pub(crate) struct Timer {
-    state: AtomicU8,
-    waker: UnsafeCell<Option<Waker>>,
-}
-
-// SAFETY: `state` is atomic, and `waker` is touched only as rule 1 says. Tested by the loom models and under Miri.
-unsafe impl Sync for Timer {}
-// SAFETY: a waker is `Send`; a pending entry does not move, only its owner's pointer does.
-unsafe impl Send for Timer {}
-
-impl Timer {
-    /// A timer that is idle.
-    pub(crate) fn new() -> Self {
-        Self {
-            state: AtomicU8::new(IDLE),
-            waker: UnsafeCell::new(None),
-        }
-    }
-
-    #[inline]
-    fn state(&self) -> u8 {
-        // Acquire: pairs with the Release stores in `fire_batch` and `close`, so that an owner who frees the entry does
-        // so after the last access of rule 3.
-        self.state.load(Ordering::Acquire)
-    }
-
-    /// True if the entry is, or may a moment ago have been, linked.
-    #[inline]
-    pub(crate) fn is_pending(&self) -> bool {
-        self.state() == PENDING
-    }
-
-    /// True if the deadline has passed and the waker was taken.
-    #[inline]
-    pub(crate) fn is_fired(&self) -> bool {
-        self.state() == FIRED
-    }
-
-    /// True if the timer has never been registered, or has been cancelled or [reset](Self::set_idle) since.
-    #[inline]
-    pub(crate) fn is_idle(&self) -> bool {
-        self.state() == IDLE
-    }
-
-    /// Makes a timer that is not pending ready to be registered again; for its owner, who has found it not pending.
-    #[inline]
-    pub(crate) fn set_idle(&self) {
-        debug_assert!(!self.is_pending(), "a pending timer is cancelled first");
-        self.state.store(IDLE, Ordering::Relaxed);
-    }
-}
 
 /// What came of [`Shard::register`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -384,25 +307,6 @@ impl Shard {
             self.next.store(tick, Ordering::Relaxed);
         }
         earliest
-    }
-}
-
-/// Takes the waker of an entry that was pending and gives the entry back to its owner, in `state`.
-///
-/// # Safety
-///
-/// The entry was pending until now and has been unlinked from the wheel; the lock is held. The entry must not be used
-/// afterwards (rule 3).
-#[inline]
-unsafe fn detach(entry: NonNull<TimerEntry>, state: u8) -> Option<Waker> {
-    // SAFETY: an entry stays valid while it is pending, which it does until the store below. No reference to the whole
-    // entry is made, since its owner may free it during that store.
-    unsafe {
-        let timer = &raw const (*entry.as_ptr()).data;
-        let waker = (*timer).waker.with_mut(|place| (*place).take());
-        // Release: pairs with the Acquire in `Timer::state`.
-        (*timer).state.store(state, Ordering::Release);
-        waker
     }
 }
 

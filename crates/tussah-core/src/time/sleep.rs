@@ -4,15 +4,16 @@ use std::{
     fmt,
     future::Future,
     pin::Pin,
+    sync::Arc,
     task::{Context, Poll},
     time::Instant,
 };
 
 use super::{
     context::{TimerContext, with_current},
-    shard::{Registered, Shard, Timer, TimerEntry},
+    shard::{Registered, Shard},
+    timer::{Timer, TimerEntry},
 };
-use crate::loom::Arc;
 
 /// A future that completes at a deadline, never before it and, on an idle runtime, less than a millisecond after it.
 ///

@@ -46,7 +46,7 @@ struct Links<T> {
 
 // SAFETY: the links are touched only by a wheel that the entry was inserted into, whose `&mut` serializes the accesses;
 // an entry that moves to another OS thread is not linked, or is pinned and only its owner's pointer moves. `T` is
-// required to be `Send` itself. Tested by the Miri runs of `shard/tests.rs`.
+// required to be `Send` itself. Tested by the Miri runs of `shard/tests.rs` and `wheel/tests.rs`.
 unsafe impl<T: Send> Send for Entry<T> {}
 // SAFETY: as above; a shared reference to an entry gives access to `data` only.
 unsafe impl<T: Sync> Sync for Entry<T> {}
@@ -186,9 +186,11 @@ impl<T> Wheel<T> {
         let (index, start) = self.next_slot()?;
         let slot = &self.slots[index];
         match slot.head {
-            // SAFETY: linked entries are valid (contract of `insert`); links change under `&mut self` only.
             Some(head) if slot.head == slot.tail => {
-                Some(unsafe { head.as_ref().links.with(|links| (*links).tick) })
+                // SAFETY: linked entries are valid (contract of `insert`); links change under `&mut self` only.
+                let entry = unsafe { head.as_ref() };
+                // SAFETY: as above.
+                Some(entry.links.with(|links| unsafe { (*links).tick }))
             }
             _ => Some(start),
         }

@@ -6,9 +6,9 @@
 //! 1. *The lock*: from the moment in which a node is linked, its fields are touched only under the lock of its list, by
 //!    anybody; its owner may touch them without the lock again once it has seen, under the lock, that the node is
 //!    linked no more.
-//! 2. *The pin*: a linked node is neither moved nor freed. The owner unlinks it in its destructor. A pinned value that is
-//!    leaked (`mem::forget` of a `Pin<Box<_>>`) is never dropped, and then the guarantee of `Pin` says that its memory is
-//!    not reused: the node stays linked for ever, its waker is called in vain, and nothing dangles.
+//! 2. *The pin*: a linked node is neither moved nor freed. The owner unlinks it in its destructor. A pinned value that
+//!    is leaked (`mem::forget` of a `Pin<Box<_>>`) is never dropped, and then the guarantee of `Pin` says that its memory
+//!    is not reused: the node stays linked, at most its waker is called in vain, and nothing dangles.
 //! 3. *No foreign code*: nothing here clones, calls or drops a waker. Wakers come out and are called after the lock has
 //!    been released.
 //!
@@ -104,7 +104,8 @@ impl Node {
     #[inline]
     pub(super) unsafe fn will_wake(&self, waker: &std::task::Waker) -> bool {
         // SAFETY: rule 1: the caller holds the lock.
-        self.0.with(|fields| unsafe { (*fields).waker.will_wake(waker) })
+        self.0
+            .with(|fields| unsafe { (*fields).waker.will_wake(waker) })
     }
 
     /// Puts in another waker and returns the old one, to be dropped after the lock has been released.
@@ -114,7 +115,8 @@ impl Node {
     #[inline]
     pub(super) unsafe fn replace_waker(&self, waker: TinyWaker) -> TinyWaker {
         // SAFETY: rule 1: the caller holds the lock.
-        self.0.with_mut(|fields| unsafe { std::mem::replace(&mut (*fields).waker, waker) })
+        self.0
+            .with_mut(|fields| unsafe { std::mem::replace(&mut (*fields).waker, waker) })
     }
 
     /// # Safety
@@ -138,7 +140,8 @@ impl Node {
     #[inline]
     unsafe fn links(&self) -> (*const Node, *const Node) {
         // SAFETY: rule 1: the caller holds the lock.
-        self.0.with(|fields| unsafe { ((*fields).prev, (*fields).next) })
+        self.0
+            .with(|fields| unsafe { ((*fields).prev, (*fields).next) })
     }
 }
 
@@ -155,7 +158,10 @@ unsafe impl Send for WaitList {}
 
 impl WaitList {
     pub(super) const fn new() -> Self {
-        Self { head: ptr::null(), tail: ptr::null() }
+        Self {
+            head: ptr::null(),
+            tail: ptr::null(),
+        }
     }
 
     #[inline]

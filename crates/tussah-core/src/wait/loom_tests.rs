@@ -122,7 +122,10 @@ fn a_broadcast_against_drops_and_a_later_notification() {
         notifier.join().unwrap();
         assert!(poll(last.as_mut(), &count));
         drop(last);
-        assert!(notify.lock().permit, "the broadcast came first and had both");
+        assert!(
+            notify.lock().permit,
+            "the broadcast came first and had both"
+        );
         assert!(notify.lock().list.is_empty());
     });
 }

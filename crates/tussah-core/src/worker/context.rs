@@ -2,19 +2,21 @@
 
 use std::cell::Cell;
 use std::marker::PhantomData;
+use std::panic::Location;
 use std::ptr::NonNull;
 use std::sync::Arc;
 
 use super::remote::{Counters, Remote};
+use crate::color::ColorName;
 use crate::color::cell::ColorCell;
-use crate::event::Node;
+use crate::event::{Node, VTable};
 use crate::runtime::Shared;
 use crate::slab::Magazines;
 
 /// Bound, in operations a poll: so many inline entries, or other operations that need not wait, may a thread do before it goes to the end of the queue.
 const POLL_BUDGET: u32 = 128;
 
-thread_local! {
+crate::loom::thread_local! {
     static CURRENT: Cell<*const Worker> = const { Cell::new(std::ptr::null()) };
 }
 
@@ -36,7 +38,10 @@ pub(crate) struct Worker {
     pub(crate) in_event: Cell<bool>,
     /// When the running turn began, if it is measured: nanoseconds since the runtime's start; else 0.
     pub(crate) measured_since: Cell<u64>,
+    /// Turns that a measured one stands for.
+    pub(crate) weight: Cell<u64>,
     pub(crate) turn: Cell<u64>,
+    events: Cell<u64>,
     pub(crate) random: Cell<u64>,
     not_sync: PhantomData<*mut ()>,
 }
@@ -67,7 +72,9 @@ impl Worker {
             yielded: Cell::new(false),
             in_event: Cell::new(false),
             measured_since: Cell::new(0),
+            weight: Cell::new(1),
             turn: Cell::new(0),
+            events: Cell::new(0),
             random: Cell::new(seed | 1),
             not_sync: PhantomData,
         }
@@ -78,10 +85,10 @@ impl Worker {
         struct Leave(*const Worker);
         impl Drop for Leave {
             fn drop(&mut self) {
-                CURRENT.set(self.0);
+                CURRENT.with(|current| current.set(self.0));
             }
         }
-        let _leave = Leave(CURRENT.replace(self));
+        let _leave = Leave(CURRENT.with(|current| current.replace(self)));
         f()
     }
 
@@ -174,9 +181,18 @@ impl Worker {
         Counters::add(&self.remote.counters.panics, 1);
     }
 
+    /// An event begins: says so to those who watch.
     #[inline]
-    pub(crate) fn count_events(&self, events: u32) {
-        Counters::add(&self.remote.counters.events, u64::from(events));
+    pub(crate) fn begin_event(&self, vtable: &'static VTable, location: Option<&'static Location<'static>>) {
+        let events = self.events.get() + 1;
+        self.events.set(events);
+        self.remote.running.set(events, vtable, location);
+    }
+
+    /// The work of this turn, which is measured, was the color's.
+    pub(crate) fn account(&self, color: ColorName, took: u64) {
+        let site = self.remote.running.site();
+        self.remote.profile.lock().add(color, site, took.saturating_mul(self.weight.get()));
     }
 
     /// Queues a node here, behind the others.

@@ -5,6 +5,7 @@ mod idle;
 mod remote;
 mod run;
 mod steal;
+mod window;
 
 pub(crate) use context::{InColor, Worker};
 pub(crate) use idle::Idle;

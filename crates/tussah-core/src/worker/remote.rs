@@ -1,17 +1,23 @@
 //! The part of a worker that others reach.
 
+use std::ptr::NonNull;
 use std::sync::Arc;
 use std::time::Duration;
 
+use super::window::Window;
 use crate::event::Node;
+use crate::loom::thread;
 use crate::loom::atomic::{AtomicBool, AtomicU64, Ordering};
 use parking_lot::Mutex;
 use crate::queue::{Inbox, Ring};
+use crate::stats::{Profile, Running};
 use crate::time::Shard;
 
 /// What thieves, posters and the shutdown see of a worker.
 pub(crate) struct Remote {
     pub(crate) ring: Ring<Node>,
+    /// What a policy chooses from, ahead of the ring.
+    pub(crate) window: Window,
     /// Events from OS threads that are not workers of this runtime.
     pub(crate) injector: Inbox<Node>,
     pub(crate) shard: Arc<Shard>,
@@ -22,18 +28,19 @@ pub(crate) struct Remote {
     /// The worker has to end.
     pub(crate) stop: AtomicBool,
     pub(crate) counters: Counters,
+    pub(crate) running: Running,
+    /// Where the time of the measured turns went.
+    pub(crate) profile: Mutex<Profile>,
     parker: Parker,
 }
 
 /// What a worker did; written by it alone, read by anyone.
 #[derive(Default)]
 pub(crate) struct Counters {
-    pub(crate) events: AtomicU64,
     pub(crate) steals: AtomicU64,
     pub(crate) stolen: AtomicU64,
     pub(crate) parks: AtomicU64,
     pub(crate) panics: AtomicU64,
-    pub(crate) busy_ns: AtomicU64,
 }
 
 impl Counters {
@@ -48,14 +55,29 @@ impl Remote {
     pub(crate) fn new(shard: Arc<Shard>) -> Self {
         Self {
             ring: Ring::new(),
+            window: Window::new(),
             injector: Inbox::new(),
             shard,
             turns: AtomicU64::new(0),
             turn_ns: AtomicU64::new(0),
             stop: AtomicBool::new(false),
             counters: Counters::default(),
+            running: Running::default(),
+            profile: Mutex::new(Profile::new()),
             parker: Parker::default(),
         }
+    }
+
+    /// Runnable colors that are queued here, but for those from outside that the worker has not seen.
+    #[inline]
+    pub(crate) fn queue_len(&self) -> usize {
+        self.ring.len() + self.window.len()
+    }
+
+    /// Gives up to `max` of the oldest runnable colors to `out`.
+    pub(crate) fn steal(&self, max: usize, mut out: impl FnMut(NonNull<Node>)) -> usize {
+        let got = if self.window.len() > 0 { self.window.take(max, &mut out) } else { 0 };
+        if got > 0 { got } else { self.ring.steal(max, out) }
     }
 
     /// Makes the worker's current or next `park` return.
@@ -79,12 +101,12 @@ impl Remote {
 struct Parker {
     notified: AtomicBool,
     /// Of the worker that has this place now.
-    thread: Mutex<Option<std::thread::Thread>>,
+    thread: Mutex<Option<thread::Thread>>,
 }
 
 impl Parker {
     fn bind(&self) {
-        *self.thread.lock() = Some(std::thread::current());
+        *self.thread.lock() = Some(thread::current());
     }
 
     fn unpark(&self) {
@@ -99,8 +121,8 @@ impl Parker {
     fn park(&self, limit: Option<Duration>) {
         if !self.notified.swap(false, Ordering::AcqRel) {
             match limit {
-                Some(limit) => std::thread::park_timeout(limit),
-                None => std::thread::park(),
+                Some(limit) => thread::park_timeout(limit),
+                None => thread::park(),
             }
             self.notified.swap(false, Ordering::AcqRel);
         }

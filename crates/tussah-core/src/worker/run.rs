@@ -8,6 +8,7 @@ use super::remote::{Counters, Remote};
 use super::steal::Watch;
 use crate::event::{self, Node};
 use crate::loom::atomic::Ordering;
+use crate::policy::Policy;
 use crate::runtime::Shared;
 use crate::time::TimerContext;
 
@@ -18,26 +19,57 @@ const TURNS_PER_TICK_MAX: u64 = 64;
 const TICK_NS: u64 = 50_000;
 
 /// Bound, in rounds over all workers: how long a searcher spins before it sleeps.
-const SEARCH_ROUNDS: u32 = 32;
+const SEARCH_ROUNDS: u32 = if cfg!(loom) { 1 } else { 32 };
 
 /// Runs until the worker is asked to stop.
 pub(crate) fn main(shared: Arc<Shared>, remote: Arc<Remote>, index: usize) {
     remote.bind();
+    if shared.pin {
+        pin_to_cpu(index);
+    }
     let seed = shared.seed ^ (index as u64 + 1).wrapping_mul(0x9E37_79B9_7F4A_7C15);
     let worker = Worker::new(shared, remote, index, seed);
     let _timers = crate::time::enter(TimerContext { shard: worker.remote.shard.clone(), local: true });
-    worker.enter(|| Loop { worker: &worker, watch: Watch::new(), until_tick: 0, turns_per_tick: 1 }.run());
+    worker.enter(|| Loop::new(&worker).run());
+}
+
+/// Pins this OS thread to one of the CPUs that the process may use: the index-th, counted around. Left as it is where the
+/// system refuses: pinning is for speed alone.
+fn pin_to_cpu(index: usize) {
+    use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
+    let Ok(allowed) = sched_getaffinity(None) else { return };
+    let cpus: Vec<_> = (0..CpuSet::MAX_CPU).filter(|&cpu| allowed.is_set(cpu)).collect();
+    if cpus.is_empty() {
+        return;
+    }
+    let mut one = CpuSet::new();
+    one.set(cpus[index % cpus.len()]);
+    let _ = sched_setaffinity(None, &one);
 }
 
 struct Loop<'a> {
     worker: &'a Worker,
     watch: Watch,
+    policy: Box<dyn Policy>,
+    /// What `choose` gave last.
+    last: *const Node,
     /// Turns until the next look at the clock.
     until_tick: u64,
     turns_per_tick: u64,
 }
 
-impl Loop<'_> {
+impl<'a> Loop<'a> {
+    fn new(worker: &'a Worker) -> Self {
+        Self {
+            worker,
+            watch: Watch::new(),
+            policy: (worker.shared.policy)(),
+            last: std::ptr::null(),
+            until_tick: 0,
+            turns_per_tick: 1,
+        }
+    }
+
     fn run(&mut self) {
         let worker = self.worker;
         // A worker begins as a searcher: `Idle::add` was called by whoever started it.
@@ -78,8 +110,20 @@ impl Loop<'_> {
             self.tick();
         }
         self.until_tick -= 1;
+        if self.worker.shared.chooses.load(Ordering::Relaxed) {
+            return self.choose();
+        }
         // SAFETY: this is the worker that owns the ring.
         unsafe { remote.ring.pop() }
+    }
+
+    #[cold]
+    fn choose(&mut self) -> Option<std::ptr::NonNull<Node>> {
+        let remote = &*self.worker.remote;
+        // SAFETY: this is the worker that owns the ring.
+        let node = remote.window.choose(&mut *self.policy, self.last, || unsafe { remote.ring.pop() });
+        self.last = node.map_or(std::ptr::null(), |node| node.as_ptr().cast_const());
+        node
     }
 
     /// Runs one node, and measures it if it is the first one since the last look at the clock.
@@ -91,10 +135,10 @@ impl Loop<'_> {
         worker.remote.turns.store(turn, Ordering::Relaxed);
         worker.in_event.set(true);
         // SAFETY: the node came out of a queue that this worker owns or has stolen from.
-        unsafe { event::run(node, worker) };
+        let colored = unsafe { event::run_turn(node, worker) };
         worker.in_event.set(false);
         if worker.measured_since.get() != 0 {
-            self.measured();
+            self.measured(colored);
         }
     }
 
@@ -106,34 +150,38 @@ impl Loop<'_> {
         if worker.remote.stop.load(Ordering::Relaxed) {
             shared.hand_over(worker);
         }
-        shared.fire_timers(&worker.remote.shard);
+        let now_ns = shared.now_ns();
+        worker.remote.shard.fire(shared.clock.tick_of(now_ns));
         // A part of the ticks is skipped at random, so that no pattern of turns hides from the measurement.
         self.until_tick = self.turns_per_tick;
         if self.turns_per_tick > 1 {
             self.until_tick = 1 + worker.random() % (2 * self.turns_per_tick);
         }
-        worker.measured_since.set(shared.now_ns().max(1));
+        worker.weight.set(self.until_tick);
+        worker.measured_since.set(now_ns.max(1));
     }
 
     /// Ends a measurement: learns how long turns are.
     #[cold]
-    fn measured(&mut self) {
+    fn measured(&mut self, colored: bool) {
         let worker = self.worker;
         let took = worker.shared.now_ns().saturating_sub(worker.measured_since.replace(0));
+        if !colored {
+            worker.remote.profile.lock().add_uncolored(took.saturating_mul(worker.weight.get()));
+        }
         let average = worker.remote.turn_ns.load(Ordering::Relaxed);
         // An exponentially weighted average over some eight samples; the first one counts whole.
         let average = if average == 0 { took } else { average - average / 8 + took / 8 };
         worker.remote.turn_ns.store(average.max(1), Ordering::Relaxed);
-        Counters::add(&worker.remote.counters.busy_ns, took * self.until_tick.max(1));
         self.turns_per_tick = (TICK_NS / average.max(1)).clamp(1, TURNS_PER_TICK_MAX);
     }
 
     /// Looks for work elsewhere; true if there may be some here now.
     fn search(&mut self) -> bool {
         let worker = self.worker;
-        worker.shared.fire_timers(&worker.remote.shard);
+        worker.remote.shard.fire(worker.shared.clock.now_tick());
         for _ in 0..SEARCH_ROUNDS {
-            if self.watch.steal(worker) || !worker.remote.ring.is_empty() || !worker.remote.injector.is_empty() {
+            if self.watch.steal(worker) || worker.remote.queue_len() > 0 || !worker.remote.injector.is_empty() {
                 return true;
             }
             std::hint::spin_loop();

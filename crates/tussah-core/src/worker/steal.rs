@@ -91,7 +91,7 @@ impl Watch {
     fn steal_from(&mut self, worker: &Worker, victim: usize, now_ns: &mut u64) -> bool {
         let shared = &worker.shared;
         let Some(remote) = shared.remote(victim) else { return false };
-        let queue_len = remote.ring.len();
+        let queue_len = remote.queue_len();
         let injected = !remote.injector.is_empty();
         let due = shared.timer_due(&remote.shard);
         if queue_len == 0 && !injected && !due {
@@ -110,7 +110,7 @@ impl Watch {
         let want = worth(Sample { queue_len, turn_ns, stuck }, shared.steal_delay);
         let mut got = 0;
         if want > 0 {
-            got = remote.ring.steal(want, |node| worker.requeue(node));
+            got = remote.steal(want, |node| worker.requeue(node));
         }
         if stuck >= shared.steal_delay {
             if got == 0 && injected {

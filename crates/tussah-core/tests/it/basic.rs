@@ -3,11 +3,9 @@
 use std::sync::mpsc;
 use std::time::Duration;
 
-use tussah_core::{Color, Colored, Runtime};
+use tussah_core::{Color, Colored};
 
-fn runtime(workers: usize) -> Runtime {
-    Runtime::builder().workers(workers).build().expect("workers start")
-}
+use crate::runtime;
 
 #[test]
 fn spawn_gives_the_result() {

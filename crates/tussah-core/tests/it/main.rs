@@ -1,3 +1,10 @@
 //! What the runtime promises, tried from outside.
 
 mod basic;
+mod colors;
+
+use tussah_core::Runtime;
+
+fn runtime(workers: usize) -> Runtime {
+    Runtime::builder().workers(workers).build().expect("workers start")
+}

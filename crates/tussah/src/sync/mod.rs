@@ -6,7 +6,7 @@
 //!
 //! | | what | order of those who wait | dropping a waiting future |
 //! |---|---|---|---|
-//! | [`Mutex`], [`RwLock`] | a value for one thread at a time, over awaits | fair after half a millisecond; writers first | gives up the place |
+//! | [`Mutex`], [`RwLock`] | a value, locked over awaits | soon fair; writers first | gives up the place |
 //! | [`Semaphore`] | so many at a time | woken in order, may be overtaken | gives up the place |
 //! | [`Barrier`] | until so many have come | all at once | still counts as come |
 //! | [`OnceCell`] | a value that is made once | the first makes it | the next one makes it |

@@ -1,7 +1,7 @@
 //! A bounded queue with many senders and one receiver.
 //!
-//! It is the queue of [`mpmc`](super::mpmc) with a receiver that cannot be cloned: who holds it knows that it alone sees
-//! every value. Order, closing and cancellation are as there.
+//! It is the queue of [`mpmc`](super::mpmc) with a receiver that cannot be cloned: who holds it knows that it alone
+//! sees every value. Order, closing and cancellation are as there.
 
 use std::fmt;
 
@@ -101,7 +101,9 @@ impl<T> Sender<T> {
     /// How many values may be queued.
     #[must_use]
     pub fn capacity(&self) -> usize {
-        self.queue.capacity().expect("`channel` makes bounded queues only")
+        self.queue
+            .capacity()
+            .expect("`channel` makes bounded queues only")
     }
 
     /// True if both send to one receiver.
@@ -113,13 +115,17 @@ impl<T> Sender<T> {
 
 impl<T> Clone for Sender<T> {
     fn clone(&self) -> Self {
-        Self { queue: self.queue.clone() }
+        Self {
+            queue: self.queue.clone(),
+        }
     }
 }
 
 impl<T> fmt::Debug for Sender<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Sender").field("len", &self.len()).finish_non_exhaustive()
+        f.debug_struct("Sender")
+            .field("len", &self.len())
+            .finish_non_exhaustive()
     }
 }
 
@@ -186,12 +192,16 @@ impl<T> Receiver<T> {
     /// How many values may be queued.
     #[must_use]
     pub fn capacity(&self) -> usize {
-        self.queue.capacity().expect("`channel` makes bounded queues only")
+        self.queue
+            .capacity()
+            .expect("`channel` makes bounded queues only")
     }
 }
 
 impl<T> fmt::Debug for Receiver<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Receiver").field("len", &self.len()).finish_non_exhaustive()
+        f.debug_struct("Receiver")
+            .field("len", &self.len())
+            .finish_non_exhaustive()
     }
 }

@@ -52,7 +52,9 @@ struct Shared<T> {
 
 impl<T> Shared<T> {
     fn read(&self) -> Ref<'_, T> {
-        Ref { guard: self.value.read().unwrap_or_else(PoisonError::into_inner) }
+        Ref {
+            guard: self.value.read().unwrap_or_else(PoisonError::into_inner),
+        }
     }
 
     fn version(&self) -> usize {
@@ -104,7 +106,12 @@ pub fn channel<T>(value: T) -> (Sender<T>, Receiver<T>) {
         changed: Notify::new(),
         unwatched: Notify::new(),
     });
-    (Sender { shared: Arc::clone(&shared) }, Receiver { shared, seen: 0 })
+    (
+        Sender {
+            shared: Arc::clone(&shared),
+        },
+        Receiver { shared, seen: 0 },
+    )
 }
 
 /// Sets the value; clones set the same one.
@@ -167,7 +174,10 @@ impl<T> Sender<T> {
     pub fn subscribe(&self) -> Receiver<T> {
         self.shared.receivers.fetch_add(1, Ordering::Relaxed);
         let seen = self.shared.version() & !CLOSED;
-        Receiver { shared: Arc::clone(&self.shared), seen }
+        Receiver {
+            shared: Arc::clone(&self.shared),
+            seen,
+        }
     }
 
     /// True if nobody watches. [`subscribe`](Self::subscribe) can change that.
@@ -203,7 +213,9 @@ impl<T> Sender<T> {
 impl<T> Clone for Sender<T> {
     fn clone(&self) -> Self {
         self.shared.senders.fetch_add(1, Ordering::Relaxed);
-        Self { shared: Arc::clone(&self.shared) }
+        Self {
+            shared: Arc::clone(&self.shared),
+        }
     }
 }
 
@@ -220,7 +232,9 @@ impl<T> Drop for Sender<T> {
 
 impl<T> fmt::Debug for Sender<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Sender").field("receivers", &self.receivers()).finish_non_exhaustive()
+        f.debug_struct("Sender")
+            .field("receivers", &self.receivers())
+            .finish_non_exhaustive()
     }
 }
 
@@ -263,6 +277,7 @@ impl<T> Receiver<T> {
         mut condition: impl FnMut(&T) -> bool,
     ) -> Result<Ref<'_, T>, RecvError> {
         let Self { shared, seen } = self;
+        let shared: &Shared<T> = shared;
         loop {
             {
                 let value = shared.read();
@@ -315,7 +330,10 @@ impl<T> Receiver<T> {
 impl<T> Clone for Receiver<T> {
     fn clone(&self) -> Self {
         self.shared.receivers.fetch_add(1, Ordering::Relaxed);
-        Self { shared: Arc::clone(&self.shared), seen: self.seen }
+        Self {
+            shared: Arc::clone(&self.shared),
+            seen: self.seen,
+        }
     }
 }
 
@@ -330,7 +348,9 @@ impl<T> Drop for Receiver<T> {
 
 impl<T> fmt::Debug for Receiver<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Receiver").field("has_changed", &self.has_changed()).finish_non_exhaustive()
+        f.debug_struct("Receiver")
+            .field("has_changed", &self.has_changed())
+            .finish_non_exhaustive()
     }
 }
 

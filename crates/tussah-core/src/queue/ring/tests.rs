@@ -5,7 +5,7 @@ use std::sync::atomic::AtomicBool;
 
 use proptest::prelude::*;
 
-use super::super::TestNode;
+use super::super::{TestNode, TestNodes};
 use super::*;
 
 /// Items that nobody follows.
@@ -142,6 +142,7 @@ proptest! {
 fn stress() {
     const ITEMS: usize = if cfg!(miri) { 150 } else { 400_000 };
     const THIEVES: usize = 2;
+    let nodes = TestNodes::new(0, ITEMS);
     let ring = Ring::with_capacity(2);
     let done = AtomicBool::new(false);
     let thief = || {
@@ -165,7 +166,7 @@ fn stress() {
             burst = burst * 5 % 97;
             for _ in 0..burst.min(ITEMS - pushed) {
                 // SAFETY: this is the only OS thread that pushes and pops.
-                unsafe { ring.push(TestNode::new(0, pushed)) };
+                unsafe { ring.push(nodes.get(pushed)) };
                 pushed += 1;
             }
             for _ in 0..burst / 2 + pushed % 64 {

@@ -66,9 +66,10 @@ impl Rig {
 
     fn advance(&mut self, now: u64, limit: usize) -> bool {
         let mut fired = Vec::new();
-        // SAFETY: entries are freed in `drop` only.
         let done = self.wheel.advance(now, limit, &mut |entry| {
-            fired.push(unsafe { entry.as_ref() }.data)
+            // SAFETY: entries are freed in `drop` only.
+            let entry = unsafe { entry.as_ref() };
+            fired.push(entry.data);
         });
         assert!(fired.len() <= limit);
         let now = now.min(MAX_TICK);

@@ -1,0 +1,75 @@
+//! How many posts are queued in a color, and how many may be.
+
+use std::ptr::NonNull;
+
+use super::cell::ColorCell;
+use crate::loom::atomic::{AtomicU32, Ordering};
+use crate::worker::Worker;
+
+/// Bound, in events: posts queued in one color unless its options say otherwise; enough to ride out a burst, little enough
+/// to notice before memory ends.
+pub(crate) const DEPTH_MAX: u32 = 1 << 20;
+
+/// Three counts that wrap around, so that the holder of the token needs no read-modify-write.
+pub(super) struct Depth {
+    /// Posted by the holder of the token, who alone writes it.
+    local: AtomicU32,
+    /// Posted by others.
+    remote: AtomicU32,
+    /// Taken out of the FIFO; written by the holder of the token.
+    taken: AtomicU32,
+    /// Most posts that may be queued.
+    max: AtomicU32,
+}
+
+impl Default for Depth {
+    fn default() -> Self {
+        Self {
+            local: AtomicU32::new(0),
+            remote: AtomicU32::new(0),
+            taken: AtomicU32::new(0),
+            max: AtomicU32::new(DEPTH_MAX),
+        }
+    }
+}
+
+impl ColorCell {
+    /// Sets how many posts may be queued.
+    pub(crate) fn set_depth_max(&self, events: u32) {
+        self.depth.max.store(events, Ordering::Relaxed);
+    }
+
+    /// Posts that are queued.
+    #[inline]
+    pub(crate) fn depth(&self) -> u32 {
+        let depth = &self.depth;
+        // `taken` first: what it counts was posted before, so the difference is not negative.
+        let taken = depth.taken.load(Ordering::Acquire); // pairs with the Release in `count_taken`
+        let posted = depth.local.load(Ordering::Relaxed).wrapping_add(depth.remote.load(Ordering::Relaxed));
+        posted.wrapping_sub(taken)
+    }
+
+    /// Counts a post about to be made, unless the color is full: then gives the limit. Posters that ask at the same moment
+    /// may each get the last place.
+    #[inline]
+    pub(crate) fn admit(&self) -> Result<(), u32> {
+        let max = self.depth.max.load(Ordering::Relaxed);
+        if self.depth() >= max {
+            return Err(max);
+        }
+        if Worker::is_in(NonNull::from(self)) {
+            let local = &self.depth.local;
+            local.store(local.load(Ordering::Relaxed).wrapping_add(1), Ordering::Relaxed);
+        } else {
+            self.depth.remote.fetch_add(1, Ordering::Relaxed);
+        }
+        Ok(())
+    }
+
+    /// Counts a post that was taken out. The caller has the token.
+    #[inline]
+    pub(crate) fn count_taken(&self) {
+        let taken = &self.depth.taken;
+        taken.store(taken.load(Ordering::Relaxed).wrapping_add(1), Ordering::Release);
+    }
+}

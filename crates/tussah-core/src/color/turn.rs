@@ -1,0 +1,137 @@
+//! A turn: a color runs its events, up to a bound, then gives the token back or goes to the end of the queue.
+
+use std::ptr::NonNull;
+
+use super::cell::{ColorCell, Leave};
+use crate::event::{self, After, DropReason, Node, VTable};
+use crate::loom::atomic::{AtomicU32, AtomicU64, Ordering};
+use crate::worker::Worker;
+
+/// Bound, in events a turn: after so many, a color goes to the end of its worker's run queue, so that its neighbours wait
+/// for at most this many of its events.
+const EVENTS_MAX: u32 = 128;
+
+/// Bound, in nanoseconds a turn: colors whose events are long get fewer of them a turn, so that it lasts about this long
+/// (or one event).
+const TURN_NS: u64 = 100_000;
+
+/// Bound, in events: the length of a turn as long as nothing is known of a color's events.
+const EVENTS_UNKNOWN: u32 = 8;
+
+/// The table of every cell, by whose address a worker tells a color from a thread that is its own: hence a static.
+pub(crate) static TURN: VTable = VTable {
+    run: ColorCell::turn,
+    drop: ColorCell::drop_events,
+    name: || "color",
+    location_at: None,
+};
+
+/// How long a color's turns are; written by the holder of the token.
+#[derive(Default)]
+pub(super) struct Pace {
+    /// Events a turn; 0 if not known, `MEASURE` if the next turn finds out.
+    events: AtomicU32,
+    /// The average length of the measured turns.
+    turn_ns: AtomicU64,
+}
+
+/// A color that had more events than an unknown one may run in a turn.
+const MEASURE: u32 = u32::MAX;
+
+impl Pace {
+    /// Learns from a turn of so many events.
+    fn learn(&self, events: u32, took_ns: u64) {
+        let event_ns = (took_ns / u64::from(events.max(1))).max(1);
+        let most = (TURN_NS / event_ns).clamp(1, u64::from(EVENTS_MAX));
+        self.events.store(most as u32, Ordering::Relaxed);
+        let average = self.turn_ns.load(Ordering::Relaxed);
+        let average = if average == 0 { took_ns } else { average - average / 8 + took_ns / 8 };
+        self.turn_ns.store(average.max(1), Ordering::Relaxed);
+    }
+}
+
+impl ColorCell {
+    /// The average length of the color's turns over the measured ones, in nanoseconds; 0 if none was.
+    pub(crate) fn turn_ns(&self) -> u64 {
+        self.pace.turn_ns.load(Ordering::Relaxed)
+    }
+
+    unsafe fn turn(node: NonNull<Node>, worker: &Worker) -> After {
+        let cell = node.cast::<Self>();
+        // SAFETY: the cell came out of a run queue with its token, which keeps it alive until the turn ends.
+        let this = unsafe { cell.as_ref() };
+        let inside = worker.enter_color(cell);
+        let pace = this.pace.events.load(Ordering::Relaxed);
+        let limit = if matches!(pace, 0 | MEASURE) { EVENTS_UNKNOWN } else { pace };
+        let sampled = worker.measured_since.get();
+        let since = if pace == MEASURE && sampled == 0 { worker.shared.now_ns() } else { sampled };
+        let mut events = 0;
+        let ended = loop {
+            if events == limit {
+                break None;
+            }
+            let Some(event) = this.pop() else {
+                if since != 0 {
+                    this.measured(worker, events, since);
+                }
+                match this.leave() {
+                    Leave::More => continue,
+                    end => break Some(end),
+                }
+            };
+            events += 1;
+            // SAFETY: the event came out of the FIFO, and the token is ours.
+            if unsafe { event::run(event, worker) } == After::Parked {
+                // Somebody else has the token now, and the cell may be gone.
+                break Some(Leave::Left);
+            }
+        };
+        drop(inside);
+        match ended {
+            None => {
+                if since != 0 {
+                    this.measured(worker, events, since);
+                } else if pace == 0 {
+                    this.pace.events.store(MEASURE, Ordering::Relaxed);
+                }
+                worker.requeue(node);
+            }
+            // SAFETY: the token is ours, nothing is queued, and no handle is left.
+            Some(Leave::Dead) => unsafe { (this.destroy)(cell) },
+            Some(_) => {}
+        }
+        After::Continue
+    }
+
+    /// A measured turn is about to end. The caller has the token.
+    #[cold]
+    fn measured(&self, worker: &Worker, events: u32, since: u64) {
+        let took_ns = worker.shared.now_ns().saturating_sub(since);
+        self.pace.learn(events, took_ns);
+        if worker.measured_since.get() != 0 {
+            worker.account(self.name, took_ns);
+        }
+    }
+
+    /// Drops what is queued and gives the token back: a turn after the end of the runtime.
+    unsafe fn drop_events(node: NonNull<Node>, reason: DropReason) -> After {
+        let cell = node.cast::<Self>();
+        // SAFETY: as in `turn`.
+        let this = unsafe { cell.as_ref() };
+        loop {
+            while let Some(event) = this.pop() {
+                // SAFETY: the event came out of the FIFO, and the token is ours.
+                if unsafe { event::drop_unrun(event, reason) } == After::Parked {
+                    return After::Continue;
+                }
+            }
+            match this.leave() {
+                Leave::More => continue,
+                Leave::Left => {}
+                // SAFETY: the token is ours, nothing is queued, and no handle is left.
+                Leave::Dead => unsafe { (this.destroy)(cell) },
+            }
+            return After::Continue;
+        }
+    }
+}

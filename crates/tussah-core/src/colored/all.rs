@@ -1,0 +1,387 @@
+//! Requests to several colored values at once.
+//!
+//! The fast way enters all the colors by compare-and-swap, or none. The slow way reserves: under one process-wide lock a
+//! *ticket* is pushed into the queue of each color. A ticket that comes to the head of its queue keeps the color, and the
+//! last one to do so runs the closure and lets the colors go. Since all such requests are pushed under the one lock, they
+//! have the same order in every queue that they share: of two requests, the one that is behind in one queue is ahead in
+//! none, so "waits for" has no cycle. No ticket passes an event that was queued before it, so order is exact.
+
+use std::alloc::Layout;
+use std::pin::Pin;
+use std::ptr::NonNull;
+use std::sync::Arc;
+use std::task::{Context, Poll, Waker};
+
+use parking_lot::Mutex;
+
+use super::reply::Reply;
+use super::value::{Colored, Inner};
+use crate::color::cell::ColorCell;
+use crate::event::{After, Allocation, DropReason, Node, VTable};
+use crate::loom::atomic::{AtomicUsize, Ordering};
+use crate::runtime::Shared;
+use crate::slab::Kind;
+use crate::worker::Worker;
+
+/// Bound, in colors: the most that one request can name.
+const COLORS_MAX: usize = 4;
+
+/// Orders the requests for several colors of the process. Taken before the locks of the sleepers.
+static ORDER: Mutex<()> = Mutex::new(());
+
+type Cells = [Option<NonNull<ColorCell>>; COLORS_MAX];
+
+/// A set of values that one closure can be run on: a tuple of two to four references to [`Colored`].
+#[allow(private_bounds)]
+pub trait AllColored<F, R>: Sealed + Copy {
+    #[doc(hidden)]
+    #[allow(private_interfaces)]
+    fn cells(self) -> Cells;
+    /// Runs the closure.
+    ///
+    /// # Safety
+    /// The caller has the tokens of the cells, which are those that `cells` gave for a value of this type.
+    #[doc(hidden)]
+    #[allow(private_interfaces)]
+    unsafe fn call(closure: F, cells: &Cells) -> R;
+}
+
+trait Sealed {}
+
+macro_rules! all_colored {
+    ($($value:ident $index:tt),+) => {
+        impl<$($value),+> Sealed for ($(&Colored<$value>,)+) {}
+
+        impl<Func, Res, $($value: Send + 'static),+> AllColored<Func, Res> for ($(&Colored<$value>,)+)
+        where
+            Func: FnOnce($(&mut $value),+) -> Res,
+        {
+            #[allow(private_interfaces)]
+            fn cells(self) -> Cells {
+                let mut cells = [None; COLORS_MAX];
+                $(cells[$index] = Some(self.$index.cell_ptr());)+
+                cells
+            }
+
+            #[allow(private_interfaces)]
+            unsafe fn call(closure: Func, cells: &Cells) -> Res {
+                closure($({
+                    let cell = cells[$index].expect("as many cells as values");
+                    // SAFETY: the cell heads an `Inner` of this type, and the caller has its token. The cells differ, so
+                    // the references do not alias.
+                    unsafe { Inner::value(cell.cast::<Inner<$value>>()).as_mut() }
+                }),+)
+            }
+        }
+    };
+}
+
+all_colored!(A 0, B 1);
+all_colored!(A 0, B 1, C 2);
+all_colored!(A 0, B 1, C 2, D 3);
+
+/// Runs a closure on several colored values at once, when all of their colors are free for it.
+///
+/// If nobody has any of the colors, it runs at once. Else it takes its place in the queue of each, in one step, so that
+/// requests for several colors can't deadlock, and no color is passed over.
+///
+/// # Cancellation
+/// As for [`Colored::with`]. The places that a cancelled request has in the queues are passed through without effect.
+///
+/// # Panics
+/// If one color is named twice, or the values are of different runtimes; and as for [`Colored::with`].
+///
+/// # Examples
+/// ```
+/// use tussah_core::{Colored, Runtime, with_all};
+/// let runtime = Runtime::builder().workers(2).build()?;
+/// let (from, to) = (Colored::new_in(&runtime, 10), Colored::new_in(&runtime, 0));
+/// runtime.block_on(with_all((&from, &to), |from, to| {
+///     *from -= 3;
+///     *to += 3;
+/// }));
+/// assert_eq!(runtime.block_on(to.with(|to| *to)), 3);
+/// # std::io::Result::Ok(())
+/// ```
+#[track_caller]
+pub fn with_all<V, F, R>(values: V, closure: F) -> WithAll<V, F, R>
+where
+    V: AllColored<F, R>,
+    F: Send + 'static,
+    R: Send + 'static,
+{
+    let cells = values.cells();
+    for (index, cell) in cells.iter().enumerate() {
+        let twice = cell.is_some() && cells[..index].contains(cell);
+        assert!(!twice, "with_all was given the same color twice: the closure would get two references to one value");
+    }
+    let shared = shared_of(&cells);
+    // SAFETY: the values keep the cells alive.
+    let one_runtime = cells.iter().flatten().all(|cell| Arc::ptr_eq(&unsafe { cell.as_ref() }.shared, shared));
+    assert!(one_runtime, "with_all was given values of different runtimes");
+    WithAll { values, closure: Some(closure), request: None }
+}
+
+/// The runtime of the first color.
+fn shared_of(cells: &Cells) -> &Arc<Shared> {
+    let first = cells[0].as_ref().expect("a request names at least two colors");
+    // SAFETY: who asks has the values, which keep the cells alive.
+    unsafe { &first.as_ref().shared }
+}
+
+/// One request, shared by its tickets and its future.
+#[repr(C)]
+struct Request<F, R> {
+    reply: Reply<F, R>,
+    cells: Cells,
+    call: unsafe fn(F, &Cells) -> R,
+    /// Tickets that have not come to the head of their queue.
+    waiting: AtomicUsize,
+    tickets: [Ticket<F, R>; COLORS_MAX],
+}
+
+/// A request's place in the queue of one color.
+#[repr(C)]
+struct Ticket<F, R> {
+    node: Node,
+    request: *const Request<F, R>,
+}
+
+impl<F, R> Request<F, R>
+where
+    F: Send + 'static,
+    R: Send + 'static,
+{
+    const VTABLE: VTable = VTable {
+        run: Self::run,
+        drop: Self::drop,
+        name: std::any::type_name::<F>,
+        location_at: None,
+    };
+
+    /// Takes a place in the queue of each color; the request is shared with the colors from now on.
+    fn queue(cells: Cells, call: unsafe fn(F, &Cells) -> R, closure: F, waker: Waker) -> NonNull<Self> {
+        let this = shared_of(&cells).alloc(Kind::Event, Layout::new::<Self>()).cast::<Self>();
+        let request = this.as_ptr().cast_const();
+        let ticket = || Ticket { node: Node::new(&Self::VTABLE), request };
+        // SAFETY: the memory is ours.
+        unsafe {
+            this.write(Self {
+                reply: Reply::new(closure, waker),
+                cells,
+                call,
+                waiting: AtomicUsize::new(cells.iter().flatten().count()),
+                tickets: [ticket(), ticket(), ticket(), ticket()],
+            });
+        }
+        let _order = ORDER.lock();
+        for (index, cell) in cells.iter().enumerate() {
+            if let Some(cell) = cell {
+                // SAFETY: the ticket lies in the request, which lives until the last ticket has run; the future's values
+                // keep the cells alive.
+                unsafe {
+                    let ticket = &raw mut (*this.as_ptr()).tickets[index];
+                    ColorCell::post(*cell, NonNull::new_unchecked(ticket.cast()));
+                }
+            }
+        }
+        this
+    }
+
+    /// A ticket is at the head of its queue: gives the request if it was the last one.
+    unsafe fn arrive(node: NonNull<Node>) -> Option<NonNull<Self>> {
+        // SAFETY: the ticket has not run, so its request is alive.
+        let request = unsafe { (*node.cast::<Ticket<F, R>>().as_ptr()).request };
+        // SAFETY: as above. AcqRel: the last ticket sees what was done under the colors that the others brought.
+        let last = unsafe { (*request).waiting.fetch_sub(1, Ordering::AcqRel) } == 1;
+        if last { NonNull::new(request.cast_mut()) } else { None }
+    }
+
+    unsafe fn run(node: NonNull<Node>, worker: &Worker) -> After {
+        // SAFETY: the ticket came to the head of its queue, with the token of its color.
+        let Some(this) = (unsafe { Self::arrive(node) }) else {
+            return After::Parked;
+        };
+        // SAFETY: all tokens are here, and nobody else runs the request.
+        unsafe {
+            let cells = this.as_ref().cells;
+            if let Some(closure) = this.as_ref().reply.claim() {
+                let call = this.as_ref().call;
+                this.as_ref().reply.finish(|| call(closure, &cells));
+            }
+            Self::let_go(this, Some(worker.color()));
+        }
+        After::Continue
+    }
+
+    unsafe fn drop(node: NonNull<Node>, _reason: DropReason) -> After {
+        // SAFETY: as in `run`. Which of the colors is being emptied is not known here, so it is queued again like the
+        // others.
+        unsafe {
+            let Some(this) = Self::arrive(node) else {
+                return After::Parked;
+            };
+            this.as_ref().reply.shut_down();
+            Self::let_go(this, None);
+        }
+        After::Parked
+    }
+
+    /// Ends the colors' use of the request and lets the colors go on, all but `here`.
+    unsafe fn let_go(this: NonNull<Self>, here: Option<NonNull<ColorCell>>) {
+        // SAFETY: the request is alive until `color_gone`, which is called once, here.
+        unsafe {
+            let cells = this.as_ref().cells;
+            if this.as_ref().reply.color_gone() {
+                Self::free(this);
+            }
+            for cell in cells.into_iter().flatten().filter(|cell| Some(*cell) != here) {
+                ColorCell::exit(cell);
+            }
+        }
+    }
+
+    unsafe fn free(this: NonNull<Self>) {
+        let _free = Allocation { ptr: this.cast(), layout: Layout::new::<Self>() };
+        // SAFETY: the caller is the last to refer to the request.
+        unsafe { std::ptr::drop_in_place(this.as_ptr()) }
+    }
+}
+
+/// The future of [`with_all`].
+#[must_use = "a request is made when it is first polled"]
+#[derive(Debug)]
+pub struct WithAll<V, F, R>
+where
+    V: AllColored<F, R>,
+    F: Send + 'static,
+    R: Send + 'static,
+{
+    values: V,
+    closure: Option<F>,
+    request: Option<NonNull<Request<F, R>>>,
+}
+
+// SAFETY: the request is shared by the rules of `Reply`; values, closure and outcome are `Send`.
+unsafe impl<V, F, R> Send for WithAll<V, F, R>
+where
+    V: AllColored<F, R> + Send,
+    F: Send + 'static,
+    R: Send + 'static,
+{
+}
+
+impl<V, F, R> Unpin for WithAll<V, F, R>
+where
+    V: AllColored<F, R>,
+    F: Send + 'static,
+    R: Send + 'static,
+{
+}
+
+/// Entries that were made so far; dropping it leaves the colors.
+struct Entered<'a>(&'a [Option<NonNull<ColorCell>>]);
+
+impl Drop for Entered<'_> {
+    fn drop(&mut self) {
+        for cell in self.0.iter().flatten() {
+            // SAFETY: the entry has the token, and the future's values keep the cell alive.
+            unsafe { ColorCell::exit(*cell) }
+        }
+    }
+}
+
+impl<V, F, R> WithAll<V, F, R>
+where
+    V: AllColored<F, R>,
+    F: Send + 'static,
+    R: Send + 'static,
+{
+    /// Enters all colors and runs the closure, or leaves everything as it was.
+    fn try_now(cells: &Cells, closure: F) -> Result<R, F> {
+        let mut entered = Entered(&[]);
+        for (index, cell) in cells.iter().enumerate() {
+            let Some(cell) = cell else { break };
+            // SAFETY: the future's values keep the cells alive.
+            if !unsafe { cell.as_ref() }.try_enter() {
+                return Err(closure);
+            }
+            entered.0 = &cells[..=index];
+        }
+        // Of several colors none is the innermost: what the closure posts to them takes the way from outside.
+        let result = Worker::with(|worker| {
+            let _color = worker.map(Worker::enter_no_color);
+            // SAFETY: the tokens are here.
+            unsafe { V::call(closure, cells) }
+        });
+        drop(entered);
+        Ok(result)
+    }
+}
+
+impl<V, F, R> Future for WithAll<V, F, R>
+where
+    V: AllColored<F, R>,
+    F: Send + 'static,
+    R: Send + 'static,
+{
+    type Output = R;
+
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<R> {
+        if let Some(closure) = self.closure.take() {
+            if !Worker::with(|worker| worker.is_none_or(Worker::spend)) {
+                self.closure = Some(closure);
+                crate::task::again(context);
+                return Poll::Pending;
+            }
+            let cells = self.values.cells();
+            match Self::try_now(&cells, closure) {
+                Ok(result) => return Poll::Ready(result),
+                Err(closure) => {
+                    let waker = context.waker().clone();
+                    self.request = Some(Request::queue(cells, V::call, closure, waker));
+                    return Poll::Pending;
+                }
+            }
+        }
+        let request = self.request.expect("`WithAll` was polled after it gave its result");
+        // SAFETY: the future is not gone, so the request is alive.
+        match unsafe { request.as_ref() }.reply.poll(context) {
+            Poll::Pending => Poll::Pending,
+            Poll::Ready(outcome) => {
+                self.end();
+                Poll::Ready(outcome.unwrap())
+            }
+        }
+    }
+}
+
+impl<V, F, R> WithAll<V, F, R>
+where
+    V: AllColored<F, R>,
+    F: Send + 'static,
+    R: Send + 'static,
+{
+    /// Ends the future's use of its request, if it has one.
+    fn end(&mut self) {
+        if let Some(request) = self.request.take() {
+            // SAFETY: the future does not use the request after this.
+            unsafe {
+                if request.as_ref().reply.future_gone() {
+                    Request::free(request);
+                }
+            }
+        }
+    }
+}
+
+impl<V, F, R> Drop for WithAll<V, F, R>
+where
+    V: AllColored<F, R>,
+    F: Send + 'static,
+    R: Send + 'static,
+{
+    fn drop(&mut self) {
+        self.end();
+    }
+}

@@ -1,0 +1,176 @@
+//! What a request to colored state and the color share: the closure, then its outcome, and who waits for it.
+//!
+//! | bit | set by | meaning |
+//! |---|---|---|
+//! | `CLAIMED` | the color or the future, whoever is first | the closure is taken: run, or cancelled |
+//! | `DONE` | the color; unset by the future | the outcome is in its place |
+//! | `COLOR_GONE` | the color | it does not touch the request any more |
+//! | `FUTURE_GONE` | the future | it does not touch the request any more |
+//!
+//! Who sets its own `GONE` second frees the request. The closure belongs to whoever set `CLAIMED`; the outcome belongs to
+//! the future once it sees `DONE`, or to whoever is gone second if `DONE` is still set.
+
+use std::any::Any;
+use std::cell::UnsafeCell;
+use std::mem::ManuallyDrop;
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::task::{Context, Poll, Waker};
+
+use parking_lot::Mutex;
+
+use crate::loom::atomic::{AtomicU8, Ordering};
+
+const CLAIMED: u8 = 1;
+const DONE: u8 = 2;
+const COLOR_GONE: u8 = 4;
+const FUTURE_GONE: u8 = 8;
+
+/// How a request ended.
+pub(super) enum Outcome<R> {
+    Returned(R),
+    Panicked(Box<dyn Any + Send>),
+    ShutDown,
+}
+
+impl<R> Outcome<R> {
+    /// The result, or the closure's panic raised again.
+    pub(super) fn unwrap(self) -> R {
+        match self {
+            Outcome::Returned(result) => result,
+            Outcome::Panicked(payload) => resume_unwind(payload),
+            Outcome::ShutDown => panic!("the runtime was shut down before the request ran"),
+        }
+    }
+}
+
+union Body<F, R> {
+    closure: ManuallyDrop<F>,
+    outcome: ManuallyDrop<Outcome<R>>,
+}
+
+/// The shared part of a request.
+pub(super) struct Reply<F, R> {
+    state: AtomicU8,
+    waker: Mutex<Option<Waker>>,
+    body: UnsafeCell<Body<F, R>>,
+}
+
+impl<F, R> Reply<F, R> {
+    pub(super) fn new(closure: F, waker: Waker) -> Self {
+        Self {
+            state: AtomicU8::new(0),
+            waker: Mutex::new(Some(waker)),
+            body: UnsafeCell::new(Body { closure: ManuallyDrop::new(closure) }),
+        }
+    }
+
+    /// The color's turn to take the closure: `None` if the request was cancelled.
+    ///
+    /// # Safety
+    /// Called once, by the color.
+    pub(super) unsafe fn claim(&self) -> Option<F> {
+        // Nothing is handed over by the bit itself: the closure came with the queue.
+        if self.state.fetch_or(CLAIMED, Ordering::Relaxed) & CLAIMED != 0 {
+            return None;
+        }
+        // SAFETY: the claim made the closure ours, and it is read once.
+        Some(unsafe { ManuallyDrop::take(&mut (*self.body.get()).closure) })
+    }
+
+    /// Runs `f` and stores how it ended.
+    ///
+    /// # Safety
+    /// The color has the claim, and calls this once.
+    pub(super) unsafe fn finish(&self, f: impl FnOnce() -> R) {
+        let outcome = catch_unwind(AssertUnwindSafe(f));
+        // SAFETY: passed on from the caller.
+        unsafe { self.store(outcome.map_or_else(Outcome::Panicked, Outcome::Returned)) }
+    }
+
+    /// Drops the closure, unless it was cancelled, and tells the future that the runtime ended.
+    ///
+    /// # Safety
+    /// Called once, by the color, instead of `claim`.
+    pub(super) unsafe fn shut_down(&self) {
+        // SAFETY: passed on from the caller.
+        unsafe {
+            if let Some(closure) = self.claim() {
+                drop_guarded(closure);
+                self.store(Outcome::ShutDown);
+            }
+        }
+    }
+
+    unsafe fn store(&self, outcome: Outcome<R>) {
+        // SAFETY: the caller has the claim, so the body is its own until `DONE`.
+        unsafe { (*self.body.get()).outcome = ManuallyDrop::new(outcome) };
+        let waker = {
+            // Under the lock: a future that stores another waker either does so before, and that one is called, or after,
+            // and sees `DONE`.
+            let mut waker = self.waker.lock();
+            self.state.fetch_or(DONE, Ordering::Release); // pairs with the Acquire in `poll` and in `gone`
+            waker.take()
+        };
+        if let Some(waker) = waker {
+            crate::task::wake_guarded(waker);
+        }
+    }
+
+    /// Takes the outcome, if it is there.
+    pub(super) fn poll(&self, context: &Context<'_>) -> Poll<Outcome<R>> {
+        if self.state.load(Ordering::Acquire) & DONE == 0 {
+            let new = context.waker().clone();
+            let old = self.waker.lock().replace(new);
+            drop(old);
+            if self.state.load(Ordering::Acquire) & DONE == 0 {
+                return Poll::Pending;
+            }
+        }
+        // SAFETY: `DONE` makes the outcome the future's; unsetting it says that it was taken. The color has stored the
+        // outcome, so it does not write the bit again.
+        let outcome = unsafe { ManuallyDrop::take(&mut (*self.body.get()).outcome) };
+        self.state.fetch_and(!DONE, Ordering::Release); // pairs with the Acquire in `gone`
+        Poll::Ready(outcome)
+    }
+
+    /// Ends the color's use of the request; true if the caller has to free it.
+    ///
+    /// # Safety
+    /// Called once, by the color, which does not use the request after.
+    pub(super) unsafe fn color_gone(&self) -> bool {
+        // SAFETY: passed on from the caller.
+        unsafe { self.gone(COLOR_GONE, FUTURE_GONE) }
+    }
+
+    /// Ends the future's use of the request, and cancels it if it has not run; true if the caller has to free it.
+    ///
+    /// # Safety
+    /// Called once, by the future, which does not use the request after.
+    pub(super) unsafe fn future_gone(&self) -> bool {
+        // SAFETY: passed on from the caller; a claim that succeeds makes the closure ours.
+        unsafe {
+            if let Some(closure) = self.claim() {
+                drop_guarded(closure);
+            }
+            self.gone(FUTURE_GONE, COLOR_GONE)
+        }
+    }
+
+    unsafe fn gone(&self, mine: u8, other: u8) -> bool {
+        // AcqRel: whoever is second sees all that the first one did, before it frees.
+        let old = self.state.fetch_or(mine, Ordering::AcqRel);
+        if old & other == 0 {
+            return false;
+        }
+        if old & DONE != 0 {
+            // SAFETY: both sides are gone and the outcome was not taken.
+            drop_guarded(unsafe { ManuallyDrop::take(&mut (*self.body.get()).outcome) });
+        }
+        true
+    }
+}
+
+/// Drops a user's value; a panic of its destructor stays here.
+fn drop_guarded<T>(value: T) {
+    let _ = catch_unwind(AssertUnwindSafe(|| drop(value)));
+}

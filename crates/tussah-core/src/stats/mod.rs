@@ -1,0 +1,10 @@
+//! What a runtime tells of itself.
+
+mod profile;
+mod report;
+mod running;
+
+pub use report::{ColorStats, Stats, WorkerStats};
+
+pub(crate) use profile::Profile;
+pub(crate) use running::{Running, Site};

@@ -1,0 +1,49 @@
+//! The event that a worker is in, as others see it.
+
+use std::panic::Location;
+
+use crate::event::VTable;
+use crate::loom::atomic::{AtomicPtr, AtomicU64, Ordering};
+
+/// Where an event came from.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Site {
+    /// The type of the closure or future.
+    pub(crate) name: &'static str,
+    /// Where it was posted or spawned.
+    pub(crate) location: Option<&'static Location<'static>>,
+}
+
+/// Three words that the worker writes when an event begins. They are not read together as one: whoever needs that reads
+/// the number before and after.
+#[derive(Default)]
+pub(crate) struct Running {
+    /// How many events have begun.
+    events: AtomicU64,
+    vtable: AtomicPtr<VTable>,
+    location: AtomicPtr<Location<'static>>,
+}
+
+impl Running {
+    #[inline]
+    pub(crate) fn set(&self, events: u64, vtable: &'static VTable, location: Option<&'static Location<'static>>) {
+        self.vtable.store(std::ptr::from_ref(vtable).cast_mut(), Ordering::Relaxed);
+        let location = location.map_or(std::ptr::null(), std::ptr::from_ref);
+        self.location.store(location.cast_mut(), Ordering::Relaxed);
+        self.events.store(events, Ordering::Relaxed);
+    }
+
+    /// How many events have begun.
+    pub(crate) fn events(&self) -> u64 {
+        self.events.load(Ordering::Relaxed)
+    }
+
+    /// The event that began last.
+    pub(crate) fn site(&self) -> Option<Site> {
+        // SAFETY: only references to statics were stored.
+        let (vtable, location) = unsafe {
+            (self.vtable.load(Ordering::Relaxed).as_ref(), self.location.load(Ordering::Relaxed).as_ref())
+        };
+        vtable.map(|vtable| Site { name: (vtable.name)(), location })
+    }
+}

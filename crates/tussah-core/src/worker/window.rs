@@ -1,0 +1,103 @@
+//! The oldest runnable colors of a worker, out of which a policy chooses.
+//!
+//! Used only where there is something to choose: with a policy of the user's, or once a color has a priority. It stands
+//! before the ring and is fed from it. Thieves may take from it under its lock, so that what waits here is never stuck
+//! behind a long turn.
+
+use std::ptr::NonNull;
+
+use parking_lot::Mutex;
+
+use crate::color::cell::ColorCell;
+use crate::color::turn::TURN;
+use crate::event::Node;
+use crate::loom::atomic::{AtomicUsize, Ordering};
+use crate::policy::{self, CANDIDATES_MAX, Candidate, Policy};
+
+/// Runnable colors out of the ring, the oldest first.
+pub(crate) struct Window {
+    waiting: Mutex<Vec<Waiting>>,
+    /// The length of `waiting`, for those who only ask.
+    len: AtomicUsize,
+}
+
+struct Waiting {
+    node: NonNull<Node>,
+    passed_over: u32,
+}
+
+// SAFETY: nodes may be run by any worker; the window is a queue of them.
+unsafe impl Send for Waiting {}
+
+impl Window {
+    pub(crate) fn new() -> Self {
+        Self { waiting: Mutex::new(Vec::new()), len: AtomicUsize::new(0) }
+    }
+
+    #[inline]
+    pub(crate) fn len(&self) -> usize {
+        self.len.load(Ordering::Relaxed)
+    }
+
+    /// Fills the window with what `next` gives and takes what the policy chooses. `last` ran last on this worker; it is
+    /// compared, not used.
+    pub(crate) fn choose(
+        &self,
+        policy: &mut dyn Policy,
+        last: *const Node,
+        mut next: impl FnMut() -> Option<NonNull<Node>>,
+    ) -> Option<NonNull<Node>> {
+        let mut waiting = self.waiting.lock();
+        while waiting.len() < CANDIDATES_MAX {
+            let Some(node) = next() else { break };
+            waiting.push(Waiting { node, passed_over: 0 });
+        }
+        if waiting.is_empty() {
+            return None;
+        }
+        let mut candidates = [Candidate::default(); CANDIDATES_MAX];
+        for (candidate, waiting) in candidates.iter_mut().zip(&*waiting) {
+            // SAFETY: a node in a queue is alive.
+            *candidate = unsafe { describe(waiting, last) };
+        }
+        let chosen = policy::choose(policy, &candidates[..waiting.len()]);
+        let node = waiting.remove(chosen).node;
+        for older in &mut waiting[..chosen] {
+            older.passed_over += 1;
+        }
+        self.len.store(waiting.len(), Ordering::Relaxed);
+        Some(node)
+    }
+
+    /// Takes up to `max` of the oldest; `out` is called after the lock is released.
+    pub(crate) fn take(&self, max: usize, mut out: impl FnMut(NonNull<Node>)) -> usize {
+        let mut waiting = self.waiting.lock();
+        let count = max.min(waiting.len());
+        let taken: Vec<_> = waiting.drain(..count).collect();
+        self.len.store(waiting.len(), Ordering::Relaxed);
+        drop(waiting);
+        for waiting in taken {
+            out(waiting.node);
+        }
+        count
+    }
+}
+
+/// # Safety
+/// The node is alive.
+unsafe fn describe(waiting: &Waiting, last: *const Node) -> Candidate {
+    let mut candidate = Candidate {
+        ran_last: std::ptr::eq(waiting.node.as_ptr(), last),
+        passed_over: waiting.passed_over,
+        ..Candidate::default()
+    };
+    // SAFETY: passed on from the caller; the table says that the node is a cell's.
+    unsafe {
+        if std::ptr::eq(waiting.node.as_ref().vtable, &TURN) {
+            let cell = waiting.node.cast::<ColorCell>();
+            candidate.priority = cell.as_ref().priority.load(Ordering::Relaxed);
+            candidate.turn_ns = cell.as_ref().turn_ns();
+        }
+    }
+    candidate
+}

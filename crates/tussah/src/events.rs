@@ -1,0 +1,207 @@
+//! Events in the manner of libasync: closures that are posted, fire by time, or are called many times.
+//!
+//! The functions here use the runtime that the caller runs in; the methods of [`Handle`] and [`HandleExt`] work from
+//! anywhere. (Zeldovich, "Concurrency Control for Multi-Processor Event-Driven Systems", MIT 2002, sections 2 and 3.)
+
+mod callback;
+mod options;
+mod refused;
+mod timer;
+
+use std::time::Duration;
+
+use tussah_core::{AsColor, Handle, PostError};
+
+pub use callback::Callback;
+pub use options::PostOptions;
+pub use refused::Refused;
+pub use timer::TimerHandle;
+
+/// Posts an event in the default color.
+///
+/// # Errors
+/// Gives the closure back if the color is full or the runtime is shut down.
+///
+/// # Panics
+/// Outside of a runtime.
+#[track_caller]
+pub fn post<F: FnOnce() + Send + 'static>(f: F) -> Result<(), PostError<F>> {
+    Handle::current().post(f)
+}
+
+/// Posts an event in a color. Events of one color run one at a time, in the order in which they were posted.
+///
+/// # Errors
+/// Gives the closure back if the color is full or the runtime is shut down.
+///
+/// # Panics
+/// Outside of a runtime, and if the color is of another runtime. A panic of `f` stays in the event and is counted.
+///
+/// # Examples
+/// A handler in two halves of different colors, the second one exclusive:
+/// ```
+/// use tussah::{Color, post_in};
+/// # let runtime = tussah::Runtime::builder().workers(1).build()?;
+/// # let (done, wait) = std::sync::mpsc::channel();
+/// # runtime.block_on(async {
+/// let connection = Color(17);
+/// let table = Color(1);
+/// post_in(connection, move || {
+///     let request = "GET /".to_owned();
+///     let stored = post_in(table, move || {
+///         let _ = request;
+/// #       done.send(()).expect("the example listens");
+///     });
+///     stored.expect("the table's color is not full");
+/// })?;
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// # }).expect("posted");
+/// # wait.recv().expect("it ran");
+/// # std::io::Result::Ok(())
+/// ```
+#[track_caller]
+pub fn post_in<F: FnOnce() + Send + 'static>(
+    color: impl AsColor,
+    f: F,
+) -> Result<(), PostError<F>> {
+    Handle::current().post_in(color, f)
+}
+
+/// Posts an event with [`PostOptions`]: a deadline, a drop callback, a depth limit, a priority.
+///
+/// # Errors
+/// Gives the closure back if the color is full or the runtime is shut down. The drop callback is not called then:
+/// nothing was dropped.
+///
+/// # Panics
+/// As [`post_in`].
+#[track_caller]
+pub fn post_with<F: FnOnce() + Send + 'static>(
+    color: impl AsColor,
+    options: PostOptions,
+    f: F,
+) -> Result<(), Refused<F>> {
+    options::post(&Handle::current(), color, options, f)
+}
+
+/// Posts an event in a color after a delay, counted from now.
+///
+/// The event comes behind those that are queued in the color when the time is up. It never comes early. A panic of `f`
+/// stays in the event.
+///
+/// # Panics
+/// Outside of a runtime, if the runtime is shut down, and if the color is of another runtime.
+///
+/// # Examples
+/// ```
+/// use std::time::Duration;
+/// use tussah::{Color, after};
+/// # let runtime = tussah::Runtime::builder().workers(1).build()?;
+/// # runtime.block_on(async {
+/// let retransmit = after(Duration::from_secs(5), Color(17), || println!("no reply: send again"));
+/// retransmit.cancel(); // the reply came
+/// # });
+/// # std::io::Result::Ok(())
+/// ```
+#[track_caller]
+pub fn after(
+    delay: Duration,
+    color: impl AsColor,
+    f: impl FnOnce() + Send + 'static,
+) -> TimerHandle {
+    timer::after(&Handle::current(), delay, color, f)
+}
+
+/// Has a closure called in a color every `period`; the first time after one period.
+///
+/// Each call is an event of its own. Calls that the color is too late for are left out: the next one comes a period
+/// after the late one. A panic of `f` ends that call only, as nothing in tussah is poisoned by a panic; the timer goes on.
+/// The closure is dropped, in the color, after [`cancel`](TimerHandle::cancel) or at the runtime's end.
+///
+/// # Panics
+/// If `period` is zero; outside of a runtime, if the runtime is shut down, and if the color is of another runtime.
+#[track_caller]
+pub fn every(
+    period: Duration,
+    color: impl AsColor,
+    f: impl FnMut() + Send + 'static,
+) -> TimerHandle {
+    timer::every(&Handle::current(), period, color, f)
+}
+
+/// What this crate adds to a [`Handle`], for callers outside of the runtime.
+///
+/// # Examples
+/// ```
+/// use std::time::Duration;
+/// use tussah::{Color, HandleExt};
+/// let runtime = tussah::Runtime::builder().workers(1).build()?;
+/// let tick = runtime.every(Duration::from_secs(1), Color(3), || println!("tick"));
+/// tick.cancel();
+/// # std::io::Result::Ok(())
+/// ```
+pub trait HandleExt: sealed::Sealed {
+    /// See [`post_with`].
+    ///
+    /// # Errors
+    /// As [`post_with`].
+    fn post_with<F: FnOnce() + Send + 'static>(
+        &self,
+        color: impl AsColor,
+        options: PostOptions,
+        f: F,
+    ) -> Result<(), Refused<F>>;
+
+    /// See [`after`].
+    fn after(
+        &self,
+        delay: Duration,
+        color: impl AsColor,
+        f: impl FnOnce() + Send + 'static,
+    ) -> TimerHandle;
+
+    /// See [`every`].
+    fn every(
+        &self,
+        period: Duration,
+        color: impl AsColor,
+        f: impl FnMut() + Send + 'static,
+    ) -> TimerHandle;
+}
+
+mod sealed {
+    pub trait Sealed {}
+    impl Sealed for tussah_core::Handle {}
+}
+
+impl HandleExt for Handle {
+    #[track_caller]
+    fn post_with<F: FnOnce() + Send + 'static>(
+        &self,
+        color: impl AsColor,
+        options: PostOptions,
+        f: F,
+    ) -> Result<(), Refused<F>> {
+        options::post(self, color, options, f)
+    }
+
+    #[track_caller]
+    fn after(
+        &self,
+        delay: Duration,
+        color: impl AsColor,
+        f: impl FnOnce() + Send + 'static,
+    ) -> TimerHandle {
+        timer::after(self, delay, color, f)
+    }
+
+    #[track_caller]
+    fn every(
+        &self,
+        period: Duration,
+        color: impl AsColor,
+        f: impl FnMut() + Send + 'static,
+    ) -> TimerHandle {
+        timer::every(self, period, color, f)
+    }
+}

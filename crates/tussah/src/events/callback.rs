@@ -1,0 +1,134 @@
+//! Callbacks: closures that carry their color and are called many times.
+
+use std::fmt;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use tussah_core::{AsColor, ColorRef, Handle};
+
+use super::refused::{Parcel, Refused, unpack};
+
+/// A closure that can be called many times, from anywhere; each call is an event of its color.
+///
+/// The color and the priority are fixed when the callback is made and travel in it. So a function that takes a
+/// callback need not know under which color it will run (libasync-mp's `cwrap` and `cpwrap`: Zeldovich 2002, section
+/// 3.2). Clones refer to the same closure. The closure is freed by itself with the last clone or the last call
+/// that is queued, whichever is later.
+///
+/// # Examples
+/// ```
+/// use tussah::{Callback, Color};
+/// # let runtime = tussah::Runtime::builder().workers(2).build()?;
+/// # runtime.block_on(async {
+/// # let (done, wait) = std::sync::mpsc::channel();
+/// let mut total = 0;
+/// let add = Callback::new(Color(7), move |n: u64| {
+///     total += n;
+/// #   done.send(total).expect("the example listens");
+/// });
+/// add.fire(1)?;
+/// add.fire(2)?;
+/// # drop(add);
+/// # assert_eq!(wait.iter().collect::<Vec<_>>(), [1, 3]);
+/// # Ok::<(), tussah::Refused<u64>>(())
+/// # }).expect("fired");
+/// # std::io::Result::Ok(())
+/// ```
+pub struct Callback<A: 'static> {
+    inner: Arc<Inner<dyn FnMut(A) + Send>>,
+}
+
+struct Inner<F: ?Sized> {
+    handle: Handle,
+    color: ColorRef,
+    priority: Option<i8>,
+    /// Never contended: it is taken by events of the color only. It says to the compiler what the color ensures.
+    f: Mutex<F>,
+}
+
+impl<A: Send + 'static> Callback<A> {
+    /// A callback in the current runtime.
+    ///
+    /// # Panics
+    /// Outside of a runtime; use [`Callback::new_in`] there.
+    #[track_caller]
+    pub fn new(color: impl AsColor, f: impl FnMut(A) + Send + 'static) -> Self {
+        Self::new_in(&Handle::current(), color, f)
+    }
+
+    /// A callback in the given runtime.
+    pub fn new_in(handle: &Handle, color: impl AsColor, f: impl FnMut(A) + Send + 'static) -> Self {
+        Self::make(handle, color, None, f)
+    }
+
+    /// A callback with a priority, in the current runtime.
+    ///
+    /// Priority is a hint, which orders colors and never events within one: the color takes the priority of the
+    /// callback that was fired last.
+    ///
+    /// # Panics
+    /// Outside of a runtime.
+    #[track_caller]
+    pub fn with_priority(
+        color: impl AsColor,
+        priority: i8,
+        f: impl FnMut(A) + Send + 'static,
+    ) -> Self {
+        Self::make(&Handle::current(), color, Some(priority), f)
+    }
+
+    fn make(
+        handle: &Handle,
+        color: impl AsColor,
+        priority: Option<i8>,
+        f: impl FnMut(A) + Send + 'static,
+    ) -> Self {
+        let color = color.reference(handle);
+        Self { inner: Arc::new(Inner { handle: handle.clone(), color, priority, f: Mutex::new(f) }) }
+    }
+
+    /// Calls the closure by an event of its color. Calls run in the order in which they were made.
+    ///
+    /// A panic of the closure stays in that call; later calls go on with what it left behind.
+    ///
+    /// # Errors
+    /// Gives the argument back if the color is full or the runtime is shut down.
+    ///
+    /// # Panics
+    /// If the color is of another runtime than the callback.
+    #[track_caller]
+    pub fn fire(&self, argument: A) -> Result<(), Refused<A>> {
+        let inner = &*self.inner;
+        if let Some(priority) = inner.priority {
+            inner.color.set_priority(priority);
+        }
+        let callback = self.inner.clone();
+        let mut argument = Parcel::new(argument);
+        let call = move || {
+            let argument = argument.open().expect("a call runs once");
+            let mut f = callback.f.lock().unwrap_or_else(PoisonError::into_inner);
+            f(argument);
+        };
+        inner.handle.post_in(&inner.color, call).map_err(unpack)
+    }
+
+    /// The color in which the closure runs.
+    #[must_use]
+    pub fn color(&self) -> &ColorRef {
+        &self.inner.color
+    }
+}
+
+impl<A> Clone for Callback<A> {
+    fn clone(&self) -> Self {
+        Self { inner: self.inner.clone() }
+    }
+}
+
+impl<A> fmt::Debug for Callback<A> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Callback")
+            .field("color", &self.inner.color)
+            .field("priority", &self.inner.priority)
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,132 @@
+//! What can be said about one post beyond its color.
+
+use std::fmt;
+use std::time::Instant;
+
+use tussah_core::{AsColor, DropReason, Handle};
+
+use super::refused::{Parcel, Refused, unpack};
+
+/// Options of a post; see [`post_with`](super::post_with).
+///
+/// # Examples
+/// ```
+/// use std::time::{Duration, Instant};
+/// use tussah::{Color, PostOptions, post_with};
+/// # let runtime = tussah::Runtime::builder().workers(1).build()?;
+/// # runtime.block_on(async {
+/// let options = PostOptions::new()
+///     .deadline(Instant::now() + Duration::from_secs(2))
+///     .depth_max(1000)
+///     .on_drop(|reason| println!("503: {reason:?}"));
+/// post_with(Color(17), options, || println!("200"))?;
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// # }).expect("posted");
+/// # std::io::Result::Ok(())
+/// ```
+#[derive(Default)]
+#[must_use = "options do nothing until they are used in a post"]
+pub struct PostOptions {
+    deadline: Option<Instant>,
+    on_drop: Option<OnDrop>,
+    depth_max: Option<u32>,
+    priority: Option<i8>,
+}
+
+type OnDrop = Box<dyn FnOnce(DropReason) + Send>;
+
+impl PostOptions {
+    /// Options that change nothing.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// If the event's turn comes later than this, its closure is dropped instead of run.
+    pub fn deadline(mut self, deadline: Instant) -> Self {
+        self.deadline = Some(deadline);
+        self
+    }
+
+    /// Called with the reason if the event is dropped without having run, after its closure was dropped, in its color.
+    pub fn on_drop(mut self, f: impl FnOnce(DropReason) + Send + 'static) -> Self {
+        self.on_drop = Some(Box::new(f));
+        self
+    }
+
+    /// Bound, in events: as many as the color can serve in the time that its callers wait; sets the limit of the color from this post on, see [`ColorRef::set_depth_max`](crate::ColorRef::set_depth_max).
+    pub fn depth_max(mut self, events: u32) -> Self {
+        self.depth_max = Some(events);
+        self
+    }
+
+    /// Sets the priority of the color from this post on. It is a hint, which orders colors and never events within
+    /// one: see [`ColorRef::set_priority`](crate::ColorRef::set_priority).
+    pub fn priority(mut self, priority: i8) -> Self {
+        self.priority = Some(priority);
+        self
+    }
+}
+
+impl fmt::Debug for PostOptions {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("PostOptions")
+            .field("deadline", &self.deadline)
+            .field("on_drop", &self.on_drop.is_some())
+            .field("depth_max", &self.depth_max)
+            .field("priority", &self.priority)
+            .finish()
+    }
+}
+
+#[track_caller]
+pub(super) fn post<F: FnOnce() + Send + 'static>(
+    handle: &Handle,
+    color: impl AsColor,
+    options: PostOptions,
+    f: F,
+) -> Result<(), Refused<F>> {
+    let color = color.reference(handle);
+    if let Some(events) = options.depth_max {
+        color.set_depth_max(events);
+    }
+    if let Some(priority) = options.priority {
+        color.set_priority(priority);
+    }
+    let mut event =
+        Event { f: Parcel::new(f), deadline: options.deadline, on_drop: options.on_drop };
+    handle.post_in(&color, move || event.run()).map_err(unpack)
+}
+
+/// An event with options. Dropped before it has run, it tells its drop callback.
+struct Event<F: FnOnce() + 'static> {
+    f: Parcel<F>,
+    deadline: Option<Instant>,
+    on_drop: Option<OnDrop>,
+}
+
+impl<F: FnOnce()> Event<F> {
+    fn run(&mut self) {
+        if self.deadline.is_some_and(|deadline| deadline < Instant::now()) {
+            return self.drop_unrun(DropReason::Expired);
+        }
+        let f = self.f.open().expect("an event runs once");
+        self.on_drop = None;
+        f();
+    }
+
+    fn drop_unrun(&mut self, reason: DropReason) {
+        drop(self.f.open());
+        if let Some(on_drop) = self.on_drop.take() {
+            on_drop(reason);
+        }
+    }
+}
+
+impl<F: FnOnce() + 'static> Drop for Event<F> {
+    fn drop(&mut self) {
+        self.f.give_back();
+        if self.f.is_full() {
+            self.drop_unrun(DropReason::ShutDown);
+        }
+    }
+}

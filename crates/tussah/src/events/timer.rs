@@ -1,0 +1,78 @@
+//! Events that fire by time, and their cancel handles.
+
+use std::fmt;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::time::Duration;
+
+use tussah_core::{AbortHandle, AsColor, Handle, yield_now};
+
+use crate::time;
+
+/// Cancels an event that fires by time; of [`after`](super::after) and [`every`](super::every).
+///
+/// Dropping the handle cancels nothing. It may be cloned.
+#[derive(Clone)]
+pub struct TimerHandle {
+    thread: AbortHandle,
+}
+
+impl TimerHandle {
+    /// Cancels the timer; the closure is dropped by an event of its color. Does nothing if it is over already.
+    ///
+    /// If the caller runs in the timer's color, the closure is not called any more once this has returned. A caller
+    /// elsewhere may find it in the middle of a call, which goes on to its end and is the last one.
+    pub fn cancel(&self) {
+        self.thread.abort();
+    }
+
+    /// Whether the timer is over: fired for the last time, or cancelled and dropped.
+    #[must_use]
+    pub fn is_finished(&self) -> bool {
+        self.thread.is_finished()
+    }
+}
+
+impl fmt::Debug for TimerHandle {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("TimerHandle").field("finished", &self.is_finished()).finish_non_exhaustive()
+    }
+}
+
+/// A timer is a thread of the color: its wake-up when the time is up is the event, which comes behind those that are
+/// queued then, and aborting it is an event of the same color, which is what makes `cancel` exact.
+#[track_caller]
+pub(super) fn after(
+    handle: &Handle,
+    delay: Duration,
+    color: impl AsColor,
+    f: impl FnOnce() + Send + 'static,
+) -> TimerHandle {
+    let sleep = time::sleep(delay);
+    let thread = handle.spawn_in(color, async move {
+        sleep.await;
+        f();
+    });
+    TimerHandle { thread: thread.abort_handle() }
+}
+
+#[track_caller]
+pub(super) fn every(
+    handle: &Handle,
+    period: Duration,
+    color: impl AsColor,
+    mut f: impl FnMut() + Send + 'static,
+) -> TimerHandle {
+    let mut interval = time::interval(period);
+    interval.reset();
+    let thread = handle.spawn_in(color, async move {
+        loop {
+            interval.tick().await;
+            // The hook has reported the panic, and the handle of the thread, who would be told, is gone.
+            let _ = catch_unwind(AssertUnwindSafe(&mut f));
+            // Each call is an event of its own; and a closure that cancels its own timer is not called again, however
+            // short the period.
+            yield_now().await;
+        }
+    });
+    TimerHandle { thread: thread.abort_handle() }
+}

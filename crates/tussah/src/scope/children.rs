@@ -1,0 +1,200 @@
+//! The children of a scope: how many there are, how to abort them, who failed first.
+
+use std::collections::HashMap;
+use std::future::Future;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::pin::Pin;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::{Context, Poll, Waker};
+
+use pin_project_lite::pin_project;
+use tussah_core::AbortHandle;
+
+use super::Failure;
+
+/// Shared by the scope and its children. No foreign code runs under the lock.
+pub(super) struct Children<E> {
+    state: Mutex<State<E>>,
+}
+
+struct State<E> {
+    /// One entry for each child that has not ended; `None` until its thread has been started.
+    running: HashMap<u64, Option<AbortHandle>>,
+    /// Of the next child. Keys are not given out again, since a child may end before it is noted as started.
+    next_key: u64,
+    failure: Option<Failure<E>>,
+    /// All children are to end.
+    aborting: bool,
+    /// Of the scope.
+    waker: Option<Waker>,
+}
+
+impl<E> Children<E> {
+    pub(super) fn new() -> Self {
+        Self {
+            state: Mutex::new(State {
+                running: HashMap::new(),
+                next_key: 0,
+                failure: None,
+                aborting: false,
+                waker: None,
+            }),
+        }
+    }
+
+    fn state(&self) -> MutexGuard<'_, State<E>> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.state().running.len()
+    }
+
+    /// Counts a child; its future leaves when it is dropped.
+    pub(super) fn enter<F>(this: &Arc<Self>, future: F) -> (Running<F, E>, u64) {
+        let key = {
+            let mut state = this.state();
+            let key = state.next_key;
+            state.next_key += 1;
+            state.running.insert(key, None);
+            key
+        };
+        let entry = Entry { children: this.clone(), key, told: false };
+        (Running { future, entry }, key)
+    }
+
+    /// The child's thread was started, and may have ended since.
+    pub(super) fn started(&self, key: u64, thread: AbortHandle) {
+        let mut state = self.state();
+        if state.aborting {
+            drop(state);
+            return thread.abort();
+        }
+        if let Some(entry) = state.running.get_mut(&key) {
+            *entry = Some(thread);
+        }
+    }
+
+    /// Notes the first failure, aborts all children, and wakes the scope.
+    pub(super) fn fail(&self, failure: Failure<E>) {
+        let mut state = self.state();
+        let later = match state.failure {
+            // The payload or the error of a later failure is foreign: it is dropped after the lock.
+            Some(_) => Some(failure),
+            None => {
+                state.failure = Some(failure);
+                None
+            }
+        };
+        let waker = state.waker.take();
+        drop(state);
+        self.abort_all();
+        drop(later);
+        if let Some(waker) = waker {
+            waker.wake();
+        }
+    }
+
+    /// Aborts all children, those that are just being started included.
+    pub(super) fn abort_all(&self) {
+        let threads: Vec<_> = {
+            let mut state = self.state();
+            state.aborting = true;
+            state.running.values_mut().filter_map(Option::take).collect()
+        };
+        for thread in threads {
+            thread.abort();
+        }
+    }
+
+    /// Whether the scope has failed; else it will be woken when it does.
+    pub(super) fn poll_failed(&self, context: &Context<'_>) -> bool {
+        self.register(context, |state| state.failure.is_some())
+    }
+
+    /// Waits for the last child.
+    pub(super) fn poll_ended(&self, context: &Context<'_>) -> Poll<()> {
+        if self.register(context, |state| state.running.is_empty()) {
+            return Poll::Ready(());
+        }
+        Poll::Pending
+    }
+
+    fn register(&self, context: &Context<'_>, done: impl Fn(&State<E>) -> bool) -> bool {
+        let waker = context.waker().clone();
+        let mut state = self.state();
+        if done(&state) {
+            drop(state);
+            drop(waker);
+            return true;
+        }
+        let old = state.waker.replace(waker);
+        drop(state);
+        drop(old);
+        false
+    }
+
+    pub(super) fn take_failure(&self) -> Option<Failure<E>> {
+        self.state().failure.take()
+    }
+
+    /// A child has ended; `told` is false if it was dropped on its way.
+    fn leave(&self, key: u64, told: bool) {
+        let mut state = self.state();
+        let thread = state.running.remove(&key);
+        if !told && !state.aborting {
+            drop(state);
+            drop(thread);
+            return self.fail(Failure::ShutDown);
+        }
+        let waker = if state.running.is_empty() { state.waker.take() } else { None };
+        drop(state);
+        drop(thread);
+        if let Some(waker) = waker {
+            waker.wake();
+        }
+    }
+}
+
+pin_project! {
+    /// The future of a child. The entry comes last: the child has left when its future is gone.
+    pub(super) struct Running<F, E> {
+        #[pin]
+        future: F,
+        entry: Entry<E>,
+    }
+}
+
+struct Entry<E> {
+    children: Arc<Children<E>>,
+    key: u64,
+    /// The child has come to its end, or has told how it failed.
+    told: bool,
+}
+
+impl<E> Drop for Entry<E> {
+    fn drop(&mut self) {
+        self.children.leave(self.key, self.told);
+    }
+}
+
+impl<T, E, F: Future<Output = Result<T, E>>> Future for Running<F, E> {
+    /// `None` if the child has failed.
+    type Output = Option<T>;
+
+    fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<T>> {
+        let this = self.project();
+        let failure = match catch_unwind(AssertUnwindSafe(|| this.future.poll(context))) {
+            Ok(Poll::Pending) => return Poll::Pending,
+            Ok(Poll::Ready(Ok(value))) => {
+                this.entry.told = true;
+                return Poll::Ready(Some(value));
+            }
+            Ok(Poll::Ready(Err(error))) => Failure::Error(error),
+            Err(payload) => Failure::Panic(payload),
+        };
+        this.entry.told = true;
+        this.entry.children.fail(failure);
+        Poll::Ready(None)
+    }
+}

@@ -1,0 +1,3 @@
+//! The integration tests of tussah, in one binary.
+
+mod sync;

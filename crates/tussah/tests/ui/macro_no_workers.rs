@@ -1,0 +1,4 @@
+//! Fails: a runtime has a worker.
+
+#[tussah::main(workers = 0)]
+async fn main() {}

@@ -1,0 +1,6 @@
+//! Fails: the attribute is on a type.
+
+#[tussah::main]
+struct Main;
+
+fn main() {}

@@ -1,0 +1,4 @@
+//! Fails: the function is not async.
+
+#[tussah::main]
+fn main() {}

@@ -1,0 +1,8 @@
+//! Fails: the function is not `main`.
+
+#[tussah::main]
+async fn start() {}
+
+fn main() {
+    start();
+}

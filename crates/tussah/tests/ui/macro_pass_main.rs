@@ -1,0 +1,11 @@
+//! Passes: arguments, a result, and attributes of its own.
+
+#[tussah::main(workers = 1, name = "ui")]
+async fn main() -> Result<(), std::num::ParseIntError> {
+    #![allow(unused_variables)]
+    let number: u8 = "7".parse()?;
+    if number == 7 {
+        return Ok(());
+    }
+    unreachable!()
+}
