@@ -17,6 +17,7 @@ mod task;
 pub mod time;
 mod tiny_waker;
 mod wait;
+mod watchdog;
 mod worker;
 
 pub use blocking::{
@@ -30,4 +31,5 @@ pub use policy::{CANDIDATES_MAX, Candidate, PASSED_OVER_MAX, Policy, Priorities}
 pub use runtime::{AsColor, Builder, Handle, NoRuntime, PostError, Runtime, ShutdownReport};
 pub use stats::{ColorStats, Stats, WorkerStats};
 pub use task::{AbortHandle, JoinHandle, YieldNow, consume_budget, yield_now};
+pub use watchdog::Stuck;
 pub use wait::{Notified, Notify};

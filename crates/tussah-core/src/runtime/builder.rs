@@ -8,9 +8,13 @@ use super::shared::{Config, PolicyMaker, Shared};
 use crate::blocking::{BlockingPool, PoolPolicy};
 use crate::policy::Policy;
 use crate::time::Clock;
+use crate::watchdog::{Report, Stuck, Watchdog};
 
 /// Bound, in workers: as many as any machine we know of has CPUs; each place costs a pointer until it is used.
 const WORKERS_MAX: usize = 1024;
+
+/// How long an event may hold its worker before the watchdog reports it.
+const STUCK_LIMIT: Duration = Duration::from_secs(1);
 
 /// How long an event may wait behind another before stealing it always pays.
 const STEAL_DELAY: Duration = Duration::from_millis(1);
@@ -35,6 +39,7 @@ pub struct Builder {
     clock: Clock,
     blocking: PoolPolicy,
     policy: Option<PolicyMaker>,
+    watchdog: Option<(Duration, Report)>,
 }
 
 impl std::fmt::Debug for Builder {
@@ -56,6 +61,7 @@ impl Builder {
             clock: Clock::real(),
             blocking: PoolPolicy::default(),
             policy: None,
+            watchdog: Some((STUCK_LIMIT, Box::new(|stuck| eprintln!("tussah: {stuck}")))),
         }
     }
 
@@ -90,7 +96,10 @@ impl Builder {
         self
     }
 
-    /// How long an event may wait before stealing it always pays. Default: 1 ms.
+    /// How long an event may hold its worker before the watchdog reports it.
+const STUCK_LIMIT: Duration = Duration::from_secs(1);
+
+/// How long an event may wait before stealing it always pays. Default: 1 ms.
     pub fn steal_delay(mut self, delay: Duration) -> Self {
         self.steal_delay = delay.max(Duration::from_micros(1));
         self
@@ -113,6 +122,19 @@ impl Builder {
     /// [`Priorities`](crate::Priorities).
     pub fn policy<P: Policy + 'static>(mut self, make: impl Fn() -> P + Send + Sync + 'static) -> Self {
         self.policy = Some(Box::new(move || Box::new(make())));
+        self
+    }
+
+    /// Has `report` called, on an OS thread of its own, with each event that holds its worker for `limit` or longer; once an
+    /// event. Default: 1 s, printed to the standard error.
+    pub fn watchdog(mut self, limit: Duration, report: impl Fn(&Stuck) + Send + Sync + 'static) -> Self {
+        self.watchdog = Some((limit.max(Duration::from_millis(1)), Box::new(report)));
+        self
+    }
+
+    /// No watchdog.
+    pub fn no_watchdog(mut self) -> Self {
+        self.watchdog = None;
         self
     }
 
@@ -144,8 +166,11 @@ impl Builder {
             workers_max: WORKERS_MAX,
             one_color: self.one_color,
         });
-        let runtime = Runtime::new(shared);
+        let runtime = Runtime::new(shared.clone());
         runtime.set_workers(workers)?;
+        if let Some((limit, report)) = self.watchdog {
+            *shared.watchdog.lock() = Some(Watchdog::start(&shared, limit, report)?);
+        }
         Ok(runtime)
     }
 }

@@ -360,6 +360,24 @@ impl Runtime {
         &self.handle
     }
 
+    /// Runs a future as a thread of the runtime, waits for it on this OS thread, and ends the runtime: what
+    /// `#[tussah::main]` does with the body of `main`. Threads that still run then are dropped.
+    ///
+    /// # Panics
+    /// Inside an event; and if the future panics, with its payload.
+    #[track_caller]
+    pub fn block_on_spawned<F>(self, future: F) -> F::Output
+    where
+        F: Future + Send + 'static,
+        F::Output: Send + 'static,
+    {
+        let thread = self.spawn(future);
+        match self.block_on(thread) {
+            Ok(output) => output,
+            Err(error) => error.resume(),
+        }
+    }
+
     /// Refuses new events, runs what is queued for up to `drain`, then drops the rest with its callbacks, in its colors,
     /// and the futures of the threads that wait for something.
     ///

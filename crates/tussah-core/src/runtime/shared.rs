@@ -17,6 +17,7 @@ use crate::loom::atomic::{AtomicBool, AtomicU8, AtomicU64, AtomicUsize, Ordering
 use crate::policy::{Policy, Priorities};
 use crate::slab::{self, Kind, Slab};
 use crate::time::{Clock, Shard};
+use crate::watchdog::Watchdog;
 use crate::worker::{Idle, Remote, Worker};
 
 /// Posts and spawns are taken.
@@ -59,6 +60,8 @@ pub(crate) struct Shared {
     pub(crate) values_made: AtomicU64,
     pub(crate) default_color: OnceLock<ColorRef>,
     pub(crate) blocking: BlockingPool,
+    /// Ended by the shutdown.
+    pub(crate) watchdog: Mutex<Option<Watchdog>>,
     /// `spawn` means "in the default color".
     pub(crate) one_color: bool,
 }
@@ -101,6 +104,7 @@ impl Shared {
             values_made: AtomicU64::new(0),
             default_color: OnceLock::new(),
             blocking: config.blocking,
+            watchdog: Mutex::new(None),
             one_color: config.one_color,
         });
         shared.slab.set_owner(Arc::as_ptr(&shared).cast());
@@ -171,7 +175,7 @@ impl Shared {
     #[inline]
     pub(crate) fn work_pushed(&self, worker: &Worker) {
         // The common case: all work, or somebody keeps watch and the queue is short.
-        if self.stealing && worker.in_event.get() && self.idle.any_parked() {
+        if self.stealing && worker.remote.is_in_event() && self.idle.any_parked() {
             self.call_for_help(worker);
         }
     }

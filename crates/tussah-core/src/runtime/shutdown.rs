@@ -71,6 +71,7 @@ pub(crate) fn shutdown(shared: &Arc<Shared>, drain: Duration) -> ShutdownReport 
     if open.is_err() {
         return report;
     }
+    drop(shared.watchdog.lock().take());
     let deadline = Instant::now() + drain;
     report.drained = drain_queues(shared, deadline);
     report.jobs_dropped = shared.blocking.shutdown(deadline).cancelled;

@@ -34,8 +34,6 @@ pub(crate) struct Worker {
     thread: Cell<*const ()>,
     /// The running thread asked to be queued again.
     yielded: Cell<bool>,
-    /// An event is running, as opposed to the worker's own loop.
-    pub(crate) in_event: Cell<bool>,
     /// When the running turn began, if it is measured: nanoseconds since the runtime's start; else 0.
     pub(crate) measured_since: Cell<u64>,
     /// Turns that a measured one stands for.
@@ -70,7 +68,6 @@ impl Worker {
             budget: Cell::new(POLL_BUDGET),
             thread: Cell::new(std::ptr::null()),
             yielded: Cell::new(false),
-            in_event: Cell::new(false),
             measured_since: Cell::new(0),
             weight: Cell::new(1),
             turn: Cell::new(0),

@@ -25,6 +25,8 @@ pub(crate) struct Remote {
     pub(crate) turns: AtomicU64,
     /// Average length of a turn, in nanoseconds, over the sampled ones.
     pub(crate) turn_ns: AtomicU64,
+    /// An event is running, as opposed to the worker's own loop; written by the worker alone.
+    in_event: AtomicBool,
     /// The worker has to end.
     pub(crate) stop: AtomicBool,
     pub(crate) counters: Counters,
@@ -60,12 +62,23 @@ impl Remote {
             shard,
             turns: AtomicU64::new(0),
             turn_ns: AtomicU64::new(0),
+            in_event: AtomicBool::new(false),
             stop: AtomicBool::new(false),
             counters: Counters::default(),
             running: Running::default(),
             profile: Mutex::new(Profile::new()),
             parker: Parker::default(),
         }
+    }
+
+    #[inline]
+    pub(crate) fn set_in_event(&self, in_event: bool) {
+        self.in_event.store(in_event, Ordering::Relaxed);
+    }
+
+    #[inline]
+    pub(crate) fn is_in_event(&self) -> bool {
+        self.in_event.load(Ordering::Relaxed)
     }
 
     /// Runnable colors that are queued here, but for those from outside that the worker has not seen.

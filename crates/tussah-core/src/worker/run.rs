@@ -133,10 +133,10 @@ impl<'a> Loop<'a> {
         let turn = worker.turn.get() + 1;
         worker.turn.set(turn);
         worker.remote.turns.store(turn, Ordering::Relaxed);
-        worker.in_event.set(true);
+        worker.remote.set_in_event(true);
         // SAFETY: the node came out of a queue that this worker owns or has stolen from.
         let colored = unsafe { event::run_turn(node, worker) };
-        worker.in_event.set(false);
+        worker.remote.set_in_event(false);
         if worker.measured_since.get() != 0 {
             self.measured(colored);
         }

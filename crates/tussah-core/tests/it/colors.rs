@@ -184,7 +184,9 @@ fn a_full_color_gives_the_closure_back() {
     let mut refused = 0;
     for _ in 0..4 {
         let ran = ran.clone();
-        if let Err(error) = runtime.post_in(&color, move || drop(ran.fetch_add(1, Ordering::Relaxed))) {
+        if let Err(error) = runtime.post_in(&color, move || {
+            ran.fetch_add(1, Ordering::Relaxed);
+        }) {
             assert!(error.is_full());
             refused += 1;
         }

@@ -2,6 +2,7 @@
 
 mod basic;
 mod colors;
+mod stress;
 
 use tussah_core::Runtime;
 

@@ -153,7 +153,11 @@ fn mistakes_in_the_function() {
         "struct Main;",
         &["#[tussah::main] goes on an `async fn` with a body"],
     );
-    check(main, "async fn main();", &["#[tussah::main] goes on an `async fn` with a body"]);
+    check(
+        main,
+        "async fn main();",
+        &["#[tussah::main] goes on an `async fn` with a body"],
+    );
 }
 
 #[test]
