@@ -79,7 +79,8 @@ where
     futures_lite::future::block_on(SMOL.spawn(future))
 }
 
-/// Runs `f` on `count` OS threads at once, with their index; returns the time from the start of all to the end of all.
+/// Runs `f` on `count` OS threads at once, with their index; returns the time from the start of all to the
+/// end of all.
 pub fn os_threads(options: &Options, count: usize, f: impl Fn(usize) + Sync) -> Duration {
     let barrier = Barrier::new(count + 1);
     let mut start = Instant::now();

@@ -23,7 +23,8 @@ use crate::worker::Worker;
 pub(crate) struct Node {
     /// The next node of the list that holds this one; owned by that list.
     link: AtomicPtr<Node>,
-    pub(crate) vtable: &'static VTable,
+    /// A pointer, not a reference: a thread's table is larger than this part of it.
+    table: NonNull<VTable>,
 }
 
 /// What an event did with the color that it ran in.
@@ -47,7 +48,8 @@ pub enum DropReason {
 
 /// The functions of one kind of event.
 pub(crate) struct VTable {
-    /// Runs the event and consumes the node. Called by a worker that owns what the node was queued in.
+    /// Runs the event and consumes the node. Called by a worker that owns what the node was queued in. May unwind in a
+    /// color, not out of a run queue.
     pub(crate) run: unsafe fn(NonNull<Node>, &Worker) -> After,
     /// Consumes the node without running it, on any OS thread, by the owner of what it was queued in.
     pub(crate) drop: unsafe fn(NonNull<Node>, DropReason) -> After,
@@ -58,8 +60,33 @@ pub(crate) struct VTable {
 }
 
 impl Node {
-    pub(crate) fn new(vtable: &'static VTable) -> Self {
-        Self { link: AtomicPtr::new(std::ptr::null_mut()), vtable }
+    pub(crate) fn new(table: &'static VTable) -> Self {
+        Self::with_table(NonNull::from(table))
+    }
+
+    /// A node whose table is the beginning of a larger one.
+    ///
+    /// # Safety
+    /// `table` comes from a reference to a static.
+    pub(crate) unsafe fn of_larger(table: NonNull<VTable>) -> Self {
+        Self::with_table(table)
+    }
+
+    fn with_table(table: NonNull<VTable>) -> Self {
+        Self { link: AtomicPtr::new(std::ptr::null_mut()), table }
+    }
+
+    /// The functions of this kind of event.
+    #[inline]
+    pub(crate) fn vtable(&self) -> &'static VTable {
+        // SAFETY: both constructors take pointers to statics.
+        unsafe { self.table.as_ref() }
+    }
+
+    /// The same as a pointer to whatever it is the beginning of.
+    #[inline]
+    pub(crate) fn table(&self) -> NonNull<VTable> {
+        self.table
     }
 
     /// The link word, for the color's inbox, which links nodes by hand.
@@ -85,7 +112,7 @@ unsafe impl Link for Node {
 pub(crate) unsafe fn run(node: NonNull<Node>, worker: &Worker) -> After {
     // SAFETY: a queued node is alive and the caller owns it.
     unsafe {
-        let vtable = node.as_ref().vtable;
+        let vtable = node.as_ref().vtable();
         worker.begin_event(vtable, location(node, vtable));
         (vtable.run)(node, worker)
     }
@@ -99,7 +126,7 @@ pub(crate) unsafe fn run(node: NonNull<Node>, worker: &Worker) -> After {
 pub(crate) unsafe fn run_turn(node: NonNull<Node>, worker: &Worker) -> bool {
     // SAFETY: passed on from the caller.
     unsafe {
-        if std::ptr::eq(node.as_ref().vtable, &TURN) {
+        if std::ptr::eq(node.as_ref().vtable(), &TURN) {
             (TURN.run)(node, worker);
             return true;
         }
@@ -125,54 +152,84 @@ unsafe fn location(node: NonNull<Node>, vtable: &VTable) -> Option<&'static Loca
 /// The caller owns the node through the queue that it was taken from.
 pub(crate) unsafe fn drop_unrun(node: NonNull<Node>, reason: DropReason) -> After {
     // SAFETY: a queued node is alive and the caller owns it.
-    unsafe { (node.as_ref().vtable.drop)(node, reason) }
+    unsafe { (node.as_ref().vtable().drop)(node, reason) }
+}
+
+/// What a posted event runs.
+pub(crate) trait Body: Send + 'static {
+    fn call(self, worker: &Worker);
 }
 
 /// A posted closure.
 #[repr(C)]
-struct Closure<F> {
+pub(crate) struct Posted<B> {
     node: Node,
     location: &'static Location<'static>,
-    body: ManuallyDrop<F>,
+    body: ManuallyDrop<B>,
 }
 
-/// The allocation of an event: released when this is dropped, unwinding included.
-pub(crate) struct Allocation {
-    pub(crate) ptr: NonNull<u8>,
-    pub(crate) layout: Layout,
-}
+/// The memory of an event of type `E`: given back when this is dropped, unwinding included.
+pub(crate) struct Allocation<E>(pub(crate) NonNull<E>);
 
-impl Drop for Allocation {
+impl<E> Drop for Allocation<E> {
+    #[inline]
     fn drop(&mut self) {
-        // SAFETY: whoever made this value owns the allocation, which came from `Shared::alloc` with this layout.
-        unsafe { Shared::free(Kind::Event, self.ptr, self.layout) }
+        // SAFETY: whoever made this value owns the memory, which came from `Shared::alloc` for an `E`.
+        unsafe { Shared::free(Kind::Event, self.0.cast(), Layout::new::<E>()) }
     }
 }
 
-impl<F: FnOnce(&Worker) + Send + 'static> Closure<F> {
+/// The same on the worker that runs the event, and so is one of the event's runtime.
+struct HereAllocation<'a, E>(NonNull<E>, &'a Worker);
+
+impl<E> Drop for HereAllocation<'_, E> {
+    #[inline]
+    fn drop(&mut self) {
+        // SAFETY: as for `Allocation`.
+        unsafe { self.1.free(Kind::Event, self.0.cast(), Layout::new::<E>()) }
+    }
+}
+
+impl<B: Body> Posted<B> {
     const VTABLE: VTable = VTable {
         run: Self::run,
         drop: Self::drop,
-        name: std::any::type_name::<F>,
+        name: std::any::type_name::<B>,
         location_at: NonZeroUsize::new(std::mem::offset_of!(Self, location)),
     };
 
+    /// Makes the event in memory that is its own.
+    ///
+    /// # Safety
+    /// `memory` came from an allocation for a `Posted<B>` of the runtime that will run the event.
+    #[inline]
+    pub(crate) unsafe fn write(memory: NonNull<Self>, location: &'static Location<'static>, body: B) -> NonNull<Node> {
+        // SAFETY: the memory is ours and not yet initialised.
+        unsafe {
+            memory.write(Self {
+                node: Node::new(&Self::VTABLE),
+                location,
+                body: ManuallyDrop::new(body),
+            });
+        }
+        memory.cast()
+    }
+
+    /// Unwinds if the body does: the color's turn catches it.
     unsafe fn run(node: NonNull<Node>, worker: &Worker) -> After {
         let this = node.cast::<Self>();
-        let _free = Allocation { ptr: node.cast(), layout: Layout::new::<Self>() };
-        // SAFETY: the caller owns the node, and `run` consumes it, so the closure is read exactly once.
-        let body = unsafe { ManuallyDrop::take(&mut (*this.as_ptr()).body) };
+        let _free = HereAllocation(this, worker);
         // SAFETY: the color that runs here has its token, which keeps it alive.
         unsafe { worker.color().as_ref() }.count_taken();
-        if catch_unwind(AssertUnwindSafe(|| body(worker))).is_err() {
-            worker.count_panic();
-        }
+        // SAFETY: the caller owns the node, and `run` consumes it, so the body is read exactly once.
+        let body = unsafe { ManuallyDrop::take(&mut (*this.as_ptr()).body) };
+        body.call(worker);
         After::Continue
     }
 
     unsafe fn drop(node: NonNull<Node>, _reason: DropReason) -> After {
         let this = node.cast::<Self>();
-        let _free = Allocation { ptr: node.cast(), layout: Layout::new::<Self>() };
+        let _free = Allocation(this);
         // A panic in a user's destructor must not stop the shutdown of the others.
         let _ = catch_unwind(AssertUnwindSafe(|| {
             // SAFETY: as in `run`: the node is consumed here, once.
@@ -180,25 +237,4 @@ impl<F: FnOnce(&Worker) + Send + 'static> Closure<F> {
         }));
         After::Continue
     }
-}
-
-/// Makes an event of a closure that is told which worker runs it.
-pub(crate) fn closure<F>(
-    shared: &Shared,
-    location: &'static Location<'static>,
-    body: F,
-) -> NonNull<Node>
-where
-    F: FnOnce(&Worker) + Send + 'static,
-{
-    let ptr = shared.alloc(Kind::Event, Layout::new::<Closure<F>>()).cast::<Closure<F>>();
-    // SAFETY: the memory is ours, large and aligned enough, and not yet initialised.
-    unsafe {
-        ptr.write(Closure {
-            node: Node::new(&Closure::<F>::VTABLE),
-            location,
-            body: ManuallyDrop::new(body),
-        });
-    }
-    ptr.cast()
 }

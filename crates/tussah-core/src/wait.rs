@@ -7,13 +7,14 @@
 mod list;
 #[cfg(all(test, loom))]
 mod loom_tests;
+mod place;
 #[cfg(all(test, not(loom)))]
 mod tests;
 
 use std::{
     fmt,
     future::Future,
-    marker::{PhantomData, PhantomPinned},
+    marker::PhantomPinned,
     panic::{RefUnwindSafe, UnwindSafe},
     pin::{Pin, pin},
     task::{Context, Poll, Waker},
@@ -22,7 +23,10 @@ use std::{
 #[cfg(not(loom))]
 use parking_lot::{Mutex, MutexGuard};
 
-use self::list::{Node, Notification, WaitList};
+use self::{
+    list::{Node, Notification, WaitList},
+    place::{Phase, Place},
+};
 #[cfg(loom)]
 use crate::loom::{Mutex, MutexGuard};
 use crate::tiny_waker::TinyWaker;
@@ -153,12 +157,7 @@ impl Notify {
     pub fn notified(&self) -> Notified<'_> {
         let broadcasts = self.lock().broadcasts;
         Notified {
-            place: Place {
-                notify: self,
-                phase: Phase::New,
-                _notify: PhantomData,
-            }
-            .pack(),
+            place: Place::new(self),
             node: Node::new(broadcasts),
             _pinned: PhantomPinned,
         }
@@ -235,72 +234,12 @@ impl fmt::Debug for Notify {
     }
 }
 
-/// What a [`Notified`] has done so far; only its owner reads and writes it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Phase {
-    /// The node has never been linked, and carries the number of broadcasts.
-    New = 0,
-    /// The node has been linked; only under the lock is it known whether it still is.
-    Queued = 1,
-    /// The future has completed, and its node is not linked.
-    Done = 2,
-}
-
-/// Where a [`Notified`] belongs and how far it has come.
-struct Place<'a> {
-    notify: *const Notify,
-    phase: Phase,
-    _notify: PhantomData<&'a Notify>,
-}
-
-/// A [`Place`] in one word: the phase is in the low bits of the address, which the alignment leaves free.
-///
-/// With a field of its own the phase would cost every waiting thread eight bytes.
-struct PackedPlace<'a>(*const Notify, PhantomData<&'a Notify>);
-
-const PHASE_MASK: usize = 3;
-const _: () = assert!(align_of::<Notify>() > PHASE_MASK);
-
-impl<'a> Place<'a> {
-    #[inline]
-    fn pack(self) -> PackedPlace<'a> {
-        PackedPlace(
-            self.notify.map_addr(|addr| addr | self.phase as usize),
-            PhantomData,
-        )
-    }
-}
-
-impl<'a> PackedPlace<'a> {
-    #[inline]
-    fn phase(&self) -> Phase {
-        match self.0.addr() & PHASE_MASK {
-            0 => Phase::New,
-            1 => Phase::Queued,
-            _ => Phase::Done,
-        }
-    }
-
-    #[inline]
-    fn notify(&self) -> &'a Notify {
-        // SAFETY: `Place::pack` was given a `&'a Notify`, and only the low bits have changed since.
-        unsafe { &*self.0.map_addr(|addr| addr & !PHASE_MASK) }
-    }
-
-    #[inline]
-    fn set_phase(&mut self, phase: Phase) {
-        self.0 = self
-            .0
-            .map_addr(|addr| (addr & !PHASE_MASK) | phase as usize);
-    }
-}
-
 /// The future of [`Notify::notified`]; 32 bytes.
 ///
 /// Polled again after it has completed, it is still complete.
 #[must_use = "futures do nothing unless they are polled"]
 pub struct Notified<'a> {
-    place: PackedPlace<'a>,
+    place: Place<'a>,
     node: Node,
     /// The list points at the node.
     _pinned: PhantomPinned,

@@ -1,6 +1,6 @@
 //! The attribute macros of tussah; use them through the `tussah` crate.
 //!
-//! Each is one call into [`expand`], which is tested on token streams.
+//! Each is one call into `expand`, which is tested on token streams.
 #![forbid(unsafe_code)]
 
 mod expand;

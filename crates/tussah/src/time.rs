@@ -14,17 +14,13 @@ use pin_project_lite::pin_project;
 
 pub use std::time::{Duration, Instant};
 #[doc(inline)]
+pub use tussah_core::time::now;
 pub use tussah_core::time::Sleep;
 
 /// Bound, in years: a deadline that `Instant` cannot hold is put this far ahead, further than any process lives.
 const FAR_YEARS: u64 = 100;
 
 const FAR: Duration = Duration::from_secs(FAR_YEARS * 365 * 24 * 60 * 60);
-
-/// The present time of the runtime.
-fn now() -> Instant {
-    Instant::now()
-}
 
 /// The instant that lies `duration` behind `instant`; one that is too far for `Instant` is put far ahead.
 fn add(instant: Instant, duration: Duration) -> Instant {

@@ -1,7 +1,7 @@
-//! Colors that are used once, threads that are aborted at random points, posts from four OS threads: does memory come back?
+//! Colors used once, threads aborted at random points, posts from four OS threads: does memory come back?
 //!
-//! All three run twice in one process. The figures are of the second time; the memory that the first time has left behind
-//! and the second one has added are reported apart, for an allocator may keep what it once had.
+//! All three run twice in one process. The figures are of the second time; the memory that the first time has
+//! left behind and the second one has added are reported apart, for an allocator may keep what it once had.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
@@ -69,8 +69,8 @@ fn wait_for_run(count: usize) {
     assert_eq!(RUN.load(Ordering::Relaxed), count, "an event ran twice");
 }
 
-/// Runs the three phases twice and reports the second time. `colors` and `aborts` get the number of colors and threads,
-/// `post` the number of one event, from one of the OS threads.
+/// Runs the three phases twice and reports the second time. `colors` and `aborts` get the number of colors
+/// and threads, `post` the number of one event, from one of the OS threads.
 fn twice(
     options: &Options,
     mut colors: impl FnMut(usize),
@@ -333,10 +333,8 @@ fn tussah(options: &Options) -> Vec<Metric> {
         });
         runtime.block_on(thread).expect("the thread does not panic");
     };
-    let targets = runtime.block_on(async {
-        let target = |color| Color(u64::MAX - color as u64).pin();
-        (0..TARGETS).map(target).collect::<Vec<_>>()
-    });
+    let target = |color| runtime.color(Color(u64::MAX - color as u64));
+    let targets: Vec<_> = (0..TARGETS).map(target).collect();
     twice(options, colors, aborts, |event| {
         let posted = runtime.post_in(&targets[event % TARGETS], ran);
         assert!(

@@ -1,7 +1,7 @@
 //! One producer, itself a thread, posts increments round-robin over 10,000 colors and yields after each round.
 //!
-//! The state of a color is a plain number. Nearly every post finds its color idle, so this measures what it costs to make
-//! a color runnable, not what it costs to queue behind one that runs.
+//! The state of a color is a plain number. Nearly every post finds its color idle, so this measures what it
+//! costs to make a color runnable, not what it costs to queue behind one that runs.
 
 use std::cell::Cell;
 use std::collections::VecDeque;
@@ -44,8 +44,8 @@ fn report(rounds: usize, elapsed: Duration, total: usize) -> Vec<Metric> {
     vec![Metric::rate(total, elapsed), peak]
 }
 
-/// A FIFO loop in one OS thread, where each event is a boxed closure that holds the state of its color: a scheduler without
-/// colors and without threads.
+/// A FIFO loop in one OS thread, where each event is a boxed closure that holds the state of its color: a
+/// scheduler without colors and without threads.
 fn floor(options: &Options) -> Vec<Metric> {
     type Event = Box<dyn FnOnce()>;
     let rounds = rounds(options);

@@ -1,7 +1,8 @@
 //! 64 threads make 100,000 round trips each on one shared value and need the reply.
 //!
-//! Without a yield between two entries a lock may let one thread finish in one go; the share of entries by another thread
-//! than the last shows how much of that a peer does. With `--yield` every peer has to alternate.
+//! Without a yield between two entries a lock may let one thread finish in one go; the share of entries by
+//! another thread than the last shows how much of that a peer does. With `--yield` every peer has to
+//! alternate.
 
 use std::hint::black_box;
 use std::sync::Arc;

@@ -1,7 +1,8 @@
 //! Ping-pong between two threads, and between two colors.
 //!
-//! With `--workers 1` both are on one worker; with two workers (the default) the runtime puts them where it likes; with
-//! `--pin` each of the two has a worker of its own, bound to a CPU of its own, so that every message crosses.
+//! With `--workers 1` both are on one worker; with two workers (the default) the runtime puts them where it
+//! likes; with `--pin` each of the two has a worker of its own, bound to a CPU of its own, so that every
+//! message crosses.
 
 use std::future::Future;
 use std::pin::Pin;

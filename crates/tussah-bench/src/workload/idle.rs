@@ -1,7 +1,7 @@
 //! A million parked threads: what each of them keeps in RAM.
 //!
-//! Once pending for ever, once waiting on one event that they all share. Afterwards the event wakes them, and all must
-//! have woken.
+//! Once pending for ever, once waiting on one event that they all share. Afterwards the event wakes them, and
+//! all must have woken.
 
 use std::future::{Future, pending};
 use std::pin::Pin;

@@ -1,7 +1,8 @@
 //! What a hot color and a long event do to everybody else.
 //!
-//! Every millisecond an OS thread posts 0.5 ms of events to one hot color and 20 events to some of 10,000 cold ones; every
-//! 100 ms it posts one event that computes for 10 ms. Beside that 8 threads wait for a timer every millisecond.
+//! Every millisecond an OS thread posts 0.5 ms of events to one hot color and 20 events to some of 10,000
+//! cold ones; every 100 ms it posts one event that computes for 10 ms. Beside that 8 threads wait for a timer
+//! every millisecond.
 
 use std::time::{Duration, Instant};
 
@@ -259,10 +260,8 @@ fn actor(options: &Options) -> Vec<Metric> {
 fn tussah(options: &Options) -> Vec<Metric> {
     let runtime = runtimes::tussah_with(options, options.workers());
     let run = Run::new(options);
-    let colors = runtime.block_on(async {
-        let color = |color| tussah::Color(color as u64 + 1).pin();
-        (0..COLORS).map(color).collect::<Vec<_>>()
-    });
+    let color = |color| runtime.color(tussah::Color(color as u64 + 1));
+    let colors: Vec<_> = (0..COLORS).map(color).collect();
     for timer in 0..TIMERS {
         drop(runtime.spawn(async move {
             for deadline in run.deadlines(timer) {

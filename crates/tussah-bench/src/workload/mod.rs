@@ -1,6 +1,7 @@
 //! The workloads: one file each, with one function for each peer.
 //!
-//! A workload is written so that all its forms can be read side by side: the floor first, then the peers, tussah last.
+//! A workload is written so that all its forms can be read side by side: the floor first, then the peers,
+//! tussah last.
 
 use crate::cli::Options;
 use crate::metric::Metric;

@@ -1,7 +1,8 @@
 //! Unbalanced load: all colors start on one worker, the others have to come and take them.
 //!
-//! Either CPU-bound events of about 8 µs, or (`--memory`) events that go over the 256 KB of their color, which are dear to
-//! move. `floor-1-thread` is what one worker alone can do, `floor` what a perfect division gives.
+//! Either CPU-bound events of about 8 µs, or (`--memory`) events that go over the 256 KB of their color,
+//! which are dear to move. `floor-1-thread` is what one worker alone can do, `floor` what a perfect division
+//! gives.
 
 use std::hint::black_box;
 use std::time::{Duration, Instant};

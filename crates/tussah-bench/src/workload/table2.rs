@@ -1,7 +1,7 @@
 //! 16 colors, each a chain of events: do some work, then post a child of the same color.
 //!
-//! After table 2 of the paper on libasync-smp: what it costs to post, queue and run one event when every event is of a
-//! color that is already running. The floor only does the work.
+//! After table 2 of the paper on libasync-smp: what it costs to post, queue and run one event when every
+//! event is of a color that is already running. The floor only does the work.
 
 use std::hint::black_box;
 use std::time::Instant;
@@ -198,8 +198,9 @@ fn tussah(options: &Options) -> Vec<Metric> {
     let (length, steps) = size(options);
     let latch = Latch::leak(COLORS);
     let start = runtimes::tussah(options, async move {
+        let handle = tussah::Handle::current();
         let chain = |color| Chain {
-            color: tussah::Color(color + 1).pin(),
+            color: handle.color(tussah::Color(color + 1)),
             steps,
             latch,
         };

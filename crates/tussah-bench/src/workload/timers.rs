@@ -52,8 +52,8 @@ fn cpu_each(unit: &str, count: usize, before: Duration) -> Metric {
 
 /// Sets timers on one worker and cancels them on another; `run` gets one job for each of the two.
 ///
-/// The jobs block their workers while they wait for each other: waiting costs no CPU time that way, and they cannot run on
-/// the same worker.
+/// The jobs block their workers while they wait for each other: waiting costs no CPU time that way, and they
+/// cannot run on the same worker.
 fn elsewhere<T: Send + 'static>(
     options: &Options,
     set: impl Fn(Duration) -> T + Send + 'static,

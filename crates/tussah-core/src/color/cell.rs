@@ -287,18 +287,27 @@ impl ColorCell {
         // SAFETY: the caller keeps the cell alive.
         let this = unsafe { cell.as_ref() };
         if Worker::is_in(cell) {
-            // This worker has the token. A remote post that happened before this one must stay before it; coherence
-            // makes it visible to a Relaxed load.
-            let state = this.state.load(Ordering::Relaxed);
-            if !inbox(state).is_null() {
-                this.take_inbox();
-            }
-            // SAFETY: the token owns the FIFO, and the node is ours to give.
-            this.fifo.with_mut(|fifo| unsafe { (*fifo).push_back(node) });
+            // SAFETY: this OS thread has the token; the node is ours to give.
+            unsafe { this.append(node) }
         } else {
             // SAFETY: passed on from the caller.
             unsafe { Self::post_slow(cell, node) }
         }
+    }
+
+    /// Posts with the token.
+    ///
+    /// # Safety
+    /// The caller has the token, and owns the node.
+    #[inline]
+    pub(super) unsafe fn append(&self, node: NonNull<Node>) {
+        // A remote post that happened before this one must stay before it; coherence makes it visible to a Relaxed load.
+        let state = self.state.load(Ordering::Relaxed);
+        if !inbox(state).is_null() {
+            self.take_inbox();
+        }
+        // SAFETY: the token owns the FIFO, and the node is the caller's to give.
+        self.fifo.with_mut(|fifo| unsafe { (*fifo).push_back(node) });
     }
 
     unsafe fn post_slow(cell: NonNull<Self>, node: NonNull<Node>) {

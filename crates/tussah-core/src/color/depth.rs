@@ -1,10 +1,7 @@
 //! How many posts are queued in a color, and how many may be.
 
-use std::ptr::NonNull;
-
 use super::cell::ColorCell;
 use crate::loom::atomic::{AtomicU32, Ordering};
-use crate::worker::Worker;
 
 /// Bound, in events: posts queued in one color unless its options say otherwise; enough to ride out a burst, little enough
 /// to notice before memory ends.
@@ -49,21 +46,26 @@ impl ColorCell {
         posted.wrapping_sub(taken)
     }
 
-    /// Counts a post about to be made, unless the color is full: then gives the limit. Posters that ask at the same moment
-    /// may each get the last place.
+    /// Counts a post that the holder of the token is about to make, unless the color is full: then gives the limit.
     #[inline]
-    pub(crate) fn admit(&self) -> Result<(), u32> {
-        let max = self.depth.max.load(Ordering::Relaxed);
-        if self.depth() >= max {
-            return Err(max);
-        }
-        if Worker::is_in(NonNull::from(self)) {
-            let local = &self.depth.local;
-            local.store(local.load(Ordering::Relaxed).wrapping_add(1), Ordering::Relaxed);
-        } else {
-            self.depth.remote.fetch_add(1, Ordering::Relaxed);
-        }
+    pub(super) fn admit_local(&self) -> Result<(), u32> {
+        self.admit()?;
+        let local = &self.depth.local;
+        local.store(local.load(Ordering::Relaxed).wrapping_add(1), Ordering::Relaxed);
         Ok(())
+    }
+
+    /// The same for anybody. Posters that ask at the same moment may each get the last place.
+    pub(super) fn admit_remote(&self) -> Result<(), u32> {
+        self.admit()?;
+        self.depth.remote.fetch_add(1, Ordering::Relaxed);
+        Ok(())
+    }
+
+    #[inline]
+    fn admit(&self) -> Result<(), u32> {
+        let max = self.depth.max.load(Ordering::Relaxed);
+        if self.depth() < max { Ok(()) } else { Err(max) }
     }
 
     /// Counts a post that was taken out. The caller has the token.

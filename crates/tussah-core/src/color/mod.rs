@@ -2,11 +2,16 @@
 
 pub(crate) mod cell;
 mod depth;
+mod post;
+#[cfg(all(test, loom))]
+mod loom_tests;
 mod reference;
 pub(crate) mod table;
 pub(crate) mod turn;
 
 pub use reference::ColorRef;
+
+pub(crate) use post::Full;
 
 /// The name of a serialization domain (libasync-smp, USENIX 2003, "Coordinating callbacks").
 ///

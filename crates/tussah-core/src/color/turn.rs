@@ -1,5 +1,6 @@
 //! A turn: a color runs its events, up to a bound, then gives the token back or goes to the end of the queue.
 
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::ptr::NonNull;
 
 use super::cell::{ColorCell, Leave};
@@ -67,23 +68,14 @@ impl ColorCell {
         let since = if pace == MEASURE && sampled == 0 { worker.shared.now_ns() } else { sampled };
         let mut events = 0;
         let ended = loop {
-            if events == limit {
-                break None;
-            }
-            let Some(event) = this.pop() else {
-                if since != 0 {
-                    this.measured(worker, events, since);
-                }
-                match this.leave() {
-                    Leave::More => continue,
-                    end => break Some(end),
-                }
-            };
-            events += 1;
-            // SAFETY: the event came out of the FIFO, and the token is ours.
-            if unsafe { event::run(event, worker) } == After::Parked {
-                // Somebody else has the token now, and the cell may be gone.
-                break Some(Leave::Left);
+            // One frame for all events of the turn; an event that panics ends it, and the turn goes on in the next one.
+            let ran = catch_unwind(AssertUnwindSafe(|| {
+                // SAFETY: the token is ours.
+                unsafe { this.run_events(worker, limit, since, &mut events) }
+            }));
+            match ran {
+                Ok(ended) => break ended,
+                Err(payload) => worker.caught(payload),
             }
         };
         drop(inside);
@@ -101,6 +93,31 @@ impl ColorCell {
             Some(_) => {}
         }
         After::Continue
+    }
+
+    /// Runs events until `limit` is reached, which gives `None`, or the color is left.
+    ///
+    /// # Safety
+    /// The caller has the token; it is gone unless the result is `None` or `Dead`.
+    unsafe fn run_events(&self, worker: &Worker, limit: u32, since: u64, events: &mut u32) -> Option<Leave> {
+        while *events < limit {
+            let Some(event) = self.pop() else {
+                if since != 0 {
+                    self.measured(worker, *events, since);
+                }
+                match self.leave() {
+                    Leave::More => continue,
+                    end => return Some(end),
+                }
+            };
+            *events += 1;
+            // SAFETY: the event came out of the FIFO, and the token is ours.
+            if unsafe { event::run(event, worker) } == After::Parked {
+                // Somebody else has the token now, and the cell may be gone.
+                return Some(Leave::Left);
+            }
+        }
+        None
     }
 
     /// A measured turn is about to end. The caller has the token.

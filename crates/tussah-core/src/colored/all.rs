@@ -242,7 +242,7 @@ where
     }
 
     unsafe fn free(this: NonNull<Self>) {
-        let _free = Allocation { ptr: this.cast(), layout: Layout::new::<Self>() };
+        let _free = Allocation(this);
         // SAFETY: the caller is the last to refer to the request.
         unsafe { std::ptr::drop_in_place(this.as_ptr()) }
     }

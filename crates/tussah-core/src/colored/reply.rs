@@ -11,14 +11,12 @@
 //! the future once it sees `DONE`, or to whoever is gone second if `DONE` is still set.
 
 use std::any::Any;
-use std::cell::UnsafeCell;
 use std::mem::ManuallyDrop;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::task::{Context, Poll, Waker};
 
-use parking_lot::Mutex;
-
 use crate::loom::atomic::{AtomicU8, Ordering};
+use crate::loom::{Mutex, UnsafeCell, lock};
 
 const CLAIMED: u8 = 1;
 const DONE: u8 = 2;
@@ -74,7 +72,7 @@ impl<F, R> Reply<F, R> {
             return None;
         }
         // SAFETY: the claim made the closure ours, and it is read once.
-        Some(unsafe { ManuallyDrop::take(&mut (*self.body.get()).closure) })
+        Some(self.body.with_mut(|body| unsafe { ManuallyDrop::take(&mut (*body).closure) }))
     }
 
     /// Runs `f` and stores how it ended.
@@ -103,11 +101,11 @@ impl<F, R> Reply<F, R> {
 
     unsafe fn store(&self, outcome: Outcome<R>) {
         // SAFETY: the caller has the claim, so the body is its own until `DONE`.
-        unsafe { (*self.body.get()).outcome = ManuallyDrop::new(outcome) };
+        self.body.with_mut(|body| unsafe { (*body).outcome = ManuallyDrop::new(outcome) });
         let waker = {
             // Under the lock: a future that stores another waker either does so before, and that one is called, or after,
             // and sees `DONE`.
-            let mut waker = self.waker.lock();
+            let mut waker = lock(&self.waker);
             self.state.fetch_or(DONE, Ordering::Release); // pairs with the Acquire in `poll` and in `gone`
             waker.take()
         };
@@ -120,7 +118,7 @@ impl<F, R> Reply<F, R> {
     pub(super) fn poll(&self, context: &Context<'_>) -> Poll<Outcome<R>> {
         if self.state.load(Ordering::Acquire) & DONE == 0 {
             let new = context.waker().clone();
-            let old = self.waker.lock().replace(new);
+            let old = lock(&self.waker).replace(new);
             drop(old);
             if self.state.load(Ordering::Acquire) & DONE == 0 {
                 return Poll::Pending;
@@ -128,7 +126,7 @@ impl<F, R> Reply<F, R> {
         }
         // SAFETY: `DONE` makes the outcome the future's; unsetting it says that it was taken. The color has stored the
         // outcome, so it does not write the bit again.
-        let outcome = unsafe { ManuallyDrop::take(&mut (*self.body.get()).outcome) };
+        let outcome = self.body.with_mut(|body| unsafe { ManuallyDrop::take(&mut (*body).outcome) });
         self.state.fetch_and(!DONE, Ordering::Release); // pairs with the Acquire in `gone`
         Poll::Ready(outcome)
     }
@@ -164,7 +162,7 @@ impl<F, R> Reply<F, R> {
         }
         if old & DONE != 0 {
             // SAFETY: both sides are gone and the outcome was not taken.
-            drop_guarded(unsafe { ManuallyDrop::take(&mut (*self.body.get()).outcome) });
+            drop_guarded(self.body.with_mut(|body| unsafe { ManuallyDrop::take(&mut (*body).outcome) }));
         }
         true
     }

@@ -2,13 +2,14 @@
 
 use std::cell::UnsafeCell;
 use std::fmt;
+use std::marker::PhantomData;
 use std::panic::Location;
 use std::ptr::NonNull;
 
 use super::with::{Operation, Read, With, Write};
 use crate::color::{ColorName, ColorRef};
 use crate::color::cell::ColorCell;
-use crate::event;
+use crate::event::Body;
 use crate::loom::atomic::Ordering;
 use crate::runtime::{Handle, PostError};
 use crate::worker::{InColor, Worker};
@@ -131,6 +132,7 @@ impl<T: Send + 'static> Colored<T> {
     ///
     /// # Errors
     /// Gives the closure back if the color is full or the runtime is shut down.
+    #[inline]
     #[track_caller]
     pub fn post<F: FnOnce(&mut T) + Send + 'static>(&self, f: F) -> Result<(), PostError<F>> {
         let location = Location::caller();
@@ -138,16 +140,9 @@ impl<T: Send + 'static> Colored<T> {
         if !cell.shared.is_open() {
             return Err(PostError::shut_down(f));
         }
-        if let Err(depth_max) = cell.admit() {
-            return Err(PostError::full(f, depth_max));
-        }
-        let node = event::closure(&cell.shared, location, move |worker: &Worker| {
-            // SAFETY: the event runs in the color that it was posted to, which is that of an `Inner<T>`, with its token.
-            f(unsafe { Inner::value(worker.color().cast::<Inner<T>>()).as_mut() });
-        });
-        // SAFETY: the node is ours, and we have a handle.
-        unsafe { ColorCell::post(self.cell_ptr(), node) };
-        Ok(())
+        // SAFETY: we have a handle.
+        unsafe { ColorCell::post_body(self.cell_ptr(), location, OnValue(f, PhantomData)) }
+            .map_err(|full| PostError::full(full.body.0, full.depth_max))
     }
 
     /// The color of the value: events posted in it alternate with those of the value.
@@ -195,6 +190,17 @@ impl<T> Inner<T> {
     pub(super) unsafe fn value(inner: NonNull<Self>) -> NonNull<T> {
         // SAFETY: the token keeps the value alive.
         unsafe { NonNull::new_unchecked(inner.as_ref().value.get()) }
+    }
+}
+
+/// A closure that is posted to the color of an `Inner<T>`.
+struct OnValue<T, F>(F, PhantomData<fn(&mut T)>);
+
+impl<T: Send + 'static, F: FnOnce(&mut T) + Send + 'static> Body for OnValue<T, F> {
+    #[inline]
+    fn call(self, worker: &Worker) {
+        // SAFETY: the event runs in the color that it was posted to, with its token.
+        (self.0)(unsafe { Inner::value(worker.color().cast::<Inner<T>>()).as_mut() });
     }
 }
 

@@ -139,6 +139,7 @@ where
         }
     }
 
+    #[cold]
     unsafe fn future_gone(this: NonNull<Self>) {
         // SAFETY: the caller is the future, and does not use the request after.
         if unsafe { this.as_ref().reply.future_gone() } {
@@ -148,7 +149,7 @@ where
     }
 
     unsafe fn free(this: NonNull<Self>) {
-        let _free = Allocation { ptr: this.cast(), layout: Layout::new::<Self>() };
+        let _free = Allocation(this);
         // SAFETY: the caller is the last to refer to the request.
         unsafe { std::ptr::drop_in_place(this.as_ptr()) }
     }
@@ -257,6 +258,7 @@ where
     O: Operation<T, R> + Send + 'static,
     R: Send + 'static,
 {
+    #[inline]
     fn drop(&mut self) {
         if let Some(request) = self.request {
             // SAFETY: the future is done with the request.

@@ -21,22 +21,21 @@
 //! **(a) No item is lost or taken twice.** `head` changes only by compare-and-swap, from some `h` to some `h + n`, so
 //! the successful ones cut the indices into successive ranges, and each index is in one range. No range goes past the
 //! tail: a thief has read `t ≥ h + n` from it, and the owner knows its own tail. The owner overwrites the slot of `i`
-//! only when it has read a head above `i` (`limit` is a head that it has read, plus the capacity).
+//! only when `make_room` has read a head above `i` (`limit` is a head that it has read, plus the capacity).
 //!
 //! **(b) A thief whose exchange succeeds has read the right items.** First a lemma: *nothing that the thief has read
-//! was written by the owner after the owner had read a head above `h`.* The exchange from `h` is the first step of
+//! was written by the owner after `make_room` had read a head above `h`.* The exchange from `h` is the first step of
 //! `head` above `h`, so a head above `h` is this exchange's value or a later one. All later ones are read-modify-writes
-//! too, hence in the release sequence of the exchange; and in `make_room` the owner reads with Acquire. So the thief's
+//! too, hence in the release sequence of the exchange; and `make_room` reads with Acquire. So the thief's
 //! reads, which come before its exchange, happen before whatever the owner writes after such a read, and cannot return
 //! it. The consequences:
 //!
 //! - The slot of an item `i`, `h ≤ i < h + n`, had not been overwritten in any buffer, because that takes a head
 //!   above `i`, and `i ≥ h`. What is in the slot is the item, if it was ever there.
-//! - It was there, in whichever buffer the thief has read. A buffer that became current before `t` was stored but is
-//!   no longer current at that time cannot be read: `tail` was read first, with Acquire, so the thief reads a buffer
-//!   that is as new as the store of `t`, or newer. Each buffer that was made after the item was pushed got a copy of
-//!   it: growing copies everything from a head on that the owner has read, and by the lemma this was at most `h`. And
-//!   the buffer that was current when the item was pushed got the item itself.
+//! - It was there, in whichever buffer the thief has read. Since `tail` was read first, with Acquire, this is the
+//!   buffer that was current when `t` was stored, or a newer one. The buffer that was current when the item was pushed
+//!   got the item itself. Each buffer that was made later got a copy of it: growing copies everything from a head on
+//!   that the owner has read, and by the lemma this was at most `h`.
 //! - The thief sees what was there, and not what the slot held before: if the buffer is from before the store of `t`,
 //!   the item was in it by then (Release store of `tail`); if it is from later, the item was in it before it became
 //!   current (Release store of `buffer`).
@@ -73,7 +72,7 @@ const CAPACITY_START: usize = if cfg!(loom) { 2 } else { 256 };
 const CAPACITY_MAX: usize = 1 << 28;
 
 /// Bound, in items: what one steal takes at most; beyond that the move of the items costs more than the steal, and the batch is on the thief's stack.
-pub(crate) const STEAL_MAX: usize = 128;
+const STEAL_MAX: usize = 128;
 
 /// Bound, in attempts: who has lost so many races for one victim finds its queue served well, and looks elsewhere.
 const STEAL_ATTEMPTS: usize = if cfg!(loom) { 2 } else { 4 };

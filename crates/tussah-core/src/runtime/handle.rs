@@ -14,7 +14,7 @@ use super::shared::Shared;
 use super::shutdown::{self, ShutdownReport};
 use crate::color::cell::ColorCell;
 use crate::color::{Color, ColorRef};
-use crate::event;
+use crate::event::Body;
 use crate::loom::atomic::Ordering;
 use crate::stats::Stats;
 use crate::task::{self, JoinHandle};
@@ -121,11 +121,23 @@ impl AsColor for Color {
 }
 
 impl AsColor for &ColorRef {
+    #[inline]
     fn reference(&self, _: &Handle) -> ColorRef {
         (*self).clone()
     }
+    #[inline]
     fn with_cell<R>(&self, _: &Handle, f: impl FnOnce(&ColorRef) -> R) -> R {
         f(self)
+    }
+}
+
+/// A closure that needs nothing but to be called.
+struct Plain<F>(F);
+
+impl<F: FnOnce() + Send + 'static> Body for Plain<F> {
+    #[inline]
+    fn call(self, _: &Worker) {
+        (self.0)();
     }
 }
 
@@ -210,6 +222,7 @@ impl Handle {
     ///
     /// # Panics
     /// If the color is of another runtime. A panic of `f` stays in the event and is counted.
+    #[inline]
     #[track_caller]
     pub fn post_in<F: FnOnce() + Send + 'static>(
         &self,
@@ -222,14 +235,9 @@ impl Handle {
         }
         color.with_cell(self, |color| {
             self.assert_mine(color);
-            let cell = color.cell();
-            if let Err(depth_max) = color.get().admit() {
-                return Err(PostError::full(f, depth_max));
-            }
-            let node = event::closure(&self.shared, location, move |_: &Worker| f());
-            // SAFETY: the node is ours, and the reference keeps the cell alive.
-            unsafe { ColorCell::post(cell, node) };
-            Ok(())
+            // SAFETY: the reference keeps the cell alive.
+            unsafe { ColorCell::post_body(color.cell(), location, Plain(f)) }
+                .map_err(|full| PostError::full(full.body.0, full.depth_max))
         })
     }
 
@@ -290,6 +298,7 @@ impl Handle {
         assert!(self.shared.is_open(), "a thread was spawned on a runtime that is shut down");
     }
 
+    #[inline]
     #[track_caller]
     fn assert_mine(&self, color: &ColorRef) {
         assert!(

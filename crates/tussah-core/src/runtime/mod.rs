@@ -9,4 +9,6 @@ pub use builder::Builder;
 pub use handle::{AsColor, Handle, NoRuntime, PostError, Runtime};
 pub use shutdown::ShutdownReport;
 
+#[cfg(all(test, loom))]
+pub(crate) use shared::Config;
 pub(crate) use shared::{PolicyMaker, Shared};

@@ -121,6 +121,7 @@ impl Shared {
         self.clock.now_ns()
     }
 
+    #[inline]
     pub(crate) fn is_open(&self) -> bool {
         self.phase.load(Ordering::Relaxed) == OPEN
     }
@@ -128,29 +129,24 @@ impl Shared {
     // Memory.
 
     /// Memory for an event or a thread, from this worker's magazines if it is one of this runtime.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn alloc(&self, kind: Kind, layout: Layout) -> NonNull<u8> {
         Worker::with(|worker| match worker {
+            Some(worker) if std::ptr::eq(&*worker.shared, self) => worker.alloc(kind, layout),
             // SAFETY: the caller uses the memory by the rules of its kind until `free`.
-            Some(worker) if std::ptr::eq(&*worker.shared, self) => unsafe {
-                worker.magazines.alloc(&self.slab, kind, layout)
-            },
-            // SAFETY: as above.
             _ => unsafe { self.slab.alloc(kind, layout) },
         })
     }
 
     /// # Safety
     /// The memory came from `alloc` of a runtime with this kind and layout, and is not used any more.
-    #[inline]
+    #[inline(always)]
     pub(crate) unsafe fn free(kind: Kind, ptr: NonNull<u8>, layout: Layout) {
         // SAFETY: the owner of a slab's object is its runtime, which lives as long as the object.
         let shared = unsafe { slab::owner_of(ptr) }.cast::<Shared>();
         Worker::with(|worker| match worker {
             // SAFETY: the caller gives the memory up.
-            Some(worker) if std::ptr::eq(&*worker.shared, shared) => unsafe {
-                worker.magazines.free(&(*shared).slab, kind, ptr, layout);
-            },
+            Some(worker) if std::ptr::eq(&*worker.shared, shared) => unsafe { worker.free(kind, ptr, layout) },
             // SAFETY: as above; `free_last` says so when nobody but us can reach the runtime.
             _ => unsafe {
                 if (*shared).slab.free(kind, ptr, layout) {

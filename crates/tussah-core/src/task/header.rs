@@ -59,9 +59,8 @@ impl Header {
     /// # Safety
     /// `node` is the head of a thread.
     pub(crate) unsafe fn vtable(this: NonNull<Header>) -> &'static VTable {
-        // SAFETY: a thread's node was made with the `event` field of a `VTable`, its first field, and the reference
-        // came from the whole table.
-        unsafe { &*std::ptr::from_ref(this.as_ref().node.vtable).cast::<VTable>() }
+        // SAFETY: a thread's node was made with a pointer to a whole `VTable`, which begins with the event's.
+        unsafe { this.as_ref().node.table().cast::<VTable>().as_ref() }
     }
 
     /// `SCHEDULED` becomes `RUNNING`; says whether the thread was aborted.

@@ -78,7 +78,8 @@ where
     let at = thread.as_ptr();
     // SAFETY: the memory is ours. The state word is written last and atomically: a shutdown may be looking at the slot.
     unsafe {
-        (&raw mut (*at).header.node).write(Node::new(&Thread::<F, H>::VTABLE.event));
+        let table: &'static VTable = &Thread::<F, H>::VTABLE;
+        (&raw mut (*at).header.node).write(Node::of_larger(NonNull::from(table).cast()));
         (&raw mut (*at).header.joiner).write(UnsafeCell::new(TinyWaker::NONE));
         (&raw mut (*at).header.location).write(location);
         (&raw mut (*at).home).write(home);

@@ -1,5 +1,6 @@
 //! Which shard the running code uses for its timers: the one seam between timers and workers.
 
+use std::time::Instant;
 use std::{cell::RefCell, fmt, sync::Arc};
 
 use super::shard::Shard;
@@ -60,4 +61,10 @@ impl Drop for Entered {
         // The shard may be dropped here: after the borrow, since its unpark hook is the runtime's code.
         drop(CURRENT.try_with(|current| current.replace(previous)));
     }
+}
+
+/// The present time of the runtime that the caller runs in, by its clock, which may be one that is moved by hand; elsewhere
+/// the operating system's.
+pub fn now() -> Instant {
+    with_current(|context| context.map_or_else(Instant::now, |context| context.shard.clock().now()))
 }

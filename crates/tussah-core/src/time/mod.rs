@@ -29,6 +29,7 @@ mod timer;
 mod wheel;
 
 pub use clock::{AdvanceHook, Clock, ManualClock};
-pub(crate) use context::{TimerContext, enter, with_current};
+pub use context::now;
+pub(crate) use context::{TimerContext, enter};
 pub(crate) use shard::Shard;
 pub use sleep::Sleep;

@@ -7,8 +7,8 @@
 //!    anybody; its owner may touch them without the lock again once it has seen, under the lock, that the node is
 //!    linked no more.
 //! 2. *The pin*: a linked node is neither moved nor freed. The owner unlinks it in its destructor. A pinned value that
-//!    is leaked (`mem::forget` of a `Pin<Box<_>>`) is never dropped, and then the guarantee of `Pin` says that its memory
-//!    is not reused: the node stays linked, at most its waker is called in vain, and nothing dangles.
+//!    is leaked (`mem::forget` of a `Pin<Box<_>>`) is never dropped, and then the guarantee of `Pin` says that its
+//!    memory is not reused: the node stays linked, its waker may be called in vain, and nothing dangles.
 //! 3. *No foreign code*: nothing here clones, calls or drops a waker. Wakers come out and are called after the lock has
 //!    been released.
 //!

@@ -1,8 +1,10 @@
 //! The part of a worker that only its own OS thread touches, and the way to it from the code that it runs.
 
+use std::alloc::Layout;
+use std::any::Any;
 use std::cell::Cell;
 use std::marker::PhantomData;
-use std::panic::Location;
+use std::panic::{AssertUnwindSafe, Location, catch_unwind};
 use std::ptr::NonNull;
 use std::sync::Arc;
 
@@ -11,7 +13,7 @@ use crate::color::ColorName;
 use crate::color::cell::ColorCell;
 use crate::event::{Node, VTable};
 use crate::runtime::Shared;
-use crate::slab::Magazines;
+use crate::slab::{Kind, Magazines};
 
 /// Bound, in operations a poll: so many inline entries, or other operations that need not wait, may a thread do before it goes to the end of the queue.
 const POLL_BUDGET: u32 = 128;
@@ -116,6 +118,14 @@ impl Worker {
         InColor { before: self.color.replace(cell.as_ptr()), color: &self.color }
     }
 
+    /// Whether this OS thread has the token of the color, as its innermost one, and is a worker of its runtime.
+    #[inline]
+    pub(crate) fn is_home_of(&self, cell: NonNull<ColorCell>) -> bool {
+        // SAFETY: a color that is innermost here is held, hence alive.
+        self.color.get() == cell.as_ptr()
+            && unsafe { Arc::as_ptr(&cell.as_ref().shared) == Arc::as_ptr(&self.shared) }
+    }
+
     /// The color that runs here.
     #[inline]
     pub(crate) fn color(&self) -> NonNull<ColorCell> {
@@ -164,6 +174,21 @@ impl Worker {
         true
     }
 
+    /// Memory from this worker's magazines.
+    #[inline(always)]
+    pub(crate) fn alloc(&self, kind: Kind, layout: Layout) -> NonNull<u8> {
+        // SAFETY: the magazines are used with this slab alone; the caller uses the memory by the rules of its kind.
+        unsafe { self.magazines.alloc(&self.shared.slab, kind, layout) }
+    }
+
+    /// # Safety
+    /// The memory came from this runtime's slab with this kind and layout, and is not used any more.
+    #[inline(always)]
+    pub(crate) unsafe fn free(&self, kind: Kind, ptr: NonNull<u8>, layout: Layout) {
+        // SAFETY: passed on from the caller.
+        unsafe { self.magazines.free(&self.shared.slab, kind, ptr, layout) }
+    }
+
     /// A number that differs from call to call (xorshift64, Marsaglia 2003).
     pub(crate) fn random(&self) -> u64 {
         let mut x = self.random.get();
@@ -172,6 +197,16 @@ impl Worker {
         x ^= x << 17;
         self.random.set(x);
         x
+    }
+
+    /// An event that nobody waits for panicked; the hook has printed it.
+    #[cold]
+    pub(crate) fn caught(&self, payload: Box<dyn Any + Send>) {
+        self.count_panic();
+        // The payload is a user's value, whose destructor may panic too.
+        if let Err(payload) = catch_unwind(AssertUnwindSafe(|| drop(payload))) {
+            std::mem::forget(payload);
+        }
     }
 
     pub(crate) fn count_panic(&self) {

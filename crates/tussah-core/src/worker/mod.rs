@@ -2,6 +2,8 @@
 
 mod context;
 mod idle;
+#[cfg(all(test, loom))]
+pub(crate) mod model;
 mod remote;
 mod run;
 mod steal;

@@ -93,7 +93,7 @@ unsafe fn describe(waiting: &Waiting, last: *const Node) -> Candidate {
     };
     // SAFETY: passed on from the caller; the table says that the node is a cell's.
     unsafe {
-        if std::ptr::eq(waiting.node.as_ref().vtable, &TURN) {
+        if std::ptr::eq(waiting.node.as_ref().vtable(), &TURN) {
             let cell = waiting.node.cast::<ColorCell>();
             candidate.priority = cell.as_ref().priority.load(Ordering::Relaxed);
             candidate.turn_ns = cell.as_ref().turn_ns();

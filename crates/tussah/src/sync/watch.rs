@@ -18,8 +18,9 @@
 //! # }).unwrap();
 //! ```
 
+mod error;
+
 use std::{
-    error::Error,
     fmt,
     ops::Deref,
     sync::{
@@ -29,6 +30,8 @@ use std::{
 };
 
 use tussah_core::Notify;
+
+pub use self::error::{RecvError, SendError};
 
 /// Set in the version when the last sender is gone.
 const CLOSED: usize = 1;
@@ -88,7 +91,7 @@ impl<T> Shared<T> {
                 return Ok(());
             }
             if version & CLOSED != 0 {
-                return Err(RecvError(()));
+                return Err(RecvError::new());
             }
             notified.await;
         }
@@ -298,7 +301,7 @@ impl<T> Receiver<T> {
     pub fn has_changed(&self) -> Result<bool, RecvError> {
         let version = self.shared.version();
         match (version & !CLOSED != self.seen, version & CLOSED != 0) {
-            (false, true) => Err(RecvError(())),
+            (false, true) => Err(RecvError::new()),
             (new, _) => Ok(new),
         }
     }
@@ -373,33 +376,3 @@ impl<T: fmt::Debug> fmt::Debug for Ref<'_, T> {
         fmt::Debug::fmt(&**self, f)
     }
 }
-
-/// Nobody watches; holds the value that was to be sent.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub struct SendError<T>(pub T);
-
-impl<T> fmt::Debug for SendError<T> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("SendError").finish_non_exhaustive()
-    }
-}
-
-impl<T> fmt::Display for SendError<T> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("sending on a watch that nobody watches")
-    }
-}
-
-impl<T> Error for SendError<T> {}
-
-/// All senders are gone, and the latest value has been seen.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct RecvError(());
-
-impl fmt::Display for RecvError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("waiting for a watch whose senders are gone")
-    }
-}
-
-impl Error for RecvError {}

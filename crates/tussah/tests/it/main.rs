@@ -1,3 +1,13 @@
 //! The integration tests of tussah, in one binary.
 
+mod events;
+mod examples;
+mod scopes;
 mod sync;
+mod threads;
+mod ui;
+
+/// A runtime with so many workers.
+fn runtime(workers: usize) -> tussah::Runtime {
+    tussah::Runtime::builder().workers(workers).build().expect("the workers start")
+}

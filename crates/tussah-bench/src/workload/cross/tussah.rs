@@ -79,7 +79,7 @@ pub fn run(options: &Options) -> Vec<Metric> {
     let mut number = 0;
     let player = |handle: Handle| {
         number += 1;
-        let color = handle.block_on(async { ::tussah::Color(number).pin() });
+        let color = handle.color(::tussah::Color(number));
         Player { handle, color }
     };
     let players: &'static [Player; 2] = Box::leak(Box::new(sides.map(player)));

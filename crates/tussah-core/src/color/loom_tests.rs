@@ -1,0 +1,305 @@
+//! Models of a color: exclusion, order, inline entries, and who destroys it.
+
+use std::future::Future;
+use std::pin::pin;
+use std::sync::Arc;
+use std::task::{Context, Waker};
+
+use crate::Colored;
+use crate::loom::thread;
+use crate::worker::model::{Canary, Count, Model, Probe, explore};
+
+/// A value that says when two events are in it at the same time, and which came before which.
+struct Log {
+    probe: Probe,
+    events: Vec<(usize, usize)>,
+    /// Each event that ran.
+    ran: Count,
+    _dropped: Canary,
+}
+
+struct Rig {
+    model: Model,
+    value: Colored<Log>,
+    ran: Count,
+    dropped: Count,
+}
+
+impl Rig {
+    fn new() -> Self {
+        let model = Model::new(1);
+        let (ran, dropped) = (Count::default(), Count::default());
+        let log = Log {
+            probe: Probe::new(),
+            events: Vec::new(),
+            ran: ran.clone(),
+            _dropped: dropped.canary(&Arc::new(Probe::new())),
+        };
+        let value = Colored::new_in(&model.handle(), log);
+        Self { model, value, ran, dropped }
+    }
+
+    /// Runs what is left; the value has seen so many events, and goes with the runtime.
+    fn finish(self, events: usize) {
+        while !self.model.shared.queues_are_empty() {
+            self.model.serve(1);
+        }
+        assert_eq!(self.dropped.get(), 0, "destroyed while there was a handle");
+        drop(self.value);
+        self.model.finish();
+        assert_eq!((self.ran.get(), self.dropped.get()), (events, 1));
+    }
+}
+
+impl Log {
+    /// The event `number` of one poster.
+    fn event(&mut self, poster: usize, number: usize) {
+        self.probe.touch();
+        let before = self.events.iter().filter(|event| event.0 == poster).count();
+        assert_eq!(before, number, "the events of a poster changed places");
+        self.events.push((poster, number));
+        self.ran.add();
+    }
+}
+
+fn post(value: &Colored<Log>, poster: usize, number: usize) {
+    value.post(move |log| log.event(poster, number)).expect("the runtime is open");
+}
+
+fn join<T>(threads: [thread::JoinHandle<T>; 2]) -> [T; 2] {
+    threads.map(|thread| thread.join().expect("no panic"))
+}
+
+#[test]
+fn two_posters_and_a_worker() {
+    explore(2, || {
+        let rig = Rig::new();
+        let posters = [0, 1].map(|poster| {
+            let value = rig.value.clone();
+            thread::spawn(move || {
+                post(&value, poster, 0);
+                post(&value, poster, 1);
+            })
+        });
+        rig.model.serve(2);
+        join(posters);
+        rig.finish(4);
+    });
+}
+
+/// An event posts in its own color while others do: what it knows of comes first.
+#[test]
+fn an_event_posts_behind_what_came_before() {
+    explore(5, || {
+        let rig = Rig::new();
+        let (value, other) = (rig.value.clone(), rig.value.clone());
+        let posted = crate::loom::Arc::new(crate::loom::atomic::AtomicBool::new(false));
+        let seen = posted.clone();
+        value
+            .post(move |log| {
+                log.event(0, 0);
+                let first = seen.load(std::sync::atomic::Ordering::Acquire);
+                other
+                    .post(move |log| {
+                        let remote = log.events.iter().any(|event| event.0 == 1);
+                        assert!(remote || !first, "a local post overtook a remote one that it knew of");
+                        log.event(0, 1);
+                    })
+                    .expect("the runtime is open");
+            })
+            .expect("the runtime is open");
+        let poster = thread::spawn(move || {
+            post(&value, 1, 0);
+            posted.store(true, std::sync::atomic::Ordering::Release);
+        });
+        rig.model.serve(1);
+        poster.join().expect("no panic");
+        rig.finish(3);
+    });
+}
+
+#[test]
+fn an_inline_entry_a_poster_and_a_worker() {
+    explore(5, || {
+        let rig = Rig::new();
+        let value = rig.value.clone();
+        let inline = thread::spawn(move || value.try_with(|log| log.event(0, 0)).is_ok());
+        let value = rig.value.clone();
+        let poster = thread::spawn(move || post(&value, 1, 0));
+        rig.model.serve(2);
+        let entered = inline.join().expect("no panic");
+        poster.join().expect("no panic");
+        rig.finish(1 + usize::from(entered));
+    });
+}
+
+/// Two inline entries of which one finds the other's token, and a third party that posts.
+#[test]
+fn two_inline_entries_and_a_poster() {
+    explore(5, || {
+        let rig = Rig::new();
+        let entries = [0, 1].map(|entry| {
+            let value = rig.value.clone();
+            thread::spawn(move || value.try_with(|log| log.event(entry, 0)).is_ok())
+        });
+        post(&rig.value, 2, 0);
+        let entered = entries.map(|entry| usize::from(entry.join().expect("no panic")));
+        rig.finish(1 + entered[0] + entered[1]);
+    });
+}
+
+/// The handles go while an event is queued and a turn runs: the value goes once, after the event.
+#[test]
+fn the_last_handle_goes() {
+    explore(5, || {
+        let Rig { model, value, ran, dropped } = Rig::new();
+        let other = value.clone();
+        post(&value, 0, 0);
+        let poster = thread::spawn(move || {
+            post(&other, 1, 0);
+            drop(other);
+        });
+        let dropper = thread::spawn(move || drop(value));
+        model.serve(2);
+        poster.join().expect("no panic");
+        dropper.join().expect("no panic");
+        model.finish();
+        assert_eq!((ran.get(), dropped.get()), (2, 1));
+    });
+}
+
+/// As above, with an inline entry as the last thing that is done through a handle.
+#[test]
+fn the_last_handle_goes_after_an_inline_entry() {
+    explore(5, || {
+        let Rig { model, value, ran, dropped } = Rig::new();
+        let other = value.clone();
+        let inline = thread::spawn(move || other.try_with(|log| log.event(0, 0)).is_ok());
+        let poster = thread::spawn(move || post(&value, 1, 0));
+        model.serve(1);
+        let entered = inline.join().expect("no panic");
+        poster.join().expect("no panic");
+        model.finish();
+        assert_eq!((ran.get(), dropped.get()), (1 + usize::from(entered), 1));
+    });
+}
+
+/// A request is polled and dropped, while its color is busy and its turn comes: whether it ran or not, its closure and
+/// its result go once.
+fn cancel(polls: usize, preemptions: usize) {
+    explore(preemptions, move || {
+        let rig = Rig::new();
+        let (closures, results, made) = (Count::default(), Count::default(), Count::default());
+        let probe = Arc::new(Probe::new());
+        let (closure, result, count) = (closures.canary(&probe), results.clone(), made.clone());
+        post(&rig.value, 0, 0);
+        let value = rig.value.clone();
+        let future = thread::spawn(move || {
+            let mut with = pin!(value.with(move |log| {
+                log.probe.touch();
+                drop(closure);
+                count.add();
+                result.canary(&Arc::new(Probe::new()))
+            }));
+            let woken = Waker::from(Arc::new(Count::default()));
+            (0..polls).any(|_| with.as_mut().poll(&mut Context::from_waker(&woken)).is_ready())
+        });
+        rig.model.serve(1);
+        let ready = future.join().expect("no panic");
+        rig.finish(1);
+        assert_eq!(closures.get(), 1, "the closure goes once");
+        assert_eq!(results.get(), made.get(), "the result goes once, if there is one");
+        assert!(made.get() == 1 || !ready, "a result without a run");
+    });
+}
+
+#[test]
+fn a_request_is_cancelled() {
+    cancel(1, 3);
+}
+
+#[test]
+fn a_request_is_cancelled_after_a_second_poll() {
+    cancel(2, 2);
+}
+
+/// A request that waits is woken, and has its result then.
+#[test]
+fn a_request_is_awaited() {
+    explore(5, || {
+        let rig = Rig::new();
+        post(&rig.value, 0, 0);
+        let Rig { model, value, ran, dropped } = rig;
+        let model = Arc::new(model);
+        let other = model.clone();
+        let worker = thread::spawn(move || other.serve(1));
+        let woken = Arc::new(Count::default());
+        let waker = Waker::from(woken.clone());
+        let mut context = Context::from_waker(&waker);
+        let mut with = Box::pin(value.with(|log| log.event(1, 0)));
+        let mut ready = with.as_mut().poll(&mut context).is_ready();
+        let waits = !ready;
+        if waits {
+            ready = with.as_mut().poll(&mut context).is_ready();
+        }
+        worker.join().expect("no panic");
+        model.serve(1);
+        if !ready {
+            assert_eq!(woken.get(), 1, "the waiter is called once");
+            assert!(with.as_mut().poll(&mut context).is_ready(), "the result is there");
+        }
+        drop(with);
+        let model = Arc::into_inner(model).expect("the worker has ended");
+        Rig { model, value, ran, dropped }.finish(2);
+    });
+}
+
+/// Readers share the color; a writer has it alone.
+#[test]
+fn two_readers_and_a_writer() {
+    explore(2, || {
+        let rig = Rig::new();
+        let readers = [0, 1].map(|_| {
+            let value = rig.value.clone();
+            thread::spawn(move || {
+                let mut read = pin!(value.read(|log: &Log| log.probe.look()));
+                read.as_mut().poll(&mut Context::from_waker(Waker::noop())).is_ready()
+            })
+        });
+        post(&rig.value, 0, 0);
+        rig.model.serve(1);
+        join(readers);
+        rig.finish(1);
+    });
+}
+
+/// A queued read shares its turn with an inline one, and a post waits for both.
+#[test]
+fn a_queued_read_shares_its_turn() {
+    explore(5, || {
+        let rig = Rig::new();
+        post(&rig.value, 0, 0);
+        let woken = Waker::from(Arc::new(Count::default()));
+        let value = rig.value.clone();
+        let mut queued = Box::pin(value.read(|log: &Log| log.probe.look()));
+        let pending = queued.as_mut().poll(&mut Context::from_waker(&woken)).is_pending();
+        assert!(pending, "an event was queued before");
+        let other = rig.value.clone();
+        let inline = thread::spawn(move || {
+            let mut read = pin!(other.read(|log: &Log| log.probe.look()));
+            let _ = read.as_mut().poll(&mut Context::from_waker(Waker::noop()));
+        });
+        let other = rig.value.clone();
+        let poster = thread::spawn(move || post(&other, 1, 0));
+        rig.model.serve(2);
+        inline.join().expect("no panic");
+        poster.join().expect("no panic");
+        while !rig.model.shared.queues_are_empty() {
+            rig.model.serve(1);
+        }
+        assert!(queued.as_mut().poll(&mut Context::from_waker(&woken)).is_ready());
+        drop(queued);
+        drop(value);
+        rig.finish(2);
+    });
+}

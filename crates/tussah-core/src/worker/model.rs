@@ -1,0 +1,187 @@
+//! Scaffolding of the loom models: a runtime without OS threads, whose workers are driven by hand.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::time::Duration;
+
+use super::Worker;
+use crate::blocking::{BlockingPool, PoolPolicy};
+use crate::event;
+use crate::loom::UnsafeCell;
+use crate::runtime::{Config, Handle, Shared};
+use crate::time::Clock;
+
+/// Something panicked while it looked at a [`Probe`]. Events catch panics, so the model has to be told.
+static FAILED: AtomicBool = AtomicBool::new(false);
+
+/// Explores what `f` can do with at most so many preemptions, unless `LOOM_MAX_PREEMPTIONS` says otherwise.
+pub(crate) fn explore(preemptions: usize, f: impl Fn() + Send + Sync + 'static) {
+    let mut builder = loom::model::Builder::new();
+    builder.preemption_bound = builder.preemption_bound.or(Some(preemptions));
+    builder.max_branches = 20_000;
+    let runs = Count::default();
+    let count = runs.clone();
+    builder.check(move || {
+        FAILED.store(false, Ordering::SeqCst);
+        count.add();
+        f();
+    });
+    println!("{} runs", runs.get());
+}
+
+/// What only one at a time may touch, each after the one before: loom checks both.
+pub(crate) struct Probe(UnsafeCell<u64>);
+
+// SAFETY: that accesses exclude each other is what the models check.
+unsafe impl Sync for Probe {}
+// SAFETY: as above.
+unsafe impl Send for Probe {}
+
+impl Probe {
+    pub(crate) fn new() -> Self {
+        Self(UnsafeCell::new(0))
+    }
+
+    /// Touches the place, as the only one.
+    pub(crate) fn touch(&self) {
+        let _report = Report;
+        // SAFETY: loom panics before two of these overlap.
+        self.0.with_mut(|place| unsafe { *place += 1 });
+    }
+
+    /// Looks at the place, as others may do at the same time.
+    pub(crate) fn look(&self) -> u64 {
+        let _report = Report;
+        // SAFETY: loom panics before this overlaps with a `touch`.
+        self.0.with(|place| unsafe { *place })
+    }
+}
+
+struct Report;
+
+impl Drop for Report {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            FAILED.store(true, Ordering::SeqCst);
+        }
+    }
+}
+
+/// Counts how often it is dropped, or touched by hand. Not part of the model: read when all of its threads are joined.
+#[derive(Clone, Default)]
+pub(crate) struct Count(Arc<AtomicUsize>);
+
+impl Count {
+    pub(crate) fn add(&self) {
+        self.0.fetch_add(1, Ordering::SeqCst);
+    }
+
+    pub(crate) fn get(&self) -> usize {
+        self.0.load(Ordering::SeqCst)
+    }
+
+    /// A value whose drop is counted, and touches the probe.
+    pub(crate) fn canary(&self, probe: &Arc<Probe>) -> Canary {
+        Canary { drops: self.clone(), probe: probe.clone() }
+    }
+}
+
+impl std::task::Wake for Count {
+    fn wake(self: Arc<Self>) {
+        self.add();
+    }
+}
+
+/// See [`Count::canary`].
+pub(crate) struct Canary {
+    drops: Count,
+    probe: Arc<Probe>,
+}
+
+impl Drop for Canary {
+    fn drop(&mut self) {
+        self.probe.touch();
+        self.drops.add();
+    }
+}
+
+/// A runtime in a model.
+pub(crate) struct Model {
+    pub(crate) shared: Arc<Shared>,
+}
+
+impl Model {
+    /// A runtime that has places for so many workers, all of them searching.
+    pub(crate) fn new(workers: usize) -> Self {
+        let shared = Shared::new(Config {
+            name: String::new(),
+            clock: Clock::manual().clock(),
+            seed: 1,
+            stealing: true,
+            // Whoever is looked at twice is stuck: a model has no time.
+            steal_delay: Duration::ZERO,
+            pin: false,
+            policy: None,
+            workers_max: workers,
+            one_color: false,
+            blocking: BlockingPool::new("", PoolPolicy::default()),
+        });
+        for place in 0..workers {
+            shared.prepare_place(place);
+        }
+        shared.workers.store(workers, crate::loom::atomic::Ordering::Relaxed);
+        Self { shared }
+    }
+
+    pub(crate) fn handle(&self) -> Handle {
+        Handle { shared: self.shared.clone() }
+    }
+
+    /// The loom thread that calls this is the worker of the place as long as `f` runs.
+    pub(crate) fn as_worker<R>(&self, place: usize, f: impl FnOnce(&Worker) -> R) -> R {
+        let worker = Worker::new(self.shared.clone(), self.shared.place(place).clone(), place, 1);
+        let result = worker.enter(|| f(&worker));
+        // SAFETY: the magazines are this worker's and are not used any more.
+        unsafe { worker.magazines.flush_all(&self.shared.slab) };
+        result
+    }
+
+    /// Runs, as the worker of place 0, what it finds there each time that it looks.
+    pub(crate) fn serve(&self, looks: usize) {
+        self.as_worker(0, |worker| {
+            for _ in 0..looks {
+                run_queued(worker);
+            }
+        });
+    }
+
+    /// Runs what is left, and frees the runtime. The other threads of the model are joined.
+    pub(crate) fn finish(self) {
+        while !self.shared.queues_are_empty() {
+            self.serve(1);
+        }
+        for place in 0..self.shared.places() {
+            let panics = &self.shared.place(place).counters.panics;
+            assert_eq!(panics.load(crate::loom::atomic::Ordering::Relaxed), 0, "an event panicked");
+        }
+        assert!(!FAILED.load(Ordering::SeqCst), "a check inside an event failed");
+        self.shared.table.clear();
+        // SAFETY: no other thread is left, and no reference to the color is in use.
+        drop(unsafe { (*Arc::as_ptr(&self.shared).cast_mut()).default_color.take() });
+        assert_eq!(Arc::strong_count(&self.shared), 1, "a color was not destroyed");
+    }
+}
+
+/// Runs what the worker has in its queues.
+pub(crate) fn run_queued(worker: &Worker) {
+    for node in worker.remote.injector.take_all() {
+        worker.requeue(node);
+    }
+    // SAFETY: this is the worker that owns the ring.
+    while let Some(node) = unsafe { worker.remote.ring.pop() } {
+        worker.remote.set_in_event(true);
+        // SAFETY: the node came out of a queue of the worker.
+        unsafe { event::run_turn(node, worker) };
+        worker.remote.set_in_event(false);
+    }
+}

@@ -1,0 +1,139 @@
+//! Counts the words of files: the runtime at work on real data.
+//!
+//! One thread walks the directories and many threads count, one file each at a time. What blocks (opening, reading, listing)
+//! runs on the blocking pool. Each counting thread adds what it has found to totals that are colored state, split
+//! into shards so that threads seldom meet. Between walking and counting there is a bounded queue.
+//!
+//! ```text
+//! cargo run --release --example word_count -- README.md crates
+//! ```
+
+mod count;
+mod read;
+mod report;
+mod totals;
+mod walk;
+
+use std::convert::Infallible;
+use std::io::{self, Write};
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use clap::Parser;
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use tussah::sync::mpmc;
+use tussah::{Colored, Runtime, Scope, scope};
+
+use report::{Problem, Report};
+use totals::Totals;
+
+/// Bound, in paths: enough that the counting threads never wait for the walker, little enough to keep its memory small.
+const PATHS_QUEUED_MAX: usize = 1024;
+
+/// Bound, in files: as many are read at once, which keeps a disk busy; each costs a chunk and a table of words.
+const FILES_AT_ONCE: usize = 32;
+
+/// Count the words of files
+///
+/// A word is a run of letters and digits of any script, without regard to case. Directories are walked; links inside of
+/// them are not followed. A path that cannot be read is reported, the others are counted all the same, and the exit
+/// status is 1.
+#[derive(Parser)]
+#[command(
+    name = "word_count",
+    after_help = "Examples:\n  word_count README.md\n  word_count --top 3 --workers 1 src docs\n  word_count --json ."
+)]
+struct Options {
+    /// Files and directories
+    #[arg(required = true, value_name = "PATH")]
+    paths: Vec<PathBuf>,
+    /// Workers, 1 to 1024 [default: one per CPU]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
+    workers: Option<u16>,
+    /// How many of the most frequent words to list
+    #[arg(long, value_name = "N", default_value_t = 10)]
+    top: usize,
+    /// Print one JSON object instead of a table
+    #[arg(long)]
+    json: bool,
+}
+
+fn main() -> ExitCode {
+    let options = Options::parse();
+    let mut builder = Runtime::builder().name("word_count");
+    if let Some(workers) = options.workers {
+        builder = builder.workers(workers.into());
+    }
+    let runtime = match builder.build() {
+        Ok(runtime) => runtime,
+        Err(error) => {
+            eprintln!("word_count: the workers did not start: {error}");
+            return ExitCode::FAILURE;
+        }
+    };
+    let report = runtime.block_on_spawned(run(options.paths, options.top));
+    let text = if options.json { report.json() } else { report.table() };
+    match io::stdout().write_all(text.as_bytes()) {
+        // Whoever reads only the first lines has what they want.
+        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
+            eprintln!("word_count: the result could not be written: {error}");
+            ExitCode::FAILURE
+        }
+        _ if report.problems.is_empty() => ExitCode::SUCCESS,
+        _ => ExitCode::FAILURE,
+    }
+}
+
+/// Walks, counts, and sums up.
+async fn run(paths: Vec<PathBuf>, top: usize) -> Report {
+    let job = Job {
+        totals: Totals::new(),
+        problems: Colored::new(Vec::new()),
+        progress: progress_bar(),
+    };
+    let (sender, files) = mpmc::channel(PATHS_QUEUED_MAX);
+    let done = scope(async |scope: &Scope<Infallible>| {
+        let walker = job.clone();
+        scope.spawn(async move {
+            walk::walk(&walker, paths, sender).await;
+            Ok(())
+        });
+        for _ in 0..FILES_AT_ONCE {
+            let (counter, files) = (job.clone(), files.clone());
+            scope.spawn(async move {
+                count::count_files(&counter, files).await;
+                Ok(())
+            });
+        }
+        Ok(())
+    });
+    let Ok(()) = done.await;
+    job.progress.finish_and_clear();
+    let mut problems = job.problems.with(std::mem::take).await;
+    problems.sort();
+    job.totals.report(top, problems).await
+}
+
+/// What the threads share.
+#[derive(Clone)]
+struct Job {
+    totals: Totals,
+    problems: Colored<Vec<Problem>>,
+    progress: ProgressBar,
+}
+
+impl Job {
+    /// Reports a path that could not be counted, at once and again at the end.
+    async fn problem(&self, path: PathBuf, error: io::Error) {
+        let problem = Problem { path: path.display().to_string(), error: error.to_string() };
+        self.progress.suspend(|| eprintln!("word_count: {}: {}", problem.path, problem.error));
+        self.problems.with(move |problems| problems.push(problem)).await;
+    }
+}
+
+/// A bar on the standard error if that is a terminal, else one that shows nothing.
+fn progress_bar() -> ProgressBar {
+    let style = "{bar:40} {bytes}/{total_bytes} {bytes_per_sec}";
+    let style = ProgressStyle::with_template(style).expect("the template is well formed");
+    ProgressBar::with_draw_target(Some(0), ProgressDrawTarget::stderr()).with_style(style)
+}

@@ -1,0 +1,150 @@
+//! The examples, run as their users run them.
+
+use std::collections::HashMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+use serde_json::Value;
+
+/// The program of an example, which `cargo test` builds beside the tests.
+fn example(name: &str) -> Command {
+    let test = std::env::current_exe().expect("the test knows its own path");
+    let profile = test.ancestors().nth(2).expect("it lies in target/PROFILE/deps");
+    let program = profile.join("examples").join(name).with_extension(std::env::consts::EXE_EXTENSION);
+    assert!(program.exists(), "{} is missing: build it with `cargo build --examples`", program.display());
+    Command::new(program)
+}
+
+fn run(command: &mut Command) -> (Output, String) {
+    let output = command.output().expect("the example starts");
+    let text = String::from_utf8(output.stdout.clone()).expect("the output is text");
+    (output, text)
+}
+
+/// Files with words, in directories; deleted with the value.
+fn corpus() -> (tempfile::TempDir, HashMap<String, u64>) {
+    let root = tempfile::tempdir().expect("there is room for temporary files");
+    let mut expected = HashMap::new();
+    let mut words = |text: &str| {
+        for word in text.split_whitespace() {
+            *expected.entry(word.to_lowercase()).or_default() += 1;
+        }
+    };
+    for n in 0..60u32 {
+        let directory = root.path().join(format!("{}", n % 3)).join("deep");
+        fs::create_dir_all(&directory).expect("a directory");
+        let text = format!("The quick żółw {n} the\nword{} ", n % 7).repeat(n as usize);
+        words(&text);
+        fs::write(directory.join(format!("{n}.txt")), text).expect("a file");
+    }
+    // Larger than many chunks, with words over their borders.
+    let text: String = (0..200_000u64).map(|n| format!("Ąword{} ", n * n % 101)).collect();
+    words(&text);
+    fs::write(root.path().join("large"), text).expect("a file");
+    fs::write(root.path().join("empty"), "").expect("a file");
+    fs::write(root.path().join("binary"), [0xff, b' ', b'o', b'n', b'e', 0xfe]).expect("a file");
+    words("one");
+    (root, expected)
+}
+
+fn count(paths: &[&Path], workers: &str) -> (Option<i32>, Value, String) {
+    let mut command = example("word_count");
+    command.args(["--json", "--top", "1000000", "--workers", workers]).args(paths);
+    let (output, text) = run(&mut command);
+    let json = serde_json::from_str(&text).expect("one JSON object");
+    (output.status.code(), json, String::from_utf8_lossy(&output.stderr).into_owned())
+}
+
+fn words_of(report: &Value) -> HashMap<String, u64> {
+    let words = report["top"].as_array().expect("a list").iter();
+    let word = |word: &Value| {
+        (word["word"].as_str().expect("a text").to_owned(), word["count"].as_u64().expect("a number"))
+    };
+    words.map(word).collect()
+}
+
+#[test]
+fn word_count_is_right_on_one_and_on_many_workers() {
+    let (root, expected) = corpus();
+    for workers in ["1", "2", "8"] {
+        let (code, report, errors) = count(&[root.path()], workers);
+        assert_eq!((code, errors.as_str()), (Some(0), ""), "{workers} workers");
+        assert_eq!(words_of(&report), expected, "{workers} workers");
+        assert_eq!(report["words"].as_u64(), Some(expected.values().sum()));
+        assert_eq!(report["distinct"].as_u64(), Some(expected.len() as u64));
+        assert_eq!(report["files"].as_u64(), Some(63));
+    }
+}
+
+#[test]
+fn word_count_goes_on_behind_a_bad_path() {
+    let (root, expected) = corpus();
+    let missing = root.path().join("missing");
+    let (code, report, errors) = count(&[&missing, root.path(), Path::new("/dev/null")], "2");
+    assert_eq!(code, Some(1));
+    assert_eq!(words_of(&report), expected);
+    assert_eq!(report["problems"].as_array().map(Vec::len), Some(2));
+    let missing = format!("word_count: {}: No such file or directory", missing.display());
+    assert!(errors.contains(&missing), "{errors}");
+    assert!(errors.contains("word_count: /dev/null: expected a file or a directory"), "{errors}");
+}
+
+#[test]
+fn word_count_prints_a_table() {
+    let root = tempfile::tempdir().expect("there is room for temporary files");
+    fs::write(root.path().join("a"), "b a A c").expect("a file");
+    let (output, text) = run(example("word_count").args(["--top", "2"]).arg(root.path()));
+    assert!(output.status.success());
+    let expected = "         count    share  word
+             2   50.00%  a
+             1   25.00%  b
+             4  words, 3 different, in 1 files (7 B)
+";
+    assert_eq!(text, expected);
+}
+
+#[test]
+fn word_count_explains_itself() {
+    let (output, text) = run(example("word_count").arg("--help"));
+    assert!(output.status.success());
+    assert!(text.contains("Examples:\n  word_count README.md"), "{text}");
+    let (output, _) = run(&mut example("word_count"));
+    assert_eq!(output.status.code(), Some(2), "it needs a path");
+}
+
+#[test]
+fn a_board_inside_tokio() {
+    let (output, text) = run(&mut example("inside_tokio"));
+    assert!(output.status.success());
+    // 17, 17 and 16 clients with 1 + 2 + .. + 10 points each.
+    assert_eq!(text, "   ada 935\nbarbara 880\n grace 935\n");
+}
+
+#[test]
+fn color_step_by_step() {
+    let (output, text) = run(&mut example("color_step_by_step"));
+    assert!(output.status.success());
+    let lines: Vec<_> = text.lines().collect();
+    assert_eq!(lines.len(), 3, "{text}");
+    assert!(lines.iter().all(|line| line.contains("160 requests")), "{text}");
+    assert!(lines[0].ends_with("at most 1 digests at once"), "{text}");
+}
+
+/// The modules of the example have tests of their own.
+#[path = "../../examples/word_count/read.rs"]
+#[allow(dead_code)]
+mod read;
+
+#[test]
+fn a_file_comes_in_chunks_that_make_the_whole() {
+    let (root, _) = corpus();
+    let path: PathBuf = root.path().join("large");
+    let mut reader = read::Reader::open(&path).expect("it is there");
+    let mut whole = Vec::new();
+    while let Some(chunk) = reader.next_chunk().expect("it can be read") {
+        assert!(chunk.len() <= read::CHUNK_MAX + 16);
+        whole.extend(chunk);
+    }
+    assert_eq!(whole, fs::read(&path).expect("it can be read"));
+}
