@@ -31,11 +31,10 @@ mod nursery;
 use std::any::Any;
 use std::fmt;
 use std::future::{Future, poll_fn};
-use std::marker::PhantomData;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::pin::{Pin, pin};
 use std::sync::Arc;
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, ready};
 
 use tussah_core::{AsColor, Handle, JoinHandle};
 
@@ -62,10 +61,9 @@ pub use nursery::Nursery;
 ///
 /// # Examples
 /// ```
-/// use tussah::Scope;
 /// # let runtime = tussah::Runtime::builder().workers(2).build()?;
 /// # runtime.block_on(async {
-/// let sum: Result<u64, std::num::ParseIntError> = tussah::scope(async |scope: &Scope<_>| {
+/// let sum: Result<u64, std::num::ParseIntError> = tussah::scope(async |scope| {
 ///     let a = scope.spawn(async { "40".parse::<u64>() });
 ///     let b = scope.spawn(async { "2".parse::<u64>() });
 ///     Ok(a.await + b.await)
@@ -73,7 +71,7 @@ pub use nursery::Nursery;
 /// .await;
 /// assert_eq!(sum, Ok(42));
 ///
-/// let sum = tussah::scope(async |scope: &Scope<_>| {
+/// let sum = tussah::scope(async |scope| {
 ///     scope.spawn(std::future::pending::<Result<(), _>>()); // is aborted
 ///     let a = scope.spawn(async { "forty".parse::<u64>() });
 ///     Ok(a.await) // never comes back: the scope fails first
@@ -83,10 +81,11 @@ pub use nursery::Nursery;
 /// # });
 /// # std::io::Result::Ok(())
 /// ```
-pub async fn scope<T, E, F>(body: F) -> Result<T, E>
+pub async fn scope<T, E, F, B>(body: F) -> Result<T, E>
 where
     E: Send + 'static,
-    F: AsyncFnOnce(&Scope<E>) -> Result<T, E>,
+    F: FnOnce(Scope<E>) -> B,
+    B: Future<Output = Result<T, E>>,
 {
     scope_in(&Handle::current(), body).await
 }
@@ -98,28 +97,30 @@ where
 ///
 /// # Panics
 /// As [`scope`].
-pub async fn scope_in<T, E, F>(handle: &Handle, body: F) -> Result<T, E>
+pub async fn scope_in<T, E, F, B>(handle: &Handle, body: F) -> Result<T, E>
 where
     E: Send + 'static,
-    F: AsyncFnOnce(&Scope<E>) -> Result<T, E>,
+    F: FnOnce(Scope<E>) -> B,
+    B: Future<Output = Result<T, E>>,
 {
-    let scope = Scope { handle: handle.clone(), children: Arc::new(Children::new()) };
-    let _abort = AbortOnDrop(&scope.children);
-    let outcome = run_body(&scope, body).await;
+    let children = Arc::new(Children::new());
+    let _abort = AbortOnDrop(&children);
+    let scope = Scope { handle: handle.clone(), children: children.clone() };
+    let outcome = run_body(&children, async move { body(scope).await }).await;
     let value = match outcome {
         Some(Ok(Ok(value))) => Some(value),
         Some(Ok(Err(error))) => {
-            scope.children.fail(Failure::Error(error));
+            children.fail(Failure::Error(error));
             None
         }
         Some(Err(payload)) => {
-            scope.children.fail(Failure::Panic(payload));
+            children.fail(Failure::Panic(payload));
             None
         }
         None => None,
     };
-    poll_fn(|context| scope.children.poll_ended(context)).await;
-    match (scope.children.take_failure(), value) {
+    poll_fn(|context| children.poll_ended(context)).await;
+    match (children.take_failure(), value) {
         (Some(Failure::Error(error)), _) => Err(error),
         (Some(Failure::Panic(payload)), _) => resume_unwind(payload),
         (Some(Failure::ShutDown), _) => panic!("the runtime was shut down while a scope had children"),
@@ -129,24 +130,18 @@ where
 }
 
 /// Polls the body until it ends (`Some`, a panic included) or a child fails (`None`), and drops it.
-async fn run_body<T, E, F>(
-    scope: &Scope<E>,
-    body: F,
-) -> Option<Result<Result<T, E>, Box<dyn Any + Send>>>
-where
-    E: Send + 'static,
-    F: AsyncFnOnce(&Scope<E>) -> Result<T, E>,
-{
-    // Called inside of the future, so that a panic of the call is caught like any other.
-    let mut body = pin!(async move { body(scope).await });
+async fn run_body<E, B: Future>(
+    children: &Children<E>,
+    body: B,
+) -> Option<Result<B::Output, Box<dyn Any + Send>>> {
+    let mut body = pin!(body);
     poll_fn(|context| {
-        if scope.children.poll_failed(context) {
+        if children.poll_failed(context) {
             return Poll::Ready(None);
         }
-        let polled = catch_unwind(AssertUnwindSafe(|| body.as_mut().poll(context)));
-        match polled {
+        match catch_unwind(AssertUnwindSafe(|| body.as_mut().poll(context))) {
             Ok(Poll::Pending) => Poll::Pending,
-            Ok(Poll::Ready(result)) => Poll::Ready(Some(Ok(result))),
+            Ok(Poll::Ready(output)) => Poll::Ready(Some(Ok(output))),
             Err(payload) => Poll::Ready(Some(Err(payload))),
         }
     })
@@ -154,6 +149,8 @@ where
 }
 
 /// Starts the children of a [`scope`]. `E` is the error that they and the body may fail with.
+///
+/// Clones belong to the same scope: a child that has one can start further children.
 pub struct Scope<E> {
     handle: Handle,
     children: Arc<Children<E>>,
@@ -163,9 +160,9 @@ impl<E: Send + 'static> Scope<E> {
     /// Starts a child, as [`Handle::spawn`] does.
     ///
     /// # Panics
-    /// If the runtime is shut down.
+    /// If the runtime is shut down, or the scope has ended.
     #[track_caller]
-    pub fn spawn<T, F>(&self, future: F) -> Child<'_, T>
+    pub fn spawn<T, F>(&self, future: F) -> Child<T, E>
     where
         T: Send + 'static,
         F: Future<Output = Result<T, E>> + Send + 'static,
@@ -176,9 +173,9 @@ impl<E: Send + 'static> Scope<E> {
     /// Starts a child in a color, as [`Handle::spawn_in`] does.
     ///
     /// # Panics
-    /// If the runtime is shut down, or the color is of another runtime.
+    /// If the runtime is shut down, the scope has ended, or the color is of another runtime.
     #[track_caller]
-    pub fn spawn_in<T, F>(&self, color: impl AsColor, future: F) -> Child<'_, T>
+    pub fn spawn_in<T, F>(&self, color: impl AsColor, future: F) -> Child<T, E>
     where
         T: Send + 'static,
         F: Future<Output = Result<T, E>> + Send + 'static,
@@ -197,14 +194,14 @@ impl<E: Send + 'static> Scope<E> {
         &self,
         future: F,
         spawn: impl FnOnce(&Handle, Running<F, E>) -> JoinHandle<Option<T>>,
-    ) -> Child<'_, T>
+    ) -> Child<T, E>
     where
         F: Future<Output = Result<T, E>>,
     {
         let (running, key) = Children::enter(&self.children, future);
         let thread = spawn(&self.handle, running);
         self.children.started(key, thread.abort_handle());
-        Child { thread, scope: PhantomData }
+        Child { thread, children: self.children.clone(), is_lost: false }
     }
 }
 
@@ -214,16 +211,27 @@ impl<E> fmt::Debug for Scope<E> {
     }
 }
 
-/// A child of a [`scope`]: a future of its result.
-///
-/// It gives what the child returned in `Ok`. If the child fails the scope does, so that who awaits it is dropped.
-/// Dropping it detaches nothing: the scope waits for the child all the same.
-pub struct Child<'scope, T> {
-    thread: JoinHandle<Option<T>>,
-    scope: PhantomData<&'scope ()>,
+impl<E> Clone for Scope<E> {
+    fn clone(&self) -> Self {
+        Self { handle: self.handle.clone(), children: self.children.clone() }
+    }
 }
 
-impl<T> Child<'_, T> {
+/// A child of a [`scope`]: a future of its result.
+///
+/// It gives what the child returned in `Ok`. If the child fails the scope does, and drops the body and the children, so that
+/// none of them sees a child without a result. Dropping the `Child` detaches nothing: the scope waits all the same.
+///
+/// # Panics
+/// If it is awaited outside of the scope, and the child has failed or was aborted.
+pub struct Child<T, E> {
+    thread: JoinHandle<Option<T>>,
+    children: Arc<Children<E>>,
+    /// The child has ended without a result.
+    is_lost: bool,
+}
+
+impl<T, E> Child<T, E> {
     /// Whether the child has ended.
     #[must_use]
     pub fn is_finished(&self) -> bool {
@@ -231,19 +239,24 @@ impl<T> Child<'_, T> {
     }
 }
 
-impl<T> Future for Child<'_, T> {
+impl<T, E> Future for Child<T, E> {
     type Output = T;
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<T> {
-        match Pin::new(&mut self.thread).poll(context) {
-            Poll::Ready(Ok(Some(value))) => Poll::Ready(value),
-            // It has failed or was aborted, and has told the scope, which drops the caller.
-            Poll::Ready(Ok(None) | Err(_)) | Poll::Pending => Poll::Pending,
+        if !self.is_lost {
+            match Pin::new(&mut self.thread).poll(context) {
+                Poll::Pending => return Poll::Pending,
+                Poll::Ready(Ok(Some(value))) => return Poll::Ready(value),
+                Poll::Ready(Ok(None) | Err(_)) => self.is_lost = true,
+            }
         }
+        // The scope is about to drop whoever waits here; unless that is somebody else.
+        ready!(self.children.poll_over(context));
+        panic!("a child that has no result was awaited outside of its scope");
     }
 }
 
-impl<T> fmt::Debug for Child<'_, T> {
+impl<T, E> fmt::Debug for Child<T, E> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Child").field("finished", &self.is_finished()).finish_non_exhaustive()
     }
@@ -261,6 +274,6 @@ struct AbortOnDrop<'a, E>(&'a Children<E>);
 
 impl<E> Drop for AbortOnDrop<'_, E> {
     fn drop(&mut self) {
-        self.0.abort_all();
+        self.0.close();
     }
 }

@@ -215,12 +215,12 @@ fn cancel(polls: usize, preemptions: usize) {
 
 #[test]
 fn a_request_is_cancelled() {
-    cancel(1, 3);
+    cancel(1, 5);
 }
 
 #[test]
 fn a_request_is_cancelled_after_a_second_poll() {
-    cancel(2, 2);
+    cancel(2, 5);
 }
 
 /// A request that waits is woken, and has its result then.
@@ -276,7 +276,7 @@ fn two_readers_and_a_writer() {
 /// A queued read shares its turn with an inline one, and a post waits for both.
 #[test]
 fn a_queued_read_shares_its_turn() {
-    explore(5, || {
+    explore(2, || {
         let rig = Rig::new();
         post(&rig.value, 0, 0);
         let woken = Waker::from(Arc::new(Count::default()));

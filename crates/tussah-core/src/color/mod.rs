@@ -11,8 +11,6 @@ pub(crate) mod turn;
 
 pub use reference::ColorRef;
 
-pub(crate) use post::Full;
-
 /// The name of a serialization domain (libasync-smp, USENIX 2003, "Coordinating callbacks").
 ///
 /// Events of one color run one at a time and in the order in which they were posted; events of different colors may

@@ -11,4 +11,4 @@ pub use shutdown::ShutdownReport;
 
 #[cfg(all(test, loom))]
 pub(crate) use shared::Config;
-pub(crate) use shared::{PolicyMaker, Shared};
+pub(crate) use shared::Shared;

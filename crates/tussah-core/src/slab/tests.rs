@@ -51,7 +51,7 @@ impl Rig {
         unsafe {
             match local {
                 true => self.magazines.free(&self.slab, kind, slot, layout),
-                false => self.slab.free(kind, slot, layout),
+                false => assert!(!self.slab.free(kind, slot, layout)),
             }
         }
     }
@@ -444,7 +444,7 @@ fn allocated_here_freed_there() {
             unsafe {
                 assert_eq!(slot.cast::<u64>().read(), tag);
                 match tag % 3 {
-                    0 => there.free(Kind::Event, slot, layout),
+                    0 => assert!(!there.free(Kind::Event, slot, layout)),
                     _ => magazines.free(&there, Kind::Event, slot, layout),
                 }
                 // Some memory goes out again here, so that slots wander between the two.
@@ -715,5 +715,21 @@ proptest! {
     #[test]
     fn agrees_with_the_model(steps in steps()) {
         run(steps);
+    }
+}
+
+#[test]
+fn the_last_free_after_close_says_so() {
+    let slab = Slab::new();
+    let layout = Layout::new::<[u64; 4]>();
+    // SAFETY: the objects are freed once each, and tasks with a state of zero.
+    unsafe {
+        let event = slab.alloc(Kind::Event, layout);
+        let task = slab.alloc(Kind::Task, layout);
+        let before = slab.alloc(Kind::Task, layout);
+        assert!(!slab.free(Kind::Task, before, layout), "not closed yet");
+        assert!(!slab.close(), "two are left");
+        assert!(!slab.free(Kind::Event, event, layout), "one is left");
+        assert!(slab.free(Kind::Task, task, layout));
     }
 }

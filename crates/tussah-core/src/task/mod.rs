@@ -27,6 +27,8 @@
 mod coop;
 mod header;
 mod join;
+#[cfg(all(test, loom))]
+mod loom_tests;
 mod raw;
 pub(crate) mod waker;
 

@@ -3,6 +3,8 @@
 mod context;
 mod idle;
 #[cfg(all(test, loom))]
+mod idle_loom_tests;
+#[cfg(all(test, loom))]
 pub(crate) mod model;
 mod remote;
 mod run;
@@ -11,6 +13,6 @@ mod window;
 
 pub(crate) use context::{InColor, Worker};
 pub(crate) use idle::Idle;
-pub(crate) use remote::{Counters, Remote};
+pub(crate) use remote::Remote;
 pub(crate) use run::main;
 pub(crate) use steal::worth_a_call;

@@ -92,7 +92,7 @@ async fn run(paths: Vec<PathBuf>, top: usize) -> Report {
         progress: progress_bar(),
     };
     let (sender, files) = mpmc::channel(PATHS_QUEUED_MAX);
-    let done = scope(async |scope: &Scope<Infallible>| {
+    let done = scope(async |scope: Scope<Infallible>| {
         let walker = job.clone();
         scope.spawn(async move {
             walk::walk(&walker, paths, sender).await;

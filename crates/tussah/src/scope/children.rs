@@ -25,6 +25,10 @@ struct State<E> {
     failure: Option<Failure<E>>,
     /// All children are to end.
     aborting: bool,
+    /// The scope has ended: no further child is started.
+    over: bool,
+    /// Of those who wait for a child that has no result.
+    lost: Vec<Waker>,
     /// Of the scope.
     waker: Option<Waker>,
 }
@@ -37,6 +41,8 @@ impl<E> Children<E> {
                 next_key: 0,
                 failure: None,
                 aborting: false,
+                over: false,
+                lost: Vec::new(),
                 waker: None,
             }),
         }
@@ -51,9 +57,14 @@ impl<E> Children<E> {
     }
 
     /// Counts a child; its future leaves when it is dropped.
+    #[track_caller]
     pub(super) fn enter<F>(this: &Arc<Self>, future: F) -> (Running<F, E>, u64) {
         let key = {
             let mut state = this.state();
+            if state.over {
+                drop(state);
+                panic!("a child was started in a scope that has ended");
+            }
             let key = state.next_key;
             state.next_key += 1;
             state.running.insert(key, None);
@@ -107,23 +118,50 @@ impl<E> Children<E> {
         }
     }
 
+    /// Ends the scope: at its end, or because its future was dropped.
+    pub(super) fn close(&self) {
+        self.abort_all();
+        let lost = {
+            let mut state = self.state();
+            state.over = true;
+            std::mem::take(&mut state.lost)
+        };
+        for waker in lost {
+            waker.wake();
+        }
+    }
+
+    /// Waits for the end of the scope.
+    pub(super) fn poll_over(&self, context: &Context<'_>) -> Poll<()> {
+        let waker = context.waker().clone();
+        let mut state = self.state();
+        if state.over {
+            drop(state);
+            drop(waker);
+            return Poll::Ready(());
+        }
+        state.lost.push(waker);
+        Poll::Pending
+    }
+
     /// Whether the scope has failed; else it will be woken when it does.
     pub(super) fn poll_failed(&self, context: &Context<'_>) -> bool {
         self.register(context, |state| state.failure.is_some())
     }
 
-    /// Waits for the last child.
+    /// Waits for the last child, and lets nobody start another one.
     pub(super) fn poll_ended(&self, context: &Context<'_>) -> Poll<()> {
-        if self.register(context, |state| state.running.is_empty()) {
-            return Poll::Ready(());
-        }
-        Poll::Pending
+        let ended = self.register(context, |state| {
+            state.over = state.running.is_empty();
+            state.over
+        });
+        if ended { Poll::Ready(()) } else { Poll::Pending }
     }
 
-    fn register(&self, context: &Context<'_>, done: impl Fn(&State<E>) -> bool) -> bool {
+    fn register(&self, context: &Context<'_>, done: impl Fn(&mut State<E>) -> bool) -> bool {
         let waker = context.waker().clone();
         let mut state = self.state();
-        if done(&state) {
+        if done(&mut state) {
             drop(state);
             drop(waker);
             return true;

@@ -39,7 +39,7 @@ async fn wait_for_ever(alive: Alive) -> Result<(), &'static str> {
 
 #[tussah::test]
 async fn children_give_their_values() {
-    let sum = scope(async |scope: &Scope<Infallible>| {
+    let sum = scope(async |scope: Scope<Infallible>| {
         let children: Vec<_> = (0..100u64).map(|n| scope.spawn(async move { Ok(n) })).collect();
         let mut sum = 0;
         for child in children {
@@ -53,7 +53,7 @@ async fn children_give_their_values() {
 #[tussah::test]
 async fn a_scope_waits_for_children_that_nobody_awaits() {
     let ended = Arc::new(AtomicUsize::new(0));
-    let result = scope(async |scope: &Scope<Infallible>| {
+    let result = scope(async |scope: Scope<Infallible>| {
         for color in 0..10 {
             let ended = ended.clone();
             scope.spawn_in(Color(color), async move {
@@ -74,7 +74,7 @@ async fn a_scope_waits_for_children_that_nobody_awaits() {
 #[tussah::test]
 async fn the_first_error_ends_the_rest() {
     let alive = Arc::new(AtomicUsize::new(0));
-    let result = scope(async |scope: &Scope<&str>| {
+    let result = scope(async |scope: Scope<&str>| {
         let body = Alive::new(&alive);
         for _ in 0..10 {
             scope.spawn(wait_for_ever(Alive::new(&alive)));
@@ -94,7 +94,7 @@ async fn the_first_error_ends_the_rest() {
 #[tussah::test]
 async fn the_bodys_error_ends_the_children() {
     let alive = Arc::new(AtomicUsize::new(0));
-    let result = scope(async |scope: &Scope<&str>| {
+    let result = scope(async |scope: Scope<&str>| {
         scope.spawn(wait_for_ever(Alive::new(&alive)));
         Err::<(), _>("from the body")
     });
@@ -105,7 +105,7 @@ async fn the_bodys_error_ends_the_children() {
 #[tussah::test]
 async fn an_error_after_the_body_has_ended_is_the_result() {
     let (go, wait) = oneshot::async_channel::<()>();
-    let body = scope(async |scope: &Scope<&str>| {
+    let body = scope(async |scope: Scope<&str>| {
         scope.spawn::<(), _>(async move {
             wait.await.expect("the test sends");
             Err("late")
@@ -121,7 +121,7 @@ async fn a_panic_of_a_child_is_raised_again() {
     let alive = Arc::new(AtomicUsize::new(0));
     let count = alive.clone();
     let outcome = spawn(async move {
-        scope(async |scope: &Scope<&str>| {
+        scope(async |scope: Scope<&str>| {
             scope.spawn(wait_for_ever(Alive::new(&count)));
             scope.spawn::<(), _>(async { panic!("from a child") });
             Ok(())
@@ -138,7 +138,7 @@ async fn a_panic_of_the_body_ends_the_children_first() {
     let alive = Arc::new(AtomicUsize::new(0));
     let count = alive.clone();
     let outcome = spawn(async move {
-        scope(async |scope: &Scope<&str>| -> Result<(), &str> {
+        scope(async |scope: Scope<&str>| -> Result<(), &str> {
             scope.spawn(wait_for_ever(Alive::new(&count)));
             panic!("from the body")
         })
@@ -152,7 +152,7 @@ async fn a_panic_of_the_body_ends_the_children_first() {
 #[tussah::test]
 async fn dropping_the_scope_aborts_the_children() {
     let (dropped, is_dropped) = oneshot::async_channel::<()>();
-    let mut running = Box::pin(scope(async move |scope: &Scope<Infallible>| {
+    let mut running = Box::pin(scope(async move |scope: Scope<Infallible>| {
         scope.spawn(async move {
             let _dropped = dropped;
             pending::<Result<(), _>>().await
@@ -168,9 +168,9 @@ async fn dropping_the_scope_aborts_the_children() {
 #[tussah::test]
 async fn scopes_nest_and_are_send() {
     let result = spawn(is_send(async {
-        scope(async |outer: &Scope<&'static str>| {
+        scope(async |outer: Scope<&'static str>| {
             let child = outer.spawn(async {
-                scope(async |inner: &Scope<&'static str>| {
+                scope(async |inner: Scope<&'static str>| {
                     let child = inner.spawn(async { Ok(1) });
                     Ok(child.await + 1)
                 })
@@ -185,7 +185,7 @@ async fn scopes_nest_and_are_send() {
 
 #[tussah::test]
 async fn a_scope_that_runs_long_forgets_its_children() {
-    scope(async |scope: &Scope<Infallible>| {
+    scope(async |scope: Scope<Infallible>| {
         for _ in 0..1000 {
             scope.spawn(async { Ok(()) }).await;
         }
@@ -199,10 +199,56 @@ async fn a_scope_that_runs_long_forgets_its_children() {
     .expect("nothing fails");
 }
 
+#[tussah::test]
+async fn children_start_children_and_wait_for_each_other() {
+    let sum = scope(async |scope: Scope<Infallible>| {
+        let siblings = scope.clone();
+        let first = scope.spawn(async move {
+            let grandchild = siblings.spawn(async { Ok(40) });
+            Ok(grandchild.await + 1)
+        });
+        let second = scope.spawn(async move { Ok(first.await + 1) });
+        Ok(second.await)
+    });
+    assert_eq!(sum.await, Ok(42));
+}
+
+#[tussah::test]
+async fn a_scope_that_has_ended_starts_nothing() {
+    let ended = scope(async |scope: Scope<Infallible>| Ok(scope)).await.expect("nothing fails");
+    let outcome = spawn(async move { drop(ended.spawn(async { Ok(()) })) });
+    let text = outcome.await.expect_err("it panics").into_panic();
+    assert_eq!(text.downcast_ref(), Some(&"a child was started in a scope that has ended"));
+}
+
+#[tussah::test]
+async fn a_child_may_be_awaited_outside_of_its_scope() {
+    let child = scope(async |scope: Scope<Infallible>| Ok(scope.spawn(async { Ok(7) }))).await;
+    assert_eq!(child.expect("nothing fails").await, 7);
+
+    let (give, take) = oneshot::async_channel();
+    let outside = spawn(async move {
+        let child: tussah::Child<(), &str> = take.await.expect("the body sends");
+        child.await;
+    });
+    let result = scope(async |scope: Scope<&str>| {
+        let child = scope.spawn(async {
+            yield_now().await;
+            Err("no")
+        });
+        assert!(give.send(child).is_ok());
+        pending::<Result<(), _>>().await
+    });
+    assert_eq!(result.await, Err("no"));
+    let text = outside.await.expect_err("there is no result").into_panic();
+    let expected = "a child that has no result was awaited outside of its scope";
+    assert_eq!(text.downcast_ref(), Some(&expected));
+}
+
 #[test]
 fn a_scope_works_outside_of_the_runtime() {
     let runtime = runtime(2);
-    let sum = futures_lite::future::block_on(scope_in(&runtime, async |scope: &Scope<Infallible>| {
+    let sum = futures_lite::future::block_on(scope_in(&runtime, async |scope: Scope<Infallible>| {
         let (a, b) = (scope.spawn(async { Ok(1) }), scope.spawn(async { Ok(2) }));
         Ok(a.await + b.await)
     }));
@@ -216,7 +262,7 @@ fn a_scope_says_that_its_runtime_has_ended() {
     let handle = runtime.handle().clone();
     let mut runtime = Some(runtime);
     let _: Result<(), Infallible> =
-        futures_lite::future::block_on(scope_in(&handle, async |scope: &Scope<Infallible>| {
+        futures_lite::future::block_on(scope_in(&handle, async |scope: Scope<Infallible>| {
             let child = scope.spawn(pending::<Result<(), _>>());
             drop(runtime.take());
             child.await;

@@ -6,7 +6,7 @@ use tussah::{Scope, scope};
 
 async fn borrow() -> Result<usize, Infallible> {
     let text = String::from("of the parent");
-    scope(async |scope: &Scope<Infallible>| {
+    scope(async |scope: Scope<Infallible>| {
         let child = scope.spawn(async { Ok(text.len()) });
         Ok(child.await)
     })

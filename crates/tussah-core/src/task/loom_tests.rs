@@ -1,0 +1,258 @@
+//! Models of a thread's state word: wakes, the end, `abort`, the join handle, and the last reference.
+
+use std::panic::Location;
+use std::pin::{Pin, pin};
+use std::ptr::NonNull;
+use std::sync::Arc;
+use std::task::{Context, Poll, Waker};
+
+use super::raw::Home;
+use super::{Header, JoinHandle, spawn};
+use crate::loom::atomic::{AtomicUsize, Ordering};
+use crate::loom::{Mutex, lock, thread};
+use crate::runtime::Shared;
+use crate::worker::model::{Canary, Count, Model, Probe, explore};
+
+/// A color of its own for each thread, which also says when the memory of the thread is freed, and by touching a probe
+/// that this comes after all that was done under a reference.
+struct Place {
+    shared: Arc<Shared>,
+    _freed: Canary,
+}
+
+impl Home for Place {
+    unsafe fn schedule(&self, thread: NonNull<Header>) {
+        self.shared.schedule(thread.cast());
+    }
+}
+
+/// Completes at the first poll that sees `expected` signals. Polls exclude each other.
+struct Wait {
+    rig: Arc<Signals>,
+    expected: usize,
+    output: Option<Canary>,
+    _dropped: Canary,
+}
+
+struct Signals {
+    come: AtomicUsize,
+    wakers: Mutex<Vec<Waker>>,
+    polls: Probe,
+    /// Touched by whoever still has a reference.
+    held: Arc<Probe>,
+}
+
+impl Signals {
+    /// Signals, and wakes the thread with a waker that it has left here.
+    fn signal(&self) {
+        self.come.fetch_add(1, Ordering::Relaxed);
+        let waker = lock(&self.wakers).pop().expect("the thread has left enough");
+        self.held.look();
+        waker.wake();
+    }
+
+    /// Gives a waker up without using it.
+    fn forget(&self) {
+        let waker = lock(&self.wakers).pop().expect("the thread has left enough");
+        self.held.look();
+        drop(waker);
+    }
+}
+
+impl Future for Wait {
+    type Output = Canary;
+
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Canary> {
+        self.rig.polls.touch();
+        if self.rig.come.load(Ordering::Relaxed) >= self.expected {
+            return Poll::Ready(self.output.take().expect("polled once more"));
+        }
+        let mut wakers = lock(&self.rig.wakers);
+        while wakers.len() < 2 {
+            wakers.push(context.waker().clone());
+        }
+        Poll::Pending
+    }
+}
+
+struct Rig {
+    model: Model,
+    signals: Arc<Signals>,
+    dropped: Count,
+    output: Count,
+    freed: Count,
+}
+
+impl Rig {
+    /// A thread that has been polled once and has left two wakers, or (`expected` is 0) is queued for the first time.
+    fn new(expected: usize) -> (Self, JoinHandle<Canary>) {
+        let model = Model::new(1);
+        let held = Arc::new(Probe::new());
+        let signals = Arc::new(Signals {
+            come: AtomicUsize::new(0),
+            wakers: Mutex::new(Vec::new()),
+            polls: Probe::new(),
+            held: held.clone(),
+        });
+        let (dropped, output, freed) = (Count::default(), Count::default(), Count::default());
+        let future = Wait {
+            rig: signals.clone(),
+            expected,
+            output: Some(output.canary(&Arc::new(Probe::new()))),
+            _dropped: dropped.canary(&Arc::new(Probe::new())),
+        };
+        let home = Place { shared: model.shared.clone(), _freed: freed.canary(&held) };
+        let handle = spawn(&model.shared, home, Location::caller(), future);
+        if expected > 0 {
+            model.serve(1);
+        }
+        (Self { model, signals, dropped, output, freed }, handle)
+    }
+
+    fn start(&self, f: impl FnOnce(&Signals) + 'static) -> thread::JoinHandle<()> {
+        let signals = self.signals.clone();
+        thread::spawn(move || f(&signals))
+    }
+
+    /// Runs what is left. The future, its output and its memory have gone once, and the thread has ended.
+    fn finish(self) {
+        while !self.model.shared.queues_are_empty() {
+            self.model.serve(1);
+        }
+        lock(&self.signals.wakers).clear();
+        self.model.finish();
+        assert_eq!(self.dropped.get(), 1, "the future goes once");
+        assert_eq!(self.output.get(), 1, "the output goes once");
+        assert_eq!(self.freed.get(), 1, "the memory goes once");
+    }
+}
+
+/// Two wakes while the thread runs, is about to, or ends: none is lost.
+#[test]
+fn two_wakers_and_a_worker() {
+    explore(4, || {
+        let (rig, handle) = Rig::new(2);
+        drop(handle);
+        let wakers = [rig.start(Signals::signal), rig.start(Signals::signal)];
+        rig.model.serve(2);
+        wakers.map(|waker| waker.join().expect("no panic"));
+        rig.finish();
+    });
+}
+
+/// `abort`, a wake and a poll at the same time: the thread ends, one way or the other.
+#[test]
+fn an_abort_a_waker_and_a_worker() {
+    explore(4, || {
+        let (rig, handle) = Rig::new(1);
+        let abort = handle.abort_handle();
+        let held = rig.signals.held.clone();
+        let aborter = thread::spawn(move || {
+            abort.abort();
+            held.look();
+        });
+        let waker = rig.start(Signals::signal);
+        rig.model.serve(1);
+        aborter.join().expect("no panic");
+        waker.join().expect("no panic");
+        while !rig.model.shared.queues_are_empty() {
+            rig.model.serve(1);
+        }
+        let mut handle = pin!(handle);
+        let Poll::Ready(result) = handle.as_mut().poll(&mut Context::from_waker(Waker::noop())) else {
+            panic!("an aborted thread has ended");
+        };
+        assert!(result.as_ref().err().is_none_or(crate::JoinError::is_cancelled));
+        drop(result);
+        rig.signals.held.look();
+        drop(*Box::new(handle));
+        finish_pinned(rig);
+    });
+}
+
+fn finish_pinned(rig: Rig) {
+    rig.finish();
+}
+
+/// The handle is polled and dropped while the thread ends: somebody drops the output, once, and who was told to wait is
+/// called.
+fn join(polls: usize) {
+    explore(4, move || {
+        let (rig, handle) = Rig::new(0);
+        let woken = Arc::new(Count::default());
+        let (waker, held) = (Waker::from(woken.clone()), rig.signals.held.clone());
+        let joiner = thread::spawn(move || {
+            let mut handle = handle;
+            let ready = (0..polls).any(|_| Pin::new(&mut handle).poll(&mut Context::from_waker(&waker)).is_ready());
+            held.look();
+            (ready, polls > 0 && !ready && handle.is_finished())
+        });
+        rig.model.serve(1);
+        let (ready, late) = joiner.join().expect("no panic");
+        rig.finish();
+        assert!(!(ready && woken.get() > 1));
+        assert!(!late || woken.get() <= 1);
+    });
+}
+
+#[test]
+fn a_handle_is_dropped_at_the_end() {
+    join(0);
+}
+
+#[test]
+fn a_handle_is_polled_and_dropped_at_the_end() {
+    join(1);
+}
+
+#[test]
+fn a_handle_is_polled_twice_and_dropped_at_the_end() {
+    join(2);
+}
+
+/// The joiner changes its waker while the thread ends, and waits: the last one is called, and the output is there.
+#[test]
+fn a_joiner_waits() {
+    explore(4, || {
+        let (rig, handle) = Rig::new(0);
+        let counts = [Arc::new(Count::default()), Arc::new(Count::default())];
+        let wakers = counts.each_ref().map(|count| Waker::from(Arc::clone(count)));
+        let joiner = thread::spawn(move || {
+            let mut handle = handle;
+            for (index, waker) in wakers.iter().enumerate() {
+                if Pin::new(&mut handle).poll(&mut Context::from_waker(waker)).is_ready() {
+                    return (handle, None);
+                }
+                if index == 1 {
+                    break;
+                }
+            }
+            (handle, Some(1))
+        });
+        rig.model.serve(1);
+        let (mut handle, waits) = joiner.join().expect("no panic");
+        while !rig.model.shared.queues_are_empty() {
+            rig.model.serve(1);
+        }
+        if let Some(last) = waits {
+            assert_eq!(counts[last].get(), 1, "the joiner is called");
+            assert!(Pin::new(&mut handle).poll(&mut Context::from_waker(Waker::noop())).is_ready());
+        }
+        drop(handle);
+        rig.finish();
+    });
+}
+
+/// The last wakers go, used or not, while the thread ends and its handle goes: the memory is freed once, after all that
+/// was done with it.
+#[test]
+fn the_last_references_go() {
+    explore(3, || {
+        let (rig, handle) = Rig::new(1);
+        let wakers = [rig.start(Signals::signal), rig.start(Signals::forget)];
+        drop(handle);
+        rig.model.serve(2);
+        wakers.map(|waker| waker.join().expect("no panic"));
+        rig.finish();
+    });
+}
