@@ -78,8 +78,8 @@ impl Samples {
         self.next.load(Ordering::Relaxed)
     }
 
-    /// The `percent`th percentile by nearest rank, in nanoseconds.
-    pub fn percentile_ns(&self, percent: f64) -> f64 {
+    /// The value that `per_mille` of all samples do not exceed (by nearest rank), in nanoseconds.
+    pub fn quantile_ns(&self, per_mille: usize) -> f64 {
         let kept = self.len().min(self.slots.len());
         assert!(kept > 0, "nothing was recorded");
         let mut values: Vec<u64> = self.slots[..kept]
@@ -87,7 +87,8 @@ impl Samples {
             .map(|slot| slot.load(Ordering::Relaxed))
             .collect();
         values.sort_unstable();
-        let rank = (percent / 100.0 * kept as f64).ceil() as usize;
+        // Whole numbers, since 99.9 % of 1,000 is not quite 999 in floating point.
+        let rank = (kept * per_mille).div_ceil(1000);
         values[rank.clamp(1, kept) - 1] as f64
     }
 }
@@ -161,14 +162,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn percentiles_by_nearest_rank() {
+    fn quantiles_by_nearest_rank() {
         let samples = Samples::leak(1000);
         for ns in 1..=1000 {
             samples.record(Duration::from_nanos(ns));
         }
-        assert_eq!(samples.percentile_ns(50.0), 500.0);
-        assert_eq!(samples.percentile_ns(99.9), 999.0);
-        assert_eq!(samples.percentile_ns(100.0), 1000.0);
+        assert_eq!(samples.quantile_ns(500), 500.0);
+        assert_eq!(samples.quantile_ns(999), 999.0);
+        assert_eq!(samples.quantile_ns(1000), 1000.0);
     }
 
     #[test]

@@ -16,6 +16,29 @@ pub(crate) use std::{hint, thread, sync::Arc};
 pub(crate) mod thread {
     pub(crate) use loom::thread::*;
 
+    /// An OS thread that can be unparked. Not loom's own, which also lets the thread through a lock that it waits for.
+    #[derive(Clone)]
+    pub(crate) struct Thread(std::sync::Arc<loom::sync::Notify>);
+
+    loom::thread_local! {
+        static HERE: Thread = Thread(std::sync::Arc::new(loom::sync::Notify::new()));
+    }
+
+    impl Thread {
+        pub(crate) fn unpark(&self) {
+            self.0.notify();
+        }
+    }
+
+    pub(crate) fn current() -> Thread {
+        HERE.with(Clone::clone)
+    }
+
+    /// May return without an `unpark`, once.
+    pub(crate) fn park() {
+        current().0.wait();
+    }
+
     /// A model has no time: the limit runs out as soon as another of its threads has had a chance.
     pub(crate) fn park_timeout(_limit: std::time::Duration) {
         yield_now();

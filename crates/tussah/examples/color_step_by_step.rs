@@ -57,7 +57,11 @@ async fn moved_over() -> Table {
             spawn(async move {
                 for request in 0..REQUESTS {
                     let digest = digest(connection, request);
-                    *table.try_lock().expect("nobody else runs").entry(digest).or_default() += 1;
+                    *table
+                        .try_lock()
+                        .expect("nobody else runs")
+                        .entry(digest)
+                        .or_default() += 1;
                     yield_now().await; // where it waits for the next request
                 }
             })
@@ -79,7 +83,11 @@ async fn digest_colored() -> Table {
                     let color = Color(1 + connection);
                     let digest = spawn_in(color, async move { digest(connection, request) });
                     let digest = digest.await.expect("no panic");
-                    *table.try_lock().expect("nobody else runs").entry(digest).or_default() += 1;
+                    *table
+                        .try_lock()
+                        .expect("nobody else runs")
+                        .entry(digest)
+                        .or_default() += 1;
                 }
             })
         })
@@ -98,7 +106,9 @@ async fn table_colored() -> Table {
             spawn(async move {
                 for request in 0..REQUESTS {
                     let digest = digest(connection, request);
-                    table.with(move |table| *table.entry(digest).or_default() += 1).await;
+                    table
+                        .with(move |table| *table.entry(digest).or_default() += 1)
+                        .await;
                     yield_now().await;
                 }
             })
@@ -116,7 +126,10 @@ static DIGESTS_MAX: AtomicUsize = AtomicUsize::new(0);
 
 /// Something that takes about a millisecond of a CPU.
 fn digest(connection: u64, request: u64) -> u64 {
-    DIGESTS_MAX.fetch_max(DIGESTS.fetch_add(1, Ordering::Relaxed) + 1, Ordering::Relaxed);
+    DIGESTS_MAX.fetch_max(
+        DIGESTS.fetch_add(1, Ordering::Relaxed) + 1,
+        Ordering::Relaxed,
+    );
     let (start, mut rounds) = (Instant::now(), 0u64);
     while start.elapsed() < Duration::from_millis(1) {
         rounds = black_box(rounds + 1);

@@ -24,12 +24,18 @@ fn main() -> io::Result<()> {
         let address = listener.local_addr()?;
         tokio::spawn(serve(listener, board.clone()));
 
-        let clients: Vec<_> = (0..CLIENTS).map(|n| tokio::spawn(client(address, n))).collect();
+        let clients: Vec<_> = (0..CLIENTS)
+            .map(|n| tokio::spawn(client(address, n)))
+            .collect();
         for client in clients {
             client.await??;
         }
         board
-            .read(|board| board.iter().for_each(|(player, points)| println!("{player:>6} {points}")))
+            .read(|board| {
+                board
+                    .iter()
+                    .for_each(|(player, points)| println!("{player:>6} {points}"))
+            })
             .await;
         Ok(())
     })
@@ -76,10 +82,15 @@ async fn client(address: SocketAddr, n: u64) -> io::Result<()> {
     let mut stream = BufReader::new(TcpStream::connect(address).await?);
     let player = ["ada", "grace", "barbara"][n as usize % 3];
     for points in 1..=10 {
-        stream.write_all(format!("{player} {points}\n").as_bytes()).await?;
+        stream
+            .write_all(format!("{player} {points}\n").as_bytes())
+            .await?;
         let mut total = String::new();
         stream.read_line(&mut total).await?;
-        total.trim().parse::<u64>().map_err(|_| io::Error::other(total))?;
+        total
+            .trim()
+            .parse::<u64>()
+            .map_err(|_| io::Error::other(total))?;
     }
     Ok(())
 }

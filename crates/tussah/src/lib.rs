@@ -13,26 +13,26 @@
 //!
 //! # The first program
 //! ```
-//! use tussah::{Colored, Runtime, spawn};
+//! use tussah::{Colored, spawn};
 //!
-//! fn main() -> std::io::Result<()> {
-//!     let runtime = Runtime::builder().build()?; // one worker per CPU
-//!     runtime.block_on(async {
-//!         let hits = Colored::new(0u64);
-//!         let threads: Vec<_> = (0..100)
-//!             .map(|_| {
-//!                 let hits = hits.clone();
-//!                 spawn(async move { hits.with(|hits| *hits += 1).await })
-//!             })
-//!             .collect();
-//!         for thread in threads {
-//!             thread.await.expect("no panic");
-//!         }
-//!         assert_eq!(hits.with(|hits| *hits).await, 100);
-//!     });
-//!     Ok(())
+//! #[tussah::main]
+//! async fn main() {
+//!     let hits = Colored::new(0u64); // a value with a color of its own
+//!     let threads: Vec<_> = (0..100)
+//!         .map(|_| {
+//!             let hits = hits.clone(); // the same value
+//!             spawn(async move { hits.with(|hits| *hits += 1).await })
+//!         })
+//!         .collect();
+//!     for thread in threads {
+//!         thread.await.expect("no panic");
+//!     }
+//!     assert_eq!(hits.with(|hits| *hits).await, 100);
 //! }
 //! ```
+//!
+//! Elsewhere, and for all that can be chosen, begin with [`Runtime::builder`]. The methods of [`Handle`] do from any OS
+//! thread what the functions here do inside of the runtime.
 #![forbid(unsafe_code)]
 
 pub mod events;
@@ -55,3 +55,7 @@ pub use tussah_core::{
     SubmitError, With, WithAll, WorkerStats, Write, YieldNow, consume_budget, with_all, yield_now,
 };
 pub use tussah_macros::{main, test};
+
+#[cfg(doctest)]
+#[doc = include_str!("../../../README.md")]
+struct Readme;

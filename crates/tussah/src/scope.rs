@@ -105,7 +105,10 @@ where
 {
     let children = Arc::new(Children::new());
     let _abort = AbortOnDrop(&children);
-    let scope = Scope { handle: handle.clone(), children: children.clone() };
+    let scope = Scope {
+        handle: handle.clone(),
+        children: children.clone(),
+    };
     let outcome = run_body(&children, async move { body(scope).await }).await;
     let value = match outcome {
         Some(Ok(Ok(value))) => Some(value),
@@ -123,7 +126,9 @@ where
     match (children.take_failure(), value) {
         (Some(Failure::Error(error)), _) => Err(error),
         (Some(Failure::Panic(payload)), _) => resume_unwind(payload),
-        (Some(Failure::ShutDown), _) => panic!("the runtime was shut down while a scope had children"),
+        (Some(Failure::ShutDown), _) => {
+            panic!("the runtime was shut down while a scope had children")
+        }
         (None, Some(value)) => Ok(value),
         (None, None) => unreachable!("a body without a value is a failure"),
     }
@@ -201,19 +206,28 @@ impl<E: Send + 'static> Scope<E> {
         let (running, key) = Children::enter(&self.children, future);
         let thread = spawn(&self.handle, running);
         self.children.started(key, thread.abort_handle());
-        Child { thread, children: self.children.clone(), is_lost: false }
+        Child {
+            thread,
+            children: self.children.clone(),
+            is_lost: false,
+        }
     }
 }
 
 impl<E> fmt::Debug for Scope<E> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Scope").field("children", &self.children.len()).finish_non_exhaustive()
+        f.debug_struct("Scope")
+            .field("children", &self.children.len())
+            .finish_non_exhaustive()
     }
 }
 
 impl<E> Clone for Scope<E> {
     fn clone(&self) -> Self {
-        Self { handle: self.handle.clone(), children: self.children.clone() }
+        Self {
+            handle: self.handle.clone(),
+            children: self.children.clone(),
+        }
     }
 }
 
@@ -258,7 +272,9 @@ impl<T, E> Future for Child<T, E> {
 
 impl<T, E> fmt::Debug for Child<T, E> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Child").field("finished", &self.is_finished()).finish_non_exhaustive()
+        f.debug_struct("Child")
+            .field("finished", &self.is_finished())
+            .finish_non_exhaustive()
     }
 }
 

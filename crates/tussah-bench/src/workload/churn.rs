@@ -26,7 +26,7 @@ const PEERS: &[Peer] = &[
     peer("tussah", tussah),
 ];
 
-/// Events or threads that are under way at once, in items: a bounded service, not a heap of a million.
+/// Bound, in colors or threads: how many are under way at once, as in a service that limits its load.
 const BATCH: usize = 1000;
 const POSTERS: usize = 4;
 /// Colors that the OS threads post to.

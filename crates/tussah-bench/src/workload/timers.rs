@@ -127,7 +127,7 @@ impl Late {
             spawn(deadline, Box::new(fired));
         }
         latch.wait();
-        Metric::lower("µs p99 lateness", samples.percentile_ns(99.0) / 1e3)
+        Metric::lower("µs p99 lateness", samples.quantile_ns(990) / 1e3)
     }
 }
 

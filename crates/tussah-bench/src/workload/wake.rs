@@ -58,8 +58,8 @@ fn report(events: usize, samples: &Samples, units: [&str; 2]) -> Vec<Metric> {
     assert_eq!(samples.len(), events, "an event was lost or ran twice");
     let [p50, p999] = units;
     vec![
-        Metric::lower(p50, samples.percentile_ns(50.0)),
-        Metric::lower(p999, samples.percentile_ns(99.9)),
+        Metric::lower(p50, samples.quantile_ns(500)),
+        Metric::lower(p999, samples.quantile_ns(999)),
     ]
 }
 

@@ -16,7 +16,7 @@ use crate::event::{self, DropReason, Node};
 use crate::loom::atomic::{AtomicBool, AtomicU8, AtomicU64, AtomicUsize, Ordering, fence};
 use crate::policy::{Policy, Priorities};
 use crate::slab::{self, Kind, Slab};
-use crate::time::{Clock, Shard};
+use crate::time::{AdvanceHook, Clock, Shard};
 use crate::watchdog::Watchdog;
 use crate::worker::{Idle, Remote, Worker};
 
@@ -60,6 +60,8 @@ pub(crate) struct Shared {
     pub(crate) values_made: AtomicU64,
     pub(crate) default_color: OnceLock<ColorRef>,
     pub(crate) blocking: BlockingPool,
+    /// Has the workers look at their timers when a clock is moved by hand.
+    pub(crate) advance_hook: OnceLock<AdvanceHook>,
     /// Ended by the shutdown.
     pub(crate) watchdog: Mutex<Option<Watchdog>>,
     /// `spawn` means "in the default color".
@@ -104,11 +106,19 @@ impl Shared {
             values_made: AtomicU64::new(0),
             default_color: OnceLock::new(),
             blocking: config.blocking,
+            advance_hook: OnceLock::new(),
             watchdog: Mutex::new(None),
             one_color: config.one_color,
         });
         shared.slab.set_owner(Arc::as_ptr(&shared).cast());
         shared.default_color.get_or_init(|| shared.table.get(&shared, crate::Color::DEFAULT));
+        let weak = Arc::downgrade(&shared);
+        let advanced = move || {
+            if let Some(shared) = weak.upgrade() {
+                (0..shared.places()).for_each(|place| shared.unpark(place));
+            }
+        };
+        shared.advance_hook.get_or_init(|| shared.clock.on_advance(Box::new(advanced)));
         shared
     }
 
@@ -373,6 +383,8 @@ impl Shared {
     pub(crate) fn until_timer(&self, shard: &Shard) -> Option<Duration> {
         match shard.next_tick() {
             u64::MAX => None,
+            // A clock that is moved by hand gives no time to wait for, but may have been moved already.
+            next if next <= self.clock.now_tick() => Some(Duration::ZERO),
             next => self.clock.park_timeout(next),
         }
     }

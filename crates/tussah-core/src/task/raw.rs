@@ -84,6 +84,8 @@ where
         (&raw mut (*at).header.location).write(location);
         (&raw mut (*at).home).write(home);
         (&raw mut (*at).body).write(Body { future: ManuallyDrop::new(future) });
+        #[cfg(loom)] // There, the word is more than its bits.
+        (&raw mut (*at).header.state).write(AtomicU64::new(0));
         let state: &AtomicU64 = &(*at).header.state;
         // Release pairs with the Acquire in `retain_if_alive`.
         state.store(SCHEDULED | HANDLE | 2 * REFERENCE, Ordering::Release);

@@ -2,6 +2,7 @@
 
 mod basic;
 mod colors;
+mod promises;
 mod stress;
 
 use tussah_core::Runtime;

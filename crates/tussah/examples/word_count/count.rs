@@ -32,7 +32,9 @@ pub(crate) async fn count_files(job: &Job, files: Receiver<PathBuf>) {
             Ok(()) => counts.files += 1,
             Err(error) => job.problem(path, error).await,
         }
-        job.totals.add_if(&mut counts, |counts| counts.words.len() >= WORDS_MAX).await;
+        job.totals
+            .add_if(&mut counts, |counts| counts.words.len() >= WORDS_MAX)
+            .await;
     }
     job.totals.add_if(&mut counts, |_| true).await;
 }
@@ -58,7 +60,9 @@ async fn count_file(job: &Job, path: &Path, counts: &mut Counts) -> io::Result<(
 }
 
 async fn blocking<T: Send + 'static>(f: impl FnOnce() -> T + Send + 'static) -> T {
-    spawn_blocking(f).await.unwrap_or_else(|error| error.resume())
+    spawn_blocking(f)
+        .await
+        .unwrap_or_else(|error| error.resume())
 }
 
 /// Adds the words of a text. What is not UTF-8 is between words.

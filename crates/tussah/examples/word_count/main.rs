@@ -72,7 +72,11 @@ fn main() -> ExitCode {
         }
     };
     let report = runtime.block_on_spawned(run(options.paths, options.top));
-    let text = if options.json { report.json() } else { report.table() };
+    let text = if options.json {
+        report.json()
+    } else {
+        report.table()
+    };
     match io::stdout().write_all(text.as_bytes()) {
         // Whoever reads only the first lines has what they want.
         Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
@@ -125,9 +129,15 @@ struct Job {
 impl Job {
     /// Reports a path that could not be counted, at once and again at the end.
     async fn problem(&self, path: PathBuf, error: io::Error) {
-        let problem = Problem { path: path.display().to_string(), error: error.to_string() };
-        self.progress.suspend(|| eprintln!("word_count: {}: {}", problem.path, problem.error));
-        self.problems.with(move |problems| problems.push(problem)).await;
+        let problem = Problem {
+            path: path.display().to_string(),
+            error: error.to_string(),
+        };
+        self.progress
+            .suspend(|| eprintln!("word_count: {}: {}", problem.path, problem.error));
+        self.problems
+            .with(move |problems| problems.push(problem))
+            .await;
     }
 }
 

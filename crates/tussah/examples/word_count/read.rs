@@ -20,7 +20,11 @@ pub(crate) struct Reader {
 
 impl Reader {
     pub(crate) fn open(path: &Path) -> io::Result<Self> {
-        Ok(Self { file: File::open(path)?, rest: Vec::new(), ended: false })
+        Ok(Self {
+            file: File::open(path)?,
+            rest: Vec::new(),
+            ended: false,
+        })
     }
 
     /// The next chunk; `None` at the end of the file.
@@ -28,7 +32,9 @@ impl Reader {
         while !self.ended {
             let before = self.rest.len();
             self.rest.reserve(CHUNK_MAX);
-            let read = (&self.file).take(CHUNK_MAX as u64).read_to_end(&mut self.rest)?;
+            let read = (&self.file)
+                .take(CHUNK_MAX as u64)
+                .read_to_end(&mut self.rest)?;
             self.ended = read == 0;
             if let Some(end) = end_of_words(&self.rest, before) {
                 let rest = self.rest.split_off(end);
@@ -46,13 +52,21 @@ impl Reader {
 /// character in UTF-8.
 fn end_of_words(text: &[u8], from: usize) -> Option<usize> {
     let is_between = |byte: &u8| byte.is_ascii() && !byte.is_ascii_alphanumeric();
-    let end = text[from..].iter().rposition(is_between).map(|last| from + last + 1);
+    let end = text[from..]
+        .iter()
+        .rposition(is_between)
+        .map(|last| from + last + 1);
     if end.is_some() || text.len() < WORD_MAX {
         return end;
     }
     // The last character may be incomplete: cut before its first byte.
     let is_first = |byte: &u8| byte & 0b1100_0000 != 0b1000_0000;
-    Some(text.iter().rposition(is_first).filter(|&first| first > 0).unwrap_or(text.len()))
+    Some(
+        text.iter()
+            .rposition(is_first)
+            .filter(|&first| first > 0)
+            .unwrap_or(text.len()),
+    )
 }
 
 #[cfg(test)]
@@ -62,7 +76,11 @@ mod tests {
     #[test]
     fn chunks_end_between_words() {
         let check = |text: &str, from: usize, expected: Option<usize>| {
-            assert_eq!(end_of_words(text.as_bytes(), from), expected, "{text:?} from {from}");
+            assert_eq!(
+                end_of_words(text.as_bytes(), from),
+                expected,
+                "{text:?} from {from}"
+            );
         };
         check("", 0, None);
         check("one", 0, None);

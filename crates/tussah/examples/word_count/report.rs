@@ -57,16 +57,25 @@ impl PartialOrd for WordCount {
 
 /// The most frequent words of a shard.
 pub(crate) fn most_frequent(words: &Words, top: usize) -> Vec<WordCount> {
-    let mut all: Vec<_> = words.iter().map(|(word, &count)| (Reverse(count), word)).collect();
+    let mut all: Vec<_> = words
+        .iter()
+        .map(|(word, &count)| (Reverse(count), word))
+        .collect();
     all.sort_unstable();
     all.truncate(top);
-    all.into_iter().map(|(count, word)| WordCount { word: word.clone(), count: count.0 }).collect()
+    all.into_iter()
+        .map(|(count, word)| WordCount {
+            word: word.clone(),
+            count: count.0,
+        })
+        .collect()
 }
 
 impl Report {
     pub(crate) fn table(&self) -> String {
         let mut text = String::new();
-        self.write_table(&mut text).expect("writing to a string does not fail");
+        self.write_table(&mut text)
+            .expect("writing to a string does not fail");
         text
     }
 
@@ -76,7 +85,11 @@ impl Report {
         }
         for WordCount { word, count } in &self.top {
             let share = 100.0 * *count as f64 / self.words as f64;
-            writeln!(text, "{:>14}  {share:>6.2}%  {word}", HumanCount(*count).to_string())?;
+            writeln!(
+                text,
+                "{:>14}  {share:>6.2}%  {word}",
+                HumanCount(*count).to_string()
+            )?;
         }
         writeln!(
             text,
@@ -87,7 +100,11 @@ impl Report {
             HumanBytes(self.bytes),
         )?;
         if !self.problems.is_empty() {
-            writeln!(text, "{:>14}  paths that could not be counted", self.problems.len())?;
+            writeln!(
+                text,
+                "{:>14}  paths that could not be counted",
+                self.problems.len()
+            )?;
         }
         Ok(())
     }

@@ -28,11 +28,19 @@ impl Totals {
     }
 
     /// Moves the counts into the totals if the condition holds.
-    pub(crate) async fn add_if(&self, counts: &mut Counts, condition: impl FnOnce(&Counts) -> bool) {
+    pub(crate) async fn add_if(
+        &self,
+        counts: &mut Counts,
+        condition: impl FnOnce(&Counts) -> bool,
+    ) {
         if !condition(counts) {
             return;
         }
-        let Counts { words, files, bytes } = std::mem::take(counts);
+        let Counts {
+            words,
+            files,
+            bytes,
+        } = std::mem::take(counts);
         let mut parts: Vec<Words> = (0..SHARDS).map(|_| Words::new()).collect();
         for (word, count) in words {
             let hash = BuildHasherDefault::<DefaultHasher>::default().hash_one(&word);
@@ -57,7 +65,13 @@ impl Totals {
         let (mut words, mut distinct) = (0, 0);
         for shard in &*self.shards {
             let (sum, len, most) = shard
-                .read(move |words| (words.values().sum::<u64>(), words.len(), most_frequent(words, top)))
+                .read(move |words| {
+                    (
+                        words.values().sum::<u64>(),
+                        words.len(),
+                        most_frequent(words, top),
+                    )
+                })
                 .await;
             words += sum;
             distinct += len as u64;
@@ -66,7 +80,14 @@ impl Totals {
         all.sort();
         all.truncate(top);
         let (files, bytes) = self.sums.read(|sums| *sums).await;
-        Report { files, bytes, words, distinct, top: all, problems }
+        Report {
+            files,
+            bytes,
+            words,
+            distinct,
+            top: all,
+            problems,
+        }
     }
 }
 

@@ -24,14 +24,21 @@ pub(crate) async fn walk(job: &Job, paths: Vec<PathBuf>, files: Sender<PathBuf>)
         let mut found = spawn_blocking(move || look_at(path)).await;
         let mut directories = Vec::new();
         loop {
-            let Found { files: here, bytes, directories: below, problems } =
-                found.unwrap_or_else(|error| error.resume());
+            let Found {
+                files: here,
+                bytes,
+                directories: below,
+                problems,
+            } = found.unwrap_or_else(|error| error.resume());
             job.progress.inc_length(bytes);
             for (path, error) in problems {
                 job.problem(path, error).await;
             }
             for file in here {
-                files.send(file).await.expect("the counting threads outlive the walker");
+                files
+                    .send(file)
+                    .await
+                    .expect("the counting threads outlive the walker");
             }
             directories.extend(below);
             let Some(directory) = directories.pop() else {

@@ -83,7 +83,14 @@ impl<A: Send + 'static> Callback<A> {
         f: impl FnMut(A) + Send + 'static,
     ) -> Self {
         let color = color.reference(handle);
-        Self { inner: Arc::new(Inner { handle: handle.clone(), color, priority, f: Mutex::new(f) }) }
+        Self {
+            inner: Arc::new(Inner {
+                handle: handle.clone(),
+                color,
+                priority,
+                f: Mutex::new(f),
+            }),
+        }
     }
 
     /// Calls the closure by an event of its color. Calls run in the order in which they were made.
@@ -120,7 +127,9 @@ impl<A: Send + 'static> Callback<A> {
 
 impl<A> Clone for Callback<A> {
     fn clone(&self) -> Self {
-        Self { inner: self.inner.clone() }
+        Self {
+            inner: self.inner.clone(),
+        }
     }
 }
 

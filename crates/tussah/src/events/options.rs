@@ -6,17 +6,18 @@ use std::time::Instant;
 use tussah_core::{AsColor, DropReason, Handle};
 
 use super::refused::{Parcel, Refused, unpack};
+use crate::time;
 
 /// Options of a post; see [`post_with`](super::post_with).
 ///
 /// # Examples
 /// ```
-/// use std::time::{Duration, Instant};
-/// use tussah::{Color, PostOptions, post_with};
+/// use std::time::Duration;
+/// use tussah::{Color, PostOptions, post_with, time};
 /// # let runtime = tussah::Runtime::builder().workers(1).build()?;
 /// # runtime.block_on(async {
 /// let options = PostOptions::new()
-///     .deadline(Instant::now() + Duration::from_secs(2))
+///     .deadline(time::now() + Duration::from_secs(2))
 ///     .depth_max(1000)
 ///     .on_drop(|reason| println!("503: {reason:?}"));
 /// post_with(Color(17), options, || println!("200"))?;
@@ -41,7 +42,7 @@ impl PostOptions {
         Self::default()
     }
 
-    /// If the event's turn comes later than this, its closure is dropped instead of run.
+    /// If the event's turn comes later than this, by the clock of its runtime, its closure is dropped instead of run.
     pub fn deadline(mut self, deadline: Instant) -> Self {
         self.deadline = Some(deadline);
         self
@@ -92,8 +93,11 @@ pub(super) fn post<F: FnOnce() + Send + 'static>(
     if let Some(priority) = options.priority {
         color.set_priority(priority);
     }
-    let mut event =
-        Event { f: Parcel::new(f), deadline: options.deadline, on_drop: options.on_drop };
+    let mut event = Event {
+        f: Parcel::new(f),
+        deadline: options.deadline,
+        on_drop: options.on_drop,
+    };
     handle.post_in(&color, move || event.run()).map_err(unpack)
 }
 
@@ -106,7 +110,7 @@ struct Event<F: FnOnce() + 'static> {
 
 impl<F: FnOnce()> Event<F> {
     fn run(&mut self) {
-        if self.deadline.is_some_and(|deadline| deadline < Instant::now()) {
+        if self.deadline.is_some_and(|deadline| deadline < time::now()) {
             return self.drop_unrun(DropReason::Expired);
         }
         let f = self.f.open().expect("an event runs once");
@@ -128,5 +132,44 @@ impl<F: FnOnce() + 'static> Drop for Event<F> {
         if self.f.is_full() {
             self.drop_unrun(DropReason::ShutDown);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::mpsc;
+    use std::time::Duration;
+
+    use super::*;
+
+    fn check(
+        deadline: Option<Instant>,
+        act: impl FnOnce(&mut Event<Box<dyn FnOnce()>>),
+        expected: Option<DropReason>,
+    ) {
+        let (sender, receiver) = mpsc::channel();
+        let ran = sender.clone();
+        let f: Box<dyn FnOnce()> = Box::new(move || ran.send(None).expect("the test listens"));
+        let on_drop: OnDrop =
+            Box::new(move |reason| sender.send(Some(reason)).expect("the test listens"));
+        let mut event = Event {
+            f: Parcel::new(f),
+            deadline,
+            on_drop: Some(on_drop),
+        };
+        act(&mut event);
+        drop(event);
+        assert_eq!(receiver.iter().collect::<Vec<_>>(), [expected]);
+    }
+
+    #[test]
+    fn an_event_runs_or_tells_why_not() {
+        let past = Instant::now();
+        let future = past + Duration::from_secs(3600);
+        check(None, Event::run, None);
+        check(Some(future), Event::run, None);
+        check(Some(past), Event::run, Some(DropReason::Expired));
+        check(Some(future), |_| (), Some(DropReason::ShutDown));
+        check(Some(past), |_| (), Some(DropReason::ShutDown));
     }
 }

@@ -103,13 +103,20 @@ impl<T: 'static> Drop for Parcel<T> {
 
 /// Takes the value out of the parcel in a closure that was refused.
 pub(super) fn unpack<F, T: 'static>(error: PostError<F>) -> Refused<T> {
-    let cause = if error.is_full() { Cause::Full } else { Cause::ShutDown };
+    let cause = if error.is_full() {
+        Cause::Full
+    } else {
+        Cause::ShutDown
+    };
     // What else the closure owns may be dropped with it, and may be refused a post in turn: hence the slot is kept.
     let before = BACK.replace(Back::Wanted);
     drop(error.into_inner());
     match BACK.replace(before) {
         Back::Given(value) => match value.downcast() {
-            Ok(value) => Refused { value: *value, cause },
+            Ok(value) => Refused {
+                value: *value,
+                cause,
+            },
             Err(_) => unreachable!("the first parcel that is dropped is that of the closure"),
         },
         Back::Unwanted | Back::Wanted => unreachable!("a closure that was refused has its parcel"),

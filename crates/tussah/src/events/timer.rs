@@ -34,7 +34,9 @@ impl TimerHandle {
 
 impl fmt::Debug for TimerHandle {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("TimerHandle").field("finished", &self.is_finished()).finish_non_exhaustive()
+        f.debug_struct("TimerHandle")
+            .field("finished", &self.is_finished())
+            .finish_non_exhaustive()
     }
 }
 
@@ -52,7 +54,9 @@ pub(super) fn after(
         sleep.await;
         f();
     });
-    TimerHandle { thread: thread.abort_handle() }
+    TimerHandle {
+        thread: thread.abort_handle(),
+    }
 }
 
 #[track_caller]
@@ -74,5 +78,7 @@ pub(super) fn every(
             yield_now().await;
         }
     });
-    TimerHandle { thread: thread.abort_handle() }
+    TimerHandle {
+        thread: thread.abort_handle(),
+    }
 }

@@ -70,7 +70,11 @@ impl<E> Children<E> {
             state.running.insert(key, None);
             key
         };
-        let entry = Entry { children: this.clone(), key, told: false };
+        let entry = Entry {
+            children: this.clone(),
+            key,
+            told: false,
+        };
         (Running { future, entry }, key)
     }
 
@@ -111,7 +115,11 @@ impl<E> Children<E> {
         let threads: Vec<_> = {
             let mut state = self.state();
             state.aborting = true;
-            state.running.values_mut().filter_map(Option::take).collect()
+            state
+                .running
+                .values_mut()
+                .filter_map(Option::take)
+                .collect()
         };
         for thread in threads {
             thread.abort();
@@ -155,7 +163,11 @@ impl<E> Children<E> {
             state.over = state.running.is_empty();
             state.over
         });
-        if ended { Poll::Ready(()) } else { Poll::Pending }
+        if ended {
+            Poll::Ready(())
+        } else {
+            Poll::Pending
+        }
     }
 
     fn register(&self, context: &Context<'_>, done: impl Fn(&mut State<E>) -> bool) -> bool {
@@ -185,7 +197,11 @@ impl<E> Children<E> {
             drop(thread);
             return self.fail(Failure::ShutDown);
         }
-        let waker = if state.running.is_empty() { state.waker.take() } else { None };
+        let waker = if state.running.is_empty() {
+            state.waker.take()
+        } else {
+            None
+        };
         drop(state);
         drop(thread);
         if let Some(waker) = waker {

@@ -40,7 +40,9 @@ impl<'env, T, E> Nursery<'env, T, E> {
     /// A nursery without children.
     #[must_use]
     pub fn new() -> Self {
-        Self { children: FuturesUnordered::new() }
+        Self {
+            children: FuturesUnordered::new(),
+        }
     }
 
     /// Adds a child, which is polled when the nursery is awaited.
@@ -92,6 +94,8 @@ impl<T, E> Default for Nursery<'_, T, E> {
 
 impl<T, E> fmt::Debug for Nursery<'_, T, E> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Nursery").field("children", &self.len()).finish()
+        f.debug_struct("Nursery")
+            .field("children", &self.len())
+            .finish()
     }
 }

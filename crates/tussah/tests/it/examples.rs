@@ -1,18 +1,40 @@
 //! The examples, run as their users run them.
 
 use std::collections::HashMap;
+use std::env::consts::EXE_EXTENSION;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
 use serde_json::Value;
 
-/// The program of an example, which `cargo test` builds beside the tests.
+/// The program of an example. `cargo test` builds it beside the tests; `cargo test --test it` does not, then we do.
 fn example(name: &str) -> Command {
     let test = std::env::current_exe().expect("the test knows its own path");
-    let profile = test.ancestors().nth(2).expect("it lies in target/PROFILE/deps");
-    let program = profile.join("examples").join(name).with_extension(std::env::consts::EXE_EXTENSION);
-    assert!(program.exists(), "{} is missing: build it with `cargo build --examples`", program.display());
+    let profile = test
+        .ancestors()
+        .nth(2)
+        .expect("it lies in target/PROFILE/deps");
+    let program = profile
+        .join("examples")
+        .join(name)
+        .with_extension(EXE_EXTENSION);
+    if !program.exists() {
+        let mut cargo = Command::new(env!("CARGO"));
+        cargo.args(["build", "--package", "tussah", "--examples"]);
+        if profile.ends_with("release") {
+            cargo.arg("--release");
+        }
+        let target = profile
+            .parent()
+            .expect("the profile lies in the target directory");
+        let built = cargo
+            .arg("--target-dir")
+            .arg(target)
+            .status()
+            .expect("cargo starts");
+        assert!(built.success(), "the examples were not built");
+    }
     Command::new(program)
 }
 
@@ -39,27 +61,42 @@ fn corpus() -> (tempfile::TempDir, HashMap<String, u64>) {
         fs::write(directory.join(format!("{n}.txt")), text).expect("a file");
     }
     // Larger than many chunks, with words over their borders.
-    let text: String = (0..200_000u64).map(|n| format!("Ąword{} ", n * n % 101)).collect();
+    let text: String = (0..200_000u64)
+        .map(|n| format!("Ąword{} ", n * n % 101))
+        .collect();
     words(&text);
     fs::write(root.path().join("large"), text).expect("a file");
     fs::write(root.path().join("empty"), "").expect("a file");
-    fs::write(root.path().join("binary"), [0xff, b' ', b'o', b'n', b'e', 0xfe]).expect("a file");
+    fs::write(
+        root.path().join("binary"),
+        [0xff, b' ', b'o', b'n', b'e', 0xfe],
+    )
+    .expect("a file");
     words("one");
     (root, expected)
 }
 
 fn count(paths: &[&Path], workers: &str) -> (Option<i32>, Value, String) {
     let mut command = example("word_count");
-    command.args(["--json", "--top", "1000000", "--workers", workers]).args(paths);
+    command
+        .args(["--json", "--top", "1000000", "--workers", workers])
+        .args(paths);
     let (output, text) = run(&mut command);
     let json = serde_json::from_str(&text).expect("one JSON object");
-    (output.status.code(), json, String::from_utf8_lossy(&output.stderr).into_owned())
+    (
+        output.status.code(),
+        json,
+        String::from_utf8_lossy(&output.stderr).into_owned(),
+    )
 }
 
 fn words_of(report: &Value) -> HashMap<String, u64> {
     let words = report["top"].as_array().expect("a list").iter();
     let word = |word: &Value| {
-        (word["word"].as_str().expect("a text").to_owned(), word["count"].as_u64().expect("a number"))
+        (
+            word["word"].as_str().expect("a text").to_owned(),
+            word["count"].as_u64().expect("a number"),
+        )
     };
     words.map(word).collect()
 }
@@ -85,9 +122,15 @@ fn word_count_goes_on_behind_a_bad_path() {
     assert_eq!(code, Some(1));
     assert_eq!(words_of(&report), expected);
     assert_eq!(report["problems"].as_array().map(Vec::len), Some(2));
-    let missing = format!("word_count: {}: No such file or directory", missing.display());
+    let missing = format!(
+        "word_count: {}: No such file or directory",
+        missing.display()
+    );
     assert!(errors.contains(&missing), "{errors}");
-    assert!(errors.contains("word_count: /dev/null: expected a file or a directory"), "{errors}");
+    assert!(
+        errors.contains("word_count: /dev/null: expected a file or a directory"),
+        "{errors}"
+    );
 }
 
 #[test]
@@ -127,7 +170,10 @@ fn color_step_by_step() {
     assert!(output.status.success());
     let lines: Vec<_> = text.lines().collect();
     assert_eq!(lines.len(), 3, "{text}");
-    assert!(lines.iter().all(|line| line.contains("160 requests")), "{text}");
+    assert!(
+        lines.iter().all(|line| line.contains("160 requests")),
+        "{text}"
+    );
     assert!(lines[0].ends_with("at most 1 digests at once"), "{text}");
 }
 

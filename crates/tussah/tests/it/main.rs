@@ -9,5 +9,8 @@ mod ui;
 
 /// A runtime with so many workers.
 fn runtime(workers: usize) -> tussah::Runtime {
-    tussah::Runtime::builder().workers(workers).build().expect("the workers start")
+    tussah::Runtime::builder()
+        .workers(workers)
+        .build()
+        .expect("the workers start")
 }

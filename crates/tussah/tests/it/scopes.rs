@@ -40,7 +40,9 @@ async fn wait_for_ever(alive: Alive) -> Result<(), &'static str> {
 #[tussah::test]
 async fn children_give_their_values() {
     let sum = scope(async |scope: Scope<Infallible>| {
-        let children: Vec<_> = (0..100u64).map(|n| scope.spawn(async move { Ok(n) })).collect();
+        let children: Vec<_> = (0..100u64)
+            .map(|n| scope.spawn(async move { Ok(n) }))
+            .collect();
         let mut sum = 0;
         for child in children {
             sum += child.await;
@@ -74,7 +76,7 @@ async fn a_scope_waits_for_children_that_nobody_awaits() {
 #[tussah::test]
 async fn the_first_error_ends_the_rest() {
     let alive = Arc::new(AtomicUsize::new(0));
-    let result = scope(async |scope: Scope<&str>| {
+    let result = scope(async |scope: Scope<&str>| -> Result<(), _> {
         let body = Alive::new(&alive);
         for _ in 0..10 {
             scope.spawn(wait_for_ever(Alive::new(&alive)));
@@ -87,8 +89,12 @@ async fn the_first_error_ends_the_rest() {
         drop(body);
         unreachable!("the body is dropped")
     });
-    assert_eq!(result.await.map(|()| ()), Err("from a child"));
-    assert_eq!(alive.load(Ordering::SeqCst), 0, "the scope waited for all of them");
+    assert_eq!(result.await, Err("from a child"));
+    assert_eq!(
+        alive.load(Ordering::SeqCst),
+        0,
+        "the scope waited for all of them"
+    );
 }
 
 #[tussah::test]
@@ -159,10 +165,14 @@ async fn dropping_the_scope_aborts_the_children() {
         });
         pending::<Result<(), _>>().await
     }));
-    let polled = running.as_mut().poll(&mut Context::from_waker(Waker::noop()));
+    let polled = running
+        .as_mut()
+        .poll(&mut Context::from_waker(Waker::noop()));
     assert!(matches!(polled, Poll::Pending));
     drop(running);
-    is_dropped.await.expect_err("the child was dropped, with its sender");
+    is_dropped
+        .await
+        .expect_err("the child was dropped, with its sender");
 }
 
 #[tussah::test]
@@ -215,10 +225,15 @@ async fn children_start_children_and_wait_for_each_other() {
 
 #[tussah::test]
 async fn a_scope_that_has_ended_starts_nothing() {
-    let ended = scope(async |scope: Scope<Infallible>| Ok(scope)).await.expect("nothing fails");
+    let ended = scope(async |scope: Scope<Infallible>| Ok(scope))
+        .await
+        .expect("nothing fails");
     let outcome = spawn(async move { drop(ended.spawn(async { Ok(()) })) });
     let text = outcome.await.expect_err("it panics").into_panic();
-    assert_eq!(text.downcast_ref(), Some(&"a child was started in a scope that has ended"));
+    assert_eq!(
+        text.downcast_ref(),
+        Some(&"a child was started in a scope that has ended")
+    );
 }
 
 #[tussah::test]
@@ -248,10 +263,11 @@ async fn a_child_may_be_awaited_outside_of_its_scope() {
 #[test]
 fn a_scope_works_outside_of_the_runtime() {
     let runtime = runtime(2);
-    let sum = futures_lite::future::block_on(scope_in(&runtime, async |scope: Scope<Infallible>| {
-        let (a, b) = (scope.spawn(async { Ok(1) }), scope.spawn(async { Ok(2) }));
-        Ok(a.await + b.await)
-    }));
+    let sum =
+        futures_lite::future::block_on(scope_in(&runtime, async |scope: Scope<Infallible>| {
+            let (a, b) = (scope.spawn(async { Ok(1) }), scope.spawn(async { Ok(2) }));
+            Ok(a.await + b.await)
+        }));
     assert_eq!(sum, Ok(3));
 }
 

@@ -4,8 +4,8 @@ use std::future::pending;
 use std::sync::mpsc;
 
 use tussah::{
-    Color, Handle, NoRuntime, Runtime, consume_budget, named, post, post_in, spawn, spawn_blocking, spawn_in,
-    thread_name, try_spawn_blocking, yield_now,
+    Color, Handle, NoRuntime, Runtime, consume_budget, named, post, post_in, spawn, spawn_blocking,
+    spawn_in, thread_name, try_spawn_blocking, yield_now,
 };
 
 use crate::runtime;
@@ -16,7 +16,9 @@ fn the_runtime_is_current_where_it_runs_something() {
     let runtime = runtime(2);
     runtime.block_on(async {
         Handle::current();
-        spawn(async { drop(Handle::current()) }).await.expect("a thread has a runtime");
+        spawn(async { drop(Handle::current()) })
+            .await
+            .expect("a thread has a runtime");
     });
     assert_eq!(Handle::try_current().err(), Some(NoRuntime));
 }
@@ -99,7 +101,9 @@ fn blocking_jobs_give_results_and_panics() {
     let runtime = runtime(1);
     runtime.block_on(async {
         assert_eq!(spawn_blocking(|| 6 * 7).await.expect("no panic"), 42);
-        let error = spawn_blocking(|| panic!("boom")).await.map(|()| ()).expect_err("it panics");
+        let error = spawn_blocking(|| panic!("boom"))
+            .await
+            .expect_err("it panics");
         assert!(error.is_panic());
         let job = try_spawn_blocking(|| 1).expect("the pool is not full");
         assert_eq!(job.await.expect("no panic"), 1);
@@ -108,8 +112,16 @@ fn blocking_jobs_give_results_and_panics() {
 
 #[test]
 fn a_full_pool_gives_the_closure_back() {
-    let policy = tussah::PoolPolicy { threads_max: 1, queue_max: 1, ..Default::default() };
-    let runtime = Runtime::builder().workers(1).blocking(policy).build().expect("it starts");
+    let policy = tussah::PoolPolicy {
+        threads_max: 1,
+        queue_max: 1,
+        ..Default::default()
+    };
+    let runtime = Runtime::builder()
+        .workers(1)
+        .blocking(policy)
+        .build()
+        .expect("it starts");
     let (go, wait) = mpsc::channel::<()>();
     let (begun, running) = mpsc::channel();
     runtime.block_on(async {
@@ -136,7 +148,10 @@ fn posts_run_in_the_colors_that_they_name() {
         let (first, second) = (sender.clone(), sender.clone());
         post(move || first.send("default").expect("the test listens")).expect("open");
         let color = Handle::current().color(Color(5));
-        post_in(&color, move || second.send("five").expect("the test listens")).expect("open");
+        post_in(&color, move || {
+            second.send("five").expect("the test listens")
+        })
+        .expect("open");
     });
     drop(sender);
     let mut ran: Vec<_> = receiver.iter().collect();
@@ -161,8 +176,11 @@ fn the_budget_ends_a_loop_that_never_waits() {
 
 #[test]
 fn one_color_is_the_default_of_spawn() {
-    let runtime =
-        Runtime::builder().workers(2).one_color(true).build().expect("the workers start");
+    let runtime = Runtime::builder()
+        .workers(2)
+        .one_color(true)
+        .build()
+        .expect("the workers start");
     runtime.block_on(async {
         let inside = std::sync::Arc::new(std::sync::Mutex::new(0));
         let threads: Vec<_> = (0..20)
@@ -186,7 +204,10 @@ fn one_color_is_the_default_of_spawn() {
 fn block_on_spawned_gives_the_output_and_ends_the_runtime() {
     let runtime = runtime(1);
     let handle = runtime.handle().clone();
-    assert_eq!(runtime.block_on_spawned(async { spawn(async { 7 }).await.expect("no panic") }), 7);
+    assert_eq!(
+        runtime.block_on_spawned(async { spawn(async { 7 }).await.expect("no panic") }),
+        7
+    );
     assert!(handle.post(|| ()).expect_err("it has ended").is_shut_down());
 }
 

@@ -1,7 +1,7 @@
-//! What the compiler must refuse.
+//! What the compiler must refuse, and how it says so.
 //!
-//! The messages are those of the newest stable compiler, so the cases run with that one only; that the code does not
-//! compile is checked with each, by the `compile_fail` examples.
+//! The messages are those of the newest stable compiler. When that changes them: `TRYBUILD=overwrite cargo test --test it ui`,
+//! and look at the difference.
 
 #[test]
 fn ui() {

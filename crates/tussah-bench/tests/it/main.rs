@@ -1,0 +1,74 @@
+//! Runs every peer of every workload once, tiny, through the command line. No figure is looked at.
+
+use std::process::{Command, Output};
+
+use serde_json::Value;
+
+fn bench(arguments: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_tussah-bench"))
+        .args(arguments)
+        .output()
+        .expect("cargo has built the program")
+}
+
+fn text(bytes: Vec<u8>) -> String {
+    String::from_utf8(bytes).expect("the program prints UTF-8")
+}
+
+/// The workloads that `list` prints, each with its peers.
+fn workloads() -> Vec<(String, Vec<String>)> {
+    let list = text(bench(&["list"]).stdout);
+    let lines: Vec<&str> = list.lines().collect();
+    let workload = |pair: &[&str]| {
+        let name = pair[0]
+            .split_whitespace()
+            .next()
+            .expect("a name comes first");
+        let (_, peers) = pair[1]
+            .split_once("peers: ")
+            .expect("the second line has the peers");
+        (
+            name.to_owned(),
+            peers.split(", ").map(str::to_owned).collect(),
+        )
+    };
+    lines.chunks_exact(2).map(workload).collect()
+}
+
+#[test]
+fn every_peer_of_every_workload_runs_and_loses_nothing() {
+    let workloads = workloads();
+    assert_eq!(workloads.len(), 16);
+    for (workload, peers) in workloads {
+        let flags = [
+            "--runs", "1", "--scale", "0.0005", "--json", "--base", "floor",
+        ];
+        let output = bench(&[&[workload.as_str()], &flags[..]].concat());
+        let errors = text(output.stderr);
+        assert!(output.status.success(), "{workload}: {errors}");
+        let lines: Vec<Value> = text(output.stdout)
+            .lines()
+            .map(|line| serde_json::from_str(line).expect("one JSON object a line"))
+            .collect();
+        assert!(
+            lines
+                .iter()
+                .all(|line| line["workload"] == workload.as_str())
+        );
+        for peer in peers {
+            let mut figures = lines.iter().filter(|line| line["peer"] == peer.as_str());
+            assert!(
+                figures.any(|line| line["runs"] == 1),
+                "{workload} has no figure of {peer}"
+            );
+        }
+    }
+}
+
+#[test]
+fn unknown_names_are_refused_with_the_known_ones() {
+    let output = bench(&["table2", "--peer", "nobody"]);
+    assert_eq!(output.status.code(), Some(2));
+    assert!(text(output.stderr).contains("floor, tokio, smol, actor"));
+    assert_eq!(bench(&["nothing"]).status.code(), Some(2));
+}

@@ -1,0 +1,302 @@
+//! The promises of ARCHITECTURE.md that no other file here tries.
+
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, mpsc};
+use std::time::Duration;
+
+use tussah_core::time::{Clock, Sleep};
+use tussah_core::{Candidate, Color, Colored, Policy, Runtime, with_all, yield_now};
+
+use crate::runtime;
+
+/// Promise 3: requests for the same colors in every order come to an end.
+#[test]
+fn opposite_orders_do_not_deadlock() {
+    let runtime = runtime(2);
+    let values: Vec<_> = (0..3).map(|_| Colored::new_in(&runtime, 0u32)).collect();
+    let threads: Vec<_> = [(0, 1), (1, 0), (1, 2), (2, 1), (2, 0), (0, 2)]
+        .map(|(one, two)| {
+            let (one, two) = (values[one].clone(), values[two].clone());
+            runtime.spawn(async move {
+                for _ in 0..500 {
+                    with_all((&one, &two), |one, two| {
+                        *one += 1;
+                        *two += 1;
+                    })
+                    .await;
+                    one.with(|one| *one += 1).await;
+                }
+            })
+        })
+        .into();
+    runtime.block_on(async {
+        for thread in threads {
+            thread.await.expect("no panic");
+        }
+        let mut sum = 0;
+        for value in &values {
+            sum += value.with(|value| *value).await;
+        }
+        assert_eq!(sum, 6 * 500 * 3);
+    });
+}
+
+/// Promise 4: what is queued behind an event that does not end is stolen. The event waits for it.
+#[test]
+fn an_event_that_waits_for_what_it_posted_comes_to_an_end() {
+    let runtime = runtime(2);
+    for round in 0..20 {
+        let (handle, done) = (runtime.handle().clone(), Arc::new(AtomicBool::new(false)));
+        let (sender, receiver) = mpsc::channel();
+        runtime
+            .post_in(Color(1), move || {
+                let set = done.clone();
+                handle.post_in(Color(2 + round), move || set.store(true, Ordering::Release)).expect("open");
+                while !done.load(Ordering::Acquire) {
+                    std::thread::yield_now();
+                }
+                sender.send(()).expect("the test listens");
+            })
+            .expect("open");
+        receiver.recv().expect("the event ended");
+    }
+}
+
+/// Promise 4: the same for a timer that was set by the worker that is held.
+#[test]
+fn a_timer_of_a_held_worker_fires() {
+    let runtime = runtime(2);
+    let fired = Arc::new(AtomicBool::new(false));
+    let set = fired.clone();
+    let held = runtime.spawn(async move {
+        let sleeper = tussah_core::Handle::current().spawn(async move {
+            Sleep::new_until(tussah_core::time::now() + Duration::from_millis(5)).await;
+            set.store(true, Ordering::Release);
+        });
+        yield_now().await;
+        while !fired.load(Ordering::Acquire) {
+            std::thread::yield_now();
+        }
+        sleeper.await.expect("no panic");
+    });
+    runtime.block_on(held).expect("no panic");
+}
+
+/// Promise 5: a color that never runs dry starves neither its neighbours nor the timers.
+#[test]
+fn a_hot_color_starves_nobody() {
+    let runtime = runtime(1);
+    let stop = Arc::new(AtomicBool::new(false));
+    fn again(handle: tussah_core::Handle, stop: Arc<AtomicBool>) {
+        let next = (handle.clone(), stop.clone());
+        if !stop.load(Ordering::Relaxed) {
+            let posted = handle.post_in(Color(9), move || again(next.0, next.1));
+            drop(posted);
+        }
+    }
+    again(runtime.handle().clone(), stop.clone());
+    again(runtime.handle().clone(), stop.clone());
+    let (sender, receiver) = mpsc::channel();
+    runtime.post_in(Color(10), move || sender.send(()).expect("the test listens")).expect("open");
+    receiver.recv().expect("the cold event ran");
+    let slept = runtime.spawn(Sleep::new_until(std::time::Instant::now() + Duration::from_millis(2)));
+    runtime.block_on(slept).expect("the timer fired");
+    stop.store(true, Ordering::Relaxed);
+}
+
+/// Promise 5, whatever policy is plugged in.
+#[test]
+fn no_policy_starves_a_color() {
+    struct Newest;
+    impl Policy for Newest {
+        fn choose(&mut self, candidates: &[Candidate]) -> usize {
+            candidates.len() - 1
+        }
+    }
+    let runtime = Runtime::builder().workers(1).policy(|| Newest).build().expect("workers start");
+    let stop = Arc::new(AtomicBool::new(false));
+    // Each thread yields for ever, so there is always one that is newer than the cold event.
+    let hot: Vec<_> = (0..3)
+        .map(|_| {
+            let stop = stop.clone();
+            runtime.spawn(async move {
+                while !stop.load(Ordering::Relaxed) {
+                    yield_now().await;
+                }
+            })
+        })
+        .collect();
+    let (sender, receiver) = mpsc::channel();
+    runtime.post_in(Color(10), move || sender.send(()).expect("the test listens")).expect("open");
+    receiver.recv().expect("the cold event ran");
+    stop.store(true, Ordering::Relaxed);
+    runtime.block_on(async {
+        for thread in hot {
+            thread.await.expect("no panic");
+        }
+    });
+}
+
+struct CountDrop(Arc<AtomicUsize>);
+
+impl Drop for CountDrop {
+    fn drop(&mut self) {
+        self.0.fetch_add(1, Ordering::Relaxed);
+    }
+}
+
+/// Promise 6: what the shutdown does not run it drops, and what comes later is given back.
+#[test]
+fn the_shutdown_loses_nothing() {
+    let runtime = runtime(1);
+    let handle = runtime.handle().clone();
+    let (dropped, ran) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
+    let (go, wait) = mpsc::channel::<()>();
+    let (entered, enter) = mpsc::channel();
+    runtime
+        .post_in(Color(1), move || {
+            entered.send(()).expect("the test listens");
+            wait.recv().expect("the test tells");
+        })
+        .expect("open");
+    enter.recv().expect("the event began");
+    let value = Colored::new_in(&runtime, CountDrop(dropped.clone()));
+    for _ in 0..100 {
+        let (guard, ran) = (CountDrop(dropped.clone()), ran.clone());
+        runtime
+            .post_in(Color(1), move || {
+                let _guard = guard;
+                ran.fetch_add(1, Ordering::Relaxed);
+            })
+            .expect("open");
+        let guard = CountDrop(dropped.clone());
+        value.post(move |_| drop(guard)).expect("open");
+    }
+    drop(value);
+    let report = std::thread::scope(|scope| {
+        let report = scope.spawn(|| runtime.shutdown(Duration::ZERO));
+        // The queue is refused only once the shutdown has begun, which then waits for the event.
+        while handle.post(|| {}).is_ok() {
+            std::thread::yield_now();
+        }
+        go.send(()).expect("the event waits");
+        report.join().expect("no panic")
+    });
+    assert_eq!(report.workers_stuck, 0);
+    assert_eq!(dropped.load(Ordering::Relaxed), 201, "each closure was dropped, run or not, and so was the value");
+    let error = handle.post_in(Color(1), || {}).expect_err("it is shut down");
+    assert!(error.is_shut_down());
+    assert!(ran.load(Ordering::Relaxed) <= 100);
+}
+
+/// Promise 7: a panic stays in its event.
+#[test]
+fn panics_stay_in_their_events() {
+    let runtime = runtime(1);
+    let value = Colored::new_in(&runtime, 1);
+    for _ in 0..3 {
+        runtime.post_in(Color(4), || panic!("in a posted event")).expect("open");
+        value.post(|_| panic!("in a post to a value")).expect("open");
+    }
+    let caller = runtime.spawn({
+        let value = value.clone();
+        async move {
+            value
+                .with(|value| {
+                    *value = 2;
+                    panic!("in a request");
+                })
+                .await
+        }
+    });
+    let error = runtime.block_on(caller).expect_err("the caller gets the panic");
+    assert_eq!(error.into_panic().downcast_ref::<&str>(), Some(&"in a request"));
+    assert_eq!(runtime.block_on(value.with(|value| *value)), 2, "the value is as the closure left it");
+    let (sender, receiver) = mpsc::channel();
+    runtime.post_in(Color(4), move || sender.send(()).expect("the test listens")).expect("open");
+    receiver.recv().expect("the color goes on");
+}
+
+/// Promise 9: a request that is leaked, instead of dropped, harms nobody.
+#[test]
+fn a_leaked_request_does_no_harm() {
+    let runtime = runtime(2);
+    let value = Colored::new_in(&runtime, 0);
+    let (go, wait) = mpsc::channel::<()>();
+    let (entered, enter) = mpsc::channel();
+    value
+        .post(move |_| {
+            entered.send(()).expect("the test listens");
+            wait.recv().expect("the test tells");
+        })
+        .expect("open");
+    enter.recv().expect("the event began");
+    let mut request = Box::pin(value.with(|value| *value += 1));
+    assert!(futures_lite::future::block_on(futures_lite::future::poll_once(&mut request)).is_none());
+    std::mem::forget(request);
+    go.send(()).expect("the event waits");
+    assert_eq!(runtime.block_on(value.with(|value| *value)), 1);
+}
+
+#[test]
+fn timers_follow_a_clock_that_is_moved_by_hand() {
+    let clock = Clock::manual();
+    let runtime = Runtime::builder().workers(2).clock(clock.clock()).build().expect("workers start");
+    let order = Arc::new(parking_lot::Mutex::new(Vec::new()));
+    let start = clock.clock().now();
+    let threads: Vec<_> = [30u64, 10, 20]
+        .map(|seconds| {
+            let order = order.clone();
+            runtime.spawn(async move {
+                Sleep::new_until(start + Duration::from_secs(seconds)).await;
+                order.lock().push(seconds);
+            })
+        })
+        .into();
+    for (seconds, thread) in [(10, 1), (20, 2), (30, 0)] {
+        clock.advance(Duration::from_secs(10));
+        while !threads[thread].is_finished() {
+            std::thread::yield_now();
+        }
+        assert_eq!(order.lock().last(), Some(&seconds));
+    }
+    assert_eq!(*order.lock(), [10, 20, 30]);
+}
+
+#[test]
+fn the_report_names_the_color_that_limits() {
+    let runtime = runtime(1);
+    let spin = || {
+        let start = std::time::Instant::now();
+        while start.elapsed() < Duration::from_micros(200) {
+            std::hint::spin_loop();
+        }
+    };
+    for n in 0..600 {
+        runtime.post_in(Color(77), spin).expect("open");
+        runtime.post_in(Color(n), || {}).expect("open");
+    }
+    let handle = runtime.handle().clone();
+    assert!(runtime.shutdown(Duration::from_secs(60)).drained);
+    let stats = handle.stats();
+    assert_eq!(stats.colors[0].color.to_string(), "color 77");
+    assert!(stats.colors[0].location.expect("posts have one").file().ends_with("promises.rs"));
+    assert!(stats.to_string().contains("color 77"));
+}
+
+#[test]
+fn the_watchdog_says_where_the_event_came_from() {
+    let (sender, receiver) = mpsc::channel();
+    let sender = parking_lot::Mutex::new(sender);
+    let runtime = Runtime::builder()
+        .workers(1)
+        .watchdog(Duration::from_millis(5), move |stuck| drop(sender.lock().send(*stuck)))
+        .build()
+        .expect("workers start");
+    let (go, wait) = mpsc::channel::<()>();
+    runtime.post_in(Color(1), move || wait.recv().expect("the test tells")).expect("open");
+    let stuck = receiver.recv().expect("the watchdog barks");
+    assert_eq!(stuck.worker, 0);
+    assert!(stuck.location.expect("posts have one").file().ends_with("promises.rs"), "{stuck}");
+    go.send(()).expect("the event waits");
+}
