@@ -28,7 +28,9 @@ pub use colored::{AllColored, Colored, Operation, Read, With, WithAll, Write, wi
 pub use event::DropReason;
 pub use join_error::JoinError;
 pub use policy::{CANDIDATES_MAX, Candidate, PASSED_OVER_MAX, Policy, Priorities};
-pub use runtime::{AsColor, Builder, Handle, NoRuntime, PostError, Runtime, ShutdownReport};
+pub use runtime::{
+    AsColor, Builder, Handle, NoRuntime, PostError, Runtime, ShutdownReport, post, post_in, spawn, spawn_in,
+};
 pub use stats::{ColorStats, Stats, WorkerStats};
 pub use task::{AbortHandle, JoinHandle, YieldNow, consume_budget, yield_now};
 pub use watchdog::Stuck;

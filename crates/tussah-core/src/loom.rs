@@ -18,15 +18,24 @@ pub(crate) mod thread {
 
     /// An OS thread that can be unparked. Not loom's own, which also lets the thread through a lock that it waits for.
     #[derive(Clone)]
-    pub(crate) struct Thread(std::sync::Arc<loom::sync::Notify>);
+    pub(crate) struct Thread(std::sync::Arc<Place>);
+
+    struct Place {
+        notified: super::Mutex<bool>,
+        changed: super::Condvar,
+    }
 
     loom::thread_local! {
-        static HERE: Thread = Thread(std::sync::Arc::new(loom::sync::Notify::new()));
+        static HERE: Thread = Thread(std::sync::Arc::new(Place {
+            notified: super::Mutex::new(false),
+            changed: super::Condvar::new(),
+        }));
     }
 
     impl Thread {
         pub(crate) fn unpark(&self) {
-            self.0.notify();
+            *super::lock(&self.0.notified) = true;
+            self.0.changed.notify_one();
         }
     }
 
@@ -34,9 +43,12 @@ pub(crate) mod thread {
         HERE.with(Clone::clone)
     }
 
-    /// May return without an `unpark`, once.
     pub(crate) fn park() {
-        current().0.wait();
+        let here = current().0;
+        let mut notified = super::lock(&here.notified);
+        while !std::mem::take(&mut *notified) {
+            notified = here.changed.wait(notified).expect("a model does not go on after a panic");
+        }
     }
 
     /// A model has no time: the limit runs out as soon as another of its threads has had a chance.

@@ -24,9 +24,10 @@ pub use timer::TimerHandle;
 ///
 /// # Panics
 /// Outside of a runtime.
+#[inline]
 #[track_caller]
 pub fn post<F: FnOnce() + Send + 'static>(f: F) -> Result<(), PostError<F>> {
-    Handle::current().post(f)
+    tussah_core::post(f)
 }
 
 /// Posts an event in a color. Events of one color run one at a time, in the order in which they were posted.
@@ -59,12 +60,13 @@ pub fn post<F: FnOnce() + Send + 'static>(f: F) -> Result<(), PostError<F>> {
 /// # wait.recv().expect("it ran");
 /// # std::io::Result::Ok(())
 /// ```
+#[inline]
 #[track_caller]
 pub fn post_in<F: FnOnce() + Send + 'static>(
     color: impl AsColor,
     f: F,
 ) -> Result<(), PostError<F>> {
-    Handle::current().post_in(color, f)
+    tussah_core::post_in(color, f)
 }
 
 /// Posts an event with [`PostOptions`]: a deadline, a drop callback, a depth limit, a priority.

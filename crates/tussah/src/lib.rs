@@ -47,12 +47,14 @@ pub use events::{
 };
 pub use scope::{Child, Nursery, Scope, scope, scope_in};
 pub use thread::{named, spawn, spawn_blocking, spawn_in, thread_name, try_spawn_blocking};
+pub use tussah_core::time::{AdvanceHook, Clock, ManualClock};
 pub use tussah_core::{
     AbortHandle, AllColored, AsColor, BlockingHandle, BlockingPool, BlockingStats, Builder,
     CANDIDATES_MAX, Candidate, Color, ColorName, ColorRef, ColorStats, Colored, DropReason, Handle,
     JoinError, JoinHandle, NoRuntime, Operation, PASSED_OVER_MAX, Policy, PoolDecision, PoolPolicy,
     PoolSample, PostError, Priorities, Read, Runtime, ShutdownOutcome, ShutdownReport, Stats,
-    SubmitError, With, WithAll, WorkerStats, Write, YieldNow, consume_budget, with_all, yield_now,
+    Stuck, SubmitError, With, WithAll, WorkerStats, Write, YieldNow, consume_budget, with_all,
+    yield_now,
 };
 pub use tussah_macros::{main, test};
 

@@ -28,13 +28,14 @@ use crate::local::Scoped;
 /// # });
 /// # std::io::Result::Ok(())
 /// ```
+#[inline]
 #[track_caller]
 pub fn spawn<F>(future: F) -> JoinHandle<F::Output>
 where
     F: Future + Send + 'static,
     F::Output: Send + 'static,
 {
-    Handle::current().spawn(future)
+    tussah_core::spawn(future)
 }
 
 /// Starts a thread in a color: what it does between two awaits is an event of that color.
@@ -56,13 +57,14 @@ where
 /// # });
 /// # std::io::Result::Ok(())
 /// ```
+#[inline]
 #[track_caller]
 pub fn spawn_in<F>(color: impl AsColor, future: F) -> JoinHandle<F::Output>
 where
     F: Future + Send + 'static,
     F::Output: Send + 'static,
 {
-    Handle::current().spawn_in(color, future)
+    tussah_core::spawn_in(color, future)
 }
 
 /// Runs a closure that may block on the blocking pool; the handle is a future of its result.

@@ -39,7 +39,7 @@ use super::turn::{Pace, TURN};
 use crate::event::Node;
 use crate::loom::UnsafeCell;
 use crate::loom::atomic::{
-    AtomicI8, AtomicPtr, AtomicUsize, Ordering, fence,
+    AtomicI8, AtomicPtr, AtomicU64, AtomicUsize, Ordering, fence,
 };
 use crate::queue::List;
 use crate::runtime::Shared;
@@ -74,24 +74,35 @@ fn bits(addr: usize) -> State {
 }
 
 /// What a color is and what it has to do. See the module for the rules.
+///
+/// The order of the fields is that of the cache lines, given that the whole is aligned to one: what is rarely touched; what
+/// a post and a turn touch; the state word, next to which the value of a `Colored` follows, so that an inline entry touches
+/// one line.
 #[repr(C)]
 pub(crate) struct ColorCell {
-    /// In a run queue, the cell is an event like any other: running it is a turn of the color.
-    node: Node,
-    state: AtomicPtr<Node>,
-    /// Owned by the token.
-    fifo: UnsafeCell<List<Node>>,
     /// Handles: `Colored`, `ColorRef`, the table, colored threads. The queue has none: see `release`.
     handles: AtomicUsize,
-    pub(crate) shared: Arc<Shared>,
     /// Frees the allocation that the cell heads.
     pub(super) destroy: unsafe fn(NonNull<ColorCell>),
-    pub(super) depth: Depth,
-    pub(crate) priority: AtomicI8,
-    pub(super) pace: Pace,
-    /// The number given by the user, or the address of the cell.
     pub(crate) name: ColorName,
+    pub(crate) priority: AtomicI8,
+    rest_of_line: [u8; 16],
+    /// In a run queue, the cell is an event like any other: running it is a turn of the color.
+    node: Node,
+    /// Owned by the token.
+    fifo: UnsafeCell<List<Node>>,
+    pub(crate) shared: Arc<Shared>,
+    pub(super) depth: Depth,
+    pub(super) pace: Pace,
+    pub(super) turn_ns: AtomicU64,
+    state: AtomicPtr<Node>,
 }
+
+#[cfg(all(not(loom), target_pointer_width = "64"))]
+const _: () = {
+    assert!(std::mem::offset_of!(ColorCell, node) == 64);
+    assert!(std::mem::offset_of!(ColorCell, state) == 128);
+};
 
 /// What was found on the way out of a color.
 pub(super) enum Leave {
@@ -111,16 +122,18 @@ impl ColorCell {
         destroy: unsafe fn(NonNull<ColorCell>),
     ) -> Self {
         Self {
-            node: Node::new(&TURN),
-            state: AtomicPtr::new(std::ptr::null_mut()),
-            fifo: UnsafeCell::new(List::new()),
             handles: AtomicUsize::new(1),
-            shared,
             destroy,
-            depth: Depth::default(),
-            priority: AtomicI8::new(0),
-            pace: Pace::default(),
             name,
+            priority: AtomicI8::new(0),
+            rest_of_line: [0; 16],
+            node: Node::new(&TURN),
+            fifo: UnsafeCell::new(List::new()),
+            shared,
+            depth: Depth::default(),
+            pace: Pace::default(),
+            turn_ns: AtomicU64::new(0),
+            state: AtomicPtr::new(std::ptr::null_mut()),
         }
     }
 
@@ -129,6 +142,23 @@ impl ColorCell {
         if priority != 0 {
             self.shared.chooses.store(true, Ordering::Relaxed);
         }
+    }
+
+    /// The node of a cell.
+    #[inline]
+    pub(super) fn node(cell: NonNull<Self>) -> NonNull<Node> {
+        // SAFETY: the field lies inside of the cell.
+        unsafe { cell.byte_add(std::mem::offset_of!(Self, node)).cast() }
+    }
+
+    /// The cell of a node whose table is `TURN`.
+    ///
+    /// # Safety
+    /// The node is a cell's, and the pointer may reach all of the cell.
+    #[inline]
+    pub(crate) unsafe fn of(node: NonNull<Node>) -> NonNull<Self> {
+        // SAFETY: passed on from the caller.
+        unsafe { node.byte_sub(std::mem::offset_of!(Self, node)).cast() }
     }
 
     /// Whether nobody has the color and nothing waits for it; true only for this moment.
@@ -196,17 +226,16 @@ impl ColorCell {
             .is_ok()
     }
 
-    /// Ends an entry made with `try_enter`: gives the token back, or queues the cell if events came meanwhile.
+    /// Ends an entry made with `try_enter`: gives the token back, or queues the cell if events came meanwhile. `appended`:
+    /// there may be events in the FIFO, which was empty when the color was entered.
     ///
     /// # Safety
     /// The caller has the token, and a handle that outlives the call.
     #[inline]
-    pub(crate) unsafe fn exit(cell: NonNull<Self>) {
-        // SAFETY: the caller's handle keeps the cell alive, and the token owns the FIFO.
+    pub(crate) unsafe fn exit(cell: NonNull<Self>, appended: bool) {
+        // SAFETY: the caller's handle keeps the cell alive.
         let this = unsafe { cell.as_ref() };
-        // SAFETY: as above.
-        let empty = this.fifo.with_mut(|fifo| unsafe { (*fifo).is_empty() });
-        if !(empty && this.try_leave()) {
+        if appended || !this.try_leave() {
             // SAFETY: the token goes into the run queue with the cell.
             unsafe { Self::schedule(cell) }
         }
@@ -275,7 +304,7 @@ impl ColorCell {
         // SAFETY: a cell whose token is held is alive.
         let shared = unsafe { Arc::as_ptr(&cell.as_ref().shared) };
         // SAFETY: the runtime outlives the cell's turn, which is what would free the cell.
-        unsafe { (*shared).schedule(cell.cast()) }
+        unsafe { (*shared).schedule(Self::node(cell)) }
     }
 
     /// Posts an event.
@@ -284,23 +313,20 @@ impl ColorCell {
     /// The caller owns the node, and something (a handle, or the event's own) keeps the cell alive for the call.
     #[inline]
     pub(crate) unsafe fn post(cell: NonNull<Self>, node: NonNull<Node>) {
-        // SAFETY: the caller keeps the cell alive.
-        let this = unsafe { cell.as_ref() };
-        if Worker::is_in(cell) {
-            // SAFETY: this OS thread has the token; the node is ours to give.
-            unsafe { this.append(node) }
-        } else {
+        Worker::with(|worker| match worker {
+            // SAFETY: this OS thread has the token, so the cell is alive; the node is ours to give.
+            Some(worker) if worker.is_in(cell) => unsafe { cell.as_ref().append(node, worker) },
             // SAFETY: passed on from the caller.
-            unsafe { Self::post_slow(cell, node) }
-        }
+            _ => unsafe { Self::post_slow(cell, node) },
+        });
     }
 
     /// Posts with the token.
     ///
     /// # Safety
-    /// The caller has the token, and owns the node.
+    /// The worker has the token, as that of its innermost color, and the caller owns the node.
     #[inline]
-    pub(super) unsafe fn append(&self, node: NonNull<Node>) {
+    pub(super) unsafe fn append(&self, node: NonNull<Node>, worker: &Worker) {
         // A remote post that happened before this one must stay before it; coherence makes it visible to a Relaxed load.
         let state = self.state.load(Ordering::Relaxed);
         if !inbox(state).is_null() {
@@ -308,6 +334,7 @@ impl ColorCell {
         }
         // SAFETY: the token owns the FIFO, and the node is the caller's to give.
         self.fifo.with_mut(|fifo| unsafe { (*fifo).push_back(node) });
+        worker.set_appended();
     }
 
     unsafe fn post_slow(cell: NonNull<Self>, node: NonNull<Node>) {

@@ -7,26 +7,20 @@ use crate::loom::atomic::{AtomicU32, Ordering};
 /// to notice before memory ends.
 pub(crate) const DEPTH_MAX: u32 = 1 << 20;
 
-/// Three counts that wrap around, so that the holder of the token needs no read-modify-write.
+/// Two counts that wrap around, whose sum is the number of posts that are queued, so that the holder of the token needs no
+/// read-modify-write.
 pub(super) struct Depth {
-    /// Posted by the holder of the token, who alone writes it.
+    /// Posted by the holder of the token, less all that was taken out; the holder alone writes it.
     local: AtomicU32,
     /// Posted by others.
     remote: AtomicU32,
-    /// Taken out of the FIFO; written by the holder of the token.
-    taken: AtomicU32,
     /// Most posts that may be queued.
     max: AtomicU32,
 }
 
 impl Default for Depth {
     fn default() -> Self {
-        Self {
-            local: AtomicU32::new(0),
-            remote: AtomicU32::new(0),
-            taken: AtomicU32::new(0),
-            max: AtomicU32::new(DEPTH_MAX),
-        }
+        Self { local: AtomicU32::new(0), remote: AtomicU32::new(0), max: AtomicU32::new(DEPTH_MAX) }
     }
 }
 
@@ -39,11 +33,9 @@ impl ColorCell {
     /// Posts that are queued.
     #[inline]
     pub(crate) fn depth(&self) -> u32 {
-        let depth = &self.depth;
-        // `taken` first: what it counts was posted before, so the difference is not negative.
-        let taken = depth.taken.load(Ordering::Acquire); // pairs with the Release in `count_taken`
-        let posted = depth.local.load(Ordering::Relaxed).wrapping_add(depth.remote.load(Ordering::Relaxed));
-        posted.wrapping_sub(taken)
+        // `local` first: what it says was taken out was posted before, so the sum is not negative.
+        let local = self.depth.local.load(Ordering::Acquire); // pairs with the Release in `count_taken`
+        local.wrapping_add(self.depth.remote.load(Ordering::Relaxed))
     }
 
     /// Counts a post that the holder of the token is about to make, unless the color is full: then gives the limit.
@@ -71,7 +63,7 @@ impl ColorCell {
     /// Counts a post that was taken out. The caller has the token.
     #[inline]
     pub(crate) fn count_taken(&self) {
-        let taken = &self.depth.taken;
-        taken.store(taken.load(Ordering::Relaxed).wrapping_add(1), Ordering::Release);
+        let local = &self.depth.local;
+        local.store(local.load(Ordering::Relaxed).wrapping_sub(1), Ordering::Release);
     }
 }

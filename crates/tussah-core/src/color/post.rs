@@ -36,7 +36,7 @@ impl ColorCell {
                 }
                 let memory = worker.alloc(Kind::Event, Layout::new::<Posted<B>>());
                 // SAFETY: the memory is for this event; this worker has the token.
-                unsafe { this.append(Posted::write(memory.cast(), location, body)) };
+                unsafe { this.append(Posted::write(memory.cast(), location, body), worker) };
                 Ok(())
             }
             // SAFETY: passed on from the caller.

@@ -98,16 +98,6 @@ impl Table {
         self.shards.iter().map(|shard| shard.lock().cells.len()).sum()
     }
 
-    /// Calls `f` for each remembered color, under the lock of its shard.
-    pub(crate) fn for_each(&self, mut f: impl FnMut(&ColorCell)) {
-        for shard in &self.shards {
-            for cell in shard.lock().cells.values() {
-                // SAFETY: the table's handle keeps the cell alive.
-                f(unsafe { cell.as_ref() });
-            }
-        }
-    }
-
     /// Gives the table's handles back, at the end of the runtime.
     pub(crate) fn clear(&self) {
         for shard in &self.shards {
@@ -140,13 +130,17 @@ impl TableShard {
     }
 }
 
+/// A cell by itself, aligned like that of a `Colored`.
+#[repr(C, align(64))]
+struct Aligned(ColorCell);
+
 fn new_cell(shared: &Arc<Shared>, color: Color) -> NonNull<ColorCell> {
     let name = ColorName::Number(color);
-    let cell = Box::new(ColorCell::new(shared.clone(), name, destroy));
-    NonNull::from(Box::leak(cell))
+    let cell = Box::new(Aligned(ColorCell::new(shared.clone(), name, destroy)));
+    NonNull::from(Box::leak(cell)).cast()
 }
 
 unsafe fn destroy(cell: NonNull<ColorCell>) {
     // SAFETY: the cell came from `new_cell`, and nobody refers to it any more.
-    drop(unsafe { Box::from_raw(cell.as_ptr()) });
+    drop(unsafe { Box::from_raw(cell.cast::<Aligned>().as_ptr()) });
 }

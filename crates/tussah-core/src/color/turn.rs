@@ -5,7 +5,7 @@ use std::ptr::NonNull;
 
 use super::cell::{ColorCell, Leave};
 use crate::event::{self, After, DropReason, Node, VTable};
-use crate::loom::atomic::{AtomicU32, AtomicU64, Ordering};
+use crate::loom::atomic::{AtomicU32, Ordering};
 use crate::worker::Worker;
 
 /// Bound, in events a turn: after so many, a color goes to the end of its worker's run queue, so that its neighbours wait
@@ -27,45 +27,42 @@ pub(crate) static TURN: VTable = VTable {
     location_at: None,
 };
 
-/// How long a color's turns are; written by the holder of the token.
+/// How many events a color's turns may have; written by the holder of the token.
 #[derive(Default)]
 pub(super) struct Pace {
     /// Events a turn; 0 if not known, `MEASURE` if the next turn finds out.
     events: AtomicU32,
-    /// The average length of the measured turns.
-    turn_ns: AtomicU64,
 }
 
 /// A color that had more events than an unknown one may run in a turn.
 const MEASURE: u32 = u32::MAX;
 
-impl Pace {
+impl ColorCell {
+    /// The average length of the color's turns over the measured ones, in nanoseconds; 0 if none was.
+    pub(crate) fn turn_ns(&self) -> u64 {
+        self.turn_ns.load(Ordering::Relaxed)
+    }
+
     /// Learns from a turn of so many events.
     fn learn(&self, events: u32, took_ns: u64) {
         let event_ns = (took_ns / u64::from(events.max(1))).max(1);
         let most = (TURN_NS / event_ns).clamp(1, u64::from(EVENTS_MAX));
-        self.events.store(most as u32, Ordering::Relaxed);
-        let average = self.turn_ns.load(Ordering::Relaxed);
+        self.pace.events.store(most as u32, Ordering::Relaxed);
+        let average = self.turn_ns();
         let average = if average == 0 { took_ns } else { average - average / 8 + took_ns / 8 };
         self.turn_ns.store(average.max(1), Ordering::Relaxed);
     }
-}
-
-impl ColorCell {
-    /// The average length of the color's turns over the measured ones, in nanoseconds; 0 if none was.
-    pub(crate) fn turn_ns(&self) -> u64 {
-        self.pace.turn_ns.load(Ordering::Relaxed)
-    }
 
     unsafe fn turn(node: NonNull<Node>, worker: &Worker) -> After {
-        let cell = node.cast::<Self>();
+        // SAFETY: the table of the node is `TURN`, and the pointer came from `node`.
+        let cell = unsafe { Self::of(node) };
         // SAFETY: the cell came out of a run queue with its token, which keeps it alive until the turn ends.
         let this = unsafe { cell.as_ref() };
         let inside = worker.enter_color(cell);
         let pace = this.pace.events.load(Ordering::Relaxed);
         let limit = if matches!(pace, 0 | MEASURE) { EVENTS_UNKNOWN } else { pace };
         let sampled = worker.measured_since.get();
-        let since = if pace == MEASURE && sampled == 0 { worker.shared.now_ns() } else { sampled };
+        let since = if pace == MEASURE && sampled == 0 { worker.handle.shared.now_ns() } else { sampled };
         let mut events = 0;
         let ended = loop {
             // One frame for all events of the turn; an event that panics ends it, and the turn goes on in the next one.
@@ -123,8 +120,8 @@ impl ColorCell {
     /// A measured turn is about to end. The caller has the token.
     #[cold]
     fn measured(&self, worker: &Worker, events: u32, since: u64) {
-        let took_ns = worker.shared.now_ns().saturating_sub(since);
-        self.pace.learn(events, took_ns);
+        let took_ns = worker.handle.shared.now_ns().saturating_sub(since);
+        self.learn(events, took_ns);
         if worker.measured_since.get() != 0 {
             worker.account(self.name, took_ns);
         }
@@ -132,7 +129,8 @@ impl ColorCell {
 
     /// Drops what is queued and gives the token back: a turn after the end of the runtime.
     unsafe fn drop_events(node: NonNull<Node>, reason: DropReason) -> After {
-        let cell = node.cast::<Self>();
+        // SAFETY: the table of the node is `TURN`, and the pointer came from `node`.
+        let cell = unsafe { Self::of(node) };
         // SAFETY: as in `turn`.
         let this = unsafe { cell.as_ref() };
         loop {

@@ -34,6 +34,9 @@ type Cells = [Option<NonNull<ColorCell>>; COLORS_MAX];
 /// A set of values that one closure can be run on: a tuple of two to four references to [`Colored`].
 #[allow(private_bounds)]
 pub trait AllColored<F, R>: Sealed + Copy {
+    /// How many values.
+    #[doc(hidden)]
+    const COUNT: usize;
     #[doc(hidden)]
     #[allow(private_interfaces)]
     fn cells(self) -> Cells;
@@ -56,6 +59,9 @@ macro_rules! all_colored {
         where
             Func: FnOnce($(&mut $value),+) -> Res,
         {
+            const COUNT: usize = [$($index),+].len();
+
+            #[inline]
             #[allow(private_interfaces)]
             fn cells(self) -> Cells {
                 let mut cells = [None; COLORS_MAX];
@@ -63,6 +69,7 @@ macro_rules! all_colored {
                 cells
             }
 
+            #[inline]
             #[allow(private_interfaces)]
             unsafe fn call(closure: Func, cells: &Cells) -> Res {
                 closure($({
@@ -103,6 +110,7 @@ all_colored!(A 0, B 1, C 2, D 3);
 /// assert_eq!(runtime.block_on(to.with(|to| *to)), 3);
 /// # std::io::Result::Ok(())
 /// ```
+#[inline]
 #[track_caller]
 pub fn with_all<V, F, R>(values: V, closure: F) -> WithAll<V, F, R>
 where
@@ -236,7 +244,8 @@ where
                 Self::free(this);
             }
             for cell in cells.into_iter().flatten().filter(|cell| Some(*cell) != here) {
-                ColorCell::exit(cell);
+                // Whoever waits behind the ticket is in the FIFO: the color is left through a turn.
+                ColorCell::exit(cell, true);
             }
         }
     }
@@ -280,43 +289,38 @@ where
 }
 
 /// Entries that were made so far; dropping it leaves the colors.
-struct Entered<'a>(&'a [Option<NonNull<ColorCell>>]);
+struct Entered<'a> {
+    cells: &'a Cells,
+    count: usize,
+}
 
 impl Drop for Entered<'_> {
+    #[inline]
     fn drop(&mut self) {
-        for cell in self.0.iter().flatten() {
-            // SAFETY: the entry has the token, and the future's values keep the cell alive.
-            unsafe { ColorCell::exit(*cell) }
+        for cell in self.cells.iter().take(self.count).flatten() {
+            // SAFETY: the entry has the token, and the future's values keep the cell alive. None of the colors was the
+            // innermost, so nothing was appended.
+            unsafe { ColorCell::exit(*cell, false) }
         }
     }
 }
 
-impl<V, F, R> WithAll<V, F, R>
-where
-    V: AllColored<F, R>,
-    F: Send + 'static,
-    R: Send + 'static,
-{
-    /// Enters all colors and runs the closure, or leaves everything as it was.
-    fn try_now(cells: &Cells, closure: F) -> Result<R, F> {
-        let mut entered = Entered(&[]);
-        for (index, cell) in cells.iter().enumerate() {
-            let Some(cell) = cell else { break };
-            // SAFETY: the future's values keep the cells alive.
-            if !unsafe { cell.as_ref() }.try_enter() {
-                return Err(closure);
-            }
-            entered.0 = &cells[..=index];
+/// Enters all the colors and runs the closure, or leaves everything as it was.
+#[inline]
+fn try_now<V: AllColored<F, R>, F, R>(worker: Option<&Worker>, cells: &Cells, closure: F) -> Result<R, F> {
+    let mut entered = Entered { cells, count: 0 };
+    while entered.count < V::COUNT {
+        let cell = cells[entered.count].expect("as many cells as values");
+        // SAFETY: the future's values keep the cells alive.
+        if !unsafe { cell.as_ref() }.try_enter() {
+            return Err(closure);
         }
-        // Of several colors none is the innermost: what the closure posts to them takes the way from outside.
-        let result = Worker::with(|worker| {
-            let _color = worker.map(Worker::enter_no_color);
-            // SAFETY: the tokens are here.
-            unsafe { V::call(closure, cells) }
-        });
-        drop(entered);
-        Ok(result)
+        entered.count += 1;
     }
+    // Of several colors none is the innermost: what the closure posts to them takes the way from outside.
+    let _color = worker.map(Worker::enter_no_color);
+    // SAFETY: the tokens are here.
+    Ok(unsafe { V::call(closure, cells) })
 }
 
 impl<V, F, R> Future for WithAll<V, F, R>
@@ -327,23 +331,46 @@ where
 {
     type Output = R;
 
+    #[inline]
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<R> {
         if let Some(closure) = self.closure.take() {
-            if !Worker::with(|worker| worker.is_none_or(Worker::spend)) {
-                self.closure = Some(closure);
-                crate::task::again(context);
-                return Poll::Pending;
-            }
             let cells = self.values.cells();
-            match Self::try_now(&cells, closure) {
-                Ok(result) => return Poll::Ready(result),
-                Err(closure) => {
-                    let waker = context.waker().clone();
-                    self.request = Some(Request::queue(cells, V::call, closure, waker));
-                    return Poll::Pending;
+            let tried = Worker::with(|worker| {
+                if worker.is_none_or(Worker::spend) {
+                    try_now::<V, F, R>(worker, &cells, closure).map_err(|closure| (closure, true))
+                } else {
+                    Err((closure, false))
                 }
-            }
+            });
+            return match tried {
+                Ok(result) => Poll::Ready(result),
+                Err((closure, has_budget)) => self.wait(cells, closure, has_budget, context),
+            };
         }
+        self.poll_request(context)
+    }
+}
+
+impl<V, F, R> WithAll<V, F, R>
+where
+    V: AllColored<F, R>,
+    F: Send + 'static,
+    R: Send + 'static,
+{
+    /// The first poll's slow way: no budget, or somebody has one of the colors.
+    #[cold]
+    fn wait(&mut self, cells: Cells, closure: F, has_budget: bool, context: &Context<'_>) -> Poll<R> {
+        if has_budget {
+            self.request = Some(Request::queue(cells, V::call, closure, context.waker().clone()));
+        } else {
+            self.closure = Some(closure);
+            crate::task::again(context);
+        }
+        Poll::Pending
+    }
+
+    #[cold]
+    fn poll_request(&mut self, context: &Context<'_>) -> Poll<R> {
         let request = self.request.expect("`WithAll` was polled after it gave its result");
         // SAFETY: the future is not gone, so the request is alive.
         match unsafe { request.as_ref() }.reply.poll(context) {
@@ -354,15 +381,9 @@ where
             }
         }
     }
-}
 
-impl<V, F, R> WithAll<V, F, R>
-where
-    V: AllColored<F, R>,
-    F: Send + 'static,
-    R: Send + 'static,
-{
     /// Ends the future's use of its request, if it has one.
+    #[cold]
     fn end(&mut self) {
         if let Some(request) = self.request.take() {
             // SAFETY: the future does not use the request after this.
@@ -381,7 +402,10 @@ where
     F: Send + 'static,
     R: Send + 'static,
 {
+    #[inline]
     fn drop(&mut self) {
-        self.end();
+        if self.request.is_some() {
+            self.end();
+        }
     }
 }

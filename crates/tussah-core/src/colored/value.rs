@@ -40,8 +40,8 @@ pub struct Colored<T> {
     inner: NonNull<Inner<T>>,
 }
 
-/// The cell comes first: a pointer to it is a pointer to the whole.
-#[repr(C)]
+/// The cell comes first: a pointer to it is a pointer to the whole. Aligned to a cache line: see the order of its fields.
+#[repr(C, align(64))]
 pub(super) struct Inner<T> {
     cell: ColorCell,
     value: UnsafeCell<T>,
@@ -161,7 +161,10 @@ impl<T> Colored<T> {
 
     /// Runs the operation if the color lets it.
     #[inline]
-    pub(super) fn try_now<O: Operation<T, R>, R>(&self, worker: Option<&Worker>, operation: O) -> Result<R, O> {
+    pub(super) fn try_now<O, R>(&self, worker: Option<&Worker>, operation: O) -> Result<R, O>
+    where
+        O: Operation<T, R>,
+    {
         let (cell, reads) = (self.cell_ptr(), O::READS);
         let entered = if reads { self.cell().try_read() } else { self.cell().try_enter() };
         if !entered {
@@ -215,10 +218,14 @@ impl Drop for Inside<'_> {
     #[inline]
     fn drop(&mut self) {
         // The worker forgets the color before others can have it.
-        self.color = None;
+        let appended = self.color.take().is_some_and(|color| color.appended());
         // SAFETY: the entry has the token, or a part, and the value's handle outlives it.
         unsafe {
-            if self.reads { ColorCell::exit_read(self.cell) } else { ColorCell::exit(self.cell) }
+            if self.reads {
+                ColorCell::exit_read(self.cell);
+            } else {
+                ColorCell::exit(self.cell, appended);
+            }
         }
     }
 }

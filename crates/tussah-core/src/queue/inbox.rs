@@ -92,7 +92,6 @@ impl<T: Link> Inbox<T> {
         if self.is_empty() {
             return Chain {
                 first: ptr::null_mut(),
-                last: ptr::null_mut(),
                 len: 0,
             };
         }
@@ -108,8 +107,6 @@ impl<T: Link> Inbox<T> {
 pub(crate) struct Chain<T> {
     /// The oldest node, null if there is none. Each node links to the next newer one, the last to null.
     first: *mut T,
-    /// The newest node; means nothing if `first` is null.
-    last: *mut T,
     len: usize,
 }
 
@@ -119,7 +116,6 @@ impl<T: Link> Chain<T> {
         let mut rest = newest;
         let mut chain = Self {
             first: ptr::null_mut(),
-            last: newest,
             len: 0,
         };
         while let Some(node) = NonNull::new(rest) {
@@ -131,16 +127,6 @@ impl<T: Link> Chain<T> {
             chain.len += 1;
         }
         chain
-    }
-
-    /// The oldest node, the newest and the number of nodes, if there are any.
-    #[inline]
-    pub(super) fn into_parts(self) -> Option<(NonNull<T>, NonNull<T>, usize)> {
-        Some((
-            NonNull::new(self.first)?,
-            NonNull::new(self.last)?,
-            self.len,
-        ))
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::ptr::{self, NonNull};
 
-use super::{Chain, Link, link};
+use super::{Link, link};
 use crate::loom::atomic::Ordering;
 
 /// The queue of a color: nodes, oldest first.
@@ -10,31 +10,21 @@ use crate::loom::atomic::Ordering;
 /// It does not own its nodes: what is in it when it is dropped is forgotten. It has no bound of its own; a node is in
 /// it at most once, so the number of live nodes bounds it.
 pub(crate) struct List<T> {
-    /// The oldest node, from which following the links leads to the newest. Means nothing if `len` is 0.
+    /// The oldest node, from which following the links leads to the newest; null if there is none.
     first: *mut T,
-    /// The newest node, whose own link means nothing. Means nothing if `len` is 0.
+    /// The newest node, whose own link means nothing. Means nothing if there is none.
     last: *mut T,
-    len: usize,
 }
 
 impl<T: Link> List<T> {
     #[inline]
     pub(crate) const fn new() -> Self {
-        Self {
-            first: ptr::null_mut(),
-            last: ptr::null_mut(),
-            len: 0,
-        }
-    }
-
-    #[inline]
-    pub(crate) fn len(&self) -> usize {
-        self.len
+        Self { first: ptr::null_mut(), last: ptr::null_mut() }
     }
 
     #[inline]
     pub(crate) fn is_empty(&self) -> bool {
-        self.len == 0
+        self.first.is_null()
     }
 
     /// Queues a node behind all others.
@@ -43,55 +33,32 @@ impl<T: Link> List<T> {
     /// The node is alive and in no list, and the caller leaves it to this one until it is popped.
     #[inline]
     pub(crate) unsafe fn push_back(&mut self, node: NonNull<T>) {
-        // SAFETY: a chain of one, as the caller says.
-        unsafe { self.append_nodes(node, node, 1) }
+        if self.is_empty() {
+            self.first = node.as_ptr();
+        } else {
+            // SAFETY: the list is not empty, so `last` is one of its nodes; as in `pop_front`.
+            unsafe { link(NonNull::new_unchecked(self.last)) }.store(node.as_ptr(), Ordering::Relaxed);
+        }
+        self.last = node.as_ptr();
     }
 
     /// Takes the oldest node.
     #[inline]
     pub(crate) fn pop_front(&mut self) -> Option<NonNull<T>> {
-        if self.len == 0 {
-            return None;
-        }
-        self.len -= 1;
-        // SAFETY: the list is not empty, so `first` is one of its nodes: these are alive and the list's until now, as
-        // the callers of `append_nodes` said. The link of the last node is read too, but the result is not used.
-        unsafe {
-            let node = NonNull::new_unchecked(self.first);
-            self.first = link(node).load(Ordering::Relaxed);
-            Some(node)
-        }
-    }
-
-    /// Queues the rest of a chain behind all others, in the order of the chain.
-    #[inline]
-    pub(crate) fn append(&mut self, chain: Chain<T>) {
-        if let Some((first, last, len)) = chain.into_parts() {
-            // SAFETY: the nodes of a chain are alive, linked and its own, and are the list's from now on.
-            unsafe { self.append_nodes(first, last, len) }
-        }
-    }
-
-    /// # Safety
-    /// Following the links leads over `len` nodes from `first` to `last`. They are alive and in no list, and the
-    /// caller leaves them to this one until they are popped.
-    #[inline]
-    unsafe fn append_nodes(&mut self, first: NonNull<T>, last: NonNull<T>, len: usize) {
-        if self.len == 0 {
-            self.first = first.as_ptr();
+        let node = NonNull::new(self.first)?;
+        self.first = if self.first == self.last {
+            ptr::null_mut()
         } else {
-            // SAFETY: the list is not empty, so `last` is one of its nodes; as in `pop_front`.
-            unsafe { link(NonNull::new_unchecked(self.last)) }
-                .store(first.as_ptr(), Ordering::Relaxed);
-        }
-        self.last = last.as_ptr();
-        self.len += len;
+            // SAFETY: the nodes of the list are alive and its own until now, as the callers of `push_back` said.
+            unsafe { link(node) }.load(Ordering::Relaxed)
+        };
+        Some(node)
     }
 }
 
 #[cfg(all(test, not(loom)))]
 mod tests {
-    use super::super::{Inbox, TestNode, TestNodes};
+    use super::super::{TestNode, TestNodes};
     use super::*;
 
     fn push(list: &mut List<TestNode>, nodes: &TestNodes, number: usize) {
@@ -113,7 +80,6 @@ mod tests {
         for number in 0..3 {
             push(&mut list, &nodes, number);
         }
-        assert_eq!(list.len(), 3);
         assert_eq!(list.pop_front().map(TestNode::take), Some((0, 0)));
         push(&mut list, &nodes, 3);
         assert_eq!(drain(&mut list), [1, 2, 3]);
@@ -137,32 +103,7 @@ mod tests {
     }
 
     #[test]
-    fn append_keeps_the_order() {
-        let nodes = TestNodes::new(0, 8);
-        let inbox = Inbox::new();
-        let mut list = List::new();
-        let chain = |numbers: std::ops::Range<usize>| {
-            for number in numbers {
-                // SAFETY: as in `push`.
-                unsafe { inbox.push(nodes.get(number)) };
-            }
-            inbox.take_all()
-        };
-        list.append(chain(0..0));
-        assert!(list.is_empty());
-        list.append(chain(0..1));
-        list.append(chain(1..4));
-        list.append(chain(4..4));
-        let mut partly = chain(4..7);
-        assert_eq!(partly.next().map(TestNode::take), Some((0, 4)));
-        list.append(partly);
-        push(&mut list, &nodes, 7);
-        assert_eq!(list.len(), 7);
-        assert_eq!(drain(&mut list), [0, 1, 2, 3, 5, 6, 7]);
-    }
-
-    #[test]
-    fn is_three_words() {
-        assert_eq!(size_of::<List<TestNode>>(), 3 * size_of::<usize>());
+    fn is_two_words() {
+        assert_eq!(size_of::<List<TestNode>>(), 2 * size_of::<usize>());
     }
 }

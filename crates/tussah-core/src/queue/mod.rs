@@ -12,7 +12,7 @@ mod inbox;
 mod list;
 mod ring;
 
-pub(crate) use inbox::{Chain, Inbox};
+pub(crate) use inbox::Inbox;
 pub(crate) use list::List;
 pub(crate) use ring::Ring;
 

@@ -96,10 +96,7 @@ impl Builder {
         self
     }
 
-    /// How long an event may hold its worker before the watchdog reports it.
-const STUCK_LIMIT: Duration = Duration::from_secs(1);
-
-/// How long an event may wait before stealing it always pays. Default: 1 ms.
+    /// How long an event may wait before stealing it always pays. Default: 1 ms.
     pub fn steal_delay(mut self, delay: Duration) -> Self {
         self.steal_delay = delay.max(Duration::from_micros(1));
         self

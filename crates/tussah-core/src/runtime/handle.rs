@@ -3,6 +3,7 @@
 use std::fmt;
 use std::future::Future;
 use std::io;
+use std::mem::ManuallyDrop;
 use std::panic::Location;
 use std::pin::pin;
 use std::sync::Arc;
@@ -118,6 +119,15 @@ impl AsColor for Color {
         }
         handle.shared.table.get(&handle.shared, *self)
     }
+    fn with_cell<R>(&self, handle: &Handle, f: impl FnOnce(&ColorRef) -> R) -> R {
+        if *self == Color::DEFAULT {
+            return f(handle.shared.default_color());
+        }
+        handle.shared.table.with(&handle.shared, *self, |cell| {
+            // SAFETY: the table keeps the cell alive meanwhile; this reference has no handle, so it is not dropped.
+            f(&ManuallyDrop::new(unsafe { ColorRef::from_cell(cell) }))
+        })
+    }
 }
 
 impl AsColor for &ColorRef {
@@ -147,7 +157,7 @@ impl Handle {
     /// # Errors
     /// [`NoRuntime`] outside of events, threads and `block_on`.
     pub fn try_current() -> Result<Handle, NoRuntime> {
-        Worker::with(|worker| worker.map(|worker| Handle { shared: worker.shared.clone() }))
+        Worker::with(|worker| worker.map(|worker| worker.handle.clone()))
             .or_else(entered::current)
             .ok_or(NoRuntime)
     }
@@ -164,10 +174,17 @@ impl Handle {
         }
     }
 
-    /// Calls `f` with the shared part of the current runtime, without counting a reference.
+    /// Calls `f` with the runtime that the caller runs in; on a worker without a clone, whose count all workers share.
+    ///
+    /// # Panics
+    /// Outside of events, threads and `block_on`.
+    #[inline]
     #[track_caller]
-    pub(crate) fn with_current<R>(f: impl FnOnce(&Handle) -> R) -> R {
-        f(&Self::current())
+    pub fn with_current<R>(f: impl FnOnce(&Handle) -> R) -> R {
+        Worker::with(|worker| match worker {
+            Some(worker) => f(&worker.handle),
+            None => f(&Self::current()),
+        })
     }
 
     /// Starts a thread. It is a color of its own, unless the runtime was built with
@@ -181,7 +198,15 @@ impl Handle {
         F: Future + Send + 'static,
         F::Output: Send + 'static,
     {
-        let location = Location::caller();
+        self.spawn_at(Location::caller(), future)
+    }
+
+    #[track_caller]
+    pub(super) fn spawn_at<F>(&self, location: &'static Location<'static>, future: F) -> JoinHandle<F::Output>
+    where
+        F: Future + Send + 'static,
+        F::Output: Send + 'static,
+    {
         self.assert_open();
         if self.shared.one_color {
             return task::spawn(&self.shared, self.shared.default_color().clone(), location, future);
@@ -199,7 +224,20 @@ impl Handle {
         F: Future + Send + 'static,
         F::Output: Send + 'static,
     {
-        let location = Location::caller();
+        self.spawn_in_at(Location::caller(), color, future)
+    }
+
+    #[track_caller]
+    pub(super) fn spawn_in_at<F>(
+        &self,
+        location: &'static Location<'static>,
+        color: impl AsColor,
+        future: F,
+    ) -> JoinHandle<F::Output>
+    where
+        F: Future + Send + 'static,
+        F::Output: Send + 'static,
+    {
         self.assert_open();
         let color = color.reference(self);
         self.assert_mine(&color);
@@ -210,9 +248,10 @@ impl Handle {
     ///
     /// # Errors
     /// Gives the closure back if the color is full or the runtime is shut down.
+    #[inline]
     #[track_caller]
     pub fn post<F: FnOnce() + Send + 'static>(&self, f: F) -> Result<(), PostError<F>> {
-        self.post_in(self.shared.default_color(), f)
+        self.post_in_at(Location::caller(), self.shared.default_color(), f)
     }
 
     /// Posts an event in a color. Events of one color run one at a time, in the order in which they were posted.
@@ -229,7 +268,17 @@ impl Handle {
         color: impl AsColor,
         f: F,
     ) -> Result<(), PostError<F>> {
-        let location = Location::caller();
+        self.post_in_at(Location::caller(), color, f)
+    }
+
+    #[inline]
+    #[track_caller]
+    pub(super) fn post_in_at<F: FnOnce() + Send + 'static>(
+        &self,
+        location: &'static Location<'static>,
+        color: impl AsColor,
+        f: F,
+    ) -> Result<(), PostError<F>> {
         if !self.shared.is_open() {
             return Err(PostError::shut_down(f));
         }

@@ -1,11 +1,13 @@
 //! The runtime: its workers as a whole, from the builder to the shutdown.
 
 mod builder;
+mod current;
 mod handle;
 mod shared;
 mod shutdown;
 
 pub use builder::Builder;
+pub use current::{post, post_in, spawn, spawn_in};
 pub use handle::{AsColor, Handle, NoRuntime, PostError, Runtime};
 pub use shutdown::ShutdownReport;
 

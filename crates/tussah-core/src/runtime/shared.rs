@@ -142,7 +142,7 @@ impl Shared {
     #[inline(always)]
     pub(crate) fn alloc(&self, kind: Kind, layout: Layout) -> NonNull<u8> {
         Worker::with(|worker| match worker {
-            Some(worker) if std::ptr::eq(&*worker.shared, self) => worker.alloc(kind, layout),
+            Some(worker) if std::ptr::eq(&*worker.handle.shared, self) => worker.alloc(kind, layout),
             // SAFETY: the caller uses the memory by the rules of its kind until `free`.
             _ => unsafe { self.slab.alloc(kind, layout) },
         })
@@ -156,7 +156,7 @@ impl Shared {
         let shared = unsafe { slab::owner_of(ptr) }.cast::<Shared>();
         Worker::with(|worker| match worker {
             // SAFETY: the caller gives the memory up.
-            Some(worker) if std::ptr::eq(&*worker.shared, shared) => unsafe { worker.free(kind, ptr, layout) },
+            Some(worker) if std::ptr::eq(&*worker.handle.shared, shared) => unsafe { worker.free(kind, ptr, layout) },
             // SAFETY: as above; `free_last` says so when nobody but us can reach the runtime.
             _ => unsafe {
                 if (*shared).slab.free(kind, ptr, layout) {
@@ -172,7 +172,7 @@ impl Shared {
     #[inline]
     pub(crate) fn schedule(&self, node: NonNull<Node>) {
         Worker::with(|worker| match worker {
-            Some(worker) if std::ptr::eq(&*worker.shared, self) => worker.push(node),
+            Some(worker) if std::ptr::eq(&*worker.handle.shared, self) => worker.push(node),
             _ => self.inject(node),
         });
     }
@@ -190,7 +190,7 @@ impl Shared {
     fn call_for_help(&self, worker: &Worker) {
         let queue_len = worker.remote.queue_len();
         let turn_ns = worker.remote.turn_ns.load(Ordering::Relaxed);
-        let worth = crate::worker::worth_a_call(queue_len, turn_ns);
+        let worth = crate::worker::worth_a_call(queue_len, turn_ns, self.steal_delay);
         if (worth || self.idle.unwatched())
             && let Some(sleeper) = self.idle.wake_one()
         {
@@ -207,12 +207,20 @@ impl Shared {
             self.next_place.fetch_add(1, Ordering::Relaxed) % workers
         });
         // SAFETY: the node is the caller's to queue, and in no other list.
-        let was_empty = unsafe { self.place(place).injector.push(node) };
-        // Pairs with the fence in `Idle::park`, and with those of the shutdown: either we see that the worker is parked,
-        // ends, or has ended, or it sees the node.
+        unsafe { self.place(place).injector.push(node) };
+        // Pairs with the fences in `Idle::park`, `Idle::found` and `worker_ended`, and with that of the shutdown: either we
+        // see that the worker is parked, runs something else while nobody keeps watch, ends, or has ended, or it sees the
+        // node.
         fence(Ordering::SeqCst);
-        if sleeper.is_some() || (was_empty && self.idle.any_parked() && self.idle.wake(place)) {
+        if sleeper.is_none() && self.idle.any_parked() && self.idle.wake(place) {
             self.unpark(place);
+        } else {
+            if self.idle.unwatched() {
+                self.call_watch();
+            }
+            if sleeper.is_some() {
+                self.unpark(place);
+            }
         }
         if self.phase.load(Ordering::Relaxed) == STOPPED {
             self.drop_queued();
@@ -294,9 +302,29 @@ impl Shared {
     }
 
     /// A searcher found work; calls a successor if one is needed.
-    pub(crate) fn stop_search(&self) {
+    pub(crate) fn stop_search(&self, worker: &Worker) {
         if let Some(successor) = self.idle.found() {
             self.unpark(successor);
+        }
+        self.check_watch(worker);
+    }
+
+    /// A worker that is about to run something has got more without a push of its own: sees to it that somebody keeps watch.
+    #[inline]
+    pub(crate) fn check_watch(&self, worker: &Worker) {
+        let remote = &worker.remote;
+        if self.idle.unwatched() && (remote.queue_len() > 0 || !remote.injector.is_empty()) {
+            self.call_watch();
+        }
+    }
+
+    /// Calls a sleeper, who will keep watch if it finds nothing to do.
+    #[cold]
+    fn call_watch(&self) {
+        if self.stealing
+            && let Some(sleeper) = self.idle.wake_one()
+        {
+            self.unpark(sleeper);
         }
     }
 
@@ -330,8 +358,10 @@ impl Shared {
         let started = std::thread::Builder::new()
             .name(format!("{}-worker-{place}", self.name))
             .spawn(move || crate::worker::main(shared, remote, place));
-        if started.is_err() {
-            let _ = self.idle.remove();
+        if started.is_err()
+            && let Some(successor) = self.idle.remove()
+        {
+            self.unpark(successor);
         }
         started
     }
@@ -358,6 +388,8 @@ impl Shared {
         if let Some(successor) = self.idle.remove() {
             self.unpark(successor);
         }
+        // Pairs with the fence in `inject`: either who posts sees that we end, or we see its event.
+        fence(Ordering::SeqCst);
         self.hand_over(worker);
     }
 

@@ -14,6 +14,10 @@ use parking_lot::Mutex;
 /// One tick is `2^TICK_SHIFT` ns: 131 µs.
 const TICK_SHIFT: u32 = 17;
 
+/// The tick of a clock that is moved by hand, in nanoseconds: one microsecond, so that moving it on by what a timer was set
+/// to reaches that timer exactly.
+const MANUAL_TICK_NS: u64 = 1_000;
+
 /// Nanoseconds in a tick.
 const TICK_NS: u64 = 1 << TICK_SHIFT;
 
@@ -133,10 +137,18 @@ impl Clock {
         self.tick_of(self.now_ns())
     }
 
+    fn tick_ns(&self) -> u64 {
+        if self.is_manual() { MANUAL_TICK_NS } else { TICK_NS }
+    }
+
     /// The tick in which a time, in nanoseconds since the clock began, lies.
     #[inline]
     pub(crate) fn tick_of(&self, ns: u64) -> u64 {
-        ns >> TICK_SHIFT
+        if self.is_manual() {
+            ns / MANUAL_TICK_NS
+        } else {
+            ns >> TICK_SHIFT
+        }
     }
 
     /// Nanoseconds since the clock began.
@@ -151,7 +163,7 @@ impl Clock {
     /// The first tick that does not begin before `deadline`: rounded up, so that no timer fires early.
     #[inline]
     pub(crate) fn deadline_tick(&self, deadline: Instant) -> u64 {
-        self.ns_since_start(deadline).div_ceil(TICK_NS)
+        self.ns_since_start(deadline).div_ceil(self.tick_ns())
     }
 
     /// How long a worker may wait if the earliest tick of its shard is `tick`.
@@ -162,7 +174,7 @@ impl Clock {
         if tick == u64::MAX {
             return None;
         }
-        let due_ns = tick.saturating_mul(TICK_NS);
+        let due_ns = tick.saturating_mul(self.tick_ns());
         match &self.inner.manual {
             None => {
                 let now_ns = self.ns_since_start(Instant::now());
@@ -283,16 +295,16 @@ mod tests {
         };
         check(0, 0);
         check(1, 1);
-        check(TICK_NS - 1, 1);
-        check(TICK_NS, 1);
-        check(TICK_NS + 1, 2);
-        check(u64::MAX, 1 << 47);
+        check(MANUAL_TICK_NS - 1, 1);
+        check(MANUAL_TICK_NS, 1);
+        check(MANUAL_TICK_NS + 1, 2);
+        check(u64::MAX, u64::MAX.div_ceil(MANUAL_TICK_NS));
         assert_eq!(clock.now_tick(), 0);
-        manual.advance(ns(TICK_NS - 1));
+        manual.advance(ns(MANUAL_TICK_NS - 1));
         assert_eq!(clock.now_tick(), 0);
         manual.advance(ns(1));
         assert_eq!(clock.now_tick(), 1);
-        assert_eq!(clock.now() - start, ns(TICK_NS));
+        assert_eq!(clock.now() - start, ns(MANUAL_TICK_NS));
         assert_eq!(clock.deadline_tick(start), 0, "a deadline in the past");
     }
 
@@ -312,7 +324,7 @@ mod tests {
         assert_eq!(clock.after(Duration::MAX), clock.now() + FAR);
         manual.advance(Duration::MAX);
         manual.advance(Duration::MAX);
-        assert_eq!(clock.now_tick(), (1 << 47) - 1);
+        assert_eq!(clock.now_tick(), u64::MAX / MANUAL_TICK_NS);
         assert!(clock.after(Duration::MAX) > clock.now());
     }
 
@@ -323,7 +335,7 @@ mod tests {
         assert_eq!(clock.park_timeout(u64::MAX), None);
         assert_eq!(clock.park_timeout(1), None, "time stands still");
         assert_eq!(clock.park_timeout(0), Some(Duration::ZERO));
-        manual.advance(Duration::from_nanos(TICK_NS));
+        manual.advance(Duration::from_nanos(MANUAL_TICK_NS));
         assert_eq!(clock.park_timeout(1), Some(Duration::ZERO));
         let real = Clock::real();
         assert_eq!(real.park_timeout(u64::MAX), None);

@@ -12,7 +12,7 @@ use super::remote::{Counters, Remote};
 use crate::color::ColorName;
 use crate::color::cell::ColorCell;
 use crate::event::{Node, VTable};
-use crate::runtime::Shared;
+use crate::runtime::{Handle, Shared};
 use crate::slab::{Kind, Magazines};
 
 /// Bound, in operations a poll: so many inline entries, or other operations that need not wait, may a thread do before it goes to the end of the queue.
@@ -24,12 +24,15 @@ crate::loom::thread_local! {
 
 /// The private part of a worker. It lives on the stack of the worker's OS thread.
 pub(crate) struct Worker {
-    pub(crate) shared: Arc<Shared>,
+    /// The runtime, as the code that runs here gets it.
+    pub(crate) handle: Handle,
     pub(crate) remote: Arc<Remote>,
     pub(crate) index: usize,
     pub(crate) magazines: Magazines,
     /// The innermost color that this OS thread has the token of.
     color: Cell<*const ColorCell>,
+    /// Something was appended to the FIFO of a color that this OS thread has entered.
+    appended: Cell<bool>,
     /// Operations that the running poll may still do.
     budget: Cell<u32>,
     /// The data of the running thread's wakers.
@@ -46,27 +49,38 @@ pub(crate) struct Worker {
     not_sync: PhantomData<*mut ()>,
 }
 
-/// Restores the color that was innermost before.
+/// Restores, when dropped, what was before a color was entered.
 pub(crate) struct InColor<'a> {
-    color: &'a Cell<*const ColorCell>,
-    before: *const ColorCell,
+    worker: &'a Worker,
+    color: *const ColorCell,
+    appended: bool,
+}
+
+impl InColor<'_> {
+    /// Whether something was appended to the color's FIFO since it was entered.
+    #[inline]
+    pub(crate) fn appended(&self) -> bool {
+        self.worker.appended.get()
+    }
 }
 
 impl Drop for InColor<'_> {
     #[inline]
     fn drop(&mut self) {
-        self.color.set(self.before);
+        self.worker.color.set(self.color);
+        self.worker.appended.set(self.appended);
     }
 }
 
 impl Worker {
     pub(crate) fn new(shared: Arc<Shared>, remote: Arc<Remote>, index: usize, seed: u64) -> Self {
         Self {
-            shared,
+            handle: Handle { shared },
             remote,
             index,
             magazines: Magazines::new(),
             color: Cell::new(std::ptr::null()),
+            appended: Cell::new(false),
             budget: Cell::new(POLL_BUDGET),
             thread: Cell::new(std::ptr::null()),
             yielded: Cell::new(false),
@@ -108,22 +122,27 @@ impl Worker {
 
     /// Whether the innermost color of this OS thread is this one, held with its token.
     #[inline]
-    pub(crate) fn is_in(cell: NonNull<ColorCell>) -> bool {
-        Self::with(|worker| worker.is_some_and(|worker| worker.color.get() == cell.as_ptr()))
+    pub(crate) fn is_in(&self, cell: NonNull<ColorCell>) -> bool {
+        self.color.get() == cell.as_ptr()
     }
 
     /// Notes that this OS thread has the token of the color until the guard is dropped.
     #[inline]
     pub(crate) fn enter_color(&self, cell: NonNull<ColorCell>) -> InColor<'_> {
-        InColor { before: self.color.replace(cell.as_ptr()), color: &self.color }
+        self.replace_color(cell.as_ptr())
+    }
+
+    /// Notes that something was appended to the FIFO of the innermost color.
+    #[inline]
+    pub(crate) fn set_appended(&self) {
+        self.appended.set(true);
     }
 
     /// Whether this OS thread has the token of the color, as its innermost one, and is a worker of its runtime.
     #[inline]
     pub(crate) fn is_home_of(&self, cell: NonNull<ColorCell>) -> bool {
         // SAFETY: a color that is innermost here is held, hence alive.
-        self.color.get() == cell.as_ptr()
-            && unsafe { Arc::as_ptr(&cell.as_ref().shared) == Arc::as_ptr(&self.shared) }
+        self.is_in(cell) && unsafe { Arc::ptr_eq(&cell.as_ref().shared, &self.handle.shared) }
     }
 
     /// The color that runs here.
@@ -135,7 +154,16 @@ impl Worker {
     /// Notes that this OS thread has no color's token until the guard is dropped.
     #[inline]
     pub(crate) fn enter_no_color(&self) -> InColor<'_> {
-        InColor { before: self.color.replace(std::ptr::null()), color: &self.color }
+        self.replace_color(std::ptr::null())
+    }
+
+    #[inline]
+    fn replace_color(&self, color: *const ColorCell) -> InColor<'_> {
+        InColor {
+            worker: self,
+            color: self.color.replace(color),
+            appended: self.appended.replace(false),
+        }
     }
 
     /// A poll begins: it has its full budget, and has not yielded.
@@ -178,7 +206,7 @@ impl Worker {
     #[inline(always)]
     pub(crate) fn alloc(&self, kind: Kind, layout: Layout) -> NonNull<u8> {
         // SAFETY: the magazines are used with this slab alone; the caller uses the memory by the rules of its kind.
-        unsafe { self.magazines.alloc(&self.shared.slab, kind, layout) }
+        unsafe { self.magazines.alloc(&self.handle.shared.slab, kind, layout) }
     }
 
     /// # Safety
@@ -186,7 +214,7 @@ impl Worker {
     #[inline(always)]
     pub(crate) unsafe fn free(&self, kind: Kind, ptr: NonNull<u8>, layout: Layout) {
         // SAFETY: passed on from the caller.
-        unsafe { self.magazines.free(&self.shared.slab, kind, ptr, layout) }
+        unsafe { self.magazines.free(&self.handle.shared.slab, kind, ptr, layout) }
     }
 
     /// A number that differs from call to call (xorshift64, Marsaglia 2003).
@@ -231,7 +259,7 @@ impl Worker {
     #[inline]
     pub(crate) fn push(&self, node: NonNull<Node>) {
         self.requeue(node);
-        self.shared.work_pushed(self);
+        self.handle.shared.work_pushed(self);
     }
 
     /// Queues a node here without telling anyone: the caller is about to take the next one.

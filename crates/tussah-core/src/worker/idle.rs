@@ -8,6 +8,10 @@ const PARKED: u32 = 1;
 /// Somebody searches, or is parked with a time limit.
 const WATCHED: u32 = 2;
 
+/// Bound, in time limits: how long the watch goes on after the last worker has gone to sleep, so that events that come every
+/// few milliseconds need not call for a new one each time.
+const GRACE: u32 = if cfg!(loom) { 0 } else { 16 };
+
 /// The sleepers of a runtime.
 pub(crate) struct Idle {
     /// `PARKED` and `WATCHED`, written under the lock, so that the busy path reads one word.
@@ -20,6 +24,8 @@ struct State {
     active: usize,
     /// Workers that look for work.
     searching: usize,
+    /// How often the watch may go on though nobody runs.
+    grace: u32,
     /// Workers in, or on their way into, the driver; the last one sleeps the shortest.
     parked: Vec<Parked>,
 }
@@ -49,7 +55,7 @@ impl Idle {
     pub(crate) fn new() -> Self {
         Self {
             summary: AtomicU32::new(0),
-            lock: Mutex::new(State { active: 0, searching: 0, parked: Vec::new() }),
+            lock: Mutex::new(State { active: 0, searching: 0, grace: 0, parked: Vec::new() }),
         }
     }
 
@@ -96,14 +102,21 @@ impl Idle {
         self.with(|state| state.searching += 1);
     }
 
-    /// A searcher found work. Gives a successor to wake, if others run and nobody else keeps watch.
+    /// A searcher found work. Gives a successor to wake, if others run and nobody else keeps watch. If nobody else runs, the
+    /// caller looks whether it has more than it is about to run, and calls somebody then.
     #[must_use]
     pub(crate) fn found(&self) -> Option<usize> {
-        self.with(|state| {
+        let successor = self.with(|state| {
             state.searching -= 1;
+            state.grace = GRACE;
             let others = state.active - state.parked.len() - state.searching - 1;
             if others > 0 && !state.watched() { state.wake_one() } else { None }
-        })
+        });
+        if self.unwatched() {
+            // Pairs with the fence of who posts from outside: either it sees that nobody keeps watch, or we see its event.
+            fence(Ordering::SeqCst);
+        }
+        successor
     }
 
     /// A searcher announces that it will park. True: it keeps watch and must park with the time limit.
@@ -113,7 +126,11 @@ impl Idle {
         let timed = self.with(|state| {
             state.searching -= 1;
             let others = state.active - state.parked.len() - state.searching - 1;
-            let timed = others > 0 && !state.watched();
+            let mut timed = !state.watched();
+            if timed && others == 0 {
+                timed = state.grace > 0;
+                state.grace = state.grace.saturating_sub(1);
+            }
             state.parked.push(Parked { worker, timed });
             timed
         });

@@ -1,18 +1,62 @@
-//! Models of how workers sleep and are woken, with the workers' real loop; a time limit of theirs runs out at once.
+//! Models of how workers sleep and are woken: the real sleepers' list, the real injectors, rings and `Shared::inject`, under
+//! a worker's loop that has lost all that doesn't matter here (clocks, timers, statistics).
+//!
+//! A worker that sleeps through what it should run makes a model hang, which loom reports; so does an event that waits
+//! behind a long one while the other worker sleeps.
 
+use std::ptr::NonNull;
 use std::sync::Arc;
+use std::time::Duration;
 
-use super::Remote;
+use super::Worker;
 use super::model::{Count, Model, explore};
-use crate::color::Color;
-use crate::loom::atomic::Ordering;
+use crate::event::{self, Node};
+use crate::loom::atomic::{AtomicUsize, Ordering};
 use crate::loom::thread;
 use crate::runtime::Shared;
 
-/// Posts an event in a color of its own. With the lock of the table held by an OS thread as long as the call lasts, so
-/// that no two threads of a model post by color number: each has its reference.
-fn post(model: &Model, color: u64, f: impl FnOnce() + Send + 'static) {
-    model.handle().post_in(Color(color), f).expect("the runtime is open");
+type Job = Box<dyn FnOnce(&Rig) + Send>;
+
+/// What all threads of a model share.
+struct Rig {
+    model: Model,
+    /// Events that have not run.
+    left: AtomicUsize,
+    ran: Count,
+}
+
+/// An event that is its own color.
+fn node(rig: &Arc<Rig>, job: impl FnOnce(&Rig) + Send + 'static) -> NonNull<Node> {
+    let job: Job = Box::new(job);
+    let event = Box::new(Event { node: Node::new(&EVENT), rig: rig.clone(), job: Some(job) });
+    NonNull::from(Box::leak(event)).cast()
+}
+
+#[repr(C)]
+struct Event {
+    node: Node,
+    rig: Arc<Rig>,
+    job: Option<Job>,
+}
+
+static EVENT: event::VTable =
+    event::VTable { run: Event::run, drop: Event::drop_unrun, name: || "event", location_at: None };
+
+impl Event {
+    unsafe fn run(node: NonNull<Node>, _: &Worker) -> event::After {
+        // SAFETY: the node is an `Event` in a box, whose owner the caller is.
+        let mut this = unsafe { Box::from_raw(node.cast::<Event>().as_ptr()) };
+        (this.job.take().expect("an event runs once"))(&this.rig);
+        this.rig.ran.add();
+        if this.rig.left.fetch_sub(1, Ordering::AcqRel) == 1 {
+            stop(&this.rig.model.shared);
+        }
+        event::After::Continue
+    }
+
+    unsafe fn drop_unrun(_: NonNull<Node>, _: event::DropReason) -> event::After {
+        unreachable!("a model runs all of its events");
+    }
 }
 
 /// Ends the workers.
@@ -23,148 +67,154 @@ fn stop(shared: &Shared) {
     }
 }
 
-fn start(model: &Model) -> Vec<thread::JoinHandle<()>> {
-    let start = |place: usize| {
-        let (shared, remote): (_, Arc<Remote>) = (model.shared.clone(), model.shared.place(place).clone());
-        thread::spawn(move || super::main(shared, remote, place))
-    };
-    (0..model.shared.places()).map(start).collect()
-}
-
-fn join(threads: Vec<thread::JoinHandle<()>>) {
-    for thread in threads {
-        thread.join().expect("no panic");
-    }
-}
-
-/// Counts events, and stops the workers after the last one.
-#[derive(Clone)]
-struct Last {
-    left: Arc<crate::loom::atomic::AtomicUsize>,
-    ran: Count,
-    shared: Arc<Shared>,
-}
-
-impl Last {
-    fn new(model: &Model, events: usize) -> Self {
-        let left = Arc::new(crate::loom::atomic::AtomicUsize::new(events));
-        Self { left, ran: Count::default(), shared: model.shared.clone() }
-    }
-
-    fn event(&self) {
-        self.ran.add();
-        if self.left.fetch_sub(1, Ordering::AcqRel) == 1 {
-            stop(&self.shared);
+/// The loop of `run.rs`, in short.
+fn main(rig: &Rig, place: usize) {
+    let shared = &rig.model.shared;
+    rig.model.as_worker(place, |worker| {
+        worker.remote.bind();
+        let mut searching = true;
+        loop {
+            for node in worker.remote.injector.take_all() {
+                worker.requeue(node);
+            }
+            // SAFETY: this is the worker that owns the ring.
+            if let Some(node) = unsafe { worker.remote.ring.pop() } {
+                if searching {
+                    searching = false;
+                    shared.stop_search(worker);
+                }
+                worker.remote.set_in_event(true);
+                // SAFETY: the node came out of a queue of the worker.
+                unsafe { event::run(node, worker) };
+                worker.remote.set_in_event(false);
+                continue;
+            }
+            if !searching {
+                searching = true;
+                shared.idle.start_search();
+            }
+            if worker.remote.stop.load(Ordering::Acquire) {
+                break;
+            }
+            if !steal(worker) {
+                sleep(worker);
+            }
         }
-    }
-}
-
-fn finish(model: Model, last: Last, events: usize) {
-    let Last { ran, shared, .. } = last;
-    drop(shared);
-    model.finish();
-    assert_eq!(ran.get(), events);
-}
-
-/// One worker and events from outside: it does not sleep through any of them. Else the model hangs, which loom reports.
-#[test]
-fn posts_from_outside_wake_a_worker() {
-    explore(3, || {
-        let model = Model::new(1);
-        let last = Last::new(&model, 2);
-        let workers = start(&model);
-        for color in 1..=2 {
-            let last = last.clone();
-            post(&model, color, move || last.event());
-        }
-        join(workers);
-        finish(model, last, 2);
+        shared.worker_ended(worker);
     });
 }
 
-/// The same with two workers, of which either may sleep or be chosen.
-#[test]
-fn posts_from_outside_wake_one_of_two_workers() {
-    explore(2, || {
-        let model = Model::new(2);
-        let last = Last::new(&model, 2);
-        let workers = start(&model);
-        for color in 1..=2 {
-            let last = last.clone();
-            post(&model, color, move || last.event());
+fn steal(worker: &Worker) -> bool {
+    let shared = &worker.handle.shared;
+    let victims = (0..shared.places()).filter(|&place| place != worker.index);
+    for victim in victims.map(|place| shared.place(place)) {
+        let mut got = victim.steal(1, |node| worker.requeue(node));
+        // What a worker has not seen yet is stolen only if it is stuck: here, in an event.
+        if got == 0 && victim.is_in_event() {
+            for node in victim.injector.take_all() {
+                worker.requeue(node);
+                got += 1;
+            }
         }
-        join(workers);
-        finish(model, last, 2);
+        if got > 0 {
+            return true;
+        }
+    }
+    false
+}
+
+fn sleep(worker: &Worker) {
+    let idle = &worker.handle.shared.idle;
+    let watch = idle.park(worker.index);
+    if worker.remote.injector.is_empty() && !worker.remote.stop.load(Ordering::Acquire) {
+        worker.remote.park(watch.then_some(Duration::ZERO));
+    }
+    idle.unpark(worker.index);
+}
+
+/// Runs `f` beside so many workers, which run `events` events and end.
+fn check(preemptions: usize, workers: usize, events: usize, f: impl Fn(&Arc<Rig>) + Send + Sync + 'static) {
+    explore(preemptions, move || {
+        let model = Model::new(workers);
+        let rig = Arc::new(Rig { model, left: AtomicUsize::new(events), ran: Count::default() });
+        let start = |place: usize| {
+            let rig = rig.clone();
+            thread::spawn(move || main(&rig, place))
+        };
+        let threads: Vec<_> = (0..workers).map(start).collect();
+        f(&rig);
+        for thread in threads {
+            thread.join().expect("no panic");
+        }
+        let rig = Arc::into_inner(rig).expect("the events are gone");
+        rig.model.finish();
+        assert_eq!(rig.ran.get(), events);
     });
 }
 
-/// A long event: it ends only when another one has run, which was posted from outside, before or after it, to
-/// whichever worker. So the other worker has to run that one, asleep or not.
+/// One worker and an event from outside: either the poster sees that the worker is parked, or the worker sees the event.
+#[test]
+fn a_post_from_outside_wakes_the_worker() {
+    check(4, 1, 1, |rig| rig.model.shared.inject(node(rig, |_| ())));
+}
+
+/// The same with two workers, of which either may sleep, or have been chosen.
+#[test]
+fn a_post_from_outside_wakes_one_of_two_workers() {
+    check(2, 2, 1, |rig| rig.model.shared.inject(node(rig, |_| ())));
+}
+
+/// Two posters at once. The second finds the injector not empty, or the sleeper gone.
+#[test]
+fn two_posters_from_outside() {
+    check(2, 1, 2, |rig| {
+        let other = rig.clone();
+        let poster = thread::spawn(move || other.model.shared.inject(node(&other, |_| ())));
+        rig.model.shared.inject(node(rig, |_| ()));
+        poster.join().expect("no panic");
+    });
+}
+
+/// A long event is one that ends only when another one has run. Both come from outside, to the same worker unless the other
+/// one sleeps. So the other one has to run one of them, even if it fell asleep before there was anything to watch.
 #[test]
 fn a_post_does_not_wait_behind_a_long_event() {
-    explore(2, || {
-        let model = Model::new(2);
-        let last = Last::new(&model, 2);
-        let workers = start(&model);
+    check(2, 2, 2, |rig| {
+        let shared = &rig.model.shared;
+        shared.workers.store(1, Ordering::Relaxed);
         let flag = Arc::new(loom::sync::Notify::new());
-        let (other, count) = (flag.clone(), last.clone());
-        post(&model, 1, move || {
-            other.wait();
-            count.event();
-        });
-        let count = last.clone();
-        post(&model, 2, move || {
-            flag.notify();
-            count.event();
-        });
-        join(workers);
-        finish(model, last, 2);
+        let set = flag.clone();
+        shared.inject(node(rig, move |_| flag.wait()));
+        shared.inject(node(rig, move |_| set.notify()));
     });
 }
 
 /// The same for an event that the long one posts itself, to its own worker.
 #[test]
 fn a_local_post_does_not_wait_behind_a_long_event() {
-    explore(2, || {
-        let model = Model::new(2);
-        let last = Last::new(&model, 2);
-        let workers = start(&model);
-        let flag = Arc::new(loom::sync::Notify::new());
-        let (handle, count) = (model.handle(), last.clone());
-        let color = Color(2);
-        let second = model.shared.table.get(&model.shared, color);
-        post(&model, 1, move || {
-            let (other, ended) = (flag.clone(), count.clone());
-            let event = move || {
-                other.notify();
-                ended.event();
-            };
-            handle.post_in(&second, event).expect("the runtime is open");
+    check(2, 2, 2, |rig| {
+        let other = rig.clone();
+        rig.model.shared.inject(node(rig, move |rig| {
+            let flag = Arc::new(loom::sync::Notify::new());
+            let set = flag.clone();
+            rig.model.shared.schedule(node(&other, move |_| set.notify()));
+            drop(other);
             flag.wait();
-            count.event();
-        });
-        join(workers);
-        finish(model, last, 2);
+        }));
     });
 }
 
-/// A worker ends while an event is posted, perhaps to it: the other one runs the event.
+/// A worker is told to end while an event is posted, perhaps to it: the other one runs the event.
 #[test]
 fn a_post_to_a_worker_that_ends() {
-    explore(3, || {
-        let model = Model::new(2);
-        let last = Last::new(&model, 1);
-        let workers = start(&model);
-        let shared = model.shared.clone();
+    check(2, 2, 1, |rig| {
+        let shared = rig.model.shared.clone();
         let shrink = thread::spawn(move || {
             shared.workers.store(1, Ordering::Release);
             shared.place(1).stop.store(true, Ordering::Release);
             shared.unpark(1);
         });
-        let count = last.clone();
-        post(&model, 1, move || count.event());
-        join(workers);
+        rig.model.shared.inject(node(rig, |_| ()));
         shrink.join().expect("no panic");
-        finish(model, last, 1);
     });
 }

@@ -63,7 +63,7 @@ impl<'a> Loop<'a> {
         Self {
             worker,
             watch: Watch::new(),
-            policy: (worker.shared.policy)(),
+            policy: (worker.handle.shared.policy)(),
             last: std::ptr::null(),
             until_tick: 0,
             turns_per_tick: 1,
@@ -78,14 +78,14 @@ impl<'a> Loop<'a> {
             if let Some(node) = self.next() {
                 if searching {
                     searching = false;
-                    worker.shared.stop_search();
+                    worker.handle.shared.stop_search(worker);
                 }
                 self.turn(node);
                 continue;
             }
             if !searching {
                 searching = true;
-                worker.shared.idle.start_search();
+                worker.handle.shared.idle.start_search();
             }
             if worker.remote.stop.load(Ordering::Acquire) {
                 break;
@@ -94,7 +94,7 @@ impl<'a> Loop<'a> {
                 self.sleep();
             }
         }
-        worker.shared.worker_ended(worker);
+        worker.handle.shared.worker_ended(worker);
     }
 
     /// The next runnable color of this worker.
@@ -110,7 +110,7 @@ impl<'a> Loop<'a> {
             self.tick();
         }
         self.until_tick -= 1;
-        if self.worker.shared.chooses.load(Ordering::Relaxed) {
+        if self.worker.handle.shared.chooses.load(Ordering::Relaxed) {
             return self.choose();
         }
         // SAFETY: this is the worker that owns the ring.
@@ -133,6 +133,10 @@ impl<'a> Loop<'a> {
         let turn = worker.turn.get() + 1;
         worker.turn.set(turn);
         worker.remote.turns.store(turn, Ordering::Relaxed);
+        if worker.measured_since.get() != 0 {
+            // Timers may have fired since the last turn.
+            worker.handle.shared.check_watch(worker);
+        }
         worker.remote.set_in_event(true);
         // SAFETY: the node came out of a queue that this worker owns or has stolen from.
         let colored = unsafe { event::run_turn(node, worker) };
@@ -146,7 +150,7 @@ impl<'a> Loop<'a> {
     #[cold]
     fn tick(&mut self) {
         let worker = self.worker;
-        let shared = &worker.shared;
+        let shared = &worker.handle.shared;
         if worker.remote.stop.load(Ordering::Relaxed) {
             shared.hand_over(worker);
         }
@@ -165,7 +169,7 @@ impl<'a> Loop<'a> {
     #[cold]
     fn measured(&mut self, colored: bool) {
         let worker = self.worker;
-        let took = worker.shared.now_ns().saturating_sub(worker.measured_since.replace(0));
+        let took = worker.handle.shared.now_ns().saturating_sub(worker.measured_since.replace(0));
         if !colored {
             worker.remote.profile.lock().add_uncolored(took.saturating_mul(worker.weight.get()));
         }
@@ -179,7 +183,7 @@ impl<'a> Loop<'a> {
     /// Looks for work elsewhere; true if there may be some here now.
     fn search(&mut self) -> bool {
         let worker = self.worker;
-        worker.remote.shard.fire(worker.shared.clock.now_tick());
+        worker.remote.shard.fire(worker.handle.shared.clock.now_tick());
         for _ in 0..SEARCH_ROUNDS {
             if self.watch.steal(worker) || worker.remote.queue_len() > 0 || !worker.remote.injector.is_empty() {
                 return true;
@@ -192,15 +196,13 @@ impl<'a> Loop<'a> {
     /// Parks until there may be work. See README.md for why no event is slept through.
     fn sleep(&mut self) {
         let worker = self.worker;
-        let shared = &worker.shared;
+        let shared = &worker.handle.shared;
         let watch = shared.idle.park(worker.index);
         if worker.remote.injector.is_empty() && !worker.remote.stop.load(Ordering::Acquire) {
-            let mut limit = shared.until_timer(&worker.remote.shard);
-            if watch {
-                let delay = shared.steal_delay;
-                limit = Some(limit.map_or(delay, |limit| limit.min(delay)));
-            }
-            if limit != Some(Duration::ZERO) {
+            let timer = shared.until_timer(&worker.remote.shard);
+            if timer != Some(Duration::ZERO) {
+                let delay = watch.then_some(shared.steal_delay);
+                let limit = timer.map_or(delay, |timer| Some(delay.map_or(timer, |delay| delay.min(timer))));
                 Counters::add(&worker.remote.counters.parks, 1);
                 worker.remote.park(limit);
             }

@@ -48,10 +48,11 @@ pub(crate) fn worth(sample: Sample, delay: Duration) -> usize {
     if sample.turn_ns >= MOVE_NS || waits { half } else { 0 }
 }
 
-/// Whether a worker whose queue is so long calls a sleeper at once: only if what the sleeper may take over lasts longer
-/// than it takes to wake it.
-pub(crate) fn worth_a_call(queue_len: usize, turn_ns: u64) -> bool {
-    queue_len >= 2 && turn_ns.saturating_mul(queue_len as u64) >= WAKE_NS
+/// Whether a worker that has queued something calls a sleeper at once: only if that one would find something worth to be
+/// stolen, and what is queued lasts longer than the sleeper takes to wake.
+pub(crate) fn worth_a_call(queue_len: usize, turn_ns: u64, delay: Duration) -> bool {
+    let backlog = turn_ns.saturating_mul(queue_len as u64);
+    backlog >= WAKE_NS && worth(Sample { queue_len, turn_ns, stuck: Duration::ZERO }, delay) > 0
 }
 
 /// What a worker remembers of the others, to know who does not get on.
@@ -72,7 +73,7 @@ impl Watch {
 
     /// Goes once over the other workers, from a random one on; true if something was stolen, or their timers were fired.
     pub(crate) fn steal(&mut self, worker: &Worker) -> bool {
-        let shared = &worker.shared;
+        let shared = &worker.handle.shared;
         let places = shared.places();
         if places < 2 || !shared.stealing {
             return false;
@@ -89,7 +90,7 @@ impl Watch {
     }
 
     fn steal_from(&mut self, worker: &Worker, victim: usize, now_ns: &mut u64) -> bool {
-        let shared = &worker.shared;
+        let shared = &worker.handle.shared;
         let Some(remote) = shared.remote(victim) else { return false };
         let queue_len = remote.queue_len();
         let injected = !remote.injector.is_empty();
@@ -102,7 +103,8 @@ impl Watch {
         }
         let turns = remote.turns.load(Ordering::Relaxed);
         let seen = &mut self.seen[victim];
-        if seen.turns != turns || seen.since_ns == 0 {
+        // A worker that is between turns, or asleep, is about to look at its queue by itself.
+        if seen.turns != turns || seen.since_ns == 0 || !remote.is_in_event() {
             *seen = Seen { turns, since_ns: *now_ns };
         }
         let stuck = Duration::from_nanos(now_ns.saturating_sub(seen.since_ns));

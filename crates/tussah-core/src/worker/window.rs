@@ -94,7 +94,7 @@ unsafe fn describe(waiting: &Waiting, last: *const Node) -> Candidate {
     // SAFETY: passed on from the caller; the table says that the node is a cell's.
     unsafe {
         if std::ptr::eq(waiting.node.as_ref().vtable(), &TURN) {
-            let cell = waiting.node.cast::<ColorCell>();
+            let cell = ColorCell::of(waiting.node);
             candidate.priority = cell.as_ref().priority.load(Ordering::Relaxed);
             candidate.turn_ns = cell.as_ref().turn_ns();
         }

@@ -27,8 +27,8 @@ use tussah::{Colored, Runtime, Scope, scope};
 use report::{Problem, Report};
 use totals::Totals;
 
-/// Bound, in paths: enough that the counting threads never wait for the walker, little enough to keep its memory small.
-const PATHS_QUEUED_MAX: usize = 1024;
+/// Bound, in paths: about 6 MB; usually all of them, so that the bar soon knows how much there is.
+const PATHS_QUEUED_MAX: usize = 65_536;
 
 /// Bound, in files: as many are read at once, which keeps a disk busy; each costs a chunk and a table of words.
 const FILES_AT_ONCE: usize = 32;

@@ -54,7 +54,8 @@ impl PostOptions {
         self
     }
 
-    /// Bound, in events: as many as the color can serve in the time that its callers wait; sets the limit of the color from this post on, see [`ColorRef::set_depth_max`](crate::ColorRef::set_depth_max).
+    /// Sets how many posts may be queued in the color from this one on, which is refused itself if there are so many: see
+    /// [`ColorRef::set_depth_max`](crate::ColorRef::set_depth_max).
     pub fn depth_max(mut self, events: u32) -> Self {
         self.depth_max = Some(events);
         self

@@ -2,7 +2,7 @@
 
 use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use tussah_core::{AbortHandle, AsColor, Handle, yield_now};
 
@@ -49,9 +49,13 @@ pub(super) fn after(
     color: impl AsColor,
     f: impl FnOnce() + Send + 'static,
 ) -> TimerHandle {
-    let sleep = time::sleep(delay);
+    let start = now_here();
     let thread = handle.spawn_in(color, async move {
-        sleep.await;
+        match start.and_then(|start| start.checked_add(delay)) {
+            Some(deadline) => time::sleep_until(deadline),
+            None => time::sleep(delay),
+        }
+        .await;
         f();
     });
     TimerHandle {
@@ -66,9 +70,14 @@ pub(super) fn every(
     color: impl AsColor,
     mut f: impl FnMut() + Send + 'static,
 ) -> TimerHandle {
-    let mut interval = time::interval(period);
-    interval.reset();
+    assert!(
+        !period.is_zero(),
+        "the period of a timer is longer than zero"
+    );
+    let start = now_here();
     let thread = handle.spawn_in(color, async move {
+        let mut interval = time::interval_at(start.unwrap_or_else(time::now), period);
+        interval.tick().await; // which is due at once: the first call comes after one period
         loop {
             interval.tick().await;
             // The hook has reported the panic, and the handle of the thread, who would be told, is gone.
@@ -81,4 +90,10 @@ pub(super) fn every(
     TimerHandle {
         thread: thread.abort_handle(),
     }
+}
+
+/// The present time, if the caller runs in a runtime. Elsewhere the clock of the runtime is out of reach, and time
+/// counts from the first event of the timer.
+fn now_here() -> Option<Instant> {
+    Handle::try_current().is_ok().then(time::now)
 }

@@ -1,10 +1,12 @@
 //! The integration tests of tussah, in one binary.
 
+mod colored;
 mod events;
 mod examples;
 mod scopes;
 mod sync;
 mod threads;
+mod time;
 mod ui;
 
 /// A runtime with so many workers.

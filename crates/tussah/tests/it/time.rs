@@ -1,0 +1,144 @@
+//! Time inside of a runtime, by the real clock and by one that is moved by hand.
+
+use std::future::pending;
+use std::sync::mpsc;
+use std::time::{Duration, Instant};
+
+use tussah::time::{MissedTicks, interval, now, sleep, sleep_until, timeout, timeout_at};
+use tussah::{
+    Clock, Color, HandleExt, ManualClock, PostOptions, Runtime, after, every, post_with, spawn,
+};
+
+const HOUR: Duration = Duration::from_secs(3600);
+const SOON: Duration = Duration::from_millis(2);
+
+fn by_hand() -> (ManualClock, Runtime) {
+    let clock = Clock::manual();
+    let runtime = Runtime::builder()
+        .workers(1)
+        .clock(clock.clock())
+        .build()
+        .expect("it starts");
+    (clock, runtime)
+}
+
+#[tussah::test]
+async fn sleeping_takes_time() {
+    let start = Instant::now();
+    sleep(SOON).await;
+    sleep_until(now() + SOON).await;
+    assert!(start.elapsed() >= 2 * SOON);
+    assert!(timeout(SOON, pending::<()>()).await.is_err());
+    assert!(timeout_at(now() + SOON, pending::<()>()).await.is_err());
+    assert_eq!(
+        timeout(HOUR, spawn(async { 7 }))
+            .await
+            .expect("in time")
+            .expect("no panic"),
+        7
+    );
+    let mut ticks = interval(SOON).with_missed_ticks(MissedTicks::Burst);
+    let first = ticks.tick().await;
+    assert_eq!(ticks.tick().await, first + SOON);
+}
+
+#[test]
+fn a_clock_moved_by_hand() {
+    let (clock, runtime) = by_hand();
+    let (sender, receiver) = mpsc::channel();
+    let (ready, is_ready) = mpsc::channel();
+    let told = sender.clone();
+    let thread = runtime.spawn(async move {
+        let start = now();
+        let mut sleep = Box::pin(sleep(HOUR));
+        // Set the timer before the clock is moved.
+        futures_lite::future::poll_once(&mut sleep).await;
+        ready.send(()).expect("the test listens");
+        sleep.await;
+        told.send(now() - start).expect("the test listens");
+    });
+    is_ready.recv().expect("it waits");
+    clock.advance(HOUR - SOON);
+    assert!(receiver.try_recv().is_err());
+    clock.advance(2 * SOON);
+    assert_eq!(receiver.recv(), Ok(HOUR + SOON));
+    runtime.block_on(thread).expect("no panic");
+}
+
+#[test]
+fn timers_follow_the_clock_of_their_runtime() {
+    let (clock, runtime) = by_hand();
+    let (sender, receiver) = mpsc::channel();
+    let (first, second) = (sender.clone(), sender);
+    runtime.block_on(async {
+        after(HOUR, Color(1), move || {
+            first.send("after").expect("the test listens")
+        });
+    });
+    // From outside, time counts from the timer's first event; the next event of the color runs behind that.
+    runtime.every(2 * HOUR, Color(1), move || {
+        let _ = second.send("every"); // the test may have ended
+    });
+    let (ready, is_ready) = mpsc::channel();
+    runtime
+        .post_in(Color(1), move || ready.send(()).expect("the test listens"))
+        .expect("open");
+    is_ready.recv().expect("it runs");
+    clock.advance(HOUR + SOON);
+    assert_eq!(receiver.recv(), Ok("after"));
+    clock.advance(HOUR);
+    assert_eq!(receiver.recv(), Ok("every"));
+}
+
+#[test]
+fn late_calls_of_a_timer_are_left_out() {
+    let (clock, runtime) = by_hand();
+    let (sender, receiver) = mpsc::channel();
+    runtime.block_on(async {
+        every(HOUR, Color(1), move || {
+            let _ = sender.send(now()); // the test may have ended
+        });
+    });
+    let (ready, is_ready) = mpsc::channel();
+    runtime
+        .post_in(Color(1), move || ready.send(()).expect("the test listens"))
+        .expect("open");
+    is_ready.recv().expect("the timer is set");
+    clock.advance(10 * HOUR);
+    let first = receiver.recv().expect("one call for the ten that were due");
+    let (ready, is_ready) = mpsc::channel();
+    runtime
+        .post_in(Color(1), move || {
+            // Behind the event in which the timer is set anew.
+            tussah::post_in(Color(1), move || ready.send(()).expect("the test listens"))
+                .expect("open");
+        })
+        .expect("open");
+    is_ready.recv().expect("it runs");
+    assert!(receiver.try_recv().is_err());
+    clock.advance(HOUR + SOON);
+    assert!(receiver.recv().expect("a period later") >= first + HOUR);
+}
+
+#[test]
+fn deadlines_follow_the_clock_of_their_runtime() {
+    let (clock, runtime) = by_hand();
+    let (sender, receiver) = mpsc::channel();
+    runtime.block_on(async {
+        let deadline = now() + HOUR;
+        let (early, late) = (sender.clone(), sender);
+        let options = PostOptions::new().deadline(deadline);
+        post_with(Color(1), options, move || {
+            early.send("in time").expect("the test listens")
+        })
+        .expect("open");
+        assert_eq!(receiver.recv(), Ok("in time"));
+        clock.advance(2 * HOUR);
+        let options = PostOptions::new().deadline(deadline);
+        post_with(Color(1), options, move || {
+            late.send("late").expect("the test listens")
+        })
+        .expect("open");
+        assert!(receiver.recv().is_err(), "the closure is dropped");
+    });
+}
