@@ -11,7 +11,7 @@ use crate::worker::model::{Canary, Count, Model, Probe, explore};
 
 /// A value that says when two events are in it at the same time, and which came before which.
 struct Log {
-    probe: Probe,
+    probe: Arc<Probe>,
     events: Vec<(usize, usize)>,
     /// Each event that ran.
     ran: Count,
@@ -29,11 +29,12 @@ impl Rig {
     fn new() -> Self {
         let model = Model::new(1);
         let (ran, dropped) = (Count::default(), Count::default());
+        let probe = Arc::new(Probe::new());
         let log = Log {
-            probe: Probe::new(),
+            probe: probe.clone(),
             events: Vec::new(),
             ran: ran.clone(),
-            _dropped: dropped.canary(&Arc::new(Probe::new())),
+            _dropped: dropped.canary(&probe),
         };
         let value = Colored::new_in(&model.handle(), log);
         Self { model, value, ran, dropped }

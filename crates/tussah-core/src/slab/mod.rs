@@ -17,6 +17,7 @@ mod class;
 mod depot;
 mod list;
 mod magazine;
+mod region;
 mod span;
 #[cfg(all(test, not(loom)))]
 mod tests;

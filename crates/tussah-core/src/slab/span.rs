@@ -12,6 +12,7 @@
 
 use super::class::slot_bytes;
 use super::list::Links;
+use super::region;
 use super::{Kind, TASK_STATE_OFFSET};
 use std::alloc::{Layout, alloc, dealloc, handle_alloc_error};
 use std::ptr::NonNull;
@@ -42,7 +43,7 @@ pub(super) struct Span {
     first: u32,
     /// How many slots fit.
     capacity: u32,
-    /// What the global allocator was asked for.
+    /// Size and alignment; for a dedicated span, what the global allocator was asked for.
     pub(super) layout: Layout,
     pub(super) moving: Moving,
 }
@@ -201,7 +202,7 @@ impl Span {
         // SAFETY: the layout is not empty; the header lies within it, at a multiple of
         // `SPAN_BYTES`.
         unsafe {
-            let base = alloc(layout);
+            let base = if header.class == DEDICATED { alloc(layout) } else { region::take().as_ptr() };
             if base.is_null() {
                 handle_alloc_error(layout);
             }
@@ -211,13 +212,16 @@ impl Span {
         }
     }
 
-    /// Gives a span back to the global allocator.
+    /// Gives a span back to where it came from: a dedicated one to the global allocator, others to the regions.
     ///
     /// # Safety
     /// The span came from this module, is in no list, and nobody uses it or any of its slots again.
     pub(super) unsafe fn unmap(span: *mut Span) {
         // SAFETY: the header is intact; lead and layout are those of `map`.
         unsafe {
+            if (*span).class != DEDICATED {
+                return region::give(NonNull::new_unchecked(span.cast()));
+            }
             let layout = (*span).layout;
             let lead = layout.align() - SPAN_BYTES;
             dealloc(span.cast::<u8>().sub(lead), layout);

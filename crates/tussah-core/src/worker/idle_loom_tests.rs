@@ -167,7 +167,7 @@ fn a_post_from_outside_wakes_one_of_two_workers() {
 /// Two posters at once. The second finds the injector not empty, or the sleeper gone.
 #[test]
 fn two_posters_from_outside() {
-    check(2, 1, 2, |rig| {
+    check(1, 1, 2, |rig| {
         let other = rig.clone();
         let poster = thread::spawn(move || other.model.shared.inject(node(&other, |_| ())));
         rig.model.shared.inject(node(rig, |_| ()));
@@ -179,7 +179,7 @@ fn two_posters_from_outside() {
 /// one sleeps. So the other one has to run one of them, even if it fell asleep before there was anything to watch.
 #[test]
 fn a_post_does_not_wait_behind_a_long_event() {
-    check(2, 2, 2, |rig| {
+    check(1, 2, 2, |rig| {
         let shared = &rig.model.shared;
         shared.workers.store(1, Ordering::Relaxed);
         let flag = Arc::new(loom::sync::Notify::new());
@@ -192,7 +192,7 @@ fn a_post_does_not_wait_behind_a_long_event() {
 /// The same for an event that the long one posts itself, to its own worker.
 #[test]
 fn a_local_post_does_not_wait_behind_a_long_event() {
-    check(2, 2, 2, |rig| {
+    check(1, 2, 2, |rig| {
         let other = rig.clone();
         rig.model.shared.inject(node(rig, move |rig| {
             let flag = Arc::new(loom::sync::Notify::new());
@@ -207,7 +207,7 @@ fn a_local_post_does_not_wait_behind_a_long_event() {
 /// A worker is told to end while an event is posted, perhaps to it: the other one runs the event.
 #[test]
 fn a_post_to_a_worker_that_ends() {
-    check(2, 2, 1, |rig| {
+    check(1, 2, 1, |rig| {
         let shared = rig.model.shared.clone();
         let shrink = thread::spawn(move || {
             shared.workers.store(1, Ordering::Release);

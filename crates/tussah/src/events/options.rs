@@ -115,7 +115,6 @@ impl<F: FnOnce()> Event<F> {
             return self.drop_unrun(DropReason::Expired);
         }
         let f = self.f.open().expect("an event runs once");
-        self.on_drop = None;
         f();
     }
 

@@ -98,6 +98,22 @@ async fn the_first_error_ends_the_rest() {
 }
 
 #[tussah::test]
+async fn a_child_that_is_started_after_a_failure_ends_too() {
+    let alive = Arc::new(AtomicUsize::new(0));
+    let result = scope(async |scope: Scope<&str>| -> Result<(), _> {
+        let fails = scope.spawn::<(), _>(async { Err("first") });
+        // In the same poll, so that the body is not dropped yet.
+        while !fails.is_finished() {
+            std::thread::yield_now();
+        }
+        scope.spawn(wait_for_ever(Alive::new(&alive)));
+        pending().await
+    });
+    assert_eq!(result.await, Err("first"));
+    assert_eq!(alive.load(Ordering::SeqCst), 0);
+}
+
+#[tussah::test]
 async fn the_bodys_error_ends_the_children() {
     let alive = Arc::new(AtomicUsize::new(0));
     let result = scope(async |scope: Scope<&str>| {

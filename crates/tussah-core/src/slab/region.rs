@@ -1,0 +1,137 @@
+//! Where spans come from: large regions of address space, cut into spans, shared by all runtimes of the process.
+//!
+//! Spans are aligned to their size. A general allocator pays for such an alignment with as much again as it gives (measured:
+//! 145 bytes of RAM for each parked thread of 48), so regions are mapped directly. A span that is given back returns its
+//! pages to the system, but for a few that are kept warm; its address space is kept for the next one.
+//!
+//! Under Miri, which knows no `mmap`, each span comes from the global allocator.
+
+use std::ptr::NonNull;
+
+use parking_lot::Mutex;
+
+use super::span::SPAN_BYTES;
+
+/// Bound, in bytes: the address space that is mapped at a time; what is not used of it takes no RAM.
+const REGION_BYTES: usize = 4 * 1024 * 1024;
+
+/// Bound, in spans: 1 MiB that is kept in RAM, so that a load that comes and goes need not fault its pages in each time.
+const WARM_MAX: usize = 16;
+
+/// Bound, in spans: as many as there were at the peak; each entry stands for address space without RAM.
+struct Pool {
+    /// Spans whose pages are in RAM.
+    warm: Vec<NonNull<u8>>,
+    /// Spans whose pages were returned, or never touched.
+    cold: Vec<NonNull<u8>>,
+}
+
+// SAFETY: the pool owns the spans in it.
+unsafe impl Send for Pool {}
+
+static POOL: Mutex<Pool> = Mutex::new(Pool { warm: Vec::new(), cold: Vec::new() });
+
+/// Memory for a span: `SPAN_BYTES`, aligned to as much. Its content is arbitrary.
+pub(super) fn take() -> NonNull<u8> {
+    let mut pool = POOL.lock();
+    if let Some(span) = pool.warm.pop() {
+        return span;
+    }
+    if pool.cold.is_empty() {
+        let mut fresh = system::map();
+        // So that the lowest address goes first.
+        fresh.reverse();
+        pool.cold = fresh;
+    }
+    pool.cold.pop().expect("a region has spans")
+}
+
+/// Gives the memory of a span back.
+///
+/// # Safety
+/// It came from `take`, and nobody uses it again.
+pub(super) unsafe fn give(span: NonNull<u8>) {
+    let mut pool = POOL.lock();
+    if pool.warm.len() < WARM_MAX {
+        pool.warm.push(span);
+        return;
+    }
+    drop(pool);
+    // Without the lock, as it is a system call.
+    // SAFETY: passed on from the caller.
+    if unsafe { system::cool(span) } {
+        POOL.lock().cold.push(span);
+    }
+}
+
+#[cfg(not(miri))]
+mod system {
+    use std::alloc::{Layout, handle_alloc_error};
+    use std::ptr::{NonNull, null_mut};
+
+    use rustix::mm::{Advice, MapFlags, ProtFlags, madvise, mmap_anonymous, munmap};
+
+    use super::{REGION_BYTES, SPAN_BYTES};
+
+    /// Maps a region and cuts it.
+    pub(super) fn map() -> Vec<NonNull<u8>> {
+        let bytes = REGION_BYTES + SPAN_BYTES;
+        // SAFETY: a new private mapping, which overlaps nothing.
+        let mapped = unsafe {
+            mmap_anonymous(null_mut(), bytes, ProtFlags::READ | ProtFlags::WRITE, MapFlags::PRIVATE)
+        };
+        let Ok(base) = mapped else {
+            handle_alloc_error(Layout::new::<[u8; REGION_BYTES]>());
+        };
+        let base = base.cast::<u8>();
+        let lead = base.align_offset(SPAN_BYTES);
+        // SAFETY: what is unmapped lies in the mapping, in whole pages, before and behind the aligned region; nobody
+        // uses it. If it fails, only address space is lost.
+        unsafe {
+            if lead > 0 {
+                let _ = munmap(base.cast(), lead);
+            }
+            let rest = bytes - lead - REGION_BYTES;
+            if rest > 0 {
+                let _ = munmap(base.add(lead + REGION_BYTES).cast(), rest);
+            }
+            (0..REGION_BYTES / SPAN_BYTES)
+                .map(|index| NonNull::new_unchecked(base.add(lead + index * SPAN_BYTES)))
+                .collect()
+        }
+    }
+
+    /// Returns the pages of a span to the system; true, as the span is still there.
+    ///
+    /// # Safety
+    /// Nobody uses the content of the span again.
+    pub(super) unsafe fn cool(span: NonNull<u8>) -> bool {
+        // SAFETY: the span lies in a region of ours. If it fails, its pages stay in RAM, which harms nobody.
+        let _ = unsafe { madvise(span.as_ptr().cast(), SPAN_BYTES, Advice::LinuxDontNeed) };
+        true
+    }
+}
+
+#[cfg(miri)]
+mod system {
+    use std::alloc::{Layout, alloc, dealloc, handle_alloc_error};
+    use std::ptr::NonNull;
+
+    use super::SPAN_BYTES;
+
+    fn layout() -> Layout {
+        Layout::from_size_align(SPAN_BYTES, SPAN_BYTES).expect("a power of two")
+    }
+
+    pub(super) fn map() -> Vec<NonNull<u8>> {
+        // SAFETY: the layout is not empty.
+        let span = unsafe { alloc(layout()) };
+        vec![NonNull::new(span).unwrap_or_else(|| handle_alloc_error(layout()))]
+    }
+
+    pub(super) unsafe fn cool(span: NonNull<u8>) -> bool {
+        // SAFETY: the span came from `map`, and nobody uses it again.
+        unsafe { dealloc(span.as_ptr(), layout()) };
+        false
+    }
+}
