@@ -220,7 +220,7 @@ impl ColorCell {
     /// Gives the token back if nothing is queued and a handle is left. The cell may be gone after `true`.
     #[inline]
     fn try_leave(&self) -> bool {
-        // Release pairs with the Acquire in `try_enter`, `post_slow`, `try_read` and `release`.
+        // Release pairs with the Acquire in `try_enter`, `post_from_outside`, `try_read` and `release`.
         self.state
             .compare_exchange(bits(HELD), std::ptr::null_mut(), Ordering::Release, Ordering::Relaxed)
             .is_ok()
@@ -317,7 +317,7 @@ impl ColorCell {
             // SAFETY: this OS thread has the token, so the cell is alive; the node is ours to give.
             Some(worker) if worker.is_in(cell) => unsafe { cell.as_ref().append(node, worker) },
             // SAFETY: passed on from the caller.
-            _ => unsafe { Self::post_slow(cell, node) },
+            _ => unsafe { Self::post_from_outside::<false>(cell, node) },
         });
     }
 
@@ -337,16 +337,29 @@ impl ColorCell {
         worker.set_appended();
     }
 
-    unsafe fn post_slow(cell: NonNull<Self>, node: NonNull<Node>) {
+    /// Posts without the token. `COUNT`: the event counts against the color's depth limit.
+    ///
+    /// # Safety
+    /// As for `post`.
+    pub(super) unsafe fn post_from_outside<const COUNT: bool>(
+        cell: NonNull<Self>,
+        node: NonNull<Node>,
+    ) {
         // SAFETY: the caller keeps the cell alive.
         let this = unsafe { cell.as_ref() };
         // SAFETY: the caller owns the node.
         let link = unsafe { node.as_ref() }.link();
         let mut state = this.state.load(Ordering::Relaxed);
+        let mut counted = !COUNT;
         loop {
             let next = if state.is_null() {
                 bits(HELD)
             } else {
+                if !counted {
+                    // Before the event can run and be subtracted again.
+                    this.depth.count_remote();
+                    counted = true;
+                }
                 debug_assert_eq!(node.addr().get() & !INBOX, 0, "a node's address has tag bits");
                 link.store(inbox(state), Ordering::Relaxed);
                 // `HELD` is set already unless only readers are there; then it calls the last of them.
@@ -357,6 +370,9 @@ impl ColorCell {
             // `take_inbox`).
             match this.state.compare_exchange_weak(state, next, Ordering::AcqRel, Ordering::Relaxed) {
                 Ok(_) if state.is_null() => {
+                    if !counted {
+                        this.depth.count_local();
+                    }
                     // SAFETY: the token is ours; it owns the FIFO, and goes into the run queue with the cell.
                     unsafe {
                         this.fifo.with_mut(|fifo| (*fifo).push_back(node));
@@ -375,7 +391,7 @@ impl ColorCell {
         let mut state = self.state.load(Ordering::Relaxed);
         loop {
             let rest = bits(state.addr() & !INBOX);
-            // Acquire pairs with the Release in `post_slow`.
+            // Acquire pairs with the Release in `post_from_outside`.
             match self.state.compare_exchange_weak(state, rest, Ordering::Acquire, Ordering::Relaxed) {
                 Ok(_) => break,
                 Err(now) => state = now,

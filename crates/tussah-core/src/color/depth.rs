@@ -24,6 +24,20 @@ impl Default for Depth {
     }
 }
 
+impl Depth {
+    /// Counts a post. The caller has the token.
+    #[inline]
+    pub(super) fn count_local(&self) {
+        self.local.store(self.local.load(Ordering::Relaxed).wrapping_add(1), Ordering::Relaxed);
+    }
+
+    /// Counts a post of somebody without the token.
+    #[inline]
+    pub(super) fn count_remote(&self) {
+        self.remote.fetch_add(1, Ordering::Relaxed);
+    }
+}
+
 impl ColorCell {
     /// Sets how many posts may be queued.
     pub(crate) fn set_depth_max(&self, events: u32) {
@@ -38,24 +52,10 @@ impl ColorCell {
         local.wrapping_add(self.depth.remote.load(Ordering::Relaxed))
     }
 
-    /// Counts a post that the holder of the token is about to make, unless the color is full: then gives the limit.
+    /// Whether one more post may be queued; else gives the limit. Posters that ask at the same moment may each get the last
+    /// place.
     #[inline]
-    pub(super) fn admit_local(&self) -> Result<(), u32> {
-        self.admit()?;
-        let local = &self.depth.local;
-        local.store(local.load(Ordering::Relaxed).wrapping_add(1), Ordering::Relaxed);
-        Ok(())
-    }
-
-    /// The same for anybody. Posters that ask at the same moment may each get the last place.
-    pub(super) fn admit_remote(&self) -> Result<(), u32> {
-        self.admit()?;
-        self.depth.remote.fetch_add(1, Ordering::Relaxed);
-        Ok(())
-    }
-
-    #[inline]
-    fn admit(&self) -> Result<(), u32> {
+    pub(super) fn admit(&self) -> Result<(), u32> {
         let max = self.depth.max.load(Ordering::Relaxed);
         if self.depth() < max { Ok(()) } else { Err(max) }
     }

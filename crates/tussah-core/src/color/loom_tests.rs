@@ -16,11 +16,14 @@ struct Log {
     /// Each event that ran.
     ran: Count,
     _dropped: Canary,
+    _held: Canary,
 }
 
 struct Rig {
     model: Model,
     value: Colored<Log>,
+    /// Looked at by whoever still has a handle, and touched when the value goes.
+    held: Arc<Probe>,
     ran: Count,
     dropped: Count,
 }
@@ -29,15 +32,16 @@ impl Rig {
     fn new() -> Self {
         let model = Model::new(1);
         let (ran, dropped) = (Count::default(), Count::default());
-        let probe = Arc::new(Probe::new());
+        let (probe, held) = (Arc::new(Probe::new()), Arc::new(Probe::new()));
         let log = Log {
             probe: probe.clone(),
             events: Vec::new(),
             ran: ran.clone(),
             _dropped: dropped.canary(&probe),
+            _held: Count::default().canary(&held),
         };
         let value = Colored::new_in(&model.handle(), log);
-        Self { model, value, ran, dropped }
+        Self { model, value, held, ran, dropped }
     }
 
     /// Runs what is left; the value has seen so many events, and goes with the runtime.
@@ -153,14 +157,19 @@ fn two_inline_entries_and_a_poster() {
 #[test]
 fn the_last_handle_goes() {
     explore(5, || {
-        let Rig { model, value, ran, dropped } = Rig::new();
+        let Rig { model, value, held, ran, dropped } = Rig::new();
         let other = value.clone();
         post(&value, 0, 0);
         let poster = thread::spawn(move || {
             post(&other, 1, 0);
+            held.look();
             drop(other);
         });
-        let dropper = thread::spawn(move || drop(value));
+        let looks = held.clone();
+        let dropper = thread::spawn(move || {
+            looks.look();
+            drop(value);
+        });
         model.serve(2);
         poster.join().expect("no panic");
         dropper.join().expect("no panic");
@@ -173,9 +182,13 @@ fn the_last_handle_goes() {
 #[test]
 fn the_last_handle_goes_after_an_inline_entry() {
     explore(5, || {
-        let Rig { model, value, ran, dropped } = Rig::new();
+        let Rig { model, value, held, ran, dropped } = Rig::new();
         let other = value.clone();
-        let inline = thread::spawn(move || other.try_with(|log| log.event(0, 0)).is_ok());
+        let inline = thread::spawn(move || {
+            let entered = other.try_with(|log| log.event(0, 0)).is_ok();
+            held.look();
+            entered
+        });
         let poster = thread::spawn(move || post(&value, 1, 0));
         model.serve(1);
         let entered = inline.join().expect("no panic");
@@ -230,7 +243,7 @@ fn a_request_is_awaited() {
     explore(5, || {
         let rig = Rig::new();
         post(&rig.value, 0, 0);
-        let Rig { model, value, ran, dropped } = rig;
+        let Rig { model, value, held, ran, dropped } = rig;
         let model = Arc::new(model);
         let other = model.clone();
         let worker = thread::spawn(move || other.serve(1));
@@ -251,7 +264,7 @@ fn a_request_is_awaited() {
         }
         drop(with);
         let model = Arc::into_inner(model).expect("the worker has ended");
-        Rig { model, value, ran, dropped }.finish(2);
+        Rig { model, value, held, ran, dropped }.finish(2);
     });
 }
 

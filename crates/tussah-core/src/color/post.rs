@@ -31,9 +31,10 @@ impl ColorCell {
             Some(worker) if worker.is_home_of(cell) => {
                 // SAFETY: the caller keeps the cell alive.
                 let this = unsafe { cell.as_ref() };
-                if let Err(depth_max) = this.admit_local() {
+                if let Err(depth_max) = this.admit() {
                     return Err(Full { body, depth_max });
                 }
+                this.depth.count_local();
                 let memory = worker.alloc(Kind::Event, Layout::new::<Posted<B>>());
                 // SAFETY: the memory is for this event; this worker has the token.
                 unsafe { this.append(Posted::write(memory.cast(), location, body), worker) };
@@ -52,12 +53,17 @@ impl ColorCell {
     ) -> Result<(), Full<B>> {
         // SAFETY: the caller keeps the cell alive.
         let this = unsafe { cell.as_ref() };
-        if let Err(depth_max) = this.admit_remote() {
+        if let Err(depth_max) = this.admit() {
             return Err(Full { body, depth_max });
         }
         let memory = this.shared.alloc(Kind::Event, Layout::new::<Posted<B>>());
         // SAFETY: the memory is for this event, whose node is then ours to post.
-        unsafe { Self::post(cell, Posted::write(memory.cast(), location, body)) };
+        unsafe {
+            let node = Posted::write(memory.cast(), location, body);
+            // A worker that has entered a color of another runtime posts to it as from outside, too: the order is kept,
+            // because all that it posts goes this way.
+            Self::post_from_outside::<true>(cell, node);
+        }
         Ok(())
     }
 }

@@ -155,7 +155,7 @@ fn check(preemptions: usize, workers: usize, events: usize, f: impl Fn(&Arc<Rig>
 /// One worker and an event from outside: either the poster sees that the worker is parked, or the worker sees the event.
 #[test]
 fn a_post_from_outside_wakes_the_worker() {
-    check(4, 1, 1, |rig| rig.model.shared.inject(node(rig, |_| ())));
+    check(3, 1, 1, |rig| rig.model.shared.inject(node(rig, |_| ())));
 }
 
 /// The same with two workers, of which either may sleep, or have been chosen.

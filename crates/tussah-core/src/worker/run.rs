@@ -174,6 +174,8 @@ impl<'a> Loop<'a> {
             worker.remote.profile.lock().add_uncolored(took.saturating_mul(worker.weight.get()));
         }
         let average = worker.remote.turn_ns.load(Ordering::Relaxed);
+        // One turn in which the system ran something else must not make all others seem long.
+        let took = if average == 0 { took } else { took.min(8 * average + 1_000) };
         // An exponentially weighted average over some eight samples; the first one counts whole.
         let average = if average == 0 { took } else { average - average / 8 + took / 8 };
         worker.remote.turn_ns.store(average.max(1), Ordering::Relaxed);

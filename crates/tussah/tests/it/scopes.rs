@@ -2,8 +2,8 @@
 
 use std::convert::Infallible;
 use std::future::pending;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, mpsc};
 use std::task::{Context, Poll, Waker};
 
 use tussah::{
@@ -256,18 +256,34 @@ async fn a_scope_that_has_ended_starts_nothing() {
 async fn a_child_may_be_awaited_outside_of_its_scope() {
     let child = scope(async |scope: Scope<Infallible>| Ok(scope.spawn(async { Ok(7) }))).await;
     assert_eq!(child.expect("nothing fails").await, 7);
+}
 
+#[tussah::test(workers = 3)]
+async fn a_failed_child_that_is_awaited_outside_panics_when_the_scope_has_ended() {
     let (give, take) = oneshot::async_channel();
+    let (begun, has_begun) = oneshot::async_channel();
+    let (go, wait) = mpsc::channel::<()>();
     let outside = spawn(async move {
-        let child: tussah::Child<(), &str> = take.await.expect("the body sends");
+        let mut child: tussah::Child<(), &str> = take.await.expect("the body sends");
+        while !child.is_finished() {
+            yield_now().await;
+        }
+        // Another child keeps the scope from ending.
+        assert!(futures_lite::future::poll_once(&mut child).await.is_none());
+        drop(go);
         child.await;
     });
     let result = scope(async |scope: Scope<&str>| {
-        let child = scope.spawn(async {
-            yield_now().await;
+        scope.spawn(async move {
+            begun.send(()).expect("the other child waits");
+            assert!(wait.recv().is_err());
+            Ok(())
+        });
+        let fails = scope.spawn(async {
+            has_begun.await.expect("the first child begins");
             Err("no")
         });
-        assert!(give.send(child).is_ok());
+        assert!(give.send(fails).is_ok());
         pending::<Result<(), _>>().await
     });
     assert_eq!(result.await, Err("no"));
