@@ -73,7 +73,10 @@ impl Node {
     }
 
     fn with_table(table: NonNull<VTable>) -> Self {
-        Self { link: AtomicPtr::new(std::ptr::null_mut()), table }
+        Self {
+            link: AtomicPtr::new(std::ptr::null_mut()),
+            table,
+        }
     }
 
     /// The functions of this kind of event.
@@ -143,7 +146,11 @@ pub(crate) unsafe fn run_turn(node: NonNull<Node>, worker: &Worker) -> bool {
 unsafe fn location(node: NonNull<Node>, vtable: &VTable) -> Option<&'static Location<'static>> {
     let at = vtable.location_at?;
     // SAFETY: a table with an offset is one of a node that has its location there, and never changes it.
-    Some(unsafe { node.byte_add(at.get()).cast::<&'static Location<'static>>().read() })
+    Some(unsafe {
+        node.byte_add(at.get())
+            .cast::<&'static Location<'static>>()
+            .read()
+    })
 }
 
 /// Drops a node unrun.
@@ -203,7 +210,11 @@ impl<B: Body> Posted<B> {
     /// # Safety
     /// `memory` came from an allocation for a `Posted<B>` of the runtime that will run the event.
     #[inline]
-    pub(crate) unsafe fn write(memory: NonNull<Self>, location: &'static Location<'static>, body: B) -> NonNull<Node> {
+    pub(crate) unsafe fn write(
+        memory: NonNull<Self>,
+        location: &'static Location<'static>,
+        body: B,
+    ) -> NonNull<Node> {
         // SAFETY: the memory is ours and not yet initialised.
         unsafe {
             memory.write(Self {

@@ -21,7 +21,8 @@ mod watchdog;
 mod worker;
 
 pub use blocking::{
-    BlockingHandle, BlockingPool, BlockingStats, PoolDecision, PoolPolicy, PoolSample, ShutdownOutcome, SubmitError,
+    BlockingHandle, BlockingPool, BlockingStats, PoolDecision, PoolPolicy, PoolSample,
+    ShutdownOutcome, SubmitError,
 };
 pub use color::{Color, ColorName, ColorRef};
 pub use colored::{AllColored, Colored, Operation, Read, With, WithAll, Write, with_all};
@@ -29,9 +30,10 @@ pub use event::DropReason;
 pub use join_error::JoinError;
 pub use policy::{CANDIDATES_MAX, Candidate, PASSED_OVER_MAX, Policy, Priorities};
 pub use runtime::{
-    AsColor, Builder, Handle, NoRuntime, PostError, Runtime, ShutdownReport, post, post_in, spawn, spawn_in,
+    AsColor, Builder, Handle, NoRuntime, PostError, Runtime, ShutdownReport, post, post_in, spawn,
+    spawn_in,
 };
 pub use stats::{ColorStats, Stats, WorkerStats};
 pub use task::{AbortHandle, JoinHandle, YieldNow, consume_budget, yield_now};
-pub use watchdog::Stuck;
 pub use wait::{Notified, Notify};
+pub use watchdog::Stuck;

@@ -9,7 +9,7 @@ pub(crate) use loom::{
     sync::{Arc, Condvar, Mutex, MutexGuard},
 };
 #[cfg(not(loom))]
-pub(crate) use std::{hint, thread, sync::Arc};
+pub(crate) use std::{hint, sync::Arc, thread};
 
 /// OS threads.
 #[cfg(loom)]
@@ -47,7 +47,10 @@ pub(crate) mod thread {
         let here = current().0;
         let mut notified = super::lock(&here.notified);
         while !std::mem::take(&mut *notified) {
-            notified = here.changed.wait(notified).expect("a model does not go on after a panic");
+            notified = here
+                .changed
+                .wait(notified)
+                .expect("a model does not go on after a panic");
         }
     }
 

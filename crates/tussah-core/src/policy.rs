@@ -59,7 +59,8 @@ pub struct Priorities;
 
 impl Policy for Priorities {
     fn choose(&mut self, candidates: &[Candidate]) -> usize {
-        let weight = |candidate: &Candidate| i32::from(candidate.priority) + i32::from(candidate.ran_last);
+        let weight =
+            |candidate: &Candidate| i32::from(candidate.priority) + i32::from(candidate.ran_last);
         let mut best = 0;
         for (index, candidate) in candidates.iter().enumerate() {
             if weight(candidate) > weight(&candidates[best]) {
@@ -72,7 +73,9 @@ impl Policy for Priorities {
 
 /// The candidate to take: the policy's, unless one has been passed over too often.
 pub(crate) fn choose(policy: &mut dyn Policy, candidates: &[Candidate]) -> usize {
-    let overdue = candidates.iter().position(|candidate| candidate.passed_over >= PASSED_OVER_MAX);
+    let overdue = candidates
+        .iter()
+        .position(|candidate| candidate.passed_over >= PASSED_OVER_MAX);
     overdue.unwrap_or_else(|| policy.choose(candidates).min(candidates.len() - 1))
 }
 
@@ -83,9 +86,18 @@ mod tests {
     fn check(candidates: &[(i8, bool, u32)], expected: usize) {
         let candidates: Vec<_> = candidates
             .iter()
-            .map(|&(priority, ran_last, passed_over)| Candidate { priority, ran_last, passed_over, turn_ns: 0 })
+            .map(|&(priority, ran_last, passed_over)| Candidate {
+                priority,
+                ran_last,
+                passed_over,
+                turn_ns: 0,
+            })
             .collect();
-        assert_eq!(choose(&mut Priorities, &candidates), expected, "{candidates:?}");
+        assert_eq!(
+            choose(&mut Priorities, &candidates),
+            expected,
+            "{candidates:?}"
+        );
     }
 
     #[test]

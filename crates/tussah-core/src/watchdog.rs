@@ -28,7 +28,11 @@ pub struct Stuck {
 
 impl std::fmt::Display for Stuck {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "worker {} has been in one event for {:?}", self.worker, self.held)?;
+        write!(
+            f,
+            "worker {} has been in one event for {:?}",
+            self.worker, self.held
+        )?;
         if let Some(event) = self.event {
             write!(f, ": {event}")?;
         }
@@ -57,13 +61,20 @@ struct Seen {
 }
 
 impl Watchdog {
-    pub(crate) fn start(shared: &Arc<Shared>, limit: Duration, report: Report) -> std::io::Result<Self> {
+    pub(crate) fn start(
+        shared: &Arc<Shared>,
+        limit: Duration,
+        report: Report,
+    ) -> std::io::Result<Self> {
         let stop = Arc::new((Mutex::new(false), Condvar::new()));
         let (weak, stopped) = (Arc::downgrade(shared), stop.clone());
         let os_thread = std::thread::Builder::new()
             .name(format!("{}-watchdog", shared.name))
             .spawn(move || watch(&weak, limit, &report, &stopped))?;
-        Ok(Self { stop, os_thread: Some(os_thread) })
+        Ok(Self {
+            stop,
+            os_thread: Some(os_thread),
+        })
     }
 }
 
@@ -83,7 +94,9 @@ fn watch(shared: &Weak<Shared>, limit: Duration, report: &Report, stop: &(Mutex<
     let mut stopped = stop.0.lock();
     while !*stopped {
         stop.1.wait_for(&mut stopped, limit / 2);
-        let Some(shared) = shared.upgrade() else { return };
+        let Some(shared) = shared.upgrade() else {
+            return;
+        };
         for stuck in look(&shared, &mut seen, Instant::now(), limit) {
             report(&stuck);
         }
@@ -96,7 +109,11 @@ fn look(shared: &Shared, seen: &mut Vec<Seen>, now: Instant, limit: Duration) ->
     for worker in 0..shared.places() {
         let remote = shared.place(worker);
         let events = remote.running.events();
-        let new = Seen { events, since: now, reported: false };
+        let new = Seen {
+            events,
+            since: now,
+            reported: false,
+        };
         if seen.len() == worker {
             seen.push(new);
         }

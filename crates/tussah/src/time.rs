@@ -13,9 +13,9 @@ use std::{
 use pin_project_lite::pin_project;
 
 pub use std::time::{Duration, Instant};
+pub use tussah_core::time::Sleep;
 #[doc(inline)]
 pub use tussah_core::time::now;
-pub use tussah_core::time::Sleep;
 
 /// Bound, in years: a deadline that `Instant` cannot hold is put this far ahead, further than any process lives.
 const FAR_YEARS: u64 = 100;

@@ -38,22 +38,20 @@ use super::depth::Depth;
 use super::turn::{Pace, TURN};
 use crate::event::Node;
 use crate::loom::UnsafeCell;
-use crate::loom::atomic::{
-    AtomicI8, AtomicPtr, AtomicU64, AtomicUsize, Ordering, fence,
-};
+use crate::loom::atomic::{AtomicI8, AtomicPtr, AtomicU64, AtomicUsize, Ordering, fence};
 use crate::queue::List;
 use crate::runtime::Shared;
 use crate::worker::Worker;
 
-const HELD: usize = 1;
+pub(super) const HELD: usize = 1;
 const DEAD: usize = 2;
 const TAGS: usize = HELD | DEAD;
-const READER: usize = 1 << 48;
-const READERS: usize = !(READER - 1);
+pub(super) const READER: usize = 1 << 48;
+pub(super) const READERS: usize = !(READER - 1);
 const INBOX: usize = !(READERS | 0b111);
 
 /// Bound, in readers at once in one color: the width of the count in the state word; more wait in the queue.
-const READERS_MAX: usize = (1 << 15) - 1;
+pub(super) const READERS_MAX: usize = (1 << 15) - 1;
 
 type State = *mut Node;
 
@@ -61,7 +59,7 @@ fn tags(state: State) -> usize {
     state.addr() & TAGS
 }
 
-fn readers(state: State) -> usize {
+pub(super) fn readers(state: State) -> usize {
     state.addr() & READERS
 }
 
@@ -69,7 +67,7 @@ fn inbox(state: State) -> State {
     state.map_addr(|addr| addr & INBOX)
 }
 
-fn bits(addr: usize) -> State {
+pub(super) fn bits(addr: usize) -> State {
     std::ptr::without_provenance_mut(addr)
 }
 
@@ -90,12 +88,12 @@ pub(crate) struct ColorCell {
     /// In a run queue, the cell is an event like any other: running it is a turn of the color.
     node: Node,
     /// Owned by the token.
-    fifo: UnsafeCell<List<Node>>,
+    pub(super) fifo: UnsafeCell<List<Node>>,
     pub(crate) shared: Arc<Shared>,
     pub(super) depth: Depth,
     pub(super) pace: Pace,
     pub(super) turn_ns: AtomicU64,
-    state: AtomicPtr<Node>,
+    pub(super) state: AtomicPtr<Node>,
 }
 
 #[cfg(all(not(loom), target_pointer_width = "64"))]
@@ -169,7 +167,11 @@ impl ColorCell {
     pub(crate) fn retain(&self) {
         // As in `Arc`: a new handle is made from an old one, which orders everything that matters.
         let old = self.handles.fetch_add(1, Ordering::Relaxed);
-        assert!(old < usize::MAX / 2, "more than {} handles to one color", usize::MAX / 2);
+        assert!(
+            old < usize::MAX / 2,
+            "more than {} handles to one color",
+            usize::MAX / 2
+        );
     }
 
     pub(crate) fn handles(&self) -> usize {
@@ -199,7 +201,10 @@ impl ColorCell {
             };
             // AcqRel: Acquire pairs with the Release of the last leaver, whose writes the destruction must see;
             // Release hands this handle's writes to the holder that will destroy.
-            match this.state.compare_exchange_weak(state, next, Ordering::AcqRel, Ordering::Relaxed) {
+            match this
+                .state
+                .compare_exchange_weak(state, next, Ordering::AcqRel, Ordering::Relaxed)
+            {
                 // SAFETY: the color was idle and is ours now, and no handle is left to enter it again.
                 Ok(_) if idle => return unsafe { (this.destroy)(cell) },
                 Ok(_) => return,
@@ -213,7 +218,12 @@ impl ColorCell {
     pub(crate) fn try_enter(&self) -> bool {
         // Acquire pairs with the Release in `try_leave`: what the last holder wrote is seen.
         self.state
-            .compare_exchange(std::ptr::null_mut(), bits(HELD), Ordering::Acquire, Ordering::Relaxed)
+            .compare_exchange(
+                std::ptr::null_mut(),
+                bits(HELD),
+                Ordering::Acquire,
+                Ordering::Relaxed,
+            )
             .is_ok()
     }
 
@@ -222,7 +232,12 @@ impl ColorCell {
     fn try_leave(&self) -> bool {
         // Release pairs with the Acquire in `try_enter`, `post_from_outside`, `try_read` and `release`.
         self.state
-            .compare_exchange(bits(HELD), std::ptr::null_mut(), Ordering::Release, Ordering::Relaxed)
+            .compare_exchange(
+                bits(HELD),
+                std::ptr::null_mut(),
+                Ordering::Release,
+                Ordering::Relaxed,
+            )
             .is_ok()
     }
 
@@ -238,59 +253,6 @@ impl ColorCell {
         if appended || !this.try_leave() {
             // SAFETY: the token goes into the run queue with the cell.
             unsafe { Self::schedule(cell) }
-        }
-    }
-
-    /// Takes a reader's part in a color that nobody writes or waits for.
-    #[inline]
-    pub(crate) fn try_read(&self) -> bool {
-        let mut state = self.state.load(Ordering::Relaxed);
-        loop {
-            if state.addr() & !READERS != 0 || readers(state) == READERS_MAX * READER {
-                return false;
-            }
-            let next = state.map_addr(|addr| addr + READER);
-            // Acquire: as in `try_enter`.
-            match self.state.compare_exchange_weak(state, next, Ordering::Acquire, Ordering::Relaxed) {
-                Ok(_) => return true,
-                Err(now) => state = now,
-            }
-        }
-    }
-
-    /// Turns the token into a reader's part, so that others can read too; only if nothing is queued.
-    pub(crate) fn try_share(&self) -> bool {
-        // SAFETY: called with the token, which owns the FIFO.
-        let empty = self.fifo.with_mut(|fifo| unsafe { (*fifo).is_empty() });
-        // Release: as in `try_leave`.
-        empty
-            && self
-                .state
-                .compare_exchange(bits(HELD), bits(READER), Ordering::Release, Ordering::Relaxed)
-                .is_ok()
-    }
-
-    /// Ends a reader's part. The last reader schedules the cell if somebody waits. The cell may be gone after.
-    ///
-    /// # Safety
-    /// The caller has a reader's part.
-    #[inline]
-    pub(crate) unsafe fn exit_read(cell: NonNull<Self>) {
-        // SAFETY: a cell that has readers is alive.
-        let this = unsafe { cell.as_ref() };
-        let mut state = this.state.load(Ordering::Relaxed);
-        loop {
-            let next = state.map_addr(|addr| addr - READER);
-            // Release: reads end before the next write (Acquire in `try_enter`, or here, by the last reader, who passes
-            // the token on).
-            match this.state.compare_exchange_weak(state, next, Ordering::AcqRel, Ordering::Relaxed) {
-                Ok(_) if readers(next) == 0 && next.addr() & HELD != 0 => {
-                    // SAFETY: rule 4: the token is ours.
-                    return unsafe { Self::schedule(cell) };
-                }
-                Ok(_) => return,
-                Err(now) => state = now,
-            }
         }
     }
 
@@ -333,7 +295,8 @@ impl ColorCell {
             self.take_inbox();
         }
         // SAFETY: the token owns the FIFO, and the node is the caller's to give.
-        self.fifo.with_mut(|fifo| unsafe { (*fifo).push_back(node) });
+        self.fifo
+            .with_mut(|fifo| unsafe { (*fifo).push_back(node) });
         worker.set_appended();
     }
 
@@ -360,7 +323,11 @@ impl ColorCell {
                     this.depth.count_remote();
                     counted = true;
                 }
-                debug_assert_eq!(node.addr().get() & !INBOX, 0, "a node's address has tag bits");
+                debug_assert_eq!(
+                    node.addr().get() & !INBOX,
+                    0,
+                    "a node's address has tag bits"
+                );
                 link.store(inbox(state), Ordering::Relaxed);
                 // `HELD` is set already unless only readers are there; then it calls the last of them.
                 let keep = readers(state) | tags(state) | HELD;
@@ -368,7 +335,10 @@ impl ColorCell {
             };
             // Acquire (idle color): as in `try_enter`. Release: the event's content reaches the taker (Acquire in
             // `take_inbox`).
-            match this.state.compare_exchange_weak(state, next, Ordering::AcqRel, Ordering::Relaxed) {
+            match this
+                .state
+                .compare_exchange_weak(state, next, Ordering::AcqRel, Ordering::Relaxed)
+            {
                 Ok(_) if state.is_null() => {
                     if !counted {
                         this.depth.count_local();
@@ -392,7 +362,12 @@ impl ColorCell {
         loop {
             let rest = bits(state.addr() & !INBOX);
             // Acquire pairs with the Release in `post_from_outside`.
-            match self.state.compare_exchange_weak(state, rest, Ordering::Acquire, Ordering::Relaxed) {
+            match self.state.compare_exchange_weak(
+                state,
+                rest,
+                Ordering::Acquire,
+                Ordering::Relaxed,
+            ) {
                 Ok(_) => break,
                 Err(now) => state = now,
             }

@@ -20,7 +20,11 @@ pub(super) struct Depth {
 
 impl Default for Depth {
     fn default() -> Self {
-        Self { local: AtomicU32::new(0), remote: AtomicU32::new(0), max: AtomicU32::new(DEPTH_MAX) }
+        Self {
+            local: AtomicU32::new(0),
+            remote: AtomicU32::new(0),
+            max: AtomicU32::new(DEPTH_MAX),
+        }
     }
 }
 
@@ -28,7 +32,10 @@ impl Depth {
     /// Counts a post. The caller has the token.
     #[inline]
     pub(super) fn count_local(&self) {
-        self.local.store(self.local.load(Ordering::Relaxed).wrapping_add(1), Ordering::Relaxed);
+        self.local.store(
+            self.local.load(Ordering::Relaxed).wrapping_add(1),
+            Ordering::Relaxed,
+        );
     }
 
     /// Counts a post of somebody without the token.
@@ -64,6 +71,9 @@ impl ColorCell {
     #[inline]
     pub(crate) fn count_taken(&self) {
         let local = &self.depth.local;
-        local.store(local.load(Ordering::Relaxed).wrapping_sub(1), Ordering::Release);
+        local.store(
+            local.load(Ordering::Relaxed).wrapping_sub(1),
+            Ordering::Release,
+        );
     }
 }

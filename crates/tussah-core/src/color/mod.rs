@@ -2,9 +2,10 @@
 
 pub(crate) mod cell;
 mod depth;
-mod post;
 #[cfg(all(test, loom))]
 mod loom_tests;
+mod post;
+mod read;
 mod reference;
 pub(crate) mod table;
 pub(crate) mod turn;

@@ -59,7 +59,9 @@ unsafe impl Send for TableShard {}
 
 impl Table {
     pub(crate) fn new() -> Self {
-        Self { shards: (0..SHARDS).map(|_| Mutex::default()).collect() }
+        Self {
+            shards: (0..SHARDS).map(|_| Mutex::default()).collect(),
+        }
     }
 
     /// Calls `f` with the cell of a color, which is made if there is none. The lock of a shard is held meanwhile: it
@@ -95,7 +97,10 @@ impl Table {
 
     /// Colors that are remembered.
     pub(crate) fn len(&self) -> usize {
-        self.shards.iter().map(|shard| shard.lock().cells.len()).sum()
+        self.shards
+            .iter()
+            .map(|shard| shard.lock().cells.len())
+            .sum()
     }
 
     /// Gives the table's handles back, at the end of the runtime.

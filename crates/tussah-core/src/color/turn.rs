@@ -49,7 +49,11 @@ impl ColorCell {
         let most = (TURN_NS / event_ns).clamp(1, u64::from(EVENTS_MAX));
         self.pace.events.store(most as u32, Ordering::Relaxed);
         let average = self.turn_ns();
-        let average = if average == 0 { took_ns } else { average - average / 8 + took_ns / 8 };
+        let average = if average == 0 {
+            took_ns
+        } else {
+            average - average / 8 + took_ns / 8
+        };
         self.turn_ns.store(average.max(1), Ordering::Relaxed);
     }
 
@@ -60,9 +64,17 @@ impl ColorCell {
         let this = unsafe { cell.as_ref() };
         let inside = worker.enter_color(cell);
         let pace = this.pace.events.load(Ordering::Relaxed);
-        let limit = if matches!(pace, 0 | MEASURE) { EVENTS_UNKNOWN } else { pace };
+        let limit = if matches!(pace, 0 | MEASURE) {
+            EVENTS_UNKNOWN
+        } else {
+            pace
+        };
         let sampled = worker.measured_since.get();
-        let since = if pace == MEASURE && sampled == 0 { worker.handle.shared.now_ns() } else { sampled };
+        let since = if pace == MEASURE && sampled == 0 {
+            worker.handle.shared.now_ns()
+        } else {
+            sampled
+        };
         let mut events = 0;
         let ended = loop {
             // One frame for all events of the turn; an event that panics ends it, and the turn goes on in the next one.
@@ -96,7 +108,13 @@ impl ColorCell {
     ///
     /// # Safety
     /// The caller has the token; it is gone unless the result is `None` or `Dead`.
-    unsafe fn run_events(&self, worker: &Worker, limit: u32, since: u64, events: &mut u32) -> Option<Leave> {
+    unsafe fn run_events(
+        &self,
+        worker: &Worker,
+        limit: u32,
+        since: u64,
+        events: &mut u32,
+    ) -> Option<Leave> {
         while *events < limit {
             let Some(event) = self.pop() else {
                 if since != 0 {

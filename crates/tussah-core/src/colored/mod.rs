@@ -2,6 +2,7 @@
 
 mod all;
 mod reply;
+mod ticket;
 mod value;
 mod with;
 

@@ -32,7 +32,7 @@ pub(super) enum Outcome<R> {
 
 impl<R> Outcome<R> {
     /// The result, or the closure's panic raised again.
-    pub(super) fn unwrap(self) -> R {
+    pub(super) fn get(self) -> R {
         match self {
             Outcome::Returned(result) => result,
             Outcome::Panicked(payload) => resume_unwind(payload),
@@ -58,7 +58,9 @@ impl<F, R> Reply<F, R> {
         Self {
             state: AtomicU8::new(0),
             waker: Mutex::new(Some(waker)),
-            body: UnsafeCell::new(Body { closure: ManuallyDrop::new(closure) }),
+            body: UnsafeCell::new(Body {
+                closure: ManuallyDrop::new(closure),
+            }),
         }
     }
 
@@ -72,7 +74,10 @@ impl<F, R> Reply<F, R> {
             return None;
         }
         // SAFETY: the claim made the closure ours, and it is read once.
-        Some(self.body.with_mut(|body| unsafe { ManuallyDrop::take(&mut (*body).closure) }))
+        Some(
+            self.body
+                .with_mut(|body| unsafe { ManuallyDrop::take(&mut (*body).closure) }),
+        )
     }
 
     /// Runs `f` and stores how it ended.
@@ -101,7 +106,8 @@ impl<F, R> Reply<F, R> {
 
     unsafe fn store(&self, outcome: Outcome<R>) {
         // SAFETY: the caller has the claim, so the body is its own until `DONE`.
-        self.body.with_mut(|body| unsafe { (*body).outcome = ManuallyDrop::new(outcome) });
+        self.body
+            .with_mut(|body| unsafe { (*body).outcome = ManuallyDrop::new(outcome) });
         let waker = {
             // Under the lock: a future that stores another waker either does so before, and that one is called, or after,
             // and sees `DONE`.
@@ -126,7 +132,9 @@ impl<F, R> Reply<F, R> {
         }
         // SAFETY: `DONE` makes the outcome the future's; unsetting it says that it was taken. The color has stored the
         // outcome, so it does not write the bit again.
-        let outcome = self.body.with_mut(|body| unsafe { ManuallyDrop::take(&mut (*body).outcome) });
+        let outcome = self
+            .body
+            .with_mut(|body| unsafe { ManuallyDrop::take(&mut (*body).outcome) });
         self.state.fetch_and(!DONE, Ordering::Release); // pairs with the Acquire in `gone`
         Poll::Ready(outcome)
     }
@@ -162,7 +170,10 @@ impl<F, R> Reply<F, R> {
         }
         if old & DONE != 0 {
             // SAFETY: both sides are gone and the outcome was not taken.
-            drop_guarded(self.body.with_mut(|body| unsafe { ManuallyDrop::take(&mut (*body).outcome) }));
+            drop_guarded(
+                self.body
+                    .with_mut(|body| unsafe { ManuallyDrop::take(&mut (*body).outcome) }),
+            );
         }
         true
     }

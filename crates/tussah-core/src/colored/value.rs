@@ -7,8 +7,8 @@ use std::panic::Location;
 use std::ptr::NonNull;
 
 use super::with::{Operation, Read, With, Write};
-use crate::color::{ColorName, ColorRef};
 use crate::color::cell::ColorCell;
+use crate::color::{ColorName, ColorRef};
 use crate::event::Body;
 use crate::loom::atomic::Ordering;
 use crate::runtime::{Handle, PostError};
@@ -65,12 +65,17 @@ impl<T: Send + 'static> Colored<T> {
     /// A value in the given runtime.
     pub fn new_in(handle: &Handle, value: T) -> Self {
         let number = handle.shared.values_made.fetch_add(1, Ordering::Relaxed);
-        let name = ColorName::Value { type_name: std::any::type_name::<T>(), number };
+        let name = ColorName::Value {
+            type_name: std::any::type_name::<T>(),
+            number,
+        };
         let inner = Box::new(Inner {
             cell: ColorCell::new(handle.shared.clone(), name, destroy::<T>),
             value: UnsafeCell::new(value),
         });
-        Self { inner: NonNull::from(Box::leak(inner)) }
+        Self {
+            inner: NonNull::from(Box::leak(inner)),
+        }
     }
 
     /// Runs a closure on the value and gives its result.
@@ -166,11 +171,21 @@ impl<T> Colored<T> {
         O: Operation<T, R>,
     {
         let (cell, reads) = (self.cell_ptr(), O::READS);
-        let entered = if reads { self.cell().try_read() } else { self.cell().try_enter() };
+        let entered = if reads {
+            self.cell().try_read()
+        } else {
+            self.cell().try_enter()
+        };
         if !entered {
             return Err(operation);
         }
-        let color = worker.map(|worker| if reads { worker.enter_no_color() } else { worker.enter_color(cell) });
+        let color = worker.map(|worker| {
+            if reads {
+                worker.enter_no_color()
+            } else {
+                worker.enter_color(cell)
+            }
+        });
         let _inside = Inside { cell, color, reads };
         // SAFETY: we have the token of the color, or a reader's part in it for an operation that only reads; we have a
         // handle.
@@ -181,7 +196,6 @@ impl<T> Colored<T> {
     pub(super) fn cell_ptr(&self) -> NonNull<ColorCell> {
         self.inner.cast()
     }
-
 }
 
 impl<T> Inner<T> {

@@ -81,7 +81,9 @@ where
     /// Queues an operation; the returned request is shared with the color from now on.
     fn queue(colored: &Colored<T>, operation: O, waker: Waker) -> NonNull<Self> {
         let shared = &colored.cell().shared;
-        let request = shared.alloc(Kind::Event, Layout::new::<Self>()).cast::<Self>();
+        let request = shared
+            .alloc(Kind::Event, Layout::new::<Self>())
+            .cast::<Self>();
         // SAFETY: the memory is ours; then the node is given to the color, which our handle keeps alive.
         unsafe {
             request.write(Self {
@@ -193,14 +195,22 @@ where
     R: Send + 'static,
 {
     pub(super) fn new(colored: &'a Colored<T>, operation: O) -> Self {
-        Self { colored, operation: Some(operation), request: None }
+        Self {
+            colored,
+            operation: Some(operation),
+            request: None,
+        }
     }
 
     /// The first poll's slow way: no budget, or somebody has the color.
     #[cold]
     fn wait(&mut self, operation: O, has_budget: bool, context: &Context<'_>) -> Poll<R> {
         if has_budget {
-            self.request = Some(Request::queue(self.colored, operation, context.waker().clone()));
+            self.request = Some(Request::queue(
+                self.colored,
+                operation,
+                context.waker().clone(),
+            ));
         } else {
             self.operation = Some(operation);
             crate::task::again(context);
@@ -210,7 +220,9 @@ where
 
     #[cold]
     fn poll_request(&mut self, context: &Context<'_>) -> Poll<R> {
-        let request = self.request.expect("`With` was polled after it gave its result");
+        let request = self
+            .request
+            .expect("`With` was polled after it gave its result");
         // SAFETY: the future is not gone, so the request is alive.
         match unsafe { request.as_ref() }.reply.poll(context) {
             Poll::Pending => Poll::Pending,
@@ -218,7 +230,7 @@ where
                 self.request = None;
                 // SAFETY: the future is done with the request.
                 unsafe { Request::future_gone(request) };
-                Poll::Ready(outcome.unwrap())
+                Poll::Ready(outcome.get())
             }
         }
     }
@@ -240,7 +252,9 @@ where
         let colored = self.colored;
         let tried = Worker::with(|worker| {
             if worker.is_none_or(Worker::spend) {
-                colored.try_now(worker, operation).map_err(|operation| (operation, true))
+                colored
+                    .try_now(worker, operation)
+                    .map_err(|operation| (operation, true))
             } else {
                 Err((operation, false))
             }

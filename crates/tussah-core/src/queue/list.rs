@@ -19,7 +19,10 @@ pub(crate) struct List<T> {
 impl<T: Link> List<T> {
     #[inline]
     pub(crate) const fn new() -> Self {
-        Self { first: ptr::null_mut(), last: ptr::null_mut() }
+        Self {
+            first: ptr::null_mut(),
+            last: ptr::null_mut(),
+        }
     }
 
     #[inline]
@@ -37,7 +40,8 @@ impl<T: Link> List<T> {
             self.first = node.as_ptr();
         } else {
             // SAFETY: the list is not empty, so `last` is one of its nodes; as in `pop_front`.
-            unsafe { link(NonNull::new_unchecked(self.last)) }.store(node.as_ptr(), Ordering::Relaxed);
+            unsafe { link(NonNull::new_unchecked(self.last)) }
+                .store(node.as_ptr(), Ordering::Relaxed);
         }
         self.last = node.as_ptr();
     }

@@ -157,6 +157,7 @@ impl<T> Ring<T> {
 
     /// Whether there is no item, with the same reservations as for [`len`](Self::len).
     #[inline]
+    #[cfg(test)]
     pub(crate) fn is_empty(&self) -> bool {
         self.len() == 0
     }

@@ -44,7 +44,10 @@ pub struct Builder {
 
 impl std::fmt::Debug for Builder {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Builder").field("name", &self.name).field("workers", &self.workers).finish_non_exhaustive()
+        f.debug_struct("Builder")
+            .field("name", &self.name)
+            .field("workers", &self.workers)
+            .finish_non_exhaustive()
     }
 }
 
@@ -117,14 +120,21 @@ impl Builder {
 
     /// Which runnable color a worker takes next: a function that makes each worker's [`Policy`]. Default:
     /// [`Priorities`](crate::Priorities).
-    pub fn policy<P: Policy + 'static>(mut self, make: impl Fn() -> P + Send + Sync + 'static) -> Self {
+    pub fn policy<P: Policy + 'static>(
+        mut self,
+        make: impl Fn() -> P + Send + Sync + 'static,
+    ) -> Self {
         self.policy = Some(Box::new(move || Box::new(make())));
         self
     }
 
     /// Has `report` called, on an OS thread of its own, with each event that holds its worker for `limit` or longer; once an
     /// event. Default: 1 s, printed to the standard error.
-    pub fn watchdog(mut self, limit: Duration, report: impl Fn(&Stuck) + Send + Sync + 'static) -> Self {
+    pub fn watchdog(
+        mut self,
+        limit: Duration,
+        report: impl Fn(&Stuck) + Send + Sync + 'static,
+    ) -> Self {
         self.watchdog = Some((limit.max(Duration::from_millis(1)), Box::new(report)));
         self
     }

@@ -3,7 +3,8 @@
 use std::future::Future;
 use std::panic::Location;
 
-use super::handle::{AsColor, Handle, PostError};
+use super::handle::Handle;
+use super::post::{AsColor, PostError};
 use crate::task::JoinHandle;
 
 /// [`Handle::spawn`] in the current runtime.

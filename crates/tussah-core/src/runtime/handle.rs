@@ -3,14 +3,13 @@
 use std::fmt;
 use std::future::Future;
 use std::io;
-use std::mem::ManuallyDrop;
 use std::panic::Location;
-use std::pin::pin;
 use std::sync::Arc;
-use std::task::{Context, Poll, Wake, Waker};
 use std::time::Duration;
 
+use super::block_on::entered;
 use super::builder::Builder;
+use super::post::{AsColor, PostError};
 use super::shared::Shared;
 use super::shutdown::{self, ShutdownReport};
 use crate::color::cell::ColorCell;
@@ -19,12 +18,7 @@ use crate::event::Body;
 use crate::loom::atomic::Ordering;
 use crate::stats::Stats;
 use crate::task::{self, JoinHandle};
-use crate::time::TimerContext;
 use crate::worker::Worker;
-
-/// Bound, in nested polls: see `Runtime::block_on`; one per OS thread.
-const BLOCKED_ON_EVENT: &str = "block_on was called inside an event: it would hold the worker; await instead";
-
 /// A runtime: workers, their colors, timers and blocking pool. Dropping it shuts it down: see [`Runtime::shutdown`].
 pub struct Runtime {
     handle: Handle,
@@ -47,99 +41,6 @@ impl fmt::Display for NoRuntime {
 }
 
 impl std::error::Error for NoRuntime {}
-
-/// An event that was not taken, with what was to be run.
-pub struct PostError<F> {
-    body: F,
-    full: Option<u32>,
-}
-
-impl<F> PostError<F> {
-    pub(crate) fn full(body: F, depth_max: u32) -> Self {
-        Self { body, full: Some(depth_max) }
-    }
-
-    pub(crate) fn shut_down(body: F) -> Self {
-        Self { body, full: None }
-    }
-
-    /// What was to be run.
-    pub fn into_inner(self) -> F {
-        self.body
-    }
-
-    /// Whether the color had as many events queued as it may have.
-    pub fn is_full(&self) -> bool {
-        self.full.is_some()
-    }
-
-    /// Whether the runtime was shut down.
-    pub fn is_shut_down(&self) -> bool {
-        self.full.is_none()
-    }
-}
-
-impl<F> fmt::Display for PostError<F> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.full {
-            Some(depth) => write!(f, "the color has {depth} events queued, which is its limit"),
-            None => f.write_str("the runtime is shut down"),
-        }
-    }
-}
-
-impl<F> fmt::Debug for PostError<F> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "PostError({self})")
-    }
-}
-
-impl<F> std::error::Error for PostError<F> {}
-
-/// What names a color: its number, or a reference to it.
-pub trait AsColor: sealed::Sealed {
-    #[doc(hidden)]
-    fn reference(&self, handle: &Handle) -> ColorRef;
-    #[doc(hidden)]
-    fn with_cell<R>(&self, handle: &Handle, f: impl FnOnce(&ColorRef) -> R) -> R {
-        f(&self.reference(handle))
-    }
-}
-
-mod sealed {
-    pub trait Sealed {}
-    impl Sealed for crate::Color {}
-    impl Sealed for &crate::ColorRef {}
-}
-
-impl AsColor for Color {
-    fn reference(&self, handle: &Handle) -> ColorRef {
-        if *self == Color::DEFAULT {
-            return handle.shared.default_color().clone();
-        }
-        handle.shared.table.get(&handle.shared, *self)
-    }
-    fn with_cell<R>(&self, handle: &Handle, f: impl FnOnce(&ColorRef) -> R) -> R {
-        if *self == Color::DEFAULT {
-            return f(handle.shared.default_color());
-        }
-        handle.shared.table.with(&handle.shared, *self, |cell| {
-            // SAFETY: the table keeps the cell alive meanwhile; this reference has no handle, so it is not dropped.
-            f(&ManuallyDrop::new(unsafe { ColorRef::from_cell(cell) }))
-        })
-    }
-}
-
-impl AsColor for &ColorRef {
-    #[inline]
-    fn reference(&self, _: &Handle) -> ColorRef {
-        (*self).clone()
-    }
-    #[inline]
-    fn with_cell<R>(&self, _: &Handle, f: impl FnOnce(&ColorRef) -> R) -> R {
-        f(self)
-    }
-}
 
 /// A closure that needs nothing but to be called.
 struct Plain<F>(F);
@@ -202,14 +103,23 @@ impl Handle {
     }
 
     #[track_caller]
-    pub(super) fn spawn_at<F>(&self, location: &'static Location<'static>, future: F) -> JoinHandle<F::Output>
+    pub(super) fn spawn_at<F>(
+        &self,
+        location: &'static Location<'static>,
+        future: F,
+    ) -> JoinHandle<F::Output>
     where
         F: Future + Send + 'static,
         F::Output: Send + 'static,
     {
         self.assert_open();
         if self.shared.one_color {
-            return task::spawn(&self.shared, self.shared.default_color().clone(), location, future);
+            return task::spawn(
+                &self.shared,
+                self.shared.default_color().clone(),
+                location,
+                future,
+            );
         }
         task::spawn(&self.shared, (), location, future)
     }
@@ -301,27 +211,6 @@ impl Handle {
         &self.shared.blocking
     }
 
-    /// Polls a future on this OS thread until it is ready; threads that it spawns run on the workers.
-    ///
-    /// # Panics
-    /// Inside an event, where it would hold the worker; and if the future panics.
-    #[track_caller]
-    pub fn block_on<F: Future>(&self, future: F) -> F::Output {
-        assert!(!Worker::is_here(), "{BLOCKED_ON_EVENT}");
-        let _here = entered::enter(self.clone());
-        let shard = self.shared.place(0).shard.clone();
-        let _timers = crate::time::enter(TimerContext { shard, local: false });
-        let mut future = pin!(future);
-        let waker = Waker::from(Arc::new(OsThread(std::thread::current())));
-        let mut context = Context::from_waker(&waker);
-        loop {
-            match future.as_mut().poll(&mut context) {
-                Poll::Ready(output) => return output,
-                Poll::Pending => std::thread::park(),
-            }
-        }
-    }
-
     /// What the runtime did since it began, and what limits its speed-up.
     pub fn stats(&self) -> Stats {
         Stats::of(&self.shared)
@@ -344,7 +233,10 @@ impl Handle {
 
     #[track_caller]
     fn assert_open(&self) {
-        assert!(self.shared.is_open(), "a thread was spawned on a runtime that is shut down");
+        assert!(
+            self.shared.is_open(),
+            "a thread was spawned on a runtime that is shut down"
+        );
     }
 
     #[inline]
@@ -359,47 +251,10 @@ impl Handle {
 
 impl fmt::Debug for Handle {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Handle").field("name", &self.shared.name).field("workers", &self.workers()).finish()
-    }
-}
-
-/// Wakes an OS thread that polls a future.
-struct OsThread(std::thread::Thread);
-
-impl Wake for OsThread {
-    fn wake(self: Arc<Self>) {
-        self.0.unpark();
-    }
-    fn wake_by_ref(self: &Arc<Self>) {
-        self.0.unpark();
-    }
-}
-
-/// The runtime that `block_on` was called on, per OS thread.
-mod entered {
-    use std::cell::RefCell;
-
-    use super::Handle;
-
-    thread_local! {
-        static CURRENT: RefCell<Option<Handle>> = const { RefCell::new(None) };
-    }
-
-    pub(super) struct Entered(Option<Handle>);
-
-    impl Drop for Entered {
-        fn drop(&mut self) {
-            let before = self.0.take();
-            drop(CURRENT.try_with(|current| current.replace(before)));
-        }
-    }
-
-    pub(super) fn enter(handle: Handle) -> Entered {
-        Entered(CURRENT.with(|current| current.replace(Some(handle))))
-    }
-
-    pub(super) fn current() -> Option<Handle> {
-        CURRENT.try_with(|current| current.borrow().clone()).ok().flatten()
+        f.debug_struct("Handle")
+            .field("name", &self.shared.name)
+            .field("workers", &self.workers())
+            .finish()
     }
 }
 
@@ -410,7 +265,9 @@ impl Runtime {
     }
 
     pub(crate) fn new(shared: Arc<Shared>) -> Self {
-        Self { handle: Handle { shared } }
+        Self {
+            handle: Handle { shared },
+        }
     }
 
     /// A handle, which outlives the runtime but does not keep it running.
@@ -464,6 +321,8 @@ impl Drop for Runtime {
 
 impl fmt::Debug for Runtime {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Runtime").field("handle", &self.handle).finish()
+        f.debug_struct("Runtime")
+            .field("handle", &self.handle)
+            .finish()
     }
 }

@@ -1,14 +1,18 @@
 //! The runtime: its workers as a whole, from the builder to the shutdown.
 
+mod block_on;
 mod builder;
 mod current;
 mod handle;
+mod post;
+mod schedule;
 mod shared;
 mod shutdown;
 
 pub use builder::Builder;
 pub use current::{post, post_in, spawn, spawn_in};
-pub use handle::{AsColor, Handle, NoRuntime, PostError, Runtime};
+pub use handle::{Handle, NoRuntime, Runtime};
+pub use post::{AsColor, PostError};
 pub use shutdown::ShutdownReport;
 
 #[cfg(all(test, loom))]

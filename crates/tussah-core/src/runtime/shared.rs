@@ -1,7 +1,6 @@
 //! What the workers of a runtime, its handles and its colors share.
 
 use std::alloc::Layout;
-use std::cell::Cell;
 use std::io;
 use std::ptr::NonNull;
 use std::sync::{Arc, OnceLock};
@@ -12,7 +11,6 @@ use parking_lot::Mutex;
 use crate::blocking::BlockingPool;
 use crate::color::ColorRef;
 use crate::color::table::Table;
-use crate::event::{self, DropReason, Node};
 use crate::loom::atomic::{AtomicBool, AtomicU8, AtomicU64, AtomicUsize, Ordering, fence};
 use crate::policy::{Policy, Priorities};
 use crate::slab::{self, Kind, Slab};
@@ -52,7 +50,7 @@ pub(crate) struct Shared {
     /// Workers that take events from outside: places 0 up to this number.
     pub(crate) workers: AtomicUsize,
     /// The place that the next event from outside goes to.
-    next_place: AtomicUsize,
+    pub(super) next_place: AtomicUsize,
     /// OS threads to be joined; the lock also serialises changes of the number of workers.
     pub(crate) os_threads: Mutex<Vec<Option<std::thread::JoinHandle<()>>>>,
     pub(crate) table: Table,
@@ -95,7 +93,9 @@ impl Shared {
             steal_delay: config.steal_delay,
             pin: config.pin,
             chooses: AtomicBool::new(config.policy.is_some()),
-            policy: config.policy.unwrap_or_else(|| Box::new(|| Box::new(Priorities))),
+            policy: config
+                .policy
+                .unwrap_or_else(|| Box::new(|| Box::new(Priorities))),
             phase: AtomicU8::new(OPEN),
             places: (0..config.workers_max).map(|_| OnceLock::new()).collect(),
             places_used: AtomicUsize::new(0),
@@ -111,19 +111,25 @@ impl Shared {
             one_color: config.one_color,
         });
         shared.slab.set_owner(Arc::as_ptr(&shared).cast());
-        shared.default_color.get_or_init(|| shared.table.get(&shared, crate::Color::DEFAULT));
+        shared
+            .default_color
+            .get_or_init(|| shared.table.get(&shared, crate::Color::DEFAULT));
         let weak = Arc::downgrade(&shared);
         let advanced = move || {
             if let Some(shared) = weak.upgrade() {
                 (0..shared.places()).for_each(|place| shared.unpark(place));
             }
         };
-        shared.advance_hook.get_or_init(|| shared.clock.on_advance(Box::new(advanced)));
+        shared
+            .advance_hook
+            .get_or_init(|| shared.clock.on_advance(Box::new(advanced)));
         shared
     }
 
     pub(crate) fn default_color(&self) -> &ColorRef {
-        self.default_color.get().expect("the default color is made with the runtime")
+        self.default_color
+            .get()
+            .expect("the default color is made with the runtime")
     }
 
     /// Nanoseconds since the runtime's clock began.
@@ -142,7 +148,9 @@ impl Shared {
     #[inline(always)]
     pub(crate) fn alloc(&self, kind: Kind, layout: Layout) -> NonNull<u8> {
         Worker::with(|worker| match worker {
-            Some(worker) if std::ptr::eq(&*worker.handle.shared, self) => worker.alloc(kind, layout),
+            Some(worker) if std::ptr::eq(&*worker.handle.shared, self) => {
+                worker.alloc(kind, layout)
+            }
             // SAFETY: the caller uses the memory by the rules of its kind until `free`.
             _ => unsafe { self.slab.alloc(kind, layout) },
         })
@@ -156,7 +164,9 @@ impl Shared {
         let shared = unsafe { slab::owner_of(ptr) }.cast::<Shared>();
         Worker::with(|worker| match worker {
             // SAFETY: the caller gives the memory up.
-            Some(worker) if std::ptr::eq(&*worker.handle.shared, shared) => unsafe { worker.free(kind, ptr, layout) },
+            Some(worker) if std::ptr::eq(&*worker.handle.shared, shared) => unsafe {
+                worker.free(kind, ptr, layout)
+            },
             // SAFETY: as above; `free_last` says so when nobody but us can reach the runtime.
             _ => unsafe {
                 if (*shared).slab.free(kind, ptr, layout) {
@@ -164,116 +174,6 @@ impl Shared {
                 }
             },
         });
-    }
-
-    // Queues.
-
-    /// Queues a runnable color: here if this is a worker, else with some worker.
-    #[inline]
-    pub(crate) fn schedule(&self, node: NonNull<Node>) {
-        Worker::with(|worker| match worker {
-            Some(worker) if std::ptr::eq(&*worker.handle.shared, self) => worker.push(node),
-            _ => self.inject(node),
-        });
-    }
-
-    /// A worker has queued something for itself. Calls another one if it pays, or if nobody keeps watch.
-    #[inline]
-    pub(crate) fn work_pushed(&self, worker: &Worker) {
-        // The common case: all work, or somebody keeps watch and the queue is short.
-        if self.stealing && worker.remote.is_in_event() && self.idle.any_parked() {
-            self.call_for_help(worker);
-        }
-    }
-
-    #[cold]
-    fn call_for_help(&self, worker: &Worker) {
-        let queue_len = worker.remote.queue_len();
-        let turn_ns = worker.remote.turn_ns.load(Ordering::Relaxed);
-        let worth = crate::worker::worth_a_call(queue_len, turn_ns, self.steal_delay);
-        if (worth || self.idle.unwatched())
-            && let Some(sleeper) = self.idle.wake_one()
-        {
-            self.unpark(sleeper);
-        }
-    }
-
-    /// Queues a node from an OS thread that is not one of our workers.
-    #[cold]
-    pub(crate) fn inject(&self, node: NonNull<Node>) {
-        let sleeper = if self.idle.any_parked() { self.idle.wake_one() } else { None };
-        let place = sleeper.unwrap_or_else(|| {
-            let workers = self.workers.load(Ordering::Relaxed).max(1);
-            self.next_place.fetch_add(1, Ordering::Relaxed) % workers
-        });
-        // SAFETY: the node is the caller's to queue, and in no other list.
-        unsafe { self.place(place).injector.push(node) };
-        // Pairs with the fences in `Idle::park`, `Idle::found` and `worker_ended`, and with that of the shutdown: either we
-        // see that the worker is parked, runs something else while nobody keeps watch, ends, or has ended, or it sees the
-        // node.
-        fence(Ordering::SeqCst);
-        if sleeper.is_none() && self.idle.any_parked() && self.idle.wake(place) {
-            self.unpark(place);
-        } else {
-            if self.idle.unwatched() {
-                self.call_watch();
-            }
-            if sleeper.is_some() {
-                self.unpark(place);
-            }
-        }
-        if self.phase.load(Ordering::Relaxed) == STOPPED {
-            self.drop_queued();
-        } else if self.place(place).stop.load(Ordering::Relaxed) {
-            self.rescue(place);
-        }
-    }
-
-    /// Takes back what was queued with a worker that is ending.
-    #[cold]
-    fn rescue(&self, place: usize) {
-        for node in self.place(place).injector.take_all() {
-            self.inject(node);
-        }
-    }
-
-    /// Drops all that is queued anywhere; the workers have ended.
-    pub(crate) fn drop_queued(&self) {
-        crate::loom::thread_local! {
-            static DROPPING: Cell<bool> = const { Cell::new(false) };
-        }
-        // What is dropped may queue more (a dropped future wakes another thread): the outermost call goes on with that, so
-        // that a chain of such drops does not nest.
-        if DROPPING.with(|dropping| dropping.replace(true)) {
-            return;
-        }
-        while !self.queues_are_empty() {
-            self.drop_queued_once();
-        }
-        DROPPING.with(|dropping| dropping.set(false));
-    }
-
-    fn drop_queued_once(&self) {
-        for place in 0..self.places() {
-            let remote = self.place(place);
-            for node in remote.injector.take_all() {
-                // SAFETY: the node came out of the queue.
-                unsafe { event::drop_unrun(node, DropReason::ShutDown) };
-            }
-            while remote.steal(1, |node| {
-                // SAFETY: the node came out of the queue.
-                unsafe { event::drop_unrun(node, DropReason::ShutDown) };
-            }) > 0
-            {}
-        }
-    }
-
-    /// Whether nothing is queued anywhere.
-    pub(crate) fn queues_are_empty(&self) -> bool {
-        (0..self.places()).all(|place| {
-            let remote = self.place(place);
-            remote.queue_len() == 0 && remote.injector.is_empty()
-        })
     }
 
     // Workers.
@@ -290,7 +190,9 @@ impl Shared {
     }
 
     pub(crate) fn place(&self, place: usize) -> &Arc<Remote> {
-        self.places[place].get().expect("a place below `places` is filled")
+        self.places[place]
+            .get()
+            .expect("a place below `places` is filled")
     }
 
     pub(crate) fn workers_max(&self) -> usize {
@@ -320,7 +222,7 @@ impl Shared {
 
     /// Calls a sleeper, who will keep watch if it finds nothing to do.
     #[cold]
-    fn call_watch(&self) {
+    pub(super) fn call_watch(&self) {
         if self.stealing
             && let Some(sleeper) = self.idle.wake_one()
         {
@@ -339,7 +241,10 @@ impl Shared {
                         shared.unpark(place);
                     }
                 };
-                Arc::new(Remote::new(Arc::new(Shard::new(self.clock.clone(), Box::new(unpark)))))
+                Arc::new(Remote::new(Arc::new(Shard::new(
+                    self.clock.clone(),
+                    Box::new(unpark),
+                ))))
             })
             .clone();
         remote.stop.store(false, Ordering::Release);
@@ -375,7 +280,10 @@ impl Shared {
         while let Some(node) = unsafe { worker.remote.ring.pop() } {
             self.inject(node);
         }
-        worker.remote.window.take(usize::MAX, |node| self.inject(node));
+        worker
+            .remote
+            .window
+            .take(usize::MAX, |node| self.inject(node));
         for node in worker.remote.injector.take_all() {
             self.inject(node);
         }

@@ -65,9 +65,14 @@ pub(crate) fn set_workers(shared: &Arc<Shared>, workers: usize) -> io::Result<()
 
 /// See `Runtime::shutdown`. Does nothing the second time.
 pub(crate) fn shutdown(shared: &Arc<Shared>, drain: Duration) -> ShutdownReport {
-    assert!(!Worker::is_here(), "a runtime was shut down, or dropped, inside an event: its workers can't wait for themselves");
+    assert!(
+        !Worker::is_here(),
+        "a runtime was shut down, or dropped, inside an event: its workers can't wait for themselves"
+    );
     let mut report = ShutdownReport::default();
-    let open = shared.phase.compare_exchange(OPEN, DRAINING, Ordering::AcqRel, Ordering::Relaxed);
+    let open = shared
+        .phase
+        .compare_exchange(OPEN, DRAINING, Ordering::AcqRel, Ordering::Relaxed);
     if open.is_err() {
         return report;
     }

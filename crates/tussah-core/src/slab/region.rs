@@ -29,7 +29,10 @@ struct Pool {
 // SAFETY: the pool owns the spans in it.
 unsafe impl Send for Pool {}
 
-static POOL: Mutex<Pool> = Mutex::new(Pool { warm: Vec::new(), cold: Vec::new() });
+static POOL: Mutex<Pool> = Mutex::new(Pool {
+    warm: Vec::new(),
+    cold: Vec::new(),
+});
 
 /// Memory for a span: `SPAN_BYTES`, aligned to as much. Its content is arbitrary.
 pub(super) fn take() -> NonNull<u8> {
@@ -78,7 +81,12 @@ mod system {
         let bytes = REGION_BYTES + SPAN_BYTES;
         // SAFETY: a new private mapping, which overlaps nothing.
         let mapped = unsafe {
-            mmap_anonymous(null_mut(), bytes, ProtFlags::READ | ProtFlags::WRITE, MapFlags::PRIVATE)
+            mmap_anonymous(
+                null_mut(),
+                bytes,
+                ProtFlags::READ | ProtFlags::WRITE,
+                MapFlags::PRIVATE,
+            )
         };
         let Ok(base) = mapped else {
             handle_alloc_error(Layout::new::<[u8; REGION_BYTES]>());

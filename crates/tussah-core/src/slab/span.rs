@@ -202,7 +202,11 @@ impl Span {
         // SAFETY: the layout is not empty; the header lies within it, at a multiple of
         // `SPAN_BYTES`.
         unsafe {
-            let base = if header.class == DEDICATED { alloc(layout) } else { region::take().as_ptr() };
+            let base = if header.class == DEDICATED {
+                alloc(layout)
+            } else {
+                region::take().as_ptr()
+            };
             if base.is_null() {
                 handle_alloc_error(layout);
             }

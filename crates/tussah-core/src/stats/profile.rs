@@ -29,7 +29,10 @@ pub(crate) struct Entry {
 
 impl Profile {
     pub(crate) fn new() -> Self {
-        Self { entries: Vec::new(), total_ns: 0 }
+        Self {
+            entries: Vec::new(),
+            total_ns: 0,
+        }
     }
 
     /// Adds time to a color.
@@ -39,9 +42,17 @@ impl Profile {
             entry.time_ns += time_ns;
             entry.site = site.or(entry.site);
         } else if self.entries.len() < COLORS_KEPT {
-            self.entries.push(Entry { color, time_ns, site });
+            self.entries.push(Entry {
+                color,
+                time_ns,
+                site,
+            });
         } else if let Some(lightest) = self.entries.iter_mut().min_by_key(|entry| entry.time_ns) {
-            *lightest = Entry { color, time_ns: lightest.time_ns + time_ns, site };
+            *lightest = Entry {
+                color,
+                time_ns: lightest.time_ns + time_ns,
+                site,
+            };
         }
     }
 

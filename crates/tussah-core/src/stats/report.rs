@@ -73,7 +73,9 @@ pub struct ColorStats {
 
 impl Stats {
     pub(crate) fn of(shared: &Shared) -> Self {
-        let remotes: Vec<_> = (0..shared.places()).map(|place| shared.place(place)).collect();
+        let remotes: Vec<_> = (0..shared.places())
+            .map(|place| shared.place(place))
+            .collect();
         let workers = remotes.iter().map(|remote| WorkerStats {
             events: remote.running.events(),
             turns: remote.turns.load(Ordering::Relaxed),
@@ -101,7 +103,10 @@ impl Stats {
             .collect();
         Self {
             workers,
-            speedup_max: colors.first().filter(|first| first.share > 0.0).map(|first| 1.0 / first.share),
+            speedup_max: colors
+                .first()
+                .filter(|first| first.share > 0.0)
+                .map(|first| 1.0 / first.share),
             colors,
             colors_remembered: shared.table.len(),
             blocking: shared.blocking.stats(),
@@ -136,7 +141,10 @@ impl fmt::Display for ColorStats {
 impl fmt::Display for Stats {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.speedup_max {
-            Some(most) => writeln!(f, "speed-up by more CPUs: at most {most:.2}, limited by the first of these colors")?,
+            Some(most) => writeln!(
+                f,
+                "speed-up by more CPUs: at most {most:.2}, limited by the first of these colors"
+            )?,
             None => writeln!(f, "speed-up by more CPUs: nothing was measured yet")?,
         }
         for color in &self.colors {

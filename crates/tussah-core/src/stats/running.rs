@@ -26,8 +26,14 @@ pub(crate) struct Running {
 
 impl Running {
     #[inline]
-    pub(crate) fn set(&self, events: u64, vtable: &'static VTable, location: Option<&'static Location<'static>>) {
-        self.vtable.store(std::ptr::from_ref(vtable).cast_mut(), Ordering::Relaxed);
+    pub(crate) fn set(
+        &self,
+        events: u64,
+        vtable: &'static VTable,
+        location: Option<&'static Location<'static>>,
+    ) {
+        self.vtable
+            .store(std::ptr::from_ref(vtable).cast_mut(), Ordering::Relaxed);
         let location = location.map_or(std::ptr::null(), std::ptr::from_ref);
         self.location.store(location.cast_mut(), Ordering::Relaxed);
         self.events.store(events, Ordering::Relaxed);
@@ -42,8 +48,14 @@ impl Running {
     pub(crate) fn site(&self) -> Option<Site> {
         // SAFETY: only references to statics were stored.
         let (vtable, location) = unsafe {
-            (self.vtable.load(Ordering::Relaxed).as_ref(), self.location.load(Ordering::Relaxed).as_ref())
+            (
+                self.vtable.load(Ordering::Relaxed).as_ref(),
+                self.location.load(Ordering::Relaxed).as_ref(),
+            )
         };
-        vtable.map(|vtable| Site { name: (vtable.name)(), location })
+        vtable.map(|vtable| Site {
+            name: (vtable.name)(),
+            location,
+        })
     }
 }

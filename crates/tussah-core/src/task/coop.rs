@@ -59,7 +59,9 @@ pub(crate) fn again(context: &Context<'_>) {
     let waker = context.waker();
     let direct = Worker::with(|worker| match worker {
         // The thread that runs here, polled directly: its runner sees the note, at the price of no atomic operation.
-        Some(worker) if waker.data() == worker.thread() && std::ptr::eq(waker.vtable(), &waker::VTABLE) => {
+        Some(worker)
+            if waker.data() == worker.thread() && std::ptr::eq(waker.vtable(), &waker::VTABLE) =>
+        {
             worker.set_yield();
             true
         }

@@ -77,7 +77,12 @@ impl Header {
         loop {
             let next = (state & !RUNNING) | if again { SCHEDULED } else { 0 };
             // Release: what the poll wrote is seen by the next one (Acquire in `start`). Acquire is `start`'s matter.
-            match self.state.compare_exchange_weak(state, next, Ordering::Release, Ordering::Relaxed) {
+            match self.state.compare_exchange_weak(
+                state,
+                next,
+                Ordering::Release,
+                Ordering::Relaxed,
+            ) {
                 Ok(_) if next & SCHEDULED != 0 => return Suspended::Again,
                 Ok(_) => return Suspended::Idle,
                 Err(now) => state = now,
@@ -88,7 +93,8 @@ impl Header {
     /// The output is in its place. Returns the state before.
     pub(crate) fn complete(&self) -> u64 {
         // Release: the output, for the handle (Acquire in `is_complete`). Acquire: the joiner slot.
-        self.state.fetch_add(COMPLETE.wrapping_sub(RUNNING), Ordering::AcqRel)
+        self.state
+            .fetch_add(COMPLETE.wrapping_sub(RUNNING), Ordering::AcqRel)
     }
 
     /// Sets `SCHEDULED`, and `flags`; true if the caller has to queue the thread.
@@ -100,7 +106,12 @@ impl Header {
             }
             let next = state | SCHEDULED | flags;
             // Also when nothing changes: Release pairs with `start`, so that the coming poll sees what the waker wrote.
-            match self.state.compare_exchange_weak(state, next, Ordering::Release, Ordering::Relaxed) {
+            match self.state.compare_exchange_weak(
+                state,
+                next,
+                Ordering::Release,
+                Ordering::Relaxed,
+            ) {
                 Ok(_) => return state & (SCHEDULED | RUNNING) == 0,
                 Err(now) => state = now,
             }
@@ -131,7 +142,10 @@ impl Header {
 
     pub(crate) fn retain(&self) {
         let old = self.state.fetch_add(REFERENCE, Ordering::Relaxed);
-        assert!(old <= u64::MAX / 2, "more wakers of one thread than its count can hold");
+        assert!(
+            old <= u64::MAX / 2,
+            "more wakers of one thread than its count can hold"
+        );
     }
 
     /// Adds a reference unless there is none: for the shutdown, which looks at slots that may be free.
@@ -155,10 +169,15 @@ impl Header {
     /// The caller owns a reference and does not use it again.
     pub(crate) unsafe fn release(this: NonNull<Header>) {
         // SAFETY: the reference keeps the header alive up to here. Release pairs with the fence of the last one.
-        let old = unsafe { this.as_ref() }.state.fetch_sub(REFERENCE, Ordering::Release);
+        let old = unsafe { this.as_ref() }
+            .state
+            .fetch_sub(REFERENCE, Ordering::Release);
         if old & REFERENCES == REFERENCE {
             fence(Ordering::Acquire);
-            debug_assert!(old & COMPLETE != 0, "the runtime's reference outlives the future");
+            debug_assert!(
+                old & COMPLETE != 0,
+                "the runtime's reference outlives the future"
+            );
             // SAFETY: no reference is left.
             unsafe { (Self::vtable(this).free)(this) }
         }
@@ -168,14 +187,22 @@ impl Header {
     pub(crate) fn detach(&self) -> bool {
         let mut state = self.state.load(Ordering::Relaxed);
         loop {
-            let next = if state & COMPLETE == 0 { state & !(HANDLE | JOINER) } else { state & !HANDLE };
+            let next = if state & COMPLETE == 0 {
+                state & !(HANDLE | JOINER)
+            } else {
+                state & !HANDLE
+            };
             // Acquire pairs with `complete`: the output. Release: the runner must see that we are done with the slot.
-            match self.state.compare_exchange_weak(state, next, Ordering::AcqRel, Ordering::Relaxed) {
+            match self
+                .state
+                .compare_exchange_weak(state, next, Ordering::AcqRel, Ordering::Relaxed)
+            {
                 Ok(_) if state & COMPLETE != 0 => return true,
                 Ok(_) => {
                     if state & JOINER != 0 {
                         // SAFETY: rule 3: the handle unset `JOINER` before `COMPLETE`, so the slot is its own.
-                        self.joiner.with_mut(|slot| unsafe { *slot = TinyWaker::NONE });
+                        self.joiner
+                            .with_mut(|slot| unsafe { *slot = TinyWaker::NONE });
                     }
                     return false;
                 }
@@ -186,10 +213,15 @@ impl Header {
 
     /// The fast form of dropping a handle to a thread that has not run: true if that was all.
     pub(crate) fn detach_unrun(&self) -> bool {
-        let fresh = SCHEDULED | HANDLE | 2 * REFERENCE;
+        let fresh = SCHEDULED | HANDLE | (2 * REFERENCE);
         // Release: as in `release`; another reference is left, so nothing is freed here.
         self.state
-            .compare_exchange(fresh, SCHEDULED | REFERENCE, Ordering::Release, Ordering::Relaxed)
+            .compare_exchange(
+                fresh,
+                SCHEDULED | REFERENCE,
+                Ordering::Release,
+                Ordering::Relaxed,
+            )
             .is_ok()
     }
 
@@ -217,7 +249,8 @@ impl Header {
             return true;
         }
         // SAFETY: rule 3: `COMPLETE` came while `JOINER` was unset, so the runner will not look.
-        self.joiner.with_mut(|slot| unsafe { *slot = TinyWaker::NONE });
+        self.joiner
+            .with_mut(|slot| unsafe { *slot = TinyWaker::NONE });
         false
     }
 

@@ -35,7 +35,11 @@ impl<T> JoinHandle<T> {
     /// # Safety
     /// The caller passes on one reference and the `HANDLE` bit of a thread whose output is a `T`.
     pub(super) unsafe fn new(thread: NonNull<Header>) -> Self {
-        Self { thread, taken: false, output: PhantomData }
+        Self {
+            thread,
+            taken: false,
+            output: PhantomData,
+        }
     }
 
     fn header(&self) -> &Header {
@@ -53,7 +57,9 @@ impl<T> JoinHandle<T> {
     /// A handle that can only abort; it may be cloned and outlive this one.
     pub fn abort_handle(&self) -> AbortHandle {
         self.header().retain();
-        AbortHandle { thread: self.thread }
+        AbortHandle {
+            thread: self.thread,
+        }
     }
 
     /// Whether the thread has ended.
@@ -66,7 +72,10 @@ impl<T> Future for JoinHandle<T> {
     type Output = Result<T, JoinError>;
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
-        assert!(!self.taken, "a JoinHandle was polled after it gave its result");
+        assert!(
+            !self.taken,
+            "a JoinHandle was polled after it gave its result"
+        );
         if self.header().set_joiner(context.waker()) {
             return Poll::Pending;
         }
@@ -99,7 +108,9 @@ impl<T> Drop for JoinHandle<T> {
 
 impl<T> fmt::Debug for JoinHandle<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("JoinHandle").field("finished", &self.is_finished()).finish_non_exhaustive()
+        f.debug_struct("JoinHandle")
+            .field("finished", &self.is_finished())
+            .finish_non_exhaustive()
     }
 }
 
@@ -130,7 +141,9 @@ impl Clone for AbortHandle {
     fn clone(&self) -> Self {
         // SAFETY: the handle has a reference.
         unsafe { self.thread.as_ref() }.retain();
-        Self { thread: self.thread }
+        Self {
+            thread: self.thread,
+        }
     }
 }
 
@@ -143,6 +156,8 @@ impl Drop for AbortHandle {
 
 impl fmt::Debug for AbortHandle {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("AbortHandle").field("finished", &self.is_finished()).finish_non_exhaustive()
+        f.debug_struct("AbortHandle")
+            .field("finished", &self.is_finished())
+            .finish_non_exhaustive()
     }
 }

@@ -46,14 +46,18 @@ impl Signals {
     /// Signals, and wakes the thread with a waker that it has left here.
     fn signal(&self) {
         self.come.fetch_add(1, Ordering::Relaxed);
-        let waker = lock(&self.wakers).pop().expect("the thread has left enough");
+        let waker = lock(&self.wakers)
+            .pop()
+            .expect("the thread has left enough");
         self.held.look();
         waker.wake();
     }
 
     /// Gives a waker up without using it.
     fn forget(&self) {
-        let waker = lock(&self.wakers).pop().expect("the thread has left enough");
+        let waker = lock(&self.wakers)
+            .pop()
+            .expect("the thread has left enough");
         self.held.look();
         drop(waker);
     }
@@ -76,7 +80,7 @@ impl Future for Wait {
 }
 
 struct Rig {
-    model: Model,
+    model: Arc<Model>,
     signals: Arc<Signals>,
     dropped: Count,
     output: Count,
@@ -101,12 +105,24 @@ impl Rig {
             output: Some(output.canary(&Arc::new(Probe::new()))),
             _dropped: dropped.canary(&Arc::new(Probe::new())),
         };
-        let home = Place { shared: model.shared.clone(), _freed: freed.canary(&held) };
+        let home = Place {
+            shared: model.shared.clone(),
+            _freed: freed.canary(&held),
+        };
         let handle = spawn(&model.shared, home, Location::caller(), future);
         if expected > 0 {
             model.serve(1);
         }
-        (Self { model, signals, dropped, output, freed }, handle)
+        (
+            Self {
+                model,
+                signals,
+                dropped,
+                output,
+                freed,
+            },
+            handle,
+        )
     }
 
     fn start(&self, f: impl FnOnce(&Signals) + 'static) -> thread::JoinHandle<()> {
@@ -116,9 +132,7 @@ impl Rig {
 
     /// Runs what is left. The future, its output and its memory have gone once, and the thread has ended.
     fn finish(self) {
-        while !self.model.shared.queues_are_empty() {
-            self.model.serve(1);
-        }
+        self.model.serve_all();
         lock(&self.signals.wakers).clear();
         self.model.finish();
         assert_eq!(self.dropped.get(), 1, "the future goes once");
@@ -134,7 +148,7 @@ fn two_wakers_and_a_worker() {
         let (rig, handle) = Rig::new(2);
         drop(handle);
         let wakers = [rig.start(Signals::signal), rig.start(Signals::signal)];
-        rig.model.serve(2);
+        rig.model.start(2).join().expect("no panic");
         for waker in wakers {
             waker.join().expect("no panic");
         }
@@ -154,17 +168,22 @@ fn an_abort_a_waker_and_a_worker() {
             held.look();
         });
         let waker = rig.start(Signals::signal);
-        rig.model.serve(1);
+        rig.model.start(1).join().expect("no panic");
         aborter.join().expect("no panic");
         waker.join().expect("no panic");
-        while !rig.model.shared.queues_are_empty() {
-            rig.model.serve(1);
-        }
+        rig.model.serve_all();
         let mut handle = handle;
-        let Poll::Ready(result) = Pin::new(&mut handle).poll(&mut Context::from_waker(Waker::noop())) else {
+        let Poll::Ready(result) =
+            Pin::new(&mut handle).poll(&mut Context::from_waker(Waker::noop()))
+        else {
             panic!("an aborted thread has ended");
         };
-        assert!(result.as_ref().err().is_none_or(crate::JoinError::is_cancelled));
+        assert!(
+            result
+                .as_ref()
+                .err()
+                .is_none_or(crate::JoinError::is_cancelled)
+        );
         drop((result, handle));
         // An aborted thread has no output of its own: it goes with the future.
         rig.finish();
@@ -180,14 +199,21 @@ fn join(polls: usize) {
         let (waker, held) = (Waker::from(woken.clone()), rig.signals.held.clone());
         let joiner = thread::spawn(move || {
             let mut handle = handle;
-            let ready = (0..polls).any(|_| Pin::new(&mut handle).poll(&mut Context::from_waker(&waker)).is_ready());
+            let ready = (0..polls).any(|_| {
+                Pin::new(&mut handle)
+                    .poll(&mut Context::from_waker(&waker))
+                    .is_ready()
+            });
             held.look();
             ready
         });
-        rig.model.serve(1);
+        rig.model.start(1).join().expect("no panic");
         let ready = joiner.join().expect("no panic");
         rig.finish();
-        assert!(woken.get() <= usize::from(polls > 0), "the joiner is called once");
+        assert!(
+            woken.get() <= usize::from(polls > 0),
+            "the joiner is called once"
+        );
         assert!(polls > 0 || !ready);
     });
 }
@@ -213,18 +239,28 @@ fn a_joiner_waits() {
     explore(4, || {
         let (rig, handle) = Rig::new(0);
         let counts = [Arc::new(Count::default()), Arc::new(Count::default())];
-        let wakers = counts.each_ref().map(|count| Waker::from(Arc::clone(count)));
+        let wakers = counts
+            .each_ref()
+            .map(|count| Waker::from(Arc::clone(count)));
         let joiner = thread::spawn(move || {
             let mut handle = handle;
-            let mut poll = |waker| Pin::new(&mut handle).poll(&mut Context::from_waker(waker)).is_pending();
+            let mut poll = |waker| {
+                Pin::new(&mut handle)
+                    .poll(&mut Context::from_waker(waker))
+                    .is_pending()
+            };
             let waits = poll(&wakers[0]) && poll(&wakers[1]);
             (handle, waits)
         });
-        rig.model.serve(1);
+        rig.model.start(1).join().expect("no panic");
         let (mut handle, waits) = joiner.join().expect("no panic");
         if waits {
             assert_eq!(counts[1].get(), 1, "the joiner is called");
-            assert!(Pin::new(&mut handle).poll(&mut Context::from_waker(Waker::noop())).is_ready());
+            assert!(
+                Pin::new(&mut handle)
+                    .poll(&mut Context::from_waker(Waker::noop()))
+                    .is_ready()
+            );
         }
         drop(handle);
         rig.finish();
@@ -239,7 +275,7 @@ fn the_last_references_go() {
         let (rig, handle) = Rig::new(1);
         let wakers = [rig.start(Signals::signal), rig.start(Signals::forget)];
         drop(handle);
-        rig.model.serve(2);
+        rig.model.start(2).join().expect("no panic");
         for waker in wakers {
             waker.join().expect("no panic");
         }

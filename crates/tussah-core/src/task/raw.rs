@@ -83,12 +83,14 @@ where
         (&raw mut (*at).header.joiner).write(UnsafeCell::new(TinyWaker::NONE));
         (&raw mut (*at).header.location).write(location);
         (&raw mut (*at).home).write(home);
-        (&raw mut (*at).body).write(Body { future: ManuallyDrop::new(future) });
+        (&raw mut (*at).body).write(Body {
+            future: ManuallyDrop::new(future),
+        });
         #[cfg(loom)] // There, the word is more than its bits.
         (&raw mut (*at).header.state).write(AtomicU64::new(0));
         let state: &AtomicU64 = &(*at).header.state;
         // Release pairs with the Acquire in `retain_if_alive`.
-        state.store(SCHEDULED | HANDLE | 2 * REFERENCE, Ordering::Release);
+        state.store(SCHEDULED | HANDLE | (2 * REFERENCE), Ordering::Release);
         (*at).home.schedule(thread.cast());
         JoinHandle::new(thread.cast())
     }
@@ -186,7 +188,9 @@ where
             unsafe { Self::drop_output(thread) }
         } else if old & JOINER != 0 {
             // SAFETY: rule 3: `JOINER` is set for good now, so the slot is read only until the memory is freed.
-            header.joiner.with(|slot| unsafe { (*slot).wake_by_ref_guarded() });
+            header
+                .joiner
+                .with(|slot| unsafe { (*slot).wake_by_ref_guarded() });
         }
         // SAFETY: the runtime's reference ends with the future.
         unsafe { Header::release(thread) }

@@ -138,7 +138,11 @@ impl Clock {
     }
 
     fn tick_ns(&self) -> u64 {
-        if self.is_manual() { MANUAL_TICK_NS } else { TICK_NS }
+        if self.is_manual() {
+            MANUAL_TICK_NS
+        } else {
+            TICK_NS
+        }
     }
 
     /// The tick in which a time, in nanoseconds since the clock began, lies.

@@ -214,7 +214,10 @@ impl Worker {
     #[inline(always)]
     pub(crate) unsafe fn free(&self, kind: Kind, ptr: NonNull<u8>, layout: Layout) {
         // SAFETY: passed on from the caller.
-        unsafe { self.magazines.free(&self.handle.shared.slab, kind, ptr, layout) }
+        unsafe {
+            self.magazines
+                .free(&self.handle.shared.slab, kind, ptr, layout)
+        }
     }
 
     /// A number that differs from call to call (xorshift64, Marsaglia 2003).
@@ -243,7 +246,11 @@ impl Worker {
 
     /// An event begins: says so to those who watch.
     #[inline]
-    pub(crate) fn begin_event(&self, vtable: &'static VTable, location: Option<&'static Location<'static>>) {
+    pub(crate) fn begin_event(
+        &self,
+        vtable: &'static VTable,
+        location: Option<&'static Location<'static>>,
+    ) {
         let events = self.events.get() + 1;
         self.events.set(events);
         self.remote.running.set(events, vtable, location);
@@ -252,7 +259,10 @@ impl Worker {
     /// The work of this turn, which is measured, was the color's.
     pub(crate) fn account(&self, color: ColorName, took: u64) {
         let site = self.remote.running.site();
-        self.remote.profile.lock().add(color, site, took.saturating_mul(self.weight.get()));
+        self.remote
+            .profile
+            .lock()
+            .add(color, site, took.saturating_mul(self.weight.get()));
     }
 
     /// Queues a node here, behind the others.

@@ -55,7 +55,12 @@ impl Idle {
     pub(crate) fn new() -> Self {
         Self {
             summary: AtomicU32::new(0),
-            lock: Mutex::new(State { active: 0, searching: 0, grace: 0, parked: Vec::new() }),
+            lock: Mutex::new(State {
+                active: 0,
+                searching: 0,
+                grace: 0,
+                parked: Vec::new(),
+            }),
         }
     }
 
@@ -93,7 +98,11 @@ impl Idle {
         self.with(|state| {
             state.active -= 1;
             state.searching -= 1;
-            if state.searching == 0 { state.wake_one() } else { None }
+            if state.searching == 0 {
+                state.wake_one()
+            } else {
+                None
+            }
         })
     }
 
@@ -110,7 +119,11 @@ impl Idle {
             state.searching -= 1;
             state.grace = GRACE;
             let others = state.active - state.parked.len() - state.searching - 1;
-            if others > 0 && !state.watched() { state.wake_one() } else { None }
+            if others > 0 && !state.watched() {
+                state.wake_one()
+            } else {
+                None
+            }
         });
         if self.unwatched() {
             // Pairs with the fence of who posts from outside: either it sees that nobody keeps watch, or we see its event.
@@ -143,7 +156,11 @@ impl Idle {
     pub(crate) fn unpark(&self, worker: usize) {
         self.with(|state| {
             // Whoever woke us has counted us as a searcher already.
-            if let Some(at) = state.parked.iter().position(|parked| parked.worker == worker) {
+            if let Some(at) = state
+                .parked
+                .iter()
+                .position(|parked| parked.worker == worker)
+            {
                 state.parked.remove(at);
                 state.searching += 1;
             }
@@ -165,7 +182,10 @@ impl Idle {
     #[must_use]
     pub(crate) fn wake(&self, worker: usize) -> bool {
         self.with(|state| {
-            let at = state.parked.iter().position(|parked| parked.worker == worker);
+            let at = state
+                .parked
+                .iter()
+                .position(|parked| parked.worker == worker);
             if let Some(at) = at {
                 state.parked.remove(at);
                 state.searching += 1;

@@ -19,7 +19,7 @@ type Job = Box<dyn FnOnce(&Rig) + Send>;
 
 /// What all threads of a model share.
 struct Rig {
-    model: Model,
+    model: Arc<Model>,
     /// Events that have not run.
     left: AtomicUsize,
     ran: Count,
@@ -28,7 +28,11 @@ struct Rig {
 /// An event that is its own color.
 fn node(rig: &Arc<Rig>, job: impl FnOnce(&Rig) + Send + 'static) -> NonNull<Node> {
     let job: Job = Box::new(job);
-    let event = Box::new(Event { node: Node::new(&EVENT), rig: rig.clone(), job: Some(job) });
+    let event = Box::new(Event {
+        node: Node::new(&EVENT),
+        rig: rig.clone(),
+        job: Some(job),
+    });
     NonNull::from(Box::leak(event)).cast()
 }
 
@@ -39,8 +43,12 @@ struct Event {
     job: Option<Job>,
 }
 
-static EVENT: event::VTable =
-    event::VTable { run: Event::run, drop: Event::drop_unrun, name: || "event", location_at: None };
+static EVENT: event::VTable = event::VTable {
+    run: Event::run,
+    drop: Event::drop_unrun,
+    name: || "event",
+    location_at: None,
+};
 
 impl Event {
     unsafe fn run(node: NonNull<Node>, _: &Worker) -> event::After {
@@ -133,22 +141,33 @@ fn sleep(worker: &Worker) {
 }
 
 /// Runs `f` beside so many workers, which run `events` events and end.
-fn check(preemptions: usize, workers: usize, events: usize, f: impl Fn(&Arc<Rig>) + Send + Sync + 'static) {
+fn check(
+    preemptions: usize,
+    workers: usize,
+    events: usize,
+    f: impl Fn(&Arc<Rig>) + Copy + Send + Sync + 'static,
+) {
     explore(preemptions, move || {
         let model = Model::new(workers);
-        let rig = Arc::new(Rig { model, left: AtomicUsize::new(events), ran: Count::default() });
+        let rig = Arc::new(Rig {
+            model,
+            left: AtomicUsize::new(events),
+            ran: Count::default(),
+        });
         let start = |place: usize| {
             let rig = rig.clone();
             thread::spawn(move || main(&rig, place))
         };
         let threads: Vec<_> = (0..workers).map(start).collect();
-        f(&rig);
+        let poster = rig.clone();
+        thread::spawn(move || f(&poster)).join().expect("no panic");
         for thread in threads {
             thread.join().expect("no panic");
         }
         let rig = Arc::into_inner(rig).expect("the events are gone");
-        rig.model.finish();
-        assert_eq!(rig.ran.get(), events);
+        let Rig { model, ran, .. } = rig;
+        model.finish();
+        assert_eq!(ran.get(), events);
     });
 }
 
@@ -197,7 +216,9 @@ fn a_local_post_does_not_wait_behind_a_long_event() {
         rig.model.shared.inject(node(rig, move |rig| {
             let flag = Arc::new(loom::sync::Notify::new());
             let set = flag.clone();
-            rig.model.shared.schedule(node(&other, move |_| set.notify()));
+            rig.model
+                .shared
+                .schedule(node(&other, move |_| set.notify()));
             drop(other);
             flag.wait();
         }));

@@ -7,7 +7,7 @@ use std::time::Duration;
 use super::Worker;
 use crate::blocking::{BlockingPool, PoolPolicy};
 use crate::event;
-use crate::loom::UnsafeCell;
+use crate::loom::{UnsafeCell, thread};
 use crate::runtime::{Config, Handle, Shared};
 use crate::time::Clock;
 
@@ -82,7 +82,10 @@ impl Count {
 
     /// A value whose drop is counted, and touches the probe.
     pub(crate) fn canary(&self, probe: &Arc<Probe>) -> Canary {
-        Canary { drops: self.clone(), probe: probe.clone() }
+        Canary {
+            drops: self.clone(),
+            probe: probe.clone(),
+        }
     }
 }
 
@@ -112,7 +115,7 @@ pub(crate) struct Model {
 
 impl Model {
     /// A runtime that has places for so many workers, all of them searching.
-    pub(crate) fn new(workers: usize) -> Self {
+    pub(crate) fn new(workers: usize) -> Arc<Self> {
         let shared = Shared::new(Config {
             name: String::new(),
             clock: Clock::manual().clock(),
@@ -129,17 +132,26 @@ impl Model {
         for place in 0..workers {
             shared.prepare_place(place);
         }
-        shared.workers.store(workers, crate::loom::atomic::Ordering::Relaxed);
-        Self { shared }
+        shared
+            .workers
+            .store(workers, crate::loom::atomic::Ordering::Relaxed);
+        Arc::new(Self { shared })
     }
 
     pub(crate) fn handle(&self) -> Handle {
-        Handle { shared: self.shared.clone() }
+        Handle {
+            shared: self.shared.clone(),
+        }
     }
 
     /// The loom thread that calls this is the worker of the place as long as `f` runs.
     pub(crate) fn as_worker<R>(&self, place: usize, f: impl FnOnce(&Worker) -> R) -> R {
-        let worker = Worker::new(self.shared.clone(), self.shared.place(place).clone(), place, 1);
+        let worker = Worker::new(
+            self.shared.clone(),
+            self.shared.place(place).clone(),
+            place,
+            1,
+        );
         let result = worker.enter(|| f(&worker));
         // SAFETY: the magazines are this worker's and are not used any more.
         unsafe { worker.magazines.flush_all(&self.shared.slab) };
@@ -155,20 +167,48 @@ impl Model {
         });
     }
 
-    /// Runs what is left, and frees the runtime. The other threads of the model are joined.
-    pub(crate) fn finish(self) {
+    /// Does so on a thread of its own. What the first thread of a model does beside others is not explored well, so it
+    /// only starts and joins them.
+    pub(crate) fn start(self: &Arc<Self>, looks: usize) -> thread::JoinHandle<()> {
+        let this = self.clone();
+        thread::spawn(move || this.serve(looks))
+    }
+
+    /// Runs what is left.
+    pub(crate) fn serve_all(&self) {
         while !self.shared.queues_are_empty() {
             self.serve(1);
         }
+    }
+
+    /// Runs what is left, and frees the runtime. The other threads of the model are joined.
+    pub(crate) fn finish(self: Arc<Self>) {
+        let this = Arc::into_inner(self).expect("the threads are joined");
+        this.serve_all();
+        this.free();
+    }
+
+    fn free(self) {
         for place in 0..self.shared.places() {
             let panics = &self.shared.place(place).counters.panics;
-            assert_eq!(panics.load(crate::loom::atomic::Ordering::Relaxed), 0, "an event panicked");
+            assert_eq!(
+                panics.load(crate::loom::atomic::Ordering::Relaxed),
+                0,
+                "an event panicked"
+            );
         }
-        assert!(!FAILED.load(Ordering::SeqCst), "a check inside an event failed");
+        assert!(
+            !FAILED.load(Ordering::SeqCst),
+            "a check inside an event failed"
+        );
         self.shared.table.clear();
         // SAFETY: no other thread is left, and no reference to the color is in use.
         drop(unsafe { (*Arc::as_ptr(&self.shared).cast_mut()).default_color.take() });
-        assert_eq!(Arc::strong_count(&self.shared), 1, "a color was not destroyed");
+        assert_eq!(
+            Arc::strong_count(&self.shared),
+            1,
+            "a color was not destroyed"
+        );
     }
 }
 

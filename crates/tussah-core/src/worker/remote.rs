@@ -6,12 +6,12 @@ use std::time::Duration;
 
 use super::window::Window;
 use crate::event::Node;
-use crate::loom::thread;
 use crate::loom::atomic::{AtomicBool, AtomicU64, Ordering};
-use parking_lot::Mutex;
+use crate::loom::thread;
 use crate::queue::{Inbox, Ring};
 use crate::stats::{Profile, Running};
 use crate::time::Shard;
+use parking_lot::Mutex;
 
 /// What thieves, posters and the shutdown see of a worker.
 pub(crate) struct Remote {
@@ -89,8 +89,16 @@ impl Remote {
 
     /// Gives up to `max` of the oldest runnable colors to `out`.
     pub(crate) fn steal(&self, max: usize, mut out: impl FnMut(NonNull<Node>)) -> usize {
-        let got = if self.window.len() > 0 { self.window.take(max, &mut out) } else { 0 };
-        if got > 0 { got } else { self.ring.steal(max, out) }
+        let got = if self.window.len() > 0 {
+            self.window.take(max, &mut out)
+        } else {
+            0
+        };
+        if got > 0 {
+            got
+        } else {
+            self.ring.steal(max, out)
+        }
     }
 
     /// Makes the worker's current or next `park` return.

@@ -29,7 +29,10 @@ pub(crate) fn main(shared: Arc<Shared>, remote: Arc<Remote>, index: usize) {
     }
     let seed = shared.seed ^ (index as u64 + 1).wrapping_mul(0x9E37_79B9_7F4A_7C15);
     let worker = Worker::new(shared, remote, index, seed);
-    let _timers = crate::time::enter(TimerContext { shard: worker.remote.shard.clone(), local: true });
+    let _timers = crate::time::enter(TimerContext {
+        shard: worker.remote.shard.clone(),
+        local: true,
+    });
     worker.enter(|| Loop::new(&worker).run());
 }
 
@@ -37,8 +40,12 @@ pub(crate) fn main(shared: Arc<Shared>, remote: Arc<Remote>, index: usize) {
 /// system refuses: pinning is for speed alone.
 fn pin_to_cpu(index: usize) {
     use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
-    let Ok(allowed) = sched_getaffinity(None) else { return };
-    let cpus: Vec<_> = (0..CpuSet::MAX_CPU).filter(|&cpu| allowed.is_set(cpu)).collect();
+    let Ok(allowed) = sched_getaffinity(None) else {
+        return;
+    };
+    let cpus: Vec<_> = (0..CpuSet::MAX_CPU)
+        .filter(|&cpu| allowed.is_set(cpu))
+        .collect();
     if cpus.is_empty() {
         return;
     }
@@ -121,7 +128,11 @@ impl<'a> Loop<'a> {
     fn choose(&mut self) -> Option<std::ptr::NonNull<Node>> {
         let remote = &*self.worker.remote;
         // SAFETY: this is the worker that owns the ring.
-        let node = remote.window.choose(&mut *self.policy, self.last, || unsafe { remote.ring.pop() });
+        let node = remote
+            .window
+            .choose(&mut *self.policy, self.last, || unsafe {
+                remote.ring.pop()
+            });
         self.last = node.map_or(std::ptr::null(), |node| node.as_ptr().cast_const());
         node
     }
@@ -169,25 +180,50 @@ impl<'a> Loop<'a> {
     #[cold]
     fn measured(&mut self, colored: bool) {
         let worker = self.worker;
-        let took = worker.handle.shared.now_ns().saturating_sub(worker.measured_since.replace(0));
+        let took = worker
+            .handle
+            .shared
+            .now_ns()
+            .saturating_sub(worker.measured_since.replace(0));
         if !colored {
-            worker.remote.profile.lock().add_uncolored(took.saturating_mul(worker.weight.get()));
+            worker
+                .remote
+                .profile
+                .lock()
+                .add_uncolored(took.saturating_mul(worker.weight.get()));
         }
         let average = worker.remote.turn_ns.load(Ordering::Relaxed);
         // One turn in which the system ran something else must not make all others seem long.
-        let took = if average == 0 { took } else { took.min(8 * average + 1_000) };
+        let took = if average == 0 {
+            took
+        } else {
+            took.min(8 * average + 1_000)
+        };
         // An exponentially weighted average over some eight samples; the first one counts whole.
-        let average = if average == 0 { took } else { average - average / 8 + took / 8 };
-        worker.remote.turn_ns.store(average.max(1), Ordering::Relaxed);
+        let average = if average == 0 {
+            took
+        } else {
+            average - average / 8 + took / 8
+        };
+        worker
+            .remote
+            .turn_ns
+            .store(average.max(1), Ordering::Relaxed);
         self.turns_per_tick = (TICK_NS / average.max(1)).clamp(1, TURNS_PER_TICK_MAX);
     }
 
     /// Looks for work elsewhere; true if there may be some here now.
     fn search(&mut self) -> bool {
         let worker = self.worker;
-        worker.remote.shard.fire(worker.handle.shared.clock.now_tick());
+        worker
+            .remote
+            .shard
+            .fire(worker.handle.shared.clock.now_tick());
         for _ in 0..SEARCH_ROUNDS {
-            if self.watch.steal(worker) || worker.remote.queue_len() > 0 || !worker.remote.injector.is_empty() {
+            if self.watch.steal(worker)
+                || worker.remote.queue_len() > 0
+                || !worker.remote.injector.is_empty()
+            {
                 return true;
             }
             std::hint::spin_loop();
@@ -204,7 +240,9 @@ impl<'a> Loop<'a> {
             let timer = shared.until_timer(&worker.remote.shard);
             if timer != Some(Duration::ZERO) {
                 let delay = watch.then_some(shared.steal_delay);
-                let limit = timer.map_or(delay, |timer| Some(delay.map_or(timer, |delay| delay.min(timer))));
+                let limit = timer.map_or(delay, |timer| {
+                    Some(delay.map_or(timer, |delay| delay.min(timer)))
+                });
                 Counters::add(&worker.remote.counters.parks, 1);
                 worker.remote.park(limit);
             }

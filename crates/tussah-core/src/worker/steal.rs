@@ -45,14 +45,26 @@ pub(crate) fn worth(sample: Sample, delay: Duration) -> usize {
     }
     let backlog = sample.turn_ns.saturating_mul(sample.queue_len as u64);
     let waits = u128::from(backlog) >= delay.as_nanos();
-    if sample.turn_ns >= MOVE_NS || waits { half } else { 0 }
+    if sample.turn_ns >= MOVE_NS || waits {
+        half
+    } else {
+        0
+    }
 }
 
 /// Whether a worker that has queued something calls a sleeper at once: only if that one would find something worth to be
 /// stolen, and what is queued lasts longer than the sleeper takes to wake.
 pub(crate) fn worth_a_call(queue_len: usize, turn_ns: u64, delay: Duration) -> bool {
     let backlog = turn_ns.saturating_mul(queue_len as u64);
-    backlog >= WAKE_NS && worth(Sample { queue_len, turn_ns, stuck: Duration::ZERO }, delay) > 0
+    backlog >= WAKE_NS
+        && worth(
+            Sample {
+                queue_len,
+                turn_ns,
+                stuck: Duration::ZERO,
+            },
+            delay,
+        ) > 0
 }
 
 /// What a worker remembers of the others, to know who does not get on.
@@ -91,7 +103,9 @@ impl Watch {
 
     fn steal_from(&mut self, worker: &Worker, victim: usize, now_ns: &mut u64) -> bool {
         let shared = &worker.handle.shared;
-        let Some(remote) = shared.remote(victim) else { return false };
+        let Some(remote) = shared.remote(victim) else {
+            return false;
+        };
         let queue_len = remote.queue_len();
         let injected = !remote.injector.is_empty();
         let due = shared.timer_due(&remote.shard);
@@ -105,11 +119,21 @@ impl Watch {
         let seen = &mut self.seen[victim];
         // A worker that is between turns, or asleep, is about to look at its queue by itself.
         if seen.turns != turns || seen.since_ns == 0 || !remote.is_in_event() {
-            *seen = Seen { turns, since_ns: *now_ns };
+            *seen = Seen {
+                turns,
+                since_ns: *now_ns,
+            };
         }
         let stuck = Duration::from_nanos(now_ns.saturating_sub(seen.since_ns));
         let turn_ns = remote.turn_ns.load(Ordering::Relaxed);
-        let want = worth(Sample { queue_len, turn_ns, stuck }, shared.steal_delay);
+        let want = worth(
+            Sample {
+                queue_len,
+                turn_ns,
+                stuck,
+            },
+            shared.steal_delay,
+        );
         let mut got = 0;
         if want > 0 {
             got = remote.steal(want, |node| worker.requeue(node));
@@ -141,7 +165,11 @@ mod tests {
     fn worth_table() {
         let delay = Duration::from_millis(1);
         let check = |queue_len, turn_ns, stuck_us, expected| {
-            let sample = Sample { queue_len, turn_ns, stuck: Duration::from_micros(stuck_us) };
+            let sample = Sample {
+                queue_len,
+                turn_ns,
+                stuck: Duration::from_micros(stuck_us),
+            };
             assert_eq!(worth(sample, delay), expected, "{sample:?}");
         };
         check(0, 0, 0, 0);

@@ -31,7 +31,10 @@ unsafe impl Send for Waiting {}
 
 impl Window {
     pub(crate) fn new() -> Self {
-        Self { waiting: Mutex::new(Vec::new()), len: AtomicUsize::new(0) }
+        Self {
+            waiting: Mutex::new(Vec::new()),
+            len: AtomicUsize::new(0),
+        }
     }
 
     #[inline]
@@ -50,7 +53,10 @@ impl Window {
         let mut waiting = self.waiting.lock();
         while waiting.len() < CANDIDATES_MAX {
             let Some(node) = next() else { break };
-            waiting.push(Waiting { node, passed_over: 0 });
+            waiting.push(Waiting {
+                node,
+                passed_over: 0,
+            });
         }
         if waiting.is_empty() {
             return None;

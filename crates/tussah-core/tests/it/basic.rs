@@ -20,10 +20,15 @@ fn posts_run_in_order() {
     let (sender, receiver) = mpsc::channel();
     for n in 0..1000 {
         let sender = sender.clone();
-        runtime.post_in(Color(5), move || sender.send(n).expect("the test listens")).expect("open");
+        runtime
+            .post_in(Color(5), move || sender.send(n).expect("the test listens"))
+            .expect("open");
     }
     drop(sender);
-    assert_eq!(receiver.iter().collect::<Vec<_>>(), (0..1000).collect::<Vec<_>>());
+    assert_eq!(
+        receiver.iter().collect::<Vec<_>>(),
+        (0..1000).collect::<Vec<_>>()
+    );
 }
 
 #[test]

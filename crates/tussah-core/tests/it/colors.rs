@@ -59,14 +59,17 @@ fn a_reader_never_passes_a_queued_writer() {
 #[test]
 fn transfers_keep_the_sum() {
     let runtime = runtime(2);
-    let accounts: Arc<Vec<_>> = Arc::new((0..10).map(|_| Colored::new_in(&runtime, 100i64)).collect());
+    let accounts: Arc<Vec<_>> =
+        Arc::new((0..10).map(|_| Colored::new_in(&runtime, 100i64)).collect());
     let threads: Vec<_> = (0..8u64)
         .map(|seed| {
             let accounts = accounts.clone();
             runtime.spawn(async move {
                 let mut x = seed + 1;
                 for _ in 0..500 {
-                    x = x.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
+                    x = x
+                        .wrapping_mul(6364136223846793005)
+                        .wrapping_add(1442695040888963407);
                     let (from, to) = ((x >> 33) as usize % 10, (x >> 40) as usize % 10);
                     if from != to {
                         with_all((&accounts[from], &accounts[to]), |from, to| {
@@ -98,7 +101,10 @@ fn transfers_keep_the_sum() {
 #[test]
 fn with_all_waits_for_busy_colors_in_order() {
     let runtime = runtime(2);
-    let (a, b) = (Colored::new_in(&runtime, Vec::new()), Colored::new_in(&runtime, Vec::new()));
+    let (a, b) = (
+        Colored::new_in(&runtime, Vec::new()),
+        Colored::new_in(&runtime, Vec::new()),
+    );
     let (go, wait) = mpsc::channel::<()>();
     let busy = Arc::new(AtomicBool::new(false));
     let tell = busy.clone();
@@ -132,7 +138,7 @@ fn with_all_waits_for_busy_colors_in_order() {
 fn with_all_refuses_one_color_twice() {
     let runtime = runtime(1);
     let a = Colored::new_in(&runtime, 0);
-    let _ = with_all((&a, &a), |a: &mut i32, b: &mut i32| *a += *b);
+    drop(with_all((&a, &a), |a: &mut i32, b: &mut i32| *a += *b));
 }
 
 /// Runs what it is given as colors 1, 2, … on one worker that is busy until all are queued; gives the order.
@@ -148,7 +154,11 @@ fn order(runtime: &Runtime, priorities: &[i8]) -> Vec<usize> {
                 let color = handle.color(Color(index as u64 + 1));
                 color.set_priority(priority);
                 let sender = sender.clone();
-                handle.post_in(&color, move || sender.send(index).expect("the test listens")).expect("open");
+                handle
+                    .post_in(&color, move || {
+                        sender.send(index).expect("the test listens")
+                    })
+                    .expect("open");
             }
         })
         .expect("open");
@@ -169,7 +179,11 @@ fn a_policy_chooses() {
             candidates.len() - 1
         }
     }
-    let runtime = Runtime::builder().workers(1).policy(|| Newest).build().expect("workers start");
+    let runtime = Runtime::builder()
+        .workers(1)
+        .policy(|| Newest)
+        .build()
+        .expect("workers start");
     assert_eq!(order(&runtime, &[0, 0, 0]), [2, 1, 0]);
 }
 
@@ -179,7 +193,9 @@ fn a_full_color_gives_the_closure_back() {
     let (go, wait) = mpsc::channel::<()>();
     let color = runtime.color(Color(3));
     color.set_depth_max(2);
-    runtime.post_in(&color, move || wait.recv().expect("the test tells")).expect("open");
+    runtime
+        .post_in(&color, move || wait.recv().expect("the test tells"))
+        .expect("open");
     let ran = Arc::new(AtomicUsize::new(0));
     let mut refused = 0;
     for _ in 0..4 {
@@ -191,7 +207,10 @@ fn a_full_color_gives_the_closure_back() {
             refused += 1;
         }
     }
-    assert!(refused >= 2, "two may wait, and the first may have begun: {refused} were refused");
+    assert!(
+        refused >= 2,
+        "two may wait, and the first may have begun: {refused} were refused"
+    );
     go.send(()).expect("the event waits");
     let report = runtime.shutdown(std::time::Duration::from_secs(10));
     assert!(report.drained);

@@ -8,5 +8,8 @@ mod stress;
 use tussah_core::Runtime;
 
 fn runtime(workers: usize) -> Runtime {
-    Runtime::builder().workers(workers).build().expect("workers start")
+    Runtime::builder()
+        .workers(workers)
+        .build()
+        .expect("workers start")
 }

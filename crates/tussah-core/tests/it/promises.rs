@@ -51,7 +51,9 @@ fn an_event_that_waits_for_what_it_posted_comes_to_an_end() {
         runtime
             .post_in(Color(1), move || {
                 let set = done.clone();
-                handle.post_in(Color(2 + round), move || set.store(true, Ordering::Release)).expect("open");
+                handle
+                    .post_in(Color(2 + round), move || set.store(true, Ordering::Release))
+                    .expect("open");
                 while !done.load(Ordering::Acquire) {
                     std::thread::yield_now();
                 }
@@ -97,9 +99,15 @@ fn a_hot_color_starves_nobody() {
     again(runtime.handle().clone(), stop.clone());
     again(runtime.handle().clone(), stop.clone());
     let (sender, receiver) = mpsc::channel();
-    runtime.post_in(Color(10), move || sender.send(()).expect("the test listens")).expect("open");
+    runtime
+        .post_in(Color(10), move || {
+            sender.send(()).expect("the test listens")
+        })
+        .expect("open");
     receiver.recv().expect("the cold event ran");
-    let slept = runtime.spawn(Sleep::new_until(std::time::Instant::now() + Duration::from_millis(2)));
+    let slept = runtime.spawn(Sleep::new_until(
+        std::time::Instant::now() + Duration::from_millis(2),
+    ));
     runtime.block_on(slept).expect("the timer fired");
     stop.store(true, Ordering::Relaxed);
 }
@@ -113,7 +121,11 @@ fn no_policy_starves_a_color() {
             candidates.len() - 1
         }
     }
-    let runtime = Runtime::builder().workers(1).policy(|| Newest).build().expect("workers start");
+    let runtime = Runtime::builder()
+        .workers(1)
+        .policy(|| Newest)
+        .build()
+        .expect("workers start");
     let stop = Arc::new(AtomicBool::new(false));
     // Each thread yields for ever, so there is always one that is newer than the cold event.
     let hot: Vec<_> = (0..3)
@@ -127,7 +139,11 @@ fn no_policy_starves_a_color() {
         })
         .collect();
     let (sender, receiver) = mpsc::channel();
-    runtime.post_in(Color(10), move || sender.send(()).expect("the test listens")).expect("open");
+    runtime
+        .post_in(Color(10), move || {
+            sender.send(()).expect("the test listens")
+        })
+        .expect("open");
     receiver.recv().expect("the cold event ran");
     stop.store(true, Ordering::Relaxed);
     runtime.block_on(async {
@@ -183,8 +199,14 @@ fn the_shutdown_loses_nothing() {
         report.join().expect("no panic")
     });
     assert_eq!(report.workers_stuck, 0);
-    assert_eq!(dropped.load(Ordering::Relaxed), 201, "each closure was dropped, run or not, and so was the value");
-    let error = handle.post_in(Color(1), || {}).expect_err("it is shut down");
+    assert_eq!(
+        dropped.load(Ordering::Relaxed),
+        201,
+        "each closure was dropped, run or not, and so was the value"
+    );
+    let error = handle
+        .post_in(Color(1), || {})
+        .expect_err("it is shut down");
     assert!(error.is_shut_down());
     assert!(ran.load(Ordering::Relaxed) <= 100);
 }
@@ -195,8 +217,12 @@ fn panics_stay_in_their_events() {
     let runtime = runtime(1);
     let value = Colored::new_in(&runtime, 1);
     for _ in 0..3 {
-        runtime.post_in(Color(4), || panic!("in a posted event")).expect("open");
-        value.post(|_| panic!("in a post to a value")).expect("open");
+        runtime
+            .post_in(Color(4), || panic!("in a posted event"))
+            .expect("open");
+        value
+            .post(|_| panic!("in a post to a value"))
+            .expect("open");
     }
     let caller = runtime.spawn({
         let value = value.clone();
@@ -209,11 +235,22 @@ fn panics_stay_in_their_events() {
                 .await
         }
     });
-    let error = runtime.block_on(caller).expect_err("the caller gets the panic");
-    assert_eq!(error.into_panic().downcast_ref::<&str>(), Some(&"in a request"));
-    assert_eq!(runtime.block_on(value.with(|value| *value)), 2, "the value is as the closure left it");
+    let error = runtime
+        .block_on(caller)
+        .expect_err("the caller gets the panic");
+    assert_eq!(
+        error.into_panic().downcast_ref::<&str>(),
+        Some(&"in a request")
+    );
+    assert_eq!(
+        runtime.block_on(value.with(|value| *value)),
+        2,
+        "the value is as the closure left it"
+    );
     let (sender, receiver) = mpsc::channel();
-    runtime.post_in(Color(4), move || sender.send(()).expect("the test listens")).expect("open");
+    runtime
+        .post_in(Color(4), move || sender.send(()).expect("the test listens"))
+        .expect("open");
     receiver.recv().expect("the color goes on");
 }
 
@@ -232,7 +269,9 @@ fn a_leaked_request_does_no_harm() {
         .expect("open");
     enter.recv().expect("the event began");
     let mut request = Box::pin(value.with(|value| *value += 1));
-    assert!(futures_lite::future::block_on(futures_lite::future::poll_once(&mut request)).is_none());
+    assert!(
+        futures_lite::future::block_on(futures_lite::future::poll_once(&mut request)).is_none()
+    );
     std::mem::forget(request);
     go.send(()).expect("the event waits");
     assert_eq!(runtime.block_on(value.with(|value| *value)), 1);
@@ -241,7 +280,11 @@ fn a_leaked_request_does_no_harm() {
 #[test]
 fn timers_follow_a_clock_that_is_moved_by_hand() {
     let clock = Clock::manual();
-    let runtime = Runtime::builder().workers(2).clock(clock.clock()).build().expect("workers start");
+    let runtime = Runtime::builder()
+        .workers(2)
+        .clock(clock.clock())
+        .build()
+        .expect("workers start");
     let order = Arc::new(parking_lot::Mutex::new(Vec::new()));
     let start = clock.clock().now();
     let threads: Vec<_> = [30u64, 10, 20]
@@ -280,7 +323,13 @@ fn the_report_names_the_color_that_limits() {
     assert!(runtime.shutdown(Duration::from_secs(60)).drained);
     let stats = handle.stats();
     assert_eq!(stats.colors[0].color.to_string(), "color 77");
-    assert!(stats.colors[0].location.expect("posts have one").file().ends_with("promises.rs"));
+    assert!(
+        stats.colors[0]
+            .location
+            .expect("posts have one")
+            .file()
+            .ends_with("promises.rs")
+    );
     assert!(stats.to_string().contains("color 77"));
 }
 
@@ -290,13 +339,47 @@ fn the_watchdog_says_where_the_event_came_from() {
     let sender = parking_lot::Mutex::new(sender);
     let runtime = Runtime::builder()
         .workers(1)
-        .watchdog(Duration::from_millis(5), move |stuck| sender.lock().send(*stuck).expect("the test listens"))
+        .watchdog(Duration::from_millis(5), move |stuck| {
+            sender.lock().send(*stuck).expect("the test listens")
+        })
         .build()
         .expect("workers start");
     let (go, wait) = mpsc::channel::<()>();
-    runtime.post_in(Color(1), move || wait.recv().expect("the test tells")).expect("open");
+    runtime
+        .post_in(Color(1), move || wait.recv().expect("the test tells"))
+        .expect("open");
     let stuck = receiver.recv().expect("the watchdog barks");
     assert_eq!(stuck.worker, 0);
-    assert!(stuck.location.expect("posts have one").file().ends_with("promises.rs"), "{stuck}");
+    assert!(
+        stuck
+            .location
+            .expect("posts have one")
+            .file()
+            .ends_with("promises.rs"),
+        "{stuck}"
+    );
     go.send(()).expect("the event waits");
+}
+
+/// Promise 2, where two ways into the color meet: from outside, and from an event of the color itself.
+#[test]
+fn a_remote_post_stays_before_a_local_one_that_happened_after() {
+    let runtime = runtime(2);
+    let handle = runtime.handle().clone();
+    let (sender, receiver) = mpsc::channel();
+    runtime
+        .post_in(Color(6), move || {
+            let (remote, outside) = (sender.clone(), handle.clone());
+            // The event runs in the color; this OS thread does not, and is done before the event goes on.
+            std::thread::spawn(move || {
+                let send = move || remote.send("remote").expect("the test listens");
+                outside.post_in(Color(6), send).expect("open");
+            })
+            .join()
+            .expect("no panic");
+            let send = move || sender.send("local").expect("the test listens");
+            handle.post_in(Color(6), send).expect("open");
+        })
+        .expect("open");
+    assert_eq!(receiver.iter().collect::<Vec<_>>(), ["remote", "local"]);
 }

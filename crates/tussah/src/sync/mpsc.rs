@@ -1,6 +1,6 @@
 //! A bounded queue with many senders and one receiver.
 //!
-//! It is the queue of [`mpmc`](super::mpmc) with a receiver that cannot be cloned: who holds it knows that it alone
+//! It is the queue of [`mpmc`] with a receiver that cannot be cloned: who holds it knows that it alone
 //! sees every value. Order, closing and cancellation are as there.
 
 use std::fmt;

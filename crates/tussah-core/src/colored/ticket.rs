@@ -1,0 +1,177 @@
+//! A request that waits for several colors.
+//!
+//! The fast way enters all the colors by compare-and-swap, or none. The slow way reserves: under one process-wide lock a
+//! *ticket* is pushed into the queue of each color. A ticket that comes to the head of its queue keeps the color, and the
+//! last one to do so runs the closure and lets the colors go. Since all such requests are pushed under the one lock, they
+//! have the same order in every queue that they share: of two requests, the one that is behind in one queue is ahead in
+//! none, so "waits for" has no cycle. No ticket passes an event that was queued before it, so order is exact.
+
+use std::alloc::Layout;
+use std::ptr::NonNull;
+use std::sync::Arc;
+use std::task::Waker;
+
+use parking_lot::Mutex;
+
+use super::reply::Reply;
+use crate::color::cell::ColorCell;
+use crate::event::{After, Allocation, DropReason, Node, VTable};
+use crate::loom::atomic::{AtomicUsize, Ordering};
+use crate::runtime::Shared;
+use crate::slab::Kind;
+use crate::worker::Worker;
+
+/// Bound, in colors: the most that one request can name.
+pub(super) const COLORS_MAX: usize = 4;
+
+pub(super) type Cells = [Option<NonNull<ColorCell>>; COLORS_MAX];
+
+/// Orders the requests for several colors of the process. Taken before the locks of the sleepers.
+static ORDER: Mutex<()> = Mutex::new(());
+
+/// The runtime of the first color.
+pub(super) fn shared_of(cells: &Cells) -> &Arc<Shared> {
+    let first = cells[0]
+        .as_ref()
+        .expect("a request names at least two colors");
+    // SAFETY: who asks has the values, which keep the cells alive.
+    unsafe { &first.as_ref().shared }
+}
+
+/// One request, shared by its tickets and its future.
+#[repr(C)]
+pub(super) struct Request<F, R> {
+    pub(super) reply: Reply<F, R>,
+    cells: Cells,
+    call: unsafe fn(F, &Cells) -> R,
+    /// Tickets that have not come to the head of their queue.
+    waiting: AtomicUsize,
+    tickets: [Ticket<F, R>; COLORS_MAX],
+}
+
+/// A request's place in the queue of one color.
+#[repr(C)]
+struct Ticket<F, R> {
+    node: Node,
+    request: *const Request<F, R>,
+}
+
+impl<F, R> Request<F, R>
+where
+    F: Send + 'static,
+    R: Send + 'static,
+{
+    const VTABLE: VTable = VTable {
+        run: Self::run,
+        drop: Self::drop,
+        name: std::any::type_name::<F>,
+        location_at: None,
+    };
+
+    /// Takes a place in the queue of each color; the request is shared with the colors from now on.
+    pub(super) fn queue(
+        cells: Cells,
+        call: unsafe fn(F, &Cells) -> R,
+        closure: F,
+        waker: Waker,
+    ) -> NonNull<Self> {
+        let this = shared_of(&cells)
+            .alloc(Kind::Event, Layout::new::<Self>())
+            .cast::<Self>();
+        let request = this.as_ptr().cast_const();
+        let ticket = || Ticket {
+            node: Node::new(&Self::VTABLE),
+            request,
+        };
+        // SAFETY: the memory is ours.
+        unsafe {
+            this.write(Self {
+                reply: Reply::new(closure, waker),
+                cells,
+                call,
+                waiting: AtomicUsize::new(cells.iter().flatten().count()),
+                tickets: [ticket(), ticket(), ticket(), ticket()],
+            });
+        }
+        let _order = ORDER.lock();
+        for (index, cell) in cells.iter().enumerate() {
+            if let Some(cell) = cell {
+                // SAFETY: the ticket lies in the request, which lives until the last ticket has run; the future's values
+                // keep the cells alive.
+                unsafe {
+                    let ticket = &raw mut (*this.as_ptr()).tickets[index];
+                    ColorCell::post(*cell, NonNull::new_unchecked(ticket.cast()));
+                }
+            }
+        }
+        this
+    }
+
+    /// A ticket is at the head of its queue: gives the request if it was the last one.
+    unsafe fn arrive(node: NonNull<Node>) -> Option<NonNull<Self>> {
+        // SAFETY: the ticket has not run, so its request is alive.
+        let request = unsafe { (*node.cast::<Ticket<F, R>>().as_ptr()).request };
+        // SAFETY: as above. AcqRel: the last ticket sees what was done under the colors that the others brought.
+        let last = unsafe { (*request).waiting.fetch_sub(1, Ordering::AcqRel) } == 1;
+        if last {
+            NonNull::new(request.cast_mut())
+        } else {
+            None
+        }
+    }
+
+    unsafe fn run(node: NonNull<Node>, worker: &Worker) -> After {
+        // SAFETY: the ticket came to the head of its queue, with the token of its color.
+        let Some(this) = (unsafe { Self::arrive(node) }) else {
+            return After::Parked;
+        };
+        // SAFETY: all tokens are here, and nobody else runs the request.
+        unsafe {
+            let cells = this.as_ref().cells;
+            if let Some(closure) = this.as_ref().reply.claim() {
+                let call = this.as_ref().call;
+                this.as_ref().reply.finish(|| call(closure, &cells));
+            }
+            Self::let_go(this, Some(worker.color()));
+        }
+        After::Continue
+    }
+
+    unsafe fn drop(node: NonNull<Node>, _reason: DropReason) -> After {
+        // SAFETY: as in `run`. Which of the colors is being emptied is not known here, so it is queued again like the
+        // others.
+        unsafe {
+            let Some(this) = Self::arrive(node) else {
+                return After::Parked;
+            };
+            this.as_ref().reply.shut_down();
+            Self::let_go(this, None);
+        }
+        After::Parked
+    }
+
+    /// Ends the colors' use of the request and lets the colors go on, all but `here`.
+    unsafe fn let_go(this: NonNull<Self>, here: Option<NonNull<ColorCell>>) {
+        // SAFETY: the request is alive until `color_gone`, which is called once, here.
+        unsafe {
+            let cells = this.as_ref().cells;
+            if this.as_ref().reply.color_gone() {
+                Self::free(this);
+            }
+            for cell in cells
+                .into_iter()
+                .flatten()
+                .filter(|cell| Some(*cell) != here)
+            {
+                // Whoever waits behind the ticket is in the FIFO: the color is left through a turn.
+                ColorCell::exit(cell, true);
+            }
+        }
+    }
+
+    pub(super) unsafe fn free(this: NonNull<Self>) {
+        let _free = Allocation(this);
+        // SAFETY: the caller is the last to refer to the request.
+        unsafe { std::ptr::drop_in_place(this.as_ptr()) }
+    }
+}

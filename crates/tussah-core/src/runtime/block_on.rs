@@ -1,0 +1,81 @@
+//! Waiting for a future on an OS thread that is not a worker.
+
+use std::pin::pin;
+use std::sync::Arc;
+use std::task::{Context, Poll, Wake, Waker};
+
+use super::handle::Handle;
+use crate::time::TimerContext;
+use crate::worker::Worker;
+
+const BLOCKED_ON_EVENT: &str =
+    "block_on was called inside an event: it would hold the worker; await instead";
+
+impl Handle {
+    /// Polls a future on this OS thread until it is ready; threads that it spawns run on the workers.
+    ///
+    /// # Panics
+    /// Inside an event, where it would hold the worker; and if the future panics.
+    #[track_caller]
+    pub fn block_on<F: Future>(&self, future: F) -> F::Output {
+        assert!(!Worker::is_here(), "{BLOCKED_ON_EVENT}");
+        let _here = entered::enter(self.clone());
+        let shard = self.shared.place(0).shard.clone();
+        let _timers = crate::time::enter(TimerContext {
+            shard,
+            local: false,
+        });
+        let mut future = pin!(future);
+        let waker = Waker::from(Arc::new(OsThread(std::thread::current())));
+        let mut context = Context::from_waker(&waker);
+        loop {
+            match future.as_mut().poll(&mut context) {
+                Poll::Ready(output) => return output,
+                Poll::Pending => std::thread::park(),
+            }
+        }
+    }
+}
+
+/// Wakes an OS thread that polls a future.
+struct OsThread(std::thread::Thread);
+
+impl Wake for OsThread {
+    fn wake(self: Arc<Self>) {
+        self.0.unpark();
+    }
+    fn wake_by_ref(self: &Arc<Self>) {
+        self.0.unpark();
+    }
+}
+
+/// The runtime that `block_on` was called on, per OS thread.
+pub(super) mod entered {
+    use std::cell::RefCell;
+
+    use super::Handle;
+
+    thread_local! {
+        static CURRENT: RefCell<Option<Handle>> = const { RefCell::new(None) };
+    }
+
+    pub(super) struct Entered(Option<Handle>);
+
+    impl Drop for Entered {
+        fn drop(&mut self) {
+            let before = self.0.take();
+            drop(CURRENT.try_with(|current| current.replace(before)));
+        }
+    }
+
+    pub(super) fn enter(handle: Handle) -> Entered {
+        Entered(CURRENT.with(|current| current.replace(Some(handle))))
+    }
+
+    pub(in crate::runtime) fn current() -> Option<Handle> {
+        CURRENT
+            .try_with(|current| current.borrow().clone())
+            .ok()
+            .flatten()
+    }
+}

@@ -1,0 +1,123 @@
+//! How a runnable color comes to a worker.
+
+use std::cell::Cell;
+use std::ptr::NonNull;
+
+use super::shared::{STOPPED, Shared};
+use crate::event::{self, DropReason, Node};
+use crate::loom::atomic::{Ordering, fence};
+use crate::worker::Worker;
+
+impl Shared {
+    /// Queues a runnable color: here if this is a worker, else with some worker.
+    #[inline]
+    pub(crate) fn schedule(&self, node: NonNull<Node>) {
+        Worker::with(|worker| match worker {
+            Some(worker) if std::ptr::eq(&*worker.handle.shared, self) => worker.push(node),
+            _ => self.inject(node),
+        });
+    }
+
+    /// A worker has queued something for itself. Calls another one if it pays, or if nobody keeps watch.
+    #[inline]
+    pub(crate) fn work_pushed(&self, worker: &Worker) {
+        // The common case: all work, or somebody keeps watch and the queue is short.
+        if self.stealing && worker.remote.is_in_event() && self.idle.any_parked() {
+            self.call_for_help(worker);
+        }
+    }
+
+    #[cold]
+    fn call_for_help(&self, worker: &Worker) {
+        let queue_len = worker.remote.queue_len();
+        let turn_ns = worker.remote.turn_ns.load(Ordering::Relaxed);
+        let worth = crate::worker::worth_a_call(queue_len, turn_ns, self.steal_delay);
+        if (worth || self.idle.unwatched())
+            && let Some(sleeper) = self.idle.wake_one()
+        {
+            self.unpark(sleeper);
+        }
+    }
+
+    /// Queues a node from an OS thread that is not one of our workers.
+    #[cold]
+    pub(crate) fn inject(&self, node: NonNull<Node>) {
+        let sleeper = if self.idle.any_parked() {
+            self.idle.wake_one()
+        } else {
+            None
+        };
+        let place = sleeper.unwrap_or_else(|| {
+            let workers = self.workers.load(Ordering::Relaxed).max(1);
+            self.next_place.fetch_add(1, Ordering::Relaxed) % workers
+        });
+        // SAFETY: the node is the caller's to queue, and in no other list.
+        unsafe { self.place(place).injector.push(node) };
+        // Pairs with the fences in `Idle::park`, `Idle::found` and `worker_ended`, and with that of the shutdown: either we
+        // see that the worker is parked, runs something else while nobody keeps watch, ends, or has ended, or it sees the
+        // node.
+        fence(Ordering::SeqCst);
+        if sleeper.is_none() && self.idle.any_parked() && self.idle.wake(place) {
+            self.unpark(place);
+        } else {
+            if self.idle.unwatched() {
+                self.call_watch();
+            }
+            if sleeper.is_some() {
+                self.unpark(place);
+            }
+        }
+        if self.phase.load(Ordering::Relaxed) == STOPPED {
+            self.drop_queued();
+        } else if self.place(place).stop.load(Ordering::Relaxed) {
+            self.rescue(place);
+        }
+    }
+
+    /// Takes back what was queued with a worker that is ending.
+    #[cold]
+    fn rescue(&self, place: usize) {
+        for node in self.place(place).injector.take_all() {
+            self.inject(node);
+        }
+    }
+
+    /// Drops all that is queued anywhere; the workers have ended.
+    pub(crate) fn drop_queued(&self) {
+        crate::loom::thread_local! {
+            static DROPPING: Cell<bool> = const { Cell::new(false) };
+        }
+        // What is dropped may queue more (a dropped future wakes another thread): the outermost call goes on with that, so
+        // that a chain of such drops does not nest.
+        if DROPPING.with(|dropping| dropping.replace(true)) {
+            return;
+        }
+        while !self.queues_are_empty() {
+            self.drop_queued_once();
+        }
+        DROPPING.with(|dropping| dropping.set(false));
+    }
+
+    fn drop_queued_once(&self) {
+        for place in 0..self.places() {
+            let remote = self.place(place);
+            for node in remote.injector.take_all() {
+                // SAFETY: the node came out of the queue.
+                unsafe { event::drop_unrun(node, DropReason::ShutDown) };
+            }
+            while remote.steal(1, |node| {
+                // SAFETY: the node came out of the queue.
+                unsafe { event::drop_unrun(node, DropReason::ShutDown) };
+            }) > 0
+            {}
+        }
+    }
+
+    /// Whether nothing is queued anywhere.
+    pub(crate) fn queues_are_empty(&self) -> bool {
+        (0..self.places()).all(|place| {
+            let remote = self.place(place);
+            remote.queue_len() == 0 && remote.injector.is_empty()
+        })
+    }
+}
