@@ -8,12 +8,13 @@
 use std::alloc::Layout;
 use std::mem::ManuallyDrop;
 use std::num::NonZeroUsize;
-use std::panic::{AssertUnwindSafe, Location, catch_unwind};
+use std::panic::Location;
 use std::ptr::NonNull;
 
 use crate::color::turn::TURN;
 use crate::loom::atomic::AtomicPtr;
 use crate::queue::Link;
+use crate::quietly::quietly;
 use crate::runtime::Shared;
 use crate::slab::Kind;
 use crate::worker::Worker;
@@ -242,10 +243,10 @@ impl<B: Body> Posted<B> {
         let this = node.cast::<Self>();
         let _free = Allocation(this);
         // A panic in a user's destructor must not stop the shutdown of the others.
-        let _ = catch_unwind(AssertUnwindSafe(|| {
+        quietly(|| {
             // SAFETY: as in `run`: the node is consumed here, once.
             unsafe { ManuallyDrop::drop(&mut (*this.as_ptr()).body) }
-        }));
+        });
         After::Continue
     }
 }

@@ -10,6 +10,7 @@ mod join_error;
 mod loom;
 mod policy;
 mod queue;
+mod quietly;
 mod runtime;
 mod slab;
 mod stats;

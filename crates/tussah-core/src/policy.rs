@@ -1,5 +1,7 @@
 //! Which runnable color a worker takes next: the scheduler as an ordinary, replaceable piece of code.
 
+use crate::quietly::quietly;
+
 /// What a policy is told of a runnable color.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 #[non_exhaustive]
@@ -71,12 +73,17 @@ impl Policy for Priorities {
     }
 }
 
-/// The candidate to take: the policy's, unless one has been passed over too often.
+/// The candidate to take: the policy's, unless one has been passed over too often. A policy that panics chose the oldest.
 pub(crate) fn choose(policy: &mut dyn Policy, candidates: &[Candidate]) -> usize {
     let overdue = candidates
         .iter()
         .position(|candidate| candidate.passed_over >= PASSED_OVER_MAX);
-    overdue.unwrap_or_else(|| policy.choose(candidates).min(candidates.len() - 1))
+    if let Some(overdue) = overdue {
+        return overdue;
+    }
+    let mut chosen = 0;
+    quietly(|| chosen = policy.choose(candidates));
+    chosen.min(candidates.len() - 1)
 }
 
 #[cfg(all(test, not(loom)))]
@@ -109,6 +116,17 @@ mod tests {
         check(&[(-1, false, 0), (0, false, 0)], 1);
         check(&[(-128, false, 63), (127, true, 0)], 1);
         check(&[(-128, false, 64), (127, true, 0)], 0); // passed over often enough
+    }
+
+    #[test]
+    fn a_policy_that_panics_means_the_oldest() {
+        struct Broken;
+        impl Policy for Broken {
+            fn choose(&mut self, _: &[Candidate]) -> usize {
+                panic!("no choice")
+            }
+        }
+        assert_eq!(choose(&mut Broken, &[Candidate::default(); 3]), 0);
     }
 
     #[test]

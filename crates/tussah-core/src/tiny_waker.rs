@@ -11,11 +11,11 @@
 use std::{
     fmt,
     mem::ManuallyDrop,
-    panic::{AssertUnwindSafe, catch_unwind},
     ptr,
     task::Waker,
 };
 
+use crate::quietly::quietly;
 use crate::task::waker::VTABLE;
 
 /// What a native waker points at is aligned so, which leaves the low bit free for the tag.
@@ -123,7 +123,7 @@ impl TinyWaker {
     pub(crate) fn wake_by_ref_guarded(&self) {
         match self.boxed() {
             // SAFETY: the tag says that `foreign` made this box, and it is owned.
-            Some(boxed) => guarded(|| unsafe { &*boxed }.wake_by_ref()),
+            Some(boxed) => quietly(|| unsafe { &*boxed }.wake_by_ref()),
             None if self.is_none() => {}
             None => {
                 // SAFETY: the word is the data of a native waker, whose reference is kept: the copy is never dropped.
@@ -137,18 +137,7 @@ impl TinyWaker {
     #[inline]
     pub(crate) fn wake_guarded(self) {
         if let Some(waker) = self.into_waker() {
-            guarded(|| waker.wake());
-        }
-    }
-}
-
-/// Runs a foreign waker, whose panic ends here.
-#[inline]
-fn guarded(wake: impl FnOnce()) {
-    if let Err(payload) = catch_unwind(AssertUnwindSafe(wake)) {
-        // The payload is a foreign value too; if even its destructor panics, that second payload is leaked.
-        if let Err(payload) = catch_unwind(AssertUnwindSafe(|| drop(payload))) {
-            std::mem::forget(payload);
+            quietly(|| waker.wake());
         }
     }
 }

@@ -7,8 +7,9 @@ use std::panic::Location;
 use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
 
-use parking_lot::{Condvar, Mutex};
+use parking_lot::{Condvar, Mutex, MutexGuard};
 
+use crate::quietly::quietly;
 use crate::runtime::Shared;
 use crate::stats::Site;
 
@@ -97,9 +98,14 @@ fn watch(shared: &Weak<Shared>, limit: Duration, report: &Report, stop: &(Mutex<
         let Some(shared) = shared.upgrade() else {
             return;
         };
-        for stuck in look(&shared, &mut seen, Instant::now(), limit) {
-            report(&stuck);
-        }
+        let found = look(&shared, &mut seen, Instant::now(), limit);
+        // Without the lock: what is called may end the runtime, and so the watchdog.
+        MutexGuard::unlocked(&mut stopped, || {
+            for stuck in found {
+                quietly(|| report(&stuck));
+            }
+            drop(shared);
+        });
     }
 }
 

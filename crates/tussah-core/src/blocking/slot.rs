@@ -8,6 +8,7 @@ use std::task::{Context, Poll, Waker};
 use parking_lot::{Condvar, Mutex};
 
 use crate::join_error::JoinError;
+use crate::quietly::quietly;
 
 /// How the jobs of a pool have ended. Each is counted before its handle sees the result, and the slot's lock orders the
 /// two, so whoever has joined a job finds it in the counters.
@@ -96,7 +97,7 @@ impl<F, T> Slot<F, T> {
         drop(state);
         self.done.notify_all();
         if let Some(waker) = waker {
-            caught(|| waker.wake());
+            quietly(|| waker.wake());
         }
     }
 }
@@ -200,17 +201,6 @@ where
     }
 }
 
-/// Runs foreign code that must not unwind into the pool.
-fn caught(f: impl FnOnce()) {
-    let Err(payload) = catch_unwind(AssertUnwindSafe(f)) else {
-        return;
-    };
-    // The payload is the user's too and its drop may panic, with another such payload: that one leaks, to have an end.
-    if let Err(payload) = catch_unwind(AssertUnwindSafe(|| drop(payload))) {
-        mem::forget(payload);
-    }
-}
-
 fn drop_caught<V>(value: V) {
-    caught(|| drop(value));
+    quietly(|| drop(value));
 }

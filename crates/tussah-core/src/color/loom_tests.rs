@@ -101,7 +101,7 @@ fn two_posters_and_a_worker() {
 /// An event posts in its own color while others do: what it knows of comes first.
 #[test]
 fn an_event_posts_behind_what_came_before() {
-    explore(5, || {
+    explore(3, || {
         let rig = Rig::new();
         let (value, other) = (rig.value.clone(), rig.value.clone());
         let posted = crate::loom::Arc::new(crate::loom::atomic::AtomicBool::new(false));
@@ -134,7 +134,7 @@ fn an_event_posts_behind_what_came_before() {
 
 #[test]
 fn an_inline_entry_a_poster_and_a_worker() {
-    explore(5, || {
+    explore(3, || {
         let rig = Rig::new();
         let value = rig.value.clone();
         let inline = thread::spawn(move || value.try_with(|log| log.event(0, 0)).is_ok());
@@ -150,7 +150,7 @@ fn an_inline_entry_a_poster_and_a_worker() {
 /// Two inline entries of which one finds the other's token, and a third party that posts.
 #[test]
 fn two_inline_entries_and_a_poster() {
-    explore(5, || {
+    explore(3, || {
         let rig = Rig::new();
         let entries = [0, 1].map(|entry| {
             let value = rig.value.clone();
@@ -166,7 +166,7 @@ fn two_inline_entries_and_a_poster() {
 /// The handles go while an event is queued and a turn runs: the value goes once, after the event.
 #[test]
 fn the_last_handle_goes() {
-    explore(5, || {
+    explore(3, || {
         let Rig {
             model,
             value,
@@ -196,7 +196,7 @@ fn the_last_handle_goes() {
 /// As above, with an inline entry as the last thing that is done through a handle.
 #[test]
 fn the_last_handle_goes_after_an_inline_entry() {
-    explore(5, || {
+    explore(3, || {
         let Rig {
             model,
             value,
@@ -258,12 +258,12 @@ fn cancel(polls: usize, preemptions: usize) {
 
 #[test]
 fn a_request_is_cancelled() {
-    cancel(1, 5);
+    cancel(1, 3);
 }
 
 #[test]
 fn a_request_is_cancelled_after_a_second_poll() {
-    cancel(2, 5);
+    cancel(2, 3);
 }
 
 /// A request that waits is woken by the waker that it was polled with last, and has its result then.

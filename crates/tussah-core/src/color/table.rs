@@ -72,6 +72,15 @@ impl Table {
         color: Color,
         f: impl FnOnce(NonNull<ColorCell>) -> R,
     ) -> R {
+        shared.drop_later(|| self.with_locked(shared, color, f))
+    }
+
+    fn with_locked<R>(
+        &self,
+        shared: &Arc<Shared>,
+        color: Color,
+        f: impl FnOnce(NonNull<ColorCell>) -> R,
+    ) -> R {
         let mut shard = self.shards[(mix(color.0) >> 40) as usize & (SHARDS - 1)].lock();
         if let Some(&cell) = shard.cells.get(&color.0) {
             return f(cell);

@@ -181,5 +181,5 @@ impl<F, R> Reply<F, R> {
 
 /// Drops a user's value; a panic of its destructor stays here.
 fn drop_guarded<T>(value: T) {
-    let _ = catch_unwind(AssertUnwindSafe(|| drop(value)));
+    crate::quietly::quietly(|| drop(value));
 }

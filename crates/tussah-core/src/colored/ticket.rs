@@ -93,17 +93,19 @@ where
                 tickets: [ticket(), ticket(), ticket(), ticket()],
             });
         }
-        let _order = ORDER.lock();
-        for (index, cell) in cells.iter().enumerate() {
-            if let Some(cell) = cell {
-                // SAFETY: the ticket lies in the request, which lives until the last ticket has run; the future's values
-                // keep the cells alive.
-                unsafe {
-                    let ticket = &raw mut (*this.as_ptr()).tickets[index];
-                    ColorCell::post(*cell, NonNull::new_unchecked(ticket.cast()));
+        shared_of(&cells).drop_later(|| {
+            let _order = ORDER.lock();
+            for (index, cell) in cells.iter().enumerate() {
+                if let Some(cell) = cell {
+                    // SAFETY: the ticket lies in the request, which lives until the last ticket has run; the future's
+                    // values keep the cells alive.
+                    unsafe {
+                        let ticket = &raw mut (*this.as_ptr()).tickets[index];
+                        ColorCell::post(*cell, NonNull::new_unchecked(ticket.cast()));
+                    }
                 }
             }
-        }
+        });
         this
     }
 

@@ -248,7 +248,7 @@ unsafe fn destroy<T>(cell: NonNull<ColorCell>) {
     // SAFETY: the cell heads an `Inner<T>` that `new_in` made, and nobody refers to it any more.
     let inner = unsafe { Box::from_raw(cell.cast::<Inner<T>>().as_ptr()) };
     // A panic in a user's destructor stays in this last event of the color.
-    let _ = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| drop(inner)));
+    crate::quietly::quietly(|| drop(inner));
 }
 
 impl<T> Clone for Colored<T> {

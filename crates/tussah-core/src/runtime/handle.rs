@@ -225,7 +225,8 @@ impl Handle {
     /// in, and give their colors and timers to the others.
     ///
     /// # Errors
-    /// `InvalidInput` outside of 1 to 1,024; what the operating system said if an OS thread could not be started (those
+    /// `InvalidInput` outside of 1 to 1,024; inside an event, `WouldBlock` if another change is going on or a worker that
+    /// was taken away is still in its last event (elsewhere the call waits for these); what the operating system said if an OS thread could not be started (those
     /// that were started stay).
     pub fn set_workers(&self, workers: usize) -> io::Result<()> {
         shutdown::set_workers(&self.shared, workers)

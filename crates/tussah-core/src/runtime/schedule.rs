@@ -84,18 +84,26 @@ impl Shared {
 
     /// Drops all that is queued anywhere; the workers have ended.
     pub(crate) fn drop_queued(&self) {
-        crate::loom::thread_local! {
-            static DROPPING: Cell<bool> = const { Cell::new(false) };
-        }
         // What is dropped may queue more (a dropped future wakes another thread): the outermost call goes on with that, so
         // that a chain of such drops does not nest.
-        if DROPPING.with(|dropping| dropping.replace(true)) {
+        let Some(_dropping) = Dropping::begin(self) else {
             return;
-        }
+        };
         while !self.queues_are_empty() {
             self.drop_queued_once();
         }
-        DROPPING.with(|dropping| dropping.set(false));
+    }
+
+    /// Runs `f`, which holds a lock and may post, and drops what it could not queue after that: users' destructors must
+    /// not run under a lock of ours.
+    pub(crate) fn drop_later<R>(&self, f: impl FnOnce() -> R) -> R {
+        let dropping = Dropping::begin(self);
+        let result = f();
+        drop(dropping);
+        if self.phase.load(Ordering::Relaxed) == STOPPED {
+            self.drop_queued();
+        }
+        result
     }
 
     fn drop_queued_once(&self) {
@@ -119,5 +127,33 @@ impl Shared {
             let remote = self.place(place);
             remote.queue_len() == 0 && remote.injector.is_empty()
         })
+    }
+}
+
+crate::loom::thread_local! {
+    /// The runtime whose queues this OS thread drops, or will drop.
+    static DROPPING: Cell<*const Shared> = const { Cell::new(std::ptr::null()) };
+}
+
+/// Keeps calls of `drop_queued` for one runtime from nesting.
+struct Dropping(*const Shared);
+
+impl Dropping {
+    /// `None` if this OS thread is at it already.
+    fn begin(shared: &Shared) -> Option<Self> {
+        DROPPING.with(|dropping| {
+            let before = dropping.get();
+            if std::ptr::eq(before, shared) {
+                return None;
+            }
+            dropping.set(shared);
+            Some(Self(before))
+        })
+    }
+}
+
+impl Drop for Dropping {
+    fn drop(&mut self) {
+        DROPPING.with(|dropping| dropping.set(self.0));
     }
 }

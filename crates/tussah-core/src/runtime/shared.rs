@@ -4,7 +4,7 @@ use std::alloc::Layout;
 use std::io;
 use std::ptr::NonNull;
 use std::sync::{Arc, OnceLock};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
 
@@ -33,6 +33,7 @@ pub(crate) struct Shared {
     pub(crate) slab: Slab,
     pub(crate) name: String,
     pub(crate) clock: Clock,
+    started: Instant,
     pub(crate) idle: Idle,
     pub(crate) seed: u64,
     pub(crate) stealing: bool,
@@ -87,6 +88,7 @@ impl Shared {
             slab: Slab::new(),
             name: config.name,
             clock: config.clock,
+            started: Instant::now(),
             idle: Idle::new(),
             seed: config.seed,
             stealing: config.stealing,
@@ -132,9 +134,17 @@ impl Shared {
             .expect("the default color is made with the runtime")
     }
 
-    /// Nanoseconds since the runtime's clock began.
+    /// Nanoseconds of real time, for measuring and for stealing: also where timers follow a clock that is moved by hand.
     pub(crate) fn now_ns(&self) -> u64 {
+        if self.clock.is_manual() {
+            return self.started.elapsed().as_nanos() as u64;
+        }
         self.clock.now_ns()
+    }
+
+    /// The tick of the timers at the time that `now_ns` has just given.
+    pub(crate) fn tick_at(&self, now_ns: u64) -> u64 {
+        if self.clock.is_manual() { self.clock.now_tick() } else { self.clock.tick_of(now_ns) }
     }
 
     #[inline]
@@ -237,6 +247,9 @@ impl Shared {
                 let weak = Arc::downgrade(self);
                 let unpark = move || {
                     if let Some(shared) = weak.upgrade() {
+                        // Of a worker that was taken away, the first one looks after the timers.
+                        let orphan = place >= shared.workers.load(Ordering::Relaxed);
+                        let place = if orphan { 0 } else { place };
                         let _ = shared.idle.wake(place);
                         shared.unpark(place);
                     }
@@ -291,14 +304,14 @@ impl Shared {
 
     /// The last act of a worker.
     pub(crate) fn worker_ended(&self, worker: &Worker) {
-        // SAFETY: the magazines are this worker's and are not used any more.
-        unsafe { worker.magazines.flush_all(&self.slab) };
         if let Some(successor) = self.idle.remove() {
             self.unpark(successor);
         }
         // Pairs with the fence in `inject`: either who posts sees that we end, or we see its event.
         fence(Ordering::SeqCst);
         self.hand_over(worker);
+        // SAFETY: the magazines are this worker's and are not used any more.
+        unsafe { worker.magazines.flush_all(&self.slab) };
     }
 
     // Timers.
@@ -319,8 +332,27 @@ impl Shared {
         }
     }
 
+    /// The places whose workers were taken away; their timers are everybody's.
+    fn orphans(&self) -> std::ops::Range<usize> {
+        self.workers.load(Ordering::Relaxed)..self.places()
+    }
+
+    /// Wakes what waits for timers that were set by workers that were taken away.
+    pub(crate) fn fire_orphans(&self) {
+        for place in self.orphans() {
+            self.fire_timers(&self.place(place).shard);
+        }
+    }
+
+    /// How long until a timer runs out that the worker of this shard has to see to.
+    pub(crate) fn until_timers(&self, shard: &Shard) -> Option<Duration> {
+        let own = self.until_timer(shard);
+        let orphans = self.orphans().filter_map(|place| self.until_timer(&self.place(place).shard));
+        own.into_iter().chain(orphans).min()
+    }
+
     /// How long until a timer of the shard runs out; `None` if there is none.
-    pub(crate) fn until_timer(&self, shard: &Shard) -> Option<Duration> {
+    fn until_timer(&self, shard: &Shard) -> Option<Duration> {
         match shard.next_tick() {
             u64::MAX => None,
             // A clock that is moved by hand gives no time to wait for, but may have been moved already.

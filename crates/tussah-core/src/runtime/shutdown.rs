@@ -36,7 +36,9 @@ pub(crate) fn set_workers(shared: &Arc<Shared>, workers: usize) -> io::Result<()
         let text = format!("expected 1 to {most} workers, got {workers}");
         return Err(io::Error::new(io::ErrorKind::InvalidInput, text));
     }
-    let mut os_threads = shared.os_threads.lock();
+    // An event must not wait for the lock: who has it may be waiting for this event's worker to end.
+    let os_threads = if Worker::is_here() { shared.os_threads.try_lock() } else { Some(shared.os_threads.lock()) };
+    let mut os_threads = os_threads.ok_or_else(|| busy("another change is going on"))?;
     if !shared.is_open() {
         return Err(io::Error::other("the runtime is shut down"));
     }
@@ -44,6 +46,10 @@ pub(crate) fn set_workers(shared: &Arc<Shared>, workers: usize) -> io::Result<()
     for place in before..workers {
         // A worker that was taken away from this place may still be in its last event.
         if let Some(old) = os_threads.get_mut(place).and_then(Option::take) {
+            if Worker::is_here() && !old.is_finished() {
+                os_threads[place] = Some(old);
+                return Err(busy("a worker that was taken away is still in its last event"));
+            }
             drop(old.join());
         }
         let os_thread = shared.start_worker(place)?;
@@ -63,6 +69,10 @@ pub(crate) fn set_workers(shared: &Arc<Shared>, workers: usize) -> io::Result<()
     Ok(())
 }
 
+fn busy(why: &str) -> io::Error {
+    io::Error::new(io::ErrorKind::WouldBlock, format!("the number of workers can't be changed now: {why}"))
+}
+
 /// See `Runtime::shutdown`. Does nothing the second time.
 pub(crate) fn shutdown(shared: &Arc<Shared>, drain: Duration) -> ShutdownReport {
     assert!(
@@ -80,6 +90,8 @@ pub(crate) fn shutdown(shared: &Arc<Shared>, drain: Duration) -> ShutdownReport 
     let deadline = Instant::now() + drain;
     report.drained = drain_queues(shared, deadline);
     report.jobs_dropped = shared.blocking.shutdown(deadline).cancelled;
+    // The last jobs may have woken threads.
+    report.drained = report.drained && drain_queues(shared, deadline);
     shared.phase.store(STOPPED, Ordering::Release);
     fence(Ordering::SeqCst);
     report.workers_stuck = stop_workers(shared);
@@ -120,13 +132,15 @@ fn drain_queues(shared: &Shared, deadline: Instant) -> bool {
 
 /// Ends the workers; says how many did not end.
 fn stop_workers(shared: &Shared) -> usize {
+    // Under the lock, no worker is started that would not see the flag.
+    let mut os_threads = shared.os_threads.lock();
     for place in 0..shared.places() {
         shared.place(place).stop.store(true, Ordering::Release);
         shared.unpark(place);
     }
     let limit = Instant::now() + STUCK_LIMIT;
     let mut stuck = 0;
-    for os_thread in shared.os_threads.lock().drain(..).flatten() {
+    for os_thread in os_threads.drain(..).flatten() {
         while !os_thread.is_finished() && Instant::now() < limit {
             std::thread::sleep(DRAIN_POLL);
         }
@@ -158,13 +172,14 @@ fn drop_threads(shared: &Shared) -> usize {
             // SAFETY: we have a reference, and give it back.
             unsafe {
                 if !thread.as_ref().is_complete() {
-                    ended += 1;
                     Header::abort(thread);
+                    // One whose color somebody outside has entered ends when that one leaves.
+                    ended += usize::from(thread.as_ref().is_complete());
                 }
                 Header::release(thread);
             }
         }
-        // Dropping one future may have spawned or woken nothing that runs, but may have dropped handles of others.
+        // What was dropped may have started more: it refused to, but a handle's drop may still end others.
         if ended == 0 {
             return dropped;
         }

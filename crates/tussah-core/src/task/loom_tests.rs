@@ -144,7 +144,7 @@ impl Rig {
 /// Two wakes while the thread runs, is about to, or ends: none is lost.
 #[test]
 fn two_wakers_and_a_worker() {
-    explore(4, || {
+    explore(3, || {
         let (rig, handle) = Rig::new(2);
         drop(handle);
         let wakers = [rig.start(Signals::signal), rig.start(Signals::signal)];
@@ -159,7 +159,7 @@ fn two_wakers_and_a_worker() {
 /// `abort`, a wake and a poll at the same time: the thread ends, one way or the other.
 #[test]
 fn an_abort_a_waker_and_a_worker() {
-    explore(4, || {
+    explore(3, || {
         let (rig, handle) = Rig::new(1);
         let abort = handle.abort_handle();
         let held = rig.signals.held.clone();
@@ -193,7 +193,7 @@ fn an_abort_a_waker_and_a_worker() {
 /// The handle is polled and dropped while the thread ends: somebody drops the output, once, and who was told to wait is
 /// called.
 fn join(polls: usize) {
-    explore(4, move || {
+    explore(3, move || {
         let (rig, handle) = Rig::new(0);
         let woken = Arc::new(Count::default());
         let (waker, held) = (Waker::from(woken.clone()), rig.signals.held.clone());
@@ -236,7 +236,7 @@ fn a_handle_is_polled_twice_and_dropped_at_the_end() {
 /// The joiner changes its waker while the thread ends, and waits: the last one is called, and the output is there.
 #[test]
 fn a_joiner_waits() {
-    explore(4, || {
+    explore(3, || {
         let (rig, handle) = Rig::new(0);
         let counts = [Arc::new(Count::default()), Arc::new(Count::default())];
         let wakers = counts

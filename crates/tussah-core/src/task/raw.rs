@@ -15,6 +15,7 @@ use crate::event::{self, After, DropReason, Node};
 use crate::join_error::JoinError;
 use crate::loom::UnsafeCell;
 use crate::loom::atomic::{AtomicU64, Ordering};
+use crate::quietly::quietly;
 use crate::runtime::Shared;
 use crate::slab::{self, Kind};
 use crate::tiny_waker::TinyWaker;
@@ -179,7 +180,8 @@ where
             ManuallyDrop::drop(&mut body.future);
         }));
         if let Err(payload) = dropped {
-            output = Err(JoinError::panic(payload));
+            let replaced = std::mem::replace(&mut output, Err(JoinError::panic(payload)));
+            quietly(|| drop(replaced));
         }
         body.output = ManuallyDrop::new(output);
         let old = header.complete();
@@ -218,12 +220,12 @@ where
 
     unsafe fn drop_output(thread: NonNull<Header>) {
         // A panic in a user's destructor stays in the event.
-        let _ = catch_unwind(AssertUnwindSafe(|| {
+        quietly(|| {
             // SAFETY: rule 2: the output is the caller's.
             unsafe {
                 ManuallyDrop::drop(&mut (*thread.cast::<Self>().as_ptr()).body.output);
             }
-        }));
+        });
     }
 
     unsafe fn free(thread: NonNull<Header>) {
@@ -231,7 +233,8 @@ where
         unsafe {
             let this = thread.cast::<Self>().as_ptr();
             std::ptr::drop_in_place(&raw mut (*this).home);
-            std::ptr::drop_in_place(&raw mut (*this).header.joiner);
+            // The joiner may be a foreign waker, whose destructor may panic.
+            quietly(|| std::ptr::drop_in_place(&raw mut (*this).header.joiner));
             (*this).header.state.store(0, Ordering::Relaxed);
             Shared::free(Kind::Task, thread.cast(), Layout::new::<Self>());
         }
@@ -240,5 +243,5 @@ where
 
 /// Calls a waker that may be anybody's: its panic is not the caller's.
 pub(crate) fn wake_guarded(waker: std::task::Waker) {
-    let _ = catch_unwind(AssertUnwindSafe(|| waker.wake()));
+    quietly(|| waker.wake());
 }

@@ -2,11 +2,7 @@
 //!
 //! The states of an entry, and the rules by which they change, stand in `timer.rs`; "rule" below means those.
 
-use std::{
-    panic::{AssertUnwindSafe, catch_unwind},
-    ptr::NonNull,
-    task::Waker,
-};
+use std::{ptr::NonNull, task::Waker};
 
 use super::{
     clock::Clock,
@@ -14,6 +10,7 @@ use super::{
     wheel::Wheel,
 };
 use crate::loom::atomic::{AtomicU64, Ordering, fence};
+use crate::quietly::quietly;
 
 /// Bound, in entries: what one hold of the lock fires or moves, so that a peer or a cancel waits a few microseconds.
 const BATCH: usize = 32;
@@ -337,15 +334,6 @@ impl Batch {
         for waker in self.wakers[..self.len].iter_mut().filter_map(Option::take) {
             quietly(|| f(waker));
         }
-    }
-}
-
-/// Runs foreign code and swallows a panic of it: it must not stop the timers behind it or the worker.
-#[inline]
-fn quietly(f: impl FnOnce()) {
-    if let Err(payload) = catch_unwind(AssertUnwindSafe(f)) {
-        // The payload is foreign too, and so may be the payload of a panic of its drop: that one is leaked.
-        std::mem::forget(catch_unwind(AssertUnwindSafe(|| drop(payload))));
     }
 }
 

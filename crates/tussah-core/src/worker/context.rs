@@ -4,7 +4,7 @@ use std::alloc::Layout;
 use std::any::Any;
 use std::cell::Cell;
 use std::marker::PhantomData;
-use std::panic::{AssertUnwindSafe, Location, catch_unwind};
+use std::panic::Location;
 use std::ptr::NonNull;
 use std::sync::Arc;
 
@@ -235,9 +235,7 @@ impl Worker {
     pub(crate) fn caught(&self, payload: Box<dyn Any + Send>) {
         self.count_panic();
         // The payload is a user's value, whose destructor may panic too.
-        if let Err(payload) = catch_unwind(AssertUnwindSafe(|| drop(payload))) {
-            std::mem::forget(payload);
-        }
+        crate::quietly::quietly(|| drop(payload));
     }
 
     pub(crate) fn count_panic(&self) {

@@ -7,7 +7,7 @@ use std::time::Duration;
 use super::window::Window;
 use crate::event::Node;
 use crate::loom::atomic::{AtomicBool, AtomicU64, Ordering};
-use crate::loom::thread;
+use crate::loom::{lock, thread};
 use crate::queue::{Inbox, Ring};
 use crate::stats::{Profile, Running};
 use crate::time::Shard;
@@ -122,18 +122,18 @@ impl Remote {
 struct Parker {
     notified: AtomicBool,
     /// Of the worker that has this place now.
-    thread: Mutex<Option<thread::Thread>>,
+    thread: crate::loom::Mutex<Option<thread::Thread>>,
 }
 
 impl Parker {
     fn bind(&self) {
-        *self.thread.lock() = Some(thread::current());
+        *lock(&self.thread) = Some(thread::current());
     }
 
     fn unpark(&self) {
         // Release pairs with the Acquire in `park`: what was posted before is seen after.
         if !self.notified.swap(true, Ordering::AcqRel)
-            && let Some(thread) = &*self.thread.lock()
+            && let Some(thread) = &*lock(&self.thread)
         {
             thread.unpark();
         }

@@ -8,11 +8,12 @@ use super::remote::{Counters, Remote};
 use super::steal::Watch;
 use crate::event::{self, Node};
 use crate::loom::atomic::Ordering;
-use crate::policy::Policy;
+use crate::policy::{Policy, Priorities};
+use crate::quietly::quietly;
 use crate::runtime::Shared;
 use crate::time::TimerContext;
 
-/// Bound, in turns: so many may pass before a worker looks at its timers, if turns are short.
+/// Bound, in turns: twice as many may pass before a worker looks at its timers, if turns are short; so many on average.
 const TURNS_PER_TICK_MAX: u64 = 64;
 
 /// Bound, in nanoseconds: turns of the measured average length that may pass before a worker looks at its timers.
@@ -54,6 +55,13 @@ fn pin_to_cpu(index: usize) {
     let _ = sched_setaffinity(None, &one);
 }
 
+/// The worker's policy; the default one if the user's function panics.
+fn make_policy(worker: &Worker) -> Box<dyn Policy> {
+    let mut policy: Box<dyn Policy> = Box::new(Priorities);
+    quietly(|| policy = (worker.handle.shared.policy)());
+    policy
+}
+
 struct Loop<'a> {
     worker: &'a Worker,
     watch: Watch,
@@ -70,7 +78,7 @@ impl<'a> Loop<'a> {
         Self {
             worker,
             watch: Watch::new(),
-            policy: (worker.handle.shared.policy)(),
+            policy: make_policy(worker),
             last: std::ptr::null(),
             until_tick: 0,
             turns_per_tick: 1,
@@ -81,7 +89,7 @@ impl<'a> Loop<'a> {
         let worker = self.worker;
         // A worker begins as a searcher: `Idle::add` was called by whoever started it.
         let mut searching = true;
-        loop {
+        while !worker.remote.stop.load(Ordering::Acquire) {
             if let Some(node) = self.next() {
                 if searching {
                     searching = false;
@@ -94,12 +102,12 @@ impl<'a> Loop<'a> {
                 searching = true;
                 worker.handle.shared.idle.start_search();
             }
-            if worker.remote.stop.load(Ordering::Acquire) {
-                break;
-            }
             if !self.search() {
                 self.sleep();
             }
+        }
+        if !searching {
+            worker.handle.shared.idle.start_search();
         }
         worker.handle.shared.worker_ended(worker);
     }
@@ -162,11 +170,13 @@ impl<'a> Loop<'a> {
     fn tick(&mut self) {
         let worker = self.worker;
         let shared = &worker.handle.shared;
-        if worker.remote.stop.load(Ordering::Relaxed) {
-            shared.hand_over(worker);
+        let mut now_ns = shared.now_ns();
+        let fired = worker.remote.shard.fire(shared.tick_at(now_ns));
+        shared.fire_orphans();
+        if fired > 0 {
+            // The time that the timers took is not the next turn's.
+            now_ns = shared.now_ns();
         }
-        let now_ns = shared.now_ns();
-        worker.remote.shard.fire(shared.clock.tick_of(now_ns));
         // A part of the ticks is skipped at random, so that no pattern of turns hides from the measurement.
         self.until_tick = self.turns_per_tick;
         if self.turns_per_tick > 1 {
@@ -219,6 +229,7 @@ impl<'a> Loop<'a> {
             .remote
             .shard
             .fire(worker.handle.shared.clock.now_tick());
+        worker.handle.shared.fire_orphans();
         for _ in 0..SEARCH_ROUNDS {
             if self.watch.steal(worker)
                 || worker.remote.queue_len() > 0
@@ -237,7 +248,7 @@ impl<'a> Loop<'a> {
         let shared = &worker.handle.shared;
         let watch = shared.idle.park(worker.index);
         if worker.remote.injector.is_empty() && !worker.remote.stop.load(Ordering::Acquire) {
-            let timer = shared.until_timer(&worker.remote.shard);
+            let timer = shared.until_timers(&worker.remote.shard);
             if timer != Some(Duration::ZERO) {
                 let delay = watch.then_some(shared.steal_delay);
                 let limit = timer.map_or(delay, |timer| {

@@ -6,7 +6,8 @@ use loom::{future::block_on, sync::atomic::Ordering, thread};
 
 use super::{super::Clock, *};
 
-const TICK: Duration = Duration::from_nanos(1 << 17);
+/// A tick of a clock that is moved by hand.
+const TICK: Duration = Duration::from_micros(1);
 
 /// Counts its calls; not part of the model, read after all OS threads have been joined.
 struct Count(AtomicUsize);
