@@ -63,8 +63,8 @@ pub(crate) mod thread {
 /// Variables of an OS thread: in a model, of one of its threads, all of which run on one OS thread.
 #[cfg(loom)]
 macro_rules! model_local {
-    (static $name:ident: $type:ty = const $init:block;) => {
-        loom::thread_local! { static $name: $type = $init; }
+    ($(#[$attribute:meta])* static $name:ident: $type:ty = const $init:block $(;)?) => {
+        loom::thread_local! { $(#[$attribute])* static $name: $type = $init; }
     };
 }
 #[cfg(loom)]

@@ -8,12 +8,7 @@
 //!
 //! Most threads are woken by this runtime, so the box, which costs an allocation, is the exception.
 
-use std::{
-    fmt,
-    mem::ManuallyDrop,
-    ptr,
-    task::Waker,
-};
+use std::{fmt, mem::ManuallyDrop, ptr, task::Waker};
 
 use crate::quietly::quietly;
 use crate::task::waker::VTABLE;

@@ -89,7 +89,8 @@ pub(crate) struct ColorCell {
     node: Node,
     /// Owned by the token.
     pub(super) fifo: UnsafeCell<List<Node>>,
-    pub(crate) shared: Arc<Shared>,
+    /// The runtime. Not counted: whoever has a handle to the cell keeps the runtime, or is part of it.
+    shared: NonNull<Shared>,
     pub(super) depth: Depth,
     pub(super) pace: Pace,
     pub(super) turn_ns: AtomicU64,
@@ -115,7 +116,7 @@ pub(super) enum Leave {
 impl ColorCell {
     /// `destroy` frees what the cell heads once the last handle is gone and the color is idle.
     pub(crate) fn new(
-        shared: Arc<Shared>,
+        shared: &Arc<Shared>,
         name: ColorName,
         destroy: unsafe fn(NonNull<ColorCell>),
     ) -> Self {
@@ -127,7 +128,7 @@ impl ColorCell {
             rest_of_line: [0; 16],
             node: Node::new(&TURN),
             fifo: UnsafeCell::new(List::new()),
-            shared,
+            shared: NonNull::from(&**shared),
             depth: Depth::default(),
             pace: Pace::default(),
             turn_ns: AtomicU64::new(0),
@@ -138,8 +139,15 @@ impl ColorCell {
     pub(crate) fn set_priority(&self, priority: i8) {
         self.priority.store(priority, Ordering::Relaxed);
         if priority != 0 {
-            self.shared.chooses.store(true, Ordering::Relaxed);
+            self.shared().chooses.store(true, Ordering::Relaxed);
         }
+    }
+
+    /// The runtime of the color.
+    #[inline]
+    pub(crate) fn shared(&self) -> &Shared {
+        // SAFETY: a cell is reached through a handle, whose owner keeps the runtime, or by the runtime itself.
+        unsafe { self.shared.as_ref() }
     }
 
     /// The node of a cell.
@@ -264,9 +272,9 @@ impl ColorCell {
     pub(crate) unsafe fn schedule(cell: NonNull<Self>) {
         // A copy of the pointer: the cell belongs to the queue at once.
         // SAFETY: a cell whose token is held is alive.
-        let shared = unsafe { Arc::as_ptr(&cell.as_ref().shared) };
+        let shared = unsafe { cell.as_ref().shared };
         // SAFETY: the runtime outlives the cell's turn, which is what would free the cell.
-        unsafe { (*shared).schedule(Self::node(cell)) }
+        unsafe { shared.as_ref().schedule(Self::node(cell)) }
     }
 
     /// Posts an event.

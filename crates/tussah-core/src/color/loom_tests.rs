@@ -157,7 +157,9 @@ fn two_inline_entries_and_a_poster() {
             thread::spawn(move || value.try_with(|log| log.event(entry, 0)).is_ok())
         });
         let value = rig.value.clone();
-        thread::spawn(move || post(&value, 2, 0)).join().expect("no panic");
+        thread::spawn(move || post(&value, 2, 0))
+            .join()
+            .expect("no panic");
         let entered = entries.map(|entry| usize::from(entry.join().expect("no panic")));
         rig.finish(1 + entered[0] + entered[1]);
     });
@@ -289,7 +291,10 @@ fn a_request_is_awaited() {
         if waits {
             assert_eq!(counts[1].get(), 1, "the waiter is called");
             let mut context = Context::from_waker(Waker::noop());
-            assert!(with.as_mut().poll(&mut context).is_ready(), "the result is there");
+            assert!(
+                with.as_mut().poll(&mut context).is_ready(),
+                "the result is there"
+            );
         }
         drop(with);
         // SAFETY: it came from the box above, and the request that borrowed it is gone.

@@ -56,7 +56,7 @@ impl ColorCell {
         if let Err(depth_max) = this.admit() {
             return Err(Full { body, depth_max });
         }
-        let memory = this.shared.alloc(Kind::Event, Layout::new::<Posted<B>>());
+        let memory = this.shared().alloc(Kind::Event, Layout::new::<Posted<B>>());
         // SAFETY: the memory is for this event, whose node is then ours to post.
         unsafe {
             let node = Posted::write(memory.cast(), location, body);

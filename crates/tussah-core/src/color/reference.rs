@@ -2,8 +2,10 @@
 
 use std::fmt;
 use std::ptr::NonNull;
+use std::sync::Arc;
 
 use super::cell::ColorCell;
+use crate::runtime::Shared;
 
 /// A color of one runtime, found once.
 ///
@@ -11,6 +13,8 @@ use super::cell::ColorCell;
 /// an idle color forgets it.
 pub struct ColorRef {
     cell: NonNull<ColorCell>,
+    /// Declared behind the cell's pointer, and given back after its handle: the cell may use its runtime up to the end.
+    shared: Arc<Shared>,
 }
 
 // SAFETY: a cell may be used and released from any OS thread, by its own rules.
@@ -21,8 +25,8 @@ unsafe impl Sync for ColorRef {}
 impl ColorRef {
     /// # Safety
     /// The caller passes one handle on.
-    pub(crate) unsafe fn from_cell(cell: NonNull<ColorCell>) -> Self {
-        Self { cell }
+    pub(crate) unsafe fn from_cell(cell: NonNull<ColorCell>, shared: Arc<Shared>) -> Self {
+        Self { cell, shared }
     }
 
     pub(crate) fn cell(&self) -> NonNull<ColorCell> {
@@ -48,7 +52,10 @@ impl ColorRef {
 impl Clone for ColorRef {
     fn clone(&self) -> Self {
         self.get().retain();
-        Self { cell: self.cell }
+        Self {
+            cell: self.cell,
+            shared: self.shared.clone(),
+        }
     }
 }
 

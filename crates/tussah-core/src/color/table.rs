@@ -99,7 +99,7 @@ impl Table {
             // SAFETY: the lock keeps the cell alive; the handle that is added becomes the reference's.
             unsafe {
                 cell.as_ref().retain();
-                ColorRef::from_cell(cell)
+                ColorRef::from_cell(cell, shared.clone())
             }
         })
     }
@@ -150,7 +150,7 @@ struct Aligned(ColorCell);
 
 fn new_cell(shared: &Arc<Shared>, color: Color) -> NonNull<ColorCell> {
     let name = ColorName::Number(color);
-    let cell = Box::new(Aligned(ColorCell::new(shared.clone(), name, destroy)));
+    let cell = Box::new(Aligned(ColorCell::new(shared, name, destroy)));
     NonNull::from(Box::leak(cell)).cast()
 }
 

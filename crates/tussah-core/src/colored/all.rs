@@ -2,7 +2,6 @@
 
 use std::pin::Pin;
 use std::ptr::NonNull;
-use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use super::ticket::{COLORS_MAX, Cells, Request, shared_of};
@@ -110,7 +109,7 @@ where
     let one_runtime = cells
         .iter()
         .flatten()
-        .all(|cell| Arc::ptr_eq(&unsafe { cell.as_ref() }.shared, shared));
+        .all(|cell| std::ptr::eq(unsafe { cell.as_ref() }.shared(), shared));
     assert!(
         one_runtime,
         "with_all was given values of different runtimes"

@@ -8,7 +8,6 @@
 
 use std::alloc::Layout;
 use std::ptr::NonNull;
-use std::sync::Arc;
 use std::task::Waker;
 
 use parking_lot::Mutex;
@@ -30,12 +29,12 @@ pub(super) type Cells = [Option<NonNull<ColorCell>>; COLORS_MAX];
 static ORDER: Mutex<()> = Mutex::new(());
 
 /// The runtime of the first color.
-pub(super) fn shared_of(cells: &Cells) -> &Arc<Shared> {
+pub(super) fn shared_of(cells: &Cells) -> &Shared {
     let first = cells[0]
         .as_ref()
         .expect("a request names at least two colors");
     // SAFETY: who asks has the values, which keep the cells alive.
-    unsafe { &first.as_ref().shared }
+    unsafe { first.as_ref() }.shared()
 }
 
 /// One request, shared by its tickets and its future.

@@ -5,13 +5,14 @@ use std::fmt;
 use std::marker::PhantomData;
 use std::panic::Location;
 use std::ptr::NonNull;
+use std::sync::Arc;
 
 use super::with::{Operation, Read, With, Write};
 use crate::color::cell::ColorCell;
 use crate::color::{ColorName, ColorRef};
 use crate::event::Body;
 use crate::loom::atomic::Ordering;
-use crate::runtime::{Handle, PostError};
+use crate::runtime::{Handle, PostError, Shared};
 use crate::worker::{InColor, Worker};
 
 /// A value that only events of one color touch: shared state without a lock to hold.
@@ -45,6 +46,8 @@ pub struct Colored<T> {
 pub(super) struct Inner<T> {
     cell: ColorCell,
     value: UnsafeCell<T>,
+    /// Kept for the cell; given back last.
+    shared: Arc<Shared>,
 }
 
 // SAFETY: the value is reached under its color only, one event at a time, possibly on another OS thread.
@@ -70,8 +73,9 @@ impl<T: Send + 'static> Colored<T> {
             number,
         };
         let inner = Box::new(Inner {
-            cell: ColorCell::new(handle.shared.clone(), name, destroy::<T>),
+            cell: ColorCell::new(&handle.shared, name, destroy::<T>),
             value: UnsafeCell::new(value),
+            shared: handle.shared.clone(),
         });
         Self {
             inner: NonNull::from(Box::leak(inner)),
@@ -142,7 +146,7 @@ impl<T: Send + 'static> Colored<T> {
     pub fn post<F: FnOnce(&mut T) + Send + 'static>(&self, f: F) -> Result<(), PostError<F>> {
         let location = Location::caller();
         let cell = self.cell();
-        if !cell.shared.is_open() {
+        if !cell.shared().is_open() {
             return Err(PostError::shut_down(f));
         }
         // SAFETY: we have a handle.
@@ -154,7 +158,7 @@ impl<T: Send + 'static> Colored<T> {
     pub fn color(&self) -> ColorRef {
         self.cell().retain();
         // SAFETY: the handle that was added becomes the reference's.
-        unsafe { ColorRef::from_cell(self.cell_ptr()) }
+        unsafe { ColorRef::from_cell(self.cell_ptr(), self.shared().clone()) }
     }
 }
 
@@ -190,6 +194,11 @@ impl<T> Colored<T> {
         // SAFETY: we have the token of the color, or a reader's part in it for an operation that only reads; we have a
         // handle.
         Ok(unsafe { operation.call(Inner::value(self.inner)) })
+    }
+
+    pub(super) fn shared(&self) -> &Arc<Shared> {
+        // SAFETY: we have a handle.
+        unsafe { &self.inner.as_ref().shared }
     }
 
     #[inline]

@@ -80,7 +80,7 @@ where
 
     /// Queues an operation; the returned request is shared with the color from now on.
     fn queue(colored: &Colored<T>, operation: O, waker: Waker) -> NonNull<Self> {
-        let shared = &colored.cell().shared;
+        let shared = colored.shared();
         let request = shared
             .alloc(Kind::Event, Layout::new::<Self>())
             .cast::<Self>();

@@ -5,6 +5,7 @@ use std::panic::Location;
 
 use super::handle::Handle;
 use super::post::{AsColor, PostError};
+use crate::color::Color;
 use crate::task::JoinHandle;
 
 /// [`Handle::spawn`] in the current runtime.
@@ -46,7 +47,7 @@ where
 #[track_caller]
 pub fn post<F: FnOnce() + Send + 'static>(f: F) -> Result<(), PostError<F>> {
     let location = Location::caller();
-    Handle::with_current(|handle| handle.post_in_at(location, handle.shared.default_color(), f))
+    Handle::with_current(|handle| handle.post_in_at(location, Color::DEFAULT, f))
 }
 
 /// [`Handle::post_in`] in the current runtime.

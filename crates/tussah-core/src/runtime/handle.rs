@@ -4,12 +4,13 @@ use std::fmt;
 use std::future::Future;
 use std::io;
 use std::panic::Location;
+use std::ptr::NonNull;
 use std::sync::Arc;
 use std::time::Duration;
 
 use super::block_on::entered;
 use super::builder::Builder;
-use super::post::{AsColor, PostError};
+use super::post::{AsColor, PostError, Sealed};
 use super::shared::Shared;
 use super::shutdown::{self, ShutdownReport};
 use crate::color::cell::ColorCell;
@@ -116,7 +117,7 @@ impl Handle {
         if self.shared.one_color {
             return task::spawn(
                 &self.shared,
-                self.shared.default_color().clone(),
+                Color::DEFAULT.reference(&self.shared),
                 location,
                 future,
             );
@@ -149,8 +150,8 @@ impl Handle {
         F::Output: Send + 'static,
     {
         self.assert_open();
-        let color = color.reference(self);
-        self.assert_mine(&color);
+        let color = color.reference(&self.shared);
+        self.assert_mine(color.cell());
         task::spawn(&self.shared, color, location, future)
     }
 
@@ -161,7 +162,7 @@ impl Handle {
     #[inline]
     #[track_caller]
     pub fn post<F: FnOnce() + Send + 'static>(&self, f: F) -> Result<(), PostError<F>> {
-        self.post_in_at(Location::caller(), self.shared.default_color(), f)
+        self.post_in_at(Location::caller(), Color::DEFAULT, f)
     }
 
     /// Posts an event in a color. Events of one color run one at a time, in the order in which they were posted.
@@ -192,17 +193,17 @@ impl Handle {
         if !self.shared.is_open() {
             return Err(PostError::shut_down(f));
         }
-        color.with_cell(self, |color| {
-            self.assert_mine(color);
-            // SAFETY: the reference keeps the cell alive.
-            unsafe { ColorCell::post_body(color.cell(), location, Plain(f)) }
+        color.with_cell(&self.shared, |cell| {
+            self.assert_mine(cell);
+            // SAFETY: the cell is kept alive meanwhile.
+            unsafe { ColorCell::post_body(cell, location, Plain(f)) }
                 .map_err(|full| PostError::full(full.body.0, full.depth_max))
         })
     }
 
     /// A reference to a color of this runtime, which skips the look-up by number.
     pub fn color(&self, color: Color) -> ColorRef {
-        color.reference(self)
+        color.reference(&self.shared)
     }
 
     /// Runs a closure that may block on the blocking pool.
@@ -242,9 +243,11 @@ impl Handle {
 
     #[inline]
     #[track_caller]
-    fn assert_mine(&self, color: &ColorRef) {
+    fn assert_mine(&self, cell: NonNull<ColorCell>) {
+        // SAFETY: the caller keeps the cell alive.
+        let shared = unsafe { cell.as_ref() }.shared();
         assert!(
-            std::ptr::eq(&*color.get().shared, &*self.shared),
+            std::ptr::eq(shared, &*self.shared),
             "a color of one runtime was used with another"
         );
     }

@@ -8,6 +8,8 @@ mod post;
 mod schedule;
 mod shared;
 mod shutdown;
+#[cfg(all(test, not(loom)))]
+mod tests;
 
 pub use builder::Builder;
 pub use current::{post, post_in, spawn, spawn_in};

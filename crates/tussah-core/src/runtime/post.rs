@@ -1,9 +1,11 @@
 //! What a post names and what it gives back.
 
 use std::fmt;
-use std::mem::ManuallyDrop;
+use std::ptr::NonNull;
+use std::sync::Arc;
 
-use super::handle::Handle;
+use super::shared::Shared;
+use crate::color::cell::ColorCell;
 use crate::color::{Color, ColorRef};
 
 /// An event that was not taken, with what was to be run.
@@ -58,46 +60,38 @@ impl<F> fmt::Debug for PostError<F> {
 impl<F> std::error::Error for PostError<F> {}
 
 /// What names a color: its number, or a reference to it.
-pub trait AsColor: sealed::Sealed {
-    #[doc(hidden)]
-    fn reference(&self, handle: &Handle) -> ColorRef;
-    #[doc(hidden)]
-    fn with_cell<R>(&self, handle: &Handle, f: impl FnOnce(&ColorRef) -> R) -> R {
-        f(&self.reference(handle))
-    }
+#[allow(private_bounds)]
+pub trait AsColor: Sealed {}
+
+pub(crate) trait Sealed {
+    fn reference(&self, shared: &Arc<Shared>) -> ColorRef;
+    /// Calls `f` with the cell, which is kept alive meanwhile.
+    fn with_cell<R>(&self, shared: &Arc<Shared>, f: impl FnOnce(NonNull<ColorCell>) -> R) -> R;
 }
 
-mod sealed {
-    pub trait Sealed {}
-    impl Sealed for crate::Color {}
-    impl Sealed for &crate::ColorRef {}
-}
+impl AsColor for Color {}
+impl AsColor for &ColorRef {}
 
-impl AsColor for Color {
-    fn reference(&self, handle: &Handle) -> ColorRef {
-        if *self == Color::DEFAULT {
-            return handle.shared.default_color().clone();
-        }
-        handle.shared.table.get(&handle.shared, *self)
+impl Sealed for Color {
+    fn reference(&self, shared: &Arc<Shared>) -> ColorRef {
+        shared.table.get(shared, *self)
     }
-    fn with_cell<R>(&self, handle: &Handle, f: impl FnOnce(&ColorRef) -> R) -> R {
-        if *self == Color::DEFAULT {
-            return f(handle.shared.default_color());
-        }
-        handle.shared.table.with(&handle.shared, *self, |cell| {
-            // SAFETY: the table keeps the cell alive meanwhile; this reference has no handle, so it is not dropped.
-            f(&ManuallyDrop::new(unsafe { ColorRef::from_cell(cell) }))
-        })
-    }
-}
-
-impl AsColor for &ColorRef {
     #[inline]
-    fn reference(&self, _: &Handle) -> ColorRef {
+    fn with_cell<R>(&self, shared: &Arc<Shared>, f: impl FnOnce(NonNull<ColorCell>) -> R) -> R {
+        if *self == Color::DEFAULT {
+            return f(shared.default_color());
+        }
+        shared.table.with(shared, *self, f)
+    }
+}
+
+impl Sealed for &ColorRef {
+    #[inline]
+    fn reference(&self, _: &Arc<Shared>) -> ColorRef {
         (*self).clone()
     }
     #[inline]
-    fn with_cell<R>(&self, _: &Handle, f: impl FnOnce(&ColorRef) -> R) -> R {
-        f(self)
+    fn with_cell<R>(&self, _: &Arc<Shared>, f: impl FnOnce(NonNull<ColorCell>) -> R) -> R {
+        f(self.cell())
     }
 }

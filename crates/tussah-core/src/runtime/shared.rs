@@ -9,7 +9,8 @@ use std::time::{Duration, Instant};
 use parking_lot::Mutex;
 
 use crate::blocking::BlockingPool;
-use crate::color::ColorRef;
+use crate::color::Color;
+use crate::color::cell::ColorCell;
 use crate::color::table::Table;
 use crate::loom::atomic::{AtomicBool, AtomicU8, AtomicU64, AtomicUsize, Ordering, fence};
 use crate::policy::{Policy, Priorities};
@@ -57,7 +58,8 @@ pub(crate) struct Shared {
     pub(crate) table: Table,
     /// Colored values made so far; numbers them in reports.
     pub(crate) values_made: AtomicU64,
-    pub(crate) default_color: OnceLock<ColorRef>,
+    /// The cell of the default color, with a handle of its own.
+    default_color: OnceLock<DefaultColor>,
     pub(crate) blocking: BlockingPool,
     /// Has the workers look at their timers when a clock is moved by hand.
     pub(crate) advance_hook: OnceLock<AdvanceHook>,
@@ -65,6 +67,27 @@ pub(crate) struct Shared {
     pub(crate) watchdog: Mutex<Option<Watchdog>>,
     /// `spawn` means "in the default color".
     pub(crate) one_color: bool,
+}
+
+/// A handle to the default color, given back when the runtime is dropped.
+struct DefaultColor(NonNull<ColorCell>);
+
+// SAFETY: cells are shared between OS threads by their own rules.
+unsafe impl Send for DefaultColor {}
+// SAFETY: as above.
+unsafe impl Sync for DefaultColor {}
+
+impl Drop for DefaultColor {
+    fn drop(&mut self) {
+        // SAFETY: the handle ends here.
+        unsafe { ColorCell::release(self.0) }
+    }
+}
+
+impl Drop for Shared {
+    fn drop(&mut self) {
+        self.table.clear();
+    }
 }
 
 /// What the builder decided.
@@ -113,9 +136,11 @@ impl Shared {
             one_color: config.one_color,
         });
         shared.slab.set_owner(Arc::as_ptr(&shared).cast());
-        shared
-            .default_color
-            .get_or_init(|| shared.table.get(&shared, crate::Color::DEFAULT));
+        shared.table.with(&shared, Color::DEFAULT, |cell| {
+            // SAFETY: the table keeps the cell alive meanwhile.
+            unsafe { cell.as_ref() }.retain();
+            shared.default_color.get_or_init(|| DefaultColor(cell));
+        });
         let weak = Arc::downgrade(&shared);
         let advanced = move || {
             if let Some(shared) = weak.upgrade() {
@@ -128,10 +153,10 @@ impl Shared {
         shared
     }
 
-    pub(crate) fn default_color(&self) -> &ColorRef {
-        self.default_color
-            .get()
-            .expect("the default color is made with the runtime")
+    #[inline]
+    pub(crate) fn default_color(&self) -> NonNull<ColorCell> {
+        let color = self.default_color.get();
+        color.expect("the default color is made with the runtime").0
     }
 
     /// Nanoseconds of real time, for measuring and for stealing: also where timers follow a clock that is moved by hand.
@@ -144,7 +169,11 @@ impl Shared {
 
     /// The tick of the timers at the time that `now_ns` has just given.
     pub(crate) fn tick_at(&self, now_ns: u64) -> u64 {
-        if self.clock.is_manual() { self.clock.now_tick() } else { self.clock.tick_of(now_ns) }
+        if self.clock.is_manual() {
+            self.clock.now_tick()
+        } else {
+            self.clock.tick_of(now_ns)
+        }
     }
 
     #[inline]
@@ -347,7 +376,9 @@ impl Shared {
     /// How long until a timer runs out that the worker of this shard has to see to.
     pub(crate) fn until_timers(&self, shard: &Shard) -> Option<Duration> {
         let own = self.until_timer(shard);
-        let orphans = self.orphans().filter_map(|place| self.until_timer(&self.place(place).shard));
+        let orphans = self
+            .orphans()
+            .filter_map(|place| self.until_timer(&self.place(place).shard));
         own.into_iter().chain(orphans).min()
     }
 

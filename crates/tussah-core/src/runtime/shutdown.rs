@@ -37,7 +37,11 @@ pub(crate) fn set_workers(shared: &Arc<Shared>, workers: usize) -> io::Result<()
         return Err(io::Error::new(io::ErrorKind::InvalidInput, text));
     }
     // An event must not wait for the lock: who has it may be waiting for this event's worker to end.
-    let os_threads = if Worker::is_here() { shared.os_threads.try_lock() } else { Some(shared.os_threads.lock()) };
+    let os_threads = if Worker::is_here() {
+        shared.os_threads.try_lock()
+    } else {
+        Some(shared.os_threads.lock())
+    };
     let mut os_threads = os_threads.ok_or_else(|| busy("another change is going on"))?;
     if !shared.is_open() {
         return Err(io::Error::other("the runtime is shut down"));
@@ -48,7 +52,9 @@ pub(crate) fn set_workers(shared: &Arc<Shared>, workers: usize) -> io::Result<()
         if let Some(old) = os_threads.get_mut(place).and_then(Option::take) {
             if Worker::is_here() && !old.is_finished() {
                 os_threads[place] = Some(old);
-                return Err(busy("a worker that was taken away is still in its last event"));
+                return Err(busy(
+                    "a worker that was taken away is still in its last event",
+                ));
             }
             drop(old.join());
         }
@@ -70,7 +76,10 @@ pub(crate) fn set_workers(shared: &Arc<Shared>, workers: usize) -> io::Result<()
 }
 
 fn busy(why: &str) -> io::Error {
-    io::Error::new(io::ErrorKind::WouldBlock, format!("the number of workers can't be changed now: {why}"))
+    io::Error::new(
+        io::ErrorKind::WouldBlock,
+        format!("the number of workers can't be changed now: {why}"),
+    )
 }
 
 /// See `Runtime::shutdown`. Does nothing the second time.
@@ -101,7 +110,6 @@ pub(crate) fn shutdown(shared: &Arc<Shared>, drain: Duration) -> ShutdownReport 
         }
         shared.drop_queued();
         report.threads_dropped = drop_threads(shared);
-        shared.table.clear();
         abandon(shared);
     }
     report

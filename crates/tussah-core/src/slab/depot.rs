@@ -91,6 +91,10 @@ impl Depot {
         self.used
     }
 
+    pub(super) fn is_closed(&self) -> bool {
+        self.closed
+    }
+
     /// Takes in a span that was made for one object.
     ///
     /// # Safety

@@ -132,9 +132,18 @@ impl Slab {
     #[cold]
     fn alloc_dedicated(&self, kind: Kind, layout: Layout) -> NonNull<u8> {
         let (span, slot) = Span::new_dedicated(self.owner(), kind, layout);
+        let mut depot = self.depots[kind as usize].lock();
         // SAFETY: the span is new and of the kind of the depot.
-        unsafe { self.depots[kind as usize].lock().enter_dedicated(span) };
+        unsafe { depot.enter_dedicated(span) };
+        self.add_left(&depot, 1);
         slot
+    }
+
+    /// Counts what is allocated after `close` by whoever keeps the slab's owner for himself.
+    fn add_left(&self, depot: &Depot, objects: usize) {
+        if depot.is_closed() {
+            self.left.fetch_add(objects, Ordering::Relaxed);
+        }
     }
 
     /// Frees the memory of an object under the lock of its kind.
@@ -156,8 +165,8 @@ impl Slab {
     }
 
     /// Begins to count what is still in use, so that whoever frees the last object learns of it
-    /// (see [`Slab::free`]). To be called once, when all magazines are flushed and nothing will be
-    /// allocated any more. True if nothing is in use.
+    /// (see [`Slab::free`]). To be called once, when all magazines are flushed. True if nothing is in
+    /// use.
     pub(crate) fn close(&self) -> bool {
         // The one more keeps the count from reaching zero before both kinds are in it.
         self.left.fetch_add(1, Ordering::Relaxed);
@@ -171,8 +180,14 @@ impl Slab {
 
     /// Subtracts objects from those that are left after `close`; true if none is.
     fn subtract(&self, objects: usize) -> bool {
-        // AcqRel: the last one sees all that the others did with the slab.
-        objects > 0 && self.left.fetch_sub(objects, Ordering::AcqRel) == objects
+        // AcqRel: the last one sees all that the others did with the slab. The count may come to zero more than once, as
+        // objects can be allocated after `close`; only one of these times is the last, and then it is set far from zero.
+        objects > 0
+            && self.left.fetch_sub(objects, Ordering::AcqRel) == objects
+            && self
+                .left
+                .compare_exchange(0, usize::MAX / 2, Ordering::AcqRel, Ordering::Relaxed)
+                .is_ok()
     }
 
     /// Calls `f` with every task slot, in use or free, while no span can be unmapped.
@@ -200,9 +215,9 @@ impl Slab {
 
     /// Takes between one and `want` slots from the depot: a chain and its length.
     fn take(&self, kind: Kind, class: usize, want: u32) -> (Link, u32) {
-        let chain = self.depots[kind as usize]
-            .lock()
-            .take(self.owner(), class, want);
+        let mut depot = self.depots[kind as usize].lock();
+        let chain = depot.take(self.owner(), class, want);
+        self.add_left(&depot, chain.len as usize);
         (chain.head, chain.len)
     }
 

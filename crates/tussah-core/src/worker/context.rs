@@ -142,7 +142,7 @@ impl Worker {
     #[inline]
     pub(crate) fn is_home_of(&self, cell: NonNull<ColorCell>) -> bool {
         // SAFETY: a color that is innermost here is held, hence alive.
-        self.is_in(cell) && unsafe { Arc::ptr_eq(&cell.as_ref().shared, &self.handle.shared) }
+        self.is_in(cell) && unsafe { std::ptr::eq(cell.as_ref().shared(), &*self.handle.shared) }
     }
 
     /// The color that runs here.

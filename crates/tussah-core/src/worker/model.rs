@@ -201,9 +201,6 @@ impl Model {
             !FAILED.load(Ordering::SeqCst),
             "a check inside an event failed"
         );
-        self.shared.table.clear();
-        // SAFETY: no other thread is left, and no reference to the color is in use.
-        drop(unsafe { (*Arc::as_ptr(&self.shared).cast_mut()).default_color.take() });
         assert_eq!(
             Arc::strong_count(&self.shared),
             1,

@@ -3,6 +3,7 @@
 mod basic;
 mod colors;
 mod promises;
+mod shutdown;
 mod stress;
 
 use tussah_core::Runtime;
