@@ -202,7 +202,7 @@ impl Handle {
     }
 
     /// A reference to a color of this runtime, which skips the look-up by number.
-    pub fn color(&self, color: Color) -> ColorRef {
+    pub fn color(&self, color: impl AsColor) -> ColorRef {
         color.reference(&self.shared)
     }
 

@@ -82,7 +82,7 @@ impl<A: Send + 'static> Callback<A> {
         priority: Option<i8>,
         f: impl FnMut(A) + Send + 'static,
     ) -> Self {
-        let color = color.reference(handle);
+        let color = handle.color(color);
         Self {
             inner: Arc::new(Inner {
                 handle: handle.clone(),

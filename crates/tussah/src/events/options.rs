@@ -87,7 +87,7 @@ pub(super) fn post<F: FnOnce() + Send + 'static>(
     options: PostOptions,
     f: F,
 ) -> Result<(), Refused<F>> {
-    let color = color.reference(handle);
+    let color = handle.color(color);
     if let Some(events) = options.depth_max {
         color.set_depth_max(events);
     }
