@@ -92,7 +92,7 @@ fn two_posters_and_a_worker() {
                 post(&value, poster, 1);
             })
         });
-        rig.model.start(2).join().expect("no panic");
+        rig.model.start(1).join().expect("no panic");
         join(posters);
         rig.finish(4);
     });

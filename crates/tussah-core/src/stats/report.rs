@@ -43,8 +43,8 @@ pub struct WorkerStats {
     pub turns: u64,
     /// Runnable colors that it has queued.
     pub queue_len: usize,
-    /// The average length of a turn, over the last measured ones.
-    pub turn_average: Duration,
+    /// The median length of a turn, over the last measured ones.
+    pub turn_median: Duration,
     /// Times that it stole from another worker.
     pub steals: u64,
     /// Runnable colors that it stole.
@@ -80,7 +80,7 @@ impl Stats {
             events: remote.running.events(),
             turns: remote.turns.load(Ordering::Relaxed),
             queue_len: remote.queue_len(),
-            turn_average: Duration::from_nanos(remote.turn_ns.load(Ordering::Relaxed)),
+            turn_median: Duration::from_nanos(remote.turn_ns.load(Ordering::Relaxed)),
             steals: remote.counters.steals.load(Ordering::Relaxed),
             stolen: remote.counters.stolen.load(Ordering::Relaxed),
             parks: remote.counters.parks.load(Ordering::Relaxed),
@@ -156,7 +156,7 @@ impl fmt::Display for Stats {
                 "worker {place}: {} events in {} turns of {:?}, {} stolen in {} steals, {} sleeps, {} panics, {} queued",
                 worker.events,
                 worker.turns,
-                worker.turn_average,
+                worker.turn_median,
                 worker.stolen,
                 worker.steals,
                 worker.parks,

@@ -144,7 +144,7 @@ impl Rig {
 /// Two wakes while the thread runs, is about to, or ends: none is lost.
 #[test]
 fn two_wakers_and_a_worker() {
-    explore(3, || {
+    explore(2, || {
         let (rig, handle) = Rig::new(2);
         drop(handle);
         let wakers = [rig.start(Signals::signal), rig.start(Signals::signal)];

@@ -8,8 +8,8 @@ use std::ptr::NonNull;
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::Worker;
 use super::model::{Count, Model, explore};
+use super::{Idle, Worker};
 use crate::event::{self, Node};
 use crate::loom::atomic::{AtomicUsize, Ordering};
 use crate::loom::thread;
@@ -180,7 +180,7 @@ fn a_post_from_outside_wakes_the_worker() {
 /// The same with two workers, of which either may sleep, or have been chosen.
 #[test]
 fn a_post_from_outside_wakes_one_of_two_workers() {
-    check(2, 2, 1, |rig| rig.model.shared.inject(node(rig, |_| ())));
+    check(1, 2, 1, |rig| rig.model.shared.inject(node(rig, |_| ())));
 }
 
 /// Two posters at once. The second finds the injector not empty, or the sleeper gone.
@@ -237,5 +237,23 @@ fn a_post_to_a_worker_that_ends() {
         });
         rig.model.shared.inject(node(rig, |_| ()));
         shrink.join().expect("no panic");
+    });
+}
+
+/// What the models with two workers cannot show: who takes work while another one runs leaves a watch behind.
+#[test]
+fn who_finds_work_beside_another_calls_a_successor() {
+    loom::model(|| {
+        let idle = Idle::new();
+        (0..3).for_each(|_| idle.add());
+        assert!(!idle.park(1), "worker 0 still searches");
+        assert!(!idle.park(2), "worker 0 still searches");
+        assert_eq!(idle.found(), None, "worker 0 runs alone");
+        assert!(idle.unwatched());
+        assert_eq!(idle.wake_one(), Some(2));
+        assert!(!idle.unwatched(), "worker 2 searches");
+        assert_eq!(idle.found(), Some(1), "workers 0 and 2 run");
+        assert!(idle.park(1), "it found nothing: it keeps watch");
+        assert!(!idle.unwatched());
     });
 }

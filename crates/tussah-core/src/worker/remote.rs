@@ -23,7 +23,7 @@ pub(crate) struct Remote {
     pub(crate) shard: Arc<Shard>,
     /// Turns begun. A number that stands still says that the worker is in one turn, or asleep.
     pub(crate) turns: AtomicU64,
-    /// Average length of a turn, in nanoseconds, over the sampled ones.
+    /// The median length of a turn, in nanoseconds, over the sampled ones.
     pub(crate) turn_ns: AtomicU64,
     /// An event is running, as opposed to the worker's own loop; written by the worker alone.
     in_event: AtomicBool,

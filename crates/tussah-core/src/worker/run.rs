@@ -71,6 +71,21 @@ struct Loop<'a> {
     /// Turns until the next look at the clock.
     until_tick: u64,
     turns_per_tick: u64,
+    turn_mean_ns: u64,
+}
+
+/// A running estimate of the median: each sample moves it a step toward itself, however far away it is. So one long turn
+/// among many short ones does not make the short ones seem worth to be stolen.
+fn toward_median(median: u64, sample: u64) -> u64 {
+    if median == 0 {
+        return sample.max(1);
+    }
+    let step = median / 8 + 1;
+    if sample > median {
+        median + step.min(sample - median)
+    } else {
+        (median - step.min(median - sample)).max(1)
+    }
 }
 
 impl<'a> Loop<'a> {
@@ -82,6 +97,7 @@ impl<'a> Loop<'a> {
             last: std::ptr::null(),
             until_tick: 0,
             turns_per_tick: 1,
+            turn_mean_ns: 0,
         }
     }
 
@@ -202,24 +218,16 @@ impl<'a> Loop<'a> {
                 .lock()
                 .add_uncolored(took.saturating_mul(worker.weight.get()));
         }
-        let average = worker.remote.turn_ns.load(Ordering::Relaxed);
-        // One turn in which the system ran something else must not make all others seem long.
-        let took = if average == 0 {
-            took
-        } else {
-            took.min(8 * average + 1_000)
-        };
-        // An exponentially weighted average over some eight samples; the first one counts whole.
-        let average = if average == 0 {
-            took
-        } else {
-            average - average / 8 + took / 8
-        };
-        worker
-            .remote
-            .turn_ns
-            .store(average.max(1), Ordering::Relaxed);
-        self.turns_per_tick = (TICK_NS / average.max(1)).clamp(1, TURNS_PER_TICK_MAX);
+        let median = &worker.remote.turn_ns;
+        median.store(
+            toward_median(median.load(Ordering::Relaxed), took),
+            Ordering::Relaxed,
+        );
+        // An exponentially weighted mean over some eight samples, in which the system's running something else for once
+        // counts for little.
+        let took = took.min(8 * self.turn_mean_ns + 1_000);
+        self.turn_mean_ns = self.turn_mean_ns - self.turn_mean_ns / 8 + took / 8;
+        self.turns_per_tick = (TICK_NS / self.turn_mean_ns.max(1)).clamp(1, TURNS_PER_TICK_MAX);
     }
 
     /// Looks for work elsewhere; true if there may be some here now.
@@ -260,5 +268,24 @@ impl<'a> Loop<'a> {
         }
         shared.idle.unpark(worker.index);
         self.until_tick = 0;
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::toward_median;
+
+    #[test]
+    fn one_long_turn_moves_the_median_by_a_step() {
+        assert_eq!(toward_median(0, 40), 40);
+        assert_eq!(toward_median(80, 400_000), 91);
+        assert_eq!(toward_median(80, 81), 81);
+        assert_eq!(toward_median(80, 10), 69);
+        assert_eq!(toward_median(1, 0), 1);
+        let mut median = 1_000_000;
+        for sample in (0..200).map(|n| if n % 10 == 0 { 1_000_000 } else { 50 }) {
+            median = toward_median(median, sample);
+        }
+        assert!(median < 100, "{median}");
     }
 }

@@ -13,7 +13,7 @@ use super::remote::Counters;
 use crate::loom::atomic::Ordering;
 
 /// A turn that is longer than this is worth more than what it costs to move it and its data to another cache.
-const MOVE_NS: u64 = 1_000;
+const MOVE_NS: u64 = 500;
 
 /// What it costs to wake a worker, here and there, in nanoseconds.
 const WAKE_NS: u64 = 10_000;
@@ -23,29 +23,26 @@ const WAKE_NS: u64 = 10_000;
 pub(crate) struct Sample {
     /// Runnable colors in the victim's queue.
     pub(crate) queue_len: usize,
-    /// The average length of its turns, 0 if not known.
+    /// The median length of its turns, in nanoseconds; 0 if not known.
     pub(crate) turn_ns: u64,
     /// How long the victim has been in its present turn, as far as the thief has watched.
     pub(crate) stuck: Duration,
+    /// How long the oldest of its queue has waited, as far as the thief has watched.
+    pub(crate) waited: Duration,
 }
 
 /// How many runnable colors to steal; 0 if it does not pay.
 ///
-/// - A victim that has been in one turn for `delay` is stolen from, whatever the cost: what it has queued waits for longer
-///   than any move takes.
+/// - What has waited for `delay` is worth to be stolen, whatever the cost, and so is what is queued behind one turn of that
+///   length.
 /// - One queued color is left alone: its worker comes to it sooner than it could be moved.
-/// - Else half of the queue goes, if a turn is worth more than a move, or if the last of the queue would wait for `delay`.
+/// - Else half of the queue goes, if a turn is worth more than a move.
 pub(crate) fn worth(sample: Sample, delay: Duration) -> usize {
     let half = sample.queue_len.div_ceil(2);
-    if sample.stuck >= delay {
+    if sample.stuck >= delay || sample.waited >= delay {
         return half;
     }
-    if sample.queue_len < 2 {
-        return 0;
-    }
-    let backlog = sample.turn_ns.saturating_mul(sample.queue_len as u64);
-    let waits = u128::from(backlog) >= delay.as_nanos();
-    if sample.turn_ns >= MOVE_NS || waits {
+    if sample.queue_len >= 2 && sample.turn_ns >= MOVE_NS {
         half
     } else {
         0
@@ -56,15 +53,14 @@ pub(crate) fn worth(sample: Sample, delay: Duration) -> usize {
 /// stolen, and what is queued lasts longer than the sleeper takes to wake.
 pub(crate) fn worth_a_call(queue_len: usize, turn_ns: u64, delay: Duration) -> bool {
     let backlog = turn_ns.saturating_mul(queue_len as u64);
-    backlog >= WAKE_NS
-        && worth(
-            Sample {
-                queue_len,
-                turn_ns,
-                stuck: Duration::ZERO,
-            },
-            delay,
-        ) > 0
+    let (stuck, waited) = (Duration::ZERO, Duration::ZERO);
+    let sample = Sample {
+        queue_len,
+        turn_ns,
+        stuck,
+        waited,
+    };
+    backlog >= WAKE_NS && worth(sample, delay) > 0
 }
 
 /// What a worker remembers of the others, to know who does not get on.
@@ -74,8 +70,12 @@ pub(crate) struct Watch {
 
 #[derive(Clone, Copy, Default)]
 struct Seen {
+    /// The turn that the victim was in.
     turns: u64,
     since_ns: u64,
+    /// The end of the victim's ring at some time: as long as fewer items were taken, some have waited since then.
+    mark: u64,
+    mark_ns: u64,
 }
 
 impl Watch {
@@ -119,11 +119,15 @@ impl Watch {
         let seen = &mut self.seen[victim];
         // A worker that is between turns, or asleep, is about to look at its queue by itself.
         if seen.turns != turns || seen.since_ns == 0 || !remote.is_in_event() {
-            *seen = Seen {
-                turns,
-                since_ns: *now_ns,
-            };
+            seen.turns = turns;
+            seen.since_ns = *now_ns;
         }
+        let head = remote.ring.head();
+        if head >= seen.mark {
+            seen.mark = head + remote.ring.len() as u64;
+            seen.mark_ns = *now_ns;
+        }
+        let waited = Duration::from_nanos(now_ns.saturating_sub(seen.mark_ns));
         let stuck = Duration::from_nanos(now_ns.saturating_sub(seen.since_ns));
         let turn_ns = remote.turn_ns.load(Ordering::Relaxed);
         let want = worth(
@@ -131,6 +135,7 @@ impl Watch {
                 queue_len,
                 turn_ns,
                 stuck,
+                waited,
             },
             shared.steal_delay,
         );
@@ -164,22 +169,28 @@ mod tests {
     #[test]
     fn worth_table() {
         let delay = Duration::from_millis(1);
-        let check = |queue_len, turn_ns, stuck_us, expected| {
+        let check = |queue_len, turn_ns, stuck_us, waited_us, expected| {
+            let (stuck, waited) = (
+                Duration::from_micros(stuck_us),
+                Duration::from_micros(waited_us),
+            );
             let sample = Sample {
                 queue_len,
                 turn_ns,
-                stuck: Duration::from_micros(stuck_us),
+                stuck,
+                waited,
             };
             assert_eq!(worth(sample, delay), expected, "{sample:?}");
         };
-        check(0, 0, 0, 0);
-        check(1, 1_000_000, 999, 0); // its worker is about to come to it
-        check(1, 50, 1_000, 1); // its worker does not come to it
-        check(64, 50, 0, 0); // waiters of one color: moving them costs more than running them
-        check(64, 5_000, 0, 32);
-        check(2, 5_000, 0, 1);
-        check(100_000, 50, 0, 50_000); // the last would wait for 5 ms
-        check(3, 0, 0, 0); // nothing is known yet
-        check(3, 0, 2_000, 2);
+        check(0, 0, 0, 0, 0);
+        check(1, 1_000_000, 999, 999, 0); // its worker is about to come to it
+        check(1, 50, 1_000, 0, 1); // its worker does not come to it
+        check(64, 50, 0, 0, 0); // waiters of one color: moving them costs more than running them
+        check(64, 5_000, 0, 0, 32);
+        check(2, 5_000, 0, 0, 1);
+        check(100_000, 50, 0, 0, 0); // many, but they get their turn
+        check(100_000, 50, 0, 1_000, 50_000); // they do not
+        check(3, 0, 0, 0, 0); // nothing is known yet
+        check(3, 0, 2_000, 0, 2);
     }
 }
