@@ -4,7 +4,8 @@
 //! 145 bytes of RAM for each parked thread of 48), so regions are mapped directly. A span that is given back returns its
 //! pages to the system, but for a few that are kept warm; its address space is kept for the next one.
 //!
-//! Under Miri, which knows no `mmap`, each span comes from the global allocator.
+//! Under Miri, which knows no `mmap`, each span comes from the global allocator and goes back to it at once, so that a use
+//! after that is seen.
 
 use std::ptr::NonNull;
 
@@ -16,7 +17,7 @@ use super::span::SPAN_BYTES;
 const REGION_BYTES: usize = 4 * 1024 * 1024;
 
 /// Bound, in spans: 1 MiB that is kept in RAM, so that a load that comes and goes need not fault its pages in each time.
-const WARM_MAX: usize = 16;
+const WARM_MAX: usize = if cfg!(miri) { 0 } else { 16 };
 
 /// Bound, in spans: as many as there were at the peak; each entry stands for address space without RAM.
 struct Pool {

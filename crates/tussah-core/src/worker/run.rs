@@ -258,7 +258,7 @@ impl<'a> Loop<'a> {
         if worker.remote.injector.is_empty() && !worker.remote.stop.load(Ordering::Acquire) {
             let timer = shared.until_timers(&worker.remote.shard);
             if timer != Some(Duration::ZERO) {
-                let delay = watch.then_some(shared.steal_delay);
+                let delay = (watch && shared.stealing).then_some(shared.steal_delay);
                 let limit = timer.map_or(delay, |timer| {
                     Some(delay.map_or(timer, |delay| delay.min(timer)))
                 });

@@ -194,3 +194,11 @@ fn a_file_comes_in_chunks_that_make_the_whole() {
     }
     assert_eq!(whole, fs::read(&path).expect("it can be read"));
 }
+
+#[test]
+fn a_scheduler_of_ones_own_prints_both_means() {
+    let (output, text) = run(&mut example("my_scheduler"));
+    assert!(output.status.success());
+    assert!(text.contains("first in, first out"), "{text}");
+    assert!(text.contains("shortest first"), "{text}");
+}
