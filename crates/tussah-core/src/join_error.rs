@@ -11,8 +11,11 @@ use parking_lot::Mutex;
 ///
 /// Exactly one of [`is_cancelled`](Self::is_cancelled) and [`is_panic`](Self::is_panic) is true.
 pub struct JoinError {
-    kind: Kind,
+    /// In a box, so that a thread, which has room for its output from the beginning, pays one word for what is rare.
+    kind: Box<Kind>,
 }
+
+const _: () = assert!(size_of::<Result<(), JoinError>>() == size_of::<usize>());
 
 enum Kind {
     Cancelled,
@@ -24,22 +27,22 @@ enum Kind {
 impl JoinError {
     /// It was aborted, or whatever was to run it has shut down.
     pub(crate) fn cancelled() -> Self {
-        Self {
-            kind: Kind::Cancelled,
-        }
+        Self::of(Kind::Cancelled)
     }
 
     /// It was never started because too many joins are nested.
     pub(crate) fn too_deep() -> Self {
-        Self {
-            kind: Kind::TooDeep,
-        }
+        Self::of(Kind::TooDeep)
     }
 
     /// It panicked; `payload` is what `catch_unwind` returned.
     pub(crate) fn panic(payload: Box<dyn Any + Send>) -> Self {
+        Self::of(Kind::Panic(Mutex::new(payload)))
+    }
+
+    fn of(kind: Kind) -> Self {
         Self {
-            kind: Kind::Panic(Mutex::new(payload)),
+            kind: Box::new(kind),
         }
     }
 
@@ -53,13 +56,13 @@ impl JoinError {
     /// True if it never ran because more joins were nested than the blocking pool has stacks for.
     #[must_use]
     pub fn is_too_deep(&self) -> bool {
-        matches!(self.kind, Kind::TooDeep)
+        matches!(*self.kind, Kind::TooDeep)
     }
 
     /// True if it panicked.
     #[must_use]
     pub fn is_panic(&self) -> bool {
-        matches!(self.kind, Kind::Panic(_))
+        matches!(*self.kind, Kind::Panic(_))
     }
 
     /// What it panicked with.
@@ -79,9 +82,9 @@ impl JoinError {
     /// # Errors
     /// The error itself, if it did not panic.
     pub fn try_into_panic(self) -> Result<Box<dyn Any + Send>, JoinError> {
-        match self.kind {
+        match *self.kind {
             Kind::Panic(payload) => Ok(payload.into_inner()),
-            kind => Err(Self { kind }),
+            kind => Err(Self::of(kind)),
         }
     }
 
@@ -99,7 +102,7 @@ impl JoinError {
 
     /// The text of the panic, if `panic!` was given one. It is copied so that no foreign formatter runs under the lock.
     fn message(&self) -> Option<String> {
-        let Kind::Panic(payload) = &self.kind else {
+        let Kind::Panic(payload) = &*self.kind else {
             return None;
         };
         let payload = payload.lock();
@@ -112,7 +115,7 @@ impl JoinError {
 
 impl fmt::Display for JoinError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match &self.kind {
+        match &*self.kind {
             Kind::Cancelled => f.write_str("cancelled before it had a result"),
             Kind::TooDeep => f.write_str("cancelled before it ran: too many nested joins"),
             Kind::Panic(_) => match self.message() {
@@ -125,7 +128,7 @@ impl fmt::Display for JoinError {
 
 impl fmt::Debug for JoinError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match &self.kind {
+        match &*self.kind {
             Kind::Cancelled => f.write_str("JoinError::Cancelled"),
             Kind::TooDeep => f.write_str("JoinError::TooDeep"),
             Kind::Panic(_) => match self.message() {

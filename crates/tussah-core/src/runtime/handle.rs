@@ -206,7 +206,7 @@ impl Handle {
         color.reference(&self.shared)
     }
 
-    /// Runs a closure that may block on the blocking pool.
+    /// The blocking pool of the runtime, for calls that block.
     #[track_caller]
     pub fn blocking(&self) -> &crate::blocking::BlockingPool {
         &self.shared.blocking

@@ -9,8 +9,8 @@ const PARKED: u32 = 1;
 const WATCHED: u32 = 2;
 
 /// Bound, in time limits: how long the watch goes on after the last worker has gone to sleep, so that events that come every
-/// few milliseconds need not call for a new one each time.
-const GRACE: u32 = if cfg!(loom) { 0 } else { 16 };
+/// millisecond need not call for a new one each time, and an idle runtime soon costs nothing.
+const GRACE: u32 = if cfg!(loom) { 0 } else { 2 };
 
 /// The sleepers of a runtime.
 pub(crate) struct Idle {
