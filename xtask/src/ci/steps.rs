@@ -20,9 +20,6 @@ const MIRI_TESTS: &[&str] = &["queue::", "slab::", "tiny_waker::", "wait::", "ti
 /// What every loom model has in its name, through the module that it stands in.
 const LOOM_TESTS: &[&str] = &["loom"];
 
-/// Bound, in preemptions per execution: most known ordering bugs need two; more multiply the time.
-const LOOM_PREEMPTIONS_MAX: u32 = 2;
-
 /// What the steps share.
 pub(super) struct Context {
     root: PathBuf,
@@ -139,11 +136,8 @@ impl Context {
             "RUSTFLAGS",
             with_flags(std::env::var("RUSTFLAGS").ok(), "--cfg loom"),
         );
-        // One model at a time: models use all of the memory bandwidth there is, and share statics of the crate.
+        // One model at a time; each sets its own bound on preemptions, which LOOM_MAX_PREEMPTIONS overrides.
         cargo.env("RUST_TEST_THREADS", "1");
-        if std::env::var_os("LOOM_MAX_PREEMPTIONS").is_none() {
-            cargo.env("LOOM_MAX_PREEMPTIONS", LOOM_PREEMPTIONS_MAX.to_string());
-        }
         command::run_tests(cargo.current_dir(&self.root), LOOM_TESTS)
     }
 
