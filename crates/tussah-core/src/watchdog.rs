@@ -83,7 +83,11 @@ impl Drop for Watchdog {
     fn drop(&mut self) {
         *self.stop.0.lock() = true;
         self.stop.1.notify_all();
-        if let Some(os_thread) = self.os_thread.take() {
+        // A report may end the runtime; its OS thread can't wait for itself.
+        let here = std::thread::current().id();
+        if let Some(os_thread) = self.os_thread.take()
+            && os_thread.thread().id() != here
+        {
             // What it could have thrown is the report function's, and was printed.
             drop(os_thread.join());
         }
