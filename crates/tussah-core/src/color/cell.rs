@@ -41,21 +41,20 @@ use crate::loom::UnsafeCell;
 use crate::loom::atomic::{AtomicI8, AtomicPtr, AtomicU64, AtomicUsize, Ordering, fence};
 use crate::queue::List;
 use crate::runtime::Shared;
-use crate::worker::Worker;
 
 pub(super) const HELD: usize = 1;
 const DEAD: usize = 2;
 const TAGS: usize = HELD | DEAD;
 pub(super) const READER: usize = 1 << 48;
 pub(super) const READERS: usize = !(READER - 1);
-const INBOX: usize = !(READERS | 0b111);
+pub(super) const INBOX: usize = !(READERS | 0b111);
 
 /// Bound, in readers at once in one color: the width of the count in the state word; more wait in the queue.
 pub(super) const READERS_MAX: usize = (1 << 15) - 1;
 
 type State = *mut Node;
 
-fn tags(state: State) -> usize {
+pub(super) fn tags(state: State) -> usize {
     state.addr() & TAGS
 }
 
@@ -63,7 +62,7 @@ pub(super) fn readers(state: State) -> usize {
     state.addr() & READERS
 }
 
-fn inbox(state: State) -> State {
+pub(super) fn inbox(state: State) -> State {
     state.map_addr(|addr| addr & INBOX)
 }
 
@@ -73,9 +72,9 @@ pub(super) fn bits(addr: usize) -> State {
 
 /// What a color is and what it has to do. See the module for the rules.
 ///
-/// The order of the fields is that of the cache lines, given that the whole is aligned to one: what is rarely touched; what
-/// a post and a turn touch; the state word, next to which the value of a `Colored` follows, so that an inline entry touches
-/// one line.
+/// The order of the fields is that of the cache lines, given that the whole is aligned to one: what is rarely touched; then
+/// what a post and a turn touch, with the state word last, which the value of a `Colored` follows. So an inline entry, or a
+/// post with its turn, touches one line of a small value.
 #[repr(C)]
 pub(crate) struct ColorCell {
     /// Handles: `Colored`, `ColorRef`, the table, colored threads. The queue has none: see `release`.
@@ -83,24 +82,24 @@ pub(crate) struct ColorCell {
     /// Frees the allocation that the cell heads.
     pub(super) destroy: unsafe fn(NonNull<ColorCell>),
     pub(crate) name: ColorName,
+    pub(super) turn_ns: AtomicU64,
     pub(crate) priority: AtomicI8,
-    rest_of_line: [u8; 16],
+    rest_of_line: [u8; 15],
+    /// The runtime. Not counted: whoever has a handle to the cell keeps the runtime, or is part of it.
+    shared: NonNull<Shared>,
     /// In a run queue, the cell is an event like any other: running it is a turn of the color.
     node: Node,
     /// Owned by the token.
     pub(super) fifo: UnsafeCell<List<Node>>,
-    /// The runtime. Not counted: whoever has a handle to the cell keeps the runtime, or is part of it.
-    shared: NonNull<Shared>,
     pub(super) depth: Depth,
     pub(super) pace: Pace,
-    pub(super) turn_ns: AtomicU64,
     pub(super) state: AtomicPtr<Node>,
 }
 
 #[cfg(all(not(loom), target_pointer_width = "64"))]
 const _: () = {
-    assert!(std::mem::offset_of!(ColorCell, node) == 64);
-    assert!(std::mem::offset_of!(ColorCell, state) == 128);
+    assert!(std::mem::offset_of!(ColorCell, shared) == 64);
+    assert!(size_of::<ColorCell>() == 120);
 };
 
 /// What was found on the way out of a color.
@@ -124,14 +123,15 @@ impl ColorCell {
             handles: AtomicUsize::new(1),
             destroy,
             name,
+            turn_ns: AtomicU64::new(0),
             priority: AtomicI8::new(0),
-            rest_of_line: [0; 16],
+            rest_of_line: [0; 15],
+            // Not from a reference: `Colored` makes its counted reference of this pointer.
+            shared: NonNull::new(Arc::as_ptr(shared).cast_mut()).expect("no reference is null"),
             node: Node::new(&TURN),
             fifo: UnsafeCell::new(List::new()),
-            shared: NonNull::from(&**shared),
             depth: Depth::default(),
             pace: Pace::default(),
-            turn_ns: AtomicU64::new(0),
             state: AtomicPtr::new(std::ptr::null_mut()),
         }
     }
@@ -143,6 +143,12 @@ impl ColorCell {
         }
     }
 
+    /// The runtime of the color, as a pointer that a counted reference may be made of.
+    #[inline]
+    pub(crate) fn shared_ptr(&self) -> NonNull<Shared> {
+        self.shared
+    }
+
     /// The runtime of the color.
     #[inline]
     pub(crate) fn shared(&self) -> &Shared {
@@ -152,7 +158,7 @@ impl ColorCell {
 
     /// The node of a cell.
     #[inline]
-    pub(super) fn node(cell: NonNull<Self>) -> NonNull<Node> {
+    pub(crate) fn node(cell: NonNull<Self>) -> NonNull<Node> {
         // SAFETY: the field lies inside of the cell.
         unsafe { cell.byte_add(std::mem::offset_of!(Self, node)).cast() }
     }
@@ -277,95 +283,9 @@ impl ColorCell {
         unsafe { shared.as_ref().schedule(Self::node(cell)) }
     }
 
-    /// Posts an event.
-    ///
-    /// # Safety
-    /// The caller owns the node, and something (a handle, or the event's own) keeps the cell alive for the call.
-    #[inline]
-    pub(crate) unsafe fn post(cell: NonNull<Self>, node: NonNull<Node>) {
-        Worker::with(|worker| match worker {
-            // SAFETY: this OS thread has the token, so the cell is alive; the node is ours to give.
-            Some(worker) if worker.is_in(cell) => unsafe { cell.as_ref().append(node, worker) },
-            // SAFETY: passed on from the caller.
-            _ => unsafe { Self::post_from_outside::<false>(cell, node) },
-        });
-    }
-
-    /// Posts with the token.
-    ///
-    /// # Safety
-    /// The worker has the token, as that of its innermost color, and the caller owns the node.
-    #[inline]
-    pub(super) unsafe fn append(&self, node: NonNull<Node>, worker: &Worker) {
-        // A remote post that happened before this one must stay before it; coherence makes it visible to a Relaxed load.
-        let state = self.state.load(Ordering::Relaxed);
-        if !inbox(state).is_null() {
-            self.take_inbox();
-        }
-        // SAFETY: the token owns the FIFO, and the node is the caller's to give.
-        self.fifo
-            .with_mut(|fifo| unsafe { (*fifo).push_back(node) });
-        worker.set_appended();
-    }
-
-    /// Posts without the token. `COUNT`: the event counts against the color's depth limit.
-    ///
-    /// # Safety
-    /// As for `post`.
-    pub(super) unsafe fn post_from_outside<const COUNT: bool>(
-        cell: NonNull<Self>,
-        node: NonNull<Node>,
-    ) {
-        // SAFETY: the caller keeps the cell alive.
-        let this = unsafe { cell.as_ref() };
-        // SAFETY: the caller owns the node.
-        let link = unsafe { node.as_ref() }.link();
-        let mut state = this.state.load(Ordering::Relaxed);
-        let mut counted = !COUNT;
-        loop {
-            let next = if state.is_null() {
-                bits(HELD)
-            } else {
-                if !counted {
-                    // Before the event can run and be subtracted again.
-                    this.depth.count_remote();
-                    counted = true;
-                }
-                debug_assert_eq!(
-                    node.addr().get() & !INBOX,
-                    0,
-                    "a node's address has tag bits"
-                );
-                link.store(inbox(state), Ordering::Relaxed);
-                // `HELD` is set already unless only readers are there; then it calls the last of them.
-                let keep = readers(state) | tags(state) | HELD;
-                node.as_ptr().map_addr(|addr| addr | keep)
-            };
-            // Acquire (idle color): as in `try_enter`. Release: the event's content reaches the taker (Acquire in
-            // `take_inbox`).
-            match this
-                .state
-                .compare_exchange_weak(state, next, Ordering::AcqRel, Ordering::Relaxed)
-            {
-                Ok(_) if state.is_null() => {
-                    if !counted {
-                        this.depth.count_local();
-                    }
-                    // SAFETY: the token is ours; it owns the FIFO, and goes into the run queue with the cell.
-                    unsafe {
-                        this.fifo.with_mut(|fifo| (*fifo).push_back(node));
-                        Self::schedule(cell);
-                    }
-                    return;
-                }
-                Ok(_) => return,
-                Err(now) => state = now,
-            }
-        }
-    }
-
     /// Moves the inbox to the end of the FIFO, oldest first. The caller has the token.
-    fn take_inbox(&self) {
+    #[inline(never)]
+    pub(super) fn take_inbox(&self) {
         let mut state = self.state.load(Ordering::Relaxed);
         loop {
             let rest = bits(state.addr() & !INBOX);

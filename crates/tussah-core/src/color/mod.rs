@@ -10,6 +10,7 @@ mod reference;
 pub(crate) mod table;
 pub(crate) mod turn;
 
+pub(crate) use post::Full;
 pub use reference::ColorRef;
 
 /// The name of a serialization domain (libasync-smp, USENIX 2003, "Coordinating callbacks").

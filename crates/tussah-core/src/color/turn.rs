@@ -1,6 +1,5 @@
 //! A turn: a color runs its events, up to a bound, then gives the token back or goes to the end of the queue.
 
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::ptr::NonNull;
 
 use super::cell::{ColorCell, Leave};
@@ -28,14 +27,24 @@ pub(crate) static TURN: VTable = VTable {
 };
 
 /// How many events a color's turns may have; written by the holder of the token.
-#[derive(Default)]
 pub(super) struct Pace {
-    /// Events a turn; 0 if not known, `MEASURE` if the next turn finds out.
+    /// Events a turn, and `UNKNOWN` or `MEASURE`.
     events: AtomicU32,
 }
 
-/// A color that had more events than an unknown one may run in a turn.
-const MEASURE: u32 = u32::MAX;
+/// How long the color's events are is not known.
+const UNKNOWN: u32 = 1 << 8;
+/// Nor is it of this one, which had more events than an unknown one may run in a turn: the next turn is measured.
+const MEASURE: u32 = 1 << 9;
+const EVENTS: u32 = UNKNOWN - 1;
+
+impl Default for Pace {
+    fn default() -> Self {
+        Self {
+            events: AtomicU32::new(EVENTS_UNKNOWN | UNKNOWN),
+        }
+    }
+}
 
 impl ColorCell {
     /// The average length of the color's turns over the measured ones, in nanoseconds; 0 if none was.
@@ -57,43 +66,29 @@ impl ColorCell {
         self.turn_ns.store(average.max(1), Ordering::Relaxed);
     }
 
+    /// Unwinds if an event does; the worker's loop catches that, and queues the color again.
     unsafe fn turn(node: NonNull<Node>, worker: &Worker) -> After {
         // SAFETY: the table of the node is `TURN`, and the pointer came from `node`.
         let cell = unsafe { Self::of(node) };
         // SAFETY: the cell came out of a run queue with its token, which keeps it alive until the turn ends.
         let this = unsafe { cell.as_ref() };
-        let inside = worker.enter_color(cell);
+        worker.begin_turn(cell);
         let pace = this.pace.events.load(Ordering::Relaxed);
-        let limit = if matches!(pace, 0 | MEASURE) {
-            EVENTS_UNKNOWN
-        } else {
-            pace
-        };
-        let sampled = worker.measured_since.get();
-        let since = if pace == MEASURE && sampled == 0 {
-            worker.handle.shared.now_ns()
-        } else {
-            sampled
-        };
+        let mut since = worker.measured_since.get();
+        if pace & MEASURE != 0 && since == 0 {
+            since = worker.handle.shared.now_ns();
+        }
         let mut events = 0;
-        let ended = loop {
-            // One frame for all events of the turn; an event that panics ends it, and the turn goes on in the next one.
-            let ran = catch_unwind(AssertUnwindSafe(|| {
-                // SAFETY: the token is ours.
-                unsafe { this.run_events(worker, limit, since, &mut events) }
-            }));
-            match ran {
-                Ok(ended) => break ended,
-                Err(payload) => worker.caught(payload),
-            }
-        };
-        drop(inside);
+        // SAFETY: the token is ours.
+        let ended = unsafe { this.run_events(worker, pace & EVENTS, since, &mut events) };
+        worker.end_turn();
         match ended {
             None => {
                 if since != 0 {
                     this.measured(worker, events, since);
-                } else if pace == 0 {
-                    this.pace.events.store(MEASURE, Ordering::Relaxed);
+                } else if pace & UNKNOWN != 0 {
+                    let next = EVENTS_UNKNOWN | MEASURE;
+                    this.pace.events.store(next, Ordering::Relaxed);
                 }
                 worker.requeue(node);
             }
@@ -107,7 +102,8 @@ impl ColorCell {
     /// Runs events until `limit` is reached, which gives `None`, or the color is left.
     ///
     /// # Safety
-    /// The caller has the token; it is gone unless the result is `None` or `Dead`.
+    /// The caller has the token; it is gone unless the result is `None` or `Dead`, or an event unwinds.
+    #[inline]
     unsafe fn run_events(
         &self,
         worker: &Worker,

@@ -46,8 +46,6 @@ pub struct Colored<T> {
 pub(super) struct Inner<T> {
     cell: ColorCell,
     value: UnsafeCell<T>,
-    /// Kept for the cell; given back last.
-    shared: Arc<Shared>,
 }
 
 // SAFETY: the value is reached under its color only, one event at a time, possibly on another OS thread.
@@ -75,8 +73,9 @@ impl<T: Send + 'static> Colored<T> {
         let inner = Box::new(Inner {
             cell: ColorCell::new(&handle.shared, name, destroy::<T>),
             value: UnsafeCell::new(value),
-            shared: handle.shared.clone(),
         });
+        // The value's own reference to the runtime, whose pointer the cell has; `destroy` gives it back.
+        std::mem::forget(handle.shared.clone());
         Self {
             inner: NonNull::from(Box::leak(inner)),
         }
@@ -141,7 +140,7 @@ impl<T: Send + 'static> Colored<T> {
     ///
     /// # Errors
     /// Gives the closure back if the color is full or the runtime is shut down.
-    #[inline]
+    #[inline(always)]
     #[track_caller]
     pub fn post<F: FnOnce(&mut T) + Send + 'static>(&self, f: F) -> Result<(), PostError<F>> {
         let location = Location::caller();
@@ -150,15 +149,17 @@ impl<T: Send + 'static> Colored<T> {
             return Err(PostError::shut_down(f));
         }
         // SAFETY: we have a handle.
-        unsafe { ColorCell::post_body(self.cell_ptr(), location, OnValue(f, PhantomData)) }
-            .map_err(|full| PostError::full(full.body.0, full.depth_max))
+        match unsafe { ColorCell::post_body(self.cell_ptr(), location, OnValue(f, PhantomData)) } {
+            Ok(()) => Ok(()),
+            Err(full) => Err(PostError::full(full.body.0, full.depth_max)),
+        }
     }
 
     /// The color of the value: events posted in it alternate with those of the value.
     pub fn color(&self) -> ColorRef {
         self.cell().retain();
         // SAFETY: the handle that was added becomes the reference's.
-        unsafe { ColorRef::from_cell(self.cell_ptr(), self.shared().clone()) }
+        unsafe { ColorRef::from_cell(self.cell_ptr(), self.shared()) }
     }
 }
 
@@ -196,9 +197,13 @@ impl<T> Colored<T> {
         Ok(unsafe { operation.call(Inner::value(self.inner)) })
     }
 
-    pub(super) fn shared(&self) -> &Arc<Shared> {
-        // SAFETY: we have a handle.
-        unsafe { &self.inner.as_ref().shared }
+    fn shared(&self) -> Arc<Shared> {
+        let shared = self.cell().shared_ptr().as_ptr();
+        // SAFETY: the pointer came from an `Arc`; the value has a reference, and outlives our handle.
+        unsafe {
+            Arc::increment_strong_count(shared);
+            Arc::from_raw(shared)
+        }
     }
 
     #[inline]
@@ -254,8 +259,12 @@ impl Drop for Inside<'_> {
 }
 
 unsafe fn destroy<T>(cell: NonNull<ColorCell>) {
-    // SAFETY: the cell heads an `Inner<T>` that `new_in` made, and nobody refers to it any more.
-    let inner = unsafe { Box::from_raw(cell.cast::<Inner<T>>().as_ptr()) };
+    // SAFETY: the cell heads an `Inner<T>` that `new_in` made, and nobody refers to it any more; with it goes its reference
+    // to the runtime, which is given back last.
+    let (_shared, inner) = unsafe {
+        let shared = Arc::from_raw(cell.as_ref().shared_ptr().as_ptr());
+        (shared, Box::from_raw(cell.cast::<Inner<T>>().as_ptr()))
+    };
     // A panic in a user's destructor stays in this last event of the color.
     crate::quietly::quietly(|| drop(inner));
 }

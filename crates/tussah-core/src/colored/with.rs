@@ -80,8 +80,9 @@ where
 
     /// Queues an operation; the returned request is shared with the color from now on.
     fn queue(colored: &Colored<T>, operation: O, waker: Waker) -> NonNull<Self> {
-        let shared = colored.shared();
-        let request = shared
+        let request = colored
+            .cell()
+            .shared()
             .alloc(Kind::Event, Layout::new::<Self>())
             .cast::<Self>();
         // SAFETY: the memory is ours; then the node is given to the color, which our handle keeps alive.

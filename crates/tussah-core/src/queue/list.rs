@@ -9,10 +9,11 @@ use crate::loom::atomic::Ordering;
 ///
 /// It does not own its nodes: what is in it when it is dropped is forgotten. It has no bound of its own; a node is in
 /// it at most once, so the number of live nodes bounds it.
+///
+/// One word, so that a color has room for a value on the line that a turn touches: the links go around, from the newest
+/// node to the oldest and on to the newest.
 pub(crate) struct List<T> {
-    /// The oldest node, from which following the links leads to the newest; null if there is none.
-    first: *mut T,
-    /// The newest node, whose own link means nothing. Means nothing if there is none.
+    /// The newest node; null if there is none.
     last: *mut T,
 }
 
@@ -20,14 +21,13 @@ impl<T: Link> List<T> {
     #[inline]
     pub(crate) const fn new() -> Self {
         Self {
-            first: ptr::null_mut(),
             last: ptr::null_mut(),
         }
     }
 
     #[inline]
     pub(crate) fn is_empty(&self) -> bool {
-        self.first.is_null()
+        self.last.is_null()
     }
 
     /// Queues a node behind all others.
@@ -36,27 +36,36 @@ impl<T: Link> List<T> {
     /// The node is alive and in no list, and the caller leaves it to this one until it is popped.
     #[inline]
     pub(crate) unsafe fn push_back(&mut self, node: NonNull<T>) {
-        if self.is_empty() {
-            self.first = node.as_ptr();
-        } else {
-            // SAFETY: the list is not empty, so `last` is one of its nodes; as in `pop_front`.
-            unsafe { link(NonNull::new_unchecked(self.last)) }
-                .store(node.as_ptr(), Ordering::Relaxed);
-        }
+        let first = match NonNull::new(self.last) {
+            None => node.as_ptr(),
+            Some(last) => {
+                // SAFETY: the nodes of the list are alive and its own until now, as the callers of `push_back` said.
+                let link = unsafe { link(last) };
+                let first = link.load(Ordering::Relaxed);
+                link.store(node.as_ptr(), Ordering::Relaxed);
+                first
+            }
+        };
+        // SAFETY: the node is the caller's to give.
+        unsafe { link(node) }.store(first, Ordering::Relaxed);
         self.last = node.as_ptr();
     }
 
     /// Takes the oldest node.
     #[inline]
     pub(crate) fn pop_front(&mut self) -> Option<NonNull<T>> {
-        let node = NonNull::new(self.first)?;
-        self.first = if self.first == self.last {
-            ptr::null_mut()
-        } else {
-            // SAFETY: the nodes of the list are alive and its own until now, as the callers of `push_back` said.
-            unsafe { link(node) }.load(Ordering::Relaxed)
-        };
-        Some(node)
+        let last = NonNull::new(self.last)?;
+        // SAFETY: the nodes of the list are alive and its own until now, as the callers of `push_back` said; the link of
+        // each names the next, that of the newest the oldest.
+        unsafe {
+            let first = NonNull::new_unchecked(link(last).load(Ordering::Relaxed));
+            if first == last {
+                self.last = ptr::null_mut();
+            } else {
+                link(last).store(link(first).load(Ordering::Relaxed), Ordering::Relaxed);
+            }
+            Some(first)
+        }
     }
 }
 
@@ -107,7 +116,7 @@ mod tests {
     }
 
     #[test]
-    fn is_two_words() {
-        assert_eq!(size_of::<List<TestNode>>(), 2 * size_of::<usize>());
+    fn is_one_word() {
+        assert_eq!(size_of::<List<TestNode>>(), size_of::<usize>());
     }
 }

@@ -7,6 +7,7 @@ use super::handle::Handle;
 use super::post::{AsColor, PostError};
 use crate::color::Color;
 use crate::task::JoinHandle;
+use crate::worker::Worker;
 
 /// [`Handle::spawn`] in the current runtime.
 ///
@@ -43,11 +44,10 @@ where
 ///
 /// # Panics
 /// Outside of a runtime.
-#[inline]
+#[inline(always)]
 #[track_caller]
 pub fn post<F: FnOnce() + Send + 'static>(f: F) -> Result<(), PostError<F>> {
-    let location = Location::caller();
-    Handle::with_current(|handle| handle.post_in_at(location, Color::DEFAULT, f))
+    post_here(Location::caller(), Color::DEFAULT, f)
 }
 
 /// [`Handle::post_in`] in the current runtime.
@@ -57,12 +57,31 @@ pub fn post<F: FnOnce() + Send + 'static>(f: F) -> Result<(), PostError<F>> {
 ///
 /// # Panics
 /// Outside of a runtime, and if the color is of another one.
-#[inline]
+#[inline(always)]
 #[track_caller]
 pub fn post_in<F: FnOnce() + Send + 'static>(
     color: impl AsColor,
     f: F,
 ) -> Result<(), PostError<F>> {
-    let location = Location::caller();
-    Handle::with_current(|handle| handle.post_in_at(location, color, f))
+    post_here(Location::caller(), color, f)
+}
+
+/// Inlined, as is what it calls: see [`ColorCell::post_body`](crate::color::cell::ColorCell::post_body).
+#[inline(always)]
+#[track_caller]
+fn post_here<F: FnOnce() + Send + 'static>(
+    location: &'static Location<'static>,
+    color: impl AsColor,
+    f: F,
+) -> Result<(), PostError<F>> {
+    let entered;
+    // SAFETY: the worker is not kept.
+    let handle = match unsafe { Worker::here() } {
+        Some(worker) => &worker.handle,
+        None => {
+            entered = Handle::current();
+            &entered
+        }
+    };
+    handle.post_in_at(location, color, f)
 }

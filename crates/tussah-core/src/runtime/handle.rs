@@ -159,7 +159,7 @@ impl Handle {
     ///
     /// # Errors
     /// Gives the closure back if the color is full or the runtime is shut down.
-    #[inline]
+    #[inline(always)]
     #[track_caller]
     pub fn post<F: FnOnce() + Send + 'static>(&self, f: F) -> Result<(), PostError<F>> {
         self.post_in_at(Location::caller(), Color::DEFAULT, f)
@@ -172,7 +172,7 @@ impl Handle {
     ///
     /// # Panics
     /// If the color is of another runtime. A panic of `f` stays in the event and is counted.
-    #[inline]
+    #[inline(always)]
     #[track_caller]
     pub fn post_in<F: FnOnce() + Send + 'static>(
         &self,
@@ -182,7 +182,7 @@ impl Handle {
         self.post_in_at(Location::caller(), color, f)
     }
 
-    #[inline]
+    #[inline(always)]
     #[track_caller]
     pub(super) fn post_in_at<F: FnOnce() + Send + 'static>(
         &self,
@@ -193,12 +193,10 @@ impl Handle {
         if !self.shared.is_open() {
             return Err(PostError::shut_down(f));
         }
-        color.with_cell(&self.shared, |cell| {
-            self.assert_mine(cell);
-            // SAFETY: the cell is kept alive meanwhile.
-            unsafe { ColorCell::post_body(cell, location, Plain(f)) }
-                .map_err(|full| PostError::full(full.body.0, full.depth_max))
-        })
+        match color.post(self, location, Plain(f)) {
+            Ok(()) => Ok(()),
+            Err(full) => Err(PostError::full(full.body.0, full.depth_max)),
+        }
     }
 
     /// A reference to a color of this runtime, which skips the look-up by number.
@@ -243,7 +241,7 @@ impl Handle {
 
     #[inline]
     #[track_caller]
-    fn assert_mine(&self, cell: NonNull<ColorCell>) {
+    pub(super) fn assert_mine(&self, cell: NonNull<ColorCell>) {
         // SAFETY: the caller keeps the cell alive.
         let shared = unsafe { cell.as_ref() }.shared();
         assert!(

@@ -1,12 +1,14 @@
 //! What a post names and what it gives back.
 
 use std::fmt;
-use std::ptr::NonNull;
+use std::panic::Location;
 use std::sync::Arc;
 
+use super::handle::Handle;
 use super::shared::Shared;
 use crate::color::cell::ColorCell;
-use crate::color::{Color, ColorRef};
+use crate::color::{Color, ColorRef, Full};
+use crate::event::Body;
 
 /// An event that was not taken, with what was to be run.
 pub struct PostError<F> {
@@ -65,8 +67,13 @@ pub trait AsColor: Sealed {}
 
 pub(crate) trait Sealed {
     fn reference(&self, shared: &Arc<Shared>) -> ColorRef;
-    /// Calls `f` with the cell, which is kept alive meanwhile.
-    fn with_cell<R>(&self, shared: &Arc<Shared>, f: impl FnOnce(NonNull<ColorCell>) -> R) -> R;
+    /// Posts what `body` runs, unless the color is full.
+    fn post<B: Body>(
+        &self,
+        handle: &Handle,
+        location: &'static Location<'static>,
+        body: B,
+    ) -> Result<(), Full<B>>;
 }
 
 impl AsColor for Color {}
@@ -76,12 +83,22 @@ impl Sealed for Color {
     fn reference(&self, shared: &Arc<Shared>) -> ColorRef {
         shared.table.get(shared, *self)
     }
-    #[inline]
-    fn with_cell<R>(&self, shared: &Arc<Shared>, f: impl FnOnce(NonNull<ColorCell>) -> R) -> R {
-        if *self == Color::DEFAULT {
-            return f(shared.default_color());
+    fn post<B: Body>(
+        &self,
+        handle: &Handle,
+        location: &'static Location<'static>,
+        body: B,
+    ) -> Result<(), Full<B>> {
+        let shared = &handle.shared;
+        // SAFETY: the runtime keeps the default color, and the table the others meanwhile.
+        unsafe {
+            if *self == Color::DEFAULT {
+                return ColorCell::post_body(shared.default_color(), location, body);
+            }
+            shared.table.with(shared, *self, |cell| {
+                ColorCell::post_body(cell, location, body)
+            })
         }
-        shared.table.with(shared, *self, f)
     }
 }
 
@@ -90,8 +107,16 @@ impl Sealed for &ColorRef {
     fn reference(&self, _: &Arc<Shared>) -> ColorRef {
         (*self).clone()
     }
-    #[inline]
-    fn with_cell<R>(&self, _: &Arc<Shared>, f: impl FnOnce(NonNull<ColorCell>) -> R) -> R {
-        f(self.cell())
+    #[inline(always)]
+    #[track_caller]
+    fn post<B: Body>(
+        &self,
+        handle: &Handle,
+        location: &'static Location<'static>,
+        body: B,
+    ) -> Result<(), Full<B>> {
+        handle.assert_mine(self.cell());
+        // SAFETY: the reference keeps the cell alive.
+        unsafe { ColorCell::post_body(self.cell(), location, body) }
     }
 }

@@ -13,7 +13,7 @@ impl Shared {
     #[inline]
     pub(crate) fn schedule(&self, node: NonNull<Node>) {
         Worker::with(|worker| match worker {
-            Some(worker) if std::ptr::eq(&*worker.handle.shared, self) => worker.push(node),
+            Some(worker) if worker.is_of(self) => worker.push(node),
             _ => self.inject(node),
         });
     }
@@ -22,7 +22,7 @@ impl Shared {
     #[inline]
     pub(crate) fn work_pushed(&self, worker: &Worker) {
         // The common case: all work, or somebody keeps watch and the queue is short.
-        if self.stealing && worker.remote.is_in_event() && self.idle.any_parked() {
+        if self.idle.any_parked() && self.stealing && worker.remote.is_in_event() {
             self.call_for_help(worker);
         }
     }

@@ -187,12 +187,17 @@ impl Shared {
     #[inline(always)]
     pub(crate) fn alloc(&self, kind: Kind, layout: Layout) -> NonNull<u8> {
         Worker::with(|worker| match worker {
-            Some(worker) if std::ptr::eq(&*worker.handle.shared, self) => {
-                worker.alloc(kind, layout)
-            }
-            // SAFETY: the caller uses the memory by the rules of its kind until `free`.
-            _ => unsafe { self.slab.alloc(kind, layout) },
+            Some(worker) if worker.is_of(self) => worker.alloc(kind, layout),
+            _ => self.alloc_outside(kind, layout),
         })
+    }
+
+    /// The same for who is not one of our workers.
+    #[cold]
+    #[inline(never)]
+    pub(crate) fn alloc_outside(&self, kind: Kind, layout: Layout) -> NonNull<u8> {
+        // SAFETY: the caller uses the memory by the rules of its kind until `free`.
+        unsafe { self.slab.alloc(kind, layout) }
     }
 
     /// # Safety

@@ -14,6 +14,9 @@ const COLORS_KEPT: usize = 64;
 
 /// One worker's sketch.
 pub(crate) struct Profile {
+    /// A number of each entry's color and its time: what is searched, dense.
+    keys: Vec<u64>,
+    times_ns: Vec<u64>,
     entries: Vec<Entry>,
     /// All time that was added, of whichever color.
     total_ns: u64,
@@ -22,6 +25,7 @@ pub(crate) struct Profile {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Entry {
     pub(crate) color: ColorName,
+    /// Set by `merge`.
     pub(crate) time_ns: u64,
     /// The event that was seen there last.
     pub(crate) site: Option<Site>,
@@ -30,7 +34,9 @@ pub(crate) struct Entry {
 impl Profile {
     pub(crate) fn new() -> Self {
         Self {
-            entries: Vec::new(),
+            keys: Vec::with_capacity(COLORS_KEPT),
+            times_ns: Vec::with_capacity(COLORS_KEPT),
+            entries: Vec::with_capacity(COLORS_KEPT),
             total_ns: 0,
         }
     }
@@ -38,22 +44,39 @@ impl Profile {
     /// Adds time to a color.
     pub(crate) fn add(&mut self, color: ColorName, site: Option<Site>, time_ns: u64) {
         self.total_ns += time_ns;
-        if let Some(entry) = self.entries.iter_mut().find(|entry| entry.color == color) {
-            entry.time_ns += time_ns;
-            entry.site = site.or(entry.site);
-        } else if self.entries.len() < COLORS_KEPT {
-            self.entries.push(Entry {
-                color,
-                time_ns,
-                site,
-            });
-        } else if let Some(lightest) = self.entries.iter_mut().min_by_key(|entry| entry.time_ns) {
-            *lightest = Entry {
-                color,
-                time_ns: lightest.time_ns + time_ns,
-                site,
-            };
+        let key = match color {
+            ColorName::Number(color) => color.0,
+            ColorName::Value { number, .. } => !number,
+        };
+        let found = self.keys.iter().position(|&kept| kept == key);
+        // A number and a value may have one key; whichever comes second is looked for among the rest.
+        let found =
+            found.and_then(|at| (at..self.keys.len()).find(|&at| self.entries[at].color == color));
+        if let Some(at) = found {
+            self.times_ns[at] += time_ns;
+            self.entries[at].site = site.or(self.entries[at].site);
+            return;
         }
+        let entry = Entry {
+            color,
+            time_ns: 0,
+            site,
+        };
+        if self.entries.len() < COLORS_KEPT {
+            self.keys.push(key);
+            self.times_ns.push(time_ns);
+            self.entries.push(entry);
+            return;
+        }
+        let least_ns = *self.times_ns.iter().min().expect("entries are kept");
+        let lightest = self
+            .times_ns
+            .iter()
+            .position(|&time_ns| time_ns == least_ns);
+        let at = lightest.expect("the least time is one of them");
+        self.keys[at] = key;
+        self.times_ns[at] += time_ns;
+        self.entries[at] = entry;
     }
 
     /// Adds time that is of no color that could limit anything: threads that are their own.
@@ -67,11 +90,8 @@ impl Profile {
         let mut total_ns = 0;
         for profile in profiles {
             total_ns += profile.total_ns;
-            for entry in &profile.entries {
-                by_color
-                    .entry(entry.color)
-                    .and_modify(|sum| sum.time_ns += entry.time_ns)
-                    .or_insert(*entry);
+            for (entry, time_ns) in profile.entries.iter().zip(&profile.times_ns) {
+                by_color.entry(entry.color).or_insert(*entry).time_ns += time_ns;
             }
         }
         let mut entries: Vec<_> = by_color.into_values().collect();

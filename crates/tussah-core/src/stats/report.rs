@@ -78,7 +78,7 @@ impl Stats {
             .collect();
         let workers = remotes.iter().map(|remote| WorkerStats {
             events: remote.running.events(),
-            turns: remote.turns.load(Ordering::Relaxed),
+            turns: remote.turns().div_ceil(2),
             queue_len: remote.queue_len(),
             turn_median: Duration::from_nanos(remote.turn_ns.load(Ordering::Relaxed)),
             steals: remote.counters.steals.load(Ordering::Relaxed),

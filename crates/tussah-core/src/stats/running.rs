@@ -25,10 +25,10 @@ pub(crate) struct Running {
 }
 
 impl Running {
+    /// An event begins. Called by the worker alone.
     #[inline]
     pub(crate) fn set(
         &self,
-        events: u64,
         vtable: &'static VTable,
         location: Option<&'static Location<'static>>,
     ) {
@@ -36,7 +36,7 @@ impl Running {
             .store(std::ptr::from_ref(vtable).cast_mut(), Ordering::Relaxed);
         let location = location.map_or(std::ptr::null(), std::ptr::from_ref);
         self.location.store(location.cast_mut(), Ordering::Relaxed);
-        self.events.store(events, Ordering::Relaxed);
+        self.events.store(self.events() + 1, Ordering::Relaxed);
     }
 
     /// How many events have begun.

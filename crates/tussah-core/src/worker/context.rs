@@ -41,10 +41,10 @@ pub(crate) struct Worker {
     yielded: Cell<bool>,
     /// When the running turn began, if it is measured: nanoseconds since the runtime's start; else 0.
     pub(crate) measured_since: Cell<u64>,
+    /// How long the running turn took, in nanoseconds, if its color has measured it; else 0.
+    pub(crate) measured_ns: Cell<u64>,
     /// Turns that a measured one stands for.
     pub(crate) weight: Cell<u64>,
-    pub(crate) turn: Cell<u64>,
-    events: Cell<u64>,
     pub(crate) random: Cell<u64>,
     not_sync: PhantomData<*mut ()>,
 }
@@ -85,9 +85,8 @@ impl Worker {
             thread: Cell::new(std::ptr::null()),
             yielded: Cell::new(false),
             measured_since: Cell::new(0),
+            measured_ns: Cell::new(0),
             weight: Cell::new(1),
-            turn: Cell::new(0),
-            events: Cell::new(0),
             random: Cell::new(seed | 1),
             not_sync: PhantomData,
         }
@@ -106,13 +105,22 @@ impl Worker {
     }
 
     /// Calls `f` with the worker of this OS thread, if it is one.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn with<R>(f: impl FnOnce(Option<&Worker>) -> R) -> R {
+        // SAFETY: no reference leaves `f`.
+        f(unsafe { Self::here() })
+    }
+
+    /// The worker of this OS thread, if it is one: for functions that are to be inlined, which a closure may not be.
+    ///
+    /// # Safety
+    /// The caller lets go of the reference before it returns.
+    #[inline(always)]
+    pub(crate) unsafe fn here<'a>() -> Option<&'a Worker> {
         // While the OS thread is torn down there is no worker: its loop has ended.
         let worker = CURRENT.try_with(Cell::get).unwrap_or(std::ptr::null());
-        // SAFETY: `enter` sets the pointer for as long as the worker is borrowed on this OS thread's stack, and no
-        // reference leaves `f`.
-        f(unsafe { worker.as_ref() })
+        // SAFETY: `enter` sets the pointer for as long as the worker is borrowed on this OS thread's stack.
+        unsafe { worker.as_ref() }
     }
 
     /// Whether this OS thread is a worker, of whichever runtime.
@@ -132,17 +140,28 @@ impl Worker {
         self.replace_color(cell.as_ptr())
     }
 
+    /// A turn of the color begins: this OS thread, which has no other color, has its token.
+    #[inline]
+    pub(crate) fn begin_turn(&self, cell: NonNull<ColorCell>) {
+        self.color.set(cell.as_ptr());
+    }
+
+    /// The turn has ended, if one had begun: gives its color.
+    #[inline]
+    pub(crate) fn end_turn(&self) -> Option<NonNull<ColorCell>> {
+        NonNull::new(self.color.replace(std::ptr::null()).cast_mut())
+    }
+
     /// Notes that something was appended to the FIFO of the innermost color.
     #[inline]
     pub(crate) fn set_appended(&self) {
         self.appended.set(true);
     }
 
-    /// Whether this OS thread has the token of the color, as its innermost one, and is a worker of its runtime.
+    /// Whether this is a worker of the runtime.
     #[inline]
-    pub(crate) fn is_home_of(&self, cell: NonNull<ColorCell>) -> bool {
-        // SAFETY: a color that is innermost here is held, hence alive.
-        self.is_in(cell) && unsafe { std::ptr::eq(cell.as_ref().shared(), &*self.handle.shared) }
+    pub(crate) fn is_of(&self, shared: &Shared) -> bool {
+        std::ptr::eq(shared, &*self.handle.shared)
     }
 
     /// The color that runs here.
@@ -249,13 +268,12 @@ impl Worker {
         vtable: &'static VTable,
         location: Option<&'static Location<'static>>,
     ) {
-        let events = self.events.get() + 1;
-        self.events.set(events);
-        self.remote.running.set(events, vtable, location);
+        self.remote.running.set(vtable, location);
     }
 
     /// The work of this turn, which is measured, was the color's.
     pub(crate) fn account(&self, color: ColorName, took: u64) {
+        self.measured_ns.set(took.max(1));
         let site = self.remote.running.site();
         self.remote
             .profile

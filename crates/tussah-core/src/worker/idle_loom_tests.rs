@@ -91,10 +91,10 @@ fn main(rig: &Rig, place: usize) {
                     searching = false;
                     shared.stop_search(worker);
                 }
-                worker.remote.set_in_event(true);
+                worker.remote.count_turn();
                 // SAFETY: the node came out of a queue of the worker.
                 unsafe { event::run(node, worker) };
-                worker.remote.set_in_event(false);
+                worker.remote.count_turn();
                 continue;
             }
             if !searching {

@@ -216,9 +216,9 @@ pub(crate) fn run_queued(worker: &Worker) {
     }
     // SAFETY: this is the worker that owns the ring.
     while let Some(node) = unsafe { worker.remote.ring.pop() } {
-        worker.remote.set_in_event(true);
+        worker.remote.count_turn();
         // SAFETY: the node came out of a queue of the worker.
         unsafe { event::run_turn(node, worker) };
-        worker.remote.set_in_event(false);
+        worker.remote.count_turn();
     }
 }

@@ -21,12 +21,11 @@ pub(crate) struct Remote {
     /// Events from OS threads that are not workers of this runtime.
     pub(crate) injector: Inbox<Node>,
     pub(crate) shard: Arc<Shard>,
-    /// Turns begun. A number that stands still says that the worker is in one turn, or asleep.
-    pub(crate) turns: AtomicU64,
+    /// Turns begun and turns ended, together: odd in a turn. A number that stands still says that the worker is in one turn,
+    /// or asleep. Written by the worker alone.
+    turns: AtomicU64,
     /// The median length of a turn, in nanoseconds, over the sampled ones.
     pub(crate) turn_ns: AtomicU64,
-    /// An event is running, as opposed to the worker's own loop; written by the worker alone.
-    in_event: AtomicBool,
     /// The worker has to end.
     pub(crate) stop: AtomicBool,
     pub(crate) counters: Counters,
@@ -62,7 +61,6 @@ impl Remote {
             shard,
             turns: AtomicU64::new(0),
             turn_ns: AtomicU64::new(0),
-            in_event: AtomicBool::new(false),
             stop: AtomicBool::new(false),
             counters: Counters::default(),
             running: Running::default(),
@@ -71,14 +69,22 @@ impl Remote {
         }
     }
 
+    /// A turn begins, or ends. Called by the worker alone.
     #[inline]
-    pub(crate) fn set_in_event(&self, in_event: bool) {
-        self.in_event.store(in_event, Ordering::Relaxed);
+    pub(crate) fn count_turn(&self) {
+        Counters::add(&self.turns, 1);
     }
 
+    /// A number that changes when a turn begins or ends: odd in a turn.
+    #[inline]
+    pub(crate) fn turns(&self) -> u64 {
+        self.turns.load(Ordering::Relaxed)
+    }
+
+    /// Whether an event is running, as opposed to the worker's own loop.
     #[inline]
     pub(crate) fn is_in_event(&self) -> bool {
-        self.in_event.load(Ordering::Relaxed)
+        self.turns() % 2 == 1
     }
 
     /// Runnable colors that are queued here, but for those from outside that the worker has not seen.

@@ -1,11 +1,14 @@
 //! The worker's loop: take a runnable color, run its turn; with nothing to take, search, then sleep.
 
+use std::any::Any;
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::Arc;
 use std::time::Duration;
 
 use super::context::Worker;
 use super::remote::{Counters, Remote};
 use super::steal::Watch;
+use crate::color::cell::ColorCell;
 use crate::event::{self, Node};
 use crate::loom::atomic::Ordering;
 use crate::policy::{Policy, Priorities};
@@ -66,6 +69,8 @@ struct Loop<'a> {
     worker: &'a Worker,
     watch: Watch,
     policy: Box<dyn Policy>,
+    /// Counted as a searcher. A worker begins as one: `Idle::add` was called by whoever started it.
+    searching: bool,
     /// What `choose` gave last.
     last: *const Node,
     /// Turns until the next look at the clock.
@@ -94,6 +99,7 @@ impl<'a> Loop<'a> {
             worker,
             watch: Watch::new(),
             policy: make_policy(worker),
+            searching: true,
             last: std::ptr::null(),
             until_tick: 0,
             turns_per_tick: 1,
@@ -102,30 +108,52 @@ impl<'a> Loop<'a> {
     }
 
     fn run(&mut self) {
+        // One frame for all turns: what panics is rare, what runs is not.
+        while let Err(payload) = catch_unwind(AssertUnwindSafe(|| self.run_turns())) {
+            self.recover(payload);
+        }
+        let shared = &self.worker.handle.shared;
+        if !self.searching {
+            shared.idle.start_search();
+        }
+        shared.worker_ended(self.worker);
+    }
+
+    /// A posted event has panicked, which ends its color's turn: the color goes to the end of the queue.
+    #[cold]
+    fn recover(&mut self, payload: Box<dyn Any + Send>) {
         let worker = self.worker;
-        // A worker begins as a searcher: `Idle::add` was called by whoever started it.
-        let mut searching = true;
+        if !worker.remote.is_in_event() {
+            // A defect of ours.
+            resume_unwind(payload);
+        }
+        worker.caught(payload);
+        if let Some(cell) = worker.end_turn() {
+            worker.requeue(ColorCell::node(cell));
+        }
+        self.end_turn(true);
+    }
+
+    /// Runs until the worker is asked to stop.
+    fn run_turns(&mut self) {
+        let worker = self.worker;
         while !worker.remote.stop.load(Ordering::Acquire) {
             if let Some(node) = self.next() {
-                if searching {
-                    searching = false;
+                if self.searching {
+                    self.searching = false;
                     worker.handle.shared.stop_search(worker);
                 }
                 self.turn(node);
                 continue;
             }
-            if !searching {
-                searching = true;
+            if !self.searching {
+                self.searching = true;
                 worker.handle.shared.idle.start_search();
             }
             if !self.search() {
                 self.sleep();
             }
         }
-        if !searching {
-            worker.handle.shared.idle.start_search();
-        }
-        worker.handle.shared.worker_ended(worker);
     }
 
     /// The next runnable color of this worker.
@@ -165,17 +193,20 @@ impl<'a> Loop<'a> {
     #[inline]
     fn turn(&mut self, node: std::ptr::NonNull<Node>) {
         let worker = self.worker;
-        let turn = worker.turn.get() + 1;
-        worker.turn.set(turn);
-        worker.remote.turns.store(turn, Ordering::Relaxed);
         if worker.measured_since.get() != 0 {
             // Timers may have fired since the last turn.
             worker.handle.shared.check_watch(worker);
         }
-        worker.remote.set_in_event(true);
+        worker.remote.count_turn();
         // SAFETY: the node came out of a queue that this worker owns or has stolen from.
         let colored = unsafe { event::run_turn(node, worker) };
-        worker.remote.set_in_event(false);
+        self.end_turn(colored);
+    }
+
+    #[inline]
+    fn end_turn(&mut self, colored: bool) {
+        let worker = self.worker;
+        worker.remote.count_turn();
         if worker.measured_since.get() != 0 {
             self.measured(colored);
         }
@@ -206,11 +237,11 @@ impl<'a> Loop<'a> {
     #[cold]
     fn measured(&mut self, colored: bool) {
         let worker = self.worker;
-        let took = worker
-            .handle
-            .shared
-            .now_ns()
-            .saturating_sub(worker.measured_since.replace(0));
+        let since = worker.measured_since.replace(0);
+        let took = match worker.measured_ns.replace(0) {
+            0 => worker.handle.shared.now_ns().saturating_sub(since),
+            took => took,
+        };
         if !colored {
             worker
                 .remote

@@ -115,10 +115,10 @@ impl Watch {
         if *now_ns == 0 {
             *now_ns = shared.now_ns();
         }
-        let turns = remote.turns.load(Ordering::Relaxed);
+        let turns = remote.turns();
         let seen = &mut self.seen[victim];
         // A worker that is between turns, or asleep, is about to look at its queue by itself.
-        if seen.turns != turns || seen.since_ns == 0 || !remote.is_in_event() {
+        if seen.turns != turns || seen.since_ns == 0 || turns % 2 == 0 {
             seen.turns = turns;
             seen.since_ns = *now_ns;
         }
