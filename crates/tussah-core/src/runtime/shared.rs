@@ -67,6 +67,8 @@ pub(crate) struct Shared {
     pub(crate) watchdog: Mutex<Option<Watchdog>>,
     /// `spawn` means "in the default color".
     pub(crate) one_color: bool,
+    /// Threads that were dropped before their end because the runtime ended.
+    pub(crate) threads_dropped: AtomicUsize,
 }
 
 /// A handle to the default color, given back when the runtime is dropped.
@@ -134,6 +136,7 @@ impl Shared {
             advance_hook: OnceLock::new(),
             watchdog: Mutex::new(None),
             one_color: config.one_color,
+            threads_dropped: AtomicUsize::new(0),
         });
         shared.slab.set_owner(Arc::as_ptr(&shared).cast());
         shared.table.with(&shared, Color::DEFAULT, |cell| {

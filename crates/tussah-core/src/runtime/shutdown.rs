@@ -21,7 +21,7 @@ const DRAIN_POLL: Duration = Duration::from_micros(200);
 pub struct ShutdownReport {
     /// Whether all that was queued ran.
     pub drained: bool,
-    /// Threads that were waiting for something, or had not begun, whose futures were dropped.
+    /// Threads whose futures were dropped before their end: they were waiting for something, were queued, or had not begun.
     pub threads_dropped: usize,
     /// Jobs of the blocking pool that did not run.
     pub jobs_dropped: usize,
@@ -109,9 +109,10 @@ pub(crate) fn shutdown(shared: &Arc<Shared>, drain: Duration) -> ShutdownReport 
             shared.place(place).shard.close();
         }
         shared.drop_queued();
-        report.threads_dropped = drop_threads(shared);
+        drop_threads(shared);
         abandon(shared);
     }
+    report.threads_dropped = shared.threads_dropped.load(Ordering::Relaxed);
     report
 }
 
@@ -163,9 +164,12 @@ fn stop_workers(shared: &Shared) -> usize {
 }
 
 /// Drops the futures of all threads, each as an event of its color.
-fn drop_threads(shared: &Shared) -> usize {
-    let mut dropped = 0;
-    loop {
+fn drop_threads(shared: &Shared) {
+    let mut dropped = None;
+    // What is dropped may end others: a handle's drop aborts them. So until a round ends none. One whose color somebody
+    // outside has entered ends when that one leaves.
+    while dropped != Some(shared.threads_dropped.load(Ordering::Relaxed)) {
+        dropped = Some(shared.threads_dropped.load(Ordering::Relaxed));
         let mut found = Vec::new();
         shared.slab.for_each_task_slot(|slot| {
             let thread = slot.cast::<Header>();
@@ -175,22 +179,10 @@ fn drop_threads(shared: &Shared) -> usize {
                 found.push(thread);
             }
         });
-        let mut ended = 0;
         for thread in found {
+            Header::abort(thread);
             // SAFETY: we have a reference, and give it back.
-            unsafe {
-                if !thread.as_ref().is_complete() {
-                    Header::abort(thread);
-                    // One whose color somebody outside has entered ends when that one leaves.
-                    ended += usize::from(thread.as_ref().is_complete());
-                }
-                Header::release(thread);
-            }
+            unsafe { Header::release(thread) }
         }
-        // What was dropped may have started more: it refused to, but a handle's drop may still end others.
-        if ended == 0 {
-            return dropped;
-        }
-        dropped += ended;
     }
 }

@@ -201,8 +201,11 @@ where
     /// The shutdown's way to end a thread that is queued.
     unsafe fn drop_unrun(node: NonNull<Node>, _reason: DropReason) -> After {
         let thread = node.cast::<Header>();
-        // SAFETY: a queued thread has the runtime's reference, and the caller took it from its queue.
+        // SAFETY: a queued thread has the runtime's reference, and the caller took it from its queue. The thread's memory
+        // keeps its runtime until `finish` gives that reference back.
         unsafe {
+            let shared = slab::owner_of(thread.cast()).cast::<Shared>();
+            (*shared).threads_dropped.fetch_add(1, Ordering::Relaxed);
             thread.as_ref().start();
             Self::finish(thread, Err(JoinError::cancelled()));
         }

@@ -1,11 +1,12 @@
 //! The end of a runtime, and workers that come and go.
 
+use std::future::pending;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use tussah_core::time::{Clock, Sleep};
-use tussah_core::{Color, Runtime, yield_now};
+use tussah_core::{AbortHandle, Color, Runtime, yield_now};
 
 use crate::runtime;
 
@@ -22,8 +23,45 @@ fn threads_that_never_rest_end_with_the_runtime() {
     let report = runtime.shutdown(Duration::from_millis(5));
     assert!(!report.drained);
     assert_eq!(report.workers_stuck, 0);
-    // They are dropped out of the queues.
-    assert_eq!(report.threads_dropped, 0);
+    assert_eq!(
+        report.threads_dropped, 4,
+        "they were dropped out of the queues"
+    );
+}
+
+#[test]
+fn the_report_counts_each_dropped_thread_once() {
+    /// Ends another thread when it is dropped.
+    struct Parent(AbortHandle);
+    impl Drop for Parent {
+        fn drop(&mut self) {
+            self.0.abort();
+        }
+    }
+    let runtime = runtime(2);
+    let ended = runtime.spawn(async {});
+    runtime.block_on(ended).expect("no panic");
+    // A chain: each one's end ends the one before, also if that is done already.
+    let mut waiting = vec![runtime.spawn(pending::<()>())];
+    for color in 0..5 {
+        let parent = Parent(waiting[color].abort_handle());
+        let wait = async move {
+            let _parent = parent;
+            pending::<()>().await;
+        };
+        waiting.push(runtime.spawn_in(Color(color as u64 % 2), wait));
+    }
+    // Queued for ever: one in a color, one in none.
+    let restless = || async {
+        loop {
+            yield_now().await;
+        }
+    };
+    drop(runtime.spawn_in(Color(1), restless()));
+    drop(runtime.spawn(restless()));
+    let report = runtime.shutdown(Duration::ZERO);
+    assert_eq!(report.threads_dropped, 8);
+    assert!(waiting.iter().all(|thread| thread.is_finished()));
 }
 
 #[test]
