@@ -4,6 +4,7 @@ use std::time::Instant;
 use std::{cell::RefCell, fmt, sync::Arc};
 
 use super::shard::Shard;
+use crate::runtime::Handle;
 
 /// Where a timer that is polled for the first time here is registered.
 #[derive(Clone)]
@@ -67,4 +68,25 @@ impl Drop for Entered {
 /// the operating system's.
 pub fn now() -> Instant {
     with_current(|context| context.map_or_else(Instant::now, |context| context.shard.clock().now()))
+}
+
+impl Handle {
+    /// The present time of the runtime, by its clock, which may be one that is moved by hand: what [`now`] gives inside of
+    /// the runtime.
+    ///
+    /// # Examples
+    /// ```
+    /// use std::time::Duration;
+    /// use tussah_core::{Runtime, time::Clock};
+    /// let manual = Clock::manual();
+    /// let runtime = Runtime::builder().workers(1).clock(manual.clock()).build()?;
+    /// let before = runtime.now();
+    /// manual.advance(Duration::from_secs(3600));
+    /// assert_eq!(runtime.now() - before, Duration::from_secs(3600));
+    /// # std::io::Result::Ok(())
+    /// ```
+    #[must_use]
+    pub fn now(&self) -> Instant {
+        self.shared.clock.now()
+    }
 }

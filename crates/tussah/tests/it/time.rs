@@ -66,6 +66,20 @@ fn a_clock_moved_by_hand() {
 }
 
 #[test]
+fn a_handle_shows_the_time_of_its_runtime() {
+    let (clock, runtime) = by_hand();
+    let start = runtime.now();
+    clock.advance(HOUR);
+    assert_eq!(runtime.now() - start, HOUR);
+    // Also to those who run elsewhere, by another clock.
+    let (_, other) = by_hand();
+    other.block_on(async {
+        assert_eq!(runtime.now() - start, HOUR);
+        assert_eq!(now(), other.now());
+    });
+}
+
+#[test]
 fn timers_follow_the_clock_of_their_runtime() {
     let (clock, runtime) = by_hand();
     let (sender, receiver) = mpsc::channel();
