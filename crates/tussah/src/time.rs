@@ -23,7 +23,7 @@ const FAR_YEARS: u64 = 100;
 const FAR: Duration = Duration::from_secs(FAR_YEARS * 365 * 24 * 60 * 60);
 
 /// The instant that lies `duration` behind `instant`; one that is too far for `Instant` is put far ahead.
-fn add(instant: Instant, duration: Duration) -> Instant {
+pub(crate) fn add(instant: Instant, duration: Duration) -> Instant {
     instant
         .checked_add(duration)
         .or_else(|| instant.checked_add(FAR))

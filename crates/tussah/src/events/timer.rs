@@ -2,7 +2,7 @@
 
 use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use tussah_core::{AbortHandle, AsColor, Handle, yield_now};
 
@@ -49,13 +49,9 @@ pub(super) fn after(
     color: impl AsColor,
     f: impl FnOnce() + Send + 'static,
 ) -> TimerHandle {
-    let start = now_here();
+    let deadline = time::add(handle.now(), delay);
     let thread = handle.spawn_in(color, async move {
-        match start.and_then(|start| start.checked_add(delay)) {
-            Some(deadline) => time::sleep_until(deadline),
-            None => time::sleep(delay),
-        }
-        .await;
+        time::sleep_until(deadline).await;
         f();
     });
     TimerHandle {
@@ -74,10 +70,9 @@ pub(super) fn every(
         !period.is_zero(),
         "the period of a timer is longer than zero"
     );
-    let start = now_here();
+    let first = time::add(handle.now(), period);
     let thread = handle.spawn_in(color, async move {
-        let mut interval = time::interval_at(start.unwrap_or_else(time::now), period);
-        interval.tick().await; // which is due at once: the first call comes after one period
+        let mut interval = time::interval_at(first, period);
         loop {
             interval.tick().await;
             // The hook has reported the panic, and the handle of the thread, who would be told, is gone.
@@ -90,10 +85,4 @@ pub(super) fn every(
     TimerHandle {
         thread: thread.abort_handle(),
     }
-}
-
-/// The present time, if the caller runs in a runtime. Elsewhere the clock of the runtime is out of reach, and time
-/// counts from the first event of the timer.
-fn now_here() -> Option<Instant> {
-    Handle::try_current().is_ok().then(time::now)
 }

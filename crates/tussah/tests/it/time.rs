@@ -89,19 +89,57 @@ fn timers_follow_the_clock_of_their_runtime() {
             first.send("after").expect("the test listens")
         });
     });
-    // From outside, time counts from the timer's first event; the next event of the color runs behind that.
     runtime.every(2 * HOUR, Color(1), move || {
         let _ = second.send("every"); // the test may have ended
     });
-    let (ready, is_ready) = mpsc::channel();
-    runtime
-        .post_in(Color(1), move || ready.send(()).expect("the test listens"))
-        .expect("open");
-    is_ready.recv().expect("it runs");
     clock.advance(HOUR + SOON);
     assert_eq!(receiver.recv(), Ok("after"));
     clock.advance(HOUR);
     assert_eq!(receiver.recv(), Ok("every"));
+}
+
+#[test]
+fn time_counts_from_the_call_by_the_clock_of_the_timer() {
+    let (clock, runtime) = by_hand();
+    clock.advance(10 * HOUR);
+    let (held, is_held) = mpsc::channel();
+    let (go, wait) = mpsc::channel::<()>();
+    runtime
+        .post_in(Color(2), move || {
+            held.send(()).expect("the test listens");
+            wait.recv().expect("the test tells");
+        })
+        .expect("open");
+    is_held.recv().expect("the only worker is held");
+    let (sender, receiver) = mpsc::channel();
+    let set = |name: &'static str, delay: Duration| {
+        let sender = sender.clone();
+        runtime.after(delay, Color(1), move || {
+            sender.send(name).expect("the test listens")
+        });
+    };
+    set("outside", 2 * HOUR);
+    // By another clock, which shows another time.
+    by_hand().1.block_on(async { set("elsewhere", 3 * HOUR) });
+    runtime.block_on(async { set("inside", 4 * HOUR) });
+    let every = sender.clone();
+    runtime.every(5 * HOUR, Color(1), move || {
+        let _ = every.send("every"); // the test may have ended
+    });
+    set("last", 6 * HOUR);
+    let ready = sender.clone();
+    runtime
+        .post_in(Color(1), move || {
+            ready.send("set").expect("the test listens")
+        })
+        .expect("open");
+    // The timers are set late, but in time for all of them.
+    clock.advance(HOUR + SOON);
+    go.send(()).expect("the event waits");
+    assert_eq!(receiver.recv(), Ok("set"));
+    clock.advance(7 * HOUR);
+    let order: Vec<_> = receiver.iter().take(5).collect();
+    assert_eq!(order, ["outside", "elsewhere", "inside", "every", "last"]);
 }
 
 #[test]
