@@ -1,6 +1,7 @@
 //! Colors: exclusion, order, readers, several at once, priorities, limits.
 
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::pin::pin;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Barrier, mpsc};
 
 use tussah_core::{Candidate, Color, Colored, Policy, Runtime, with_all};
@@ -98,39 +99,67 @@ fn transfers_keep_the_sum() {
     assert_eq!(sum, 1000);
 }
 
+/// Posts an event that keeps the color of the value busy; returns when it runs, with what ends it.
+fn hold(value: &Colored<Vec<&'static str>>) -> mpsc::Sender<()> {
+    let (go, wait) = mpsc::channel::<()>();
+    let (entered, enter) = mpsc::channel();
+    value
+        .post(move |_| {
+            entered.send(()).expect("the test listens");
+            wait.recv().expect("the test tells");
+        })
+        .expect("open");
+    enter.recv().expect("the event began");
+    go
+}
+
+/// A request for two colors, of which those in `busy` are held when it is made, the others idle.
+fn with_all_in_order(busy: [bool; 2]) {
+    let runtime = runtime(2);
+    let values = [(); 2].map(|()| Colored::new_in(&runtime, Vec::new()));
+    let post = |what: &'static str| {
+        for value in &values {
+            value.post(move |log| log.push(what)).expect("open");
+        }
+    };
+    post("first");
+    let held: Vec<_> = values
+        .iter()
+        .zip(busy)
+        .map(|(value, busy)| busy.then(|| hold(value)))
+        .collect();
+    post("before");
+    let mut request = pin!(with_all(
+        (&values[0], &values[1]),
+        |one: &mut Vec<_>, other: &mut Vec<_>| {
+            let seen = (one.clone(), other.clone());
+            one.push("both");
+            other.push("both");
+            seen
+        }
+    ));
+    let begun = runtime.block_on(futures_lite::future::poll_once(&mut request));
+    assert!(begun.is_none(), "a color is held");
+    post("after");
+    // The last color first: the place at the head of its queue waits for the other one.
+    for go in held.into_iter().rev().flatten() {
+        go.send(()).expect("the event waits");
+        post("late");
+    }
+    let before = vec!["first", "before"];
+    assert_eq!(runtime.block_on(request), (before.clone(), before));
+    for value in &values {
+        let log = runtime.block_on(value.with(|log| log.clone()));
+        assert_eq!(log[..4], ["first", "before", "both", "after"]);
+        assert!(log[4..].iter().all(|&what| what == "late"), "{log:?}");
+    }
+}
+
 #[test]
 fn with_all_waits_for_busy_colors_in_order() {
-    let runtime = runtime(2);
-    let (a, b) = (
-        Colored::new_in(&runtime, Vec::new()),
-        Colored::new_in(&runtime, Vec::new()),
-    );
-    let (go, wait) = mpsc::channel::<()>();
-    let busy = Arc::new(AtomicBool::new(false));
-    let tell = busy.clone();
-    a.post(move |_| {
-        tell.store(true, Ordering::Release);
-        wait.recv().expect("the test tells");
-    })
-    .expect("open");
-    while !busy.load(Ordering::Acquire) {
-        std::thread::yield_now();
-    }
-    let request = with_all((&a, &b), |a: &mut Vec<u8>, b: &mut Vec<u8>| {
-        a.push(1);
-        b.push(1);
-    });
-    std::thread::scope(|scope| {
-        let request = scope.spawn(|| futures_lite::future::block_on(request));
-        // Whatever is posted to `b` before or after the request is queued, nothing is lost.
-        b.post(|b| b.push(0)).expect("open");
-        go.send(()).expect("the event waits");
-        request.join().expect("no panic");
-    });
-    assert_eq!(runtime.block_on(a.with(|a| a.clone())), [1]);
-    let mut b = runtime.block_on(b.with(|b| b.clone()));
-    b.sort_unstable();
-    assert_eq!(b, [0, 1]);
+    with_all_in_order([true, true]);
+    with_all_in_order([true, false]);
+    with_all_in_order([false, true]);
 }
 
 #[test]
