@@ -1,12 +1,14 @@
 //! The end of a runtime, and workers that come and go.
 
 use std::future::pending;
-use std::sync::Arc;
+use std::io::ErrorKind;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Barrier, mpsc};
 use std::time::Duration;
 
+use parking_lot::Mutex;
 use tussah_core::time::{Clock, Sleep};
-use tussah_core::{AbortHandle, Color, Runtime, yield_now};
+use tussah_core::{AbortHandle, Color, Handle, Runtime, yield_now};
 
 use crate::runtime;
 
@@ -138,22 +140,74 @@ fn a_destructor_that_panics_harms_only_its_event() {
     );
 }
 
+/// Runs `f` inside an event of the worker at place 1 of 2, while one of place 0 goes on until `f` has returned.
+fn on_the_second_worker<R: Send + 'static>(
+    runtime: &Runtime,
+    f: impl FnOnce(&Handle) -> R + Send + Sync + 'static,
+) -> R {
+    let (both, done) = (Arc::new(Barrier::new(2)), Arc::new(Barrier::new(2)));
+    let (sender, receiver) = mpsc::channel();
+    let job = Arc::new(Mutex::new(Some((f, sender))));
+    for color in 1..=2 {
+        let (both, done, job) = (both.clone(), done.clone(), job.clone());
+        let event = move || {
+            both.wait(); // so they are on two workers
+            let here = std::thread::current();
+            let name = here.name().expect("workers have names");
+            if name.ends_with("-worker-1") {
+                let (f, sender) = job.lock().take().expect("one event is on place 1");
+                let result = Handle::with_current(f);
+                sender.send(result).expect("the test listens");
+            }
+            done.wait();
+        };
+        runtime.post_in(Color(color), event).expect("open");
+    }
+    receiver.recv().expect("no panic")
+}
+
 #[test]
 fn an_event_can_not_wait_for_itself() {
     let runtime = runtime(2);
-    let handle = runtime.handle().clone();
-    let result = runtime.block_on(runtime.spawn(async move {
-        // Takes away, and asks back, perhaps the worker that this runs on.
-        for workers in [1, 2, 1, 2, 1, 2] {
-            if let Err(error) = handle.set_workers(workers) {
-                return Some(error.kind());
+    let (taken, asked, left) = on_the_second_worker(&runtime, |handle| {
+        // The worker that this runs on ends with this event, so who waited for its end here would wait for ever.
+        let taken = handle.set_workers(1);
+        let asked = handle.set_workers(2);
+        (taken, asked, handle.workers())
+    });
+    taken.expect("a worker can be taken away from inside");
+    let error = asked.expect_err("its place is not free");
+    assert_eq!(error.kind(), ErrorKind::WouldBlock);
+    assert!(error.to_string().ends_with("still in its last event"));
+    assert_eq!(left, 1, "nothing has changed");
+    // Outside of an event the same call waits for the end of that one.
+    runtime.set_workers(2).expect("the place becomes free");
+    assert_eq!(runtime.workers(), 2);
+    let again = on_the_second_worker(&runtime, Handle::workers);
+    assert_eq!(again, 2, "the place has a worker again");
+}
+
+#[test]
+fn an_event_does_not_wait_for_a_change_that_waits_for_its_worker() {
+    let runtime = runtime(2);
+    let error = on_the_second_worker(&runtime, |handle| {
+        handle.set_workers(1).expect("it can be taken away");
+        // Asks for this place again, and so waits for the end of this event.
+        let outside = handle.clone();
+        let change = std::thread::spawn(move || outside.set_workers(2));
+        let error = loop {
+            // Changes nothing until the other one has begun.
+            if let Err(error) = handle.set_workers(1) {
+                break error;
             }
-        }
-        None
-    }));
-    let error = result.expect("no panic");
-    assert!(
-        matches!(error, None | Some(std::io::ErrorKind::WouldBlock)),
-        "{error:?}"
-    );
+            std::thread::yield_now();
+        };
+        (error, change)
+    });
+    let (error, change) = error;
+    assert_eq!(error.kind(), ErrorKind::WouldBlock);
+    assert!(error.to_string().ends_with("another change is going on"));
+    let changed = change.join().expect("no panic");
+    changed.expect("the place became free");
+    assert_eq!(runtime.workers(), 2);
 }
