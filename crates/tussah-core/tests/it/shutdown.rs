@@ -211,3 +211,35 @@ fn an_event_does_not_wait_for_a_change_that_waits_for_its_worker() {
     changed.expect("the place became free");
     assert_eq!(runtime.workers(), 2);
 }
+
+#[test]
+fn a_report_of_the_watchdog_may_end_its_runtime() {
+    let (sender, receiver) = mpsc::channel();
+    let (go, wait) = mpsc::channel::<()>();
+    let ended = Arc::new(Mutex::new(None::<Runtime>));
+    let (slot, tell) = (ended.clone(), Mutex::new((go, sender)));
+    let runtime = Runtime::builder()
+        .workers(1)
+        .watchdog(Duration::from_millis(5), move |stuck| {
+            let Some(runtime) = slot.lock().take() else {
+                return;
+            };
+            let (go, sender) = &*tell.lock();
+            go.send(()).expect("the event waits");
+            let report = runtime.shutdown(Duration::from_secs(60));
+            sender
+                .send((stuck.worker, report))
+                .expect("the test listens");
+        })
+        .build()
+        .expect("workers start");
+    let handle = runtime.handle().clone();
+    *ended.lock() = Some(runtime);
+    let held = move || wait.recv().expect("the report tells");
+    handle.post_in(Color(1), held).expect("open");
+    let (worker, report) = receiver.recv().expect("the shutdown comes to its end");
+    assert_eq!(worker, 0);
+    assert!(report.drained, "{report:?}");
+    assert_eq!(report.workers_stuck, 0);
+    assert!(handle.post(|| {}).expect_err("it has ended").is_shut_down());
+}
