@@ -102,10 +102,9 @@ fn watch(shared: &Weak<Shared>, limit: Duration, report: &Report, stop: &(Mutex<
         let Some(shared) = shared.upgrade() else {
             return;
         };
-        let found = look(&shared, &mut seen, Instant::now(), limit);
         // Without the lock: what is called may end the runtime, and so the watchdog.
         MutexGuard::unlocked(&mut stopped, || {
-            for stuck in found {
+            for stuck in look(&shared, &mut seen, Instant::now(), limit) {
                 quietly(|| report(&stuck));
             }
             drop(shared);
@@ -113,7 +112,8 @@ fn watch(shared: &Weak<Shared>, limit: Duration, report: &Report, stop: &(Mutex<
     }
 }
 
-/// One look at all workers: who has been in the same event since `limit`.
+/// One look at all workers: who has been in the same event since `limit`. Sees to it that somebody keeps watch over the timers
+/// of a worker that has been in the same event since the last look.
 fn look(shared: &Shared, seen: &mut Vec<Seen>, now: Instant, limit: Duration) -> Vec<Stuck> {
     let mut found = Vec::new();
     for worker in 0..shared.places() {
@@ -130,7 +130,13 @@ fn look(shared: &Shared, seen: &mut Vec<Seen>, now: Instant, limit: Duration) ->
         let before = &mut seen[worker];
         if before.events != events || !remote.is_in_event() {
             *before = new;
-        } else if !before.reported && now - before.since >= limit {
+            continue;
+        }
+        if remote.shard.next_tick() != u64::MAX && shared.idle.unwatched() {
+            // Who keeps watch looks after the timers, too.
+            shared.call_watch();
+        }
+        if !before.reported && now - before.since >= limit {
             before.reported = true;
             let site = remote.running.site();
             found.push(Stuck {
@@ -142,4 +148,47 @@ fn look(shared: &Shared, seen: &mut Vec<Seen>, now: Instant, limit: Duration) ->
         }
     }
     found
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use std::pin::pin;
+    use std::sync::atomic::{AtomicBool, Ordering};
+    use std::task::{Context, Wake, Waker};
+
+    use super::*;
+    use crate::time::{Sleep, now};
+
+    struct Fired(AtomicBool);
+
+    impl Wake for Fired {
+        fn wake(self: Arc<Self>) {
+            self.0.store(true, Ordering::Release);
+        }
+    }
+
+    /// The event waits for its own timer; nothing else is queued, and before it began all workers slept for good.
+    #[test]
+    fn a_timer_of_a_worker_that_nobody_watches_fires() {
+        let runtime = crate::Runtime::builder()
+            .workers(2)
+            .watchdog(Duration::from_millis(5), |_| ())
+            .build()
+            .expect("workers start");
+        let idle = &runtime.handle().shared.idle;
+        while !(idle.all_parked() && idle.unwatched()) {
+            std::thread::yield_now();
+        }
+        let held = runtime.spawn(async {
+            let fired = Arc::new(Fired(AtomicBool::new(false)));
+            let waker = Waker::from(fired.clone());
+            let mut sleep = pin!(Sleep::new_until(now() + Duration::from_millis(1)));
+            let polled = sleep.as_mut().poll(&mut Context::from_waker(&waker));
+            assert!(polled.is_pending(), "the timer is set");
+            while !fired.0.load(Ordering::Acquire) {
+                std::thread::yield_now();
+            }
+        });
+        runtime.block_on(held).expect("no panic");
+    }
 }

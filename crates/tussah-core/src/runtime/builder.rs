@@ -130,6 +130,8 @@ impl Builder {
 
     /// Has `report` called, on an OS thread of its own, with each event that holds its worker for `limit` or longer; once an
     /// event. Default: 1 s, printed to the standard error.
+    ///
+    /// While an event holds its worker for that long, the timers that were set on that worker are seen to by another one.
     pub fn watchdog(
         mut self,
         limit: Duration,
@@ -139,7 +141,7 @@ impl Builder {
         self
     }
 
-    /// No watchdog.
+    /// No watchdog: an event that holds its worker may also hold up the timers that were set there.
     pub fn no_watchdog(mut self) -> Self {
         self.watchdog = None;
         self

@@ -269,7 +269,7 @@ impl Shared {
 
     /// Calls a sleeper, who will keep watch if it finds nothing to do.
     #[cold]
-    pub(super) fn call_watch(&self) {
+    pub(crate) fn call_watch(&self) {
         if self.stealing
             && let Some(sleeper) = self.idle.wake_one()
         {
