@@ -1,7 +1,8 @@
 //! The watchdog: reports an event that holds its worker for too long.
 //!
 //! An OS thread of its own, since a worker that is held can't look at itself, and all may be held. It wakes twice per limit
-//! and compares numbers that the workers write anyway.
+//! and compares numbers that the workers write anyway. Once it finds all workers parked it sleeps until one runs again, so
+//! that an idle runtime costs nothing.
 
 use std::panic::Location;
 use std::sync::{Arc, Weak};
@@ -49,8 +50,16 @@ pub(crate) type Report = Box<dyn Fn(&Stuck) + Send + Sync>;
 
 /// The running watchdog; dropping it ends it.
 pub(crate) struct Watchdog {
-    stop: Arc<(Mutex<bool>, Condvar)>,
+    orders: Arc<(Mutex<Orders>, Condvar)>,
     os_thread: Option<std::thread::JoinHandle<()>>,
+}
+
+/// What the watchdog is told.
+#[derive(Default)]
+struct Orders {
+    stop: bool,
+    /// It sleeps without a limit.
+    asleep: bool,
 }
 
 /// What was seen of a worker.
@@ -67,22 +76,29 @@ impl Watchdog {
         limit: Duration,
         report: Report,
     ) -> std::io::Result<Self> {
-        let stop = Arc::new((Mutex::new(false), Condvar::new()));
-        let (weak, stopped) = (Arc::downgrade(shared), stop.clone());
+        let orders = Arc::new((Mutex::new(Orders::default()), Condvar::new()));
+        let (weak, ordered) = (Arc::downgrade(shared), orders.clone());
         let os_thread = std::thread::Builder::new()
             .name(format!("{}-watchdog", shared.name))
-            .spawn(move || watch(&weak, limit, &report, &stopped))?;
+            .spawn(move || watch(&weak, limit, &report, &ordered))?;
         Ok(Self {
-            stop,
+            orders,
             os_thread: Some(os_thread),
         })
+    }
+
+    /// Somebody runs again.
+    #[cold]
+    pub(crate) fn wake(&self) {
+        self.orders.0.lock().asleep = false;
+        self.orders.1.notify_all();
     }
 }
 
 impl Drop for Watchdog {
     fn drop(&mut self) {
-        *self.stop.0.lock() = true;
-        self.stop.1.notify_all();
+        self.orders.0.lock().stop = true;
+        self.orders.1.notify_all();
         // A report may end the runtime; its OS thread can't wait for itself.
         let here = std::thread::current().id();
         if let Some(os_thread) = self.os_thread.take()
@@ -94,16 +110,27 @@ impl Drop for Watchdog {
     }
 }
 
-fn watch(shared: &Weak<Shared>, limit: Duration, report: &Report, stop: &(Mutex<bool>, Condvar)) {
+fn watch(
+    shared: &Weak<Shared>,
+    limit: Duration,
+    report: &Report,
+    (orders, changed): &(Mutex<Orders>, Condvar),
+) {
     let mut seen: Vec<Seen> = Vec::new();
-    let mut stopped = stop.0.lock();
-    while !*stopped {
-        stop.1.wait_for(&mut stopped, limit / 2);
+    let mut orders = orders.lock();
+    while !orders.stop {
+        if orders.asleep {
+            changed.wait(&mut orders);
+            continue;
+        }
+        changed.wait_for(&mut orders, limit / 2);
         let Some(shared) = shared.upgrade() else {
             return;
         };
+        // With the lock, which `wake` takes: it comes after this.
+        orders.asleep = shared.idle.sleep_watchdog();
         // Without the lock: what is called may end the runtime, and so the watchdog.
-        MutexGuard::unlocked(&mut stopped, || {
+        MutexGuard::unlocked(&mut orders, || {
             for stuck in look(&shared, &mut seen, Instant::now(), limit) {
                 quietly(|| report(&stuck));
             }
@@ -190,5 +217,31 @@ mod tests {
             }
         });
         runtime.block_on(held).expect("no panic");
+    }
+
+    /// Once it sleeps because nothing runs, it is woken by the next event, which holds its worker until it is reported.
+    #[test]
+    fn an_event_after_a_time_without_any_is_reported() {
+        let reported = Arc::new(AtomicBool::new(false));
+        let told = reported.clone();
+        let runtime = crate::Runtime::builder()
+            .workers(1)
+            .watchdog(Duration::from_millis(2), move |_| {
+                told.store(true, Ordering::Release);
+            })
+            .build()
+            .expect("workers start");
+        for _ in 0..3 {
+            while !runtime.handle().shared.idle.watchdog_sleeps() {
+                std::thread::yield_now();
+            }
+            let reported = reported.clone();
+            let held = runtime.spawn(async move {
+                while !reported.swap(false, Ordering::AcqRel) {
+                    std::thread::yield_now();
+                }
+            });
+            runtime.block_on(held).expect("no panic");
+        }
     }
 }

@@ -255,6 +255,13 @@ impl Shared {
         if let Some(successor) = self.idle.found() {
             self.unpark(successor);
         }
+        if self.idle.wake_watchdog()
+            // Whoever has the lock ends the watchdog.
+            && let Some(watchdog) = self.watchdog.try_lock()
+            && let Some(watchdog) = &*watchdog
+        {
+            watchdog.wake();
+        }
         self.check_watch(worker);
     }
 

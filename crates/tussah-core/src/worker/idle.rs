@@ -1,6 +1,6 @@
 //! Which workers sleep, who keeps watch, and whom to wake. The protocol and its proof are in `README.md` beside this file.
 
-use crate::loom::atomic::{AtomicU32, Ordering, fence};
+use crate::loom::atomic::{AtomicBool, AtomicU32, Ordering, fence};
 use crate::loom::{Mutex, lock};
 
 /// Somebody is parked.
@@ -8,14 +8,12 @@ const PARKED: u32 = 1;
 /// Somebody searches, or is parked with a time limit.
 const WATCHED: u32 = 2;
 
-/// Bound, in time limits: how long the watch goes on after the last worker has gone to sleep, so that events that come every
-/// millisecond need not call for a new one each time, and an idle runtime soon costs nothing.
-const GRACE: u32 = if cfg!(loom) { 0 } else { 2 };
-
 /// The sleepers of a runtime.
 pub(crate) struct Idle {
     /// `PARKED` and `WATCHED`, written under the lock, so that the busy path reads one word.
     summary: AtomicU32,
+    /// The watchdog sleeps until somebody runs; set under the lock.
+    watchdog_sleeps: AtomicBool,
     lock: Mutex<State>,
 }
 
@@ -24,8 +22,6 @@ struct State {
     active: usize,
     /// Workers that look for work.
     searching: usize,
-    /// How often the watch may go on though nobody runs.
-    grace: u32,
     /// Workers in, or on their way into, the driver; the last one sleeps the shortest.
     parked: Vec<Parked>,
 }
@@ -55,10 +51,10 @@ impl Idle {
     pub(crate) fn new() -> Self {
         Self {
             summary: AtomicU32::new(0),
+            watchdog_sleeps: AtomicBool::new(false),
             lock: Mutex::new(State {
                 active: 0,
                 searching: 0,
-                grace: 0,
                 parked: Vec::new(),
             }),
         }
@@ -117,7 +113,6 @@ impl Idle {
     pub(crate) fn found(&self) -> Option<usize> {
         let successor = self.with(|state| {
             state.searching -= 1;
-            state.grace = GRACE;
             let others = state.active - state.parked.len() - state.searching - 1;
             if others > 0 && !state.watched() {
                 state.wake_one()
@@ -139,11 +134,7 @@ impl Idle {
         let timed = self.with(|state| {
             state.searching -= 1;
             let others = state.active - state.parked.len() - state.searching - 1;
-            let mut timed = !state.watched();
-            if timed && others == 0 {
-                timed = state.grace > 0;
-                state.grace = state.grace.saturating_sub(1);
-            }
+            let timed = others > 0 && !state.watched();
             state.parked.push(Parked { worker, timed });
             timed
         });
@@ -170,6 +161,28 @@ impl Idle {
     /// Whether every worker is parked.
     pub(crate) fn all_parked(&self) -> bool {
         self.with(|state| state.parked.len() == state.active)
+    }
+
+    /// Whether the watchdog may sleep until somebody runs: every worker is parked.
+    pub(crate) fn sleep_watchdog(&self) -> bool {
+        self.with(|state| {
+            let all = state.parked.len() == state.active;
+            self.watchdog_sleeps.store(all, Ordering::Relaxed);
+            all
+        })
+    }
+
+    /// Whether the watchdog has to be woken. Asked by whoever has just called `found`, whose lock orders this: the watchdog saw
+    /// that the caller was not parked, or is seen here.
+    #[inline]
+    pub(crate) fn wake_watchdog(&self) -> bool {
+        self.watchdog_sleeps.load(Ordering::Relaxed)
+            && self.watchdog_sleeps.swap(false, Ordering::Relaxed)
+    }
+
+    #[cfg(test)]
+    pub(crate) fn watchdog_sleeps(&self) -> bool {
+        self.watchdog_sleeps.load(Ordering::Relaxed)
     }
 
     /// Takes one sleeper out, as a searcher; the caller unparks it.
