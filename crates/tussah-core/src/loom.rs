@@ -72,6 +72,28 @@ pub(crate) use model_local as thread_local;
 #[cfg(not(loom))]
 pub(crate) use std::thread_local;
 
+/// A lock that is a static: in a model, one of each run.
+#[cfg(loom)]
+macro_rules! model_lock {
+    ($(#[$attribute:meta])* static $name:ident: Mutex<$type:ty> = Mutex::new($value:expr) $(;)?) => {
+        loom::lazy_static! {
+            $(#[$attribute])* static ref $name: loom::sync::Mutex<$type> = loom::sync::Mutex::new($value);
+        }
+    };
+}
+#[cfg(loom)]
+pub(crate) use model_lock as static_lock;
+
+/// A lock that is a static.
+#[cfg(not(loom))]
+macro_rules! plain_lock {
+    ($(#[$attribute:meta])* static $name:ident: Mutex<$type:ty> = Mutex::new($value:expr) $(;)?) => {
+        $(#[$attribute])* static $name: parking_lot::Mutex<$type> = parking_lot::Mutex::new($value);
+    };
+}
+#[cfg(not(loom))]
+pub(crate) use plain_lock as static_lock;
+
 /// Atomics and fences.
 pub(crate) mod atomic {
     #[cfg(loom)]

@@ -1,6 +1,8 @@
 //! Colored state: values that only the events of one color touch.
 
 mod all;
+#[cfg(all(test, loom))]
+mod loom_tests;
 mod reply;
 mod ticket;
 mod value;

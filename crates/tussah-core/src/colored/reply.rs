@@ -168,12 +168,13 @@ impl<F, R> Reply<F, R> {
         if old & other == 0 {
             return false;
         }
-        if old & DONE != 0 {
+        // Also where nothing is left in the body: it is about to be freed, and models check that nobody uses it.
+        let outcome = self.body.with_mut(|body| {
             // SAFETY: both sides are gone and the outcome was not taken.
-            drop_guarded(
-                self.body
-                    .with_mut(|body| unsafe { ManuallyDrop::take(&mut (*body).outcome) }),
-            );
+            (old & DONE != 0).then(|| unsafe { ManuallyDrop::take(&mut (*body).outcome) })
+        });
+        if let Some(outcome) = outcome {
+            drop_guarded(outcome);
         }
         true
     }

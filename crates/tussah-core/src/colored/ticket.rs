@@ -10,12 +10,11 @@ use std::alloc::Layout;
 use std::ptr::NonNull;
 use std::task::Waker;
 
-use parking_lot::Mutex;
-
 use super::reply::Reply;
 use crate::color::cell::ColorCell;
 use crate::event::{After, Allocation, DropReason, Node, VTable};
 use crate::loom::atomic::{AtomicUsize, Ordering};
+use crate::loom::lock;
 use crate::runtime::Shared;
 use crate::slab::Kind;
 use crate::worker::Worker;
@@ -25,8 +24,10 @@ pub(super) const COLORS_MAX: usize = 4;
 
 pub(super) type Cells = [Option<NonNull<ColorCell>>; COLORS_MAX];
 
-/// Orders the requests for several colors of the process. Taken before the locks of the sleepers.
-static ORDER: Mutex<()> = Mutex::new(());
+crate::loom::static_lock! {
+    /// Orders the requests for several colors of the process. Taken before the locks of the sleepers.
+    static ORDER: Mutex<()> = Mutex::new(());
+}
 
 /// The runtime of the first color.
 pub(super) fn shared_of(cells: &Cells) -> &Shared {
@@ -93,7 +94,7 @@ where
             });
         }
         shared_of(&cells).drop_later(|| {
-            let _order = ORDER.lock();
+            let _order = lock(&ORDER);
             for (index, cell) in cells.iter().enumerate() {
                 if let Some(cell) = cell {
                     // SAFETY: the ticket lies in the request, which lives until the last ticket has run; the future's
@@ -175,4 +176,10 @@ where
         // SAFETY: the caller is the last to refer to the request.
         unsafe { std::ptr::drop_in_place(this.as_ptr()) }
     }
+}
+
+/// Makes the lock of a model, which otherwise the first to take it would, and so happen before the others.
+#[cfg(all(test, loom))]
+pub(super) fn prepare() {
+    drop(lock(&ORDER));
 }

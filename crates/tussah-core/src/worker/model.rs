@@ -11,7 +11,7 @@ use crate::loom::{UnsafeCell, thread};
 use crate::runtime::{Config, Handle, Shared};
 use crate::time::Clock;
 
-/// Something panicked while it looked at a [`Probe`]. Events catch panics, so the model has to be told.
+/// Something panicked while a [`Report`] was there. Events and requests catch panics, so the model has to be told.
 static FAILED: AtomicBool = AtomicBool::new(false);
 
 /// Explores what `f` can do with at most so many preemptions, unless `LOOM_MAX_PREEMPTIONS` says otherwise.
@@ -57,7 +57,8 @@ impl Probe {
     }
 }
 
-struct Report;
+/// Has the model fail if what runs until this is dropped panics.
+pub(crate) struct Report;
 
 impl Drop for Report {
     fn drop(&mut self) {
@@ -160,24 +161,33 @@ impl Model {
 
     /// Runs, as the worker of place 0, what it finds there each time that it looks.
     pub(crate) fn serve(&self, looks: usize) {
-        self.as_worker(0, |worker| {
+        self.serve_at(0, looks);
+    }
+
+    fn serve_at(&self, place: usize, looks: usize) {
+        self.as_worker(place, |worker| {
             for _ in 0..looks {
                 run_queued(worker);
             }
         });
     }
 
-    /// Does so on a thread of its own. What the first thread of a model does beside others is not explored well, so it
-    /// only starts and joins them.
+    /// Does so on a thread of its own. What the first thread of a model does beside others is not
+    /// explored well, so it only starts and joins them.
     pub(crate) fn start(self: &Arc<Self>, looks: usize) -> thread::JoinHandle<()> {
+        self.start_at(0, looks)
+    }
+
+    /// The same as the worker of any place.
+    pub(crate) fn start_at(self: &Arc<Self>, place: usize, looks: usize) -> thread::JoinHandle<()> {
         let this = self.clone();
-        thread::spawn(move || this.serve(looks))
+        thread::spawn(move || this.serve_at(place, looks))
     }
 
     /// Runs what is left.
     pub(crate) fn serve_all(&self) {
         while !self.shared.queues_are_empty() {
-            self.serve(1);
+            (0..self.shared.places()).for_each(|place| self.serve_at(place, 1));
         }
     }
 
@@ -200,6 +210,10 @@ impl Model {
         assert!(
             !FAILED.load(Ordering::SeqCst),
             "a check inside an event failed"
+        );
+        assert!(
+            self.shared.slab.close(),
+            "the memory of an event was not given back"
         );
         assert_eq!(
             Arc::strong_count(&self.shared),
