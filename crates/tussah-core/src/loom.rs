@@ -60,6 +60,18 @@ pub(crate) mod thread {
     }
 }
 
+/// Whether an OS thread has ended.
+#[cfg(not(loom))]
+pub(crate) fn is_finished<T>(os_thread: &thread::JoinHandle<T>) -> bool {
+    os_thread.is_finished()
+}
+
+/// A model has no time: who asks whether an OS thread has ended goes on to wait until it has.
+#[cfg(loom)]
+pub(crate) fn is_finished<T>(_: &thread::JoinHandle<T>) -> bool {
+    true
+}
+
 /// Variables of an OS thread: in a model, of one of its threads, all of which run on one OS thread.
 #[cfg(loom)]
 macro_rules! model_local {

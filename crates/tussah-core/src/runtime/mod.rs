@@ -8,6 +8,8 @@ mod post;
 mod schedule;
 mod shared;
 mod shutdown;
+#[cfg(all(test, loom))]
+mod shutdown_loom_tests;
 #[cfg(all(test, not(loom)))]
 mod tests;
 

@@ -13,6 +13,7 @@ use crate::color::Color;
 use crate::color::cell::ColorCell;
 use crate::color::table::Table;
 use crate::loom::atomic::{AtomicBool, AtomicU8, AtomicU64, AtomicUsize, Ordering, fence};
+use crate::loom::thread;
 use crate::policy::{Policy, Priorities};
 use crate::slab::{self, Kind, Slab};
 use crate::time::{AdvanceHook, Clock, Shard};
@@ -54,7 +55,7 @@ pub(crate) struct Shared {
     /// The place that the next event from outside goes to.
     pub(super) next_place: AtomicUsize,
     /// OS threads to be joined; the lock also serialises changes of the number of workers.
-    pub(crate) os_threads: Mutex<Vec<Option<std::thread::JoinHandle<()>>>>,
+    pub(crate) os_threads: Mutex<Vec<Option<thread::JoinHandle<()>>>>,
     pub(crate) table: Table,
     /// Colored values made so far; numbers them in reports.
     pub(crate) values_made: AtomicU64,
@@ -314,10 +315,10 @@ impl Shared {
     pub(crate) fn start_worker(
         self: &Arc<Self>,
         place: usize,
-    ) -> io::Result<std::thread::JoinHandle<()>> {
+    ) -> io::Result<thread::JoinHandle<()>> {
         let remote = self.prepare_place(place);
         let shared = self.clone();
-        let started = std::thread::Builder::new()
+        let started = thread::Builder::new()
             .name(format!("{}-worker-{place}", self.name))
             .spawn(move || crate::worker::main(shared, remote, place));
         if started.is_err()
@@ -328,7 +329,7 @@ impl Shared {
         started
     }
 
-    /// Called by a worker that has to end, and between its turns until it does: gives its queue to the others.
+    /// Called by a worker that ends: gives its queue to the others, or leaves it to the shutdown.
     pub(crate) fn hand_over(&self, worker: &Worker) {
         if self.phase.load(Ordering::Relaxed) == STOPPED {
             return;

@@ -1,4 +1,47 @@
 //! The end of a runtime, and changes of the number of its workers.
+//!
+//! # Why nothing is lost at the end
+//!
+//! The claim: if no worker is left behind in its event, each node that is ever queued is run or dropped, exactly once.
+//!
+//! *Not twice.* A node is in one queue, and whoever takes it out, by the swap of an injector, the exchange of a ring's head or
+//! under a window's lock, owns it. Workers, posters that take back (`rescue`) or drop (`drop_queued`), and the shutdown take in
+//! no other way, so it does not matter that they may do so at the same time.
+//!
+//! *Not lost.* The three who matter do this, in this order:
+//!
+//! ```text
+//! poster (`inject`)               worker (`worker_ended`)           shutdown
+//!   push to an injector             read its stop flag as set         store STOPPED
+//!   fence(SeqCst)          (P)      fence(SeqCst)            (W)      fence(SeqCst)            (S)
+//!   read the phase:                 hand over what is in              set the stop flags
+//!     STOPPED: drop all that          its queues, by `inject`,        join the workers
+//!     is queued anywhere              unless the phase is STOPPED     drop all that is queued anywhere
+//!   else read the stop flag:
+//!     take back, and inject
+//! ```
+//!
+//! Fences have one order. If S comes before P, the poster reads `STOPPED` and drops what it has pushed, unless somebody has
+//! taken it, of whom below. If P comes before S, the shutdown's last look comes after the push, and finds the node, unless
+//! somebody has taken it. With W in the place of S and the stop flag in that of the phase the same shows that a worker that is
+//! taken away leaves nothing in its injector: it sees the node, or the poster sees the flag, which the worker has read as set
+//! before its fence. A poster that reads a flag that the shutdown has set, but not the phase, takes back and injects again: its
+//! second fence comes after S, so it reads `STOPPED` then.
+//!
+//! Who has taken a node runs it, drops it, or queues it again:
+//!
+//! - *A worker* has it in its ring. If it does not come to run it, it leaves it there when it sees `STOPPED`, and the shutdown
+//!   finds it after the join; or it injects it, and is a poster.
+//! - *A poster* that takes back injects, and one that drops, drops. What a drop queues (a future's drop wakes a thread, the last
+//!   ticket of a request lets its colors go) is injected in turn, and the outermost `drop_queued` of that OS thread goes on until
+//!   it sees every queue empty; its own pushes it sees.
+//!
+//! An inline entry has its color in no queue. What is posted to it meanwhile waits in the inbox, and who leaves the color
+//! injects it, and is a poster.
+//!
+//! If a worker ends because of the shutdown, W stands in for S, since it comes after the flag was set and before the join. S alone
+//! carries what is posted to the place of a worker that has ended before. The models in `shutdown_loom_tests.rs` fail
+//! without P, without W and without S.
 
 use std::io;
 use std::sync::Arc;
@@ -6,6 +49,7 @@ use std::time::{Duration, Instant};
 
 use super::shared::{DRAINING, OPEN, STOPPED, Shared};
 use crate::loom::atomic::{Ordering, fence};
+use crate::loom::is_finished;
 use crate::task::Header;
 use crate::worker::Worker;
 
@@ -50,7 +94,7 @@ pub(crate) fn set_workers(shared: &Arc<Shared>, workers: usize) -> io::Result<()
     for place in before..workers {
         // A worker that was taken away from this place may still be in its last event.
         if let Some(old) = os_threads.get_mut(place).and_then(Option::take) {
-            if Worker::is_here() && !old.is_finished() {
+            if Worker::is_here() && !is_finished(&old) {
                 os_threads[place] = Some(old);
                 return Err(busy(
                     "a worker that was taken away is still in its last event",
@@ -102,6 +146,7 @@ pub(crate) fn shutdown(shared: &Arc<Shared>, drain: Duration) -> ShutdownReport 
     // The last jobs may have woken threads.
     report.drained = report.drained && drain_queues(shared, deadline);
     shared.phase.store(STOPPED, Ordering::Release);
+    // Pairs with the fence in `inject`; see the module.
     fence(Ordering::SeqCst);
     report.workers_stuck = stop_workers(shared);
     if report.workers_stuck == 0 {
@@ -150,10 +195,10 @@ fn stop_workers(shared: &Shared) -> usize {
     let limit = Instant::now() + STUCK_LIMIT;
     let mut stuck = 0;
     for os_thread in os_threads.drain(..).flatten() {
-        while !os_thread.is_finished() && Instant::now() < limit {
+        while !is_finished(&os_thread) && Instant::now() < limit {
             std::thread::sleep(DRAIN_POLL);
         }
-        if os_thread.is_finished() {
+        if is_finished(&os_thread) {
             // A worker's loop catches what events throw; a panic here would be a defect of ours, and was printed.
             drop(os_thread.join());
         } else {

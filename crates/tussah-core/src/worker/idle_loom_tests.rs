@@ -6,7 +6,6 @@
 
 use std::ptr::NonNull;
 use std::sync::Arc;
-use std::time::Duration;
 
 use super::model::{Count, Model, explore};
 use super::{Idle, Worker};
@@ -75,71 +74,6 @@ fn stop(shared: &Shared) {
     }
 }
 
-/// The loop of `run.rs`, in short.
-fn main(rig: &Rig, place: usize) {
-    let shared = &rig.model.shared;
-    rig.model.as_worker(place, |worker| {
-        worker.remote.bind();
-        let mut searching = true;
-        loop {
-            for node in worker.remote.injector.take_all() {
-                worker.requeue(node);
-            }
-            // SAFETY: this is the worker that owns the ring.
-            if let Some(node) = unsafe { worker.remote.ring.pop() } {
-                if searching {
-                    searching = false;
-                    shared.stop_search(worker);
-                }
-                worker.remote.count_turn();
-                // SAFETY: the node came out of a queue of the worker.
-                unsafe { event::run(node, worker) };
-                worker.remote.count_turn();
-                continue;
-            }
-            if !searching {
-                searching = true;
-                shared.idle.start_search();
-            }
-            if worker.remote.stop.load(Ordering::Acquire) {
-                break;
-            }
-            if !steal(worker) {
-                sleep(worker);
-            }
-        }
-        shared.worker_ended(worker);
-    });
-}
-
-fn steal(worker: &Worker) -> bool {
-    let shared = &worker.handle.shared;
-    let victims = (0..shared.places()).filter(|&place| place != worker.index);
-    for victim in victims.map(|place| shared.place(place)) {
-        let mut got = victim.steal(1, |node| worker.requeue(node));
-        // What a worker has not seen yet is stolen only if it is stuck: here, in an event.
-        if got == 0 && victim.is_in_event() {
-            for node in victim.injector.take_all() {
-                worker.requeue(node);
-                got += 1;
-            }
-        }
-        if got > 0 {
-            return true;
-        }
-    }
-    false
-}
-
-fn sleep(worker: &Worker) {
-    let idle = &worker.handle.shared.idle;
-    let watch = idle.park(worker.index);
-    if worker.remote.injector.is_empty() && !worker.remote.stop.load(Ordering::Acquire) {
-        worker.remote.park(watch.then_some(Duration::ZERO));
-    }
-    idle.unpark(worker.index);
-}
-
 /// Runs `f` beside so many workers, which run `events` events and end.
 fn check(
     preemptions: usize,
@@ -156,7 +90,7 @@ fn check(
         });
         let start = |place: usize| {
             let rig = rig.clone();
-            thread::spawn(move || main(&rig, place))
+            thread::spawn(move || rig.model.work(place))
         };
         let threads: Vec<_> = (0..workers).map(start).collect();
         let poster = rig.clone();

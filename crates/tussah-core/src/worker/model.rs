@@ -1,12 +1,14 @@
 //! Scaffolding of the loom models: a runtime without OS threads, whose workers are driven by hand.
 
+use std::ptr::NonNull;
 use std::sync::Arc;
+use std::sync::atomic::Ordering::Acquire;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 
 use super::Worker;
 use crate::blocking::{BlockingPool, PoolPolicy};
-use crate::event;
+use crate::event::{self, Node};
 use crate::loom::{UnsafeCell, thread};
 use crate::runtime::{Config, Handle, Shared};
 use crate::time::Clock;
@@ -191,6 +193,52 @@ impl Model {
         }
     }
 
+    /// The loop of `run.rs`, in short, as the worker of a place that begins to search.
+    pub(crate) fn work(&self, place: usize) {
+        let shared = &self.shared;
+        self.as_worker(place, |worker| {
+            worker.remote.bind();
+            let mut searching = true;
+            while !worker.remote.stop.load(Acquire) {
+                if let Some(node) = next(worker) {
+                    if searching {
+                        searching = false;
+                        shared.stop_search(worker);
+                    }
+                    run(worker, node);
+                    continue;
+                }
+                if !searching {
+                    searching = true;
+                    shared.idle.start_search();
+                }
+                if !steal(worker) {
+                    sleep(worker);
+                }
+            }
+            if !searching {
+                shared.idle.start_search();
+            }
+            shared.worker_ended(worker);
+        });
+    }
+
+    /// Starts that loop on a thread that the shutdown joins.
+    pub(crate) fn start_worker(self: &Arc<Self>, place: usize) {
+        let this = self.clone();
+        let os_thread = thread::spawn(move || this.work(place));
+        let mut os_threads = self.shared.os_threads.lock();
+        os_threads.resize_with(self.shared.places(), || None);
+        os_threads[place] = Some(os_thread);
+    }
+
+    /// Frees a runtime that was shut down. The other threads of the model are joined.
+    pub(crate) fn ended(self: Arc<Self>) {
+        Arc::into_inner(self)
+            .expect("the threads are joined")
+            .free();
+    }
+
     /// Runs what is left, and frees the runtime. The other threads of the model are joined.
     pub(crate) fn finish(self: Arc<Self>) {
         let this = Arc::into_inner(self).expect("the threads are joined");
@@ -211,16 +259,33 @@ impl Model {
             !FAILED.load(Ordering::SeqCst),
             "a check inside an event failed"
         );
+        // The shutdown does this itself, and leaves a reference to the runtime if it finds that something is left.
         assert!(
-            self.shared.slab.close(),
+            !self.shared.is_open() || self.shared.slab.close(),
             "the memory of an event was not given back"
         );
         assert_eq!(
             Arc::strong_count(&self.shared),
             1,
-            "a color was not destroyed"
+            "a color was not destroyed, or the memory of an event not given back"
         );
     }
+}
+
+/// What the worker has in its queues.
+fn next(worker: &Worker) -> Option<NonNull<Node>> {
+    for node in worker.remote.injector.take_all() {
+        worker.requeue(node);
+    }
+    // SAFETY: this is the worker that owns the ring.
+    unsafe { worker.remote.ring.pop() }
+}
+
+fn run(worker: &Worker, node: NonNull<Node>) {
+    worker.remote.count_turn();
+    // SAFETY: the node came out of a queue of the worker.
+    unsafe { event::run_turn(node, worker) };
+    worker.remote.count_turn();
 }
 
 /// Runs what the worker has in its queues.
@@ -230,9 +295,34 @@ pub(crate) fn run_queued(worker: &Worker) {
     }
     // SAFETY: this is the worker that owns the ring.
     while let Some(node) = unsafe { worker.remote.ring.pop() } {
-        worker.remote.count_turn();
-        // SAFETY: the node came out of a queue of the worker.
-        unsafe { event::run_turn(node, worker) };
-        worker.remote.count_turn();
+        run(worker, node);
     }
+}
+
+fn steal(worker: &Worker) -> bool {
+    let shared = &worker.handle.shared;
+    let victims = (0..shared.places()).filter(|&place| place != worker.index);
+    for victim in victims.map(|place| shared.place(place)) {
+        let mut got = victim.steal(1, |node| worker.requeue(node));
+        // What a worker has not seen yet is stolen only if it is stuck: here, in an event.
+        if got == 0 && victim.is_in_event() {
+            for node in victim.injector.take_all() {
+                worker.requeue(node);
+                got += 1;
+            }
+        }
+        if got > 0 {
+            return true;
+        }
+    }
+    false
+}
+
+fn sleep(worker: &Worker) {
+    let idle = &worker.handle.shared.idle;
+    let watch = idle.park(worker.index);
+    if worker.remote.injector.is_empty() && !worker.remote.stop.load(Acquire) {
+        worker.remote.park(watch.then_some(Duration::ZERO));
+    }
+    idle.unpark(worker.index);
 }

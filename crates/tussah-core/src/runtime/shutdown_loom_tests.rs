@@ -1,0 +1,238 @@
+//! Models of the end of a worker and of a runtime: what is posted around it runs or is dropped, once, and is never lost.
+//!
+//! They run the real `shutdown` and `set_workers`, whose time limits have run out from the start.
+
+use std::ptr::NonNull;
+use std::sync::Arc;
+use std::task::Context;
+use std::time::Duration;
+
+use super::shutdown::{set_workers, shutdown};
+use crate::event::{After, DropReason, Node, VTable};
+use crate::loom::atomic::Ordering;
+use crate::loom::thread;
+use crate::worker::Worker;
+use crate::worker::model::{Count, Model, Probe, Report, explore};
+use crate::{Colored, with_all};
+
+/// An event that is its own color. It lies in the model, so that one that ends twice is counted twice.
+#[repr(C)]
+struct Event {
+    node: Node,
+    /// Touched by who posts it, and at its end.
+    content: Probe,
+    ran: Count,
+    dropped: Count,
+}
+
+static EVENT: VTable = VTable {
+    run: Event::run,
+    drop: Event::drop_unrun,
+    name: || "event",
+    location_at: None,
+};
+
+impl Event {
+    fn new() -> Self {
+        Self {
+            node: Node::new(&EVENT),
+            content: Probe::new(),
+            ran: Count::default(),
+            dropped: Count::default(),
+        }
+    }
+
+    unsafe fn run(node: NonNull<Node>, _: &Worker) -> After {
+        // SAFETY: the node heads an `Event`, which lives as long as the model.
+        let this = unsafe { node.cast::<Event>().as_ref() };
+        this.content.touch();
+        this.ran.add();
+        After::Continue
+    }
+
+    unsafe fn drop_unrun(node: NonNull<Node>, reason: DropReason) -> After {
+        let _report = Report;
+        assert_eq!(reason, DropReason::ShutDown);
+        // SAFETY: as in `run`.
+        let this = unsafe { node.cast::<Event>().as_ref() };
+        this.content.touch();
+        this.dropped.add();
+        After::Continue
+    }
+}
+
+struct Rig {
+    model: Arc<Model>,
+    events: [Event; 2],
+}
+
+impl Rig {
+    /// The first event from outside goes to the last place.
+    fn new(workers: usize) -> Arc<Self> {
+        let model = Model::new(workers);
+        let last = workers - 1;
+        model.shared.next_place.store(last, Ordering::Relaxed);
+        let events = [Event::new(), Event::new()];
+        Arc::new(Self { model, events })
+    }
+
+    fn inject(&self, event: usize) {
+        self.events[event].content.touch();
+        self.model.shared.inject(self.node(event));
+    }
+
+    fn node(&self, event: usize) -> NonNull<Node> {
+        // The pointer may reach all of the event.
+        NonNull::from(&self.events[event]).cast()
+    }
+
+    fn spawn(self: &Arc<Self>, f: impl FnOnce(&Self) + 'static) -> thread::JoinHandle<()> {
+        let this = self.clone();
+        thread::spawn(move || f(&this))
+    }
+
+    /// Each event has ended once; says how many of them ran.
+    fn check(&self) -> usize {
+        let ends = self.events.each_ref().map(|event| {
+            let (ran, dropped) = (event.ran.get(), event.dropped.get());
+            assert_eq!(ran + dropped, 1, "ran {ran} times, dropped {dropped} times");
+            ran
+        });
+        ends.into_iter().sum()
+    }
+
+    fn into_model(self: Arc<Self>) -> Arc<Model> {
+        Arc::into_inner(self).expect("the threads are joined").model
+    }
+}
+
+/// The only worker is told to end, while there is something to run, and something is posted.
+#[test]
+fn a_post_around_the_end_of_the_runtime() {
+    explore(1, || {
+        let rig = Rig::new(1);
+        rig.inject(0);
+        rig.model.start_worker(0);
+        let poster = rig.spawn(|rig| rig.inject(1));
+        let end = rig.spawn(|rig| {
+            shutdown(&rig.model.shared, Duration::ZERO);
+        });
+        poster.join().expect("no panic");
+        end.join().expect("no panic");
+        rig.check();
+        rig.into_model().ended();
+    });
+}
+
+/// A worker is taken away while something is posted to it: it runs that, or the worker of place 0 finds it. That one looks
+/// when all is over, so that nobody corrects what the others have forgotten.
+#[test]
+fn a_post_to_a_worker_that_is_taken_away() {
+    explore(1, || {
+        let rig = Rig::new(2);
+        rig.model.start_worker(1);
+        let poster = rig.spawn(|rig| {
+            rig.inject(0);
+            rig.inject(1);
+        });
+        let taken = rig.spawn(|rig| set_workers(&rig.model.shared, 1).expect("one is left"));
+        poster.join().expect("no panic");
+        taken.join().expect("no panic");
+        let worker = rig.model.shared.os_threads.lock()[1].take();
+        worker.expect("it was started").join().expect("no panic");
+        rig.model.serve(1);
+        assert_eq!(
+            rig.check(),
+            2,
+            "nothing is dropped while the runtime is open"
+        );
+        rig.into_model().finish();
+    });
+}
+
+/// A worker that was taken away hands over what it has, while the runtime ends.
+#[test]
+fn a_hand_over_around_the_end_of_the_runtime() {
+    explore(3, || {
+        let rig = Rig::new(2);
+        rig.inject(0);
+        rig.events[1].content.touch();
+        rig.model.as_worker(1, |worker| worker.requeue(rig.node(1)));
+        set_workers(&rig.model.shared, 1).expect("one is left");
+        rig.model.start_worker(1);
+        let end = rig.spawn(|rig| {
+            shutdown(&rig.model.shared, Duration::ZERO);
+        });
+        end.join().expect("no panic");
+        assert_eq!(rig.check(), 0, "no worker is there to run anything");
+        rig.into_model().ended();
+    });
+}
+
+/// A worker is taken away, and the runtime ends at once. Place 0 has no worker, so what is handed over there is dropped.
+#[test]
+fn a_hand_over_and_a_post_around_the_end_of_the_runtime() {
+    explore(1, || {
+        let rig = Rig::new(2);
+        rig.events[0].content.touch();
+        rig.model.as_worker(1, |worker| worker.requeue(rig.node(0)));
+        rig.model.start_worker(1);
+        let poster = rig.spawn(|rig| rig.inject(1));
+        let end = rig.spawn(|rig| {
+            set_workers(&rig.model.shared, 1).expect("one is left");
+            shutdown(&rig.model.shared, Duration::ZERO);
+        });
+        poster.join().expect("no panic");
+        end.join().expect("no panic");
+        rig.check();
+        rig.into_model().ended();
+    });
+}
+
+/// Two colors with an event each, and a request for both behind these: at the end of the runtime all of it runs or is dropped,
+/// the request is answered, and what is posted meanwhile runs, is dropped, or comes back.
+#[test]
+fn a_post_and_a_request_for_two_colors_around_the_end_of_the_runtime() {
+    explore(1, || {
+        let model = Model::new(1);
+        let canary = |count: &Count| count.canary(&Arc::new(Probe::new()));
+        let (values, closures) = (Count::default(), Count::default());
+        let woken = Arc::new(Count::default());
+        let [one, other] = [(); 2].map(|()| {
+            let value = canary(&values);
+            Colored::new_in(&model.handle(), value)
+        });
+        for value in [&one, &other] {
+            let closure = canary(&closures);
+            let posted = value.post(move |_| drop(closure));
+            posted.expect("the runtime is open");
+        }
+        let closure = canary(&closures);
+        let (first, second) = (one.clone(), other.clone());
+        let mut request = Box::pin(async move {
+            with_all((&first, &second), move |_, _| drop(closure)).await;
+        });
+        let waker = woken.clone().into();
+        let pending = request.as_mut().poll(&mut Context::from_waker(&waker));
+        assert!(pending.is_pending(), "events were queued before");
+        model.start_worker(0);
+        let (value, closure) = (other.clone(), canary(&closures));
+        let poster = thread::spawn(move || drop(value.post(move |_| drop(closure))));
+        let shared = model.shared.clone();
+        let end = thread::spawn(move || {
+            shutdown(&shared, Duration::ZERO);
+        });
+        poster.join().expect("no panic");
+        end.join().expect("no panic");
+        assert_eq!(woken.get(), 1, "the request is answered");
+        assert_eq!(
+            closures.get(),
+            4,
+            "each closure runs, is dropped, or comes back"
+        );
+        assert_eq!(values.get(), 0, "the values have handles");
+        drop((request, waker, one, other));
+        assert_eq!(values.get(), 2);
+        model.ended();
+    });
+}
