@@ -12,6 +12,7 @@ mod shutdown;
 mod shutdown_loom_tests;
 #[cfg(all(test, not(loom)))]
 mod tests;
+mod timers;
 
 pub use builder::Builder;
 pub use current::{post, post_in, spawn, spawn_in};

@@ -180,7 +180,7 @@ impl Idle {
             && self.watchdog_sleeps.swap(false, Ordering::Relaxed)
     }
 
-    #[cfg(test)]
+    #[cfg(all(test, not(loom)))]
     pub(crate) fn watchdog_sleeps(&self) -> bool {
         self.watchdog_sleeps.load(Ordering::Relaxed)
     }
