@@ -205,14 +205,14 @@ where
             let cells = self.values.cells();
             let tried = Worker::with(|worker| {
                 if worker.is_none_or(Worker::spend) {
-                    try_now::<V, F, R>(worker, &cells, closure).map_err(|closure| (closure, true))
+                    try_now::<V, F, R>(worker, &cells, closure)
                 } else {
-                    Err((closure, false))
+                    Err(closure)
                 }
             });
             return match tried {
                 Ok(result) => Poll::Ready(result),
-                Err((closure, has_budget)) => self.wait(cells, closure, has_budget, context),
+                Err(closure) => self.wait(cells, closure, context),
             };
         }
         self.poll_request(context)
@@ -225,26 +225,16 @@ where
     F: Send + 'static,
     R: Send + 'static,
 {
-    /// The first poll's slow way: no budget, or somebody has one of the colors.
+    /// The first poll's slow way: no budget, or somebody has one of the colors. In both cases the request takes its places
+    /// in the queues now, so that nothing that comes after this poll is before it.
     #[cold]
-    fn wait(
-        &mut self,
-        cells: Cells,
-        closure: F,
-        has_budget: bool,
-        context: &Context<'_>,
-    ) -> Poll<R> {
-        if has_budget {
-            self.request = Some(Request::queue(
-                cells,
-                V::call,
-                closure,
-                context.waker().clone(),
-            ));
-        } else {
-            self.closure = Some(closure);
-            crate::task::again(context);
-        }
+    fn wait(&mut self, cells: Cells, closure: F, context: &Context<'_>) -> Poll<R> {
+        self.request = Some(Request::queue(
+            cells,
+            V::call,
+            closure,
+            context.waker().clone(),
+        ));
         Poll::Pending
     }
 

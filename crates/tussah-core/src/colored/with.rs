@@ -203,19 +203,15 @@ where
         }
     }
 
-    /// The first poll's slow way: no budget, or somebody has the color.
+    /// The first poll's slow way: no budget, or somebody has the color. In both cases the request takes its place in the
+    /// queue now, so that nothing that comes after this poll is before it.
     #[cold]
-    fn wait(&mut self, operation: O, has_budget: bool, context: &Context<'_>) -> Poll<R> {
-        if has_budget {
-            self.request = Some(Request::queue(
-                self.colored,
-                operation,
-                context.waker().clone(),
-            ));
-        } else {
-            self.operation = Some(operation);
-            crate::task::again(context);
-        }
+    fn wait(&mut self, operation: O, context: &Context<'_>) -> Poll<R> {
+        self.request = Some(Request::queue(
+            self.colored,
+            operation,
+            context.waker().clone(),
+        ));
         Poll::Pending
     }
 
@@ -253,16 +249,14 @@ where
         let colored = self.colored;
         let tried = Worker::with(|worker| {
             if worker.is_none_or(Worker::spend) {
-                colored
-                    .try_now(worker, operation)
-                    .map_err(|operation| (operation, true))
+                colored.try_now(worker, operation)
             } else {
-                Err((operation, false))
+                Err(operation)
             }
         });
         match tried {
             Ok(result) => Poll::Ready(result),
-            Err((operation, has_budget)) => self.wait(operation, has_budget, context),
+            Err(operation) => self.wait(operation, context),
         }
     }
 }

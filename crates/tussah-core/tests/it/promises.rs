@@ -381,3 +381,43 @@ fn a_remote_post_stays_before_a_local_one_that_happened_after() {
         .expect("open");
     assert_eq!(receiver.iter().collect::<Vec<_>>(), ["remote", "local"]);
 }
+
+/// Promise 2, for requests that are polled when their thread has used up its budget: one, and then several colors.
+#[test]
+fn a_request_without_budget_keeps_its_place() {
+    let runtime = runtime(1);
+    let (log, other) = (
+        Colored::new_in(&runtime, Vec::new()),
+        Colored::new_in(&runtime, ()),
+    );
+    let log = runtime.block_on(runtime.spawn(async move {
+        // After one of these numbers of operations nothing is left of what a poll has.
+        for used in 0..200 {
+            yield_now().await;
+            for _ in 0..used {
+                other.with(|()| ()).await;
+            }
+            let mut request = log.with(|log: &mut Vec<u32>| log.push(1));
+            let ended = futures_lite::future::poll_once(&mut request).await;
+            log.post(|log| log.push(2)).expect("open");
+            if ended.is_none() {
+                request.await;
+            }
+            yield_now().await;
+            for _ in 0..used {
+                other.with(|()| ()).await;
+            }
+            let push = |log: &mut Vec<u32>, _: &mut ()| log.push(3);
+            let mut request = with_all((&log, &other), push);
+            let ended = futures_lite::future::poll_once(&mut request).await;
+            log.post(|log| log.push(4)).expect("open");
+            if ended.is_none() {
+                request.await;
+            }
+        }
+        log.with(|log| log.clone()).await
+    }));
+    for four in log.expect("no panic").chunks(4) {
+        assert_eq!(four, [1, 2, 3, 4]);
+    }
+}
