@@ -203,7 +203,7 @@ mod tests {
             .build()
             .expect("workers start");
         let idle = &runtime.handle().shared.idle;
-        while !(idle.all_parked() && idle.unwatched()) {
+        while !(idle.all_parked().is_some() && idle.unwatched()) {
             std::thread::yield_now();
         }
         let held = runtime.spawn(async {

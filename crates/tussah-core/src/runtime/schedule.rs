@@ -121,6 +121,13 @@ impl Shared {
         }
     }
 
+    /// Whether nothing runs and nothing is queued, and nothing is on its way from one queue to another.
+    pub(crate) fn is_at_rest(&self) -> bool {
+        // The queues are looked at one after the other, so no worker may have been awake in between.
+        let parked = self.idle.all_parked();
+        parked.is_some() && self.queues_are_empty() && self.idle.all_parked() == parked
+    }
+
     /// Whether nothing is queued anywhere.
     pub(crate) fn queues_are_empty(&self) -> bool {
         (0..self.places()).all(|place| {

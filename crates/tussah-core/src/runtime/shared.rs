@@ -349,12 +349,13 @@ impl Shared {
 
     /// The last act of a worker.
     pub(crate) fn worker_ended(&self, worker: &Worker) {
-        if let Some(successor) = self.idle.remove() {
-            self.unpark(successor);
-        }
         // Pairs with the fence in `inject`: either who posts sees that we end, or we see its event.
         fence(Ordering::SeqCst);
         self.hand_over(worker);
+        // Only now: as long as something is on its way, not all workers may seem to be parked (`is_at_rest`).
+        if let Some(successor) = self.idle.remove() {
+            self.unpark(successor);
+        }
         // SAFETY: the magazines are this worker's and are not used any more.
         unsafe { worker.magazines.flush_all(&self.slab) };
     }

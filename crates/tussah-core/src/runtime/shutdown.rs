@@ -174,7 +174,7 @@ fn abandon(shared: &Arc<Shared>) {
 /// Waits until nothing runs and nothing is queued.
 fn drain_queues(shared: &Shared, deadline: Instant) -> bool {
     loop {
-        if shared.idle.all_parked() && shared.queues_are_empty() {
+        if shared.is_at_rest() {
             return true;
         }
         if Instant::now() >= deadline {

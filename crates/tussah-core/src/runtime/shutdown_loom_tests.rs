@@ -101,6 +101,14 @@ impl Rig {
         ends.into_iter().sum()
     }
 
+    /// If the runtime is at rest, then the first event has run before.
+    fn check_rest(&self) {
+        if self.model.shared.is_at_rest() {
+            // One touch by who posted it.
+            assert_eq!(self.events[0].content.look(), 2);
+        }
+    }
+
     fn into_model(self: Arc<Self>) -> Arc<Model> {
         Arc::into_inner(self).expect("the threads are joined").model
     }
@@ -147,6 +155,25 @@ fn a_post_to_a_worker_that_is_taken_away() {
             "nothing is dropped while the runtime is open"
         );
         rig.into_model().finish();
+    });
+}
+
+/// While a worker that was taken away hands an event over, the runtime is not at rest.
+#[test]
+fn what_is_handed_over_is_not_at_rest() {
+    explore(1, || {
+        let rig = Rig::new(2);
+        rig.events[0].content.touch();
+        rig.model.as_worker(1, |worker| worker.requeue(rig.node(0)));
+        set_workers(&rig.model.shared, 1).expect("one is left");
+        rig.model.start_worker(0);
+        rig.model.start_worker(1);
+        let asker = rig.spawn(|rig| {
+            rig.check_rest();
+            shutdown(&rig.model.shared, Duration::ZERO);
+        });
+        asker.join().expect("no panic");
+        rig.into_model().ended();
     });
 }
 

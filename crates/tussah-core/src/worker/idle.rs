@@ -24,6 +24,8 @@ struct State {
     searching: usize,
     /// Workers in, or on their way into, the driver; the last one sleeps the shortest.
     parked: Vec<Parked>,
+    /// How often a worker was put there.
+    parks: u64,
 }
 
 #[derive(Clone, Copy)]
@@ -56,6 +58,7 @@ impl Idle {
                 active: 0,
                 searching: 0,
                 parked: Vec::new(),
+                parks: 0,
             }),
         }
     }
@@ -136,6 +139,7 @@ impl Idle {
             let others = state.active - state.parked.len() - state.searching - 1;
             let timed = others > 0 && !state.watched();
             state.parked.push(Parked { worker, timed });
+            state.parks += 1;
             timed
         });
         // Pairs with the fence of who posts from outside: either it sees us parked, or we see its event.
@@ -158,9 +162,9 @@ impl Idle {
         });
     }
 
-    /// Whether every worker is parked.
-    pub(crate) fn all_parked(&self) -> bool {
-        self.with(|state| state.parked.len() == state.active)
+    /// If every worker is parked, how often one was so far: between two equal answers none has done anything.
+    pub(crate) fn all_parked(&self) -> Option<u64> {
+        self.with(|state| (state.parked.len() == state.active).then_some(state.parks))
     }
 
     /// Whether the watchdog may sleep until somebody runs: every worker is parked.

@@ -191,3 +191,21 @@ fn who_finds_work_beside_another_calls_a_successor() {
         assert!(!idle.unwatched());
     });
 }
+
+/// What loom does not explore: see `README.md`.
+#[test]
+fn who_was_awake_between_two_looks_is_seen() {
+    loom::model(|| {
+        let idle = Idle::new();
+        (0..2).for_each(|_| idle.add());
+        let _ = idle.park(0);
+        assert_eq!(idle.all_parked(), None, "worker 1 searches");
+        let _ = idle.park(1);
+        let first = idle.all_parked();
+        assert!(first.is_some());
+        assert_eq!(idle.all_parked(), first, "nobody was awake");
+        idle.unpark(1);
+        let _ = idle.park(1);
+        assert_ne!(idle.all_parked(), first, "worker 1 was");
+    });
+}

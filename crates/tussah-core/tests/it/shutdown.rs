@@ -2,7 +2,7 @@
 
 use std::future::pending;
 use std::io::ErrorKind;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Barrier, mpsc};
 use std::time::Duration;
 
@@ -242,4 +242,33 @@ fn a_report_of_the_watchdog_may_end_its_runtime() {
     assert!(report.drained, "{report:?}");
     assert_eq!(report.workers_stuck, 0);
     assert!(handle.post(|| {}).expect_err("it has ended").is_shut_down());
+}
+
+/// Promise 6, for what a worker that has been taken away still gives to the others when the shutdown looks at the queues.
+#[test]
+fn what_a_worker_gives_away_as_it_ends_is_drained() {
+    const COLORS: usize = 40;
+    for _ in 0..300 {
+        // Without stealing, the colors stay with the worker that has posted to them: often enough the one that ends.
+        let runtime = Runtime::builder()
+            .workers(2)
+            .stealing(false)
+            .build()
+            .expect("workers start");
+        let (handle, ran) = (runtime.handle().clone(), Arc::new(AtomicUsize::new(0)));
+        let counter = ran.clone();
+        let posted = runtime.spawn(async move {
+            for color in 1..=COLORS as u64 {
+                let ran = counter.clone();
+                let count = move || {
+                    ran.fetch_add(1, Ordering::Relaxed);
+                };
+                handle.post_in(Color(color), count).expect("open");
+            }
+        });
+        runtime.block_on(posted).expect("no panic");
+        runtime.set_workers(1).expect("workers can be taken away");
+        assert!(runtime.shutdown(Duration::from_secs(60)).drained);
+        assert_eq!(ran.load(Ordering::Relaxed), COLORS);
+    }
 }
