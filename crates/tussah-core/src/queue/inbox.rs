@@ -273,6 +273,7 @@ mod loom_tests {
     use super::test_support::{check_complete, push, push_two, take};
     use super::*;
     use crate::loom::thread::{self, JoinHandle};
+    use crate::worker::model::explore;
 
     type Shared = Arc<(Inbox<TestNode>, [TestNodes; 2])>;
 
@@ -288,9 +289,15 @@ mod loom_tests {
         thread::spawn(move || f(&shared.0, &shared.1))
     }
 
+    fn join<R>(thread: JoinHandle<R>) -> R {
+        thread.join().expect("no panic")
+    }
+
+    // The first thread of a model only starts and joins the others: what it does beside them is not explored well.
+
     #[test]
     fn two_pushers_and_a_taker() {
-        loom::model(|| {
+        explore(4, || {
             let shared = shared();
             let one = spawn(&shared, |inbox, [nodes, _]| {
                 usize::from(push(inbox, nodes, 0)) + usize::from(push(inbox, nodes, 1))
@@ -298,8 +305,9 @@ mod loom_tests {
             let two = spawn(&shared, |inbox, [_, nodes]| {
                 usize::from(push_two(inbox, nodes, 0))
             });
-            let mut takes = vec![take(&shared.0), take(&shared.0)];
-            let first = one.join().expect("no panic") + two.join().expect("no panic");
+            let taker = spawn(&shared, |inbox, _| vec![take(inbox), take(inbox)]);
+            let first = join(one) + join(two);
+            let mut takes = join(taker);
             takes.push(take(&shared.0));
             check_complete(&takes.concat(), 2, 2);
             takes.retain(|take| !take.is_empty());
@@ -313,14 +321,13 @@ mod loom_tests {
 
     #[test]
     fn two_takers() {
-        loom::model(|| {
+        explore(6, || {
             let shared = shared();
             push(&shared.0, &shared.1[0], 0);
-            let other = spawn(&shared, |inbox, _| take(inbox));
+            let takers = [(); 2].map(|()| spawn(&shared, |inbox, _| take(inbox)));
             let pusher = spawn(&shared, |inbox, [_, nodes]| push(inbox, nodes, 0));
-            let mut taken = take(&shared.0);
-            taken.append(&mut other.join().expect("no panic"));
-            pusher.join().expect("no panic");
+            let mut taken = takers.map(join).concat();
+            join(pusher);
             taken.append(&mut take(&shared.0));
             taken.sort_unstable();
             assert_eq!(taken, [(0, 0), (1, 0)]);

@@ -6,22 +6,27 @@ use std::sync::Arc;
 use super::super::{TestNode, TestNodes};
 use super::*;
 use crate::loom::thread::{self, JoinHandle};
+use crate::worker::model::explore;
 
 /// Each model pushes at most this many items.
 const ITEMS: usize = 5;
 
-/// What a model's OS threads share; the one that makes it is the ring's owner.
+/// What a model's OS threads share. The first one only starts and joins the others, since what it does beside them is not
+/// explored well; when the others have ended it takes what is left, as the owner.
 struct Model {
     ring: Ring<TestNode>,
     nodes: TestNodes,
 }
 
 impl Model {
-    fn new() -> Arc<Self> {
-        Arc::new(Self {
+    /// A ring with so many items.
+    fn new(pushed: usize) -> Arc<Self> {
+        let model = Arc::new(Self {
             ring: Ring::new(),
             nodes: TestNodes::new(0, ITEMS),
-        })
+        });
+        model.push(0..pushed);
+        model
     }
 
     fn push(&self, numbers: std::ops::Range<usize>) {
@@ -36,7 +41,13 @@ impl Model {
         unsafe { self.ring.pop() }.map(|node| TestNode::take(node).1)
     }
 
-    fn thief(self: &Arc<Self>, max: usize) -> JoinHandle<Vec<usize>> {
+    /// The owner does `f`, which gives what it has taken.
+    fn owner(self: &Arc<Self>, f: impl FnOnce(&Self) -> Option<usize> + 'static) -> Taker {
+        let model = Arc::clone(self);
+        thread::spawn(move || f(&model).into_iter().collect())
+    }
+
+    fn thief(self: &Arc<Self>, max: usize) -> Taker {
         let model = Arc::clone(self);
         thread::spawn(move || {
             let mut taken = Vec::new();
@@ -48,18 +59,11 @@ impl Model {
     }
 
     /// Takes what is left, and checks that each of `pushed` items was taken once, by each taker in order.
-    fn finish<const N: usize>(
-        &self,
-        pushed: usize,
-        own: Option<usize>,
-        thieves: [JoinHandle<Vec<usize>>; N],
-    ) {
+    fn finish<const N: usize>(&self, pushed: usize, owner: Taker, thieves: [Taker; N]) {
+        let mut own = owner.join().expect("no panic");
         let mut taken = Vec::from(thieves.map(|thief| thief.join().expect("no panic")));
-        taken.push(
-            own.into_iter()
-                .chain(std::iter::from_fn(|| self.pop()))
-                .collect(),
-        );
+        own.extend(std::iter::from_fn(|| self.pop()));
+        taken.push(own);
         assert_eq!(self.ring.head(), pushed as u64);
         assert!(self.ring.is_empty());
         assert!(
@@ -75,56 +79,58 @@ impl Model {
     }
 }
 
+type Taker = JoinHandle<Vec<usize>>;
+
 /// The first buffer has two slots, so the ring grows twice, unless a thief was fast: then slots are used again.
-/// More than two preemptions would take minutes.
 #[test]
 fn two_thieves_while_the_ring_grows() {
-    let mut builder = loom::model::Builder::new();
-    builder.preemption_bound = builder.preemption_bound.or(Some(2));
-    builder.check(|| {
-        let model = Model::new();
-        model.push(0..2);
+    explore(2, || {
+        let model = Model::new(2);
+        let owner = model.owner(|model| {
+            model.push(2..5);
+            model.pop()
+        });
         let thieves = [model.thief(2), model.thief(2)];
-        model.push(2..5);
-        let own = model.pop();
-        model.finish(5, own, thieves);
+        model.finish(5, owner, thieves);
     });
 }
 
-/// All that one thief can see.
 #[test]
 fn a_thief_while_the_ring_grows() {
-    loom::model(|| {
-        let model = Model::new();
-        model.push(0..1);
+    explore(4, || {
+        let model = Model::new(1);
+        let owner = model.owner(|model| {
+            let own = model.pop();
+            model.push(1..5);
+            own
+        });
         let thief = model.thief(2);
-        let own = model.pop();
-        model.push(1..5);
-        model.finish(5, own, [thief]);
+        model.finish(5, owner, [thief]);
     });
 }
 
 /// The owner and two thieves want the same two items; nothing grows.
 #[test]
 fn a_race_for_the_last_items() {
-    loom::model(|| {
-        let model = Model::new();
-        model.push(0..2);
+    explore(4, || {
+        let model = Model::new(2);
+        let owner = model.owner(Model::pop);
         let thieves = [model.thief(1), model.thief(1)];
-        let own = model.pop();
-        model.finish(2, own, thieves);
+        model.finish(2, owner, thieves);
     });
 }
 
 /// Slots are used again while a thief reads them; the buffer stays the same, unless the thief is faster.
 #[test]
 fn a_thief_while_the_ring_wraps() {
-    loom::model(|| {
-        let model = Model::new();
-        model.push(0..2);
+    explore(4, || {
+        let model = Model::new(2);
+        let owner = model.owner(|model| {
+            let own = model.pop();
+            model.push(2..3);
+            own
+        });
         let thief = model.thief(2);
-        let own = model.pop();
-        model.push(2..3);
-        model.finish(3, own, [thief]);
+        model.finish(3, owner, [thief]);
     });
 }
