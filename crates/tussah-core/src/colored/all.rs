@@ -6,7 +6,9 @@ use std::task::{Context, Poll};
 
 use super::ticket::{COLORS_MAX, Cells, Request, shared_of};
 use super::value::{Colored, Inner};
+use super::with::State;
 use crate::color::cell::ColorCell;
+use crate::task::again;
 use crate::worker::Worker;
 
 /// A set of values that one closure can be run on: a tuple of two to four references to [`Colored`].
@@ -116,8 +118,7 @@ where
     );
     WithAll {
         values,
-        closure: Some(closure),
-        request: None,
+        state: State::New(closure),
     }
 }
 
@@ -131,8 +132,7 @@ where
     R: Send + 'static,
 {
     values: V,
-    closure: Option<F>,
-    request: Option<NonNull<Request<F, R>>>,
+    state: State<F, R, NonNull<Request<F, R>>>,
 }
 
 // SAFETY: the request is shared by the rules of `Reply`; values, closure and outcome are `Send`.
@@ -201,21 +201,21 @@ where
 
     #[inline]
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<R> {
-        if let Some(closure) = self.closure.take() {
-            let cells = self.values.cells();
-            let tried = Worker::with(|worker| {
-                if worker.is_none_or(Worker::spend) {
-                    try_now::<V, F, R>(worker, &cells, closure)
-                } else {
-                    Err(closure)
-                }
-            });
-            return match tried {
-                Ok(result) => Poll::Ready(result),
-                Err(closure) => self.wait(cells, closure, context),
-            };
+        if !matches!(self.state, State::New(_)) {
+            return self.poll_again(context);
         }
-        self.poll_request(context)
+        let State::New(closure) = std::mem::replace(&mut self.state, State::Over) else {
+            unreachable!("it was new");
+        };
+        let cells = self.values.cells();
+        let (tried, has_budget) = Worker::with(|worker| {
+            let has_budget = worker.is_none_or(Worker::spend);
+            (try_now::<V, F, R>(worker, &cells, closure), has_budget)
+        });
+        match tried {
+            Ok(result) if has_budget => Poll::Ready(result),
+            tried => self.wait(cells, tried, context),
+        }
     }
 }
 
@@ -225,24 +225,30 @@ where
     F: Send + 'static,
     R: Send + 'static,
 {
-    /// The first poll's slow way: no budget, or somebody has one of the colors. In both cases the request takes its places
-    /// in the queues now, so that nothing that comes after this poll is before it.
+    /// As for one color: see `With::wait`.
     #[cold]
-    fn wait(&mut self, cells: Cells, closure: F, context: &Context<'_>) -> Poll<R> {
-        self.request = Some(Request::queue(
-            cells,
-            V::call,
-            closure,
-            context.waker().clone(),
-        ));
+    fn wait(&mut self, cells: Cells, tried: Result<R, F>, context: &Context<'_>) -> Poll<R> {
+        self.state = match tried {
+            Ok(result) => {
+                again(context);
+                State::Done(result)
+            }
+            Err(closure) => {
+                let waker = context.waker().clone();
+                State::Queued(Request::queue(cells, V::call, closure, waker))
+            }
+        };
         Poll::Pending
     }
 
     #[cold]
-    fn poll_request(&mut self, context: &Context<'_>) -> Poll<R> {
-        let request = self
-            .request
-            .expect("`WithAll` was polled after it gave its result");
+    fn poll_again(&mut self, context: &Context<'_>) -> Poll<R> {
+        let State::Queued(request) = self.state else {
+            let State::Done(result) = std::mem::replace(&mut self.state, State::Over) else {
+                panic!("`WithAll` was polled after it gave its result");
+            };
+            return Poll::Ready(result);
+        };
         // SAFETY: the future is not gone, so the request is alive.
         match unsafe { request.as_ref() }.reply.poll(context) {
             Poll::Pending => Poll::Pending,
@@ -256,7 +262,8 @@ where
     /// Ends the future's use of its request, if it has one.
     #[cold]
     fn end(&mut self) {
-        if let Some(request) = self.request.take() {
+        if let State::Queued(request) = self.state {
+            self.state = State::Over;
             // SAFETY: the future does not use the request after this.
             unsafe {
                 if request.as_ref().reply.future_gone() {
@@ -275,7 +282,7 @@ where
 {
     #[inline]
     fn drop(&mut self) {
-        if self.request.is_some() {
+        if matches!(self.state, State::Queued(_)) {
             self.end();
         }
     }

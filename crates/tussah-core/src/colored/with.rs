@@ -10,6 +10,7 @@ use super::value::{Colored, Inner};
 use crate::color::cell::ColorCell;
 use crate::event::{After, Allocation, DropReason, Node, VTable};
 use crate::slab::Kind;
+use crate::task::again;
 use crate::worker::Worker;
 
 /// What a request does to a `T`, giving an `R`. Implemented by [`Write`] and [`Read`] alone.
@@ -168,8 +169,20 @@ where
     R: Send + 'static,
 {
     colored: &'a Colored<T>,
-    operation: Option<O>,
-    request: Option<NonNull<Request<T, O, R>>>,
+    state: State<O, R, NonNull<Request<T, O, R>>>,
+}
+
+/// How far the future of a request has come.
+#[derive(Debug)]
+pub(super) enum State<O, R, Q> {
+    /// It was not polled.
+    New(O),
+    /// The request is in the queue of its color, or was answered.
+    Queued(Q),
+    /// It ran at once, but the thread's budget was used up, so that the result waits for the next poll.
+    Done(R),
+    /// The result was given, or the operation panicked.
+    Over,
 }
 
 // SAFETY: the request is shared by the rules of `Reply`, and operation and outcome are `Send`.
@@ -198,33 +211,40 @@ where
     pub(super) fn new(colored: &'a Colored<T>, operation: O) -> Self {
         Self {
             colored,
-            operation: Some(operation),
-            request: None,
+            state: State::New(operation),
         }
     }
 
-    /// The first poll's slow way: no budget, or somebody has the color. In both cases the request takes its place in the
-    /// queue now, so that nothing that comes after this poll is before it.
+    /// The first poll's slow way: somebody has the color, or the budget was used up. In both cases the request takes its place
+    /// now, so that nothing that comes after this poll is before it.
     #[cold]
-    fn wait(&mut self, operation: O, context: &Context<'_>) -> Poll<R> {
-        self.request = Some(Request::queue(
-            self.colored,
-            operation,
-            context.waker().clone(),
-        ));
+    fn wait(&mut self, tried: Result<R, O>, context: &Context<'_>) -> Poll<R> {
+        self.state = match tried {
+            Ok(result) => {
+                again(context);
+                State::Done(result)
+            }
+            Err(operation) => {
+                let waker = context.waker().clone();
+                State::Queued(Request::queue(self.colored, operation, waker))
+            }
+        };
         Poll::Pending
     }
 
     #[cold]
-    fn poll_request(&mut self, context: &Context<'_>) -> Poll<R> {
-        let request = self
-            .request
-            .expect("`With` was polled after it gave its result");
+    fn poll_again(&mut self, context: &Context<'_>) -> Poll<R> {
+        let State::Queued(request) = self.state else {
+            let State::Done(result) = std::mem::replace(&mut self.state, State::Over) else {
+                panic!("`With` was polled after it gave its result");
+            };
+            return Poll::Ready(result);
+        };
         // SAFETY: the future is not gone, so the request is alive.
         match unsafe { request.as_ref() }.reply.poll(context) {
             Poll::Pending => Poll::Pending,
             Poll::Ready(outcome) => {
-                self.request = None;
+                self.state = State::Over;
                 // SAFETY: the future is done with the request.
                 unsafe { Request::future_gone(request) };
                 Poll::Ready(outcome.get())
@@ -243,20 +263,20 @@ where
 
     #[inline]
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<R> {
-        let Some(operation) = self.operation.take() else {
-            return self.poll_request(context);
+        if !matches!(self.state, State::New(_)) {
+            return self.poll_again(context);
+        }
+        let State::New(operation) = std::mem::replace(&mut self.state, State::Over) else {
+            unreachable!("it was new");
         };
         let colored = self.colored;
-        let tried = Worker::with(|worker| {
-            if worker.is_none_or(Worker::spend) {
-                colored.try_now(worker, operation)
-            } else {
-                Err(operation)
-            }
+        let (tried, has_budget) = Worker::with(|worker| {
+            let has_budget = worker.is_none_or(Worker::spend);
+            (colored.try_now(worker, operation), has_budget)
         });
         match tried {
-            Ok(result) => Poll::Ready(result),
-            Err(operation) => self.wait(operation, context),
+            Ok(result) if has_budget => Poll::Ready(result),
+            tried => self.wait(tried, context),
         }
     }
 }
@@ -269,7 +289,7 @@ where
 {
     #[inline]
     fn drop(&mut self) {
-        if let Some(request) = self.request {
+        if let State::Queued(request) = self.state {
             // SAFETY: the future is done with the request.
             unsafe { Request::future_gone(request) }
         }

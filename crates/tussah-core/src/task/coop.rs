@@ -55,7 +55,7 @@ pub async fn consume_budget() {
 
 /// Has the thread that polls with this context queued again once its poll ends.
 #[inline]
-fn again(context: &Context<'_>) {
+pub(crate) fn again(context: &Context<'_>) {
     let waker = context.waker();
     let direct = Worker::with(|worker| match worker {
         // The thread that runs here, polled directly: its runner sees the note, at the price of no atomic operation.

@@ -35,5 +35,6 @@ pub(crate) mod waker;
 pub use coop::{YieldNow, consume_budget, yield_now};
 pub use join::{AbortHandle, JoinHandle};
 
+pub(crate) use coop::again;
 pub(crate) use header::Header;
 pub(crate) use raw::{spawn, wake_guarded};
