@@ -29,10 +29,12 @@ impl Shared {
 
     #[cold]
     fn call_for_help(&self, worker: &Worker) {
+        if self.idle.unwatched() {
+            return self.call_watch();
+        }
         let queue_len = worker.remote.queue_len();
         let turn_ns = worker.remote.turn_ns.load(Ordering::Relaxed);
-        let worth = crate::worker::worth_a_call(queue_len, turn_ns, self.steal_delay);
-        if (worth || self.idle.unwatched())
+        if crate::worker::worth_a_call(queue_len, turn_ns, self.steal_delay)
             && let Some(sleeper) = self.idle.wake_one()
         {
             self.unpark(sleeper);
@@ -60,8 +62,11 @@ impl Shared {
         if sleeper.is_none() && self.idle.any_parked() && self.idle.wake(place) {
             self.unpark(place);
         } else {
-            if self.idle.unwatched() {
-                self.call_watch();
+            if self.idle.unwatched()
+                && self.stealing
+                && let Some(watch) = self.idle.wake_one()
+            {
+                self.unpark(watch);
             }
             if sleeper.is_some() {
                 self.unpark(place);

@@ -275,11 +275,11 @@ impl Shared {
         }
     }
 
-    /// Calls a sleeper, who will keep watch if it finds nothing to do.
+    /// Calls a sleeper for a worker that must not run on with nobody keeping watch.
     #[cold]
     pub(crate) fn call_watch(&self) {
         if self.stealing
-            && let Some(sleeper) = self.idle.wake_one()
+            && let Some(sleeper) = self.idle.call_watch()
         {
             self.unpark(sleeper);
         }

@@ -8,6 +8,10 @@ const PARKED: u32 = 1;
 /// Somebody searches, or is parked with a time limit.
 const WATCHED: u32 = 2;
 
+/// Bound, in time limits: how long a watch that had to be called goes on after the last worker has gone to sleep, so that events
+/// that come every millisecond need not call for a new one each time, and an idle runtime soon costs nothing.
+const GRACE: u32 = if cfg!(loom) { 0 } else { 2 };
+
 /// The sleepers of a runtime.
 pub(crate) struct Idle {
     /// `PARKED` and `WATCHED`, written under the lock, so that the busy path reads one word.
@@ -22,6 +26,10 @@ struct State {
     active: usize,
     /// Workers that look for work.
     searching: usize,
+    /// A watch was called since the last one parked for good.
+    called: bool,
+    /// How often the watch may go on though nobody runs.
+    grace: u32,
     /// Workers in, or on their way into, the driver; the last one sleeps the shortest.
     parked: Vec<Parked>,
     /// How often a worker was put there.
@@ -57,6 +65,8 @@ impl Idle {
             lock: Mutex::new(State {
                 active: 0,
                 searching: 0,
+                called: false,
+                grace: 0,
                 parked: Vec::new(),
                 parks: 0,
             }),
@@ -116,6 +126,7 @@ impl Idle {
     pub(crate) fn found(&self) -> Option<usize> {
         let successor = self.with(|state| {
             state.searching -= 1;
+            state.grace = if state.called { GRACE } else { 0 };
             let others = state.active - state.parked.len() - state.searching - 1;
             if others > 0 && !state.watched() {
                 state.wake_one()
@@ -137,7 +148,12 @@ impl Idle {
         let timed = self.with(|state| {
             state.searching -= 1;
             let others = state.active - state.parked.len() - state.searching - 1;
-            let timed = others > 0 && !state.watched();
+            let mut timed = !state.watched();
+            if timed && others == 0 {
+                timed = state.grace > 0;
+                state.called = timed;
+                state.grace = state.grace.saturating_sub(1);
+            }
             state.parked.push(Parked { worker, timed });
             state.parks += 1;
             timed
@@ -195,6 +211,16 @@ impl Idle {
         self.with(State::wake_one)
     }
 
+    /// The same by a worker that must not run on with nobody keeping watch.
+    #[must_use]
+    pub(crate) fn call_watch(&self) -> Option<usize> {
+        self.with(|state| {
+            state.called = true;
+            state.grace = GRACE;
+            state.wake_one()
+        })
+    }
+
     /// Takes this sleeper out, if it is one; the caller unparks it.
     #[must_use]
     pub(crate) fn wake(&self, worker: usize) -> bool {
@@ -209,5 +235,44 @@ impl Idle {
             }
             at.is_some()
         })
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::{GRACE, Idle};
+
+    /// The only worker parks, time limit after time limit; says how often it kept watch.
+    fn watches(idle: &Idle) -> u32 {
+        let mut watches = 0;
+        while idle.park(0) {
+            watches += 1;
+            idle.unpark(0);
+        }
+        watches
+    }
+
+    #[test]
+    fn a_watch_that_was_called_goes_on_for_a_while() {
+        let idle = Idle::new();
+        (0..2).for_each(|_| idle.add());
+        let _ = idle.park(1);
+        for _ in 0..2 {
+            assert_eq!(idle.found(), None);
+            idle.start_search();
+            assert_eq!(watches(&idle), 0, "nobody called it");
+            idle.unpark(0);
+            assert_eq!(idle.found(), None);
+            let watch = idle.call_watch();
+            assert_eq!(watch, Some(1), "worker 0 runs, and needs a watch");
+            assert!(idle.park(1));
+            idle.start_search();
+            assert_eq!(watches(&idle), 0, "worker 1 is the watch");
+            for grace in (0..=GRACE).rev() {
+                idle.unpark(1);
+                assert_eq!(idle.park(1), grace > 0);
+            }
+            idle.unpark(0);
+        }
     }
 }
