@@ -9,7 +9,7 @@ use super::value::{Colored, Inner};
 use super::with::State;
 use crate::color::cell::ColorCell;
 use crate::task::again;
-use crate::worker::Worker;
+use crate::worker::{Budget, Worker};
 
 /// A set of values that one closure can be run on: a tuple of two to four references to [`Colored`].
 #[allow(private_bounds)]
@@ -208,12 +208,13 @@ where
             unreachable!("it was new");
         };
         let cells = self.values.cells();
-        let (tried, has_budget) = Worker::with(|worker| {
-            let has_budget = worker.is_none_or(Worker::spend);
-            (try_now::<V, F, R>(worker, &cells, closure), has_budget)
-        });
+        let (tried, budget) =
+            Worker::with(|worker| match worker.map_or(Budget::Left, Worker::spend) {
+                Budget::Spent => (Err(closure), Budget::Spent),
+                budget => (try_now::<V, F, R>(worker, &cells, closure), budget),
+            });
         match tried {
-            Ok(result) if has_budget => Poll::Ready(result),
+            Ok(result) if budget == Budget::Left => Poll::Ready(result),
             tried => self.wait(cells, tried, context),
         }
     }

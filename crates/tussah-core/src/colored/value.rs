@@ -88,8 +88,8 @@ impl<T: Send + 'static> Colored<T> {
     /// nobody blocks. Requests run in the order in which they were made (when first polled).
     ///
     /// # Cancellation
-    /// Dropping the future cancels a closure that is still queued, and discards the result of one that is running; it
-    /// never blocks. `with` is exempt from the color's depth limit: a thread waits for each, so threads bound them.
+    /// Dropping the future cancels a closure that is still queued, and discards the result of one that is running or has
+    /// run; it never blocks. `with` is exempt from the color's depth limit: a thread waits for each, so threads bound them.
     ///
     /// # Panics
     /// A panic of the closure is raised again in the caller; the value stays as the closure left it, and nothing is

@@ -11,7 +11,7 @@ use crate::color::cell::ColorCell;
 use crate::event::{After, Allocation, DropReason, Node, VTable};
 use crate::slab::Kind;
 use crate::task::again;
-use crate::worker::Worker;
+use crate::worker::{Budget, Worker};
 
 /// What a request does to a `T`, giving an `R`. Implemented by [`Write`] and [`Read`] alone.
 #[allow(private_bounds)]
@@ -179,7 +179,7 @@ pub(super) enum State<O, R, Q> {
     New(O),
     /// The request is in the queue of its color, or was answered.
     Queued(Q),
-    /// It ran at once, but the thread's budget was used up, so that the result waits for the next poll.
+    /// It ran at once, as the last operation of the poll's budget: the result waits for the next poll.
     Done(R),
     /// The result was given, or the operation panicked.
     Over,
@@ -215,8 +215,9 @@ where
         }
     }
 
-    /// The first poll's slow way: somebody has the color, or the budget was used up. In both cases the request takes its place
-    /// now, so that nothing that comes after this poll is before it.
+    /// The first poll's slow way: somebody has the color, or the budget is used up. The request takes its place now, so that
+    /// nothing that comes after this poll is before it. What has used the budget up has run; its result waits for the next poll,
+    /// since a queued request makes its color look busy to everybody else.
     #[cold]
     fn wait(&mut self, tried: Result<R, O>, context: &Context<'_>) -> Poll<R> {
         self.state = match tried {
@@ -270,12 +271,13 @@ where
             unreachable!("it was new");
         };
         let colored = self.colored;
-        let (tried, has_budget) = Worker::with(|worker| {
-            let has_budget = worker.is_none_or(Worker::spend);
-            (colored.try_now(worker, operation), has_budget)
-        });
+        let (tried, budget) =
+            Worker::with(|worker| match worker.map_or(Budget::Left, Worker::spend) {
+                Budget::Spent => (Err(operation), Budget::Spent),
+                budget => (colored.try_now(worker, operation), budget),
+            });
         match tried {
-            Ok(result) if has_budget => Poll::Ready(result),
+            Ok(result) if budget == Budget::Left => Poll::Ready(result),
             tried => self.wait(tried, context),
         }
     }

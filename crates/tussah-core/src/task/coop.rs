@@ -4,7 +4,7 @@ use std::pin::Pin;
 use std::task::{Context, Poll};
 
 use crate::task::waker;
-use crate::worker::Worker;
+use crate::worker::{Budget, Worker};
 
 /// Lets other runnable colors of this worker run first: the thread goes to the end of the queue.
 ///
@@ -48,7 +48,8 @@ impl Future for YieldNow {
 ///
 /// Cancelling it has no effect. Outside of the workers it never waits.
 pub async fn consume_budget() {
-    if !Worker::with(|worker| worker.is_none_or(Worker::spend)) {
+    let budget = Worker::with(|worker| worker.map_or(Budget::Left, Worker::spend));
+    if budget != Budget::Left {
         yield_now().await;
     }
 }

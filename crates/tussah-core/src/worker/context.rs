@@ -18,6 +18,16 @@ use crate::slab::{Kind, Magazines};
 /// Bound, in operations a poll: so many inline entries, or other operations that need not wait, may a thread do before it goes to the end of the queue.
 const POLL_BUDGET: u32 = 128;
 
+/// What a poll's budget has for an operation that need not wait.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Budget {
+    Left,
+    /// It may still run, but the poll is to end with it.
+    Last,
+    /// It has to wait, in its place.
+    Spent,
+}
+
 crate::loom::thread_local! {
     static CURRENT: Cell<*const Worker> = const { Cell::new(std::ptr::null()) };
 }
@@ -210,15 +220,16 @@ impl Worker {
         self.yielded.set(true);
     }
 
-    /// Spends one operation of the poll's budget; false if none is left.
+    /// Spends one operation of the poll's budget.
     #[inline]
-    pub(crate) fn spend(&self) -> bool {
+    pub(crate) fn spend(&self) -> Budget {
         let left = self.budget.get();
-        if left == 0 {
-            return false;
+        self.budget.set(left.saturating_sub(1));
+        match left {
+            0 => Budget::Spent,
+            1 => Budget::Last,
+            _ => Budget::Left,
         }
-        self.budget.set(left - 1);
-        true
     }
 
     /// Memory from this worker's magazines.

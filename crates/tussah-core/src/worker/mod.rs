@@ -11,7 +11,7 @@ mod run;
 mod steal;
 mod window;
 
-pub(crate) use context::{InColor, Worker};
+pub(crate) use context::{Budget, InColor, Worker};
 pub(crate) use idle::Idle;
 pub(crate) use remote::Remote;
 pub(crate) use run::main;

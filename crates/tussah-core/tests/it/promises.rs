@@ -1,7 +1,10 @@
 //! The promises of ARCHITECTURE.md that no other file here tries.
 
+use std::future::{Future, poll_fn};
+use std::pin::Pin;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, mpsc};
+use std::task::Poll;
 use std::time::Duration;
 
 use tussah_core::time::{Clock, Sleep};
@@ -420,4 +423,34 @@ fn a_request_without_budget_keeps_its_place() {
     for four in log.expect("no panic").chunks(4) {
         assert_eq!(four, [1, 2, 3, 4]);
     }
+}
+
+/// Promise 5: what a poll does at once is bounded, however many requests it makes; the rest takes its place and runs after it.
+#[test]
+fn requests_beyond_the_budget_wait_for_their_turn() {
+    let runtime = runtime(1);
+    let values: Vec<_> = (0..1_000).map(|_| Colored::new_in(&runtime, ())).collect();
+    let ran = Arc::new(AtomicUsize::new(0));
+    let counter = ran.clone();
+    let all = runtime.spawn(async move {
+        let count = || {
+            let counter = counter.clone();
+            move |(): &mut ()| counter.fetch_add(1, Ordering::Relaxed)
+        };
+        let mut requests: Vec<_> = values.iter().map(|value| value.with(count())).collect();
+        let mut first = None;
+        poll_fn(|context| {
+            requests.retain_mut(|request| Pin::new(request).poll(context).is_pending());
+            first.get_or_insert(counter.load(Ordering::Relaxed));
+            if requests.is_empty() {
+                return Poll::Ready(());
+            }
+            Poll::Pending
+        })
+        .await;
+        first
+    });
+    let first = runtime.block_on(all).expect("no panic");
+    assert!(first.is_some_and(|first| first <= 128), "{first:?}");
+    assert_eq!(ran.load(Ordering::Relaxed), 1_000);
 }
