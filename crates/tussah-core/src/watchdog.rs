@@ -121,6 +121,8 @@ fn watch(
     while !orders.stop {
         if orders.asleep {
             changed.wait(&mut orders);
+            // What was seen before its sleep says nothing about how long an event has gone on.
+            seen.clear();
             continue;
         }
         changed.wait_for(&mut orders, limit / 2);
@@ -151,10 +153,10 @@ fn look(shared: &Shared, seen: &mut Vec<Seen>, now: Instant, limit: Duration) ->
             since: now,
             reported: false,
         };
-        if seen.len() == worker {
+        let Some(before) = seen.get_mut(worker) else {
             seen.push(new);
-        }
-        let before = &mut seen[worker];
+            continue;
+        };
         if before.events != events || !remote.is_in_event() {
             *before = new;
             continue;
@@ -181,6 +183,7 @@ fn look(shared: &Shared, seen: &mut Vec<Seen>, now: Instant, limit: Duration) ->
 mod tests {
     use std::pin::pin;
     use std::sync::atomic::{AtomicBool, Ordering};
+    use std::sync::mpsc;
     use std::task::{Context, Wake, Waker};
 
     use super::*;
@@ -194,9 +197,9 @@ mod tests {
         }
     }
 
-    /// The event waits for its own timer; nothing else is queued, and before it began all workers slept for good.
-    #[test]
-    fn a_timer_of_a_worker_that_nobody_watches_fires() {
+    /// A runtime with an event that waits for its own timer, and tells when it has begun; nothing else is queued, and before it
+    /// began all workers slept for good.
+    fn held_by_a_timer() -> (crate::Runtime, crate::JoinHandle<()>, mpsc::Receiver<()>) {
         let runtime = crate::Runtime::builder()
             .workers(2)
             .watchdog(Duration::from_millis(5), |_| ())
@@ -206,17 +209,32 @@ mod tests {
         while !(idle.all_parked().is_some() && idle.unwatched()) {
             std::thread::yield_now();
         }
-        let held = runtime.spawn(async {
+        let (begin, begun) = mpsc::channel();
+        let held = runtime.spawn(async move {
             let fired = Arc::new(Fired(AtomicBool::new(false)));
             let waker = Waker::from(fired.clone());
             let mut sleep = pin!(Sleep::new_until(now() + Duration::from_millis(1)));
             let polled = sleep.as_mut().poll(&mut Context::from_waker(&waker));
             assert!(polled.is_pending(), "the timer is set");
+            let _ = begin.send(());
             while !fired.0.load(Ordering::Acquire) {
                 std::thread::yield_now();
             }
         });
+        (runtime, held, begun)
+    }
+
+    #[test]
+    fn a_timer_of_a_worker_that_nobody_watches_fires() {
+        let (runtime, held, _begun) = held_by_a_timer();
         runtime.block_on(held).expect("no panic");
+    }
+
+    #[test]
+    fn a_timer_of_a_worker_that_nobody_watches_fires_while_the_runtime_drains() {
+        let (runtime, _held, begun) = held_by_a_timer();
+        begun.recv().expect("it runs");
+        assert!(runtime.shutdown(Duration::from_secs(60)).drained);
     }
 
     /// Once it sleeps because nothing runs, it is woken by the next event, which holds its worker until it is reported.

@@ -2,7 +2,7 @@
 
 use std::ptr::NonNull;
 
-use super::cell::{ColorCell, Leave};
+use super::cell::{ColorCell, Leave, inbox};
 use crate::event::{self, After, DropReason, Node, VTable};
 use crate::loom::atomic::{AtomicU32, Ordering};
 use crate::worker::Worker;
@@ -114,6 +114,11 @@ impl ColorCell {
         while *events < limit {
             let Some(event) = self.pop() else {
                 if since != 0 {
+                    // A turn is measured once.
+                    if !inbox(self.state.load(Ordering::Relaxed)).is_null() {
+                        self.take_inbox();
+                        continue;
+                    }
                     self.measured(worker, *events, since);
                 }
                 match self.leave() {

@@ -81,9 +81,14 @@ impl Shared {
 
     /// Takes back what was queued with a worker that is ending.
     #[cold]
-    fn rescue(&self, place: usize) {
+    pub(super) fn rescue(&self, place: usize) {
+        // As a searcher: as long as something is on its way, not all workers may seem to be parked (`is_at_rest`).
+        self.idle.add();
         for node in self.place(place).injector.take_all() {
             self.inject(node);
+        }
+        if let Some(successor) = self.idle.remove() {
+            self.unpark(successor);
         }
     }
 

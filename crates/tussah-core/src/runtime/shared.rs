@@ -321,10 +321,14 @@ impl Shared {
         let started = thread::Builder::new()
             .name(format!("{}-worker-{place}", self.name))
             .spawn(move || crate::worker::main(shared, remote, place));
-        if started.is_err()
-            && let Some(successor) = self.idle.remove()
-        {
-            self.unpark(successor);
+        if started.is_err() {
+            // Who has chosen this place meanwhile sees the flag, or we see what it has queued.
+            self.place(place).stop.store(true, Ordering::Release);
+            fence(Ordering::SeqCst);
+            self.rescue(place);
+            if let Some(successor) = self.idle.remove() {
+                self.unpark(successor);
+            }
         }
         started
     }

@@ -69,7 +69,9 @@ pub struct ShutdownReport {
     pub threads_dropped: usize,
     /// Jobs of the blocking pool that did not run.
     pub jobs_dropped: usize,
-    /// Workers that were in one event for too long and were left behind.
+    /// Workers that were in one event for more than a second after they were told to end, and were left behind. If there are
+    /// any, what is queued and the threads that wait are not dropped, who joins one of these waits for ever, and the runtime's
+    /// memory is never given back.
     pub workers_stuck: usize,
 }
 
@@ -88,7 +90,7 @@ pub(crate) fn set_workers(shared: &Arc<Shared>, workers: usize) -> io::Result<()
     };
     let mut os_threads = os_threads.ok_or_else(|| busy("another change is going on"))?;
     if !shared.is_open() {
-        return Err(io::Error::other("the runtime is shut down"));
+        return Err(ended());
     }
     let before = shared.workers.load(Ordering::Relaxed);
     for place in before..workers {
@@ -99,6 +101,14 @@ pub(crate) fn set_workers(shared: &Arc<Shared>, workers: usize) -> io::Result<()
                 return Err(busy(
                     "a worker that was taken away is still in its last event",
                 ));
+            }
+            while !is_finished(&old) {
+                // The shutdown waits for the lock that we hold.
+                if !shared.is_open() {
+                    os_threads[place] = Some(old);
+                    return Err(ended());
+                }
+                std::thread::sleep(DRAIN_POLL);
             }
             drop(old.join());
         }
@@ -117,6 +127,10 @@ pub(crate) fn set_workers(shared: &Arc<Shared>, workers: usize) -> io::Result<()
         }
     }
     Ok(())
+}
+
+fn ended() -> io::Error {
+    io::Error::other("the runtime is shut down")
 }
 
 fn busy(why: &str) -> io::Error {
@@ -139,12 +153,13 @@ pub(crate) fn shutdown(shared: &Arc<Shared>, drain: Duration) -> ShutdownReport 
     if open.is_err() {
         return report;
     }
-    drop(shared.watchdog.lock().take());
     let deadline = Instant::now() + drain;
     report.drained = drain_queues(shared, deadline);
     report.jobs_dropped = shared.blocking.shutdown(deadline).cancelled;
     // The last jobs may have woken threads.
     report.drained = report.drained && drain_queues(shared, deadline);
+    // Not before: it sees to the timers of an event that holds its worker.
+    drop(shared.watchdog.lock().take());
     shared.phase.store(STOPPED, Ordering::Release);
     // Pairs with the fence in `inject`; see the module.
     fence(Ordering::SeqCst);
@@ -156,6 +171,9 @@ pub(crate) fn shutdown(shared: &Arc<Shared>, drain: Duration) -> ShutdownReport 
         shared.drop_queued();
         drop_threads(shared);
         abandon(shared);
+    } else {
+        // Whatever its event owns, and all that nobody has dropped, is in the runtime's memory: that is never given back.
+        std::mem::forget(shared.clone());
     }
     report.threads_dropped = shared.threads_dropped.load(Ordering::Relaxed);
     report

@@ -177,6 +177,28 @@ fn what_is_handed_over_is_not_at_rest() {
     });
 }
 
+/// The same while who posts to such a worker takes back what is there, its own event and another one.
+#[test]
+fn what_is_taken_back_is_not_at_rest() {
+    explore(3, || {
+        let rig = Rig::new(2);
+        rig.inject(0);
+        rig.model.shared.next_place.store(1, Ordering::Relaxed);
+        let poster = rig.spawn(|rig| rig.inject(1));
+        let asker = rig.spawn(|rig| {
+            let shared = &rig.model.shared;
+            set_workers(shared, 1).expect("one is left");
+            rig.model.as_worker(1, |worker| shared.worker_ended(worker));
+            rig.model.serve(1);
+            let _ = shared.idle.park(0);
+            rig.check_rest();
+        });
+        poster.join().expect("no panic");
+        asker.join().expect("no panic");
+        rig.into_model().finish();
+    });
+}
+
 /// A worker that was taken away hands over what it has, while the runtime ends.
 #[test]
 fn a_hand_over_around_the_end_of_the_runtime() {

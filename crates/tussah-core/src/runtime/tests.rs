@@ -1,7 +1,8 @@
 //! That a runtime's memory is given back, and when.
 
-use std::sync::Arc;
+use std::sync::{Arc, mpsc};
 use std::task::{Context, Poll, Waker};
+use std::time::Duration;
 
 use crate::{Color, Colored, Runtime};
 
@@ -32,7 +33,7 @@ fn a_runtime_is_freed_with_its_last_handle() {
 fn a_waker_keeps_the_memory_of_its_runtime() {
     let runtime = runtime();
     let weak = Arc::downgrade(&runtime.handle().shared);
-    let (sender, receiver) = std::sync::mpsc::channel::<Waker>();
+    let (sender, receiver) = mpsc::channel::<Waker>();
     let thread = runtime.spawn(std::future::poll_fn(move |context: &mut Context<'_>| {
         let _ = sender.send(context.waker().clone());
         Poll::<()>::Pending
@@ -62,4 +63,53 @@ fn requests_after_the_end_need_no_worker() {
     assert!(matches!(value.try_with(|value| *value), Ok(1)));
     drop(value);
     assert!(weak.upgrade().is_none());
+}
+
+/// Posts an event that holds its worker until the sender is dropped, and waits for it to begin.
+fn hold(runtime: &Runtime, color: u64) -> mpsc::Sender<()> {
+    let (release, released) = mpsc::channel();
+    let (begin, begun) = mpsc::channel();
+    let event = move || {
+        let _ = begin.send(());
+        let _ = released.recv();
+    };
+    runtime.post_in(Color(color), event).expect("open");
+    begun.recv().expect("it runs");
+    release
+}
+
+#[test]
+#[cfg_attr(miri, ignore = "it leaks on purpose")]
+fn a_worker_that_is_left_behind_keeps_the_memory() {
+    let runtime = runtime();
+    let weak = Arc::downgrade(&runtime.handle().shared);
+    let thread = runtime.spawn(std::future::pending::<()>());
+    let release = hold(&runtime, 7);
+    assert_eq!(runtime.shutdown(Duration::ZERO).workers_stuck, 1);
+    assert_eq!(weak.strong_count(), 2, "the worker, and what is left");
+    drop(release);
+    while weak.strong_count() > 1 {
+        std::thread::yield_now();
+    }
+    assert!(!thread.is_finished());
+}
+
+#[test]
+#[cfg_attr(miri, ignore = "it leaks on purpose")]
+fn the_shutdown_does_not_wait_for_a_change_of_workers() {
+    let runtime = runtime();
+    let handle = runtime.handle().clone();
+    let release = [7, 8].map(|color| hold(&runtime, color));
+    handle.set_workers(1).expect("one is left");
+    let changer = {
+        let handle = handle.clone();
+        std::thread::spawn(move || handle.set_workers(2))
+    };
+    while handle.shared.os_threads.try_lock().is_some() {
+        std::thread::yield_now();
+    }
+    assert_eq!(runtime.shutdown(Duration::ZERO).workers_stuck, 2);
+    let error = changer.join().expect("no panic");
+    assert!(error.is_err(), "the runtime is shut down");
+    drop(release);
 }

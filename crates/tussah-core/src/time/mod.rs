@@ -19,8 +19,8 @@
 //! A worker that is about to park stores that it is parked, issues a `SeqCst` fence and then reads `Shard::next_tick`.
 //! Whoever makes an entry the earliest from another OS thread stores the new earliest tick, issues a `SeqCst` fence and
 //! then calls the shard's unpark hook, which may read whether the worker is parked (`Shard::notify`). At least one of the
-//! two sees the other, so that no worker sleeps past a deadline. (The hook of today's workers looks at nothing and leaves a
-//! token, which is enough by itself: `worker/README.md`.)
+//! two sees the other, so that no worker sleeps past a deadline. (The hook of today's workers leaves a token in any case, which
+//! is enough by itself: `worker/README.md`.)
 
 mod clock;
 mod context;

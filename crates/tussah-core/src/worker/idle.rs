@@ -211,7 +211,7 @@ impl Idle {
         self.with(State::wake_one)
     }
 
-    /// The same by a worker that must not run on with nobody keeping watch.
+    /// The same for a worker that must not run on with nobody keeping watch, by itself or by the watchdog.
     #[must_use]
     pub(crate) fn call_watch(&self) -> Option<usize> {
         self.with(|state| {

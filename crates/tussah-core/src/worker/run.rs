@@ -131,7 +131,8 @@ impl<'a> Loop<'a> {
         if let Some(cell) = worker.end_turn() {
             worker.requeue(ColorCell::node(cell));
         }
-        self.end_turn(true);
+        // What it took is in the total, but no color's: nobody has measured the turn.
+        self.end_turn(false);
     }
 
     /// Runs until the worker is asked to stop.
