@@ -43,7 +43,7 @@ impl Future for YieldNow {
     }
 }
 
-/// Spends one operation of the running poll's budget, and yields if there is none left: for loops around operations that
+/// Spends one operation of the running poll's budget, and yields with the last one: for loops around operations that
 /// seldom wait. Every `with` that enters its color at once does this by itself.
 ///
 /// Cancelling it has no effect. Outside of the workers it never waits.

@@ -398,7 +398,8 @@ fn a_request_without_budget_keeps_its_place() {
         for used in 0..200 {
             yield_now().await;
             for _ in 0..used {
-                other.with(|()| ()).await;
+                // Polled and dropped, so that the poll goes on when its budget is used up.
+                futures_lite::future::poll_once(other.with(|()| ())).await;
             }
             let mut request = log.with(|log: &mut Vec<u32>| log.push(1));
             let ended = futures_lite::future::poll_once(&mut request).await;
@@ -408,7 +409,8 @@ fn a_request_without_budget_keeps_its_place() {
             }
             yield_now().await;
             for _ in 0..used {
-                other.with(|()| ()).await;
+                // Polled and dropped, so that the poll goes on when its budget is used up.
+                futures_lite::future::poll_once(other.with(|()| ())).await;
             }
             let push = |log: &mut Vec<u32>, _: &mut ()| log.push(3);
             let mut request = with_all((&log, &other), push);

@@ -244,7 +244,7 @@ fn a_report_of_the_watchdog_may_end_its_runtime() {
     assert!(handle.post(|| {}).expect_err("it has ended").is_shut_down());
 }
 
-/// Promise 6, for what a worker that has been taken away still gives to the others when the shutdown looks at the queues.
+/// Promise 6, for what a worker that is taken away has in its queues: it gives that to the others before it ends.
 #[test]
 fn what_a_worker_gives_away_as_it_ends_is_drained() {
     const COLORS: usize = 40;
