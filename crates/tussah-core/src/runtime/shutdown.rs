@@ -164,6 +164,7 @@ pub(crate) fn shutdown(shared: &Arc<Shared>, drain: Duration) -> ShutdownReport 
     // Pairs with the fence in `inject`; see the module.
     fence(Ordering::SeqCst);
     report.workers_stuck = stop_workers(shared);
+    shared.sources.close();
     if report.workers_stuck == 0 {
         for place in 0..shared.places() {
             shared.place(place).shard.close();

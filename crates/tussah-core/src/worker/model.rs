@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use super::Worker;
 use crate::blocking::{BlockingPool, PoolPolicy};
+use crate::driver::Events;
 use crate::event::{self, Node};
 use crate::loom::{UnsafeCell, thread};
 use crate::runtime::{Config, Handle, Shared};
@@ -322,7 +323,8 @@ fn sleep(worker: &Worker) {
     let idle = &worker.handle.shared.idle;
     let watch = idle.park(worker.index);
     if worker.remote.injector.is_empty() && !worker.remote.stop.load(Acquire) {
-        worker.remote.park(watch.then_some(Duration::ZERO));
+        let limit = watch.then_some(Duration::ZERO);
+        worker.remote.park(limit, &mut Events::new());
     }
     idle.unpark(worker.index);
 }

@@ -9,6 +9,7 @@ use super::context::Worker;
 use super::remote::{Counters, Remote};
 use super::steal::Watch;
 use crate::color::cell::ColorCell;
+use crate::driver::Events;
 use crate::event::{self, Node};
 use crate::loom::atomic::Ordering;
 use crate::policy::{Policy, Priorities};
@@ -71,6 +72,8 @@ struct Loop<'a> {
     policy: Box<dyn Policy>,
     /// Counted as a searcher. A worker begins as one: `Idle::add` was called by whoever started it.
     searching: bool,
+    /// What the driver reported last.
+    events: Events,
     /// What `choose` gave last.
     last: *const Node,
     /// Turns until the next look at the clock.
@@ -100,6 +103,7 @@ impl<'a> Loop<'a> {
             watch: Watch::new(),
             policy: make_policy(worker),
             searching: true,
+            events: Events::new(),
             last: std::ptr::null(),
             until_tick: 0,
             turns_per_tick: 1,
@@ -221,8 +225,9 @@ impl<'a> Loop<'a> {
         let mut now_ns = shared.now_ns();
         let fired = worker.remote.shard.fire(shared.tick_at(now_ns));
         shared.fire_orphans();
-        if fired > 0 {
-            // The time that the timers took is not the next turn's.
+        let reported = self.look();
+        if fired + reported > 0 {
+            // The time that these took is not the next turn's.
             now_ns = shared.now_ns();
         }
         // A part of the ticks is skipped at random, so that no pattern of turns hides from the measurement.
@@ -232,6 +237,21 @@ impl<'a> Loop<'a> {
         }
         worker.weight.set(self.until_tick);
         worker.measured_since.set(now_ns.max(1));
+    }
+
+    /// Passes on what the driver has to report; says how much.
+    fn look(&mut self) -> usize {
+        let worker = self.worker;
+        match worker.remote.driver() {
+            Some(driver) if driver.is_used() => {
+                driver.look(&mut self.events);
+                worker
+                    .handle
+                    .shared
+                    .dispatch(&mut self.events, worker.random())
+            }
+            _ => 0,
+        }
     }
 
     /// Ends a measurement: learns how long turns are.
@@ -295,10 +315,14 @@ impl<'a> Loop<'a> {
                     Some(delay.map_or(timer, |delay| delay.min(timer)))
                 });
                 Counters::add(&worker.remote.counters.parks, 1);
-                worker.remote.park(limit);
+                worker.remote.park(limit, &mut self.events);
             }
         }
         shared.idle.unpark(worker.index);
+        if !self.events.is_empty() {
+            // As one that counts as awake.
+            shared.dispatch(&mut self.events, worker.random());
+        }
         self.until_tick = 0;
     }
 }
