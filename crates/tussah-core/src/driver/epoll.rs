@@ -1,7 +1,7 @@
 //! The place where a worker waits for the operating system: an epoll instance, and an eventfd that wakes it.
 
 use std::io;
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::fd::{BorrowedFd, OwnedFd};
 use std::time::Duration;
 
 use rustix::event::epoll::{self, CreateFlags, Event, EventData, EventFlags};
@@ -16,8 +16,19 @@ const EVENTS_MAX: usize = 256;
 /// A time limit at least so long is kept to the millisecond by waking up early and waiting for the rest.
 const COARSE: Duration = Duration::from_millis(20);
 
-/// What is reported with an event that is no source's; sources have other numbers.
+/// The index of no source: what is reported with it is the driver's own affair.
+const NO_SOURCE: u32 = u32::MAX;
+
+/// What the eventfd reports.
 const WAKE: u64 = u64::MAX;
+
+/// What a driver reports.
+pub(crate) enum Report {
+    /// A descriptor may be ready: its token, and for what.
+    Source(u64, EventFlags),
+    /// The driver of this place, which has been adopted, has something to report.
+    Adopted(usize),
+}
 
 /// Reports of one look, in the buffer of whoever looks.
 pub(crate) struct Events(Vec<Event>);
@@ -27,13 +38,19 @@ impl Events {
         Self(Vec::with_capacity(EVENTS_MAX))
     }
 
-    /// What was reported of sources: their tokens and flags, from one at random on, so that none is favoured (SEDA, section 4.2).
-    pub(crate) fn drain(&mut self, random: u64) -> impl Iterator<Item = (u64, EventFlags)> {
+    /// What was reported, from one at random on, so that none is favoured (SEDA, section 4.2).
+    pub(crate) fn drain(&mut self, random: u64) -> impl Iterator<Item = Report> {
         let first = (random % self.0.len().max(1) as u64) as usize;
         self.0.rotate_left(first);
-        let all = self.0.drain(..);
-        all.map(|event| (event.data.u64(), event.flags))
-            .filter(|&(token, _)| token != WAKE)
+        self.0.drain(..).filter_map(|event| {
+            let token = event.data.u64();
+            let (high, low) = ((token >> 32) as u32, token as u32);
+            match token {
+                WAKE => None,
+                _ if low == NO_SOURCE => Some(Report::Adopted(high as usize)),
+                _ => Some(Report::Source(token, event.flags)),
+            }
+        })
     }
 
     pub(crate) fn is_empty(&self) -> bool {
@@ -81,6 +98,35 @@ impl Driver {
         let removed = epoll::delete(&self.epoll, fd);
         debug_assert!(removed.is_ok(), "{removed:?}");
         self.registered.fetch_sub(1, Ordering::Relaxed);
+    }
+
+    /// Reports, from now on, that the driver of another place has something to report: its worker was taken away.
+    ///
+    /// # Errors
+    /// What the system said.
+    pub(crate) fn adopt(&self, orphan: &Driver, place: usize) -> io::Result<()> {
+        let token = u64::from(NO_SOURCE) | (place as u64) << 32;
+        match epoll::add(
+            &self.epoll,
+            &orphan.epoll,
+            EventData::new_u64(token),
+            EventFlags::IN,
+        ) {
+            Ok(()) => {
+                self.registered.fetch_add(1, Ordering::Relaxed);
+                Ok(())
+            }
+            // An earlier change of the number of workers failed after this.
+            Err(Errno::EXIST) => Ok(()),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// The place of an adopted driver has a worker again.
+    pub(crate) fn give_up(&self, orphan: &Driver) {
+        if epoll::delete(&self.epoll, &orphan.epoll).is_ok() {
+            self.registered.fetch_sub(1, Ordering::Relaxed);
+        }
     }
 
     /// Whether there is anything to look for.
@@ -133,11 +179,5 @@ fn timespec(duration: Duration) -> Timespec {
     Timespec {
         tv_sec: duration.as_secs() as i64,
         tv_nsec: i64::from(duration.subsec_nanos()),
-    }
-}
-
-impl AsFd for Driver {
-    fn as_fd(&self) -> BorrowedFd<'_> {
-        self.epoll.as_fd()
     }
 }

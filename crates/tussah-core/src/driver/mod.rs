@@ -28,7 +28,7 @@ mod slot;
 mod source;
 mod table;
 
-pub(crate) use epoll::{Driver, Events};
+pub(crate) use epoll::{Driver, Events, Report};
 pub use slot::Direction;
 pub use source::{Io, Marker, Source, spend_bytes};
 pub(crate) use table::Sources;

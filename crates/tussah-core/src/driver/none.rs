@@ -1,6 +1,9 @@
 //! No driver: models have no descriptors.
 #![allow(dead_code)]
 
+#[cfg(test)]
+mod slot;
+
 use std::io;
 use std::time::Duration;
 
@@ -24,6 +27,14 @@ impl Driver {
         match *self {}
     }
 
+    pub(crate) fn adopt(&self, _: &Driver, _: usize) -> io::Result<()> {
+        match *self {}
+    }
+
+    pub(crate) fn give_up(&self, _: &Driver) {
+        match *self {}
+    }
+
     pub(crate) fn is_used(&self) -> bool {
         match *self {}
     }
@@ -41,9 +52,15 @@ impl Events {
         true
     }
 
-    pub(crate) fn drain(&mut self, _: u64) -> impl Iterator<Item = (u64, ())> {
+    pub(crate) fn drain(&mut self, _: u64) -> impl Iterator<Item = Report> {
         std::iter::empty()
     }
+}
+
+/// Never made.
+pub(crate) enum Report {
+    Source(u64, ()),
+    Adopted(usize),
 }
 
 /// The descriptors of no runtime.

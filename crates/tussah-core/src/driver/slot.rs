@@ -1,5 +1,10 @@
 //! What is known of a descriptor, and who waits for it. Why nothing is missed: `mod.rs`.
 
+#[cfg(all(test, loom))]
+mod loom_tests;
+#[cfg(all(test, not(loom)))]
+mod tests;
+
 use std::mem;
 use std::task::Waker;
 

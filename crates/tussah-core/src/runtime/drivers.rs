@@ -4,7 +4,7 @@
 use std::io;
 
 use super::shared::Shared;
-use crate::driver::{Driver, Events};
+use crate::driver::{Driver, Events, Report};
 use crate::loom::atomic::Ordering;
 
 impl Shared {
@@ -19,11 +19,50 @@ impl Shared {
         self.next_place.fetch_add(1, Ordering::Relaxed) % workers
     }
 
-    /// Passes on what a driver has reported; says how much that was.
+    /// Whether any worker has to wait for descriptors.
+    pub(crate) fn waits_for_descriptors(&self) -> bool {
+        let drivers = (0..self.places()).filter_map(|place| self.remote(place)?.driver());
+        drivers.into_iter().any(|driver| driver.is_used())
+    }
+
+    /// Passes on what a driver has reported; says how many it woke.
     pub(crate) fn dispatch(&self, events: &mut Events, random: u64) -> usize {
-        let events = events.drain(random);
-        events
-            .map(|(token, flags)| self.sources.report(token, flags))
-            .sum()
+        let mut woken = 0;
+        for report in events.drain(random) {
+            woken += match report {
+                Report::Source(token, flags) => self.sources.report(token, flags),
+                Report::Adopted(place) => match self.place(place).driver() {
+                    Some(driver) => self.serve(driver, &mut Events::new()),
+                    None => 0,
+                },
+            };
+        }
+        woken
+    }
+
+    /// Looks at a driver and passes on what it reports; says how many that woke.
+    pub(crate) fn serve(&self, driver: &Driver, events: &mut Events) -> usize {
+        driver.look(events);
+        self.dispatch(events, 0)
+    }
+
+    /// The worker of a place is to be taken away: the first one looks after its driver.
+    ///
+    /// # Errors
+    /// What the system said.
+    pub(super) fn adopt(&self, place: usize) -> io::Result<()> {
+        // In models there is none, and nothing to look after.
+        if cfg!(loom) {
+            return Ok(());
+        }
+        // Made if it is not there: the worker may register something in its last event.
+        self.driver_of(0)?.adopt(self.driver_of(place)?, place)
+    }
+
+    /// The place has a worker again.
+    pub(super) fn give_up(&self, place: usize) {
+        if let (Some(first), Some(driver)) = (self.place(0).driver(), self.place(place).driver()) {
+            first.give_up(driver);
+        }
     }
 }

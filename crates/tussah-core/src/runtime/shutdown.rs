@@ -118,6 +118,10 @@ pub(crate) fn set_workers(shared: &Arc<Shared>, workers: usize) -> io::Result<()
         }
         os_threads[place] = Some(os_thread);
         shared.workers.store(place + 1, Ordering::Release);
+        shared.give_up(place);
+    }
+    for place in workers..before {
+        shared.adopt(place)?;
     }
     if workers < before {
         shared.workers.store(workers, Ordering::Release);

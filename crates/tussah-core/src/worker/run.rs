@@ -74,6 +74,8 @@ struct Loop<'a> {
     searching: bool,
     /// What the driver reported last.
     events: Events,
+    /// The worker has just slept in its driver, which has nothing new to report.
+    looked: bool,
     /// What `choose` gave last.
     last: *const Node,
     /// Turns until the next look at the clock.
@@ -104,6 +106,7 @@ impl<'a> Loop<'a> {
             policy: make_policy(worker),
             searching: true,
             events: Events::new(),
+            looked: false,
             last: std::ptr::null(),
             until_tick: 0,
             turns_per_tick: 1,
@@ -243,7 +246,7 @@ impl<'a> Loop<'a> {
     fn look(&mut self) -> usize {
         let worker = self.worker;
         match worker.remote.driver() {
-            Some(driver) if driver.is_used() => {
+            Some(driver) if driver.is_used() && !std::mem::take(&mut self.looked) => {
                 driver.look(&mut self.events);
                 worker
                     .handle
@@ -320,6 +323,7 @@ impl<'a> Loop<'a> {
         }
         shared.idle.unpark(worker.index);
         if !self.events.is_empty() {
+            self.looked = true;
             // As one that counts as awake.
             shared.dispatch(&mut self.events, worker.random());
         }

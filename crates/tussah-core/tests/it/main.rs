@@ -2,6 +2,7 @@
 
 mod basic;
 mod colors;
+mod driver;
 mod model;
 mod promises;
 mod shutdown;
