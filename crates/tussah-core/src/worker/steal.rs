@@ -159,8 +159,8 @@ impl Watch {
             if due {
                 shared.fire_timers(&remote.shard);
             }
-            if let Some(driver) = driver {
-                shared.serve(driver, &mut self.events);
+            if driver.is_some() {
+                shared.look_for(victim, &mut self.events);
             }
         }
         if got > 0 {

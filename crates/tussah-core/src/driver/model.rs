@@ -1,0 +1,106 @@
+//! The driver of loom's models: it has no descriptors, and can only be woken.
+#![allow(dead_code)]
+
+#[cfg(test)]
+mod slot;
+
+use std::io;
+use std::time::Duration;
+
+use crate::loom::{Condvar, Mutex, lock};
+
+/// An eventfd in an epoll instance: an edge that one of those who look takes.
+pub(crate) struct Driver {
+    edge: Mutex<bool>,
+    changed: Condvar,
+}
+
+impl Driver {
+    pub(crate) fn new() -> io::Result<Self> {
+        Ok(Self {
+            edge: Mutex::new(false),
+            changed: Condvar::new(),
+        })
+    }
+
+    pub(crate) fn wake(&self) {
+        *lock(&self.edge) = true;
+        self.changed.notify_one();
+    }
+
+    pub(crate) fn look(&self, events: &mut Events) {
+        events.woken = std::mem::take(&mut *lock(&self.edge));
+    }
+
+    /// A model has no time: a limit runs out as soon as another of its threads has had a chance.
+    pub(crate) fn wait(&self, limit: Option<Duration>, events: &mut Events) {
+        if limit.is_some() {
+            crate::loom::thread::yield_now();
+            return self.look(events);
+        }
+        let mut edge = lock(&self.edge);
+        while !std::mem::take(&mut *edge) {
+            edge = self
+                .changed
+                .wait(edge)
+                .expect("a model does not go on after a panic");
+        }
+        events.woken = true;
+    }
+
+    pub(crate) fn adopt(&self, _: &Driver, _: usize) -> io::Result<()> {
+        Ok(())
+    }
+
+    pub(crate) fn give_up(&self, _: &Driver) {}
+
+    /// As if some descriptor were registered.
+    pub(crate) fn is_used(&self) -> bool {
+        true
+    }
+}
+
+/// What one look has found.
+pub(crate) struct Events {
+    woken: bool,
+}
+
+impl Events {
+    pub(crate) fn new() -> Self {
+        Self { woken: false }
+    }
+
+    pub(crate) fn has_wake(&self) -> bool {
+        self.woken
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        !self.woken
+    }
+
+    pub(crate) fn drain(&mut self, _: u64) -> impl Iterator<Item = Report> {
+        self.woken = false;
+        std::iter::empty()
+    }
+}
+
+/// Never made.
+pub(crate) enum Report {
+    Source(u64, ()),
+    Adopted(usize),
+}
+
+/// The descriptors of a runtime that has none.
+pub(crate) struct Sources;
+
+impl Sources {
+    pub(crate) fn new() -> Self {
+        Self
+    }
+
+    pub(crate) fn report(&self, _: u64, (): ()) -> usize {
+        0
+    }
+
+    pub(crate) fn close(&self) {}
+}
