@@ -263,12 +263,27 @@ fn a_descriptor_that_is_always_ready_yields() {
     runtime.block_on(busy).expect("no panic");
 }
 
+/// Waits for a moment.
+fn register(runtime: &Runtime, source: &Source) {
+    let mut wait = source.io(Direction::Read, |_| {
+        Err::<(), _>(ErrorKind::WouldBlock.into())
+    });
+    let first = runtime.block_on(poll_fn(|context| {
+        Poll::Ready(Pin::new(&mut wait).poll(context).is_pending())
+    }));
+    assert!(first, "it is registered, and waited for");
+}
+
 #[test]
 fn a_descriptor_comes_back() {
     let runtime = runtime(1);
     let (source, mut theirs) = pair(&runtime);
     theirs.write_all(b"ab").expect("open");
     assert_eq!(runtime.block_on(read(&source)).expect("no error"), b'a');
+    // Waited for, and taken back: it can be waited for again, in the same driver.
+    register(&runtime, &source);
+    let source = Source::new_in(&runtime, source.into_fd());
+    register(&runtime, &source);
     let mut ours = UnixStream::from(source.into_fd());
     let mut byte = [0];
     ours.read_exact(&mut byte).expect("it is there");
