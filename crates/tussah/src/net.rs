@@ -49,4 +49,7 @@ mod tcp;
 pub use address::{Addresses, ToAddresses};
 pub use rate::RateLimit;
 pub use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, Shutdown, SocketAddr, SocketAddrV4, SocketAddrV6};
-pub use tcp::{AcceptStats, ConnectOptions, KeepAlive, ListenOptions, TcpListener, TcpStream};
+pub use tcp::{
+    AcceptStats, ConnectOptions, FileTruncated, KeepAlive, ListenOptions, OwnedReadHalf,
+    OwnedWriteHalf, ReadHalf, ReuniteError, TcpListener, TcpStream, WriteHalf,
+};

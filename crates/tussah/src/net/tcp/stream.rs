@@ -2,7 +2,7 @@
 
 use std::fmt;
 use std::future::Future;
-use std::io::{self, IoSlice, IoSliceMut};
+use std::io;
 use std::mem;
 use std::net::{Shutdown, SocketAddr, SocketAddrV4, SocketAddrV6};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, RawFd};
@@ -12,7 +12,7 @@ use super::accept::Freed;
 use super::extra::Extra;
 use super::transfer::{Transfer, Verb};
 use crate::io_error::context;
-use crate::net::socket::{Direction, Socket, internet};
+use crate::net::socket::{Socket, internet};
 
 /// A TCP connection: bytes in order, both ways.
 ///
@@ -137,220 +137,6 @@ impl TcpStream {
             }
         }
     }
-}
-
-/// Reading.
-impl TcpStream {
-    /// Reads what is there into `buffer`, once there is anything; 0 is the end, or an empty buffer.
-    ///
-    /// # Cancellation
-    /// Dropping the future reads nothing.
-    ///
-    /// # Errors
-    /// `ConnectionReset` if the peer broke off; `TimedOut` after the [read timeout](Self::set_read_timeout), or when the system
-    /// gave the peer up; what else the system says.
-    pub fn read<'a>(
-        &'a self,
-        buffer: &'a mut [u8],
-    ) -> impl Future<Output = io::Result<usize>> + Send + Unpin + use<'a> {
-        self.transfer(Verb::Read, move || self.receive(buffer).map(Some))
-    }
-
-    /// Fills `buffer`.
-    ///
-    /// # Cancellation
-    /// What was read before the future is dropped is in `buffer`, but not how much it is.
-    ///
-    /// # Errors
-    /// `UnexpectedEof` if the end comes first; else as [`read`](Self::read).
-    pub fn read_exact<'a>(
-        &'a self,
-        buffer: &'a mut [u8],
-    ) -> impl Future<Output = io::Result<()>> + Send + Unpin + use<'a> {
-        let mut rest = buffer;
-        self.transfer(Verb::Read, move || {
-            let len = self.receive(rest)?;
-            if len == 0 && !rest.is_empty() {
-                let text = format!("the end came {} bytes too early", rest.len());
-                return Err(io::Error::new(io::ErrorKind::UnexpectedEof, text));
-            }
-            rest = &mut mem::take(&mut rest)[len..];
-            Ok(rest.is_empty().then_some(()))
-        })
-    }
-
-    /// Reads into several buffers, one after the other; as [`read`](Self::read) otherwise.
-    ///
-    /// # Cancellation
-    /// Dropping the future reads nothing.
-    ///
-    /// # Errors
-    /// As [`read`](Self::read).
-    pub fn read_vectored<'a, 'b: 'a>(
-        &'a self,
-        buffers: &'a mut [IoSliceMut<'b>],
-    ) -> impl Future<Output = io::Result<usize>> + Send + Unpin + use<'a, 'b> {
-        self.transfer(Verb::Read, move || self.receive_vectored(buffers).map(Some))
-    }
-
-    /// Reads what is there, and leaves it there for the next to read.
-    ///
-    /// # Cancellation
-    /// Dropping the future changes nothing.
-    ///
-    /// # Errors
-    /// As [`read`](Self::read).
-    pub fn peek<'a>(
-        &'a self,
-        buffer: &'a mut [u8],
-    ) -> impl Future<Output = io::Result<usize>> + Send + Unpin + use<'a> {
-        self.transfer(Verb::Peek, move || match buffer.len() {
-            0 => Ok(Some(0)),
-            _ => self.socket.peek(buffer).map(Some),
-        })
-    }
-
-    /// Reads what is there, without waiting.
-    ///
-    /// # Errors
-    /// `WouldBlock` if nothing is there, or the rate limit allows nothing yet; else what the system says.
-    pub fn try_read(&self, buffer: &mut [u8]) -> io::Result<usize> {
-        match self.extra() {
-            Some(extra) if extra.delay(Direction::Read).is_some() => {
-                Err(io::ErrorKind::WouldBlock.into())
-            }
-            _ => self.receive(buffer),
-        }
-    }
-
-    /// Waits until there is something to read, or the end, or an error.
-    ///
-    /// # Cancellation
-    /// Dropping the future changes nothing.
-    ///
-    /// # Errors
-    /// As [`read`](Self::read).
-    ///
-    /// # Examples
-    /// ```
-    /// # use tussah::net::{TcpListener, TcpStream};
-    /// # let runtime = tussah::Runtime::builder().workers(1).build()?;
-    /// # runtime.block_on(async {
-    /// # let listener = TcpListener::bind("127.0.0.1:0")?;
-    /// # let client = TcpStream::connect(listener.local_addr()?).await?;
-    /// # let (server, _) = listener.accept().await?;
-    /// client.write_all(b"hello").await?;
-    /// server.readable().await?;
-    /// let mut buffer = [0; 1024]; // not there while it waits
-    /// assert_eq!(server.try_read(&mut buffer)?, 5);
-    /// # std::io::Result::Ok(())
-    /// # })?;
-    /// # std::io::Result::Ok(())
-    /// ```
-    pub fn readable(&self) -> impl Future<Output = io::Result<()>> + Send + Unpin + use<'_> {
-        self.transfer(Verb::Read, || self.socket.ready(Direction::Read).map(Some))
-    }
-}
-
-/// Writing.
-impl TcpStream {
-    /// Writes as much of `buffer` as there is room for, once there is any, and says how much.
-    ///
-    /// # Cancellation
-    /// Dropping the future writes nothing.
-    ///
-    /// # Errors
-    /// `BrokenPipe` or `ConnectionReset` if the peer does not listen any more, or this end was shut down; `TimedOut` after the
-    /// [write timeout](Self::set_write_timeout), or when the system gave the peer up; what else the system says.
-    pub fn write<'a>(
-        &'a self,
-        buffer: &'a [u8],
-    ) -> impl Future<Output = io::Result<usize>> + Send + Unpin + use<'a> {
-        self.transfer(Verb::Write, || self.socket.send(buffer).map(Some))
-    }
-
-    /// Writes all of `buffer`.
-    ///
-    /// # Cancellation
-    /// Part of it may have been written when the future is dropped.
-    ///
-    /// # Errors
-    /// As [`write`](Self::write); part of it may have been written.
-    pub fn write_all<'a>(
-        &'a self,
-        buffer: &'a [u8],
-    ) -> impl Future<Output = io::Result<()>> + Send + Unpin + use<'a> {
-        let mut rest = buffer;
-        self.transfer(Verb::Write, move || {
-            rest = &rest[self.socket.send(rest)?..];
-            Ok(rest.is_empty().then_some(()))
-        })
-    }
-
-    /// Writes from several buffers, one after the other; as [`write`](Self::write) otherwise.
-    ///
-    /// # Cancellation
-    /// Dropping the future writes nothing.
-    ///
-    /// # Errors
-    /// As [`write`](Self::write).
-    pub fn write_vectored<'a, 'b: 'a>(
-        &'a self,
-        buffers: &'a [IoSlice<'b>],
-    ) -> impl Future<Output = io::Result<usize>> + Send + Unpin + use<'a, 'b> {
-        self.transfer(Verb::Write, || self.socket.send_vectored(buffers).map(Some))
-    }
-
-    /// Writes all of several buffers, one after the other. The slices are used up on the way.
-    ///
-    /// # Cancellation
-    /// As [`write_all`](Self::write_all); the slices show what has not been written.
-    ///
-    /// # Errors
-    /// As [`write`](Self::write).
-    pub fn write_all_vectored<'a, 'b: 'a>(
-        &'a self,
-        buffers: &'a mut [IoSlice<'b>],
-    ) -> impl Future<Output = io::Result<()>> + Send + Unpin + use<'a, 'b> {
-        let mut rest = buffers;
-        IoSlice::advance_slices(&mut rest, 0); // drops empty ones in front
-        self.transfer(Verb::Write, move || {
-            if !rest.is_empty() {
-                let len = self.socket.send_vectored(rest)?;
-                IoSlice::advance_slices(&mut rest, len);
-            }
-            Ok(rest.is_empty().then_some(()))
-        })
-    }
-
-    /// Writes as much as there is room for, without waiting.
-    ///
-    /// # Errors
-    /// `WouldBlock` if there is no room; else what the system says.
-    pub fn try_write(&self, buffer: &[u8]) -> io::Result<usize> {
-        self.socket.send(buffer)
-    }
-
-    /// The same from several buffers.
-    ///
-    /// # Errors
-    /// As [`try_write`](Self::try_write).
-    pub fn try_write_vectored(&self, buffers: &[IoSlice<'_>]) -> io::Result<usize> {
-        self.socket.send_vectored(buffers)
-    }
-
-    /// Waits until there is room to write, or an error.
-    ///
-    /// # Cancellation
-    /// Dropping the future changes nothing.
-    ///
-    /// # Errors
-    /// As [`write`](Self::write).
-    pub fn writable(&self) -> impl Future<Output = io::Result<()>> + Send + Unpin + use<'_> {
-        self.transfer(Verb::Write, || {
-            self.socket.ready(Direction::Write).map(Some)
-        })
-    }
 
     /// Closes one direction or both. What was written before is still delivered, and the peer then reads the end; who reads or
     /// writes here at that moment is woken.
@@ -402,31 +188,6 @@ impl TcpStream {
         F: FnMut() -> io::Result<Option<R>> + Unpin,
     {
         Transfer::new(self, verb, self.socket.operate(verb.direction(), attempt))
-    }
-
-    #[inline]
-    pub(super) fn receive(&self, buffer: &mut [u8]) -> io::Result<usize> {
-        if buffer.is_empty() {
-            return Ok(0);
-        }
-        let Some(extra) = self.extra() else {
-            return self.socket.receive(buffer);
-        };
-        let len = extra.allowed(buffer.len());
-        let received = self.socket.receive(&mut buffer[..len]);
-        extra.count(&received);
-        received
-    }
-
-    pub(super) fn receive_vectored(&self, buffers: &mut [IoSliceMut<'_>]) -> io::Result<usize> {
-        if buffers.iter().all(|buffer| buffer.is_empty()) {
-            return Ok(0);
-        }
-        let received = self.socket.receive_vectored(buffers);
-        if let Some(extra) = self.extra() {
-            extra.count(&received);
-        }
-        received
     }
 }
 
