@@ -42,11 +42,13 @@
 //! - A socket that is always ready doesn't starve others: what is moved spends the budget of its thread's poll.
 
 mod address;
+mod outgoing;
 mod rate;
 mod socket;
 mod tcp;
 
 pub use address::{Addresses, ToAddresses};
+pub use outgoing::{BreakOff, Outgoing, OutgoingOptions, OutgoingStats, PushError, WhenFull};
 pub use rate::RateLimit;
 pub use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, Shutdown, SocketAddr, SocketAddrV4, SocketAddrV6};
 pub use tcp::{
