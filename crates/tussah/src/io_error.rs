@@ -11,7 +11,7 @@ use std::io;
 /// have both a number and a text of ours.
 ///
 /// # Examples
-/// ```ignore
+/// ```
 /// use tussah::OpError;
 /// # let runtime = tussah::Runtime::builder().workers(1).build()?;
 /// # runtime.block_on(async {
@@ -70,7 +70,6 @@ impl Error for OpError {
 
 /// Says what was tried when this error came. One that says so already stays as it is.
 #[cold]
-#[allow(dead_code)]
 pub(crate) fn context(
     source: io::Error,
     operation: &'static str,
