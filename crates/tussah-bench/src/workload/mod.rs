@@ -11,6 +11,7 @@ mod churn;
 mod colors;
 mod contended;
 mod cross;
+mod echo;
 mod idle;
 mod mixed;
 mod readers;
@@ -69,6 +70,7 @@ pub static ALL: &[&Workload] = &[
     &r#yield::WORKLOAD,
     &timers::WORKLOAD,
     &churn::WORKLOAD,
+    &echo::WORKLOAD,
 ];
 
 /// The workload with that name.
