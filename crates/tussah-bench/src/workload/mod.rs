@@ -9,6 +9,7 @@ use crate::metric::Metric;
 mod burst;
 mod churn;
 mod colors;
+mod connect;
 mod contended;
 mod cross;
 mod echo;
@@ -71,6 +72,7 @@ pub static ALL: &[&Workload] = &[
     &timers::WORKLOAD,
     &churn::WORKLOAD,
     &echo::WORKLOAD,
+    &connect::WORKLOAD,
 ];
 
 /// The workload with that name.
