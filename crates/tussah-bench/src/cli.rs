@@ -50,8 +50,8 @@ pub struct Options {
     #[arg(long)]
     pub no_steal: bool,
 
-    /// Parked threads in `idle`, pending timers in `timers`; in the other workloads this many threads are parked in
-    /// each runtime beside what is measured [default: 1000000 in idle and timers, else 0]
+    /// Parked threads in `idle`, pending timers in `timers`, blocked pairs in `fifo`; in the other workloads this many
+    /// threads are parked in each runtime beside what is measured [default: 1000000 in idle and timers, else 0]
     #[arg(long, value_name = "N")]
     pub idle: Option<usize>,
 

@@ -169,10 +169,10 @@ pub fn pin_to_cpus(cpus: &[usize]) {
         .expect("an OS thread may use the CPUs of its process");
 }
 
-/// How many threads are parked beside the workload; `idle` and `timers` use the flag themselves.
+/// How many threads are parked beside the workload; `idle`, `timers` and `fifo` use the flag themselves.
 fn parked(options: &Options) -> usize {
     match options.workload.as_str() {
-        "idle" | "timers" => 0,
+        "idle" | "timers" | "fifo" => 0,
         _ => options.idle.unwrap_or(0),
     }
 }

@@ -13,6 +13,7 @@ mod connect;
 mod contended;
 mod cross;
 mod echo;
+mod fifo;
 mod idle;
 mod mixed;
 mod readers;
@@ -73,6 +74,7 @@ pub static ALL: &[&Workload] = &[
     &churn::WORKLOAD,
     &echo::WORKLOAD,
     &connect::WORKLOAD,
+    &fifo::WORKLOAD,
 ];
 
 /// The workload with that name.
