@@ -38,6 +38,7 @@
 pub mod events;
 mod io_error;
 pub mod local;
+pub mod pipe;
 pub mod scope;
 pub mod sync;
 pub mod thread;
