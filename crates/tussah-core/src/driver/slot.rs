@@ -60,6 +60,8 @@ impl Seen {
 
 /// A descriptor's place in the table of a runtime: a line of the cache.
 pub(super) struct Slot {
+    /// Its number in the table.
+    pub(super) index: u32,
     /// Flags and the number of reports; written under the lock.
     state: AtomicU32,
     inner: Mutex<Inner>,
@@ -100,22 +102,34 @@ struct Entry {
 /// Wakers that were taken out of a slot, to be called or dropped when its lock is released.
 pub(super) struct Wakers {
     first: [TinyWaker; 2],
-    more: Vec<TinyWaker>,
+    #[expect(clippy::box_collection, reason = "seldom there, and moved often")]
+    more: Option<Box<Vec<TinyWaker>>>,
 }
 
 impl Wakers {
-    fn new() -> Self {
+    const fn new() -> Self {
         Self {
             first: [TinyWaker::NONE; 2],
-            more: Vec::new(),
+            more: None,
         }
     }
 
     /// Calls them; says how many there were.
+    #[inline]
     pub(super) fn wake(self) -> usize {
-        let all = self.first.into_iter().chain(self.more);
-        let all = all.filter(|waker| !waker.is_none());
-        all.map(TinyWaker::wake_guarded).count()
+        let mut woken = 0;
+        for waker in self.first {
+            if !waker.is_none() {
+                waker.wake_guarded();
+                woken += 1;
+            }
+        }
+        woken + self.more.map_or(0, |more| Self::wake_more(*more))
+    }
+
+    #[cold]
+    fn wake_more(more: Vec<TinyWaker>) -> usize {
+        more.into_iter().map(TinyWaker::wake_guarded).count()
     }
 }
 
@@ -171,7 +185,8 @@ impl Inner {
         wakers.first[at] = self.wakers[at].take();
         if let Some(more) = &mut self.more.0 {
             let gone = more.extract_if(.., |entry| entry.direction == direction);
-            wakers.more.extend(gone.map(|entry| entry.waker));
+            let gone = gone.map(|entry| entry.waker);
+            wakers.more.get_or_insert_default().extend(gone);
             if more.is_empty() {
                 self.more = More(None);
             }
@@ -197,8 +212,9 @@ impl Inner {
 }
 
 impl Slot {
-    pub(super) fn new() -> Self {
+    pub(super) fn new(index: u32) -> Self {
         Self {
+            index,
             state: AtomicU32::new(READ | WRITE),
             inner: Mutex::new(Inner {
                 generation: 0,

@@ -36,18 +36,21 @@ impl Sources {
         }
     }
 
-    /// A slot for a new descriptor.
-    pub(super) fn take(&self) -> u32 {
+    /// A slot for a new descriptor. It stays where it is as long as the table.
+    pub(super) fn take(&self) -> &Slot {
         let mut free = self.free.lock();
-        free.pop().unwrap_or_else(|| {
+        let index = free.pop().unwrap_or_else(|| {
             // Under the lock: chunks are made one after the other.
             let index = self.used.load(Ordering::Relaxed);
             let (chunk, _) = place_of(index);
-            self.chunks[chunk]
-                .get_or_init(|| (0..size_of_chunk(chunk)).map(|_| Slot::new()).collect());
+            // The first one of a chunk makes it.
+            let indices = index..index + size_of_chunk(chunk);
+            self.chunks[chunk].get_or_init(|| indices.map(Slot::new).collect());
             self.used.store(index + 1, Ordering::Release);
             index
-        })
+        });
+        drop(free);
+        self.slot(index)
     }
 
     /// Gives a slot back that was reset.
@@ -56,7 +59,7 @@ impl Sources {
     }
 
     #[inline]
-    pub(super) fn slot(&self, index: u32) -> &Slot {
+    fn slot(&self, index: u32) -> &Slot {
         let (chunk, at) = place_of(index);
         let chunk = self.chunks[chunk].get();
         &chunk.expect("the index was given out")[at]

@@ -18,7 +18,7 @@ struct Pipe {
 impl Pipe {
     fn new() -> Arc<Self> {
         Arc::new(Self {
-            slot: Slot::new(),
+            slot: Slot::new(0),
             bytes: AtomicUsize::new(0),
         })
     }
