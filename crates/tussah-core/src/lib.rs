@@ -5,6 +5,7 @@
 pub mod blocking;
 mod color;
 mod colored;
+mod driver;
 mod event;
 mod join_error;
 mod loom;
@@ -27,6 +28,8 @@ pub use blocking::{
 };
 pub use color::{Color, ColorName, ColorRef};
 pub use colored::{AllColored, Colored, Operation, Read, With, WithAll, Write, with_all};
+pub use driver::DriverReport;
+pub use driver::file::{self, FileDriver};
 pub use event::DropReason;
 pub use join_error::JoinError;
 pub use policy::{CANDIDATES_MAX, Candidate, PASSED_OVER_MAX, Policy, Priorities};

@@ -15,6 +15,7 @@ use super::shared::Shared;
 use super::shutdown::{self, ShutdownReport};
 use crate::color::cell::ColorCell;
 use crate::color::{Color, ColorRef};
+use crate::driver::DriverReport;
 use crate::event::Body;
 use crate::loom::atomic::Ordering;
 use crate::stats::Stats;
@@ -208,6 +209,11 @@ impl Handle {
     #[track_caller]
     pub fn blocking(&self) -> &crate::blocking::BlockingPool {
         &self.shared.blocking
+    }
+
+    /// What the runtime waits on, and which way its files go.
+    pub fn driver(&self) -> DriverReport {
+        DriverReport::new(&self.shared.files)
     }
 
     /// What the runtime did since it began, and what limits its speed-up.

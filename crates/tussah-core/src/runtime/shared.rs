@@ -12,6 +12,7 @@ use crate::blocking::BlockingPool;
 use crate::color::Color;
 use crate::color::cell::ColorCell;
 use crate::color::table::Table;
+use crate::driver::file::Files;
 use crate::loom::atomic::{AtomicBool, AtomicU8, AtomicU64, AtomicUsize, Ordering, fence};
 use crate::loom::thread;
 use crate::policy::{Policy, Priorities};
@@ -62,6 +63,8 @@ pub(crate) struct Shared {
     /// The cell of the default color, with a handle of its own.
     default_color: OnceLock<DefaultColor>,
     pub(crate) blocking: BlockingPool,
+    /// Which way files go.
+    pub(crate) files: Files,
     /// Has the workers look at their timers when a clock is moved by hand.
     pub(crate) advance_hook: OnceLock<AdvanceHook>,
     /// Ended by the shutdown.
@@ -106,6 +109,7 @@ pub(crate) struct Config {
     pub(crate) workers_max: usize,
     pub(crate) one_color: bool,
     pub(crate) blocking: BlockingPool,
+    pub(crate) files: Files,
 }
 
 impl Shared {
@@ -134,6 +138,7 @@ impl Shared {
             values_made: AtomicU64::new(0),
             default_color: OnceLock::new(),
             blocking: config.blocking,
+            files: config.files,
             advance_hook: OnceLock::new(),
             watchdog: Mutex::new(None),
             one_color: config.one_color,

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::window::Window;
+use crate::driver::file::RingPlace;
 use crate::event::Node;
 use crate::loom::atomic::{AtomicBool, AtomicU64, Ordering};
 use crate::loom::{lock, thread};
@@ -32,6 +33,8 @@ pub(crate) struct Remote {
     pub(crate) running: Running,
     /// Where the time of the measured turns went.
     pub(crate) profile: Mutex<Profile>,
+    /// Where this worker's file operations go.
+    pub(crate) files: RingPlace,
     parker: Parker,
 }
 
@@ -65,6 +68,7 @@ impl Remote {
             counters: Counters::default(),
             running: Running::default(),
             profile: Mutex::new(Profile::new()),
+            files: RingPlace::default(),
             parker: Parker::default(),
         }
     }

@@ -218,6 +218,10 @@ impl<'a> Loop<'a> {
     fn tick(&mut self) {
         let worker = self.worker;
         let shared = &worker.handle.shared;
+        if let Some(ring) = worker.remote.files.get() {
+            ring.flush();
+            ring.reap();
+        }
         let mut now_ns = shared.now_ns();
         let fired = worker.remote.shard.fire(shared.tick_at(now_ns));
         shared.fire_orphans();
@@ -265,6 +269,10 @@ impl<'a> Loop<'a> {
     /// Looks for work elsewhere; true if there may be some here now.
     fn search(&mut self) -> bool {
         let worker = self.worker;
+        if let Some(ring) = worker.remote.files.get() {
+            ring.flush();
+            ring.reap();
+        }
         worker
             .remote
             .shard
