@@ -3,6 +3,7 @@
 use std::fmt;
 
 use super::file::Files;
+use crate::runtime::Shared;
 
 /// What a runtime waits on, and which way its files go, with why: made to be printed or logged.
 ///
@@ -17,12 +18,22 @@ use super::file::Files;
 #[derive(Clone, Debug)]
 pub struct DriverReport {
     files: Files,
+    in_flight: usize,
 }
 
 impl DriverReport {
-    pub(crate) fn new(files: &Files) -> Self {
-        let files = files.clone();
-        Self { files }
+    pub(crate) fn new(shared: &Shared) -> Self {
+        let rings = (0..shared.places()).filter_map(|place| shared.place(place).files.get());
+        Self {
+            files: shared.files.clone(),
+            in_flight: rings.map(|ring| ring.in_flight()).sum(),
+        }
+    }
+
+    /// Operations on files that the kernel has at this moment, by io_uring.
+    #[must_use]
+    pub fn files_in_flight(&self) -> usize {
+        self.in_flight
     }
 
     /// Whether files go through io_uring, and not through the blocking pool.

@@ -213,7 +213,7 @@ impl Handle {
 
     /// What the runtime waits on, and which way its files go.
     pub fn driver(&self) -> DriverReport {
-        DriverReport::new(&self.shared.files)
+        DriverReport::new(&self.shared)
     }
 
     /// What the runtime did since it began, and what limits its speed-up.

@@ -2,6 +2,7 @@
 
 mod basic;
 mod colors;
+mod files;
 mod model;
 mod promises;
 mod shutdown;

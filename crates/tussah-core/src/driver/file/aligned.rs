@@ -161,7 +161,10 @@ mod tests {
     #[test]
     fn length_and_capacity() {
         let mut buffer = AlignedBuf::with_capacity(100, 512);
-        assert_eq!((buffer.len(), buffer.capacity(), buffer.align()), (0, 100, 512));
+        assert_eq!(
+            (buffer.len(), buffer.capacity(), buffer.align()),
+            (0, 100, 512)
+        );
         assert_eq!(buffer.as_ptr().addr() % 512, 0);
         buffer.set_len(100);
         assert_eq!(&buffer[..], [0; 100]);

@@ -29,8 +29,8 @@ use io_uring::squeue;
 use parking_lot::Mutex;
 use rustix::io::Errno;
 
-use super::launch::{self, Route};
 use super::file::Opened;
+use super::launch::{self, Route};
 use super::ring::Ring;
 use super::slots::Key;
 use crate::quietly::quietly;
@@ -234,6 +234,12 @@ impl<O: Operation> Cell<O> {
         self.publish(body.finish(result));
     }
 
+    /// Ends an operation that has not begun, and that nobody waits for.
+    fn drop_body(&self) {
+        let body = self.body.lock().take();
+        quietly(|| drop(body));
+    }
+
     /// Whether an operation goes on after a part of it.
     fn goes_on(&self, result: &io::Result<u32>) -> bool {
         match result {
@@ -268,6 +274,11 @@ impl<O: Operation> Operate for Cell<O> {
     }
 
     fn run(self: Arc<Self>) {
+        if O::WHEN_DROPPED == WhenDropped::Cancelled && self.state.lock().abandoned {
+            self.drop_body();
+            self.let_next();
+            return;
+        }
         let result = {
             let mut body = self.body.lock();
             let body = body.as_mut().expect("an operation ends once");
@@ -310,8 +321,7 @@ impl<O: Operation> Operate for Cell<O> {
         let mut state = self.state.lock();
         if state.abandoned {
             drop(state);
-            let body = self.body.lock().take();
-            quietly(|| drop(body));
+            self.drop_body();
             return false;
         }
         match launch::route(handle, O::CODE) {

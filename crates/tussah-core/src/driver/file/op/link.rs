@@ -21,7 +21,13 @@ unsafe impl Operation for Link {
     const WHEN_DROPPED: WhenDropped = WhenDropped::CarriedOut;
 
     fn entry(&mut self) -> squeue::Entry {
-        opcode::LinkAt::new(super::cwd(), self.from.as_ptr(), super::cwd(), self.to.as_ptr()).build()
+        opcode::LinkAt::new(
+            super::cwd(),
+            self.from.as_ptr(),
+            super::cwd(),
+            self.to.as_ptr(),
+        )
+        .build()
     }
 
     fn block(&mut self) -> Result<u32, Errno> {

@@ -21,7 +21,9 @@ unsafe impl Operation for MakeDir {
     const WHEN_DROPPED: WhenDropped = WhenDropped::CarriedOut;
 
     fn entry(&mut self) -> squeue::Entry {
-        opcode::MkDirAt::new(super::cwd(), self.path.as_ptr()).mode(self.mode.as_raw_mode()).build()
+        opcode::MkDirAt::new(super::cwd(), self.path.as_ptr())
+            .mode(self.mode.as_raw_mode())
+            .build()
     }
 
     fn block(&mut self) -> Result<u32, Errno> {

@@ -4,7 +4,7 @@ use std::ffi::CString;
 use std::io;
 
 use io_uring::{opcode, squeue};
-use rustix::fs::{CWD};
+use rustix::fs::CWD;
 use rustix::io::Errno;
 
 use super::super::cell::{Operation, WhenDropped};
@@ -21,7 +21,13 @@ unsafe impl Operation for Rename {
     const WHEN_DROPPED: WhenDropped = WhenDropped::CarriedOut;
 
     fn entry(&mut self) -> squeue::Entry {
-        opcode::RenameAt::new(super::cwd(), self.from.as_ptr(), super::cwd(), self.to.as_ptr()).build()
+        opcode::RenameAt::new(
+            super::cwd(),
+            self.from.as_ptr(),
+            super::cwd(),
+            self.to.as_ptr(),
+        )
+        .build()
     }
 
     fn block(&mut self) -> Result<u32, Errno> {

@@ -4,7 +4,7 @@ use std::ffi::CString;
 use std::io;
 
 use io_uring::{opcode, squeue};
-use rustix::fs::{CWD};
+use rustix::fs::CWD;
 use rustix::io::Errno;
 
 use super::super::cell::{Operation, WhenDropped};

@@ -32,7 +32,9 @@ unsafe impl Operation for Unlink {
 
     fn entry(&mut self) -> squeue::Entry {
         let flags = self.flags().bits() as i32;
-        opcode::UnlinkAt::new(super::cwd(), self.path.as_ptr()).flags(flags).build()
+        opcode::UnlinkAt::new(super::cwd(), self.path.as_ptr())
+            .flags(flags)
+            .build()
     }
 
     fn block(&mut self) -> Result<u32, Errno> {

@@ -61,14 +61,10 @@ unsafe impl<B: IoBuf> Operation for Write<B> {
 
     fn entry(&mut self) -> squeue::Entry {
         let rest = self.rest();
-        opcode::Write::new(
-            super::raw(&self.file.fd),
-            rest.as_ptr(),
-            rest.len() as u32,
-        )
-        .offset(self.offset())
-        .rw_flags(self.flags().bits() as i32)
-        .build()
+        opcode::Write::new(super::raw(&self.file.fd), rest.as_ptr(), rest.len() as u32)
+            .offset(self.offset())
+            .rw_flags(self.flags().bits() as i32)
+            .build()
     }
 
     fn block(&mut self) -> Result<u32, Errno> {

@@ -1,0 +1,1 @@
+//! What a runtime does where io_uring is refused.
