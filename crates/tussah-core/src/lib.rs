@@ -5,6 +5,7 @@
 pub mod blocking;
 mod color;
 mod colored;
+#[cfg_attr(loom, path = "driver/none.rs")]
 mod driver;
 mod event;
 mod join_error;
@@ -28,8 +29,17 @@ pub use blocking::{
 };
 pub use color::{Color, ColorName, ColorRef};
 pub use colored::{AllColored, Colored, Operation, Read, With, WithAll, Write, with_all};
+/// Descriptors that threads wait for.
+#[cfg(not(loom))]
+pub mod io {
+    pub use crate::driver::{Direction, Io, Marker, Source, spend_bytes};
+}
+
+#[cfg(not(loom))]
 pub use driver::DriverReport;
-pub use driver::file::{self, FileDriver};
+#[cfg(not(loom))]
+pub use driver::file;
+pub use driver::file::FileDriver;
 pub use event::DropReason;
 pub use join_error::JoinError;
 pub use policy::{CANDIDATES_MAX, Candidate, PASSED_OVER_MAX, Policy, Priorities};

@@ -1,8 +1,9 @@
 //! The watchdog: reports an event that holds its worker for too long.
 //!
 //! An OS thread of its own, since a worker that is held can't look at itself, and all may be held. It wakes twice per limit
-//! and compares numbers that the workers write anyway. Once it finds all workers parked it sleeps until one runs again, so
-//! that an idle runtime costs nothing.
+//! and compares numbers that the workers write anyway. Where descriptors are waited for it wakes every 10 ms while anything
+//! runs, since a worker that is held holds up its driver too. Once it finds all workers parked for long enough it sleeps until one
+//! runs again, so that an idle runtime costs nothing.
 
 use std::panic::Location;
 use std::sync::{Arc, Weak};
@@ -62,6 +63,19 @@ struct Orders {
     asleep: bool,
 }
 
+/// How often the watchdog looks while descriptors are waited for and something runs.
+const LOOK: Duration = Duration::from_millis(10);
+
+/// How long to wait until the next look: `LOOK` after one that found something running, then twice as long each time; `longest` where
+/// nothing is waited for.
+fn next_pause(before: Duration, longest: Duration, waits: bool, runs: bool) -> Duration {
+    match (waits, runs) {
+        (false, _) => longest,
+        (true, true) => LOOK.min(longest),
+        (true, false) => (before * 2).min(longest),
+    }
+}
+
 /// What was seen of a worker.
 #[derive(Clone, Copy)]
 struct Seen {
@@ -117,20 +131,26 @@ fn watch(
     (orders, changed): &(Mutex<Orders>, Condvar),
 ) {
     let mut seen: Vec<Seen> = Vec::new();
+    let mut pause = limit / 2;
     let mut orders = orders.lock();
     while !orders.stop {
         if orders.asleep {
             changed.wait(&mut orders);
             // What was seen before its sleep says nothing about how long an event has gone on.
             seen.clear();
+            pause = Duration::ZERO;
             continue;
         }
-        changed.wait_for(&mut orders, limit / 2);
+        changed.wait_for(&mut orders, pause.max(LOOK.min(limit / 2)));
         let Some(shared) = shared.upgrade() else {
             return;
         };
-        // With the lock, which `wake` takes: it comes after this.
-        orders.asleep = shared.idle.sleep_watchdog();
+        let runs = shared.idle.all_parked().is_none();
+        if !runs && pause >= limit / 2 {
+            // With the lock, which `wake` takes: it comes after this.
+            orders.asleep = shared.idle.sleep_watchdog();
+        }
+        pause = next_pause(pause, limit / 2, shared.waits_for_descriptors(), runs);
         // Without the lock: what is called may end the runtime, and so the watchdog.
         MutexGuard::unlocked(&mut orders, || {
             for stuck in look(&shared, &mut seen, Instant::now(), limit) {
@@ -161,8 +181,10 @@ fn look(shared: &Shared, seen: &mut Vec<Seen>, now: Instant, limit: Duration) ->
             *before = new;
             continue;
         }
-        if remote.shard.next_tick() != u64::MAX && shared.idle.unwatched() {
-            // Who keeps watch looks after the timers, too.
+        if (remote.waits_for_descriptors() || remote.shard.next_tick() != u64::MAX)
+            && shared.idle.unwatched()
+        {
+            // Who keeps watch looks after the timers and the driver, too.
             shared.call_watch();
         }
         if !before.reported && now - before.since >= limit {

@@ -36,6 +36,7 @@
 #![forbid(unsafe_code)]
 
 pub mod events;
+mod io_error;
 pub mod local;
 pub mod scope;
 pub mod sync;
@@ -45,6 +46,7 @@ pub mod time;
 pub use events::{
     Callback, HandleExt, PostOptions, Refused, TimerHandle, after, every, post, post_in, post_with,
 };
+pub use io_error::OpError;
 pub use scope::{Child, Nursery, Scope, scope, scope_in};
 pub use thread::{named, spawn, spawn_blocking, spawn_in, thread_name, try_spawn_blocking};
 pub use tussah_core::time::{AdvanceHook, Clock, ManualClock};

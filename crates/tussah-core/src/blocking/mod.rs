@@ -56,6 +56,7 @@ mod submit_error;
 mod tests;
 
 pub use handle::BlockingHandle;
+#[cfg(not(loom))]
 pub(crate) use nesting::in_job;
 pub use policy::{PoolDecision, PoolPolicy, PoolSample};
 pub use pool::{BlockingPool, BlockingStats, ShutdownOutcome};

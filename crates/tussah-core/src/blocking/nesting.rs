@@ -18,6 +18,7 @@ pub(super) fn depth() -> usize {
 }
 
 /// Whether the caller runs inside of a job, where it may block.
+#[cfg(not(loom))]
 pub(crate) fn in_job() -> bool {
     depth() > 0
 }

@@ -15,6 +15,7 @@ use super::shared::Shared;
 use super::shutdown::{self, ShutdownReport};
 use crate::color::cell::ColorCell;
 use crate::color::{Color, ColorRef};
+#[cfg(not(loom))]
 use crate::driver::DriverReport;
 use crate::event::Body;
 use crate::loom::atomic::Ordering;
@@ -212,6 +213,7 @@ impl Handle {
     }
 
     /// What the runtime waits on, and which way its files go.
+    #[cfg(not(loom))]
     pub fn driver(&self) -> DriverReport {
         DriverReport::new(&self.shared)
     }

@@ -3,6 +3,7 @@
 mod block_on;
 mod builder;
 mod current;
+mod drivers;
 mod handle;
 mod post;
 mod schedule;

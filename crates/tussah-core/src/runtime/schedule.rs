@@ -49,10 +49,7 @@ impl Shared {
         } else {
             None
         };
-        let place = sleeper.unwrap_or_else(|| {
-            let workers = self.workers.load(Ordering::Relaxed).max(1);
-            self.next_place.fetch_add(1, Ordering::Relaxed) % workers
-        });
+        let place = sleeper.unwrap_or_else(|| self.any_place());
         // SAFETY: the node is the caller's to queue, and in no other list.
         unsafe { self.place(place).injector.push(node) };
         // Pairs with the fences in `Idle::park`, `Idle::found` and `worker_ended`, and with that of the shutdown: either we

@@ -12,6 +12,7 @@ use crate::blocking::BlockingPool;
 use crate::color::Color;
 use crate::color::cell::ColorCell;
 use crate::color::table::Table;
+use crate::driver::Sources;
 use crate::driver::file::Files;
 use crate::loom::atomic::{AtomicBool, AtomicU8, AtomicU64, AtomicUsize, Ordering, fence};
 use crate::loom::thread;
@@ -58,12 +59,15 @@ pub(crate) struct Shared {
     /// OS threads to be joined; the lock also serialises changes of the number of workers.
     pub(crate) os_threads: Mutex<Vec<Option<thread::JoinHandle<()>>>>,
     pub(crate) table: Table,
+    /// The descriptors that threads wait for.
+    pub(crate) sources: Sources,
     /// Colored values made so far; numbers them in reports.
     pub(crate) values_made: AtomicU64,
     /// The cell of the default color, with a handle of its own.
     default_color: OnceLock<DefaultColor>,
     pub(crate) blocking: BlockingPool,
     /// Which way files go.
+    #[cfg_attr(loom, allow(dead_code))]
     pub(crate) files: Files,
     /// Has the workers look at their timers when a clock is moved by hand.
     pub(crate) advance_hook: OnceLock<AdvanceHook>,
@@ -135,6 +139,7 @@ impl Shared {
             next_place: AtomicUsize::new(0),
             os_threads: Mutex::new(Vec::new()),
             table: Table::new(),
+            sources: Sources::new(),
             values_made: AtomicU64::new(0),
             default_color: OnceLock::new(),
             blocking: config.blocking,

@@ -121,6 +121,10 @@ pub(crate) fn set_workers(shared: &Arc<Shared>, workers: usize) -> io::Result<()
         }
         os_threads[place] = Some(os_thread);
         shared.workers.store(place + 1, Ordering::Release);
+        shared.give_up(place);
+    }
+    for place in workers..before {
+        shared.adopt(place)?;
     }
     if workers < before {
         shared.workers.store(workers, Ordering::Release);
@@ -167,6 +171,7 @@ pub(crate) fn shutdown(shared: &Arc<Shared>, drain: Duration) -> ShutdownReport 
     // Pairs with the fence in `inject`; see the module.
     fence(Ordering::SeqCst);
     report.workers_stuck = stop_workers(shared);
+    shared.sources.close();
     if report.workers_stuck == 0 {
         for place in 0..shared.places() {
             shared.place(place).shard.close();

@@ -54,6 +54,18 @@ pub async fn consume_budget() {
     }
 }
 
+/// Spends one operation of the running poll's budget; pending, and queued again, if nothing is left of it.
+#[inline]
+#[cfg_attr(loom, allow(dead_code))]
+pub(crate) fn poll_budget(context: &Context<'_>) -> Poll<()> {
+    let budget = Worker::with(|worker| worker.map_or(Budget::Left, Worker::spend));
+    if budget == Budget::Spent {
+        again(context);
+        return Poll::Pending;
+    }
+    Poll::Ready(())
+}
+
 /// Has the thread that polls with this context queued again once its poll ends.
 #[inline]
 pub(crate) fn again(context: &Context<'_>) {

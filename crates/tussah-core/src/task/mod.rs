@@ -24,7 +24,7 @@
 //!
 //! A thread that is pending for ever lives until the shutdown, which drops its future.
 
-mod coop;
+pub(crate) mod coop;
 mod header;
 mod join;
 #[cfg(all(test, loom))]

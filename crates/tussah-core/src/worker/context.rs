@@ -232,6 +232,14 @@ impl Worker {
         }
     }
 
+    /// Spends so many more, of what is left.
+    #[inline]
+    #[cfg_attr(loom, allow(dead_code))]
+    pub(crate) fn spend_more(&self, operations: u32) {
+        self.budget
+            .set(self.budget.get().saturating_sub(operations));
+    }
+
     /// Memory from this worker's magazines.
     #[inline(always)]
     pub(crate) fn alloc(&self, kind: Kind, layout: Layout) -> NonNull<u8> {

@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use super::Worker;
 use crate::blocking::{BlockingPool, PoolPolicy};
+use crate::driver::Events;
 use crate::event::{self, Node};
 use crate::loom::{UnsafeCell, thread};
 use crate::runtime::{Config, Handle, Shared};
@@ -130,7 +131,7 @@ impl Model {
             policy: None,
             workers_max: workers,
             one_color: false,
-            files: crate::driver::file::Files::Pool(None),
+            files: crate::driver::file::Files,
             blocking: BlockingPool::new("", PoolPolicy::default()),
         });
         for place in 0..workers {
@@ -323,7 +324,8 @@ fn sleep(worker: &Worker) {
     let idle = &worker.handle.shared.idle;
     let watch = idle.park(worker.index);
     if worker.remote.injector.is_empty() && !worker.remote.stop.load(Acquire) {
-        worker.remote.park(watch.then_some(Duration::ZERO));
+        let limit = watch.then_some(Duration::ZERO);
+        worker.remote.park(limit, &mut Events::new());
     }
     idle.unpark(worker.index);
 }

@@ -1,13 +1,15 @@
 //! The part of a worker that others reach.
 
+use std::io;
 use std::ptr::NonNull;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use super::window::Window;
 use crate::driver::file::RingPlace;
+use crate::driver::{Driver, Events};
 use crate::event::Node;
-use crate::loom::atomic::{AtomicBool, AtomicU64, Ordering};
+use crate::loom::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use crate::loom::{lock, thread};
 use crate::queue::{Inbox, Ring};
 use crate::stats::{Profile, Running};
@@ -33,9 +35,11 @@ pub(crate) struct Remote {
     pub(crate) running: Running,
     /// Where the time of the measured turns went.
     pub(crate) profile: Mutex<Profile>,
-    /// Where this worker's file operations go.
+    /// Where the file operations of this worker go.
     pub(crate) files: RingPlace,
     parker: Parker,
+    /// What the worker waits on, once a descriptor was registered with it.
+    driver: OnceLock<Driver>,
 }
 
 /// What a worker did; written by it alone, read by anyone.
@@ -70,6 +74,7 @@ impl Remote {
             profile: Mutex::new(Profile::new()),
             files: RingPlace::default(),
             parker: Parker::default(),
+            driver: OnceLock::new(),
         }
     }
 
@@ -113,24 +118,56 @@ impl Remote {
 
     /// Makes the worker's current or next `park` return.
     pub(crate) fn unpark(&self) {
-        self.parker.unpark();
+        self.parker.unpark(&self.driver);
     }
 
-    /// Sleeps until `unpark`, or for so long. Called by the worker alone.
-    pub(crate) fn park(&self, limit: Option<Duration>) {
-        self.parker.park(limit);
+    /// Sleeps until `unpark`, or for so long, or until its driver reports something. Called by the worker alone.
+    pub(crate) fn park(&self, limit: Option<Duration>, events: &mut Events) {
+        self.parker.park(limit, self.driver.get(), events);
     }
 
     /// The worker that calls this is the one that parks.
     pub(crate) fn bind(&self) {
         self.parker.bind();
     }
+
+    /// What the worker waits on, if it has to wait for any descriptor.
+    #[inline]
+    pub(crate) fn driver(&self) -> Option<&Driver> {
+        self.driver.get()
+    }
+
+    /// Whether the worker has to look at its driver, or at its ring.
+    pub(crate) fn waits_for_descriptors(&self) -> bool {
+        self.files.is_busy() || self.driver().is_some_and(|driver| driver.is_used())
+    }
+
+    /// What the worker waits on from now on.
+    #[cfg_attr(loom, allow(dead_code))]
+    pub(crate) fn make_driver(&self) -> io::Result<&Driver> {
+        if self.driver.get().is_none() {
+            // Of two who do this at a time, one makes it in vain.
+            let _ = self.driver.set(Driver::new()?);
+            // The worker may sleep where no driver wakes it.
+            self.unpark();
+        }
+        Ok(self.driver.get().expect("it was set"))
+    }
 }
 
-/// Where a worker sleeps: today the OS thread's own parking place, a futex.
+/// The worker is awake, and was not woken since it slept.
+const EMPTY: u32 = 0;
+/// It was woken: its next sleep ends at once.
+const NOTIFIED: u32 = 1;
+/// It sleeps, or is about to, in the OS thread's own parking place, a futex.
+const PARKED: u32 = 2;
+/// It sleeps, or is about to, in its driver.
+const IN_DRIVER: u32 = 3;
+
+/// Where a worker sleeps: in its driver, if it has one.
 #[derive(Default)]
 struct Parker {
-    notified: AtomicBool,
+    state: AtomicU32,
     /// Of the worker that has this place now.
     thread: crate::loom::Mutex<Option<thread::Thread>>,
 }
@@ -140,22 +177,33 @@ impl Parker {
         *lock(&self.thread) = Some(thread::current());
     }
 
-    fn unpark(&self) {
-        // Release pairs with the Acquire in `park`: what was posted before is seen after.
-        if !self.notified.swap(true, Ordering::AcqRel)
-            && let Some(thread) = &*lock(&self.thread)
-        {
-            thread.unpark();
+    fn unpark(&self, driver: &OnceLock<Driver>) {
+        // Release pairs with the Acquire in `park`: what was posted before is seen after. Acquire, with the Release there: the
+        // driver in which it sleeps is seen here.
+        match self.state.swap(NOTIFIED, Ordering::AcqRel) {
+            PARKED => {
+                if let Some(thread) = &*lock(&self.thread) {
+                    thread.unpark();
+                }
+            }
+            IN_DRIVER => driver.get().expect("the worker sleeps in it").wake(),
+            _ => {}
         }
     }
 
-    fn park(&self, limit: Option<Duration>) {
-        if !self.notified.swap(false, Ordering::AcqRel) {
-            match limit {
-                Some(limit) => thread::park_timeout(limit),
-                None => thread::park(),
-            }
-            self.notified.swap(false, Ordering::AcqRel);
+    fn park(&self, limit: Option<Duration>, driver: Option<&Driver>, events: &mut Events) {
+        let asleep = if driver.is_some() { IN_DRIVER } else { PARKED };
+        let notified =
+            self.state
+                .compare_exchange(EMPTY, asleep, Ordering::AcqRel, Ordering::Acquire);
+        match (driver, limit) {
+            // What the driver has is taken all the same.
+            (Some(driver), _) if notified.is_err() => driver.look(events),
+            (Some(driver), limit) => driver.wait(limit, events),
+            _ if notified.is_err() => {}
+            (None, Some(limit)) => thread::park_timeout(limit),
+            (None, None) => thread::park(),
         }
+        self.state.swap(EMPTY, Ordering::AcqRel);
     }
 }

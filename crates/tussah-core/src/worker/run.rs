@@ -9,6 +9,7 @@ use super::context::Worker;
 use super::remote::{Counters, Remote};
 use super::steal::Watch;
 use crate::color::cell::ColorCell;
+use crate::driver::Events;
 use crate::event::{self, Node};
 use crate::loom::atomic::Ordering;
 use crate::policy::{Policy, Priorities};
@@ -24,6 +25,9 @@ const TICK_NS: u64 = 50_000;
 
 /// Bound, in rounds over all workers: how long a searcher spins before it sleeps.
 const SEARCH_ROUNDS: u32 = if cfg!(loom) { 1 } else { 32 };
+
+/// How long a worker sleeps at most if the kernel has not taken all operations on files.
+const FLUSH_AGAIN: Duration = Duration::from_millis(1);
 
 /// Runs until the worker is asked to stop.
 pub(crate) fn main(shared: Arc<Shared>, remote: Arc<Remote>, index: usize) {
@@ -71,6 +75,10 @@ struct Loop<'a> {
     policy: Box<dyn Policy>,
     /// Counted as a searcher. A worker begins as one: `Idle::add` was called by whoever started it.
     searching: bool,
+    /// What the driver reported last.
+    events: Events,
+    /// The worker has just slept in its driver, which has nothing new to report.
+    looked: bool,
     /// What `choose` gave last.
     last: *const Node,
     /// Turns until the next look at the clock.
@@ -100,6 +108,8 @@ impl<'a> Loop<'a> {
             watch: Watch::new(),
             policy: make_policy(worker),
             searching: true,
+            events: Events::new(),
+            looked: false,
             last: std::ptr::null(),
             until_tick: 0,
             turns_per_tick: 1,
@@ -218,15 +228,12 @@ impl<'a> Loop<'a> {
     fn tick(&mut self) {
         let worker = self.worker;
         let shared = &worker.handle.shared;
-        if let Some(ring) = worker.remote.files.get() {
-            ring.flush();
-            ring.reap();
-        }
         let mut now_ns = shared.now_ns();
         let fired = worker.remote.shard.fire(shared.tick_at(now_ns));
         shared.fire_orphans();
-        if fired > 0 {
-            // The time that the timers took is not the next turn's.
+        let reported = self.look();
+        if fired + reported > 0 {
+            // The time that these took is not the next turn's.
             now_ns = shared.now_ns();
         }
         // A part of the ticks is skipped at random, so that no pattern of turns hides from the measurement.
@@ -236,6 +243,23 @@ impl<'a> Loop<'a> {
         }
         worker.weight.set(self.until_tick);
         worker.measured_since.set(now_ns.max(1));
+    }
+
+    /// Passes on what the driver has to report; says how much.
+    fn look(&mut self) -> usize {
+        let worker = self.worker;
+        let ended = worker.remote.files.serve();
+        let reported = match worker.remote.driver() {
+            Some(driver) if driver.is_used() && !std::mem::take(&mut self.looked) => {
+                driver.look(&mut self.events);
+                worker
+                    .handle
+                    .shared
+                    .dispatch(&mut self.events, worker.random())
+            }
+            _ => 0,
+        };
+        ended + reported
     }
 
     /// Ends a measurement: learns how long turns are.
@@ -269,15 +293,12 @@ impl<'a> Loop<'a> {
     /// Looks for work elsewhere; true if there may be some here now.
     fn search(&mut self) -> bool {
         let worker = self.worker;
-        if let Some(ring) = worker.remote.files.get() {
-            ring.flush();
-            ring.reap();
-        }
         worker
             .remote
             .shard
             .fire(worker.handle.shared.clock.now_tick());
         worker.handle.shared.fire_orphans();
+        worker.remote.files.serve();
         for _ in 0..SEARCH_ROUNDS {
             if self.watch.steal(worker)
                 || worker.remote.queue_len() > 0
@@ -303,10 +324,22 @@ impl<'a> Loop<'a> {
                     Some(delay.map_or(timer, |delay| delay.min(timer)))
                 });
                 Counters::add(&worker.remote.counters.parks, 1);
-                worker.remote.park(limit);
+                // What the kernel does not take now is offered again soon.
+                let flushed = worker.remote.files.flush();
+                let limit = if flushed {
+                    limit
+                } else {
+                    Some(limit.map_or(FLUSH_AGAIN, |limit| limit.min(FLUSH_AGAIN)))
+                };
+                worker.remote.park(limit, &mut self.events);
             }
         }
         shared.idle.unpark(worker.index);
+        if !self.events.is_empty() {
+            self.looked = true;
+            // As one that counts as awake.
+            shared.dispatch(&mut self.events, worker.random());
+        }
         self.until_tick = 0;
     }
 }

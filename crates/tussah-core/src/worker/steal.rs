@@ -10,6 +10,7 @@ use std::time::Duration;
 
 use super::context::Worker;
 use super::remote::Counters;
+use crate::driver::Events;
 use crate::loom::atomic::Ordering;
 
 /// A turn that is longer than this is worth more than what it costs to move it and its data to another cache.
@@ -66,6 +67,7 @@ pub(crate) fn worth_a_call(queue_len: usize, turn_ns: u64, delay: Duration) -> b
 /// What a worker remembers of the others, to know who does not get on.
 pub(crate) struct Watch {
     seen: Vec<Seen>,
+    events: Events,
 }
 
 #[derive(Clone, Copy, Default)]
@@ -80,10 +82,13 @@ struct Seen {
 
 impl Watch {
     pub(crate) fn new() -> Self {
-        Self { seen: Vec::new() }
+        Self {
+            seen: Vec::new(),
+            events: Events::new(),
+        }
     }
 
-    /// Goes once over the other workers, from a random one on; true if something was stolen, or their timers were fired.
+    /// Goes once over the other workers, from a random one on; true if something was stolen.
     pub(crate) fn steal(&mut self, worker: &Worker) -> bool {
         let shared = &worker.handle.shared;
         let places = shared.places();
@@ -109,7 +114,9 @@ impl Watch {
         let queue_len = remote.queue_len();
         let injected = !remote.injector.is_empty();
         let due = shared.timer_due(&remote.shard);
-        if queue_len == 0 && !injected && !due {
+        let driver = remote.driver().filter(|driver| driver.is_used());
+        let files = remote.files.is_busy();
+        if queue_len == 0 && !injected && !due && driver.is_none() && !files {
             return false;
         }
         if *now_ns == 0 {
@@ -152,6 +159,12 @@ impl Watch {
             }
             if due {
                 shared.fire_timers(&remote.shard);
+            }
+            if files {
+                remote.files.serve();
+            }
+            if let Some(driver) = driver {
+                shared.serve(driver, &mut self.events);
             }
         }
         if got > 0 {

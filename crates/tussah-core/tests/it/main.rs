@@ -2,6 +2,7 @@
 
 mod basic;
 mod colors;
+mod driver;
 mod files;
 mod model;
 mod promises;

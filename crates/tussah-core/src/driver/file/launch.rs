@@ -27,6 +27,27 @@ impl RingPlace {
         self.ring.get()?.as_ref()
     }
 
+    /// Hands over what is queued, and takes what has ended; says how much that was.
+    #[inline]
+    pub(crate) fn serve(&self) -> usize {
+        self.get().map_or(0, |ring| {
+            ring.flush();
+            ring.reap()
+        })
+    }
+
+    /// Hands over what is queued. False if the kernel did not take all of it.
+    #[inline]
+    pub(crate) fn flush(&self) -> bool {
+        self.get().is_none_or(|ring| ring.flush())
+    }
+
+    /// Whether something is under way.
+    #[inline]
+    pub(crate) fn is_busy(&self) -> bool {
+        self.get().is_some_and(|ring| ring.in_flight() > 0)
+    }
+
     /// The ring, which is made if there is none; `made` is told of it before anybody uses it, and may refuse it.
     fn get_or_make(&self, made: impl FnOnce(&Arc<Ring>) -> io::Result<()>) -> Option<&Arc<Ring>> {
         let make = || {

@@ -1,0 +1,201 @@
+//! The place where a worker waits for the operating system: an epoll instance, and an eventfd that wakes it.
+
+use std::io;
+use std::os::fd::{BorrowedFd, OwnedFd};
+use std::time::Duration;
+
+use rustix::event::epoll::{self, CreateFlags, Event, EventData, EventFlags};
+use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
+use rustix::io::Errno;
+
+use crate::loom::atomic::{AtomicUsize, Ordering};
+
+/// Bound, in events: what one look at a driver takes, so that timers and colors get their turn soon.
+const EVENTS_MAX: usize = 256;
+
+/// A time limit at least so long is kept to the millisecond by waking up early and waiting for the rest.
+const COARSE: Duration = Duration::from_millis(20);
+
+/// The index of no source: what is reported with it is the driver's own affair.
+const NO_SOURCE: u32 = u32::MAX;
+
+/// The index of no source either: what is reported with it is the ring of a place.
+const RING: u32 = u32::MAX - 1;
+
+/// What the eventfd reports.
+const WAKE: u64 = u64::MAX;
+
+/// What a driver reports.
+pub(crate) enum Report {
+    /// A descriptor may be ready: its token, and for what.
+    Source(u64, EventFlags),
+    /// The driver of this place, which has been adopted, has something to report.
+    Adopted(usize),
+    /// Operations on files have ended, in the ring of this place.
+    Files(usize),
+}
+
+/// Reports of one look, in the buffer of whoever looks.
+pub(crate) struct Events(Vec<Event>);
+
+impl Events {
+    pub(crate) fn new() -> Self {
+        Self(Vec::with_capacity(EVENTS_MAX))
+    }
+
+    /// What was reported, from one at random on, so that none is favoured (SEDA, section 4.2).
+    pub(crate) fn drain(&mut self, random: u64) -> impl Iterator<Item = Report> {
+        let first = (random % self.0.len().max(1) as u64) as usize;
+        self.0.rotate_left(first);
+        self.0.drain(..).filter_map(|event| {
+            let token = event.data.u64();
+            let (high, low) = ((token >> 32) as u32, token as u32);
+            match token {
+                WAKE => None,
+                _ if low == NO_SOURCE => Some(Report::Adopted(high as usize)),
+                _ if low == RING => Some(Report::Files(high as usize)),
+                _ => Some(Report::Source(token, event.flags)),
+            }
+        })
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+}
+
+/// What one worker waits on.
+pub(crate) struct Driver {
+    epoll: OwnedFd,
+    wake: OwnedFd,
+    /// Descriptors that are registered here.
+    registered: AtomicUsize,
+}
+
+impl Driver {
+    /// # Errors
+    /// What the system said: it has no more descriptors, or no memory.
+    pub(crate) fn new() -> io::Result<Self> {
+        let epoll = epoll::create(CreateFlags::CLOEXEC)?;
+        let wake = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?;
+        // Edge-triggered: each write is an edge, so that nobody need ever read.
+        let flags = EventFlags::IN | EventFlags::ET;
+        epoll::add(&epoll, &wake, EventData::new_u64(WAKE), flags)?;
+        Ok(Self {
+            epoll,
+            wake,
+            registered: AtomicUsize::new(0),
+        })
+    }
+
+    /// Registers a descriptor for both directions; what is ready already is reported at once.
+    ///
+    /// # Errors
+    /// What the system said: it can't wait for such a descriptor (`PermissionDenied`, for a file), or its limit is reached.
+    pub(crate) fn add(&self, fd: BorrowedFd<'_>, token: u64) -> io::Result<()> {
+        let flags = EventFlags::IN | EventFlags::OUT | EventFlags::RDHUP | EventFlags::ET;
+        epoll::add(&self.epoll, fd, EventData::new_u64(token), flags)?;
+        self.registered.fetch_add(1, Ordering::Relaxed);
+        Ok(())
+    }
+
+    pub(crate) fn remove(&self, fd: BorrowedFd<'_>) {
+        // It can only fail for a descriptor that is not registered.
+        let removed = epoll::delete(&self.epoll, fd);
+        debug_assert!(removed.is_ok(), "{removed:?}");
+        self.registered.fetch_sub(1, Ordering::Relaxed);
+    }
+
+    /// Reports, from now on, that something has ended in the ring of a place. Level-triggered: a look takes a part, if there is
+    /// much. It is not counted as registered, since who looks at a ring needs no report.
+    ///
+    /// # Errors
+    /// What the system said.
+    pub(crate) fn add_ring(&self, ring: BorrowedFd<'_>, place: usize) -> io::Result<()> {
+        let token = u64::from(RING) | (place as u64) << 32;
+        let token = EventData::new_u64(token);
+        epoll::add(&self.epoll, ring, token, EventFlags::IN)?;
+        Ok(())
+    }
+
+    /// Reports, from now on, that the driver of another place has something to report: its worker was taken away.
+    ///
+    /// # Errors
+    /// What the system said.
+    pub(crate) fn adopt(&self, orphan: &Driver, place: usize) -> io::Result<()> {
+        let token = u64::from(NO_SOURCE) | (place as u64) << 32;
+        match epoll::add(
+            &self.epoll,
+            &orphan.epoll,
+            EventData::new_u64(token),
+            EventFlags::IN,
+        ) {
+            Ok(()) => {
+                self.registered.fetch_add(1, Ordering::Relaxed);
+                Ok(())
+            }
+            // An earlier change of the number of workers failed after this.
+            Err(Errno::EXIST) => Ok(()),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// The place of an adopted driver has a worker again.
+    pub(crate) fn give_up(&self, orphan: &Driver) {
+        if epoll::delete(&self.epoll, &orphan.epoll).is_ok() {
+            self.registered.fetch_sub(1, Ordering::Relaxed);
+        }
+    }
+
+    /// Whether there is anything to look for.
+    #[inline]
+    pub(crate) fn is_used(&self) -> bool {
+        self.registered.load(Ordering::Relaxed) > 0
+    }
+
+    /// Has somebody's present or next `wait` return.
+    pub(crate) fn wake(&self) {
+        // It can only fail when the counter is full, and then it can be read.
+        let _ = rustix::io::write(&self.wake, &1u64.to_ne_bytes());
+    }
+
+    /// Waits for reports, or for so long; without a limit if `None`.
+    pub(crate) fn wait(&self, limit: Option<Duration>, events: &mut Events) {
+        let Some(limit) = limit else {
+            return self.get(None, events);
+        };
+        let whole = Duration::from_millis(limit.as_millis() as u64);
+        if limit == whole || limit >= COARSE {
+            return self.get(Some(whole), events);
+        }
+        // `epoll_wait` counts in milliseconds, and `epoll_pwait2` is younger than some systems and their filters.
+        let fd = PollFd::new(&self.epoll, PollFlags::IN);
+        if matches!(poll(&mut [fd], Some(&timespec(limit))), Ok(1..)) {
+            self.get(Some(Duration::ZERO), events);
+        }
+    }
+
+    /// Takes what is reported now.
+    pub(crate) fn look(&self, events: &mut Events) {
+        self.get(Some(Duration::ZERO), events);
+    }
+
+    fn get(&self, limit: Option<Duration>, events: &mut Events) {
+        events.0.clear();
+        let limit = limit.map(timespec);
+        let buffer = rustix::buffer::spare_capacity(&mut events.0);
+        match epoll::wait(&self.epoll, buffer, limit.as_ref()) {
+            Ok(_) | Err(Errno::INTR) => {}
+            Err(error) => unreachable!("the epoll instance is open, and its buffer valid: {error}"),
+        }
+    }
+}
+
+fn timespec(duration: Duration) -> Timespec {
+    // The longest time that every system can count in milliseconds is 24 days; who waits looks again.
+    let duration = duration.min(Duration::from_secs(1_000_000));
+    Timespec {
+        tv_sec: duration.as_secs() as i64,
+        tv_nsec: i64::from(duration.subsec_nanos()),
+    }
+}

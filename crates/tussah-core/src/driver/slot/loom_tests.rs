@@ -1,0 +1,116 @@
+//! Models of waiting in a slot against reports, and against others who wait.
+
+use std::future::poll_fn;
+use std::task::Poll;
+
+use loom::future::block_on;
+
+use super::*;
+use crate::loom::atomic::AtomicUsize;
+use crate::loom::{Arc, thread};
+
+/// A descriptor with something to read, or not, and its slot.
+struct Pipe {
+    slot: Slot,
+    bytes: AtomicUsize,
+}
+
+impl Pipe {
+    fn new() -> Arc<Self> {
+        Arc::new(Self {
+            slot: Slot::new(),
+            bytes: AtomicUsize::new(0),
+        })
+    }
+
+    /// The kernel's part: something is there, and is reported.
+    fn fill(&self) {
+        // The kernel orders what it does by locks of its own.
+        self.bytes.fetch_add(1, Ordering::AcqRel);
+        self.slot.report(0, READ).wake();
+    }
+
+    /// Takes a byte, if there is one: the operation that is tried.
+    fn take(&self) -> bool {
+        let take = |bytes: usize| bytes.checked_sub(1);
+        let taken = self
+            .bytes
+            .fetch_update(Ordering::AcqRel, Ordering::Acquire, take);
+        taken.is_ok()
+    }
+
+    /// As `Source::poll_io`.
+    fn read(&self) {
+        let mut key = 0;
+        block_on(poll_fn(|context| {
+            loop {
+                let seen = self.slot.seen();
+                if seen.is_ready(Direction::Read) && self.take() {
+                    return Poll::Ready(());
+                }
+                let again =
+                    self.slot
+                        .wait(Direction::Read, seen, &mut key, context.waker(), |_| {
+                            Ok::<_, ()>(())
+                        });
+                if again == Ok(false) {
+                    return Poll::Pending;
+                }
+            }
+        }));
+    }
+}
+
+#[test]
+fn a_report_is_not_missed() {
+    loom::model(|| {
+        let pipe = Pipe::new();
+        let (kernel, reader) = (pipe.clone(), pipe.clone());
+        let threads = [
+            thread::spawn(move || kernel.fill()),
+            thread::spawn(move || reader.read()),
+        ];
+        let _ = threads.map(|thread| thread.join().expect("no panic"));
+    });
+}
+
+#[test]
+fn a_report_wakes_all_who_wait() {
+    let mut model = loom::model::Builder::new();
+    model.preemption_bound = Some(2);
+    model.check(|| {
+        let pipe = Pipe::new();
+        let readers = [pipe.clone(), pipe.clone()].map(|pipe| thread::spawn(move || pipe.read()));
+        let kernel = thread::spawn(move || {
+            pipe.fill();
+            pipe.fill();
+        });
+        let _ = readers.map(|reader| reader.join().expect("no panic"));
+        kernel.join().expect("no panic");
+    });
+}
+
+/// A reading that came short forgets that something may be there, unless something came since.
+#[test]
+fn a_report_is_not_forgotten() {
+    loom::model(|| {
+        let pipe = Pipe::new();
+        pipe.bytes.fetch_add(1, Ordering::AcqRel);
+        let (kernel, reader) = (pipe.clone(), pipe.clone());
+        let threads = [
+            thread::spawn(move || kernel.fill()),
+            thread::spawn(move || {
+                let seen = reader.slot.seen();
+                let mut taken = 0;
+                while reader.take() {
+                    taken += 1;
+                }
+                reader.slot.exhausted(Direction::Read, seen);
+                if taken < 2 {
+                    reader.read();
+                }
+            }),
+        ];
+        let _ = threads.map(|thread| thread.join().expect("no panic"));
+    });
+}

@@ -1,0 +1,143 @@
+//! One who waits after the other.
+
+use std::sync::Arc;
+use std::sync::atomic::AtomicUsize;
+use std::task::Wake;
+
+use super::*;
+
+#[derive(Default)]
+struct Count(AtomicUsize);
+
+impl Wake for Count {
+    fn wake(self: Arc<Self>) {
+        self.0.fetch_add(1, Ordering::Relaxed);
+    }
+}
+
+fn counter() -> (Arc<Count>, Waker) {
+    let count = Arc::new(Count::default());
+    (count.clone(), count.into())
+}
+
+fn wait(slot: &Slot, direction: Direction, key: &mut Key, waker: &Waker) -> bool {
+    let waited = slot.wait(direction, slot.seen(), key, waker, |_| Ok::<_, ()>(()));
+    !waited.expect("it registers")
+}
+
+#[test]
+fn each_direction_waits_for_itself() {
+    let slot = Slot::new();
+    let ((reads, reader), (writes, writer)) = (counter(), counter());
+    assert!(wait(&slot, Direction::Read, &mut 0, &reader));
+    assert!(wait(&slot, Direction::Write, &mut 0, &writer));
+    assert!(!slot.seen().is_ready(Direction::Read));
+    assert_eq!(slot.report(0, WRITE).wake(), 1);
+    assert!(slot.seen().is_ready(Direction::Write) && !slot.seen().is_ready(Direction::Read));
+    assert_eq!(slot.report(0, READ | WRITE).wake(), 1);
+    assert_eq!(slot.report(0, READ | WRITE).wake(), 0);
+    for count in [reads, writes] {
+        assert_eq!(count.0.load(Ordering::Relaxed), 1);
+    }
+}
+
+#[test]
+fn a_report_after_the_look_is_not_waited_for() {
+    let slot = Slot::new();
+    let (_, waker) = counter();
+    let seen = slot.seen();
+    slot.report(0, READ).wake();
+    let waited = slot.wait(
+        Direction::Read,
+        seen,
+        &mut 0,
+        &waker,
+        |_| -> Result<(), ()> { unreachable!("there is nothing to wait for") },
+    );
+    assert_eq!(waited, Ok(true));
+    slot.exhausted(Direction::Read, seen);
+    assert!(slot.seen().is_ready(Direction::Read));
+    slot.exhausted(Direction::Read, slot.seen());
+    assert!(!slot.seen().is_ready(Direction::Read));
+}
+
+#[test]
+fn the_end_is_not_forgotten() {
+    let slot = Slot::new();
+    slot.report(0, READ | CLOSED).wake();
+    slot.exhausted(Direction::Read, slot.seen());
+    assert!(
+        slot.seen().is_ready(Direction::Read),
+        "the end is still to be read"
+    );
+}
+
+/// Whoever gives up leaves no place behind, wherever in the line it was.
+#[test]
+fn all_wait_but_those_who_gave_up() {
+    for gone in 0..4 {
+        let slot = Slot::new();
+        let mut keys = [0; 4];
+        let counts = [(); 4].map(|()| counter());
+        for (key, (_, waker)) in keys.iter_mut().zip(&counts) {
+            assert!(wait(&slot, Direction::Read, key, waker));
+            // Again, as a thread that was polled for another reason.
+            assert!(wait(&slot, Direction::Read, key, waker));
+        }
+        slot.cancel(Direction::Read, keys[gone]);
+        slot.cancel(Direction::Read, keys[gone]);
+        assert_eq!(slot.report(0, READ).wake(), 3);
+        for (n, (count, waker)) in counts.iter().enumerate() {
+            assert_eq!(count.0.load(Ordering::Relaxed), usize::from(n != gone));
+            assert!(
+                Arc::strong_count(count) == 2,
+                "only {waker:?} is left of it"
+            );
+        }
+    }
+}
+
+#[test]
+fn of_those_who_poll_the_last_one_is_woken() {
+    let slot = Slot::new();
+    let ((first, early), (second, late)) = (counter(), counter());
+    assert!(wait(&slot, Direction::Write, &mut { POLLED }, &early));
+    assert!(wait(&slot, Direction::Write, &mut { POLLED }, &late));
+    assert_eq!(slot.report(0, WRITE).wake(), 1);
+    assert_eq!(first.0.load(Ordering::Relaxed), 0);
+    assert_eq!(second.0.load(Ordering::Relaxed), 1);
+}
+
+#[test]
+fn a_report_for_the_descriptor_before_is_nobodys() {
+    let slot = Slot::new();
+    let (count, waker) = counter();
+    assert!(wait(&slot, Direction::Read, &mut 0, &waker));
+    assert_eq!(
+        slot.reset().0.wake(),
+        1,
+        "who waited for the old one is woken"
+    );
+    assert!(wait(&slot, Direction::Read, &mut 0, &waker));
+    assert_eq!(slot.report(0, READ | WRITE).wake(), 0);
+    assert!(!slot.seen().is_ready(Direction::Read));
+    assert_eq!(slot.report(1, READ).wake(), 1);
+    assert_eq!(count.0.load(Ordering::Relaxed), 2);
+}
+
+#[test]
+fn it_moves_after_sixteen_waits_elsewhere() {
+    let slot = Slot::new();
+    let mut inner = slot.lock();
+    assert_eq!(inner.moved(3), None);
+    for _ in 1..FOREIGN_MAX {
+        assert!(!inner.is_foreign(1));
+    }
+    assert!(!inner.is_foreign(3), "at home: counted anew");
+    for _ in 1..FOREIGN_MAX {
+        assert!(!inner.is_foreign(1));
+    }
+    assert!(inner.is_foreign(1));
+    assert_eq!(inner.moved(1), Some(3));
+    assert!(!inner.is_foreign(1));
+}

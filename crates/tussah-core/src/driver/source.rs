@@ -1,0 +1,304 @@
+//! A descriptor whose operations wait by readiness.
+
+use std::fmt;
+use std::future::Future;
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll, ready};
+
+use super::slot::{Direction, Inner, Key, POLLED, Seen, Slot};
+use super::table::token;
+use crate::runtime::{Handle, Shared};
+use crate::task::coop;
+use crate::worker::Worker;
+
+/// Bound, in bytes: a transfer of so many spends as much of a poll's budget as a small operation does.
+const BYTES_PER_OPERATION: usize = 16 * 1024;
+
+/// A descriptor of a socket, a pipe or the like, in non-blocking mode, that threads of a runtime wait for.
+///
+/// Operations are given as closures, tried first, and tried again whenever the driver reports that this may help. The
+/// descriptor is registered with a driver when somebody has to wait for it for the first time. Any number of
+/// threads may wait at the same time; all are woken, and try again.
+///
+/// # Examples
+/// ```
+/// use std::os::unix::net::UnixDatagram;
+/// use tussah_core::io::{Direction, Source};
+/// # let runtime = tussah_core::Runtime::builder().workers(1).build()?;
+/// # runtime.block_on(async {
+/// let (a, b) = UnixDatagram::pair()?;
+/// a.set_nonblocking(true)?;
+/// let a = Source::new(a.into());
+/// b.send(b"hello")?;
+/// let mut buffer = [0; 16];
+/// let len = a.io(Direction::Read, |fd| Ok(rustix::io::read(fd, &mut buffer)?)).await?;
+/// assert_eq!(&buffer[..len], b"hello");
+/// # std::io::Result::Ok(())
+/// # })?;
+/// # std::io::Result::Ok(())
+/// ```
+pub struct Source {
+    /// Always there, until `into_fd` or the drop.
+    fd: Option<OwnedFd>,
+    shared: Arc<Shared>,
+    index: u32,
+    generation: u32,
+}
+
+impl Source {
+    /// Takes a descriptor for the runtime that the caller runs in.
+    ///
+    /// # Panics
+    /// Outside of a runtime.
+    #[track_caller]
+    pub fn new(fd: OwnedFd) -> Self {
+        Handle::with_current(|handle| Self::new_in(handle, fd))
+    }
+
+    /// Takes a descriptor for a runtime.
+    pub fn new_in(handle: &Handle, fd: OwnedFd) -> Self {
+        let shared = handle.shared.clone();
+        let index = shared.sources.take();
+        let generation = shared.sources.slot(index).lock().generation;
+        Self {
+            fd: Some(fd),
+            shared,
+            index,
+            generation,
+        }
+    }
+
+    /// The runtime that the descriptor belongs to.
+    pub fn handle(&self) -> Handle {
+        Handle {
+            shared: self.shared.clone(),
+        }
+    }
+
+    /// Gives the descriptor back, in non-blocking mode as it is. Who waits is woken.
+    #[must_use]
+    pub fn into_fd(mut self) -> OwnedFd {
+        self.leave();
+        self.fd.take().expect("it is there until now")
+    }
+
+    /// Has an operation done: tries it, and again whenever it may succeed, until it says something else than `WouldBlock`.
+    /// `Interrupted` is tried again at once.
+    ///
+    /// # Cancellation
+    /// Dropping the future leaves an operation that has not been done undone.
+    ///
+    /// # Errors
+    /// What the operation says; what the system says when the descriptor can't be registered; `Other` when the runtime
+    /// ends.
+    pub fn io<R, F>(&self, direction: Direction, operation: F) -> Io<'_, F>
+    where
+        F: FnMut(BorrowedFd<'_>) -> io::Result<R> + Unpin,
+    {
+        Io {
+            source: self,
+            direction,
+            key: 0,
+            operation,
+        }
+    }
+
+    /// The same for `poll_` functions. Of those who wait for a direction by this function, the last one to call is woken.
+    ///
+    /// # Errors
+    /// As [`io`](Self::io).
+    pub fn poll_io<R>(
+        &self,
+        context: &mut Context<'_>,
+        direction: Direction,
+        mut operation: impl FnMut(BorrowedFd<'_>) -> io::Result<R>,
+    ) -> Poll<io::Result<R>> {
+        self.poll_with(context, direction, &mut { POLLED }, &mut operation)
+    }
+
+    /// Tries an operation once.
+    ///
+    /// # Errors
+    /// What it says. After `WouldBlock`, [`io`](Self::io) waits for the driver's report without trying first.
+    pub fn try_io<R>(
+        &self,
+        direction: Direction,
+        operation: impl FnOnce(BorrowedFd<'_>) -> io::Result<R>,
+    ) -> io::Result<R> {
+        let seen = self.slot().seen();
+        if !seen.is_ready(direction) {
+            return Err(io::ErrorKind::WouldBlock.into());
+        }
+        let result = operation(self.as_fd());
+        if let Err(error) = &result
+            && error.kind() == io::ErrorKind::WouldBlock
+        {
+            self.slot().exhausted(direction, seen);
+        }
+        result
+    }
+
+    fn slot(&self) -> &Slot {
+        self.shared.sources.slot(self.index)
+    }
+
+    #[inline]
+    fn poll_with<R>(
+        &self,
+        context: &mut Context<'_>,
+        direction: Direction,
+        key: &mut Key,
+        operation: &mut impl FnMut(BorrowedFd<'_>) -> io::Result<R>,
+    ) -> Poll<io::Result<R>> {
+        ready!(coop::poll_budget(context));
+        loop {
+            let seen = self.slot().seen();
+            if seen.is_ready(direction) {
+                match operation(self.as_fd()) {
+                    Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+                    Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+                    result => return Poll::Ready(result),
+                }
+            }
+            if !self.wait(context, direction, seen, key)? {
+                return Poll::Pending;
+            }
+        }
+    }
+
+    /// Waits for a report, unless there was one since `seen`. True: try again.
+    fn wait(
+        &self,
+        context: &Context<'_>,
+        direction: Direction,
+        seen: Seen,
+        key: &mut Key,
+    ) -> io::Result<bool> {
+        self.slot()
+            .wait(direction, seen, key, context.waker(), |inner| {
+                if self.shared.sources.is_closed() {
+                    return Err(io::Error::other("the runtime is shut down"));
+                }
+                self.register(inner)
+            })
+    }
+
+    /// Sees to it that the descriptor is registered, with the worker that runs here if that is one of our runtime.
+    fn register(&self, inner: &mut Inner) -> io::Result<()> {
+        let here = Worker::with(|worker| {
+            let worker = worker.filter(|worker| worker.is_of(&self.shared));
+            worker.map(|worker| worker.index)
+        });
+        let place = match here {
+            _ if inner.home == 0 => here.unwrap_or_else(|| self.shared.any_place()),
+            Some(place) if inner.is_foreign(place) => place,
+            _ => return Ok(()),
+        };
+        let driver = self.shared.driver_of(place)?;
+        driver.add(self.as_fd(), token(self.generation, self.index))?;
+        if let Some(before) = inner.moved(place) {
+            self.shared.driver_of(before)?.remove(self.as_fd());
+        }
+        Ok(())
+    }
+
+    /// Whoever asked for `wanted` bytes got fewer: nothing more is there, or there is no more room, until the driver says
+    /// so. For streams only. `seen_before` is [`marker`](Self::marker) from before the operation.
+    pub fn came_short(&self, direction: Direction, seen_before: Marker) {
+        self.slot().exhausted(direction, seen_before.0);
+    }
+
+    /// What [`came_short`](Self::came_short) has to know.
+    #[must_use]
+    pub fn marker(&self) -> Marker {
+        Marker(self.slot().seen())
+    }
+
+    fn leave(&mut self) {
+        let (wakers, home) = self.slot().reset();
+        if let Some(home) = home
+            && let Ok(driver) = self.shared.driver_of(home)
+        {
+            driver.remove(self.as_fd());
+        }
+        self.shared.sources.give_back(self.index);
+        wakers.wake();
+    }
+}
+
+/// A descriptor's state at some moment.
+#[derive(Clone, Copy)]
+pub struct Marker(Seen);
+
+/// Spends of the running poll's budget what a transfer of so many bytes is worth beyond a small one, so that a descriptor that
+/// is always ready lets others have their turn.
+pub fn spend_bytes(bytes: usize) {
+    Worker::with(|worker| {
+        if let Some(worker) = worker {
+            worker.spend_more((bytes / BYTES_PER_OPERATION) as u32);
+        }
+    });
+}
+
+impl AsFd for Source {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        let fd = self.fd.as_ref();
+        fd.expect("it is there until the drop").as_fd()
+    }
+}
+
+impl Drop for Source {
+    fn drop(&mut self) {
+        if self.fd.is_some() {
+            self.leave();
+        }
+    }
+}
+
+impl fmt::Debug for Source {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Source").field(&self.fd).finish()
+    }
+}
+
+/// The future of [`Source::io`].
+#[must_use = "futures do nothing unless they are polled"]
+pub struct Io<'a, F> {
+    source: &'a Source,
+    direction: Direction,
+    key: Key,
+    operation: F,
+}
+
+impl<R, F> Future for Io<'_, F>
+where
+    F: FnMut(BorrowedFd<'_>) -> io::Result<R> + Unpin,
+{
+    type Output = io::Result<R>;
+
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<R>> {
+        let this = &mut *self;
+        let source = this.source;
+        source.poll_with(context, this.direction, &mut this.key, &mut this.operation)
+    }
+}
+
+impl<F> Drop for Io<'_, F> {
+    fn drop(&mut self) {
+        if self.key != 0 {
+            self.source.slot().cancel(self.direction, self.key);
+        }
+    }
+}
+
+impl<F> fmt::Debug for Io<'_, F> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Io")
+            .field("source", self.source)
+            .field("direction", &self.direction)
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,120 @@
+//! The slots of all descriptors of a runtime.
+
+use std::sync::OnceLock;
+
+use parking_lot::Mutex;
+use rustix::event::epoll::EventFlags;
+
+use super::slot::{CLOSED, READ, Slot, WRITE};
+use crate::loom::atomic::{AtomicBool, AtomicU32, Ordering};
+
+/// Slots of the first chunk; each further one is twice as large as the one before.
+const FIRST: u32 = 64;
+
+/// Bound, in chunks: 2^26 slots, more than the system gives descriptors to a process (`fs.nr_open` is 2^20).
+const CHUNKS_MAX: usize = 20;
+
+/// Slots are never freed, only used again: as many are kept as there were descriptors at one time, of 80 bytes each.
+pub(crate) struct Sources {
+    chunks: [OnceLock<Box<[Slot]>>; CHUNKS_MAX],
+    /// Slots below this number were given out at some time.
+    used: AtomicU32,
+    free: Mutex<Vec<u32>>,
+    closed: AtomicBool,
+}
+
+impl Sources {
+    pub(crate) fn new() -> Self {
+        Self {
+            chunks: [const { OnceLock::new() }; CHUNKS_MAX],
+            used: AtomicU32::new(0),
+            free: Mutex::new(Vec::new()),
+            closed: AtomicBool::new(false),
+        }
+    }
+
+    /// A slot for a new descriptor.
+    pub(super) fn take(&self) -> u32 {
+        let mut free = self.free.lock();
+        free.pop().unwrap_or_else(|| {
+            // Under the lock: chunks are made one after the other.
+            let index = self.used.load(Ordering::Relaxed);
+            let (chunk, _) = place_of(index);
+            self.chunks[chunk].get_or_init(|| (0..FIRST << chunk).map(|_| Slot::new()).collect());
+            self.used.store(index + 1, Ordering::Release);
+            index
+        })
+    }
+
+    /// Gives a slot back that was reset.
+    pub(super) fn give_back(&self, index: u32) {
+        self.free.lock().push(index);
+    }
+
+    #[inline]
+    pub(super) fn slot(&self, index: u32) -> &Slot {
+        let (chunk, at) = place_of(index);
+        let chunk = self.chunks[chunk].get();
+        &chunk.expect("the index was given out")[at]
+    }
+
+    /// Passes on what a driver reported; says how many it woke.
+    pub(crate) fn report(&self, token: u64, events: EventFlags) -> usize {
+        let (generation, index) = ((token >> 32) as u32, token as u32);
+        let mut flags = 0;
+        let gone = EventFlags::HUP | EventFlags::ERR;
+        if events.intersects(EventFlags::IN | EventFlags::RDHUP | EventFlags::PRI | gone) {
+            flags |= READ;
+        }
+        if events.intersects(EventFlags::OUT | gone) {
+            flags |= WRITE;
+        }
+        if events.intersects(EventFlags::RDHUP | gone) {
+            flags |= CLOSED;
+        }
+        self.slot(index).report(generation, flags).wake()
+    }
+
+    /// No driver will report anything any more: who waits is woken, and nobody waits again.
+    pub(crate) fn close(&self) {
+        // Pairs with `is_closed`, which is asked under a slot's lock: who took its place before that is found there.
+        self.closed.store(true, Ordering::Release);
+        for index in 0..self.used.load(Ordering::Acquire) {
+            let slot = self.slot(index);
+            let generation = slot.lock().generation;
+            slot.report(generation, READ | WRITE | CLOSED).wake();
+        }
+    }
+
+    pub(super) fn is_closed(&self) -> bool {
+        self.closed.load(Ordering::Acquire)
+    }
+}
+
+/// The chunk of a slot, and its place there.
+fn place_of(index: u32) -> (usize, usize) {
+    let above = index + FIRST;
+    let chunk = above.ilog2() - FIRST.ilog2();
+    (chunk as usize, (above - (FIRST << chunk)) as usize)
+}
+
+/// What a driver reports for a descriptor.
+pub(super) fn token(generation: u32, index: u32) -> u64 {
+    u64::from(generation) << 32 | u64::from(index)
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn slots_lie_one_after_the_other() {
+        assert_eq!(place_of(0), (0, 0));
+        assert_eq!(place_of(63), (0, 63));
+        assert_eq!(place_of(64), (1, 0));
+        assert_eq!(place_of(191), (1, 127));
+        assert_eq!(place_of(192), (2, 0));
+        let last = (0..CHUNKS_MAX).map(|chunk| FIRST << chunk).sum::<u32>() - 1;
+        assert_eq!(place_of(last).0, CHUNKS_MAX - 1);
+    }
+}

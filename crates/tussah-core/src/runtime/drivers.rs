@@ -1,0 +1,69 @@
+//! The drivers of all workers.
+#![cfg_attr(loom, allow(dead_code))]
+
+use std::io;
+
+use super::shared::Shared;
+use crate::driver::{Driver, Events, Report};
+use crate::loom::atomic::Ordering;
+
+impl Shared {
+    /// What the worker of a place waits on, from now on at the latest.
+    pub(crate) fn driver_of(&self, place: usize) -> io::Result<&Driver> {
+        self.place(place).make_driver()
+    }
+
+    /// A place for what comes from outside.
+    pub(crate) fn any_place(&self) -> usize {
+        let workers = self.workers.load(Ordering::Relaxed).max(1);
+        self.next_place.fetch_add(1, Ordering::Relaxed) % workers
+    }
+
+    /// Whether any worker has to wait for descriptors.
+    pub(crate) fn waits_for_descriptors(&self) -> bool {
+        let mut remotes = (0..self.places()).filter_map(|place| self.remote(place));
+        remotes.any(|remote| remote.waits_for_descriptors())
+    }
+
+    /// Passes on what a driver has reported; says how many it woke.
+    pub(crate) fn dispatch(&self, events: &mut Events, random: u64) -> usize {
+        let mut woken = 0;
+        for report in events.drain(random) {
+            woken += match report {
+                Report::Source(token, flags) => self.sources.report(token, flags),
+                Report::Adopted(place) => match self.place(place).driver() {
+                    Some(driver) => self.serve(driver, &mut Events::new()),
+                    None => 0,
+                },
+                Report::Files(place) => self.place(place).files.serve(),
+            };
+        }
+        woken
+    }
+
+    /// Looks at a driver and passes on what it reports; says how many that woke.
+    pub(crate) fn serve(&self, driver: &Driver, events: &mut Events) -> usize {
+        driver.look(events);
+        self.dispatch(events, 0)
+    }
+
+    /// The worker of a place is to be taken away: the first one looks after its driver.
+    ///
+    /// # Errors
+    /// What the system said.
+    pub(super) fn adopt(&self, place: usize) -> io::Result<()> {
+        // In models there is none, and nothing to look after.
+        if cfg!(loom) {
+            return Ok(());
+        }
+        // Made if it is not there: the worker may register something in its last event.
+        self.driver_of(0)?.adopt(self.driver_of(place)?, place)
+    }
+
+    /// The place has a worker again.
+    pub(super) fn give_up(&self, place: usize) {
+        if let (Some(first), Some(driver)) = (self.place(0).driver(), self.place(place).driver()) {
+            first.give_up(driver);
+        }
+    }
+}
