@@ -70,7 +70,6 @@ impl Error for OpError {
 
 /// Says what was tried when this error came. One that says so already stays as it is.
 #[cold]
-#[allow(dead_code)]
 pub(crate) fn context(
     source: io::Error,
     operation: &'static str,

@@ -86,6 +86,22 @@ impl FileType {
     }
 }
 
+impl From<std::fs::FileType> for FileType {
+    fn from(file_type: std::fs::FileType) -> Self {
+        use std::os::unix::fs::FileTypeExt;
+        match file_type {
+            other if other.is_file() => Self::File,
+            other if other.is_dir() => Self::Directory,
+            other if other.is_symlink() => Self::Symlink,
+            other if other.is_fifo() => Self::Fifo,
+            other if other.is_socket() => Self::Socket,
+            other if other.is_char_device() => Self::CharacterDevice,
+            other if other.is_block_device() => Self::BlockDevice,
+            _ => Self::Other,
+        }
+    }
+}
+
 impl Metadata {
     pub(super) fn new(statx: &Statx) -> Self {
         let created = statx.stx_mask & StatxFlags::BTIME.bits() != 0;
