@@ -24,7 +24,7 @@ const CHUNK: usize = 64 * 1024;
 ///
 /// # Examples
 /// ```
-/// use futures_util::io::{AsyncReadExt, AsyncSeekExt, AsyncWriteExt};
+/// use futures_lite::{AsyncReadExt, AsyncSeekExt, AsyncWriteExt};
 /// use std::io::SeekFrom;
 /// use tussah::fs::{Cursor, File};
 /// # let directory = tempfile::tempdir()?;

@@ -8,8 +8,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::task::{Context, Poll, Wake, Waker};
 
-use tussah_core::file::{FileDriver, IoBuf, IoBufMut, OpenFile, OpenHow};
-use tussah_core::{PoolPolicy, Runtime};
+use tussah_core::file::{IoBuf, IoBufMut, OpenFile, OpenHow};
+use tussah_core::{FileDriver, PoolPolicy, Runtime};
 
 /// Runs a test in both forms; in that of the ring only where the kernel has it.
 pub(super) fn both(test: impl Fn(&Runtime)) {
