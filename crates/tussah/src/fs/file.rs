@@ -245,7 +245,6 @@ impl File {
     ///
     /// # Panics
     /// Outside of a runtime.
-    #[expect(clippy::len_without_is_empty, reason = "it asks the kernel")]
     pub async fn len(&self) -> io::Result<u64> {
         Ok(self.metadata().await?.len)
     }

@@ -29,8 +29,8 @@ use io_uring::squeue;
 use parking_lot::Mutex;
 use rustix::io::Errno;
 
-use super::file::Opened;
 use super::launch::{self, Route};
+use super::open_file::Opened;
 use super::ring::Ring;
 use super::slots::Key;
 use crate::quietly::quietly;

@@ -28,10 +28,12 @@ mod aligned;
 mod buffer;
 mod cell;
 mod choice;
-mod file;
 mod launch;
 mod metadata;
+mod names;
 mod op;
+mod open_file;
+mod open_how;
 mod order;
 mod ring;
 mod run;
@@ -46,13 +48,12 @@ pub use aligned::AlignedBuf;
 pub use buffer::{IoBuf, IoBufMut};
 pub use choice::FileDriver;
 pub(crate) use choice::Files;
-pub use file::{
-    OpenFile, OpenHow, create_dir, hard_link, metadata, open, remove_dir, remove_file, rename,
-    symlink,
-};
 pub(crate) use launch::RingPlace;
 pub use metadata::{FileType, Metadata};
+pub use names::{create_dir, hard_link, metadata, remove_dir, remove_file, rename, symlink};
 pub use op::write::At;
+pub use open_file::{OpenFile, open};
+pub use open_how::OpenHow;
 pub(crate) use ring::Ring;
 pub use run::call;
 

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use super::cell::{Cell, Operation};
-use super::file::Opened;
+use super::open_file::Opened;
 use crate::blocking::BlockingHandle;
 use crate::runtime::Handle;
 

@@ -10,7 +10,7 @@ use rustix::io::Errno;
 
 use super::super::buffer::IoBufMut;
 use super::super::cell::{Operation, WhenDropped};
-use super::super::file::Opened;
+use super::super::open_file::Opened;
 
 pub(in super::super) struct Read<B> {
     pub(in super::super) file: Arc<Opened>,

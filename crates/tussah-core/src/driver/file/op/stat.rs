@@ -10,8 +10,8 @@ use rustix::fs::{AtFlags, CWD, Statx, StatxFlags};
 use rustix::io::Errno;
 
 use super::super::cell::{Operation, WhenDropped};
-use super::super::file::Opened;
 use super::super::metadata::Metadata;
+use super::super::open_file::Opened;
 
 /// What is asked for.
 const MASK: StatxFlags = StatxFlags::BASIC_STATS.union(StatxFlags::BTIME);

@@ -8,7 +8,7 @@ use io_uring::{opcode, squeue};
 use rustix::io::Errno;
 
 use super::super::cell::{Operation, WhenDropped};
-use super::super::file::Opened;
+use super::super::open_file::Opened;
 
 pub(in super::super) struct Sync {
     pub(in super::super) file: Arc<Opened>,

@@ -8,7 +8,7 @@ use rustix::io::{Errno, ReadWriteFlags};
 
 use super::super::buffer::IoBuf;
 use super::super::cell::{Operation, WhenDropped};
-use super::super::file::Opened;
+use super::super::open_file::Opened;
 
 /// Where a write goes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
