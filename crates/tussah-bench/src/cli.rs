@@ -12,7 +12,7 @@ pub struct Options {
     /// Name of the workload; `list` prints all of them with their peers
     pub workload: String,
 
-    /// Workers of each runtime [default: 2, and 1 for `yield`]
+    /// Workers of each runtime [default: 2, and 1 for `yield` and for the workloads with I/O]
     #[arg(long, value_parser = clap::value_parser!(u16).range(1..))]
     pub workers: Option<u16>,
 
@@ -50,10 +50,14 @@ pub struct Options {
     #[arg(long)]
     pub no_steal: bool,
 
-    /// Parked threads in `idle`, pending timers in `timers`; in the other workloads this many threads are parked in
-    /// each runtime beside what is measured [default: 1000000 in idle and timers, else 0]
+    /// Parked threads in `idle`, pending timers in `timers`, blocked pairs in `fifo`; in the other workloads this many
+    /// threads are parked in each runtime beside what is measured [default: 1000000 in idle and timers, else 0]
     #[arg(long, value_name = "N")]
     pub idle: Option<usize>,
+
+    /// Connections in `echo` and `bursts`, connects in flight in `connect` [default: 100, 16 and 64]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    pub connections: Option<u32>,
 
     /// Pin worker i to CPU i; in `cross` also keep the two threads on two workers
     #[arg(long)]
@@ -70,6 +74,10 @@ pub struct Options {
     /// Runs one peer once in this process and prints its metrics for the parent process
     #[arg(long, hide = true, value_name = "PEER")]
     pub child: Option<String>,
+
+    /// Makes the child process the server of its workload instead of the client
+    #[arg(long, hide = true)]
+    pub serve: bool,
 }
 
 impl Options {
@@ -83,6 +91,16 @@ impl Options {
         self.workers_or(2)
     }
 
+    /// Connections of each server, or the default of the workload.
+    pub fn connections_or(&self, default: u32) -> usize {
+        self.connections.unwrap_or(default) as usize
+    }
+
+    /// `duration` at the scale that the user asked for.
+    pub fn scaled_duration(&self, duration: std::time::Duration) -> std::time::Duration {
+        duration.mul_f64(self.scale)
+    }
+
     /// Workers of each runtime, or the default of the workload.
     pub fn workers_or(&self, default: u16) -> usize {
         usize::from(self.workers.unwrap_or(default))
@@ -94,6 +112,7 @@ impl Options {
         flags.extend(self.workers.map(|n| format!("--workers {n}")));
         flags.extend(self.work.map(|n| format!("--work {n}")));
         flags.extend(self.idle.map(|n| format!("--idle {n}")));
+        flags.extend(self.connections.map(|n| format!("--connections {n}")));
         for (set, flag) in [
             (self.yield_between, "--yield"),
             (self.no_steal, "--no-steal"),

@@ -2,19 +2,44 @@
 #![forbid(unsafe_code)]
 
 mod cli;
+mod descriptors;
+mod epoll;
 mod harness;
 mod measure;
 mod metric;
 mod report;
 mod runtimes;
+mod server;
 mod workload;
 
 use clap::Parser;
 
-/// One allocator for all peers, so that a ratio never compares allocators.
 #[cfg(not(feature = "system-alloc"))]
+type Allocator = mimalloc::MiMalloc;
+#[cfg(not(feature = "system-alloc"))]
+const ALLOCATOR_OF_ALL: Allocator = mimalloc::MiMalloc;
+#[cfg(feature = "system-alloc")]
+type Allocator = std::alloc::System;
+#[cfg(feature = "system-alloc")]
+const ALLOCATOR_OF_ALL: Allocator = std::alloc::System;
+
+/// One allocator for all peers, so that a ratio never compares allocators.
+#[cfg(not(feature = "count-heap"))]
 #[global_allocator]
-static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+static ALLOCATOR: Allocator = ALLOCATOR_OF_ALL;
+
+/// The same, with a count of the bytes that are in use.
+#[cfg(feature = "count-heap")]
+#[global_allocator]
+static ALLOCATOR: cap::Cap<Allocator> = cap::Cap::new(ALLOCATOR_OF_ALL, usize::MAX);
+
+/// Bytes of this process's heap that are in use; `None` if nobody counts them.
+fn heap_bytes() -> Option<f64> {
+    #[cfg(feature = "count-heap")]
+    return Some(ALLOCATOR.allocated() as f64);
+    #[cfg(not(feature = "count-heap"))]
+    None
+}
 
 /// The name that the report prints for the allocator above.
 const ALLOCATOR_NAME: &str = if cfg!(feature = "system-alloc") {

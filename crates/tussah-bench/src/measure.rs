@@ -142,12 +142,22 @@ pub fn resident_bytes() -> f64 {
 
 /// The most memory of this process that was ever in RAM, in bytes.
 pub fn resident_bytes_max() -> f64 {
+    status_bytes("VmHWM:")
+}
+
+/// Memory of this process that is in RAM now and belongs to no file, in bytes.
+pub fn anonymous_bytes() -> f64 {
+    status_bytes("RssAnon:")
+}
+
+/// A line of `/proc/self/status`.
+fn status_bytes(key: &str) -> f64 {
     let text = std::fs::read_to_string("/proc/self/status").expect("Linux has /proc/self/status");
-    let line = text.lines().find_map(|line| line.strip_prefix("VmHWM:"));
+    let line = text.lines().find_map(|line| line.strip_prefix(key));
     let kib: f64 = line
         .and_then(|line| line.trim().strip_suffix("kB"))
         .and_then(|number| number.trim().parse().ok())
-        .expect("status has VmHWM in kB");
+        .expect("status has the line, in kB");
     kib * 1024.0
 }
 

@@ -11,11 +11,38 @@ use crate::cli::Options;
 /// The executor of the peer `smol`; a static one, as in the crate smol itself.
 pub static SMOL: async_executor::Executor<'static> = async_executor::Executor::new();
 
-/// Starts a multi-threaded tokio runtime.
+/// Starts a multi-threaded tokio runtime with timers.
 pub fn tokio_with(options: &Options, workers: usize) -> &'static tokio::runtime::Runtime {
+    tokio_of(options, workers, false)
+}
+
+/// Starts a multi-threaded tokio runtime with timers and I/O.
+pub fn tokio_io(options: &Options) -> &'static tokio::runtime::Runtime {
+    tokio_of(options, options.workers_or(1), true)
+}
+
+/// Starts a tokio runtime with timers and I/O that runs on the OS thread that calls `block_on`.
+pub fn tokio_current() -> tokio::runtime::Runtime {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build();
+    runtime.expect("the OS gives us an epoll")
+}
+
+/// The listener in the tokio runtime that the caller runs on.
+pub fn tokio_listener(listener: std::net::TcpListener) -> tokio::net::TcpListener {
+    crate::server::nonblocking(&listener);
+    tokio::net::TcpListener::from_std(listener).expect("the runtime has I/O")
+}
+
+fn tokio_of(options: &Options, workers: usize, io: bool) -> &'static tokio::runtime::Runtime {
     let pin = options.pin;
     let next = std::sync::atomic::AtomicUsize::new(0);
-    let runtime = tokio::runtime::Builder::new_multi_thread()
+    let mut builder = tokio::runtime::Builder::new_multi_thread();
+    if io {
+        builder.enable_io();
+    }
+    let runtime = builder
         .worker_threads(workers)
         .enable_time()
         .on_thread_start(move || {
@@ -79,6 +106,23 @@ where
     futures_lite::future::block_on(SMOL.spawn(future))
 }
 
+/// Starts a compio runtime on each of as many OS threads as there are workers, each with the future that `f` makes of
+/// the worker's index, and waits for all of them.
+#[cfg(feature = "compio")]
+pub fn compio<F: Future>(options: &Options, f: impl Fn(usize) -> F + Sync) {
+    os_threads(options, options.workers_or(1), |index| {
+        let runtime = compio::runtime::Runtime::new().expect("the kernel has io_uring");
+        runtime.block_on(f(index));
+    });
+}
+
+/// The listener in the compio runtime that the caller runs on.
+#[cfg(feature = "compio")]
+pub fn compio_listener(listener: &std::net::TcpListener) -> compio::net::TcpListener {
+    let listener = listener.try_clone().expect("there are descriptors");
+    compio::net::TcpListener::from_std(listener).expect("the runtime takes a socket")
+}
+
 /// Runs `f` on `count` OS threads at once, with their index; returns the time from the start of all to the
 /// end of all.
 pub fn os_threads(options: &Options, count: usize, f: impl Fn(usize) + Sync) -> Duration {
@@ -104,20 +148,31 @@ pub fn os_threads(options: &Options, count: usize, f: impl Fn(usize) + Sync) -> 
 
 /// Binds the calling OS thread, and those that it starts, to the `index`th CPU that it may use.
 pub fn pin_to(index: usize) {
-    use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
-    let allowed = sched_getaffinity(None).expect("an OS thread may ask for its own affinity");
-    let cpus: Vec<usize> = (0..CpuSet::MAX_CPU)
-        .filter(|&cpu| allowed.is_set(cpu))
-        .collect();
-    let mut one = CpuSet::new();
-    one.set(cpus[index % cpus.len()]);
-    sched_setaffinity(None, &one).expect("an OS thread may narrow its own affinity");
+    let cpus = allowed_cpus();
+    pin_to_cpus(&[cpus[index % cpus.len()]]);
 }
 
-/// How many threads are parked beside the workload; `idle` and `timers` use the flag themselves.
+/// The numbers of the CPUs that the calling OS thread may use.
+pub fn allowed_cpus() -> Vec<usize> {
+    use rustix::thread::{CpuSet, sched_getaffinity};
+    let allowed = sched_getaffinity(None).expect("an OS thread may ask for its own affinity");
+    (0..CpuSet::MAX_CPU)
+        .filter(|&cpu| allowed.is_set(cpu))
+        .collect()
+}
+
+/// Binds the calling OS thread, and those that it starts, to these CPUs.
+pub fn pin_to_cpus(cpus: &[usize]) {
+    let mut set = rustix::thread::CpuSet::new();
+    cpus.iter().for_each(|&cpu| set.set(cpu));
+    rustix::thread::sched_setaffinity(None, &set)
+        .expect("an OS thread may use the CPUs of its process");
+}
+
+/// How many threads are parked beside the workload; `idle`, `timers` and `fifo` use the flag themselves.
 fn parked(options: &Options) -> usize {
     match options.workload.as_str() {
-        "idle" | "timers" => 0,
+        "idle" | "timers" | "fifo" => 0,
         _ => options.idle.unwrap_or(0),
     }
 }

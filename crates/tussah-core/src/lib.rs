@@ -5,7 +5,7 @@
 pub mod blocking;
 mod color;
 mod colored;
-#[cfg_attr(loom, path = "driver/none.rs")]
+#[cfg_attr(loom, path = "driver/model.rs")]
 mod driver;
 mod event;
 mod join_error;

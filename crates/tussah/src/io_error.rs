@@ -11,7 +11,7 @@ use std::io;
 /// have both a number and a text of ours.
 ///
 /// # Examples
-/// ```ignore
+/// ```
 /// use tussah::OpError;
 /// # let runtime = tussah::Runtime::builder().workers(1).build()?;
 /// # runtime.block_on(async {

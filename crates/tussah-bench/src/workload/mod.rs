@@ -9,8 +9,11 @@ use crate::metric::Metric;
 mod burst;
 mod churn;
 mod colors;
+mod connect;
 mod contended;
 mod cross;
+mod echo;
+mod fifo;
 mod idle;
 mod mixed;
 mod readers;
@@ -69,6 +72,9 @@ pub static ALL: &[&Workload] = &[
     &r#yield::WORKLOAD,
     &timers::WORKLOAD,
     &churn::WORKLOAD,
+    &echo::WORKLOAD,
+    &connect::WORKLOAD,
+    &fifo::WORKLOAD,
 ];
 
 /// The workload with that name.

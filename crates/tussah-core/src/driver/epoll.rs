@@ -59,6 +59,11 @@ impl Events {
         })
     }
 
+    /// Whether somebody wanted the worker to wake up.
+    pub(crate) fn has_wake(&self) -> bool {
+        self.0.iter().any(|event| event.data.u64() == WAKE)
+    }
+
     pub(crate) fn is_empty(&self) -> bool {
         self.0.is_empty()
     }

@@ -31,19 +31,24 @@ impl Shared {
         for report in events.drain(random) {
             woken += match report {
                 Report::Source(token, flags) => self.sources.report(token, flags),
-                Report::Adopted(place) => match self.place(place).driver() {
-                    Some(driver) => self.serve(driver, &mut Events::new()),
-                    None => 0,
-                },
+                Report::Adopted(place) => self.look_for(place, &mut Events::new()),
                 Report::Files(place) => self.place(place).files.serve(),
             };
         }
         woken
     }
 
-    /// Looks at a driver and passes on what it reports; says how many that woke.
-    pub(crate) fn serve(&self, driver: &Driver, events: &mut Events) -> usize {
+    /// Looks at the driver of another place, whose worker is held or was taken away, and passes on what it reports; says how
+    /// many that woke.
+    pub(crate) fn look_for(&self, place: usize, events: &mut Events) -> usize {
+        let remote = self.place(place);
+        let Some(driver) = remote.driver() else {
+            return 0;
+        };
         driver.look(events);
+        if events.has_wake() {
+            remote.pass_wake_on();
+        }
         self.dispatch(events, 0)
     }
 
@@ -52,10 +57,6 @@ impl Shared {
     /// # Errors
     /// What the system said.
     pub(super) fn adopt(&self, place: usize) -> io::Result<()> {
-        // In models there is none, and nothing to look after.
-        if cfg!(loom) {
-            return Ok(());
-        }
         // Made if it is not there: the worker may register something in its last event.
         self.driver_of(0)?.adopt(self.driver_of(place)?, place)
     }

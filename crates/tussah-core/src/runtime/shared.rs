@@ -315,7 +315,7 @@ impl Shared {
                 ))))
             })
             .clone();
-        remote.stop.store(false, Ordering::Release);
+        remote.begin();
         self.places_used.fetch_max(place + 1, Ordering::Release);
         self.idle.add();
         remote
@@ -339,6 +339,7 @@ impl Shared {
             if let Some(successor) = self.idle.remove() {
                 self.unpark(successor);
             }
+            self.place(place).end();
         }
         started
     }
@@ -370,6 +371,7 @@ impl Shared {
         if let Some(successor) = self.idle.remove() {
             self.unpark(successor);
         }
+        worker.remote.end();
         // SAFETY: the magazines are this worker's and are not used any more.
         unsafe { worker.magazines.flush_all(&self.slab) };
     }

@@ -9,6 +9,7 @@ use std::sync::Arc;
 
 use super::model::{Count, Model, explore};
 use super::{Idle, Worker};
+use crate::driver::Events;
 use crate::event::{self, Node};
 use crate::loom::atomic::{AtomicUsize, Ordering};
 use crate::loom::thread;
@@ -171,6 +172,65 @@ fn a_post_to_a_worker_that_ends() {
         });
         rig.model.shared.inject(node(rig, |_| ()));
         shrink.join().expect("no panic");
+    });
+}
+
+/// Sleeps, as the worker of the only place, until the flag is set.
+fn sleep_until(model: &Model, flag: &AtomicUsize) {
+    let remote = model.shared.place(0);
+    remote.bind();
+    while flag.load(Ordering::Acquire) == 0 {
+        remote.park(None, &mut Events::new());
+    }
+}
+
+/// Sets the flag, and wakes who sleeps.
+fn set_and_wake(model: &Model, flag: &AtomicUsize) {
+    flag.store(1, Ordering::Release);
+    model.shared.unpark(0);
+}
+
+/// A worker's first driver is made while it falls asleep and is woken by others, and reports something.
+#[test]
+fn a_worker_moves_to_its_driver() {
+    explore(3, || {
+        let model = Model::new(1);
+        let flag = Arc::new(AtomicUsize::new(0));
+        let [sleeper, waker, maker] = [(); 3].map(|()| (model.clone(), flag.clone()));
+        let threads = [
+            thread::spawn(move || sleep_until(&sleeper.0, &sleeper.1)),
+            thread::spawn(move || waker.0.shared.unpark(0)),
+            thread::spawn(move || {
+                let driver = maker.0.shared.driver_of(0).expect("a model has memory");
+                maker.1.store(1, Ordering::Release);
+                // In the place of a descriptor's report.
+                driver.wake();
+            }),
+        ];
+        let _ = threads.map(|thread| thread.join().expect("no panic"));
+        model.finish();
+    });
+}
+
+/// A worker sleeps in its driver, and is woken, while a peer that took it to be held looks at the driver.
+#[test]
+fn a_peer_does_not_take_a_wake() {
+    explore(3, || {
+        let model = Model::new(1);
+        drop(model.shared.driver_of(0).map(drop));
+        let flag = Arc::new(AtomicUsize::new(0));
+        let [sleeper, waker, peer] = [(); 3].map(|()| (model.clone(), flag.clone()));
+        let threads = [
+            thread::spawn(move || sleep_until(&sleeper.0, &sleeper.1)),
+            thread::spawn(move || set_and_wake(&waker.0, &waker.1)),
+            thread::spawn(move || {
+                for _ in 0..2 {
+                    peer.0.shared.look_for(0, &mut Events::new());
+                }
+            }),
+        ];
+        let _ = threads.map(|thread| thread.join().expect("no panic"));
+        model.finish();
     });
 }
 

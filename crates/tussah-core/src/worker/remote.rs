@@ -126,6 +126,26 @@ impl Remote {
         self.parker.park(limit, self.driver.get(), events);
     }
 
+    /// A worker is about to be started.
+    pub(crate) fn begin(&self) {
+        self.stop.store(false, Ordering::Release);
+        self.parker.state.store(EMPTY, Ordering::Release);
+    }
+
+    /// The last act of the worker: nobody need wake it any more.
+    pub(crate) fn end(&self) {
+        self.parker.state.store(ENDED, Ordering::Release);
+    }
+
+    /// Somebody else than the worker took the edge that was to wake it.
+    pub(crate) fn pass_wake_on(&self) {
+        if self.parker.is_notified()
+            && let Some(driver) = self.driver.get()
+        {
+            driver.wake();
+        }
+    }
+
     /// The worker that calls this is the one that parks.
     pub(crate) fn bind(&self) {
         self.parker.bind();
@@ -157,12 +177,14 @@ impl Remote {
 
 /// The worker is awake, and was not woken since it slept.
 const EMPTY: u32 = 0;
-/// It was woken: its next sleep ends at once.
-const NOTIFIED: u32 = 1;
 /// It sleeps, or is about to, in the OS thread's own parking place, a futex.
-const PARKED: u32 = 2;
+const PARKED: u32 = 1;
 /// It sleeps, or is about to, in its driver.
-const IN_DRIVER: u32 = 3;
+const IN_DRIVER: u32 = 2;
+/// It was woken, and has not seen that: its present or next sleep ends at once. More than the others: see `unpark`.
+const NOTIFIED: u32 = 3;
+/// There is no worker. More than `NOTIFIED`: there is nobody to wake.
+const ENDED: u32 = 4;
 
 /// Where a worker sleeps: in its driver, if it has one.
 #[derive(Default)]
@@ -180,7 +202,7 @@ impl Parker {
     fn unpark(&self, driver: &OnceLock<Driver>) {
         // Release pairs with the Acquire in `park`: what was posted before is seen after. Acquire, with the Release there: the
         // driver in which it sleeps is seen here.
-        match self.state.swap(NOTIFIED, Ordering::AcqRel) {
+        match self.state.fetch_max(NOTIFIED, Ordering::AcqRel) {
             PARKED => {
                 if let Some(thread) = &*lock(&self.thread) {
                     thread.unpark();
@@ -189,6 +211,11 @@ impl Parker {
             IN_DRIVER => driver.get().expect("the worker sleeps in it").wake(),
             _ => {}
         }
+    }
+
+    /// Whether it was woken and has not seen that.
+    fn is_notified(&self) -> bool {
+        self.state.load(Ordering::Acquire) == NOTIFIED
     }
 
     fn park(&self, limit: Option<Duration>, driver: Option<&Driver>, events: &mut Events) {

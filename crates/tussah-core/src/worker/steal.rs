@@ -163,8 +163,8 @@ impl Watch {
             if files {
                 remote.files.serve();
             }
-            if let Some(driver) = driver {
-                shared.serve(driver, &mut self.events);
+            if driver.is_some() {
+                shared.look_for(victim, &mut self.events);
             }
         }
         if got > 0 {

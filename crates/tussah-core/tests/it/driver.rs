@@ -4,9 +4,10 @@ use std::future::poll_fn;
 use std::io::{self, ErrorKind, Read, Write};
 use std::os::fd::AsFd;
 use std::os::unix::net::UnixStream;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::pin::Pin;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc;
+use std::sync::{Arc, Barrier};
 use std::task::Poll;
 use std::time::Duration;
 
@@ -142,39 +143,60 @@ fn the_driver_of_a_held_worker_is_served() {
     runtime.block_on(holder).expect("no panic");
 }
 
+/// Reads two bytes.
+type Reads = Pin<Box<dyn Future<Output = io::Result<()>> + Send>>;
+
+/// Descriptors that are registered each with another worker, what reads them, and what tells that the first byte was read.
+fn one_at_each_worker(
+    runtime: &Runtime,
+    workers: usize,
+) -> Vec<(UnixStream, Reads, mpsc::Receiver<()>)> {
+    let all_here = Arc::new(Barrier::new(workers));
+    let registered: Vec<_> = (0..workers)
+        .map(|_| {
+            let all_here = all_here.clone();
+            runtime.spawn(async move {
+                // So many threads run at the same time, each on another worker.
+                all_here.wait();
+                let (source, theirs) = Handle::with_current(pair);
+                let (tell, told) = mpsc::channel();
+                let mut reads: Reads = Box::pin(async move {
+                    read(&source).await?;
+                    tell.send(()).expect("the test listens");
+                    read(&source).await.map(drop)
+                });
+                let read = poll_fn(|context| Poll::Ready(reads.as_mut().poll(context)));
+                assert!(read.await.is_pending(), "nothing is there");
+                (theirs, reads, told)
+            })
+        })
+        .collect();
+    let registered = registered
+        .into_iter()
+        .map(|thread| runtime.block_on(thread));
+    registered.map(|thread| thread.expect("no panic")).collect()
+}
+
 #[test]
 fn the_driver_of_a_worker_that_was_taken_away_is_served() {
     let runtime = runtime(4);
-    let mut pairs = Vec::new();
-    let read_bytes = Arc::new(AtomicUsize::new(0));
-    for _ in 0..64 {
-        let (source, theirs) = pair(&runtime);
-        let (told, wait) = mpsc::channel();
-        let read_bytes = read_bytes.clone();
-        let reader = runtime.spawn(async move {
-            read(&source).await.expect("no error");
-            told.send(()).expect("the test listens");
-            read(&source).await.expect("no error");
-            read_bytes.fetch_add(1, Ordering::Relaxed);
-            read(&source).await.expect("no error");
-        });
-        pairs.push((theirs, wait, reader));
-    }
-    for (theirs, wait, _) in &mut pairs {
-        theirs.write_all(b"a").expect("open");
-        wait.recv().expect("the reader is there");
-    }
+    let mut all = one_at_each_worker(&runtime, 4);
     runtime.set_workers(1).expect("a worker is left");
-    pairs
-        .iter_mut()
-        .for_each(|(theirs, ..)| theirs.write_all(b"b").expect("open"));
-    while read_bytes.load(Ordering::Relaxed) < 64 {
-        std::thread::yield_now();
+    for (theirs, reads, told) in &mut all {
+        theirs.write_all(b"a").expect("open");
+        // Up to the second byte, which is not there.
+        runtime.block_on(poll_fn(|context| {
+            assert!(reads.as_mut().poll(context).is_pending());
+            match told.try_recv() {
+                Ok(()) => Poll::Ready(()),
+                Err(_) => Poll::Pending,
+            }
+        }));
     }
     runtime.set_workers(4).expect("workers start");
-    for (mut theirs, _, reader) in pairs {
-        theirs.write_all(b"c").expect("open");
-        runtime.block_on(reader).expect("no panic");
+    for (mut theirs, reads, _) in all {
+        theirs.write_all(b"b").expect("open");
+        runtime.block_on(reads).expect("no error");
     }
 }
 
@@ -241,12 +263,27 @@ fn a_descriptor_that_is_always_ready_yields() {
     runtime.block_on(busy).expect("no panic");
 }
 
+/// Waits for a moment.
+fn register(runtime: &Runtime, source: &Source) {
+    let mut wait = source.io(Direction::Read, |_| {
+        Err::<(), _>(ErrorKind::WouldBlock.into())
+    });
+    let first = runtime.block_on(poll_fn(|context| {
+        Poll::Ready(Pin::new(&mut wait).poll(context).is_pending())
+    }));
+    assert!(first, "it is registered, and waited for");
+}
+
 #[test]
 fn a_descriptor_comes_back() {
     let runtime = runtime(1);
     let (source, mut theirs) = pair(&runtime);
     theirs.write_all(b"ab").expect("open");
     assert_eq!(runtime.block_on(read(&source)).expect("no error"), b'a');
+    // Waited for, and taken back: it can be waited for again, in the same driver.
+    register(&runtime, &source);
+    let source = Source::new_in(&runtime, source.into_fd());
+    register(&runtime, &source);
     let mut ours = UnixStream::from(source.into_fd());
     let mut byte = [0];
     ours.read_exact(&mut byte).expect("it is there");

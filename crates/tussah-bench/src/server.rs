@@ -1,0 +1,207 @@
+//! A server under test in a process of its own, and how the client in another process measures it.
+//!
+//! The process of a run is the client. It starts this program once more with `--serve`, which is the server: that prints
+//! its port, then answers each line on its standard input with a line of figures, and ends with its input. So the figures
+//! are the server's alone, and nothing of the client is in them.
+//!
+//! Where there are CPUs enough, the server has as many of the first ones as it has workers, and the client the next one.
+
+use std::io::{BufRead, BufReader, Lines, Write};
+use std::net::{Ipv4Addr, SocketAddr, SocketAddrV4, TcpListener};
+use std::os::fd::OwnedFd;
+use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+use rustix::net::{AddressFamily, SocketFlags, SocketType, sockopt};
+use serde::{Deserialize, Serialize};
+
+use crate::cli::Options;
+use crate::measure::{anonymous_bytes, cpu_time};
+use crate::metric::Metric;
+use crate::{descriptors, runtimes};
+
+/// Bound, in connections: those that wait to be accepted; more than any client has under way at once.
+const BACKLOG_MAX: i32 = 4096;
+
+/// Bound, in seconds: how long a server may answer nobody; longer than the slowest one takes for all connections.
+pub const SILENCE: Duration = Duration::from_secs(30);
+
+/// Bytes that the server has received, where a workload counts them.
+pub static RECEIVED: AtomicU64 = AtomicU64::new(0);
+
+/// What a server has used since its process began.
+#[derive(Debug, Serialize, Deserialize)]
+pub struct Usage {
+    /// The time of these figures, in seconds.
+    pub at_s: f64,
+    /// CPU time in user and system, in seconds.
+    pub cpu_s: f64,
+    /// Memory in RAM that belongs to no file, in bytes.
+    pub anonymous_bytes: f64,
+    /// Bytes of the heap in use, if they are counted.
+    pub heap_bytes: Option<f64>,
+    /// Bytes received, where the workload counts them.
+    pub received_bytes: u64,
+}
+
+/// Runs one side of a workload: in the process of the server `serve`, which never returns, in the other one `client`.
+///
+/// # Panics
+///
+/// When a process may not have `connections` open files.
+pub fn run(
+    options: &Options,
+    connections: usize,
+    serve: fn(&Options),
+    client: fn(&Options) -> Vec<Metric>,
+) -> Vec<Metric> {
+    if let Err(error) = descriptors::allow(connections) {
+        panic!("{connections} connections: {error}");
+    }
+    if !options.serve {
+        return client(options);
+    }
+    if let Some((server, _)) = cpus(options) {
+        runtimes::pin_to_cpus(server);
+    }
+    serve(options);
+    unreachable!("a server serves until its process ends");
+}
+
+/// Opens `count` blocking listeners at one port of the loopback, among which the kernel divides the connections, and
+/// lets the client know the port.
+pub fn listen(count: usize) -> Vec<TcpListener> {
+    let listen = |port| -> rustix::io::Result<TcpListener> {
+        let flags = SocketFlags::CLOEXEC;
+        let socket: OwnedFd =
+            rustix::net::socket_with(AddressFamily::INET, SocketType::STREAM, flags, None)?;
+        sockopt::set_socket_reuseaddr(&socket, true)?;
+        sockopt::set_socket_reuseport(&socket, count > 1)?;
+        rustix::net::bind(&socket, &SocketAddrV4::new(Ipv4Addr::LOCALHOST, port))?;
+        rustix::net::listen(&socket, BACKLOG_MAX)?;
+        Ok(socket.into())
+    };
+    let mut listeners: Vec<TcpListener> = Vec::new();
+    for _ in 0..count {
+        let port = listeners.first().map_or(0, port);
+        listeners.push(listen(port).expect("the loopback has a free port"));
+    }
+    let port = port(&listeners[0]);
+    std::thread::spawn(move || answer(port));
+    listeners
+}
+
+/// The one listener of a server whose workers share it.
+pub fn listen_once() -> TcpListener {
+    listen(1).remove(0)
+}
+
+/// The listener, which no longer blocks.
+pub fn nonblocking(listener: &TcpListener) -> &TcpListener {
+    let set = listener.set_nonblocking(true);
+    set.expect("a socket can be set to not block");
+    listener
+}
+
+/// The port of a listener.
+fn port(listener: &TcpListener) -> u16 {
+    let address = listener.local_addr();
+    address.expect("a bound socket has an address").port()
+}
+
+/// Tells the client the port, then the figures whenever it asks, and ends the process when the client is gone.
+fn answer(port: u16) {
+    let start = Instant::now();
+    println!("{port}");
+    for _ in std::io::stdin().lines().map_while(Result::ok) {
+        let usage = Usage {
+            at_s: start.elapsed().as_secs_f64(),
+            cpu_s: cpu_time().as_secs_f64(),
+            anonymous_bytes: anonymous_bytes(),
+            heap_bytes: crate::heap_bytes(),
+            received_bytes: RECEIVED.load(Ordering::Relaxed),
+        };
+        let line = serde_json::to_string(&usage).expect("numbers have a JSON form");
+        println!("{line}");
+    }
+    std::process::exit(0);
+}
+
+/// The CPUs that this process had before it bound itself to some of them.
+fn allowed_cpus() -> &'static [usize] {
+    static ALLOWED: OnceLock<Vec<usize>> = OnceLock::new();
+    ALLOWED.get_or_init(runtimes::allowed_cpus)
+}
+
+/// The CPUs of the server and the one of the client; `None` if there are too few to give each its own.
+fn cpus(options: &Options) -> Option<(&'static [usize], usize)> {
+    let (server, others) = allowed_cpus().split_at_checked(options.workers_or(1))?;
+    Some((server, *others.first()?))
+}
+
+/// The process of a server, as its client sees it; dropping it ends the process.
+#[derive(Debug)]
+pub struct Server {
+    /// Where it listens.
+    pub address: SocketAddr,
+    child: Child,
+    questions: Option<ChildStdin>,
+    answers: Lines<BufReader<ChildStdout>>,
+}
+
+impl Server {
+    /// Starts the server of this process's peer, and binds the calling OS thread to the CPU of the client.
+    pub fn start(options: &Options) -> Server {
+        let cpus = cpus(options);
+        if cpus.is_some() {
+            // A new process has the CPUs of whoever starts it, and this one may have started a server before.
+            runtimes::pin_to_cpus(allowed_cpus());
+        }
+        let program = std::env::current_exe().expect("this program has a file");
+        let mut child = Command::new(program)
+            .args(std::env::args_os().skip(1))
+            .arg("--serve")
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .expect("this program can be started again");
+        if let Some((_, client)) = cpus {
+            runtimes::pin_to_cpus(&[client]);
+        }
+        let questions = child.stdin.take();
+        let output = child.stdout.take().expect("it was asked for");
+        let mut answers = BufReader::new(output).lines();
+        let port = answers.next().and_then(Result::ok);
+        let port = port.and_then(|line| line.parse().ok());
+        let port = port.expect("the server says its port before anything else");
+        let address = SocketAddr::from((Ipv4Addr::LOCALHOST, port));
+        Server {
+            address,
+            child,
+            questions,
+            answers,
+        }
+    }
+
+    /// Asks the server what it has used until now.
+    pub fn usage(&mut self) -> Usage {
+        let questions = self.questions.as_mut().expect("it is there until the drop");
+        questions.write_all(b"\n").expect("the server still runs");
+        let answer = self.answers.next().and_then(Result::ok);
+        let answer = answer.expect("the server still runs");
+        serde_json::from_str(&answer).expect("the server is this program")
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        self.questions = None;
+        let status = self.child.wait();
+        if !std::thread::panicking() {
+            let status = status.expect("the child was not waited for");
+            assert!(status.success(), "the server ended with {status}");
+        }
+    }
+}

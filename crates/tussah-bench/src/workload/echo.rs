@@ -1,0 +1,245 @@
+//! An echo server over loopback TCP: 64 bytes to and fro, one request under way on each connection.
+//!
+//! Each server is the plain program of its runtime: a task for each connection that reads into a small buffer and
+//! writes back what it got. The client is the same for all, see [`client`]; where the two run, see [`crate::server`].
+
+use std::io::{ErrorKind, Read, Write};
+use std::net::TcpStream;
+
+use super::{Peer, Workload, peer};
+use crate::cli::Options;
+use crate::epoll::{Epoll, EventFlags, token};
+use crate::metric::Metric;
+use crate::{runtimes, server};
+
+mod client;
+
+pub static WORKLOAD: Workload = Workload {
+    name: "echo",
+    about: "64 bytes echoed over loopback TCP: requests/s, CPU of the server, p99, fairness, bytes an idle connection",
+    peers: PEERS,
+};
+
+const PEERS: &[Peer] = &[
+    peer("floor", |options| run(options, floor)),
+    peer("tokio", |options| run(options, tokio)),
+    peer("tokio-current", |options| run(options, tokio_current)),
+    peer("smol", |options| run(options, smol)),
+    #[cfg(feature = "compio")]
+    peer("compio", |options| run(options, compio)),
+];
+
+/// Bytes of the buffer of a connection. More than a request, so that a read that does not fill it tells a runtime that
+/// there is no more for now.
+const BUFFER: usize = 256;
+
+fn run(options: &Options, serve: fn(&Options)) -> Vec<Metric> {
+    server::run(options, client::descriptors(options), serve, client::run)
+}
+
+/// The end of a connection, or the reset with which the client ends all of them at once.
+fn ended(error: &std::io::Error) {
+    let kind = error.kind();
+    assert!(
+        matches!(kind, ErrorKind::ConnectionReset | ErrorKind::BrokenPipe),
+        "a connection failed: {error}"
+    );
+}
+
+/// A loop over epoll for each worker, with one buffer for all of its connections.
+fn floor(options: &Options) {
+    let workers = options.workers_or(1);
+    let listeners = server::listen(workers);
+    runtimes::os_threads(options, workers, |index| {
+        let listener = server::nonblocking(&listeners[index]);
+        let (epoll, mut ready) = (Epoll::new(), Vec::new());
+        let mut connections: Vec<Option<Connection>> = Vec::new();
+        let mut buffer = [0; 4096];
+        epoll.add(listener, LISTENER, EventFlags::IN);
+        loop {
+            epoll.wait(&mut ready, None);
+            for event in &ready {
+                match token(event) {
+                    LISTENER => accept(listener, &epoll, &mut connections),
+                    index => {
+                        let connection = connections[index].as_mut();
+                        let connection = connection.expect("the epoll has it until it is closed");
+                        if !connection.turn(&epoll, index, &mut buffer) {
+                            connections[index] = None;
+                        }
+                    }
+                }
+            }
+        }
+    });
+}
+
+/// The token of the listener; those of connections are descriptors.
+const LISTENER: usize = usize::MAX;
+
+/// A connection of the floor, with what did not fit into its socket: nearly always nothing.
+struct Connection {
+    stream: TcpStream,
+    unsent: Vec<u8>,
+}
+
+/// Takes all connections that wait.
+fn accept(
+    listener: &std::net::TcpListener,
+    epoll: &Epoll,
+    connections: &mut Vec<Option<Connection>>,
+) {
+    use rustix::net::{SocketFlags, accept_with, sockopt};
+    use std::os::fd::AsRawFd;
+    loop {
+        let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
+        let stream = match accept_with(listener, flags) {
+            Ok(stream) => TcpStream::from(stream),
+            Err(rustix::io::Errno::AGAIN) => return,
+            Err(error) => panic!("accept failed: {error}"),
+        };
+        sockopt::set_tcp_nodelay(&stream, true).expect("TCP has this option");
+        let index = stream.as_raw_fd() as usize;
+        epoll.add(&stream, index, EventFlags::IN);
+        if connections.len() <= index {
+            connections.resize_with(index + 1, || None);
+        }
+        let unsent = Vec::new();
+        connections[index] = Some(Connection { stream, unsent });
+    }
+}
+
+impl Connection {
+    /// Echoes what there is; false if the connection has ended.
+    fn turn(&mut self, epoll: &Epoll, index: usize, buffer: &mut [u8]) -> bool {
+        let unsent = !self.unsent.is_empty();
+        let echoed = if unsent {
+            self.stream.write(&self.unsent).map(|written| {
+                self.unsent.drain(..written);
+            })
+        } else {
+            self.stream.read(buffer).and_then(|read| match read {
+                0 => Err(ErrorKind::BrokenPipe.into()),
+                _ => self.echo(&buffer[..read]),
+            })
+        };
+        match echoed {
+            Ok(()) => {}
+            Err(error) if error.kind() == ErrorKind::WouldBlock => {}
+            Err(error) => {
+                ended(&error);
+                return false;
+            }
+        }
+        if unsent == self.unsent.is_empty() {
+            let flags = match unsent {
+                true => EventFlags::IN,
+                false => EventFlags::OUT,
+            };
+            epoll.modify(&self.stream, index, flags);
+        }
+        true
+    }
+
+    /// Writes `bytes`, and keeps what the socket does not take.
+    fn echo(&mut self, bytes: &[u8]) -> std::io::Result<()> {
+        let written = match self.stream.write(bytes) {
+            Err(error) if error.kind() == ErrorKind::WouldBlock => 0,
+            written => written?,
+        };
+        if written < bytes.len() {
+            self.unsent.extend_from_slice(&bytes[written..]);
+        }
+        Ok(())
+    }
+}
+
+fn tokio(options: &Options) {
+    let runtime = runtimes::tokio_io(options);
+    let serving = runtime.spawn(tokio_serve());
+    let served = runtime.block_on(serving);
+    served.expect("the server does not panic");
+}
+
+/// The same on the OS thread of one runtime, without workers to share with.
+fn tokio_current(_: &Options) {
+    runtimes::tokio_current().block_on(tokio_serve());
+}
+
+async fn tokio_serve() {
+    use tokio::io::{AsyncReadExt, AsyncWriteExt};
+    let listener = runtimes::tokio_listener(server::listen_once());
+    let echo = async |mut stream: tokio::net::TcpStream| -> std::io::Result<()> {
+        stream.set_nodelay(true)?;
+        let mut buffer = [0; BUFFER];
+        loop {
+            let read = stream.read(&mut buffer).await?;
+            if read == 0 {
+                return Ok(());
+            }
+            stream.write_all(&buffer[..read]).await?;
+        }
+    };
+    loop {
+        let (stream, _) = listener.accept().await.expect("the listener is open");
+        tokio::spawn(async move { echo(stream).await.unwrap_or_else(|error| ended(&error)) });
+    }
+}
+
+fn smol(options: &Options) {
+    use async_io::Async;
+    use futures_lite::{AsyncReadExt, AsyncWriteExt};
+    runtimes::smol_with(options, options.workers_or(1), runtimes::Reactor::On);
+    let listener = Async::new(server::listen_once()).expect("the reactor takes a socket");
+    let echo = async |mut stream: Async<TcpStream>| -> std::io::Result<()> {
+        stream.get_ref().set_nodelay(true)?;
+        let mut buffer = [0; BUFFER];
+        loop {
+            let read = stream.read(&mut buffer).await?;
+            if read == 0 {
+                return Ok(());
+            }
+            stream.write_all(&buffer[..read]).await?;
+        }
+    };
+    let serve = async move {
+        loop {
+            let (stream, _) = listener.accept().await.expect("the listener is open");
+            let echoing = async move { echo(stream).await.unwrap_or_else(|error| ended(&error)) };
+            runtimes::SMOL.spawn(echoing).detach();
+        }
+    };
+    futures_lite::future::block_on(runtimes::SMOL.spawn(serve))
+}
+
+/// A runtime and a listener for each worker, since its tasks stay where they are.
+#[cfg(feature = "compio")]
+fn compio(options: &Options) {
+    use ::compio::BufResult;
+    use ::compio::buf::{IntoInner, IoBuf};
+    use ::compio::io::{AsyncRead, AsyncWriteExt};
+    use ::compio::net::TcpStream;
+    let listeners = server::listen(options.workers_or(1));
+    let echo = async |mut stream: TcpStream| -> std::io::Result<()> {
+        stream.set_nodelay(true)?;
+        let mut buffer = Vec::with_capacity(BUFFER);
+        loop {
+            let BufResult(read, filled) = stream.read(buffer).await;
+            let read = read?;
+            if read == 0 {
+                return Ok(());
+            }
+            let BufResult(written, echoed) = stream.write_all(filled.slice(..read)).await;
+            written?;
+            buffer = echoed.into_inner();
+        }
+    };
+    runtimes::compio(options, async |index| {
+        let listener = runtimes::compio_listener(&listeners[index]);
+        loop {
+            let (stream, _) = listener.accept().await.expect("the listener is open");
+            let echoing = async move { echo(stream).await.unwrap_or_else(|error| ended(&error)) };
+            ::compio::runtime::spawn(echoing).detach();
+        }
+    });
+}

@@ -1,0 +1,271 @@
+//! The client of the echo servers: one OS thread, epoll, one request under way on each connection.
+
+use std::io::{ErrorKind, Read, Write};
+use std::net::{SocketAddr, TcpStream};
+use std::time::{Duration, Instant};
+
+use crate::cli::Options;
+use crate::epoll::{Epoll, EventFlags, token};
+use crate::measure::Random;
+use crate::metric::Metric;
+use crate::server::{SILENCE, Server};
+
+/// Bytes of a request and of its answer.
+const REQUEST: usize = 64;
+
+/// Connections that are served before memory is measured, so that what a server makes only once does not count.
+const CONNECTIONS_BEFORE: usize = 64;
+
+fn connections(options: &Options) -> usize {
+    options.connections_or(100)
+}
+
+/// Connections that idle while their memory is measured.
+fn idle(options: &Options) -> usize {
+    options.scaled(10_000)
+}
+
+/// The most descriptors that either process needs.
+pub fn descriptors(options: &Options) -> usize {
+    connections(options).max(idle(options) + CONNECTIONS_BEFORE)
+}
+
+/// Measures two processes of the server: one with idle connections, one with busy ones.
+pub fn run(options: &Options) -> Vec<Metric> {
+    let mut metrics = busy(options);
+    metrics.extend(memory(options));
+    metrics
+}
+
+/// What an idle connection takes in user memory, each having been served one request.
+fn memory(options: &Options) -> Vec<Metric> {
+    // The server inherits it. A huge page is a thousand connections, too coarse to divide by their number.
+    rustix::thread::disable_transparent_huge_pages(true).expect("Linux can do without huge pages");
+    let mut server = Server::start(options);
+    let open = |count| (0..count).map(|number| Connection::open(server.address, number));
+    let mut all: Vec<Connection> = open(CONNECTIONS_BEFORE).collect();
+    let idle = idle(options);
+    let before = server.usage();
+    for number in 0..idle {
+        all.push(Connection::open(server.address, number));
+    }
+    let after = server.usage();
+    let each = |bytes: f64| bytes / idle as f64;
+    let anonymous = each(after.anonymous_bytes - before.anonymous_bytes);
+    let mut metrics = vec![Metric::lower(
+        "resident bytes an idle connection",
+        anonymous,
+    )];
+    if let (Some(before), Some(after)) = (before.heap_bytes, after.heap_bytes) {
+        let heap = each(after - before);
+        metrics.push(Metric::lower("heap bytes an idle connection", heap));
+    }
+    metrics
+}
+
+/// The speed, after a fifth of the time to warm up.
+fn busy(options: &Options) -> Vec<Metric> {
+    let mut server = Server::start(options);
+    let window = options.scaled_duration(Duration::from_secs(5));
+    let mut load = Load::new(server.address, connections(options));
+    load.run(window / 5);
+    let before = server.usage();
+    let mut outcome = load.run(window);
+    let after = server.usage();
+    let cpu_s = after.cpu_s - before.cpu_s;
+    vec![
+        Metric::higher("requests/s", outcome.in_time as f64 / window.as_secs_f64()),
+        Metric::lower(
+            "CPU s of the server a million requests",
+            cpu_s / outcome.latencies_ns.len() as f64 * 1e6,
+        ),
+        Metric::info("CPUs of the server", cpu_s / (after.at_s - before.at_s)),
+        Metric::lower("us p99", outcome.p99_us()),
+        Metric::higher("fairness of the worst second (Jain)", outcome.fairness),
+    ]
+}
+
+/// A connection and its request.
+struct Connection {
+    stream: TcpStream,
+    request: [u8; REQUEST],
+    answer: [u8; REQUEST],
+    /// Bytes of the answer that are here.
+    received: usize,
+    sent_at: Instant,
+    random: Random,
+    /// Answers in this slice of the time.
+    answers: u32,
+}
+
+impl Connection {
+    /// Opens a connection and has one request served.
+    fn open(address: SocketAddr, number: usize) -> Connection {
+        let stream = TcpStream::connect(address).expect("the server accepts");
+        stream.set_nodelay(true).expect("TCP has this option");
+        // So that no port waits for late packets after the run.
+        rustix::net::sockopt::set_socket_linger(&stream, Some(Duration::ZERO))
+            .expect("a socket has this option");
+        let mut connection = Connection {
+            stream,
+            request: [0; REQUEST],
+            answer: [0; REQUEST],
+            received: 0,
+            sent_at: Instant::now(),
+            random: Random(number as u64),
+            answers: 0,
+        };
+        connection.send(Instant::now());
+        while !connection.receive() {}
+        connection
+    }
+
+    /// Sends the next request, whose bytes are new.
+    fn send(&mut self, now: Instant) {
+        for word in self.request.chunks_exact_mut(8) {
+            word.copy_from_slice(&self.random.next().to_ne_bytes());
+        }
+        self.received = 0;
+        self.sent_at = now;
+        let sent = self.stream.write(&self.request);
+        let sent = sent.expect("an idle connection takes a request");
+        assert_eq!(sent, REQUEST, "an idle socket has room for a request");
+    }
+
+    /// Reads what there is; true when the whole answer is here, and is the request.
+    fn receive(&mut self) -> bool {
+        match self.stream.read(&mut self.answer[self.received..]) {
+            Ok(0) => panic!("the server has closed a connection"),
+            Ok(read) => self.received += read,
+            Err(error) if error.kind() == ErrorKind::WouldBlock => {}
+            Err(error) => panic!("a connection failed: {error}"),
+        }
+        if self.received < REQUEST {
+            return false;
+        }
+        assert_eq!(self.answer, self.request, "the echo is not what was sent");
+        true
+    }
+}
+
+/// What a window of time has shown.
+struct Outcome {
+    /// Answers before the end of the window.
+    in_time: usize,
+    /// From sending to receiving, of all requests.
+    latencies_ns: Vec<u32>,
+    /// Jain's index of the worst full second, or of the window if that is shorter: 1 if all connections got the same,
+    /// 1/n if one of n got everything.
+    fairness: f64,
+}
+
+impl Outcome {
+    fn p99_us(&mut self) -> f64 {
+        let rank = (self.latencies_ns.len() * 99).div_ceil(100).max(1) - 1;
+        let (_, p99, _) = self.latencies_ns.select_nth_unstable(rank);
+        f64::from(*p99) / 1e3
+    }
+}
+
+/// All connections, at rest between two windows.
+struct Load {
+    epoll: Epoll,
+    connections: Vec<Connection>,
+}
+
+impl Load {
+    fn new(address: SocketAddr, count: usize) -> Load {
+        let epoll = Epoll::new();
+        let connections = (0..count).map(|number| {
+            let connection = Connection::open(address, number);
+            let nonblocking = connection.stream.set_nonblocking(true);
+            nonblocking.expect("a socket can be set to not block");
+            epoll.add(&connection.stream, number, EventFlags::IN);
+            connection
+        });
+        let connections = connections.collect();
+        Load { epoll, connections }
+    }
+
+    /// Sends requests during `window`, then waits for the last answers.
+    fn run(&mut self, window: Duration) -> Outcome {
+        let mut outcome = Outcome {
+            in_time: 0,
+            latencies_ns: Vec::with_capacity(1 << 20),
+            fairness: 1.0,
+        };
+        let slice = window.min(Duration::from_secs(1));
+        let start = Instant::now();
+        let end = start + window;
+        let mut slice_end = start + slice;
+        for connection in &mut self.connections {
+            connection.answers = 0;
+            connection.send(Instant::now());
+        }
+        let mut under_way = self.connections.len();
+        let mut ready = Vec::new();
+        while under_way > 0 {
+            self.epoll.wait(&mut ready, Some(SILENCE));
+            assert!(!ready.is_empty(), "the server answers nobody any more");
+            for event in &ready {
+                let connection = &mut self.connections[token(event)];
+                if !connection.receive() {
+                    continue;
+                }
+                let now = Instant::now();
+                let latency = now - connection.sent_at;
+                let latency_ns = u32::try_from(latency.as_nanos()).unwrap_or(u32::MAX);
+                outcome.latencies_ns.push(latency_ns);
+                if now >= end {
+                    under_way -= 1;
+                    continue;
+                }
+                outcome.in_time += 1;
+                connection.answers += 1;
+                connection.send(now);
+                if now >= slice_end {
+                    while slice_end <= now {
+                        slice_end += slice;
+                    }
+                    outcome.fairness = outcome.fairness.min(self.fairness());
+                }
+            }
+        }
+        if slice_end <= end {
+            outcome.fairness = outcome.fairness.min(self.fairness());
+        }
+        outcome
+    }
+
+    /// Jain's index of the answers of all connections, from which the next slice begins.
+    fn fairness(&mut self) -> f64 {
+        let answers: Vec<u32> = self
+            .connections
+            .iter_mut()
+            .map(|connection| std::mem::take(&mut connection.answers))
+            .collect();
+        jain(&answers)
+    }
+}
+
+/// Jain's index, "A Quantitative Measure of Fairness and Discrimination" (1984), section 3; 0 if nobody got anything.
+fn jain(shares: &[u32]) -> f64 {
+    let sum: f64 = shares.iter().map(|&share| f64::from(share)).sum();
+    let squares: f64 = shares.iter().map(|&share| f64::from(share).powi(2)).sum();
+    if squares == 0.0 {
+        return 0.0;
+    }
+    sum * sum / (shares.len() as f64 * squares)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn fairness_is_one_for_equals_and_one_of_n_for_one_who_has_all() {
+        assert_eq!(jain(&[7, 7, 7, 7]), 1.0);
+        assert_eq!(jain(&[8, 0, 0, 0]), 0.25);
+        assert_eq!(jain(&[0, 0]), 0.0);
+    }
+}

@@ -1,0 +1,57 @@
+//! The network: sockets whose operations wait without holding a worker.
+//!
+//! An operation is tried at once; only if it would block does its thread wait, until the worker's driver reports that
+//! trying again may help. Then the thread goes on where its color is. So a thread for each connection is the way to write a server,
+//! and a connection that waits costs its thread and some 140 bytes.
+//!
+//! ```
+//! use tussah::net::{TcpListener, TcpStream};
+//! # let runtime = tussah::Runtime::builder().workers(2).build()?;
+//! # runtime.block_on(async {
+//! let listener = TcpListener::bind("127.0.0.1:0")?;
+//! let address = listener.local_addr()?;
+//! tussah::spawn(async move {
+//!     while let Ok((stream, _peer)) = listener.accept().await {
+//!         tussah::spawn(async move {
+//!             let mut buffer = [0; 1024];
+//!             while let Ok(len @ 1..) = stream.read(&mut buffer).await {
+//!                 stream.write_all(&buffer[..len]).await?;
+//!             }
+//!             std::io::Result::Ok(())
+//!         });
+//!     }
+//! });
+//! let stream = TcpStream::connect(address).await?;
+//! stream.write_all(b"echo").await?;
+//! let mut buffer = [0; 4];
+//! stream.read_exact(&mut buffer).await?;
+//! assert_eq!(&buffer, b"echo");
+//! # std::io::Result::Ok(())
+//! # })?;
+//! # std::io::Result::Ok(())
+//! ```
+//!
+//! # What holds for all of it
+//!
+//! - Operations take `&self`: any number of threads may use a socket at the same time.
+//! - Dropping the future of an operation never loses what has arrived; each operation says what it may have done.
+//! - Errors say what was tried and with whom: [`OpError`](crate::OpError). Those of the `try_` functions are bare.
+//! - Signals interrupt nothing: an operation that the system interrupts is tried again.
+//! - A socket belongs to the runtime that it was made in. Its operations may be awaited elsewhere, unless they need a timer: those with
+//!   a time limit, and those of a stream with a rate limit. At the end of the runtime they fail.
+//! - A socket that is always ready doesn't starve others: what is moved spends the budget of its thread's poll.
+
+mod address;
+mod outgoing;
+mod rate;
+mod socket;
+mod tcp;
+
+pub use address::{Addresses, ToAddresses};
+pub use outgoing::{BreakOff, Outgoing, OutgoingOptions, OutgoingStats, PushError, WhenFull};
+pub use rate::RateLimit;
+pub use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, Shutdown, SocketAddr, SocketAddrV4, SocketAddrV6};
+pub use tcp::{
+    AcceptStats, ConnectOptions, FileTruncated, KeepAlive, ListenOptions, OwnedReadHalf,
+    OwnedWriteHalf, ReadHalf, ReuniteError, TcpListener, TcpStream, WriteHalf,
+};

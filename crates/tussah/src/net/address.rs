@@ -1,0 +1,149 @@
+//! What can be given for an address.
+
+use std::io;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, SocketAddrV4, SocketAddrV6};
+
+/// What names one or several addresses with a port.
+///
+/// Text is an IP address and a port, with brackets if the address is one of IPv6: `127.0.0.1:80`, `[::1]:80`. The names of
+/// hosts have to be resolved first.
+///
+/// # Examples
+/// ```
+/// use tussah::net::ToAddresses;
+/// # use std::net::Ipv4Addr;
+/// let addresses = "127.0.0.1:80".to_addresses()?;
+/// assert_eq!(addresses.as_slice(), [(Ipv4Addr::LOCALHOST, 80).into()]);
+/// let error = "localhost".to_addresses().expect_err("there is no port");
+/// assert_eq!(
+///     error.to_string(),
+///     r#"expected an address and a port, as in "127.0.0.1:80", not "localhost""#
+/// );
+/// # std::io::Result::Ok(())
+/// ```
+pub trait ToAddresses {
+    /// The addresses, in the order in which they are to be tried.
+    ///
+    /// # Errors
+    /// `InvalidInput` if it is not an address.
+    fn to_addresses(&self) -> io::Result<Addresses>;
+}
+
+/// Addresses to be tried one after the other.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Addresses(List);
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum List {
+    /// The usual case, without an allocation.
+    One(SocketAddr),
+    Any(Vec<SocketAddr>),
+}
+
+impl Addresses {
+    /// All of them, in order.
+    #[must_use]
+    pub fn as_slice(&self) -> &[SocketAddr] {
+        match &self.0 {
+            List::One(address) => std::slice::from_ref(address),
+            List::Any(addresses) => addresses,
+        }
+    }
+}
+
+impl From<SocketAddr> for Addresses {
+    fn from(address: SocketAddr) -> Self {
+        Self(List::One(address))
+    }
+}
+
+impl FromIterator<SocketAddr> for Addresses {
+    fn from_iter<I: IntoIterator<Item = SocketAddr>>(addresses: I) -> Self {
+        Self(List::Any(addresses.into_iter().collect()))
+    }
+}
+
+impl ToAddresses for Addresses {
+    fn to_addresses(&self) -> io::Result<Addresses> {
+        Ok(self.clone())
+    }
+}
+
+impl ToAddresses for SocketAddr {
+    fn to_addresses(&self) -> io::Result<Addresses> {
+        Ok(Addresses::from(*self))
+    }
+}
+
+macro_rules! into_socket_addr {
+    ($($address:ty),*) => {
+        $(impl ToAddresses for $address {
+            fn to_addresses(&self) -> io::Result<Addresses> {
+                Ok(Addresses::from(SocketAddr::from(*self)))
+            }
+        })*
+    };
+}
+
+into_socket_addr! { SocketAddrV4, SocketAddrV6, (IpAddr, u16), (Ipv4Addr, u16), (Ipv6Addr, u16) }
+
+impl ToAddresses for [SocketAddr] {
+    fn to_addresses(&self) -> io::Result<Addresses> {
+        Ok(self.iter().copied().collect())
+    }
+}
+
+impl ToAddresses for str {
+    fn to_addresses(&self) -> io::Result<Addresses> {
+        let address: SocketAddr = self.parse().map_err(|_| {
+            let expected = r#"expected an address and a port, as in "127.0.0.1:80""#;
+            io::Error::new(
+                io::ErrorKind::InvalidInput,
+                format!("{expected}, not {self:?}"),
+            )
+        })?;
+        Ok(Addresses::from(address))
+    }
+}
+
+impl ToAddresses for String {
+    fn to_addresses(&self) -> io::Result<Addresses> {
+        self.as_str().to_addresses()
+    }
+}
+
+impl<A: ToAddresses + ?Sized> ToAddresses for &A {
+    fn to_addresses(&self) -> io::Result<Addresses> {
+        (**self).to_addresses()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn all_forms_name_the_same() {
+        let v4 = SocketAddr::from(([127, 0, 0, 1], 80));
+        let v6 = SocketAddr::from((Ipv6Addr::LOCALHOST, 80));
+        let check = |given: &dyn ToAddresses, expected: &[SocketAddr]| {
+            let addresses = given.to_addresses().expect("they are addresses");
+            assert_eq!(addresses.as_slice(), expected);
+        };
+        check(&v4, &[v4]);
+        check(&"127.0.0.1:80", &[v4]);
+        check(&"[::1]:80".to_string(), &[v6]);
+        check(&(Ipv4Addr::LOCALHOST, 80), &[v4]);
+        check(&(IpAddr::from(Ipv6Addr::LOCALHOST), 80), &[v6]);
+        check(&[v4, v6].as_slice(), &[v4, v6]);
+        check(&Addresses::from(v6), &[v6]);
+    }
+
+    #[test]
+    fn a_name_is_no_address() {
+        for text in ["localhost:80", "127.0.0.1", "::1:80", "127.0.0.1:65536", ""] {
+            let error = text.to_addresses().expect_err(text);
+            assert_eq!(error.kind(), io::ErrorKind::InvalidInput);
+        }
+    }
+}

@@ -1,0 +1,391 @@
+//! A bounded queue of what is to be written to a peer.
+
+mod writer;
+
+use std::collections::VecDeque;
+use std::error::Error;
+use std::fmt;
+use std::io;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use tussah_core::{AsColor, JoinHandle, Notify};
+
+pub use writer::BreakOff;
+
+/// Bound, in bytes: what a queue holds unless it is set otherwise; as much as the system itself keeps for a slow peer.
+const BYTES_MAX: usize = 256 * 1024;
+
+/// Bound, in buffers: how many a queue holds unless it is set otherwise; with small ones their own memory counts.
+const BUFFERS_MAX: usize = 1024;
+
+/// What is done with a buffer for which there is no room.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum WhenFull {
+    /// Who pushes waits: the peer's pace becomes that of the whole path before it.
+    #[default]
+    Wait,
+    /// It is given back, and counted: the peer misses it.
+    Drop,
+    /// The peer is too slow to be served, so the connection is broken off, and what is queued dropped. SEDA's packet router had
+    /// to learn this (SOSP 2001, section 5.2.2).
+    Close,
+}
+
+/// How an [`Outgoing`] is to be made.
+///
+/// # Examples
+/// See [`Outgoing`].
+#[derive(Clone, Copy, Debug)]
+#[must_use = "it does nothing before `start`"]
+pub struct OutgoingOptions {
+    bytes_max: usize,
+    buffers_max: usize,
+    when_full: WhenFull,
+}
+
+impl Default for OutgoingOptions {
+    fn default() -> Self {
+        Self {
+            bytes_max: BYTES_MAX,
+            buffers_max: BUFFERS_MAX,
+            when_full: WhenFull::default(),
+        }
+    }
+}
+
+impl OutgoingOptions {
+    /// Bound, in bytes: what the queue holds, 256 KiB by default. One that is longer than this fits only into an empty queue.
+    pub fn bytes_max(self, bytes: usize) -> Self {
+        Self {
+            bytes_max: bytes,
+            ..self
+        }
+    }
+
+    /// Bound, in buffers: how many the queue holds, 1024 by default; 0 counts as 1.
+    pub fn buffers_max(self, buffers: usize) -> Self {
+        Self {
+            buffers_max: buffers.max(1),
+            ..self
+        }
+    }
+
+    /// What is done with a buffer for which there is no room.
+    pub fn when_full(self, when_full: WhenFull) -> Self {
+        Self { when_full, ..self }
+    }
+
+    /// Starts a thread that writes what is pushed.
+    ///
+    /// # Panics
+    /// Outside of a runtime.
+    #[track_caller]
+    pub fn start<B, W>(self, writer: W) -> Outgoing<B>
+    where
+        B: AsRef<[u8]> + Send + 'static,
+        W: BreakOff,
+    {
+        let outgoing = Outgoing::new(self);
+        let thread = crate::spawn(writer::run(outgoing.shared.clone(), writer));
+        outgoing.written_by(thread)
+    }
+
+    /// The same with a thread in a color.
+    ///
+    /// # Panics
+    /// As [`spawn_in`](crate::spawn_in).
+    #[track_caller]
+    pub fn start_in<B, W>(self, color: impl AsColor, writer: W) -> Outgoing<B>
+    where
+        B: AsRef<[u8]> + Send + 'static,
+        W: BreakOff,
+    {
+        let outgoing = Outgoing::new(self);
+        let thread = crate::spawn_in(color, writer::run(outgoing.shared.clone(), writer));
+        outgoing.written_by(thread)
+    }
+}
+
+/// A bounded queue of buffers for one peer, written in order, many at a time, by a thread of its own.
+///
+/// Clones are of the same queue. When the last one is dropped, what is queued is still written, and the writing is ended then.
+///
+/// # Examples
+/// ```
+/// use tussah::net::{Outgoing, OutgoingOptions, TcpListener, TcpStream, WhenFull};
+/// # let runtime = tussah::Runtime::builder().workers(1).build()?;
+/// # runtime.block_on(async {
+/// # let listener = TcpListener::bind("127.0.0.1:0")?;
+/// # let client = TcpStream::connect(listener.local_addr()?).await?;
+/// # let (server, _) = listener.accept().await?;
+/// let (read, write) = server.into_split();
+/// let outgoing: Outgoing<&str> = OutgoingOptions::default()
+///     .bytes_max(64 * 1024)
+///     .when_full(WhenFull::Close)
+///     .start(write);
+/// outgoing.push("hello, ").await.expect("there is room");
+/// outgoing.try_push("peer").expect("there is room");
+/// outgoing.finish().await?;
+/// let mut buffer = [0; 11];
+/// client.read_exact(&mut buffer).await?;
+/// assert_eq!(&buffer, b"hello, peer");
+/// # drop(read);
+/// # std::io::Result::Ok(())
+/// # })?;
+/// # std::io::Result::Ok(())
+/// ```
+pub struct Outgoing<B> {
+    shared: Arc<Shared<B>>,
+    /// Its drop tells that nobody pushes any more.
+    _last: Arc<Last<B>>,
+}
+
+/// A buffer that was not taken.
+pub struct PushError<B> {
+    /// The buffer.
+    pub buffer: B,
+    /// Why not: `None` because the queue is full, else because of what has ended the writing.
+    pub closed: Option<io::ErrorKind>,
+}
+
+/// What an [`Outgoing`] holds, and has done.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct OutgoingStats {
+    /// Bytes that are queued, as far as they have not been written.
+    pub bytes: usize,
+    /// Buffers that are queued, or are being written.
+    pub buffers: usize,
+    /// Buffers that were taken.
+    pub pushed: u64,
+    /// Buffers for which there was no room, and that were given back or met with the end of the connection.
+    pub refused: u64,
+    /// Buffers that were taken, but dropped when the connection ended.
+    pub lost: u64,
+    /// Bytes that were written.
+    pub bytes_written: u64,
+}
+
+pub(super) struct Shared<B> {
+    state: Mutex<State<B>>,
+    options: OutgoingOptions,
+    /// Something to write, or the end.
+    work: Notify,
+    /// Room, or the end.
+    room: Notify,
+    /// The connection is to be broken off.
+    broken_off: Notify,
+    /// The thread has ended.
+    ended: Notify,
+}
+
+struct State<B> {
+    queue: VecDeque<B>,
+    stats: OutgoingStats,
+    phase: Phase,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Phase {
+    Open,
+    /// Nothing more is pushed; the rest is written.
+    Finishing,
+    /// Nothing more is written.
+    Closed(io::ErrorKind),
+    /// All was written.
+    Finished,
+}
+
+struct Last<B>(Arc<Shared<B>>);
+
+impl<B> Drop for Last<B> {
+    fn drop(&mut self) {
+        self.0.finish();
+    }
+}
+
+impl<B: AsRef<[u8]> + Send + 'static> Outgoing<B> {
+    fn new(options: OutgoingOptions) -> Self {
+        let shared = Arc::new(Shared {
+            state: Mutex::new(State {
+                queue: VecDeque::new(),
+                stats: OutgoingStats::default(),
+                phase: Phase::Open,
+            }),
+            options,
+            work: Notify::new(),
+            room: Notify::new(),
+            broken_off: Notify::new(),
+            ended: Notify::new(),
+        });
+        let _last = Arc::new(Last(shared.clone()));
+        Self { shared, _last }
+    }
+
+    /// The thread goes on by itself, and tells how it ends by the state.
+    fn written_by(self, thread: JoinHandle<()>) -> Self {
+        drop(thread);
+        self
+    }
+
+    /// Puts a buffer into the queue; if there is no room, what was chosen by [`OutgoingOptions::when_full`] happens.
+    ///
+    /// # Cancellation
+    /// Dropping the future while it waits for room drops the buffer. Among those who wait there is no order.
+    ///
+    /// # Errors
+    /// Gives the buffer back if the queue is full and does not wait, and after the end of the writing.
+    pub async fn push(&self, buffer: B) -> Result<(), PushError<B>> {
+        if self.shared.options.when_full != WhenFull::Wait {
+            return self.try_push(buffer);
+        }
+        let mut buffer = buffer;
+        loop {
+            let room = self.shared.room.notified();
+            match self.shared.take(buffer) {
+                Err(error) if error.closed.is_none() => buffer = error.buffer,
+                result => return result,
+            }
+            room.await;
+        }
+    }
+
+    /// Puts a buffer into the queue without waiting; with [`WhenFull::Wait`] one for which there is no room is given back.
+    ///
+    /// # Errors
+    /// Gives the buffer back if there is no room, and after the end of the writing.
+    pub fn try_push(&self, buffer: B) -> Result<(), PushError<B>> {
+        let mut error = match self.shared.take(buffer) {
+            Err(error) if error.closed.is_none() => error,
+            result => return result,
+        };
+        self.shared.lock().stats.refused += 1;
+        if self.shared.options.when_full == WhenFull::Close {
+            self.shared.close(io::ErrorKind::TimedOut);
+            error.closed = Some(io::ErrorKind::TimedOut);
+        }
+        Err(error)
+    }
+
+    /// Pushes nothing more, and waits until all has been written and the writing is ended.
+    ///
+    /// # Cancellation
+    /// Dropping the future leaves the rest to be written by the thread.
+    ///
+    /// # Errors
+    /// What ended the writing before that: `TimedOut` if the peer was [too slow](WhenFull::Close).
+    pub async fn finish(&self) -> io::Result<()> {
+        self.shared.finish();
+        loop {
+            let ended = self.shared.ended.notified();
+            match self.shared.lock().phase {
+                Phase::Finished => return Ok(()),
+                Phase::Closed(kind) => return Err(kind.into()),
+                Phase::Open | Phase::Finishing => {}
+            }
+            ended.await;
+        }
+    }
+
+    /// What is queued, and what was done.
+    #[must_use]
+    pub fn stats(&self) -> OutgoingStats {
+        self.shared.lock().stats
+    }
+}
+
+impl<B> Shared<B> {
+    fn lock(&self) -> MutexGuard<'_, State<B>> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn finish(&self) {
+        let mut state = self.lock();
+        if state.phase == Phase::Open {
+            state.phase = Phase::Finishing;
+        }
+        drop(state);
+        self.work.notify_one();
+        self.room.notify_waiters();
+    }
+}
+
+impl<B: AsRef<[u8]>> Shared<B> {
+    /// Nothing more is written; what is queued is dropped.
+    fn close(&self, kind: io::ErrorKind) {
+        let mut state = self.lock();
+        if matches!(state.phase, Phase::Open | Phase::Finishing) {
+            state.phase = Phase::Closed(kind);
+        }
+        let queue = std::mem::take(&mut state.queue);
+        // What is being written is counted by who writes it.
+        state.stats.lost += queue.len() as u64;
+        state.stats.buffers -= queue.len();
+        let bytes = queue.iter().map(|buffer| buffer.as_ref().len()).sum();
+        state.stats.bytes = state.stats.bytes.saturating_sub(bytes);
+        drop(state);
+        self.broken_off.notify_waiters();
+        self.work.notify_one();
+        self.room.notify_waiters();
+        drop(queue);
+    }
+
+    /// Takes a buffer if there is room.
+    fn take(&self, buffer: B) -> Result<(), PushError<B>> {
+        let len = buffer.as_ref().len();
+        let mut state = self.lock();
+        let closed = match state.phase {
+            Phase::Open => None,
+            Phase::Closed(kind) => Some(kind),
+            Phase::Finishing | Phase::Finished => Some(io::ErrorKind::BrokenPipe),
+        };
+        let OutgoingStats { bytes, buffers, .. } = state.stats;
+        let fits = buffers == 0
+            || buffers < self.options.buffers_max
+                && bytes.saturating_add(len) <= self.options.bytes_max;
+        if closed.is_some() || !fits {
+            drop(state);
+            return Err(PushError { buffer, closed });
+        }
+        state.stats.bytes += len;
+        state.stats.buffers += 1;
+        state.stats.pushed += 1;
+        state.queue.push_back(buffer);
+        drop(state);
+        self.work.notify_one();
+        Ok(())
+    }
+}
+
+impl<B> Clone for Outgoing<B> {
+    fn clone(&self) -> Self {
+        Self {
+            shared: self.shared.clone(),
+            _last: self._last.clone(),
+        }
+    }
+}
+
+impl<B> fmt::Debug for Outgoing<B> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Outgoing")
+            .field(&self.shared.lock().stats)
+            .finish()
+    }
+}
+
+impl<B> fmt::Display for PushError<B> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.closed {
+            None => f.write_str("the queue of what is to be written is full"),
+            Some(kind) => write!(f, "nothing more is written: {kind}"),
+        }
+    }
+}
+
+impl<B> fmt::Debug for PushError<B> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "PushError({self})")
+    }
+}
+
+impl<B> Error for PushError<B> {}

@@ -1,0 +1,197 @@
+//! The thread that writes what is queued.
+
+use std::future::{Future, poll_fn};
+use std::io::{self, IoSlice};
+use std::net::Shutdown;
+use std::pin::{Pin, pin};
+use std::sync::Arc;
+use std::task::Poll;
+use std::time::Duration;
+
+use futures_io::AsyncWrite;
+use tussah_core::Notified;
+
+use super::{Phase, Shared};
+use crate::net::{OwnedWriteHalf, TcpStream};
+
+/// Bound, in buffers: how many are written at a time; more bring no more than the call they save.
+const BATCH: usize = 64;
+
+/// What can be written to, and broken off when the peer is too slow.
+pub trait BreakOff: AsyncWrite + Unpin + Send + 'static {
+    /// Ends the connection at once, in both directions, and throws away what is on its way.
+    fn break_off(&self);
+}
+
+impl BreakOff for TcpStream {
+    fn break_off(&self) {
+        // If either fails, there is no connection any more.
+        let _ = self.set_linger(Some(Duration::ZERO));
+        let _ = self.shutdown(Shutdown::Both);
+    }
+}
+
+impl BreakOff for OwnedWriteHalf {
+    fn break_off(&self) {
+        AsRef::<TcpStream>::as_ref(self).break_off();
+    }
+}
+
+/// Writes until the end; tells `shared` how that came.
+pub(super) async fn run<B, W>(shared: Arc<Shared<B>>, mut writer: W)
+where
+    B: AsRef<[u8]> + Send + 'static,
+    W: BreakOff,
+{
+    let guard = Ended(&shared);
+    let mut broken_off = pin!(shared.broken_off.notified());
+    let result = loop {
+        let batch = match shared.next_batch().await {
+            Ok(Some(batch)) => batch,
+            Ok(None) => break finish(&mut writer, broken_off.as_mut()).await,
+            Err(kind) => break Err(kind.into()),
+        };
+        let mut written = Written {
+            shared: &shared,
+            batch,
+            first: 0,
+            offset: 0,
+        };
+        if let Err(error) = written.write(&mut writer, broken_off.as_mut()).await {
+            break Err(error);
+        }
+    };
+    match result {
+        Ok(()) => shared.lock().phase = Phase::Finished,
+        Err(error) => {
+            shared.close(error.kind());
+            writer.break_off();
+        }
+    }
+    drop(writer);
+    drop(guard);
+}
+
+/// Tells that the thread has ended, even if it was aborted.
+struct Ended<'a, B: AsRef<[u8]>>(&'a Shared<B>);
+
+impl<B: AsRef<[u8]>> Drop for Ended<'_, B> {
+    fn drop(&mut self) {
+        // Does nothing if the end has come in order.
+        self.0.close(io::ErrorKind::BrokenPipe);
+        self.0.ended.notify_waiters();
+    }
+}
+
+/// Ends the writing.
+async fn finish<W: BreakOff>(writer: &mut W, broken_off: Pin<&mut Notified<'_>>) -> io::Result<()> {
+    unless(
+        broken_off,
+        poll_fn(|context| Pin::new(&mut *writer).poll_close(context)),
+    )
+    .await
+}
+
+/// Waits for something, but no longer than until the connection is broken off.
+async fn unless<R>(
+    mut broken_off: Pin<&mut Notified<'_>>,
+    operation: impl Future<Output = io::Result<R>>,
+) -> io::Result<R> {
+    let mut operation = pin!(operation);
+    poll_fn(|context| {
+        if broken_off.as_mut().poll(context).is_ready() {
+            return Poll::Ready(Err(io::ErrorKind::TimedOut.into()));
+        }
+        operation.as_mut().poll(context)
+    })
+    .await
+}
+
+impl<B: AsRef<[u8]>> Shared<B> {
+    /// What is to be written next; `None` at the end. An error: it was closed.
+    async fn next_batch(&self) -> Result<Option<Vec<B>>, io::ErrorKind> {
+        loop {
+            {
+                let mut state = self.lock();
+                if let Phase::Closed(kind) = state.phase {
+                    return Err(kind);
+                }
+                if !state.queue.is_empty() {
+                    let count = state.queue.len().min(BATCH);
+                    return Ok(Some(state.queue.drain(..count).collect()));
+                }
+                if state.phase == Phase::Finishing {
+                    return Ok(None);
+                }
+            }
+            self.work.notified().await;
+        }
+    }
+}
+
+/// Buffers that were taken out of the queue; the rest is counted as lost if it is dropped before all are written.
+struct Written<'a, B: AsRef<[u8]>> {
+    shared: &'a Shared<B>,
+    batch: Vec<B>,
+    /// The first buffer that is not written whole.
+    first: usize,
+    /// What is written of it.
+    offset: usize,
+}
+
+impl<B: AsRef<[u8]>> Written<'_, B> {
+    async fn write<W: BreakOff>(
+        &mut self,
+        writer: &mut W,
+        mut broken_off: Pin<&mut Notified<'_>>,
+    ) -> io::Result<()> {
+        self.advance(0); // passes over empty ones
+        while self.first < self.batch.len() {
+            let rest = self.batch[self.first..].iter().map(AsRef::as_ref);
+            let mut slices: Vec<_> = rest.map(IoSlice::new).collect();
+            slices[0].advance(self.offset);
+            let write =
+                poll_fn(|context| Pin::new(&mut *writer).poll_write_vectored(context, &slices));
+            let len = unless(broken_off.as_mut(), write).await?;
+            if len == 0 {
+                return Err(io::ErrorKind::WriteZero.into());
+            }
+            self.advance(len);
+        }
+        Ok(())
+    }
+
+    fn advance(&mut self, len: usize) {
+        let before = self.first;
+        let mut rest = self.offset + len;
+        while let Some(buffer) = self.batch.get(self.first) {
+            let buffer_len = buffer.as_ref().len();
+            if rest < buffer_len {
+                break;
+            }
+            rest -= buffer_len;
+            self.first += 1;
+        }
+        self.offset = rest;
+        let mut state = self.shared.lock();
+        state.stats.bytes = state.stats.bytes.saturating_sub(len);
+        state.stats.bytes_written += len as u64;
+        state.stats.buffers -= self.first - before;
+        drop(state);
+        self.shared.room.notify_waiters();
+    }
+}
+
+impl<B: AsRef<[u8]>> Drop for Written<'_, B> {
+    fn drop(&mut self) {
+        let lost = self.batch.len() - self.first;
+        if lost > 0 {
+            let mut state = self.shared.lock();
+            state.stats.lost += lost as u64;
+            state.stats.buffers -= lost;
+            let rest = self.batch[self.first..].iter();
+            let bytes: usize = rest.map(|buffer| buffer.as_ref().len()).sum();
+            state.stats.bytes = state.stats.bytes.saturating_sub(bytes - self.offset);
+        }
+    }
+}

@@ -1,0 +1,96 @@
+//! The options of sockets.
+
+use std::io;
+use std::os::fd::AsFd;
+use std::time::Duration;
+
+use rustix::net::{AddressFamily, sockopt};
+
+use super::Socket;
+use crate::net::KeepAlive;
+
+/// Options; each is set, or asked for, at once.
+impl Socket {
+    pub(crate) fn set_reuse_address(&self, on: bool) -> io::Result<()> {
+        Ok(sockopt::set_socket_reuseaddr(self.as_fd(), on)?)
+    }
+
+    pub(crate) fn set_reuse_port(&self, on: bool) -> io::Result<()> {
+        Ok(sockopt::set_socket_reuseport(self.as_fd(), on)?)
+    }
+
+    pub(crate) fn set_v6only(&self, on: bool) -> io::Result<()> {
+        Ok(sockopt::set_ipv6_v6only(self.as_fd(), on)?)
+    }
+
+    pub(crate) fn set_nodelay(&self, on: bool) -> io::Result<()> {
+        Ok(sockopt::set_tcp_nodelay(self.as_fd(), on)?)
+    }
+
+    pub(crate) fn nodelay(&self) -> io::Result<bool> {
+        Ok(sockopt::tcp_nodelay(self.as_fd())?)
+    }
+
+    pub(crate) fn set_keep_alive(&self, keep_alive: Option<KeepAlive>) -> io::Result<()> {
+        let fd = self.as_fd();
+        if let Some(keep_alive) = keep_alive {
+            sockopt::set_tcp_keepidle(fd, keep_alive.idle)?;
+            sockopt::set_tcp_keepintvl(fd, keep_alive.interval)?;
+            sockopt::set_tcp_keepcnt(fd, keep_alive.count)?;
+        }
+        Ok(sockopt::set_socket_keepalive(fd, keep_alive.is_some())?)
+    }
+
+    pub(crate) fn keep_alive(&self) -> io::Result<Option<KeepAlive>> {
+        let fd = self.as_fd();
+        if !sockopt::socket_keepalive(fd)? {
+            return Ok(None);
+        }
+        Ok(Some(KeepAlive {
+            idle: sockopt::tcp_keepidle(fd)?,
+            interval: sockopt::tcp_keepintvl(fd)?,
+            count: sockopt::tcp_keepcnt(fd)?,
+        }))
+    }
+
+    pub(crate) fn set_linger(&self, time: Option<Duration>) -> io::Result<()> {
+        Ok(sockopt::set_socket_linger(self.as_fd(), time)?)
+    }
+
+    pub(crate) fn linger(&self) -> io::Result<Option<Duration>> {
+        Ok(sockopt::socket_linger(self.as_fd())?)
+    }
+
+    pub(crate) fn set_ttl(&self, hops: u32) -> io::Result<()> {
+        let fd = self.as_fd();
+        if sockopt::socket_domain(fd)? != AddressFamily::INET6 {
+            return Ok(sockopt::set_ip_ttl(fd, hops)?);
+        }
+        let hops = u8::try_from(hops).map_err(|_| io::ErrorKind::InvalidInput)?;
+        Ok(sockopt::set_ipv6_unicast_hops(fd, Some(hops))?)
+    }
+
+    pub(crate) fn ttl(&self) -> io::Result<u32> {
+        let fd = self.as_fd();
+        if sockopt::socket_domain(fd)? != AddressFamily::INET6 {
+            return Ok(sockopt::ip_ttl(fd)?);
+        }
+        Ok(sockopt::ipv6_unicast_hops(fd)?.into())
+    }
+
+    pub(crate) fn set_receive_buffer(&self, bytes: usize) -> io::Result<()> {
+        Ok(sockopt::set_socket_recv_buffer_size(self.as_fd(), bytes)?)
+    }
+
+    pub(crate) fn receive_buffer(&self) -> io::Result<usize> {
+        Ok(sockopt::socket_recv_buffer_size(self.as_fd())?)
+    }
+
+    pub(crate) fn set_send_buffer(&self, bytes: usize) -> io::Result<()> {
+        Ok(sockopt::set_socket_send_buffer_size(self.as_fd(), bytes)?)
+    }
+
+    pub(crate) fn send_buffer(&self) -> io::Result<usize> {
+        Ok(sockopt::socket_send_buffer_size(self.as_fd())?)
+    }
+}

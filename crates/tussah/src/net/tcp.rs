@@ -1,0 +1,23 @@
+//! TCP.
+
+mod accept;
+mod connect;
+mod extra;
+mod listen;
+mod listener;
+mod options;
+mod poll;
+mod read;
+mod send_file;
+mod split;
+mod stream;
+mod transfer;
+mod write;
+
+pub use connect::ConnectOptions;
+pub use listen::ListenOptions;
+pub use listener::{AcceptStats, TcpListener};
+pub use options::KeepAlive;
+pub use send_file::FileTruncated;
+pub use split::{OwnedReadHalf, OwnedWriteHalf, ReadHalf, ReuniteError, WriteHalf};
+pub use stream::TcpStream;

@@ -1,0 +1,232 @@
+//! Connecting.
+
+use std::io;
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use rustix::net::{SocketType, ipproto};
+
+use super::options::{KeepAlive, check_linger};
+use super::stream::TcpStream;
+use crate::io_error::context;
+use crate::net::ToAddresses;
+use crate::net::socket::{Direction, Socket, family};
+use crate::time::timeout;
+
+/// How a connection is to be made; begins with [`TcpStream::builder`].
+///
+/// # Examples
+/// ```
+/// use std::time::Duration;
+/// use tussah::net::{TcpListener, TcpStream};
+/// # let runtime = tussah::Runtime::builder().workers(1).build()?;
+/// # runtime.block_on(async {
+/// # let listener = TcpListener::bind("127.0.0.1:0")?;
+/// # let address = listener.local_addr()?;
+/// let stream = TcpStream::builder()
+///     .bind("127.0.0.1:0".parse().expect("an address"))
+///     .nodelay(true)
+///     .timeout(Duration::from_secs(5))
+///     .connect(address)
+///     .await?;
+/// assert!(stream.nodelay()?);
+/// # std::io::Result::Ok(())
+/// # })?;
+/// # std::io::Result::Ok(())
+/// ```
+#[derive(Clone, Debug, Default)]
+#[must_use = "it does nothing before `connect`"]
+pub struct ConnectOptions {
+    local: Option<SocketAddr>,
+    timeout: Option<Duration>,
+    nodelay: bool,
+    keep_alive: Option<KeepAlive>,
+    linger: Option<Duration>,
+    ttl: Option<u32>,
+    receive_buffer: Option<usize>,
+    send_buffer: Option<usize>,
+}
+
+impl TcpStream {
+    /// Connects to an address; of several, to the first with which it succeeds.
+    ///
+    /// # Cancellation
+    /// Dropping the future closes the connection, or ends the attempt to make one.
+    ///
+    /// # Errors
+    /// That of the last address: `ConnectionRefused` if nobody listens there, `TimedOut` if nobody answers, which the
+    /// system finds out after about two minutes, what else the system says. `InvalidInput` if it is not an address.
+    ///
+    /// # Panics
+    /// Outside of a runtime.
+    pub async fn connect(address: impl ToAddresses) -> io::Result<Self> {
+        Self::builder().connect(address).await
+    }
+
+    /// The same, for no longer than a time in all.
+    ///
+    /// # Cancellation
+    /// As [`connect`](Self::connect).
+    ///
+    /// # Errors
+    /// `TimedOut` when the time is up; else as [`connect`](Self::connect).
+    ///
+    /// # Panics
+    /// Outside of a runtime.
+    ///
+    /// # Examples
+    /// ```
+    /// use std::time::Duration;
+    /// use tussah::net::{TcpListener, TcpStream};
+    /// # let runtime = tussah::Runtime::builder().workers(1).build()?;
+    /// # runtime.block_on(async {
+    /// # let listener = TcpListener::bind("127.0.0.1:0")?;
+    /// # let address = listener.local_addr()?;
+    /// let stream = TcpStream::connect_timeout(address, Duration::from_secs(5)).await?;
+    /// # std::io::Result::Ok(())
+    /// # })?;
+    /// # std::io::Result::Ok(())
+    /// ```
+    pub async fn connect_timeout(address: impl ToAddresses, limit: Duration) -> io::Result<Self> {
+        Self::builder().timeout(limit).connect(address).await
+    }
+
+    /// Begins to say how a connection is to be made.
+    pub fn builder() -> ConnectOptions {
+        ConnectOptions::default()
+    }
+}
+
+impl ConnectOptions {
+    /// The address of this end; by default the system chooses one.
+    pub fn bind(self, local: SocketAddr) -> Self {
+        let local = Some(local);
+        Self { local, ..self }
+    }
+
+    /// How long it may take in all.
+    pub fn timeout(self, limit: Duration) -> Self {
+        let timeout = Some(limit);
+        Self { timeout, ..self }
+    }
+
+    /// See [`TcpStream::set_nodelay`].
+    pub fn nodelay(self, on: bool) -> Self {
+        Self {
+            nodelay: on,
+            ..self
+        }
+    }
+
+    /// See [`TcpStream::set_keep_alive`].
+    pub fn keep_alive(self, keep_alive: KeepAlive) -> Self {
+        let keep_alive = Some(keep_alive);
+        Self { keep_alive, ..self }
+    }
+
+    /// See [`TcpStream::set_linger`].
+    pub fn linger(self, time: Duration) -> Self {
+        let linger = Some(time);
+        Self { linger, ..self }
+    }
+
+    /// See [`TcpStream::set_ttl`].
+    pub fn ttl(self, hops: u32) -> Self {
+        let ttl = Some(hops);
+        Self { ttl, ..self }
+    }
+
+    /// See [`TcpStream::set_receive_buffer`]; set before connecting, so that the peer is told of it.
+    pub fn receive_buffer(self, bytes: usize) -> Self {
+        let receive_buffer = Some(bytes);
+        Self {
+            receive_buffer,
+            ..self
+        }
+    }
+
+    /// See [`TcpStream::set_send_buffer`].
+    pub fn send_buffer(self, bytes: usize) -> Self {
+        let send_buffer = Some(bytes);
+        Self {
+            send_buffer,
+            ..self
+        }
+    }
+
+    /// Connects; see [`TcpStream::connect`].
+    ///
+    /// # Cancellation
+    /// Dropping the future closes the connection, or ends the attempt to make one.
+    ///
+    /// # Errors
+    /// As [`TcpStream::connect`]; `TimedOut` when the time is up.
+    ///
+    /// # Panics
+    /// Outside of a runtime.
+    pub async fn connect(&self, address: impl ToAddresses) -> io::Result<TcpStream> {
+        let addresses = address.to_addresses()?;
+        let mut now_at = None;
+        let connected = async {
+            let mut last = None;
+            for &address in addresses.as_slice() {
+                now_at = Some(address);
+                match self.connect_one(address).await {
+                    Ok(stream) => return Ok(stream),
+                    Err(error) => last = Some(context(error, "connect to", address)),
+                }
+            }
+            let none = || io::Error::new(io::ErrorKind::InvalidInput, "expected an address");
+            Err(last.unwrap_or_else(none))
+        };
+        let Some(limit) = self.timeout else {
+            return connected.await;
+        };
+        match timeout(limit, connected).await {
+            Ok(result) => result,
+            Err(elapsed) => {
+                let at = now_at.expect("it is set before anything is waited for");
+                Err(context(elapsed.into(), "connect to", at))
+            }
+        }
+    }
+
+    async fn connect_one(&self, address: SocketAddr) -> io::Result<TcpStream> {
+        let socket = Socket::make(family(&address), SocketType::STREAM, Some(ipproto::TCP))?;
+        self.set(&socket)?;
+        if let Some(local) = self.local {
+            let bound = socket.set_reuse_address(true);
+            let bound = bound.and_then(|()| socket.bind(&local.into()));
+            bound.map_err(|error| context(error, "bind to", local))?;
+        }
+        if !socket.connect(&address.into())? {
+            socket
+                .operate(Direction::Write, || socket.connected())
+                .await?;
+        }
+        Ok(TcpStream::new(socket, Some(address)))
+    }
+
+    fn set(&self, socket: &Socket) -> io::Result<()> {
+        if self.nodelay {
+            socket.set_nodelay(true)?;
+        }
+        if self.keep_alive.is_some() {
+            socket.set_keep_alive(self.keep_alive)?;
+        }
+        if self.linger.is_some() {
+            check_linger(self.linger)?;
+            socket.set_linger(self.linger)?;
+        }
+        if let Some(hops) = self.ttl {
+            socket.set_ttl(hops)?;
+        }
+        if let Some(bytes) = self.receive_buffer {
+            socket.set_receive_buffer(bytes)?;
+        }
+        if let Some(bytes) = self.send_buffer {
+            socket.set_send_buffer(bytes)?;
+        }
+        Ok(())
+    }
+}

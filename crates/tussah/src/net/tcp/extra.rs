@@ -1,0 +1,81 @@
+//! What only some streams have: time limits, a rate limit, a place among the connections of a listener.
+
+use std::io;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
+use std::time::Duration;
+
+use async_lock::SemaphoreGuardArc;
+
+use super::transfer::Pace;
+use crate::net::RateLimit;
+use crate::net::socket::Direction;
+use crate::time::now;
+
+/// Made when it is needed for the first time, so that a stream without it stays small.
+#[derive(Debug, Default)]
+pub(super) struct Extra {
+    /// In nanoseconds, 0: none; of reading and of writing.
+    timeout_ns: [AtomicU64; 2],
+    /// Of the `poll_` functions of each direction, which have no future to keep it in.
+    polled: [Mutex<Option<Box<Pace>>>; 2],
+    /// Of reading.
+    limit: RwLock<Option<Arc<RateLimit>>>,
+    /// Held as long as the stream lives.
+    _permit: Option<SemaphoreGuardArc>,
+}
+
+impl Extra {
+    pub(super) fn with_permit(permit: SemaphoreGuardArc) -> Self {
+        Self {
+            _permit: Some(permit),
+            ..Self::default()
+        }
+    }
+
+    pub(super) fn timeout(&self, direction: Direction) -> Option<Duration> {
+        let ns = self.timeout_ns[direction as usize].load(Ordering::Relaxed);
+        (ns > 0).then(|| Duration::from_nanos(ns))
+    }
+
+    pub(super) fn set_timeout(&self, direction: Direction, timeout: Option<Duration>) {
+        // 584 years are no limit.
+        let ns = timeout.map_or(0, |timeout| timeout.as_nanos().try_into().unwrap_or(0));
+        self.timeout_ns[direction as usize].store(ns, Ordering::Relaxed);
+    }
+
+    pub(super) fn polled(&self, direction: Direction) -> MutexGuard<'_, Option<Box<Pace>>> {
+        let polled = self.polled[direction as usize].lock();
+        polled.unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(super) fn limit(&self) -> Option<Arc<RateLimit>> {
+        let limit = self.limit.read().unwrap_or_else(PoisonError::into_inner);
+        limit.clone()
+    }
+
+    pub(super) fn set_limit(&self, limit: Option<Arc<RateLimit>>) {
+        *self.limit.write().unwrap_or_else(PoisonError::into_inner) = limit;
+    }
+
+    /// How long to wait before the next operation.
+    pub(super) fn delay(&self, direction: Direction) -> Option<Duration> {
+        match direction {
+            Direction::Read => self.limit()?.delay(now()),
+            Direction::Write => None,
+        }
+    }
+
+    /// How much of so many bytes may be read at once.
+    pub(super) fn allowed(&self, len: usize) -> usize {
+        self.limit()
+            .map_or(len, |limit| len.min(limit.piece_bytes()))
+    }
+
+    /// Counts what was read.
+    pub(super) fn count(&self, received: &io::Result<usize>) {
+        if let (Ok(bytes), Some(limit)) = (received, self.limit()) {
+            limit.count(now(), *bytes);
+        }
+    }
+}

@@ -1,0 +1,149 @@
+//! The `poll_` functions of TCP streams, as `futures_io` wants them.
+
+use std::io::{self, IoSlice, IoSliceMut};
+use std::net::Shutdown;
+use std::pin::Pin;
+use std::task::{Context, Poll, ready};
+
+use futures_io::{AsyncRead, AsyncWrite};
+
+use super::stream::TcpStream;
+use super::transfer::Verb;
+
+impl TcpStream {
+    pub(super) fn poll_receive(
+        &self,
+        context: &mut Context<'_>,
+        buffer: &mut [u8],
+    ) -> Poll<io::Result<usize>> {
+        self.poll_transfer(context, Verb::Read, || self.receive(buffer))
+    }
+
+    pub(super) fn poll_receive_vectored(
+        &self,
+        context: &mut Context<'_>,
+        buffers: &mut [IoSliceMut<'_>],
+    ) -> Poll<io::Result<usize>> {
+        self.poll_transfer(context, Verb::Read, || self.receive_vectored(buffers))
+    }
+
+    pub(super) fn poll_send(
+        &self,
+        context: &mut Context<'_>,
+        buffer: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        self.poll_transfer(context, Verb::Write, || self.socket().send(buffer))
+    }
+
+    pub(super) fn poll_send_vectored(
+        &self,
+        context: &mut Context<'_>,
+        buffers: &[IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        self.poll_transfer(context, Verb::Write, || {
+            self.socket().send_vectored(buffers)
+        })
+    }
+
+    /// Ends the writing. A connection that is broken already has no more to end.
+    pub(super) fn finish(&self) -> io::Result<()> {
+        match self.shutdown(Shutdown::Write) {
+            Err(error) if error.kind() == io::ErrorKind::NotConnected => Ok(()),
+            other => other,
+        }
+    }
+
+    /// As [`Transfer`](super::transfer::Transfer), for one who keeps nothing between two polls.
+    fn poll_transfer<R>(
+        &self,
+        context: &mut Context<'_>,
+        verb: Verb,
+        attempt: impl FnMut() -> io::Result<R>,
+    ) -> Poll<io::Result<R>> {
+        let direction = verb.direction();
+        let Some(extra) = self.extra() else {
+            let done = self.socket().poll_operate(context, direction, attempt);
+            return done.map_err(|error| self.failed(verb, error));
+        };
+        let mut pace = extra.polled(direction);
+        ready!(extra.poll_allowed(context, direction, &mut pace));
+        let done = match self.socket().poll_operate(context, direction, attempt) {
+            Poll::Pending => ready!(extra.poll_elapsed(context, direction, &mut pace)),
+            Poll::Ready(Err(error)) => error,
+            Poll::Ready(Ok(result)) => {
+                *pace = None;
+                return Poll::Ready(Ok(result));
+            }
+        };
+        *pace = None;
+        Poll::Ready(Err(self.failed(verb, done)))
+    }
+}
+
+macro_rules! async_read {
+    ($($type:ty),*) => {
+        $(impl AsyncRead for $type {
+            fn poll_read(
+                self: Pin<&mut Self>,
+                context: &mut Context<'_>,
+                buffer: &mut [u8],
+            ) -> Poll<io::Result<usize>> {
+                AsRef::<TcpStream>::as_ref(&*self).poll_receive(context, buffer)
+            }
+
+            fn poll_read_vectored(
+                self: Pin<&mut Self>,
+                context: &mut Context<'_>,
+                buffers: &mut [IoSliceMut<'_>],
+            ) -> Poll<io::Result<usize>> {
+                AsRef::<TcpStream>::as_ref(&*self).poll_receive_vectored(context, buffers)
+            }
+        })*
+    };
+}
+
+macro_rules! async_write {
+    ($($type:ty),*) => {
+        $(
+            /// Nothing is held back, so that a flush does nothing; to close ends the writing.
+            impl AsyncWrite for $type {
+                fn poll_write(
+                    self: Pin<&mut Self>,
+                    context: &mut Context<'_>,
+                    buffer: &[u8],
+                ) -> Poll<io::Result<usize>> {
+                    AsRef::<TcpStream>::as_ref(&*self).poll_send(context, buffer)
+                }
+
+                fn poll_write_vectored(
+                    self: Pin<&mut Self>,
+                    context: &mut Context<'_>,
+                    buffers: &[IoSlice<'_>],
+                ) -> Poll<io::Result<usize>> {
+                    AsRef::<TcpStream>::as_ref(&*self).poll_send_vectored(context, buffers)
+                }
+
+                fn poll_flush(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+                    Poll::Ready(Ok(()))
+                }
+
+                fn poll_close(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+                    Poll::Ready(AsRef::<TcpStream>::as_ref(&*self).finish())
+                }
+            }
+        )*
+    };
+}
+
+async_read!(
+    TcpStream,
+    &TcpStream,
+    super::ReadHalf<'_>,
+    super::OwnedReadHalf
+);
+async_write!(
+    TcpStream,
+    &TcpStream,
+    super::WriteHalf<'_>,
+    super::OwnedWriteHalf
+);

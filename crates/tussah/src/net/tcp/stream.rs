@@ -1,0 +1,214 @@
+//! A TCP connection.
+
+use std::fmt;
+use std::future::Future;
+use std::io;
+use std::mem;
+use std::net::{Shutdown, SocketAddr, SocketAddrV4, SocketAddrV6};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, RawFd};
+use std::sync::OnceLock;
+
+use super::accept::Freed;
+use super::extra::Extra;
+use super::transfer::{Transfer, Verb};
+use crate::io_error::context;
+use crate::net::socket::{Socket, internet};
+
+/// A TCP connection: bytes in order, both ways.
+///
+/// Its operations take `&self`, so that threads may share it; each direction can be closed by itself. Bytes of one `write`
+/// stay together only if no other thread writes at the same time. Dropping the stream closes the connection; what was written
+/// is still delivered, as far as the peer takes it.
+///
+/// The futures of `read` and `write` have 64 bytes; those of the `poll_` functions of `futures_io` keep nothing.
+///
+/// # Examples
+/// ```
+/// use tussah::net::{Shutdown, TcpListener, TcpStream};
+/// # let runtime = tussah::Runtime::builder().workers(1).build()?;
+/// # runtime.block_on(async {
+/// let listener = TcpListener::bind("127.0.0.1:0")?;
+/// let client = TcpStream::connect(listener.local_addr()?).await?;
+/// let (server, _) = listener.accept().await?;
+/// client.write_all(b"hello").await?;
+/// client.shutdown(Shutdown::Write)?;
+/// let mut buffer = [0; 16];
+/// assert_eq!(server.read(&mut buffer).await?, 5);
+/// assert_eq!(server.read(&mut buffer).await?, 0); // the end
+/// # std::io::Result::Ok(())
+/// # })?;
+/// # std::io::Result::Ok(())
+/// ```
+pub struct TcpStream {
+    socket: Socket,
+    peer: Peer,
+    extra: OnceLock<Box<Extra>>,
+    /// Dropped after the socket, in the order of the fields.
+    _freed: Freed,
+}
+
+/// The other end, remembered for errors: the system forgets it when a connection breaks.
+#[derive(Clone)]
+enum Peer {
+    Unknown,
+    V4(SocketAddrV4),
+    /// Boxed, since most connections need only the other.
+    V6(Box<SocketAddrV6>),
+}
+
+const _: () = assert!(mem::size_of::<TcpStream>() <= 56);
+
+/// Making and taking apart.
+impl TcpStream {
+    pub(super) fn new(socket: Socket, peer: Option<SocketAddr>) -> Self {
+        let peer = match peer {
+            None => Peer::Unknown,
+            Some(SocketAddr::V4(address)) => Peer::V4(address),
+            Some(SocketAddr::V6(address)) => Peer::V6(Box::new(address)),
+        };
+        Self {
+            socket,
+            peer,
+            extra: OnceLock::new(),
+            _freed: Freed,
+        }
+    }
+
+    /// The same with something extra, before anybody else has it.
+    pub(super) fn with_extra(self, extra: Extra) -> Self {
+        let extra = OnceLock::from(Box::new(extra));
+        Self { extra, ..self }
+    }
+
+    /// Takes a connection of the standard library's, and makes it non-blocking.
+    ///
+    /// # Errors
+    /// What the system says.
+    ///
+    /// # Panics
+    /// Outside of a runtime.
+    #[track_caller]
+    pub fn from_std(stream: std::net::TcpStream) -> io::Result<Self> {
+        let peer = stream.peer_addr().ok();
+        Ok(Self::new(Socket::from_fd(stream.into())?, peer))
+    }
+
+    /// Gives the connection to the standard library, in non-blocking mode as it is; set that as it is wanted. Time limits,
+    /// rate limits and the place among the connections of a listener end here.
+    ///
+    /// # Examples
+    /// ```
+    /// # use tussah::net::{TcpListener, TcpStream};
+    /// # let runtime = tussah::Runtime::builder().workers(1).build()?;
+    /// # runtime.block_on(async {
+    /// # let listener = TcpListener::bind("127.0.0.1:0")?;
+    /// let stream = TcpStream::connect(listener.local_addr()?).await?.into_std();
+    /// stream.set_nonblocking(false)?;
+    /// let stream = TcpStream::from_std(stream)?;
+    /// # std::io::Result::Ok(())
+    /// # })?;
+    /// # std::io::Result::Ok(())
+    /// ```
+    #[must_use]
+    pub fn into_std(self) -> std::net::TcpStream {
+        self.socket.into_fd().into()
+    }
+
+    /// The address of this end.
+    ///
+    /// # Errors
+    /// What the system says.
+    pub fn local_addr(&self) -> io::Result<SocketAddr> {
+        let address = self.socket.local_address().and_then(internet);
+        address.map_err(|error| self.failed(Verb::Ask, error))
+    }
+
+    /// The address of the other end: that with which the connection was made, also when it is broken by now.
+    ///
+    /// # Errors
+    /// What the system says, of a stream [from elsewhere](Self::from_std) that was not connected.
+    pub fn peer_addr(&self) -> io::Result<SocketAddr> {
+        match &self.peer {
+            Peer::V4(address) => Ok(SocketAddr::V4(*address)),
+            Peer::V6(address) => Ok(SocketAddr::V6(**address)),
+            Peer::Unknown => {
+                let address = self.socket.peer_address()?;
+                internet(address.ok_or(io::ErrorKind::NotConnected)?)
+            }
+        }
+    }
+
+    /// Closes one direction or both. What was written before is still delivered, and the peer then reads the end; who reads or
+    /// writes here at that moment is woken.
+    ///
+    /// # Errors
+    /// `NotConnected` if the connection is broken already; what else the system says.
+    pub fn shutdown(&self, how: Shutdown) -> io::Result<()> {
+        let how = match how {
+            Shutdown::Read => rustix::net::Shutdown::Read,
+            Shutdown::Write => rustix::net::Shutdown::Write,
+            Shutdown::Both => rustix::net::Shutdown::Both,
+        };
+        let done = self.socket.shutdown(how);
+        done.map_err(|error| self.failed(Verb::Shutdown, error))
+    }
+}
+
+/// For the other files of this folder.
+impl TcpStream {
+    pub(super) fn socket(&self) -> &Socket {
+        &self.socket
+    }
+
+    #[inline]
+    pub(super) fn extra(&self) -> Option<&Extra> {
+        self.extra.get().map(|extra| &**extra)
+    }
+
+    /// The extra part, made if there is none.
+    pub(super) fn make_extra(&self) -> &Extra {
+        self.extra.get_or_init(Box::default)
+    }
+
+    /// An error as it reaches users.
+    #[cold]
+    pub(super) fn failed(&self, verb: Verb, error: io::Error) -> io::Error {
+        match self.peer_addr() {
+            Ok(peer) => context(error, verb.text(), peer),
+            Err(_) => context(error, verb.text(), "an unknown peer"),
+        }
+    }
+
+    pub(super) fn transfer<'a, R, F>(
+        &'a self,
+        verb: Verb,
+        attempt: F,
+    ) -> Transfer<'a, impl Future<Output = io::Result<Option<R>>> + Unpin + use<'a, R, F>>
+    where
+        F: FnMut() -> io::Result<Option<R>> + Unpin,
+    {
+        Transfer::new(self, verb, self.socket.operate(verb.direction(), attempt))
+    }
+}
+
+impl AsFd for TcpStream {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.socket.as_fd()
+    }
+}
+
+impl AsRawFd for TcpStream {
+    fn as_raw_fd(&self) -> RawFd {
+        self.as_fd().as_raw_fd()
+    }
+}
+
+impl fmt::Debug for TcpStream {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("TcpStream")
+            .field("local", &self.local_addr().ok())
+            .field("peer", &self.peer_addr().ok())
+            .field("fd", &self.as_raw_fd())
+            .finish()
+    }
+}

@@ -1,0 +1,452 @@
+//! Pipes: streams of bytes within a machine, one way.
+//!
+//! Both ends work by readiness: an operation is tried first, and waits for the driver only if it would block. Operations
+//! take `&self`, so several threads may share an end: what each of them reads is one piece of the stream, and what
+//! [`Writer::write`] takes at once, up to 4,096 bytes, is never torn by others.
+//!
+//! A child's input and output are pipes, see [`process`](crate::process).
+
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::pin::Pin;
+use std::task::{Context, Poll};
+
+use futures_io::{AsyncRead, AsyncWrite};
+use rustix::buffer::spare_capacity;
+use rustix::pipe::PipeFlags;
+use tussah_core::Handle;
+use tussah_core::io::{Direction, Source, spend_bytes};
+
+use crate::io_error::context;
+
+/// How much room `read_to_end` makes first; it doubles from there.
+const ROOM: usize = 8 * 1024;
+
+/// Makes a pipe in the current runtime: what is written at one end is read at the other.
+///
+/// Both ends are closed in programs that are executed. The kernel holds 64 KiB between them, unless it is told otherwise.
+/// Packet mode (`O_DIRECT`) is not for these ends; give descriptors that have it to [`Reader::from_fd`].
+///
+/// # Errors
+/// What the system said: there are no more descriptors.
+///
+/// # Panics
+/// Outside of a runtime.
+///
+/// # Examples
+/// ```
+/// # let runtime = tussah::Runtime::builder().workers(1).build()?;
+/// # runtime.block_on(async {
+/// let (reader, writer) = tussah::pipe::pipe()?;
+/// writer.write_all(b"hello").await?;
+/// drop(writer);
+/// let mut text = Vec::new();
+/// reader.read_to_end(&mut text).await?;
+/// assert_eq!(text, b"hello");
+/// # std::io::Result::Ok(())
+/// # })?;
+/// # std::io::Result::Ok(())
+/// ```
+#[track_caller]
+pub fn pipe() -> io::Result<(Reader, Writer)> {
+    let handle = Handle::current();
+    let flags = PipeFlags::CLOEXEC | PipeFlags::NONBLOCK;
+    let (read, write) =
+        rustix::pipe::pipe_with(flags).map_err(|error| context(error.into(), "make", "a pipe"))?;
+    let end = |fd| End {
+        source: Source::new_in(&handle, fd),
+        name: "a pipe",
+        is_stream: true,
+    };
+    let (reader, writer) = (end(read), end(write));
+    let writer = Writer { end: Some(writer) };
+    Ok((Reader { end: reader }, writer))
+}
+
+/// Either end of a pipe.
+#[derive(Debug)]
+struct End {
+    source: Source,
+    /// What errors call it.
+    name: &'static str,
+    /// A transfer that came short says that the pipe is empty, or full. So it is where both ends were made here, but not in
+    /// packet mode, which whoever has the other end may choose.
+    is_stream: bool,
+}
+
+impl End {
+    fn from_fd(handle: &Handle, fd: OwnedFd, name: &'static str) -> io::Result<Self> {
+        rustix::io::ioctl_fionbio(&fd, true)
+            .map_err(|error| context(error.into(), "make non-blocking", name))?;
+        Ok(Self {
+            source: Source::new_in(handle, fd),
+            name,
+            is_stream: false,
+        })
+    }
+
+    /// One transfer, of at most `wanted` bytes.
+    fn transfer(
+        &self,
+        direction: Direction,
+        wanted: usize,
+        system_call: impl FnOnce() -> rustix::io::Result<usize>,
+    ) -> io::Result<usize> {
+        let before = self.source.marker();
+        let len = system_call()?;
+        if self.is_stream && 0 < len && len < wanted {
+            self.source.came_short(direction, before);
+        }
+        spend_bytes(len);
+        Ok(len)
+    }
+
+    fn read_now(&self, fd: BorrowedFd<'_>, buffer: &mut [u8]) -> io::Result<usize> {
+        self.transfer(Direction::Read, buffer.len(), || {
+            rustix::io::read(fd, &mut *buffer)
+        })
+    }
+
+    fn write_now(&self, fd: BorrowedFd<'_>, data: &[u8]) -> io::Result<usize> {
+        self.transfer(Direction::Write, data.len(), || rustix::io::write(fd, data))
+    }
+
+    fn read_error(&self, error: io::Error) -> io::Error {
+        context(error, "read from", self.name)
+    }
+
+    fn write_error(&self, error: io::Error) -> io::Error {
+        context(error, "write to", self.name)
+    }
+
+    fn into_blocking_fd(self) -> io::Result<OwnedFd> {
+        let fd = self.source.into_fd();
+        rustix::io::ioctl_fionbio(&fd, false)
+            .map_err(|error| context(error.into(), "make blocking", self.name))?;
+        Ok(fd)
+    }
+}
+
+/// The end of a pipe that is read from. Dropping it closes it; whoever writes then gets `BrokenPipe`.
+///
+/// It also implements [`AsyncRead`], for one thread at a time.
+#[derive(Debug)]
+pub struct Reader {
+    end: End,
+}
+
+impl Reader {
+    /// Takes a descriptor that can be read and waited for (a pipe, a FIFO, a terminal) for the current runtime.
+    ///
+    /// It is put into non-blocking mode, also for all others who share its open file description.
+    ///
+    /// # Errors
+    /// What the system said.
+    ///
+    /// # Panics
+    /// Outside of a runtime.
+    ///
+    /// # Examples
+    /// ```
+    /// # let runtime = tussah::Runtime::builder().workers(1).build()?;
+    /// # runtime.block_on(async {
+    /// let (reader, mut writer) = std::io::pipe()?;
+    /// std::io::Write::write_all(&mut writer, b"hello")?;
+    /// let reader = tussah::pipe::Reader::from_fd(reader.into())?;
+    /// let mut text = [0; 5];
+    /// reader.read_exact(&mut text).await?;
+    /// assert_eq!(&text, b"hello");
+    /// # std::io::Result::Ok(())
+    /// # })?;
+    /// # std::io::Result::Ok(())
+    /// ```
+    #[track_caller]
+    pub fn from_fd(fd: OwnedFd) -> io::Result<Self> {
+        Self::from_fd_in(&Handle::current(), fd, "a pipe")
+    }
+
+    pub(crate) fn from_fd_in(handle: &Handle, fd: OwnedFd, name: &'static str) -> io::Result<Self> {
+        let end = End::from_fd(handle, fd, name)?;
+        Ok(Self { end })
+    }
+
+    /// Gives the descriptor back, in blocking mode.
+    ///
+    /// # Errors
+    /// What the system said; the descriptor is closed then.
+    pub fn into_fd(self) -> io::Result<OwnedFd> {
+        self.end.into_blocking_fd()
+    }
+
+    /// Reads some bytes, at least one unless the buffer is empty; 0 is the end: nobody can write any more.
+    ///
+    /// # Errors
+    /// What the system said; `Other` when the runtime ends.
+    ///
+    /// # Cancellation
+    /// Dropping the future has read nothing.
+    ///
+    /// # Examples
+    /// ```
+    /// # let runtime = tussah::Runtime::builder().workers(1).build()?;
+    /// # runtime.block_on(async {
+    /// let (reader, writer) = tussah::pipe::pipe()?;
+    /// writer.write_all(b"hello").await?;
+    /// let mut buffer = [0; 64];
+    /// assert_eq!(reader.read(&mut buffer).await?, 5);
+    /// drop(writer);
+    /// assert_eq!(reader.read(&mut buffer).await?, 0);
+    /// # std::io::Result::Ok(())
+    /// # })?;
+    /// # std::io::Result::Ok(())
+    /// ```
+    pub async fn read(&self, buffer: &mut [u8]) -> io::Result<usize> {
+        let end = &self.end;
+        let read = end
+            .source
+            .io(Direction::Read, |fd| end.read_now(fd, buffer));
+        read.await.map_err(|error| end.read_error(error))
+    }
+
+    /// Reads what is there now; `None` if that is nothing.
+    ///
+    /// # Errors
+    /// As [`read`](Self::read).
+    pub fn try_read(&self, buffer: &mut [u8]) -> io::Result<Option<usize>> {
+        let end = &self.end;
+        match end.read_now(end.source.as_fd(), buffer) {
+            Ok(len) => Ok(Some(len)),
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => Ok(None),
+            Err(error) => Err(end.read_error(error)),
+        }
+    }
+
+    /// Fills the buffer.
+    ///
+    /// # Errors
+    /// `UnexpectedEof` if the end comes first, when what came is in the buffer; else as [`read`](Self::read).
+    ///
+    /// # Cancellation
+    /// What was read until then is in the buffer, and it is not known how much. Use [`read`](Self::read) where that matters.
+    ///
+    /// # Examples
+    /// See [`from_fd`](Self::from_fd).
+    pub async fn read_exact(&self, buffer: &mut [u8]) -> io::Result<()> {
+        let mut done = 0;
+        while done < buffer.len() {
+            match self.read(&mut buffer[done..]).await? {
+                0 => {
+                    let text = format!("expected {} bytes, got {done}", buffer.len());
+                    let error = io::Error::new(io::ErrorKind::UnexpectedEof, text);
+                    return Err(self.end.read_error(error));
+                }
+                len => done += len,
+            }
+        }
+        Ok(())
+    }
+
+    /// Reads to the end, behind what is in `buffer` already; says how much it read.
+    ///
+    /// The buffer grows with what comes, without a limit.
+    ///
+    /// # Errors
+    /// As [`read`](Self::read); what was read until then is in the buffer.
+    ///
+    /// # Cancellation
+    /// What was read until then is in the buffer, and reading may go on.
+    ///
+    /// # Examples
+    /// See [`pipe`].
+    pub async fn read_to_end(&self, buffer: &mut Vec<u8>) -> io::Result<usize> {
+        self.read_to_limit(buffer, usize::MAX).await
+    }
+
+    /// Reads to the end, or until the buffer holds more than `len_max`; says how much it read.
+    pub(crate) async fn read_to_limit(
+        &self,
+        buffer: &mut Vec<u8>,
+        len_max: usize,
+    ) -> io::Result<usize> {
+        let end = &self.end;
+        let before = buffer.len();
+        while buffer.len() <= len_max {
+            if buffer.len() == buffer.capacity() {
+                buffer.reserve(ROOM.max(buffer.len()));
+            }
+            let read = end.source.io(Direction::Read, |fd| {
+                let wanted = buffer.capacity() - buffer.len();
+                end.transfer(Direction::Read, wanted, || {
+                    rustix::io::read(fd, spare_capacity(buffer))
+                })
+            });
+            if read.await.map_err(|error| end.read_error(error))? == 0 {
+                break;
+            }
+        }
+        Ok(buffer.len() - before)
+    }
+}
+
+impl AsyncRead for Reader {
+    fn poll_read(
+        self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        buffer: &mut [u8],
+    ) -> Poll<io::Result<usize>> {
+        let end = &self.end;
+        let read = |fd: BorrowedFd<'_>| end.read_now(fd, buffer);
+        let poll = end.source.poll_io(context, Direction::Read, read);
+        poll.map_err(|error| end.read_error(error))
+    }
+}
+
+impl AsFd for Reader {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.end.source.as_fd()
+    }
+}
+
+/// The end of a pipe that is written to. Dropping it closes it; with the last one closed, the reader comes to the end.
+///
+/// It also implements [`AsyncWrite`], for one thread at a time; `close` of that closes the pipe.
+#[derive(Debug)]
+pub struct Writer {
+    /// `None` once it is closed.
+    end: Option<End>,
+}
+
+impl Writer {
+    /// Takes a descriptor that can be written and waited for (a pipe, a FIFO, a terminal) for the current runtime.
+    ///
+    /// It is put into non-blocking mode, also for all others who share its open file description.
+    ///
+    /// # Errors
+    /// What the system said.
+    ///
+    /// # Panics
+    /// Outside of a runtime.
+    ///
+    /// # Examples
+    /// ```
+    /// # let runtime = tussah::Runtime::builder().workers(1).build()?;
+    /// # runtime.block_on(async {
+    /// let (mut reader, writer) = std::io::pipe()?;
+    /// let writer = tussah::pipe::Writer::from_fd(writer.into())?;
+    /// writer.write_all(b"hello").await?;
+    /// drop(writer);
+    /// assert_eq!(std::io::read_to_string(&mut reader)?, "hello");
+    /// # std::io::Result::Ok(())
+    /// # })?;
+    /// # std::io::Result::Ok(())
+    /// ```
+    #[track_caller]
+    pub fn from_fd(fd: OwnedFd) -> io::Result<Self> {
+        Self::from_fd_in(&Handle::current(), fd, "a pipe")
+    }
+
+    pub(crate) fn from_fd_in(handle: &Handle, fd: OwnedFd, name: &'static str) -> io::Result<Self> {
+        let end = End::from_fd(handle, fd, name)?;
+        Ok(Self { end: Some(end) })
+    }
+
+    /// Gives the descriptor back, in blocking mode.
+    ///
+    /// # Errors
+    /// What the system said; the descriptor is closed then. `NotConnected` if the pipe is closed.
+    pub fn into_fd(self) -> io::Result<OwnedFd> {
+        self.end.ok_or_else(closed)?.into_blocking_fd()
+    }
+
+    /// Writes some of the bytes, at least one unless there are none; says how many.
+    ///
+    /// # Errors
+    /// `BrokenPipe` if nobody can read any more; what else the system said; `Other` when the runtime ends.
+    ///
+    /// # Cancellation
+    /// Dropping the future has written nothing.
+    ///
+    /// # Examples
+    /// ```
+    /// # let runtime = tussah::Runtime::builder().workers(1).build()?;
+    /// # runtime.block_on(async {
+    /// let (reader, writer) = tussah::pipe::pipe()?;
+    /// assert_eq!(writer.write(b"hello").await?, 5);
+    /// drop(reader);
+    /// let error = writer.write(b"hello").await.expect_err("nobody reads");
+    /// assert_eq!(error.to_string(), "write to a pipe: Broken pipe (os error 32)");
+    /// # std::io::Result::Ok(())
+    /// # })?;
+    /// # std::io::Result::Ok(())
+    /// ```
+    pub async fn write(&self, data: &[u8]) -> io::Result<usize> {
+        let end = self.end()?;
+        let write = end
+            .source
+            .io(Direction::Write, |fd| end.write_now(fd, data));
+        write.await.map_err(|error| end.write_error(error))
+    }
+
+    /// Writes what there is room for now; `None` if that is nothing.
+    ///
+    /// # Errors
+    /// As [`write`](Self::write).
+    pub fn try_write(&self, data: &[u8]) -> io::Result<Option<usize>> {
+        let end = self.end()?;
+        match end.write_now(end.source.as_fd(), data) {
+            Ok(len) => Ok(Some(len)),
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => Ok(None),
+            Err(error) => Err(end.write_error(error)),
+        }
+    }
+
+    /// Writes all of the bytes.
+    ///
+    /// # Errors
+    /// As [`write`](Self::write); some bytes may have been written then.
+    ///
+    /// # Cancellation
+    /// The first bytes may have been written, and it is not known how many. Use [`write`](Self::write) where that matters.
+    ///
+    /// # Examples
+    /// See [`pipe`].
+    pub async fn write_all(&self, mut data: &[u8]) -> io::Result<()> {
+        while !data.is_empty() {
+            let len = self.write(data).await?;
+            data = &data[len..];
+        }
+        Ok(())
+    }
+
+    fn end(&self) -> io::Result<&End> {
+        self.end.as_ref().ok_or_else(closed)
+    }
+}
+
+impl AsyncWrite for Writer {
+    fn poll_write(
+        self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        data: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        let end = self.end()?;
+        let write = |fd: BorrowedFd<'_>| end.write_now(fd, data);
+        let poll = end.source.poll_io(context, Direction::Write, write);
+        poll.map_err(|error| end.write_error(error))
+    }
+
+    /// Does nothing: no bytes are held back here.
+    fn poll_flush(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn poll_close(mut self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+        self.end = None;
+        Poll::Ready(Ok(()))
+    }
+}
+
+fn closed() -> io::Error {
+    let error = io::Error::new(io::ErrorKind::NotConnected, "this end was closed before");
+    context(error, "use", "a pipe")
+}

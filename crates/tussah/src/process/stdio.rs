@@ -1,0 +1,109 @@
+//! What a child's standard input, output and error output are connected to.
+
+use std::fs::File;
+use std::io;
+use std::os::fd::OwnedFd;
+use std::sync::Arc;
+
+use crate::pipe::{Reader, Writer};
+
+/// What one of a child's standard streams is connected to.
+///
+/// # Examples
+/// ```
+/// use tussah::process::{Command, Stdio};
+/// # let runtime = tussah::Runtime::builder().workers(1).build()?;
+/// # runtime.block_on(async {
+/// // `echo hello | tr a-z A-Z`, by a pipe between the two that does not go through this process.
+/// let (reader, writer) = std::io::pipe()?;
+/// let mut echo = Command::new("echo").arg("hello").stdout(writer.into()).spawn().await?;
+/// let upper = Command::new("tr").args(["a-z", "A-Z"]).stdin(reader.into()).output().await?;
+/// assert_eq!(upper.stdout, b"HELLO\n");
+/// assert!(echo.wait().await?.success());
+/// # std::io::Result::Ok(())
+/// # })?;
+/// # std::io::Result::Ok(())
+/// ```
+#[derive(Clone, Debug)]
+pub struct Stdio(Kind);
+
+#[derive(Clone, Debug)]
+enum Kind {
+    Inherit,
+    Null,
+    Piped,
+    Fd(Arc<OwnedFd>),
+}
+
+impl Stdio {
+    /// The same as in this process.
+    #[must_use]
+    pub fn inherit() -> Self {
+        Self(Kind::Inherit)
+    }
+
+    /// Nothing: `/dev/null`.
+    #[must_use]
+    pub fn null() -> Self {
+        Self(Kind::Null)
+    }
+
+    /// A new pipe, whose other end the [`Child`](super::Child) holds.
+    #[must_use]
+    pub fn piped() -> Self {
+        Self(Kind::Piped)
+    }
+
+    /// As the standard library has it; a descriptor is duplicated, since a command may be spawned more than once.
+    pub(super) fn to_std(&self) -> io::Result<std::process::Stdio> {
+        Ok(match &self.0 {
+            Kind::Inherit => std::process::Stdio::inherit(),
+            Kind::Null => std::process::Stdio::null(),
+            Kind::Piped => std::process::Stdio::piped(),
+            Kind::Fd(fd) => fd.try_clone()?.into(),
+        })
+    }
+}
+
+/// A descriptor, which is closed here when the command is dropped.
+impl From<OwnedFd> for Stdio {
+    fn from(fd: OwnedFd) -> Self {
+        Self(Kind::Fd(Arc::new(fd)))
+    }
+}
+
+impl From<File> for Stdio {
+    fn from(file: File) -> Self {
+        OwnedFd::from(file).into()
+    }
+}
+
+impl From<io::PipeReader> for Stdio {
+    fn from(pipe: io::PipeReader) -> Self {
+        OwnedFd::from(pipe).into()
+    }
+}
+
+impl From<io::PipeWriter> for Stdio {
+    fn from(pipe: io::PipeWriter) -> Self {
+        OwnedFd::from(pipe).into()
+    }
+}
+
+/// The end of a pipe, such as another child's output, in blocking mode again.
+impl TryFrom<Reader> for Stdio {
+    type Error = io::Error;
+
+    fn try_from(reader: Reader) -> io::Result<Self> {
+        reader.into_fd().map(Self::from)
+    }
+}
+
+/// The end of a pipe, such as another child's input, in blocking mode again.
+impl TryFrom<Writer> for Stdio {
+    type Error = io::Error;
+
+    fn try_from(writer: Writer) -> io::Result<Self> {
+        writer.into_fd().map(Self::from)
+    }
+}

@@ -1,0 +1,459 @@
+//! TCP streams that work: both ways, in all forms, in order.
+
+use std::io::{self, IoSlice, IoSliceMut};
+use std::mem::size_of_val;
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures_lite::{AsyncReadExt, AsyncWriteExt};
+use tussah::net::{KeepAlive, RateLimit, Shutdown, TcpListener, TcpStream};
+use tussah::{Clock, OpError, Runtime, spawn};
+
+use super::{narrow_pair, pair, pattern, poll_once, run, until};
+
+#[test]
+fn large_transfers_both_ways_arrive_whole() {
+    run(2, async {
+        let (client, server) = pair().await?;
+        let (client, server) = (Arc::new(client), Arc::new(server));
+        let sent = Arc::new(pattern(5_000_000));
+        let mut threads = Vec::new();
+        for stream in [&client, &server] {
+            let (stream, bytes) = (stream.clone(), sent.clone());
+            threads.push(spawn(async move { stream.write_all(&bytes).await }));
+        }
+        for stream in [&client, &server] {
+            let (stream, expected) = (stream.clone(), sent.clone());
+            threads.push(spawn(async move {
+                let mut received = vec![0; expected.len()];
+                stream.read_exact(&mut received).await?;
+                assert!(received == *expected);
+                Ok(())
+            }));
+        }
+        for thread in threads {
+            thread.await.expect("no panic")?;
+        }
+        Ok(())
+    });
+}
+
+#[test]
+fn small_buffers_make_short_reads_and_writes() {
+    run(1, async {
+        let (client, server) = narrow_pair().await?;
+        let sent = pattern(300_000);
+        let bytes = sent.clone();
+        let writer = spawn(async move {
+            let (mut rest, mut writes) = (&bytes[..], 0);
+            while !rest.is_empty() {
+                rest = &rest[client.write(rest).await?..];
+                writes += 1;
+            }
+            io::Result::Ok(writes)
+        });
+        let (mut received, mut buffer) = (Vec::new(), vec![0; 100_000]);
+        loop {
+            match server.read(&mut buffer).await? {
+                0 => break,
+                len => received.extend_from_slice(&buffer[..len]),
+            }
+        }
+        assert!(received == sent);
+        assert!(writer.await.expect("no panic")? > 3);
+        Ok(())
+    });
+}
+
+#[test]
+fn vectored_operations_keep_the_order() {
+    run(1, async {
+        let (client, server) = narrow_pair().await?;
+        let parts: Vec<_> = (0..2000).map(|i| pattern(i % 97)).collect();
+        let sent = parts.concat();
+        let writer = spawn(async move {
+            let mut slices: Vec<_> = parts.iter().map(|part| IoSlice::new(part)).collect();
+            client.write_all_vectored(&mut slices).await?;
+            let end = [IoSlice::new(b"e"), IoSlice::new(b"nd")];
+            assert_eq!(client.write_vectored(&end).await?, 3);
+            client.write_all_vectored(&mut [IoSlice::new(b"")]).await
+        });
+        let mut received = Vec::new();
+        loop {
+            let (mut a, mut b) = ([0; 7], [0; 1000]);
+            let mut slices = [IoSliceMut::new(&mut a), IoSliceMut::new(&mut b)];
+            let len = server.read_vectored(&mut slices).await?;
+            received.extend_from_slice(&[&a[..], &b[..]].concat()[..len]);
+            if len == 0 {
+                break;
+            }
+        }
+        writer.await.expect("no panic")?;
+        assert!(received.strip_suffix(b"end") == Some(&sent[..]));
+        Ok(())
+    });
+}
+
+#[test]
+fn a_peek_leaves_what_it_sees() {
+    run(1, async {
+        let (client, server) = pair().await?;
+        client.write_all(b"hello").await?;
+        let mut buffer = [0; 3];
+        assert_eq!(server.peek(&mut buffer).await?, 3);
+        assert_eq!(server.peek(&mut []).await?, 0);
+        let mut all = [0; 5];
+        server.read_exact(&mut all).await?;
+        assert_eq!(&all, b"hello");
+        assert_eq!(server.read(&mut []).await?, 0);
+        Ok(())
+    });
+}
+
+#[test]
+fn try_operations_do_not_wait() {
+    run(1, async {
+        let (client, server) = pair().await?;
+        let mut buffer = [0; 16];
+        let would_block = |result: io::Result<usize>| {
+            result.expect_err("it would block").kind() == io::ErrorKind::WouldBlock
+        };
+        // More than once: nobody waits in between, and what comes then is seen nevertheless.
+        for _ in 0..3 {
+            assert!(would_block(server.try_read(&mut buffer)));
+            client.writable().await?;
+            assert_eq!(client.try_write(b"abc")?, 3);
+            let mut read = server.try_read(&mut buffer);
+            while read
+                .as_ref()
+                .is_err_and(|error| error.kind() == io::ErrorKind::WouldBlock)
+            {
+                read = server.try_read(&mut buffer);
+            }
+            assert_eq!(read?, 3);
+        }
+        while client.try_write(&[0; 100_000]).is_ok() {}
+        assert!(poll_once(&mut client.writable()).is_pending());
+        server.readable().await?;
+        assert!(server.try_read(&mut buffer)? > 0);
+        Ok(())
+    });
+}
+
+#[test]
+fn each_direction_is_closed_by_itself() {
+    run(1, async {
+        let (client, server) = pair().await?;
+        client.write_all(b"question").await?;
+        client.shutdown(Shutdown::Write)?;
+        let mut received = Vec::new();
+        (&server).read_to_end(&mut received).await?;
+        assert_eq!(received, b"question");
+        server.write_all(b"answer").await?;
+        drop(server);
+        let mut received = Vec::new();
+        (&client).read_to_end(&mut received).await?;
+        assert_eq!(received, b"answer");
+        Ok(())
+    });
+}
+
+#[test]
+fn a_shutdown_wakes_who_reads() {
+    run(1, async {
+        let (client, _server) = pair().await?;
+        let client = Arc::new(client);
+        let reader = client.clone();
+        let reader = spawn(async move { reader.read(&mut [0; 16]).await });
+        tussah::yield_now().await;
+        client.shutdown(Shutdown::Both)?;
+        assert_eq!(reader.await.expect("no panic")?, 0);
+        Ok(())
+    });
+}
+
+#[test]
+fn halves_end_in_order() {
+    run(1, async {
+        let (client, server) = pair().await?;
+        let (read, write) = client.into_split();
+        let (other_read, other_write) = server.into_split();
+        let error = read.reunite(other_write).expect_err("they are strangers");
+        let (read, other_write) = (error.0, error.1);
+        write.write_all(b"abc").await?;
+        drop(write);
+        let mut received = Vec::new();
+        let mut other_read = other_read;
+        other_read.read_to_end(&mut received).await?;
+        assert_eq!(received, b"abc");
+        // The other direction is still open, also when its half was put together again.
+        let server = other_read
+            .reunite(other_write)
+            .expect("they belong together");
+        server.write_all(b"def").await?;
+        let mut buffer = [0; 3];
+        read.read_exact(&mut buffer).await?;
+        assert_eq!(&buffer, b"def");
+        let (other_read, other_write) = server.into_split();
+        other_write.forget();
+        assert!(poll_once(&mut read.read(&mut buffer)).is_pending());
+        drop(other_read);
+        assert_eq!(read.read(&mut buffer).await?, 0);
+        Ok(())
+    });
+}
+
+#[test]
+fn the_traits_of_futures_io_work() {
+    run(1, async {
+        let (mut client, server) = narrow_pair().await?;
+        let echo = spawn(async move {
+            let mut server = server;
+            let (read, write) = server.split();
+            futures_lite::io::copy(read, write).await
+        });
+        let sent = pattern(100_000);
+        let (mut read, mut write) = client.split();
+        let mut received = vec![0; sent.len()];
+        let both = futures_lite::future::try_zip(
+            async {
+                AsyncWriteExt::write_all(&mut write, &sent).await?;
+                AsyncWriteExt::close(&mut write).await
+            },
+            AsyncReadExt::read_exact(&mut read, &mut received),
+        );
+        both.await?;
+        assert!(received == sent);
+        assert_eq!(echo.await.expect("no panic")?, 100_000);
+        Ok(())
+    });
+}
+
+#[test]
+fn owned_buffers_come_back() {
+    run(1, async {
+        let (client, server) = pair().await?;
+        let (written, buffer) = client.write_owned("hello".to_string()).await;
+        assert_eq!((written?, buffer.as_str()), (5, "hello"));
+        let (read, buffer) = server.read_owned([0; 8]).await;
+        assert_eq!(&buffer[..read?], b"hello");
+        let (written, _) = client.write_all_owned(buffer).await;
+        written?;
+        drop(client);
+        server.read_exact(&mut [0; 8]).await?;
+        let (read, _) = server.read_owned(vec![0; 4]).await;
+        assert_eq!(read?, 0);
+        Ok(())
+    });
+}
+
+#[test]
+fn options_are_kept() {
+    run(1, async {
+        let (client, _server) = pair().await?;
+        for on in [true, false] {
+            client.set_nodelay(on)?;
+            assert_eq!(client.nodelay()?, on);
+        }
+        for keep_alive in [Some(KeepAlive::default()), None] {
+            client.set_keep_alive(keep_alive)?;
+            assert_eq!(client.keep_alive()?, keep_alive);
+        }
+        client.set_ttl(17)?;
+        assert_eq!(client.ttl()?, 17);
+        for linger in [Some(Duration::ZERO), None] {
+            client.set_linger(linger)?;
+            assert_eq!(client.linger()?, linger);
+        }
+        let error = client.set_linger(Some(Duration::from_secs(1)));
+        let error = error.expect_err("it would block the drop");
+        assert_eq!(error.kind(), io::ErrorKind::InvalidInput);
+        client.set_send_buffer(10_000)?;
+        assert_eq!(client.send_buffer()?, 20_000);
+        client.set_receive_buffer(10_000)?;
+        assert_eq!(client.receive_buffer()?, 20_000);
+        assert!(client.take_error()?.is_none());
+        let listener = TcpListener::bind("[::1]:0")?;
+        listener.set_ttl(9)?;
+        assert_eq!(listener.ttl()?, 9);
+        let options = TcpStream::builder().ttl(8);
+        let client = options.connect(listener.local_addr()?).await?;
+        assert_eq!(client.ttl()?, 8);
+        Ok(())
+    });
+}
+
+#[test]
+fn a_refused_connection_says_with_whom() {
+    run(1, async {
+        let listener = TcpListener::bind("127.0.0.1:0")?;
+        let address = listener.local_addr()?;
+        drop(listener);
+        let error = TcpStream::connect(address)
+            .await
+            .expect_err("nobody is there");
+        assert_eq!(error.kind(), io::ErrorKind::ConnectionRefused);
+        let text = format!("connect to {address}: Connection refused (os error 111)");
+        assert_eq!(error.to_string(), text);
+        assert_eq!(
+            OpError::of(&error).map(OpError::operation),
+            Some("connect to")
+        );
+        // The next address is tried.
+        let listener = TcpListener::bind("127.0.0.1:0")?;
+        TcpStream::connect([address, listener.local_addr()?].as_slice()).await?;
+        for nothing in [&[][..], &[address]] {
+            assert!(TcpStream::connect(nothing).await.is_err());
+        }
+        Ok(())
+    });
+}
+
+/// A runtime with one worker and a clock that the test moves.
+fn with_clock<F: Future<Output = io::Result<()>>>(test: impl FnOnce(tussah::ManualClock) -> F) {
+    let manual = Clock::manual();
+    let builder = Runtime::builder().workers(1).clock(manual.clock());
+    let runtime = builder.build().expect("the workers start");
+    runtime.block_on(test(manual)).expect("the network works");
+}
+
+#[test]
+fn time_limits_end_operations_that_wait() {
+    with_clock(|clock| async move {
+        let (client, server) = pair().await?;
+        assert_eq!(client.read_timeout(), None);
+        let second = Duration::from_secs(1);
+        let error = client.set_read_timeout(Some(Duration::ZERO));
+        assert_eq!(error.expect_err("zero").kind(), io::ErrorKind::InvalidInput);
+        client.set_read_timeout(Some(second))?;
+        client.set_write_timeout(Some(second))?;
+        assert_eq!(
+            (client.read_timeout(), client.write_timeout()),
+            (Some(second), Some(second))
+        );
+        let client = Arc::new(client);
+
+        let timed_out = async |operation: tussah::JoinHandle<io::Result<usize>>| {
+            until(|| {
+                clock.advance(second / 10);
+                operation.is_finished()
+            })
+            .await;
+            let result = operation.await.expect("no panic");
+            result.expect_err("the time is up")
+        };
+        let stream = client.clone();
+        let read = spawn(async move { stream.read(&mut [0; 16]).await });
+        let error = timed_out(read).await;
+        assert_eq!(error.kind(), io::ErrorKind::TimedOut);
+        let peer = client.peer_addr()?;
+        assert!(
+            error
+                .to_string()
+                .starts_with(&format!("read from {peer}: ")),
+            "{error}"
+        );
+
+        let stream = client.clone();
+        let polled = spawn(async move { (&*stream).read(&mut [0; 16]).await });
+        assert_eq!(timed_out(polled).await.kind(), io::ErrorKind::TimedOut);
+
+        while client.try_write(&[0; 100_000]).is_ok() {}
+        let stream = client.clone();
+        let write = spawn(async move { stream.write(&[0; 16]).await });
+        assert_eq!(timed_out(write).await.kind(), io::ErrorKind::TimedOut);
+
+        // Nothing was lost, and without a limit it waits.
+        server.write_all(b"late").await?;
+        client.read_exact(&mut [0; 4]).await?;
+        client.set_read_timeout(None)?;
+        let stream = client.clone();
+        let read = spawn(async move { stream.read(&mut [0; 16]).await });
+        tussah::yield_now().await;
+        clock.advance(100 * second);
+        tussah::yield_now().await;
+        assert!(!read.is_finished());
+        drop(server);
+        assert!(read.await.expect("no panic").is_err()); // what was written to it met nobody
+        Ok(())
+    });
+}
+
+#[test]
+fn a_rate_limit_delays_reading() {
+    with_clock(|clock| async move {
+        let (client, server) = pair().await?;
+        let limit = Arc::new(RateLimit::bytes(1000));
+        server.set_read_limit(Some(limit.clone()));
+        assert!(server.read_limit().is_some());
+        client.write_all(&pattern(3000)).await?;
+        let start = clock.clock().now();
+        let reader = spawn(async move {
+            let mut received = vec![0; 1500];
+            server.read_exact(&mut received).await?;
+            (&server).read_exact(&mut received).await?; // the same by polling
+            io::Result::Ok(received)
+        });
+        until(|| {
+            clock.advance(Duration::from_millis(1));
+            reader.is_finished()
+        })
+        .await;
+        let received = reader.await.expect("no panic")?;
+        assert!(received == pattern(3000)[1500..]);
+        assert_eq!(limit.bytes_read(), 3000);
+        assert!(limit.reads_delayed() > 0);
+        // By the clock of the test: a thousand at once, and the rest at the rate, but for the last piece.
+        let took = clock.clock().now() - start;
+        assert!(took >= Duration::from_millis(1800), "{took:?}");
+        Ok(())
+    });
+}
+
+#[test]
+fn the_futures_are_small() {
+    run(1, async {
+        let (client, _server) = pair().await?;
+        let mut buffer = [0; 1];
+        assert!(size_of_val(&client) <= 56);
+        assert!(size_of_val(&client.read(&mut buffer)) <= 64);
+        assert!(size_of_val(&client.write(&buffer)) <= 64);
+        assert!(size_of_val(&client.write_all(&buffer)) <= 64);
+        assert!(size_of_val(&client.read_exact(&mut buffer)) <= 64);
+        assert!(size_of_val(&client.readable()) <= 48);
+        Ok(())
+    });
+}
+
+#[test]
+fn a_socket_that_is_always_ready_starves_nobody() {
+    run(1, async {
+        let (client, server) = pair().await?;
+        let hog = spawn(async move {
+            let bytes = vec![0; 1 << 20];
+            while client.write_all(&bytes).await.is_ok() {}
+        });
+        let eater = spawn(async move {
+            let mut buffer = vec![0; 1 << 20];
+            while server.read(&mut buffer).await.is_ok_and(|len| len > 0) {}
+        });
+        // A byte at a time from a socket that always has one: nothing of it ever waits.
+        let (full, reader) = pair().await?;
+        spawn(async move {
+            let bytes = [0; 1 << 16];
+            while full.write_all(&bytes).await.is_ok() {}
+        });
+        let nibbler =
+            spawn(async move { while reader.read(&mut [0; 1]).await.is_ok_and(|len| len > 0) {} });
+        for _ in 0..20 {
+            tussah::time::sleep(Duration::from_millis(1)).await;
+            let (a, b) = pair().await?;
+            a.write_all(b"x").await?;
+            b.read_exact(&mut [0; 1]).await?;
+        }
+        assert!(!hog.is_finished() && !eater.is_finished() && !nibbler.is_finished());
+        hog.abort();
+        nibbler.abort();
+        Ok(())
+    });
+}
