@@ -207,6 +207,7 @@ impl<O: Operation> Cell<O> {
         }
         if let Some((ring, key)) = cancel {
             ring.cancel(key);
+            launch::flush_unless_own(&ring);
         }
         quietly(|| drop((waker, result)));
     }
