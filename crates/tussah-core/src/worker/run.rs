@@ -126,6 +126,8 @@ impl<'a> Loop<'a> {
         if !self.searching {
             shared.idle.start_search();
         }
+        // Nobody else knows of what the last events have left in the queue.
+        self.worker.remote.files.flush();
         shared.worker_ended(self.worker);
     }
 

@@ -5,3 +5,4 @@ mod choice;
 mod help;
 mod many;
 mod order;
+mod workers;
