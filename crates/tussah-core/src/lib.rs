@@ -35,6 +35,11 @@ pub mod io {
     pub use crate::driver::{Direction, Io, Marker, Source, spend_bytes};
 }
 
+#[cfg(not(loom))]
+pub use driver::DriverReport;
+#[cfg(not(loom))]
+pub use driver::file;
+pub use driver::file::FileDriver;
 pub use event::DropReason;
 pub use join_error::JoinError;
 pub use policy::{CANDIDATES_MAX, Candidate, PASSED_OVER_MAX, Policy, Priorities};

@@ -181,8 +181,9 @@ fn look(shared: &Shared, seen: &mut Vec<Seen>, now: Instant, limit: Duration) ->
             *before = new;
             continue;
         }
-        let waits = remote.driver().is_some_and(|driver| driver.is_used());
-        if (waits || remote.shard.next_tick() != u64::MAX) && shared.idle.unwatched() {
+        if (remote.waits_for_descriptors() || remote.shard.next_tick() != u64::MAX)
+            && shared.idle.unwatched()
+        {
             // Who keeps watch looks after the timers and the driver, too.
             shared.call_watch();
         }

@@ -36,6 +36,7 @@
 #![forbid(unsafe_code)]
 
 pub mod events;
+pub mod fs;
 mod io_error;
 pub mod local;
 pub mod net;
@@ -56,11 +57,11 @@ pub use thread::{named, spawn, spawn_blocking, spawn_in, thread_name, try_spawn_
 pub use tussah_core::time::{AdvanceHook, Clock, ManualClock};
 pub use tussah_core::{
     AbortHandle, AllColored, AsColor, BlockingHandle, BlockingPool, BlockingStats, Builder,
-    CANDIDATES_MAX, Candidate, Color, ColorName, ColorRef, ColorStats, Colored, DropReason, Handle,
-    JoinError, JoinHandle, NoRuntime, Operation, PASSED_OVER_MAX, Policy, PoolDecision, PoolPolicy,
-    PoolSample, PostError, Priorities, Read, Runtime, ShutdownOutcome, ShutdownReport, Stats,
-    Stuck, SubmitError, With, WithAll, WorkerStats, Write, YieldNow, consume_budget, with_all,
-    yield_now,
+    CANDIDATES_MAX, Candidate, Color, ColorName, ColorRef, ColorStats, Colored, DriverReport,
+    DropReason, FileDriver, Handle, JoinError, JoinHandle, NoRuntime, Operation, PASSED_OVER_MAX,
+    Policy, PoolDecision, PoolPolicy, PoolSample, PostError, Priorities, Read, Runtime,
+    ShutdownOutcome, ShutdownReport, Stats, Stuck, SubmitError, With, WithAll, WorkerStats, Write,
+    YieldNow, consume_budget, with_all, yield_now,
 };
 pub use tussah_macros::{main, test};
 

@@ -56,6 +56,8 @@ mod submit_error;
 mod tests;
 
 pub use handle::BlockingHandle;
+#[cfg(not(loom))]
+pub(crate) use nesting::in_job;
 pub use policy::{PoolDecision, PoolPolicy, PoolSample};
 pub use pool::{BlockingPool, BlockingStats, ShutdownOutcome};
 pub use submit_error::SubmitError;

@@ -17,6 +17,12 @@ pub(super) fn depth() -> usize {
     DEPTH.get()
 }
 
+/// Whether the caller runs inside of a job, where it may block.
+#[cfg(not(loom))]
+pub(crate) fn in_job() -> bool {
+    depth() > 0
+}
+
 /// Runs `f` as one job more on this stack.
 pub(super) fn deeper(f: impl FnOnce()) {
     struct Restore(usize);

@@ -19,6 +19,9 @@ const COARSE: Duration = Duration::from_millis(20);
 /// The index of no source: what is reported with it is the driver's own affair.
 const NO_SOURCE: u32 = u32::MAX;
 
+/// The index of no source either: what is reported with it is the ring of a place.
+const RING: u32 = u32::MAX - 1;
+
 /// What the eventfd reports.
 const WAKE: u64 = u64::MAX;
 
@@ -28,6 +31,8 @@ pub(crate) enum Report {
     Source(u64, EventFlags),
     /// The driver of this place, which has been adopted, has something to report.
     Adopted(usize),
+    /// Operations on files have ended, in the ring of this place.
+    Files(usize),
 }
 
 /// Reports of one look, in the buffer of whoever looks.
@@ -48,6 +53,7 @@ impl Events {
             match token {
                 WAKE => None,
                 _ if low == NO_SOURCE => Some(Report::Adopted(high as usize)),
+                _ if low == RING => Some(Report::Files(high as usize)),
                 _ => Some(Report::Source(token, event.flags)),
             }
         })
@@ -103,6 +109,18 @@ impl Driver {
         let removed = epoll::delete(&self.epoll, fd);
         debug_assert!(removed.is_ok(), "{removed:?}");
         self.registered.fetch_sub(1, Ordering::Relaxed);
+    }
+
+    /// Reports, from now on, that something has ended in the ring of a place. Level-triggered: a look takes a part, if there is
+    /// much. It is not counted as registered, since who looks at a ring needs no report.
+    ///
+    /// # Errors
+    /// What the system said.
+    pub(crate) fn add_ring(&self, ring: BorrowedFd<'_>, place: usize) -> io::Result<()> {
+        let token = u64::from(RING) | (place as u64) << 32;
+        let token = EventData::new_u64(token);
+        epoll::add(&self.epoll, ring, token, EventFlags::IN)?;
+        Ok(())
     }
 
     /// Reports, from now on, that the driver of another place has something to report: its worker was taken away.

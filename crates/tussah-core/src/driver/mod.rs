@@ -24,11 +24,14 @@
 //! rule: not if the word has changed, and not once the peer has closed, which is reported only once.
 
 mod epoll;
+pub mod file;
+mod report;
 mod slot;
 mod source;
 mod table;
 
 pub(crate) use epoll::{Driver, Events, Report};
+pub use report::DriverReport;
 pub use slot::Direction;
 pub use source::{Io, Marker, Source, spend_bytes};
 pub(crate) use table::Sources;

@@ -88,6 +88,7 @@ impl Events {
 pub(crate) enum Report {
     Source(u64, ()),
     Adopted(usize),
+    Files(usize),
 }
 
 /// The descriptors of a runtime that has none.
@@ -103,4 +104,49 @@ impl Sources {
     }
 
     pub(crate) fn close(&self) {}
+}
+
+/// No files.
+pub(crate) mod file {
+    use std::io;
+    use std::time::Duration;
+
+    /// Decides nothing.
+    #[derive(Clone, Copy, Default, Debug)]
+    pub enum FileDriver {
+        /// No other.
+        #[default]
+        Auto,
+    }
+
+    /// Nothing was decided.
+    pub(crate) struct Files;
+
+    impl Files {
+        pub(crate) fn choose(_: FileDriver) -> io::Result<Self> {
+            Ok(Self)
+        }
+    }
+
+    /// No ring.
+    #[derive(Default)]
+    pub(crate) struct RingPlace;
+
+    impl RingPlace {
+        pub(crate) fn serve(&self) -> usize {
+            0
+        }
+
+        pub(crate) fn flush(&self) -> bool {
+            true
+        }
+
+        pub(crate) fn is_busy(&self) -> bool {
+            false
+        }
+
+        pub(crate) fn close(&self, _: Duration) -> bool {
+            true
+        }
+    }
 }

@@ -6,6 +6,7 @@ use std::time::Duration;
 use super::handle::Runtime;
 use super::shared::{Config, PolicyMaker, Shared};
 use crate::blocking::{BlockingPool, PoolPolicy};
+use crate::driver::file::{FileDriver, Files};
 use crate::policy::Policy;
 use crate::time::Clock;
 use crate::watchdog::{Report, Stuck, Watchdog};
@@ -38,6 +39,7 @@ pub struct Builder {
     one_color: bool,
     clock: Clock,
     blocking: PoolPolicy,
+    files: FileDriver,
     policy: Option<PolicyMaker>,
     watchdog: Option<(Duration, Report)>,
 }
@@ -63,6 +65,7 @@ impl Builder {
             one_color: false,
             clock: Clock::real(),
             blocking: PoolPolicy::default(),
+            files: FileDriver::Auto,
             policy: None,
             watchdog: Some((STUCK_LIMIT, Box::new(|stuck| eprintln!("tussah: {stuck}")))),
         }
@@ -153,17 +156,25 @@ impl Builder {
         self
     }
 
+    /// Which way files go: by io_uring, or by the blocking pool. Default: [`FileDriver::Auto`].
+    pub fn files(mut self, driver: FileDriver) -> Self {
+        self.files = driver;
+        self
+    }
+
     /// Starts the workers.
     ///
     /// # Errors
-    /// `InvalidInput` if the number of workers is not 1 to 1,024; else what the operating system said when an OS thread
-    /// could not be started.
+    /// `InvalidInput` if the number of workers is not 1 to 1,024, or if `TUSSAH_FILES` is neither `io_uring` nor `pool`; what
+    /// was tried and what the kernel said if io_uring is asked for and refused; else what the operating system said when an
+    /// OS thread could not be started.
     pub fn build(self) -> io::Result<Runtime> {
         let workers = match self.workers {
             Some(workers) => workers,
             None => std::thread::available_parallelism().map_or(1, usize::from),
         };
         let shared = Shared::new(Config {
+            files: Files::choose(self.files)?,
             blocking: BlockingPool::new(&self.name, self.blocking),
             name: self.name,
             clock: self.clock,

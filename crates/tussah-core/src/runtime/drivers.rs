@@ -21,8 +21,8 @@ impl Shared {
 
     /// Whether any worker has to wait for descriptors.
     pub(crate) fn waits_for_descriptors(&self) -> bool {
-        let drivers = (0..self.places()).filter_map(|place| self.remote(place)?.driver());
-        drivers.into_iter().any(|driver| driver.is_used())
+        let mut remotes = (0..self.places()).filter_map(|place| self.remote(place));
+        remotes.any(|remote| remote.waits_for_descriptors())
     }
 
     /// Passes on what a driver has reported; says how many it woke.
@@ -32,6 +32,7 @@ impl Shared {
             woken += match report {
                 Report::Source(token, flags) => self.sources.report(token, flags),
                 Report::Adopted(place) => self.look_for(place, &mut Events::new()),
+                Report::Files(place) => self.place(place).files.serve(),
             };
         }
         woken

@@ -15,6 +15,8 @@ use super::shared::Shared;
 use super::shutdown::{self, ShutdownReport};
 use crate::color::cell::ColorCell;
 use crate::color::{Color, ColorRef};
+#[cfg(not(loom))]
+use crate::driver::DriverReport;
 use crate::event::Body;
 use crate::loom::atomic::Ordering;
 use crate::stats::Stats;
@@ -208,6 +210,12 @@ impl Handle {
     #[track_caller]
     pub fn blocking(&self) -> &crate::blocking::BlockingPool {
         &self.shared.blocking
+    }
+
+    /// What the runtime waits on, and which way its files go.
+    #[cfg(not(loom))]
+    pub fn driver(&self) -> DriverReport {
+        DriverReport::new(&self.shared)
     }
 
     /// What the runtime did since it began, and what limits its speed-up.

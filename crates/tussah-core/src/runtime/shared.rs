@@ -13,6 +13,7 @@ use crate::color::Color;
 use crate::color::cell::ColorCell;
 use crate::color::table::Table;
 use crate::driver::Sources;
+use crate::driver::file::Files;
 use crate::loom::atomic::{AtomicBool, AtomicU8, AtomicU64, AtomicUsize, Ordering, fence};
 use crate::loom::thread;
 use crate::policy::{Policy, Priorities};
@@ -65,6 +66,9 @@ pub(crate) struct Shared {
     /// The cell of the default color, with a handle of its own.
     default_color: OnceLock<DefaultColor>,
     pub(crate) blocking: BlockingPool,
+    /// Which way files go.
+    #[cfg_attr(loom, allow(dead_code))]
+    pub(crate) files: Files,
     /// Has the workers look at their timers when a clock is moved by hand.
     pub(crate) advance_hook: OnceLock<AdvanceHook>,
     /// Ended by the shutdown.
@@ -109,6 +113,7 @@ pub(crate) struct Config {
     pub(crate) workers_max: usize,
     pub(crate) one_color: bool,
     pub(crate) blocking: BlockingPool,
+    pub(crate) files: Files,
 }
 
 impl Shared {
@@ -138,6 +143,7 @@ impl Shared {
             values_made: AtomicU64::new(0),
             default_color: OnceLock::new(),
             blocking: config.blocking,
+            files: config.files,
             advance_hook: OnceLock::new(),
             watchdog: Mutex::new(None),
             one_color: config.one_color,

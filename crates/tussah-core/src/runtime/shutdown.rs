@@ -56,6 +56,9 @@ use crate::worker::Worker;
 /// How long the shutdown waits for an event that does not end.
 const STUCK_LIMIT: Duration = Duration::from_secs(1);
 
+/// How long the shutdown waits, for each worker, until the kernel has given up the file operations that are under way.
+const FILES_LIMIT: Duration = Duration::from_secs(1);
+
 /// How often the shutdown looks whether the queues are empty.
 const DRAIN_POLL: Duration = Duration::from_micros(200);
 
@@ -175,6 +178,9 @@ pub(crate) fn shutdown(shared: &Arc<Shared>, drain: Duration) -> ShutdownReport 
         }
         shared.drop_queued();
         drop_threads(shared);
+        for place in 0..shared.places() {
+            shared.place(place).files.close(FILES_LIMIT);
+        }
         abandon(shared);
     } else {
         // Whatever its event owns, and all that nobody has dropped, is in the runtime's memory: that is never given back.

@@ -131,6 +131,7 @@ impl Model {
             policy: None,
             workers_max: workers,
             one_color: false,
+            files: crate::driver::file::Files,
             blocking: BlockingPool::new("", PoolPolicy::default()),
         });
         for place in 0..workers {

@@ -6,6 +6,7 @@ use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use super::window::Window;
+use crate::driver::file::RingPlace;
 use crate::driver::{Driver, Events};
 use crate::event::Node;
 use crate::loom::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
@@ -34,6 +35,8 @@ pub(crate) struct Remote {
     pub(crate) running: Running,
     /// Where the time of the measured turns went.
     pub(crate) profile: Mutex<Profile>,
+    /// Where the file operations of this worker go.
+    pub(crate) files: RingPlace,
     parker: Parker,
     /// What the worker waits on, once a descriptor was registered with it.
     driver: OnceLock<Driver>,
@@ -69,6 +72,7 @@ impl Remote {
             counters: Counters::default(),
             running: Running::default(),
             profile: Mutex::new(Profile::new()),
+            files: RingPlace::default(),
             parker: Parker::default(),
             driver: OnceLock::new(),
         }
@@ -151,6 +155,11 @@ impl Remote {
     #[inline]
     pub(crate) fn driver(&self) -> Option<&Driver> {
         self.driver.get()
+    }
+
+    /// Whether the worker has to look at its driver, or at its ring.
+    pub(crate) fn waits_for_descriptors(&self) -> bool {
+        self.files.is_busy() || self.driver().is_some_and(|driver| driver.is_used())
     }
 
     /// What the worker waits on from now on.

@@ -26,6 +26,9 @@ const TICK_NS: u64 = 50_000;
 /// Bound, in rounds over all workers: how long a searcher spins before it sleeps.
 const SEARCH_ROUNDS: u32 = if cfg!(loom) { 1 } else { 32 };
 
+/// How long a worker sleeps at most if the kernel has not taken all operations on files.
+const FLUSH_AGAIN: Duration = Duration::from_millis(1);
+
 /// Runs until the worker is asked to stop.
 pub(crate) fn main(shared: Arc<Shared>, remote: Arc<Remote>, index: usize) {
     remote.bind();
@@ -123,6 +126,8 @@ impl<'a> Loop<'a> {
         if !self.searching {
             shared.idle.start_search();
         }
+        // Nobody else knows of what the last events have left in the queue.
+        self.worker.remote.files.flush();
         shared.worker_ended(self.worker);
     }
 
@@ -248,7 +253,8 @@ impl<'a> Loop<'a> {
     /// Passes on what the driver has to report; says how much.
     fn look(&mut self) -> usize {
         let worker = self.worker;
-        match worker.remote.driver() {
+        let ended = worker.remote.files.serve();
+        let reported = match worker.remote.driver() {
             Some(driver) if driver.is_used() && !std::mem::take(&mut self.looked) => {
                 driver.look(&mut self.events);
                 worker
@@ -257,7 +263,8 @@ impl<'a> Loop<'a> {
                     .dispatch(&mut self.events, worker.random())
             }
             _ => 0,
-        }
+        };
+        ended + reported
     }
 
     /// What this worker's driver has to report comes before what others have: it is there already, and the others need not
@@ -307,6 +314,7 @@ impl<'a> Loop<'a> {
             .shard
             .fire(worker.handle.shared.clock.now_tick());
         worker.handle.shared.fire_orphans();
+        worker.remote.files.serve();
         let alone = worker.handle.shared.places() < 2;
         for _ in 0..if alone { 1 } else { SEARCH_ROUNDS } {
             if self.watch.steal(worker)
@@ -333,6 +341,13 @@ impl<'a> Loop<'a> {
                     Some(delay.map_or(timer, |delay| delay.min(timer)))
                 });
                 Counters::add(&worker.remote.counters.parks, 1);
+                // What the kernel does not take now is offered again soon.
+                let flushed = worker.remote.files.flush();
+                let limit = if flushed {
+                    limit
+                } else {
+                    Some(limit.map_or(FLUSH_AGAIN, |limit| limit.min(FLUSH_AGAIN)))
+                };
                 worker.remote.park(limit, &mut self.events);
             }
         }

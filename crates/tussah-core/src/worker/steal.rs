@@ -115,7 +115,8 @@ impl Watch {
         let injected = !remote.injector.is_empty();
         let due = shared.timer_due(&remote.shard);
         let driver = remote.driver().filter(|driver| driver.is_used());
-        if queue_len == 0 && !injected && !due && driver.is_none() {
+        let files = remote.files.is_busy();
+        if queue_len == 0 && !injected && !due && driver.is_none() && !files {
             return false;
         }
         if *now_ns == 0 {
@@ -158,6 +159,9 @@ impl Watch {
             }
             if due {
                 shared.fire_timers(&remote.shard);
+            }
+            if files {
+                remote.files.serve();
             }
             if driver.is_some() {
                 shared.look_for(victim, &mut self.events);

@@ -3,6 +3,7 @@
 mod basic;
 mod colors;
 mod driver;
+mod files;
 mod model;
 mod promises;
 mod shutdown;

@@ -3,6 +3,7 @@
 mod colored;
 mod events;
 mod examples;
+mod fs;
 mod net;
 mod scopes;
 mod sync;

@@ -1,0 +1,180 @@
+//! A buffer with an alignment, as direct I/O needs one.
+
+use std::alloc::{self, Layout};
+use std::ops::{Deref, DerefMut};
+use std::ptr::NonNull;
+use std::{fmt, slice};
+
+use super::buffer::{IoBuf, IoBufMut};
+
+/// Bound, in bytes: the largest alignment; no device asks for more than a huge page.
+const ALIGN_MAX: usize = 2 * 1024 * 1024;
+
+/// Bytes whose first one lies at a multiple of a given power of two, for files that were opened with `direct`.
+///
+/// It has a fixed capacity and a length; it derefs to the bytes up to the length.
+///
+/// # Examples
+/// ```
+/// use tussah_core::file::AlignedBuf;
+///
+/// let mut buffer = AlignedBuf::zeroed(8192, 4096);
+/// buffer[..5].copy_from_slice(b"hello");
+/// assert_eq!((buffer.len(), buffer.as_ptr() as usize % 4096), (8192, 0));
+/// ```
+pub struct AlignedBuf {
+    start: NonNull<u8>,
+    /// Bytes that are initialised.
+    len: usize,
+    layout: Layout,
+}
+
+// SAFETY: it owns its bytes.
+unsafe impl Send for AlignedBuf {}
+// SAFETY: as above; shared, they are only read.
+unsafe impl Sync for AlignedBuf {}
+
+impl AlignedBuf {
+    /// An empty buffer with room for `capacity` bytes.
+    ///
+    /// # Panics
+    /// If `align` is not a power of two up to 2 MiB, or the capacity larger than `isize::MAX`.
+    #[must_use]
+    pub fn with_capacity(capacity: usize, align: usize) -> Self {
+        assert!(
+            align.is_power_of_two() && align <= ALIGN_MAX,
+            "expected an alignment that is a power of two up to 2 MiB, got {align}"
+        );
+        let layout = Layout::from_size_align(capacity.max(1), align)
+            .expect("a capacity is at most `isize::MAX`");
+        // SAFETY: the size is not zero. Zeroed, so that `set_len` may be safe.
+        let start = unsafe { alloc::alloc_zeroed(layout) };
+        let Some(start) = NonNull::new(start) else {
+            alloc::handle_alloc_error(layout);
+        };
+        Self {
+            start,
+            len: 0,
+            layout: Layout::from_size_align(capacity, align).unwrap_or(layout),
+        }
+    }
+
+    /// A buffer of `len` zeros.
+    ///
+    /// # Panics
+    /// As [`with_capacity`](Self::with_capacity).
+    #[must_use]
+    pub fn zeroed(len: usize, align: usize) -> Self {
+        let mut buffer = Self::with_capacity(len, align);
+        buffer.len = len;
+        buffer
+    }
+
+    /// How many bytes it has room for.
+    #[must_use]
+    pub fn capacity(&self) -> usize {
+        self.layout.size()
+    }
+
+    /// What the address of its first byte is a multiple of.
+    #[must_use]
+    pub fn align(&self) -> usize {
+        self.layout.align()
+    }
+
+    /// Sets the length. Bytes that nobody has written are zero.
+    ///
+    /// # Panics
+    /// If it is more than the capacity.
+    pub fn set_len(&mut self, len: usize) {
+        let capacity = self.capacity();
+        assert!(
+            len <= capacity,
+            "expected at most {capacity} bytes, the capacity, got {len}"
+        );
+        self.len = len;
+    }
+}
+
+impl Drop for AlignedBuf {
+    fn drop(&mut self) {
+        let size = self.layout.size().max(1);
+        // SAFETY: the layout that `with_capacity` has asked for, which was valid then; the bytes are owned.
+        unsafe {
+            let layout = Layout::from_size_align_unchecked(size, self.layout.align());
+            alloc::dealloc(self.start.as_ptr(), layout);
+        }
+    }
+}
+
+impl Deref for AlignedBuf {
+    type Target = [u8];
+    fn deref(&self) -> &[u8] {
+        // SAFETY: all bytes are initialised from the beginning, and owned.
+        unsafe { slice::from_raw_parts(self.start.as_ptr(), self.len) }
+    }
+}
+
+impl DerefMut for AlignedBuf {
+    fn deref_mut(&mut self) -> &mut [u8] {
+        // SAFETY: as above.
+        unsafe { slice::from_raw_parts_mut(self.start.as_ptr(), self.len) }
+    }
+}
+
+// SAFETY: the bytes are in an allocation that never moves.
+unsafe impl IoBuf for AlignedBuf {
+    fn bytes(&self) -> &[u8] {
+        self
+    }
+}
+
+// SAFETY: as above, and it is owned.
+unsafe impl IoBufMut for AlignedBuf {
+    fn start(&mut self) -> *mut u8 {
+        self.start.as_ptr()
+    }
+
+    fn capacity(&self) -> usize {
+        self.capacity()
+    }
+
+    unsafe fn set_filled(&mut self, len: usize) {
+        self.set_len(len);
+    }
+}
+
+impl fmt::Debug for AlignedBuf {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("AlignedBuf")
+            .field("len", &self.len)
+            .field("capacity", &self.capacity())
+            .field("align", &self.align())
+            .finish()
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::AlignedBuf;
+
+    #[test]
+    fn length_and_capacity() {
+        let mut buffer = AlignedBuf::with_capacity(100, 512);
+        assert_eq!(
+            (buffer.len(), buffer.capacity(), buffer.align()),
+            (0, 100, 512)
+        );
+        assert_eq!(buffer.as_ptr().addr() % 512, 0);
+        buffer.set_len(100);
+        assert_eq!(&buffer[..], [0; 100]);
+        let empty = AlignedBuf::zeroed(0, 4096);
+        assert_eq!((empty.len(), empty.capacity()), (0, 0));
+    }
+
+    #[test]
+    #[should_panic = "expected at most 8 bytes"]
+    fn the_length_stays_below_the_capacity() {
+        AlignedBuf::with_capacity(8, 8).set_len(9);
+    }
+}

@@ -1,0 +1,355 @@
+//! The state of one operation: what it owns, who waits for it, where it is.
+//!
+//! # Who may touch what
+//!
+//! An operation is one allocation, counted by its future and by where it is under way: a file's queue, a ring's slot, a job of
+//! the pool. Its *body* owns all that the kernel is shown: buffers, paths, a reference to the descriptor.
+//!
+//! | place | the body is touched by | leaves by |
+//! |---|---|---|
+//! | `New` | the future's first poll | `start` |
+//! | `Queued` | nobody | its turn in the file's queue; or it is abandoned, and leaves the queue |
+//! | `Ring` | the kernel | its completion, which finishes it or submits it again; the ring closes and has it still: never |
+//! | `Pool` | the job | the job's end, also if it never ran |
+//!
+//! Dropping the future in any of them gives up the result, and not the body: that is dropped when the last reference goes, and in `Ring`
+//! and `Pool` one is held until the operation has ended. What it has produced by then, such as a descriptor, is a value
+//! like any other, and dropped.
+//!
+//! # Locks
+//!
+//! The lock of a state may be held while those of its file's queue and of its ring are taken. The body's is for whoever the
+//! table names, so nobody ever waits for it. No code of the user (a waker, what a buffer's drop does) runs under any of them.
+
+use std::io;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+
+use io_uring::squeue;
+use parking_lot::Mutex;
+use rustix::io::Errno;
+
+use super::launch::{self, Route};
+use super::open_file::Opened;
+use super::ring::Ring;
+use super::slots::Key;
+use crate::quietly::quietly;
+use crate::runtime::Handle;
+use crate::tiny_waker::TinyWaker;
+
+/// An operation, in both of its forms. The result of either is a number that is not negative, or an error, as of a system call.
+///
+/// # Safety
+/// What `entry` points at is owned by the operation or by what it holds a reference to, stays where it is while the
+/// operation is neither moved nor touched, and may be written if the kernel writes it.
+pub(super) unsafe trait Operation: Send + 'static {
+    type Output: Send + 'static;
+
+    /// The operation's number to the ring.
+    const CODE: u8;
+
+    /// What happens to an operation that has begun when its future is dropped.
+    const WHEN_DROPPED: WhenDropped;
+
+    /// The form for the ring. Called again for each part of an operation that takes several.
+    fn entry(&mut self) -> squeue::Entry;
+
+    /// The form for the pool, which blocks.
+    fn block(&mut self) -> Result<u32, Errno>;
+
+    /// Takes note of a part that was done; true if more is to be done.
+    fn goes_on(&mut self, _result: u32) -> bool {
+        false
+    }
+
+    /// Whether the operation is begun again after an error: the kernel gives up what an OS thread had submitted that has ended,
+    /// and what it was asked to give up; of that `submit_again` knows.
+    fn is_retried(error: Errno) -> bool {
+        matches!(error, Errno::INTR | Errno::CANCELED)
+    }
+
+    /// The result, and what was lent.
+    fn finish(self, result: io::Result<u32>) -> Self::Output;
+}
+
+/// What happens to an operation that has begun when its future is dropped.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum WhenDropped {
+    /// The kernel is asked to give it up: nobody sees the difference.
+    Cancelled,
+    /// It is carried out.
+    CarriedOut,
+}
+
+/// An operation as rings, queues and jobs see it.
+pub(super) trait Operate: Send + Sync {
+    /// The form for the ring.
+    fn entry(&self) -> squeue::Entry;
+    /// The form for the pool; blocks, and ends the operation.
+    fn run(self: Arc<Self>);
+    /// The kernel has done a part: the operation has ended, or is submitted again.
+    fn completed(self: Arc<Self>, result: io::Result<u32>);
+    /// Ends the operation, of which the kernel has nothing, and lets the next of its file begin.
+    fn fail(self: Arc<Self>, error: io::Error);
+    /// The pool has dropped the job unrun: the operation fails, unless the job was refused in the first place.
+    fn dropped_by_pool(self: Arc<Self>);
+    /// Has the operation begin; false if it has ended instead, or if nobody wants it any more. Does not let the next begin.
+    fn launch(self: Arc<Self>, handle: &Handle) -> bool;
+}
+
+/// See the module.
+pub(super) struct Cell<O: Operation> {
+    body: Mutex<Option<O>>,
+    state: Mutex<State<O::Output>>,
+    /// The file in whose queue the operation has its turn.
+    file: Option<Arc<Opened>>,
+}
+
+struct State<T> {
+    place: Place,
+    result: Option<T>,
+    waker: TinyWaker,
+    abandoned: bool,
+    cancelled: bool,
+}
+
+/// Where an operation is: see the module.
+enum Place {
+    New,
+    Queued(u64),
+    Ring(Arc<Ring>, Key),
+    Pool,
+    Ended,
+}
+
+impl<O: Operation> Cell<O> {
+    pub(super) fn new(body: O, file: Option<Arc<Opened>>) -> Arc<Self> {
+        Arc::new(Self {
+            body: Mutex::new(Some(body)),
+            state: Mutex::new(State {
+                place: Place::New,
+                result: None,
+                waker: TinyWaker::NONE,
+                abandoned: false,
+                cancelled: false,
+            }),
+            file,
+        })
+    }
+
+    /// Begins, or waits for its turn in the file's queue.
+    pub(super) fn start(self: &Arc<Self>, handle: &Handle) {
+        if let Some(file) = &self.file {
+            let mut state = self.state.lock();
+            if let Some(ticket) = file.order.wait(|| (self.clone(), handle.clone())) {
+                state.place = Place::Queued(ticket);
+                return;
+            }
+        }
+        if launch::runs_here(handle, O::CODE) {
+            self.state.lock().place = Place::Pool;
+            self.clone().run();
+        } else if !self.clone().launch(handle) {
+            self.let_next();
+        }
+    }
+
+    /// Lets the next operation of the file begin.
+    fn let_next(&self) {
+        if let Some(file) = &self.file {
+            file.order.next();
+        }
+    }
+
+    /// Takes the result, or keeps the waker until there is one.
+    pub(super) fn poll_take(&self, context: &mut Context<'_>) -> Poll<O::Output> {
+        {
+            let mut state = self.state.lock();
+            if let Some(result) = state.result.take() {
+                return Poll::Ready(result);
+            }
+            if state.waker.will_wake(context.waker()) {
+                return Poll::Pending;
+            }
+        }
+        // To clone a waker is foreign code, hence outside of the lock, and hence the second look.
+        let waker = TinyWaker::from_waker(context.waker());
+        let mut state = self.state.lock();
+        if let Some(result) = state.result.take() {
+            drop(state);
+            return Poll::Ready(result);
+        }
+        let replaced = std::mem::replace(&mut state.waker, waker);
+        drop(state);
+        drop(replaced);
+        Poll::Pending
+    }
+
+    /// The future is dropped.
+    pub(super) fn abandon(&self) {
+        let mut state = self.state.lock();
+        state.abandoned = true;
+        let waker = state.waker.take();
+        let result = state.result.take();
+        let mut queued = None;
+        let mut cancel = None;
+        match &state.place {
+            Place::Queued(ticket) => queued = Some(*ticket),
+            Place::Ring(ring, key) if O::WHEN_DROPPED == WhenDropped::Cancelled => {
+                cancel = Some((ring.clone(), *key));
+            }
+            _ => {}
+        }
+        state.cancelled = cancel.is_some();
+        drop(state);
+        if let (Some(ticket), Some(file)) = (queued, &self.file) {
+            drop(file.order.remove(ticket));
+        }
+        if let Some((ring, key)) = cancel {
+            ring.cancel(key);
+            launch::flush_unless_own(&ring);
+        }
+        quietly(|| drop((waker, result)));
+    }
+
+    /// Gives the result to who waits for it.
+    fn publish(&self, result: O::Output) {
+        let mut state = self.state.lock();
+        // The reference to the ring, which has a slot with us, goes with the place.
+        let place = std::mem::replace(&mut state.place, Place::Ended);
+        if state.abandoned {
+            drop(state);
+            quietly(|| drop(result));
+            return;
+        }
+        state.result = Some(result);
+        let waker = state.waker.take();
+        drop(state);
+        drop(place);
+        waker.wake_guarded();
+    }
+
+    fn finish(&self, result: io::Result<u32>) {
+        let body = self.body.lock().take();
+        let body = body.expect("an operation ends once");
+        self.publish(body.finish(result));
+    }
+
+    /// Ends an operation that has not begun, and that nobody waits for.
+    fn drop_body(&self) {
+        let body = self.body.lock().take();
+        quietly(|| drop(body));
+    }
+
+    /// Whether an operation goes on after a part of it.
+    fn goes_on(&self, result: &io::Result<u32>) -> bool {
+        match result {
+            Ok(done) => {
+                let mut body = self.body.lock();
+                body.as_mut()
+                    .expect("an operation ends once")
+                    .goes_on(*done)
+            }
+            Err(error) => Errno::from_io_error(error).is_some_and(O::is_retried),
+        }
+    }
+
+    /// Submits an operation to its ring once more, unless it is cancelled, or the ring closed.
+    fn submit_again(self: &Arc<Self>) -> Result<(), io::Error> {
+        let mut state = self.state.lock();
+        if state.cancelled {
+            return Err(Errno::CANCELED.into());
+        }
+        let Place::Ring(ring, key) = &mut state.place else {
+            unreachable!("only a ring completes an operation in parts");
+        };
+        *key = ring.push(self.clone()).map_err(|_| super::ended())?;
+        Ok(())
+    }
+}
+
+impl<O: Operation> Operate for Cell<O> {
+    fn entry(&self) -> squeue::Entry {
+        let mut body = self.body.lock();
+        body.as_mut().expect("an operation ends once").entry()
+    }
+
+    fn run(self: Arc<Self>) {
+        if O::WHEN_DROPPED == WhenDropped::Cancelled && self.state.lock().abandoned {
+            self.drop_body();
+            self.let_next();
+            return;
+        }
+        let result = {
+            let mut body = self.body.lock();
+            let body = body.as_mut().expect("an operation ends once");
+            loop {
+                match body.block() {
+                    Ok(done) if body.goes_on(done) => {}
+                    Err(Errno::INTR) => {}
+                    Ok(done) => break Ok(done),
+                    Err(error) => break Err(error.into()),
+                }
+            }
+        };
+        self.finish(result);
+        self.let_next();
+    }
+
+    fn completed(self: Arc<Self>, mut result: io::Result<u32>) {
+        if self.goes_on(&result) {
+            match self.submit_again() {
+                Ok(()) => return,
+                Err(error) => result = Err(error),
+            }
+        }
+        self.finish(result);
+        self.let_next();
+    }
+
+    fn fail(self: Arc<Self>, error: io::Error) {
+        self.finish(Err(error));
+        self.let_next();
+    }
+
+    fn dropped_by_pool(self: Arc<Self>) {
+        if matches!(self.state.lock().place, Place::Pool) {
+            self.fail(super::ended());
+        }
+    }
+
+    fn launch(self: Arc<Self>, handle: &Handle) -> bool {
+        let mut state = self.state.lock();
+        if state.abandoned {
+            drop(state);
+            self.drop_body();
+            return false;
+        }
+        match launch::route(handle, O::CODE) {
+            Route::Ring { ring, outside } => {
+                let pushed = ring.push(self.clone());
+                let Ok(key) = pushed else {
+                    drop(state);
+                    self.finish(Err(super::ended()));
+                    return false;
+                };
+                state.place = Place::Ring(ring.clone(), key);
+                drop(state);
+                if outside {
+                    launch::flush_from_outside(&ring);
+                }
+            }
+            Route::Pool => {
+                state.place = Place::Pool;
+                drop(state);
+                if let Err((error, job)) = launch::submit(handle, self.clone()) {
+                    self.state.lock().place = Place::New;
+                    drop(job);
+                    self.finish(Err(error));
+                    return false;
+                }
+            }
+        }
+        true
+    }
+}

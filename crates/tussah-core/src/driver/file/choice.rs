@@ -1,0 +1,262 @@
+//! Whether files go through io_uring: chosen when a runtime is built.
+
+use std::ffi::OsStr;
+use std::sync::OnceLock;
+use std::{fmt, io};
+
+use io_uring::{IoUring, Probe, opcode, squeue, types};
+use rustix::io::Errno;
+
+use super::ring::{self, Size};
+
+/// The environment variable that chooses where the builder does not.
+const VARIABLE: &str = "TUSSAH_FILES";
+
+/// What is done without which the pool does everything: other operations go there one by one.
+const NEEDED: [(u8, &str); 7] = [
+    (opcode::Nop::CODE, "nop"),
+    (opcode::AsyncCancel::CODE, "cancel"),
+    (opcode::OpenAt::CODE, "openat"),
+    (opcode::Close::CODE, "close"),
+    (opcode::Read::CODE, "read"),
+    (opcode::Write::CODE, "write"),
+    (opcode::Statx::CODE, "statx"),
+];
+
+/// Which way a runtime's files go: see [`Builder::files`](crate::Builder::files).
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum FileDriver {
+    /// By io_uring where the kernel has it and lets us, else by the blocking pool. The environment variable
+    /// `TUSSAH_FILES`, `io_uring` or `pool`, may decide instead.
+    #[default]
+    Auto,
+    /// By io_uring; a runtime is not built without it.
+    IoUring,
+    /// By the blocking pool.
+    Pool,
+}
+
+impl FileDriver {
+    /// The choice that an environment variable makes.
+    ///
+    /// # Errors
+    /// `InvalidInput`, with what was expected.
+    fn parse(value: &OsStr) -> io::Result<Self> {
+        match value.to_str() {
+            Some("") => Ok(Self::Auto),
+            Some("io_uring") => Ok(Self::IoUring),
+            Some("pool") => Ok(Self::Pool),
+            _ => Err(io::Error::new(
+                io::ErrorKind::InvalidInput,
+                format!("{VARIABLE}: expected \"io_uring\" or \"pool\", got {value:?}"),
+            )),
+        }
+    }
+}
+
+/// Which way a runtime's files go, and why.
+#[derive(Clone, Debug)]
+pub(crate) enum Files {
+    IoUring(Codes),
+    /// With why io_uring was refused, if it was tried.
+    Pool(Option<Refused>),
+}
+
+impl Files {
+    /// Decides, and tries whether io_uring works if that may be the decision.
+    ///
+    /// # Errors
+    /// `InvalidInput` if the environment variable is neither; what the kernel says if io_uring is asked for, and it refuses.
+    pub(crate) fn choose(driver: FileDriver) -> io::Result<Self> {
+        let value = std::env::var_os(VARIABLE);
+        Self::choose_with(driver, value.as_deref(), || {
+            static PROBED: OnceLock<Result<Codes, Refused>> = OnceLock::new();
+            PROBED.get_or_init(probe).clone()
+        })
+    }
+
+    fn choose_with(
+        driver: FileDriver,
+        variable: Option<&OsStr>,
+        probe: impl FnOnce() -> Result<Codes, Refused>,
+    ) -> io::Result<Self> {
+        let driver = match (driver, variable) {
+            (FileDriver::Auto, Some(value)) => FileDriver::parse(value)?,
+            _ => driver,
+        };
+        if driver == FileDriver::Pool {
+            return Ok(Self::Pool(None));
+        }
+        match probe() {
+            Ok(codes) => Ok(Self::IoUring(codes)),
+            Err(refused) if driver == FileDriver::Auto => Ok(Self::Pool(Some(refused))),
+            Err(refused) => Err(refused.into()),
+        }
+    }
+
+    /// Whether the ring has an operation.
+    #[inline]
+    pub(super) fn has(&self, code: u8) -> bool {
+        match self {
+            Self::IoUring(codes) => codes.has(code),
+            Self::Pool(_) => false,
+        }
+    }
+}
+
+impl fmt::Display for Files {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::IoUring(_) => f.write_str("io_uring"),
+            Self::Pool(None) => f.write_str("blocking pool"),
+            Self::Pool(Some(refused)) => {
+                write!(f, "blocking pool (io_uring refused: {refused})")
+            }
+        }
+    }
+}
+
+/// The operations that the kernel's rings have.
+#[derive(Clone, Debug)]
+pub(crate) struct Codes([u64; 4]);
+
+impl Codes {
+    fn of(probe: &Probe) -> Self {
+        let mut codes = Self([0; 4]);
+        for code in (0..=u8::MAX).filter(|code| probe.is_supported(*code)) {
+            codes.0[usize::from(code / 64)] |= 1 << (code % 64);
+        }
+        codes
+    }
+
+    #[inline]
+    fn has(&self, code: u8) -> bool {
+        self.0[usize::from(code / 64)] >> (code % 64) & 1 == 1
+    }
+}
+
+/// Why io_uring can't be used: what was tried, and what came.
+#[derive(Clone, Debug)]
+pub(crate) struct Refused {
+    tried: &'static str,
+    came: Came,
+}
+
+#[derive(Clone, Debug)]
+enum Came {
+    Error(Errno),
+    Missing(&'static str),
+}
+
+impl fmt::Display for Refused {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: ", self.tried)?;
+        match &self.came {
+            Came::Error(error) => io::Error::from(*error).fmt(f),
+            Came::Missing(name) => write!(f, "the kernel has no {name}"),
+        }
+    }
+}
+
+impl From<Refused> for io::Error {
+    fn from(refused: Refused) -> Self {
+        let kind = match refused.came {
+            Came::Error(error) => io::Error::from(error).kind(),
+            Came::Missing(_) => io::ErrorKind::Unsupported,
+        };
+        Self::new(
+            kind,
+            format!("io_uring was asked for, and refused: {refused}"),
+        )
+    }
+}
+
+/// Tries what files need. Some sandboxes let a ring be made and refuse what comes then, so that a file is opened too.
+fn probe() -> Result<Codes, Refused> {
+    let refused = |tried| {
+        move |error: io::Error| Refused {
+            tried,
+            came: Came::Error(Errno::from_io_error(&error).unwrap_or(Errno::IO)),
+        }
+    };
+    if cfg!(miri) {
+        return Err(refused("io_uring_setup")(Errno::NOSYS.into()));
+    }
+    // As large as it will be: the memory may be limited.
+    let mut ring = ring::make(Size::default()).map_err(refused("io_uring_setup"))?;
+    let mut probe = Probe::new();
+    ring.submitter()
+        .register_probe(&mut probe)
+        .map_err(refused("io_uring_register"))?;
+    if let Some((_, name)) = NEEDED.iter().find(|(code, _)| !probe.is_supported(*code)) {
+        return Err(Refused {
+            tried: "io_uring_register",
+            came: Came::Missing(name),
+        });
+    }
+    let nop = opcode::Nop::new().build();
+    try_one(&mut ring, &nop).map_err(refused("nop"))?;
+    let flags = rustix::fs::OFlags::PATH | rustix::fs::OFlags::CLOEXEC;
+    let open = opcode::OpenAt::new(types::Fd(-1), c"/".as_ptr())
+        .flags(flags.bits() as i32)
+        .build();
+    let fd = try_one(&mut ring, &open).map_err(refused("openat"))?;
+    let close = opcode::Close::new(types::Fd(fd as i32)).build();
+    try_one(&mut ring, &close).map_err(refused("close"))?;
+    Ok(Codes::of(&probe))
+}
+
+/// One operation on a ring that has no other. What its entry points at is static.
+fn try_one(ring: &mut IoUring, entry: &squeue::Entry) -> io::Result<u32> {
+    // SAFETY: `probe` shows the kernel static text alone. Tested by every runtime that finds io_uring.
+    unsafe { ring.submission().push(entry) }.expect("the queue is empty");
+    loop {
+        match ring.submit_and_wait(1) {
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+            Ok(_) => {
+                if let Some(completion) = ring.completion().next() {
+                    return u32::try_from(completion.result())
+                        .map_err(|_| io::Error::from_raw_os_error(-completion.result()));
+                }
+            }
+        }
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+
+    fn refuse() -> Result<Codes, Refused> {
+        Err(Refused {
+            tried: "io_uring_setup",
+            came: Came::Error(Errno::PERM),
+        })
+    }
+
+    fn check(driver: FileDriver, variable: Option<&str>, expected: &str) {
+        let variable = variable.map(OsStr::new);
+        let refused = Files::choose_with(driver, variable, refuse);
+        let text = refused.map_or_else(|error| error.to_string(), |files| files.to_string());
+        assert_eq!(text, expected, "{driver:?}, {variable:?}");
+    }
+
+    #[test]
+    fn choice_table() {
+        let why = "io_uring_setup: Operation not permitted (os error 1)";
+        let pool = format!("blocking pool (io_uring refused: {why})");
+        let error = format!("io_uring was asked for, and refused: {why}");
+        let value = "TUSSAH_FILES: expected \"io_uring\" or \"pool\", got \"uring\"";
+        check(FileDriver::Auto, None, &pool);
+        check(FileDriver::Auto, Some(""), &pool);
+        check(FileDriver::Auto, Some("pool"), "blocking pool");
+        check(FileDriver::Auto, Some("io_uring"), &error);
+        check(FileDriver::Auto, Some("uring"), value);
+        check(FileDriver::IoUring, None, &error);
+        check(FileDriver::IoUring, Some("pool"), &error);
+        check(FileDriver::Pool, Some("io_uring"), "blocking pool");
+        let works = Files::choose_with(FileDriver::Auto, None, || Ok(Codes([0; 4])));
+        assert_eq!(works.expect("it works").to_string(), "io_uring");
+    }
+}

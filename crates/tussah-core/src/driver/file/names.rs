@@ -1,0 +1,93 @@
+//! What is done with paths.
+
+use std::ffi::CString;
+use std::io;
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+
+use rustix::fs::Mode;
+
+use super::metadata::Metadata;
+use super::op::link::Link;
+use super::op::make_dir::MakeDir;
+use super::op::rename::Rename;
+use super::op::stat::{Stat, What};
+use super::op::symlink::Symlink;
+use super::op::unlink::Unlink;
+use super::run::Run;
+
+/// What is known of the file that a path leads to, or of the symbolic link itself.
+///
+/// # Errors
+/// What statx(2) says.
+pub async fn metadata(path: &Path, follow: bool) -> io::Result<Metadata> {
+    let path = c_path(path)?;
+    Run::new(Stat::new(What::Path { path, follow })).await
+}
+
+/// See rename(2).
+///
+/// # Errors
+/// What it says.
+pub async fn rename(from: &Path, to: &Path) -> io::Result<()> {
+    let (from, to) = (c_path(from)?, c_path(to)?);
+    Run::new(Rename { from, to }).await
+}
+
+/// See link(2).
+///
+/// # Errors
+/// What it says.
+pub async fn hard_link(from: &Path, to: &Path) -> io::Result<()> {
+    let (from, to) = (c_path(from)?, c_path(to)?);
+    Run::new(Link { from, to }).await
+}
+
+/// See symlink(2).
+///
+/// # Errors
+/// What it says.
+pub async fn symlink(target: &Path, path: &Path) -> io::Result<()> {
+    let (target, path) = (c_path(target)?, c_path(path)?);
+    Run::new(Symlink { target, path }).await
+}
+
+/// See mkdir(2).
+///
+/// # Errors
+/// What it says.
+pub async fn create_dir(path: &Path, mode: u32) -> io::Result<()> {
+    let path = c_path(path)?;
+    let mode = Mode::from_raw_mode(mode);
+    Run::new(MakeDir { path, mode }).await
+}
+
+/// See unlink(2).
+///
+/// # Errors
+/// What it says.
+pub async fn remove_file(path: &Path) -> io::Result<()> {
+    let path = c_path(path)?;
+    let directory = false;
+    Run::new(Unlink { path, directory }).await
+}
+
+/// See rmdir(2).
+///
+/// # Errors
+/// What it says.
+pub async fn remove_dir(path: &Path) -> io::Result<()> {
+    let path = c_path(path)?;
+    let directory = true;
+    Run::new(Unlink { path, directory }).await
+}
+
+/// A path as the kernel takes it.
+pub(super) fn c_path(path: &Path) -> io::Result<CString> {
+    CString::new(path.as_os_str().as_bytes()).map_err(|_| {
+        io::Error::new(
+            io::ErrorKind::InvalidInput,
+            "a path can't contain a NUL byte",
+        )
+    })
+}

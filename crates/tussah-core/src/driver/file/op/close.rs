@@ -1,0 +1,75 @@
+//! Closing a descriptor, with the error that it gives.
+
+use std::io;
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
+
+use io_uring::types::Fd;
+use io_uring::{opcode, squeue};
+use rustix::io::Errno;
+
+use super::super::cell::{Operation, WhenDropped};
+
+pub(in super::super) struct Close {
+    /// The descriptor, until it is known that the kernel has taken it.
+    fd: RawFd,
+    taken: bool,
+}
+
+impl Close {
+    pub(in super::super) fn new(fd: OwnedFd) -> Self {
+        let raw = fd.as_raw_fd();
+        std::mem::forget(fd);
+        Self {
+            fd: raw,
+            taken: false,
+        }
+    }
+}
+
+impl Drop for Close {
+    fn drop(&mut self) {
+        if !self.taken {
+            // SAFETY: `new` has taken the descriptor over, and neither form has closed it.
+            drop(unsafe { OwnedFd::from_raw_fd(self.fd) });
+        }
+    }
+}
+
+// SAFETY: the entry points at nothing.
+unsafe impl Operation for Close {
+    type Output = io::Result<()>;
+    const CODE: u8 = opcode::Close::CODE;
+    const WHEN_DROPPED: WhenDropped = WhenDropped::CarriedOut;
+
+    fn entry(&mut self) -> squeue::Entry {
+        opcode::Close::new(Fd(self.fd)).build()
+    }
+
+    fn block(&mut self) -> Result<u32, Errno> {
+        self.taken = true;
+        // SAFETY: the descriptor is ours, and is not used any more, whatever the result is: see close(2).
+        match unsafe { rustix::io::try_close(self.fd) } {
+            // It is closed all the same.
+            Err(Errno::INTR) => Ok(0),
+            result => result.map(|()| 0),
+        }
+    }
+
+    fn is_retried(error: Errno) -> bool {
+        // Whatever else is said, the descriptor is closed.
+        error == Errno::CANCELED
+    }
+
+    fn finish(mut self, result: io::Result<u32>) -> io::Result<()> {
+        let error = match &result {
+            Ok(_) => None,
+            Err(error) => Errno::from_io_error(error),
+        };
+        // What the kernel has not seen is closed as this is dropped.
+        self.taken |= result.is_ok() || error.is_some_and(|error| error != Errno::CANCELED);
+        match error {
+            Some(Errno::INTR) => Ok(()),
+            _ => result.map(drop),
+        }
+    }
+}

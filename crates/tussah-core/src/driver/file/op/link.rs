@@ -1,0 +1,40 @@
+//! Giving a file a further name.
+
+use std::ffi::CString;
+use std::io;
+
+use io_uring::{opcode, squeue};
+use rustix::fs::{AtFlags, CWD};
+use rustix::io::Errno;
+
+use super::super::cell::{Operation, WhenDropped};
+
+pub(in super::super) struct Link {
+    pub(in super::super) from: CString,
+    pub(in super::super) to: CString,
+}
+
+// SAFETY: the paths are allocations of their own, which the kernel only reads.
+unsafe impl Operation for Link {
+    type Output = io::Result<()>;
+    const CODE: u8 = opcode::LinkAt::CODE;
+    const WHEN_DROPPED: WhenDropped = WhenDropped::CarriedOut;
+
+    fn entry(&mut self) -> squeue::Entry {
+        opcode::LinkAt::new(
+            super::cwd(),
+            self.from.as_ptr(),
+            super::cwd(),
+            self.to.as_ptr(),
+        )
+        .build()
+    }
+
+    fn block(&mut self) -> Result<u32, Errno> {
+        rustix::fs::linkat(CWD, &self.from, CWD, &self.to, AtFlags::empty()).map(|()| 0)
+    }
+
+    fn finish(self, result: io::Result<u32>) -> io::Result<()> {
+        result.map(drop)
+    }
+}

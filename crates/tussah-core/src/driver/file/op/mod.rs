@@ -1,0 +1,31 @@
+//! The operations, one a file: each with its form for the ring and its form for the pool.
+
+pub(super) mod close;
+pub(super) mod link;
+pub(super) mod make_dir;
+pub(super) mod open;
+pub(super) mod read;
+pub(super) mod rename;
+pub(super) mod set_len;
+pub(super) mod stat;
+pub(super) mod symlink;
+pub(super) mod sync;
+pub(super) mod unlink;
+pub(super) mod write;
+
+use std::os::fd::{AsFd, AsRawFd};
+
+use io_uring::types::Fd;
+
+/// Bound, in bytes: what one system call reads or writes; Linux's `MAX_RW_COUNT`, for pages of 4 KiB.
+const TRANSFER_MAX: usize = 0x7fff_f000;
+
+/// A descriptor, as an entry names it.
+fn raw(fd: impl AsFd) -> Fd {
+    Fd(fd.as_fd().as_raw_fd())
+}
+
+/// What a path that is not absolute begins at: the working directory.
+fn cwd() -> Fd {
+    raw(rustix::fs::CWD)
+}

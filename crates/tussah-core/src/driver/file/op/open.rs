@@ -1,0 +1,45 @@
+//! Opening a file.
+
+use std::ffi::CString;
+use std::io;
+use std::os::fd::{FromRawFd, IntoRawFd, OwnedFd};
+
+use io_uring::{opcode, squeue};
+use rustix::fs::{CWD, Mode, OFlags};
+use rustix::io::Errno;
+
+use super::super::cell::{Operation, WhenDropped};
+
+pub(in super::super) struct Open {
+    pub(in super::super) path: CString,
+    pub(in super::super) flags: OFlags,
+    pub(in super::super) mode: Mode,
+}
+
+// SAFETY: the path is an allocation of its own, which the kernel only reads.
+unsafe impl Operation for Open {
+    type Output = io::Result<OwnedFd>;
+    const CODE: u8 = opcode::OpenAt::CODE;
+    // To open a FIFO can take for ever.
+    const WHEN_DROPPED: WhenDropped = WhenDropped::Cancelled;
+
+    fn entry(&mut self) -> squeue::Entry {
+        opcode::OpenAt::new(super::cwd(), self.path.as_ptr())
+            .flags(self.flags.bits() as i32)
+            .mode(self.mode.as_raw_mode())
+            .build()
+    }
+
+    fn block(&mut self) -> Result<u32, Errno> {
+        let fd = rustix::fs::openat(CWD, &self.path, self.flags, self.mode)?;
+        // As the ring gives it: `finish` owns it again.
+        Ok(fd.into_raw_fd() as u32)
+    }
+
+    fn finish(self, result: io::Result<u32>) -> io::Result<OwnedFd> {
+        let fd = result?;
+        // SAFETY: the result of either form is a new descriptor that nobody else owns. Tested by
+        // `a_future_that_is_dropped_leaves_no_descriptor`.
+        Ok(unsafe { OwnedFd::from_raw_fd(fd as i32) })
+    }
+}

@@ -1,0 +1,95 @@
+//! Writing at an offset or at the end, once or until all is written.
+
+use std::io::{self, IoSlice};
+use std::sync::Arc;
+
+use io_uring::{opcode, squeue};
+use rustix::io::{Errno, ReadWriteFlags};
+
+use super::super::buffer::IoBuf;
+use super::super::cell::{Operation, WhenDropped};
+use super::super::open_file::Opened;
+
+/// Where a write goes.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum At {
+    /// So many bytes from the beginning of the file.
+    Offset(u64),
+    /// Behind what is there when it is carried out.
+    End,
+}
+
+pub(in super::super) struct Write<B> {
+    pub(in super::super) file: Arc<Opened>,
+    pub(in super::super) buffer: B,
+    pub(in super::super) at: At,
+    /// All is to be written.
+    pub(in super::super) whole: bool,
+    /// Bytes that have been written.
+    pub(in super::super) done: usize,
+}
+
+impl<B: IoBuf> Write<B> {
+    /// What is to be written next.
+    fn rest(&self) -> &[u8] {
+        let bytes = self.buffer.bytes();
+        let rest = bytes.get(self.done..).unwrap_or_default();
+        &rest[..rest.len().min(super::TRANSFER_MAX)]
+    }
+
+    fn offset(&self) -> u64 {
+        match self.at {
+            At::Offset(offset) => offset + self.done as u64,
+            At::End => 0,
+        }
+    }
+
+    fn flags(&self) -> ReadWriteFlags {
+        match self.at {
+            At::Offset(_) => ReadWriteFlags::empty(),
+            At::End => ReadWriteFlags::APPEND,
+        }
+    }
+}
+
+// SAFETY: the entry points at the buffer's bytes, which by the contract of `IoBuf` stay where they are; the kernel only
+// reads them.
+unsafe impl<B: IoBuf> Operation for Write<B> {
+    type Output = (io::Result<usize>, B);
+    const CODE: u8 = opcode::Write::CODE;
+    const WHEN_DROPPED: WhenDropped = WhenDropped::CarriedOut;
+
+    fn entry(&mut self) -> squeue::Entry {
+        let rest = self.rest();
+        opcode::Write::new(super::raw(&self.file.fd), rest.as_ptr(), rest.len() as u32)
+            .offset(self.offset())
+            .rw_flags(self.flags().bits() as i32)
+            .build()
+    }
+
+    fn block(&mut self) -> Result<u32, Errno> {
+        let file = &self.file.fd;
+        let written = match self.at {
+            At::Offset(_) => rustix::io::pwrite(file, self.rest(), self.offset()),
+            At::End => {
+                let rest = [IoSlice::new(self.rest())];
+                rustix::io::pwritev2(file, &rest, 0, self.flags())
+            }
+        };
+        let written = match written {
+            // A pipe has no offset; the ring does not mind.
+            Err(Errno::SPIPE) => rustix::io::write(file, self.rest()),
+            written => written,
+        };
+        Ok(written? as u32)
+    }
+
+    fn goes_on(&mut self, written: u32) -> bool {
+        self.done += written as usize;
+        self.whole && written > 0 && self.done < self.buffer.bytes().len()
+    }
+
+    fn finish(self, result: io::Result<u32>) -> Self::Output {
+        (result.map(|_| self.done), self.buffer)
+    }
+}

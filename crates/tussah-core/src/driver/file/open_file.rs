@@ -1,0 +1,167 @@
+//! Open files, below what users see.
+
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::path::Path;
+use std::sync::Arc;
+
+use rustix::fs::Mode;
+
+use super::buffer::{IoBuf, IoBufMut};
+use super::metadata::Metadata;
+use super::names::c_path;
+use super::op::close::Close;
+use super::op::open::Open;
+use super::op::read::Read;
+use super::op::set_len::SetLen;
+use super::op::stat::{Stat, What};
+use super::op::sync::Sync;
+use super::op::write::{At, Write};
+use super::open_how::OpenHow;
+use super::order::Order;
+use super::run::Run;
+
+/// A descriptor, and the order of what changes its file.
+pub(super) struct Opened {
+    pub(super) fd: OwnedFd,
+    pub(super) order: Order,
+}
+
+/// An open file. Clones are the same one.
+///
+/// It is closed with the last clone and the last operation that is under way. Operations that change it are carried out one
+/// at a time, in the order in which they were first polled.
+#[derive(Clone)]
+pub struct OpenFile(Arc<Opened>);
+
+/// The kernel's offsets have a sign.
+fn check_offset(offset: u64) -> io::Result<()> {
+    if i64::try_from(offset).is_ok() {
+        return Ok(());
+    }
+    Err(io::Error::new(
+        io::ErrorKind::InvalidInput,
+        format!("expected an offset up to {}, got {offset}", i64::MAX),
+    ))
+}
+
+/// Opens a file.
+///
+/// # Errors
+/// `InvalidInput` if the combination makes no sense, or the path has a NUL byte; else what open(2) says.
+pub async fn open(path: &Path, how: &OpenHow) -> io::Result<OpenFile> {
+    let open = Open {
+        path: c_path(path)?,
+        flags: how.flags()?,
+        mode: Mode::from_raw_mode(how.mode),
+    };
+    Ok(Run::new(open).await?.into())
+}
+
+impl OpenFile {
+    /// Reads into a buffer: once, or until it is full or the file ends.
+    ///
+    /// # Errors
+    /// `InvalidInput` if the offset has no sign bit to spare; else what pread(2) says.
+    pub async fn read<B: IoBufMut>(
+        &self,
+        buffer: B,
+        offset: u64,
+        whole: bool,
+    ) -> (io::Result<usize>, B) {
+        if let Err(error) = check_offset(offset) {
+            return (Err(error), buffer);
+        }
+        let file = self.0.clone();
+        let done = 0;
+        Run::new(Read {
+            file,
+            buffer,
+            offset,
+            whole,
+            done,
+        })
+        .await
+    }
+
+    /// Writes a buffer, once or until all is written, in its turn.
+    ///
+    /// # Errors
+    /// As [`read`](Self::read).
+    pub async fn write<B: IoBuf>(&self, buffer: B, at: At, whole: bool) -> (io::Result<usize>, B) {
+        if let At::Offset(offset) = at
+            && let Err(error) = check_offset(offset)
+        {
+            return (Err(error), buffer);
+        }
+        let file = self.0.clone();
+        let done = 0;
+        let write = Write {
+            file,
+            buffer,
+            at,
+            whole,
+            done,
+        };
+        Run::in_order(write, &self.0).await
+    }
+
+    /// See fsync(2) and fdatasync(2); in its turn.
+    ///
+    /// # Errors
+    /// What they say.
+    pub async fn sync(&self, data_only: bool) -> io::Result<()> {
+        let file = self.0.clone();
+        Run::in_order(Sync { file, data_only }, &self.0).await
+    }
+
+    /// See ftruncate(2); in its turn.
+    ///
+    /// # Errors
+    /// What it says.
+    pub async fn set_len(&self, len: u64) -> io::Result<()> {
+        check_offset(len)?;
+        let file = self.0.clone();
+        Run::in_order(SetLen { file, len }, &self.0).await
+    }
+
+    /// What is known of the file.
+    ///
+    /// # Errors
+    /// What statx(2) says.
+    pub async fn metadata(&self) -> io::Result<Metadata> {
+        Run::new(Stat::new(What::File(self.0.clone()))).await
+    }
+
+    /// Closes the file, if this is its last clone and nothing is under way; else that is left to who is last.
+    ///
+    /// # Errors
+    /// What close(2) says. The file is closed all the same.
+    pub async fn close(self) -> io::Result<()> {
+        match Arc::try_unwrap(self.0) {
+            Ok(opened) => Run::new(Close::new(opened.fd)).await,
+            Err(_) => Ok(()),
+        }
+    }
+}
+
+impl From<OwnedFd> for OpenFile {
+    fn from(fd: OwnedFd) -> Self {
+        Self(Arc::new(Opened {
+            fd,
+            order: Order::default(),
+        }))
+    }
+}
+
+impl AsFd for OpenFile {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.0.fd.as_fd()
+    }
+}
+
+impl std::fmt::Debug for OpenFile {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_tuple("OpenFile").field(&self.0.fd).finish()
+    }
+}

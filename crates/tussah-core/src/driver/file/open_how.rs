@@ -1,0 +1,74 @@
+//! How a file is opened.
+
+use std::io;
+
+use rustix::fs::OFlags;
+
+/// How a file is opened: the flags of open(2), and the mode of a file that is made.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct OpenHow {
+    /// It may be read.
+    pub read: bool,
+    /// It may be written.
+    pub write: bool,
+    /// It is written at its end only.
+    pub append: bool,
+    /// It is made empty.
+    pub truncate: bool,
+    /// It is made if it is not there.
+    pub create: bool,
+    /// It is made, and must not be there.
+    pub create_new: bool,
+    /// Its content does not go through the page cache.
+    pub direct: bool,
+    /// Further flags of open(2), but for the access mode.
+    pub custom_flags: i32,
+    /// Permissions of a file that is made, before the process's mask is applied.
+    pub mode: u32,
+}
+
+impl Default for OpenHow {
+    /// Nothing is allowed, and a file that is made has mode 666 (octal).
+    fn default() -> Self {
+        Self {
+            read: false,
+            write: false,
+            append: false,
+            truncate: false,
+            create: false,
+            create_new: false,
+            direct: false,
+            custom_flags: 0,
+            mode: 0o666,
+        }
+    }
+}
+
+impl OpenHow {
+    /// As `std::fs::OpenOptions` has it.
+    pub(super) fn flags(&self) -> io::Result<OFlags> {
+        let invalid = |text: &str| Err(io::Error::new(io::ErrorKind::InvalidInput, text));
+        let writes = self.write || self.append;
+        let access = match (self.read, writes) {
+            (true, false) => OFlags::RDONLY,
+            (false, true) => OFlags::WRONLY,
+            (true, true) => OFlags::RDWR,
+            (false, false) => return invalid("expected one of read, write and append"),
+        };
+        if !writes && (self.truncate || self.create || self.create_new) {
+            return invalid("a file that is created or truncated has to be opened for writing");
+        }
+        if self.append && self.truncate && !self.create_new {
+            return invalid("a file can't be truncated and opened for appending");
+        }
+        let mut flags = OFlags::CLOEXEC
+            | access
+            | OFlags::from_bits_retain(self.custom_flags as _).difference(OFlags::RWMODE);
+        flags.set(OFlags::APPEND, self.append);
+        flags.set(OFlags::CREATE, self.create || self.create_new);
+        flags.set(OFlags::EXCL, self.create_new);
+        flags.set(OFlags::TRUNC, self.truncate && !self.create_new);
+        flags.set(OFlags::DIRECT, self.direct);
+        Ok(flags)
+    }
+}

@@ -1,0 +1,370 @@
+//! One io_uring behind a short lock, with the operations that the kernel has of it.
+//!
+//! The states of an operation's slot, and who may take it out:
+//!
+//! | state | where it is | leaves by |
+//! |---|---|---|
+//! | waiting | the backlog: the kernel has never seen it | the room that a completion makes; `cancel`; `close` |
+//! | submitted | the submission queue, or the kernel | the kernel's completion, and nothing else |
+//!
+//! The lock covers both ends of both queues that are shared with the kernel, the slots and the backlog. `io_uring_enter` is called
+//! without it, unless the submission queue is full: the kernel takes what is below the tail, whoever asks. Nothing of the
+//! user's runs under the lock, and no other lock is taken under it.
+
+use std::collections::VecDeque;
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
+
+use io_uring::{IoUring, opcode, squeue};
+use parking_lot::Mutex;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::io::Errno;
+
+use super::cell::Operate;
+use super::slots::{Key, Slots};
+
+/// Bound, in operations: the submission queue of a ring; a flush hands over as many at once, and a full queue is flushed.
+const SUBMISSIONS_MAX: u32 = 256;
+
+/// Bound, in operations: as many of a ring may be with the kernel; the completion queue has room for all, and further
+/// ones wait in the backlog.
+const IN_FLIGHT_MAX: usize = 4096;
+
+/// Bound, in completions: as many are taken by one `reap`, so that a worker comes back to its colors.
+const REAP_MAX: usize = 256;
+
+/// Bound, in tries: how often a flush asks again if the kernel is short of memory or of room for completions.
+const FLUSH_TRIES_MAX: usize = 8;
+
+/// The user data of a request to cancel, whose own completion nobody waits for.
+const CANCEL: u64 = u64::MAX;
+
+/// How large a ring is.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Size {
+    /// Entries of the submission queue.
+    pub(crate) submissions: u32,
+    /// Entries of the completion queue.
+    pub(crate) completions: u32,
+    /// Operations that the kernel may have at once.
+    pub(crate) in_flight: usize,
+}
+
+impl Default for Size {
+    fn default() -> Self {
+        Self {
+            submissions: SUBMISSIONS_MAX,
+            completions: IN_FLIGHT_MAX as u32,
+            in_flight: IN_FLIGHT_MAX,
+        }
+    }
+}
+
+/// Makes an io_uring that may be used by any OS thread.
+///
+/// # Errors
+/// What io_uring_setup(2) or mmap(2) said.
+pub(super) fn make(size: Size) -> io::Result<IoUring> {
+    IoUring::builder()
+        .dontfork()
+        .setup_clamp()
+        .setup_cqsize(size.completions)
+        .build(size.submissions)
+}
+
+/// An io_uring that any OS thread may push to, flush and reap.
+pub(crate) struct Ring {
+    uring: IoUring,
+    inner: Mutex<Inner>,
+    /// Entries that were pushed and that no flush has taken on itself.
+    unflushed: AtomicUsize,
+    /// Entries whose completion has not been taken: operations that the kernel has or that are on the way to it, and requests
+    /// to cancel some.
+    in_flight: AtomicUsize,
+    in_flight_max: usize,
+}
+
+struct Inner {
+    slots: Slots,
+    /// Operations that wait for room, oldest first; those that were cancelled meanwhile have left their slot.
+    backlog: VecDeque<Key>,
+    /// Operations in the backlog that have not been cancelled.
+    waiting: usize,
+    closed: bool,
+    /// An empty list with room for what `reap` takes, unless somebody uses it.
+    spare: Vec<Completion>,
+}
+
+/// What the kernel said of an operation.
+type Completion = (Arc<dyn Operate>, i32);
+
+impl Ring {
+    /// Makes a ring.
+    ///
+    /// # Errors
+    /// As [`make`].
+    pub(crate) fn new(size: Size) -> io::Result<Arc<Self>> {
+        Ok(Arc::new(Self {
+            uring: make(size)?,
+            inner: Mutex::new(Inner {
+                slots: Slots::new(),
+                backlog: VecDeque::new(),
+                waiting: 0,
+                closed: false,
+                spare: Vec::new(),
+            }),
+            unflushed: AtomicUsize::new(0),
+            in_flight: AtomicUsize::new(0),
+            in_flight_max: size.in_flight,
+        }))
+    }
+
+    /// What is readable when something has completed.
+    pub(crate) fn fd(&self) -> BorrowedFd<'_> {
+        self.uring.as_fd()
+    }
+
+    /// Operations that the kernel has or that are on the way to it, and requests to cancel some; without what is in the backlog.
+    #[inline]
+    pub(crate) fn in_flight(&self) -> usize {
+        self.in_flight.load(Ordering::Relaxed)
+    }
+
+    /// Takes an operation. Whoever pushes from outside of the ring's worker flushes too.
+    ///
+    /// # Errors
+    /// Gives it back if the ring is closed.
+    pub(super) fn push(&self, operation: Arc<dyn Operate>) -> Result<Key, Arc<dyn Operate>> {
+        let mut inner = self.inner.lock();
+        if inner.closed {
+            return Err(operation);
+        }
+        let key = inner.slots.insert(operation);
+        if inner.waiting > 0 || !self.submit(&mut inner, key) {
+            inner.backlog.push_back(key);
+            inner.waiting += 1;
+        }
+        Ok(key)
+    }
+
+    /// Hands an operation to the kernel's queue if there is room.
+    fn submit(&self, inner: &mut Inner, key: Key) -> bool {
+        if self.in_flight() >= self.in_flight_max {
+            return false;
+        }
+        let entry = inner.slots.get(key).entry().user_data(key.0);
+        let queued = self.queue(inner, &entry);
+        if queued {
+            inner.slots.set_submitted(key);
+        }
+        queued
+    }
+
+    /// Puts an entry into the submission queue, which is flushed if it is full.
+    fn queue(&self, _locked: &mut Inner, entry: &squeue::Entry) -> bool {
+        for _ in 0..2 {
+            // SAFETY: the queue's end is ours while the lock is held, which `_locked` shows. What the entry points at belongs to
+            // the operation in its slot, which leaves that only by its completion (the table above; tested by
+            // `the_kernel_keeps_what_a_dropped_future_has_left` and by `Slots`).
+            if unsafe { self.uring.submission_shared().push(entry) }.is_ok() {
+                self.in_flight.fetch_add(1, Ordering::Relaxed);
+                self.unflushed.fetch_add(1, Ordering::Relaxed);
+                return true;
+            }
+            if self.enter().is_err() {
+                return false;
+            }
+        }
+        false
+    }
+
+    /// Asks the kernel to give an operation up, or takes it out of the backlog. What the kernel has ends with a completion all the same.
+    pub(super) fn cancel(&self, key: Key) {
+        let mut inner = self.inner.lock();
+        match inner.slots.is_submitted(key) {
+            None => {}
+            Some(true) => {
+                let entry = opcode::AsyncCancel::new(key.0).build().user_data(CANCEL);
+                // Without room it is not cancelled, and ends when it ends.
+                let _ = self.queue(&mut inner, &entry);
+            }
+            Some(false) => {
+                let operation = inner.slots.remove(key);
+                inner.waiting -= 1;
+                if inner.backlog.len() > 2 * inner.waiting + 64 {
+                    let Inner { backlog, slots, .. } = &mut *inner;
+                    backlog.retain(|key| slots.is_submitted(*key) == Some(false));
+                }
+                drop(inner);
+                // What it owns is the user's.
+                drop(operation);
+            }
+        }
+    }
+
+    /// Hands over all that is queued. Costs a load if there is nothing. False if the kernel did not take all of it: the caller
+    /// tries again before it sleeps.
+    #[inline]
+    pub(crate) fn flush(&self) -> bool {
+        self.unflushed.load(Ordering::Relaxed) == 0 || self.flush_queued()
+    }
+
+    #[cold]
+    fn flush_queued(&self) -> bool {
+        for _ in 0..FLUSH_TRIES_MAX {
+            match self.enter() {
+                Ok(()) => return true,
+                // No memory, or no room for completions: taking some may help.
+                Err(Errno::AGAIN | Errno::BUSY) => {
+                    if self.reap_some() == 0 {
+                        std::thread::yield_now();
+                    }
+                }
+                Err(_) => return false,
+            }
+        }
+        false
+    }
+
+    /// One io_uring_enter(2) for all that is queued; more if the kernel refuses an entry, which ends its batch.
+    fn enter(&self) -> Result<(), Errno> {
+        let mut left = self.unflushed.swap(0, Ordering::Relaxed);
+        loop {
+            match self.uring.submitter().submit() {
+                // Somebody else may have handed over what we took on ourselves.
+                Ok(0) => return Ok(()),
+                Ok(taken) if taken >= left => return Ok(()),
+                Ok(taken) => left -= taken,
+                Err(error) => match Errno::from_io_error(&error) {
+                    Some(Errno::INTR) => {}
+                    error => {
+                        self.unflushed.fetch_add(left.max(1), Ordering::Relaxed);
+                        return Err(error.unwrap_or(Errno::IO));
+                    }
+                },
+            }
+        }
+    }
+
+    /// Takes completions and wakes who waits for them; at most `REAP_MAX`. Costs a load if nothing is under way, and no system
+    /// call if nothing has completed.
+    ///
+    /// More may be left: [`fd`](Ring::fd) is readable then.
+    #[inline]
+    pub(crate) fn reap(&self) -> usize {
+        if self.in_flight() == 0 {
+            return 0;
+        }
+        let reaped = self.reap_some();
+        // Operations that had waited for room, or go on.
+        self.flush();
+        reaped
+    }
+
+    fn reap_some(&self) -> usize {
+        let mut inner = self.inner.lock();
+        let mut completions = std::mem::take(&mut inner.spare);
+        let overflown = self.take_completions(&mut inner, &mut completions);
+        self.refill(&mut inner);
+        let closed = inner.closed;
+        drop(inner);
+        if overflown {
+            // The kernel holds back what had no room; an error shows again with the next flush.
+            self.unflushed.fetch_add(1, Ordering::Relaxed);
+            let _ = self.enter();
+        }
+        let reaped = completions.len();
+        for (operation, result) in completions.drain(..) {
+            let result = match u32::try_from(result) {
+                Ok(result) => Ok(result),
+                Err(_) if closed && result == -Errno::CANCELED.raw_os_error() => {
+                    operation.fail(super::ended());
+                    continue;
+                }
+                Err(_) => Err(io::Error::from_raw_os_error(-result)),
+            };
+            operation.completed(result);
+        }
+        if completions.capacity() > 0 {
+            self.inner.lock().spare = completions;
+        }
+        reaped
+    }
+
+    /// True if the kernel has more for which there was no room.
+    fn take_completions(&self, inner: &mut Inner, completions: &mut Vec<Completion>) -> bool {
+        // SAFETY: the queue's end is ours while the lock is held, which `inner` shows.
+        let queue = unsafe { self.uring.completion_shared() };
+        let mut finished = 0;
+        for entry in queue.take(REAP_MAX) {
+            finished += 1;
+            if entry.user_data() == CANCEL {
+                continue;
+            }
+            let operation = inner.slots.remove(Key(entry.user_data()));
+            let operation = operation.expect("the kernel completes each operation once");
+            completions.push((operation, entry.result()));
+        }
+        self.in_flight.fetch_sub(finished, Ordering::Relaxed);
+        // SAFETY: as above.
+        unsafe { self.uring.submission_shared() }.cq_overflow()
+    }
+
+    /// Submits what has waited for room.
+    fn refill(&self, inner: &mut Inner) {
+        while inner.waiting > 0
+            && let Some(key) = inner.backlog.pop_front()
+        {
+            if inner.slots.is_submitted(key) != Some(false) {
+                continue; // It was cancelled.
+            }
+            if !self.submit(inner, key) {
+                inner.backlog.push_front(key);
+                return;
+            }
+            inner.waiting -= 1;
+        }
+    }
+
+    /// Takes nothing more, cancels all that is under way, and waits for the kernel until the limit. False if it still has
+    /// something: that is then never freed.
+    pub(crate) fn close(&self, limit: Duration) -> bool {
+        let mut inner = self.inner.lock();
+        inner.closed = true;
+        inner.backlog.clear();
+        inner.waiting = 0;
+        let waiting = inner.slots.take_waiting();
+        for key in inner.slots.submitted() {
+            let entry = opcode::AsyncCancel::new(key.0).build().user_data(CANCEL);
+            let _ = self.queue(&mut inner, &entry);
+        }
+        drop(inner);
+        waiting
+            .into_iter()
+            .for_each(|operation| operation.fail(super::ended()));
+        let end = Instant::now() + limit;
+        loop {
+            self.flush_queued();
+            while self.reap_some() > 0 {}
+            let left = end.saturating_duration_since(Instant::now());
+            if self.in_flight() == 0 || left.is_zero() {
+                return self.in_flight() == 0;
+            }
+            let timeout = Timespec::try_from(left.min(Duration::from_millis(100)));
+            // A wait that is interrupted, or fails, only makes the loop turn sooner.
+            let _ = poll(
+                &mut [PollFd::new(self, PollFlags::IN)],
+                timeout.ok().as_ref(),
+            );
+        }
+    }
+}
+
+impl AsFd for Ring {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.fd()
+    }
+}

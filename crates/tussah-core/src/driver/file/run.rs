@@ -1,0 +1,87 @@
+//! The futures of operations.
+
+use std::future::Future;
+use std::io;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+
+use super::cell::{Cell, Operation};
+use super::open_file::Opened;
+use crate::blocking::BlockingHandle;
+use crate::runtime::Handle;
+
+/// The future of an operation, which begins with the first poll.
+pub(super) struct Run<O: Operation> {
+    cell: Arc<Cell<O>>,
+    started: bool,
+}
+
+impl<O: Operation> Run<O> {
+    pub(super) fn new(operation: O) -> Self {
+        Self {
+            cell: Cell::new(operation, None),
+            started: false,
+        }
+    }
+
+    /// Of an operation that has its turn in a file's queue.
+    pub(super) fn in_order(operation: O, file: &Arc<Opened>) -> Self {
+        Self {
+            cell: Cell::new(operation, Some(file.clone())),
+            started: false,
+        }
+    }
+}
+
+impl<O: Operation> Future for Run<O> {
+    type Output = O::Output;
+
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<O::Output> {
+        if !self.started {
+            // Before anything of it begins: there may be no runtime.
+            Handle::with_current(|handle| {
+                self.started = true;
+                self.cell.start(handle);
+            });
+        }
+        self.cell.poll_take(context)
+    }
+}
+
+impl<O: Operation> Drop for Run<O> {
+    fn drop(&mut self) {
+        if self.started {
+            self.cell.abandon();
+        }
+    }
+}
+
+/// Runs a closure on the pool of the runtime that the caller runs in: what the ring has no form for.
+///
+/// # Errors
+/// Those of the closure; that the pool is full, or the runtime shut down.
+///
+/// # Panics
+/// Outside of a runtime, and if the closure panics, with its payload.
+///
+/// # Cancellation
+/// A closure that has begun runs to its end.
+pub async fn call<T: Send + 'static>(
+    f: impl FnOnce() -> io::Result<T> + Send + 'static,
+) -> io::Result<T> {
+    /// Takes a job out of the queue that nobody waits for any more.
+    struct Job<T>(BlockingHandle<T>);
+    impl<T> Drop for Job<T> {
+        fn drop(&mut self) {
+            self.0.abort();
+        }
+    }
+    let submitted = Handle::with_current(|handle| handle.shared.blocking.submit(f));
+    let mut job = Job(submitted.map_err(|refused| super::launch::refused(&refused))?);
+    match (&mut job.0).await {
+        Ok(result) => result,
+        Err(error) if error.is_panic() => error.resume(),
+        Err(_) => Err(super::ended()),
+    }
+}

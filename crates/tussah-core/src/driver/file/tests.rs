@@ -1,0 +1,188 @@
+//! A ring by itself: more operations than it has room for, completions that overflow, and its end.
+
+use std::io;
+use std::os::fd::{AsFd, OwnedFd};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use io_uring::{opcode, squeue};
+use rustix::event::{PollFd, PollFlags, poll};
+
+use super::cell::Operate;
+use super::ring::{Ring, Size};
+use crate::runtime::Handle;
+
+/// A read of one byte that counts how it ends.
+struct Count {
+    fd: OwnedFd,
+    byte: parking_lot::Mutex<Box<[u8; 1]>>,
+    ends: Arc<Ends>,
+}
+
+#[derive(Default)]
+struct Ends {
+    read: AtomicUsize,
+    failed: AtomicUsize,
+}
+
+impl Ends {
+    fn get(&self) -> (usize, usize) {
+        (
+            self.read.load(Ordering::Relaxed),
+            self.failed.load(Ordering::Relaxed),
+        )
+    }
+}
+
+impl Operate for Count {
+    fn entry(&self) -> squeue::Entry {
+        let fd = io_uring::types::Fd(std::os::fd::AsRawFd::as_raw_fd(&self.fd));
+        opcode::Read::new(fd, self.byte.lock().as_mut_ptr(), 1).build()
+    }
+
+    fn completed(self: Arc<Self>, result: io::Result<u32>) {
+        match result {
+            Ok(1) => self.ends.read.fetch_add(1, Ordering::Relaxed),
+            _ => self.ends.failed.fetch_add(1, Ordering::Relaxed),
+        };
+    }
+
+    fn fail(self: Arc<Self>, _: io::Error) {
+        self.ends.failed.fetch_add(1, Ordering::Relaxed);
+    }
+
+    fn run(self: Arc<Self>) {}
+
+    fn dropped_by_pool(self: Arc<Self>) {}
+
+    fn launch(self: Arc<Self>, _: &Handle) -> bool {
+        false
+    }
+}
+
+struct Bench {
+    ring: Arc<Ring>,
+    reader: OwnedFd,
+    writer: OwnedFd,
+    ends: Arc<Ends>,
+}
+
+impl Bench {
+    /// `None` where there is no io_uring.
+    fn new(size: Size) -> Option<Self> {
+        if cfg!(miri) {
+            return None;
+        }
+        let (reader, writer) = std::io::pipe().expect("there are descriptors left");
+        Some(Self {
+            ring: Ring::new(size).ok()?,
+            reader: reader.into(),
+            writer: writer.into(),
+            ends: Arc::default(),
+        })
+    }
+
+    fn push(&self) -> Result<super::slots::Key, Arc<dyn Operate>> {
+        self.ring.push(Arc::new(Count {
+            fd: self.reader.try_clone().expect("there are some left"),
+            byte: parking_lot::Mutex::default(),
+            ends: self.ends.clone(),
+        }))
+    }
+
+    fn feed(&self, bytes: usize) {
+        let written = rustix::io::write(&self.writer, &vec![1; bytes]);
+        assert_eq!(written.expect("there is room"), bytes);
+    }
+
+    /// Waits for the ring, as a driver does, until so many have ended.
+    fn reap_until(&self, ended: usize) {
+        while self.ends.get().0 + self.ends.get().1 < ended {
+            let _ = poll(&mut [PollFd::new(&self.ring.as_fd(), PollFlags::IN)], None);
+            self.ring.reap();
+        }
+    }
+}
+
+const SMALL: Size = Size {
+    submissions: 4,
+    completions: 8,
+    in_flight: 16,
+};
+
+#[test]
+fn more_than_there_is_room_for() {
+    let Some(bench) = Bench::new(SMALL) else {
+        return;
+    };
+    for _ in 0..100 {
+        assert!(bench.push().is_ok());
+    }
+    assert!(bench.ring.flush());
+    assert_eq!(bench.ring.in_flight(), 16);
+    assert_eq!(bench.ring.reap(), 0);
+    // More than the completion queue has room for.
+    bench.feed(60);
+    bench.reap_until(60);
+    bench.feed(40);
+    bench.reap_until(100);
+    assert_eq!((bench.ends.get(), bench.ring.in_flight()), ((100, 0), 0));
+    assert!(bench.ring.close(Duration::ZERO));
+}
+
+#[test]
+fn completions_overflow() {
+    let many = Size {
+        in_flight: 1000,
+        ..SMALL
+    };
+    let Some(bench) = Bench::new(many) else {
+        return;
+    };
+    bench.feed(500);
+    for _ in 0..500 {
+        assert!(bench.push().is_ok());
+    }
+    assert!(bench.ring.flush());
+    bench.reap_until(500);
+    assert_eq!((bench.ends.get(), bench.ring.in_flight()), ((500, 0), 0));
+}
+
+#[test]
+fn what_is_cancelled_leaves_the_backlog_or_the_kernel() {
+    let Some(bench) = Bench::new(SMALL) else {
+        return;
+    };
+    let keys: Vec<_> = (0..500).filter_map(|_| bench.push().ok()).collect();
+    assert_eq!(keys.len(), 500);
+    bench.ring.flush();
+    // Those that wait are gone without a word; of the others, the kernel says that they were given up.
+    keys.iter().rev().for_each(|key| bench.ring.cancel(*key));
+    bench.ring.flush();
+    bench.reap_until(16);
+    while bench.ring.in_flight() > 0 {
+        bench.ring.reap();
+    }
+    assert_eq!(bench.ends.get(), (0, 16));
+    // A number that is used again names another operation.
+    assert!(bench.push().is_ok());
+    keys.iter().for_each(|key| bench.ring.cancel(*key));
+    bench.feed(1);
+    bench.ring.flush();
+    bench.reap_until(17);
+    assert_eq!(bench.ends.get(), (1, 16));
+}
+
+#[test]
+fn a_ring_that_closes_gives_everything_up() {
+    let Some(bench) = Bench::new(SMALL) else {
+        return;
+    };
+    for _ in 0..100 {
+        assert!(bench.push().is_ok());
+    }
+    assert!(bench.ring.close(Duration::from_secs(60)));
+    assert_eq!(bench.ends.get(), (0, 100));
+    assert!(bench.push().is_err());
+}

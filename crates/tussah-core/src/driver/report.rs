@@ -1,0 +1,50 @@
+//! What a runtime's drivers are.
+
+use std::fmt;
+
+use super::file::Files;
+use crate::runtime::Shared;
+
+/// What a runtime waits on, and which way its files go, with why: made to be printed or logged.
+///
+/// # Examples
+/// ```
+/// # let runtime = tussah_core::Runtime::builder().workers(1).build()?;
+/// let report = runtime.driver();
+/// println!("{report}"); // "sockets: epoll; files: io_uring"
+/// assert!(report.to_string().contains("files: "));
+/// # std::io::Result::Ok(())
+/// ```
+#[derive(Clone, Debug)]
+pub struct DriverReport {
+    files: Files,
+    in_flight: usize,
+}
+
+impl DriverReport {
+    pub(crate) fn new(shared: &Shared) -> Self {
+        let rings = (0..shared.places()).filter_map(|place| shared.place(place).files.get());
+        Self {
+            files: shared.files.clone(),
+            in_flight: rings.map(|ring| ring.in_flight()).sum(),
+        }
+    }
+
+    /// Operations on files that the kernel has at this moment, by io_uring.
+    #[must_use]
+    pub fn files_in_flight(&self) -> usize {
+        self.in_flight
+    }
+
+    /// Whether files go through io_uring, and not through the blocking pool.
+    #[must_use]
+    pub fn files_by_io_uring(&self) -> bool {
+        matches!(self.files, Files::IoUring(_))
+    }
+}
+
+impl fmt::Display for DriverReport {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "sockets: epoll; files: {}", self.files)
+    }
+}

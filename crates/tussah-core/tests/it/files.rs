@@ -1,0 +1,8 @@
+//! File operations below their public face, in both forms: what the kernel holds, what is dropped, in which order.
+
+mod cancel;
+mod choice;
+mod help;
+mod many;
+mod order;
+mod workers;

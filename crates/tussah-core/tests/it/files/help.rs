@@ -1,0 +1,180 @@
+//! What the tests of files share.
+
+use std::future::Future;
+use std::os::fd::AsFd;
+use std::path::{Path, PathBuf};
+use std::pin::{Pin, pin};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::task::{Context, Poll, Wake, Waker};
+
+use tussah_core::file::{IoBuf, IoBufMut, OpenFile, OpenHow};
+use tussah_core::{FileDriver, PoolPolicy, Runtime};
+
+/// Runs a test in both forms; in that of the ring only where the kernel has it.
+pub(super) fn both(test: impl Fn(&Runtime)) {
+    for driver in [FileDriver::Auto, FileDriver::Pool] {
+        let runtime = Runtime::builder().workers(2).files(driver).build();
+        test(&runtime.expect("the workers start"));
+    }
+}
+
+/// A runtime whose files go through io_uring, if the kernel has it.
+pub(super) fn ring() -> Option<Runtime> {
+    let runtime = Runtime::builder().workers(2).build();
+    let runtime = runtime.expect("the workers start");
+    runtime.driver().files_by_io_uring().then_some(runtime)
+}
+
+/// A runtime whose files go through a pool of so many OS threads.
+pub(super) fn pool(threads_max: usize) -> Runtime {
+    let policy = PoolPolicy {
+        threads_max,
+        ..PoolPolicy::default()
+    };
+    let builder = Runtime::builder().workers(1).blocking(policy);
+    let runtime = builder.files(FileDriver::Pool).build();
+    runtime.expect("the worker starts")
+}
+
+/// How a file is opened that is read and written.
+pub(super) fn read_write() -> OpenHow {
+    OpenHow {
+        read: true,
+        write: true,
+        create: true,
+        ..OpenHow::default()
+    }
+}
+
+pub(super) async fn open(path: &Path) -> OpenFile {
+    let file = tussah_core::file::open(path, &read_write()).await;
+    file.expect("it can be opened")
+}
+
+/// Both ends of a pipe: to be read, and to be written.
+pub(super) fn pipe() -> (OpenFile, OpenFile) {
+    let (reader, writer) = std::io::pipe().expect("there are descriptors left");
+    (
+        OpenFile::from(std::os::fd::OwnedFd::from(reader)),
+        OpenFile::from(std::os::fd::OwnedFd::from(writer)),
+    )
+}
+
+/// Writes without the runtime.
+pub(super) fn feed(file: &OpenFile, bytes: &[u8]) {
+    let mut rest = bytes;
+    while !rest.is_empty() {
+        let written = rustix::io::write(file.as_fd(), rest).expect("it can be written");
+        rest = &rest[written..];
+    }
+}
+
+/// Reads without the runtime.
+pub(super) fn drain(file: &OpenFile, len: usize) -> Vec<u8> {
+    let mut bytes = vec![0; len];
+    let mut done = 0;
+    while done < len {
+        done += rustix::io::read(file.as_fd(), &mut bytes[done..]).expect("it can be read");
+    }
+    bytes
+}
+
+/// Descriptors of this process that lead into a directory.
+pub(super) fn descriptors_in(directory: &Path) -> Vec<PathBuf> {
+    let own = std::fs::read_dir("/proc/self/fd").expect("Linux has it");
+    own.filter_map(|entry| std::fs::read_link(entry.ok()?.path()).ok())
+        .filter(|path| path.starts_with(directory))
+        .collect()
+}
+
+/// A buffer that counts how many of its kind were dropped.
+pub(super) struct Counted {
+    pub(super) bytes: Vec<u8>,
+    drops: Arc<AtomicUsize>,
+}
+
+impl Counted {
+    pub(super) fn new(bytes: Vec<u8>, drops: &Arc<AtomicUsize>) -> Self {
+        let drops = drops.clone();
+        Self { bytes, drops }
+    }
+}
+
+impl Drop for Counted {
+    fn drop(&mut self) {
+        // Whoever wrote here afterwards would be found out by the allocator's users, or by a sanitizer.
+        self.bytes.fill(0xEE);
+        self.drops.fetch_add(1, Ordering::SeqCst);
+    }
+}
+
+// SAFETY: the bytes are the vector's allocation, which nobody touches until the buffer is dropped.
+unsafe impl IoBuf for Counted {
+    fn bytes(&self) -> &[u8] {
+        &self.bytes
+    }
+}
+
+// SAFETY: as above; the room is the vector's length.
+unsafe impl IoBufMut for Counted {
+    fn start(&mut self) -> *mut u8 {
+        self.bytes.as_mut_ptr()
+    }
+
+    fn capacity(&self) -> usize {
+        self.bytes.len()
+    }
+
+    unsafe fn set_filled(&mut self, _len: usize) {}
+}
+
+/// Waits for what comes by itself. It fails by never ending, or after very many turns.
+pub(super) fn eventually(what: &str, mut is: impl FnMut() -> bool) {
+    for _ in 0..200_000 {
+        if is() {
+            return;
+        }
+        std::thread::park_timeout(std::time::Duration::from_micros(50));
+    }
+    panic!("{what} did not happen");
+}
+
+/// Counts how often it was woken.
+struct Count(std::thread::Thread, AtomicUsize);
+
+impl Wake for Count {
+    fn wake(self: Arc<Self>) {
+        self.1.fetch_add(1, Ordering::SeqCst);
+        self.0.unpark();
+    }
+}
+
+/// Polls a future so many times, each time after it was woken, then drops it. True if it was ready before.
+pub(super) fn poll_times<F: Future>(runtime: &Runtime, future: F, times: usize) -> bool {
+    let mut future = pin!(future);
+    let count = Arc::new(Count(std::thread::current(), AtomicUsize::new(0)));
+    let waker = Waker::from(count.clone());
+    for time in 0..times {
+        let before = count.1.load(Ordering::SeqCst);
+        if poll_in(runtime, future.as_mut(), &waker) {
+            return true;
+        }
+        if time + 1 < times {
+            eventually("a wake", || count.1.load(Ordering::SeqCst) > before);
+        }
+    }
+    false
+}
+
+/// Polls once, in the runtime. True if it is ready.
+pub(super) fn poll_in<F: Future>(
+    runtime: &Runtime,
+    mut future: Pin<&mut F>,
+    waker: &Waker,
+) -> bool {
+    runtime.block_on(std::future::poll_fn(|_| {
+        let mut context = Context::from_waker(waker);
+        Poll::Ready(future.as_mut().poll(&mut context).is_ready())
+    }))
+}

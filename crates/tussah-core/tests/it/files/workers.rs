@@ -1,0 +1,108 @@
+//! Rings whose workers are held, or were taken away.
+
+use std::future::poll_fn;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Barrier, mpsc};
+use std::task::Poll;
+use std::time::Duration;
+
+use tussah_core::file::At;
+use tussah_core::{FileDriver, Runtime};
+
+use super::help::{feed, open, pipe};
+
+/// A worker is held until others have handed over what was pushed there, and taken what has ended.
+#[test]
+fn the_ring_of_a_held_worker_is_served() {
+    for driver in [FileDriver::Auto, FileDriver::Pool] {
+        let runtime = Runtime::builder()
+            .workers(2)
+            .watchdog(Duration::from_millis(20), |_| ())
+            .files(driver)
+            .build()
+            .expect("workers start");
+        let (reader, writer) = pipe();
+        let (give, given) = mpsc::channel();
+        let done = Arc::new(AtomicBool::new(false));
+        let held = done.clone();
+        let holder = runtime.spawn(async move {
+            let mut read = Box::pin(async move { reader.read(vec![0; 8], 0, false).await.0 });
+            let first = poll_fn(|context| Poll::Ready(read.as_mut().poll(context).is_pending()));
+            assert!(first.await, "nothing is there");
+            give.send(read).expect("the test listens");
+            while !held.load(Ordering::Acquire) {
+                std::thread::yield_now();
+            }
+        });
+        let read = given.recv().expect("the holder runs");
+        feed(&writer, b"x");
+        assert_eq!(runtime.block_on(read).expect("no error"), 1);
+        done.store(true, Ordering::Release);
+        runtime.block_on(holder).expect("no panic");
+    }
+}
+
+#[test]
+fn the_rings_of_workers_that_were_taken_away_are_served() {
+    const WORKERS: usize = 4;
+    let runtime = Runtime::builder().workers(WORKERS).build();
+    let runtime = runtime.expect("workers start");
+    for _ in 0..10 {
+        let all_here = Arc::new(Barrier::new(WORKERS));
+        let reads: Vec<_> = (0..WORKERS)
+            .map(|_| {
+                let all_here = all_here.clone();
+                runtime.spawn(async move {
+                    // So many threads run at the same time, each on another worker.
+                    all_here.wait();
+                    let (reader, writer) = pipe();
+                    let mut read =
+                        Box::pin(async move { reader.read(vec![0; 8], 0, false).await.0 });
+                    let first = poll_fn(|context| Poll::Ready(read.as_mut().poll(context)));
+                    assert!(first.await.is_pending(), "nothing is there");
+                    (read, writer)
+                })
+            })
+            .collect();
+        let reads: Vec<_> = reads
+            .into_iter()
+            .map(|thread| runtime.block_on(thread).expect("no panic"))
+            .collect();
+        runtime.set_workers(1).expect("a worker is left");
+        for (read, writer) in reads {
+            feed(&writer, b"x");
+            assert_eq!(runtime.block_on(read).expect("no error"), 1);
+        }
+        runtime.set_workers(WORKERS).expect("they start again");
+    }
+}
+
+/// While the number of workers changes, everything is written once and in order.
+#[test]
+fn writes_go_on_while_workers_come_and_go() {
+    let runtime = Runtime::builder().workers(3).build();
+    let runtime = runtime.expect("workers start");
+    let directory = tempfile::tempdir().expect("a directory");
+    let path = directory.path().join("file");
+    let file = runtime.block_on(open(&path));
+    let threads: Vec<_> = (0..20u8)
+        .map(|n| {
+            let file = file.clone();
+            runtime.spawn(async move {
+                for _ in 0..100 {
+                    let (written, _) = file.write(vec![n; 3], At::End, true).await;
+                    assert_eq!(written.expect("written"), 3);
+                }
+            })
+        })
+        .collect();
+    for n in 0..30 {
+        runtime.set_workers(1 + n % 3).expect("they can change");
+    }
+    for thread in threads {
+        runtime.block_on(thread).expect("no panic");
+    }
+    let written = std::fs::read(&path).expect("it is there");
+    assert_eq!(written.len(), 20 * 100 * 3);
+    assert!(written.chunks(3).all(|chunk| chunk == [chunk[0]; 3]));
+}

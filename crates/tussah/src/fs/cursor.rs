@@ -1,0 +1,241 @@
+//! A file with a position.
+
+use std::fmt;
+use std::future::Future;
+use std::io::{self, SeekFrom};
+use std::pin::Pin;
+use std::task::{Context, Poll, ready};
+
+use futures_io::{AsyncRead, AsyncSeek, AsyncWrite};
+
+use super::file::File;
+
+/// Bound, in bytes: what a cursor reads or writes at once, and so the buffer that it has.
+const CHUNK: usize = 64 * 1024;
+
+/// A file with a position, which reading and writing move: for code that takes `futures_io`'s [`AsyncRead`], [`AsyncWrite`]
+/// and [`AsyncSeek`].
+///
+/// It reads ahead up to what a caller has room for, and writes behind: `poll_write` takes up to 64 KiB and returns, and an error of
+/// that write is given by the next operation. So flush or close it in the end; a cursor that is dropped may lose its last write.
+///
+/// # Panics
+/// Outside of a runtime, as soon as it has to wait.
+///
+/// # Examples
+/// ```
+/// use futures_lite::{AsyncReadExt, AsyncSeekExt, AsyncWriteExt};
+/// use std::io::SeekFrom;
+/// use tussah::fs::{Cursor, File};
+/// # let directory = tempfile::tempdir()?;
+/// # let path = directory.path().join("poem");
+/// # let runtime = tussah::Runtime::builder().workers(1).build()?;
+/// # runtime.block_on(async {
+/// let file = File::options().read(true).write(true).create(true).open(&path).await?;
+/// let mut cursor = Cursor::new(file);
+/// cursor.write_all(b"a rose is a rose").await?;
+/// cursor.seek(SeekFrom::Start(2)).await?;
+/// let mut word = [0; 4];
+/// cursor.read_exact(&mut word).await?;
+/// assert_eq!(&word, b"rose");
+/// # std::io::Result::Ok(())
+/// # })?;
+/// # std::io::Result::Ok(())
+/// ```
+pub struct Cursor {
+    file: File,
+    /// Where the next byte is read or written.
+    position: u64,
+    /// What was read from the position on, and is not taken yet.
+    ahead: Vec<u8>,
+    /// How much of it was taken.
+    taken: usize,
+    task: Task,
+}
+
+type Boxed<T> = Pin<Box<dyn Future<Output = T> + Send>>;
+
+/// What is under way.
+enum Task {
+    Nothing,
+    Read(Boxed<(io::Result<usize>, Vec<u8>)>),
+    Write(Boxed<io::Result<()>>),
+    Len(Boxed<io::Result<u64>>),
+}
+
+impl Cursor {
+    /// Begins at the file's beginning.
+    #[must_use]
+    pub fn new(file: File) -> Self {
+        Self {
+            file,
+            position: 0,
+            ahead: Vec::new(),
+            taken: 0,
+            task: Task::Nothing,
+        }
+    }
+
+    /// Where the next byte is read or written.
+    #[must_use]
+    pub fn position(&self) -> u64 {
+        self.position
+    }
+
+    /// The file.
+    #[must_use]
+    pub fn file(&self) -> &File {
+        &self.file
+    }
+
+    fn forget_ahead(&mut self) {
+        self.ahead.clear();
+        self.taken = 0;
+    }
+
+    /// Waits for a write; gives up whatever else is under way.
+    fn poll_settled(&mut self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        if let Task::Write(write) = &mut self.task {
+            let written = ready!(write.as_mut().poll(context));
+            self.task = Task::Nothing;
+            return Poll::Ready(written);
+        }
+        self.task = Task::Nothing;
+        Poll::Ready(Ok(()))
+    }
+}
+
+impl AsyncRead for Cursor {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        buffer: &mut [u8],
+    ) -> Poll<io::Result<usize>> {
+        let this = &mut *self;
+        if buffer.is_empty() {
+            return Poll::Ready(Ok(0));
+        }
+        loop {
+            let ahead = &this.ahead[this.taken..];
+            if !ahead.is_empty() {
+                let len = ahead.len().min(buffer.len());
+                buffer[..len].copy_from_slice(&ahead[..len]);
+                this.taken += len;
+                this.position += len as u64;
+                return Poll::Ready(Ok(len));
+            }
+            if let Task::Read(read) = &mut this.task {
+                let (read, ahead) = ready!(read.as_mut().poll(context));
+                this.task = Task::Nothing;
+                (this.ahead, this.taken) = (ahead, 0);
+                if read? == 0 {
+                    this.forget_ahead();
+                    return Poll::Ready(Ok(0));
+                }
+                continue;
+            }
+            ready!(this.poll_settled(context))?;
+            let mut ahead = std::mem::take(&mut this.ahead);
+            ahead.clear();
+            let room = buffer.len().min(CHUNK);
+            if ahead.capacity() < room || ahead.capacity() > 2 * room {
+                ahead = Vec::with_capacity(room);
+            }
+            let (file, position) = (this.file.clone(), this.position);
+            let read = async move { file.read_at(ahead, position).await };
+            this.task = Task::Read(Box::pin(read));
+            this.forget_ahead();
+        }
+    }
+}
+
+impl AsyncWrite for Cursor {
+    fn poll_write(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        let this = &mut *self;
+        if bytes.is_empty() {
+            return Poll::Ready(Ok(0));
+        }
+        ready!(this.poll_settled(context))?;
+        this.forget_ahead();
+        let bytes = &bytes[..bytes.len().min(CHUNK)];
+        let (file, position, owned) = (this.file.clone(), this.position, bytes.to_vec());
+        let mut write: Boxed<_> =
+            Box::pin(async move { file.write_all_at(owned, position).await.0 });
+        // It begins now, and not with the next operation.
+        if let Poll::Ready(written) = write.as_mut().poll(context) {
+            written?;
+        } else {
+            this.task = Task::Write(write);
+        }
+        this.position += bytes.len() as u64;
+        Poll::Ready(Ok(bytes.len()))
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        if matches!(self.task, Task::Write(_)) {
+            return self.poll_settled(context);
+        }
+        Poll::Ready(Ok(()))
+    }
+
+    /// Flushes. The file is closed when the cursor and all clones of the file are dropped.
+    fn poll_close(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        self.poll_flush(context)
+    }
+}
+
+impl AsyncSeek for Cursor {
+    fn poll_seek(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        to: SeekFrom,
+    ) -> Poll<io::Result<u64>> {
+        let this = &mut *self;
+        let position = match to {
+            SeekFrom::Start(position) => {
+                ready!(this.poll_settled(context))?;
+                Some(position)
+            }
+            SeekFrom::Current(by) => {
+                ready!(this.poll_settled(context))?;
+                this.position.checked_add_signed(by)
+            }
+            SeekFrom::End(by) => {
+                if !matches!(this.task, Task::Len(_)) {
+                    ready!(this.poll_settled(context))?;
+                    let file = this.file.clone();
+                    this.task = Task::Len(Box::pin(async move { file.len().await }));
+                }
+                let Task::Len(len) = &mut this.task else {
+                    unreachable!("it was set above");
+                };
+                let len = ready!(len.as_mut().poll(context));
+                this.task = Task::Nothing;
+                len?.checked_add_signed(by)
+            }
+        };
+        let position = position.filter(|position| i64::try_from(*position).is_ok());
+        let Some(position) = position else {
+            let text = format!("expected a position from 0 to {}, got {to:?}", i64::MAX);
+            let error = io::Error::new(io::ErrorKind::InvalidInput, text);
+            let path = this.file.path().display();
+            return Poll::Ready(Err(crate::io_error::context(error, "seek in", path)));
+        };
+        this.forget_ahead();
+        this.position = position;
+        Poll::Ready(Ok(position))
+    }
+}
+
+impl fmt::Debug for Cursor {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Cursor")
+            .field("file", &self.file)
+            .field("position", &self.position)
+            .finish_non_exhaustive()
+    }
+}

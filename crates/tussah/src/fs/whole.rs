@@ -1,0 +1,110 @@
+//! Whole files at once.
+
+use std::io;
+use std::path::Path;
+
+use tussah_core::file::{self, IoBuf};
+
+use super::file::File;
+use crate::io_error::context;
+
+/// How much is read at a time of a file whose length is not known, or wrong, in bytes.
+const CHUNK: usize = 64 * 1024;
+
+/// Reads a whole file.
+///
+/// # Errors
+/// As [`File::open`] and [`File::read_at`].
+///
+/// # Panics
+/// Outside of a runtime.
+///
+/// # Examples
+/// ```
+/// # let runtime = tussah::Runtime::builder().workers(1).build()?;
+/// # runtime.block_on(async {
+/// let text = tussah::fs::read("Cargo.toml").await?;
+/// assert!(text.starts_with(b"[package]"));
+/// # std::io::Result::Ok(())
+/// # })?;
+/// # std::io::Result::Ok(())
+/// ```
+pub async fn read(path: impl AsRef<Path>) -> io::Result<Vec<u8>> {
+    let file = File::open(path).await?;
+    let len = usize::try_from(file.len().await?).unwrap_or(usize::MAX);
+    let mut content = Vec::new();
+    // One more, to see that it ends there. Some files say that they are empty, and are not.
+    let mut room = len.saturating_add(1).max(CHUNK.min(512));
+    loop {
+        let mut chunk = Vec::new();
+        if let Err(error) = chunk.try_reserve_exact(room) {
+            let error = io::Error::new(io::ErrorKind::OutOfMemory, error);
+            return Err(context(error, "read", file.path().display()));
+        }
+        let room_had = chunk.capacity();
+        let (read, chunk) = file.read_full(chunk, content.len() as u64).await;
+        let read = read?;
+        if content.is_empty() {
+            content = chunk;
+        } else {
+            content.extend_from_slice(&chunk);
+        }
+        if read < room_had {
+            break;
+        }
+        room = content.len().max(CHUNK);
+    }
+    file.close().await?;
+    Ok(content)
+}
+
+/// Reads a whole file, which has to be UTF-8.
+///
+/// # Errors
+/// `InvalidData` if it is not; else as [`read`].
+///
+/// # Panics
+/// Outside of a runtime.
+pub async fn read_to_string(path: impl AsRef<Path>) -> io::Result<String> {
+    let path = path.as_ref();
+    String::from_utf8(read(path).await?).map_err(|error| {
+        let error = io::Error::new(io::ErrorKind::InvalidData, error.utf8_error());
+        context(error, "read", path.display())
+    })
+}
+
+/// Writes a whole file, which is made if it is not there, and replaced if it is.
+///
+/// # Errors
+/// As [`File::create`] and [`File::write_all_at`]; the file may then hold a part.
+///
+/// # Panics
+/// Outside of a runtime.
+///
+/// # Cancellation
+/// The file may be empty, or hold a part, or all.
+pub async fn write(path: impl AsRef<Path>, content: impl IoBuf) -> io::Result<()> {
+    let file = File::create(path).await?;
+    file.write_all_at(content, 0).await.0?;
+    file.close().await
+}
+
+/// Copies the content and the permissions of a file, and gives the length, in bytes. On the blocking pool, where the kernel copies.
+///
+/// # Errors
+/// As `std::fs::copy`.
+///
+/// # Panics
+/// Outside of a runtime.
+///
+/// # Cancellation
+/// It is carried out if it has begun.
+pub async fn copy(from: impl AsRef<Path>, to: impl AsRef<Path>) -> io::Result<u64> {
+    let (from, to) = (from.as_ref(), to.as_ref());
+    let (owned_from, owned_to) = (from.to_owned(), to.to_owned());
+    let copied = file::call(move || std::fs::copy(owned_from, owned_to)).await;
+    copied.map_err(|error| {
+        let both = format!("{} to {}", from.display(), to.display());
+        context(error, "copy", both)
+    })
+}
