@@ -59,6 +59,18 @@ pub struct Options {
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub connections: Option<u32>,
 
+    /// Threads that read in `disk` [default: 64]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    pub tasks: Option<u32>,
+
+    /// Reads of `disk` go past the page cache
+    #[arg(long)]
+    pub direct: bool,
+
+    /// Folder of the file of `disk`, which is kept for the next time [default: the folder of this program]
+    #[arg(long, value_name = "PATH")]
+    pub dir: Option<std::path::PathBuf>,
+
     /// Pin worker i to CPU i; in `cross` also keep the two threads on two workers
     #[arg(long)]
     pub pin: bool,
@@ -113,9 +125,11 @@ impl Options {
         flags.extend(self.work.map(|n| format!("--work {n}")));
         flags.extend(self.idle.map(|n| format!("--idle {n}")));
         flags.extend(self.connections.map(|n| format!("--connections {n}")));
+        flags.extend(self.tasks.map(|n| format!("--tasks {n}")));
         for (set, flag) in [
             (self.yield_between, "--yield"),
             (self.no_steal, "--no-steal"),
+            (self.direct, "--direct"),
             (self.pin, "--pin"),
             (self.memory, "--memory"),
         ] {

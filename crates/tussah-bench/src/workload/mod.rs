@@ -12,6 +12,7 @@ mod colors;
 mod connect;
 mod contended;
 mod cross;
+mod disk;
 mod echo;
 mod fifo;
 mod idle;
@@ -75,6 +76,7 @@ pub static ALL: &[&Workload] = &[
     &echo::WORKLOAD,
     &connect::WORKLOAD,
     &fifo::WORKLOAD,
+    &disk::WORKLOAD,
 ];
 
 /// The workload with that name.
