@@ -1,5 +1,7 @@
 //! The command line.
 
+use std::time::Duration;
+
 use clap::Parser;
 
 /// Benchmarks of tussah beside its peers (tokio, smol, an actor crate, locks) and bare floors.
@@ -108,9 +110,9 @@ impl Options {
         self.connections.unwrap_or(default) as usize
     }
 
-    /// `duration` at the scale that the user asked for.
-    pub fn scaled_duration(&self, duration: std::time::Duration) -> std::time::Duration {
-        duration.mul_f64(self.scale)
+    /// `duration` at the scale that the user asked for, but long enough for every server to get something done.
+    pub fn scaled_duration(&self, duration: Duration) -> Duration {
+        duration.mul_f64(self.scale).max(Duration::from_millis(100))
     }
 
     /// Workers of each runtime, or the default of the workload.

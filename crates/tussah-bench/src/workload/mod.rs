@@ -7,6 +7,7 @@ use crate::cli::Options;
 use crate::metric::Metric;
 
 mod burst;
+mod bursts;
 mod churn;
 mod colors;
 mod connect;
@@ -77,6 +78,7 @@ pub static ALL: &[&Workload] = &[
     &connect::WORKLOAD,
     &fifo::WORKLOAD,
     &disk::WORKLOAD,
+    &bursts::WORKLOAD,
 ];
 
 /// The workload with that name.
