@@ -1,5 +1,7 @@
 //! The command line.
 
+use std::time::Duration;
+
 use clap::Parser;
 
 /// Benchmarks of tussah beside its peers (tokio, smol, an actor crate, locks) and bare floors.
@@ -59,6 +61,18 @@ pub struct Options {
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub connections: Option<u32>,
 
+    /// Threads that read in `disk` [default: 64]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    pub tasks: Option<u32>,
+
+    /// Reads of `disk` go past the page cache
+    #[arg(long)]
+    pub direct: bool,
+
+    /// Folder of the file of `disk`, which is kept for the next time [default: the folder of this program]
+    #[arg(long, value_name = "PATH")]
+    pub dir: Option<std::path::PathBuf>,
+
     /// Pin worker i to CPU i; in `cross` also keep the two threads on two workers
     #[arg(long)]
     pub pin: bool,
@@ -96,9 +110,9 @@ impl Options {
         self.connections.unwrap_or(default) as usize
     }
 
-    /// `duration` at the scale that the user asked for.
-    pub fn scaled_duration(&self, duration: std::time::Duration) -> std::time::Duration {
-        duration.mul_f64(self.scale)
+    /// `duration` at the scale that the user asked for, but long enough for every server to get something done.
+    pub fn scaled_duration(&self, duration: Duration) -> Duration {
+        duration.mul_f64(self.scale).max(Duration::from_millis(100))
     }
 
     /// Workers of each runtime, or the default of the workload.
@@ -113,9 +127,11 @@ impl Options {
         flags.extend(self.work.map(|n| format!("--work {n}")));
         flags.extend(self.idle.map(|n| format!("--idle {n}")));
         flags.extend(self.connections.map(|n| format!("--connections {n}")));
+        flags.extend(self.tasks.map(|n| format!("--tasks {n}")));
         for (set, flag) in [
             (self.yield_between, "--yield"),
             (self.no_steal, "--no-steal"),
+            (self.direct, "--direct"),
             (self.pin, "--pin"),
             (self.memory, "--memory"),
         ] {

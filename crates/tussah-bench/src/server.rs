@@ -6,8 +6,8 @@
 //!
 //! Where there are CPUs enough, the server has as many of the first ones as it has workers, and the client the next one.
 
-use std::io::{BufRead, BufReader, Lines, Write};
-use std::net::{Ipv4Addr, SocketAddr, SocketAddrV4, TcpListener};
+use std::io::{BufRead, BufReader, ErrorKind, Lines, Write};
+use std::net::{Ipv4Addr, SocketAddr, SocketAddrV4, TcpListener, TcpStream};
 use std::os::fd::OwnedFd;
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use std::sync::OnceLock;
@@ -103,6 +103,25 @@ pub fn nonblocking(listener: &TcpListener) -> &TcpListener {
     let set = listener.set_nonblocking(true);
     set.expect("a socket can be set to not block");
     listener
+}
+
+/// A connection that waits to be accepted, set to not block, for a listener that does not block either.
+pub fn accept(listener: &TcpListener) -> Option<TcpStream> {
+    let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
+    match rustix::net::accept_with(listener, flags) {
+        Ok(stream) => Some(stream.into()),
+        Err(rustix::io::Errno::AGAIN) => None,
+        Err(error) => panic!("accept failed: {error}"),
+    }
+}
+
+/// Allows a connection to end with the reset with which a client ends all of them at once, and nothing else.
+pub fn ended(error: &std::io::Error) {
+    let kind = error.kind();
+    assert!(
+        matches!(kind, ErrorKind::ConnectionReset | ErrorKind::BrokenPipe),
+        "a connection failed: {error}"
+    );
 }
 
 /// The port of a listener.

@@ -37,7 +37,6 @@ fn run(options: &Options, serve: fn(&Options)) -> Vec<Metric> {
 
 /// A loop over epoll for each worker.
 fn floor(options: &Options) {
-    use rustix::net::{SocketFlags, accept_with};
     let workers = options.workers_or(1);
     let listeners = server::listen(workers);
     runtimes::os_threads(options, workers, |index| {
@@ -46,13 +45,8 @@ fn floor(options: &Options) {
         epoll.add(listener, 0, EventFlags::IN);
         loop {
             epoll.wait(&mut ready, None);
-            loop {
-                let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
-                match accept_with(listener, flags) {
-                    Ok(stream) => drop(stream),
-                    Err(rustix::io::Errno::AGAIN) => break,
-                    Err(error) => panic!("accept failed: {error}"),
-                }
+            while let Some(stream) = server::accept(listener) {
+                drop(stream);
             }
         }
     });

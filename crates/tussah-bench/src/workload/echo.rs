@@ -42,15 +42,6 @@ fn run(options: &Options, serve: fn(&Options)) -> Vec<Metric> {
     server::run(options, client::descriptors(options), serve, client::run)
 }
 
-/// The end of a connection, or the reset with which the client ends all of them at once.
-fn ended(error: &std::io::Error) {
-    let kind = error.kind();
-    assert!(
-        matches!(kind, ErrorKind::ConnectionReset | ErrorKind::BrokenPipe),
-        "a connection failed: {error}"
-    );
-}
-
 /// A loop over epoll for each worker, with one buffer for all of its connections.
 fn floor(options: &Options) {
     let workers = options.workers_or(1);
@@ -60,58 +51,34 @@ fn floor(options: &Options) {
         let (epoll, mut ready) = (Epoll::new(), Vec::new());
         let mut connections: Vec<Option<Connection>> = Vec::new();
         let mut buffer = [0; 4096];
-        epoll.add(listener, LISTENER, EventFlags::IN);
+        epoll.add(listener, usize::MAX, EventFlags::IN);
         loop {
             epoll.wait(&mut ready, None);
             for event in &ready {
-                match token(event) {
-                    LISTENER => accept(listener, &epoll, &mut connections),
-                    index => {
-                        let connection = connections[index].as_mut();
-                        let connection = connection.expect("the epoll has it until it is closed");
-                        if !connection.turn(&epoll, index, &mut buffer) {
-                            connections[index] = None;
-                        }
+                let index = token(event);
+                if index == usize::MAX {
+                    while let Some(stream) = server::accept(listener) {
+                        stream.set_nodelay(true).expect("TCP has this option");
+                        epoll.add(&stream, connections.len(), EventFlags::IN);
+                        let unsent = Vec::new();
+                        connections.push(Some(Connection { stream, unsent }));
                     }
+                    continue;
+                }
+                let connection = connections[index].as_mut();
+                let connection = connection.expect("the epoll has it while it is open");
+                if !connection.turn(&epoll, index, &mut buffer) {
+                    connections[index] = None;
                 }
             }
         }
     });
 }
 
-/// The token of the listener; those of connections are descriptors.
-const LISTENER: usize = usize::MAX;
-
 /// A connection of the floor, with what did not fit into its socket: nearly always nothing.
 struct Connection {
     stream: TcpStream,
     unsent: Vec<u8>,
-}
-
-/// Takes all connections that wait.
-fn accept(
-    listener: &std::net::TcpListener,
-    epoll: &Epoll,
-    connections: &mut Vec<Option<Connection>>,
-) {
-    use rustix::net::{SocketFlags, accept_with, sockopt};
-    use std::os::fd::AsRawFd;
-    loop {
-        let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
-        let stream = match accept_with(listener, flags) {
-            Ok(stream) => TcpStream::from(stream),
-            Err(rustix::io::Errno::AGAIN) => return,
-            Err(error) => panic!("accept failed: {error}"),
-        };
-        sockopt::set_tcp_nodelay(&stream, true).expect("TCP has this option");
-        let index = stream.as_raw_fd() as usize;
-        epoll.add(&stream, index, EventFlags::IN);
-        if connections.len() <= index {
-            connections.resize_with(index + 1, || None);
-        }
-        let unsent = Vec::new();
-        connections[index] = Some(Connection { stream, unsent });
-    }
 }
 
 impl Connection {
@@ -132,7 +99,7 @@ impl Connection {
             Ok(()) => {}
             Err(error) if error.kind() == ErrorKind::WouldBlock => {}
             Err(error) => {
-                ended(&error);
+                server::ended(&error);
                 return false;
             }
         }
@@ -187,7 +154,11 @@ async fn tokio_serve() {
     };
     loop {
         let (stream, _) = listener.accept().await.expect("the listener is open");
-        tokio::spawn(async move { echo(stream).await.unwrap_or_else(|error| ended(&error)) });
+        tokio::spawn(async move {
+            echo(stream)
+                .await
+                .unwrap_or_else(|error| server::ended(&error))
+        });
     }
 }
 
@@ -210,7 +181,11 @@ fn smol(options: &Options) {
     let serve = async move {
         loop {
             let (stream, _) = listener.accept().await.expect("the listener is open");
-            let echoing = async move { echo(stream).await.unwrap_or_else(|error| ended(&error)) };
+            let echoing = async move {
+                echo(stream)
+                    .await
+                    .unwrap_or_else(|error| server::ended(&error))
+            };
             runtimes::SMOL.spawn(echoing).detach();
         }
     };
@@ -243,7 +218,11 @@ fn compio(options: &Options) {
         let listener = runtimes::compio_listener(&listeners[index]);
         loop {
             let (stream, _) = listener.accept().await.expect("the listener is open");
-            let echoing = async move { echo(stream).await.unwrap_or_else(|error| ended(&error)) };
+            let echoing = async move {
+                echo(stream)
+                    .await
+                    .unwrap_or_else(|error| server::ended(&error))
+            };
             ::compio::runtime::spawn(echoing).detach();
         }
     });

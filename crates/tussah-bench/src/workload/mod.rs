@@ -7,11 +7,13 @@ use crate::cli::Options;
 use crate::metric::Metric;
 
 mod burst;
+mod bursts;
 mod churn;
 mod colors;
 mod connect;
 mod contended;
 mod cross;
+mod disk;
 mod echo;
 mod fifo;
 mod idle;
@@ -75,6 +77,8 @@ pub static ALL: &[&Workload] = &[
     &echo::WORKLOAD,
     &connect::WORKLOAD,
     &fifo::WORKLOAD,
+    &disk::WORKLOAD,
+    &bursts::WORKLOAD,
 ];
 
 /// The workload with that name.

@@ -1,0 +1,170 @@
+//! The client of the servers that take bursts: one OS thread, epoll, one burst under way on each connection.
+
+use std::io::{ErrorKind, Read, Write};
+use std::net::TcpStream;
+use std::time::{Duration, Instant};
+
+use super::burst::{ACK, BURST, PACKET, ack, burst};
+use crate::cli::Options;
+use crate::epoll::{Epoll, EventFlags, token};
+use crate::metric::Metric;
+use crate::server::{SILENCE, Server};
+
+/// Bound, in bytes: what is written to a connection before it is the turn of the next one.
+const WRITE_MAX: usize = 8 * PACKET;
+
+/// Connections that are open at once.
+pub fn connections(options: &Options) -> usize {
+    options.connections_or(16)
+}
+
+/// Measures the server, after a fifth of the time to warm up.
+pub fn run(options: &Options) -> Vec<Metric> {
+    let mut server = Server::start(options);
+    let window = options.scaled_duration(Duration::from_secs(5));
+    let mut load = Load::new(&server, connections(options));
+    load.run(window / 5);
+    let before = server.usage();
+    load.run(window);
+    let after = server.usage();
+    load.finish(&mut server);
+    let bytes = (after.received_bytes - before.received_bytes) as f64;
+    let (elapsed_s, cpu_s) = (after.at_s - before.at_s, after.cpu_s - before.cpu_s);
+    vec![
+        Metric::higher("MB/s at the server", bytes / elapsed_s / 1e6),
+        Metric::lower("CPU s of the server a GB", cpu_s / bytes * 1e9),
+        Metric::info("CPUs of the server", cpu_s / elapsed_s),
+    ]
+}
+
+/// A connection and its burst.
+struct Connection {
+    stream: TcpStream,
+    number: u64,
+    /// Bytes of the burst that are sent.
+    sent: usize,
+    ack: [u8; ACK],
+    /// Bytes of the acknowledgement that are here.
+    acked: usize,
+}
+
+impl Connection {
+    /// Sends what the socket takes, up to a bound.
+    fn send(&mut self, burst: &[u8]) -> usize {
+        let end = BURST.min(self.sent + WRITE_MAX);
+        match self.stream.write(&burst[self.sent..end]) {
+            Ok(written) => {
+                self.sent += written;
+                written
+            }
+            Err(error) if error.kind() == ErrorKind::WouldBlock => 0,
+            Err(error) => panic!("a connection failed: {error}"),
+        }
+    }
+
+    /// Reads what there is; true when the acknowledgement is here, and the next burst may begin.
+    fn receive(&mut self) -> bool {
+        match self.stream.read(&mut self.ack[self.acked..]) {
+            Ok(0) => panic!("the server has closed a connection"),
+            Ok(read) => self.acked += read,
+            Err(error) if error.kind() == ErrorKind::WouldBlock => {}
+            Err(error) => panic!("a connection failed: {error}"),
+        }
+        if self.acked < ACK {
+            return false;
+        }
+        assert_eq!(self.ack, ack(self.number), "another burst is acknowledged");
+        self.number += 1;
+        (self.sent, self.acked) = (0, 0);
+        true
+    }
+}
+
+struct Load {
+    epoll: Epoll,
+    burst: Vec<u8>,
+    connections: Vec<Connection>,
+    /// Bytes sent on all connections.
+    sent: u64,
+}
+
+impl Load {
+    fn new(server: &Server, count: usize) -> Load {
+        let epoll = Epoll::new();
+        let connections = (0..count).map(|index| {
+            let stream = TcpStream::connect(server.address).expect("the server accepts");
+            stream.set_nodelay(true).expect("TCP has this option");
+            let nonblocking = stream.set_nonblocking(true);
+            nonblocking.expect("a socket can be set to not block");
+            // So that no port waits for late packets after the run.
+            rustix::net::sockopt::set_socket_linger(&stream, Some(Duration::ZERO))
+                .expect("a socket has this option");
+            epoll.add(&stream, index, EventFlags::OUT);
+            Connection {
+                stream,
+                number: 0,
+                sent: 0,
+                ack: [0; ACK],
+                acked: 0,
+            }
+        });
+        let connections = connections.collect();
+        Load {
+            epoll,
+            burst: burst(),
+            connections,
+            sent: 0,
+        }
+    }
+
+    /// Sends bursts during `window`, and leaves them as they are at its end.
+    fn run(&mut self, window: Duration) {
+        let end = Instant::now() + window;
+        let mut ready = Vec::new();
+        while Instant::now() < end {
+            self.epoll.wait(&mut ready, Some(SILENCE));
+            assert!(!ready.is_empty(), "the server takes nothing any more");
+            for event in &ready {
+                let index = token(event);
+                let connection = &mut self.connections[index];
+                if connection.sent < BURST {
+                    self.sent += connection.send(&self.burst) as u64;
+                    if connection.sent == BURST {
+                        self.epoll.modify(&connection.stream, index, EventFlags::IN);
+                    }
+                } else if connection.receive() {
+                    self.epoll
+                        .modify(&connection.stream, index, EventFlags::OUT);
+                }
+            }
+        }
+    }
+
+    /// Checks that all bytes have come and all whole bursts are acknowledged.
+    fn finish(&mut self, server: &mut Server) {
+        let end = Instant::now() + SILENCE;
+        while server.usage().received_bytes < self.sent {
+            assert!(
+                Instant::now() < end,
+                "the server has not received all bytes"
+            );
+        }
+        assert_eq!(
+            server.usage().received_bytes,
+            self.sent,
+            "more was received than sent"
+        );
+        for connection in &mut self.connections {
+            if connection.sent < BURST {
+                continue;
+            }
+            let blocking = connection.stream.set_nonblocking(false);
+            blocking.expect("a socket can be set to block");
+            let limit = connection.stream.set_read_timeout(Some(SILENCE));
+            limit.expect("a socket can have a time limit");
+            while !connection.receive() {
+                assert!(Instant::now() < end, "a burst is not acknowledged");
+            }
+        }
+    }
+}

@@ -1,0 +1,93 @@
+//! The floor of `disk` by fio, the usual tool for measuring disks, with io_uring.
+
+use std::process::{Command, Stdio};
+
+use serde::Deserialize;
+
+use super::file::{BLOCK, BlockFile};
+use super::{CPU_S, MB_S, bytes, tasks};
+use crate::cli::Options;
+use crate::metric::Metric;
+
+/// Bound, in requests: what one ring of the kernel takes.
+const DEPTH_MAX: usize = 32 << 10;
+
+/// The part of fio's report that is needed.
+#[derive(Debug, Deserialize)]
+struct Report {
+    jobs: Vec<Job>,
+}
+
+#[derive(Debug, Deserialize)]
+struct Job {
+    error: i32,
+    read: Reads,
+    /// In percent of the job's time.
+    usr_cpu: f64,
+    sys_cpu: f64,
+    job_runtime: f64,
+}
+
+#[derive(Debug, Deserialize)]
+struct Reads {
+    io_bytes: u64,
+    bw_bytes: f64,
+}
+
+/// Reads as many blocks as the peers do, with as many under way at once; does not look at what it reads.
+///
+/// Without fio it says so and has no figures.
+pub fn run(options: &Options) -> Vec<Metric> {
+    let file = BlockFile::prepare(options);
+    let bytes = bytes(options);
+    let mut fio = Command::new("fio");
+    fio.args([
+        "--name=disk",
+        "--readonly",
+        "--rw=randread",
+        "--norandommap=1",
+    ])
+    .args([
+        "--ioengine=io_uring",
+        "--output-format=json",
+        "--gtod_reduce=1",
+        "--invalidate=0",
+    ])
+    .arg(format!("--filename={}", file.path.display()))
+    .arg(format!("--bs={BLOCK}"))
+    .arg(format!("--direct={}", u8::from(options.direct)))
+    .arg(format!("--iodepth={}", tasks(options).min(DEPTH_MAX)))
+    .arg(format!("--size={}", file.blocks * BLOCK))
+    .arg(format!("--io_size={bytes}"))
+    .stdin(Stdio::null())
+    .stderr(Stdio::inherit());
+    let output = match fio.output() {
+        Ok(output) => output,
+        Err(error) => {
+            eprintln!(
+                "disk: NO FIGURES OF floor-fio: fio cannot be started: {error}; is it installed?"
+            );
+            return Vec::new();
+        }
+    };
+    assert!(output.status.success(), "fio ended with {}", output.status);
+    // Notes may stand before the report.
+    let start = output
+        .stdout
+        .iter()
+        .position(|&byte| byte == b'{')
+        .unwrap_or(0);
+    let report: Report = serde_json::from_slice(&output.stdout[start..])
+        .expect("the report of fio is as it was in version 3");
+    let job = &report.jobs[0];
+    assert_eq!(
+        (job.error, job.read.io_bytes),
+        (0, bytes as u64),
+        "fio has read something else"
+    );
+    let cpu_s = (job.usr_cpu + job.sys_cpu) / 100.0 * job.job_runtime / 1e3;
+    vec![
+        Metric::higher(MB_S, job.read.bw_bytes / 1e6),
+        Metric::lower(CPU_S, cpu_s / bytes as f64 * 1e9),
+    ]
+}
