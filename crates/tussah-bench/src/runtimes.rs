@@ -198,7 +198,16 @@ pub fn tussah<F>(options: &Options, future: F) -> F::Output
 where
     F: Future<Output: Send + 'static> + Send + 'static,
 {
-    let runtime = tussah_with(options, options.workers());
+    tussah_of(options, options.workers(), future)
+}
+
+/// The same with so many workers.
+#[cfg(feature = "tussah")]
+pub fn tussah_of<F>(options: &Options, workers: usize, future: F) -> F::Output
+where
+    F: Future<Output: Send + 'static> + Send + 'static,
+{
+    let runtime = tussah_with(options, workers);
     runtime
         .block_on(runtime.spawn(future))
         .expect("no thread of the peer panics")

@@ -11,6 +11,9 @@ use crate::{runtimes, server};
 
 mod client;
 
+#[cfg(feature = "tussah")]
+mod tussah;
+
 pub static WORKLOAD: Workload = Workload {
     name: "connect",
     about: "connections accepted and closed over loopback TCP: connections/s, CPU of the server",
@@ -24,6 +27,8 @@ const PEERS: &[Peer] = &[
     peer("smol", |options| run(options, smol)),
     #[cfg(feature = "compio")]
     peer("compio", |options| run(options, compio)),
+    #[cfg(feature = "tussah")]
+    peer("tussah", |options| run(options, tussah::serve)),
 ];
 
 fn run(options: &Options, serve: fn(&Options)) -> Vec<Metric> {

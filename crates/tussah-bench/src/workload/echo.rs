@@ -14,6 +14,9 @@ use crate::{runtimes, server};
 
 mod client;
 
+#[cfg(feature = "tussah")]
+mod tussah;
+
 pub static WORKLOAD: Workload = Workload {
     name: "echo",
     about: "64 bytes echoed over loopback TCP: requests/s, CPU of the server, p99, fairness, bytes an idle connection",
@@ -27,6 +30,8 @@ const PEERS: &[Peer] = &[
     peer("smol", |options| run(options, smol)),
     #[cfg(feature = "compio")]
     peer("compio", |options| run(options, compio)),
+    #[cfg(feature = "tussah")]
+    peer("tussah", |options| run(options, tussah::serve)),
 ];
 
 /// Bytes of the buffer of a connection. More than a request, so that a read that does not fill it tells a runtime that

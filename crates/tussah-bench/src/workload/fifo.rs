@@ -15,6 +15,9 @@ use crate::epoll::{Epoll, EventFlags, token};
 use crate::metric::Metric;
 use crate::{descriptors, measure, runtimes};
 
+#[cfg(feature = "tussah")]
+mod tussah;
+
 pub static WORKLOAD: Workload = Workload {
     name: "fifo",
     about: "128 pairs exchange 8 GB in 32 KB blocks over pipes, beside --idle blocked pairs: MB/s, CPU",
@@ -27,6 +30,8 @@ const PEERS: &[Peer] = &[
     peer("smol", |options| run(options, smol)),
     #[cfg(feature = "compio")]
     peer("compio", |options| run(options, compio)),
+    #[cfg(feature = "tussah")]
+    peer("tussah", |options| run(options, tussah::exchange)),
 ];
 
 /// Pairs that exchange blocks.

@@ -58,12 +58,17 @@ impl Seen {
     }
 }
 
-/// A descriptor's place in the table of a runtime.
+/// A descriptor's place in the table of a runtime: a line of the cache.
 pub(super) struct Slot {
+    /// Its number in the table.
+    pub(super) index: u32,
     /// Flags and the number of reports; written under the lock.
     state: AtomicU32,
     inner: Mutex<Inner>,
 }
+
+#[cfg(all(not(loom), target_pointer_width = "64"))]
+const _: () = assert!(mem::size_of::<Slot>() == 64);
 
 pub(super) struct Inner {
     /// How many descriptors had the slot before.
@@ -73,90 +78,118 @@ pub(super) struct Inner {
     /// How often in a row it was waited for elsewhere.
     foreign: u8,
     last_key: Key,
-    /// The first who waits for each direction.
-    first: [Entry; 2],
+    /// The first who waits for each direction: its key, 0 for nobody, and its waker.
+    keys: [Key; 2],
+    wakers: [TinyWaker; 2],
     /// The others.
-    more: Vec<(Direction, Entry)>,
+    more: More,
 }
 
+/// Those who wait beside a first one, which is rare: one word as long as there are none.
+#[derive(Default)]
+#[expect(
+    clippy::box_collection,
+    reason = "a vector would take three words in each slot"
+)]
+struct More(Option<Box<Vec<Entry>>>);
+
 struct Entry {
+    direction: Direction,
     key: Key,
     waker: TinyWaker,
 }
 
-impl Entry {
-    const NONE: Self = Self {
-        key: 0,
-        waker: TinyWaker::NONE,
-    };
-}
-
 /// Wakers that were taken out of a slot, to be called or dropped when its lock is released.
-#[derive(Default)]
 pub(super) struct Wakers {
-    first: [Option<TinyWaker>; 2],
-    more: Vec<TinyWaker>,
+    first: [TinyWaker; 2],
+    #[expect(clippy::box_collection, reason = "seldom there, and moved often")]
+    more: Option<Box<Vec<TinyWaker>>>,
 }
 
 impl Wakers {
+    const fn new() -> Self {
+        Self {
+            first: [TinyWaker::NONE; 2],
+            more: None,
+        }
+    }
+
     /// Calls them; says how many there were.
+    #[inline]
     pub(super) fn wake(self) -> usize {
-        let all = self.first.into_iter().flatten().chain(self.more);
-        all.map(TinyWaker::wake_guarded).count()
+        let mut woken = 0;
+        for waker in self.first {
+            if !waker.is_none() {
+                waker.wake_guarded();
+                woken += 1;
+            }
+        }
+        woken + self.more.map_or(0, |more| Self::wake_more(*more))
+    }
+
+    #[cold]
+    fn wake_more(more: Vec<TinyWaker>) -> usize {
+        more.into_iter().map(TinyWaker::wake_guarded).count()
     }
 }
 
 impl Inner {
-    fn entry(&mut self, direction: Direction, key: Key) -> Option<&mut Entry> {
-        let first = &mut self.first[direction as usize];
-        if first.key == key {
-            return Some(first);
-        }
-        let mut more = self.more.iter_mut();
-        let found = more.find(|(waits_for, entry)| *waits_for == direction && entry.key == key);
-        found.map(|(_, entry)| entry)
-    }
-
     fn new_key(&mut self) -> Key {
         self.last_key = self.last_key.wrapping_add(1).max(POLLED + 1);
         self.last_key
     }
 
-    fn push(&mut self, direction: Direction, entry: Entry) {
-        let first = &mut self.first[direction as usize];
-        if first.key == 0 {
-            *first = entry;
-        } else {
-            self.more.push((direction, entry));
+    /// Puts the waker to those who wait, in the place of the one with this key if that waits; gives that one's.
+    fn put(&mut self, entry: Entry) -> TinyWaker {
+        let at = entry.direction as usize;
+        if self.keys[at] == entry.key || self.keys[at] == 0 {
+            self.keys[at] = entry.key;
+            return mem::replace(&mut self.wakers[at], entry.waker);
         }
+        let more = self.more.0.get_or_insert_default();
+        let same =
+            |other: &&mut Entry| (other.direction, other.key) == (entry.direction, entry.key);
+        if let Some(other) = more.iter_mut().find(same) {
+            return mem::replace(&mut other.waker, entry.waker);
+        }
+        more.push(entry);
+        TinyWaker::NONE
     }
 
-    /// After one of those who wait for a direction was taken out: the first must be there if any other is.
-    fn close_gap(&mut self, direction: Direction) {
-        let more = &mut self.more;
-        more.retain(|(_, entry)| entry.key != 0);
-        let first = &mut self.first[direction as usize];
-        if first.key == 0
-            && let Some(at) = more
+    /// Takes out who waits for a direction with this key. The first is there as long as any other is.
+    fn remove(&mut self, direction: Direction, key: Key) -> TinyWaker {
+        let at = direction as usize;
+        let mut more = self.more.0.as_mut();
+        let mut find = |wanted: &dyn Fn(&Entry) -> bool| {
+            let more = more.as_mut()?;
+            let place = more
                 .iter()
-                .position(|(waits_for, _)| *waits_for == direction)
-        {
-            *first = more.swap_remove(at).1;
+                .position(|entry| entry.direction == direction && wanted(entry))?;
+            Some(more.swap_remove(place))
+        };
+        if self.keys[at] == key {
+            let next = find(&|_| true);
+            let (key, waker) = next.map_or((0, TinyWaker::NONE), |next| (next.key, next.waker));
+            self.keys[at] = key;
+            return mem::replace(&mut self.wakers[at], waker);
         }
+        find(&|entry| entry.key == key).map_or(TinyWaker::NONE, |entry| entry.waker)
     }
 
     /// Takes out all who wait for a direction.
     fn take(&mut self, direction: Direction, wakers: &mut Wakers) {
-        let first = mem::replace(&mut self.first[direction as usize], Entry::NONE);
-        if first.key == 0 {
+        let at = direction as usize;
+        if mem::take(&mut self.keys[at]) == 0 {
             return; // nobody is among the others then
         }
-        wakers.first[direction as usize] = Some(first.waker);
-        if !self.more.is_empty() {
-            let gone = self
-                .more
-                .extract_if(.., |(waits_for, _)| *waits_for == direction);
-            wakers.more.extend(gone.map(|(_, entry)| entry.waker));
+        wakers.first[at] = self.wakers[at].take();
+        if let Some(more) = &mut self.more.0 {
+            let gone = more.extract_if(.., |entry| entry.direction == direction);
+            let gone = gone.map(|entry| entry.waker);
+            wakers.more.get_or_insert_default().extend(gone);
+            if more.is_empty() {
+                self.more = More(None);
+            }
         }
     }
 
@@ -179,16 +212,18 @@ impl Inner {
 }
 
 impl Slot {
-    pub(super) fn new() -> Self {
+    pub(super) fn new(index: u32) -> Self {
         Self {
+            index,
             state: AtomicU32::new(READ | WRITE),
             inner: Mutex::new(Inner {
                 generation: 0,
                 home: 0,
                 foreign: 0,
                 last_key: POLLED,
-                first: [Entry::NONE; 2],
-                more: Vec::new(),
+                keys: [0; 2],
+                wakers: [TinyWaker::NONE; 2],
+                more: More::default(),
             }),
         }
     }
@@ -242,20 +277,15 @@ impl Slot {
         let ready = !self.clear_if(&inner, direction, seen);
         if !ready {
             register(&mut inner)?;
-            let found = if *key == 0 {
-                None
-            } else {
-                inner.entry(direction, *key)
-            };
-            if let Some(entry) = found {
-                before = mem::replace(&mut entry.waker, waker);
-            } else {
-                if *key == 0 {
-                    *key = inner.new_key();
-                }
-                let key = *key;
-                inner.push(direction, Entry { key, waker });
+            if *key == 0 {
+                *key = inner.new_key();
             }
+            let key = *key;
+            before = inner.put(Entry {
+                direction,
+                key,
+                waker,
+            });
         }
         drop(inner);
         drop(before);
@@ -264,19 +294,13 @@ impl Slot {
 
     /// Who waited does so no more.
     pub(super) fn cancel(&self, direction: Direction, key: Key) {
-        let mut inner = self.lock();
-        let mut gone = None;
-        if let Some(entry) = inner.entry(direction, key) {
-            gone = Some(mem::replace(entry, Entry::NONE));
-            inner.close_gap(direction);
-        }
-        drop(inner);
+        let gone = self.lock().remove(direction, key);
         drop(gone);
     }
 
     /// Something was reported, of the descriptor that has the slot by this generation. Gives whom to wake.
     pub(super) fn report(&self, generation: u32, flags: u32) -> Wakers {
-        let mut wakers = Wakers::default();
+        let mut wakers = Wakers::new();
         let mut inner = self.lock();
         if inner.generation == generation {
             let state = self.state.load(Ordering::Relaxed);
@@ -293,13 +317,13 @@ impl Slot {
 
     /// The descriptor leaves: the slot is as new, but for its generation. Gives those who waited, and where it was registered.
     pub(super) fn reset(&self) -> (Wakers, Option<usize>) {
-        let mut wakers = Wakers::default();
+        let mut wakers = Wakers::new();
         let mut inner = self.lock();
         inner.generation = inner.generation.wrapping_add(1);
         inner.foreign = 0;
         inner.take(Direction::Read, &mut wakers);
         inner.take(Direction::Write, &mut wakers);
-        inner.more = Vec::new();
+        inner.more = More::default();
         self.set(&inner, READ | WRITE);
         let home = mem::take(&mut inner.home);
         (wakers, usize::from(home).checked_sub(1))

@@ -5,6 +5,7 @@ use std::future::Future;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::pin::Pin;
+use std::ptr::NonNull;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 
@@ -44,9 +45,14 @@ pub struct Source {
     /// Always there, until `into_fd` or the drop.
     fd: Option<OwnedFd>,
     shared: Arc<Shared>,
-    index: u32,
-    generation: u32,
+    /// In the table of `shared`.
+    slot: NonNull<Slot>,
 }
+
+// SAFETY: a slot is shared between OS threads by its own rules.
+unsafe impl Send for Source {}
+// SAFETY: as above.
+unsafe impl Sync for Source {}
 
 impl Source {
     /// Takes a descriptor for the runtime that the caller runs in.
@@ -61,13 +67,11 @@ impl Source {
     /// Takes a descriptor for a runtime.
     pub fn new_in(handle: &Handle, fd: OwnedFd) -> Self {
         let shared = handle.shared.clone();
-        let index = shared.sources.take();
-        let generation = shared.sources.slot(index).lock().generation;
+        let slot = NonNull::from(shared.sources.take());
         Self {
             fd: Some(fd),
             shared,
-            index,
-            generation,
+            slot,
         }
     }
 
@@ -141,8 +145,10 @@ impl Source {
         result
     }
 
+    #[inline]
     fn slot(&self) -> &Slot {
-        self.shared.sources.slot(self.index)
+        // SAFETY: slots are neither moved nor freed before the table, which `shared` keeps. Each test of a source reads its slot.
+        unsafe { self.slot.as_ref() }
     }
 
     #[inline]
@@ -157,6 +163,10 @@ impl Source {
         loop {
             let seen = self.slot().seen();
             if seen.is_ready(direction) {
+                // Whoever waited for this was taken out of the slot by the report of it.
+                if *key != POLLED {
+                    *key = 0;
+                }
                 match operation(self.as_fd()) {
                     Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
                     Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
@@ -198,7 +208,7 @@ impl Source {
             _ => return Ok(()),
         };
         let driver = self.shared.driver_of(place)?;
-        driver.add(self.as_fd(), token(self.generation, self.index))?;
+        driver.add(self.as_fd(), token(inner.generation, self.slot().index))?;
         if let Some(before) = inner.moved(place) {
             self.shared.driver_of(before)?.remove(self.as_fd());
         }
@@ -224,7 +234,7 @@ impl Source {
         {
             driver.remove(self.as_fd());
         }
-        self.shared.sources.give_back(self.index);
+        self.shared.sources.give_back(self.slot().index);
         wakers.wake();
     }
 }

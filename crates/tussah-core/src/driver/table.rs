@@ -8,13 +8,16 @@ use rustix::event::epoll::EventFlags;
 use super::slot::{CLOSED, READ, Slot, WRITE};
 use crate::loom::atomic::{AtomicBool, AtomicU32, Ordering};
 
-/// Slots of the first chunk; each further one is twice as large as the one before.
+/// Slots of each of the first chunks.
 const FIRST: u32 = 64;
 
-/// Bound, in chunks: 2^26 slots, more than the system gives descriptors to a process (`fs.nr_open` is 2^20).
-const CHUNKS_MAX: usize = 20;
+/// Chunks of one size; the next ones are twice as large, so that a quarter of the slots is unused at most.
+const STEPS: u32 = 4;
 
-/// Slots are never freed, only used again: as many are kept as there were descriptors at one time, of 80 bytes each.
+/// Bound, in chunks: 2^26 slots, more than the system gives descriptors to a process (`fs.nr_open` is 2^20).
+const CHUNKS_MAX: usize = 72;
+
+/// Slots are never freed, only used again: as many are kept as there were descriptors at one time.
 pub(crate) struct Sources {
     chunks: [OnceLock<Box<[Slot]>>; CHUNKS_MAX],
     /// Slots below this number were given out at some time.
@@ -33,17 +36,21 @@ impl Sources {
         }
     }
 
-    /// A slot for a new descriptor.
-    pub(super) fn take(&self) -> u32 {
+    /// A slot for a new descriptor. It stays where it is as long as the table.
+    pub(super) fn take(&self) -> &Slot {
         let mut free = self.free.lock();
-        free.pop().unwrap_or_else(|| {
+        let index = free.pop().unwrap_or_else(|| {
             // Under the lock: chunks are made one after the other.
             let index = self.used.load(Ordering::Relaxed);
             let (chunk, _) = place_of(index);
-            self.chunks[chunk].get_or_init(|| (0..FIRST << chunk).map(|_| Slot::new()).collect());
+            // The first one of a chunk makes it.
+            let indices = index..index + size_of_chunk(chunk);
+            self.chunks[chunk].get_or_init(|| indices.map(Slot::new).collect());
             self.used.store(index + 1, Ordering::Release);
             index
-        })
+        });
+        drop(free);
+        self.slot(index)
     }
 
     /// Gives a slot back that was reset.
@@ -52,7 +59,7 @@ impl Sources {
     }
 
     #[inline]
-    pub(super) fn slot(&self, index: u32) -> &Slot {
+    fn slot(&self, index: u32) -> &Slot {
         let (chunk, at) = place_of(index);
         let chunk = self.chunks[chunk].get();
         &chunk.expect("the index was given out")[at]
@@ -93,9 +100,16 @@ impl Sources {
 
 /// The chunk of a slot, and its place there.
 fn place_of(index: u32) -> (usize, usize) {
-    let above = index + FIRST;
-    let chunk = above.ilog2() - FIRST.ilog2();
-    (chunk as usize, (above - (FIRST << chunk)) as usize)
+    // The chunks of one size together begin at the same distance from their end: with this many more before them.
+    let first = FIRST * STEPS;
+    let above = index + first;
+    let level = above.ilog2() - first.ilog2();
+    let (at, size) = (above - (first << level), FIRST << level);
+    ((level * STEPS + at / size) as usize, (at % size) as usize)
+}
+
+fn size_of_chunk(chunk: usize) -> u32 {
+    FIRST << (chunk as u32 / STEPS)
 }
 
 /// What a driver reports for a descriptor.
@@ -109,12 +123,13 @@ mod tests {
 
     #[test]
     fn slots_lie_one_after_the_other() {
-        assert_eq!(place_of(0), (0, 0));
-        assert_eq!(place_of(63), (0, 63));
-        assert_eq!(place_of(64), (1, 0));
-        assert_eq!(place_of(191), (1, 127));
-        assert_eq!(place_of(192), (2, 0));
-        let last = (0..CHUNKS_MAX).map(|chunk| FIRST << chunk).sum::<u32>() - 1;
-        assert_eq!(place_of(last).0, CHUNKS_MAX - 1);
+        let mut index = 0;
+        for chunk in 0..CHUNKS_MAX {
+            let size = size_of_chunk(chunk);
+            assert_eq!(place_of(index), (chunk, 0));
+            index += size;
+            assert_eq!(place_of(index - 1), (chunk, size as usize - 1));
+        }
+        assert_eq!(index, (1 << 26) - FIRST * STEPS);
     }
 }

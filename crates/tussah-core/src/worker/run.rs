@@ -160,6 +160,9 @@ impl<'a> Loop<'a> {
                 continue;
             }
             if !self.searching {
+                if self.look_before_searching() {
+                    continue;
+                }
                 self.searching = true;
                 worker.handle.shared.idle.start_search();
             }
@@ -264,6 +267,17 @@ impl<'a> Loop<'a> {
         ended + reported
     }
 
+    /// What this worker's driver has to report comes before what others have: it is there already, and the others need not
+    /// know that this one was out of work. An only worker need not ask: it is about to sleep in its driver.
+    fn look_before_searching(&mut self) -> bool {
+        if self.worker.handle.shared.places() < 2 || self.look() == 0 {
+            return false;
+        }
+        self.looked = true;
+        self.until_tick = 0;
+        true
+    }
+
     /// Ends a measurement: learns how long turns are.
     #[cold]
     fn measured(&mut self, colored: bool) {
@@ -301,7 +315,8 @@ impl<'a> Loop<'a> {
             .fire(worker.handle.shared.clock.now_tick());
         worker.handle.shared.fire_orphans();
         worker.remote.files.serve();
-        for _ in 0..SEARCH_ROUNDS {
+        let alone = worker.handle.shared.places() < 2;
+        for _ in 0..if alone { 1 } else { SEARCH_ROUNDS } {
             if self.watch.steal(worker)
                 || worker.remote.queue_len() > 0
                 || !worker.remote.injector.is_empty()

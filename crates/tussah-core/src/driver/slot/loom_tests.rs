@@ -18,7 +18,7 @@ struct Pipe {
 impl Pipe {
     fn new() -> Arc<Self> {
         Arc::new(Self {
-            slot: Slot::new(),
+            slot: Slot::new(0),
             bytes: AtomicUsize::new(0),
         })
     }
@@ -77,7 +77,7 @@ fn a_report_is_not_missed() {
 #[test]
 fn a_report_wakes_all_who_wait() {
     let mut model = loom::model::Builder::new();
-    model.preemption_bound = Some(2);
+    model.preemption_bound = Some(1);
     model.check(|| {
         let pipe = Pipe::new();
         let readers = [pipe.clone(), pipe.clone()].map(|pipe| thread::spawn(move || pipe.read()));

@@ -27,7 +27,7 @@ fn wait(slot: &Slot, direction: Direction, key: &mut Key, waker: &Waker) -> bool
 
 #[test]
 fn each_direction_waits_for_itself() {
-    let slot = Slot::new();
+    let slot = Slot::new(0);
     let ((reads, reader), (writes, writer)) = (counter(), counter());
     assert!(wait(&slot, Direction::Read, &mut 0, &reader));
     assert!(wait(&slot, Direction::Write, &mut 0, &writer));
@@ -43,7 +43,7 @@ fn each_direction_waits_for_itself() {
 
 #[test]
 fn a_report_after_the_look_is_not_waited_for() {
-    let slot = Slot::new();
+    let slot = Slot::new(0);
     let (_, waker) = counter();
     let seen = slot.seen();
     slot.report(0, READ).wake();
@@ -63,7 +63,7 @@ fn a_report_after_the_look_is_not_waited_for() {
 
 #[test]
 fn the_end_is_not_forgotten() {
-    let slot = Slot::new();
+    let slot = Slot::new(0);
     slot.report(0, READ | CLOSED).wake();
     slot.exhausted(Direction::Read, slot.seen());
     assert!(
@@ -76,7 +76,7 @@ fn the_end_is_not_forgotten() {
 #[test]
 fn all_wait_but_those_who_gave_up() {
     for gone in 0..4 {
-        let slot = Slot::new();
+        let slot = Slot::new(0);
         let mut keys = [0; 4];
         let counts = [(); 4].map(|()| counter());
         for (key, (_, waker)) in keys.iter_mut().zip(&counts) {
@@ -99,7 +99,7 @@ fn all_wait_but_those_who_gave_up() {
 
 #[test]
 fn of_those_who_poll_the_last_one_is_woken() {
-    let slot = Slot::new();
+    let slot = Slot::new(0);
     let ((first, early), (second, late)) = (counter(), counter());
     assert!(wait(&slot, Direction::Write, &mut { POLLED }, &early));
     assert!(wait(&slot, Direction::Write, &mut { POLLED }, &late));
@@ -110,7 +110,7 @@ fn of_those_who_poll_the_last_one_is_woken() {
 
 #[test]
 fn a_report_for_the_descriptor_before_is_nobodys() {
-    let slot = Slot::new();
+    let slot = Slot::new(0);
     let (count, waker) = counter();
     assert!(wait(&slot, Direction::Read, &mut 0, &waker));
     assert_eq!(
@@ -127,7 +127,7 @@ fn a_report_for_the_descriptor_before_is_nobodys() {
 
 #[test]
 fn it_moves_after_sixteen_waits_elsewhere() {
-    let slot = Slot::new();
+    let slot = Slot::new(0);
     let mut inner = slot.lock();
     assert_eq!(inner.moved(3), None);
     for _ in 1..FOREIGN_MAX {
