@@ -17,6 +17,9 @@ use burst::{PACKET, Receiver};
 mod burst;
 mod client;
 
+#[cfg(feature = "tussah")]
+mod tussah;
+
 pub static WORKLOAD: Workload = Workload {
     name: "bursts",
     about: "bursts of 1000 packets of 8 KB over loopback TCP, each acknowledged: MB/s, CPU of the server",
@@ -30,6 +33,8 @@ const PEERS: &[Peer] = &[
     peer("smol", |options| run(options, smol)),
     #[cfg(feature = "compio")]
     peer("compio", |options| run(options, compio)),
+    #[cfg(feature = "tussah")]
+    peer("tussah", |options| run(options, tussah::serve)),
 ];
 
 /// Bytes of the one buffer of a worker of the floor.

@@ -15,6 +15,8 @@ use file::{BLOCK, Block, BlockFile};
 
 mod file;
 mod fio;
+#[cfg(feature = "tussah")]
+mod tussah;
 
 pub static WORKLOAD: Workload = Workload {
     name: "disk",
@@ -29,6 +31,8 @@ const PEERS: &[Peer] = &[
     peer("smol", |options| run(options, smol)),
     #[cfg(feature = "compio")]
     peer("compio", |options| run(options, compio)),
+    #[cfg(feature = "tussah")]
+    peer("tussah", |options| run(options, tussah::read)),
 ];
 
 /// Bound, in OS threads: how many read at once in the floor; more only wait for each other.

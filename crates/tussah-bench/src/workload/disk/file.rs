@@ -34,8 +34,8 @@ pub struct BlockFile {
     pub blocks: usize,
     /// What it is opened with beside reading: `O_DIRECT`, or nothing.
     #[cfg_attr(
-        not(feature = "compio"),
-        expect(dead_code, reason = "compio opens it itself")
+        not(any(feature = "compio", feature = "tussah")),
+        expect(dead_code, reason = "who opens it itself reads it")
     )]
     pub flags: i32,
     file: File,

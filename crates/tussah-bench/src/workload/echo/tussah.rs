@@ -4,7 +4,7 @@ use std::io;
 
 use ::tussah::net::{TcpListener, TcpStream};
 
-use super::{BUFFER, ended};
+use super::BUFFER;
 use crate::cli::Options;
 use crate::{runtimes, server};
 
@@ -13,7 +13,11 @@ pub(super) fn serve(options: &Options) {
         let listener = TcpListener::from_std(server::listen_once()).expect("it is a socket");
         loop {
             let (stream, _) = listener.accept().await.expect("the listener is open");
-            let echo = async move { echo(stream).await.unwrap_or_else(|error| ended(&error)) };
+            let echo = async move {
+                echo(stream)
+                    .await
+                    .unwrap_or_else(|error| server::ended(&error))
+            };
             drop(::tussah::spawn(echo));
         }
     });
