@@ -22,6 +22,7 @@ mod tiny_waker;
 mod wait;
 mod watchdog;
 mod worker;
+mod world;
 
 pub use blocking::{
     BlockingHandle, BlockingPool, BlockingStats, PoolDecision, PoolPolicy, PoolSample,
@@ -51,3 +52,5 @@ pub use stats::{ColorStats, Stats, WorkerStats};
 pub use task::{AbortHandle, JoinHandle, YieldNow, consume_budget, yield_now};
 pub use wait::{Notified, Notify};
 pub use watchdog::Stuck;
+#[doc(hidden)]
+pub use world::Network;

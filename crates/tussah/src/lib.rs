@@ -65,6 +65,24 @@ pub use tussah_core::{
 };
 pub use tussah_macros::{main, test};
 
+/// What the runtime that the caller runs in waits on, and which way its files go, with why: made to be printed or logged.
+///
+/// # Panics
+/// Outside of a runtime; there is [`Handle::driver`] for callers elsewhere.
+///
+/// # Examples
+/// ```
+/// #[tussah::main]
+/// async fn main() {
+///     println!("{}", tussah::driver()); // "sockets: epoll; files: io_uring"
+/// }
+/// ```
+#[track_caller]
+#[must_use]
+pub fn driver() -> DriverReport {
+    Handle::with_current(Handle::driver)
+}
+
 #[cfg(doctest)]
 #[doc = include_str!("../../../README.md")]
 struct Readme;

@@ -25,7 +25,7 @@ impl DriverReport {
     pub(crate) fn new(shared: &Shared) -> Self {
         let rings = (0..shared.places()).filter_map(|place| shared.place(place).files.get());
         Self {
-            files: shared.files.clone(),
+            files: shared.world.files.clone(),
             in_flight: rings.map(|ring| ring.in_flight()).sum(),
         }
     }

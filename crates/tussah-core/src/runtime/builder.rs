@@ -10,6 +10,7 @@ use crate::driver::file::{FileDriver, Files};
 use crate::policy::Policy;
 use crate::time::Clock;
 use crate::watchdog::{Report, Stuck, Watchdog};
+use crate::world::{Network, World};
 
 /// Bound, in workers: as many as any machine we know of has CPUs; each place costs a pointer until it is used.
 const WORKERS_MAX: usize = 1024;
@@ -174,11 +175,14 @@ impl Builder {
             None => std::thread::available_parallelism().map_or(1, usize::from),
         };
         let shared = Shared::new(Config {
-            files: Files::choose(self.files)?,
+            world: World {
+                network: Network::Os,
+                files: Files::choose(self.files)?,
+                clock: self.clock,
+                seed: self.seed,
+            },
             blocking: BlockingPool::new(&self.name, self.blocking),
             name: self.name,
-            clock: self.clock,
-            seed: self.seed,
             stealing: self.stealing,
             steal_delay: self.steal_delay,
             pin: self.pin,

@@ -22,6 +22,7 @@ use crate::loom::atomic::Ordering;
 use crate::stats::Stats;
 use crate::task::{self, JoinHandle};
 use crate::worker::Worker;
+use crate::world::Network;
 /// A runtime: workers, their colors, timers and blocking pool. Dropping it shuts it down: see [`Runtime::shutdown`].
 pub struct Runtime {
     handle: Handle,
@@ -210,6 +211,12 @@ impl Handle {
     #[track_caller]
     pub fn blocking(&self) -> &crate::blocking::BlockingPool {
         &self.shared.blocking
+    }
+
+    /// What carries the bytes of the runtime's sockets.
+    #[doc(hidden)]
+    pub fn network(&self) -> Network {
+        self.shared.world.network
     }
 
     /// What the runtime waits on, and which way its files go.

@@ -13,14 +13,14 @@ use crate::color::Color;
 use crate::color::cell::ColorCell;
 use crate::color::table::Table;
 use crate::driver::Sources;
-use crate::driver::file::Files;
 use crate::loom::atomic::{AtomicBool, AtomicU8, AtomicU64, AtomicUsize, Ordering, fence};
 use crate::loom::thread;
 use crate::policy::{Policy, Priorities};
 use crate::slab::{self, Kind, Slab};
-use crate::time::{AdvanceHook, Clock, Shard};
+use crate::time::{AdvanceHook, Shard};
 use crate::watchdog::Watchdog;
 use crate::worker::{Idle, Remote, Worker};
+use crate::world::World;
 
 /// Posts and spawns are taken.
 pub(crate) const OPEN: u8 = 0;
@@ -36,10 +36,10 @@ pub(crate) type PolicyMaker = Box<dyn Fn() -> Box<dyn Policy> + Send + Sync>;
 pub(crate) struct Shared {
     pub(crate) slab: Slab,
     pub(crate) name: String,
-    pub(crate) clock: Clock,
+    /// What is outside.
+    pub(crate) world: World,
     started: Instant,
     pub(crate) idle: Idle,
-    pub(crate) seed: u64,
     pub(crate) stealing: bool,
     pub(crate) steal_delay: Duration,
     pub(crate) pin: bool,
@@ -66,9 +66,6 @@ pub(crate) struct Shared {
     /// The cell of the default color, with a handle of its own.
     default_color: OnceLock<DefaultColor>,
     pub(crate) blocking: BlockingPool,
-    /// Which way files go.
-    #[cfg_attr(loom, allow(dead_code))]
-    pub(crate) files: Files,
     /// Has the workers look at their timers when a clock is moved by hand.
     pub(crate) advance_hook: OnceLock<AdvanceHook>,
     /// Ended by the shutdown.
@@ -103,8 +100,7 @@ impl Drop for Shared {
 /// What the builder decided.
 pub(crate) struct Config {
     pub(crate) name: String,
-    pub(crate) clock: Clock,
-    pub(crate) seed: u64,
+    pub(crate) world: World,
     pub(crate) stealing: bool,
     pub(crate) steal_delay: Duration,
     pub(crate) pin: bool,
@@ -113,7 +109,6 @@ pub(crate) struct Config {
     pub(crate) workers_max: usize,
     pub(crate) one_color: bool,
     pub(crate) blocking: BlockingPool,
-    pub(crate) files: Files,
 }
 
 impl Shared {
@@ -121,10 +116,9 @@ impl Shared {
         let shared = Arc::new(Self {
             slab: Slab::new(),
             name: config.name,
-            clock: config.clock,
+            world: config.world,
             started: Instant::now(),
             idle: Idle::new(),
-            seed: config.seed,
             stealing: config.stealing,
             steal_delay: config.steal_delay,
             pin: config.pin,
@@ -143,7 +137,6 @@ impl Shared {
             values_made: AtomicU64::new(0),
             default_color: OnceLock::new(),
             blocking: config.blocking,
-            files: config.files,
             advance_hook: OnceLock::new(),
             watchdog: Mutex::new(None),
             one_color: config.one_color,
@@ -163,7 +156,7 @@ impl Shared {
         };
         shared
             .advance_hook
-            .get_or_init(|| shared.clock.on_advance(Box::new(advanced)));
+            .get_or_init(|| shared.world.clock.on_advance(Box::new(advanced)));
         shared
     }
 
@@ -175,18 +168,18 @@ impl Shared {
 
     /// Nanoseconds of real time, for measuring and for stealing: also where timers follow a clock that is moved by hand.
     pub(crate) fn now_ns(&self) -> u64 {
-        if self.clock.is_manual() {
+        if self.world.clock.is_manual() {
             return self.started.elapsed().as_nanos() as u64;
         }
-        self.clock.now_ns()
+        self.world.clock.now_ns()
     }
 
     /// The tick of the timers at the time that `now_ns` has just given.
     pub(crate) fn tick_at(&self, now_ns: u64) -> u64 {
-        if self.clock.is_manual() {
-            self.clock.now_tick()
+        if self.world.clock.is_manual() {
+            self.world.clock.now_tick()
         } else {
-            self.clock.tick_of(now_ns)
+            self.world.clock.tick_of(now_ns)
         }
     }
 
@@ -310,7 +303,7 @@ impl Shared {
                     }
                 };
                 Arc::new(Remote::new(Arc::new(Shard::new(
-                    self.clock.clone(),
+                    self.world.clock.clone(),
                     Box::new(unpark),
                 ))))
             })

@@ -10,13 +10,13 @@ impl Shared {
     /// Whether a timer of the shard has run out.
     pub(crate) fn timer_due(&self, shard: &Shard) -> bool {
         let next = shard.next_tick();
-        next != u64::MAX && next <= self.clock.now_tick()
+        next != u64::MAX && next <= self.world.clock.now_tick()
     }
 
     /// Wakes what waits for timers of another worker that have run out.
     pub(crate) fn fire_timers(&self, shard: &Shard) {
         if shard.next_tick() != u64::MAX {
-            let now = self.clock.now_tick();
+            let now = self.world.clock.now_tick();
             if shard.next_tick() <= now {
                 let _ = shard.try_fire(now);
             }
@@ -49,8 +49,8 @@ impl Shared {
         match shard.next_tick() {
             u64::MAX => None,
             // A clock that is moved by hand gives no time to wait for, but may have been moved already.
-            next if next <= self.clock.now_tick() => Some(Duration::ZERO),
-            next => self.clock.park_timeout(next),
+            next if next <= self.world.clock.now_tick() => Some(Duration::ZERO),
+            next => self.world.clock.park_timeout(next),
         }
     }
 }

@@ -87,6 +87,6 @@ impl Handle {
     /// ```
     #[must_use]
     pub fn now(&self) -> Instant {
-        self.shared.clock.now()
+        self.shared.world.clock.now()
     }
 }

@@ -13,6 +13,7 @@ use crate::event::{self, Node};
 use crate::loom::{UnsafeCell, thread};
 use crate::runtime::{Config, Handle, Shared};
 use crate::time::Clock;
+use crate::world::{Network, World};
 
 /// Something panicked while a [`Report`] was there. Events and requests catch panics, so the model has to be told.
 static FAILED: AtomicBool = AtomicBool::new(false);
@@ -122,8 +123,12 @@ impl Model {
     pub(crate) fn new(workers: usize) -> Arc<Self> {
         let shared = Shared::new(Config {
             name: String::new(),
-            clock: Clock::manual().clock(),
-            seed: 1,
+            world: World {
+                network: Network::Os,
+                files: crate::driver::file::Files,
+                clock: Clock::manual().clock(),
+                seed: 1,
+            },
             stealing: true,
             // Whoever is looked at twice is stuck: a model has no time.
             steal_delay: Duration::ZERO,
@@ -131,7 +136,6 @@ impl Model {
             policy: None,
             workers_max: workers,
             one_color: false,
-            files: crate::driver::file::Files,
             blocking: BlockingPool::new("", PoolPolicy::default()),
         });
         for place in 0..workers {

@@ -35,7 +35,7 @@ pub(crate) fn main(shared: Arc<Shared>, remote: Arc<Remote>, index: usize) {
     if shared.pin {
         pin_to_cpu(index);
     }
-    let seed = shared.seed ^ (index as u64 + 1).wrapping_mul(0x9E37_79B9_7F4A_7C15);
+    let seed = shared.world.seed ^ (index as u64 + 1).wrapping_mul(0x9E37_79B9_7F4A_7C15);
     let worker = Worker::new(shared, remote, index, seed);
     let _timers = crate::time::enter(TimerContext {
         shard: worker.remote.shard.clone(),
@@ -312,7 +312,7 @@ impl<'a> Loop<'a> {
         worker
             .remote
             .shard
-            .fire(worker.handle.shared.clock.now_tick());
+            .fire(worker.handle.shared.world.clock.now_tick());
         worker.handle.shared.fire_orphans();
         worker.remote.files.serve();
         let alone = worker.handle.shared.places() < 2;

@@ -1,6 +1,6 @@
 //! The one interface between the network types and what carries their bytes.
 //!
-//! Nothing else in `net` makes a system call on a socket. There is one variant for each carrier: today the operating system;
+//! Nothing else in `net` makes a system call on a socket. There is one variant for each carrier, of which a runtime is built with one: today the operating system;
 //! a simulator or a TCP stack in user space is a further variant, and the types above it don't change.
 //!
 //! # The contract
@@ -42,6 +42,7 @@ use rustix::net::{
 };
 pub(crate) use tussah_core::io::Direction;
 use tussah_core::io::{Source, spend_bytes};
+use tussah_core::{Handle, Network};
 
 /// Bound, in bytes: what one attempt moves at most, about 50 µs of copying, so that a fast peer doesn't hold a worker.
 pub(crate) const TRANSFER_MAX: usize = 256 * 1024;
@@ -68,9 +69,13 @@ impl Socket {
         kind: SocketType,
         protocol: Option<Protocol>,
     ) -> io::Result<Self> {
-        let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
-        let fd = net::socket_with(family, kind, flags, protocol)?;
-        Ok(Self::Os(Source::new(fd)))
+        match Handle::with_current(Handle::network) {
+            Network::Os => {
+                let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
+                let fd = net::socket_with(family, kind, flags, protocol)?;
+                Ok(Self::Os(Source::new(fd)))
+            }
+        }
     }
 
     /// Takes a descriptor for the runtime that the caller runs in, and makes it non-blocking.

@@ -80,7 +80,7 @@ pub(super) enum Route {
 /// Which way an operation of this runtime goes from here.
 pub(super) fn route(handle: &Handle, code: u8) -> Route {
     let shared = &handle.shared;
-    if !shared.files.has(code) {
+    if !shared.world.files.has(code) {
         return Route::Pool;
     }
     let made = |place: usize, remote: &Remote| {
