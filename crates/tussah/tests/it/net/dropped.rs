@@ -89,7 +89,7 @@ const READ: &[Case] = &cases![
 const READ_EXACT: &[Case] = &cases![
     ("read_exact", |stream| stream.read_exact(&mut [0; 10])),
     ("AsyncRead", |stream| async move {
-        (&*stream).read_exact(&mut [0; 10]).await
+        AsyncReadExt::read_exact(&mut &*stream, &mut [0; 10]).await
     }),
 ];
 
@@ -241,8 +241,10 @@ type Accepting = (&'static str, fn(Arc<TcpListener>) -> Boxed<()>);
 
 const ACCEPT: &[Accepting] = &cases![
     ("accept", |listener| listener.accept()),
-    ("accept_in", |listener| listener
-        .accept_in(Color(3), async |_, _| ())),
+    ("accept_in", |listener| async move {
+        let accepted = listener.accept_in(Color(3), async |_, _| ()).await;
+        accepted.map(drop)
+    }),
     ("incoming", |listener| async move {
         pin!(listener.incoming())
             .next()
