@@ -421,6 +421,7 @@ fn the_futures_are_small() {
         assert!(size_of_val(&client.write_all(&buffer)) <= 64);
         assert!(size_of_val(&client.read_exact(&mut buffer)) <= 64);
         assert!(size_of_val(&client.readable()) <= 48);
+        assert!(size_of_val(&TcpStream::connect("127.0.0.1:1")) <= 400);
         Ok(())
     });
 }
