@@ -1,5 +1,6 @@
 //! What can be given for an address.
 
+use std::fmt;
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, SocketAddrV4, SocketAddrV6};
 
@@ -48,6 +49,17 @@ impl Addresses {
             List::One(address) => std::slice::from_ref(address),
             List::Any(addresses) => addresses,
         }
+    }
+}
+
+impl fmt::Display for Addresses {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut before = "";
+        for address in self.as_slice() {
+            write!(f, "{before}{address}")?;
+            before = " or ";
+        }
+        Ok(())
     }
 }
 
@@ -137,6 +149,8 @@ mod tests {
         check(&(IpAddr::from(Ipv6Addr::LOCALHOST), 80), &[v6]);
         check(&[v4, v6].as_slice(), &[v4, v6]);
         check(&Addresses::from(v6), &[v6]);
+        let both: Addresses = [v4, v6].into_iter().collect();
+        assert_eq!(both.to_string(), "127.0.0.1:80 or [::1]:80");
     }
 
     #[test]

@@ -11,6 +11,7 @@ mod stream;
 use std::future::Future;
 use std::io;
 use std::pin::pin;
+use std::process::Command;
 use std::task::{Context, Poll, Waker};
 
 use tussah::net::{TcpListener, TcpStream};
@@ -29,15 +30,20 @@ async fn pair() -> io::Result<(TcpStream, TcpStream)> {
     Ok((client, server))
 }
 
-/// Two ends with small buffers, so that a transfer takes many steps. A segment is smaller than the buffers, so that
-/// the window opens again.
+/// Two ends with small buffers, so that a transfer takes many steps. Segments are small too: a window that has no room
+/// for one would stay closed until a timer of the system's.
 async fn narrow_pair() -> io::Result<(TcpStream, TcpStream)> {
+    const BUFFER: usize = 8192;
     let listener = TcpListener::bind("127.0.0.1:0")?;
-    let options = TcpStream::builder().receive_buffer(4096).send_buffer(4096);
+    let socket = socket2::SockRef::from(&listener);
+    socket.set_tcp_mss(1000)?;
+    socket.set_recv_buffer_size(BUFFER)?;
+    socket.set_send_buffer_size(BUFFER)?;
+    let options = TcpStream::builder()
+        .receive_buffer(BUFFER)
+        .send_buffer(BUFFER);
     let client = options.connect(listener.local_addr()?).await?;
     let (server, _) = listener.accept().await?;
-    server.set_receive_buffer(4096)?;
-    server.set_send_buffer(4096)?;
     Ok((client, server))
 }
 
@@ -51,7 +57,34 @@ fn pattern(len: usize) -> Vec<u8> {
     (0..len).map(|i| (i % 251) as u8).collect()
 }
 
-/// Polls a future a second time, when others had their turn, until `done`.
+/// Runs a test in a process of its own, since it looks at, or limits, what the process has. `name` is the test's.
+fn alone(name: &str, test: impl FnOnce()) {
+    const CHILD: &str = "TUSSAH_TEST_ALONE";
+    if std::env::var_os(CHILD).is_some() {
+        return test();
+    }
+    let program = std::env::current_exe().expect("this is a program");
+    let output = Command::new(program)
+        .args(["--exact", name, "--nocapture", "--test-threads=1"])
+        .env(CHILD, "1")
+        .output()
+        .expect("it starts");
+    let text = String::from_utf8_lossy(&output.stdout);
+    let errors = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{text}{errors}");
+    assert!(
+        text.contains("1 passed"),
+        "no test is called {name}: {text}"
+    );
+}
+
+/// How many descriptors the process has.
+fn descriptors() -> usize {
+    let all = std::fs::read_dir("/proc/self/fd").expect("this is Linux");
+    all.count()
+}
+
+/// Lets others have their turn until `done`.
 async fn until(mut done: impl FnMut() -> bool) {
     while !done() {
         tussah::yield_now().await;

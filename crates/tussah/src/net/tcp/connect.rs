@@ -9,8 +9,8 @@ use rustix::net::{SocketType, ipproto};
 use super::options::{KeepAlive, check_linger};
 use super::stream::TcpStream;
 use crate::io_error::context;
-use crate::net::ToAddresses;
 use crate::net::socket::{Direction, Socket, family};
+use crate::net::{Addresses, ToAddresses};
 use crate::time::timeout;
 
 /// How a connection is to be made; begins with [`TcpStream::builder`].
@@ -34,7 +34,7 @@ use crate::time::timeout;
 /// # })?;
 /// # std::io::Result::Ok(())
 /// ```
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 #[must_use = "it does nothing before `connect`"]
 pub struct ConnectOptions {
     local: Option<SocketAddr>,
@@ -46,6 +46,24 @@ pub struct ConnectOptions {
     receive_buffer: Option<usize>,
     send_buffer: Option<usize>,
 }
+
+impl Default for ConnectOptions {
+    fn default() -> Self {
+        DEFAULT.clone()
+    }
+}
+
+/// What [`TcpStream::connect`] uses.
+static DEFAULT: ConnectOptions = ConnectOptions {
+    local: None,
+    timeout: None,
+    nodelay: false,
+    keep_alive: None,
+    linger: None,
+    ttl: None,
+    receive_buffer: None,
+    send_buffer: None,
+};
 
 impl TcpStream {
     /// Connects to an address; of several, to the first with which it succeeds.
@@ -60,7 +78,7 @@ impl TcpStream {
     /// # Panics
     /// Outside of a runtime.
     pub async fn connect(address: impl ToAddresses) -> io::Result<Self> {
-        Self::builder().connect(address).await
+        DEFAULT.connect_first(address.to_addresses()?).await
     }
 
     /// The same, for no longer than a time in all.
@@ -93,7 +111,7 @@ impl TcpStream {
 
     /// Begins to say how a connection is to be made.
     pub fn builder() -> ConnectOptions {
-        ConnectOptions::default()
+        DEFAULT.clone()
     }
 }
 
@@ -166,29 +184,27 @@ impl ConnectOptions {
     /// Outside of a runtime.
     pub async fn connect(&self, address: impl ToAddresses) -> io::Result<TcpStream> {
         let addresses = address.to_addresses()?;
-        let mut now_at = None;
-        let connected = async {
-            let mut last = None;
-            for &address in addresses.as_slice() {
-                now_at = Some(address);
-                match self.connect_one(address).await {
-                    Ok(stream) => return Ok(stream),
-                    Err(error) => last = Some(context(error, "connect to", address)),
-                }
-            }
-            let none = || io::Error::new(io::ErrorKind::InvalidInput, "expected an address");
-            Err(last.unwrap_or_else(none))
-        };
         let Some(limit) = self.timeout else {
-            return connected.await;
+            return self.connect_first(addresses).await;
         };
-        match timeout(limit, connected).await {
+        let names = addresses.clone();
+        // Boxed, so that a thread that connects without a limit stays small.
+        match Box::pin(timeout(limit, self.connect_first(addresses))).await {
             Ok(result) => result,
-            Err(elapsed) => {
-                let at = now_at.expect("it is set before anything is waited for");
-                Err(context(elapsed.into(), "connect to", at))
+            Err(elapsed) => Err(context(elapsed.into(), "connect to", names)),
+        }
+    }
+
+    async fn connect_first(&self, addresses: Addresses) -> io::Result<TcpStream> {
+        let mut last = None;
+        for &address in addresses.as_slice() {
+            match self.connect_one(address).await {
+                Ok(stream) => return Ok(stream),
+                Err(error) => last = Some(context(error, "connect to", address)),
             }
         }
+        let none = || io::Error::new(io::ErrorKind::InvalidInput, "expected an address");
+        Err(last.unwrap_or_else(none))
     }
 
     async fn connect_one(&self, address: SocketAddr) -> io::Result<TcpStream> {

@@ -1,1 +1,130 @@
+//! Accepting when the process has no descriptor left.
 
+use std::fs::File;
+use std::io;
+use std::time::Duration;
+
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+use tussah::net::{TcpListener, TcpStream};
+use tussah::{Clock, OpError, Runtime, spawn};
+
+use super::{alone, descriptors, until};
+
+/// Lets the process have no more descriptors than it has, and gives those that were still free.
+fn exhaust() -> (Rlimit, Vec<File>) {
+    let before = getrlimit(Resource::Nofile);
+    let few = Rlimit {
+        current: Some(descriptors() as u64 + 8),
+        ..before
+    };
+    setrlimit(Resource::Nofile, few).expect("less is always allowed");
+    let free = std::iter::from_fn(|| File::open("/dev/null").ok()).collect();
+    (before, free)
+}
+
+#[test]
+fn a_server_without_descriptors_goes_on() {
+    let name = "net::exhausted::a_server_without_descriptors_goes_on";
+    alone(name, || {
+        // Time is moved by the test, so that each try is seen.
+        let clock = Clock::manual();
+        let builder = Runtime::builder().workers(1).clock(clock.clock());
+        let runtime = builder.build().expect("the workers start");
+        let test = async {
+            let listener = TcpListener::bind("127.0.0.1:0")?;
+            let address = listener.local_addr()?;
+            let (client, server) = super::pair().await?;
+            let echo = spawn(async move {
+                let mut buffer = [0; 16];
+                while let Ok(len @ 1..) = server.read(&mut buffer).await {
+                    server
+                        .write_all(&buffer[..len])
+                        .await
+                        .expect("the client reads");
+                }
+            });
+            let waiting: Vec<_> = (0..3)
+                .map(|_| std::net::TcpStream::connect(address).expect("it listens"))
+                .collect();
+            let (spare, _other) = super::pair().await?;
+
+            let (limit, free) = exhaust();
+            let listener = std::sync::Arc::new(listener);
+            let acceptor = listener.clone();
+            let accepted = spawn(async move {
+                let mut all = Vec::new();
+                for _ in 0..3 {
+                    all.push(acceptor.accept().await?.0);
+                }
+                io::Result::Ok(all)
+            });
+            until(|| listener.stats().pauses == 1).await;
+            // Who is connected is served, and nobody tries again as long as there is no reason.
+            for _ in 0..100 {
+                client.write_all(b"ping").await?;
+                client.read_exact(&mut [0; 4]).await?;
+            }
+            assert_eq!(listener.stats().attempts, 1);
+            // Each pause is twice as long as the one before, up to a second.
+            let pauses = (0..10).map(|n| 1 << n).chain([1000, 1000]);
+            for (pause_ms, tries) in pauses.zip(1..) {
+                for ms in [pause_ms - 1, 1] {
+                    assert_eq!(listener.stats().attempts, tries);
+                    clock.advance(Duration::from_millis(ms));
+                    client.write_all(b"ping").await?;
+                    client.read_exact(&mut [0; 4]).await?;
+                }
+                until(|| listener.stats().attempts > tries).await;
+                // The pause has begun.
+                until(|| listener.stats().pauses > tries).await;
+            }
+            // A stream that is closed gives its descriptor to the first who waits, at once.
+            assert_eq!(listener.stats().accepted, 0);
+            drop(spare);
+            until(|| listener.stats().accepted == 1).await;
+            // The others come when there is room again, whoever has made it.
+            drop(free);
+            setrlimit(Resource::Nofile, limit).expect("it was so before");
+            until(|| {
+                clock.advance(Duration::from_millis(1));
+                listener.stats().accepted == 3
+            })
+            .await;
+            assert_eq!(accepted.await.expect("no panic")?.len(), 3);
+            drop((client, waiting));
+            echo.await.expect("no panic");
+            io::Result::Ok(())
+        };
+        runtime.block_on(test).expect("the network works");
+    });
+}
+
+#[test]
+fn accepting_without_descriptors_fails_if_asked_to() {
+    let name = "net::exhausted::accepting_without_descriptors_fails_if_asked_to";
+    alone(name, || {
+        super::run(1, async {
+            let options = TcpListener::builder().exhaustion_fails(true);
+            let listener = options.bind("127.0.0.1:0")?;
+            let address = listener.local_addr()?;
+            let _waiting = TcpStream::connect(address).await?;
+            let (limit, free) = exhaust();
+            let error = listener.accept().await.expect_err("there is no descriptor");
+            let text = format!("accept at {address}: Too many open files (os error 24)");
+            assert_eq!(error.to_string(), text);
+            assert_eq!(
+                OpError::of(&error).and_then(OpError::raw_os_error),
+                Some(24)
+            );
+            let error = TcpStream::connect(address)
+                .await
+                .expect_err("there is none");
+            let text = format!("connect to {address}: Too many open files (os error 24)");
+            assert_eq!(error.to_string(), text);
+            drop(free);
+            setrlimit(Resource::Nofile, limit)?;
+            listener.accept().await?;
+            Ok(())
+        });
+    });
+}

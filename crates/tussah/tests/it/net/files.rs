@@ -1,1 +1,92 @@
+//! Files that are sent.
 
+use std::fs::File;
+use std::io::{self, Write};
+use std::os::fd::AsFd;
+use std::sync::Arc;
+
+use tussah::net::FileTruncated;
+use tussah::spawn;
+
+use super::{narrow_pair, pair, pattern, run, until};
+
+fn file(len: usize) -> io::Result<File> {
+    let mut file = tempfile::tempfile()?;
+    file.write_all(&pattern(len))?;
+    Ok(file)
+}
+
+#[test]
+fn a_part_of_a_file_arrives() {
+    run(2, async {
+        let (client, server) = pair().await?;
+        let file = file(3_000_000)?;
+        file.sync_all()?;
+        // So that it has to be read again, where the file system does so.
+        let _ = rustix::fs::fadvise(&file, 0, None, rustix::fs::Advice::DontNeed);
+        let sender = spawn(async move {
+            server.send_file(file.as_fd(), 7, 2_900_000).await?;
+            server.send_file(file.as_fd(), 0, 0).await?;
+            server.write_all(b"end").await
+        });
+        let mut received = vec![0; 2_900_003];
+        client.read_exact(&mut received).await?;
+        sender.await.expect("no panic")?;
+        let expected = &pattern(3_000_000)[7..2_900_007];
+        assert!(received.strip_suffix(b"end") == Some(expected));
+        Ok(())
+    });
+}
+
+#[test]
+fn a_file_that_is_truncated_while_it_is_sent() {
+    run(1, async {
+        let (client, server) = narrow_pair().await?;
+        let file = Arc::new(file(1_000_000)?);
+        let sent = file.clone();
+        let sender = spawn(async move { server.send_file(sent.as_fd(), 0, 1_000_000).await });
+        client.readable().await?;
+        // The buffers are full, and most of the file is still to go.
+        file.set_len(10)?;
+        let mut received = 0;
+        let mut buffer = vec![0; 100_000];
+        loop {
+            match client.read(&mut buffer).await? {
+                0 => break,
+                len => received += len as u64,
+            }
+        }
+        let error = sender
+            .await
+            .expect("no panic")
+            .expect_err("it is too short");
+        assert_eq!(error.kind(), io::ErrorKind::UnexpectedEof);
+        let inner = error
+            .get_ref()
+            .and_then(|inner| inner.downcast_ref::<FileTruncated>());
+        let truncated = inner.expect("it says how much");
+        assert_eq!((truncated.sent, truncated.len), (received, 1_000_000));
+        let text = format!("the file ended after {received} of 1000000 bytes were sent");
+        assert_eq!(error.to_string(), text);
+        assert!(received < 1_000_000);
+        Ok(())
+    });
+}
+
+#[test]
+fn what_is_no_file_is_refused() {
+    run(1, async {
+        let (client, server) = pair().await?;
+        let peer = client.local_addr()?;
+        let error = server.send_file(client.as_fd(), 0, 10).await;
+        let error = error.expect_err("a socket is no file");
+        assert!(
+            error
+                .to_string()
+                .starts_with(&format!("send a file to {peer}: ")),
+            "{error}"
+        );
+        until(|| server.try_write(b"x").is_ok()).await;
+        Ok(())
+    });
+}
