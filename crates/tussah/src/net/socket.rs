@@ -26,6 +26,8 @@
 //! verbs `receive_owned(buffer) -> (io::Result<usize>, buffer)` and `send_owned`, with the rule that a dropped future leaves the
 //! buffer with the carrier until the operation is done; for borrowed buffers it goes on telling when a socket is ready.
 
+mod message;
+mod multicast;
 mod options;
 
 use std::future::Future;
@@ -40,6 +42,7 @@ use rustix::net::{
     self, AddressFamily, Protocol, RecvFlags, SendAncillaryBuffer, SendFlags, Shutdown,
     SocketAddrAny, SocketFlags, SocketType, sockopt,
 };
+pub(crate) use message::{BATCH_MAX, DESCRIPTORS_MAX, Message};
 pub(crate) use tussah_core::io::Direction;
 use tussah_core::io::{Source, spend_bytes};
 
@@ -216,7 +219,6 @@ impl Socket {
     }
 
     /// Receives a datagram. What does not fit into the buffer is lost.
-    #[allow(dead_code)]
     pub(crate) fn receive_from(
         &self,
         buffer: &mut [u8],
@@ -228,7 +230,6 @@ impl Socket {
     }
 
     /// Sends a datagram: to an address, or to the peer that the socket is connected with.
-    #[allow(dead_code)]
     pub(crate) fn send_to(
         &self,
         buffer: &[u8],
