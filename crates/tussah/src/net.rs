@@ -47,6 +47,7 @@ mod rate;
 mod socket;
 mod tcp;
 mod udp;
+pub mod unix;
 
 pub use address::{Addresses, ToAddresses};
 pub use outgoing::{BreakOff, Outgoing, OutgoingOptions, OutgoingStats, PushError, WhenFull};
@@ -57,3 +58,4 @@ pub use tcp::{
     OwnedWriteHalf, ReadHalf, ReuniteError, TcpListener, TcpStream, WriteHalf,
 };
 pub use udp::{RecvSlot, UdpSocket};
+pub use unix::{UnixDatagram, UnixListener, UnixStream};

@@ -36,13 +36,13 @@ use std::net::SocketAddr;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::task::{Context, Poll};
 
+pub(crate) use message::{BATCH_MAX, DESCRIPTORS_MAX, Message};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 use rustix::net::{
     self, AddressFamily, Protocol, RecvFlags, SendAncillaryBuffer, SendFlags, Shutdown,
     SocketAddrAny, SocketFlags, SocketType, sockopt,
 };
-pub(crate) use message::{BATCH_MAX, DESCRIPTORS_MAX, Message};
 pub(crate) use tussah_core::io::Direction;
 use tussah_core::io::{Source, spend_bytes};
 

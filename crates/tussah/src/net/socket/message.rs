@@ -26,7 +26,6 @@ pub(crate) struct Message {
     pub(crate) descriptors_lost: bool,
     /// The datagram was longer than the buffer.
     pub(crate) is_cut: bool,
-    pub(crate) peer: Option<SocketAddrAny>,
 }
 
 impl Socket {
@@ -78,7 +77,6 @@ impl Socket {
             descriptors,
             descriptors_lost: too_many || received.flags.contains(ReturnFlags::CTRUNC),
             is_cut: received.flags.contains(ReturnFlags::TRUNC),
-            peer: received.address,
         })
     }
 

@@ -123,10 +123,7 @@ impl UdpSocket {
     ///
     /// # Examples
     /// See [`recv_batch`](Self::recv_batch).
-    pub async fn send_batch(
-        &self,
-        datagrams: &[(&[u8], Option<SocketAddr>)],
-    ) -> io::Result<usize> {
+    pub async fn send_batch(&self, datagrams: &[(&[u8], Option<SocketAddr>)]) -> io::Result<usize> {
         if datagrams.is_empty() {
             return Ok(0);
         }
