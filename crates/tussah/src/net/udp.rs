@@ -267,7 +267,7 @@ impl UdpSocket {
             return Err(error);
         }
         let room = buffer.len();
-        let (len, peer) = self.socket.receive_from(buffer, flags | RecvFlags::TRUNC)?;
+        let (len, peer) = self.socket.receive_datagram(buffer, flags)?;
         let peer = internet(peer.ok_or(io::ErrorKind::NotConnected)?)?;
         Ok((len.min(room), len > room, peer))
     }

@@ -13,7 +13,9 @@ mod signal;
 mod sync;
 mod threads;
 mod time;
+mod udp;
 mod ui;
+mod unix;
 
 /// A runtime with so many workers.
 fn runtime(workers: usize) -> tussah::Runtime {

@@ -4,9 +4,10 @@ use std::io::{self, IoSlice, IoSliceMut};
 use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
+use nix::sys::socket::{getsockopt, sockopt::PeerCredentials};
 use rustix::net::{
     self, MMsgHdr, RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, ReturnFlags,
-    SendAncillaryBuffer, SendAncillaryMessage, SendFlags, SocketAddrAny, UCred, sockopt,
+    SendAncillaryBuffer, SendAncillaryMessage, SendFlags, SocketAddrAny,
 };
 use tussah_core::io::spend_bytes;
 
@@ -47,6 +48,18 @@ impl Socket {
         let len = rustix::io::readv(self.as_fd(), &mut buffers[..count])?;
         spend_bytes(len);
         Ok(len)
+    }
+
+    /// Receives a datagram; says how long it was before it was cut off to fit into the buffer.
+    pub(crate) fn receive_datagram(
+        &self,
+        buffer: &mut [u8],
+        flags: RecvFlags,
+    ) -> io::Result<(usize, Option<SocketAddrAny>)> {
+        let flags = flags | RecvFlags::TRUNC;
+        let (len, whole_len, peer) = net::recvfrom(self.as_fd(), buffer, flags)?;
+        spend_bytes(len);
+        Ok((whole_len, peer))
     }
 
     /// Receives bytes, or a datagram, with up to so many descriptors, which are closed in programs that are executed.
@@ -121,8 +134,11 @@ impl Socket {
         Ok(count)
     }
 
-    /// The process at the other end of a Unix socket, when the two were connected.
-    pub(crate) fn peer_credentials(&self) -> io::Result<UCred> {
-        Ok(sockopt::socket_peercred(self.as_fd())?)
+    /// The process, the user and the group at the other end of a Unix socket, as they were when the two were connected.
+    ///
+    /// Not by rustix, whose type has no place for the process 0, which one in another container is.
+    pub(crate) fn peer_credentials(&self) -> io::Result<(i32, u32, u32)> {
+        let peer = getsockopt(&self.as_fd(), PeerCredentials)?;
+        Ok((peer.pid(), peer.uid(), peer.gid()))
     }
 }

@@ -36,7 +36,10 @@ pub(super) fn from_any(address: Option<SocketAddrAny>) -> io::Result<SocketAddr>
     let Some(unix) = unix else {
         return SocketAddr::from_pathname("");
     };
-    if let Some(name) = unix.abstract_name() {
+    // No name at all comes as an empty one.
+    if let Some(name) = unix.abstract_name()
+        && !name.is_empty()
+    {
         return SocketAddr::from_abstract_name(name);
     }
     let path = unix.path_bytes().unwrap_or_default();

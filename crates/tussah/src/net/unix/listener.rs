@@ -37,7 +37,7 @@ const BACKLOG: i32 = 4096;
 /// let mut buffer = [0; 5];
 /// server.read_exact(&mut buffer).await?;
 /// assert_eq!(&buffer, b"hello");
-/// assert_eq!(server.peer_credentials()?.pid, std::process::id());
+/// assert_eq!(server.peer_credentials()?.pid, Some(std::process::id()));
 ///
 /// let error = UnixListener::bind(&path).expect_err("the file is there");
 /// assert_eq!(error.kind(), std::io::ErrorKind::AddrInUse);

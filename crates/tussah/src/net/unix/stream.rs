@@ -47,8 +47,8 @@ pub struct UnixStream {
 /// Who is at the other end, as it was when the two were connected.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Credentials {
-    /// The number of the process.
-    pub pid: u32,
+    /// The number of the process; `None` if it has none here, as one outside of this container.
+    pub pid: Option<u32>,
     /// The user.
     pub uid: u32,
     /// The group.
@@ -186,12 +186,9 @@ impl UnixStream {
     /// What the system says.
     pub fn peer_credentials(&self) -> io::Result<Credentials> {
         let credentials = self.socket.peer_credentials();
-        let credentials = credentials.map_err(|error| self.failed("ask about", error))?;
-        Ok(Credentials {
-            pid: credentials.pid.as_raw_pid().cast_unsigned(),
-            uid: credentials.uid.as_raw(),
-            gid: credentials.gid.as_raw(),
-        })
+        let (pid, uid, gid) = credentials.map_err(|error| self.failed("ask about", error))?;
+        let pid = u32::try_from(pid).ok().filter(|&pid| pid != 0);
+        Ok(Credentials { pid, uid, gid })
     }
 
     /// Closes one direction or both; as [`TcpStream::shutdown`](crate::net::TcpStream::shutdown).
