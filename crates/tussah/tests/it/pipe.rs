@@ -160,9 +160,9 @@ fn a_cancelled_read_has_read_nothing() {
         run_on_one(async {
             let (reader, writer) = pipe().expect("made");
             let reader = std::sync::Arc::new(reader);
-            let mut next = 0u8;
             let mut before = None;
             for polls in cuts() {
+                let next = polls as u8;
                 let write = spawn({
                     let fd = writer
                         .fd()
@@ -184,7 +184,6 @@ fn a_cancelled_read_has_read_nothing() {
                     None => reader.read_exact(&mut byte).await.expect("it is there"),
                 }
                 assert_eq!(byte, [next]);
-                next += 1;
                 write.await.expect("no panic").expect("written");
                 assert_eq!(descriptors(), *before.get_or_insert_with(descriptors));
                 if ended {
