@@ -46,6 +46,8 @@ mod outgoing;
 mod rate;
 mod socket;
 mod tcp;
+mod udp;
+pub mod unix;
 
 pub use address::{Addresses, ToAddresses};
 pub use outgoing::{BreakOff, Outgoing, OutgoingOptions, OutgoingStats, PushError, WhenFull};
@@ -55,3 +57,5 @@ pub use tcp::{
     AcceptStats, ConnectOptions, FileTruncated, KeepAlive, ListenOptions, OwnedReadHalf,
     OwnedWriteHalf, ReadHalf, ReuniteError, TcpListener, TcpStream, WriteHalf,
 };
+pub use udp::{RecvSlot, UdpSocket};
+pub use unix::{UnixDatagram, UnixListener, UnixStream};

@@ -358,6 +358,12 @@ impl Writer {
         self.end.ok_or_else(closed)?.into_blocking_fd()
     }
 
+    /// The descriptor; `None` once `close` of [`AsyncWrite`] has closed it.
+    #[must_use]
+    pub fn fd(&self) -> Option<BorrowedFd<'_>> {
+        self.end.as_ref().map(|end| end.source.as_fd())
+    }
+
     /// Writes some of the bytes, at least one unless there are none; says how many.
     ///
     /// # Errors

@@ -26,6 +26,8 @@
 //! verbs `receive_owned(buffer) -> (io::Result<usize>, buffer)` and `send_owned`, with the rule that a dropped future leaves the
 //! buffer with the carrier until the operation is done; for borrowed buffers it goes on telling when a socket is ready.
 
+mod message;
+mod multicast;
 mod options;
 
 use std::future::Future;
@@ -34,6 +36,7 @@ use std::net::SocketAddr;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::task::{Context, Poll};
 
+pub(crate) use message::{BATCH_MAX, DESCRIPTORS_MAX, Message};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 use rustix::net::{
@@ -221,7 +224,6 @@ impl Socket {
     }
 
     /// Receives a datagram. What does not fit into the buffer is lost.
-    #[allow(dead_code)]
     pub(crate) fn receive_from(
         &self,
         buffer: &mut [u8],
@@ -233,7 +235,6 @@ impl Socket {
     }
 
     /// Sends a datagram: to an address, or to the peer that the socket is connected with.
-    #[allow(dead_code)]
     pub(crate) fn send_to(
         &self,
         buffer: &[u8],

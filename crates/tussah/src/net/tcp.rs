@@ -14,6 +14,7 @@ mod stream;
 mod transfer;
 mod write;
 
+pub(super) use accept::{Freed, Pauses, Verdict};
 pub use connect::ConnectOptions;
 pub use listen::ListenOptions;
 pub use listener::{AcceptStats, TcpListener};

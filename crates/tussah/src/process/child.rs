@@ -1,5 +1,8 @@
 //! A child process that runs, or has ended and was not waited for.
 
+#[cfg(test)]
+mod tests;
+
 use std::fmt;
 use std::io;
 use std::pin::Pin;

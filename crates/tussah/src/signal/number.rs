@@ -26,10 +26,10 @@ macro_rules! signals {
             $(#[doc = $what] pub const $name: Self = Self(Number::$number);)*
 
             /// The name, as in `SIGTERM`.
-            fn name(self) -> &'static str {
+            fn name(self) -> Option<&'static str> {
                 match self {
-                    $(Self::$name => concat!("SIG", stringify!($name)),)*
-                    _ => "a signal without a name",
+                    $(Self::$name => Some(concat!("SIG", stringify!($name))),)*
+                    _ => None,
                 }
             }
         }
@@ -70,10 +70,11 @@ signals! {
 }
 
 impl Signal {
-    /// The signal with a number; `None` if none has it, or it is a real-time signal.
+    /// The signal with a number; `None` if none of the above has it.
     #[must_use]
     pub fn from_raw(number: i32) -> Option<Self> {
-        Number::from_named_raw(number).map(Self)
+        let signal = Number::from_named_raw(number).map(Self);
+        signal.filter(|signal| signal.name().is_some())
     }
 
     /// Its number here; it differs from platform to platform.
@@ -106,12 +107,12 @@ impl Hash for Signal {
 
 impl fmt::Display for Signal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.name())
+        f.write_str(self.name().expect("each has one"))
     }
 }
 
 impl fmt::Debug for Signal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.name())
+        f.write_str(self.name().expect("each has one"))
     }
 }

@@ -1,15 +1,22 @@
 //! The integration tests of tussah, in one binary.
 
+mod alone;
+mod cancel;
 mod colored;
 mod events;
 mod examples;
 mod fs;
 mod net;
+mod pipe;
+mod process;
 mod scopes;
+mod signal;
 mod sync;
 mod threads;
 mod time;
+mod udp;
 mod ui;
+mod unix;
 
 /// A runtime with so many workers.
 fn runtime(workers: usize) -> tussah::Runtime {
@@ -17,4 +24,24 @@ fn runtime(workers: usize) -> tussah::Runtime {
         .workers(workers)
         .build()
         .expect("the workers start")
+}
+
+/// Runs a future as a thread of a runtime with two workers.
+#[track_caller]
+fn run<F>(future: F) -> F::Output
+where
+    F: Future + Send + 'static,
+    F::Output: Send + 'static,
+{
+    runtime(2).block_on_spawned(future)
+}
+
+/// The same with one worker, whose driver is there from the first wait on: for tests that count descriptors.
+#[track_caller]
+fn run_on_one<F>(future: F) -> F::Output
+where
+    F: Future + Send + 'static,
+    F::Output: Send + 'static,
+{
+    runtime(1).block_on_spawned(future)
 }

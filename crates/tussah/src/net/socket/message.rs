@@ -1,0 +1,144 @@
+//! Attempts with messages: datagrams in batches, and descriptors that travel with bytes.
+
+use std::io::{self, IoSlice, IoSliceMut};
+use std::mem::MaybeUninit;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+
+use nix::sys::socket::{getsockopt, sockopt::PeerCredentials};
+use rustix::net::{
+    self, MMsgHdr, RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, ReturnFlags,
+    SendAncillaryBuffer, SendAncillaryMessage, SendFlags, SocketAddrAny,
+};
+use tussah_core::io::spend_bytes;
+
+use super::{Socket, TRANSFER_MAX};
+
+/// Bound, in datagrams: what one attempt sends at most, so that its headers fit on the stack; the rest is for the next.
+pub(crate) const BATCH_MAX: usize = 32;
+
+/// Bound, in descriptors: what the system lets one message carry (`SCM_MAX_FD`).
+pub(crate) const DESCRIPTORS_MAX: usize = 253;
+
+/// What came with one message.
+pub(crate) struct Message {
+    pub(crate) len: usize,
+    pub(crate) descriptors: Vec<OwnedFd>,
+    /// Descriptors came that there was no room for; they are closed.
+    pub(crate) descriptors_lost: bool,
+    /// The datagram was longer than the buffer.
+    pub(crate) is_cut: bool,
+}
+
+impl Socket {
+    /// Receives from a stream that may end early at a message: fewer bytes than asked for don't say that nothing is left.
+    pub(crate) fn receive_some(&self, buffer: &mut [u8]) -> io::Result<usize> {
+        let wanted = buffer.len().min(TRANSFER_MAX);
+        let flags = RecvFlags::empty();
+        let (len, _) = net::recv(self.as_fd(), &mut buffer[..wanted], flags)?;
+        spend_bytes(len);
+        Ok(len)
+    }
+
+    /// The same into several buffers.
+    pub(crate) fn receive_some_vectored(
+        &self,
+        buffers: &mut [IoSliceMut<'_>],
+    ) -> io::Result<usize> {
+        let count = buffers.len().min(super::BUFFERS_MAX);
+        let len = rustix::io::readv(self.as_fd(), &mut buffers[..count])?;
+        spend_bytes(len);
+        Ok(len)
+    }
+
+    /// Receives a datagram; says how long it was before it was cut off to fit into the buffer.
+    pub(crate) fn receive_datagram(
+        &self,
+        buffer: &mut [u8],
+        flags: RecvFlags,
+    ) -> io::Result<(usize, Option<SocketAddrAny>)> {
+        let flags = flags | RecvFlags::TRUNC;
+        let (len, whole_len, peer) = net::recvfrom(self.as_fd(), buffer, flags)?;
+        spend_bytes(len);
+        Ok((whole_len, peer))
+    }
+
+    /// Receives bytes, or a datagram, with up to so many descriptors, which are closed in programs that are executed.
+    pub(crate) fn receive_message(
+        &self,
+        buffer: &mut [u8],
+        descriptors_max: usize,
+    ) -> io::Result<Message> {
+        let descriptors_max = descriptors_max.min(DESCRIPTORS_MAX);
+        let mut space =
+            vec![MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(descriptors_max))];
+        let mut control = RecvAncillaryBuffer::new(&mut space);
+        let mut slices = [IoSliceMut::new(buffer)];
+        let flags = RecvFlags::CMSG_CLOEXEC;
+        let received = net::recvmsg(self.as_fd(), &mut slices, &mut control, flags)?;
+        let mut descriptors = Vec::new();
+        for message in control.drain() {
+            if let RecvAncillaryMessage::ScmRights(some) = message {
+                descriptors.extend(some);
+            }
+        }
+        // The space is rounded up, so that one more may have found a place.
+        let too_many = descriptors.len() > descriptors_max;
+        descriptors.truncate(descriptors_max);
+        spend_bytes(received.bytes);
+        Ok(Message {
+            len: received.bytes,
+            descriptors,
+            descriptors_lost: too_many || received.flags.contains(ReturnFlags::CTRUNC),
+            is_cut: received.flags.contains(ReturnFlags::TRUNC),
+        })
+    }
+
+    /// Sends bytes, or a datagram, with descriptors.
+    pub(crate) fn send_message(
+        &self,
+        buffer: &[u8],
+        descriptors: &[BorrowedFd<'_>],
+    ) -> io::Result<usize> {
+        let mut space =
+            vec![MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(descriptors.len()))];
+        let mut control = SendAncillaryBuffer::new(&mut space);
+        if !descriptors.is_empty() {
+            let fits = control.push(SendAncillaryMessage::ScmRights(descriptors));
+            assert!(fits, "the space was made for them");
+        }
+        let slices = [IoSlice::new(buffer)];
+        let len = net::sendmsg(self.as_fd(), &slices, &mut control, SendFlags::NOSIGNAL)?;
+        spend_bytes(len);
+        Ok(len)
+    }
+
+    /// Sends datagrams, each to its address or to the peer, by one system call; says how many.
+    pub(crate) fn send_many<'a>(
+        &self,
+        datagrams: impl Iterator<Item = (&'a [u8], Option<SocketAddrAny>)>,
+    ) -> io::Result<usize> {
+        let some: Vec<_> = datagrams
+            .take(BATCH_MAX)
+            .map(|(data, address)| ([IoSlice::new(data)], address))
+            .collect();
+        let mut controls: [_; BATCH_MAX] = std::array::from_fn(|_| SendAncillaryBuffer::default());
+        let pairs = some.iter().zip(&mut controls);
+        let mut headers: Vec<_> = pairs
+            .map(|((slices, address), control)| match address {
+                Some(address) => MMsgHdr::new_with_addr(address, slices, control),
+                None => MMsgHdr::new(slices, control),
+            })
+            .collect();
+        let count = net::sendmmsg(self.as_fd(), &mut headers, SendFlags::NOSIGNAL)?;
+        spend_bytes(headers[..count].iter().map(MMsgHdr::bytes_sent).sum());
+        Ok(count)
+    }
+
+    /// The process, the user and the group at the other end of a Unix socket, as they were when the two were connected.
+    ///
+    /// Not by rustix, whose type has no place for the process 0, which one in another container is.
+    pub(crate) fn peer_credentials(&self) -> io::Result<(i32, u32, u32)> {
+        let peer = getsockopt(&self.as_fd(), PeerCredentials)?;
+        Ok((peer.pid(), peer.uid(), peer.gid()))
+    }
+}

@@ -1,0 +1,320 @@
+//! UDP.
+
+mod batch;
+mod options;
+
+use std::fmt;
+use std::io;
+use std::net::SocketAddr;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, RawFd};
+use std::sync::atomic::{AtomicI32, Ordering};
+
+use rustix::io::Errno;
+use rustix::net::{RecvFlags, SocketType, ipproto};
+
+use super::ToAddresses;
+use super::socket::{Direction, Socket, family, internet};
+use crate::io_error::context;
+pub use batch::RecvSlot;
+
+/// A UDP socket: datagrams, each of which comes whole, or not at all, and in any order.
+///
+/// A datagram that is longer than the buffer is cut off, and what did not fit is lost; [`recv_batch`](Self::recv_batch) tells.
+/// That nobody listens at the other end is reported by the network (ICMP), to a [connected](Self::connect) socket: one of the next
+/// operations fails with `ConnectionRefused`, and the socket stays as it is.
+///
+/// # Examples
+/// ```
+/// use tussah::net::UdpSocket;
+/// # let runtime = tussah::Runtime::builder().workers(1).build()?;
+/// # runtime.block_on(async {
+/// let (server, client) = (UdpSocket::bind("127.0.0.1:0")?, UdpSocket::bind("127.0.0.1:0")?);
+/// client.send_to(b"hello", server.local_addr()?).await?;
+/// let mut buffer = [0; 1500];
+/// let (len, from) = server.recv_from(&mut buffer).await?;
+/// assert_eq!((&buffer[..len], from), (&b"hello"[..], client.local_addr()?));
+/// # std::io::Result::Ok(())
+/// # })?;
+/// # std::io::Result::Ok(())
+/// ```
+pub struct UdpSocket {
+    socket: Socket,
+    /// The number of an error that the system has reported in the middle of a batch; 0: none.
+    unreported: AtomicI32,
+}
+
+impl UdpSocket {
+    /// Makes a socket at an address; of several, at the first that can be had. Port 0 has the system choose one.
+    ///
+    /// # Errors
+    /// `AddrInUse`, `AddrNotAvailable`, `PermissionDenied`, what else the system says; `InvalidInput` if it is not an address.
+    ///
+    /// # Panics
+    /// Outside of a runtime.
+    #[track_caller]
+    pub fn bind(address: impl ToAddresses) -> io::Result<Self> {
+        let mut last = None;
+        for &address in address.to_addresses()?.as_slice() {
+            match Self::bind_one(address) {
+                Ok(socket) => return Ok(socket),
+                Err(error) => last = Some(context(error, "bind to", address)),
+            }
+        }
+        let none = || io::Error::new(io::ErrorKind::InvalidInput, "expected an address");
+        Err(last.unwrap_or_else(none))
+    }
+
+    #[track_caller]
+    fn bind_one(address: SocketAddr) -> io::Result<Self> {
+        let socket = Socket::make(family(&address), SocketType::DGRAM, Some(ipproto::UDP))?;
+        socket.bind(&address.into())?;
+        Ok(Self::new(socket))
+    }
+
+    fn new(socket: Socket) -> Self {
+        let unreported = AtomicI32::new(0);
+        Self { socket, unreported }
+    }
+
+    /// Takes a socket of the standard library's, and makes it non-blocking. So every option can be set that there is.
+    ///
+    /// # Errors
+    /// What the system says.
+    ///
+    /// # Panics
+    /// Outside of a runtime.
+    #[track_caller]
+    pub fn from_std(socket: std::net::UdpSocket) -> io::Result<Self> {
+        Ok(Self::new(Socket::from_fd(socket.into())?))
+    }
+
+    /// Gives the socket to the standard library, in non-blocking mode as it is.
+    #[must_use]
+    pub fn into_std(self) -> std::net::UdpSocket {
+        self.socket.into_fd().into()
+    }
+
+    /// Sets the peer: [`send`](Self::send) sends to it, and only what comes from it is received. Nothing is exchanged with it.
+    ///
+    /// Of several addresses it takes the first that the system accepts.
+    ///
+    /// # Errors
+    /// What the system says, as when there is no way to there; `InvalidInput` if it is not an address.
+    pub fn connect(&self, address: impl ToAddresses) -> io::Result<()> {
+        let mut last = None;
+        for &address in address.to_addresses()?.as_slice() {
+            match self.socket.connect(&address.into()) {
+                Ok(_) => return Ok(()),
+                Err(error) => last = Some(context(error, "connect to", address)),
+            }
+        }
+        let none = || io::Error::new(io::ErrorKind::InvalidInput, "expected an address");
+        Err(last.unwrap_or_else(none))
+    }
+
+    /// The address of this end.
+    ///
+    /// # Errors
+    /// What the system says.
+    pub fn local_addr(&self) -> io::Result<SocketAddr> {
+        self.socket.local_address().and_then(internet)
+    }
+
+    /// The address of the peer.
+    ///
+    /// # Errors
+    /// `NotConnected` if none was [set](Self::connect).
+    pub fn peer_addr(&self) -> io::Result<SocketAddr> {
+        let address = self.socket.peer_address()?;
+        internet(address.ok_or(io::ErrorKind::NotConnected)?)
+    }
+
+    /// Sends a datagram to the peer.
+    ///
+    /// # Cancellation
+    /// Dropping the future sends nothing.
+    ///
+    /// # Errors
+    /// `NotConnected` (or `DestinationAddressRequired`, as the system has it) without a peer; `ConnectionRefused` if
+    /// an earlier datagram found nobody; what else the system says: the datagram is too long.
+    pub async fn send(&self, data: &[u8]) -> io::Result<usize> {
+        let send = self
+            .socket
+            .operate(Direction::Write, || self.socket.send_to(data, None));
+        send.await.map_err(|error| self.failed("send from", error))
+    }
+
+    /// Sends a datagram to an address; of several, to the first.
+    ///
+    /// # Cancellation
+    /// Dropping the future sends nothing.
+    ///
+    /// # Errors
+    /// `InvalidInput` if it is not an address; else as [`send`](Self::send).
+    pub async fn send_to(&self, data: &[u8], address: impl ToAddresses) -> io::Result<usize> {
+        let addresses = address.to_addresses()?;
+        let none = || io::Error::new(io::ErrorKind::InvalidInput, "expected an address");
+        let address = *addresses.as_slice().first().ok_or_else(none)?;
+        let any = address.into();
+        let send = self
+            .socket
+            .operate(Direction::Write, || self.socket.send_to(data, Some(&any)));
+        send.await
+            .map_err(|error| context(error, "send to", address))
+    }
+
+    /// Receives a datagram from the peer, or from anybody if there is none; says how long it is. What does not fit into the
+    /// buffer is lost.
+    ///
+    /// # Cancellation
+    /// Dropping the future receives nothing.
+    ///
+    /// # Errors
+    /// `ConnectionRefused` if what was sent to the peer found nobody; what else the system says.
+    ///
+    /// # Examples
+    /// ```
+    /// use tussah::net::UdpSocket;
+    /// # let runtime = tussah::Runtime::builder().workers(1).build()?;
+    /// # runtime.block_on(async {
+    /// let (a, b) = (UdpSocket::bind("127.0.0.1:0")?, UdpSocket::bind("127.0.0.1:0")?);
+    /// a.connect(b.local_addr()?)?;
+    /// b.connect(a.local_addr()?)?;
+    /// a.send(b"hello").await?;
+    /// let mut buffer = [0; 16];
+    /// assert_eq!(b.peek(&mut buffer).await?, 5);
+    /// assert_eq!(b.recv(&mut buffer).await?, 5);
+    /// # std::io::Result::Ok(())
+    /// # })?;
+    /// # std::io::Result::Ok(())
+    /// ```
+    pub async fn recv(&self, buffer: &mut [u8]) -> io::Result<usize> {
+        Ok(self.receive(buffer, RecvFlags::empty()).await?.0)
+    }
+
+    /// Receives a datagram, and says who has sent it; as [`recv`](Self::recv) otherwise.
+    ///
+    /// # Cancellation
+    /// Dropping the future receives nothing.
+    ///
+    /// # Errors
+    /// As [`recv`](Self::recv).
+    pub async fn recv_from(&self, buffer: &mut [u8]) -> io::Result<(usize, SocketAddr)> {
+        self.receive(buffer, RecvFlags::empty()).await
+    }
+
+    /// Receives a datagram and leaves it there for the next to receive.
+    ///
+    /// # Cancellation
+    /// Dropping the future changes nothing.
+    ///
+    /// # Errors
+    /// As [`recv`](Self::recv).
+    pub async fn peek(&self, buffer: &mut [u8]) -> io::Result<usize> {
+        Ok(self.receive(buffer, RecvFlags::PEEK).await?.0)
+    }
+
+    /// Receives a datagram and leaves it there, and says who has sent it.
+    ///
+    /// # Cancellation
+    /// Dropping the future changes nothing.
+    ///
+    /// # Errors
+    /// As [`recv`](Self::recv).
+    pub async fn peek_from(&self, buffer: &mut [u8]) -> io::Result<(usize, SocketAddr)> {
+        self.receive(buffer, RecvFlags::PEEK).await
+    }
+
+    /// Sends a datagram to the peer, or to an address, without waiting.
+    ///
+    /// # Errors
+    /// `WouldBlock` if there is no room; else what the system says.
+    pub fn try_send(&self, data: &[u8], address: Option<SocketAddr>) -> io::Result<usize> {
+        let address = address.map(Into::into);
+        self.socket.send_to(data, address.as_ref())
+    }
+
+    /// Receives a datagram without waiting.
+    ///
+    /// # Errors
+    /// `WouldBlock` if none is there; else what the system says.
+    pub fn try_recv_from(&self, buffer: &mut [u8]) -> io::Result<(usize, SocketAddr)> {
+        let (len, _, peer) = self.attempt(buffer, RecvFlags::empty())?;
+        Ok((len, peer))
+    }
+
+    async fn receive(
+        &self,
+        buffer: &mut [u8],
+        flags: RecvFlags,
+    ) -> io::Result<(usize, SocketAddr)> {
+        let received = self
+            .socket
+            .operate(Direction::Read, || self.attempt(buffer, flags));
+        match received.await {
+            Ok((len, _, peer)) => Ok((len, peer)),
+            Err(error) => Err(self.failed("receive at", error)),
+        }
+    }
+
+    /// Takes a datagram: its length in the buffer, whether it was cut off, and who has sent it.
+    fn attempt(
+        &self,
+        buffer: &mut [u8],
+        flags: RecvFlags,
+    ) -> io::Result<(usize, bool, SocketAddr)> {
+        if let Some(error) = self.take_unreported() {
+            return Err(error);
+        }
+        let room = buffer.len();
+        let (len, peer) = self.socket.receive_datagram(buffer, flags)?;
+        let peer = internet(peer.ok_or(io::ErrorKind::NotConnected)?)?;
+        Ok((len.min(room), len > room, peer))
+    }
+
+    fn take_unreported(&self) -> Option<io::Error> {
+        if self.unreported.load(Ordering::Relaxed) == 0 {
+            return None;
+        }
+        let number = self.unreported.swap(0, Ordering::Relaxed);
+        (number != 0).then(|| io::Error::from_raw_os_error(number))
+    }
+
+    /// Keeps an error for the next operation.
+    fn keep(&self, error: &io::Error) {
+        if let Some(errno) = Errno::from_io_error(error) {
+            self.unreported
+                .store(errno.raw_os_error(), Ordering::Relaxed);
+        }
+    }
+
+    #[cold]
+    fn failed(&self, operation: &'static str, error: io::Error) -> io::Error {
+        match self.local_addr() {
+            Ok(local) => context(error, operation, local),
+            Err(_) => context(error, operation, "an unknown address"),
+        }
+    }
+}
+
+impl AsFd for UdpSocket {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.socket.as_fd()
+    }
+}
+
+impl AsRawFd for UdpSocket {
+    fn as_raw_fd(&self) -> RawFd {
+        self.as_fd().as_raw_fd()
+    }
+}
+
+impl fmt::Debug for UdpSocket {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("UdpSocket")
+            .field("local", &self.local_addr().ok())
+            .field("peer", &self.peer_addr().ok())
+            .field("fd", &self.as_raw_fd())
+            .finish_non_exhaustive()
+    }
+}

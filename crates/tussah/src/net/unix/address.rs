@@ -1,0 +1,95 @@
+//! The addresses of Unix sockets: as the system has them, and as the standard library does.
+
+use std::ffi::OsStr;
+use std::fmt;
+use std::io;
+use std::os::linux::net::SocketAddrExt;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::net::SocketAddr;
+use std::path::Path;
+
+use rustix::net::{SocketAddrAny, SocketAddrUnix};
+
+/// The system's form of an address.
+pub(super) fn to_any(address: &SocketAddr) -> io::Result<SocketAddrAny> {
+    let unix = if let Some(path) = address.as_pathname() {
+        SocketAddrUnix::new(path)?
+    } else if let Some(name) = address.as_abstract_name() {
+        SocketAddrUnix::new_abstract_name(name)?
+    } else {
+        SocketAddrUnix::new_unnamed()
+    };
+    Ok(unix.into())
+}
+
+/// The address of a path.
+///
+/// # Errors
+/// `InvalidInput` if it is too long (107 bytes), or has a zero in it.
+pub(super) fn of_path(path: &Path) -> io::Result<SocketAddr> {
+    SocketAddr::from_pathname(path)
+}
+
+/// The standard library's form of an address; that of a socket without a name if there is none.
+pub(super) fn from_any(address: Option<SocketAddrAny>) -> io::Result<SocketAddr> {
+    let unix = address.map(SocketAddrUnix::try_from).transpose()?;
+    let Some(unix) = unix else {
+        return SocketAddr::from_pathname("");
+    };
+    // No name at all comes as an empty one.
+    if let Some(name) = unix.abstract_name()
+        && !name.is_empty()
+    {
+        return SocketAddr::from_abstract_name(name);
+    }
+    let path = unix.path_bytes().unwrap_or_default();
+    SocketAddr::from_pathname(OsStr::from_bytes(path))
+}
+
+/// An address in an error.
+pub(super) struct Shown<'a>(pub(super) &'a SocketAddr);
+
+impl fmt::Display for Shown<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let Some(path) = self.0.as_pathname() {
+            path.display().fmt(f)
+        } else if let Some(name) = self.0.as_abstract_name() {
+            write!(f, "@{}", name.escape_ascii())
+        } else {
+            f.write_str("a socket without a name")
+        }
+    }
+}
+
+/// What is wrong with an address that is in use: it may be that only its file is.
+pub(super) fn in_use(error: io::Error, address: &SocketAddr) -> io::Error {
+    if error.kind() != io::ErrorKind::AddrInUse || address.as_pathname().is_none() {
+        return error;
+    }
+    let text = format!("{error}: the file is there already; remove it if nobody listens there");
+    io::Error::new(io::ErrorKind::AddrInUse, text)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn addresses_come_back() {
+        let check = |address: SocketAddr, text: &str| {
+            let any = to_any(&address).expect("it is an address");
+            let back = from_any(Some(any)).expect("it is a Unix address");
+            assert_eq!(back.as_pathname(), address.as_pathname());
+            assert_eq!(back.as_abstract_name(), address.as_abstract_name());
+            assert_eq!(back.is_unnamed(), address.is_unnamed());
+            assert_eq!(Shown(&back).to_string(), text);
+        };
+        let path = SocketAddr::from_pathname("/tmp/x y").expect("a path");
+        check(path, "/tmp/x y");
+        let name = SocketAddr::from_abstract_name(b"a\0b").expect("a name");
+        check(name, "@a\\x00b");
+        let none = from_any(None).expect("no name");
+        check(none, "a socket without a name");
+        of_path(Path::new(&"x".repeat(108))).expect_err("it is too long");
+    }
+}

@@ -1,0 +1,349 @@
+//! Datagrams between Unix sockets.
+
+use std::fmt;
+use std::io;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, RawFd};
+use std::os::unix::net::SocketAddr;
+use std::path::Path;
+
+use rustix::net::{AddressFamily, RecvFlags, SocketAddrAny, SocketType};
+
+use super::address::{Shown, from_any, in_use, of_path, to_any};
+use super::descriptors::{self, ReceivedFds};
+use crate::io_error::context;
+use crate::net::socket::{Direction, Socket};
+use crate::net::tcp::Pauses;
+
+/// A Unix socket of datagrams, which come whole and in order, unlike those of UDP, and none is lost: who sends waits for room.
+///
+/// A datagram that is longer than the buffer is cut off, and what did not fit is lost; [`recv_fds`](Self::recv_fds) tells.
+///
+/// # Examples
+/// ```
+/// use tussah::net::UnixDatagram;
+/// # let folder = tempfile::tempdir()?;
+/// # let path = folder.path().join("socket");
+/// # let runtime = tussah::Runtime::builder().workers(1).build()?;
+/// # runtime.block_on(async {
+/// let server = UnixDatagram::bind(&path)?;
+/// let client = UnixDatagram::unbound()?;
+/// client.send_to(b"hello", &path).await?;
+/// let mut buffer = [0; 16];
+/// let (len, from) = server.recv_from(&mut buffer).await?;
+/// assert_eq!((len, from.is_unnamed()), (5, true));
+/// # std::io::Result::Ok(())
+/// # })?;
+/// # std::io::Result::Ok(())
+/// ```
+pub struct UnixDatagram {
+    socket: Socket,
+}
+
+impl UnixDatagram {
+    /// Makes a socket at a path, where it makes a file.
+    ///
+    /// # Errors
+    /// `AddrInUse` if there is a file already, also one that a process has left behind; `InvalidInput` if the path is too
+    /// long; what else the system says.
+    ///
+    /// # Panics
+    /// Outside of a runtime.
+    #[track_caller]
+    pub fn bind(path: impl AsRef<Path>) -> io::Result<Self> {
+        let path = path.as_ref();
+        let address = of_path(path);
+        Self::bind_addr(&address.map_err(|error| context(error, "bind to", path.display()))?)
+    }
+
+    /// Makes a socket at an address, such as an abstract one.
+    ///
+    /// # Errors
+    /// As [`bind`](Self::bind).
+    ///
+    /// # Panics
+    /// Outside of a runtime.
+    #[track_caller]
+    pub fn bind_addr(address: &SocketAddr) -> io::Result<Self> {
+        let this = Self::unbound()?;
+        let bound = to_any(address).and_then(|any| this.socket.bind(&any));
+        match bound {
+            Ok(()) => Ok(this),
+            Err(error) => Err(context(in_use(error, address), "bind to", Shown(address))),
+        }
+    }
+
+    /// Makes a socket without a name, to which nobody can send unless it is connected.
+    ///
+    /// # Errors
+    /// What the system says.
+    ///
+    /// # Panics
+    /// Outside of a runtime.
+    #[track_caller]
+    pub fn unbound() -> io::Result<Self> {
+        let socket = Socket::make(AddressFamily::UNIX, SocketType::DGRAM, None);
+        let socket = socket.map_err(|error| context(error, "make", "a Unix socket"))?;
+        Ok(Self { socket })
+    }
+
+    /// Two sockets that are connected with each other.
+    ///
+    /// # Errors
+    /// What the system says.
+    ///
+    /// # Panics
+    /// Outside of a runtime.
+    #[track_caller]
+    pub fn pair() -> io::Result<(Self, Self)> {
+        let (a, b) = std::os::unix::net::UnixDatagram::pair()
+            .map_err(|error| context(error, "make", "a pair of sockets"))?;
+        Ok((Self::from_std(a)?, Self::from_std(b)?))
+    }
+
+    /// Takes a socket of the standard library's, and makes it non-blocking.
+    ///
+    /// # Errors
+    /// What the system says.
+    ///
+    /// # Panics
+    /// Outside of a runtime.
+    #[track_caller]
+    pub fn from_std(socket: std::os::unix::net::UnixDatagram) -> io::Result<Self> {
+        let socket = Socket::from_fd(socket.into())?;
+        Ok(Self { socket })
+    }
+
+    /// Gives the socket to the standard library, in non-blocking mode as it is.
+    #[must_use]
+    pub fn into_std(self) -> std::os::unix::net::UnixDatagram {
+        self.socket.into_fd().into()
+    }
+
+    /// Sets the peer, to which [`send`](Self::send) sends, and from which alone datagrams are received.
+    ///
+    /// # Errors
+    /// `NotFound` if there is no such file; `ConnectionRefused` if no socket is there (any more); what else the system says.
+    pub fn connect(&self, path: impl AsRef<Path>) -> io::Result<()> {
+        let path = path.as_ref();
+        let address = of_path(path);
+        self.connect_addr(&address.map_err(|error| context(error, "connect to", path.display()))?)
+    }
+
+    /// Sets the peer by its address, such as an abstract one; as [`connect`](Self::connect) otherwise.
+    ///
+    /// # Errors
+    /// As [`connect`](Self::connect).
+    pub fn connect_addr(&self, address: &SocketAddr) -> io::Result<()> {
+        let connected = to_any(address).and_then(|any| self.socket.connect(&any));
+        match connected {
+            Ok(_) => Ok(()),
+            Err(error) => Err(context(error, "connect to", Shown(address))),
+        }
+    }
+
+    /// Sends a datagram to the peer, once there is room.
+    ///
+    /// # Cancellation
+    /// Dropping the future sends nothing.
+    ///
+    /// # Errors
+    /// `NotConnected` without a peer; `ConnectionRefused` if it is gone; what else the system says.
+    pub async fn send(&self, data: &[u8]) -> io::Result<usize> {
+        let send = self
+            .socket
+            .operate(Direction::Write, || self.socket.send_to(data, None));
+        send.await.map_err(|error| self.failed("send from", error))
+    }
+
+    /// Sends a datagram to the socket at a path, once there is room.
+    ///
+    /// The system does not report when a socket that is not the peer has room again. It is tried again then, after 1 ms at first and
+    /// up to a second later; [connect](Self::connect) where that matters.
+    ///
+    /// # Cancellation
+    /// Dropping the future sends nothing.
+    ///
+    /// # Errors
+    /// `NotFound` if there is no such file; else as [`send`](Self::send).
+    ///
+    /// # Panics
+    /// Outside of a runtime, when there is no room.
+    pub async fn send_to(&self, data: &[u8], path: impl AsRef<Path>) -> io::Result<usize> {
+        let path = path.as_ref();
+        let address = of_path(path);
+        let address = address.map_err(|error| context(error, "send to", path.display()))?;
+        self.send_to_addr(data, &address).await
+    }
+
+    /// Sends a datagram to an address, such as an abstract one; as [`send_to`](Self::send_to) otherwise.
+    ///
+    /// # Cancellation
+    /// Dropping the future sends nothing.
+    ///
+    /// # Errors
+    /// As [`send_to`](Self::send_to).
+    ///
+    /// # Panics
+    /// Outside of a runtime, when there is no room.
+    pub async fn send_to_addr(&self, data: &[u8], address: &SocketAddr) -> io::Result<usize> {
+        let sent = match to_any(address) {
+            Ok(any) => self.send_any(data, &any).await,
+            Err(error) => Err(error),
+        };
+        sent.map_err(|error| context(error, "send to", Shown(address)))
+    }
+
+    async fn send_any(&self, data: &[u8], address: &SocketAddrAny) -> io::Result<usize> {
+        let mut pauses = Pauses::new();
+        loop {
+            // What is full may be the socket here, which is reported, or the one there, which is not.
+            let mut full_there = false;
+            let send = || match self.socket.send_to(data, Some(address)) {
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                    full_there = self.socket.ready(Direction::Write).is_ok();
+                    if full_there { Ok(0) } else { Err(error) }
+                }
+                other => other,
+            };
+            let sent = self.socket.operate(Direction::Write, send).await?;
+            if !full_there {
+                return Ok(sent);
+            }
+            pauses.wait().await;
+        }
+    }
+
+    /// Receives a datagram; says how long it is. What does not fit into the buffer is lost, and so are descriptors.
+    ///
+    /// # Cancellation
+    /// Dropping the future receives nothing.
+    ///
+    /// # Errors
+    /// What the system says.
+    pub async fn recv(&self, buffer: &mut [u8]) -> io::Result<usize> {
+        let received = self.receive(buffer, RecvFlags::empty()).await;
+        received.map(|(len, _)| len)
+    }
+
+    /// Receives a datagram, and says who has sent it; as [`recv`](Self::recv) otherwise.
+    ///
+    /// # Cancellation
+    /// Dropping the future receives nothing.
+    ///
+    /// # Errors
+    /// As [`recv`](Self::recv).
+    pub async fn recv_from(&self, buffer: &mut [u8]) -> io::Result<(usize, SocketAddr)> {
+        let (len, peer) = self.receive(buffer, RecvFlags::empty()).await?;
+        Ok((len, from_any(peer)?))
+    }
+
+    /// Receives a datagram and leaves it there for the next to receive.
+    ///
+    /// # Cancellation
+    /// Dropping the future changes nothing.
+    ///
+    /// # Errors
+    /// As [`recv`](Self::recv).
+    pub async fn peek(&self, buffer: &mut [u8]) -> io::Result<usize> {
+        let received = self.receive(buffer, RecvFlags::PEEK).await;
+        received.map(|(len, _)| len)
+    }
+
+    async fn receive(
+        &self,
+        buffer: &mut [u8],
+        flags: RecvFlags,
+    ) -> io::Result<(usize, Option<SocketAddrAny>)> {
+        let received = self
+            .socket
+            .operate(Direction::Read, || self.socket.receive_from(buffer, flags));
+        received
+            .await
+            .map_err(|error| self.failed("receive at", error))
+    }
+
+    /// Sends a datagram with descriptors to the peer; they stay open here.
+    ///
+    /// # Cancellation
+    /// Dropping the future sends nothing.
+    ///
+    /// # Errors
+    /// `InvalidInput` if there are more than 253 descriptors; else as [`send`](Self::send).
+    pub async fn send_fds(&self, data: &[u8], fds: &[BorrowedFd<'_>]) -> io::Result<usize> {
+        let sent = descriptors::send(&self.socket, data, fds).await;
+        sent.map_err(|error| self.failed("send descriptors from", error))
+    }
+
+    /// Receives a datagram and up to `fds_max` descriptors that came with it; those beyond are closed, and this is told.
+    ///
+    /// # Cancellation
+    /// Dropping the future receives nothing, and no descriptor.
+    ///
+    /// # Errors
+    /// As [`recv`](Self::recv).
+    ///
+    /// # Examples
+    /// ```
+    /// use std::os::fd::AsFd;
+    /// use tussah::net::UnixDatagram;
+    /// # let runtime = tussah::Runtime::builder().workers(1).build()?;
+    /// # runtime.block_on(async {
+    /// let (a, b) = UnixDatagram::pair()?;
+    /// a.send_fds(b"itself", &[a.as_fd()]).await?;
+    /// let received = b.recv_fds(&mut [0; 3], 1).await?;
+    /// assert_eq!((received.len, received.is_truncated, received.fds.len()), (3, true, 1));
+    /// # std::io::Result::Ok(())
+    /// # })?;
+    /// # std::io::Result::Ok(())
+    /// ```
+    pub async fn recv_fds(&self, buffer: &mut [u8], fds_max: usize) -> io::Result<ReceivedFds> {
+        let received = descriptors::receive(&self.socket, buffer, fds_max).await;
+        received.map_err(|error| self.failed("receive descriptors at", error))
+    }
+
+    /// The address of this socket.
+    ///
+    /// # Errors
+    /// What the system says.
+    pub fn local_addr(&self) -> io::Result<SocketAddr> {
+        from_any(Some(self.socket.local_address()?))
+    }
+
+    /// The address of the peer.
+    ///
+    /// # Errors
+    /// `NotConnected` if there is none; what else the system says.
+    pub fn peer_addr(&self) -> io::Result<SocketAddr> {
+        from_any(self.socket.peer_address()?)
+    }
+
+    #[cold]
+    fn failed(&self, operation: &'static str, error: io::Error) -> io::Error {
+        match self.local_addr() {
+            Ok(local) => context(error, operation, Shown(&local)),
+            Err(_) => context(error, operation, "a Unix socket"),
+        }
+    }
+}
+
+impl AsFd for UnixDatagram {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.socket.as_fd()
+    }
+}
+
+impl AsRawFd for UnixDatagram {
+    fn as_raw_fd(&self) -> RawFd {
+        self.as_fd().as_raw_fd()
+    }
+}
+
+impl fmt::Debug for UnixDatagram {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("UnixDatagram")
+            .field("local", &self.local_addr().ok())
+            .field("peer", &self.peer_addr().ok())
+            .field("fd", &self.as_raw_fd())
+            .finish()
+    }
+}

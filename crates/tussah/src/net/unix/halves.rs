@@ -1,0 +1,175 @@
+//! The two directions of a Unix stream, for two owners.
+
+use std::io::{self, IoSlice, IoSliceMut};
+use std::net::Shutdown;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+
+use futures_io::{AsyncRead, AsyncWrite};
+
+use super::stream::UnixStream;
+
+/// The reading half of a stream: [`UnixStream::into_split`].
+#[derive(Debug)]
+pub struct OwnedReadHalf(Arc<UnixStream>);
+
+/// The writing half of a stream: [`UnixStream::into_split`]. Dropping it ends the writing, so that the peer reads the end.
+#[derive(Debug)]
+pub struct OwnedWriteHalf(Option<Arc<UnixStream>>);
+
+impl UnixStream {
+    /// Two halves for two threads. The connection is closed when both are dropped.
+    ///
+    /// # Examples
+    /// ```
+    /// use tussah::net::UnixStream;
+    /// # let runtime = tussah::Runtime::builder().workers(1).build()?;
+    /// # runtime.block_on(async {
+    /// let (a, b) = UnixStream::pair()?;
+    /// let (read, write) = a.into_split();
+    /// write.write_all(b"hello").await?;
+    /// drop(write);
+    /// let mut buffer = [0; 16];
+    /// assert_eq!(b.read(&mut buffer).await?, 5);
+    /// assert_eq!(b.read(&mut buffer).await?, 0); // the end
+    /// # drop(read);
+    /// # std::io::Result::Ok(())
+    /// # })?;
+    /// # std::io::Result::Ok(())
+    /// ```
+    #[must_use]
+    pub fn into_split(self) -> (OwnedReadHalf, OwnedWriteHalf) {
+        let stream = Arc::new(self);
+        (OwnedReadHalf(stream.clone()), OwnedWriteHalf(Some(stream)))
+    }
+}
+
+impl OwnedReadHalf {
+    /// As [`UnixStream::read`].
+    ///
+    /// # Errors
+    /// As there.
+    pub async fn read(&self, buffer: &mut [u8]) -> io::Result<usize> {
+        self.0.read(buffer).await
+    }
+
+    /// As [`UnixStream::read_exact`].
+    ///
+    /// # Errors
+    /// As there.
+    pub async fn read_exact(&self, buffer: &mut [u8]) -> io::Result<()> {
+        self.0.read_exact(buffer).await
+    }
+
+    /// Puts the halves together again.
+    ///
+    /// # Errors
+    /// Gives them back if they are not of one stream.
+    pub fn reunite(self, mut write: OwnedWriteHalf) -> Result<UnixStream, (Self, OwnedWriteHalf)> {
+        if !Arc::ptr_eq(&self.0, write.stream()) {
+            return Err((self, write));
+        }
+        drop(write.0.take());
+        Ok(Arc::into_inner(self.0).expect("there are two halves of a stream, and one is gone"))
+    }
+}
+
+impl OwnedWriteHalf {
+    /// As [`UnixStream::write`].
+    ///
+    /// # Errors
+    /// As there.
+    pub async fn write(&self, data: &[u8]) -> io::Result<usize> {
+        self.stream().write(data).await
+    }
+
+    /// As [`UnixStream::write_all`].
+    ///
+    /// # Errors
+    /// As there.
+    pub async fn write_all(&self, data: &[u8]) -> io::Result<()> {
+        self.stream().write_all(data).await
+    }
+
+    fn stream(&self) -> &Arc<UnixStream> {
+        self.0.as_ref().expect("it is there until the drop")
+    }
+}
+
+impl Drop for OwnedWriteHalf {
+    fn drop(&mut self) {
+        if let Some(stream) = &self.0 {
+            // If the connection is broken the peer knows already.
+            let _ = stream.shutdown(Shutdown::Write);
+        }
+    }
+}
+
+macro_rules! forward_read {
+    ($($type:ty: |$this:ident| $stream:expr;)*) => {
+        $(impl AsyncRead for $type {
+            fn poll_read(
+                self: Pin<&mut Self>,
+                context: &mut Context<'_>,
+                buffer: &mut [u8],
+            ) -> Poll<io::Result<usize>> {
+                let $this = &*self;
+                Pin::new(&mut { $stream }).poll_read(context, buffer)
+            }
+
+            fn poll_read_vectored(
+                self: Pin<&mut Self>,
+                context: &mut Context<'_>,
+                buffers: &mut [IoSliceMut<'_>],
+            ) -> Poll<io::Result<usize>> {
+                let $this = &*self;
+                Pin::new(&mut { $stream }).poll_read_vectored(context, buffers)
+            }
+        })*
+    };
+}
+
+macro_rules! forward_write {
+    ($($type:ty: |$this:ident| $stream:expr;)*) => {
+        $(impl AsyncWrite for $type {
+            fn poll_write(
+                self: Pin<&mut Self>,
+                context: &mut Context<'_>,
+                data: &[u8],
+            ) -> Poll<io::Result<usize>> {
+                let $this = &*self;
+                Pin::new(&mut { $stream }).poll_write(context, data)
+            }
+
+            fn poll_write_vectored(
+                self: Pin<&mut Self>,
+                context: &mut Context<'_>,
+                buffers: &[IoSlice<'_>],
+            ) -> Poll<io::Result<usize>> {
+                let $this = &*self;
+                Pin::new(&mut { $stream }).poll_write_vectored(context, buffers)
+            }
+
+            fn poll_flush(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+                let $this = &*self;
+                Pin::new(&mut { $stream }).poll_flush(context)
+            }
+
+            fn poll_close(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+                let $this = &*self;
+                Pin::new(&mut { $stream }).poll_close(context)
+            }
+        })*
+    };
+}
+
+forward_read! {
+    UnixStream: |this| this;
+    OwnedReadHalf: |this| &*this.0;
+}
+
+forward_write! {
+    UnixStream: |this| this;
+    OwnedWriteHalf: |this| &**this.stream();
+}

@@ -1,0 +1,177 @@
+//! What accepts connections of Unix sockets.
+
+use std::fmt;
+use std::io;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, RawFd};
+use std::os::unix::net::SocketAddr;
+use std::path::Path;
+
+use futures_util::stream::{self, Stream};
+use rustix::net::{AddressFamily, SocketType};
+
+use super::address::{Shown, from_any, in_use, of_path, to_any};
+use super::stream::UnixStream;
+use crate::io_error::context;
+use crate::net::socket::{Direction, Socket};
+use crate::net::tcp::{Pauses, Verdict};
+
+/// Bound, in connections: what waits to be accepted, unless the system's own limit (`net.core.somaxconn`) is lower.
+const BACKLOG: i32 = 4096;
+
+/// A Unix socket that accepts connections.
+///
+/// Its file stays when it is dropped: see [the module](super). When there are no more descriptors, accepting waits as
+/// that of a [`TcpListener`](crate::net::TcpListener) does.
+///
+/// # Examples
+/// ```
+/// use tussah::net::{UnixListener, UnixStream};
+/// # let folder = tempfile::tempdir()?;
+/// # let path = folder.path().join("socket");
+/// # let runtime = tussah::Runtime::builder().workers(1).build()?;
+/// # runtime.block_on(async {
+/// let listener = UnixListener::bind(&path)?;
+/// let client = UnixStream::connect(&path).await?;
+/// let (server, _) = listener.accept().await?;
+/// client.write_all(b"hello").await?;
+/// let mut buffer = [0; 5];
+/// server.read_exact(&mut buffer).await?;
+/// assert_eq!(&buffer, b"hello");
+/// assert_eq!(server.peer_credentials()?.pid, Some(std::process::id()));
+///
+/// let error = UnixListener::bind(&path).expect_err("the file is there");
+/// assert_eq!(error.kind(), std::io::ErrorKind::AddrInUse);
+/// # std::io::Result::Ok(())
+/// # })?;
+/// # std::io::Result::Ok(())
+/// ```
+pub struct UnixListener {
+    socket: Socket,
+}
+
+impl UnixListener {
+    /// Listens at a path, where it makes a file.
+    ///
+    /// # Errors
+    /// `AddrInUse` if there is a file already, also one that a process has left behind; `InvalidInput` if the path is too
+    /// long; what else the system says.
+    ///
+    /// # Panics
+    /// Outside of a runtime.
+    #[track_caller]
+    pub fn bind(path: impl AsRef<Path>) -> io::Result<Self> {
+        let path = path.as_ref();
+        let address = of_path(path);
+        Self::bind_addr(&address.map_err(|error| context(error, "listen at", path.display()))?)
+    }
+
+    /// Listens at an address, such as an abstract one.
+    ///
+    /// # Errors
+    /// As [`bind`](Self::bind).
+    ///
+    /// # Panics
+    /// Outside of a runtime.
+    #[track_caller]
+    pub fn bind_addr(address: &SocketAddr) -> io::Result<Self> {
+        let socket = Socket::make(AddressFamily::UNIX, SocketType::STREAM, None);
+        let bind = |socket: Socket| {
+            socket.bind(&to_any(address)?)?;
+            socket.listen(BACKLOG)?;
+            Ok(Self { socket })
+        };
+        socket
+            .and_then(bind)
+            .map_err(|error| context(in_use(error, address), "listen at", Shown(address)))
+    }
+
+    /// Takes a listener of the standard library's, and makes it non-blocking.
+    ///
+    /// # Errors
+    /// What the system says.
+    ///
+    /// # Panics
+    /// Outside of a runtime.
+    #[track_caller]
+    pub fn from_std(listener: std::os::unix::net::UnixListener) -> io::Result<Self> {
+        let socket = Socket::from_fd(listener.into())?;
+        Ok(Self { socket })
+    }
+
+    /// Gives the listener to the standard library, in non-blocking mode as it is.
+    #[must_use]
+    pub fn into_std(self) -> std::os::unix::net::UnixListener {
+        self.socket.into_fd().into()
+    }
+
+    /// Accepts a connection, once there is one.
+    ///
+    /// # Cancellation
+    /// Dropping the future accepts nothing.
+    ///
+    /// # Errors
+    /// What the system says, if it is neither about one connection nor about room.
+    ///
+    /// # Panics
+    /// Outside of a runtime, when the system has no room and a timer is needed.
+    pub async fn accept(&self) -> io::Result<(UnixStream, SocketAddr)> {
+        let mut pauses = Pauses::new();
+        loop {
+            let attempt = || self.socket.accept();
+            let error = match self.socket.operate(Direction::Read, attempt).await {
+                Ok((socket, peer)) => return Ok((UnixStream::new(socket), from_any(peer)?)),
+                Err(error) => error,
+            };
+            match Verdict::of(&error) {
+                Verdict::Again => {}
+                Verdict::Pause => pauses.wait().await,
+                Verdict::Fail => return Err(self.failed("accept at", error)),
+            }
+        }
+    }
+
+    /// The connections, one after the other, as a stream that never ends.
+    pub fn incoming(&self) -> impl Stream<Item = io::Result<UnixStream>> + Send + use<'_> {
+        stream::unfold(self, |listener| async move {
+            let accepted = listener.accept().await;
+            Some((accepted.map(|(stream, _)| stream), listener))
+        })
+    }
+
+    /// The address that it listens at.
+    ///
+    /// # Errors
+    /// What the system says.
+    pub fn local_addr(&self) -> io::Result<SocketAddr> {
+        from_any(Some(self.socket.local_address()?))
+    }
+
+    #[cold]
+    fn failed(&self, operation: &'static str, error: io::Error) -> io::Error {
+        match self.local_addr() {
+            Ok(local) => context(error, operation, Shown(&local)),
+            Err(_) => context(error, operation, "an unknown address"),
+        }
+    }
+}
+
+impl AsFd for UnixListener {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.socket.as_fd()
+    }
+}
+
+impl AsRawFd for UnixListener {
+    fn as_raw_fd(&self) -> RawFd {
+        self.as_fd().as_raw_fd()
+    }
+}
+
+impl fmt::Debug for UnixListener {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("UnixListener")
+            .field("local", &self.local_addr().ok())
+            .field("fd", &self.as_raw_fd())
+            .finish()
+    }
+}

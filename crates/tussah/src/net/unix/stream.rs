@@ -1,0 +1,431 @@
+//! A connection between Unix sockets.
+
+use std::fmt;
+use std::io::{self, IoSlice, IoSliceMut};
+use std::net::Shutdown;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, RawFd};
+use std::os::unix::net::SocketAddr;
+use std::path::Path;
+use std::pin::Pin;
+use std::task::{Context, Poll};
+
+use futures_io::{AsyncRead, AsyncWrite};
+use rustix::net::{AddressFamily, SocketType};
+
+use super::address::{Shown, from_any, of_path, to_any};
+use super::descriptors::{self, ReceivedFds};
+use crate::io_error::context;
+use crate::net::socket::{Direction, Socket};
+use crate::net::tcp::{Freed, Pauses};
+
+/// A connection between Unix sockets: bytes in order, both ways, and descriptors with them.
+///
+/// As with a [`TcpStream`](crate::net::TcpStream), its operations take `&self`. It also implements [`AsyncRead`] and
+/// [`AsyncWrite`], as does a reference to it, for one thread a direction.
+///
+/// # Examples
+/// ```
+/// use tussah::net::UnixStream;
+/// # let runtime = tussah::Runtime::builder().workers(1).build()?;
+/// # runtime.block_on(async {
+/// let (a, b) = UnixStream::pair()?;
+/// a.write_all(b"hello").await?;
+/// let mut buffer = [0; 16];
+/// assert_eq!(b.read(&mut buffer).await?, 5);
+/// drop(a);
+/// assert_eq!(b.read(&mut buffer).await?, 0); // the end
+/// # std::io::Result::Ok(())
+/// # })?;
+/// # std::io::Result::Ok(())
+/// ```
+pub struct UnixStream {
+    socket: Socket,
+    /// Dropped after the socket, in the order of the fields.
+    _freed: Freed,
+}
+
+/// Who is at the other end, as it was when the two were connected.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Credentials {
+    /// The number of the process; `None` if it has none here, as one outside of this container.
+    pub pid: Option<u32>,
+    /// The user.
+    pub uid: u32,
+    /// The group.
+    pub gid: u32,
+}
+
+impl UnixStream {
+    pub(super) fn new(socket: Socket) -> Self {
+        let _freed = Freed;
+        Self { socket, _freed }
+    }
+
+    /// Connects with whoever listens at a path.
+    ///
+    /// A listener whose queue is full is tried again, after 1 ms at first and up to a second later, since the system reports
+    /// nothing of it.
+    ///
+    /// # Cancellation
+    /// Dropping the future connects nothing.
+    ///
+    /// # Errors
+    /// `NotFound` if there is no such file; `ConnectionRefused` if nobody listens there (any more); what else the system says.
+    ///
+    /// # Panics
+    /// The first poll panics outside of a runtime.
+    ///
+    /// # Examples
+    /// See [`UnixListener`](super::UnixListener).
+    pub async fn connect(path: impl AsRef<Path>) -> io::Result<Self> {
+        let path = path.as_ref();
+        let address = of_path(path);
+        let address = address.map_err(|error| context(error, "connect to", path.display()))?;
+        Self::connect_addr(&address).await
+    }
+
+    /// Connects with whoever listens at an address, such as an abstract one; as [`connect`](Self::connect) otherwise.
+    ///
+    /// # Cancellation
+    /// Dropping the future connects nothing.
+    ///
+    /// # Errors
+    /// As [`connect`](Self::connect).
+    ///
+    /// # Panics
+    /// The first poll panics outside of a runtime.
+    ///
+    /// # Examples
+    /// ```
+    /// use std::os::linux::net::SocketAddrExt;
+    /// use tussah::net::{UnixListener, UnixStream, unix::SocketAddr};
+    /// # let runtime = tussah::Runtime::builder().workers(1).build()?;
+    /// # runtime.block_on(async {
+    /// let address = SocketAddr::from_abstract_name(format!("tussah-{}", std::process::id()))?;
+    /// let listener = UnixListener::bind_addr(&address)?;
+    /// let client = UnixStream::connect_addr(&address).await?;
+    /// assert_eq!(client.peer_addr()?.as_abstract_name(), address.as_abstract_name());
+    /// # std::io::Result::Ok(())
+    /// # })?;
+    /// # std::io::Result::Ok(())
+    /// ```
+    pub async fn connect_addr(address: &SocketAddr) -> io::Result<Self> {
+        let connected = Self::connect_with(address).await;
+        connected.map_err(|error| context(error, "connect to", Shown(address)))
+    }
+
+    async fn connect_with(address: &SocketAddr) -> io::Result<Self> {
+        let socket = Socket::make(AddressFamily::UNIX, SocketType::STREAM, None)?;
+        let any = to_any(address)?;
+        let mut pauses = Pauses::new();
+        loop {
+            match socket.connect(&any) {
+                Ok(true) => return Ok(Self::new(socket)),
+                Ok(false) => {
+                    let done = socket.operate(Direction::Write, || socket.connected());
+                    done.await?;
+                    return Ok(Self::new(socket));
+                }
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => pauses.wait().await,
+                Err(error) => return Err(error),
+            }
+        }
+    }
+
+    /// Two streams that are connected with each other.
+    ///
+    /// # Errors
+    /// What the system says.
+    ///
+    /// # Panics
+    /// Outside of a runtime.
+    #[track_caller]
+    pub fn pair() -> io::Result<(Self, Self)> {
+        let (a, b) = std::os::unix::net::UnixStream::pair()
+            .map_err(|error| context(error, "make", "a pair of sockets"))?;
+        Ok((Self::from_std(a)?, Self::from_std(b)?))
+    }
+
+    /// Takes a connection of the standard library's, and makes it non-blocking.
+    ///
+    /// # Errors
+    /// What the system says.
+    ///
+    /// # Panics
+    /// Outside of a runtime.
+    #[track_caller]
+    pub fn from_std(stream: std::os::unix::net::UnixStream) -> io::Result<Self> {
+        Ok(Self::new(Socket::from_fd(stream.into())?))
+    }
+
+    /// Gives the connection to the standard library, in non-blocking mode as it is.
+    #[must_use]
+    pub fn into_std(self) -> std::os::unix::net::UnixStream {
+        self.socket.into_fd().into()
+    }
+
+    /// The address of this end.
+    ///
+    /// # Errors
+    /// What the system says.
+    pub fn local_addr(&self) -> io::Result<SocketAddr> {
+        from_any(Some(self.socket.local_address()?))
+    }
+
+    /// The address of the other end.
+    ///
+    /// # Errors
+    /// What the system says.
+    pub fn peer_addr(&self) -> io::Result<SocketAddr> {
+        from_any(self.socket.peer_address()?)
+    }
+
+    /// Who is at the other end.
+    ///
+    /// # Errors
+    /// What the system says.
+    pub fn peer_credentials(&self) -> io::Result<Credentials> {
+        let credentials = self.socket.peer_credentials();
+        let (pid, uid, gid) = credentials.map_err(|error| self.failed("ask about", error))?;
+        let pid = u32::try_from(pid).ok().filter(|&pid| pid != 0);
+        Ok(Credentials { pid, uid, gid })
+    }
+
+    /// Closes one direction or both; as [`TcpStream::shutdown`](crate::net::TcpStream::shutdown).
+    ///
+    /// # Errors
+    /// What the system says.
+    pub fn shutdown(&self, how: Shutdown) -> io::Result<()> {
+        let how = match how {
+            Shutdown::Read => rustix::net::Shutdown::Read,
+            Shutdown::Write => rustix::net::Shutdown::Write,
+            Shutdown::Both => rustix::net::Shutdown::Both,
+        };
+        let done = self.socket.shutdown(how);
+        done.map_err(|error| self.failed("shut down", error))
+    }
+
+    /// Reads what is there into `buffer`, once there is anything; 0 is the end, or an empty buffer. Descriptors that come
+    /// with it are closed.
+    ///
+    /// # Cancellation
+    /// Dropping the future reads nothing.
+    ///
+    /// # Errors
+    /// `ConnectionReset` if the peer closed with bytes unread; what else the system says.
+    pub async fn read(&self, buffer: &mut [u8]) -> io::Result<usize> {
+        if buffer.is_empty() {
+            return Ok(0);
+        }
+        let read = self
+            .socket
+            .operate(Direction::Read, || self.socket.receive_some(buffer));
+        read.await.map_err(|error| self.failed("read from", error))
+    }
+
+    /// Fills `buffer`.
+    ///
+    /// # Cancellation
+    /// What was read before the future is dropped is in `buffer`, but not how much it is.
+    ///
+    /// # Errors
+    /// `UnexpectedEof` if the end comes first; else as [`read`](Self::read).
+    pub async fn read_exact(&self, mut buffer: &mut [u8]) -> io::Result<()> {
+        while !buffer.is_empty() {
+            let len = self.read(buffer).await?;
+            if len == 0 {
+                let text = format!("the end came {} bytes too early", buffer.len());
+                let error = io::Error::new(io::ErrorKind::UnexpectedEof, text);
+                return Err(self.failed("read from", error));
+            }
+            buffer = &mut buffer[len..];
+        }
+        Ok(())
+    }
+
+    /// Writes as much of `data` as there is room for, once there is any, and says how much.
+    ///
+    /// # Cancellation
+    /// Dropping the future writes nothing.
+    ///
+    /// # Errors
+    /// `BrokenPipe` or `ConnectionReset` if the peer is gone, or this end was shut down; what else the system says.
+    pub async fn write(&self, data: &[u8]) -> io::Result<usize> {
+        let write = self
+            .socket
+            .operate(Direction::Write, || self.socket.send(data));
+        write.await.map_err(|error| self.failed("write to", error))
+    }
+
+    /// Writes all of `data`.
+    ///
+    /// # Cancellation
+    /// Part of it may have been written when the future is dropped.
+    ///
+    /// # Errors
+    /// As [`write`](Self::write); part of it may have been written.
+    pub async fn write_all(&self, mut data: &[u8]) -> io::Result<()> {
+        while !data.is_empty() {
+            let len = self.write(data).await?;
+            data = &data[len..];
+        }
+        Ok(())
+    }
+
+    /// Reads without waiting.
+    ///
+    /// # Errors
+    /// `WouldBlock` if nothing is there; else what the system says.
+    pub fn try_read(&self, buffer: &mut [u8]) -> io::Result<usize> {
+        self.socket.receive_some(buffer)
+    }
+
+    /// Writes without waiting.
+    ///
+    /// # Errors
+    /// `WouldBlock` if there is no room; else what the system says.
+    pub fn try_write(&self, data: &[u8]) -> io::Result<usize> {
+        self.socket.send(data)
+    }
+
+    /// Sends bytes with descriptors, which the peer gets with the first of the bytes; says how many bytes were taken. The
+    /// descriptors stay open here.
+    ///
+    /// # Cancellation
+    /// Dropping the future sends nothing.
+    ///
+    /// # Errors
+    /// `InvalidInput` if there are no bytes, or more than 253 descriptors; else as [`write`](Self::write).
+    ///
+    /// # Examples
+    /// ```
+    /// use std::os::fd::AsFd;
+    /// use tussah::net::UnixStream;
+    /// # let runtime = tussah::Runtime::builder().workers(1).build()?;
+    /// # runtime.block_on(async {
+    /// let (a, b) = UnixStream::pair()?;
+    /// let (reader, mut writer) = std::io::pipe()?;
+    /// a.send_fds(b"a pipe", &[reader.as_fd()]).await?;
+    /// let mut buffer = [0; 16];
+    /// let received = b.recv_fds(&mut buffer, 1).await?;
+    /// assert_eq!((received.len, received.fds.len(), received.fds_lost), (6, 1, false));
+    /// # std::io::Result::Ok(())
+    /// # })?;
+    /// # std::io::Result::Ok(())
+    /// ```
+    pub async fn send_fds(&self, data: &[u8], fds: &[BorrowedFd<'_>]) -> io::Result<usize> {
+        let sent = if data.is_empty() {
+            // The system would take them and forget them.
+            let text = "expected a byte at least, to send descriptors with";
+            Err(io::Error::new(io::ErrorKind::InvalidInput, text))
+        } else {
+            descriptors::send(&self.socket, data, fds).await
+        };
+        sent.map_err(|error| self.failed("send descriptors to", error))
+    }
+
+    /// Reads bytes and up to `fds_max` descriptors that came with them; those beyond are closed, and this is told.
+    ///
+    /// The bytes end where the next descriptors begin.
+    ///
+    /// # Cancellation
+    /// Dropping the future reads nothing, and no descriptor.
+    ///
+    /// # Errors
+    /// As [`read`](Self::read).
+    ///
+    /// # Examples
+    /// See [`send_fds`](Self::send_fds).
+    pub async fn recv_fds(&self, buffer: &mut [u8], fds_max: usize) -> io::Result<ReceivedFds> {
+        let received = descriptors::receive(&self.socket, buffer, fds_max).await;
+        received.map_err(|error| self.failed("receive descriptors from", error))
+    }
+
+    /// Two halves for two futures of one thread.
+    pub fn split(&mut self) -> (&Self, &Self) {
+        (self, self)
+    }
+
+    #[cold]
+    fn failed(&self, operation: &'static str, error: io::Error) -> io::Error {
+        match self.peer_addr() {
+            Ok(peer) => context(error, operation, Shown(&peer)),
+            Err(_) => context(error, operation, "a Unix socket"),
+        }
+    }
+}
+
+impl AsyncRead for &UnixStream {
+    fn poll_read(
+        self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        buffer: &mut [u8],
+    ) -> Poll<io::Result<usize>> {
+        let read = || self.socket.receive_some(buffer);
+        let done = self.socket.poll_operate(context, Direction::Read, read);
+        done.map_err(|error| self.failed("read from", error))
+    }
+
+    fn poll_read_vectored(
+        self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        buffers: &mut [IoSliceMut<'_>],
+    ) -> Poll<io::Result<usize>> {
+        let read = || self.socket.receive_some_vectored(buffers);
+        let done = self.socket.poll_operate(context, Direction::Read, read);
+        done.map_err(|error| self.failed("read from", error))
+    }
+}
+
+/// Nothing is held back, so that a flush does nothing; to close ends the writing.
+impl AsyncWrite for &UnixStream {
+    fn poll_write(
+        self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        data: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        let write = || self.socket.send(data);
+        let done = self.socket.poll_operate(context, Direction::Write, write);
+        done.map_err(|error| self.failed("write to", error))
+    }
+
+    fn poll_write_vectored(
+        self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        buffers: &[IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        let write = || self.socket.send_vectored(buffers);
+        let done = self.socket.poll_operate(context, Direction::Write, write);
+        done.map_err(|error| self.failed("write to", error))
+    }
+
+    fn poll_flush(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn poll_close(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Poll::Ready(self.shutdown(Shutdown::Write))
+    }
+}
+
+impl AsFd for UnixStream {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.socket.as_fd()
+    }
+}
+
+impl AsRawFd for UnixStream {
+    fn as_raw_fd(&self) -> RawFd {
+        self.as_fd().as_raw_fd()
+    }
+}
+
+impl fmt::Debug for UnixStream {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("UnixStream")
+            .field("local", &self.local_addr().ok())
+            .field("peer", &self.peer_addr().ok())
+            .field("fd", &self.as_raw_fd())
+            .finish()
+    }
+}
