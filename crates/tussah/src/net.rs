@@ -44,7 +44,7 @@
 mod address;
 mod outgoing;
 mod rate;
-mod socket;
+pub(crate) mod socket;
 mod tcp;
 
 pub use address::{Addresses, ToAddresses};
