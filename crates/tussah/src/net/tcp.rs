@@ -1,6 +1,8 @@
 //! TCP.
 
 mod accept;
+#[cfg(feature = "dns")]
+mod by_name;
 mod connect;
 mod extra;
 mod listen;
@@ -14,7 +16,9 @@ mod stream;
 mod transfer;
 mod write;
 
-pub use connect::ConnectOptions;
+#[cfg(feature = "dns")]
+pub use by_name::ConnectError;
+pub use connect::{ConnectOptions, connect};
 pub use listen::ListenOptions;
 pub use listener::{AcceptStats, TcpListener};
 pub use options::KeepAlive;

@@ -1,5 +1,6 @@
 //! Resolving names, with a name server that the tests write themselves.
 
+mod connect;
 mod dropped;
 mod lies;
 mod lookups;
