@@ -35,6 +35,8 @@
 //! thread what the functions here do inside of the runtime.
 #![forbid(unsafe_code)]
 
+#[cfg(feature = "dns")]
+pub mod dns;
 pub mod events;
 pub mod fs;
 mod io_error;

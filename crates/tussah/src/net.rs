@@ -42,20 +42,26 @@
 //! - A socket that is always ready doesn't starve others: what is moved spends the budget of its thread's poll.
 
 mod address;
+#[cfg(feature = "dns")]
+mod eyeballs;
 mod outgoing;
+#[cfg(feature = "dns")]
+mod race;
 mod rate;
-mod socket;
+pub(crate) mod socket;
 mod tcp;
 mod udp;
 pub mod unix;
 
-pub use address::{Addresses, ToAddresses};
+pub use address::{Addresses, Target, ToAddresses};
 pub use outgoing::{BreakOff, Outgoing, OutgoingOptions, OutgoingStats, PushError, WhenFull};
 pub use rate::RateLimit;
 pub use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, Shutdown, SocketAddr, SocketAddrV4, SocketAddrV6};
+#[cfg(feature = "dns")]
+pub use tcp::ConnectError;
 pub use tcp::{
     AcceptStats, ConnectOptions, FileTruncated, KeepAlive, ListenOptions, OwnedReadHalf,
-    OwnedWriteHalf, ReadHalf, ReuniteError, TcpListener, TcpStream, WriteHalf,
+    OwnedWriteHalf, ReadHalf, ReuniteError, TcpListener, TcpStream, WriteHalf, connect,
 };
 pub use udp::{RecvSlot, UdpSocket};
 pub use unix::{UnixDatagram, UnixListener, UnixStream};

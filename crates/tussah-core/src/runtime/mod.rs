@@ -4,6 +4,7 @@ mod block_on;
 mod builder;
 mod current;
 mod drivers;
+mod extensions;
 mod handle;
 mod post;
 mod schedule;

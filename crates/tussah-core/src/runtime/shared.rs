@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
 
+use super::extensions::Extensions;
 use crate::blocking::BlockingPool;
 use crate::color::Color;
 use crate::color::cell::ColorCell;
@@ -74,6 +75,7 @@ pub(crate) struct Shared {
     pub(crate) one_color: bool,
     /// Threads that were dropped before their end because the runtime ended.
     pub(crate) threads_dropped: AtomicUsize,
+    pub(super) extensions: Extensions,
 }
 
 /// A handle to the default color, given back when the runtime is dropped.
@@ -141,6 +143,7 @@ impl Shared {
             watchdog: Mutex::new(None),
             one_color: config.one_color,
             threads_dropped: AtomicUsize::new(0),
+            extensions: Extensions::default(),
         });
         shared.slab.set_owner(Arc::as_ptr(&shared).cast());
         shared.table.with(&shared, Color::DEFAULT, |cell| {

@@ -7,7 +7,8 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, SocketAddrV4, SocketAddrV
 /// What names one or several addresses with a port.
 ///
 /// Text is an IP address and a port, with brackets if the address is one of IPv6: `127.0.0.1:80`, `[::1]:80`. The names of
-/// hosts have to be resolved first.
+/// hosts (`example.com:80`, or a pair of name and port) can be given only where a connection is made; elsewhere they have to be
+/// resolved first.
 ///
 /// # Examples
 /// ```
@@ -28,6 +29,42 @@ pub trait ToAddresses {
     /// # Errors
     /// `InvalidInput` if it is not an address.
     fn to_addresses(&self) -> io::Result<Addresses>;
+
+    /// The addresses, or the host to look up, for those who can; unless it is said otherwise only addresses.
+    ///
+    /// # Errors
+    /// `InvalidInput` if it is neither.
+    fn to_target(&self) -> io::Result<Target> {
+        self.to_addresses().map(Target::Addresses)
+    }
+}
+
+/// What to connect to.
+///
+/// # Examples
+/// ```
+/// use tussah::net::{Target, ToAddresses};
+/// # use std::net::Ipv4Addr;
+/// let expected = Target::Addresses(std::net::SocketAddr::from((Ipv4Addr::LOCALHOST, 80)).into());
+/// assert_eq!("127.0.0.1:80".to_target()?, expected);
+/// assert_eq!(("127.0.0.1", 80).to_target()?, expected);
+/// # #[cfg(feature = "dns")]
+/// assert_eq!("example.com:80".to_target()?, ("example.com", 80).to_target()?);
+/// # std::io::Result::Ok(())
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Target {
+    /// Addresses to be tried one after the other.
+    Addresses(Addresses),
+    /// A host whose addresses have to be looked up.
+    #[cfg(feature = "dns")]
+    Host {
+        /// The name, as it was given.
+        name: String,
+        /// The port.
+        port: u16,
+    },
 }
 
 /// Addresses to be tried one after the other.
@@ -116,17 +153,74 @@ impl ToAddresses for str {
         })?;
         Ok(Addresses::from(address))
     }
+
+    #[cfg(feature = "dns")]
+    fn to_target(&self) -> io::Result<Target> {
+        let addresses = self.to_addresses();
+        if addresses.is_err()
+            && let Some((name, port)) = self.rsplit_once(':')
+            && let Ok(port) = port.parse()
+            && !name.is_empty()
+            && !name.contains([':', '[', ']'])
+        {
+            let name = name.to_owned();
+            return Ok(Target::Host { name, port });
+        }
+        addresses.map(Target::Addresses)
+    }
+}
+
+/// A host and its port, or an IP address without brackets.
+impl ToAddresses for (&str, u16) {
+    fn to_addresses(&self) -> io::Result<Addresses> {
+        let (host, port) = *self;
+        let address: IpAddr = host.parse().map_err(|_| {
+            let text = format!("expected an IP address, not {host:?}");
+            io::Error::new(io::ErrorKind::InvalidInput, text)
+        })?;
+        (address, port).to_addresses()
+    }
+
+    #[cfg(feature = "dns")]
+    fn to_target(&self) -> io::Result<Target> {
+        let (host, port) = *self;
+        match self.to_addresses() {
+            Err(_) if !host.is_empty() => Ok(Target::Host {
+                name: host.to_owned(),
+                port,
+            }),
+            addresses => addresses.map(Target::Addresses),
+        }
+    }
+}
+
+impl ToAddresses for (String, u16) {
+    fn to_addresses(&self) -> io::Result<Addresses> {
+        (self.0.as_str(), self.1).to_addresses()
+    }
+
+    fn to_target(&self) -> io::Result<Target> {
+        (self.0.as_str(), self.1).to_target()
+    }
 }
 
 impl ToAddresses for String {
     fn to_addresses(&self) -> io::Result<Addresses> {
         self.as_str().to_addresses()
     }
+
+    fn to_target(&self) -> io::Result<Target> {
+        self.as_str().to_target()
+    }
 }
 
 impl<A: ToAddresses + ?Sized> ToAddresses for &A {
     fn to_addresses(&self) -> io::Result<Addresses> {
         (**self).to_addresses()
+    }
+
+    fn to_target(&self) -> io::Result<Target> {
+        (**self).to_target()
     }
 }
 
@@ -159,5 +253,38 @@ mod tests {
             let error = text.to_addresses().expect_err(text);
             assert_eq!(error.kind(), io::ErrorKind::InvalidInput);
         }
+    }
+
+    #[cfg(feature = "dns")]
+    #[test]
+    fn a_host_is_a_target() {
+        let check = |given: &dyn ToAddresses, expected: Option<(&str, u16)>| {
+            let host = match given.to_target() {
+                Ok(Target::Host { name, port }) => Some((name, port)),
+                Ok(Target::Addresses(_)) | Err(_) => None,
+            };
+            let host = host.as_ref().map(|(name, port)| (name.as_str(), *port));
+            assert_eq!(host, expected);
+        };
+        check(&"localhost:80", Some(("localhost", 80)));
+        check(&"a.example.:65535".to_string(), Some(("a.example.", 65535)));
+        check(&("localhost", 80), Some(("localhost", 80)));
+        check(&("localhost".to_string(), 80), Some(("localhost", 80)));
+        for none in [
+            "127.0.0.1:80",
+            "[::1]:80",
+            "::1:80",
+            "[x]:80",
+            ":80",
+            "a",
+            "a:",
+            "a:x",
+            "a:65536",
+        ] {
+            check(&none, None);
+        }
+        check(&("127.0.0.1", 80), None);
+        check(&("::1", 80), None);
+        check(&("", 80), None);
     }
 }

@@ -1,6 +1,8 @@
 //! TCP.
 
 mod accept;
+#[cfg(feature = "dns")]
+mod by_name;
 mod connect;
 mod extra;
 mod listen;
@@ -15,7 +17,9 @@ mod transfer;
 mod write;
 
 pub(super) use accept::{Freed, Pauses, Verdict};
-pub use connect::ConnectOptions;
+#[cfg(feature = "dns")]
+pub use by_name::ConnectError;
+pub use connect::{ConnectOptions, connect};
 pub use listen::ListenOptions;
 pub use listener::{AcceptStats, TcpListener};
 pub use options::KeepAlive;

@@ -3,6 +3,7 @@
 mod alone;
 mod cancel;
 mod colored;
+mod dns;
 mod events;
 mod examples;
 mod fs;

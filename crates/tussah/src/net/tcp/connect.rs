@@ -10,7 +10,7 @@ use super::options::{KeepAlive, check_linger};
 use super::stream::TcpStream;
 use crate::io_error::context;
 use crate::net::socket::{Direction, Socket, family};
-use crate::net::{Addresses, ToAddresses};
+use crate::net::{Addresses, Target, ToAddresses};
 use crate::time::timeout;
 
 /// How a connection is to be made; begins with [`TcpStream::builder`].
@@ -38,7 +38,11 @@ use crate::time::timeout;
 #[must_use = "it does nothing before `connect`"]
 pub struct ConnectOptions {
     local: Option<SocketAddr>,
-    timeout: Option<Duration>,
+    pub(super) limit: Option<Duration>,
+    #[cfg(feature = "dns")]
+    pub(super) attempt_delay: Option<Duration>,
+    #[cfg(feature = "dns")]
+    pub(super) resolver: Option<crate::dns::Resolver>,
     nodelay: bool,
     keep_alive: Option<KeepAlive>,
     linger: Option<Duration>,
@@ -56,7 +60,11 @@ impl Default for ConnectOptions {
 /// What [`TcpStream::connect`] uses.
 static DEFAULT: ConnectOptions = ConnectOptions {
     local: None,
-    timeout: None,
+    limit: None,
+    #[cfg(feature = "dns")]
+    attempt_delay: None,
+    #[cfg(feature = "dns")]
+    resolver: None,
     nodelay: false,
     keep_alive: None,
     linger: None,
@@ -66,19 +74,29 @@ static DEFAULT: ConnectOptions = ConnectOptions {
 };
 
 impl TcpStream {
-    /// Connects to an address; of several, to the first with which it succeeds.
+    /// Connects to an address; of several, to the first with which it succeeds; or to a host by its name.
+    ///
+    /// The addresses of a host are looked up by [`Resolver::current`](crate::dns::Resolver::current), those of both families
+    /// at the same time, and tried one beside the other, each 250 ms after the one before unless one fails earlier; the first
+    /// connection that is made is taken (Happy Eyeballs: RFC 8305). All of it may take two minutes.
     ///
     /// # Cancellation
     /// Dropping the future closes the connection, or ends the attempt to make one.
     ///
     /// # Errors
     /// That of the last address: `ConnectionRefused` if nobody listens there, `TimedOut` if nobody answers, which the
-    /// system finds out after about two minutes, what else the system says. `InvalidInput` if it is not an address.
+    /// system finds out after about two minutes, what else the system says. By name the error says what came of each address:
+    /// [`ConnectError`](crate::net::ConnectError). `InvalidInput` if it is neither an address nor a host.
     ///
     /// # Panics
     /// Outside of a runtime.
     pub async fn connect(address: impl ToAddresses) -> io::Result<Self> {
-        DEFAULT.connect_first(address.to_addresses()?).await
+        match address.to_target()? {
+            Target::Addresses(addresses) => DEFAULT.connect_first(addresses).await,
+            // Boxed, so that a thread that connects to an address stays small.
+            #[cfg(feature = "dns")]
+            Target::Host { name, port } => Box::pin(DEFAULT.connect_host(&name, port)).await,
+        }
     }
 
     /// The same, for no longer than a time in all.
@@ -115,6 +133,35 @@ impl TcpStream {
     }
 }
 
+/// Connects to an address, or to a host by its name: [`TcpStream::connect`].
+///
+/// # Cancellation
+/// As [`TcpStream::connect`].
+///
+/// # Errors
+/// As [`TcpStream::connect`].
+///
+/// # Panics
+/// Outside of a runtime.
+///
+/// # Examples
+/// ```
+/// use tussah::net::{TcpListener, connect};
+/// # let runtime = tussah::Runtime::builder().workers(1).build()?;
+/// # runtime.block_on(async {
+/// let listener = TcpListener::bind("127.0.0.1:0")?;
+/// let port = listener.local_addr()?.port();
+/// let stream = connect(("127.0.0.1", port)).await?;
+/// # #[cfg(feature = "dns")]
+/// let stream = connect(("localhost", port)).await?;
+/// # std::io::Result::Ok(())
+/// # })?;
+/// # std::io::Result::Ok(())
+/// ```
+pub async fn connect(target: impl ToAddresses) -> io::Result<TcpStream> {
+    TcpStream::connect(target).await
+}
+
 impl ConnectOptions {
     /// The address of this end; by default the system chooses one.
     pub fn bind(self, local: SocketAddr) -> Self {
@@ -124,8 +171,8 @@ impl ConnectOptions {
 
     /// How long it may take in all.
     pub fn timeout(self, limit: Duration) -> Self {
-        let timeout = Some(limit);
-        Self { timeout, ..self }
+        let limit = Some(limit);
+        Self { limit, ..self }
     }
 
     /// See [`TcpStream::set_nodelay`].
@@ -183,8 +230,15 @@ impl ConnectOptions {
     /// # Panics
     /// Outside of a runtime.
     pub async fn connect(&self, address: impl ToAddresses) -> io::Result<TcpStream> {
-        let addresses = address.to_addresses()?;
-        let Some(limit) = self.timeout else {
+        let addresses = match address.to_target()? {
+            Target::Addresses(addresses) => addresses,
+            // Boxed, so that a thread that connects to an address stays small.
+            #[cfg(feature = "dns")]
+            Target::Host { name, port } => {
+                return Box::pin(self.connect_host(&name, port)).await;
+            }
+        };
+        let Some(limit) = self.limit else {
             return self.connect_first(addresses).await;
         };
         let names = addresses.clone();
@@ -207,7 +261,7 @@ impl ConnectOptions {
         Err(last.unwrap_or_else(none))
     }
 
-    async fn connect_one(&self, address: SocketAddr) -> io::Result<TcpStream> {
+    pub(super) async fn connect_one(&self, address: SocketAddr) -> io::Result<TcpStream> {
         let socket = Socket::make(family(&address), SocketType::STREAM, Some(ipproto::TCP))?;
         self.set(&socket)?;
         if let Some(local) = self.local {

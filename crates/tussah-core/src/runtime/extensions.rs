@@ -1,0 +1,101 @@
+//! Values that belong to a runtime as a whole, one of each type.
+
+use std::any::{Any, TypeId};
+use std::fmt;
+use std::sync::Arc;
+
+use parking_lot::Mutex;
+
+use super::handle::Handle;
+
+/// The values of a runtime. Few: one a type that a library keeps here, so a list is as good as a table.
+#[derive(Default)]
+pub(crate) struct Extensions(Mutex<Vec<(TypeId, Extension)>>);
+
+type Extension = Arc<dyn Any + Send + Sync>;
+
+impl Extensions {
+    fn find<T: Any + Send + Sync>(&self) -> Option<Arc<T>> {
+        let list = self.0.lock();
+        let (_, found) = list.iter().find(|(id, _)| *id == TypeId::of::<T>())?;
+        found.clone().downcast().ok()
+    }
+
+    fn add<T: Any + Send + Sync>(&self, value: T) -> Arc<T> {
+        let value: Extension = Arc::new(value);
+        let mut list = self.0.lock();
+        let id = TypeId::of::<T>();
+        let kept = match list.iter().find(|(other, _)| *other == id) {
+            Some((_, earlier)) => earlier.clone(),
+            None => {
+                list.push((id, value.clone()));
+                value.clone()
+            }
+        };
+        // A value that came too late is dropped under no lock.
+        drop(list);
+        drop(value);
+        kept.downcast().expect("it was found by its type")
+    }
+}
+
+impl fmt::Debug for Extensions {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Extensions")
+            .field(&self.0.lock().len())
+            .finish()
+    }
+}
+
+impl Handle {
+    /// The runtime's value of a type, made when somebody asks for the first time: what a library keeps once a runtime.
+    ///
+    /// It lives as long as the runtime's memory does. It must hold no [`Handle`], nor anything else that keeps that
+    /// memory, since then neither is ever freed.
+    ///
+    /// Of two who ask at the same time for the first time, both may make one; one of the two is dropped, and both get the
+    /// other.
+    ///
+    /// # Examples
+    /// ```
+    /// use std::sync::atomic::{AtomicU64, Ordering};
+    /// # let runtime = tussah_core::Runtime::builder().workers(1).build()?;
+    /// #[derive(Default)]
+    /// struct Requests(AtomicU64);
+    /// runtime.extension(Requests::default).0.fetch_add(1, Ordering::Relaxed);
+    /// runtime.extension(Requests::default).0.fetch_add(1, Ordering::Relaxed);
+    /// assert_eq!(runtime.extension(Requests::default).0.load(Ordering::Relaxed), 2);
+    /// # std::io::Result::Ok(())
+    /// ```
+    pub fn extension<T: Any + Send + Sync>(&self, make: impl FnOnce() -> T) -> Arc<T> {
+        let extensions = &self.shared.extensions;
+        extensions.find().unwrap_or_else(|| extensions.add(make()))
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn there_is_one_of_each_type() {
+        let extensions = Extensions::default();
+        assert_eq!(extensions.find::<u8>(), None);
+        assert_eq!(*extensions.add(1u8), 1);
+        assert_eq!(*extensions.add(2u16), 2);
+        // The first one stays, also when somebody was as fast to make another.
+        assert_eq!(*extensions.add(3u8), 1);
+        assert_eq!(extensions.find::<u8>().as_deref(), Some(&1));
+        assert_eq!(extensions.find::<u16>().as_deref(), Some(&2));
+    }
+
+    #[test]
+    fn a_value_may_be_made_with_another() {
+        let runtime = crate::Runtime::builder()
+            .workers(1)
+            .build()
+            .expect("it starts");
+        let text = runtime.extension(|| runtime.extension(|| 7u32).to_string());
+        assert_eq!(*text, "7");
+    }
+}

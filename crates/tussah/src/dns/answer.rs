@@ -1,0 +1,197 @@
+//! What a lookup finds.
+
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::ops::Deref;
+use std::time::Duration;
+use std::{fmt, slice, vec};
+
+/// Bound, in seconds: how long anything is called valid, a day; also what did not come from a server, like a literal address.
+pub(super) const TTL_MAX: u32 = 24 * 60 * 60;
+
+/// The addresses of a name, in the order in which they are best tried.
+///
+/// There is at least one.
+///
+/// # Examples
+/// ```
+/// # let runtime = tussah::Runtime::builder().workers(1).build()?;
+/// # runtime.block_on(async {
+/// let addresses = tussah::dns::Resolver::new().lookup_ip("127.0.0.1").await?;
+/// assert_eq!(addresses.as_slice(), [std::net::Ipv4Addr::LOCALHOST]);
+/// # Ok::<_, tussah::dns::Error>(())
+/// # })?;
+/// # std::io::Result::Ok(())
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Addresses {
+    list: Vec<IpAddr>,
+    ttl_seconds: u32,
+}
+
+impl Addresses {
+    pub(super) fn new(list: Vec<IpAddr>, ttl_seconds: u32) -> Self {
+        let ttl_seconds = ttl_seconds.min(TTL_MAX);
+        Self { list, ttl_seconds }
+    }
+
+    /// Both lists, the first one in front.
+    pub(super) fn join(mut self, other: Self) -> Self {
+        self.list.extend(other.list);
+        self.ttl_seconds = self.ttl_seconds.min(other.ttl_seconds);
+        self
+    }
+
+    /// All of them.
+    #[must_use]
+    pub fn as_slice(&self) -> &[IpAddr] {
+        &self.list
+    }
+
+    /// All of them.
+    pub fn iter(&self) -> slice::Iter<'_, IpAddr> {
+        self.list.iter()
+    }
+
+    /// Those of IPv4.
+    pub fn v4(&self) -> impl Iterator<Item = Ipv4Addr> + '_ {
+        self.list.iter().filter_map(|address| match address {
+            IpAddr::V4(address) => Some(*address),
+            IpAddr::V6(_) => None,
+        })
+    }
+
+    /// Those of IPv6.
+    pub fn v6(&self) -> impl Iterator<Item = Ipv6Addr> + '_ {
+        self.list.iter().filter_map(|address| match address {
+            IpAddr::V4(_) => None,
+            IpAddr::V6(address) => Some(*address),
+        })
+    }
+
+    /// For how long they may still be used, in whole seconds: the shortest time to live of the records (RFC 1035, section
+    /// 3.2.1), less the time that they have been in the cache. At most a day.
+    #[must_use]
+    pub fn ttl(&self) -> Duration {
+        Duration::from_secs(self.ttl_seconds.into())
+    }
+}
+
+impl IntoIterator for Addresses {
+    type Item = IpAddr;
+    type IntoIter = vec::IntoIter<IpAddr>;
+
+    fn into_iter(self) -> Self::IntoIter {
+        self.list.into_iter()
+    }
+}
+
+impl<'a> IntoIterator for &'a Addresses {
+    type Item = &'a IpAddr;
+    type IntoIter = slice::Iter<'a, IpAddr>;
+
+    fn into_iter(self) -> Self::IntoIter {
+        self.iter()
+    }
+}
+
+/// Records of one type, at least one; a slice of them otherwise.
+///
+/// # Examples
+/// ```no_run
+/// # let runtime = tussah::Runtime::builder().workers(1).build()?;
+/// # runtime.block_on(async {
+/// let servers = tussah::dns::Resolver::new().lookup_mx("example.com").await?;
+/// println!("mail goes to {}, for {:?}", servers[0].exchange, servers.ttl());
+/// # Ok::<_, tussah::dns::Error>(())
+/// # })?;
+/// # std::io::Result::Ok(())
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Records<T> {
+    list: Vec<T>,
+    ttl_seconds: u32,
+}
+
+impl<T> Records<T> {
+    pub(super) fn new(list: Vec<T>, ttl_seconds: u32) -> Self {
+        let ttl_seconds = ttl_seconds.min(TTL_MAX);
+        Self { list, ttl_seconds }
+    }
+
+    pub(super) fn sorted_by_key<K: Ord>(mut self, key: impl FnMut(&T) -> K) -> Self {
+        self.list.sort_by_key(key);
+        self
+    }
+
+    /// For how long they may still be used; as [`Addresses::ttl`].
+    #[must_use]
+    pub fn ttl(&self) -> Duration {
+        Duration::from_secs(self.ttl_seconds.into())
+    }
+
+    /// The records as a vector.
+    #[must_use]
+    pub fn into_vec(self) -> Vec<T> {
+        self.list
+    }
+}
+
+impl<T> Deref for Records<T> {
+    type Target = [T];
+
+    fn deref(&self) -> &[T] {
+        &self.list
+    }
+}
+
+impl<T> IntoIterator for Records<T> {
+    type Item = T;
+    type IntoIter = vec::IntoIter<T>;
+
+    fn into_iter(self) -> Self::IntoIter {
+        self.list.into_iter()
+    }
+}
+
+/// Where a service is (RFC 2782).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Srv {
+    /// Servers with a lower number are tried first.
+    pub priority: u16,
+    /// Among servers of the same priority: the share of clients that should choose this one. 0: hardly any.
+    pub weight: u16,
+    /// The port of the service.
+    pub port: u16,
+    /// The host, a full name that ends with a dot; `.` says that there is no such service here.
+    pub target: String,
+}
+
+/// Where mail goes (RFC 1035, section 3.3.9).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Mx {
+    /// Hosts with a lower number are tried first (RFC 5321, section 5.1).
+    pub preference: u16,
+    /// The host, a full name that ends with a dot; `.` says that no mail is taken (RFC 7505).
+    pub exchange: String,
+}
+
+/// Text (RFC 1035, section 3.3.14): one or more strings of up to 255 bytes, in any encoding.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Txt {
+    /// The strings, as they were sent.
+    pub strings: Vec<Vec<u8>>,
+}
+
+impl Txt {
+    /// The strings put together without anything in between, as most who use them mean it (RFC 7208, section 3.3).
+    #[must_use]
+    pub fn concat(&self) -> Vec<u8> {
+        self.strings.concat()
+    }
+}
+
+impl fmt::Display for Txt {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&String::from_utf8_lossy(&self.concat()))
+    }
+}

@@ -1,0 +1,342 @@
+//! What a resolver is told: by its builder, by the system, and by default.
+
+use std::io;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use hickory_resolver::Hosts;
+use hickory_resolver::proto::rr::Name;
+use tussah_core::Handle;
+
+use super::names::{SEARCH_MAX, parse};
+use super::resolver::Resolver;
+
+const RESOLV_CONF: &str = "/etc/resolv.conf";
+const HOSTS: &str = "/etc/hosts";
+
+/// The port of DNS (RFC 1035, section 4.2).
+const PORT: u16 = 53;
+
+/// Bound, in seconds: as resolv.conf(5) says, `timeout`; a longer one there counts as this.
+const TIMEOUT_SECONDS_MAX: u32 = 30;
+
+/// Bound, in attempts: as resolv.conf(5) says, `attempts`; more of them there count as this.
+const ATTEMPTS_MAX: u32 = 5;
+
+/// Bound, in answers: how many are in a resolver's cache, unless its builder says otherwise; some kilobytes each.
+const CACHE_SIZE: u64 = 8192;
+
+/// Bound, in bytes: what is read of a file of the system; longer ones are cut off. The largest lists of blocked hosts have this size.
+const FILE_BYTES_MAX: u64 = 16 * 1024 * 1024;
+
+/// Which families of addresses are asked for, and which of them comes first.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum IpStrategy {
+    /// Both; those of IPv6 first (RFC 8305, section 4).
+    #[default]
+    Ipv6First,
+    /// Both; those of IPv4 first.
+    Ipv4First,
+    /// Only IPv6 (AAAA records).
+    Ipv6Only,
+    /// Only IPv4 (A records).
+    Ipv4Only,
+}
+
+/// In which order servers are asked; always one after the other.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum ServerOrder {
+    /// As they are listed.
+    #[default]
+    Listed,
+    /// Beginning with another one each time: `rotate` in resolv.conf(5).
+    Rotate,
+}
+
+/// Makes a [`Resolver`].
+///
+/// What it is not told is as in `/etc/resolv.conf`, or as resolv.conf(5) says by default. If it is given servers, that file
+/// is not read.
+///
+/// # Examples
+/// ```
+/// use std::time::Duration;
+/// use tussah::dns::{IpStrategy, Resolver};
+///
+/// # let runtime = tussah::Runtime::builder().workers(1).build()?;
+/// # runtime.block_on(async {
+/// let resolver = Resolver::builder()
+///     .servers(["192.0.2.53:53".parse().expect("an address")])
+///     .search(["corp.example"])
+///     .timeout(Duration::from_secs(1))
+///     .ip_strategy(IpStrategy::Ipv4Only)
+///     .build();
+/// # });
+/// # std::io::Result::Ok(())
+/// ```
+#[derive(Clone, Debug)]
+#[must_use = "a builder does nothing until it builds"]
+pub struct ResolverBuilder {
+    servers: Vec<SocketAddr>,
+    port: u16,
+    search: Option<Vec<String>>,
+    ndots: Option<usize>,
+    timeout: Option<Duration>,
+    attempts: Option<usize>,
+    cache_size: u64,
+    hosts: Option<PathBuf>,
+    strategy: Option<IpStrategy>,
+    order: Option<ServerOrder>,
+}
+
+impl ResolverBuilder {
+    pub(super) fn new() -> Self {
+        Self {
+            servers: Vec::new(),
+            port: PORT,
+            search: None,
+            ndots: None,
+            timeout: None,
+            attempts: None,
+            cache_size: CACHE_SIZE,
+            hosts: Some(HOSTS.into()),
+            strategy: None,
+            order: None,
+        }
+    }
+
+    /// The servers to ask; `/etc/resolv.conf` is not read then.
+    pub fn servers(mut self, servers: impl IntoIterator<Item = SocketAddr>) -> Self {
+        self.servers = servers.into_iter().collect();
+        self
+    }
+
+    /// The port of the servers in `/etc/resolv.conf`; 53 unless it is set.
+    pub fn port(mut self, port: u16) -> Self {
+        self.port = port;
+        self
+    }
+
+    /// The domains that complete a name; those that are no domains, and those beyond the 16th, are ignored.
+    pub fn search<S: Into<String>>(mut self, domains: impl IntoIterator<Item = S>) -> Self {
+        self.search = Some(domains.into_iter().map(Into::into).collect());
+        self
+    }
+
+    /// A name with so many dots is tried as it is before it is completed; 1 unless it is set.
+    pub fn ndots(mut self, dots: usize) -> Self {
+        self.ndots = Some(dots);
+        self
+    }
+
+    /// How long to wait for the answer of one server; 5 s unless it is set.
+    pub fn timeout(mut self, timeout: Duration) -> Self {
+        self.timeout = Some(timeout);
+        self
+    }
+
+    /// How often all servers are asked before a lookup fails; 2 unless it is set. 0 counts as 1.
+    pub fn attempts(mut self, attempts: usize) -> Self {
+        self.attempts = Some(attempts);
+        self
+    }
+
+    /// How many answers are kept; 8192 unless it is set. 0: none.
+    pub fn cache_size(mut self, answers: u64) -> Self {
+        self.cache_size = answers;
+        self
+    }
+
+    /// The file with the names of hosts, as in hosts(5); `/etc/hosts` unless it is set. One that can't be read counts as
+    /// empty.
+    pub fn hosts_file(mut self, path: impl Into<PathBuf>) -> Self {
+        self.hosts = Some(path.into());
+        self
+    }
+
+    /// Without a file of hosts.
+    pub fn no_hosts_file(mut self) -> Self {
+        self.hosts = None;
+        self
+    }
+
+    /// Which addresses `lookup_ip` and connecting by name look for; both families unless it is set, IPv6 first (or IPv4 alone,
+    /// if `/etc/resolv.conf` has the option `no-aaaa`).
+    pub fn ip_strategy(mut self, strategy: IpStrategy) -> Self {
+        self.strategy = Some(strategy);
+        self
+    }
+
+    /// In which order servers are asked; as they are listed unless it is set.
+    pub fn server_order(mut self, order: ServerOrder) -> Self {
+        self.order = Some(order);
+        self
+    }
+
+    /// The resolver, in the runtime that the caller runs in. Files are read by its first lookup.
+    ///
+    /// # Panics
+    /// Outside of a runtime.
+    #[track_caller]
+    #[must_use]
+    pub fn build(self) -> Resolver {
+        self.build_in(&Handle::current())
+    }
+
+    /// The resolver, in a runtime.
+    #[must_use]
+    pub fn build_in(self, handle: &Handle) -> Resolver {
+        Resolver::with_config(self, handle)
+    }
+
+    /// Reads the files and fills in the rest. Blocks.
+    pub(super) fn read(&self) -> Settings {
+        let system = if self.servers.is_empty() {
+            system(&read_file(RESOLV_CONF.as_ref()).unwrap_or_default())
+        } else {
+            resolv_conf::Config::new()
+        };
+        let mut hosts = Hosts::default();
+        if let Some(path) = &self.hosts
+            && let Ok(text) = read_file(path)
+        {
+            // What is not UTF-8 is no host that anybody could ask for.
+            let _ = hosts.read_hosts_conf(String::from_utf8_lossy(&text).as_bytes());
+        }
+        self.fill_in(&system, hosts)
+    }
+
+    fn fill_in(&self, system: &resolv_conf::Config, hosts: Hosts) -> Settings {
+        let mut servers = self.servers.clone();
+        if servers.is_empty() {
+            let listed = system.nameservers.iter().map(IpAddr::from);
+            servers.extend(listed.map(|ip| SocketAddr::new(ip, self.port)));
+        }
+        if servers.is_empty() {
+            // Without any there is one on this machine: resolv.conf(5), `nameserver`.
+            servers.push((Ipv4Addr::LOCALHOST, self.port).into());
+        }
+        let search = match &self.search {
+            Some(domains) => domains.clone(),
+            None => system.get_last_search_or_domain().cloned().collect(),
+        };
+        let search = search.iter().filter_map(|domain| parse(domain).ok());
+        let rotate = match system.rotate {
+            true => ServerOrder::Rotate,
+            false => ServerOrder::Listed,
+        };
+        let families = match system.no_aaaa {
+            true => IpStrategy::Ipv4Only,
+            false => IpStrategy::default(),
+        };
+        Settings {
+            servers,
+            search: search.take(SEARCH_MAX).collect(),
+            ndots: self.ndots.unwrap_or(system.ndots as usize),
+            timeout: self
+                .timeout
+                .unwrap_or(Duration::from_secs(system.timeout.into())),
+            attempts: self.attempts.unwrap_or(system.attempts as usize).max(1),
+            cache_size: self.cache_size,
+            strategy: self.strategy.unwrap_or(families),
+            order: self.order.unwrap_or(rotate),
+            hosts,
+        }
+    }
+}
+
+/// All that a resolver has to know.
+#[derive(Debug)]
+pub(super) struct Settings {
+    pub(super) servers: Vec<SocketAddr>,
+    pub(super) search: Vec<Name>,
+    pub(super) ndots: usize,
+    pub(super) timeout: Duration,
+    pub(super) attempts: usize,
+    pub(super) cache_size: u64,
+    pub(super) strategy: IpStrategy,
+    pub(super) order: ServerOrder,
+    pub(super) hosts: Hosts,
+}
+
+/// What a resolv.conf(5) says; lines that can't be understood are ignored, as the C library does.
+fn system(text: &[u8]) -> resolv_conf::Config {
+    let (mut config, _) = resolv_conf::Config::parse_with_errors(text);
+    config.glibc_normalize();
+    config.timeout = config.timeout.clamp(1, TIMEOUT_SECONDS_MAX);
+    config.attempts = config.attempts.min(ATTEMPTS_MAX);
+    config
+}
+
+fn read_file(path: &Path) -> io::Result<Vec<u8>> {
+    use io::Read as _;
+    let mut text = Vec::new();
+    let file = std::fs::File::open(path)?;
+    file.take(FILE_BYTES_MAX).read_to_end(&mut text)?;
+    Ok(text)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn settings(builder: ResolverBuilder, text: &str) -> Settings {
+        builder.fill_in(&system(text.as_bytes()), Hosts::default())
+    }
+
+    #[test]
+    fn the_system_decides_what_the_builder_does_not() {
+        let text = "nameserver 192.0.2.1\nnameserver 2001:db8::1\nsearch corp.example example\n\
+                    options ndots:3 timeout:7 attempts:4 rotate\n";
+        let check = |builder: ResolverBuilder, expected: &str| {
+            let it = settings(builder, text);
+            let servers: Vec<_> = it.servers.iter().map(ToString::to_string).collect();
+            let search: Vec<_> = it.search.iter().map(Name::to_ascii).collect();
+            let (ndots, timeout, attempts, order) = (it.ndots, it.timeout, it.attempts, it.order);
+            let found = format!("{servers:?} {search:?} {ndots} {timeout:?} {attempts} {order:?}");
+            assert_eq!(found, expected);
+        };
+        let new = ResolverBuilder::new;
+        check(
+            new(),
+            r#"["192.0.2.1:53", "[2001:db8::1]:53"] ["corp.example", "example"] 3 7s 4 Rotate"#,
+        );
+        let told = new().port(5353).search(["a", "", "b..c", "d"]).ndots(0);
+        let told = told.timeout(Duration::from_millis(30)).attempts(0);
+        check(
+            told.server_order(ServerOrder::Listed),
+            r#"["192.0.2.1:5353", "[2001:db8::1]:5353"] ["a", "d"] 0 30ms 1 Listed"#,
+        );
+        check(
+            new().servers(["127.0.0.1:1".parse().expect("an address")]),
+            r#"["127.0.0.1:1"] ["corp.example", "example"] 3 7s 4 Rotate"#,
+        );
+    }
+
+    #[test]
+    fn defaults_when_nothing_is_there_or_nothing_makes_sense() {
+        for text in [
+            "",
+            "nameserver\noptions ndots:x\n\u{1}",
+            "search\n# nameserver 192.0.2.1\n",
+        ] {
+            let it = settings(ResolverBuilder::new(), text);
+            assert_eq!(it.servers, ["127.0.0.1:53".parse().expect("an address")]);
+            assert_eq!(
+                (it.ndots, it.timeout, it.attempts),
+                (1, Duration::from_secs(5), 2)
+            );
+            assert!(it.search.is_empty());
+        }
+    }
+
+    #[test]
+    fn a_search_list_is_not_endless() {
+        let domains: Vec<_> = (0..100)
+            .map(|number| format!("d{number}.example"))
+            .collect();
+        let it = settings(ResolverBuilder::new().search(domains), "");
+        assert_eq!(it.search.len(), SEARCH_MAX);
+    }
+}
