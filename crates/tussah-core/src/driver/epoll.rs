@@ -98,7 +98,8 @@ impl Driver {
     /// # Errors
     /// What the system said: it can't wait for such a descriptor (`PermissionDenied`, for a file), or its limit is reached.
     pub(crate) fn add(&self, fd: BorrowedFd<'_>, token: u64) -> io::Result<()> {
-        let flags = EventFlags::IN | EventFlags::OUT | EventFlags::RDHUP | EventFlags::ET;
+        let read = EventFlags::IN | EventFlags::RDHUP | EventFlags::PRI;
+        let flags = read | EventFlags::OUT | EventFlags::ET;
         epoll::add(&self.epoll, fd, EventData::new_u64(token), flags)?;
         self.registered.fetch_add(1, Ordering::Relaxed);
         Ok(())

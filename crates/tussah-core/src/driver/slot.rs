@@ -23,7 +23,7 @@ pub enum Direction {
 
 pub(super) const READ: u32 = 1;
 pub(super) const WRITE: u32 = 2;
-/// The peer has closed its side, or there was an error: reported once, so a short reading is no reason to wait.
+/// The peer has closed its side, there was an error, or urgent data: reported once, so a short reading is no reason to wait.
 pub(super) const CLOSED: u32 = 4;
 const FLAGS: u32 = READ | WRITE | CLOSED;
 /// Counts the reports, above the flags.
@@ -199,8 +199,13 @@ impl Inner {
             self.foreign = 0;
             return false;
         }
-        self.foreign += 1;
+        self.foreign = self.foreign.saturating_add(1);
         self.foreign >= FOREIGN_MAX
+    }
+
+    /// It can't move now; another try comes after as many more.
+    pub(super) fn stays(&mut self) {
+        self.foreign = 0;
     }
 
     /// The descriptor is registered there now; gives the place where it was.
@@ -252,10 +257,14 @@ impl Slot {
         unchanged
     }
 
-    /// An operation that began when the state was `seen` has taken all that there was.
+    /// An operation that began when the state was `seen` has taken all that there was. Has no effect as long as nobody would report
+    /// that there is more.
     pub(super) fn exhausted(&self, direction: Direction, seen: Seen) {
         if seen.0 & CLOSED == 0 {
-            self.clear_if(&self.lock(), direction, seen);
+            let inner = self.lock();
+            if inner.home != 0 {
+                self.clear_if(&inner, direction, seen);
+            }
         }
     }
 

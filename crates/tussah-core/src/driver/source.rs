@@ -202,21 +202,28 @@ impl Source {
             let worker = worker.filter(|worker| worker.is_of(&self.shared));
             worker.map(|worker| worker.index)
         });
-        let place = match here {
-            _ if inner.home == 0 => here.unwrap_or_else(|| self.shared.any_place()),
-            Some(place) if inner.is_foreign(place) => place,
-            _ => return Ok(()),
-        };
-        let driver = self.shared.driver_of(place)?;
-        driver.add(self.as_fd(), token(inner.generation, self.slot().index))?;
-        if let Some(before) = inner.moved(place) {
-            self.shared.driver_of(before)?.remove(self.as_fd());
+        let token = token(inner.generation, self.slot().index);
+        if inner.home == 0 {
+            let place = here.unwrap_or_else(|| self.shared.any_place());
+            let (place, driver) = self.shared.driver_near(place)?;
+            driver.add(self.as_fd(), token)?;
+            inner.moved(place);
+        } else if let Some(place) = here
+            && inner.is_foreign(place)
+        {
+            // It is well where it is: nobody need hear of it if it can't move.
+            match self.shared.driver_of(place) {
+                Ok(driver) if driver.add(self.as_fd(), token).is_ok() => {
+                    let before = inner.moved(place).expect("it was registered");
+                    self.shared.driver_of(before)?.remove(self.as_fd());
+                }
+                _ => inner.stays(),
+            }
         }
         Ok(())
     }
 
-    /// Whoever asked for `wanted` bytes got fewer: nothing more is there, or there is no more room, until the driver says
-    /// so. For streams only. `seen_before` is [`marker`](Self::marker) from before the operation.
+    /// Whoever asked for some bytes got fewer: nothing more is there, or there is no more room, until the driver says so. For streams only. `seen_before` is [`marker`](Self::marker) from before the operation.
     pub fn came_short(&self, direction: Direction, seen_before: Marker) {
         self.slot().exhausted(direction, seen_before.0);
     }

@@ -76,7 +76,8 @@ impl Sources {
         if events.intersects(EventFlags::OUT | gone) {
             flags |= WRITE;
         }
-        if events.intersects(EventFlags::RDHUP | gone) {
+        // A reading stops short at the mark of urgent data, and there is more behind it.
+        if events.intersects(EventFlags::RDHUP | EventFlags::PRI | gone) {
             flags |= CLOSED;
         }
         self.slot(index).report(generation, flags).wake()

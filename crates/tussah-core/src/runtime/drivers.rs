@@ -13,6 +13,20 @@ impl Shared {
         self.place(place).make_driver()
     }
 
+    /// The driver of a place, or that of another one if the process has no descriptors left to make it.
+    ///
+    /// # Errors
+    /// What the system said, if there is no driver at all.
+    pub(crate) fn driver_near(&self, place: usize) -> io::Result<(usize, &Driver)> {
+        self.driver_of(place)
+            .map(|driver| (place, driver))
+            .or_else(|error| {
+                let mut all = 0..self.workers.load(Ordering::Relaxed);
+                let other = all.find_map(|place| Some((place, self.remote(place)?.driver()?)));
+                other.ok_or(error)
+            })
+    }
+
     /// A place for what comes from outside.
     pub(crate) fn any_place(&self) -> usize {
         let workers = self.workers.load(Ordering::Relaxed).max(1);

@@ -295,3 +295,51 @@ fn a_descriptor_comes_back() {
     theirs.write_all(b"c").expect("open");
     assert_eq!(again.block_on(read(&source)).expect("no error"), b'c');
 }
+
+/// What is tried without waiting is tried each time.
+#[test]
+fn a_descriptor_that_nobody_waits_for_is_tried() {
+    let runtime = runtime(1);
+    let (source, mut theirs) = pair(&runtime);
+    let mut byte = [0];
+    let mut try_read = || source.try_io(Direction::Read, |fd| Ok(rustix::io::read(fd, &mut byte)?));
+    let error = try_read().expect_err("nothing is there");
+    assert_eq!(error.kind(), ErrorKind::WouldBlock);
+    theirs.write_all(b"x").expect("open");
+    assert_eq!(try_read().expect("it is there"), 1);
+}
+
+/// A reading stops short at the mark of urgent data, though there is more behind it.
+#[test]
+fn urgent_data_is_no_end() {
+    use std::net::{TcpListener, TcpStream};
+    let runtime = runtime(1);
+    let listener = TcpListener::bind("127.0.0.1:0").expect("there is a port");
+    let theirs = TcpStream::connect(listener.local_addr().expect("it has one"));
+    let mut theirs = theirs.expect("somebody listens");
+    let (ours, _) = listener.accept().expect("it connects");
+    ours.set_nonblocking(true).expect("a socket may be");
+    let source = Source::new_in(&runtime, ours.into());
+    register(&runtime, &source);
+    theirs.write_all(b"abc").expect("open");
+    rustix::net::send(&theirs, b"!", rustix::net::SendFlags::OOB).expect("open");
+    theirs.write_all(b"def").expect("open");
+    let all = runtime.block_on(async {
+        let mut all = Vec::new();
+        while !all.ends_with(b"def") {
+            let mut bytes = [0; 16];
+            let read = source.io(Direction::Read, |fd| {
+                let before = source.marker();
+                let (len, _) = rustix::net::recv(fd, &mut bytes, rustix::net::RecvFlags::empty())?;
+                if len < 16 {
+                    source.came_short(Direction::Read, before);
+                }
+                Ok(len)
+            });
+            let len = read.await.expect("no error");
+            all.extend_from_slice(&bytes[..len]);
+        }
+        all
+    });
+    assert_eq!(all, b"abcdef");
+}

@@ -96,6 +96,7 @@ fn a_report_is_not_forgotten() {
     loom::model(|| {
         let pipe = Pipe::new();
         pipe.bytes.fetch_add(1, Ordering::AcqRel);
+        pipe.slot.lock().moved(0);
         let (kernel, reader) = (pipe.clone(), pipe.clone());
         let threads = [
             thread::spawn(move || kernel.fill()),

@@ -45,6 +45,7 @@ fn each_direction_waits_for_itself() {
 fn a_report_after_the_look_is_not_waited_for() {
     let slot = Slot::new(0);
     let (_, waker) = counter();
+    slot.lock().moved(0);
     let seen = slot.seen();
     slot.report(0, READ).wake();
     let waited = slot.wait(
@@ -61,9 +62,18 @@ fn a_report_after_the_look_is_not_waited_for() {
     assert!(!slot.seen().is_ready(Direction::Read));
 }
 
+/// Who has never been waited for is tried each time.
+#[test]
+fn what_nobody_would_report_is_not_forgotten() {
+    let slot = Slot::new(0);
+    slot.exhausted(Direction::Read, slot.seen());
+    assert!(slot.seen().is_ready(Direction::Read));
+}
+
 #[test]
 fn the_end_is_not_forgotten() {
     let slot = Slot::new(0);
+    slot.lock().moved(0);
     slot.report(0, READ | CLOSED).wake();
     slot.exhausted(Direction::Read, slot.seen());
     assert!(
