@@ -6,18 +6,21 @@
 //!
 //! A child's input and output are pipes, see [`process`](crate::process).
 
+mod writer;
+
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::pin::Pin;
 use std::task::{Context, Poll};
 
-use futures_io::{AsyncRead, AsyncWrite};
+use futures_io::AsyncRead;
 use rustix::buffer::spare_capacity;
 use rustix::pipe::PipeFlags;
 use tussah_core::Handle;
 use tussah_core::io::{Direction, Source, spend_bytes};
 
 use crate::io_error::context;
+pub use writer::Writer;
 
 /// How much room `read_to_end` makes first; it doubles from there.
 const ROOM: usize = 8 * 1024;
@@ -305,154 +308,4 @@ impl AsFd for Reader {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.end.source.as_fd()
     }
-}
-
-/// The end of a pipe that is written to. Dropping it closes it; with the last one closed, the reader comes to the end.
-///
-/// It also implements [`AsyncWrite`], for one thread at a time; `close` of that closes the pipe.
-#[derive(Debug)]
-pub struct Writer {
-    /// `None` once it is closed.
-    end: Option<End>,
-}
-
-impl Writer {
-    /// Takes a descriptor that can be written and waited for (a pipe, a FIFO, a terminal) for the current runtime.
-    ///
-    /// It is put into non-blocking mode, also for all others who share its open file description.
-    ///
-    /// # Errors
-    /// What the system said.
-    ///
-    /// # Panics
-    /// Outside of a runtime.
-    ///
-    /// # Examples
-    /// ```
-    /// # let runtime = tussah::Runtime::builder().workers(1).build()?;
-    /// # runtime.block_on(async {
-    /// let (mut reader, writer) = std::io::pipe()?;
-    /// let writer = tussah::pipe::Writer::from_fd(writer.into())?;
-    /// writer.write_all(b"hello").await?;
-    /// drop(writer);
-    /// assert_eq!(std::io::read_to_string(&mut reader)?, "hello");
-    /// # std::io::Result::Ok(())
-    /// # })?;
-    /// # std::io::Result::Ok(())
-    /// ```
-    #[track_caller]
-    pub fn from_fd(fd: OwnedFd) -> io::Result<Self> {
-        Self::from_fd_in(&Handle::current(), fd, "a pipe")
-    }
-
-    pub(crate) fn from_fd_in(handle: &Handle, fd: OwnedFd, name: &'static str) -> io::Result<Self> {
-        let end = End::from_fd(handle, fd, name)?;
-        Ok(Self { end: Some(end) })
-    }
-
-    /// Gives the descriptor back, in blocking mode.
-    ///
-    /// # Errors
-    /// What the system said; the descriptor is closed then. `NotConnected` if the pipe is closed.
-    pub fn into_fd(self) -> io::Result<OwnedFd> {
-        self.end.ok_or_else(closed)?.into_blocking_fd()
-    }
-
-    /// The descriptor; `None` once `close` of [`AsyncWrite`] has closed it.
-    #[must_use]
-    pub fn fd(&self) -> Option<BorrowedFd<'_>> {
-        self.end.as_ref().map(|end| end.source.as_fd())
-    }
-
-    /// Writes some of the bytes, at least one unless there are none; says how many.
-    ///
-    /// # Errors
-    /// `BrokenPipe` if nobody can read any more; what else the system said; `Other` when the runtime ends.
-    ///
-    /// # Cancellation
-    /// Dropping the future has written nothing.
-    ///
-    /// # Examples
-    /// ```
-    /// # let runtime = tussah::Runtime::builder().workers(1).build()?;
-    /// # runtime.block_on(async {
-    /// let (reader, writer) = tussah::pipe::pipe()?;
-    /// assert_eq!(writer.write(b"hello").await?, 5);
-    /// drop(reader);
-    /// let error = writer.write(b"hello").await.expect_err("nobody reads");
-    /// assert_eq!(error.to_string(), "write to a pipe: Broken pipe (os error 32)");
-    /// # std::io::Result::Ok(())
-    /// # })?;
-    /// # std::io::Result::Ok(())
-    /// ```
-    pub async fn write(&self, data: &[u8]) -> io::Result<usize> {
-        let end = self.end()?;
-        let write = end
-            .source
-            .io(Direction::Write, |fd| end.write_now(fd, data));
-        write.await.map_err(|error| end.write_error(error))
-    }
-
-    /// Writes what there is room for now; `None` if that is nothing.
-    ///
-    /// # Errors
-    /// As [`write`](Self::write).
-    pub fn try_write(&self, data: &[u8]) -> io::Result<Option<usize>> {
-        let end = self.end()?;
-        match end.write_now(end.source.as_fd(), data) {
-            Ok(len) => Ok(Some(len)),
-            Err(error) if error.kind() == io::ErrorKind::WouldBlock => Ok(None),
-            Err(error) => Err(end.write_error(error)),
-        }
-    }
-
-    /// Writes all of the bytes.
-    ///
-    /// # Errors
-    /// As [`write`](Self::write); some bytes may have been written then.
-    ///
-    /// # Cancellation
-    /// The first bytes may have been written, and it is not known how many. Use [`write`](Self::write) where that matters.
-    ///
-    /// # Examples
-    /// See [`pipe`].
-    pub async fn write_all(&self, mut data: &[u8]) -> io::Result<()> {
-        while !data.is_empty() {
-            let len = self.write(data).await?;
-            data = &data[len..];
-        }
-        Ok(())
-    }
-
-    fn end(&self) -> io::Result<&End> {
-        self.end.as_ref().ok_or_else(closed)
-    }
-}
-
-impl AsyncWrite for Writer {
-    fn poll_write(
-        self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-        data: &[u8],
-    ) -> Poll<io::Result<usize>> {
-        let end = self.end()?;
-        let write = |fd: BorrowedFd<'_>| end.write_now(fd, data);
-        let poll = end.source.poll_io(context, Direction::Write, write);
-        poll.map_err(|error| end.write_error(error))
-    }
-
-    /// Does nothing: no bytes are held back here.
-    fn poll_flush(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Poll::Ready(Ok(()))
-    }
-
-    fn poll_close(mut self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
-        self.end = None;
-        Poll::Ready(Ok(()))
-    }
-}
-
-fn closed() -> io::Error {
-    let error = io::Error::new(io::ErrorKind::NotConnected, "this end was closed before");
-    context(error, "use", "a pipe")
 }

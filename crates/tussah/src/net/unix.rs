@@ -15,6 +15,7 @@ mod datagram;
 mod descriptors;
 mod halves;
 mod listener;
+mod poll;
 mod stream;
 
 pub use datagram::UnixDatagram;

@@ -16,8 +16,8 @@ use crate::pipe::{Reader, Writer};
 /// # runtime.block_on(async {
 /// // `echo hello | tr a-z A-Z`, by a pipe between the two that does not go through this process.
 /// let (reader, writer) = std::io::pipe()?;
-/// let mut echo = Command::new("echo").arg("hello").stdout(writer.into()).spawn().await?;
-/// let upper = Command::new("tr").args(["a-z", "A-Z"]).stdin(reader.into()).output().await?;
+/// let mut echo = Command::new("echo").arg("hello").stdout(writer).spawn().await?;
+/// let upper = Command::new("tr").args(["a-z", "A-Z"]).stdin(reader).output().await?;
 /// assert_eq!(upper.stdout, b"HELLO\n");
 /// assert!(echo.wait().await?.success());
 /// # std::io::Result::Ok(())

@@ -298,6 +298,33 @@ fn datagrams_come_whole() {
 
 /// The system does not report when the queue of a socket that is not the peer has room.
 #[test]
+fn who_sends_to_a_socket_full_of_others_waits_for_room() {
+    run_on_one(async {
+        let address = name("others");
+        let server = UnixDatagram::bind_addr(&address).expect("it is free");
+        let (other, client) = (UnixDatagram::unbound(), UnixDatagram::unbound());
+        let (other, client) = (other.expect("made"), client.expect("made"));
+        let mut full = 0;
+        while cut(other.send_to_addr(b"x", &address), 1).await.is_some() {
+            full += 1;
+        }
+        let mut send = Box::pin(client.send_to_addr(b"yes", &address));
+        // Often enough that what the system reports of the socket itself has been used up.
+        for _ in 0..1000 {
+            let pending = futures_lite::future::poll_once(&mut send).await;
+            assert!(pending.is_none());
+            tussah::yield_now().await;
+        }
+        let mut buffer = [0; 8];
+        for _ in 0..full {
+            assert_eq!(server.recv(&mut buffer).await.expect("it is there"), 1);
+        }
+        send.await.expect("there is room");
+        assert_eq!(server.recv(&mut buffer).await.expect("it came"), 3);
+    });
+}
+
+#[test]
 fn who_sends_to_a_full_socket_waits_for_room() {
     run(async {
         for connected in [false, true] {

@@ -196,7 +196,8 @@ impl UnixDatagram {
     async fn send_any(&self, data: &[u8], address: &SocketAddrAny) -> io::Result<usize> {
         let mut pauses = Pauses::new();
         loop {
-            // What is full may be the socket here, which is reported, or the one there, which is not.
+            // What is full may be the socket here, which is reported, or the one there, which is not: then this one is reported
+            // as ready after each attempt, and who waited for it would spin.
             let mut full_there = false;
             let send = || match self.socket.send_to(data, Some(address)) {
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {

@@ -1,15 +1,12 @@
 //! A connection between Unix sockets.
 
 use std::fmt;
-use std::io::{self, IoSlice, IoSliceMut};
+use std::io;
 use std::net::Shutdown;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, RawFd};
 use std::os::unix::net::SocketAddr;
 use std::path::Path;
-use std::pin::Pin;
-use std::task::{Context, Poll};
 
-use futures_io::{AsyncRead, AsyncWrite};
 use rustix::net::{AddressFamily, SocketType};
 
 use super::address::{Shown, from_any, of_path, to_any};
@@ -20,8 +17,8 @@ use crate::net::tcp::{Freed, Pauses};
 
 /// A connection between Unix sockets: bytes in order, both ways, and descriptors with them.
 ///
-/// As with a [`TcpStream`](crate::net::TcpStream), its operations take `&self`. It also implements [`AsyncRead`] and
-/// [`AsyncWrite`], as does a reference to it, for one thread a direction.
+/// As with a [`TcpStream`](crate::net::TcpStream), its operations take `&self`. It also implements [`AsyncRead`](futures_io::AsyncRead)
+/// and [`AsyncWrite`](futures_io::AsyncWrite), as does a reference to it, for one thread a direction.
 ///
 /// # Examples
 /// ```
@@ -39,7 +36,7 @@ use crate::net::tcp::{Freed, Pauses};
 /// # std::io::Result::Ok(())
 /// ```
 pub struct UnixStream {
-    socket: Socket,
+    pub(super) socket: Socket,
     /// Dropped after the socket, in the order of the fields.
     _freed: Freed,
 }
@@ -347,64 +344,11 @@ impl UnixStream {
     }
 
     #[cold]
-    fn failed(&self, operation: &'static str, error: io::Error) -> io::Error {
+    pub(super) fn failed(&self, operation: &'static str, error: io::Error) -> io::Error {
         match self.peer_addr() {
             Ok(peer) => context(error, operation, Shown(&peer)),
             Err(_) => context(error, operation, "a Unix socket"),
         }
-    }
-}
-
-impl AsyncRead for &UnixStream {
-    fn poll_read(
-        self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-        buffer: &mut [u8],
-    ) -> Poll<io::Result<usize>> {
-        let read = || self.socket.receive_some(buffer);
-        let done = self.socket.poll_operate(context, Direction::Read, read);
-        done.map_err(|error| self.failed("read from", error))
-    }
-
-    fn poll_read_vectored(
-        self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-        buffers: &mut [IoSliceMut<'_>],
-    ) -> Poll<io::Result<usize>> {
-        let read = || self.socket.receive_some_vectored(buffers);
-        let done = self.socket.poll_operate(context, Direction::Read, read);
-        done.map_err(|error| self.failed("read from", error))
-    }
-}
-
-/// Nothing is held back, so that a flush does nothing; to close ends the writing.
-impl AsyncWrite for &UnixStream {
-    fn poll_write(
-        self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-        data: &[u8],
-    ) -> Poll<io::Result<usize>> {
-        let write = || self.socket.send(data);
-        let done = self.socket.poll_operate(context, Direction::Write, write);
-        done.map_err(|error| self.failed("write to", error))
-    }
-
-    fn poll_write_vectored(
-        self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-        buffers: &[IoSlice<'_>],
-    ) -> Poll<io::Result<usize>> {
-        let write = || self.socket.send_vectored(buffers);
-        let done = self.socket.poll_operate(context, Direction::Write, write);
-        done.map_err(|error| self.failed("write to", error))
-    }
-
-    fn poll_flush(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Poll::Ready(Ok(()))
-    }
-
-    fn poll_close(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Poll::Ready(self.shutdown(Shutdown::Write))
     }
 }
 

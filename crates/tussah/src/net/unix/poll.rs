@@ -1,0 +1,64 @@
+//! The `poll_` functions of Unix streams, as `futures_io` wants them.
+
+use std::io::{self, IoSlice, IoSliceMut};
+use std::net::Shutdown;
+use std::pin::Pin;
+use std::task::{Context, Poll};
+
+use futures_io::{AsyncRead, AsyncWrite};
+
+use super::stream::UnixStream;
+use crate::net::socket::Direction;
+
+impl AsyncRead for &UnixStream {
+    fn poll_read(
+        self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        buffer: &mut [u8],
+    ) -> Poll<io::Result<usize>> {
+        let read = || self.socket.receive_some(buffer);
+        let done = self.socket.poll_operate(context, Direction::Read, read);
+        done.map_err(|error| self.failed("read from", error))
+    }
+
+    fn poll_read_vectored(
+        self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        buffers: &mut [IoSliceMut<'_>],
+    ) -> Poll<io::Result<usize>> {
+        let read = || self.socket.receive_some_vectored(buffers);
+        let done = self.socket.poll_operate(context, Direction::Read, read);
+        done.map_err(|error| self.failed("read from", error))
+    }
+}
+
+/// Nothing is held back, so that a flush does nothing; to close ends the writing.
+impl AsyncWrite for &UnixStream {
+    fn poll_write(
+        self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        data: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        let write = || self.socket.send(data);
+        let done = self.socket.poll_operate(context, Direction::Write, write);
+        done.map_err(|error| self.failed("write to", error))
+    }
+
+    fn poll_write_vectored(
+        self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        buffers: &[IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        let write = || self.socket.send_vectored(buffers);
+        let done = self.socket.poll_operate(context, Direction::Write, write);
+        done.map_err(|error| self.failed("write to", error))
+    }
+
+    fn poll_flush(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn poll_close(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Poll::Ready(self.shutdown(Shutdown::Write))
+    }
+}
