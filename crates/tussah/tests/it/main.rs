@@ -1,6 +1,7 @@
 //! The integration tests of tussah, in one binary.
 
 mod colored;
+#[cfg(feature = "dns")]
 mod dns;
 mod events;
 mod examples;
