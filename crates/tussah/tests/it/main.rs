@@ -3,6 +3,7 @@
 mod alone;
 mod cancel;
 mod colored;
+#[cfg(feature = "dns")]
 mod dns;
 mod events;
 mod examples;
