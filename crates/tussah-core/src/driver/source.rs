@@ -205,19 +205,22 @@ impl Source {
         let token = token(inner.generation, self.slot().index);
         if inner.home == 0 {
             let place = here.unwrap_or_else(|| self.shared.any_place());
-            let (place, driver) = self.shared.driver_near(place)?;
-            driver.add(self.as_fd(), token)?;
+            self.shared.driver_of(place).add(self.as_fd(), token)?;
             inner.moved(place);
         } else if let Some(place) = here
             && inner.is_foreign(place)
         {
             // It is well where it is: nobody need hear of it if it can't move.
-            match self.shared.driver_of(place) {
-                Ok(driver) if driver.add(self.as_fd(), token).is_ok() => {
-                    let before = inner.moved(place).expect("it was registered");
-                    self.shared.driver_of(before)?.remove(self.as_fd());
-                }
-                _ => inner.stays(),
+            if self
+                .shared
+                .driver_of(place)
+                .add(self.as_fd(), token)
+                .is_ok()
+            {
+                let before = inner.moved(place).expect("it was registered");
+                self.shared.driver_of(before).remove(self.as_fd());
+            } else {
+                inner.stays();
             }
         }
         Ok(())
@@ -236,10 +239,8 @@ impl Source {
 
     fn leave(&mut self) {
         let (wakers, home) = self.slot().reset();
-        if let Some(home) = home
-            && let Ok(driver) = self.shared.driver_of(home)
-        {
-            driver.remove(self.as_fd());
+        if let Some(home) = home {
+            self.shared.driver_of(home).remove(self.as_fd());
         }
         self.shared.sources.give_back(self.slot().index);
         wakers.wake();

@@ -9,22 +9,8 @@ use crate::loom::atomic::Ordering;
 
 impl Shared {
     /// What the worker of a place waits on, from now on at the latest.
-    pub(crate) fn driver_of(&self, place: usize) -> io::Result<&Driver> {
-        self.place(place).make_driver()
-    }
-
-    /// The driver of a place, or that of another one if the process has no descriptors left to make it.
-    ///
-    /// # Errors
-    /// What the system said, if there is no driver at all.
-    pub(crate) fn driver_near(&self, place: usize) -> io::Result<(usize, &Driver)> {
-        self.driver_of(place)
-            .map(|driver| (place, driver))
-            .or_else(|error| {
-                let mut all = 0..self.workers.load(Ordering::Relaxed);
-                let other = all.find_map(|place| Some((place, self.remote(place)?.driver()?)));
-                other.ok_or(error)
-            })
+    pub(crate) fn driver_of(&self, place: usize) -> &Driver {
+        self.place(place).use_driver()
     }
 
     /// A place for what comes from outside.
@@ -71,8 +57,8 @@ impl Shared {
     /// # Errors
     /// What the system said.
     pub(super) fn adopt(&self, place: usize) -> io::Result<()> {
-        // Made if it is not there: the worker may register something in its last event.
-        self.driver_of(0)?.adopt(self.driver_of(place)?, place)
+        // Also if nothing is registered there: the worker may do that in its last event.
+        self.driver_of(0).adopt(self.driver_of(place), place)
     }
 
     /// The place has a worker again.

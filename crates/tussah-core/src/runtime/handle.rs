@@ -240,7 +240,7 @@ impl Handle {
     ///
     /// # Errors
     /// `InvalidInput` outside of 1 to 1,024; inside an event, `WouldBlock` if another change is going on or a worker that
-    /// was taken away is still in its last event (elsewhere the call waits for these); what the operating system said if an OS thread could not be started (those
+    /// was taken away is still in its last event (elsewhere the call waits for these); what the operating system said if there are no descriptors for a worker (each takes two), or an OS thread could not be started (those
     /// that were started stay).
     pub fn set_workers(&self, workers: usize) -> io::Result<()> {
         shutdown::set_workers(&self.shared, workers)

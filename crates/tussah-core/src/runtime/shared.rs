@@ -13,7 +13,7 @@ use crate::blocking::BlockingPool;
 use crate::color::Color;
 use crate::color::cell::ColorCell;
 use crate::color::table::Table;
-use crate::driver::Sources;
+use crate::driver::{Driver, Sources};
 use crate::loom::atomic::{AtomicBool, AtomicU8, AtomicU64, AtomicUsize, Ordering, fence};
 use crate::loom::thread;
 use crate::policy::{Policy, Priorities};
@@ -292,29 +292,40 @@ impl Shared {
     }
 
     /// Makes a place ready for its next worker, which is to call `worker::main` or `Idle::remove`.
-    pub(crate) fn prepare_place(self: &Arc<Self>, place: usize) -> Arc<Remote> {
-        let remote = self.places[place]
-            .get_or_init(|| {
-                let weak = Arc::downgrade(self);
-                let unpark = move || {
-                    if let Some(shared) = weak.upgrade() {
-                        // Of a worker that was taken away, the first one looks after the timers.
-                        let orphan = place >= shared.workers.load(Ordering::Relaxed);
-                        let place = if orphan { 0 } else { place };
-                        let _ = shared.idle.wake(place);
-                        shared.unpark(place);
-                    }
-                };
-                Arc::new(Remote::new(Arc::new(Shard::new(
-                    self.world.clock.clone(),
-                    Box::new(unpark),
-                ))))
-            })
-            .clone();
+    ///
+    /// The caller holds the lock of `os_threads`.
+    ///
+    /// # Errors
+    /// What the system said, if it has no descriptors for the place's driver.
+    pub(crate) fn prepare_place(self: &Arc<Self>, place: usize) -> io::Result<Arc<Remote>> {
+        let remote = match self.places[place].get() {
+            Some(remote) => remote.clone(),
+            None => {
+                let driver = Driver::new()?;
+                self.places[place]
+                    .get_or_init(|| Arc::new(Remote::new(self.new_shard(place), driver)))
+                    .clone()
+            }
+        };
         remote.begin();
         self.places_used.fetch_max(place + 1, Ordering::Release);
         self.idle.add();
-        remote
+        Ok(remote)
+    }
+
+    /// The timers of a place.
+    fn new_shard(self: &Arc<Self>, place: usize) -> Arc<Shard> {
+        let weak = Arc::downgrade(self);
+        let unpark = move || {
+            if let Some(shared) = weak.upgrade() {
+                // Of a worker that was taken away, the first one looks after the timers.
+                let orphan = place >= shared.workers.load(Ordering::Relaxed);
+                let place = if orphan { 0 } else { place };
+                let _ = shared.idle.wake(place);
+                shared.unpark(place);
+            }
+        };
+        Arc::new(Shard::new(self.world.clock.clone(), Box::new(unpark)))
     }
 
     /// Starts the worker of a place. The caller holds the lock of `os_threads`.
@@ -322,7 +333,7 @@ impl Shared {
         self: &Arc<Self>,
         place: usize,
     ) -> io::Result<thread::JoinHandle<()>> {
-        let remote = self.prepare_place(place);
+        let remote = self.prepare_place(place)?;
         let shared = self.clone();
         let started = thread::Builder::new()
             .name(format!("{}-worker-{place}", self.name))

@@ -139,7 +139,8 @@ impl Model {
             blocking: BlockingPool::new("", PoolPolicy::default()),
         });
         for place in 0..workers {
-            shared.prepare_place(place);
+            let prepared = shared.prepare_place(place);
+            drop(prepared.expect("a model has descriptors"));
         }
         shared
             .workers

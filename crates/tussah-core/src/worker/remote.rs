@@ -1,8 +1,7 @@
 //! The part of a worker that others reach.
 
-use std::io;
 use std::ptr::NonNull;
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 use std::time::Duration;
 
 use super::window::Window;
@@ -38,8 +37,10 @@ pub(crate) struct Remote {
     /// Where the file operations of this worker go.
     pub(crate) files: RingPlace,
     parker: Parker,
-    /// What the worker waits on, once a descriptor was registered with it.
-    driver: OnceLock<Driver>,
+    /// What the worker waits on for descriptors. Made with the place, since later the process may have no descriptors left.
+    driver: Driver,
+    /// Descriptors are, or were, registered with the driver: the worker sleeps there.
+    in_use: AtomicBool,
 }
 
 /// What a worker did; written by it alone, read by anyone.
@@ -60,7 +61,7 @@ impl Counters {
 }
 
 impl Remote {
-    pub(crate) fn new(shard: Arc<Shard>) -> Self {
+    pub(crate) fn new(shard: Arc<Shard>, driver: Driver) -> Self {
         Self {
             ring: Ring::new(),
             window: Window::new(),
@@ -74,7 +75,8 @@ impl Remote {
             profile: Mutex::new(Profile::new()),
             files: RingPlace::default(),
             parker: Parker::default(),
-            driver: OnceLock::new(),
+            driver,
+            in_use: AtomicBool::new(false),
         }
     }
 
@@ -123,7 +125,7 @@ impl Remote {
 
     /// Sleeps until `unpark`, or for so long, or until its driver reports something. Called by the worker alone.
     pub(crate) fn park(&self, limit: Option<Duration>, events: &mut Events) {
-        self.parker.park(limit, self.driver.get(), events);
+        self.parker.park(limit, self.driver(), events);
     }
 
     /// A worker is about to be started.
@@ -139,10 +141,8 @@ impl Remote {
 
     /// Somebody else than the worker took the edge that was to wake it.
     pub(crate) fn pass_wake_on(&self) {
-        if self.parker.is_notified()
-            && let Some(driver) = self.driver.get()
-        {
-            driver.wake();
+        if self.parker.is_notified() {
+            self.driver.wake();
         }
     }
 
@@ -154,7 +154,8 @@ impl Remote {
     /// What the worker waits on, if it has to wait for any descriptor.
     #[inline]
     pub(crate) fn driver(&self) -> Option<&Driver> {
-        self.driver.get()
+        // Pairs with the Release in `use_driver`.
+        self.in_use.load(Ordering::Acquire).then_some(&self.driver)
     }
 
     /// Whether the worker has to look at its driver, or at its ring.
@@ -163,15 +164,12 @@ impl Remote {
     }
 
     /// What the worker waits on from now on.
-    #[cfg_attr(loom, allow(dead_code))]
-    pub(crate) fn make_driver(&self) -> io::Result<&Driver> {
-        if self.driver.get().is_none() {
-            // Of two who do this at a time, one makes it in vain.
-            let _ = self.driver.set(Driver::new()?);
+    pub(crate) fn use_driver(&self) -> &Driver {
+        if !self.in_use.swap(true, Ordering::AcqRel) {
             // The worker may sleep where no driver wakes it.
             self.unpark();
         }
-        Ok(self.driver.get().expect("it was set"))
+        &self.driver
     }
 }
 
@@ -199,7 +197,7 @@ impl Parker {
         *lock(&self.thread) = Some(thread::current());
     }
 
-    fn unpark(&self, driver: &OnceLock<Driver>) {
+    fn unpark(&self, driver: &Driver) {
         // Release pairs with the Acquire in `park`: what was posted before is seen after. Acquire, with the Release there: the
         // driver in which it sleeps is seen here.
         match self.state.fetch_max(NOTIFIED, Ordering::AcqRel) {
@@ -208,7 +206,7 @@ impl Parker {
                     thread.unpark();
                 }
             }
-            IN_DRIVER => driver.get().expect("the worker sleeps in it").wake(),
+            IN_DRIVER => driver.wake(),
             _ => {}
         }
     }

@@ -1,7 +1,7 @@
 //! Accepting when the process has no descriptor left.
 
 use std::fs::File;
-use std::io;
+use std::io::{self, Write};
 use std::time::Duration;
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
@@ -125,6 +125,26 @@ fn accepting_without_descriptors_fails_if_asked_to() {
             setrlimit(Resource::Nofile, limit)?;
             listener.accept().await?;
             Ok(())
+        });
+    });
+}
+
+/// Whoever waits for the first time in a process without descriptors can do so.
+#[test]
+fn waiting_takes_no_descriptor() {
+    alone("net::exhausted::waiting_takes_no_descriptor", || {
+        super::run(1, async {
+            let listener = std::net::TcpListener::bind("127.0.0.1:0")?;
+            let mut theirs = std::net::TcpStream::connect(listener.local_addr()?)?;
+            let ours = TcpStream::from_std(listener.accept()?.0)?;
+            let (limit, free) = exhaust();
+            let mut byte = [0];
+            let mut read = ours.read(&mut byte);
+            assert!(super::poll_once(&mut read).is_pending(), "nothing is there");
+            theirs.write_all(b"x")?;
+            assert_eq!(read.await?, 1);
+            drop(free);
+            Ok(setrlimit(Resource::Nofile, limit)?)
         });
     });
 }
