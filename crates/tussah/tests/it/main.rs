@@ -2,6 +2,7 @@
 
 mod alone;
 mod cancel;
+mod callbacks;
 mod colored;
 #[cfg(feature = "dns")]
 mod dns;
