@@ -42,6 +42,13 @@ fn read_one(stream: &TcpStream) -> io::Result<Option<u8>> {
     })
 }
 
+/// All registrations have ended, and let the stream go.
+fn nothing_is_left(runtime: Runtime, stream: &Arc<TcpStream>) {
+    let report = runtime.shutdown(Duration::from_secs(60));
+    assert_eq!((report.drained, report.threads_dropped), (true, 0));
+    assert_eq!(Arc::strong_count(stream), 1);
+}
+
 #[test]
 fn it_is_called_as_long_as_there_is_something_to_read() {
     let runtime = runtime(2);
@@ -192,7 +199,7 @@ fn it_can_un_register_and_replace_itself() {
     });
     on_readable(&stream, callback);
     assert_eq!(receiver.iter().collect::<Vec<_>>(), ["first", "second"]);
-    assert_eq!(Arc::strong_count(&stream), 1);
+    nothing_is_left(runtime, &stream);
 }
 
 #[test]
@@ -225,7 +232,7 @@ fn both_directions_are_registered_each_by_itself() {
     let mut all = vec![0; 5_000_000];
     client.read_exact(&mut all).expect("it comes");
     assert_eq!(receiver.iter().collect::<Vec<_>>(), ["written"]);
-    assert_eq!(Arc::strong_count(&stream), 1);
+    nothing_is_left(runtime, &stream);
 }
 
 #[test]
@@ -378,9 +385,7 @@ fn a_thousand_registrations_leave_nothing() {
     gone.iter().for_each(drop);
     // Other tests of this process open and close some, but not a thousand.
     assert!(descriptors() < before + 500);
-    assert_eq!(Arc::strong_count(&stream), 1);
-    let report = runtime.shutdown(Duration::from_secs(60));
-    assert_eq!((report.drained, report.threads_dropped), (true, 0));
+    nothing_is_left(runtime, &stream);
 }
 
 #[test]

@@ -12,6 +12,7 @@ mod fs;
 mod net;
 mod pipe;
 mod process;
+mod proxy;
 mod scopes;
 mod signal;
 mod sync;
