@@ -10,13 +10,14 @@ use std::io;
 use std::sync::{Arc, Mutex, mpsc};
 use std::time::{Duration, Instant};
 
-use tussah::events::{after, on_readable, on_signal, on_writable, tcp_connect_with};
+use tussah::events::{on_readable, on_signal, tcp_connect_with};
 use tussah::net::{Shutdown, TcpListener, TcpStream};
 use tussah::signal::Signal;
-use tussah::{Callback, Color, TimerHandle, post_in};
+use tussah::{Callback, Color, post_in};
 
 use common::{ANSWER_MAX, Body, CLIENT_LIMIT, CONTINUE, Cache, Cut, End, Fault, Flow, LINGER};
-use common::{Options, Request, Response, TUNNEL};
+use common::{Limit, Options, Request, Response, Step, TUNNEL, Tunnel};
+use common::{forward, pass, when_readable, when_writable};
 
 /// What all connections share. The lock is never contended: it is taken by events of one color only.
 #[derive(Clone)]
@@ -33,23 +34,6 @@ struct Connection {
     limit: Option<Limit>,
 }
 
-/// Breaks a connection off that takes too long, unless it is dropped before.
-struct Limit(TimerHandle);
-
-impl Limit {
-    fn new(stream: &Arc<TcpStream>, color: Color, time: Duration) -> Option<Self> {
-        let stream = stream.clone();
-        let end = move || drop(stream.shutdown(Shutdown::Both));
-        Some(Self(after(time, color, end)))
-    }
-}
-
-impl Drop for Limit {
-    fn drop(&mut self) {
-        self.0.cancel();
-    }
-}
-
 /// A connection with a request that is being served.
 struct Exchange {
     of: Box<Connection>,
@@ -64,22 +48,6 @@ struct Answer {
     of: Box<Connection>,
     output: Flow,
     keeps_alive: bool,
-}
-
-/// One direction of a tunnel.
-struct Tunnel {
-    color: Color,
-    from: Arc<TcpStream>,
-    flow: Flow,
-    to: Arc<TcpStream>,
-}
-
-/// What the rest of a message waits for.
-enum Step {
-    Done,
-    Readable,
-    Writable,
-    Cut(Cut),
 }
 
 fn main() -> io::Result<()> {
@@ -101,30 +69,6 @@ fn main() -> io::Result<()> {
     })?;
     let _ = stopped.recv();
     Ok(())
-}
-
-/// Calls `then` with `state` when the stream is readable, once: an `fdcb` and its un-registration.
-fn when_readable<T: Send + 'static>(stream: Arc<TcpStream>, color: Color, state: T, then: fn(T)) {
-    let (this, mut state) = (stream.clone(), Some(state));
-    let call = move |()| {
-        on_readable(&this, None);
-        if let Some(state) = state.take() {
-            then(state);
-        }
-    };
-    on_readable(&stream, Callback::new(color, call));
-}
-
-/// The same when it is writable.
-fn when_writable<T: Send + 'static>(stream: Arc<TcpStream>, color: Color, state: T, then: fn(T)) {
-    let (this, mut state) = (stream.clone(), Some(state));
-    let call = move |()| {
-        on_writable(&this, None);
-        if let Some(state) = state.take() {
-            then(state);
-        }
-    };
-    on_writable(&stream, Callback::new(color, call));
 }
 
 fn accept(listener: &TcpListener, proxy: &Proxy) {
@@ -150,7 +94,6 @@ fn next_request(mut this: Box<Connection>) {
     let _ = post_in(this.color, move || parse_request(this));
 }
 
-// [exchange]
 fn read_request(mut this: Box<Connection>) {
     match this.client.try_read(this.input.room()) {
         Ok(0) => close(this, b""),
@@ -163,6 +106,7 @@ fn read_request(mut this: Box<Connection>) {
     }
 }
 
+// [exchange]
 fn parse_request(mut this: Box<Connection>) {
     match Request::parse(this.input.unclaimed()) {
         Ok(Some(request)) => {
@@ -204,6 +148,7 @@ fn looked_up(mut this: Box<Connection>, request: Request, found: Option<Vec<u8>>
     };
     tcp_connect_with(options, address, Callback::new(color, call));
 }
+// [exchange]
 
 fn connected(mut this: Box<Connection>, request: Request, origin: io::Result<TcpStream>) {
     let origin = match origin {
@@ -211,7 +156,7 @@ fn connected(mut this: Box<Connection>, request: Request, origin: io::Result<Tcp
         Err(error) => return close(this, &Fault::origin(error).answer()),
     };
     if request.is_tunnel {
-        return tunnel(this, &request, origin);
+        return tunnel(*this, &request, origin);
     }
     let begun = this
         .input
@@ -260,11 +205,7 @@ fn read_response(mut this: Box<Exchange>) {
         Err(error) => Fault::origin(error),
     };
     // The limit shuts the connection down, which looks like its end.
-    let is_late = this
-        .of
-        .limit
-        .as_ref()
-        .is_some_and(|limit| limit.0.is_finished());
+    let is_late = this.of.limit.as_ref().is_some_and(|limit| limit.is_over());
     let fault = if is_late { Fault::late() } else { fault };
     close(this.of, &fault.answer());
 }
@@ -322,47 +263,15 @@ fn store(proxy: &Proxy, url: &str, answer: &[u8], time: Duration) {
     let mut cache = proxy.cache.try_lock().expect("nobody else runs");
     cache.put(url, answer, time, Instant::now());
 }
-// [exchange]
-
-// [forward]
-/// Passes on what has come of a message, once, so that others get their turn.
-fn forward(from: &TcpStream, flow: &mut Flow, to: &TcpStream) -> Step {
-    let would_block = |error: &io::Error| error.kind() == io::ErrorKind::WouldBlock;
-    let mut has_read = false;
-    loop {
-        while !flow.to_write().is_empty() {
-            match to.try_write(flow.to_write()) {
-                Ok(len) => flow.wrote(len),
-                Err(error) if would_block(&error) => return Step::Writable,
-                Err(error) => return Step::Cut(Cut::Write(error)),
-            }
-        }
-        if flow.is_done() {
-            return Step::Done;
-        }
-        if has_read {
-            return Step::Readable;
-        }
-        match from.try_read(flow.room()) {
-            Ok(len) => match flow.came(len) {
-                Ok(()) => has_read = true,
-                Err(text) => return Step::Cut(Cut::Message(text)),
-            },
-            Err(error) if would_block(&error) => return Step::Readable,
-            Err(error) => return Step::Cut(Cut::Read(error)),
-        }
-    }
-}
-// [forward]
 
 /// Passes on what comes, both ways, until both have come to their ends.
-fn tunnel(this: Box<Connection>, request: &Request, origin: Arc<TcpStream>) {
+fn tunnel(this: Connection, request: &Request, origin: Arc<TcpStream>) {
     let Connection {
         color,
         client,
         mut input,
         ..
-    } = *this;
+    } = this;
     let mut output = Flow::default();
     let begun = input
         .begin(request.len, b"", Body::ToTheEnd, 0)
@@ -377,20 +286,6 @@ fn tunnel(this: Box<Connection>, request: &Request, origin: Arc<TcpStream>) {
             flow,
             to: to.clone(),
         }));
-    }
-}
-
-fn pass(mut this: Box<Tunnel>) {
-    let (from, to, color) = (this.from.clone(), this.to.clone(), this.color);
-    match forward(&from, &mut this.flow, &to) {
-        Step::Readable => when_readable(from, color, this, pass),
-        Step::Writable => when_writable(to, color, this, pass),
-        Step::Done => drop(to.shutdown(Shutdown::Write)),
-        Step::Cut(_) => {
-            // Neither end is of use without the other.
-            let _ = from.shutdown(Shutdown::Both);
-            let _ = to.shutdown(Shutdown::Both);
-        }
     }
 }
 

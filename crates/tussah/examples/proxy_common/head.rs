@@ -276,12 +276,9 @@ fn with_fields(head: String, fields: Fields<'_>, skipped: &[&str], minor: u8) ->
     for field in fields {
         let is = |name: &&str| field.name.eq_ignore_ascii_case(name);
         // Nobody may have the length of a message taken away by naming it there.
-        let says_length = ["content-length", "transfer-encoding"]
-            .iter()
-            .any(|name| is(name));
+        let says_length = ["content-length", "transfer-encoding"].iter().any(is);
         let is_named = !says_length && has(fields, "connection", field.name);
-        if is_named || of_one_hop.iter().any(|name| is(name)) || skipped.iter().any(|name| is(name))
-        {
+        if is_named || of_one_hop.iter().any(is) || skipped.iter().any(is) {
             continue;
         }
         head.extend_from_slice(field.name.as_bytes());

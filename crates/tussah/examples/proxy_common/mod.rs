@@ -1,7 +1,9 @@
 //! What the three web proxies share: everything that neither waits nor depends on the style.
-#![allow(dead_code)]
+// Each program uses a part of it.
+#![allow(dead_code, unused_imports)]
 
 mod cache;
+mod callbacks;
 mod flow;
 mod head;
 
@@ -15,6 +17,7 @@ use tussah::Runtime;
 use tussah::net::TcpListener;
 
 pub use cache::{ANSWER_MAX, Cache};
+pub use callbacks::{Limit, Step, Tunnel, forward, pass, when_readable, when_writable};
 pub use flow::{Body, Flow};
 pub use head::{Request, Response};
 

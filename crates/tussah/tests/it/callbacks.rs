@@ -498,6 +498,8 @@ fn the_end_of_a_child_calls_back_once() {
     on_child_exit(child("exit 7"), make());
     assert_eq!(receiver.recv(), Ok(Some(7)));
     let mut std = std::process::Command::new("sh");
+    // The registration waits for it.
+    #[allow(clippy::zombie_processes)]
     let other = std.args(["-c", "exit 8"]).spawn().expect("there is one");
     runtime.on_child_exit(other.id(), make());
     assert_eq!(receiver.recv(), Ok(Some(8)));

@@ -104,8 +104,8 @@ fn read_one(stream: &mut TcpStream) -> Answer {
     }
     let mut answer = Answer::parse(&head);
     let lines = answer.head.lines();
-    let len = lines.filter_map(|line| line.strip_prefix("Content-Length: "));
-    let len = len.last().expect("it has a length").parse();
+    let mut len = lines.filter_map(|line| line.strip_prefix("Content-Length: "));
+    let len = len.next().expect("it has a length").parse();
     answer.body = vec![0; len.expect("a number")];
     stream.read_exact(&mut answer.body).expect("more comes");
     answer
@@ -381,6 +381,112 @@ macro_rules! tests {
             })*
         }
     };
+}
+
+/// The lines by which two texts differ, as diff(1) gives them: those of the first, and those of the second.
+fn difference<'a>(first: &'a str, second: &'a str) -> (Vec<&'a str>, Vec<&'a str>) {
+    let (first, second): (Vec<_>, Vec<_>) = (first.lines().collect(), second.lines().collect());
+    // The longest common subsequence of what follows each pair of lines.
+    let width = second.len() + 1;
+    let mut common = vec![0u32; (first.len() + 1) * width];
+    for i in (0..first.len()).rev() {
+        for j in (0..second.len()).rev() {
+            common[i * width + j] = if first[i] == second[j] {
+                common[(i + 1) * width + j + 1] + 1
+            } else {
+                common[(i + 1) * width + j].max(common[i * width + j + 1])
+            };
+        }
+    }
+    let (mut i, mut j, mut gone, mut new) = (0, 0, Vec::new(), Vec::new());
+    while i < first.len() || j < second.len() {
+        let (down, right) = (i < first.len(), j < second.len());
+        if down && right && first[i] == second[j] {
+            (i, j) = (i + 1, j + 1);
+        } else if down && (!right || common[(i + 1) * width + j] >= common[i * width + j + 1]) {
+            gone.push(first[i]);
+            i += 1;
+        } else {
+            new.push(second[j]);
+            j += 1;
+        }
+    }
+    (gone, new)
+}
+
+/// Bound, in lines: those by which the colored program differs from the other.
+const COLORING_LINES_MAX: usize = 10;
+
+fn source(name: &str) -> String {
+    let path = format!("{}/{name}", env!("CARGO_MANIFEST_DIR"));
+    std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("{path}: {error}"))
+}
+
+#[test]
+fn a_few_lines_color_the_program() {
+    let plain = source("examples/proxy_callbacks.rs");
+    let colored = source("examples/proxy_callbacks_colored.rs");
+    let (gone, new) = difference(&plain, &colored);
+    assert!(gone.len() <= COLORING_LINES_MAX, "{gone:#?}");
+    assert!(new.len() <= COLORING_LINES_MAX, "{new:#?}");
+    assert!(new.iter().any(|line| line.contains("CACHE")), "{new:#?}");
+    // The page shows them all.
+    let page = source("../../docs/proxy.md");
+    let is_code = |line: &&&str| !line.starts_with("//") && !line.is_empty();
+    let lines = |sign: &str, lines: &[&str]| -> Vec<_> {
+        let lines = lines.iter().filter(is_code);
+        lines.map(|line| format!("{sign}{}", line.trim())).collect()
+    };
+    let quoted: Vec<_> = page
+        .lines()
+        .map(|line| line.trim_end().to_owned())
+        .collect();
+    for line in [lines("-", &gone), lines("+", &new)].concat() {
+        assert!(
+            quoted.contains(&line),
+            "docs/proxy.md does not show {line:?}"
+        );
+    }
+}
+
+#[test]
+fn the_page_quotes_what_is_there() {
+    let page = source("../../docs/proxy.md");
+    let mut quotes = 0;
+    for part in page.split("<!-- quote: ").skip(1) {
+        let (what, rest) = part
+            .split_once(" -->\n```rust\n")
+            .expect("a quote has its code");
+        let (file, region) = what.split_once(' ').expect("a file and a region");
+        let (quoted, _) = rest.split_once("```").expect("the code has an end");
+        let source = source(&format!("examples/{file}"));
+        let marker = format!("// [{region}]\n");
+        let found = source.split(&marker).nth(1);
+        let found = found.unwrap_or_else(|| panic!("{file} has no region {region}"));
+        assert_eq!(quoted.trim(), found.trim(), "{what}");
+        quotes += 1;
+    }
+    assert!(quotes >= 4);
+    // And what it says of sizes.
+    for file in [
+        "proxy.rs",
+        "proxy_callbacks.rs",
+        "proxy_callbacks_colored.rs",
+    ] {
+        let lines = source(&format!("examples/{file}")).lines().count();
+        let row = format!("| [`{file}`](../crates/tussah/examples/{file}) | {lines} |");
+        assert!(page.contains(&row), "docs/proxy.md: expected {row}");
+    }
+    let common = ["cache", "callbacks", "flow", "head", "mod"];
+    let text = |name: &&str| source(&format!("examples/proxy_common/{name}.rs"));
+    for name in common {
+        let lines = text(&name)
+            .split("#[cfg(test)]")
+            .next()
+            .map_or(0, |text| text.lines().count());
+        let row = format!("`{name}.rs` {lines}");
+        assert!(page.contains(&row), "docs/proxy.md: expected {row}");
+    }
 }
 
 programs! {
