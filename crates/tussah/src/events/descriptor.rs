@@ -11,14 +11,15 @@ use tussah_core::{Handle, yield_now};
 
 use super::Callback;
 use super::registry::{Key, Registry};
-use crate::net::{TcpListener, TcpStream};
+use crate::net::{TcpListener, TcpStream, UdpSocket, UnixStream};
 use crate::pipe::{Reader, Writer};
 use crate::time;
 
 /// Bound, in milliseconds: how often a descriptor is looked at that the system has no room to report on (`fs.epoll.max_user_watches`).
 const LOOK_MS: u64 = 20;
 
-/// What [`on_readable`] and [`on_writable`] wait for: sockets, listeners, ends of pipes.
+/// What [`on_readable`] and [`on_writable`] wait for: [`TcpStream`], [`TcpListener`], [`UdpSocket`], [`UnixStream`], and the ends of
+/// [pipes](crate::pipe).
 pub trait Descriptor: Sealed + Send + Sync + 'static {}
 
 impl<S: Sealed + Send + Sync + 'static> Descriptor for S {}
@@ -47,6 +48,22 @@ macro_rules! sealed {
 }
 
 sealed!(TcpStream, TcpListener, Reader);
+
+macro_rules! sealed_sockets {
+    ($($type:ty),*) => {
+        $(impl Sealed for $type {
+            fn place(&self) -> Option<(Handle, RawFd)> {
+                Some((self.socket().handle(), self.as_fd().as_raw_fd()))
+            }
+
+            fn ready(&self, direction: Direction) -> impl Future<Output = io::Result<()>> + Send {
+                self.socket().wait_ready(direction)
+            }
+        })*
+    };
+}
+
+sealed_sockets!(UdpSocket, UnixStream);
 
 impl Sealed for Writer {
     fn place(&self) -> Option<(Handle, RawFd)> {

@@ -321,6 +321,11 @@ impl Socket {
             Self::Os(source) => source.poll_io(context, direction, |_| attempt()),
         }
     }
+
+    /// Waits until an attempt would not block.
+    pub(crate) async fn wait_ready(&self, direction: Direction) -> io::Result<()> {
+        self.operate(direction, || self.ready(direction)).await
+    }
 }
 
 impl AsFd for Socket {

@@ -1,8 +1,8 @@
 //! The integration tests of tussah, in one binary.
 
 mod alone;
-mod cancel;
 mod callbacks;
+mod cancel;
 mod colored;
 #[cfg(feature = "dns")]
 mod dns;

@@ -169,8 +169,7 @@ impl TcpStream {
     /// What the system says when the descriptor can't be registered, as it says it; `Other` when the runtime ends.
     pub(crate) async fn wait_ready(&self, direction: Direction) -> io::Result<()> {
         loop {
-            let ready = || self.socket.ready(direction);
-            self.socket.operate(direction, ready).await?;
+            self.socket.wait_ready(direction).await?;
             match self.extra().and_then(|extra| extra.delay(direction)) {
                 // Boxed, since it is rare: whoever waits without a limit stays small.
                 Some(delay) => Box::pin(sleep(delay)).await,

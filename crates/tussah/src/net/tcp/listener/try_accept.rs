@@ -80,7 +80,6 @@ impl TcpListener {
             // A place that another takes meanwhile makes for a call that finds none, and for one more wait.
             drop(connections.acquire().await);
         }
-        let ready = || self.socket.ready(direction);
-        self.socket.operate(direction, ready).await
+        self.socket.wait_ready(direction).await
     }
 }
