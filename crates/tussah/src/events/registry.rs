@@ -9,7 +9,6 @@
 
 use std::collections::HashMap;
 use std::future::Future;
-use std::mem;
 use std::os::fd::RawFd;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -83,10 +82,17 @@ impl Registry {
             return;
         };
         let thread = thread.abort_handle();
+        // It has ended already, or another OS thread has un-registered it.
+        if let Some(unwanted) = self.keep(key, number, thread) {
+            unwanted.abort();
+        }
+    }
+
+    /// Gives the thread back if its entry is gone.
+    fn keep(&self, key: Key, number: u64, thread: AbortHandle) -> Option<AbortHandle> {
         match self.lock().entries.get_mut(&key) {
-            Some(entry) if entry.number == number => entry.thread = Some(thread),
-            // It has ended already, or another OS thread has un-registered it.
-            _ => thread.abort(),
+            Some(entry) if entry.number == number => entry.thread.replace(thread),
+            _ => Some(thread),
         }
     }
 
@@ -140,6 +146,6 @@ impl Drop for Registered {
             lock.entries.shrink_to(2 * len);
         }
         drop(lock);
-        mem::drop(entry);
+        drop(entry);
     }
 }
