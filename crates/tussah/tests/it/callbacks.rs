@@ -468,6 +468,8 @@ fn signals_call_back_until_un_registered() {
     runtime.on_signal(Signal::USR2, make(2)).expect("it can be");
     raise();
     assert_eq!(receiver.recv(), Ok(2));
+    raise();
+    assert_eq!(receiver.recv(), Ok(2));
     let error = on_signal(Signal::KILL, make(3)).expect_err("nobody can");
     assert_eq!(error.kind(), ErrorKind::InvalidInput);
     runtime
