@@ -1,20 +1,49 @@
 //! Events in the manner of libasync: closures that are posted, fire by time, or are called many times.
 //!
+//! | libasync, libasync-mp | here |
+//! |---|---|
+//! | `wrap`, `cwrap(.., color)`, `cpwrap(.., color, priority)` | [`Callback::new`], [`Callback::with_priority`] |
+//! | `cpucb(callback)` | [`Callback::fire`], [`post_in`] |
+//! | `fdcb(fd, READ, callback)`, `fdcb(fd, WRITE, callback)` | [`on_readable`], [`on_writable`] |
+//! | `fdcb(fd, READ, NULL)` | `on_readable(&descriptor, None)` |
+//! | `delaycb(time, callback)`, `timecb` | [`after`]; also [`every`] |
+//! | `sigcb(signal, callback)`, `chldcb(pid, callback)` | [`on_signal`], [`on_child_exit`] |
+//! | `tcpconnect(host, port, callback)`, `dns_hostbyname` | [`tcp_connect`], [`resolve`] |
+//! | `amain()` | the workers of a [`Runtime`](crate::Runtime) |
+//!
+//! A program of one color, [`Color::DEFAULT`](crate::Color::DEFAULT), has one event at a time, as with libasync; and is colored step by
+//! step. Nothing here may block its OS thread: use the `try_` functions of sockets.
+//!
 //! The functions here use the runtime that the caller runs in; the methods of [`Handle`] and [`HandleExt`] work from
 //! anywhere. (Zeldovich, "Concurrency Control for Multi-Processor Event-Driven Systems", MIT 2002, sections 2 and 3.)
 
+mod call;
 mod callback;
+mod child;
+mod descriptor;
+mod handle_ext;
+mod idle;
 mod options;
 mod refused;
+mod registry;
+mod signal;
 mod timer;
 
 use std::time::Duration;
 
 use tussah_core::{AsColor, Handle, PostError};
 
+#[cfg(feature = "dns")]
+pub use call::resolve;
+pub use call::{CallHandle, tcp_connect, tcp_connect_with};
 pub use callback::Callback;
+pub use child::{ChildId, on_child_exit};
+pub use descriptor::{Descriptor, on_readable, on_writable};
+pub use handle_ext::HandleExt;
+pub use idle::on_idle;
 pub use options::PostOptions;
 pub use refused::Refused;
+pub use signal::on_signal;
 pub use timer::TimerHandle;
 
 /// Posts an event in the default color.
@@ -131,79 +160,11 @@ pub fn every(
     timer::every(&Handle::current(), period, color, f)
 }
 
-/// What this crate adds to a [`Handle`], for callers outside of the runtime.
-///
-/// # Examples
-/// ```
-/// use std::time::Duration;
-/// use tussah::{Color, HandleExt};
-/// let runtime = tussah::Runtime::builder().workers(1).build()?;
-/// let tick = runtime.every(Duration::from_secs(1), Color(3), || println!("tick"));
-/// tick.cancel();
-/// # std::io::Result::Ok(())
-/// ```
-pub trait HandleExt: sealed::Sealed {
-    /// See [`post_with`].
-    ///
-    /// # Errors
-    /// As [`post_with`].
-    fn post_with<F: FnOnce() + Send + 'static>(
-        &self,
-        color: impl AsColor,
-        options: PostOptions,
-        f: F,
-    ) -> Result<(), Refused<F>>;
-
-    /// See [`after`].
-    fn after(
-        &self,
-        delay: Duration,
-        color: impl AsColor,
-        f: impl FnOnce() + Send + 'static,
-    ) -> TimerHandle;
-
-    /// See [`every`].
-    fn every(
-        &self,
-        period: Duration,
-        color: impl AsColor,
-        f: impl FnMut() + Send + 'static,
-    ) -> TimerHandle;
-}
-
-mod sealed {
-    pub trait Sealed {}
-    impl Sealed for tussah_core::Handle {}
-}
-
-impl HandleExt for Handle {
-    #[track_caller]
-    fn post_with<F: FnOnce() + Send + 'static>(
-        &self,
-        color: impl AsColor,
-        options: PostOptions,
-        f: F,
-    ) -> Result<(), Refused<F>> {
-        options::post(self, color, options, f)
-    }
-
-    #[track_caller]
-    fn after(
-        &self,
-        delay: Duration,
-        color: impl AsColor,
-        f: impl FnOnce() + Send + 'static,
-    ) -> TimerHandle {
-        timer::after(self, delay, color, f)
-    }
-
-    #[track_caller]
-    fn every(
-        &self,
-        period: Duration,
-        color: impl AsColor,
-        f: impl FnMut() + Send + 'static,
-    ) -> TimerHandle {
-        timer::every(self, period, color, f)
+/// The runtime of a callback; without one, that which the caller runs in.
+#[track_caller]
+fn handle_of<A: Send + 'static>(callback: &Option<Callback<A>>) -> Handle {
+    match callback {
+        Some(callback) => callback.handle().clone(),
+        None => Handle::current(),
     }
 }

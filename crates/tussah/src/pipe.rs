@@ -20,6 +20,7 @@ use tussah_core::Handle;
 use tussah_core::io::{Direction, Source, spend_bytes};
 
 use crate::io_error::context;
+use crate::net::socket::ready;
 pub use writer::Writer;
 
 /// How much room `read_to_end` makes first; it doubles from there.
@@ -114,6 +115,11 @@ impl End {
         self.transfer(Direction::Write, data.len(), || rustix::io::write(fd, data))
     }
 
+    /// Waits until an attempt would not block.
+    async fn wait_ready(&self, direction: Direction) -> io::Result<()> {
+        self.source.io(direction, |fd| ready(fd, direction)).await
+    }
+
     fn read_error(&self, error: io::Error) -> io::Error {
         context(error, "read from", self.name)
     }
@@ -171,6 +177,16 @@ impl Reader {
     pub(crate) fn from_fd_in(handle: &Handle, fd: OwnedFd, name: &'static str) -> io::Result<Self> {
         let end = End::from_fd(handle, fd, name)?;
         Ok(Self { end })
+    }
+
+    /// For callbacks.
+    pub(crate) fn handle(&self) -> Handle {
+        self.end.source.handle()
+    }
+
+    /// For callbacks.
+    pub(crate) async fn wait_ready(&self, direction: Direction) -> io::Result<()> {
+        self.end.wait_ready(direction).await
     }
 
     /// Gives the descriptor back, in blocking mode.

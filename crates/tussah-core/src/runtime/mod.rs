@@ -6,6 +6,7 @@ mod current;
 mod drivers;
 mod extensions;
 mod handle;
+mod idlers;
 mod post;
 mod schedule;
 mod shared;

@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 use parking_lot::Mutex;
 
 use super::extensions::Extensions;
+use super::idlers::Idlers;
 use crate::blocking::BlockingPool;
 use crate::color::Color;
 use crate::color::cell::ColorCell;
@@ -76,6 +77,8 @@ pub(crate) struct Shared {
     /// Threads that were dropped before their end because the runtime ended.
     pub(crate) threads_dropped: AtomicUsize,
     pub(super) extensions: Extensions,
+    /// Who is woken before a worker sleeps.
+    pub(super) idlers: Idlers,
 }
 
 /// A handle to the default color, given back when the runtime is dropped.
@@ -144,6 +147,7 @@ impl Shared {
             one_color: config.one_color,
             threads_dropped: AtomicUsize::new(0),
             extensions: Extensions::default(),
+            idlers: Idlers::new(),
         });
         shared.slab.set_owner(Arc::as_ptr(&shared).cast());
         shared.table.with(&shared, Color::DEFAULT, |cell| {

@@ -123,6 +123,10 @@ impl<'a> Loop<'a> {
             self.recover(payload);
         }
         let shared = &self.worker.handle.shared;
+        if shared.has_idlers() {
+            // They may count on this worker, see `runtime/idlers.rs`; what it has queued goes to the others.
+            shared.wake_idlers();
+        }
         if !self.searching {
             shared.idle.start_search();
         }
@@ -166,7 +170,7 @@ impl<'a> Loop<'a> {
                 self.searching = true;
                 worker.handle.shared.idle.start_search();
             }
-            if !self.search() {
+            if !self.search() && !self.wake_idlers() {
                 self.sleep();
             }
         }
@@ -326,6 +330,20 @@ impl<'a> Loop<'a> {
             std::hint::spin_loop();
         }
         false
+    }
+
+    /// With nothing to run: if somebody waits for that, and the driver has nothing to report either, wakes them; true if there may
+    /// be something to run now.
+    #[inline]
+    fn wake_idlers(&mut self) -> bool {
+        let shared = &self.worker.handle.shared;
+        if !shared.has_idlers() {
+            return false;
+        }
+        if self.look() == 0 {
+            shared.wake_idlers();
+        }
+        true
     }
 
     /// Parks until there may be work. See README.md for why no event is slept through.

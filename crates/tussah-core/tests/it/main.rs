@@ -4,6 +4,7 @@ mod basic;
 mod colors;
 mod driver;
 mod files;
+mod idle;
 mod model;
 mod promises;
 mod shutdown;

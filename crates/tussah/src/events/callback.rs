@@ -1,6 +1,7 @@
 //! Callbacks: closures that carry their color and are called many times.
 
 use std::fmt;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use tussah_core::{AsColor, ColorRef, Handle};
@@ -43,6 +44,13 @@ struct Inner<F: ?Sized> {
     priority: Option<i8>,
     /// Never contended: it is taken by events of the color only. It says to the compiler what the color ensures.
     f: Mutex<F>,
+}
+
+impl<A> Inner<dyn FnMut(A) + Send> {
+    fn run(&self, argument: A) {
+        let mut f = self.f.lock().unwrap_or_else(PoisonError::into_inner);
+        f(argument);
+    }
 }
 
 impl<A: Send + 'static> Callback<A> {
@@ -105,17 +113,34 @@ impl<A: Send + 'static> Callback<A> {
     #[track_caller]
     pub fn fire(&self, argument: A) -> Result<(), Refused<A>> {
         let inner = &*self.inner;
-        if let Some(priority) = inner.priority {
-            inner.color.set_priority(priority);
-        }
+        self.announce();
         let callback = self.inner.clone();
         let mut argument = Parcel::new(argument);
         let call = move || {
             let argument = argument.open().expect("a call runs once");
-            let mut f = callback.f.lock().unwrap_or_else(PoisonError::into_inner);
-            f(argument);
+            callback.run(argument);
         };
         inner.handle.post_in(&inner.color, call).map_err(unpack)
+    }
+
+    /// Calls the closure within an event of its color that runs already. A panic ends with the call: the hook has told of it.
+    pub(super) fn call(&self, argument: A) {
+        let call = AssertUnwindSafe(|| self.inner.run(argument));
+        if let Err(payload) = catch_unwind(call) {
+            // What was thrown is the user's too; if its destructor throws, that goes to whoever runs the event.
+            drop(payload);
+        }
+    }
+
+    /// Gives the color the callback's priority, for the event that is about to be queued.
+    pub(super) fn announce(&self) {
+        if let Some(priority) = self.inner.priority {
+            self.inner.color.set_priority(priority);
+        }
+    }
+
+    pub(super) fn handle(&self) -> &Handle {
+        &self.inner.handle
     }
 
     /// The color in which the closure runs.

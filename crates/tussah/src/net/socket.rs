@@ -91,6 +91,13 @@ impl Socket {
         Ok(Self::Os(Source::new(fd)))
     }
 
+    /// The runtime that it belongs to.
+    pub(crate) fn handle(&self) -> Handle {
+        match self {
+            Self::Os(source) => source.handle(),
+        }
+    }
+
     /// Gives the descriptor back, in non-blocking mode.
     pub(crate) fn into_fd(self) -> OwnedFd {
         match self {
@@ -251,15 +258,7 @@ impl Socket {
 
     /// Whether an operation of this direction would not block.
     pub(crate) fn ready(&self, direction: Direction) -> io::Result<()> {
-        let flags = match direction {
-            Direction::Read => PollFlags::IN | PollFlags::RDHUP,
-            Direction::Write => PollFlags::OUT,
-        };
-        let now = Timespec::default();
-        match poll(&mut [PollFd::new(self, flags)], Some(&now))? {
-            0 => Err(io::ErrorKind::WouldBlock.into()),
-            _ => Ok(()),
-        }
+        ready(self, direction)
     }
 
     /// Receives up to `wanted` bytes from a stream; fewer, but not none, are all that is there.
@@ -322,6 +321,11 @@ impl Socket {
             Self::Os(source) => source.poll_io(context, direction, |_| attempt()),
         }
     }
+
+    /// Waits until an attempt would not block.
+    pub(crate) async fn wait_ready(&self, direction: Direction) -> io::Result<()> {
+        self.operate(direction, || self.ready(direction)).await
+    }
 }
 
 impl AsFd for Socket {
@@ -329,6 +333,19 @@ impl AsFd for Socket {
         match self {
             Self::Os(source) => source.as_fd(),
         }
+    }
+}
+
+/// Whether an operation of this direction would not block; `WouldBlock` if it would.
+pub(crate) fn ready(fd: impl AsFd, direction: Direction) -> io::Result<()> {
+    let flags = match direction {
+        Direction::Read => PollFlags::IN | PollFlags::RDHUP,
+        Direction::Write => PollFlags::OUT,
+    };
+    let now = Timespec::default();
+    match poll(&mut [PollFd::new(&fd, flags)], Some(&now))? {
+        0 => Err(io::ErrorKind::WouldBlock.into()),
+        _ => Ok(()),
     }
 }
 

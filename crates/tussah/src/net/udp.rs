@@ -71,6 +71,11 @@ impl UdpSocket {
         Ok(Self::new(socket))
     }
 
+    /// For callbacks.
+    pub(crate) fn socket(&self) -> &Socket {
+        &self.socket
+    }
+
     fn new(socket: Socket) -> Self {
         let unreported = AtomicI32::new(0);
         Self { socket, unreported }

@@ -1,7 +1,7 @@
 //! The end of a pipe that is written to.
 
 use std::io;
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
 use std::pin::Pin;
 use std::task::{Context, Poll};
 
@@ -127,6 +127,17 @@ impl Writer {
             data = &data[len..];
         }
         Ok(())
+    }
+
+    /// The runtime and the number; `None` if it was closed.
+    pub(crate) fn place(&self) -> Option<(Handle, RawFd)> {
+        let source = &self.end.as_ref()?.source;
+        Some((source.handle(), source.as_fd().as_raw_fd()))
+    }
+
+    /// For callbacks.
+    pub(crate) async fn wait_ready(&self, direction: Direction) -> io::Result<()> {
+        self.end()?.wait_ready(direction).await
     }
 
     fn end(&self) -> io::Result<&End> {

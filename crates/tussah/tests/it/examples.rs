@@ -9,7 +9,7 @@ use std::process::{Command, Output};
 use serde_json::Value;
 
 /// The program of an example. `cargo test` builds it beside the tests; `cargo test --test it` does not, then we do.
-fn example(name: &str) -> Command {
+pub(crate) fn example(name: &str) -> Command {
     let test = std::env::current_exe().expect("the test knows its own path");
     let profile = test
         .ancestors()

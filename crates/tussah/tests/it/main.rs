@@ -1,6 +1,7 @@
 //! The integration tests of tussah, in one binary.
 
 mod alone;
+mod callbacks;
 mod cancel;
 mod colored;
 #[cfg(feature = "dns")]
@@ -11,6 +12,7 @@ mod fs;
 mod net;
 mod pipe;
 mod process;
+mod proxy;
 mod scopes;
 mod signal;
 mod sync;

@@ -1,14 +1,16 @@
 //! What accepts TCP connections.
 
+mod try_accept;
+
 use std::fmt;
 use std::future::Future;
 use std::io;
 use std::net::SocketAddr;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, RawFd};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-use async_lock::Semaphore;
+use async_lock::{Semaphore, SemaphoreGuardArc};
 use futures_util::stream::{self, Stream};
 use tussah_core::{AsColor, JoinHandle};
 
@@ -54,6 +56,8 @@ pub struct TcpListener {
     socket: Socket,
     connections: Option<Arc<Semaphore>>,
     exhaustion_fails: bool,
+    /// `try_accept` has found no room in the system.
+    exhausted: AtomicBool,
     counts: Counts,
 }
 
@@ -117,6 +121,7 @@ impl TcpListener {
             socket,
             connections,
             exhaustion_fails,
+            exhausted: AtomicBool::new(false),
             counts: Counts::default(),
         }
     }
@@ -155,12 +160,9 @@ impl TcpListener {
                 .operate(Direction::Read, || self.attempt())
                 .await
             {
-                Ok((stream, peer)) => {
+                Ok(accepted) => {
                     add(&self.counts.accepted);
-                    return Ok(match permit {
-                        Some(permit) => (stream.with_extra(Extra::with_permit(permit)), peer),
-                        None => (stream, peer),
-                    });
+                    return Ok(with_permit(accepted, permit));
                 }
                 Err(error) => error,
             };
@@ -292,6 +294,17 @@ impl TcpListener {
             Ok(local) => context(error, operation, local),
             Err(_) => context(error, operation, "an unknown address"),
         }
+    }
+}
+
+/// Gives a connection its place among those of the listener.
+fn with_permit(
+    (stream, peer): (TcpStream, SocketAddr),
+    permit: Option<SemaphoreGuardArc>,
+) -> (TcpStream, SocketAddr) {
+    match permit {
+        Some(permit) => (stream.with_extra(Extra::with_permit(permit)), peer),
+        None => (stream, peer),
     }
 }
 

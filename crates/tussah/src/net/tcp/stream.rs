@@ -8,11 +8,14 @@ use std::net::{Shutdown, SocketAddr, SocketAddrV4, SocketAddrV6};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, RawFd};
 use std::sync::OnceLock;
 
+use tussah_core::Handle;
+
 use super::accept::Freed;
 use super::extra::Extra;
 use super::transfer::{Transfer, Verb};
 use crate::io_error::context;
-use crate::net::socket::{Socket, internet};
+use crate::net::socket::{Direction, Socket, internet};
+use crate::time::sleep;
 
 /// A TCP connection: bytes in order, both ways.
 ///
@@ -151,6 +154,28 @@ impl TcpStream {
         };
         let done = self.socket.shutdown(how);
         done.map_err(|error| self.failed(Verb::Shutdown, error))
+    }
+}
+
+/// For callbacks.
+impl TcpStream {
+    pub(crate) fn handle(&self) -> Handle {
+        self.socket.handle()
+    }
+
+    /// Waits until an attempt would not block, and the rate limit allows it. There is no time limit: nothing is under way.
+    ///
+    /// # Errors
+    /// What the system says when the descriptor can't be registered, as it says it; `Other` when the runtime ends.
+    pub(crate) async fn wait_ready(&self, direction: Direction) -> io::Result<()> {
+        loop {
+            self.socket.wait_ready(direction).await?;
+            match self.extra().and_then(|extra| extra.delay(direction)) {
+                // Boxed, since it is rare: whoever waits without a limit stays small.
+                Some(delay) => Box::pin(sleep(delay)).await,
+                None => return Ok(()),
+            }
+        }
     }
 }
 

@@ -53,6 +53,11 @@ pub struct Credentials {
 }
 
 impl UnixStream {
+    /// For callbacks.
+    pub(crate) fn socket(&self) -> &Socket {
+        &self.socket
+    }
+
     pub(super) fn new(socket: Socket) -> Self {
         let _freed = Freed;
         Self { socket, _freed }

@@ -1,0 +1,160 @@
+//! Who wants to run when a worker has nothing else to do.
+//!
+//! A thread that waits to be idle stands in a list of the runtime's. A worker that has found nothing to run, here or with others,
+//! and whose timers and descriptors have nothing to report, wakes all of them instead of going to sleep: each is then an
+//! event of its color like any other.
+//!
+//! # Why no one is forgotten
+//!
+//! Who takes a place in the list does so in an event of some worker, or has an event posted behind it. That worker looks at the list
+//! after that event, before it sleeps the next time, and it sees what it has written itself. If it is taken away instead, it
+//! wakes who is in the list as it ends. If it is held for long, others look when the watch finds nothing. So the flag needs no fence.
+
+use std::fmt;
+use std::future::Future;
+use std::pin::Pin;
+use std::task::{Context, Poll, Waker};
+
+use super::handle::Handle;
+use super::shared::Shared;
+use crate::loom::atomic::{AtomicBool, Ordering};
+use crate::loom::{Mutex, lock};
+use crate::quietly::quietly;
+use crate::worker::Worker;
+
+/// The threads that wait for a worker with nothing to do.
+pub(crate) struct Idlers {
+    /// Somebody waits; written under the lock.
+    any: AtomicBool,
+    list: Mutex<List>,
+}
+
+#[derive(Default)]
+struct List {
+    last_number: u64,
+    waiting: Vec<(u64, Waker)>,
+}
+
+impl Idlers {
+    pub(super) fn new() -> Self {
+        Self {
+            any: AtomicBool::new(false),
+            list: Mutex::new(List::default()),
+        }
+    }
+
+    fn with<R>(&self, f: impl FnOnce(&mut List) -> R) -> R {
+        let mut list = lock(&self.list);
+        let result = f(&mut list);
+        self.any.store(!list.waiting.is_empty(), Ordering::Relaxed);
+        result
+    }
+}
+
+impl Shared {
+    /// Whether somebody is to be woken before a worker sleeps. Nobody is while the runtime drains, since it has to come to rest.
+    pub(crate) fn has_idlers(&self) -> bool {
+        self.idlers.any.load(Ordering::Relaxed) && self.is_open()
+    }
+
+    /// Wakes who waits for a worker with nothing to do.
+    pub(crate) fn wake_idlers(&self) {
+        let waiting = self.idlers.with(|list| std::mem::take(&mut list.waiting));
+        for (_, waker) in waiting {
+            quietly(|| waker.wake());
+        }
+    }
+}
+
+impl Handle {
+    /// Waits until a worker of this runtime has nothing else to run: no event that it could run or steal, no timer that is due,
+    /// nothing to report from its descriptors.
+    ///
+    /// This is what an idle watcher of libev waits for (ev(3), `ev_idle`), with priorities left out. There is no fairness among workers:
+    /// the first that runs out of work wakes all who wait. Whoever waits again and again keeps one worker busy.
+    ///
+    /// It waits for ever once the runtime is being shut down.
+    ///
+    /// # Cancellation
+    /// Dropping the future ends the waiting.
+    ///
+    /// # Examples
+    /// ```
+    /// # let runtime = tussah_core::Runtime::builder().workers(1).build()?;
+    /// let handle = runtime.handle().clone();
+    /// # runtime.block_on(
+    /// runtime.spawn(async move {
+    ///     handle.idle().await;
+    ///     println!("time to tidy up");
+    /// })
+    /// # ).expect("it does not panic");
+    /// # std::io::Result::Ok(())
+    /// ```
+    pub fn idle(&self) -> Idle {
+        Idle {
+            handle: self.clone(),
+            number: 0,
+        }
+    }
+}
+
+/// The future of [`Handle::idle`].
+#[must_use = "futures do nothing unless they are polled"]
+pub struct Idle {
+    handle: Handle,
+    /// Its place in the list; 0 before the first poll.
+    number: u64,
+}
+
+impl Future for Idle {
+    type Output = ();
+
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<()> {
+        let number = self.number;
+        let waker = context.waker().clone();
+        let shared = &self.handle.shared;
+        // The waker that was replaced is dropped under no lock.
+        let (number, _before) = shared.idlers.with(|list| {
+            if number == 0 {
+                list.last_number += 1;
+                list.waiting.push((list.last_number, waker));
+                return (list.last_number, None);
+            }
+            match list.waiting.iter_mut().find(|(other, _)| *other == number) {
+                Some((_, place)) => (number, Some(std::mem::replace(place, waker))),
+                None => (0, Some(waker)),
+            }
+        });
+        if number == 0 {
+            return Poll::Ready(());
+        }
+        let is_here = Worker::with(|worker| worker.is_some_and(|worker| worker.is_of(shared)));
+        if !is_here && self.number == 0 {
+            // Some worker has to look. A runtime that ends refuses, and then there is nothing to wait for.
+            let _ = self.handle.post(|| ());
+        }
+        self.number = number;
+        Poll::Pending
+    }
+}
+
+impl Drop for Idle {
+    fn drop(&mut self) {
+        if self.number == 0 {
+            return;
+        }
+        let _waker = self.handle.shared.idlers.with(|list| {
+            let mut waiting = list.waiting.iter();
+            let at = waiting.position(|(number, _)| *number == self.number)?;
+            Some(list.waiting.swap_remove(at))
+        });
+    }
+}
+
+impl fmt::Debug for Idle {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Idle")
+            .field("handle", &self.handle)
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,183 @@
+//! What the three web proxies share: everything that neither waits nor depends on the style.
+// Each program uses a part of it.
+#![allow(dead_code, unused_imports)]
+
+mod cache;
+mod callbacks;
+mod flow;
+mod head;
+
+use std::fmt;
+use std::io;
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use clap::Parser;
+use tussah::Runtime;
+use tussah::net::TcpListener;
+
+pub use cache::{ANSWER_MAX, Cache};
+pub use callbacks::{Limit, Step, Tunnel, forward, pass, when_readable, when_writable};
+pub use flow::{Body, Flow};
+pub use head::{Request, Response};
+
+/// Bound, in bytes: what the head of a message may have.
+pub const HEAD_MAX: usize = 16 * 1024;
+
+/// Bound, in connections: those that are served at the same time; the others wait in the system's queue.
+pub const CONNECTIONS_MAX: usize = 4096;
+
+/// Bound, in seconds: how long a client may take for the head of a request.
+pub const CLIENT_LIMIT: Duration = Duration::from_secs(60);
+
+/// Bound, in seconds: how long a client may go on sending when the connection is being closed.
+pub const LINGER: Duration = Duration::from_secs(2);
+
+/// A web proxy for HTTP/1.1 (RFC 9110, RFC 9112) and tunnels (CONNECT).
+#[derive(Clone, Debug, Parser)]
+#[command(after_help = "Examples:
+  PROXY --listen 127.0.0.1:8081 &
+  curl --proxy http://127.0.0.1:8081 http://example.com/")]
+pub struct Options {
+    /// The address to listen at; with port 0 the system chooses one.
+    #[arg(long, default_value = "127.0.0.1:8081")]
+    pub listen: SocketAddr,
+    /// How many workers; by default one for each CPU.
+    #[arg(long)]
+    workers: Option<usize>,
+    /// How many bytes of answers the cache may have; 0 for none.
+    #[arg(long, value_name = "BYTES", default_value_t = 16 << 20)]
+    pub cache: usize,
+    /// How many seconds an origin may take until it is connected, and again until it answers.
+    #[arg(long, value_name = "SECONDS", default_value_t = 30)]
+    origin_limit: u64,
+}
+
+impl Options {
+    /// The options of the command line.
+    pub fn get() -> Self {
+        Self::parse()
+    }
+
+    pub fn runtime(&self) -> io::Result<Runtime> {
+        let mut builder = Runtime::builder().name("proxy");
+        if let Some(workers) = self.workers {
+            builder = builder.workers(workers);
+        }
+        builder.build()
+    }
+
+    /// Listens, and says where.
+    pub fn listen(&self) -> io::Result<TcpListener> {
+        let builder = TcpListener::builder().connections_max(CONNECTIONS_MAX);
+        let listener = builder.bind(self.listen)?;
+        println!("listening at {}", listener.local_addr()?);
+        Ok(listener)
+    }
+
+    pub fn origin_limit(&self) -> Duration {
+        Duration::from_secs(self.origin_limit)
+    }
+}
+
+/// Why a request gets an answer of the proxy's own.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Fault {
+    pub status: u16,
+    pub text: String,
+}
+
+impl Fault {
+    pub fn new(status: u16, text: impl fmt::Display) -> Self {
+        let text = text.to_string();
+        Self { status, text }
+    }
+
+    /// The request is wrong.
+    pub fn bad(text: impl fmt::Display) -> Self {
+        Self::new(400, text)
+    }
+
+    /// The origin can't be reached, or breaks the connection off.
+    pub fn origin(error: io::Error) -> Self {
+        let status = match error.kind() {
+            io::ErrorKind::TimedOut => 504,
+            _ => 502,
+        };
+        Self::new(status, error)
+    }
+
+    /// The origin's answer is wrong.
+    pub fn broken(text: impl fmt::Display) -> Self {
+        Self::new(502, format_args!("the origin's answer: {text}"))
+    }
+
+    pub fn no_answer() -> Self {
+        Self::new(
+            502,
+            "the origin has closed the connection without an answer",
+        )
+    }
+
+    pub fn late() -> Self {
+        Self::new(504, "the origin has not answered in time")
+    }
+
+    /// The answer, after which the connection is closed.
+    pub fn answer(&self) -> Vec<u8> {
+        let reason = match self.status {
+            400 => "Bad Request",
+            431 => "Request Header Fields Too Large",
+            501 => "Not Implemented",
+            502 => "Bad Gateway",
+            _ => "Gateway Timeout",
+        };
+        let text = format!("{} {reason}: {}\n", self.status, self.text);
+        let head = format!(
+            "HTTP/1.1 {} {reason}\r\nContent-Type: text/plain; charset=utf-8\r\nContent-Length: {}\r\nConnection: close\r\n\r\n",
+            self.status,
+            text.len()
+        );
+        (head + &text).into_bytes()
+    }
+}
+
+/// Why the rest of a message can't be passed on.
+#[derive(Debug)]
+pub enum Cut {
+    Read(io::Error),
+    Write(io::Error),
+    Message(&'static str),
+}
+
+/// How a connection ends, if not in good order.
+#[derive(Debug)]
+pub enum End {
+    /// With an answer.
+    Fault(Fault),
+    /// With a reset, so that the client does not take for whole what was cut off.
+    CutOff,
+}
+
+impl From<Fault> for End {
+    fn from(fault: Fault) -> Self {
+        Self::Fault(fault)
+    }
+}
+
+/// Of passing on a request.
+impl From<Cut> for End {
+    fn from(cut: Cut) -> Self {
+        match cut {
+            Cut::Read(_) => Self::CutOff,
+            Cut::Write(error) => Self::Fault(Fault::origin(error)),
+            Cut::Message(text) => Self::Fault(Fault::bad(text)),
+        }
+    }
+}
+
+/// What a client is told once its tunnel is there.
+pub const TUNNEL: &[u8] = b"HTTP/1.1 200 Connection established\r\n\r\n";
+
+/// What a client is told that waits with the body of its request.
+pub const CONTINUE: &[u8] = b"HTTP/1.1 100 Continue\r\n\r\n";

@@ -1,0 +1,180 @@
+//! Operations whose result comes by a callback.
+
+use std::fmt;
+use std::future::Future;
+use std::io;
+
+use tussah_core::AbortHandle;
+
+use super::Callback;
+use crate::net::{ConnectOptions, TcpStream, ToAddresses};
+
+/// Cancels an operation whose result comes by a callback; of [`tcp_connect`] and [`resolve`].
+///
+/// Dropping the handle cancels nothing. It may be cloned.
+#[derive(Clone)]
+pub struct CallHandle {
+    /// `None`: the runtime was shut down already.
+    thread: Option<AbortHandle>,
+}
+
+impl CallHandle {
+    /// Cancels the operation; the callback is dropped by an event of its color. Does nothing if it is over already.
+    ///
+    /// If the caller runs in the callback's color, the callback is not called any more once this has returned.
+    pub fn cancel(&self) {
+        if let Some(thread) = &self.thread {
+            thread.abort();
+        }
+    }
+
+    /// Whether it is over: the callback was called, or dropped.
+    #[must_use]
+    pub fn is_finished(&self) -> bool {
+        self.thread.as_ref().is_none_or(AbortHandle::is_finished)
+    }
+}
+
+impl fmt::Debug for CallHandle {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("CallHandle")
+            .field("finished", &self.is_finished())
+            .finish_non_exhaustive()
+    }
+}
+
+/// The operation is a thread of the callback's color, so that cancelling it in that color is exact.
+#[track_caller]
+fn call_with<R, F>(callback: Callback<R>, operation: F) -> CallHandle
+where
+    R: Send + 'static,
+    F: Future<Output = R> + Send + 'static,
+{
+    callback.announce();
+    let handle = callback.handle().clone();
+    let color = callback.color().clone();
+    let thread = handle.try_spawn_in(&color, async move {
+        callback.call(operation.await);
+    });
+    let thread = thread.ok().map(|thread| thread.abort_handle());
+    CallHandle { thread }
+}
+
+/// Connects to an address, or to a host by its name, and calls back with the connection or the error.
+///
+/// This is libasync's `tcpconnect` (Zeldovich 2002, section 2.2): looking up the name and connecting are asynchronous inside, and the callback is
+/// called once, by an event of its color, as [`TcpStream::connect`] ends. It works inside and outside of runtimes.
+///
+/// A runtime that is shut down, or is being so, drops the callback.
+///
+/// # Errors
+/// The callback gets those of [`TcpStream::connect`].
+///
+/// # Cancellation
+/// See [`CallHandle::cancel`]; the connection is closed, or not made.
+///
+/// # Examples
+/// ```
+/// use std::io;
+/// use tussah::events::tcp_connect;
+/// use tussah::net::{TcpListener, TcpStream};
+/// use tussah::{Callback, Color};
+/// # let runtime = tussah::Runtime::builder().workers(1).build()?;
+/// # let (done, wait) = std::sync::mpsc::channel();
+/// # let _listener = runtime.block_on(async {
+/// let listener = TcpListener::bind("127.0.0.1:0")?;
+/// let connected = Callback::new(Color(7), move |stream: io::Result<TcpStream>| {
+/// #   let stream = stream.map(std::sync::Arc::new);
+/// #   done.send(stream.as_ref().map(|_| ()).map_err(|error| error.to_string())).expect("the example listens");
+///     match stream {
+///         Ok(stream) => println!("connected: {stream:?}"),
+///         Err(error) => println!("502: {error}"),
+///     }
+/// });
+/// tcp_connect(listener.local_addr()?, connected);
+/// # std::io::Result::Ok(listener)
+/// # })?;
+/// # assert_eq!(wait.recv().expect("it is called"), Ok(()));
+/// # std::io::Result::Ok(())
+/// ```
+#[track_caller]
+pub fn tcp_connect(
+    address: impl ToAddresses + Send + 'static,
+    callback: Callback<io::Result<TcpStream>>,
+) -> CallHandle {
+    tcp_connect_with(TcpStream::builder(), address, callback)
+}
+
+/// The same with options, such as a time limit.
+///
+/// # Errors
+/// The callback gets those of [`ConnectOptions::connect`].
+///
+/// # Cancellation
+/// As [`tcp_connect`].
+///
+/// # Examples
+/// ```
+/// use std::time::Duration;
+/// use tussah::events::tcp_connect_with;
+/// use tussah::net::{TcpListener, TcpStream};
+/// use tussah::{Callback, Color};
+/// # let runtime = tussah::Runtime::builder().workers(1).build()?;
+/// # let (done, wait) = std::sync::mpsc::channel();
+/// # let _listener = runtime.block_on(async {
+/// # let listener = TcpListener::bind("127.0.0.1:0")?;
+/// # let address = listener.local_addr()?;
+/// let connected = Callback::new(Color(7), move |stream: std::io::Result<TcpStream>| {
+/// #   done.send(stream.is_ok()).expect("the example listens");
+/// });
+/// let options = TcpStream::builder().nodelay(true).timeout(Duration::from_secs(5));
+/// tcp_connect_with(options, address, connected);
+/// # std::io::Result::Ok(listener)
+/// # })?;
+/// # assert!(wait.recv().expect("it is called"));
+/// # std::io::Result::Ok(())
+/// ```
+#[track_caller]
+pub fn tcp_connect_with(
+    options: ConnectOptions,
+    address: impl ToAddresses + Send + 'static,
+    callback: Callback<io::Result<TcpStream>>,
+) -> CallHandle {
+    call_with(callback, async move { options.connect(address).await })
+}
+
+/// Looks up the addresses of a host and calls back with them, or with the error.
+///
+/// It is [`Resolver::lookup_ip`](crate::dns::Resolver::lookup_ip) of [`Resolver::current`](crate::dns::Resolver::current), as libasync's
+/// `dns_hostbyname`; and otherwise as [`tcp_connect`].
+///
+/// # Errors
+/// The callback gets those of the look-up.
+///
+/// # Cancellation
+/// See [`CallHandle::cancel`].
+///
+/// # Examples
+/// ```
+/// use tussah::events::resolve;
+/// use tussah::{Callback, Color, dns};
+/// # let runtime = tussah::Runtime::builder().workers(1).build()?;
+/// # let (done, wait) = std::sync::mpsc::channel();
+/// let resolved = Callback::new_in(&runtime, Color(7), move |found: Result<dns::Addresses, dns::Error>| {
+/// #   done.send(found.is_ok_and(|found| found.iter().any(|address| address.is_loopback()))).expect("the example listens");
+/// });
+/// resolve("localhost", resolved);
+/// # assert!(wait.recv().expect("it is called"));
+/// # std::io::Result::Ok(())
+/// ```
+#[cfg(feature = "dns")]
+#[track_caller]
+pub fn resolve(
+    host: impl Into<String>,
+    callback: Callback<Result<crate::dns::Addresses, crate::dns::Error>>,
+) -> CallHandle {
+    let host = host.into();
+    call_with(callback, async move {
+        crate::dns::Resolver::current().lookup_ip(&host).await
+    })
+}

@@ -1,0 +1,121 @@
+//! Callbacks for the ends of child processes.
+
+use std::io;
+use std::os::unix::process::ExitStatusExt;
+use std::process::ExitStatus;
+
+use rustix::process::{Pid, PidfdFlags, WaitOptions, pidfd_open, waitpid};
+use tussah_core::Handle;
+use tussah_core::io::{Direction, Source};
+
+use super::registry::{Key, Registry};
+use super::{Callback, handle_of};
+use crate::io_error::context;
+use crate::process::Child;
+
+/// Whose end is waited for: a [`Child`], or the number of a child process that something else has started.
+#[derive(Debug)]
+pub struct ChildId(Kind);
+
+#[derive(Debug)]
+enum Kind {
+    Child(Box<Child>),
+    Number(u32),
+}
+
+impl From<Child> for ChildId {
+    fn from(child: Child) -> Self {
+        Self(Kind::Child(Box::new(child)))
+    }
+}
+
+impl From<u32> for ChildId {
+    fn from(number: u32) -> Self {
+        Self(Kind::Number(number))
+    }
+}
+
+/// Has a callback called with the exit status when a child has ended: once, and then it is un-registered.
+///
+/// This is libasync's `chldcb`. The child is waited for, so that it leaves no zombie. A [`Child`] belongs to the registration from
+/// now on: take its ends of pipes before, and un-register by its [number](Child::id); then it is dropped, see there. Of a
+/// child that something else has started, such as [`std::process::Command`], the number is given; nobody else may wait for it.
+///
+/// Another callback takes the place of this one, `None` un-registers; both as [`on_readable`](super::on_readable).
+///
+/// A registration costs a descriptor (pidfd_open(2)) and some 500 bytes; nothing runs until the child ends.
+///
+/// # Errors
+/// The callback gets what [`Child::wait`] gives: what the system said, if it has no such child.
+///
+/// # Panics
+/// `None` panics outside of a runtime: use [`HandleExt::on_child_exit`](super::HandleExt::on_child_exit) there.
+///
+/// # Examples
+/// ```
+/// use tussah::events::on_child_exit;
+/// use tussah::process::Command;
+/// use tussah::{Callback, Color};
+/// # let runtime = tussah::Runtime::builder().workers(1).build()?;
+/// # let (done, wait) = std::sync::mpsc::channel();
+/// # runtime.block_on(async {
+/// let child = Command::new("true").spawn().await?;
+/// let ended = Callback::new(Color(7), move |status: std::io::Result<_>| {
+/// #   done.send(status).expect("the example listens");
+/// });
+/// on_child_exit(child, ended);
+/// # std::io::Result::Ok(())
+/// # })?;
+/// # assert!(wait.recv().expect("it is called")?.success());
+/// # std::io::Result::Ok(())
+/// ```
+#[track_caller]
+pub fn on_child_exit(
+    child: impl Into<ChildId>,
+    callback: impl Into<Option<Callback<io::Result<ExitStatus>>>>,
+) {
+    let callback = callback.into();
+    register(&handle_of(&callback), child.into(), callback);
+}
+
+#[track_caller]
+pub(super) fn register(
+    handle: &Handle,
+    child: ChildId,
+    callback: Option<Callback<io::Result<ExitStatus>>>,
+) {
+    let registry = Registry::of(handle);
+    let number = match &child.0 {
+        Kind::Child(child) => child.id(),
+        Kind::Number(number) => *number,
+    };
+    let key = Key::Child(number);
+    let Some(callback) = callback else {
+        return registry.unregister(key);
+    };
+    callback.announce();
+    let color = callback.color().clone();
+    let of = handle.clone();
+    registry.register(key, handle, &color, async move {
+        let ended = match child.0 {
+            Kind::Child(mut child) => child.wait().await,
+            Kind::Number(number) => wait(&of, number).await,
+        };
+        callback.call(ended);
+    });
+}
+
+async fn wait(handle: &Handle, number: u32) -> io::Result<ExitStatus> {
+    let failed = |error: io::Error| context(error, "wait for", format!("process {number}"));
+    let pid = number.try_into().ok().and_then(Pid::from_raw);
+    let pid = pid.ok_or_else(|| failed(io::ErrorKind::InvalidInput.into()))?;
+    let pidfd = pidfd_open(pid, PidfdFlags::empty()).map_err(|error| failed(error.into()))?;
+    let source = Source::new_in(handle, pidfd);
+    let ended = source.io(Direction::Read, |_| {
+        match waitpid(Some(pid), WaitOptions::NOHANG)? {
+            Some((_, status)) => Ok(ExitStatus::from_raw(status.as_raw())),
+            None => Err(io::ErrorKind::WouldBlock.into()),
+        }
+    });
+    ended.await.map_err(failed)
+}

@@ -1,0 +1,264 @@
+//! Callbacks for descriptors that can be read or written.
+
+use std::future::Future;
+use std::io;
+use std::os::fd::{AsFd, AsRawFd, RawFd};
+use std::sync::Arc;
+use std::time::Duration;
+
+use tussah_core::io::Direction;
+use tussah_core::{Handle, yield_now};
+
+use super::Callback;
+use super::registry::{Key, Registry};
+use crate::net::{TcpListener, TcpStream, UdpSocket, UnixStream};
+use crate::pipe::{Reader, Writer};
+use crate::time;
+
+/// Bound, in milliseconds: how often a descriptor is looked at that the system has no room to report on (`fs.epoll.max_user_watches`).
+const LOOK_MS: u64 = 20;
+
+/// What [`on_readable`] and [`on_writable`] wait for: [`TcpStream`], [`TcpListener`], [`UdpSocket`], [`UnixStream`], and the ends of
+/// [pipes](crate::pipe).
+pub trait Descriptor: Sealed + Send + Sync + 'static {}
+
+impl<S: Sealed + Send + Sync + 'static> Descriptor for S {}
+
+/// How it is waited for; known to this crate only.
+pub trait Sealed {
+    /// The runtime that it belongs to, and its number; `None` if it was closed.
+    fn place(&self) -> Option<(Handle, RawFd)>;
+
+    /// Waits until an attempt would not block.
+    fn ready(&self, direction: Direction) -> impl Future<Output = io::Result<()>> + Send;
+}
+
+macro_rules! sealed {
+    ($($type:ty),*) => {
+        $(impl Sealed for $type {
+            fn place(&self) -> Option<(Handle, RawFd)> {
+                Some((self.handle(), self.as_fd().as_raw_fd()))
+            }
+
+            fn ready(&self, direction: Direction) -> impl Future<Output = io::Result<()>> + Send {
+                self.wait_ready(direction)
+            }
+        })*
+    };
+}
+
+sealed!(TcpStream, TcpListener, Reader);
+
+macro_rules! sealed_sockets {
+    ($($type:ty),*) => {
+        $(impl Sealed for $type {
+            fn place(&self) -> Option<(Handle, RawFd)> {
+                Some((self.socket().handle(), self.as_fd().as_raw_fd()))
+            }
+
+            fn ready(&self, direction: Direction) -> impl Future<Output = io::Result<()>> + Send {
+                self.socket().wait_ready(direction)
+            }
+        })*
+    };
+}
+
+sealed_sockets!(UdpSocket, UnixStream);
+
+impl Sealed for Writer {
+    fn place(&self) -> Option<(Handle, RawFd)> {
+        self.place()
+    }
+
+    fn ready(&self, direction: Direction) -> impl Future<Output = io::Result<()>> + Send {
+        self.wait_ready(direction)
+    }
+}
+
+/// Has a callback called whenever a read would not block: something is there, or the end, or an error. For a listener: whenever there
+/// is a connection to accept.
+///
+/// This is libasync's `fdcb` (Zeldovich 2002, table 2.1), with the callback's color and priority in the callback (section 3.2).
+///
+/// - It is called again for as long as it is so, whether it reads or not; each call is an event of its own, which comes behind
+///   those that are queued in its color.
+/// - Readiness is looked at before each call, in its event: what another callback has read in the meantime causes no call.
+/// - Another callback for the same descriptor takes the place of this one. `None` un-registers. Reading and writing are
+///   registered each by itself.
+/// - The callback is not called any more once it was un-registered or replaced by a caller in its color. A caller
+///   elsewhere may find a call under way, which goes on to its end and is the last one.
+/// - A panic ends that call only.
+/// - The descriptor stays open, and the callback alive, until it is un-registered, or the runtime ends. A callback that owns
+///   its descriptor has to un-register it.
+///
+/// A registration costs some 300 bytes and an entry in a table; a call costs, beside the closure, a system call (poll(2)) and a pass
+/// through the color's queue. Nothing runs while nothing is ready. Where `read().await` fits, it is cheaper: it
+/// tries first and asks only when nothing is there.
+///
+/// A runtime that is shut down drops the callback.
+///
+/// # Panics
+/// If the callback's color is of another runtime than the callback. It works inside and outside of runtimes.
+///
+/// # Examples
+/// ```
+/// use std::sync::Arc;
+/// use tussah::events::on_readable;
+/// use tussah::net::{TcpListener, TcpStream};
+/// use tussah::{Callback, Color};
+/// # let runtime = tussah::Runtime::builder().workers(1).build()?;
+/// # let (done, wait) = std::sync::mpsc::channel();
+/// # let client = runtime.block_on(async {
+/// let listener = TcpListener::bind("127.0.0.1:0")?;
+/// let client = TcpStream::connect(listener.local_addr()?).await?;
+/// let stream = Arc::new(listener.accept().await?.0);
+/// let mut request = Vec::new();
+/// let this = stream.clone();
+/// let read = Callback::new(Color(7), move |()| {
+///     let mut buffer = [0; 1024];
+///     match this.try_read(&mut buffer) {
+///         Ok(len @ 1..) => request.extend_from_slice(&buffer[..len]),
+///         Err(error) if error.kind() == std::io::ErrorKind::WouldBlock => {}
+///         _ => {
+///             on_readable(&this, None); // the end
+/// #           done.send(request.clone()).expect("the example listens");
+///         }
+///     }
+/// });
+/// on_readable(&stream, read);
+/// client.write_all(b"GET /").await?;
+/// # std::io::Result::Ok(client)
+/// # })?;
+/// # drop(client);
+/// # assert_eq!(wait.recv().expect("it ends"), b"GET /");
+/// # std::io::Result::Ok(())
+/// ```
+#[track_caller]
+pub fn on_readable<S: Descriptor>(descriptor: &Arc<S>, callback: impl Into<Option<Callback<()>>>) {
+    on_ready(descriptor, Direction::Read, callback.into());
+}
+
+/// Has a callback called whenever a write would not block: there is room, or an error to be told of; as [`on_readable`] otherwise.
+///
+/// A connection has room nearly always, so it is for one who has something to write and found no room.
+///
+/// # Panics
+/// As [`on_readable`].
+///
+/// # Examples
+/// ```
+/// use std::sync::Arc;
+/// use tussah::events::on_writable;
+/// use tussah::net::{TcpListener, TcpStream};
+/// use tussah::{Callback, Color};
+/// # let runtime = tussah::Runtime::builder().workers(1).build()?;
+/// # runtime.block_on(async {
+/// let listener = TcpListener::bind("127.0.0.1:0")?;
+/// let client = TcpStream::connect(listener.local_addr()?).await?;
+/// let stream = Arc::new(listener.accept().await?.0);
+/// let this = stream.clone();
+/// let mut rest = vec![b'x'; 1_000_000];
+/// let write = Callback::new(Color(7), move |()| {
+///     match this.try_write(&rest) {
+///         Ok(len) => drop(rest.drain(..len)),
+///         Err(error) if error.kind() == std::io::ErrorKind::WouldBlock => {}
+///         Err(_) => rest.clear(),
+///     }
+///     if rest.is_empty() {
+///         on_writable(&this, None);
+///     }
+/// });
+/// on_writable(&stream, write);
+/// let mut buffer = vec![0; 1_000_000];
+/// client.read_exact(&mut buffer).await?;
+/// # std::io::Result::Ok(())
+/// # })?;
+/// # std::io::Result::Ok(())
+/// ```
+#[track_caller]
+pub fn on_writable<S: Descriptor>(descriptor: &Arc<S>, callback: impl Into<Option<Callback<()>>>) {
+    on_ready(descriptor, Direction::Write, callback.into());
+}
+
+#[track_caller]
+fn on_ready<S: Descriptor>(
+    descriptor: &Arc<S>,
+    direction: Direction,
+    callback: Option<Callback<()>>,
+) {
+    let Some((handle, number)) = descriptor.place() else {
+        return;
+    };
+    let key = match direction {
+        Direction::Read => Key::Readable(number),
+        Direction::Write => Key::Writable(number),
+    };
+    let registry = Registry::of(&handle);
+    let Some(callback) = callback else {
+        return registry.unregister(key);
+    };
+    callback.announce();
+    let handle = callback.handle().clone();
+    let color = callback.color().clone();
+    let thread = call_when_ready(descriptor.clone(), direction, callback);
+    registry.register(key, &handle, &color, thread);
+}
+
+async fn call_when_ready<S: Descriptor>(
+    descriptor: Arc<S>,
+    direction: Direction,
+    callback: Callback<()>,
+) {
+    loop {
+        match descriptor.ready(direction).await {
+            Ok(()) => callback.call(()),
+            // The system has no room to report on it. The next look may find it ready.
+            Err(error) if error.raw_os_error().is_some() => {
+                time::sleep(Duration::from_millis(LOOK_MS)).await;
+            }
+            // The runtime has ended.
+            Err(_) => return,
+        }
+        callback.announce();
+        // The next call is an event of its own.
+        yield_now().await;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Color, Runtime};
+
+    #[test]
+    fn a_registration_is_as_small_as_it_says() {
+        let runtime = Runtime::builder().workers(1).build().expect("it starts");
+        runtime.block_on(async {
+            let listener = Arc::new(TcpListener::bind("127.0.0.1:0").expect("it can listen"));
+            let callback = Callback::new(Color(1), |()| ());
+            let thread = call_when_ready(listener, Direction::Read, callback);
+            assert!(size_of_val(&thread) <= 300, "{}", size_of_val(&thread));
+        });
+    }
+
+    #[test]
+    fn the_table_is_left_empty() {
+        let runtime = Runtime::builder().workers(2).build().expect("it starts");
+        let handle = runtime.handle().clone();
+        let registry = Registry::of(&handle);
+        runtime.block_on(async {
+            let listener = TcpListener::bind("127.0.0.1:0").expect("it can listen");
+            let listener = Arc::new(listener);
+            for n in 0..100 {
+                on_readable(&listener, Callback::new(Color(n), |()| ()));
+                assert_eq!(registry.len(), 1);
+            }
+            on_readable(&listener, None);
+            assert_eq!(registry.len(), 0);
+            on_writable(&listener, Callback::new(Color(1), |()| ()));
+            assert_eq!(registry.len(), 1);
+        });
+        drop(runtime);
+        assert_eq!(registry.len(), 0, "the end of the runtime ends it");
+    }
+}

@@ -1,0 +1,85 @@
+//! Accepting TCP connections in callbacks.
+
+use std::io;
+use std::net::SocketAddr;
+use std::sync::atomic::Ordering;
+
+use tussah_core::Handle;
+
+use super::{TcpListener, add, with_permit};
+use crate::net::TcpStream;
+use crate::net::socket::Direction;
+use crate::net::tcp::accept::{Pauses, Verdict};
+
+impl TcpListener {
+    /// Accepts a connection that is there, without waiting: for callbacks, see [`on_readable`](crate::events::on_readable).
+    ///
+    /// # Errors
+    /// `WouldBlock` if there is none, or no place for one, if their number is limited. When the system has no descriptor or no memory for
+    /// it, what it says; a callback for the listener is then called again after a millisecond, or when a stream is closed. Else
+    /// what the system says.
+    ///
+    /// # Examples
+    /// ```
+    /// use tussah::net::{TcpListener, TcpStream};
+    /// # let runtime = tussah::Runtime::builder().workers(1).build()?;
+    /// # runtime.block_on(async {
+    /// let listener = TcpListener::bind("127.0.0.1:0")?;
+    /// let error = listener.try_accept().expect_err("there is none");
+    /// assert_eq!(error.kind(), std::io::ErrorKind::WouldBlock);
+    /// let client = TcpStream::connect(listener.local_addr()?).await?;
+    /// let (_, peer) = listener.try_accept()?;
+    /// assert_eq!(peer, client.local_addr()?);
+    /// # std::io::Result::Ok(())
+    /// # })?;
+    /// # std::io::Result::Ok(())
+    /// ```
+    pub fn try_accept(&self) -> io::Result<(TcpStream, SocketAddr)> {
+        let permit = match &self.connections {
+            Some(connections) => {
+                let permit = connections.try_acquire_arc();
+                Some(permit.ok_or(io::ErrorKind::WouldBlock)?)
+            }
+            None => None,
+        };
+        loop {
+            let error = match self.attempt() {
+                Ok(accepted) => {
+                    add(&self.counts.accepted);
+                    return Ok(with_permit(accepted, permit));
+                }
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Err(error),
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+                Err(error) => error,
+            };
+            match Verdict::of(&error) {
+                Verdict::Again => add(&self.counts.failed),
+                Verdict::Pause => {
+                    self.exhausted.store(true, Ordering::Relaxed);
+                    return Err(self.failed("accept at", error));
+                }
+                Verdict::Fail => return Err(self.failed("accept at", error)),
+            }
+        }
+    }
+
+    pub(crate) fn handle(&self) -> Handle {
+        self.socket.handle()
+    }
+
+    /// Waits until [`try_accept`](Self::try_accept) would not say `WouldBlock`; for a while if the system had no room.
+    ///
+    /// # Errors
+    /// What the system says when the descriptor can't be registered, as it says it; `Other` when the runtime ends.
+    pub(crate) async fn wait_ready(&self, direction: Direction) -> io::Result<()> {
+        if self.exhausted.swap(false, Ordering::Relaxed) {
+            add(&self.counts.pauses);
+            Box::pin(Pauses::new().wait()).await;
+        }
+        if let Some(connections) = &self.connections {
+            // A place that another takes meanwhile makes for a call that finds none, and for one more wait.
+            drop(connections.acquire().await);
+        }
+        self.socket.wait_ready(direction).await
+    }
+}
