@@ -113,20 +113,15 @@ impl Socket {
         Ok(net::listen(self.as_fd(), backlog)?)
     }
 
-    /// Begins to connect. True: it is connected; false: wait for writing until [`connected`](Self::connected) says so.
+    /// Begins to connect. True: it is connected; false: wait for writing until [`connected`](Self::connected) says so, which on the
+    /// same machine it may do at once.
     ///
     /// `WouldBlock` is an error here, for which there is nothing to wait: a Unix socket's queue is full, or a table of the
     /// system's.
     pub(crate) fn connect(&self, address: &SocketAddrAny) -> io::Result<bool> {
-        let Self::Os(source) = self;
-        let before = source.marker();
-        match net::connect(source, address) {
+        match net::connect(self.as_fd(), address) {
             Ok(()) => Ok(true),
-            Err(Errno::INPROGRESS | Errno::INTR) => {
-                // Nothing is there to be asked before the system reports it.
-                source.came_short(Direction::Write, before);
-                Ok(false)
-            }
+            Err(Errno::INPROGRESS | Errno::INTR) => Ok(false),
             Err(error) => Err(error.into()),
         }
     }
