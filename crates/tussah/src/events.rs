@@ -118,10 +118,10 @@ pub fn post_with<F: FnOnce() + Send + 'static>(
 /// Posts an event in a color after a delay, counted from now.
 ///
 /// The event comes behind those that are queued in the color when the time is up. It never comes early. A panic of `f`
-/// stays in the event.
+/// stays in the event. A runtime that is shut down, or is being so, drops the closure: an event may set a timer without asking.
 ///
 /// # Panics
-/// Outside of a runtime, if the runtime is shut down, and if the color is of another runtime.
+/// Outside of a runtime, and if the color is of another runtime.
 ///
 /// # Examples
 /// ```
@@ -150,7 +150,7 @@ pub fn after(
 /// The closure is dropped, in the color, after [`cancel`](TimerHandle::cancel) or at the runtime's end.
 ///
 /// # Panics
-/// If `period` is zero; outside of a runtime, if the runtime is shut down, and if the color is of another runtime.
+/// If `period` is zero; outside of a runtime, and if the color is of another runtime.
 #[track_caller]
 pub fn every(
     period: Duration,

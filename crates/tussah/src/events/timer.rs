@@ -13,7 +13,8 @@ use crate::time;
 /// Dropping the handle cancels nothing. It may be cloned.
 #[derive(Clone)]
 pub struct TimerHandle {
-    thread: AbortHandle,
+    /// `None`: the runtime was shut down already, and the closure dropped.
+    thread: Option<AbortHandle>,
 }
 
 impl TimerHandle {
@@ -22,13 +23,15 @@ impl TimerHandle {
     /// If the caller runs in the timer's color, the closure is not called any more once this has returned. A caller
     /// elsewhere may find it in the middle of a call, which goes on to its end and is the last one.
     pub fn cancel(&self) {
-        self.thread.abort();
+        if let Some(thread) = &self.thread {
+            thread.abort();
+        }
     }
 
     /// Whether the timer is over: fired for the last time, or cancelled and dropped.
     #[must_use]
     pub fn is_finished(&self) -> bool {
-        self.thread.is_finished()
+        self.thread.as_ref().is_none_or(AbortHandle::is_finished)
     }
 }
 
@@ -50,12 +53,12 @@ pub(super) fn after(
     f: impl FnOnce() + Send + 'static,
 ) -> TimerHandle {
     let deadline = time::add(handle.now(), delay);
-    let thread = handle.spawn_in(color, async move {
+    let thread = handle.try_spawn_in(color, async move {
         time::sleep_until(deadline).await;
         f();
     });
     TimerHandle {
-        thread: thread.abort_handle(),
+        thread: thread.ok().map(|thread| thread.abort_handle()),
     }
 }
 
@@ -71,7 +74,7 @@ pub(super) fn every(
         "the period of a timer is longer than zero"
     );
     let first = time::add(handle.now(), period);
-    let thread = handle.spawn_in(color, async move {
+    let thread = handle.try_spawn_in(color, async move {
         let mut interval = time::interval_at(first, period);
         loop {
             interval.tick().await;
@@ -83,6 +86,6 @@ pub(super) fn every(
         }
     });
     TimerHandle {
-        thread: thread.abort_handle(),
+        thread: thread.ok().map(|thread| thread.abort_handle()),
     }
 }

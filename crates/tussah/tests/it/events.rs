@@ -131,6 +131,20 @@ fn every_can_cancel_itself_and_outlives_a_panic() {
 }
 
 #[test]
+fn a_timer_that_is_set_too_late_is_dropped() {
+    let runtime = runtime(1);
+    let handle = runtime.handle().clone();
+    drop(runtime);
+    let (sender, receiver) = mpsc::channel();
+    let other = sender.clone();
+    let once = handle.after(SOON, Color(3), move || drop(sender));
+    let again = handle.every(SOON, Color(3), move || other.send(()).expect("never"));
+    assert!(receiver.recv().is_err(), "the closures are dropped");
+    assert!(once.is_finished() && again.is_finished());
+    again.cancel();
+}
+
+#[test]
 #[should_panic = "longer than zero"]
 fn every_needs_a_period() {
     runtime(1).every(Duration::ZERO, Color(3), || ());
