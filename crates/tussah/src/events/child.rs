@@ -96,12 +96,12 @@ pub(super) fn register(
     callback.announce();
     let color = callback.color().clone();
     let of = handle.clone();
-    registry.register(key, handle, &color, async move {
+    registry.register(key, handle, &color, |interest| async move {
         let ended = match child.0 {
             Kind::Child(mut child) => child.wait().await,
             Kind::Number(number) => wait(&of, number).await,
         };
-        callback.call(ended);
+        interest.call(&callback, ended);
     });
 }
 

@@ -10,7 +10,7 @@ use tussah_core::io::Direction;
 use tussah_core::{Handle, yield_now};
 
 use super::Callback;
-use super::registry::{Key, Registry};
+use super::registry::{Interest, Key, Registry};
 use crate::net::{TcpListener, TcpStream, UdpSocket, UnixStream};
 use crate::pipe::{Reader, Writer};
 use crate::time;
@@ -200,18 +200,22 @@ fn on_ready<S: Descriptor>(
     callback.announce();
     let handle = callback.handle().clone();
     let color = callback.color().clone();
-    let thread = call_when_ready(descriptor.clone(), direction, callback);
-    registry.register(key, &handle, &color, thread);
+    let descriptor = descriptor.clone();
+    registry.register(key, &handle, &color, |interest| {
+        call_when_ready(descriptor, direction, callback, interest)
+    });
 }
 
 async fn call_when_ready<S: Descriptor>(
     descriptor: Arc<S>,
     direction: Direction,
     callback: Callback<()>,
+    interest: Interest,
 ) {
     loop {
         match descriptor.ready(direction).await {
-            Ok(()) => callback.call(()),
+            Ok(()) if !interest.call(&callback, ()) => return,
+            Ok(()) => {}
             // The system has no room to report on it. The next look may find it ready.
             Err(error) if error.raw_os_error().is_some() => {
                 time::sleep(Duration::from_millis(LOOK_MS)).await;
@@ -236,7 +240,8 @@ mod tests {
         runtime.block_on(async {
             let listener = Arc::new(TcpListener::bind("127.0.0.1:0").expect("it can listen"));
             let callback = Callback::new(Color(1), |()| ());
-            let thread = call_when_ready(listener, Direction::Read, callback);
+            let interest = Interest::new();
+            let thread = call_when_ready(listener, Direction::Read, callback, interest);
             assert!(size_of_val(&thread) <= 300, "{}", size_of_val(&thread));
         });
     }

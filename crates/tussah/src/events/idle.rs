@@ -51,10 +51,12 @@ pub(super) fn register(handle: &Handle, callback: Option<Callback<()>>) {
     callback.announce();
     let color = callback.color().clone();
     let of = handle.clone();
-    registry.register(Key::Idle, handle, &color, async move {
+    registry.register(Key::Idle, handle, &color, |interest| async move {
         loop {
             of.idle().await;
-            callback.call(());
+            if !interest.call(&callback, ()) {
+                return;
+            }
             callback.announce();
             yield_now().await;
         }

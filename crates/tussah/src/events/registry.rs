@@ -3,16 +3,22 @@
 //! # Why a registration ends exactly
 //!
 //! A registration is a thread in the color of its callback: each of its polls is an event of that color, in which it looks
-//! whether there is anything to call the closure for, and calls it. Un-registering aborts the thread, and a thread that was
-//! aborted is not polled again, whether it was queued before or not. So if the one who un-registers runs in that color, no call
-//! follows. One who runs elsewhere may find a call under way, which goes on to its end.
+//! whether there is anything to call the closure for, and calls it. Un-registering marks the registration, which is looked at before
+//! each call, and aborts the thread. So if the one who un-registers runs in that color, no call follows: the mark was made in an
+//! event before. One who runs elsewhere may find a call under way, which goes on to its end.
+//!
+//! The mark is needed beside the abort: a thread may run, and its closure un-register it, before whoever started it on another
+//! OS thread has put its handle into the table.
 
 use std::collections::HashMap;
 use std::future::Future;
 use std::os::fd::RawFd;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tussah_core::{AbortHandle, ColorRef, Handle};
+
+use super::Callback;
 
 /// What a callback is registered for.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -33,14 +39,38 @@ pub(super) struct Registry(Mutex<Entries>);
 
 #[derive(Default)]
 struct Entries {
-    last_number: u64,
     entries: HashMap<Key, Entry>,
 }
 
 struct Entry {
-    number: u64,
+    interest: Interest,
     /// `None` while the thread is being started.
     thread: Option<AbortHandle>,
+}
+
+/// Whether a registration is still wanted.
+///
+/// Written and read with Relaxed: between events of one color, the color orders them; between others nothing is promised.
+#[derive(Clone)]
+pub(super) struct Interest(Arc<AtomicBool>);
+
+impl Interest {
+    pub(super) fn new() -> Self {
+        Self(Arc::new(AtomicBool::new(true)))
+    }
+
+    fn is_same(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.0, &other.0)
+    }
+
+    /// Calls the closure within the event that runs, if it is still wanted; says whether it was.
+    pub(super) fn call<A: Send + 'static>(&self, callback: &Callback<A>, argument: A) -> bool {
+        let is_there = self.0.load(Ordering::Relaxed);
+        if is_there {
+            callback.call(argument);
+        }
+        is_there
+    }
 }
 
 impl Registry {
@@ -61,17 +91,19 @@ impl Registry {
         key: Key,
         handle: &Handle,
         color: &ColorRef,
-        future: F,
+        future: impl FnOnce(Interest) -> F,
     ) where
         F: Future<Output = ()> + Send + 'static,
     {
-        let (before, number) = self.reserve(key);
-        abort(before);
+        let interest = Interest::new();
+        let before = self.reserve(key, interest.clone());
+        end(before);
         let registered = Registered {
             registry: self.clone(),
             key,
-            number,
+            interest: interest.clone(),
         };
+        let future = future(interest.clone());
         // The guard is dropped with the future, also if that is never polled. No lock is held: a runtime that has ended
         // drops the future on the spot.
         let thread = handle.try_spawn_in(color, async move {
@@ -83,15 +115,15 @@ impl Registry {
         };
         let thread = thread.abort_handle();
         // It has ended already, or another OS thread has un-registered it.
-        if let Some(unwanted) = self.keep(key, number, thread) {
+        if let Some(unwanted) = self.keep(key, &interest, thread) {
             unwanted.abort();
         }
     }
 
     /// Gives the thread back if its entry is gone.
-    fn keep(&self, key: Key, number: u64, thread: AbortHandle) -> Option<AbortHandle> {
+    fn keep(&self, key: Key, interest: &Interest, thread: AbortHandle) -> Option<AbortHandle> {
         match self.lock().entries.get_mut(&key) {
-            Some(entry) if entry.number == number => entry.thread.replace(thread),
+            Some(entry) if entry.interest.is_same(interest) => entry.thread.replace(thread),
             _ => Some(thread),
         }
     }
@@ -99,15 +131,13 @@ impl Registry {
     /// Ends the registration for a key, if there is one.
     pub(super) fn unregister(&self, key: Key) {
         let before = self.lock().entries.remove(&key);
-        abort(before);
+        end(before);
     }
 
-    fn reserve(&self, key: Key) -> (Option<Entry>, u64) {
-        let mut lock = self.lock();
-        lock.last_number += 1;
-        let number = lock.last_number;
+    fn reserve(&self, key: Key, interest: Interest) -> Option<Entry> {
         let thread = None;
-        (lock.entries.insert(key, Entry { number, thread }), number)
+        let entry = Entry { interest, thread };
+        self.lock().entries.insert(key, entry)
     }
 
     #[cfg(test)]
@@ -116,13 +146,13 @@ impl Registry {
     }
 }
 
-fn abort(entry: Option<Entry>) {
+fn end(entry: Option<Entry>) {
+    let Some(entry) = entry else {
+        return;
+    };
+    entry.interest.0.store(false, Ordering::Relaxed);
     // Without a handle, whoever starts the thread finds its entry gone, and ends it.
-    if let Some(Entry {
-        thread: Some(thread),
-        ..
-    }) = entry
-    {
+    if let Some(thread) = entry.thread {
         thread.abort();
     }
 }
@@ -131,14 +161,14 @@ fn abort(entry: Option<Entry>) {
 struct Registered {
     registry: Arc<Registry>,
     key: Key,
-    number: u64,
+    interest: Interest,
 }
 
 impl Drop for Registered {
     fn drop(&mut self) {
         let mut lock = self.registry.lock();
         let mine = lock.entries.get(&self.key);
-        let mine = mine.is_some_and(|entry| entry.number == self.number);
+        let mine = mine.is_some_and(|entry| entry.interest.is_same(&self.interest));
         let entry = mine.then(|| lock.entries.remove(&self.key));
         // So that a peak of registrations is not kept in memory.
         if lock.entries.len() < lock.entries.capacity() / 8 {

@@ -72,10 +72,11 @@ pub(super) fn register(
     let signals = Signals::new_in(handle, signal)?;
     callback.announce();
     let color = callback.color().clone();
-    registry.register(key, handle, &color, async move {
+    registry.register(key, handle, &color, |interest| async move {
         loop {
             match signals.recv().await {
-                Ok(()) => callback.call(()),
+                Ok(()) if !interest.call(&callback, ()) => return,
+                Ok(()) => {}
                 // The system has no room, or the runtime ends, and this thread with it.
                 Err(_) => time::sleep(Duration::from_millis(LOOK_MS)).await,
             }
