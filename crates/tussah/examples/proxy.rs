@@ -34,12 +34,16 @@ fn main() -> io::Result<()> {
     runtime.block_on(async {
         let interrupted = signal(Signal::INT)?;
         let listener = options.listen()?;
-        drop(spawn(async move {
+        let accepting = spawn(async move {
             while let Ok((client, _)) = listener.accept().await {
                 drop(spawn(connection(client, proxy.clone())));
             }
-        }));
-        interrupted.recv().await
+        });
+        interrupted.recv().await?;
+        // No connection begins in a runtime that ends.
+        accepting.abort();
+        let _ = accepting.await;
+        Ok(())
     })
 }
 

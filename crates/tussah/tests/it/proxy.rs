@@ -24,7 +24,10 @@ impl Proxy {
         if !options.contains(&"--workers") {
             command.args(["--workers", "2"]);
         }
-        command.args(options).stdout(Stdio::piped());
+        command
+            .args(options)
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped());
         let mut child = command.spawn().expect("it starts");
         let output = child.stdout.take().expect("it is piped");
         let mut line = String::new();
@@ -57,8 +60,11 @@ impl Proxy {
     fn stop(mut self) {
         let pid = rustix::process::Pid::from_child(&self.child);
         rustix::process::kill_process(pid, rustix::process::Signal::INT).expect("it runs");
+        let mut errors = String::new();
+        let stderr = self.child.stderr.as_mut().expect("it is piped");
+        stderr.read_to_string(&mut errors).expect("it is text");
         let status = self.child.wait().expect("it is a child");
-        assert!(status.success(), "{status}");
+        assert!(status.success() && errors.is_empty(), "{status}: {errors}");
     }
 }
 
