@@ -36,7 +36,7 @@ const PEERS: &[Peer] = &[
 
 /// Bytes of the buffer of a connection. More than a request, so that a read that does not fill it tells a runtime that
 /// there is no more for now.
-const BUFFER: usize = 256;
+const BUFFER: usize = 128;
 
 fn run(options: &Options, serve: fn(&Options)) -> Vec<Metric> {
     server::run(options, client::descriptors(options), serve, client::run)

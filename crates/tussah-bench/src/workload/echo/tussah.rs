@@ -13,17 +13,16 @@ pub(super) fn serve(options: &Options) {
         let listener = TcpListener::from_std(server::listen_once()).expect("it is a socket");
         loop {
             let (stream, _) = listener.accept().await.expect("the listener is open");
-            let echo = async move {
-                echo(stream)
+            drop(::tussah::spawn(async move {
+                echo(&stream)
                     .await
-                    .unwrap_or_else(|error| server::ended(&error))
-            };
-            drop(::tussah::spawn(echo));
+                    .unwrap_or_else(|error| server::ended(&error));
+            }));
         }
     });
 }
 
-async fn echo(stream: TcpStream) -> io::Result<()> {
+async fn echo(stream: &TcpStream) -> io::Result<()> {
     stream.set_nodelay(true)?;
     let mut buffer = [0; BUFFER];
     loop {
