@@ -1,6 +1,6 @@
 //! Threads that read blocks of 4 KB at random places of a file: 512 MB of 1 GB.
 //!
-//! From the page cache, or with `--direct` past it. Every block carries its number, see [`file`]. Runtimes without I/O for
+//! From the page cache, or with `--direct` past it. Every block carries its number, see [`mod@file`]. Runtimes without I/O for
 //! files let their pool for blocking calls do it, as their documentation says. fio with io_uring shows what the disk
 //! gives, where it is installed.
 
