@@ -59,6 +59,7 @@ impl Seen {
 }
 
 /// A descriptor's place in the table of a runtime: a line of the cache.
+#[repr(align(64))]
 pub(super) struct Slot {
     /// Its number in the table.
     pub(super) index: u32,
@@ -283,9 +284,10 @@ impl Slot {
         let waker = TinyWaker::from_waker(waker);
         let mut before = TinyWaker::NONE;
         let mut inner = self.lock();
+        // Registered first: if that fails, the operation is tried again the next time.
+        register(&mut inner)?;
         let ready = !self.clear_if(&inner, direction, seen);
         if !ready {
-            register(&mut inner)?;
             if *key == 0 {
                 *key = inner.new_key();
             }

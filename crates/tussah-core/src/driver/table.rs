@@ -87,7 +87,12 @@ impl Sources {
     pub(crate) fn close(&self) {
         // Pairs with `is_closed`, which is asked under a slot's lock: who took its place before that is found there.
         self.closed.store(true, Ordering::Release);
-        for index in 0..self.used.load(Ordering::Acquire) {
+        // With the lock, under which slots are given out: one that is given out after this is used by who sees that we closed.
+        let used = {
+            let _free = self.free.lock();
+            self.used.load(Ordering::Acquire)
+        };
+        for index in 0..used {
             let slot = self.slot(index);
             let generation = slot.lock().generation;
             slot.report(generation, READ | WRITE | CLOSED).wake();

@@ -124,7 +124,10 @@ pub(crate) fn set_workers(shared: &Arc<Shared>, workers: usize) -> io::Result<()
         shared.give_up(place);
     }
     for place in workers..before {
-        shared.adopt(place)?;
+        if let Err(error) = shared.adopt(place) {
+            (workers..place).for_each(|place| shared.give_up(place));
+            return Err(error);
+        }
     }
     if workers < before {
         shared.workers.store(workers, Ordering::Release);

@@ -188,6 +188,8 @@ const ENDED: u32 = 4;
 #[derive(Default)]
 struct Parker {
     state: AtomicU32,
+    /// It is about to sleep in its driver, or does, or is about to wake up. What it misses otherwise it sees in `state`.
+    in_wait: AtomicBool,
     /// Of the worker that has this place now.
     thread: crate::loom::Mutex<Option<thread::Thread>>,
 }
@@ -211,12 +213,16 @@ impl Parker {
         }
     }
 
-    /// Whether it was woken and has not seen that.
+    /// Whether it was woken in its driver, and has not seen that.
     fn is_notified(&self) -> bool {
-        self.state.load(Ordering::Acquire) == NOTIFIED
+        // In this order: the worker sets the one before it says where it sleeps, and so before anybody wakes it there.
+        self.state.load(Ordering::Acquire) == NOTIFIED && self.in_wait.load(Ordering::Acquire)
     }
 
     fn park(&self, limit: Option<Duration>, driver: Option<&Driver>, events: &mut Events) {
+        if driver.is_some() {
+            self.in_wait.store(true, Ordering::Release);
+        }
         let asleep = if driver.is_some() { IN_DRIVER } else { PARKED };
         let notified =
             self.state
@@ -229,6 +235,7 @@ impl Parker {
             (None, Some(limit)) => thread::park_timeout(limit),
             (None, None) => thread::park(),
         }
+        self.in_wait.store(false, Ordering::Release);
         self.state.swap(EMPTY, Ordering::AcqRel);
     }
 }

@@ -30,7 +30,7 @@ use parking_lot::Mutex;
 use rustix::io::Errno;
 
 use super::launch::{self, Route};
-use super::open_file::Opened;
+use super::order::Order;
 use super::ring::Ring;
 use super::slots::Key;
 use crate::quietly::quietly;
@@ -101,8 +101,9 @@ pub(super) trait Operate: Send + Sync {
 pub(super) struct Cell<O: Operation> {
     body: Mutex<Option<O>>,
     state: Mutex<State<O::Output>>,
-    /// The file in whose queue the operation has its turn.
-    file: Option<Arc<Opened>>,
+    /// The queue of the file in which the operation has its turn. Not the file itself: who waits for the result may close that
+    /// as soon as it has it.
+    order: Option<Arc<Order>>,
 }
 
 struct State<T> {
@@ -123,7 +124,7 @@ enum Place {
 }
 
 impl<O: Operation> Cell<O> {
-    pub(super) fn new(body: O, file: Option<Arc<Opened>>) -> Arc<Self> {
+    pub(super) fn new(body: O, order: Option<Arc<Order>>) -> Arc<Self> {
         Arc::new(Self {
             body: Mutex::new(Some(body)),
             state: Mutex::new(State {
@@ -133,15 +134,15 @@ impl<O: Operation> Cell<O> {
                 abandoned: false,
                 cancelled: false,
             }),
-            file,
+            order,
         })
     }
 
     /// Begins, or waits for its turn in the file's queue.
     pub(super) fn start(self: &Arc<Self>, handle: &Handle) {
-        if let Some(file) = &self.file {
+        if let Some(order) = &self.order {
             let mut state = self.state.lock();
-            if let Some(ticket) = file.order.wait(|| (self.clone(), handle.clone())) {
+            if let Some(ticket) = order.wait(|| (self.clone(), handle.clone())) {
                 state.place = Place::Queued(ticket);
                 return;
             }
@@ -156,8 +157,8 @@ impl<O: Operation> Cell<O> {
 
     /// Lets the next operation of the file begin.
     fn let_next(&self) {
-        if let Some(file) = &self.file {
-            file.order.next();
+        if let Some(order) = &self.order {
+            order.next();
         }
     }
 
@@ -202,8 +203,8 @@ impl<O: Operation> Cell<O> {
         }
         state.cancelled = cancel.is_some();
         drop(state);
-        if let (Some(ticket), Some(file)) = (queued, &self.file) {
-            drop(file.order.remove(ticket));
+        if let (Some(ticket), Some(order)) = (queued, &self.order) {
+            drop(order.remove(ticket));
         }
         if let Some((ring, key)) = cancel {
             ring.cancel(key);

@@ -24,7 +24,7 @@ use super::run::Run;
 /// A descriptor, and the order of what changes its file.
 pub(super) struct Opened {
     pub(super) fd: OwnedFd,
-    pub(super) order: Order,
+    pub(super) order: Arc<Order>,
 }
 
 /// An open file. Clones are the same one.
@@ -149,7 +149,7 @@ impl From<OwnedFd> for OpenFile {
     fn from(fd: OwnedFd) -> Self {
         Self(Arc::new(Opened {
             fd,
-            order: Order::default(),
+            order: Arc::default(),
         }))
     }
 }

@@ -28,7 +28,7 @@ impl<O: Operation> Run<O> {
     /// Of an operation that has its turn in a file's queue.
     pub(super) fn in_order(operation: O, file: &Arc<Opened>) -> Self {
         Self {
-            cell: Cell::new(operation, Some(file.clone())),
+            cell: Cell::new(operation, Some(file.order.clone())),
             started: false,
         }
     }

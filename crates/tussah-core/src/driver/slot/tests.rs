@@ -48,13 +48,7 @@ fn a_report_after_the_look_is_not_waited_for() {
     slot.lock().moved(0);
     let seen = slot.seen();
     slot.report(0, READ).wake();
-    let waited = slot.wait(
-        Direction::Read,
-        seen,
-        &mut 0,
-        &waker,
-        |_| -> Result<(), ()> { unreachable!("there is nothing to wait for") },
-    );
+    let waited = slot.wait(Direction::Read, seen, &mut 0, &waker, |_| Ok::<_, ()>(()));
     assert_eq!(waited, Ok(true));
     slot.exhausted(Direction::Read, seen);
     assert!(slot.seen().is_ready(Direction::Read));
@@ -150,4 +144,16 @@ fn it_moves_after_sixteen_waits_elsewhere() {
     assert!(inner.is_foreign(1));
     assert_eq!(inner.moved(1), Some(3));
     assert!(!inner.is_foreign(1));
+}
+
+/// Where nobody would report anything, an operation is tried each time.
+#[test]
+fn a_failed_registration_leaves_the_descriptor_ready() {
+    let slot = Slot::new(0);
+    let (count, waker) = counter();
+    let waited = slot.wait(Direction::Read, slot.seen(), &mut 0, &waker, |_| Err(()));
+    assert_eq!(waited, Err(()));
+    assert!(slot.seen().is_ready(Direction::Read));
+    assert_eq!(slot.report(0, READ).wake(), 0);
+    assert_eq!(Arc::strong_count(&count), 2);
 }

@@ -6,7 +6,7 @@ use std::task::Waker;
 
 use tussah_core::file::At;
 
-use super::help::{both, drain, open, pipe, poll_in};
+use super::help::{both, descriptors_in, drain, open, pipe, poll_in};
 
 #[test]
 fn writes_are_carried_out_in_the_order_of_their_first_polls() {
@@ -87,4 +87,28 @@ fn the_next_write_waits_for_the_kernel_and_not_for_the_future() {
 fn poll_once<F: Future>(future: Pin<&mut F>) -> bool {
     let mut context = std::task::Context::from_waker(Waker::noop());
     future.poll(&mut context).is_ready()
+}
+
+/// Who has the result of a write has the only reference to the file, and so closes it.
+#[test]
+fn a_file_that_was_written_is_closed_by_close() {
+    both(|runtime| {
+        let directory = tempfile::tempdir().expect("a directory");
+        let path = directory.path().join("file");
+        for _ in 0..1000 {
+            let closed = runtime.block_on(async {
+                let file = open(&path).await;
+                file.write("x".to_owned(), At::End, true)
+                    .await
+                    .0
+                    .expect("it is written");
+                file.close().await
+            });
+            closed.expect("nothing fails");
+            assert_eq!(
+                descriptors_in(directory.path()),
+                [] as [std::path::PathBuf; 0]
+            );
+        }
+    });
 }
