@@ -65,7 +65,9 @@ pub(super) unsafe trait Operation: Send + 'static {
     /// Whether the operation is begun again after an error: the kernel gives up what an OS thread had submitted that has ended,
     /// and what it was asked to give up; of that `submit_again` knows.
     fn is_retried(error: Errno) -> bool {
+        // Between 512 and 516 are the kernel's own numbers for calls that a signal, or the end of their OS thread, has interrupted.
         matches!(error, Errno::INTR | Errno::CANCELED)
+            || (512..=516).contains(&error.raw_os_error())
     }
 
     /// The result, and what was lent.

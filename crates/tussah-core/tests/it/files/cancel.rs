@@ -154,3 +154,31 @@ fn a_future_that_is_dropped_leaves_no_descriptor() {
         at_every_await!("call", file::call(|| Ok(17)));
     });
 }
+
+/// To open a FIFO takes until somebody has its other end.
+#[test]
+fn to_open_a_fifo_waits_for_the_other_end() {
+    both(|runtime| {
+        let directory = tempfile::tempdir().expect("a directory");
+        let path = directory.path().join("fifo");
+        rustix::fs::mkfifoat(rustix::fs::CWD, &path, 0o600.into()).expect("a FIFO");
+        // The name is in the system's cache from here on.
+        std::fs::metadata(&path).expect("it is there");
+        let how = file::OpenHow {
+            write: true,
+            ..file::OpenHow::default()
+        };
+        let fifo = path.clone();
+        let writer = runtime.spawn(async move { file::open(&fifo, &how).await });
+        // Others that were asked for later are through; nobody reads yet.
+        for _ in 0..3 {
+            let other = directory.path().join("other");
+            let other = async move { open(&other).await };
+            runtime.block_on(runtime.spawn(other)).expect("no panic");
+        }
+        let reader = std::thread::spawn(|| std::fs::File::open(path));
+        let opened = runtime.block_on(writer).expect("no panic");
+        opened.expect("somebody reads");
+        reader.join().expect("no panic").expect("somebody writes");
+    });
+}

@@ -28,6 +28,8 @@ unsafe impl Operation for Open {
             .flags(self.flags.bits() as i32)
             .mode(self.mode.as_raw_mode())
             .build()
+            // Else the kernel tries first as if `O_NONBLOCK` were set, which for a FIFO is another operation.
+            .flags(squeue::Flags::ASYNC)
     }
 
     fn block(&mut self) -> Result<u32, Errno> {
