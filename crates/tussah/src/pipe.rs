@@ -60,7 +60,6 @@ pub fn pipe() -> io::Result<(Reader, Writer)> {
     let end = |fd| End {
         source: Source::new_in(&handle, fd),
         name: "a pipe",
-        is_stream: true,
     };
     let (reader, writer) = (end(read), end(write));
     let writer = Writer { end: Some(writer) };
@@ -73,9 +72,6 @@ struct End {
     source: Source,
     /// What errors call it.
     name: &'static str,
-    /// A transfer that came short says that the pipe is empty, or full. So it is where both ends were made here, but not in
-    /// packet mode, which whoever has the other end may choose.
-    is_stream: bool,
 }
 
 impl End {
@@ -85,34 +81,23 @@ impl End {
         Ok(Self {
             source: Source::new_in(handle, fd),
             name,
-            is_stream: false,
         })
     }
 
-    /// One transfer, of at most `wanted` bytes.
-    fn transfer(
-        &self,
-        direction: Direction,
-        wanted: usize,
-        system_call: impl FnOnce() -> rustix::io::Result<usize>,
-    ) -> io::Result<usize> {
-        let before = self.source.marker();
+    /// One transfer. That it came short says nothing: in packet mode, which whoever has the other end may choose, each reading ends
+    /// with a packet.
+    fn transfer(system_call: impl FnOnce() -> rustix::io::Result<usize>) -> io::Result<usize> {
         let len = system_call()?;
-        if self.is_stream && 0 < len && len < wanted {
-            self.source.came_short(direction, before);
-        }
         spend_bytes(len);
         Ok(len)
     }
 
     fn read_now(&self, fd: BorrowedFd<'_>, buffer: &mut [u8]) -> io::Result<usize> {
-        self.transfer(Direction::Read, buffer.len(), || {
-            rustix::io::read(fd, &mut *buffer)
-        })
+        Self::transfer(|| rustix::io::read(fd, &mut *buffer))
     }
 
     fn write_now(&self, fd: BorrowedFd<'_>, data: &[u8]) -> io::Result<usize> {
-        self.transfer(Direction::Write, data.len(), || rustix::io::write(fd, data))
+        Self::transfer(|| rustix::io::write(fd, data))
     }
 
     /// Waits until an attempt would not block.
@@ -294,10 +279,7 @@ impl Reader {
                 buffer.reserve(ROOM.max(buffer.len()));
             }
             let read = end.source.io(Direction::Read, |fd| {
-                let wanted = buffer.capacity() - buffer.len();
-                end.transfer(Direction::Read, wanted, || {
-                    rustix::io::read(fd, spare_capacity(buffer))
-                })
+                End::transfer(|| rustix::io::read(fd, spare_capacity(buffer)))
             });
             if read.await.map_err(|error| end.read_error(error))? == 0 {
                 break;
