@@ -136,8 +136,15 @@ impl Wakers {
 
 impl Inner {
     fn new_key(&mut self) -> Key {
-        self.last_key = self.last_key.wrapping_add(1).max(POLLED + 1);
-        self.last_key
+        loop {
+            self.last_key = self.last_key.wrapping_add(1).max(POLLED + 1);
+            let key = self.last_key;
+            // After some billions of them, one may still be there.
+            let more = self.more.0.iter().flat_map(|more| more.iter());
+            if !self.keys.contains(&key) && !more.into_iter().any(|entry| entry.key == key) {
+                return key;
+            }
+        }
     }
 
     /// Puts the waker to those who wait, in the place of the one with this key if that waits; gives that one's.

@@ -4,7 +4,7 @@ use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
 
 use futures_lite::{AsyncReadExt, AsyncWriteExt};
-use tussah::pipe::{Reader, Writer, pipe};
+use tussah::pipe::{Writer, pipe};
 use tussah::spawn;
 
 use crate::alone::{alone, descriptors};

@@ -157,3 +157,17 @@ fn a_failed_registration_leaves_the_descriptor_ready() {
     assert_eq!(slot.report(0, READ).wake(), 0);
     assert_eq!(Arc::strong_count(&count), 2);
 }
+
+/// Keys are given out again, but not while somebody has them.
+#[test]
+fn no_two_wait_with_one_key() {
+    let slot = Slot::new(0);
+    let (_, waker) = counter();
+    let mut keys = [0; 3];
+    assert!(wait(&slot, Direction::Read, &mut keys[0], &waker));
+    assert!(wait(&slot, Direction::Read, &mut keys[1], &waker));
+    slot.lock().last_key = u32::MAX;
+    assert!(wait(&slot, Direction::Read, &mut keys[2], &waker));
+    assert!(keys[2] > keys[1] && keys[1] > keys[0], "{keys:?}");
+    assert_eq!(slot.report(0, READ).wake(), 3);
+}
