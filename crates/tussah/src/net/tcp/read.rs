@@ -172,10 +172,12 @@ impl TcpStream {
         if buffers.iter().all(|buffer| buffer.is_empty()) {
             return Ok(0);
         }
-        let received = self.socket().receive_vectored(buffers);
-        if let Some(extra) = self.extra() {
-            extra.count(&received);
-        }
+        let Some(extra) = self.extra() else {
+            return self.socket().receive_vectored(buffers, usize::MAX);
+        };
+        let bytes_max = extra.allowed(usize::MAX);
+        let received = self.socket().receive_vectored(buffers, bytes_max);
+        extra.count(&received);
         received
     }
 }

@@ -459,3 +459,40 @@ fn a_socket_that_is_always_ready_starves_nobody() {
         Ok(())
     });
 }
+
+#[test]
+fn vectored_transfers_are_bounded_too() {
+    run(1, async {
+        let (client, server) = pair().await?;
+        let bytes = pattern(200_000);
+        let slices = [IoSlice::new(&bytes); 8];
+        let len = client.write_vectored(&slices).await?;
+        assert!(0 < len && len <= 256 * 1024, "{len}");
+        // Of a rate, an eighth at a time.
+        server.set_read_limit(Some(Arc::new(RateLimit::bytes(800))));
+        for lens in [[0, 500], [80, 80]] {
+            let mut buffers = lens.map(|len| vec![0; len]);
+            let mut slices = buffers.each_mut().map(|buffer| IoSliceMut::new(buffer));
+            let len = server.read_vectored(&mut slices).await?;
+            assert!(0 < len && len <= 100, "{len}");
+        }
+        Ok(())
+    });
+}
+
+#[test]
+fn empty_slices_are_not_the_end() {
+    run(1, async {
+        let (client, server) = pair().await?;
+        // More of them than the system takes at a time.
+        let mut slices = vec![IoSlice::new(b""); 2000];
+        slices.push(IoSlice::new(b"hello"));
+        assert_eq!(client.write_vectored(&slices).await?, 5);
+        let mut buffer = [0; 9];
+        let mut slices: Vec<_> = (0..2000).map(|_| IoSliceMut::new(&mut [])).collect();
+        slices.push(IoSliceMut::new(&mut buffer));
+        assert_eq!(server.read_vectored(&mut slices).await?, 5);
+        assert_eq!(&buffer[..5], b"hello");
+        Ok(())
+    });
+}
