@@ -85,7 +85,7 @@ impl TcpStream {
     /// `WouldBlock` if nothing is there, or the rate limit allows nothing yet; else what the system says.
     pub fn try_read(&self, buffer: &mut [u8]) -> io::Result<usize> {
         match self.extra() {
-            Some(extra) if extra.delay(Direction::Read).is_some() => {
+            Some(extra) if extra.delay(Direction::Read, false).is_some() => {
                 Err(io::ErrorKind::WouldBlock.into())
             }
             _ => self.receive(buffer),

@@ -496,3 +496,44 @@ fn empty_slices_are_not_the_end() {
         Ok(())
     });
 }
+
+#[test]
+fn streams_that_share_a_rate_do_not_go_all_at_once() {
+    const PIECE: u64 = 125;
+    let clock = Clock::manual();
+    let builder = Runtime::builder().workers(1).clock(clock.clock());
+    let runtime = builder.build().expect("the workers start");
+    // The test is a thread of the only worker, so that all others run whenever it yields.
+    let test = async move {
+        let limit = Arc::new(RateLimit::bytes(8 * PIECE));
+        let mut clients = Vec::new();
+        let mut readers = Vec::new();
+        for _ in 0..16 {
+            let (client, server) = pair().await?;
+            client.write_all(&pattern(2000)).await?;
+            clients.push(client);
+            server.set_read_limit(Some(limit.clone()));
+            readers.push(spawn(async move {
+                while server.read(&mut [0; 2000]).await? > 0 {}
+                io::Result::Ok(())
+            }));
+        }
+        for passed_ms in (0..2000).step_by(25) {
+            for _ in 0..100 {
+                tussah::yield_now().await;
+            }
+            // A window at once, then the rate, but for the last piece.
+            let allowed = (1000 + passed_ms) * 8 * PIECE / 1000 + PIECE;
+            let bytes = limit.bytes_read();
+            assert!(bytes <= allowed, "{bytes} of {allowed} in {passed_ms} ms");
+            clock.advance(Duration::from_millis(25));
+        }
+        assert!(limit.bytes_read() >= 20 * PIECE);
+        // Who is delayed again is the same read.
+        let reads = limit.bytes_read() / PIECE;
+        assert!(limit.reads_delayed() <= reads + 16);
+        readers.iter().for_each(|reader| reader.abort());
+        io::Result::Ok(())
+    };
+    runtime.block_on_spawned(test).expect("the network works");
+}
