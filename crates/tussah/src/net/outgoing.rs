@@ -5,12 +5,14 @@ mod writer;
 use std::collections::VecDeque;
 use std::error::Error;
 use std::fmt;
+use std::future::Future;
 use std::io;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use tussah_core::{AsColor, JoinHandle, Notify};
+use tussah_core::{AsColor, Notify};
 
 pub use writer::BreakOff;
+use writer::Ended;
 
 /// Bound, in bytes: what a queue holds unless it is set otherwise; as much as the system itself keeps for a slow peer.
 const BYTES_MAX: usize = 256 * 1024;
@@ -85,9 +87,10 @@ impl OutgoingOptions {
         B: AsRef<[u8]> + Send + 'static,
         W: BreakOff,
     {
-        let outgoing = Outgoing::new(self);
-        let thread = crate::spawn(writer::run(outgoing.shared.clone(), writer));
-        outgoing.written_by(thread)
+        let (outgoing, writing) = self.prepare(writer);
+        // The thread goes on by itself, and tells how it ends by the state.
+        drop(crate::spawn(writing));
+        outgoing
     }
 
     /// The same with a thread in a color.
@@ -100,9 +103,20 @@ impl OutgoingOptions {
         B: AsRef<[u8]> + Send + 'static,
         W: BreakOff,
     {
+        let (outgoing, writing) = self.prepare(writer);
+        drop(crate::spawn_in(color, writing));
+        outgoing
+    }
+
+    /// The queue, and what its thread does.
+    fn prepare<B, W>(self, writer: W) -> (Outgoing<B>, impl Future<Output = ()> + Send + 'static)
+    where
+        B: AsRef<[u8]> + Send + 'static,
+        W: BreakOff,
+    {
         let outgoing = Outgoing::new(self);
-        let thread = crate::spawn_in(color, writer::run(outgoing.shared.clone(), writer));
-        outgoing.written_by(thread)
+        let writing = writer::run(Ended(outgoing.shared.clone()), writer);
+        (outgoing, writing)
     }
 }
 
@@ -219,12 +233,6 @@ impl<B: AsRef<[u8]> + Send + 'static> Outgoing<B> {
         });
         let _last = Arc::new(Last(shared.clone()));
         Self { shared, _last }
-    }
-
-    /// The thread goes on by itself, and tells how it ends by the state.
-    fn written_by(self, thread: JoinHandle<()>) -> Self {
-        drop(thread);
-        self
     }
 
     /// Puts a buffer into the queue; if there is no room, what was chosen by [`OutgoingOptions::when_full`] happens.
@@ -389,3 +397,36 @@ impl<B> fmt::Debug for PushError<B> {
 }
 
 impl<B> Error for PushError<B> {}
+
+#[cfg(test)]
+mod tests {
+    use std::pin::pin;
+    use std::task::{Context, Poll, Waker};
+
+    use super::*;
+
+    impl BreakOff for Vec<u8> {
+        fn break_off(&self) {}
+    }
+
+    #[test]
+    fn a_thread_that_never_ran_has_ended() {
+        let options = OutgoingOptions::default().buffers_max(1);
+        let (outgoing, writing) = options.prepare::<&[u8], _>(Vec::new());
+        outgoing.try_push(b"lost").expect("it fits");
+        let mut context = Context::from_waker(Waker::noop());
+        let mut push = pin!(outgoing.push(b"waits"));
+        assert!(push.as_mut().poll(&mut context).is_pending());
+        drop(writing);
+        let Poll::Ready(Err(error)) = push.poll(&mut context) else {
+            panic!("nobody would write it");
+        };
+        assert_eq!(error.closed, Some(io::ErrorKind::BrokenPipe));
+        let Poll::Ready(Err(error)) = pin!(outgoing.finish()).poll(&mut context) else {
+            panic!("nobody would end it");
+        };
+        assert_eq!(error.kind(), io::ErrorKind::BrokenPipe);
+        let stats = outgoing.stats();
+        assert_eq!((stats.bytes, stats.buffers, stats.lost), (0, 0, 1));
+    }
+}

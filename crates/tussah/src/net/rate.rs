@@ -118,8 +118,8 @@ impl RateLimit {
         piece.map_or(usize::MAX, |bytes| (bytes as usize).max(1))
     }
 
-    /// How long the next read has to wait, if it has to.
-    pub(crate) fn delay(&self, now: Instant) -> Option<Duration> {
+    /// How long the next read has to wait, if it has to; `again` if it has waited already.
+    pub(crate) fn delay(&self, now: Instant, again: bool) -> Option<Duration> {
         let mut window = self.window();
         window.forget(now, self);
         let over = |counted: f64, rate: Option<f64>| {
@@ -129,8 +129,9 @@ impl RateLimit {
         if seconds <= 0.0 {
             return None;
         }
-        window.reads_delayed += 1;
-        Some(Duration::from_secs_f64(seconds))
+        window.reads_delayed += u64::from(!again);
+        // Not rounded to none at all, or who asks again would ask for ever.
+        Some(Duration::from_secs_f64(seconds).max(Duration::from_nanos(1)))
     }
 
     /// Counts a read.
@@ -162,7 +163,7 @@ mod tests {
         let mut now = start;
         let (mut bytes, mut reads) = (0, 0);
         while now < start + Duration::from_secs(10) {
-            if let Some(delay) = limit.delay(now) {
+            if let Some(delay) = limit.delay(now, false) {
                 now += delay;
             }
             let len = len.min(limit.piece_bytes());
@@ -200,13 +201,13 @@ mod tests {
         let limit = RateLimit::bytes(100);
         let start = Instant::now();
         limit.count(start, 100);
-        assert_eq!(limit.delay(start), None);
+        assert_eq!(limit.delay(start, false), None);
         limit.count(start, 50);
-        assert_eq!(limit.delay(start), Some(Duration::from_millis(500)));
+        assert_eq!(limit.delay(start, false), Some(Duration::from_millis(500)));
         let later = start + Duration::from_secs(100);
-        assert_eq!(limit.delay(later), None);
+        assert_eq!(limit.delay(later, false), None);
         limit.count(later, 100);
-        assert_eq!(limit.delay(later), None);
+        assert_eq!(limit.delay(later, false), None);
         assert_eq!((limit.bytes_read(), limit.reads_delayed()), (250, 1));
     }
 

@@ -33,6 +33,7 @@ mod options;
 use std::future::Future;
 use std::io::{self, IoSlice, IoSliceMut};
 use std::net::SocketAddr;
+use std::ops::Range;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::task::{Context, Poll};
 
@@ -177,11 +178,23 @@ impl Socket {
         })
     }
 
-    /// Receives from a stream into several buffers, one after the other.
-    pub(crate) fn receive_vectored(&self, buffers: &mut [IoSliceMut<'_>]) -> io::Result<usize> {
-        let count = buffers.len().min(BUFFERS_MAX);
-        let wanted = buffers[..count].iter().map(|buffer| buffer.len()).sum();
-        self.take(wanted, |fd| rustix::io::readv(fd, &mut buffers[..count]))
+    /// Receives from a stream into several buffers, one after the other, no more than so many bytes.
+    pub(crate) fn receive_vectored(
+        &self,
+        buffers: &mut [IoSliceMut<'_>],
+        bytes_max: usize,
+    ) -> io::Result<usize> {
+        let run = run(buffers.iter().map(|buffer| buffer.len()), bytes_max);
+        match &mut buffers[run] {
+            [only] => {
+                let wanted = only.len().min(bytes_max);
+                self.receive(&mut only[..wanted])
+            }
+            run => {
+                let wanted = run.iter().map(|buffer| buffer.len()).sum();
+                self.take(wanted, |fd| rustix::io::readv(fd, run))
+            }
+        }
     }
 
     /// Receives what stays to be received.
@@ -202,12 +215,17 @@ impl Socket {
 
     /// Sends several buffers to a stream, one after the other; never raises `SIGPIPE`.
     pub(crate) fn send_vectored(&self, buffers: &[IoSlice<'_>]) -> io::Result<usize> {
-        let buffers = &buffers[..buffers.len().min(BUFFERS_MAX)];
-        let wanted = buffers.iter().map(|buffer| buffer.len()).sum();
-        self.give(wanted, |fd| {
-            let mut control = SendAncillaryBuffer::default();
-            net::sendmsg(fd, buffers, &mut control, SendFlags::NOSIGNAL)
-        })
+        let run = run(buffers.iter().map(|buffer| buffer.len()), TRANSFER_MAX);
+        match &buffers[run] {
+            [only] => self.send(only),
+            run => {
+                let wanted = run.iter().map(|buffer| buffer.len()).sum();
+                self.give(wanted, |fd| {
+                    let mut control = SendAncillaryBuffer::default();
+                    net::sendmsg(fd, run, &mut control, SendFlags::NOSIGNAL)
+                })
+            }
+        }
     }
 
     /// Sends a piece of a file to a stream; 0: the file ends there.
@@ -344,6 +362,22 @@ pub(crate) fn ready(fd: impl AsFd, direction: Direction) -> io::Result<()> {
     }
 }
 
+/// Of several buffers, those that one attempt moves: from the first that is not empty on, as many as the system takes and as
+/// hold no more than so many bytes. The first is among them however long it is; it is then the only one.
+fn run(lens: impl Iterator<Item = usize>, bytes_max: usize) -> Range<usize> {
+    let bytes_max = bytes_max.min(TRANSFER_MAX);
+    let mut lens = lens.enumerate().skip_while(|&(_, len)| len == 0);
+    let Some((first, mut bytes)) = lens.next() else {
+        return 0..0;
+    };
+    let fits = |&(_, len): &(usize, usize)| {
+        bytes = bytes.saturating_add(len);
+        bytes <= bytes_max
+    };
+    let more = lens.take(BUFFERS_MAX - 1).take_while(fits).count();
+    first..first + 1 + more
+}
+
 /// The address of an internet socket.
 ///
 /// # Errors
@@ -357,5 +391,25 @@ pub(crate) fn family(address: &SocketAddr) -> AddressFamily {
     match address {
         SocketAddr::V4(_) => AddressFamily::INET,
         SocketAddr::V6(_) => AddressFamily::INET6,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn runs_of_buffers() {
+        let check = |lens: &[usize], bytes_max: usize, expected: Range<usize>| {
+            assert_eq!(run(lens.iter().copied(), bytes_max), expected);
+        };
+        check(&[], 10, 0..0);
+        check(&[0, 0], 10, 0..0);
+        check(&[0, 0, 5, 0, 5, 1], 10, 2..5);
+        check(&[11, 1], 10, 0..1);
+        check(&[10, 0, 1], 10, 0..2);
+        check(&[TRANSFER_MAX, 1], usize::MAX, 0..1);
+        check(&[1, usize::MAX], usize::MAX, 0..1);
+        check(&[1; 2000], usize::MAX, 0..BUFFERS_MAX);
     }
 }

@@ -555,3 +555,39 @@ fn the_standard_library_takes_them_and_gives_them() {
         assert_eq!(&buffer, b"again");
     });
 }
+
+/// A name of all the bytes that an address has, without a zero behind it, for which the standard library has no address.
+#[test]
+fn peers_with_the_longest_names() {
+    run(async {
+        let folder = tempfile::tempdir().expect("made");
+        let longest = |letter: &str| {
+            let len = 108 - folder.path().as_os_str().len() - 1;
+            let path = folder.path().join(letter.repeat(len));
+            rustix::net::SocketAddrUnix::new(&path).expect("it fits")
+        };
+        let to = |path| rustix::net::SocketAddrUnix::new(path).expect("it fits");
+        let socket = |kind| {
+            let family = rustix::net::AddressFamily::UNIX;
+            rustix::net::socket(family, kind, None).expect("made")
+        };
+
+        let path = folder.path().join("s");
+        let listener = UnixListener::bind(&path).expect("it is free");
+        let client = socket(rustix::net::SocketType::STREAM);
+        rustix::net::bind(&client, &longest("a")).expect("bound");
+        rustix::net::connect(&client, &to(&path)).expect("connected");
+        let (server, peer) = listener.accept().await.expect("it comes");
+        assert!(peer.is_unnamed());
+        assert!(server.peer_addr().expect("it has a peer").is_unnamed());
+
+        let path = folder.path().join("d");
+        let receiver = UnixDatagram::bind(&path).expect("it is free");
+        let sender = socket(rustix::net::SocketType::DGRAM);
+        rustix::net::bind(&sender, &longest("b")).expect("bound");
+        rustix::net::connect(&sender, &to(&path)).expect("connected");
+        rustix::net::send(&sender, b"hello", rustix::net::SendFlags::empty()).expect("sent");
+        let (len, peer) = receiver.recv_from(&mut [0; 9]).await.expect("it comes");
+        assert!(len == 5 && peer.is_unnamed());
+    });
+}

@@ -37,13 +37,13 @@ impl BreakOff for OwnedWriteHalf {
     }
 }
 
-/// Writes until the end; tells `shared` how that came.
-pub(super) async fn run<B, W>(shared: Arc<Shared<B>>, mut writer: W)
+/// Writes until the end; tells the queue how that came.
+pub(super) async fn run<B, W>(guard: Ended<B>, mut writer: W)
 where
     B: AsRef<[u8]> + Send + 'static,
     W: BreakOff,
 {
-    let guard = Ended(&shared);
+    let shared = &*guard.0;
     let mut broken_off = pin!(shared.broken_off.notified());
     let result = loop {
         let batch = match shared.next_batch().await {
@@ -52,7 +52,7 @@ where
             Err(kind) => break Err(kind.into()),
         };
         let mut written = Written {
-            shared: &shared,
+            shared,
             batch,
             first: 0,
             offset: 0,
@@ -68,14 +68,13 @@ where
             writer.break_off();
         }
     }
-    drop(writer);
-    drop(guard);
+    // The guard is the first parameter so that it is dropped last, behind the writer.
 }
 
-/// Tells that the thread has ended, even if it was aborted.
-struct Ended<'a, B: AsRef<[u8]>>(&'a Shared<B>);
+/// Tells that the thread has ended, even if it was aborted, or dropped before it ran.
+pub(super) struct Ended<B: AsRef<[u8]>>(pub(super) Arc<Shared<B>>);
 
-impl<B: AsRef<[u8]>> Drop for Ended<'_, B> {
+impl<B: AsRef<[u8]>> Drop for Ended<B> {
     fn drop(&mut self) {
         // Does nothing if the end has come in order.
         self.0.close(io::ErrorKind::BrokenPipe);

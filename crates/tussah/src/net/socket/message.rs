@@ -44,10 +44,15 @@ impl Socket {
         &self,
         buffers: &mut [IoSliceMut<'_>],
     ) -> io::Result<usize> {
-        let count = buffers.len().min(super::BUFFERS_MAX);
-        let len = rustix::io::readv(self.as_fd(), &mut buffers[..count])?;
-        spend_bytes(len);
-        Ok(len)
+        let run = super::run(buffers.iter().map(|buffer| buffer.len()), TRANSFER_MAX);
+        match &mut buffers[run] {
+            [only] => self.receive_some(only),
+            run => {
+                let len = rustix::io::readv(self.as_fd(), run)?;
+                spend_bytes(len);
+                Ok(len)
+            }
+        }
     }
 
     /// Receives a datagram; says how long it was before it was cut off to fit into the buffer.

@@ -58,10 +58,10 @@ impl Extra {
         *self.limit.write().unwrap_or_else(PoisonError::into_inner) = limit;
     }
 
-    /// How long to wait before the next operation.
-    pub(super) fn delay(&self, direction: Direction) -> Option<Duration> {
+    /// How long to wait before the next operation; `again` if it has waited already.
+    pub(super) fn delay(&self, direction: Direction, again: bool) -> Option<Duration> {
         match direction {
-            Direction::Read => self.limit()?.delay(now()),
+            Direction::Read => self.limit()?.delay(now(), again),
             Direction::Write => None,
         }
     }

@@ -85,7 +85,7 @@ impl TcpStream {
     /// `WouldBlock` if nothing is there, or the rate limit allows nothing yet; else what the system says.
     pub fn try_read(&self, buffer: &mut [u8]) -> io::Result<usize> {
         match self.extra() {
-            Some(extra) if extra.delay(Direction::Read).is_some() => {
+            Some(extra) if extra.delay(Direction::Read, false).is_some() => {
                 Err(io::ErrorKind::WouldBlock.into())
             }
             _ => self.receive(buffer),
@@ -172,10 +172,12 @@ impl TcpStream {
         if buffers.iter().all(|buffer| buffer.is_empty()) {
             return Ok(0);
         }
-        let received = self.socket().receive_vectored(buffers);
-        if let Some(extra) = self.extra() {
-            extra.count(&received);
-        }
+        let Some(extra) = self.extra() else {
+            return self.socket().receive_vectored(buffers, usize::MAX);
+        };
+        let bytes_max = extra.allowed(usize::MAX);
+        let received = self.socket().receive_vectored(buffers, bytes_max);
+        extra.count(&received);
         received
     }
 }

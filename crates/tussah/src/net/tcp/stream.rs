@@ -168,13 +168,15 @@ impl TcpStream {
     /// # Errors
     /// What the system says when the descriptor can't be registered, as it says it; `Other` when the runtime ends.
     pub(crate) async fn wait_ready(&self, direction: Direction) -> io::Result<()> {
+        let mut again = false;
         loop {
             self.socket.wait_ready(direction).await?;
-            match self.extra().and_then(|extra| extra.delay(direction)) {
+            match self.extra().and_then(|extra| extra.delay(direction, again)) {
                 // Boxed, since it is rare: whoever waits without a limit stays small.
                 Some(delay) => Box::pin(sleep(delay)).await,
                 None => return Ok(()),
             }
+            again = true;
         }
     }
 }

@@ -76,18 +76,22 @@ impl Extra {
         direction: Direction,
         pace: &mut Option<Box<Pace>>,
     ) -> Poll<()> {
-        if pace.is_none()
-            && let Some(delay) = self.delay(direction)
-        {
-            *pace = Some(Pace::new(true, delay));
+        let mut again = false;
+        loop {
+            match pace {
+                Some(waits) if waits.limited => {
+                    ready!(waits.sleep.as_mut().poll(context));
+                    *pace = None;
+                    // Others may share the limit, and have read meanwhile.
+                    again = true;
+                }
+                Some(_) => return Poll::Ready(()),
+                None => match self.delay(direction, again) {
+                    Some(delay) => *pace = Some(Pace::new(true, delay)),
+                    None => return Poll::Ready(()),
+                },
+            }
         }
-        if let Some(waits) = pace
-            && waits.limited
-        {
-            ready!(waits.sleep.as_mut().poll(context));
-            *pace = None;
-        }
-        Poll::Ready(())
     }
 
     /// Waits until an operation that has to wait has done so for too long.

@@ -10,6 +10,9 @@ use std::path::Path;
 
 use rustix::net::{SocketAddrAny, SocketAddrUnix};
 
+/// Bound, in bytes: how long an address is in memory (`sizeof(struct sockaddr_un)`).
+const ADDRESS_LEN_MAX: usize = 2 + 108;
+
 /// The system's form of an address.
 pub(super) fn to_any(address: &SocketAddr) -> io::Result<SocketAddrAny> {
     let unix = if let Some(path) = address.as_pathname() {
@@ -30,9 +33,18 @@ pub(super) fn of_path(path: &Path) -> io::Result<SocketAddr> {
     SocketAddr::from_pathname(path)
 }
 
-/// The standard library's form of an address; that of a socket without a name if there is none.
+/// The standard library's form of an address; that of a socket without a name if there is none, or none that the standard
+/// library can have: a path may take up all 108 bytes, and the system then counts a zero behind them. A peer is free to
+/// choose such a one, and it must do no harm.
+///
+/// # Errors
+/// If the address is of another family.
 pub(super) fn from_any(address: Option<SocketAddrAny>) -> io::Result<SocketAddr> {
-    let unix = address.map(SocketAddrUnix::try_from).transpose()?;
+    let fits = |address: &SocketAddrAny| address.addr_len() as usize <= ADDRESS_LEN_MAX;
+    let unix = address
+        .filter(fits)
+        .map(SocketAddrUnix::try_from)
+        .transpose()?;
     let Some(unix) = unix else {
         return SocketAddr::from_pathname("");
     };
@@ -43,7 +55,7 @@ pub(super) fn from_any(address: Option<SocketAddrAny>) -> io::Result<SocketAddr>
         return SocketAddr::from_abstract_name(name);
     }
     let path = unix.path_bytes().unwrap_or_default();
-    SocketAddr::from_pathname(OsStr::from_bytes(path))
+    SocketAddr::from_pathname(OsStr::from_bytes(path)).or_else(|_| SocketAddr::from_pathname(""))
 }
 
 /// An address in an error.

@@ -459,3 +459,81 @@ fn a_socket_that_is_always_ready_starves_nobody() {
         Ok(())
     });
 }
+
+#[test]
+fn vectored_transfers_are_bounded_too() {
+    run(1, async {
+        let (client, server) = pair().await?;
+        let bytes = pattern(200_000);
+        let slices = [IoSlice::new(&bytes); 8];
+        let len = client.write_vectored(&slices).await?;
+        assert!(0 < len && len <= 256 * 1024, "{len}");
+        // Of a rate, an eighth at a time.
+        server.set_read_limit(Some(Arc::new(RateLimit::bytes(800))));
+        for lens in [[0, 500], [80, 80]] {
+            let mut buffers = lens.map(|len| vec![0; len]);
+            let mut slices = buffers.each_mut().map(|buffer| IoSliceMut::new(buffer));
+            let len = server.read_vectored(&mut slices).await?;
+            assert!(0 < len && len <= 100, "{len}");
+        }
+        Ok(())
+    });
+}
+
+#[test]
+fn empty_slices_are_not_the_end() {
+    run(1, async {
+        let (client, server) = pair().await?;
+        // More of them than the system takes at a time.
+        let mut slices = vec![IoSlice::new(b""); 2000];
+        slices.push(IoSlice::new(b"hello"));
+        assert_eq!(client.write_vectored(&slices).await?, 5);
+        let mut buffer = [0; 9];
+        let mut slices: Vec<_> = (0..2000).map(|_| IoSliceMut::new(&mut [])).collect();
+        slices.push(IoSliceMut::new(&mut buffer));
+        assert_eq!(server.read_vectored(&mut slices).await?, 5);
+        assert_eq!(&buffer[..5], b"hello");
+        Ok(())
+    });
+}
+
+#[test]
+fn streams_that_share_a_rate_do_not_go_all_at_once() {
+    const PIECE: u64 = 125;
+    let clock = Clock::manual();
+    let builder = Runtime::builder().workers(1).clock(clock.clock());
+    let runtime = builder.build().expect("the workers start");
+    // The test is a thread of the only worker, so that all others run whenever it yields.
+    let test = async move {
+        let limit = Arc::new(RateLimit::bytes(8 * PIECE));
+        let mut clients = Vec::new();
+        let mut readers = Vec::new();
+        for _ in 0..16 {
+            let (client, server) = pair().await?;
+            client.write_all(&pattern(2000)).await?;
+            clients.push(client);
+            server.set_read_limit(Some(limit.clone()));
+            readers.push(spawn(async move {
+                while server.read(&mut [0; 2000]).await? > 0 {}
+                io::Result::Ok(())
+            }));
+        }
+        for passed_ms in (0..2000).step_by(25) {
+            for _ in 0..100 {
+                tussah::yield_now().await;
+            }
+            // A window at once, then the rate, but for the last piece.
+            let allowed = (1000 + passed_ms) * 8 * PIECE / 1000 + PIECE;
+            let bytes = limit.bytes_read();
+            assert!(bytes <= allowed, "{bytes} of {allowed} in {passed_ms} ms");
+            clock.advance(Duration::from_millis(25));
+        }
+        assert!(limit.bytes_read() >= 20 * PIECE);
+        // Who is delayed again is the same read.
+        let reads = limit.bytes_read() / PIECE;
+        assert!(limit.reads_delayed() <= reads + 16);
+        readers.iter().for_each(|reader| reader.abort());
+        io::Result::Ok(())
+    };
+    runtime.block_on_spawned(test).expect("the network works");
+}
