@@ -149,20 +149,12 @@ impl TcpListener {
     /// # Panics
     /// Outside of a runtime, when the system has no room and a timer is needed.
     pub async fn accept(&self) -> io::Result<(TcpStream, SocketAddr)> {
-        let permit = match &self.connections {
-            Some(connections) => Some(connections.acquire_arc().await),
-            None => None,
-        };
         let mut pauses = Pauses::new();
         loop {
-            let error = match self
-                .socket
-                .operate(Direction::Read, || self.attempt())
-                .await
-            {
+            let error = match self.accept_one().await {
                 Ok(accepted) => {
                     add(&self.counts.accepted);
-                    return Ok(with_permit(accepted, permit));
+                    return Ok(accepted);
                 }
                 Err(error) => error,
             };
@@ -278,6 +270,28 @@ impl TcpListener {
             accepted: count(&self.counts.accepted),
             failed: count(&self.counts.failed),
             pauses: count(&self.counts.pauses),
+        }
+    }
+
+    /// Accepts a connection in its place, or says what is wrong with it. Who only waits holds no place: of several listeners
+    /// that share the places, others may have the connections.
+    async fn accept_one(&self) -> io::Result<(TcpStream, SocketAddr)> {
+        let Some(connections) = &self.connections else {
+            return self
+                .socket
+                .operate(Direction::Read, || self.attempt())
+                .await;
+        };
+        loop {
+            self.socket.wait_ready(Direction::Read).await?;
+            let permit = connections.acquire_arc().await;
+            match self.attempt() {
+                Ok(accepted) => return Ok(with_permit(accepted, Some(permit))),
+                // Another has taken it meanwhile.
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => return Err(error),
+            }
         }
     }
 

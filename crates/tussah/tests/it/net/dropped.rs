@@ -259,10 +259,13 @@ async fn dropped_accepts(connections_max: usize) -> io::Result<()> {
             let options = TcpListener::builder().connections_max(connections_max);
             let listener = Arc::new(options.bind("127.0.0.1:0")?);
             let address = listener.local_addr()?;
-            // With the only place taken, the first wait is for that.
             let first = std::net::TcpStream::connect(address)?;
             let mut taken = Some(listener.accept().await?);
             let mut clients = Vec::new();
+            if connections_max == 1 {
+                // With the only place taken, the wait is for that; else it is for a client.
+                clients.push(std::net::TcpStream::connect(address)?);
+            }
             let progress = || {
                 taken = None;
                 clients.push(std::net::TcpStream::connect(address).expect("it listens"));

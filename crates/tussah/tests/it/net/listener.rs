@@ -4,6 +4,7 @@ use std::io;
 use std::pin::pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
 
 use futures_lite::StreamExt;
 use tussah::net::{TcpListener, TcpStream};
@@ -172,6 +173,30 @@ fn several_threads_may_accept() {
             acceptor.await.expect("no panic")?;
         }
         until(|| listener.stats().accepted == 8).await;
+        Ok(())
+    });
+}
+
+#[test]
+fn who_waits_for_a_connection_takes_no_place() {
+    run(2, async {
+        let options = TcpListener::builder().connections_max(1);
+        let listeners = options.bind_per_worker("127.0.0.1:0")?;
+        let address = listeners[0].local_addr()?;
+        let threads = listeners.into_iter().map(|listener| {
+            spawn(async move {
+                while let Ok((stream, _)) = listener.accept().await {
+                    stream.write_all(b"x").await.expect("the client reads");
+                }
+            })
+        });
+        let threads: Vec<_> = threads.collect();
+        for _ in 0..50 {
+            let client = TcpStream::connect(address).await?;
+            client.set_read_timeout(Some(Duration::from_secs(10)))?;
+            client.read_exact(&mut [0; 1]).await?;
+        }
+        threads.iter().for_each(|thread| thread.abort());
         Ok(())
     });
 }
