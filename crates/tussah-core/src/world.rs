@@ -3,8 +3,9 @@
 use crate::driver::file::Files;
 use crate::time::Clock;
 
-/// All that a runtime asks of the world: networks, files, time and randomness. The builder makes one, and nothing above asks
-/// the operating system for these in any other way. A simulator, or a TCP stack in user space, is a further variant of the members.
+/// All that a runtime asks of the world: networks, files, time and randomness. The builder makes one. A simulator, or a TCP stack in
+/// user space, is a further variant of the members. (How long turns, locks and the shutdown take is measured in real time, whatever
+/// the clock is.)
 ///
 /// - *Networks*: `net/socket.rs` of the `tussah` crate has the verbs of a socket, and makes sockets of this kind.
 /// - *Files*: `driver/file/op` has the operations, each in a form for every variant.

@@ -1,7 +1,7 @@
 //! An echo server over loopback TCP: 64 bytes to and fro, one request under way on each connection.
 //!
 //! Each server is the plain program of its runtime: a task for each connection that reads into a small buffer and
-//! writes back what it got. The client is the same for all, see [`client`]; where the two run, see [`crate::server`].
+//! writes back what it got; the connection is borrowed, so that no task has room for it twice. The client is the same for all, see [`client`]; where the two run, see [`crate::server`].
 
 use std::io::{ErrorKind, Read, Write};
 use std::net::TcpStream;
@@ -139,50 +139,39 @@ fn tokio_current(_: &Options) {
 }
 
 async fn tokio_serve() {
-    use tokio::io::{AsyncReadExt, AsyncWriteExt};
     let listener = runtimes::tokio_listener(server::listen_once());
-    let echo = async |mut stream: tokio::net::TcpStream| -> std::io::Result<()> {
-        stream.set_nodelay(true)?;
-        let mut buffer = [0; BUFFER];
-        loop {
-            let read = stream.read(&mut buffer).await?;
-            if read == 0 {
-                return Ok(());
-            }
-            stream.write_all(&buffer[..read]).await?;
-        }
-    };
     loop {
-        let (stream, _) = listener.accept().await.expect("the listener is open");
+        let (mut stream, _) = listener.accept().await.expect("the listener is open");
         tokio::spawn(async move {
-            echo(stream)
+            tokio_echo(&mut stream)
                 .await
                 .unwrap_or_else(|error| server::ended(&error))
         });
     }
 }
 
+async fn tokio_echo(stream: &mut tokio::net::TcpStream) -> std::io::Result<()> {
+    use tokio::io::{AsyncReadExt, AsyncWriteExt};
+    stream.set_nodelay(true)?;
+    let mut buffer = [0; BUFFER];
+    loop {
+        let read = stream.read(&mut buffer).await?;
+        if read == 0 {
+            return Ok(());
+        }
+        stream.write_all(&buffer[..read]).await?;
+    }
+}
+
 fn smol(options: &Options) {
     use async_io::Async;
-    use futures_lite::{AsyncReadExt, AsyncWriteExt};
     runtimes::smol_with(options, options.workers_or(1), runtimes::Reactor::On);
     let listener = Async::new(server::listen_once()).expect("the reactor takes a socket");
-    let echo = async |mut stream: Async<TcpStream>| -> std::io::Result<()> {
-        stream.get_ref().set_nodelay(true)?;
-        let mut buffer = [0; BUFFER];
-        loop {
-            let read = stream.read(&mut buffer).await?;
-            if read == 0 {
-                return Ok(());
-            }
-            stream.write_all(&buffer[..read]).await?;
-        }
-    };
     let serve = async move {
         loop {
-            let (stream, _) = listener.accept().await.expect("the listener is open");
+            let (mut stream, _) = listener.accept().await.expect("the listener is open");
             let echoing = async move {
-                echo(stream)
+                smol_echo(&mut stream)
                     .await
                     .unwrap_or_else(|error| server::ended(&error))
             };
@@ -190,6 +179,19 @@ fn smol(options: &Options) {
         }
     };
     futures_lite::future::block_on(runtimes::SMOL.spawn(serve))
+}
+
+async fn smol_echo(stream: &mut async_io::Async<TcpStream>) -> std::io::Result<()> {
+    use futures_lite::{AsyncReadExt, AsyncWriteExt};
+    stream.get_ref().set_nodelay(true)?;
+    let mut buffer = [0; BUFFER];
+    loop {
+        let read = stream.read(&mut buffer).await?;
+        if read == 0 {
+            return Ok(());
+        }
+        stream.write_all(&buffer[..read]).await?;
+    }
 }
 
 /// A runtime and a listener for each worker, since its tasks stay where they are.
@@ -200,7 +202,7 @@ fn compio(options: &Options) {
     use ::compio::io::{AsyncRead, AsyncWriteExt};
     use ::compio::net::TcpStream;
     let listeners = server::listen(options.workers_or(1));
-    let echo = async |mut stream: TcpStream| -> std::io::Result<()> {
+    let echo = async |stream: &mut TcpStream| -> std::io::Result<()> {
         stream.set_nodelay(true)?;
         let mut buffer = Vec::with_capacity(BUFFER);
         loop {
@@ -217,9 +219,9 @@ fn compio(options: &Options) {
     runtimes::compio(options, async |index| {
         let listener = runtimes::compio_listener(&listeners[index]);
         loop {
-            let (stream, _) = listener.accept().await.expect("the listener is open");
+            let (mut stream, _) = listener.accept().await.expect("the listener is open");
             let echoing = async move {
-                echo(stream)
+                echo(&mut stream)
                     .await
                     .unwrap_or_else(|error| server::ended(&error))
             };

@@ -130,20 +130,10 @@ impl Driver {
     /// What the system said.
     pub(crate) fn adopt(&self, orphan: &Driver, place: usize) -> io::Result<()> {
         let token = u64::from(NO_SOURCE) | (place as u64) << 32;
-        match epoll::add(
-            &self.epoll,
-            &orphan.epoll,
-            EventData::new_u64(token),
-            EventFlags::IN,
-        ) {
-            Ok(()) => {
-                self.registered.fetch_add(1, Ordering::Relaxed);
-                Ok(())
-            }
-            // An earlier change of the number of workers failed after this.
-            Err(Errno::EXIST) => Ok(()),
-            Err(error) => Err(error.into()),
-        }
+        let token = EventData::new_u64(token);
+        epoll::add(&self.epoll, &orphan.epoll, token, EventFlags::IN)?;
+        self.registered.fetch_add(1, Ordering::Relaxed);
+        Ok(())
     }
 
     /// The place of an adopted driver has a worker again.

@@ -126,7 +126,7 @@ impl Source {
     /// Tries an operation once.
     ///
     /// # Errors
-    /// What it says. After `WouldBlock`, [`io`](Self::io) waits for the driver's report without trying first.
+    /// What it says; `WouldBlock` without a try if the driver has reported nothing since an operation said so.
     pub fn try_io<R>(
         &self,
         direction: Direction,
@@ -226,7 +226,11 @@ impl Source {
         Ok(())
     }
 
-    /// Whoever asked for some bytes got fewer: nothing more is there, or there is no more room, until the driver says so. For streams only. `seen_before` is [`marker`](Self::marker) from before the operation.
+    /// Whoever asked for some bytes got fewer: nothing more is there, or there is no more room, until the driver says so.
+    /// `seen_before` is [`marker`](Self::marker) from before the operation.
+    ///
+    /// For TCP only, and for writing to a Unix stream: a reading also comes short at the end of a packet, of a message with
+    /// descriptors, and at the mark of urgent data that was read out of band, with more behind it of which nothing will be reported.
     pub fn came_short(&self, direction: Direction, seen_before: Marker) {
         self.slot().exhausted(direction, seen_before.0);
     }

@@ -113,3 +113,31 @@ fn the_shutdown_does_not_wait_for_a_change_of_workers() {
     assert!(error.is_err(), "the runtime is shut down");
     drop(release);
 }
+
+/// An edge that was to wake a worker that is awake now is dropped by who finds it, else it would be passed on for ever.
+#[test]
+fn a_wake_that_is_left_over_is_not_passed_on() {
+    use crate::driver::Events;
+    use crate::worker::Worker;
+    let runtime = runtime();
+    let shared = runtime.handle().shared.clone();
+    let (tell, told) = mpsc::channel();
+    let (release, released) = mpsc::channel::<()>();
+    let held = runtime.spawn(async move {
+        let place = Worker::with(|worker| worker.map(|worker| worker.index));
+        tell.send(place.expect("a thread runs on a worker"))
+            .expect("the test listens");
+        let _ = released.recv();
+    });
+    let place = told.recv().expect("the thread runs");
+    // Both are told to wake: the note is there, and the edge, though the worker is awake.
+    let driver = shared.driver_of(place);
+    shared.unpark(place);
+    driver.wake();
+    shared.look_for(place, &mut Events::new());
+    let mut events = Events::new();
+    driver.look(&mut events);
+    assert!(!events.has_wake(), "it was passed on");
+    drop(release);
+    runtime.block_on(held).expect("no panic");
+}

@@ -43,7 +43,7 @@ impl From<u32> for ChildId {
 ///
 /// Another callback takes the place of this one, `None` un-registers; both as [`on_readable`](super::on_readable).
 ///
-/// A registration costs a descriptor (pidfd_open(2)) and some 500 bytes; nothing runs until the child ends.
+/// A registration costs a descriptor (pidfd_open(2)), a thread and an entry in a table; nothing runs until the child ends.
 ///
 /// # Errors
 /// The callback gets what [`Child::wait`] gives: what the system said, if it has no such child.

@@ -91,7 +91,7 @@ impl Sealed for Writer {
 /// - The descriptor stays open, and the callback alive, until it is un-registered, or the runtime ends. A callback that owns
 ///   its descriptor has to un-register it.
 ///
-/// A registration costs some 300 bytes and an entry in a table; a call costs, beside the closure, a system call (poll(2)) and a pass
+/// A registration costs a thread and an entry in a table; a call costs, beside the closure, a system call (poll(2)) and a pass
 /// through the color's queue. Nothing runs while nothing is ready. Where `read().await` fits, it is cheaper: it
 /// tries first and asks only when nothing is there.
 ///

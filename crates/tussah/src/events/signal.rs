@@ -22,7 +22,7 @@ const LOOK_MS: u64 = 20;
 /// Another callback takes the place of this one, `None` un-registers; both as [`on_readable`](super::on_readable). The callback of
 /// another runtime stays: each gets every delivery.
 ///
-/// A registration costs a pipe and some 300 bytes; nothing runs between signals.
+/// A registration costs a pipe, a thread and an entry in a table; nothing runs between signals.
 ///
 /// # Errors
 /// As [`signal`](crate::signal::signal()); what was registered before stays.

@@ -15,9 +15,9 @@
 //! # Rings
 //!
 //! Each worker has a ring of its own, made with its first operation, so that what its events push is handed over with one
-//! system call for all. Nothing about a ring is private to its worker: whoever is there may flush it and take completions, a
-//! peer of a worker that is held by a long event, or an OS thread that waits in `block_on`. So no flag that ties a ring
-//! to one OS thread is used.
+//! system call for all. Nothing about a ring is private to its worker: an OS thread outside of the runtime pushes to it and
+//! flushes it, and a peer of a worker that is held by a long event takes its completions. So no flag that ties a ring to one OS thread
+//! is used.
 //!
 //! What an OS thread has submitted the kernel gives up when that OS thread ends (`ECANCELED`). An operation that nobody has
 //! cancelled is then submitted again, by who takes the completion.
