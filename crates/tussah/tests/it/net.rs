@@ -11,10 +11,11 @@ mod stream;
 use std::future::Future;
 use std::io;
 use std::pin::pin;
-use std::process::Command;
 use std::task::{Context, Poll, Waker};
 
 use tussah::net::{TcpListener, TcpStream};
+
+use crate::alone::{alone, descriptors};
 
 /// Runs a test on a runtime with so many workers.
 fn run<F: Future<Output = io::Result<()>>>(workers: usize, test: F) {
@@ -55,33 +56,6 @@ fn poll_once<F: Future + Unpin>(future: &mut F) -> Poll<F::Output> {
 /// Bytes that show where they belong.
 fn pattern(len: usize) -> Vec<u8> {
     (0..len).map(|i| (i % 251) as u8).collect()
-}
-
-/// Runs a test in a process of its own, since it looks at, or limits, what the process has. `name` is the test's.
-fn alone(name: &str, test: impl FnOnce()) {
-    const CHILD: &str = "TUSSAH_TEST_ALONE";
-    if std::env::var_os(CHILD).is_some() {
-        return test();
-    }
-    let program = std::env::current_exe().expect("this is a program");
-    let output = Command::new(program)
-        .args(["--exact", name, "--nocapture", "--test-threads=1"])
-        .env(CHILD, "1")
-        .output()
-        .expect("it starts");
-    let text = String::from_utf8_lossy(&output.stdout);
-    let errors = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success(), "{text}{errors}");
-    assert!(
-        text.contains("1 passed"),
-        "no test is called {name}: {text}"
-    );
-}
-
-/// How many descriptors the process has.
-fn descriptors() -> usize {
-    let all = std::fs::read_dir("/proc/self/fd").expect("this is Linux");
-    all.count()
 }
 
 /// Lets others have their turn until `done`.
