@@ -64,11 +64,34 @@ impl OpenHow {
         let mut flags = OFlags::CLOEXEC
             | access
             | OFlags::from_bits_retain(self.custom_flags as _).difference(OFlags::RWMODE);
-        flags.set(OFlags::APPEND, self.append);
-        flags.set(OFlags::CREATE, self.create || self.create_new);
-        flags.set(OFlags::EXCL, self.create_new);
-        flags.set(OFlags::TRUNC, self.truncate && !self.create_new);
-        flags.set(OFlags::DIRECT, self.direct);
+        let truncate = self.truncate && !self.create_new;
+        // Only ever added: what is asked for in `custom_flags` alone stays.
+        for (asked, flag) in [
+            (self.append, OFlags::APPEND),
+            (self.create || self.create_new, OFlags::CREATE),
+            (self.create_new, OFlags::EXCL),
+            (truncate, OFlags::TRUNC),
+            (self.direct, OFlags::DIRECT),
+        ] {
+            flags.set(flag, asked || flags.contains(flag));
+        }
         Ok(flags)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn further_flags_stay_as_they_are_asked_for() {
+        let further = OFlags::DIRECT | OFlags::APPEND | OFlags::NOATIME;
+        let how = OpenHow {
+            write: true,
+            custom_flags: (further | OFlags::RDWR).bits() as i32,
+            ..OpenHow::default()
+        };
+        let flags = how.flags().expect("it makes sense");
+        assert_eq!(flags, OFlags::CLOEXEC | OFlags::WRONLY | further);
     }
 }
