@@ -106,13 +106,17 @@ where
     futures_lite::future::block_on(SMOL.spawn(future))
 }
 
-/// Starts a compio runtime on each of as many OS threads as there are workers, each with the future that `f` makes of
+/// Starts a compio runtime on each of as many OS threads as there are workers, its ring in the form that costs least, each with the future that `f` makes of
 /// the worker's index, and waits for all of them.
 #[cfg(feature = "compio")]
 pub fn compio<F: Future>(options: &Options, f: impl Fn(usize) -> F + Sync) {
     os_threads(options, options.workers_or(1), |index| {
-        let runtime = compio::runtime::Runtime::new().expect("the kernel has io_uring");
-        runtime.block_on(f(index));
+        let mut driver = compio::driver::ProactorBuilder::new();
+        driver.single_issuer(true).defer_taskrun(true);
+        let runtime = compio::runtime::RuntimeBuilder::new()
+            .with_proactor(driver)
+            .build();
+        runtime.expect("the kernel has io_uring").block_on(f(index));
     });
 }
 

@@ -4,15 +4,21 @@
 //! socket I/O: each client sends bursts of 1000 packets of 8 KB, and the server answers each burst with 32 bytes. There,
 //! the clients are other machines; here, [`client`] is another process, see [`crate::server`].
 
-use std::io::{ErrorKind, Read, Write};
+use std::cell::RefCell;
+use std::future::poll_fn;
+use std::io::{self, ErrorKind, Read, Write};
 use std::net::TcpStream;
+use std::pin::Pin;
+use std::task::{Context, Poll, ready};
+
+use futures_lite::AsyncRead;
 
 use super::{Peer, Workload, peer};
 use crate::cli::Options;
 use crate::epoll::{Epoll, EventFlags, token};
 use crate::metric::Metric;
 use crate::{runtimes, server};
-use burst::{PACKET, Receiver};
+use burst::{ACK, PACKET, Receiver};
 
 mod burst;
 mod client;
@@ -37,8 +43,30 @@ const PEERS: &[Peer] = &[
     peer("tussah", |options| run(options, tussah::serve)),
 ];
 
-/// Bytes of the one buffer of a worker of the floor.
-const FLOOR_BUFFER: usize = 8 * PACKET;
+/// Bytes of the one buffer of an OS thread. What is read is taken at once, so that all connections of a worker share it; it stays in
+/// the CPU's cache, and a connection that waits has none.
+const BUFFER: usize = 8 * PACKET;
+
+thread_local! {
+    static SHARED: RefCell<Box<[u8]>> = RefCell::new(vec![0; BUFFER].into());
+}
+
+/// Reads once with `poll_read` into the buffer of the OS thread; the acknowledgement, if a burst has ended.
+async fn receive_shared(
+    receiver: &mut Receiver,
+    mut poll_read: impl FnMut(&mut Context<'_>, &mut [u8]) -> Poll<io::Result<usize>>,
+) -> io::Result<Option<[u8; ACK]>> {
+    poll_fn(|context| {
+        SHARED.with_borrow_mut(|buffer| {
+            let read = ready!(poll_read(context, buffer))?;
+            Poll::Ready(match read {
+                0 => Err(ErrorKind::BrokenPipe.into()),
+                _ => Ok(receiver.take(&buffer[..read])),
+            })
+        })
+    })
+    .await
+}
 
 fn run(options: &Options, serve: fn(&Options)) -> Vec<Metric> {
     server::run(options, client::connections(options), serve, client::run)
@@ -51,7 +79,7 @@ fn floor(options: &Options) {
     runtimes::os_threads(options, workers, |index| {
         let listener = server::nonblocking(&listeners[index]);
         let (epoll, mut ready) = (Epoll::new(), Vec::new());
-        let mut buffer = vec![0; FLOOR_BUFFER];
+        let mut buffer = vec![0; BUFFER];
         let mut connections: Vec<Option<(TcpStream, Receiver)>> = Vec::new();
         epoll.add(listener, usize::MAX, EventFlags::IN);
         loop {
@@ -87,7 +115,7 @@ fn floor_turn(
     stream: &mut TcpStream,
     receiver: &mut Receiver,
     buffer: &mut [u8],
-) -> std::io::Result<()> {
+) -> io::Result<()> {
     let read = stream.read(buffer)?;
     if read == 0 {
         return Err(ErrorKind::BrokenPipe.into());
@@ -111,17 +139,18 @@ fn tokio_current(_: &Options) {
 }
 
 async fn tokio_serve() {
-    use tokio::io::{AsyncReadExt, AsyncWriteExt};
+    use tokio::io::{AsyncRead, AsyncWriteExt, ReadBuf};
     let listener = runtimes::tokio_listener(server::listen_once());
-    let receive = async |mut stream: tokio::net::TcpStream| -> std::io::Result<()> {
+    let receive = async |mut stream: tokio::net::TcpStream| -> io::Result<()> {
         stream.set_nodelay(true)?;
-        let (mut buffer, mut receiver) = (vec![0; PACKET], Receiver::default());
+        let mut receiver = Receiver::default();
         loop {
-            let read = stream.read(&mut buffer).await?;
-            if read == 0 {
-                return Ok(());
-            }
-            if let Some(ack) = receiver.take(&buffer[..read]) {
+            let ack = receive_shared(&mut receiver, |context, buffer| {
+                let mut buffer = ReadBuf::new(buffer);
+                ready!(Pin::new(&mut stream).poll_read(context, &mut buffer))?;
+                Poll::Ready(Ok(buffer.filled().len()))
+            });
+            if let Some(ack) = ack.await? {
                 stream.write_all(&ack).await?;
             }
         }
@@ -138,18 +167,17 @@ async fn tokio_serve() {
 
 fn smol(options: &Options) {
     use async_io::Async;
-    use futures_lite::{AsyncReadExt, AsyncWriteExt};
+    use futures_lite::AsyncWriteExt;
     runtimes::smol_with(options, options.workers_or(1), runtimes::Reactor::On);
     let listener = Async::new(server::listen_once()).expect("the reactor takes a socket");
-    let receive = async |mut stream: Async<TcpStream>| -> std::io::Result<()> {
+    let receive = async |mut stream: Async<TcpStream>| -> io::Result<()> {
         stream.get_ref().set_nodelay(true)?;
-        let (mut buffer, mut receiver) = (vec![0; PACKET], Receiver::default());
+        let mut receiver = Receiver::default();
         loop {
-            let read = stream.read(&mut buffer).await?;
-            if read == 0 {
-                return Ok(());
-            }
-            if let Some(ack) = receiver.take(&buffer[..read]) {
+            let ack = receive_shared(&mut receiver, |context, buffer| {
+                Pin::new(&mut stream).poll_read(context, buffer)
+            });
+            if let Some(ack) = ack.await? {
                 stream.write_all(&ack).await?;
             }
         }
@@ -168,16 +196,17 @@ fn smol(options: &Options) {
     futures_lite::future::block_on(runtimes::SMOL.spawn(serve))
 }
 
-/// A runtime and a listener for each worker, since its tasks stay where they are.
+/// A runtime and a listener for each worker, since its tasks stay where they are; a buffer for each connection, since the
+/// kernel has it while the connection waits.
 #[cfg(feature = "compio")]
 fn compio(options: &Options) {
     use ::compio::BufResult;
     use ::compio::io::{AsyncRead, AsyncWriteExt};
     use ::compio::net::TcpStream;
     let listeners = server::listen(options.workers_or(1));
-    let receive = async |mut stream: TcpStream| -> std::io::Result<()> {
+    let receive = async |mut stream: TcpStream| -> io::Result<()> {
         stream.set_nodelay(true)?;
-        let (mut buffer, mut receiver) = (Vec::with_capacity(PACKET), Receiver::default());
+        let (mut buffer, mut receiver) = (Vec::with_capacity(BUFFER), Receiver::default());
         loop {
             let BufResult(read, filled) = stream.read(buffer).await;
             let read = read?;

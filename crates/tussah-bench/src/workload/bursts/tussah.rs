@@ -1,10 +1,12 @@
 //! The server of tussah: a thread for each connection.
 
 use std::io;
+use std::pin::Pin;
 
 use ::tussah::net::{TcpListener, TcpStream};
+use futures_lite::AsyncRead;
 
-use super::{PACKET, Receiver};
+use super::{Receiver, receive_shared};
 use crate::cli::Options;
 use crate::{runtimes, server};
 
@@ -25,13 +27,12 @@ pub(super) fn serve(options: &Options) {
 
 async fn receive(stream: TcpStream) -> io::Result<()> {
     stream.set_nodelay(true)?;
-    let (mut buffer, mut receiver) = (vec![0; PACKET], Receiver::default());
+    let mut receiver = Receiver::default();
     loop {
-        let read = stream.read(&mut buffer).await?;
-        if read == 0 {
-            return Ok(());
-        }
-        if let Some(ack) = receiver.take(&buffer[..read]) {
+        let ack = receive_shared(&mut receiver, |context, buffer| {
+            Pin::new(&mut &stream).poll_read(context, buffer)
+        });
+        if let Some(ack) = ack.await? {
             stream.write_all(&ack).await?;
         }
     }
