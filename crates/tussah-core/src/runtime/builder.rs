@@ -163,7 +163,8 @@ impl Builder {
         self
     }
 
-    /// Starts the workers.
+    /// Starts the workers. Tells `tracing`, at the level of information, what the runtime waits on
+    /// ([`Runtime::driver`](super::Handle::driver)).
     ///
     /// # Errors
     /// `InvalidInput` if the number of workers is not 1 to 1,024, or if `TUSSAH_FILES` is neither `io_uring` nor `pool`; what
@@ -195,6 +196,7 @@ impl Builder {
         if let Some((limit, report)) = self.watchdog {
             *shared.watchdog.lock() = Some(Watchdog::start(&shared, limit, report)?);
         }
+        tracing::info!(target: "tussah", name = %shared.name, workers, driver = %runtime.driver(), "runtime started");
         Ok(runtime)
     }
 }

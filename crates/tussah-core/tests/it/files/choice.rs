@@ -1,8 +1,11 @@
 //! What a runtime does where io_uring is refused. Each test runs itself once more, as a process of its own.
 
+use std::io;
 use std::os::fd::AsFd;
 use std::process::Command;
+use std::sync::{Arc, Mutex};
 
+use tracing_subscriber::fmt::MakeWriter;
 use tussah_core::FileDriver;
 use tussah_core::file::OpenFile;
 use tussah_core::{Builder, Runtime};
@@ -71,6 +74,27 @@ fn limit(resource: libc::__rlimit_resource_t, to: u64) {
     assert_eq!(unsafe { libc::setrlimit(resource, &limit) }, 0);
 }
 
+/// Collects what is logged.
+struct Log(Arc<Mutex<Vec<u8>>>);
+
+impl io::Write for Log {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0.lock().expect("no panic").write(bytes)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+impl MakeWriter<'_> for Log {
+    type Writer = Log;
+
+    fn make_writer(&self) -> Log {
+        Log(self.0.clone())
+    }
+}
+
 fn builder() -> Builder {
     Runtime::builder().workers(1)
 }
@@ -105,7 +129,7 @@ fn a_filter_that_refuses_rings() {
         files_work(&runtime);
         let forced = builder().files(FileDriver::IoUring).build();
         let error = forced.expect_err("it is refused");
-        assert_eq!(error.kind(), std::io::ErrorKind::PermissionDenied);
+        assert_eq!(error.kind(), io::ErrorKind::PermissionDenied);
         assert_eq!(
             error.to_string(),
             "io_uring was asked for, and refused: io_uring_setup: Operation not permitted (os error 1)"
@@ -174,11 +198,25 @@ fn the_environment_chooses() {
 }
 
 #[test]
+fn the_choice_is_logged() {
+    let log = Arc::new(Mutex::new(Vec::new()));
+    let subscriber = tracing_subscriber::fmt().with_ansi(false);
+    let subscriber = subscriber.with_writer(Log(log.clone())).finish();
+    tracing::subscriber::with_default(subscriber, || {
+        let pool = builder().name("logged").files(FileDriver::Pool).build();
+        pool.expect("the worker starts");
+    });
+    let log = String::from_utf8(log.lock().expect("no panic").clone()).expect("text");
+    let expected = "INFO tussah: runtime started name=logged workers=1 driver=sockets: epoll; files: blocking pool\n";
+    assert!(log.ends_with(expected), "{log}");
+}
+
+#[test]
 fn the_environment_is_wrong() {
     let wrong = Some(("TUSSAH_FILES", "iouring"));
     alone("the_environment_is_wrong", wrong, || {
         let error = builder().build().expect_err("there is no such");
-        assert_eq!(error.kind(), std::io::ErrorKind::InvalidInput);
+        assert_eq!(error.kind(), io::ErrorKind::InvalidInput);
         assert_eq!(
             error.to_string(),
             "TUSSAH_FILES: expected \"io_uring\" or \"pool\", got \"iouring\""
