@@ -77,6 +77,10 @@ pub struct Options {
     #[arg(long)]
     pub pin: bool,
 
+    /// The client on a CPU of the server's, so that what the server spares, the client can use (connect, echo, bursts)
+    #[arg(long)]
+    pub share_cpu: bool,
+
     /// Memory-bound events in `steal`: each goes over the 256 KB of its color
     #[arg(long)]
     pub memory: bool,
@@ -133,6 +137,7 @@ impl Options {
             (self.no_steal, "--no-steal"),
             (self.direct, "--direct"),
             (self.pin, "--pin"),
+            (self.share_cpu, "--share-cpu"),
             (self.memory, "--memory"),
         ] {
             flags.extend(set.then(|| flag.to_owned()));

@@ -4,7 +4,8 @@
 //! its port, then answers each line on its standard input with a line of figures, and ends with its input. So the figures
 //! are the server's alone, and nothing of the client is in them.
 //!
-//! Where there are CPUs enough, the server has as many of the first ones as it has workers, and the client the next one.
+//! Where there are CPUs enough, the server has as many of the first ones as it has workers, and the client the next one; with
+//! `--share-cpu` the last one of the server's.
 
 use std::io::{BufRead, BufReader, ErrorKind, Lines, Write};
 use std::net::{Ipv4Addr, SocketAddr, SocketAddrV4, TcpListener, TcpStream};
@@ -157,7 +158,12 @@ fn allowed_cpus() -> &'static [usize] {
 /// The CPUs of the server and the one of the client; `None` if there are too few to give each its own.
 fn cpus(options: &Options) -> Option<(&'static [usize], usize)> {
     let (server, others) = allowed_cpus().split_at_checked(options.workers_or(1))?;
-    Some((server, *others.first()?))
+    let client = if options.share_cpu {
+        server.last()
+    } else {
+        others.first()
+    };
+    Some((server, *client?))
 }
 
 /// The process of a server, as its client sees it; dropping it ends the process.
