@@ -3,6 +3,7 @@
 mod cancel;
 mod choice;
 mod help;
+mod jobs;
 mod many;
 mod order;
 mod workers;

@@ -10,10 +10,13 @@
 //! | `New` | the future's first poll | `start` |
 //! | `Queued` | nobody | its turn in the file's queue; or it is abandoned, and leaves the queue |
 //! | `Ring` | the kernel | its completion, which finishes it or submits it again; the ring closes and has it still: never |
-//! | `Pool` | the job | the job's end, also if it never ran |
+//! | `Pool` | nobody: the job waits in the pool's queue | `begin`, by the job, or by who waits inside of another job; or the job is dropped |
+//! | `Running` | who has begun it | its end |
 //!
-//! Dropping the future in any of them gives up the result, and not the body: that is dropped when the last reference goes, and in `Ring`
-//! and `Pool` one is held until the operation has ended. What it has produced by then, such as a descriptor, is a value
+//! Whoever makes `Running` of another place does so under the state's lock, and so is the only one: the others find that it has begun.
+//!
+//! Dropping the future in any of them gives up the result, and not the body: that is dropped when the last reference goes, and in `Ring`,
+//! `Pool` and `Running` one is held until the operation has ended. What it has produced by then, such as a descriptor, is a value
 //! like any other, and dropped.
 //!
 //! # Locks
@@ -87,15 +90,20 @@ pub(super) enum WhenDropped {
 pub(super) trait Operate: Send + Sync {
     /// The form for the ring.
     fn entry(&self) -> squeue::Entry;
-    /// The form for the pool; blocks, and ends the operation.
+    /// The form for the pool; blocks, and ends the operation, unless somebody else has begun it.
     fn run(self: Arc<Self>);
+    /// Runs an operation that has its turn in its file's queue, unless it has begun: true if it was run.
+    fn run_for_another(self: Arc<Self>) -> bool;
+    /// Has who waits for the result look again.
+    fn wake(&self);
     /// The kernel has done a part: the operation has ended, or is submitted again.
     fn completed(self: Arc<Self>, result: io::Result<u32>);
     /// Ends the operation, of which the kernel has nothing, and lets the next of its file begin.
     fn fail(self: Arc<Self>, error: io::Error);
     /// The pool has dropped the job unrun: the operation fails, unless the job was refused in the first place.
     fn dropped_by_pool(self: Arc<Self>);
-    /// Has the operation begin; false if it has ended instead, or if nobody wants it any more. Does not let the next begin.
+    /// Has the operation begin, unless somebody else had; false if it has ended instead, or if nobody wants it any more. Does not
+    /// let the next begin.
     fn launch(self: Arc<Self>, handle: &Handle) -> bool;
 }
 
@@ -122,6 +130,7 @@ enum Place {
     Queued(u64),
     Ring(Arc<Ring>, Key),
     Pool,
+    Running,
     Ended,
 }
 
@@ -144,17 +153,69 @@ impl<O: Operation> Cell<O> {
     pub(super) fn start(self: &Arc<Self>, handle: &Handle) {
         if let Some(order) = &self.order {
             let mut state = self.state.lock();
-            if let Some(ticket) = order.wait(|| (self.clone(), handle.clone())) {
+            if let Some(ticket) = order.wait(self.clone(), handle) {
                 state.place = Place::Queued(ticket);
                 return;
             }
         }
         if launch::runs_here(handle, O::CODE) {
-            self.state.lock().place = Place::Pool;
-            self.clone().run();
+            self.clone().run_for_another();
         } else if !self.clone().launch(handle) {
             self.let_next();
         }
+    }
+
+    /// Called inside of a job of the pool, where who waits may block, after the waker is in place: runs what the pool has not come to,
+    /// the operation itself, or those of its file that come before it. It may have no other OS thread for them.
+    pub(super) fn help(self: &Arc<Self>) {
+        if let Some(order) = &self.order {
+            while let Some(ticket) = self.ticket()
+                && let Some(turn) = order.help(ticket)
+                && turn.run_for_another()
+            {}
+        }
+        self.clone().run();
+    }
+
+    /// Its place in the file's queue, also if its turn has just come.
+    fn ticket(&self) -> Option<u64> {
+        match self.state.lock().place {
+            Place::Queued(ticket) => Some(ticket),
+            _ => None,
+        }
+    }
+
+    /// Makes the caller the one who runs the operation, if it is where the caller says.
+    fn begin(&self, is_here: impl FnOnce(&State<O::Output>) -> bool) -> bool {
+        let mut state = self.state.lock();
+        let begins = is_here(&state);
+        if begins {
+            state.place = Place::Running;
+        }
+        begins
+    }
+
+    /// Runs an operation that the caller has begun.
+    fn run_begun(&self) {
+        if O::WHEN_DROPPED == WhenDropped::Cancelled && self.state.lock().abandoned {
+            self.drop_body();
+            self.let_next();
+            return;
+        }
+        let result = {
+            let mut body = self.body.lock();
+            let body = body.as_mut().expect("an operation ends once");
+            loop {
+                match body.block() {
+                    Ok(done) if body.goes_on(done) => {}
+                    Err(Errno::INTR) => {}
+                    Ok(done) => break Ok(done),
+                    Err(error) => break Err(error.into()),
+                }
+            }
+        };
+        self.finish(result);
+        self.let_next();
     }
 
     /// Lets the next operation of the file begin.
@@ -278,25 +339,27 @@ impl<O: Operation> Operate for Cell<O> {
     }
 
     fn run(self: Arc<Self>) {
-        if O::WHEN_DROPPED == WhenDropped::Cancelled && self.state.lock().abandoned {
-            self.drop_body();
-            self.let_next();
-            return;
+        if self.begin(|state| matches!(state.place, Place::Pool)) {
+            self.run_begun();
         }
-        let result = {
-            let mut body = self.body.lock();
-            let body = body.as_mut().expect("an operation ends once");
-            loop {
-                match body.block() {
-                    Ok(done) if body.goes_on(done) => {}
-                    Err(Errno::INTR) => {}
-                    Ok(done) => break Ok(done),
-                    Err(error) => break Err(error.into()),
-                }
-            }
-        };
-        self.finish(result);
-        self.let_next();
+    }
+
+    fn run_for_another(self: Arc<Self>) -> bool {
+        let begins = self.begin(|state| match state.place {
+            Place::Pool => true,
+            // It has its turn, and who gave it that is about to launch it, or to see that nobody wants it.
+            Place::New | Place::Queued(_) => !state.abandoned,
+            Place::Ring(..) | Place::Running | Place::Ended => false,
+        });
+        if begins {
+            self.run_begun();
+        }
+        begins
+    }
+
+    fn wake(&self) {
+        let waker = self.state.lock().waker.take();
+        waker.wake_guarded();
     }
 
     fn completed(self: Arc<Self>, mut result: io::Result<u32>) {
@@ -316,13 +379,16 @@ impl<O: Operation> Operate for Cell<O> {
     }
 
     fn dropped_by_pool(self: Arc<Self>) {
-        if matches!(self.state.lock().place, Place::Pool) {
+        if self.begin(|state| matches!(state.place, Place::Pool)) {
             self.fail(super::ended());
         }
     }
 
     fn launch(self: Arc<Self>, handle: &Handle) -> bool {
         let mut state = self.state.lock();
+        if matches!(state.place, Place::Running | Place::Ended) {
+            return true;
+        }
         if state.abandoned {
             drop(state);
             self.drop_body();
@@ -346,10 +412,12 @@ impl<O: Operation> Operate for Cell<O> {
                 state.place = Place::Pool;
                 drop(state);
                 if let Err((error, job)) = launch::submit(handle, self.clone()) {
-                    self.state.lock().place = Place::New;
+                    let begins = self.begin(|state| matches!(state.place, Place::Pool));
                     drop(job);
-                    self.finish(Err(error));
-                    return false;
+                    if begins {
+                        self.finish(Err(error));
+                    }
+                    return !begins;
                 }
             }
         }

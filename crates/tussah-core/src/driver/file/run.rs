@@ -8,7 +8,7 @@ use std::task::{Context, Poll};
 
 use super::cell::{Cell, Operation};
 use super::open_file::Opened;
-use crate::blocking::BlockingHandle;
+use crate::blocking::{BlockingHandle, in_job};
 use crate::runtime::Handle;
 
 /// The future of an operation, which begins with the first poll.
@@ -45,7 +45,12 @@ impl<O: Operation> Future for Run<O> {
                 self.cell.start(handle);
             });
         }
-        self.cell.poll_take(context)
+        let polled = self.cell.poll_take(context);
+        if polled.is_pending() && in_job() {
+            self.cell.help();
+            return self.cell.poll_take(context);
+        }
+        polled
     }
 }
 

@@ -54,6 +54,12 @@ impl Operate for Count {
 
     fn run(self: Arc<Self>) {}
 
+    fn run_for_another(self: Arc<Self>) -> bool {
+        false
+    }
+
+    fn wake(&self) {}
+
     fn dropped_by_pool(self: Arc<Self>) {}
 
     fn launch(self: Arc<Self>, _: &Handle) -> bool {
