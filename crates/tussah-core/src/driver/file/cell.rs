@@ -33,58 +33,13 @@ use parking_lot::Mutex;
 use rustix::io::Errno;
 
 use super::launch::{self, Route};
+use super::operation::{Operation, WhenDropped};
 use super::order::Order;
 use super::ring::Ring;
 use super::slots::Key;
 use crate::quietly::quietly;
 use crate::runtime::Handle;
 use crate::tiny_waker::TinyWaker;
-
-/// An operation, in both of its forms. The result of either is a number that is not negative, or an error, as of a system call.
-///
-/// # Safety
-/// What `entry` points at is owned by the operation or by what it holds a reference to, stays where it is while the
-/// operation is neither moved nor touched, and may be written if the kernel writes it.
-pub(super) unsafe trait Operation: Send + 'static {
-    type Output: Send + 'static;
-
-    /// The operation's number to the ring.
-    const CODE: u8;
-
-    /// What happens to an operation that has begun when its future is dropped.
-    const WHEN_DROPPED: WhenDropped;
-
-    /// The form for the ring. Called again for each part of an operation that takes several.
-    fn entry(&mut self) -> squeue::Entry;
-
-    /// The form for the pool, which blocks.
-    fn block(&mut self) -> Result<u32, Errno>;
-
-    /// Takes note of a part that was done; true if more is to be done.
-    fn goes_on(&mut self, _result: u32) -> bool {
-        false
-    }
-
-    /// Whether the operation is begun again after an error: the kernel gives up what an OS thread had submitted that has ended,
-    /// and what it was asked to give up; of that `submit_again` knows.
-    fn is_retried(error: Errno) -> bool {
-        // Between 512 and 516 are the kernel's own numbers for calls that a signal, or the end of their OS thread, has interrupted.
-        matches!(error, Errno::INTR | Errno::CANCELED)
-            || (512..=516).contains(&error.raw_os_error())
-    }
-
-    /// The result, and what was lent.
-    fn finish(self, result: io::Result<u32>) -> Self::Output;
-}
-
-/// What happens to an operation that has begun when its future is dropped.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum WhenDropped {
-    /// The kernel is asked to give it up: nobody sees the difference.
-    Cancelled,
-    /// It is carried out.
-    CarriedOut,
-}
 
 /// An operation as rings, queues and jobs see it.
 pub(super) trait Operate: Send + Sync {

@@ -34,6 +34,7 @@ mod names;
 mod op;
 mod open_file;
 mod open_how;
+mod operation;
 mod order;
 mod ring;
 mod run;

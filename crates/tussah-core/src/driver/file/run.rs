@@ -6,8 +6,9 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
-use super::cell::{Cell, Operation};
+use super::cell::Cell;
 use super::open_file::Opened;
+use super::operation::Operation;
 use crate::blocking::{BlockingHandle, in_job};
 use crate::runtime::Handle;
 

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use io_uring::{opcode, squeue};
 use rustix::io::Errno;
 
-use super::super::cell::{Operation, WhenDropped};
+use super::super::operation::{Operation, WhenDropped};
 use super::super::open_file::Opened;
 
 pub(in super::super) struct SetLen {

@@ -9,7 +9,7 @@ use io_uring::{opcode, squeue};
 use rustix::fs::{AtFlags, CWD, Statx, StatxFlags};
 use rustix::io::Errno;
 
-use super::super::cell::{Operation, WhenDropped};
+use super::super::operation::{Operation, WhenDropped};
 use super::super::metadata::Metadata;
 use super::super::open_file::Opened;
 

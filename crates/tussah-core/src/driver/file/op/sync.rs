@@ -7,7 +7,7 @@ use io_uring::types::FsyncFlags;
 use io_uring::{opcode, squeue};
 use rustix::io::Errno;
 
-use super::super::cell::{Operation, WhenDropped};
+use super::super::operation::{Operation, WhenDropped};
 use super::super::open_file::Opened;
 
 pub(in super::super) struct Sync {

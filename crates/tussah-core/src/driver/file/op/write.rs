@@ -7,7 +7,7 @@ use io_uring::{opcode, squeue};
 use rustix::io::{Errno, ReadWriteFlags};
 
 use super::super::buffer::IoBuf;
-use super::super::cell::{Operation, WhenDropped};
+use super::super::operation::{Operation, WhenDropped};
 use super::super::open_file::Opened;
 
 /// Where a write goes.
