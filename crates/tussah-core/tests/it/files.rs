@@ -1,5 +1,6 @@
 //! File operations below their public face, in both forms: what the kernel holds, what is dropped, in which order.
 
+mod buffers;
 mod cancel;
 mod choice;
 mod help;

@@ -22,7 +22,7 @@
 //! # Locks
 //!
 //! The lock of a state may be held while those of its file's queue and of its ring are taken. The body's is for whoever the
-//! table names, so nobody ever waits for it. No code of the user (a waker, what a buffer's drop does) runs under any of them.
+//! table names, so nobody ever waits for it. No code of the user (a waker, a buffer's methods, what its drop does) runs under any of them.
 
 use std::io;
 use std::sync::Arc;
@@ -102,6 +102,13 @@ impl<O: Operation> Cell<O> {
             }),
             order,
         })
+    }
+
+    /// See [`Operation::prepare`]. Called by who has the only reference.
+    pub(super) fn prepare(self: &mut Arc<Self>) {
+        let cell = Arc::get_mut(self).expect("nobody knows an operation that has not begun");
+        let body = cell.body.get_mut().as_mut();
+        body.expect("an operation ends once").prepare();
     }
 
     /// Begins, or waits for its turn in the file's queue.

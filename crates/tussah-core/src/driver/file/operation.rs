@@ -19,6 +19,10 @@ pub(super) unsafe trait Operation: Send + 'static {
     /// What happens to an operation that has begun when its future is dropped.
     const WHEN_DROPPED: WhenDropped;
 
+    /// Asks what was lent where its memory is, which is the user's code. Called once, before all else and outside of any lock;
+    /// from then on the operation is not moved until `finish`.
+    fn prepare(&mut self) {}
+
     /// The form for the ring. Called again for each part of an operation that takes several.
     fn entry(&mut self) -> squeue::Entry;
 

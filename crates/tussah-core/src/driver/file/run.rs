@@ -40,6 +40,7 @@ impl<O: Operation> Future for Run<O> {
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<O::Output> {
         if !self.started {
+            self.cell.prepare();
             // Before anything of it begins: there may be no runtime.
             Handle::with_current(|handle| {
                 self.started = true;
