@@ -24,6 +24,9 @@
 //! The lock of a state may be held while those of its file's queue and of its ring are taken. The body's is for whoever the
 //! table names, so nobody ever waits for it. No code of the user (a waker, a buffer's methods, what its drop does) runs under any of them.
 
+#[cfg(all(test, not(loom)))]
+mod tests;
+
 use std::io;
 use std::sync::Arc;
 use std::task::{Context, Poll};
@@ -40,6 +43,10 @@ use super::slots::Key;
 use crate::quietly::quietly;
 use crate::runtime::Handle;
 use crate::tiny_waker::TinyWaker;
+
+/// Bound, in tries: how often an operation that the kernel gives up is begun again before it has got on. Who submits it again
+/// is awake, so one is enough unless that OS thread ends too.
+const RETRIES_MAX: u8 = 16;
 
 /// An operation as rings, queues and jobs see it.
 pub(super) trait Operate: Send + Sync {
@@ -77,6 +84,8 @@ struct State<T> {
     waker: TinyWaker,
     abandoned: bool,
     cancelled: bool,
+    /// How often it was begun again since it has got on.
+    retries: u8,
 }
 
 /// Where an operation is: see the module.
@@ -99,6 +108,7 @@ impl<O: Operation> Cell<O> {
                 waker: TinyWaker::NONE,
                 abandoned: false,
                 cancelled: false,
+                retries: 0,
             }),
             order,
         })
@@ -271,12 +281,18 @@ impl<O: Operation> Cell<O> {
     fn goes_on(&self, result: &io::Result<u32>) -> bool {
         match result {
             Ok(done) => {
+                self.state.lock().retries = 0;
                 let mut body = self.body.lock();
                 body.as_mut()
                     .expect("an operation ends once")
                     .goes_on(*done)
             }
-            Err(error) => Errno::from_io_error(error).is_some_and(O::is_retried),
+            Err(error) => {
+                let mut state = self.state.lock();
+                state.retries += 1;
+                state.retries <= RETRIES_MAX
+                    && Errno::from_io_error(error).is_some_and(O::is_retried)
+            }
         }
     }
 
