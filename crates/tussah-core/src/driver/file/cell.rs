@@ -36,7 +36,7 @@ use parking_lot::Mutex;
 use rustix::io::Errno;
 
 use super::launch::{self, Route};
-use super::operation::{Operation, WhenDropped};
+use super::operation::{Operate, Operation, WhenDropped};
 use super::order::Order;
 use super::ring::Ring;
 use super::slots::Key;
@@ -47,27 +47,6 @@ use crate::tiny_waker::TinyWaker;
 /// Bound, in tries: how often an operation that the kernel gives up is begun again before it has got on. Who submits it again
 /// is awake, so one is enough unless that OS thread ends too.
 const RETRIES_MAX: u8 = 16;
-
-/// An operation as rings, queues and jobs see it.
-pub(super) trait Operate: Send + Sync {
-    /// The form for the ring.
-    fn entry(&self) -> squeue::Entry;
-    /// The form for the pool; blocks, and ends the operation, unless somebody else has begun it.
-    fn run(self: Arc<Self>);
-    /// Runs an operation that has its turn in its file's queue, unless it has begun: true if it was run.
-    fn run_for_another(self: Arc<Self>) -> bool;
-    /// Has who waits for the result look again.
-    fn wake(&self);
-    /// The kernel has done a part: the operation has ended, or is submitted again.
-    fn completed(self: Arc<Self>, result: io::Result<u32>);
-    /// Ends the operation, of which the kernel has nothing, and lets the next of its file begin.
-    fn fail(self: Arc<Self>, error: io::Error);
-    /// The pool has dropped the job unrun: the operation fails, unless the job was refused in the first place.
-    fn dropped_by_pool(self: Arc<Self>);
-    /// Has the operation begin, unless somebody else had; false if it has ended instead, or if nobody wants it any more. Does not
-    /// let the next begin.
-    fn launch(self: Arc<Self>, handle: &Handle) -> bool;
-}
 
 /// See the module.
 pub(super) struct Cell<O: Operation> {

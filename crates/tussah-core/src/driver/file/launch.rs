@@ -4,7 +4,7 @@ use std::io;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-use super::cell::Operate;
+use super::operation::Operate;
 use super::ring::{Ring, Size};
 use crate::blocking::{SubmitError, in_job};
 use crate::runtime::Handle;

@@ -1,9 +1,12 @@
 //! What an operation is: its two forms, and its result.
 
 use std::io;
+use std::sync::Arc;
 
 use io_uring::squeue;
 use rustix::io::Errno;
+
+use crate::runtime::Handle;
 
 /// An operation, in both of its forms. The result of either is a number that is not negative, or an error, as of a system call.
 ///
@@ -53,4 +56,25 @@ pub(super) enum WhenDropped {
     Cancelled,
     /// It is carried out.
     CarriedOut,
+}
+
+/// An operation as rings, queues and jobs see it.
+pub(super) trait Operate: Send + Sync {
+    /// The form for the ring.
+    fn entry(&self) -> squeue::Entry;
+    /// The form for the pool; blocks, and ends the operation, unless somebody else has begun it.
+    fn run(self: Arc<Self>);
+    /// Runs an operation that has its turn in its file's queue, unless it has begun: true if it was run.
+    fn run_for_another(self: Arc<Self>) -> bool;
+    /// Has who waits for the result look again.
+    fn wake(&self);
+    /// The kernel has done a part: the operation has ended, or is submitted again.
+    fn completed(self: Arc<Self>, result: io::Result<u32>);
+    /// Ends the operation, of which the kernel has nothing, and lets the next of its file begin.
+    fn fail(self: Arc<Self>, error: io::Error);
+    /// The pool has dropped the job unrun: the operation fails, unless the job was refused in the first place.
+    fn dropped_by_pool(self: Arc<Self>);
+    /// Has the operation begin, unless somebody else had; false if it has ended instead, or if nobody wants it any more. Does not
+    /// let the next begin.
+    fn launch(self: Arc<Self>, handle: &Handle) -> bool;
 }

@@ -14,7 +14,7 @@ use std::sync::Arc;
 
 use parking_lot::Mutex;
 
-use super::cell::Operate;
+use super::operation::Operate;
 use crate::runtime::Handle;
 
 /// The writes of one file that wait, and the one that is under way.

@@ -23,7 +23,7 @@ use parking_lot::Mutex;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 
-use super::cell::Operate;
+use super::operation::Operate;
 use super::slots::{Key, Slots};
 
 /// Bound, in operations: the submission queue of a ring; a flush hands over as many at once, and a full queue is flushed.

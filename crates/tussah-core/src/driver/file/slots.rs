@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::cell::Operate;
+use super::operation::Operate;
 
 /// Names an operation to the kernel: the slot's generation in the upper half, its index in the lower. The upper half is
 /// never all ones.

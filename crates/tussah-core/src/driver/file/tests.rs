@@ -9,7 +9,7 @@ use std::time::Duration;
 use io_uring::{opcode, squeue};
 use rustix::event::{PollFd, PollFlags, poll};
 
-use super::cell::Operate;
+use super::operation::Operate;
 use super::ring::{Ring, Size};
 use crate::runtime::Handle;
 

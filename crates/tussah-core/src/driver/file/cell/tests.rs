@@ -5,9 +5,9 @@ use std::io;
 use io_uring::{opcode, squeue};
 use rustix::io::Errno;
 
-use super::super::operation::WhenDropped;
+use super::super::operation::{Operate, Operation, WhenDropped};
 use super::super::ring::{Ring, Size};
-use super::{Cell, Operate, Operation, Place, RETRIES_MAX};
+use super::{Cell, Place, RETRIES_MAX};
 
 /// Two parts of nothing.
 struct Nothing(u32);
