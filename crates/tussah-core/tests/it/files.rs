@@ -3,6 +3,7 @@
 mod buffers;
 mod cancel;
 mod choice;
+mod exits;
 mod help;
 mod jobs;
 mod many;

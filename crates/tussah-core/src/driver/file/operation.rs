@@ -37,11 +37,12 @@ pub(super) unsafe trait Operation: Send + 'static {
         false
     }
 
-    /// Whether the operation is begun again after an error: the kernel gives up what an OS thread had submitted that has ended,
-    /// and what it was asked to give up; of that `submit_again` knows.
+    /// Whether the operation is begun again after an error: the kernel gives up what an OS thread had submitted that has ended
+    /// (`EFAULT` if it was about to copy what had come from the device), and what it was asked to give up; of that
+    /// `submit_again` knows.
     fn is_retried(error: Errno) -> bool {
         // Between 512 and 516 are the kernel's own numbers for calls that a signal, or the end of their OS thread, has interrupted.
-        matches!(error, Errno::INTR | Errno::CANCELED)
+        matches!(error, Errno::INTR | Errno::CANCELED | Errno::FAULT)
             || (512..=516).contains(&error.raw_os_error())
     }
 

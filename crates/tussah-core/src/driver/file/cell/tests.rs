@@ -62,7 +62,16 @@ fn check(results: impl IntoIterator<Item = Result<u32, i32>>, expected: Result<u
 #[test]
 #[cfg_attr(miri, ignore)]
 fn what_the_kernel_gives_up_is_begun_again_and_not_for_ever() {
-    for errno in [libc::EINTR, libc::ECANCELED, 512, 513, 514, 515, 516] {
+    for errno in [
+        libc::EINTR,
+        libc::ECANCELED,
+        libc::EFAULT,
+        512,
+        513,
+        514,
+        515,
+        516,
+    ] {
         check([Err(errno), Ok(2)], Ok(2));
         let tries = 1 + usize::from(RETRIES_MAX);
         check(vec![Err(errno); tries], Err(errno));
