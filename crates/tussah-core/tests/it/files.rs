@@ -8,4 +8,5 @@ mod help;
 mod jobs;
 mod many;
 mod order;
+mod refused;
 mod workers;

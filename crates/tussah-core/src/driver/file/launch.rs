@@ -106,15 +106,14 @@ pub(super) fn runs_here(handle: &Handle, code: u8) -> bool {
     in_job() && matches!(route(handle, code), Route::Pool)
 }
 
-/// Hands over a request to cancel, unless that is left to the loop of the worker that asks. If the kernel does not take it now, what
-/// was to be cancelled takes the longer.
+/// Hands over a request to cancel, unless that is left to the loop of the worker that asks.
 pub(super) fn flush_unless_own(ring: &Arc<Ring>) {
     let is_own = Worker::with(|worker| {
         let own = worker.and_then(|worker| worker.remote.files.get());
         own.is_some_and(|own| Arc::ptr_eq(own, ring))
     });
     if !is_own {
-        ring.flush();
+        ring.flush_from_outside();
     }
 }
 

@@ -67,5 +67,6 @@ fn ended() -> io::Error {
 
 /// Has the worker of a place wait for a ring's completions too.
 fn register(shared: &Arc<Shared>, place: usize, ring: &Arc<Ring>) -> io::Result<()> {
+    ring.set_home(Arc::downgrade(shared), place);
     shared.driver_of(place).add_ring(ring.fd(), place)
 }

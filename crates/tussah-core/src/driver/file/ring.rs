@@ -14,8 +14,8 @@
 use std::collections::VecDeque;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, OnceLock, Weak};
 use std::time::{Duration, Instant};
 
 use io_uring::{IoUring, opcode, squeue};
@@ -25,6 +25,7 @@ use rustix::io::Errno;
 
 use super::operation::Operate;
 use super::slots::{Key, Slots};
+use crate::runtime::Shared;
 
 /// Bound, in operations: the submission queue of a ring; a flush hands over as many at once, and a full queue is flushed.
 const SUBMISSIONS_MAX: u32 = 256;
@@ -85,6 +86,8 @@ pub(crate) struct Ring {
     /// to cancel some.
     in_flight: AtomicUsize,
     in_flight_max: usize,
+    /// The runtime and the place that it belongs to. A ring by itself has none.
+    home: OnceLock<(Weak<Shared>, usize)>,
 }
 
 struct Inner {
@@ -119,7 +122,14 @@ impl Ring {
             unflushed: AtomicUsize::new(0),
             in_flight: AtomicUsize::new(0),
             in_flight_max: size.in_flight,
+            home: OnceLock::new(),
         }))
+    }
+
+    /// Says whose ring this is, before anybody uses it.
+    pub(super) fn set_home(&self, shared: Weak<Shared>, place: usize) {
+        let set = self.home.set((shared, place));
+        assert!(set.is_ok(), "a ring is made for one place");
     }
 
     /// What is readable when something has completed.
@@ -210,6 +220,17 @@ impl Ring {
     #[inline]
     pub(crate) fn flush(&self) -> bool {
         self.unflushed.load(Ordering::Relaxed) == 0 || self.flush_queued()
+    }
+
+    /// The same where no worker's loop comes after it: what the kernel did not take is left to the worker that flushes this ring
+    /// before it sleeps.
+    pub(super) fn flush_from_outside(&self) {
+        if !self.flush()
+            && let Some((shared, place)) = self.home.get()
+            && let Some(shared) = shared.upgrade()
+        {
+            shared.unpark_for_files(*place);
+        }
     }
 
     #[cold]
