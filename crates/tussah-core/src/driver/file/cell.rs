@@ -362,7 +362,7 @@ impl<O: Operation> Operate for Cell<O> {
                 state.place = Place::Ring(ring.clone(), key);
                 drop(state);
                 if outside {
-                    launch::flush_from_outside(&ring);
+                    ring.flush_from_outside();
                 }
             }
             Route::Pool => {

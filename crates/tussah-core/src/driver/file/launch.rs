@@ -10,9 +10,6 @@ use crate::blocking::{SubmitError, in_job};
 use crate::runtime::Handle;
 use crate::worker::{Remote, Worker};
 
-/// How long who pushes from outside of the workers waits before it asks a kernel again that is short of memory.
-const RETRY: Duration = Duration::from_micros(100);
-
 /// The ring of one worker's place, made with the first operation that is pushed there.
 #[derive(Default)]
 pub(crate) struct RingPlace {
@@ -114,13 +111,6 @@ pub(super) fn flush_unless_own(ring: &Arc<Ring>) {
     });
     if !is_own {
         ring.flush_from_outside();
-    }
-}
-
-/// Hands over what was pushed where no worker's loop does so.
-pub(super) fn flush_from_outside(ring: &Ring) {
-    while !ring.flush() {
-        std::thread::sleep(RETRY);
     }
 }
 

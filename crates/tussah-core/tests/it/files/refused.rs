@@ -7,7 +7,7 @@ use std::task::Waker;
 use tussah_core::Runtime;
 
 use super::choice::refuse;
-use super::help::{Counted, eventually, pipe, poll_in};
+use super::help::{Counted, eventually, feed, pipe, poll_in};
 
 /// A runtime of one worker, if its files go through io_uring.
 fn ring() -> Option<Runtime> {
@@ -24,6 +24,15 @@ fn refused(run: impl FnOnce() + Send) {
             run();
         });
     });
+}
+
+#[test]
+fn the_worker_hands_over_what_others_may_not() {
+    let Some(runtime) = ring() else { return };
+    let (reader, writer) = pipe();
+    feed(&writer, b"there");
+    let read = reader.read(vec![0; 16], 0, false);
+    refused(|| assert_eq!(runtime.block_on(read).0.expect("it is read"), 5));
 }
 
 #[test]
