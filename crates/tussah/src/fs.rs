@@ -11,7 +11,8 @@
 //! # Cancellation
 //! Dropping a future gives up the result and the buffer, which is dropped as soon as the kernel no longer uses it. Of what reads, the
 //! kernel is told so. What changes something is carried out if it has begun, and not if it still waits for its turn
-//! in the file's queue: await it to know.
+//! in the file's queue: await it to know. At the end of the runtime what has begun gets half a second more for each worker, or on the
+//! blocking pool the deadline of the shutdown; what is not done by then is given up.
 //!
 //! # Errors
 //! Each error says what was tried, and on what: `open /x/y: No such file or directory (os error 2)`. Its

@@ -56,7 +56,7 @@ use crate::worker::Worker;
 /// How long the shutdown waits for an event that does not end.
 const STUCK_LIMIT: Duration = Duration::from_secs(1);
 
-/// How long the shutdown waits, for each worker, until the kernel has given up the file operations that are under way.
+/// How long the shutdown waits, for each worker, until the kernel has carried out or given up the file operations that are under way.
 const FILES_LIMIT: Duration = Duration::from_secs(1);
 
 /// How often the shutdown looks whether the queues are empty.

@@ -314,6 +314,10 @@ impl<O: Operation> Operate for Cell<O> {
         begins
     }
 
+    fn is_carried_out(&self) -> bool {
+        O::WHEN_DROPPED == WhenDropped::CarriedOut
+    }
+
     fn wake(&self) {
         let waker = self.state.lock().waker.take();
         waker.wake_guarded();

@@ -67,6 +67,8 @@ pub(super) trait Operate: Send + Sync {
     fn run(self: Arc<Self>);
     /// Runs an operation that has its turn in its file's queue, unless it has begun: true if it was run.
     fn run_for_another(self: Arc<Self>) -> bool;
+    /// Whether it is carried out though nobody waits for it.
+    fn is_carried_out(&self) -> bool;
     /// Has who waits for the result look again.
     fn wake(&self);
     /// The kernel has done a part: the operation has ended, or is submitted again.

@@ -11,18 +11,19 @@
 //! without it, unless the submission queue is full: the kernel takes what is below the tail, whoever asks. Nothing of the
 //! user's runs under the lock, and no other lock is taken under it.
 
+mod close;
+
 use std::collections::VecDeque;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock, Weak};
-use std::time::{Duration, Instant};
 
 use io_uring::{IoUring, opcode, squeue};
 use parking_lot::Mutex;
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 
+use self::close::Phase;
 use super::operation::Operate;
 use super::slots::{Key, Slots};
 use crate::runtime::Shared;
@@ -96,7 +97,7 @@ struct Inner {
     backlog: VecDeque<Key>,
     /// Operations in the backlog that have not been cancelled.
     waiting: usize,
-    closed: bool,
+    phase: Phase,
     /// An empty list with room for what `reap` takes, unless somebody uses it.
     spare: Vec<Completion>,
 }
@@ -116,7 +117,7 @@ impl Ring {
                 slots: Slots::new(),
                 backlog: VecDeque::new(),
                 waiting: 0,
-                closed: false,
+                phase: Phase::Open,
                 spare: Vec::new(),
             }),
             unflushed: AtomicUsize::new(0),
@@ -146,10 +147,10 @@ impl Ring {
     /// Takes an operation. Whoever pushes from outside of the ring's worker flushes too.
     ///
     /// # Errors
-    /// Gives it back if the ring is closed.
+    /// Gives it back if the ring is closed to it.
     pub(super) fn push(&self, operation: Arc<dyn Operate>) -> Result<Key, Arc<dyn Operate>> {
         let mut inner = self.inner.lock();
-        if inner.closed {
+        if !inner.phase.takes(&*operation) {
             return Err(operation);
         }
         let key = inner.slots.insert(operation);
@@ -290,7 +291,7 @@ impl Ring {
         let mut completions = std::mem::take(&mut inner.spare);
         let overflown = self.take_completions(&mut inner, &mut completions);
         self.refill(&mut inner);
-        let closed = inner.closed;
+        let phase = inner.phase;
         drop(inner);
         if overflown {
             // The kernel holds back what had no room; an error shows again with the next flush.
@@ -301,7 +302,9 @@ impl Ring {
         for (operation, result) in completions.drain(..) {
             let result = match u32::try_from(result) {
                 Ok(result) => Ok(result),
-                Err(_) if closed && result == -Errno::CANCELED.raw_os_error() => {
+                Err(_)
+                    if !phase.takes(&*operation) && result == -Errno::CANCELED.raw_os_error() =>
+                {
                     operation.fail(super::ended());
                     continue;
                 }
@@ -347,39 +350,6 @@ impl Ring {
                 return;
             }
             inner.waiting -= 1;
-        }
-    }
-
-    /// Takes nothing more, cancels all that is under way, and waits for the kernel until the limit. False if it still has
-    /// something: that is then never freed.
-    pub(crate) fn close(&self, limit: Duration) -> bool {
-        let mut inner = self.inner.lock();
-        inner.closed = true;
-        inner.backlog.clear();
-        inner.waiting = 0;
-        let waiting = inner.slots.take_waiting();
-        for key in inner.slots.submitted() {
-            let entry = opcode::AsyncCancel::new(key.0).build().user_data(CANCEL);
-            let _ = self.queue(&mut inner, &entry);
-        }
-        drop(inner);
-        waiting
-            .into_iter()
-            .for_each(|operation| operation.fail(super::ended()));
-        let end = Instant::now() + limit;
-        loop {
-            self.flush_queued();
-            while self.reap_some() > 0 {}
-            let left = end.saturating_duration_since(Instant::now());
-            if self.in_flight() == 0 || left.is_zero() {
-                return self.in_flight() == 0;
-            }
-            let timeout = Timespec::try_from(left.min(Duration::from_millis(100)));
-            // A wait that is interrupted, or fails, only makes the loop turn sooner.
-            let _ = poll(
-                &mut [PollFd::new(self, PollFlags::IN)],
-                timeout.ok().as_ref(),
-            );
         }
     }
 }

@@ -95,23 +95,26 @@ impl Slots {
         Some(used.operation)
     }
 
-    fn keys(&self, submitted: bool) -> Vec<Key> {
+    fn keys(&self, submitted: bool, all: bool) -> Vec<Key> {
         let used = self.slots.iter().enumerate().filter(|(_, slot)| {
-            let used = slot.used.as_ref();
-            used.is_some_and(|used| used.submitted == submitted)
+            let used = slot
+                .used
+                .as_ref()
+                .filter(|used| used.submitted == submitted);
+            used.is_some_and(|used| all || !used.operation.is_carried_out())
         });
         used.map(|(index, slot)| Key::new(slot.generation, index))
             .collect()
     }
 
-    /// The operations that the kernel has.
-    pub(super) fn submitted(&self) -> Vec<Key> {
-        self.keys(true)
+    /// The operations that the kernel has: all, or those that are not carried out if nobody waits for them.
+    pub(super) fn submitted(&self, all: bool) -> Vec<Key> {
+        self.keys(true, all)
     }
 
-    /// Takes all operations out that the kernel has never had.
-    pub(super) fn take_waiting(&mut self) -> Vec<Arc<dyn Operate>> {
-        let keys = self.keys(false);
+    /// Takes the operations out that the kernel has never had: all, or those that are not carried out if nobody waits for them.
+    pub(super) fn take_waiting(&mut self, all: bool) -> Vec<Arc<dyn Operate>> {
+        let keys = self.keys(false, all);
         keys.into_iter()
             .filter_map(|key| self.remove(key))
             .collect()
