@@ -31,9 +31,16 @@ use crate::runtime::Shared;
 /// Bound, in operations: the submission queue of a ring; a flush hands over as many at once, and a full queue is flushed.
 const SUBMISSIONS_MAX: u32 = 256;
 
-/// Bound, in operations: as many of a ring may be with the kernel; the completion queue has room for all, and further
-/// ones wait in the backlog.
-const IN_FLIGHT_MAX: usize = 4096;
+/// Bound, in operations: as many of a ring may be with the kernel, also of those that wait for somebody else, such as reads of a
+/// terminal; some 32 MiB of its memory. Further ones wait in the backlog.
+const IN_FLIGHT_MAX: usize = 65_536;
+
+/// Bound, in completions: the completion queue of a ring; what has no room for the moment the kernel keeps.
+const COMPLETIONS_MAX: u32 = 4096;
+
+/// Bound, in OS threads of the kernel: as many of what one OS thread submits may block at once; opens of FIFOs do for as long as nobody
+/// has the other end. The kernel's own bound, four a processor, is for what a disk does.
+const BLOCKED_MAX: u32 = 256;
 
 /// Bound, in completions: as many are taken by one `reap`, so that a worker comes back to its colors.
 const REAP_MAX: usize = 256;
@@ -59,7 +66,7 @@ impl Default for Size {
     fn default() -> Self {
         Self {
             submissions: SUBMISSIONS_MAX,
-            completions: IN_FLIGHT_MAX as u32,
+            completions: COMPLETIONS_MAX,
             in_flight: IN_FLIGHT_MAX,
         }
     }
@@ -70,11 +77,16 @@ impl Default for Size {
 /// # Errors
 /// What io_uring_setup(2) or mmap(2) said.
 pub(super) fn make(size: Size) -> io::Result<IoUring> {
-    IoUring::builder()
+    let uring = IoUring::builder()
         .dontfork()
         .setup_clamp()
         .setup_cqsize(size.completions)
-        .build(size.submissions)
+        .build(size.submissions)?;
+    // Zero leaves the other bound, for what is no file on a disk, as it is. A kernel without this keeps both.
+    let _ = uring
+        .submitter()
+        .register_iowq_max_workers(&mut [BLOCKED_MAX, 0]);
+    Ok(uring)
 }
 
 /// An io_uring that any OS thread may push to, flush and reap.
