@@ -3,6 +3,7 @@
 mod buffers;
 mod cancel;
 mod choice;
+mod ended;
 mod exits;
 mod help;
 mod jobs;
