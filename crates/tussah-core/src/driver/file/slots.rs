@@ -24,7 +24,9 @@ impl Key {
 }
 
 /// Bound, in slots: the memory that an operation's place took is used again by the next, so there are as many slots as operations
-/// were ever under way at once, which is one a future.
+/// were ever under way at once. That is one a future, and those whose future was dropped: of what is then given up, what the kernel
+/// has, at most `IN_FLIGHT_MAX`; of writes, one an open file; closes and changes of names, as many as are begun and dropped
+/// faster than the disk ends them, which nothing limits but who does so.
 #[derive(Default)]
 pub(super) struct Slots {
     slots: Vec<Slot>,
