@@ -11,12 +11,18 @@
 //! # Cancellation
 //! Dropping a future gives up the result and the buffer, which is dropped as soon as the kernel no longer uses it. Of what reads, the
 //! kernel is told so. What changes something is carried out if it has begun, and not if it still waits for its turn
-//! in the file's queue: await it to know.
+//! in the file's queue: await it to know. At the end of the runtime what has begun gets half a second more for each worker, or on the
+//! blocking pool the deadline of the shutdown; what is not done by then is given up.
+//!
+//! What goes on after its future was dropped holds its memory until it has ended: at most one write of each open file, the reads that the
+//! kernel has not given up yet, and every close and change of a name. So a program that begins many of these and drops their futures
+//! has to limit them itself.
 //!
 //! # Errors
 //! Each error says what was tried, and on what: `open /x/y: No such file or directory (os error 2)`. Its
 //! [`kind`](std::io::Error::kind) is the system's, and [`OpError`](crate::OpError) has its number. If the runtime is shut down
-//! meanwhile, that is the error.
+//! meanwhile, that is the error; what the kernel does not give up within half a second then, as on a network's file system that
+//! hangs, has no end.
 //!
 //! # Panics
 //! Every operation panics if it is first polled outside of a runtime.

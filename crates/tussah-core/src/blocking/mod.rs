@@ -30,6 +30,9 @@
 //! of the handle's: two pools of one OS thread each, whose jobs wait for each other's queued jobs, would otherwise stand
 //! still without a cycle.
 //!
+//! An operation on a file that goes to the pool counts as a job: who waits for it inside of a job runs it on the spot, and those that
+//! come before it in its file's queue (`driver/file/order.rs`).
+//!
 //! What remains: a cycle of joins, and jobs that wait for a queued job by other means than its handle (a channel, a
 //! lock), which need as many OS threads as there are such jobs. With the default policy they have up to `threads_max`. With
 //! [`PoolPolicy::seda`] a short queue stays with the OS threads that there are, so don't use it for such jobs.

@@ -61,6 +61,20 @@ impl Shared {
         self.driver_of(0).adopt(self.driver_of(place), place)
     }
 
+    /// Hands over what is queued in the ring of a worker that is about to sleep, and by the first one, in those of workers that were
+    /// taken away. False if the kernel did not take all of it.
+    pub(crate) fn flush_files(&self, place: usize) -> bool {
+        let own = self.place(place).files.flush();
+        let orphans = if place == 0 { self.orphans() } else { 0..0 };
+        orphans.fold(own, |all, place| self.place(place).files.flush() && all)
+    }
+
+    /// Has the worker that flushes the ring of a place do so.
+    pub(crate) fn unpark_for_files(&self, place: usize) {
+        let has_worker = !self.orphans().contains(&place);
+        self.unpark(if has_worker { place } else { 0 });
+    }
+
     /// The place has a worker again.
     pub(super) fn give_up(&self, place: usize) {
         if let (Some(first), Some(driver)) = (self.place(0).driver(), self.place(place).driver()) {

@@ -56,7 +56,7 @@ use crate::worker::Worker;
 /// How long the shutdown waits for an event that does not end.
 const STUCK_LIMIT: Duration = Duration::from_secs(1);
 
-/// How long the shutdown waits, for each worker, until the kernel has given up the file operations that are under way.
+/// How long the shutdown waits, for each worker, until the kernel has carried out or given up the file operations that are under way.
 const FILES_LIMIT: Duration = Duration::from_secs(1);
 
 /// How often the shutdown looks whether the queues are empty.
@@ -73,8 +73,8 @@ pub struct ShutdownReport {
     /// Jobs of the blocking pool that did not run.
     pub jobs_dropped: usize,
     /// Workers that were in one event for more than a second after they were told to end, and were left behind. If there are
-    /// any, what is queued and the threads that wait are not dropped, who joins one of these waits for ever, and the runtime's
-    /// memory is never given back.
+    /// any, what is queued and the threads that wait are not dropped unless they wait for a file, who joins one of the others waits
+    /// for ever, and the runtime's memory is never given back.
     pub workers_stuck: usize,
 }
 
@@ -181,16 +181,23 @@ pub(crate) fn shutdown(shared: &Arc<Shared>, drain: Duration) -> ShutdownReport 
         }
         shared.drop_queued();
         drop_threads(shared);
-        for place in 0..shared.places() {
-            shared.place(place).files.close(FILES_LIMIT);
-        }
+        close_files(shared);
         abandon(shared);
     } else {
+        // Also who is outside of the workers waits for operations on files.
+        close_files(shared);
         // Whatever its event owns, and all that nobody has dropped, is in the runtime's memory: that is never given back.
         std::mem::forget(shared.clone());
     }
     report.threads_dropped = shared.threads_dropped.load(Ordering::Relaxed);
     report
+}
+
+/// Ends what is under way on files.
+fn close_files(shared: &Shared) {
+    for place in 0..shared.places() {
+        shared.place(place).files.close(FILES_LIMIT);
+    }
 }
 
 /// Keeps the runtime's memory for what is left of its objects: wakers, join handles and requests that others still have.

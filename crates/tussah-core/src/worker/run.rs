@@ -360,7 +360,7 @@ impl<'a> Loop<'a> {
                 });
                 Counters::add(&worker.remote.counters.parks, 1);
                 // What the kernel does not take now is offered again soon.
-                let flushed = worker.remote.files.flush();
+                let flushed = shared.flush_files(worker.index);
                 let limit = if flushed {
                     limit
                 } else {

@@ -14,7 +14,8 @@ use crate::io_error::context;
 /// An open file, read and written at offsets. Clones are the same open file, and cheap.
 ///
 /// The file is closed with the last clone and the last operation that is under way; [`close`](Self::close) does so without blocking,
-/// and tells of errors. What the operations have in common, such as their order, says the [module](super).
+/// and tells of errors. Dropping the last clone closes it on the spot, as with `std`, which may block where closing writes what was
+/// delayed, as on a network's file system. What the operations have in common, such as their order, says the [module](super).
 ///
 /// # Examples
 /// ```

@@ -8,8 +8,11 @@ use std::sync::Arc;
 /// kernel is done with it.
 ///
 /// # Safety
-/// `bytes` gives the same memory each time, also after `self` was moved, until something else of `self` is used; the memory does
-/// not change meanwhile.
+/// `bytes` gives the same memory each time, also after `self` was moved, for the life of `self`, unless something else of `self` is used;
+/// the memory does not change meanwhile.
+///
+/// An operation calls `bytes` once, in its first poll, and keeps what it says: the memory is used from then on until the
+/// operation has ended, and `self` not at all. A panic is one of that poll, and nothing is written.
 pub unsafe trait IoBuf: Send + Unpin + 'static {
     /// What is to be written.
     fn bytes(&self) -> &[u8];
@@ -21,8 +24,12 @@ pub unsafe trait IoBuf: Send + Unpin + 'static {
 /// kernel is done with it.
 ///
 /// # Safety
-/// `start` gives the same memory each time, also after `self` was moved, until something else of `self` is used but
-/// `capacity`. It is valid for writes of `capacity` bytes, and nobody else uses it meanwhile.
+/// `start` and `capacity` give the same memory each time, also after `self` was moved, for the life of `self`, unless something else of
+/// `self` is used but these two. It is valid for writes of `capacity` bytes, and nobody else uses it meanwhile.
+///
+/// An operation calls both once, in its first poll, and keeps what they say: the memory is used from then on until the
+/// operation has ended, and `self` not at all. `set_filled` is called in the poll that gives the result, unless that is an error.
+/// A panic is one of that poll.
 pub unsafe trait IoBufMut: Send + Unpin + 'static {
     /// Where the room begins.
     fn start(&mut self) -> *mut u8;
@@ -36,6 +43,54 @@ pub unsafe trait IoBufMut: Send + Unpin + 'static {
     /// # Safety
     /// So many bytes have been written, and are no more than `capacity`.
     unsafe fn set_filled(&mut self, len: usize);
+}
+
+/// The memory of a buffer, as it has said once. It is valid as long as the buffer, which the same operation owns, and whose
+/// methods nobody calls meanwhile.
+pub(super) struct Memory {
+    start: *mut u8,
+    len: usize,
+}
+
+// SAFETY: as the buffer, whose exclusive owner is the operation that has this.
+unsafe impl Send for Memory {}
+
+impl Memory {
+    /// Of a buffer that has not been asked.
+    pub(super) const NONE: Self = Self {
+        start: std::ptr::null_mut(),
+        len: 0,
+    };
+
+    /// What is to be written, which nobody writes to.
+    pub(super) fn of(buffer: &impl IoBuf) -> Self {
+        let bytes = buffer.bytes();
+        Self {
+            start: bytes.as_ptr().cast_mut(),
+            len: bytes.len(),
+        }
+    }
+
+    /// What is to be read into.
+    pub(super) fn of_mut(buffer: &mut impl IoBufMut) -> Self {
+        let len = buffer.capacity();
+        let start = buffer.start();
+        Self { start, len }
+    }
+
+    /// Its length, in bytes.
+    pub(super) fn len(&self) -> usize {
+        self.len
+    }
+
+    /// What is left behind so many bytes, and at most `len_max` bytes of it.
+    pub(super) fn rest(&self, done: usize, len_max: usize) -> (*mut u8, usize) {
+        let done = done.min(self.len);
+        (
+            self.start.wrapping_add(done),
+            (self.len - done).min(len_max),
+        )
+    }
 }
 
 /// What owns its bytes in an allocation of its own, which does not move with it.

@@ -10,16 +10,22 @@
 //! | `New` | the future's first poll | `start` |
 //! | `Queued` | nobody | its turn in the file's queue; or it is abandoned, and leaves the queue |
 //! | `Ring` | the kernel | its completion, which finishes it or submits it again; the ring closes and has it still: never |
-//! | `Pool` | the job | the job's end, also if it never ran |
+//! | `Pool` | nobody: the job waits in the pool's queue | `begin`, by the job, or by who waits inside of another job; or the job is dropped |
+//! | `Running` | who has begun it | its end |
 //!
-//! Dropping the future in any of them gives up the result, and not the body: that is dropped when the last reference goes, and in `Ring`
-//! and `Pool` one is held until the operation has ended. What it has produced by then, such as a descriptor, is a value
+//! Whoever makes `Running` of another place does so under the state's lock, and so is the only one: the others find that it has begun.
+//!
+//! Dropping the future in any of them gives up the result, and not the body: that is dropped when the last reference goes, and in `Ring`,
+//! `Pool` and `Running` one is held until the operation has ended. What it has produced by then, such as a descriptor, is a value
 //! like any other, and dropped.
 //!
 //! # Locks
 //!
 //! The lock of a state may be held while those of its file's queue and of its ring are taken. The body's is for whoever the
-//! table names, so nobody ever waits for it. No code of the user (a waker, what a buffer's drop does) runs under any of them.
+//! table names, so nobody ever waits for it. No code of the user (a waker, a buffer's methods, what its drop does) runs under any of them.
+
+#[cfg(all(test, not(loom)))]
+mod tests;
 
 use std::io;
 use std::sync::Arc;
@@ -30,6 +36,7 @@ use parking_lot::Mutex;
 use rustix::io::Errno;
 
 use super::launch::{self, Route};
+use super::operation::{Operate, Operation, WhenDropped};
 use super::order::Order;
 use super::ring::Ring;
 use super::slots::Key;
@@ -37,67 +44,9 @@ use crate::quietly::quietly;
 use crate::runtime::Handle;
 use crate::tiny_waker::TinyWaker;
 
-/// An operation, in both of its forms. The result of either is a number that is not negative, or an error, as of a system call.
-///
-/// # Safety
-/// What `entry` points at is owned by the operation or by what it holds a reference to, stays where it is while the
-/// operation is neither moved nor touched, and may be written if the kernel writes it.
-pub(super) unsafe trait Operation: Send + 'static {
-    type Output: Send + 'static;
-
-    /// The operation's number to the ring.
-    const CODE: u8;
-
-    /// What happens to an operation that has begun when its future is dropped.
-    const WHEN_DROPPED: WhenDropped;
-
-    /// The form for the ring. Called again for each part of an operation that takes several.
-    fn entry(&mut self) -> squeue::Entry;
-
-    /// The form for the pool, which blocks.
-    fn block(&mut self) -> Result<u32, Errno>;
-
-    /// Takes note of a part that was done; true if more is to be done.
-    fn goes_on(&mut self, _result: u32) -> bool {
-        false
-    }
-
-    /// Whether the operation is begun again after an error: the kernel gives up what an OS thread had submitted that has ended,
-    /// and what it was asked to give up; of that `submit_again` knows.
-    fn is_retried(error: Errno) -> bool {
-        // Between 512 and 516 are the kernel's own numbers for calls that a signal, or the end of their OS thread, has interrupted.
-        matches!(error, Errno::INTR | Errno::CANCELED)
-            || (512..=516).contains(&error.raw_os_error())
-    }
-
-    /// The result, and what was lent.
-    fn finish(self, result: io::Result<u32>) -> Self::Output;
-}
-
-/// What happens to an operation that has begun when its future is dropped.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum WhenDropped {
-    /// The kernel is asked to give it up: nobody sees the difference.
-    Cancelled,
-    /// It is carried out.
-    CarriedOut,
-}
-
-/// An operation as rings, queues and jobs see it.
-pub(super) trait Operate: Send + Sync {
-    /// The form for the ring.
-    fn entry(&self) -> squeue::Entry;
-    /// The form for the pool; blocks, and ends the operation.
-    fn run(self: Arc<Self>);
-    /// The kernel has done a part: the operation has ended, or is submitted again.
-    fn completed(self: Arc<Self>, result: io::Result<u32>);
-    /// Ends the operation, of which the kernel has nothing, and lets the next of its file begin.
-    fn fail(self: Arc<Self>, error: io::Error);
-    /// The pool has dropped the job unrun: the operation fails, unless the job was refused in the first place.
-    fn dropped_by_pool(self: Arc<Self>);
-    /// Has the operation begin; false if it has ended instead, or if nobody wants it any more. Does not let the next begin.
-    fn launch(self: Arc<Self>, handle: &Handle) -> bool;
-}
+/// Bound, in tries: how often an operation that the kernel gives up is begun again before it has got on. Who submits it again
+/// is awake, so one is enough unless that OS thread ends too.
+const RETRIES_MAX: u8 = 16;
 
 /// See the module.
 pub(super) struct Cell<O: Operation> {
@@ -114,6 +63,8 @@ struct State<T> {
     waker: TinyWaker,
     abandoned: bool,
     cancelled: bool,
+    /// How often it was begun again since it has got on.
+    retries: u8,
 }
 
 /// Where an operation is: see the module.
@@ -122,6 +73,7 @@ enum Place {
     Queued(u64),
     Ring(Arc<Ring>, Key),
     Pool,
+    Running,
     Ended,
 }
 
@@ -135,26 +87,86 @@ impl<O: Operation> Cell<O> {
                 waker: TinyWaker::NONE,
                 abandoned: false,
                 cancelled: false,
+                retries: 0,
             }),
             order,
         })
+    }
+
+    /// See [`Operation::prepare`]. Called by who has the only reference.
+    pub(super) fn prepare(self: &mut Arc<Self>) {
+        let cell = Arc::get_mut(self).expect("nobody knows an operation that has not begun");
+        let body = cell.body.get_mut().as_mut();
+        body.expect("an operation ends once").prepare();
     }
 
     /// Begins, or waits for its turn in the file's queue.
     pub(super) fn start(self: &Arc<Self>, handle: &Handle) {
         if let Some(order) = &self.order {
             let mut state = self.state.lock();
-            if let Some(ticket) = order.wait(|| (self.clone(), handle.clone())) {
+            if let Some(ticket) = order.wait(self.clone(), handle) {
                 state.place = Place::Queued(ticket);
                 return;
             }
         }
         if launch::runs_here(handle, O::CODE) {
-            self.state.lock().place = Place::Pool;
-            self.clone().run();
+            self.clone().run_for_another();
         } else if !self.clone().launch(handle) {
             self.let_next();
         }
+    }
+
+    /// Called inside of a job of the pool, where who waits may block, after the waker is in place: runs what the pool has not come to,
+    /// the operation itself, or those of its file that come before it. It may have no other OS thread for them.
+    pub(super) fn help(self: &Arc<Self>) {
+        if let Some(order) = &self.order {
+            while let Some(ticket) = self.ticket()
+                && let Some(turn) = order.help(ticket)
+                && turn.run_for_another()
+            {}
+        }
+        self.clone().run();
+    }
+
+    /// Its place in the file's queue, also if its turn has just come.
+    fn ticket(&self) -> Option<u64> {
+        match self.state.lock().place {
+            Place::Queued(ticket) => Some(ticket),
+            _ => None,
+        }
+    }
+
+    /// Makes the caller the one who runs the operation, if it is where the caller says.
+    fn begin(&self, is_here: impl FnOnce(&State<O::Output>) -> bool) -> bool {
+        let mut state = self.state.lock();
+        let begins = is_here(&state);
+        if begins {
+            state.place = Place::Running;
+        }
+        begins
+    }
+
+    /// Runs an operation that the caller has begun.
+    fn run_begun(&self) {
+        if O::WHEN_DROPPED == WhenDropped::Cancelled && self.state.lock().abandoned {
+            self.drop_body();
+            self.let_next();
+            return;
+        }
+        let result = {
+            let mut body = self.body.lock();
+            let body = body.as_mut().expect("an operation ends once");
+            loop {
+                match body.block() {
+                    Ok(done) if body.goes_on(done) => {}
+                    Err(Errno::INTR) => {}
+                    Ok(done) => break Ok(done),
+                    Err(error) => break Err(error.into()),
+                }
+            }
+        };
+        self.finish(result);
+        self.let_next();
     }
 
     /// Lets the next operation of the file begin.
@@ -248,12 +260,18 @@ impl<O: Operation> Cell<O> {
     fn goes_on(&self, result: &io::Result<u32>) -> bool {
         match result {
             Ok(done) => {
+                self.state.lock().retries = 0;
                 let mut body = self.body.lock();
                 body.as_mut()
                     .expect("an operation ends once")
                     .goes_on(*done)
             }
-            Err(error) => Errno::from_io_error(error).is_some_and(O::is_retried),
+            Err(error) => {
+                let mut state = self.state.lock();
+                state.retries += 1;
+                state.retries <= RETRIES_MAX
+                    && Errno::from_io_error(error).is_some_and(O::is_retried)
+            }
         }
     }
 
@@ -278,25 +296,31 @@ impl<O: Operation> Operate for Cell<O> {
     }
 
     fn run(self: Arc<Self>) {
-        if O::WHEN_DROPPED == WhenDropped::Cancelled && self.state.lock().abandoned {
-            self.drop_body();
-            self.let_next();
-            return;
+        if self.begin(|state| matches!(state.place, Place::Pool)) {
+            self.run_begun();
         }
-        let result = {
-            let mut body = self.body.lock();
-            let body = body.as_mut().expect("an operation ends once");
-            loop {
-                match body.block() {
-                    Ok(done) if body.goes_on(done) => {}
-                    Err(Errno::INTR) => {}
-                    Ok(done) => break Ok(done),
-                    Err(error) => break Err(error.into()),
-                }
-            }
-        };
-        self.finish(result);
-        self.let_next();
+    }
+
+    fn run_for_another(self: Arc<Self>) -> bool {
+        let begins = self.begin(|state| match state.place {
+            Place::Pool => true,
+            // It has its turn, and who gave it that is about to launch it, or to see that nobody wants it.
+            Place::New | Place::Queued(_) => !state.abandoned,
+            Place::Ring(..) | Place::Running | Place::Ended => false,
+        });
+        if begins {
+            self.run_begun();
+        }
+        begins
+    }
+
+    fn is_carried_out(&self) -> bool {
+        O::WHEN_DROPPED == WhenDropped::CarriedOut
+    }
+
+    fn wake(&self) {
+        let waker = self.state.lock().waker.take();
+        waker.wake_guarded();
     }
 
     fn completed(self: Arc<Self>, mut result: io::Result<u32>) {
@@ -316,13 +340,16 @@ impl<O: Operation> Operate for Cell<O> {
     }
 
     fn dropped_by_pool(self: Arc<Self>) {
-        if matches!(self.state.lock().place, Place::Pool) {
+        if self.begin(|state| matches!(state.place, Place::Pool)) {
             self.fail(super::ended());
         }
     }
 
     fn launch(self: Arc<Self>, handle: &Handle) -> bool {
         let mut state = self.state.lock();
+        if matches!(state.place, Place::Running | Place::Ended) {
+            return true;
+        }
         if state.abandoned {
             drop(state);
             self.drop_body();
@@ -339,17 +366,19 @@ impl<O: Operation> Operate for Cell<O> {
                 state.place = Place::Ring(ring.clone(), key);
                 drop(state);
                 if outside {
-                    launch::flush_from_outside(&ring);
+                    ring.flush_from_outside();
                 }
             }
             Route::Pool => {
                 state.place = Place::Pool;
                 drop(state);
                 if let Err((error, job)) = launch::submit(handle, self.clone()) {
-                    self.state.lock().place = Place::New;
+                    let begins = self.begin(|state| matches!(state.place, Place::Pool));
                     drop(job);
-                    self.finish(Err(error));
-                    return false;
+                    if begins {
+                        self.finish(Err(error));
+                    }
+                    return !begins;
                 }
             }
         }

@@ -4,14 +4,11 @@ use std::io;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-use super::cell::Operate;
+use super::operation::Operate;
 use super::ring::{Ring, Size};
 use crate::blocking::{SubmitError, in_job};
 use crate::runtime::Handle;
 use crate::worker::{Remote, Worker};
-
-/// How long who pushes from outside of the workers waits before it asks a kernel again that is short of memory.
-const RETRY: Duration = Duration::from_micros(100);
 
 /// The ring of one worker's place, made with the first operation that is pushed there.
 #[derive(Default)]
@@ -106,22 +103,14 @@ pub(super) fn runs_here(handle: &Handle, code: u8) -> bool {
     in_job() && matches!(route(handle, code), Route::Pool)
 }
 
-/// Hands over a request to cancel, unless that is left to the loop of the worker that asks. If the kernel does not take it now, what
-/// was to be cancelled takes the longer.
+/// Hands over a request to cancel, unless that is left to the loop of the worker that asks.
 pub(super) fn flush_unless_own(ring: &Arc<Ring>) {
     let is_own = Worker::with(|worker| {
         let own = worker.and_then(|worker| worker.remote.files.get());
         own.is_some_and(|own| Arc::ptr_eq(own, ring))
     });
     if !is_own {
-        ring.flush();
-    }
-}
-
-/// Hands over what was pushed where no worker's loop does so.
-pub(super) fn flush_from_outside(ring: &Ring) {
-    while !ring.flush() {
-        std::thread::sleep(RETRY);
+        ring.flush_from_outside();
     }
 }
 

@@ -19,7 +19,7 @@
 //! flushes it, and a peer of a worker that is held by a long event takes its completions. So no flag that ties a ring to one OS thread
 //! is used.
 //!
-//! What an OS thread has submitted the kernel gives up when that OS thread ends (`ECANCELED`). An operation that nobody has
+//! What an OS thread has submitted the kernel gives up when that OS thread ends (`ECANCELED`, `EFAULT`). An operation that nobody has
 //! cancelled is then submitted again, by who takes the completion.
 //!
 //! Neither descriptors nor buffers are registered with a ring: a file lives on any worker, and a buffer is the user's.
@@ -34,6 +34,7 @@ mod names;
 mod op;
 mod open_file;
 mod open_how;
+mod operation;
 mod order;
 mod ring;
 mod run;
@@ -66,5 +67,6 @@ fn ended() -> io::Error {
 
 /// Has the worker of a place wait for a ring's completions too.
 fn register(shared: &Arc<Shared>, place: usize, ring: &Arc<Ring>) -> io::Result<()> {
+    ring.set_home(Arc::downgrade(shared), place);
     shared.driver_of(place).add_ring(ring.fd(), place)
 }

@@ -73,15 +73,12 @@ impl OpenFile {
             return (Err(error), buffer);
         }
         let file = self.0.clone();
-        let done = 0;
-        Run::new(Read {
-            file,
-            buffer,
-            offset,
-            whole,
-            done,
-        })
-        .await
+        let (read, mut buffer) = Run::new(Read::new(file, buffer, offset, whole)).await;
+        if let Ok(read) = read {
+            // SAFETY: so many have been written, and never more than there was room for.
+            unsafe { buffer.set_filled(read) };
+        }
+        (read, buffer)
     }
 
     /// Writes a buffer, once or until all is written, in its turn.
@@ -95,15 +92,7 @@ impl OpenFile {
             return (Err(error), buffer);
         }
         let file = self.0.clone();
-        let done = 0;
-        let write = Write {
-            file,
-            buffer,
-            at,
-            whole,
-            done,
-        };
-        Run::in_order(write, &self.0).await
+        Run::in_order(Write::new(file, buffer, at, whole), &self.0).await
     }
 
     /// See fsync(2) and fdatasync(2); in its turn.

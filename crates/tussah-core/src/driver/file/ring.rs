@@ -11,27 +11,36 @@
 //! without it, unless the submission queue is full: the kernel takes what is below the tail, whoever asks. Nothing of the
 //! user's runs under the lock, and no other lock is taken under it.
 
+mod close;
+
 use std::collections::VecDeque;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::time::{Duration, Instant};
+use std::sync::{Arc, OnceLock, Weak};
 
 use io_uring::{IoUring, opcode, squeue};
 use parking_lot::Mutex;
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 
-use super::cell::Operate;
+use self::close::Phase;
+use super::operation::Operate;
 use super::slots::{Key, Slots};
+use crate::runtime::Shared;
 
 /// Bound, in operations: the submission queue of a ring; a flush hands over as many at once, and a full queue is flushed.
 const SUBMISSIONS_MAX: u32 = 256;
 
-/// Bound, in operations: as many of a ring may be with the kernel; the completion queue has room for all, and further
-/// ones wait in the backlog.
-const IN_FLIGHT_MAX: usize = 4096;
+/// Bound, in operations: as many of a ring may be with the kernel, also of those that wait for somebody else, such as reads of a
+/// terminal; some 32 MiB of its memory. Further ones wait in the backlog.
+const IN_FLIGHT_MAX: usize = 65_536;
+
+/// Bound, in completions: the completion queue of a ring; what has no room for the moment the kernel keeps.
+const COMPLETIONS_MAX: u32 = 4096;
+
+/// Bound, in OS threads of the kernel: as many of what one OS thread submits may block at once; opens of FIFOs do for as long as nobody
+/// has the other end. The kernel's own bound, four a processor, is for what a disk does.
+const BLOCKED_MAX: u32 = 256;
 
 /// Bound, in completions: as many are taken by one `reap`, so that a worker comes back to its colors.
 const REAP_MAX: usize = 256;
@@ -57,7 +66,7 @@ impl Default for Size {
     fn default() -> Self {
         Self {
             submissions: SUBMISSIONS_MAX,
-            completions: IN_FLIGHT_MAX as u32,
+            completions: COMPLETIONS_MAX,
             in_flight: IN_FLIGHT_MAX,
         }
     }
@@ -68,11 +77,16 @@ impl Default for Size {
 /// # Errors
 /// What io_uring_setup(2) or mmap(2) said.
 pub(super) fn make(size: Size) -> io::Result<IoUring> {
-    IoUring::builder()
+    let uring = IoUring::builder()
         .dontfork()
         .setup_clamp()
         .setup_cqsize(size.completions)
-        .build(size.submissions)
+        .build(size.submissions)?;
+    // Zero leaves the other bound, for what is no file on a disk, as it is. A kernel without this keeps both.
+    let _ = uring
+        .submitter()
+        .register_iowq_max_workers(&mut [BLOCKED_MAX, 0]);
+    Ok(uring)
 }
 
 /// An io_uring that any OS thread may push to, flush and reap.
@@ -85,6 +99,8 @@ pub(crate) struct Ring {
     /// to cancel some.
     in_flight: AtomicUsize,
     in_flight_max: usize,
+    /// The runtime and the place that it belongs to. A ring by itself has none.
+    home: OnceLock<(Weak<Shared>, usize)>,
 }
 
 struct Inner {
@@ -93,7 +109,7 @@ struct Inner {
     backlog: VecDeque<Key>,
     /// Operations in the backlog that have not been cancelled.
     waiting: usize,
-    closed: bool,
+    phase: Phase,
     /// An empty list with room for what `reap` takes, unless somebody uses it.
     spare: Vec<Completion>,
 }
@@ -113,13 +129,20 @@ impl Ring {
                 slots: Slots::new(),
                 backlog: VecDeque::new(),
                 waiting: 0,
-                closed: false,
+                phase: Phase::Open,
                 spare: Vec::new(),
             }),
             unflushed: AtomicUsize::new(0),
             in_flight: AtomicUsize::new(0),
             in_flight_max: size.in_flight,
+            home: OnceLock::new(),
         }))
+    }
+
+    /// Says whose ring this is, before anybody uses it.
+    pub(super) fn set_home(&self, shared: Weak<Shared>, place: usize) {
+        let set = self.home.set((shared, place));
+        assert!(set.is_ok(), "a ring is made for one place");
     }
 
     /// What is readable when something has completed.
@@ -136,10 +159,10 @@ impl Ring {
     /// Takes an operation. Whoever pushes from outside of the ring's worker flushes too.
     ///
     /// # Errors
-    /// Gives it back if the ring is closed.
+    /// Gives it back if the ring is closed to it.
     pub(super) fn push(&self, operation: Arc<dyn Operate>) -> Result<Key, Arc<dyn Operate>> {
         let mut inner = self.inner.lock();
-        if inner.closed {
+        if !inner.phase.takes(&*operation) {
             return Err(operation);
         }
         let key = inner.slots.insert(operation);
@@ -212,6 +235,17 @@ impl Ring {
         self.unflushed.load(Ordering::Relaxed) == 0 || self.flush_queued()
     }
 
+    /// The same where no worker's loop comes after it: what the kernel did not take is left to the worker that flushes this ring
+    /// before it sleeps.
+    pub(super) fn flush_from_outside(&self) {
+        if !self.flush()
+            && let Some((shared, place)) = self.home.get()
+            && let Some(shared) = shared.upgrade()
+        {
+            shared.unpark_for_files(*place);
+        }
+    }
+
     #[cold]
     fn flush_queued(&self) -> bool {
         for _ in 0..FLUSH_TRIES_MAX {
@@ -269,7 +303,7 @@ impl Ring {
         let mut completions = std::mem::take(&mut inner.spare);
         let overflown = self.take_completions(&mut inner, &mut completions);
         self.refill(&mut inner);
-        let closed = inner.closed;
+        let phase = inner.phase;
         drop(inner);
         if overflown {
             // The kernel holds back what had no room; an error shows again with the next flush.
@@ -280,7 +314,9 @@ impl Ring {
         for (operation, result) in completions.drain(..) {
             let result = match u32::try_from(result) {
                 Ok(result) => Ok(result),
-                Err(_) if closed && result == -Errno::CANCELED.raw_os_error() => {
+                Err(_)
+                    if !phase.takes(&*operation) && result == -Errno::CANCELED.raw_os_error() =>
+                {
                     operation.fail(super::ended());
                     continue;
                 }
@@ -326,39 +362,6 @@ impl Ring {
                 return;
             }
             inner.waiting -= 1;
-        }
-    }
-
-    /// Takes nothing more, cancels all that is under way, and waits for the kernel until the limit. False if it still has
-    /// something: that is then never freed.
-    pub(crate) fn close(&self, limit: Duration) -> bool {
-        let mut inner = self.inner.lock();
-        inner.closed = true;
-        inner.backlog.clear();
-        inner.waiting = 0;
-        let waiting = inner.slots.take_waiting();
-        for key in inner.slots.submitted() {
-            let entry = opcode::AsyncCancel::new(key.0).build().user_data(CANCEL);
-            let _ = self.queue(&mut inner, &entry);
-        }
-        drop(inner);
-        waiting
-            .into_iter()
-            .for_each(|operation| operation.fail(super::ended()));
-        let end = Instant::now() + limit;
-        loop {
-            self.flush_queued();
-            while self.reap_some() > 0 {}
-            let left = end.saturating_duration_since(Instant::now());
-            if self.in_flight() == 0 || left.is_zero() {
-                return self.in_flight() == 0;
-            }
-            let timeout = Timespec::try_from(left.min(Duration::from_millis(100)));
-            // A wait that is interrupted, or fails, only makes the loop turn sooner.
-            let _ = poll(
-                &mut [PollFd::new(self, PollFlags::IN)],
-                timeout.ok().as_ref(),
-            );
         }
     }
 }

@@ -6,9 +6,10 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
-use super::cell::{Cell, Operation};
+use super::cell::Cell;
 use super::open_file::Opened;
-use crate::blocking::BlockingHandle;
+use super::operation::Operation;
+use crate::blocking::{BlockingHandle, in_job};
 use crate::runtime::Handle;
 
 /// The future of an operation, which begins with the first poll.
@@ -39,13 +40,19 @@ impl<O: Operation> Future for Run<O> {
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<O::Output> {
         if !self.started {
+            self.cell.prepare();
             // Before anything of it begins: there may be no runtime.
             Handle::with_current(|handle| {
                 self.started = true;
                 self.cell.start(handle);
             });
         }
-        self.cell.poll_take(context)
+        let polled = self.cell.poll_take(context);
+        if polled.is_pending() && in_job() {
+            self.cell.help();
+            return self.cell.poll_take(context);
+        }
+        polled
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::cell::Operate;
+use super::operation::Operate;
 
 /// Names an operation to the kernel: the slot's generation in the upper half, its index in the lower. The upper half is
 /// never all ones.
@@ -24,7 +24,9 @@ impl Key {
 }
 
 /// Bound, in slots: the memory that an operation's place took is used again by the next, so there are as many slots as operations
-/// were ever under way at once, which is one a future.
+/// were ever under way at once. That is one a future, and those whose future was dropped: of what is then given up, what the kernel
+/// has, at most `IN_FLIGHT_MAX`; of writes, one an open file; closes and changes of names, as many as are begun and dropped
+/// faster than the disk ends them, which nothing limits but who does so.
 #[derive(Default)]
 pub(super) struct Slots {
     slots: Vec<Slot>,
@@ -95,23 +97,26 @@ impl Slots {
         Some(used.operation)
     }
 
-    fn keys(&self, submitted: bool) -> Vec<Key> {
+    fn keys(&self, submitted: bool, all: bool) -> Vec<Key> {
         let used = self.slots.iter().enumerate().filter(|(_, slot)| {
-            let used = slot.used.as_ref();
-            used.is_some_and(|used| used.submitted == submitted)
+            let used = slot
+                .used
+                .as_ref()
+                .filter(|used| used.submitted == submitted);
+            used.is_some_and(|used| all || !used.operation.is_carried_out())
         });
         used.map(|(index, slot)| Key::new(slot.generation, index))
             .collect()
     }
 
-    /// The operations that the kernel has.
-    pub(super) fn submitted(&self) -> Vec<Key> {
-        self.keys(true)
+    /// The operations that the kernel has: all, or those that are not carried out if nobody waits for them.
+    pub(super) fn submitted(&self, all: bool) -> Vec<Key> {
+        self.keys(true, all)
     }
 
-    /// Takes all operations out that the kernel has never had.
-    pub(super) fn take_waiting(&mut self) -> Vec<Arc<dyn Operate>> {
-        let keys = self.keys(false);
+    /// Takes the operations out that the kernel has never had: all, or those that are not carried out if nobody waits for them.
+    pub(super) fn take_waiting(&mut self, all: bool) -> Vec<Arc<dyn Operate>> {
+        let keys = self.keys(false, all);
         keys.into_iter()
             .filter_map(|key| self.remove(key))
             .collect()

@@ -36,7 +36,7 @@ fn alone(test: &str, variable: Option<(&str, &str)>, run: impl FnOnce()) {
 }
 
 /// From now on, a system call ends with `EPERM`, in this OS thread and those that it starts.
-fn refuse(call: i64) {
+pub(super) fn refuse(call: i64) {
     const LOAD: u16 = (libc::BPF_LD | libc::BPF_W | libc::BPF_ABS) as u16;
     const EQUAL: u16 = (libc::BPF_JMP | libc::BPF_JEQ | libc::BPF_K) as u16;
     const RETURN: u16 = (libc::BPF_RET | libc::BPF_K) as u16;

@@ -7,7 +7,7 @@ use io_uring::types::Fd;
 use io_uring::{opcode, squeue};
 use rustix::io::Errno;
 
-use super::super::cell::{Operation, WhenDropped};
+use super::super::operation::{Operation, WhenDropped};
 
 pub(in super::super) struct Close {
     /// The descriptor, until it is known that the kernel has taken it.

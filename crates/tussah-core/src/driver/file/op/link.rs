@@ -7,7 +7,7 @@ use io_uring::{opcode, squeue};
 use rustix::fs::{AtFlags, CWD};
 use rustix::io::Errno;
 
-use super::super::cell::{Operation, WhenDropped};
+use super::super::operation::{Operation, WhenDropped};
 
 pub(in super::super) struct Link {
     pub(in super::super) from: CString,

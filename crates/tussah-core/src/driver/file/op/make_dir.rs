@@ -7,7 +7,7 @@ use io_uring::{opcode, squeue};
 use rustix::fs::{CWD, Mode};
 use rustix::io::Errno;
 
-use super::super::cell::{Operation, WhenDropped};
+use super::super::operation::{Operation, WhenDropped};
 
 pub(in super::super) struct MakeDir {
     pub(in super::super) path: CString,

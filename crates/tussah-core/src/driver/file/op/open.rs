@@ -8,7 +8,7 @@ use io_uring::{opcode, squeue};
 use rustix::fs::{CWD, Mode, OFlags};
 use rustix::io::Errno;
 
-use super::super::cell::{Operation, WhenDropped};
+use super::super::operation::{Operation, WhenDropped};
 
 pub(in super::super) struct Open {
     pub(in super::super) path: CString,

@@ -8,47 +8,60 @@ use std::sync::Arc;
 use io_uring::{opcode, squeue};
 use rustix::io::Errno;
 
-use super::super::buffer::IoBufMut;
-use super::super::cell::{Operation, WhenDropped};
+use super::super::buffer::{IoBufMut, Memory};
 use super::super::open_file::Opened;
+use super::super::operation::{Operation, WhenDropped};
 
 pub(in super::super) struct Read<B> {
-    pub(in super::super) file: Arc<Opened>,
-    pub(in super::super) buffer: B,
-    pub(in super::super) offset: u64,
+    file: Arc<Opened>,
+    buffer: B,
+    room: Memory,
+    offset: u64,
     /// The buffer is to be filled, as far as the file reaches.
-    pub(in super::super) whole: bool,
+    whole: bool,
     /// Bytes that have been read.
-    pub(in super::super) done: usize,
+    done: usize,
 }
 
 impl<B: IoBufMut> Read<B> {
+    pub(in super::super) fn new(file: Arc<Opened>, buffer: B, offset: u64, whole: bool) -> Self {
+        Self {
+            file,
+            buffer,
+            room: Memory::NONE,
+            offset,
+            whole,
+            done: 0,
+        }
+    }
+
     /// What is to be read into next.
-    fn room(&mut self) -> (*mut u8, usize) {
-        let capacity = self.buffer.capacity();
-        let done = self.done.min(capacity);
-        // SAFETY: within the room that the buffer promises.
-        let start = unsafe { self.buffer.start().add(done) };
-        (start, (capacity - done).min(super::TRANSFER_MAX))
+    fn rest(&self) -> (*mut u8, usize) {
+        self.room.rest(self.done, super::TRANSFER_MAX)
     }
 }
 
 // SAFETY: the entry points at the buffer's room, which by the contract of `IoBufMut` stays where it is and may be written.
 unsafe impl<B: IoBufMut> Operation for Read<B> {
+    /// The buffer does not know yet how much of it is filled.
     type Output = (io::Result<usize>, B);
     const CODE: u8 = opcode::Read::CODE;
     const WHEN_DROPPED: WhenDropped = WhenDropped::Cancelled;
 
+    fn prepare(&mut self) {
+        self.room = Memory::of_mut(&mut self.buffer);
+    }
+
     fn entry(&mut self) -> squeue::Entry {
-        let (start, len) = self.room();
+        let (start, len) = self.rest();
         opcode::Read::new(super::raw(&self.file.fd), start, len as u32)
             .offset(self.offset + self.done as u64)
             .build()
     }
 
     fn block(&mut self) -> Result<u32, Errno> {
-        let (start, len) = self.room();
-        // SAFETY: the room is the buffer's, valid for writes, and nobody else uses it.
+        let (start, len) = self.rest();
+        // SAFETY: the room is the buffer's, valid for writes, and nobody else uses it: see `IoBufMut` and `Memory`.
         let room = unsafe { slice::from_raw_parts_mut(start.cast::<MaybeUninit<u8>>(), len) };
         let offset = self.offset + self.done as u64;
         let read = match rustix::io::pread(&self.file.fd, &mut *room, offset) {
@@ -61,15 +74,10 @@ unsafe impl<B: IoBufMut> Operation for Read<B> {
 
     fn goes_on(&mut self, read: u32) -> bool {
         self.done += read as usize;
-        self.whole && read > 0 && self.done < self.buffer.capacity()
+        self.whole && read > 0 && self.done < self.room.len()
     }
 
-    fn finish(mut self, result: io::Result<u32>) -> Self::Output {
-        let result = result.map(|_| {
-            // SAFETY: so many have been written, and never more than there was room for.
-            unsafe { self.buffer.set_filled(self.done) };
-            self.done
-        });
-        (result, self.buffer)
+    fn finish(self, result: io::Result<u32>) -> Self::Output {
+        (result.map(|_| self.done), self.buffer)
     }
 }

@@ -6,8 +6,8 @@ use std::sync::Arc;
 use io_uring::{opcode, squeue};
 use rustix::io::Errno;
 
-use super::super::cell::{Operation, WhenDropped};
 use super::super::open_file::Opened;
+use super::super::operation::{Operation, WhenDropped};
 
 pub(in super::super) struct SetLen {
     pub(in super::super) file: Arc<Opened>,

@@ -9,9 +9,9 @@ use io_uring::{opcode, squeue};
 use rustix::fs::{AtFlags, CWD, Statx, StatxFlags};
 use rustix::io::Errno;
 
-use super::super::cell::{Operation, WhenDropped};
 use super::super::metadata::Metadata;
 use super::super::open_file::Opened;
+use super::super::operation::{Operation, WhenDropped};
 
 /// What is asked for.
 const MASK: StatxFlags = StatxFlags::BASIC_STATS.union(StatxFlags::BTIME);

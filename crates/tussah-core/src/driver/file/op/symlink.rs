@@ -7,7 +7,7 @@ use io_uring::{opcode, squeue};
 use rustix::fs::CWD;
 use rustix::io::Errno;
 
-use super::super::cell::{Operation, WhenDropped};
+use super::super::operation::{Operation, WhenDropped};
 
 pub(in super::super) struct Symlink {
     pub(in super::super) target: CString,

@@ -7,8 +7,8 @@ use io_uring::types::FsyncFlags;
 use io_uring::{opcode, squeue};
 use rustix::io::Errno;
 
-use super::super::cell::{Operation, WhenDropped};
 use super::super::open_file::Opened;
+use super::super::operation::{Operation, WhenDropped};
 
 pub(in super::super) struct Sync {
     pub(in super::super) file: Arc<Opened>,

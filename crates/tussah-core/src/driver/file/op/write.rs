@@ -1,14 +1,15 @@
 //! Writing at an offset or at the end, once or until all is written.
 
 use std::io::{self, IoSlice};
+use std::slice;
 use std::sync::Arc;
 
 use io_uring::{opcode, squeue};
 use rustix::io::{Errno, ReadWriteFlags};
 
-use super::super::buffer::IoBuf;
-use super::super::cell::{Operation, WhenDropped};
+use super::super::buffer::{IoBuf, Memory};
 use super::super::open_file::Opened;
+use super::super::operation::{Operation, WhenDropped};
 
 /// Where a write goes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -20,21 +21,33 @@ pub enum At {
 }
 
 pub(in super::super) struct Write<B> {
-    pub(in super::super) file: Arc<Opened>,
-    pub(in super::super) buffer: B,
-    pub(in super::super) at: At,
+    file: Arc<Opened>,
+    buffer: B,
+    bytes: Memory,
+    at: At,
     /// All is to be written.
-    pub(in super::super) whole: bool,
+    whole: bool,
     /// Bytes that have been written.
-    pub(in super::super) done: usize,
+    done: usize,
 }
 
 impl<B: IoBuf> Write<B> {
+    pub(in super::super) fn new(file: Arc<Opened>, buffer: B, at: At, whole: bool) -> Self {
+        Self {
+            file,
+            buffer,
+            bytes: Memory::NONE,
+            at,
+            whole,
+            done: 0,
+        }
+    }
+
     /// What is to be written next.
     fn rest(&self) -> &[u8] {
-        let bytes = self.buffer.bytes();
-        let rest = bytes.get(self.done..).unwrap_or_default();
-        &rest[..rest.len().min(super::TRANSFER_MAX)]
+        let (start, len) = self.bytes.rest(self.done, super::TRANSFER_MAX);
+        // SAFETY: the bytes are the buffer's, and nobody changes them: see `IoBuf` and `Memory`. Only called once these are known.
+        unsafe { slice::from_raw_parts(start, len) }
     }
 
     fn offset(&self) -> u64 {
@@ -58,6 +71,10 @@ unsafe impl<B: IoBuf> Operation for Write<B> {
     type Output = (io::Result<usize>, B);
     const CODE: u8 = opcode::Write::CODE;
     const WHEN_DROPPED: WhenDropped = WhenDropped::CarriedOut;
+
+    fn prepare(&mut self) {
+        self.bytes = Memory::of(&self.buffer);
+    }
 
     fn entry(&mut self) -> squeue::Entry {
         let rest = self.rest();
@@ -86,7 +103,7 @@ unsafe impl<B: IoBuf> Operation for Write<B> {
 
     fn goes_on(&mut self, written: u32) -> bool {
         self.done += written as usize;
-        self.whole && written > 0 && self.done < self.buffer.bytes().len()
+        self.whole && written > 0 && self.done < self.bytes.len()
     }
 
     fn finish(self, result: io::Result<u32>) -> Self::Output {

@@ -1,0 +1,87 @@
+//! What an operation does with the errors that the kernel gives it.
+
+use std::io;
+
+use io_uring::{opcode, squeue};
+use rustix::io::Errno;
+
+use super::super::operation::{Operate, Operation, WhenDropped};
+use super::super::ring::{Ring, Size};
+use super::{Cell, Place, RETRIES_MAX};
+
+/// Two parts of nothing.
+struct Nothing(u32);
+
+// SAFETY: the entry points at nothing.
+unsafe impl Operation for Nothing {
+    type Output = io::Result<u32>;
+    const CODE: u8 = opcode::Nop::CODE;
+    const WHEN_DROPPED: WhenDropped = WhenDropped::CarriedOut;
+
+    fn entry(&mut self) -> squeue::Entry {
+        opcode::Nop::new().build()
+    }
+
+    fn block(&mut self) -> Result<u32, Errno> {
+        Ok(0)
+    }
+
+    fn goes_on(&mut self, done: u32) -> bool {
+        self.0 += done;
+        self.0 < 2
+    }
+
+    fn finish(self, result: io::Result<u32>) -> Self::Output {
+        result.map(|_| self.0)
+    }
+}
+
+/// An operation ends with the last of some results, and not with one before.
+fn check(results: impl IntoIterator<Item = Result<u32, i32>>, expected: Result<u32, i32>) {
+    let size = Size {
+        submissions: 64,
+        completions: 64,
+        in_flight: 64,
+    };
+    // There may be no io_uring.
+    let Ok(ring) = Ring::new(size) else { return };
+    let cell = Cell::new(Nothing(0), None);
+    let key = ring.push(cell.clone()).ok().expect("the ring is open");
+    cell.state.lock().place = Place::Ring(ring, key);
+    for result in results {
+        let early = cell.state.lock().result.take();
+        assert!(early.is_none(), "ended with {early:?} before {result:?}");
+        let result = result.map_err(io::Error::from_raw_os_error);
+        cell.clone().completed(result);
+    }
+    let ended = cell.state.lock().result.take().expect("it has ended");
+    let ended = ended.map_err(|error| error.raw_os_error().unwrap_or(0));
+    assert_eq!(ended, expected);
+}
+
+#[test]
+#[cfg_attr(miri, ignore)]
+fn what_the_kernel_gives_up_is_begun_again_and_not_for_ever() {
+    for errno in [
+        libc::EINTR,
+        libc::ECANCELED,
+        libc::EFAULT,
+        512,
+        513,
+        514,
+        515,
+        516,
+    ] {
+        check([Err(errno), Ok(2)], Ok(2));
+        let tries = 1 + usize::from(RETRIES_MAX);
+        check(vec![Err(errno); tries], Err(errno));
+        // What has got on is tried as often once more.
+        let mut results = vec![Err(errno); tries - 1];
+        results.push(Ok(1));
+        results.extend(vec![Err(errno); tries]);
+        check(results, Err(errno));
+    }
+    for errno in [libc::EIO, libc::ENOSPC, 511, 517] {
+        check([Err(errno)], Err(errno));
+    }
+}
