@@ -9,6 +9,7 @@ mod listen;
 mod listener;
 mod options;
 mod poll;
+mod polled;
 mod read;
 mod send_file;
 mod split;

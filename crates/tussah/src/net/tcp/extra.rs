@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use async_lock::SemaphoreGuardArc;
 
-use super::transfer::Pace;
+use super::polled::Polled;
 use crate::net::RateLimit;
 use crate::net::socket::Direction;
 use crate::time::now;
@@ -18,7 +18,7 @@ pub(super) struct Extra {
     /// In nanoseconds, 0: none; of reading and of writing.
     timeout_ns: [AtomicU64; 2],
     /// Of the `poll_` functions of each direction, which have no future to keep it in.
-    polled: [Mutex<Option<Box<Pace>>>; 2],
+    polled: [Mutex<Polled>; 2],
     /// Of reading.
     limit: RwLock<Option<Arc<RateLimit>>>,
     /// Held as long as the stream lives.
@@ -44,7 +44,7 @@ impl Extra {
         self.timeout_ns[direction as usize].store(ns, Ordering::Relaxed);
     }
 
-    pub(super) fn polled(&self, direction: Direction) -> MutexGuard<'_, Option<Box<Pace>>> {
+    pub(super) fn polled(&self, direction: Direction) -> MutexGuard<'_, Polled> {
         let polled = self.polled[direction as usize].lock();
         polled.unwrap_or_else(PoisonError::into_inner)
     }

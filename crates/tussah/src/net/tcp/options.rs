@@ -162,6 +162,9 @@ impl TcpStream {
     /// Sets how long a read may wait for the peer before it fails with `TimedOut`, from the next operation on. Nothing is lost
     /// then; reading again goes on. Without a limit (`None`, the default) it costs nothing.
     ///
+    /// The `poll_` functions are not told that somebody gives up. Who polls again goes on with the wait that has begun, unless its time was up
+    /// more than a second ago.
+    ///
     /// # Errors
     /// `InvalidInput` for zero.
     pub fn set_read_timeout(&self, timeout: Option<Duration>) -> io::Result<()> {

@@ -65,18 +65,23 @@ impl TcpStream {
             let done = self.socket().poll_operate(context, direction, attempt);
             return done.map_err(|error| self.failed(verb, error));
         };
-        let mut pace = extra.polled(direction);
-        ready!(extra.poll_allowed(context, direction, &mut pace));
+        let mut polled = extra.polled(direction);
+        polled.go_on(extra.timeout(direction));
+        ready!(extra.poll_allowed(context, direction, &mut polled.pace));
         let done = match self.socket().poll_operate(context, direction, attempt) {
-            Poll::Pending => ready!(extra.poll_elapsed(context, direction, &mut pace)),
-            Poll::Ready(Err(error)) => error,
-            Poll::Ready(Ok(result)) => {
-                *pace = None;
-                return Poll::Ready(Ok(result));
+            Poll::Pending => {
+                let alarm = polled.alarm(context.waker());
+                let mut context = Context::from_waker(&alarm);
+                Err(ready!(extra.poll_elapsed(
+                    &mut context,
+                    direction,
+                    &mut polled.pace
+                )))
             }
+            Poll::Ready(done) => done,
         };
-        *pace = None;
-        Poll::Ready(Err(self.failed(verb, done)))
+        polled.end();
+        Poll::Ready(done.map_err(|error| self.failed(verb, error)))
     }
 }
 
