@@ -82,6 +82,8 @@ pub(super) struct Shared<B> {
     room: Notify,
     /// The connection is to be broken off.
     broken_off: Notify,
+    /// Nothing more is pushed.
+    finishing: Notify,
     /// The thread has ended.
     ended: Notify,
 }
@@ -123,6 +125,7 @@ impl<B: AsRef<[u8]> + Send + 'static> Outgoing<B> {
             work: Notify::new(),
             room: Notify::new(),
             broken_off: Notify::new(),
+            finishing: Notify::new(),
             ended: Notify::new(),
         });
         let _last = Arc::new(Last(shared.clone()));
@@ -174,7 +177,8 @@ impl<B: AsRef<[u8]> + Send + 'static> Outgoing<B> {
     /// Dropping the future leaves the rest to be written by the thread.
     ///
     /// # Errors
-    /// What ended the writing before that: `TimedOut` if the peer was [too slow](WhenFull::Close).
+    /// What ended the writing before that: `TimedOut` if the peer was [too slow](WhenFull::Close), also to take
+    /// [the rest](OutgoingOptions::finish_max); `ConnectionAborted` after [`break_off`](Self::break_off).
     pub async fn finish(&self) -> io::Result<()> {
         self.shared.finish();
         loop {
@@ -186,6 +190,12 @@ impl<B: AsRef<[u8]> + Send + 'static> Outgoing<B> {
             }
             ended.await;
         }
+    }
+
+    /// Breaks the connection off at once: what is queued is dropped, and nothing more is taken. Nothing happens when the writing has
+    /// ended.
+    pub fn break_off(&self) {
+        self.shared.close(io::ErrorKind::ConnectionAborted);
     }
 
     /// What is queued, and what was done.
@@ -206,6 +216,7 @@ impl<B> Shared<B> {
             state.phase = Phase::Finishing;
         }
         drop(state);
+        self.finishing.notify_one();
         self.work.notify_one();
         self.room.notify_waiters();
     }

@@ -1,6 +1,7 @@
 //! How a queue of what is to be written is made.
 
 use std::future::Future;
+use std::time::Duration;
 
 use tussah_core::AsColor;
 
@@ -35,6 +36,7 @@ pub struct OutgoingOptions {
     pub(super) bytes_max: usize,
     pub(super) buffers_max: usize,
     pub(super) when_full: WhenFull,
+    pub(super) finish_max: Option<Duration>,
 }
 
 impl Default for OutgoingOptions {
@@ -43,6 +45,7 @@ impl Default for OutgoingOptions {
             bytes_max: BYTES_MAX,
             buffers_max: BUFFERS_MAX,
             when_full: WhenFull::default(),
+            finish_max: None,
         }
     }
 }
@@ -67,6 +70,14 @@ impl OutgoingOptions {
     /// What is done with a buffer for which there is no room.
     pub fn when_full(self, when_full: WhenFull) -> Self {
         Self { when_full, ..self }
+    }
+
+    /// How long it may take to write the rest once nothing more is pushed, also when that is because the last handle was dropped. The
+    /// connection is broken off then, and what is queued dropped. Without it, a peer that does not read keeps the rest for as long as its
+    /// connection lasts.
+    pub fn finish_max(self, time: Duration) -> Self {
+        let finish_max = Some(time);
+        Self { finish_max, ..self }
     }
 
     /// Starts a thread that writes what is pushed.
