@@ -3,7 +3,9 @@
 use std::io;
 use std::os::unix::process::ExitStatusExt;
 use std::process::ExitStatus;
+use std::sync::Arc;
 
+use async_lock::Mutex;
 use rustix::process::{Pid, PidfdFlags, WaitOptions, pidfd_open, waitpid};
 use tussah_core::Handle;
 use tussah_core::io::{Direction, Source};
@@ -41,7 +43,8 @@ impl From<u32> for ChildId {
 /// now on: take its ends of pipes before, and un-register by its [number](Child::id); then it is dropped, see there. Of a
 /// child that something else has started, such as [`std::process::Command`], the number is given; nobody else may wait for it.
 ///
-/// Another callback takes the place of this one, `None` un-registers; both as [`on_readable`](super::on_readable).
+/// Another callback takes the place of this one, `None` un-registers; both as [`on_readable`](super::on_readable). A callback that is
+/// registered by number takes over the [`Child`] of the one before.
 ///
 /// A registration costs a descriptor (pidfd_open(2)), a thread and an entry in a table; nothing runs until the child ends.
 ///
@@ -96,10 +99,16 @@ pub(super) fn register(
     callback.announce();
     let color = callback.color().clone();
     let of = handle.clone();
-    registry.register(key, handle, &color, |interest| async move {
-        let ended = match child.0 {
-            Kind::Child(mut child) => child.wait().await,
-            Kind::Number(number) => wait(&of, number).await,
+    let child = match child.0 {
+        Kind::Child(child) => Some(Arc::new(Mutex::new(*child))),
+        // Else the reaper would get it, and take its status.
+        Kind::Number(_) => registry.child(key),
+    };
+    let its_own = child.clone();
+    registry.register_child(key, handle, &color, its_own, |interest| async move {
+        let ended = match child {
+            Some(child) => child.lock().await.wait().await,
+            None => wait(&of, number).await,
         };
         interest.call(&callback, ended);
     });

@@ -519,6 +519,30 @@ fn the_end_of_a_child_calls_back_once() {
 }
 
 #[test]
+fn a_registration_by_number_takes_the_child_over() {
+    let runtime = runtime(2);
+    let (sender, receiver) = mpsc::channel();
+    let make = |of: u32| {
+        let sender = sender.clone();
+        Callback::new_in(&runtime, Color(1), move |status: io::Result<_>| {
+            let status: std::process::ExitStatus = status.expect("it is a child");
+            sender.send((of, status.code())).expect("the test listens");
+        })
+    };
+    for _ in 0..20 {
+        let mut command = Command::new("sh");
+        let command = command.args(["-c", "read x; exit 5"]).stdin(Stdio::piped());
+        let mut child = runtime.block_on(command.spawn()).expect("a shell");
+        let (id, input) = (child.id(), child.stdin.take());
+        runtime.on_child_exit(child, make(1));
+        runtime.on_child_exit(id, make(2));
+        runtime.on_child_exit(id, make(3));
+        drop(input);
+        assert_eq!(receiver.recv(), Ok((3, Some(5))));
+    }
+}
+
+#[test]
 fn a_number_that_is_no_child_is_an_error() {
     let runtime = runtime(1);
     let (sender, receiver) = mpsc::channel();
