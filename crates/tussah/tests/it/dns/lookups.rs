@@ -295,6 +295,12 @@ fn the_file_of_hosts_comes_first() {
         assert_eq!(found.as_slice(), ips(&["2001:db8::77", "192.0.2.77"]));
         let found = resolver.lookup_a("mixed").await.expect("it is there");
         assert_eq!(found.as_slice(), ips(&["192.0.2.77"]));
+        let none = resolver.lookup_aaaa("host.test").await;
+        assert!(none.expect_err("it has only the other").is_not_found());
+        let only = builder([&server]).ip_strategy(IpStrategy::Ipv6Only);
+        let only = only.hosts_file(file.path()).build();
+        let none = only.lookup_ip("host.test").await;
+        assert!(none.expect_err("it has only the other").is_not_found());
         let names = resolver.reverse(Ipv4Addr::new(192, 0, 2, 77).into()).await;
         let mut names = names.expect("it is there").into_vec();
         names.sort();
