@@ -5,6 +5,7 @@ use std::io::{self, Read, Write};
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::os::linux::net::SocketAddrExt;
 use std::sync::Arc;
+use std::task::{Context, Poll, Waker};
 
 use futures_lite::{AsyncReadExt, AsyncWriteExt, StreamExt};
 use rustix::io::{FdFlags, fcntl_getfd};
@@ -320,6 +321,39 @@ fn who_sends_to_a_socket_full_of_others_waits_for_room() {
             assert_eq!(server.recv(&mut buffer).await.expect("it is there"), 1);
         }
         send.await.expect("there is room");
+        assert_eq!(server.recv(&mut buffer).await.expect("it came"), 3);
+    });
+}
+
+#[test]
+fn who_sends_to_another_than_its_peer_does_not_wait_for_the_peer() {
+    run_on_one(async {
+        let (address, peer_address) = (name("not-the-peer"), name("the-peer"));
+        let server = UnixDatagram::bind_addr(&address).expect("it is free");
+        let _peer = UnixDatagram::bind_addr(&peer_address).expect("it is free");
+        let client = UnixDatagram::unbound().expect("made");
+        client.connect_addr(&peer_address).expect("it is there");
+        // Both are full.
+        while cut(client.send(b"x"), 1).await.is_some() {}
+        let other = UnixDatagram::unbound().expect("made");
+        let mut full = 0;
+        while cut(other.send_to_addr(b"x", &address), 1).await.is_some() {
+            full += 1;
+        }
+        let mut send = Box::pin(client.send_to_addr(b"yes", &address));
+        assert!(futures_lite::future::poll_once(&mut send).await.is_none());
+        let mut buffer = [0; 8];
+        for _ in 0..full {
+            assert_eq!(server.recv(&mut buffer).await.expect("it is there"), 1);
+        }
+        let mut sent = None;
+        until("it is sent", || {
+            let mut context = Context::from_waker(Waker::noop());
+            sent = Some(send.as_mut().poll(&mut context));
+            sent.as_ref().is_some_and(Poll::is_ready)
+        })
+        .await;
+        assert!(matches!(sent, Some(Poll::Ready(Ok(3)))));
         assert_eq!(server.recv(&mut buffer).await.expect("it came"), 3);
     });
 }

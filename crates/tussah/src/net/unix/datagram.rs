@@ -7,6 +7,7 @@ use std::os::unix::net::SocketAddr;
 use std::path::Path;
 
 use rustix::net::{AddressFamily, RecvFlags, SocketAddrAny, SocketType};
+use tussah_core::consume_budget;
 
 use super::address::{Shown, from_any, in_use, of_path, to_any};
 use super::descriptors::{self, ReceivedFds};
@@ -196,10 +197,22 @@ impl UnixDatagram {
     async fn send_any(&self, data: &[u8], address: &SocketAddrAny) -> io::Result<usize> {
         let mut pauses = Pauses::new();
         loop {
+            let attempt = || self.socket.send_to(data, Some(address));
+            // Of a socket with another peer it is the peer's room that is reported, and nothing of the one there.
+            let peer = self.socket.peer_address();
+            if peer.is_ok_and(|peer| peer.as_ref() != Some(address)) {
+                consume_budget().await;
+                match attempt() {
+                    Err(error) if error.kind() == io::ErrorKind::WouldBlock => pauses.wait().await,
+                    Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                    sent => return sent,
+                }
+                continue;
+            }
             // What is full may be the socket here, which is reported, or the one there, which is not: then this one is reported
             // as ready after each attempt, and who waited for it would spin.
             let mut full_there = false;
-            let send = || match self.socket.send_to(data, Some(address)) {
+            let send = || match attempt() {
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
                     full_there = self.socket.ready(Direction::Write).is_ok();
                     if full_there { Ok(0) } else { Err(error) }
