@@ -228,6 +228,7 @@ impl UnixDatagram {
     }
 
     /// Receives a datagram; says how long it is. What does not fit into the buffer is lost, and so are descriptors.
+    /// [`recv_fds`](Self::recv_fds) for no descriptors tells whether something was cut off.
     ///
     /// # Cancellation
     /// Dropping the future receives nothing.
