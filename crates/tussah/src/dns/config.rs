@@ -24,7 +24,7 @@ const TIMEOUT_SECONDS_MAX: u32 = 30;
 /// Bound, in attempts: as resolv.conf(5) says, `attempts`; more of them there count as this.
 const ATTEMPTS_MAX: u32 = 5;
 
-/// Bound, in answers: how many are in a resolver's cache, unless its builder says otherwise; some kilobytes each.
+/// Bound, in answers: how many are in a resolver's cache, unless its builder says otherwise; 16 KiB each at most.
 const CACHE_SIZE: u64 = 8192;
 
 /// Bound, in bytes: what is read of a file of the system; longer ones are cut off. The largest lists of blocked hosts have this size.
@@ -142,7 +142,7 @@ impl ResolverBuilder {
         self
     }
 
-    /// How many answers are kept; 8192 unless it is set. 0: none.
+    /// How many answers are kept; 8192 unless it is set. 0: none. One that takes more than about 16 KiB of memory is not kept.
     pub fn cache_size(mut self, answers: u64) -> Self {
         self.cache_size = answers;
         self
