@@ -67,7 +67,7 @@ impl TcpStream {
         };
         let mut polled = extra.polled(direction);
         polled.go_on(extra.timeout(direction));
-        ready!(extra.poll_allowed(context, direction, &mut polled.pace));
+        ready!(extra.poll_allowed(context, self.socket(), direction, &mut polled.pace));
         let done = match self.socket().poll_operate(context, direction, attempt) {
             Poll::Pending => {
                 let alarm = polled.alarm(context.waker());

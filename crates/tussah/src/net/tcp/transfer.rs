@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use super::extra::Extra;
 use super::stream::TcpStream;
-use crate::net::socket::Direction;
+use crate::net::socket::{Direction, Socket};
 use crate::time::{Sleep, sleep};
 
 /// What is done with a stream.
@@ -73,6 +73,7 @@ impl Extra {
     pub(super) fn poll_allowed(
         &self,
         context: &mut Context<'_>,
+        socket: &Socket,
         direction: Direction,
         pace: &mut Option<Box<Pace>>,
     ) -> Poll<()> {
@@ -85,8 +86,11 @@ impl Extra {
                     // Others may share the limit, and have read meanwhile.
                     again = true;
                 }
-                Some(_) => return Poll::Ready(()),
-                None => match self.delay(direction, again) {
+                // As long as there is nothing to read, the limit does not matter, and the time runs.
+                Some(_) if self.limit().is_none() || socket.ready(direction).is_err() => {
+                    return Poll::Ready(());
+                }
+                _ => match self.delay(direction, again) {
                     Some(delay) => *pace = Some(Pace::new(true, delay)),
                     None => return Poll::Ready(()),
                 },
@@ -147,7 +151,8 @@ where
         let (stream, verb) = (this.stream, this.verb);
         loop {
             if let Some(extra) = stream.extra() {
-                ready!(extra.poll_allowed(context, verb.direction(), &mut this.pace));
+                let socket = stream.socket();
+                ready!(extra.poll_allowed(context, socket, verb.direction(), &mut this.pace));
             }
             return match Pin::new(&mut this.operation).poll(context) {
                 Poll::Ready(Ok(Some(result))) => Poll::Ready(Ok(result)),

@@ -580,3 +580,47 @@ fn a_wait_that_was_abandoned_does_not_count_for_the_next() {
     };
     runtime.block_on_spawned(test).expect("the network works");
 }
+
+#[test]
+fn a_time_limit_does_not_lift_a_rate_limit() {
+    let clock = Clock::manual();
+    let builder = Runtime::builder().workers(1).clock(clock.clock());
+    let runtime = builder.build().expect("the workers start");
+    let test = async move {
+        let limit = Arc::new(RateLimit::bytes(1000));
+        let (client, server) = pair().await?;
+        let (other_client, other) = pair().await?;
+        server.set_read_limit(Some(limit.clone()));
+        server.set_read_timeout(Some(Duration::from_secs(100)))?;
+        other.set_read_limit(Some(limit.clone()));
+        let reader = spawn(async move {
+            server.read(&mut [0; 16]).await?;
+            AsyncReadExt::read(&mut &server, &mut [0; 16]).await
+        });
+        for n in 1..=2 {
+            // It waits for its peer now. Meanwhile the other one takes all that is allowed.
+            tussah::yield_now().await;
+            other_client.write_all(&pattern(2000)).await?;
+            while limit.bytes_read() < n * 2000 - 1000 {
+                match other.try_read(&mut [0; 1000]) {
+                    Err(error) if error.kind() == io::ErrorKind::WouldBlock => break,
+                    result => result?,
+                };
+            }
+            let before = limit.bytes_read();
+            client.write_all(b"x").await?;
+            for _ in 0..100 {
+                tussah::yield_now().await;
+            }
+            assert_eq!(limit.bytes_read(), before, "it was not its turn");
+            until(|| {
+                clock.advance(Duration::from_millis(1));
+                limit.bytes_read() > before
+            })
+            .await;
+        }
+        assert_eq!(reader.await.expect("no panic")?, 1);
+        io::Result::Ok(())
+    };
+    runtime.block_on_spawned(test).expect("the network works");
+}
