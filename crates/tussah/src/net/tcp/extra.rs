@@ -14,7 +14,7 @@ use crate::time::now;
 
 /// Made when it is needed for the first time, so that a stream without it stays small.
 #[derive(Debug, Default)]
-pub(super) struct Extra {
+pub(in crate::net) struct Extra {
     /// In nanoseconds, 0: none; of reading and of writing.
     timeout_ns: [AtomicU64; 2],
     /// Of the `poll_` functions of each direction, which have no future to keep it in.
@@ -33,12 +33,12 @@ impl Extra {
         }
     }
 
-    pub(super) fn timeout(&self, direction: Direction) -> Option<Duration> {
+    pub(in crate::net) fn timeout(&self, direction: Direction) -> Option<Duration> {
         let ns = self.timeout_ns[direction as usize].load(Ordering::Relaxed);
         (ns > 0).then(|| Duration::from_nanos(ns))
     }
 
-    pub(super) fn set_timeout(&self, direction: Direction, timeout: Option<Duration>) {
+    pub(in crate::net) fn set_timeout(&self, direction: Direction, timeout: Option<Duration>) {
         // 584 years are no limit.
         let ns = timeout.map_or(0, |timeout| timeout.as_nanos().try_into().unwrap_or(0));
         self.timeout_ns[direction as usize].store(ns, Ordering::Relaxed);

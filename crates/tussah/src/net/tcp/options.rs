@@ -4,8 +4,9 @@ use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
+use super::limits::time_limits;
 use super::stream::TcpStream;
-use super::transfer::Verb;
+use super::transfer::{Limited, Verb};
 use crate::net::RateLimit;
 use crate::net::socket::{Direction, Socket};
 
@@ -159,38 +160,7 @@ impl TcpStream {
         self.ask(Socket::take_error)
     }
 
-    /// Sets how long a read may wait for the peer before it fails with `TimedOut`, from the next operation on. Nothing is lost
-    /// then; reading again goes on. Without a limit (`None`, the default) it costs nothing.
-    ///
-    /// The `poll_` functions are not told that somebody gives up. Who polls again goes on with the wait that has begun, unless its time was up
-    /// more than a second ago.
-    ///
-    /// # Errors
-    /// `InvalidInput` for zero.
-    pub fn set_read_timeout(&self, timeout: Option<Duration>) -> io::Result<()> {
-        self.set_timeout(Direction::Read, timeout)
-    }
-
-    /// What [`set_read_timeout`](Self::set_read_timeout) has set.
-    #[must_use]
-    pub fn read_timeout(&self) -> Option<Duration> {
-        self.extra()?.timeout(Direction::Read)
-    }
-
-    /// Sets how long a write may wait for room before it fails with `TimedOut`, from the next operation on. Operations
-    /// that write all of something may wait as long for each part.
-    ///
-    /// # Errors
-    /// `InvalidInput` for zero.
-    pub fn set_write_timeout(&self, timeout: Option<Duration>) -> io::Result<()> {
-        self.set_timeout(Direction::Write, timeout)
-    }
-
-    /// What [`set_write_timeout`](Self::set_write_timeout) has set.
-    #[must_use]
-    pub fn write_timeout(&self) -> Option<Duration> {
-        self.extra()?.timeout(Direction::Write)
-    }
+    time_limits!();
 
     /// Limits the rate at which the stream is read, from the next operation on; several streams may share a limit.
     pub fn set_read_limit(&self, limit: Option<Arc<RateLimit>>) {
@@ -203,17 +173,6 @@ impl TcpStream {
     #[must_use]
     pub fn read_limit(&self) -> Option<Arc<RateLimit>> {
         self.extra()?.limit()
-    }
-
-    fn set_timeout(&self, direction: Direction, timeout: Option<Duration>) -> io::Result<()> {
-        if timeout == Some(Duration::ZERO) {
-            let text = "expected a time limit above zero, or none";
-            return Err(io::Error::new(io::ErrorKind::InvalidInput, text));
-        }
-        if timeout.is_some() || self.extra().is_some() {
-            self.make_extra().set_timeout(direction, timeout);
-        }
-        Ok(())
     }
 
     fn set(&self, set: impl FnOnce(&Socket) -> io::Result<()>) -> io::Result<()> {

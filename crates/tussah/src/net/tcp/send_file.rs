@@ -16,7 +16,7 @@ use rustix::io::{Errno, ReadWriteFlags, preadv2};
 use tussah_core::Handle;
 
 use super::stream::TcpStream;
-use super::transfer::Verb;
+use super::transfer::{Limited as _, Verb};
 use crate::net::socket::TRANSFER_MAX;
 
 /// Bound, in bytes: the buffer with which a piece is read into the page cache.

@@ -41,6 +41,11 @@ pub struct UnixDatagram {
 }
 
 impl UnixDatagram {
+    /// For callbacks.
+    pub(crate) fn socket(&self) -> &Socket {
+        &self.socket
+    }
+
     /// Makes a socket at a path, where it makes a file.
     ///
     /// # Errors
@@ -262,6 +267,24 @@ impl UnixDatagram {
     pub async fn peek(&self, buffer: &mut [u8]) -> io::Result<usize> {
         let received = self.receive(buffer, RecvFlags::PEEK).await;
         received.map(|(len, _)| len)
+    }
+
+    /// Sends a datagram to the peer, or to an address, without waiting.
+    ///
+    /// # Errors
+    /// `WouldBlock` if there is no room; else what the system says.
+    pub fn try_send(&self, data: &[u8], address: Option<&SocketAddr>) -> io::Result<usize> {
+        let address = address.map(to_any).transpose()?;
+        self.socket.send_to(data, address.as_ref())
+    }
+
+    /// Receives a datagram without waiting; as [`recv_from`](Self::recv_from) otherwise.
+    ///
+    /// # Errors
+    /// `WouldBlock` if none is there; else what the system says.
+    pub fn try_recv_from(&self, buffer: &mut [u8]) -> io::Result<(usize, SocketAddr)> {
+        let (len, peer) = self.socket.receive_from(buffer, RecvFlags::empty())?;
+        Ok((len, from_any(peer)?))
     }
 
     async fn receive(
