@@ -8,7 +8,7 @@ use super::limits::time_limits;
 use super::stream::TcpStream;
 use super::transfer::{Limited, Verb};
 use crate::net::RateLimit;
-use crate::net::socket::{Direction, Socket};
+use crate::net::socket::{Direction, Socket, packet_options};
 
 /// When a connection over which nothing comes is taken for dead.
 ///
@@ -104,53 +104,7 @@ impl TcpStream {
         self.ask(Socket::linger)
     }
 
-    /// Sets how many routers packets may pass.
-    ///
-    /// # Errors
-    /// `InvalidInput` outside of 1 to 255; what the system says.
-    pub fn set_ttl(&self, hops: u32) -> io::Result<()> {
-        self.set(|socket| socket.set_ttl(hops))
-    }
-
-    /// How many routers packets may pass.
-    ///
-    /// # Errors
-    /// What the system says.
-    pub fn ttl(&self) -> io::Result<u32> {
-        self.ask(Socket::ttl)
-    }
-
-    /// Sets the size in bytes of the system's buffer for what has come. The system doubles it, within its limits.
-    ///
-    /// # Errors
-    /// What the system says.
-    pub fn set_receive_buffer(&self, bytes: usize) -> io::Result<()> {
-        self.set(|socket| socket.set_receive_buffer(bytes))
-    }
-
-    /// The size in bytes of the system's buffer for what has come.
-    ///
-    /// # Errors
-    /// What the system says.
-    pub fn receive_buffer(&self) -> io::Result<usize> {
-        self.ask(Socket::receive_buffer)
-    }
-
-    /// Sets the size in bytes of the system's buffer for what is to go. The system doubles it, within its limits.
-    ///
-    /// # Errors
-    /// What the system says.
-    pub fn set_send_buffer(&self, bytes: usize) -> io::Result<()> {
-        self.set(|socket| socket.set_send_buffer(bytes))
-    }
-
-    /// The size in bytes of the system's buffer for what is to go.
-    ///
-    /// # Errors
-    /// What the system says.
-    pub fn send_buffer(&self) -> io::Result<usize> {
-        self.ask(Socket::send_buffer)
-    }
+    packet_options!();
 
     /// Takes the error that the system has noted for the connection, if any. The next operation doesn't report it then.
     ///
