@@ -94,6 +94,7 @@ pub(in crate::net) fn poll_transfer<S: Limited, R>(
     polled.go_on(extra.timeout(direction));
     ready!(extra.poll_allowed(context, socket, direction, &mut polled.pace));
     let done = match socket.poll_operate(context, direction, attempt) {
+        Poll::Pending if extra.timeout(direction).is_none() => return Poll::Pending,
         Poll::Pending => {
             let alarm = polled.alarm(context.waker());
             let mut context = Context::from_waker(&alarm);
