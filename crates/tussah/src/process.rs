@@ -9,7 +9,8 @@
 //!
 //! A child that has ended stays in the table of processes until it is waited for. A [`Child`] that is dropped before that is
 //! handed to the *reaper*: one OS thread for the whole process, which is there only while there are such children, and
-//! does not depend on any runtime. Children that have no pidfd it asks ten times a second. If the OS thread can't be
+//! does not depend on any runtime. Children that have no pidfd it asks ten times a second, and all of them while the process has no
+//! descriptors to wait with. If the OS thread can't be
 //! started, the next child that is started or dropped has it tried again.
 //!
 //! `wait` in other libraries for *any* child (`waitpid(-1)`), or ignoring `SIGCHLD`, takes the exit status away; waiting here

@@ -13,6 +13,7 @@ use hickory_resolver::net::{DnsError, NetError};
 use hickory_resolver::proto::op::{DnsResponse, Message, Query, ResponseCode};
 use hickory_resolver::proto::rr::rdata::CNAME;
 use hickory_resolver::proto::rr::{Name, RData, Record, RecordType};
+use hickory_resolver::proto::serialize::binary::BinEncodable as _;
 use hickory_resolver::{ResponseCache, TtlConfig};
 
 use super::config::{ServerOrder, Settings};
@@ -27,6 +28,10 @@ const QUESTIONS_MAX: usize = 128;
 
 /// Bound, in answers: how many are needed at most to come from a name to what it is an alias of.
 const HOPS_MAX: usize = 8;
+
+/// Bound, in bytes: how long an answer may be in memory to be kept, about fifty addresses; longer ones are asked for again. So a cache
+/// of answers that servers make as long as they can takes 128 MiB, unless its builder says otherwise.
+const KEPT_BYTES_MAX: usize = 16 * 1024;
 
 /// Asks the servers of a resolver.
 pub(super) struct Client {
@@ -127,6 +132,9 @@ impl Client {
     /// Keeps an answer as long as it is valid; one that is not valid for any time is for those who wait for it now.
     fn keep(&self, query: &Query, message: &Message) {
         let Some(cache) = &self.cache else { return };
+        if memory_bytes(message) > KEPT_BYTES_MAX {
+            return;
+        }
         if let Some(ttl) = message.answers.iter().map(|record| record.ttl).min() {
             if ttl > 0 {
                 cache.insert(query.clone(), Ok(message.clone()), now());
@@ -165,6 +173,17 @@ impl Client {
         }
         Err(failure.expect("there is a server, which is asked at least once"))
     }
+}
+
+/// About how much memory an answer takes.
+fn memory_bytes(message: &Message) -> usize {
+    let records = message.all_sections();
+    let bytes = records.map(|record| {
+        // The names and the data that are not in the record itself are about as long as they are on the way.
+        let wire = record.to_bytes().map_or(usize::MAX, |bytes| bytes.len());
+        wire.saturating_add(size_of::<Record>())
+    });
+    bytes.fold(0, usize::saturating_add)
 }
 
 /// One who waits for an answer.

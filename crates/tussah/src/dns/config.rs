@@ -1,12 +1,14 @@
 //! What a resolver is told: by its builder, by the system, and by default.
 
 use std::io;
-use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::net::{Ipv4Addr, SocketAddr, SocketAddrV6};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use hickory_resolver::Hosts;
 use hickory_resolver::proto::rr::Name;
+use resolv_conf::ScopedIp;
+use rustix::net::{self, AddressFamily, SocketType};
 use tussah_core::Handle;
 
 use super::names::{SEARCH_MAX, parse};
@@ -24,7 +26,7 @@ const TIMEOUT_SECONDS_MAX: u32 = 30;
 /// Bound, in attempts: as resolv.conf(5) says, `attempts`; more of them there count as this.
 const ATTEMPTS_MAX: u32 = 5;
 
-/// Bound, in answers: how many are in a resolver's cache, unless its builder says otherwise; some kilobytes each.
+/// Bound, in answers: how many are in a resolver's cache, unless its builder says otherwise; 16 KiB each at most.
 const CACHE_SIZE: u64 = 8192;
 
 /// Bound, in bytes: what is read of a file of the system; longer ones are cut off. The largest lists of blocked hosts have this size.
@@ -142,7 +144,7 @@ impl ResolverBuilder {
         self
     }
 
-    /// How many answers are kept; 8192 unless it is set. 0: none.
+    /// How many answers are kept; 8192 unless it is set. 0: none. One that takes more than about 16 KiB of memory is not kept.
     pub fn cache_size(mut self, answers: u64) -> Self {
         self.cache_size = answers;
         self
@@ -210,8 +212,8 @@ impl ResolverBuilder {
     fn fill_in(&self, system: &resolv_conf::Config, hosts: Hosts) -> Settings {
         let mut servers = self.servers.clone();
         if servers.is_empty() {
-            let listed = system.nameservers.iter().map(IpAddr::from);
-            servers.extend(listed.map(|ip| SocketAddr::new(ip, self.port)));
+            let listed = system.nameservers.iter();
+            servers.extend(listed.filter_map(|server| address(server, self.port)));
         }
         if servers.is_empty() {
             // Without any there is one on this machine: resolv.conf(5), `nameserver`.
@@ -267,6 +269,22 @@ fn system(text: &[u8]) -> resolv_conf::Config {
     config.timeout = config.timeout.clamp(1, TIMEOUT_SECONDS_MAX);
     config.attempts = config.attempts.min(ATTEMPTS_MAX);
     config
+}
+
+/// The address of a server; one on a link has the number of its interface with it (RFC 4007, section 11). `None` if there is no such
+/// interface.
+fn address(server: &ScopedIp, port: u16) -> Option<SocketAddr> {
+    let ScopedIp::V6(ip, Some(scope)) = server else {
+        return Some(SocketAddr::new(server.into(), port));
+    };
+    let scope = scope.parse().ok().or_else(|| interface(scope))?;
+    Some(SocketAddrV6::new(*ip, port, 0, scope).into())
+}
+
+/// The number of an interface.
+fn interface(name: &str) -> Option<u32> {
+    let socket = net::socket(AddressFamily::INET, SocketType::DGRAM, None).ok()?;
+    net::netdevice::name_to_index(socket, name).ok()
 }
 
 fn read_file(path: &Path) -> io::Result<Vec<u8>> {
@@ -329,6 +347,17 @@ mod tests {
             );
             assert!(it.search.is_empty());
         }
+    }
+
+    #[test]
+    fn a_server_on_a_link_has_its_interface() {
+        let text = "nameserver fe80::1%lo\nnameserver fe80::2%7\nnameserver fe80::3\n\
+                    nameserver fe80::4%nosuchinterface\n";
+        let it = settings(ResolverBuilder::new(), text);
+        let servers: Vec<_> = it.servers.iter().map(ToString::to_string).collect();
+        // The loopback interface is the first.
+        let expected = ["[fe80::1%1]:53", "[fe80::2%7]:53", "[fe80::3]:53"];
+        assert_eq!(servers, expected);
     }
 
     #[test]

@@ -63,7 +63,7 @@ impl Core {
             [first, second] => (first, second),
             _ => return self.family(name, families[0]).await,
         };
-        if let Some(addresses) = ready.known(name, families) {
+        if let Some(addresses) = ready.known(name, families)? {
             return Ok(addresses);
         }
         let mut failed = None;
@@ -89,7 +89,7 @@ impl Core {
 
     pub(super) async fn family(&self, name: &str, family: RecordType) -> Result<Addresses, Error> {
         let ready = self.ready_for(name, family).await?;
-        if let Some(addresses) = ready.known(name, &[family]) {
+        if let Some(addresses) = ready.known(name, &[family])? {
             return Ok(addresses);
         }
         let (records, ttl) = ready.search(name, family).await?;
@@ -104,22 +104,42 @@ impl Ready {
     }
 
     /// What is known without asking: a literal address, or what the file of hosts says.
-    pub(super) fn known(&self, name: &str, families: &[RecordType]) -> Option<Addresses> {
+    ///
+    /// # Errors
+    /// If the file has the name, but no address of these families: nobody is asked for more.
+    pub(super) fn known(
+        &self,
+        name: &str,
+        families: &[RecordType],
+    ) -> Result<Option<Addresses>, Error> {
         if let Ok(address) = name.parse::<IpAddr>() {
             let family = match address {
                 IpAddr::V4(_) => RecordType::A,
                 IpAddr::V6(_) => RecordType::AAAA,
             };
             let wanted = families.contains(&family);
-            return wanted.then(|| Addresses::new(vec![address], TTL_MAX));
+            return Ok(wanted.then(|| Addresses::new(vec![address], TTL_MAX)));
         }
-        let name = super::names::parse(name).ok()?;
-        let found = families.iter().filter_map(|family| {
-            let query = Query::query(name.clone(), *family);
-            self.settings.hosts.lookup_static_host(&query)
-        });
-        let found = found.map(|lookup| addresses_of(lookup.answers(), TTL_MAX));
-        found.reduce(Addresses::join)
+        let Ok(full) = super::names::parse(name) else {
+            return Ok(None);
+        };
+        let in_file = |family: RecordType| {
+            let query = Query::query(full.clone(), family);
+            let lookup = self.settings.hosts.lookup_static_host(&query)?;
+            Some(addresses_of(lookup.answers(), TTL_MAX))
+        };
+        let found = families.iter().filter_map(|&family| in_file(family));
+        let found = found.reduce(Addresses::join);
+        let has_other = || {
+            [RecordType::A, RecordType::AAAA]
+                .into_iter()
+                .any(|family| in_file(family).is_some())
+        };
+        if found.is_none() && has_other() {
+            let asked = type_name(families[0]);
+            return Err(Error::here(name, asked, Reason::NoRecords));
+        }
+        Ok(found)
     }
 
     pub(super) fn candidates(&self, name: &str, asked: &'static str) -> Result<Vec<Name>, Error> {

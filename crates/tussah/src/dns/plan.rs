@@ -51,7 +51,7 @@ impl Resolver {
         self.run(host, |core, host| async move {
             let ready = core.ready_for(&host, RecordType::A).await?;
             let strategy = ready.settings.strategy;
-            if let Some(addresses) = ready.known(&host, families(strategy)) {
+            if let Some(addresses) = ready.known(&host, families(strategy))? {
                 return Ok(Plan::Known(addresses.into_iter().collect()));
             }
             let names = ready.candidates(&host, "A, AAAA")?.into_iter();

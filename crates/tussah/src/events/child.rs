@@ -3,7 +3,11 @@
 use std::io;
 use std::os::unix::process::ExitStatusExt;
 use std::process::ExitStatus;
+use std::sync::Arc;
+use std::time::Duration;
 
+use async_lock::Mutex;
+use rustix::io::Errno;
 use rustix::process::{Pid, PidfdFlags, WaitOptions, pidfd_open, waitpid};
 use tussah_core::Handle;
 use tussah_core::io::{Direction, Source};
@@ -12,6 +16,10 @@ use super::registry::{Key, Registry};
 use super::{Callback, handle_of};
 use crate::io_error::context;
 use crate::process::Child;
+use crate::time;
+
+/// Bound, in milliseconds: how often a child is asked for while the process has no descriptor to wait with.
+const LOOK_MS: u64 = 20;
 
 /// Whose end is waited for: a [`Child`], or the number of a child process that something else has started.
 #[derive(Debug)]
@@ -41,7 +49,8 @@ impl From<u32> for ChildId {
 /// now on: take its ends of pipes before, and un-register by its [number](Child::id); then it is dropped, see there. Of a
 /// child that something else has started, such as [`std::process::Command`], the number is given; nobody else may wait for it.
 ///
-/// Another callback takes the place of this one, `None` un-registers; both as [`on_readable`](super::on_readable).
+/// Another callback takes the place of this one, `None` un-registers; both as [`on_readable`](super::on_readable). A callback that is
+/// registered by number takes over the [`Child`] of the one before.
 ///
 /// A registration costs a descriptor (pidfd_open(2)), a thread and an entry in a table; nothing runs until the child ends.
 ///
@@ -96,10 +105,16 @@ pub(super) fn register(
     callback.announce();
     let color = callback.color().clone();
     let of = handle.clone();
-    registry.register(key, handle, &color, |interest| async move {
-        let ended = match child.0 {
-            Kind::Child(mut child) => child.wait().await,
-            Kind::Number(number) => wait(&of, number).await,
+    let child = match child.0 {
+        Kind::Child(child) => Some(Arc::new(Mutex::new(*child))),
+        // Else the reaper would get it, and take its status.
+        Kind::Number(_) => registry.child(key),
+    };
+    let its_own = child.clone();
+    registry.register_child(key, handle, &color, its_own, |interest| async move {
+        let ended = match child {
+            Some(child) => child.lock().await.wait().await,
+            None => wait(&of, number).await,
         };
         interest.call(&callback, ended);
     });
@@ -109,13 +124,35 @@ async fn wait(handle: &Handle, number: u32) -> io::Result<ExitStatus> {
     let failed = |error: io::Error| context(error, "wait for", format!("process {number}"));
     let pid = number.try_into().ok().and_then(Pid::from_raw);
     let pid = pid.ok_or_else(|| failed(io::ErrorKind::InvalidInput.into()))?;
-    let pidfd = pidfd_open(pid, PidfdFlags::empty()).map_err(|error| failed(error.into()))?;
-    let source = Source::new_in(handle, pidfd);
-    let ended = source.io(Direction::Read, |_| {
-        match waitpid(Some(pid), WaitOptions::NOHANG)? {
-            Some((_, status)) => Ok(ExitStatus::from_raw(status.as_raw())),
-            None => Err(io::ErrorKind::WouldBlock.into()),
+    loop {
+        let waited = match by_pidfd(handle, pid).await {
+            // There is no descriptor for it.
+            Err(error) if is_exhausted(&error) => status(pid),
+            waited => waited,
+        };
+        match waited {
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                time::sleep(Duration::from_millis(LOOK_MS)).await;
+            }
+            waited => return waited.map_err(failed),
         }
-    });
-    ended.await.map_err(failed)
+    }
+}
+
+async fn by_pidfd(handle: &Handle, pid: Pid) -> io::Result<ExitStatus> {
+    let pidfd = pidfd_open(pid, PidfdFlags::empty())?;
+    let source = Source::new_in(handle, pidfd);
+    source.io(Direction::Read, |_| status(pid)).await
+}
+
+/// The status of a child that has ended; `WouldBlock` if it has not.
+fn status(pid: Pid) -> io::Result<ExitStatus> {
+    let status = waitpid(Some(pid), WaitOptions::NOHANG)?;
+    let (_, status) = status.ok_or(io::ErrorKind::WouldBlock)?;
+    Ok(ExitStatus::from_raw(status.as_raw()))
+}
+
+fn is_exhausted(error: &io::Error) -> bool {
+    let errno = Errno::from_io_error(error);
+    matches!(errno, Some(Errno::MFILE | Errno::NFILE))
 }

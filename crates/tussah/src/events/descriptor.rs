@@ -11,15 +11,15 @@ use tussah_core::{Handle, yield_now};
 
 use super::Callback;
 use super::registry::{Interest, Key, Registry};
-use crate::net::{TcpListener, TcpStream, UdpSocket, UnixStream};
+use crate::net::{TcpListener, TcpStream, UdpSocket, UnixDatagram, UnixListener, UnixStream};
 use crate::pipe::{Reader, Writer};
 use crate::time;
 
 /// Bound, in milliseconds: how often a descriptor is looked at that the system has no room to report on (`fs.epoll.max_user_watches`).
 const LOOK_MS: u64 = 20;
 
-/// What [`on_readable`] and [`on_writable`] wait for: [`TcpStream`], [`TcpListener`], [`UdpSocket`], [`UnixStream`], and the ends of
-/// [pipes](crate::pipe).
+/// What [`on_readable`] and [`on_writable`] wait for: [`TcpStream`], [`TcpListener`], [`UdpSocket`], [`UnixStream`], [`UnixListener`],
+/// [`UnixDatagram`], and the ends of [pipes](crate::pipe).
 pub trait Descriptor: Sealed + Send + Sync + 'static {}
 
 impl<S: Sealed + Send + Sync + 'static> Descriptor for S {}
@@ -47,7 +47,7 @@ macro_rules! sealed {
     };
 }
 
-sealed!(TcpStream, TcpListener, Reader);
+sealed!(TcpStream, TcpListener, UnixStream, UnixListener, Reader);
 
 macro_rules! sealed_sockets {
     ($($type:ty),*) => {
@@ -63,7 +63,7 @@ macro_rules! sealed_sockets {
     };
 }
 
-sealed_sockets!(UdpSocket, UnixStream);
+sealed_sockets!(UdpSocket, UnixDatagram);
 
 impl Sealed for Writer {
     fn place(&self) -> Option<(Handle, RawFd)> {

@@ -19,6 +19,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tussah_core::{AbortHandle, ColorRef, Handle};
 
 use super::Callback;
+use crate::process::Child;
 
 /// What a callback is registered for.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -46,7 +47,11 @@ struct Entry {
     interest: Interest,
     /// `None` while the thread is being started.
     thread: Option<AbortHandle>,
+    child: Option<OwnedChild>,
 }
+
+/// A child that is waited for, and goes on to the registration that takes the place of this one.
+pub(super) type OwnedChild = Arc<async_lock::Mutex<Child>>;
 
 /// Whether a registration is still wanted.
 ///
@@ -95,8 +100,23 @@ impl Registry {
     ) where
         F: Future<Output = ()> + Send + 'static,
     {
+        self.register_child(key, handle, color, None, future);
+    }
+
+    /// The same for the end of a child.
+    #[track_caller]
+    pub(super) fn register_child<F>(
+        self: &Arc<Self>,
+        key: Key,
+        handle: &Handle,
+        color: &ColorRef,
+        child: Option<OwnedChild>,
+        future: impl FnOnce(Interest) -> F,
+    ) where
+        F: Future<Output = ()> + Send + 'static,
+    {
         let interest = Interest::new();
-        let before = self.reserve(key, interest.clone());
+        let before = self.reserve(key, interest.clone(), child);
         end(before);
         let registered = Registered {
             registry: self.clone(),
@@ -134,9 +154,17 @@ impl Registry {
         end(before);
     }
 
-    fn reserve(&self, key: Key, interest: Interest) -> Option<Entry> {
-        let thread = None;
-        let entry = Entry { interest, thread };
+    /// The child that belongs to the registration for a key.
+    pub(super) fn child(&self, key: Key) -> Option<OwnedChild> {
+        self.lock().entries.get(&key)?.child.clone()
+    }
+
+    fn reserve(&self, key: Key, interest: Interest, child: Option<OwnedChild>) -> Option<Entry> {
+        let entry = Entry {
+            interest,
+            thread: None,
+            child,
+        };
         self.lock().entries.insert(key, entry)
     }
 

@@ -1,124 +1,18 @@
 //! A bounded queue of what is to be written to a peer.
 
+mod options;
 mod writer;
 
 use std::collections::VecDeque;
 use std::error::Error;
 use std::fmt;
-use std::future::Future;
 use std::io;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use tussah_core::{AsColor, Notify};
+use tussah_core::Notify;
 
+pub use options::{OutgoingOptions, WhenFull};
 pub use writer::BreakOff;
-use writer::Ended;
-
-/// Bound, in bytes: what a queue holds unless it is set otherwise; as much as the system itself keeps for a slow peer.
-const BYTES_MAX: usize = 256 * 1024;
-
-/// Bound, in buffers: how many a queue holds unless it is set otherwise; with small ones their own memory counts.
-const BUFFERS_MAX: usize = 1024;
-
-/// What is done with a buffer for which there is no room.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum WhenFull {
-    /// Who pushes waits: the peer's pace becomes that of the whole path before it.
-    #[default]
-    Wait,
-    /// It is given back, and counted: the peer misses it.
-    Drop,
-    /// The peer is too slow to be served, so the connection is broken off, and what is queued dropped. SEDA's packet router had
-    /// to learn this (SOSP 2001, section 5.2.2).
-    Close,
-}
-
-/// How an [`Outgoing`] is to be made.
-///
-/// # Examples
-/// See [`Outgoing`].
-#[derive(Clone, Copy, Debug)]
-#[must_use = "it does nothing before `start`"]
-pub struct OutgoingOptions {
-    bytes_max: usize,
-    buffers_max: usize,
-    when_full: WhenFull,
-}
-
-impl Default for OutgoingOptions {
-    fn default() -> Self {
-        Self {
-            bytes_max: BYTES_MAX,
-            buffers_max: BUFFERS_MAX,
-            when_full: WhenFull::default(),
-        }
-    }
-}
-
-impl OutgoingOptions {
-    /// Bound, in bytes: what the queue holds, 256 KiB by default. One that is longer than this fits only into an empty queue.
-    pub fn bytes_max(self, bytes: usize) -> Self {
-        Self {
-            bytes_max: bytes,
-            ..self
-        }
-    }
-
-    /// Bound, in buffers: how many the queue holds, 1024 by default; 0 counts as 1.
-    pub fn buffers_max(self, buffers: usize) -> Self {
-        Self {
-            buffers_max: buffers.max(1),
-            ..self
-        }
-    }
-
-    /// What is done with a buffer for which there is no room.
-    pub fn when_full(self, when_full: WhenFull) -> Self {
-        Self { when_full, ..self }
-    }
-
-    /// Starts a thread that writes what is pushed.
-    ///
-    /// # Panics
-    /// Outside of a runtime.
-    #[track_caller]
-    pub fn start<B, W>(self, writer: W) -> Outgoing<B>
-    where
-        B: AsRef<[u8]> + Send + 'static,
-        W: BreakOff,
-    {
-        let (outgoing, writing) = self.prepare(writer);
-        // The thread goes on by itself, and tells how it ends by the state.
-        drop(crate::spawn(writing));
-        outgoing
-    }
-
-    /// The same with a thread in a color.
-    ///
-    /// # Panics
-    /// As [`spawn_in`](crate::spawn_in).
-    #[track_caller]
-    pub fn start_in<B, W>(self, color: impl AsColor, writer: W) -> Outgoing<B>
-    where
-        B: AsRef<[u8]> + Send + 'static,
-        W: BreakOff,
-    {
-        let (outgoing, writing) = self.prepare(writer);
-        drop(crate::spawn_in(color, writing));
-        outgoing
-    }
-
-    /// The queue, and what its thread does.
-    fn prepare<B, W>(self, writer: W) -> (Outgoing<B>, impl Future<Output = ()> + Send + 'static)
-    where
-        B: AsRef<[u8]> + Send + 'static,
-        W: BreakOff,
-    {
-        let outgoing = Outgoing::new(self);
-        let writing = writer::run(Ended(outgoing.shared.clone()), writer);
-        (outgoing, writing)
-    }
-}
 
 /// A bounded queue of buffers for one peer, written in order, many at a time, by a thread of its own.
 ///
@@ -188,6 +82,8 @@ pub(super) struct Shared<B> {
     room: Notify,
     /// The connection is to be broken off.
     broken_off: Notify,
+    /// Nothing more is pushed.
+    finishing: Notify,
     /// The thread has ended.
     ended: Notify,
 }
@@ -229,6 +125,7 @@ impl<B: AsRef<[u8]> + Send + 'static> Outgoing<B> {
             work: Notify::new(),
             room: Notify::new(),
             broken_off: Notify::new(),
+            finishing: Notify::new(),
             ended: Notify::new(),
         });
         let _last = Arc::new(Last(shared.clone()));
@@ -280,7 +177,8 @@ impl<B: AsRef<[u8]> + Send + 'static> Outgoing<B> {
     /// Dropping the future leaves the rest to be written by the thread.
     ///
     /// # Errors
-    /// What ended the writing before that: `TimedOut` if the peer was [too slow](WhenFull::Close).
+    /// What ended the writing before that: `TimedOut` if the peer was [too slow](WhenFull::Close), also to take
+    /// [the rest](OutgoingOptions::finish_max); `ConnectionAborted` after [`break_off`](Self::break_off).
     pub async fn finish(&self) -> io::Result<()> {
         self.shared.finish();
         loop {
@@ -292,6 +190,12 @@ impl<B: AsRef<[u8]> + Send + 'static> Outgoing<B> {
             }
             ended.await;
         }
+    }
+
+    /// Breaks the connection off at once: what is queued is dropped, and nothing more is taken. Nothing happens when the writing has
+    /// ended.
+    pub fn break_off(&self) {
+        self.shared.close(io::ErrorKind::ConnectionAborted);
     }
 
     /// What is queued, and what was done.
@@ -312,6 +216,7 @@ impl<B> Shared<B> {
             state.phase = Phase::Finishing;
         }
         drop(state);
+        self.finishing.notify_one();
         self.work.notify_one();
         self.room.notify_waiters();
     }

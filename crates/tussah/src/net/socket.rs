@@ -38,6 +38,7 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::task::{Context, Poll};
 
 pub(crate) use message::{BATCH_MAX, DESCRIPTORS_MAX, Message};
+pub(crate) use options::packet_options;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 use rustix::net::{

@@ -169,7 +169,7 @@ impl UdpSocket {
     }
 
     /// Receives a datagram from the peer, or from anybody if there is none; says how long it is. What does not fit into the
-    /// buffer is lost.
+    /// buffer is lost; [`recv_batch`](Self::recv_batch) with one slot tells whether something was.
     ///
     /// # Cancellation
     /// Dropping the future receives nothing.
@@ -239,7 +239,7 @@ impl UdpSocket {
         self.socket.send_to(data, address.as_ref())
     }
 
-    /// Receives a datagram without waiting.
+    /// Receives a datagram without waiting; as [`recv_from`](Self::recv_from) otherwise.
     ///
     /// # Errors
     /// `WouldBlock` if none is there; else what the system says.

@@ -2,13 +2,16 @@
 //!
 //! One OS thread, which waits for the pidfds of all of them at once. It begins with the first such child and ends with the
 //! last one. Who hands a child over adds its pidfd to the same epoll instance, which is what a waiting thread notices by
-//! itself; for a child without a pidfd it is woken. Everything else is under one lock, which nobody holds while waiting: the
+//! itself; for a child without a pidfd it is woken. As long as there are no descriptors for such an instance it asks for all of
+//! its children in turn. Everything else is under one lock, which nobody holds while waiting: the
 //! decision to end the OS thread, too, so that no child comes between that and the end.
 
 use std::collections::HashMap;
 use std::os::fd::OwnedFd;
 use std::process::Child;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread;
+use std::time::Duration;
 
 use rustix::buffer::spare_capacity;
 use rustix::event::epoll::{self, CreateFlags, EventData, EventFlags};
@@ -18,10 +21,7 @@ use rustix::event::{EventfdFlags, Timespec, eventfd};
 const EVENTS_MAX: usize = 64;
 
 /// How often children without a pidfd are asked for.
-const ASK: Timespec = Timespec {
-    tv_sec: 0,
-    tv_nsec: 100_000_000,
-};
+const ASK: Duration = Duration::from_millis(100);
 
 static REAPER: Mutex<Reaper> = Mutex::new(Reaper::NEW);
 
@@ -33,7 +33,9 @@ struct Place {
 }
 
 struct Reaper {
-    /// `None` if there is no OS thread.
+    /// Whether the OS thread is there.
+    is_running: bool,
+    /// `None` also while the process has no descriptors for it.
     place: Option<Arc<Place>>,
     /// Children whose pidfd is in the place, by the number under which it is.
     watched: Option<HashMap<u64, (Child, OwnedFd)>>,
@@ -55,7 +57,7 @@ pub(super) fn hand_over(mut child: Child, pidfd: Option<OwnedFd>) {
 /// Looks again for what could not be done before.
 pub(super) fn look_again() {
     let mut reaper = lock();
-    if reaper.place.is_none() && !reaper.unwatched.is_empty() {
+    if !reaper.is_running && !reaper.unwatched.is_empty() {
         reaper.ask();
         reaper.start();
     }
@@ -82,6 +84,7 @@ impl Place {
 
 impl Reaper {
     const NEW: Self = Self {
+        is_running: false,
         place: None,
         watched: None,
         last_number: 0,
@@ -90,18 +93,12 @@ impl Reaper {
 
     /// Starts the OS thread if there is none. If that can't be, children wait for the next try.
     fn start(&mut self) {
-        if self.place.is_some() {
+        if self.is_running {
             return;
         }
-        let Ok(place) = Place::new() else {
-            return;
-        };
-        let place = Arc::new(place);
-        let thread = std::thread::Builder::new().name("tussah-reaper".into());
-        let its_own = place.clone();
-        if thread.spawn(move || run(&its_own)).is_ok() {
-            self.place = Some(place);
-        }
+        self.place = Place::new().ok().map(Arc::new);
+        let thread = thread::Builder::new().name("tussah-reaper".into());
+        self.is_running = thread.spawn(run).is_ok();
     }
 
     fn add(&mut self, child: Child, pidfd: Option<OwnedFd>) {
@@ -142,7 +139,8 @@ impl Reaper {
 }
 
 /// What the OS thread does.
-fn run(place: &Place) {
+fn run() {
+    let ask = Timespec::try_from(ASK).expect("it is short");
     let mut events = Vec::<epoll::Event>::with_capacity(EVENTS_MAX);
     loop {
         let mut reaper = lock();
@@ -151,13 +149,23 @@ fn run(place: &Place) {
         }
         reaper.ask();
         if reaper.is_idle() {
+            reaper.is_running = false;
             reaper.place = None;
             reaper.watched = None;
             return;
         }
-        let limit = (!reaper.unwatched.is_empty()).then_some(&ASK);
+        if reaper.place.is_none() {
+            reaper.place = Place::new().ok().map(Arc::new);
+        }
+        let place = reaper.place.clone();
+        let limit = (!reaper.unwatched.is_empty()).then_some(&ask);
         drop(reaper);
-        // It can only fail because of a signal, and then the next look is at once.
-        let _ = epoll::wait(&place.epoll, spare_capacity(&mut events), limit);
+        match place {
+            // It can only fail because of a signal, and then the next look is at once.
+            Some(place) => {
+                let _ = epoll::wait(&place.epoll, spare_capacity(&mut events), limit);
+            }
+            None => thread::sleep(ASK),
+        }
     }
 }

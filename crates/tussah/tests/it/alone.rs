@@ -1,10 +1,11 @@
 //! Tests in a process of their own: for what belongs to the whole process, such as descriptors, children and signals.
 
 use std::env;
-use std::fs;
+use std::fs::{self, File};
 use std::process::Command;
 use std::time::{Duration, Instant};
 
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use tussah::yield_now;
 
 /// In the process that is started for it: the name of the test.
@@ -41,6 +42,18 @@ pub async fn descriptors_at_rest() -> usize {
     let wait = crate::cancel::cut(reader.read(&mut [0]), 1).await;
     assert!(wait.is_none(), "nobody writes");
     descriptors() - 2
+}
+
+/// Lets the process have no more descriptors than it has, and gives those that were still free.
+pub fn exhaust() -> (Rlimit, Vec<File>) {
+    let before = getrlimit(Resource::Nofile);
+    let few = Rlimit {
+        current: Some(descriptors() as u64 + 8),
+        ..before
+    };
+    setrlimit(Resource::Nofile, few).expect("less is always allowed");
+    let free = std::iter::from_fn(|| File::open("/dev/null").ok()).collect();
+    (before, free)
 }
 
 /// Yields until something is so.

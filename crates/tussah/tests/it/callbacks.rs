@@ -14,6 +14,7 @@ use tussah::process::{Command, Stdio};
 use tussah::signal::Signal;
 use tussah::{Callback, Color, HandleExt, Runtime, post_in};
 
+use crate::alone::{alone, exhaust};
 use crate::runtime;
 
 /// A connection, with the end that the test has.
@@ -516,6 +517,58 @@ fn the_end_of_a_child_calls_back_once() {
     drop(input);
     drop(sender);
     assert_eq!(receiver.iter().count(), 0);
+}
+
+#[test]
+fn a_registration_by_number_takes_the_child_over() {
+    let runtime = runtime(2);
+    let (sender, receiver) = mpsc::channel();
+    let make = |of: u32| {
+        let sender = sender.clone();
+        Callback::new_in(&runtime, Color(1), move |status: io::Result<_>| {
+            let status: std::process::ExitStatus = status.expect("it is a child");
+            sender.send((of, status.code())).expect("the test listens");
+        })
+    };
+    for _ in 0..20 {
+        let mut command = Command::new("sh");
+        let command = command.args(["-c", "read x; exit 5"]).stdin(Stdio::piped());
+        let mut child = runtime.block_on(command.spawn()).expect("a shell");
+        let (id, input) = (child.id(), child.stdin.take());
+        runtime.on_child_exit(child, make(1));
+        runtime.on_child_exit(id, make(2));
+        runtime.on_child_exit(id, make(3));
+        drop(input);
+        assert_eq!(receiver.recv(), Ok((3, Some(5))));
+    }
+}
+
+#[test]
+fn the_end_of_a_child_calls_back_without_descriptors() {
+    alone(
+        "callbacks::the_end_of_a_child_calls_back_without_descriptors",
+        || {
+            let runtime = runtime(1);
+            let mut command = std::process::Command::new("sh");
+            let command = command
+                .args(["-c", "read x; exit 6"])
+                .stdin(std::process::Stdio::piped());
+            // The registration waits for it.
+            #[allow(clippy::zombie_processes)]
+            let mut child = command.spawn().expect("a shell");
+            let (sender, receiver) = mpsc::channel();
+            let callback = Callback::new_in(&runtime, Color(1), move |status: io::Result<_>| {
+                let status: std::process::ExitStatus = status.expect("it is a child");
+                sender.send(status.code()).expect("the test listens");
+            });
+            let (_, filled) = exhaust();
+            on_child_exit(child.id(), callback);
+            runtime.block_on(tussah::yield_now());
+            drop(child.stdin.take());
+            assert_eq!(receiver.recv(), Ok(Some(6)));
+            drop(filled);
+        },
+    );
 }
 
 #[test]

@@ -10,7 +10,7 @@ use tussah::process::{Child, Command, Stdio};
 use tussah::signal::Signal;
 use tussah::{OpError, spawn};
 
-use crate::alone::{alone, descriptors, descriptors_at_rest, until};
+use crate::alone::{alone, descriptors, descriptors_at_rest, exhaust, until};
 use crate::cancel::{cut, cuts};
 use crate::{run, run_on_one, runtime};
 
@@ -279,6 +279,25 @@ fn a_child_that_somebody_else_waited_for_is_an_error() {
             "wait for true: No child processes (os error 10)"
         );
     });
+}
+
+#[test]
+fn no_zombie_is_left_where_there_are_no_descriptors() {
+    alone(
+        "process::no_zombie_is_left_where_there_are_no_descriptors",
+        || {
+            run_on_one(async {
+                let mut command = Command::new("cat");
+                command.stdin(Stdio::piped()).kill_on_drop(true);
+                let child = command.spawn().await.expect("there is a cat");
+                let (_, filled) = exhaust();
+                drop(child);
+                until("it is reaped", || !has_children()).await;
+                drop(filled);
+                until("the reaper ends", || !has_reaper()).await;
+            });
+        },
+    );
 }
 
 /// Starts a child with 0, 1, 2, … descriptors that are free, until it works in full.

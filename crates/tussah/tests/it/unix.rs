@@ -1,20 +1,23 @@
 //! Unix sockets.
 
 use std::fs::File;
-use std::io::{self, Read, Write};
+use std::io::{self, ErrorKind, Read, Write};
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::os::linux::net::SocketAddrExt;
-use std::sync::Arc;
+use std::sync::{Arc, mpsc};
+use std::task::{Context, Poll, Waker};
+use std::time::Duration;
 
 use futures_lite::{AsyncReadExt, AsyncWriteExt, StreamExt};
 use rustix::io::{FdFlags, fcntl_getfd};
+use tussah::events::on_readable;
 use tussah::net::unix::SocketAddr;
 use tussah::net::{Shutdown, UnixDatagram, UnixListener, UnixStream};
-use tussah::spawn;
+use tussah::{Callback, Clock, Color, Runtime, spawn};
 
 use crate::alone::{alone, descriptors, descriptors_at_rest, until};
 use crate::cancel::{cut, cuts};
-use crate::{run, run_on_one};
+use crate::{run, run_on_one, runtime};
 
 /// More than a socket holds.
 const MUCH: usize = 1_000_000;
@@ -325,6 +328,39 @@ fn who_sends_to_a_socket_full_of_others_waits_for_room() {
 }
 
 #[test]
+fn who_sends_to_another_than_its_peer_does_not_wait_for_the_peer() {
+    run_on_one(async {
+        let (address, peer_address) = (name("not-the-peer"), name("the-peer"));
+        let server = UnixDatagram::bind_addr(&address).expect("it is free");
+        let _peer = UnixDatagram::bind_addr(&peer_address).expect("it is free");
+        let client = UnixDatagram::unbound().expect("made");
+        client.connect_addr(&peer_address).expect("it is there");
+        // Both are full.
+        while cut(client.send(b"x"), 1).await.is_some() {}
+        let other = UnixDatagram::unbound().expect("made");
+        let mut full = 0;
+        while cut(other.send_to_addr(b"x", &address), 1).await.is_some() {
+            full += 1;
+        }
+        let mut send = Box::pin(client.send_to_addr(b"yes", &address));
+        assert!(futures_lite::future::poll_once(&mut send).await.is_none());
+        let mut buffer = [0; 8];
+        for _ in 0..full {
+            assert_eq!(server.recv(&mut buffer).await.expect("it is there"), 1);
+        }
+        let mut sent = None;
+        until("it is sent", || {
+            let mut context = Context::from_waker(Waker::noop());
+            sent = Some(send.as_mut().poll(&mut context));
+            sent.as_ref().is_some_and(Poll::is_ready)
+        })
+        .await;
+        assert!(matches!(sent, Some(Poll::Ready(Ok(3)))));
+        assert_eq!(server.recv(&mut buffer).await.expect("it came"), 3);
+    });
+}
+
+#[test]
 fn who_sends_to_a_full_socket_waits_for_room() {
     run(async {
         for connected in [false, true] {
@@ -590,4 +626,109 @@ fn peers_with_the_longest_names() {
         let (len, peer) = receiver.recv_from(&mut [0; 9]).await.expect("it comes");
         assert!(len == 5 && peer.is_unnamed());
     });
+}
+
+#[test]
+fn streams_have_time_limits() {
+    let clock = Clock::manual();
+    let builder = Runtime::builder().workers(1).clock(clock.clock());
+    let runtime = builder.build().expect("the workers start");
+    let second = Duration::from_secs(1);
+    let test = async move {
+        let timed_out = async |operation: tussah::JoinHandle<io::Result<usize>>| {
+            until("the time is up", || {
+                clock.advance(second / 10);
+                operation.is_finished()
+            })
+            .await;
+            let result = operation.await.expect("no panic");
+            assert_eq!(result.expect_err("too late").kind(), ErrorKind::TimedOut);
+        };
+        let (a, b) = UnixStream::pair().expect("made");
+        assert_eq!(a.read_timeout(), None);
+        let error = a.set_write_timeout(Some(Duration::ZERO));
+        assert_eq!(error.expect_err("zero").kind(), ErrorKind::InvalidInput);
+        a.set_read_timeout(Some(second)).expect("not zero");
+        a.set_write_timeout(Some(second)).expect("not zero");
+        assert_eq!(
+            (a.read_timeout(), a.write_timeout()),
+            (Some(second), Some(second))
+        );
+        let a = Arc::new(a);
+        let this = a.clone();
+        timed_out(spawn(async move { this.read(&mut [0; 16]).await })).await;
+        let this = a.clone();
+        timed_out(spawn(async move {
+            AsyncReadExt::read(&mut &*this, &mut [0; 16]).await
+        }))
+        .await;
+        let this = a.clone();
+        timed_out(spawn(async move {
+            Ok(this.recv_fds(&mut [0; 16], 1).await?.len)
+        }))
+        .await;
+        while a.try_write(&[0; 100_000]).is_ok() {}
+        let this = a.clone();
+        timed_out(spawn(async move { this.write(&[0; 16]).await })).await;
+        // Nothing was lost.
+        b.write_all(b"late").await.expect("there is room");
+        a.read_exact(&mut [0; 4]).await.expect("it is there");
+    };
+    runtime.block_on_spawned(test);
+}
+
+#[test]
+fn callbacks_for_listeners_and_datagrams() {
+    let runtime = runtime(1);
+    let (sender, receiver) = mpsc::channel();
+    let would_block = |error: io::Error| assert_eq!(error.kind(), ErrorKind::WouldBlock);
+    let (clients, listener, datagrams) = runtime.block_on(async {
+        let address = name("callbacks");
+        let listener = Arc::new(UnixListener::bind_addr(&address).expect("it is free"));
+        would_block(listener.try_accept().expect_err("there is none"));
+        let this = listener.clone();
+        let accepted = sender.clone();
+        let accept = Callback::new(Color(1), move |()| {
+            let stream = this.try_accept().expect("there is one").0;
+            accepted.send(stream).expect("the test listens");
+        });
+        on_readable(&listener, accept);
+        let client = UnixStream::connect_addr(&address).await;
+        let other = UnixStream::connect_addr(&address).await;
+        let clients = [client.expect("it is there"), other.expect("it is there")];
+
+        let address = name("callback-datagrams");
+        let socket = Arc::new(UnixDatagram::bind_addr(&address).expect("it is free"));
+        would_block(socket.try_recv_from(&mut [0]).expect_err("there is none"));
+        let (sender, receiver) = mpsc::channel();
+        let this = socket.clone();
+        let receive = Callback::new(Color(1), move |()| {
+            let (len, from) = this.try_recv_from(&mut [0; 8]).expect("there is one");
+            sender
+                .send((len, from.is_unnamed()))
+                .expect("the test listens");
+        });
+        on_readable(&socket, receive);
+        let client = UnixDatagram::unbound().expect("made");
+        assert_eq!(
+            client
+                .try_send(b"four", Some(&address))
+                .expect("there is room"),
+            4
+        );
+        (clients, listener, (receiver, socket))
+    });
+    for client in &clients {
+        let stream = receiver.recv().expect("it is called");
+        assert_eq!(stream.try_write(b"hello").expect("there is room"), 5);
+        let mut buffer = [0; 8];
+        assert_eq!(
+            runtime.block_on(client.read(&mut buffer)).expect("it came"),
+            5
+        );
+    }
+    on_readable(&listener, None);
+    let (receiver, socket) = datagrams;
+    assert_eq!(receiver.recv(), Ok((4, true)));
+    on_readable(&socket, None);
 }

@@ -9,10 +9,12 @@ use std::task::Poll;
 use std::time::Duration;
 
 use futures_io::AsyncWrite;
+use futures_util::future::{Either, select};
 use tussah_core::Notified;
 
 use super::{Phase, Shared};
 use crate::net::{OwnedWriteHalf, TcpStream};
+use crate::time::sleep;
 
 /// Bound, in buffers: how many are written at a time; more bring no more than the call they save.
 const BATCH: usize = 64;
@@ -44,21 +46,16 @@ where
     W: BreakOff,
 {
     let shared = &*guard.0;
-    let mut broken_off = pin!(shared.broken_off.notified());
-    let result = loop {
-        let batch = match shared.next_batch().await {
-            Ok(Some(batch)) => batch,
-            Ok(None) => break finish(&mut writer, broken_off.as_mut()).await,
-            Err(kind) => break Err(kind.into()),
-        };
-        let mut written = Written {
-            shared,
-            batch,
-            first: 0,
-            offset: 0,
-        };
-        if let Err(error) = written.write(&mut writer, broken_off.as_mut()).await {
-            break Err(error);
+    let result = match shared.options.finish_max {
+        None => write_all(shared, &mut writer).await,
+        Some(time) => {
+            let late = Box::pin(close_late(shared, time));
+            let written = pin!(write_all(shared, &mut writer));
+            // The writing ends in any case: it is told when it is too late.
+            match select(late, written).await {
+                Either::Left(((), written)) => written.await,
+                Either::Right((result, _)) => result,
+            }
         }
     };
     match result {
@@ -69,6 +66,34 @@ where
         }
     }
     // The guard is the first parameter so that it is dropped last, behind the writer.
+}
+
+/// Writes all that is queued, until nothing more comes.
+async fn write_all<B, W>(shared: &Shared<B>, writer: &mut W) -> io::Result<()>
+where
+    B: AsRef<[u8]> + Send + 'static,
+    W: BreakOff,
+{
+    let mut broken_off = pin!(shared.broken_off.notified());
+    loop {
+        let Some(batch) = shared.next_batch().await? else {
+            return finish(writer, broken_off).await;
+        };
+        let mut written = Written {
+            shared,
+            batch,
+            first: 0,
+            offset: 0,
+        };
+        written.write(writer, broken_off.as_mut()).await?;
+    }
+}
+
+/// Breaks off when finishing takes too long.
+async fn close_late<B: AsRef<[u8]>>(shared: &Shared<B>, time: Duration) {
+    shared.finishing.notified().await;
+    sleep(time).await;
+    shared.close(io::ErrorKind::TimedOut);
 }
 
 /// Tells that the thread has ended, even if it was aborted, or dropped before it ran.

@@ -94,3 +94,58 @@ impl Socket {
         Ok(sockopt::socket_send_buffer_size(self.as_fd())?)
     }
 }
+
+/// The methods for options that all internet sockets have, for a type that can `set` and `ask`.
+macro_rules! packet_options {
+    () => {
+        /// Sets how many routers packets may pass.
+        ///
+        /// # Errors
+        /// `InvalidInput` outside of 1 to 255; what the system says.
+        pub fn set_ttl(&self, hops: u32) -> io::Result<()> {
+            self.set(|socket| socket.set_ttl(hops))
+        }
+
+        /// How many routers packets may pass.
+        ///
+        /// # Errors
+        /// What the system says.
+        pub fn ttl(&self) -> io::Result<u32> {
+            self.ask(Socket::ttl)
+        }
+
+        /// Sets the size in bytes of the system's buffer for what has come. The system doubles it, within its limits.
+        ///
+        /// # Errors
+        /// What the system says.
+        pub fn set_receive_buffer(&self, bytes: usize) -> io::Result<()> {
+            self.set(|socket| socket.set_receive_buffer(bytes))
+        }
+
+        /// The size in bytes of the system's buffer for what has come; a datagram that finds no room is lost.
+        ///
+        /// # Errors
+        /// What the system says.
+        pub fn receive_buffer(&self) -> io::Result<usize> {
+            self.ask(Socket::receive_buffer)
+        }
+
+        /// Sets the size in bytes of the system's buffer for what is to go. The system doubles it, within its limits.
+        ///
+        /// # Errors
+        /// What the system says.
+        pub fn set_send_buffer(&self, bytes: usize) -> io::Result<()> {
+            self.set(|socket| socket.set_send_buffer(bytes))
+        }
+
+        /// The size in bytes of the system's buffer for what is to go.
+        ///
+        /// # Errors
+        /// What the system says.
+        pub fn send_buffer(&self) -> io::Result<usize> {
+            self.ask(Socket::send_buffer)
+        }
+    };
+}
+
+pub(crate) use packet_options;

@@ -7,18 +7,18 @@ use std::time::Duration;
 
 use async_lock::SemaphoreGuardArc;
 
-use super::transfer::Pace;
+use super::polled::Polled;
 use crate::net::RateLimit;
 use crate::net::socket::Direction;
 use crate::time::now;
 
 /// Made when it is needed for the first time, so that a stream without it stays small.
 #[derive(Debug, Default)]
-pub(super) struct Extra {
+pub(in crate::net) struct Extra {
     /// In nanoseconds, 0: none; of reading and of writing.
     timeout_ns: [AtomicU64; 2],
     /// Of the `poll_` functions of each direction, which have no future to keep it in.
-    polled: [Mutex<Option<Box<Pace>>>; 2],
+    polled: [Mutex<Polled>; 2],
     /// Of reading.
     limit: RwLock<Option<Arc<RateLimit>>>,
     /// Held as long as the stream lives.
@@ -33,18 +33,18 @@ impl Extra {
         }
     }
 
-    pub(super) fn timeout(&self, direction: Direction) -> Option<Duration> {
+    pub(in crate::net) fn timeout(&self, direction: Direction) -> Option<Duration> {
         let ns = self.timeout_ns[direction as usize].load(Ordering::Relaxed);
         (ns > 0).then(|| Duration::from_nanos(ns))
     }
 
-    pub(super) fn set_timeout(&self, direction: Direction, timeout: Option<Duration>) {
+    pub(in crate::net) fn set_timeout(&self, direction: Direction, timeout: Option<Duration>) {
         // 584 years are no limit.
         let ns = timeout.map_or(0, |timeout| timeout.as_nanos().try_into().unwrap_or(0));
         self.timeout_ns[direction as usize].store(ns, Ordering::Relaxed);
     }
 
-    pub(super) fn polled(&self, direction: Direction) -> MutexGuard<'_, Option<Box<Pace>>> {
+    pub(super) fn polled(&self, direction: Direction) -> MutexGuard<'_, Polled> {
         let polled = self.polled[direction as usize].lock();
         polled.unwrap_or_else(PoisonError::into_inner)
     }

@@ -4,10 +4,11 @@ use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
+use super::limits::time_limits;
 use super::stream::TcpStream;
-use super::transfer::Verb;
+use super::transfer::{Limited, Verb};
 use crate::net::RateLimit;
-use crate::net::socket::{Direction, Socket};
+use crate::net::socket::{Direction, Socket, packet_options};
 
 /// When a connection over which nothing comes is taken for dead.
 ///
@@ -103,53 +104,7 @@ impl TcpStream {
         self.ask(Socket::linger)
     }
 
-    /// Sets how many routers packets may pass.
-    ///
-    /// # Errors
-    /// `InvalidInput` outside of 1 to 255; what the system says.
-    pub fn set_ttl(&self, hops: u32) -> io::Result<()> {
-        self.set(|socket| socket.set_ttl(hops))
-    }
-
-    /// How many routers packets may pass.
-    ///
-    /// # Errors
-    /// What the system says.
-    pub fn ttl(&self) -> io::Result<u32> {
-        self.ask(Socket::ttl)
-    }
-
-    /// Sets the size in bytes of the system's buffer for what has come. The system doubles it, within its limits.
-    ///
-    /// # Errors
-    /// What the system says.
-    pub fn set_receive_buffer(&self, bytes: usize) -> io::Result<()> {
-        self.set(|socket| socket.set_receive_buffer(bytes))
-    }
-
-    /// The size in bytes of the system's buffer for what has come.
-    ///
-    /// # Errors
-    /// What the system says.
-    pub fn receive_buffer(&self) -> io::Result<usize> {
-        self.ask(Socket::receive_buffer)
-    }
-
-    /// Sets the size in bytes of the system's buffer for what is to go. The system doubles it, within its limits.
-    ///
-    /// # Errors
-    /// What the system says.
-    pub fn set_send_buffer(&self, bytes: usize) -> io::Result<()> {
-        self.set(|socket| socket.set_send_buffer(bytes))
-    }
-
-    /// The size in bytes of the system's buffer for what is to go.
-    ///
-    /// # Errors
-    /// What the system says.
-    pub fn send_buffer(&self) -> io::Result<usize> {
-        self.ask(Socket::send_buffer)
-    }
+    packet_options!();
 
     /// Takes the error that the system has noted for the connection, if any. The next operation doesn't report it then.
     ///
@@ -159,35 +114,7 @@ impl TcpStream {
         self.ask(Socket::take_error)
     }
 
-    /// Sets how long a read may wait for the peer before it fails with `TimedOut`, from the next operation on. Nothing is lost
-    /// then; reading again goes on. Without a limit (`None`, the default) it costs nothing.
-    ///
-    /// # Errors
-    /// `InvalidInput` for zero.
-    pub fn set_read_timeout(&self, timeout: Option<Duration>) -> io::Result<()> {
-        self.set_timeout(Direction::Read, timeout)
-    }
-
-    /// What [`set_read_timeout`](Self::set_read_timeout) has set.
-    #[must_use]
-    pub fn read_timeout(&self) -> Option<Duration> {
-        self.extra()?.timeout(Direction::Read)
-    }
-
-    /// Sets how long a write may wait for room before it fails with `TimedOut`, from the next operation on. Operations
-    /// that write all of something may wait as long for each part.
-    ///
-    /// # Errors
-    /// `InvalidInput` for zero.
-    pub fn set_write_timeout(&self, timeout: Option<Duration>) -> io::Result<()> {
-        self.set_timeout(Direction::Write, timeout)
-    }
-
-    /// What [`set_write_timeout`](Self::set_write_timeout) has set.
-    #[must_use]
-    pub fn write_timeout(&self) -> Option<Duration> {
-        self.extra()?.timeout(Direction::Write)
-    }
+    time_limits!();
 
     /// Limits the rate at which the stream is read, from the next operation on; several streams may share a limit.
     pub fn set_read_limit(&self, limit: Option<Arc<RateLimit>>) {
@@ -200,17 +127,6 @@ impl TcpStream {
     #[must_use]
     pub fn read_limit(&self) -> Option<Arc<RateLimit>> {
         self.extra()?.limit()
-    }
-
-    fn set_timeout(&self, direction: Direction, timeout: Option<Duration>) -> io::Result<()> {
-        if timeout == Some(Duration::ZERO) {
-            let text = "expected a time limit above zero, or none";
-            return Err(io::Error::new(io::ErrorKind::InvalidInput, text));
-        }
-        if timeout.is_some() || self.extra().is_some() {
-            self.make_extra().set_timeout(direction, timeout);
-        }
-        Ok(())
     }
 
     fn set(&self, set: impl FnOnce(&Socket) -> io::Result<()>) -> io::Result<()> {

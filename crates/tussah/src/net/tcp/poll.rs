@@ -3,12 +3,12 @@
 use std::io::{self, IoSlice, IoSliceMut};
 use std::net::Shutdown;
 use std::pin::Pin;
-use std::task::{Context, Poll, ready};
+use std::task::{Context, Poll};
 
 use futures_io::{AsyncRead, AsyncWrite};
 
 use super::stream::TcpStream;
-use super::transfer::Verb;
+use super::transfer::{Limited as _, Verb, poll_transfer};
 
 impl TcpStream {
     pub(super) fn poll_receive(
@@ -16,7 +16,7 @@ impl TcpStream {
         context: &mut Context<'_>,
         buffer: &mut [u8],
     ) -> Poll<io::Result<usize>> {
-        self.poll_transfer(context, Verb::Read, || self.receive(buffer))
+        poll_transfer(self, context, Verb::Read, || self.receive(buffer))
     }
 
     pub(super) fn poll_receive_vectored(
@@ -24,7 +24,7 @@ impl TcpStream {
         context: &mut Context<'_>,
         buffers: &mut [IoSliceMut<'_>],
     ) -> Poll<io::Result<usize>> {
-        self.poll_transfer(context, Verb::Read, || self.receive_vectored(buffers))
+        poll_transfer(self, context, Verb::Read, || self.receive_vectored(buffers))
     }
 
     pub(super) fn poll_send(
@@ -32,7 +32,7 @@ impl TcpStream {
         context: &mut Context<'_>,
         buffer: &[u8],
     ) -> Poll<io::Result<usize>> {
-        self.poll_transfer(context, Verb::Write, || self.socket().send(buffer))
+        poll_transfer(self, context, Verb::Write, || self.socket().send(buffer))
     }
 
     pub(super) fn poll_send_vectored(
@@ -40,7 +40,7 @@ impl TcpStream {
         context: &mut Context<'_>,
         buffers: &[IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
-        self.poll_transfer(context, Verb::Write, || {
+        poll_transfer(self, context, Verb::Write, || {
             self.socket().send_vectored(buffers)
         })
     }
@@ -51,32 +51,6 @@ impl TcpStream {
             Err(error) if error.kind() == io::ErrorKind::NotConnected => Ok(()),
             other => other,
         }
-    }
-
-    /// As [`Transfer`](super::transfer::Transfer), for one who keeps nothing between two polls.
-    fn poll_transfer<R>(
-        &self,
-        context: &mut Context<'_>,
-        verb: Verb,
-        attempt: impl FnMut() -> io::Result<R>,
-    ) -> Poll<io::Result<R>> {
-        let direction = verb.direction();
-        let Some(extra) = self.extra() else {
-            let done = self.socket().poll_operate(context, direction, attempt);
-            return done.map_err(|error| self.failed(verb, error));
-        };
-        let mut pace = extra.polled(direction);
-        ready!(extra.poll_allowed(context, direction, &mut pace));
-        let done = match self.socket().poll_operate(context, direction, attempt) {
-            Poll::Pending => ready!(extra.poll_elapsed(context, direction, &mut pace)),
-            Poll::Ready(Err(error)) => error,
-            Poll::Ready(Ok(result)) => {
-                *pace = None;
-                return Poll::Ready(Ok(result));
-            }
-        };
-        *pace = None;
-        Poll::Ready(Err(self.failed(verb, done)))
     }
 }
 

@@ -5,7 +5,7 @@ use std::io::{self, IoSliceMut};
 use std::mem;
 
 use super::stream::TcpStream;
-use super::transfer::Verb;
+use super::transfer::{Limited as _, Verb};
 use crate::net::socket::Direction;
 
 /// Reading.

@@ -11,11 +11,12 @@ use std::io::{self, IoSliceMut};
 use std::os::fd::BorrowedFd;
 use std::os::unix::fs::FileExt;
 
+use rustix::fs::{FileType, fstat};
 use rustix::io::{Errno, ReadWriteFlags, preadv2};
 use tussah_core::Handle;
 
 use super::stream::TcpStream;
-use super::transfer::Verb;
+use super::transfer::{Limited as _, Verb};
 use crate::net::socket::TRANSFER_MAX;
 
 /// Bound, in bytes: the buffer with which a piece is read into the page cache.
@@ -44,7 +45,8 @@ impl TcpStream {
     ///
     /// # Errors
     /// `UnexpectedEof` with [`FileTruncated`] inside if the file ends first; as [`write`](Self::write); `InvalidInput` if it is
-    /// no file that can be mapped into memory; what the system says of the file. Part of it may have been sent.
+    /// neither a regular file nor a disk: a pipe or a device may have to be waited for, and reading is the way for that. What the
+    /// system says of the file. Part of it may have been sent.
     ///
     /// # Examples
     /// ```
@@ -65,6 +67,7 @@ impl TcpStream {
     /// # std::io::Result::Ok(())
     /// ```
     pub async fn send_file(&self, file: BorrowedFd<'_>, offset: u64, len: u64) -> io::Result<()> {
+        check(file).map_err(|error| self.failed(Verb::SendFile, error))?;
         let (mut sent, mut warm) = (0, 0);
         while sent < len {
             if sent >= warm {
@@ -88,6 +91,17 @@ impl TcpStream {
             sent += len_sent as u64;
         }
         Ok(())
+    }
+}
+
+/// Refuses what could say `WouldBlock` by itself: that is taken for what the socket says.
+fn check(file: BorrowedFd<'_>) -> io::Result<()> {
+    match FileType::from_raw_mode(fstat(file)?.st_mode) {
+        FileType::RegularFile | FileType::BlockDevice => Ok(()),
+        _ => {
+            let text = "expected a regular file or a disk";
+            Err(io::Error::new(io::ErrorKind::InvalidInput, text))
+        }
     }
 }
 

@@ -12,7 +12,7 @@ use tussah_core::Handle;
 
 use super::accept::Freed;
 use super::extra::Extra;
-use super::transfer::{Transfer, Verb};
+use super::transfer::{Limited, Transfer, Verb, transfer};
 use crate::io_error::context;
 use crate::net::socket::{Direction, Socket, internet};
 use crate::time::sleep;
@@ -183,38 +183,39 @@ impl TcpStream {
 
 /// For the other files of this folder.
 impl TcpStream {
-    pub(super) fn socket(&self) -> &Socket {
-        &self.socket
-    }
-
-    #[inline]
-    pub(super) fn extra(&self) -> Option<&Extra> {
-        self.extra.get().map(|extra| &**extra)
-    }
-
     /// The extra part, made if there is none.
     pub(super) fn make_extra(&self) -> &Extra {
         self.extra.get_or_init(Box::default)
-    }
-
-    /// An error as it reaches users.
-    #[cold]
-    pub(super) fn failed(&self, verb: Verb, error: io::Error) -> io::Error {
-        match self.peer_addr() {
-            Ok(peer) => context(error, verb.text(), peer),
-            Err(_) => context(error, verb.text(), "an unknown peer"),
-        }
     }
 
     pub(super) fn transfer<'a, R, F>(
         &'a self,
         verb: Verb,
         attempt: F,
-    ) -> Transfer<'a, impl Future<Output = io::Result<Option<R>>> + Unpin + use<'a, R, F>>
+    ) -> Transfer<'a, Self, impl Future<Output = io::Result<Option<R>>> + Unpin + use<'a, R, F>>
     where
         F: FnMut() -> io::Result<Option<R>> + Unpin,
     {
-        Transfer::new(self, verb, self.socket.operate(verb.direction(), attempt))
+        transfer(self, verb, attempt)
+    }
+}
+
+impl Limited for TcpStream {
+    fn socket(&self) -> &Socket {
+        &self.socket
+    }
+
+    #[inline]
+    fn extra(&self) -> Option<&Extra> {
+        self.extra.get().map(|extra| &**extra)
+    }
+
+    #[cold]
+    fn failed(&self, verb: Verb, error: io::Error) -> io::Error {
+        match self.peer_addr() {
+            Ok(peer) => context(error, verb.text(), peer),
+            Err(_) => context(error, verb.text(), "an unknown peer"),
+        }
     }
 }
 

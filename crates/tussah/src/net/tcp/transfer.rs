@@ -8,16 +8,17 @@ use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use super::extra::Extra;
-use super::stream::TcpStream;
-use crate::net::socket::Direction;
+use crate::net::socket::{Direction, Socket};
 use crate::time::{Sleep, sleep};
 
 /// What is done with a stream.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Verb {
+pub(in crate::net) enum Verb {
     Read,
+    ReceiveFds,
     Peek,
     Write,
+    SendFds,
     SendFile,
     Shutdown,
     Set,
@@ -27,23 +28,86 @@ pub(super) enum Verb {
 impl Verb {
     pub(super) fn direction(self) -> Direction {
         match self {
-            Self::Read | Self::Peek => Direction::Read,
+            Self::Read | Self::ReceiveFds | Self::Peek => Direction::Read,
             _ => Direction::Write,
         }
     }
 
     /// As it stands in errors, before the peer.
-    pub(super) fn text(self) -> &'static str {
+    pub(in crate::net) fn text(self) -> &'static str {
         match self {
             Self::Read => "read from",
+            Self::ReceiveFds => "receive descriptors from",
             Self::Peek => "peek at what came from",
             Self::Write => "write to",
+            Self::SendFds => "send descriptors to",
             Self::SendFile => "send a file to",
             Self::Shutdown => "shut down the connection with",
             Self::Set => "set an option of the connection with",
             Self::Ask => "ask about the connection with",
         }
     }
+}
+
+/// A stream whose operations have limits.
+pub(in crate::net) trait Limited {
+    fn socket(&self) -> &Socket;
+
+    /// What only some streams have.
+    fn extra(&self) -> Option<&Extra>;
+
+    /// An error as it reaches users.
+    fn failed(&self, verb: Verb, error: io::Error) -> io::Error;
+}
+
+/// Has attempts made on a stream until one says `Some`, or the time is up.
+pub(in crate::net) fn transfer<'a, S, R, F>(
+    stream: &'a S,
+    verb: Verb,
+    attempt: F,
+) -> Transfer<'a, S, impl Future<Output = io::Result<Option<R>>> + Unpin + use<'a, S, R, F>>
+where
+    S: Limited,
+    F: FnMut() -> io::Result<Option<R>> + Unpin,
+{
+    Transfer {
+        stream,
+        pace: None,
+        verb,
+        operation: stream.socket().operate(verb.direction(), attempt),
+    }
+}
+
+/// The same for one who keeps nothing between two polls.
+pub(in crate::net) fn poll_transfer<S: Limited, R>(
+    stream: &S,
+    context: &mut Context<'_>,
+    verb: Verb,
+    attempt: impl FnMut() -> io::Result<R>,
+) -> Poll<io::Result<R>> {
+    let (socket, direction) = (stream.socket(), verb.direction());
+    let Some(extra) = stream.extra() else {
+        let done = socket.poll_operate(context, direction, attempt);
+        return done.map_err(|error| stream.failed(verb, error));
+    };
+    let mut polled = extra.polled(direction);
+    polled.go_on(extra.timeout(direction));
+    ready!(extra.poll_allowed(context, socket, direction, &mut polled.pace));
+    let done = match socket.poll_operate(context, direction, attempt) {
+        Poll::Pending if extra.timeout(direction).is_none() => return Poll::Pending,
+        Poll::Pending => {
+            let alarm = polled.alarm(context.waker());
+            let mut context = Context::from_waker(&alarm);
+            Err(ready!(extra.poll_elapsed(
+                &mut context,
+                direction,
+                &mut polled.pace
+            )))
+        }
+        Poll::Ready(done) => done,
+    };
+    polled.end();
+    Poll::Ready(done.map_err(|error| stream.failed(verb, error)))
 }
 
 /// A timer that an operation waits for.
@@ -73,6 +137,7 @@ impl Extra {
     pub(super) fn poll_allowed(
         &self,
         context: &mut Context<'_>,
+        socket: &Socket,
         direction: Direction,
         pace: &mut Option<Box<Pace>>,
     ) -> Poll<()> {
@@ -85,8 +150,11 @@ impl Extra {
                     // Others may share the limit, and have read meanwhile.
                     again = true;
                 }
-                Some(_) => return Poll::Ready(()),
-                None => match self.delay(direction, again) {
+                // As long as there is nothing to read, the limit does not matter, and the time runs.
+                Some(_) if self.limit().is_none() || socket.ready(direction).is_err() => {
+                    return Poll::Ready(());
+                }
+                _ => match self.delay(direction, again) {
                     Some(delay) => *pace = Some(Pace::new(true, delay)),
                     None => return Poll::Ready(()),
                 },
@@ -117,26 +185,16 @@ impl Extra {
 }
 
 /// Has attempts made until one says `Some`; `None` is progress, after which the time limit begins anew.
-pub(super) struct Transfer<'a, O> {
-    stream: &'a TcpStream,
+pub(in crate::net) struct Transfer<'a, S, O> {
+    stream: &'a S,
     pace: Option<Box<Pace>>,
     verb: Verb,
     operation: O,
 }
 
-impl<'a, O> Transfer<'a, O> {
-    pub(super) fn new(stream: &'a TcpStream, verb: Verb, operation: O) -> Self {
-        Self {
-            stream,
-            pace: None,
-            verb,
-            operation,
-        }
-    }
-}
-
-impl<R, O> Future for Transfer<'_, O>
+impl<S, R, O> Future for Transfer<'_, S, O>
 where
+    S: Limited,
     O: Future<Output = io::Result<Option<R>>> + Unpin,
 {
     type Output = io::Result<R>;
@@ -147,7 +205,8 @@ where
         let (stream, verb) = (this.stream, this.verb);
         loop {
             if let Some(extra) = stream.extra() {
-                ready!(extra.poll_allowed(context, verb.direction(), &mut this.pace));
+                let socket = stream.socket();
+                ready!(extra.poll_allowed(context, socket, verb.direction(), &mut this.pace));
             }
             return match Pin::new(&mut this.operation).poll(context) {
                 Poll::Ready(Ok(Some(result))) => Poll::Ready(Ok(result)),

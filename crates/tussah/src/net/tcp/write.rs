@@ -4,7 +4,7 @@ use std::future::Future;
 use std::io::{self, IoSlice};
 
 use super::stream::TcpStream;
-use super::transfer::Verb;
+use super::transfer::{Limited as _, Verb};
 use crate::net::socket::Direction;
 
 /// Writing.

@@ -4,7 +4,7 @@ use std::io;
 use std::net::{Ipv4Addr, Ipv6Addr};
 
 use super::UdpSocket;
-use crate::net::socket::Socket;
+use crate::net::socket::{Socket, packet_options};
 
 /// Options.
 ///
@@ -37,22 +37,6 @@ impl UdpSocket {
     /// What the system says.
     pub fn broadcast(&self) -> io::Result<bool> {
         self.ask(Socket::broadcast)
-    }
-
-    /// Sets how many routers datagrams may pass.
-    ///
-    /// # Errors
-    /// What the system says.
-    pub fn set_ttl(&self, hops: u32) -> io::Result<()> {
-        self.set(|socket| socket.set_ttl(hops))
-    }
-
-    /// How many routers datagrams may pass.
-    ///
-    /// # Errors
-    /// What the system says.
-    pub fn ttl(&self) -> io::Result<u32> {
-        self.ask(Socket::ttl)
     }
 
     /// Sets how many routers datagrams to a group may pass; 1 by default.
@@ -135,37 +119,7 @@ impl UdpSocket {
         self.set(|socket| socket.leave_v6(*group, interface))
     }
 
-    /// Sets the size in bytes of the system's buffer for what has come. The system doubles it, within its limits.
-    ///
-    /// # Errors
-    /// What the system says.
-    pub fn set_receive_buffer(&self, bytes: usize) -> io::Result<()> {
-        self.set(|socket| socket.set_receive_buffer(bytes))
-    }
-
-    /// The size in bytes of the system's buffer for what has come; a datagram that finds no room is lost.
-    ///
-    /// # Errors
-    /// What the system says.
-    pub fn receive_buffer(&self) -> io::Result<usize> {
-        self.ask(Socket::receive_buffer)
-    }
-
-    /// Sets the size in bytes of the system's buffer for what is to go. The system doubles it, within its limits.
-    ///
-    /// # Errors
-    /// What the system says.
-    pub fn set_send_buffer(&self, bytes: usize) -> io::Result<()> {
-        self.set(|socket| socket.set_send_buffer(bytes))
-    }
-
-    /// The size in bytes of the system's buffer for what is to go.
-    ///
-    /// # Errors
-    /// What the system says.
-    pub fn send_buffer(&self) -> io::Result<usize> {
-        self.ask(Socket::send_buffer)
-    }
+    packet_options!();
 
     /// Takes the error that the system has noted for the socket, if any. The next operation doesn't report it then.
     ///

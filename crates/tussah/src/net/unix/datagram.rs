@@ -7,6 +7,7 @@ use std::os::unix::net::SocketAddr;
 use std::path::Path;
 
 use rustix::net::{AddressFamily, RecvFlags, SocketAddrAny, SocketType};
+use tussah_core::consume_budget;
 
 use super::address::{Shown, from_any, in_use, of_path, to_any};
 use super::descriptors::{self, ReceivedFds};
@@ -40,6 +41,11 @@ pub struct UnixDatagram {
 }
 
 impl UnixDatagram {
+    /// For callbacks.
+    pub(crate) fn socket(&self) -> &Socket {
+        &self.socket
+    }
+
     /// Makes a socket at a path, where it makes a file.
     ///
     /// # Errors
@@ -196,10 +202,22 @@ impl UnixDatagram {
     async fn send_any(&self, data: &[u8], address: &SocketAddrAny) -> io::Result<usize> {
         let mut pauses = Pauses::new();
         loop {
+            let attempt = || self.socket.send_to(data, Some(address));
+            // Of a socket with another peer it is the peer's room that is reported, and nothing of the one there.
+            let peer = self.socket.peer_address();
+            if peer.is_ok_and(|peer| peer.as_ref() != Some(address)) {
+                consume_budget().await;
+                match attempt() {
+                    Err(error) if error.kind() == io::ErrorKind::WouldBlock => pauses.wait().await,
+                    Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                    sent => return sent,
+                }
+                continue;
+            }
             // What is full may be the socket here, which is reported, or the one there, which is not: then this one is reported
             // as ready after each attempt, and who waited for it would spin.
             let mut full_there = false;
-            let send = || match self.socket.send_to(data, Some(address)) {
+            let send = || match attempt() {
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
                     full_there = self.socket.ready(Direction::Write).is_ok();
                     if full_there { Ok(0) } else { Err(error) }
@@ -215,6 +233,7 @@ impl UnixDatagram {
     }
 
     /// Receives a datagram; says how long it is. What does not fit into the buffer is lost, and so are descriptors.
+    /// [`recv_fds`](Self::recv_fds) for no descriptors tells whether something was cut off.
     ///
     /// # Cancellation
     /// Dropping the future receives nothing.
@@ -248,6 +267,24 @@ impl UnixDatagram {
     pub async fn peek(&self, buffer: &mut [u8]) -> io::Result<usize> {
         let received = self.receive(buffer, RecvFlags::PEEK).await;
         received.map(|(len, _)| len)
+    }
+
+    /// Sends a datagram to the peer, or to an address, without waiting.
+    ///
+    /// # Errors
+    /// `WouldBlock` if there is no room; else what the system says.
+    pub fn try_send(&self, data: &[u8], address: Option<&SocketAddr>) -> io::Result<usize> {
+        let address = address.map(to_any).transpose()?;
+        self.socket.send_to(data, address.as_ref())
+    }
+
+    /// Receives a datagram without waiting; as [`recv_from`](Self::recv_from) otherwise.
+    ///
+    /// # Errors
+    /// `WouldBlock` if none is there; else what the system says.
+    pub fn try_recv_from(&self, buffer: &mut [u8]) -> io::Result<(usize, SocketAddr)> {
+        let (len, peer) = self.socket.receive_from(buffer, RecvFlags::empty())?;
+        Ok((len, from_any(peer)?))
     }
 
     async fn receive(

@@ -5,9 +5,11 @@ use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, RawFd};
 use std::os::unix::net::SocketAddr;
 use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use futures_util::stream::{self, Stream};
 use rustix::net::{AddressFamily, SocketType};
+use tussah_core::Handle;
 
 use super::address::{Shown, from_any, in_use, of_path, to_any};
 use super::stream::UnixStream;
@@ -47,6 +49,8 @@ const BACKLOG: i32 = 4096;
 /// ```
 pub struct UnixListener {
     socket: Socket,
+    /// Whether the system had no room when a callback tried.
+    exhausted: AtomicBool,
 }
 
 impl UnixListener {
@@ -78,7 +82,7 @@ impl UnixListener {
         let bind = |socket: Socket| {
             socket.bind(&to_any(address)?)?;
             socket.listen(BACKLOG)?;
-            Ok(Self { socket })
+            Ok(Self::new(socket))
         };
         socket
             .and_then(bind)
@@ -94,8 +98,12 @@ impl UnixListener {
     /// Outside of a runtime.
     #[track_caller]
     pub fn from_std(listener: std::os::unix::net::UnixListener) -> io::Result<Self> {
-        let socket = Socket::from_fd(listener.into())?;
-        Ok(Self { socket })
+        Ok(Self::new(Socket::from_fd(listener.into())?))
+    }
+
+    fn new(socket: Socket) -> Self {
+        let exhausted = AtomicBool::new(false);
+        Self { socket, exhausted }
     }
 
     /// Gives the listener to the standard library, in non-blocking mode as it is.
@@ -128,6 +136,42 @@ impl UnixListener {
                 Verdict::Fail => return Err(self.failed("accept at", error)),
             }
         }
+    }
+
+    /// Accepts a connection that is there, without waiting; as [`TcpListener::try_accept`](crate::net::TcpListener::try_accept).
+    ///
+    /// # Errors
+    /// `WouldBlock` if there is none. When the system has no descriptor or no memory for it, what it says; a callback for the listener
+    /// is then called again after a millisecond, or when a stream is closed. Else what the system says.
+    pub fn try_accept(&self) -> io::Result<(UnixStream, SocketAddr)> {
+        loop {
+            let error = match self.socket.accept() {
+                Ok((socket, peer)) => return Ok((UnixStream::new(socket), from_any(peer)?)),
+                Err(error) => error,
+            };
+            match (error.kind(), Verdict::of(&error)) {
+                (io::ErrorKind::WouldBlock, _) => return Err(error),
+                (io::ErrorKind::Interrupted, _) | (_, Verdict::Again) => {}
+                (_, Verdict::Pause) => {
+                    self.exhausted.store(true, Ordering::Relaxed);
+                    return Err(self.failed("accept at", error));
+                }
+                (_, Verdict::Fail) => return Err(self.failed("accept at", error)),
+            }
+        }
+    }
+
+    /// For callbacks.
+    pub(crate) fn handle(&self) -> Handle {
+        self.socket.handle()
+    }
+
+    /// Waits until [`try_accept`](Self::try_accept) would not say `WouldBlock`; for a while if the system had no room.
+    pub(crate) async fn wait_ready(&self, direction: Direction) -> io::Result<()> {
+        if self.exhausted.swap(false, Ordering::Relaxed) {
+            Box::pin(Pauses::new().wait()).await;
+        }
+        self.socket.wait_ready(direction).await
     }
 
     /// The connections, one after the other, as a stream that never ends.

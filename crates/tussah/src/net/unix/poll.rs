@@ -8,7 +8,7 @@ use std::task::{Context, Poll};
 use futures_io::{AsyncRead, AsyncWrite};
 
 use super::stream::UnixStream;
-use crate::net::socket::Direction;
+use crate::net::tcp::{Verb, poll_transfer};
 
 impl AsyncRead for &UnixStream {
     fn poll_read(
@@ -17,8 +17,7 @@ impl AsyncRead for &UnixStream {
         buffer: &mut [u8],
     ) -> Poll<io::Result<usize>> {
         let read = || self.socket.receive_some(buffer);
-        let done = self.socket.poll_operate(context, Direction::Read, read);
-        done.map_err(|error| self.failed("read from", error))
+        poll_transfer(*self, context, Verb::Read, read)
     }
 
     fn poll_read_vectored(
@@ -27,8 +26,7 @@ impl AsyncRead for &UnixStream {
         buffers: &mut [IoSliceMut<'_>],
     ) -> Poll<io::Result<usize>> {
         let read = || self.socket.receive_some_vectored(buffers);
-        let done = self.socket.poll_operate(context, Direction::Read, read);
-        done.map_err(|error| self.failed("read from", error))
+        poll_transfer(*self, context, Verb::Read, read)
     }
 }
 
@@ -40,8 +38,7 @@ impl AsyncWrite for &UnixStream {
         data: &[u8],
     ) -> Poll<io::Result<usize>> {
         let write = || self.socket.send(data);
-        let done = self.socket.poll_operate(context, Direction::Write, write);
-        done.map_err(|error| self.failed("write to", error))
+        poll_transfer(*self, context, Verb::Write, write)
     }
 
     fn poll_write_vectored(
@@ -50,8 +47,7 @@ impl AsyncWrite for &UnixStream {
         buffers: &[IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
         let write = || self.socket.send_vectored(buffers);
-        let done = self.socket.poll_operate(context, Direction::Write, write);
-        done.map_err(|error| self.failed("write to", error))
+        poll_transfer(*self, context, Verb::Write, write)
     }
 
     fn poll_flush(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {

@@ -6,14 +6,16 @@ use std::net::Shutdown;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, RawFd};
 use std::os::unix::net::SocketAddr;
 use std::path::Path;
+use std::sync::OnceLock;
+use std::time::Duration;
 
 use rustix::net::{AddressFamily, SocketType};
+use tussah_core::Handle;
 
 use super::address::{Shown, from_any, of_path, to_any};
-use super::descriptors::{self, ReceivedFds};
 use crate::io_error::context;
 use crate::net::socket::{Direction, Socket};
-use crate::net::tcp::{Freed, Pauses};
+use crate::net::tcp::{Extra, Freed, Limited, Pauses, Verb, time_limits, transfer};
 
 /// A connection between Unix sockets: bytes in order, both ways, and descriptors with them.
 ///
@@ -37,6 +39,7 @@ use crate::net::tcp::{Freed, Pauses};
 /// ```
 pub struct UnixStream {
     pub(super) socket: Socket,
+    extra: OnceLock<Box<Extra>>,
     /// Dropped after the socket, in the order of the fields.
     _freed: Freed,
 }
@@ -54,13 +57,21 @@ pub struct Credentials {
 
 impl UnixStream {
     /// For callbacks.
-    pub(crate) fn socket(&self) -> &Socket {
-        &self.socket
+    pub(crate) fn handle(&self) -> Handle {
+        self.socket.handle()
+    }
+
+    /// Waits until an attempt would not block. There is no time limit: nothing is under way.
+    pub(crate) async fn wait_ready(&self, direction: Direction) -> io::Result<()> {
+        self.socket.wait_ready(direction).await
     }
 
     pub(super) fn new(socket: Socket) -> Self {
-        let _freed = Freed;
-        Self { socket, _freed }
+        Self {
+            socket,
+            extra: OnceLock::new(),
+            _freed: Freed,
+        }
     }
 
     /// Connects with whoever listens at a path.
@@ -188,7 +199,7 @@ impl UnixStream {
     /// What the system says.
     pub fn peer_credentials(&self) -> io::Result<Credentials> {
         let credentials = self.socket.peer_credentials();
-        let (pid, uid, gid) = credentials.map_err(|error| self.failed("ask about", error))?;
+        let (pid, uid, gid) = credentials.map_err(|error| self.failed(Verb::Ask, error))?;
         let pid = u32::try_from(pid).ok().filter(|&pid| pid != 0);
         Ok(Credentials { pid, uid, gid })
     }
@@ -204,7 +215,7 @@ impl UnixStream {
             Shutdown::Both => rustix::net::Shutdown::Both,
         };
         let done = self.socket.shutdown(how);
-        done.map_err(|error| self.failed("shut down", error))
+        done.map_err(|error| self.failed(Verb::Shutdown, error))
     }
 
     /// Reads what is there into `buffer`, once there is anything; 0 is the end, or an empty buffer. Descriptors that come
@@ -214,15 +225,14 @@ impl UnixStream {
     /// Dropping the future reads nothing.
     ///
     /// # Errors
-    /// `ConnectionReset` if the peer closed with bytes unread; what else the system says.
+    /// `ConnectionReset` if the peer closed with bytes unread; `TimedOut` after the [read timeout](Self::set_read_timeout); what
+    /// else the system says.
     pub async fn read(&self, buffer: &mut [u8]) -> io::Result<usize> {
         if buffer.is_empty() {
             return Ok(0);
         }
-        let read = self
-            .socket
-            .operate(Direction::Read, || self.socket.receive_some(buffer));
-        read.await.map_err(|error| self.failed("read from", error))
+        let read = || self.socket.receive_some(buffer).map(Some);
+        transfer(self, Verb::Read, read).await
     }
 
     /// Fills `buffer`.
@@ -238,7 +248,7 @@ impl UnixStream {
             if len == 0 {
                 let text = format!("the end came {} bytes too early", buffer.len());
                 let error = io::Error::new(io::ErrorKind::UnexpectedEof, text);
-                return Err(self.failed("read from", error));
+                return Err(self.failed(Verb::Read, error));
             }
             buffer = &mut buffer[len..];
         }
@@ -251,12 +261,11 @@ impl UnixStream {
     /// Dropping the future writes nothing.
     ///
     /// # Errors
-    /// `BrokenPipe` or `ConnectionReset` if the peer is gone, or this end was shut down; what else the system says.
+    /// `BrokenPipe` or `ConnectionReset` if the peer is gone, or this end was shut down; `TimedOut` after the
+    /// [write timeout](Self::set_write_timeout); what else the system says.
     pub async fn write(&self, data: &[u8]) -> io::Result<usize> {
-        let write = self
-            .socket
-            .operate(Direction::Write, || self.socket.send(data));
-        write.await.map_err(|error| self.failed("write to", error))
+        let write = || self.socket.send(data).map(Some);
+        transfer(self, Verb::Write, write).await
     }
 
     /// Writes all of `data`.
@@ -290,69 +299,33 @@ impl UnixStream {
         self.socket.send(data)
     }
 
-    /// Sends bytes with descriptors, which the peer gets with the first of the bytes; says how many bytes were taken. The
-    /// descriptors stay open here.
-    ///
-    /// # Cancellation
-    /// Dropping the future sends nothing.
-    ///
-    /// # Errors
-    /// `InvalidInput` if there are no bytes, or more than 253 descriptors; else as [`write`](Self::write).
-    ///
-    /// # Examples
-    /// ```
-    /// use std::os::fd::AsFd;
-    /// use tussah::net::UnixStream;
-    /// # let runtime = tussah::Runtime::builder().workers(1).build()?;
-    /// # runtime.block_on(async {
-    /// let (a, b) = UnixStream::pair()?;
-    /// let (reader, mut writer) = std::io::pipe()?;
-    /// a.send_fds(b"a pipe", &[reader.as_fd()]).await?;
-    /// let mut buffer = [0; 16];
-    /// let received = b.recv_fds(&mut buffer, 1).await?;
-    /// assert_eq!((received.len, received.fds.len(), received.fds_lost), (6, 1, false));
-    /// # std::io::Result::Ok(())
-    /// # })?;
-    /// # std::io::Result::Ok(())
-    /// ```
-    pub async fn send_fds(&self, data: &[u8], fds: &[BorrowedFd<'_>]) -> io::Result<usize> {
-        let sent = if data.is_empty() {
-            // The system would take them and forget them.
-            let text = "expected a byte at least, to send descriptors with";
-            Err(io::Error::new(io::ErrorKind::InvalidInput, text))
-        } else {
-            descriptors::send(&self.socket, data, fds).await
-        };
-        sent.map_err(|error| self.failed("send descriptors to", error))
-    }
+    time_limits!();
 
-    /// Reads bytes and up to `fds_max` descriptors that came with them; those beyond are closed, and this is told.
-    ///
-    /// The bytes end where the next descriptors begin.
-    ///
-    /// # Cancellation
-    /// Dropping the future reads nothing, and no descriptor.
-    ///
-    /// # Errors
-    /// As [`read`](Self::read).
-    ///
-    /// # Examples
-    /// See [`send_fds`](Self::send_fds).
-    pub async fn recv_fds(&self, buffer: &mut [u8], fds_max: usize) -> io::Result<ReceivedFds> {
-        let received = descriptors::receive(&self.socket, buffer, fds_max).await;
-        received.map_err(|error| self.failed("receive descriptors from", error))
+    fn make_extra(&self) -> &Extra {
+        self.extra.get_or_init(Box::default)
     }
 
     /// Two halves for two futures of one thread.
     pub fn split(&mut self) -> (&Self, &Self) {
         (self, self)
     }
+}
+
+impl Limited for UnixStream {
+    fn socket(&self) -> &Socket {
+        &self.socket
+    }
+
+    #[inline]
+    fn extra(&self) -> Option<&Extra> {
+        self.extra.get().map(|extra| &**extra)
+    }
 
     #[cold]
-    pub(super) fn failed(&self, operation: &'static str, error: io::Error) -> io::Error {
+    fn failed(&self, verb: Verb, error: io::Error) -> io::Error {
         match self.peer_addr() {
-            Ok(peer) => context(error, operation, Shown(&peer)),
-            Err(_) => context(error, operation, "a Unix socket"),
+            Ok(peer) => context(error, verb.text(), Shown(&peer)),
+            Err(_) => context(error, verb.text(), "a Unix socket"),
         }
     }
 }

@@ -278,6 +278,23 @@ fn a_thousand_lookups_at_the_same_time() {
 }
 
 #[test]
+fn what_takes_too_much_memory_is_not_kept() {
+    let addresses = |name, count| (0..count).map(move |n| a(name, [192, 0, 2, n]));
+    let few = addresses("few.test.", 10);
+    let server = Server::of_records(few.chain(addresses("many.test.", 70)).collect());
+    runtime(1).block_on(async {
+        let resolver = builder([&server]).build();
+        for (host, len, asked) in [("few.test", 10, 1), ("many.test", 70, 3)] {
+            for _ in 0..2 {
+                let found = resolver.lookup_a(host).await.expect("it is there");
+                assert_eq!(found.as_slice().len(), len);
+            }
+            assert_eq!(server.count(), asked, "{host}");
+        }
+    });
+}
+
+#[test]
 fn the_file_of_hosts_comes_first() {
     let server = records();
     let mut file = tempfile::NamedTempFile::new().expect("a file");
@@ -295,6 +312,12 @@ fn the_file_of_hosts_comes_first() {
         assert_eq!(found.as_slice(), ips(&["2001:db8::77", "192.0.2.77"]));
         let found = resolver.lookup_a("mixed").await.expect("it is there");
         assert_eq!(found.as_slice(), ips(&["192.0.2.77"]));
+        let none = resolver.lookup_aaaa("host.test").await;
+        assert!(none.expect_err("it has only the other").is_not_found());
+        let only = builder([&server]).ip_strategy(IpStrategy::Ipv6Only);
+        let only = only.hosts_file(file.path()).build();
+        let none = only.lookup_ip("host.test").await;
+        assert!(none.expect_err("it has only the other").is_not_found());
         let names = resolver.reverse(Ipv4Addr::new(192, 0, 2, 77).into()).await;
         let mut names = names.expect("it is there").into_vec();
         names.sort();

@@ -1,26 +1,14 @@
 //! Accepting when the process has no descriptor left.
 
-use std::fs::File;
 use std::io::{self, Write};
 use std::time::Duration;
 
-use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+use rustix::process::{Resource, setrlimit};
 use tussah::net::{TcpListener, TcpStream};
 use tussah::{Clock, OpError, Runtime, spawn};
 
-use super::{alone, descriptors, until};
-
-/// Lets the process have no more descriptors than it has, and gives those that were still free.
-fn exhaust() -> (Rlimit, Vec<File>) {
-    let before = getrlimit(Resource::Nofile);
-    let few = Rlimit {
-        current: Some(descriptors() as u64 + 8),
-        ..before
-    };
-    setrlimit(Resource::Nofile, few).expect("less is always allowed");
-    let free = std::iter::from_fn(|| File::open("/dev/null").ok()).collect();
-    (before, free)
-}
+use super::{alone, until};
+use crate::alone::exhaust;
 
 #[test]
 fn a_server_without_descriptors_goes_on() {

@@ -86,6 +86,17 @@ fn what_is_no_file_is_refused() {
                 .starts_with(&format!("send a file to {peer}: ")),
             "{error}"
         );
+        let (reader, _writer) = io::pipe()?;
+        for source in [client.as_fd(), reader.as_fd()] {
+            let error = server.send_file(source, 0, 10).await;
+            let error = error.expect_err("it would have to be waited for");
+            assert_eq!(error.kind(), io::ErrorKind::InvalidInput);
+            assert!(
+                error
+                    .to_string()
+                    .ends_with("expected a regular file or a disk")
+            );
+        }
         until(|| server.try_write(b"x").is_ok()).await;
         Ok(())
     });

@@ -1,10 +1,11 @@
 //! Bounded queues of what is to be written.
 
 use std::io;
+use std::time::Duration;
 
 use futures_lite::AsyncReadExt;
-use tussah::net::{Outgoing, OutgoingOptions, WhenFull};
-use tussah::{Color, spawn};
+use tussah::net::{Outgoing, OutgoingOptions, TcpStream, WhenFull};
+use tussah::{Clock, Color, Runtime, spawn};
 
 use super::{narrow_pair, pair, pattern, run, until};
 
@@ -139,4 +140,83 @@ fn an_error_of_the_peer_ends_the_queue() {
         assert!(outgoing.finish().await.is_err());
         Ok(())
     });
+}
+
+/// Pushes so much that the thread waits for its peer.
+async fn stuck(options: OutgoingOptions) -> io::Result<(Outgoing<Vec<u8>>, TcpStream)> {
+    let (stream, peer) = narrow_pair().await?;
+    let outgoing = options.start(stream);
+    outgoing.try_push(pattern(200_000)).expect("it fits");
+    until(|| outgoing.stats().bytes_written > 8_000).await;
+    Ok((outgoing, peer))
+}
+
+#[test]
+fn breaking_off_ends_the_writing() {
+    run(1, async {
+        let (outgoing, peer) = stuck(OutgoingOptions::default()).await?;
+        outgoing.try_push(vec![1]).expect("it fits");
+        outgoing.break_off();
+        let error = outgoing.finish().await.expect_err("it was broken off");
+        assert_eq!(error.kind(), io::ErrorKind::ConnectionAborted);
+        let error = outgoing.try_push(vec![1]).expect_err("it has ended");
+        assert_eq!(error.closed, Some(io::ErrorKind::ConnectionAborted));
+        // The thread drops what it was writing.
+        until(|| outgoing.stats().lost == 2).await;
+        let stats = outgoing.stats();
+        assert_eq!((stats.bytes, stats.buffers), (0, 0));
+        let error = (&peer).read_to_end(&mut Vec::new()).await;
+        assert_eq!(
+            error.expect_err("it was reset").kind(),
+            io::ErrorKind::ConnectionReset
+        );
+        Ok(())
+    });
+}
+
+#[test]
+fn a_peer_that_does_not_read_holds_the_end_up_for_so_long() {
+    let clock = Clock::manual();
+    let builder = Runtime::builder().workers(1).clock(clock.clock());
+    let runtime = builder.build().expect("the workers start");
+    let time = Duration::from_secs(100);
+    let test = async move {
+        let options = OutgoingOptions::default().finish_max(time);
+        for is_dropped in [false, true] {
+            let (outgoing, peer) = stuck(options).await?;
+            clock.advance(10 * time); // which does not count
+            let finish = match is_dropped {
+                true => {
+                    drop(outgoing);
+                    None
+                }
+                false => Some(spawn(async move { outgoing.finish().await })),
+            };
+            let broken = spawn(async move {
+                // It is told of the end, though it reads nothing.
+                until(|| matches!(peer.take_error(), Ok(Some(_)) | Err(_))).await;
+            });
+            for _ in 0..100 {
+                tussah::yield_now().await;
+            }
+            assert!(!broken.is_finished(), "there is time");
+            until(|| {
+                clock.advance(time / 10);
+                broken.is_finished()
+            })
+            .await;
+            if let Some(finish) = finish {
+                let error = finish.await.expect("no panic").expect_err("too late");
+                assert_eq!(error.kind(), io::ErrorKind::TimedOut);
+            }
+        }
+        // Who reads in time gets all of it.
+        let (outgoing, peer) = stuck(options).await?;
+        drop(outgoing);
+        let mut received = Vec::new();
+        (&peer).read_to_end(&mut received).await?;
+        assert!(received == pattern(200_000));
+        io::Result::Ok(())
+    };
+    runtime.block_on_spawned(test).expect("the network works");
 }

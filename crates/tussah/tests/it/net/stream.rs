@@ -3,6 +3,7 @@
 use std::io::{self, IoSlice, IoSliceMut};
 use std::mem::size_of_val;
 use std::sync::Arc;
+use std::task::Poll;
 use std::time::Duration;
 
 use futures_lite::{AsyncReadExt, AsyncWriteExt};
@@ -533,6 +534,92 @@ fn streams_that_share_a_rate_do_not_go_all_at_once() {
         let reads = limit.bytes_read() / PIECE;
         assert!(limit.reads_delayed() <= reads + 16);
         readers.iter().for_each(|reader| reader.abort());
+        io::Result::Ok(())
+    };
+    runtime.block_on_spawned(test).expect("the network works");
+}
+
+#[test]
+fn a_wait_that_was_abandoned_does_not_count_for_the_next() {
+    let clock = Clock::manual();
+    let builder = Runtime::builder().workers(1).clock(clock.clock());
+    let runtime = builder.build().expect("the workers start");
+    let second = Duration::from_secs(1);
+    // The test is a thread of the only worker, so that timers have fired when it goes on.
+    let test = async move {
+        let passes = async |time| {
+            clock.advance(time);
+            for _ in 0..100 {
+                tussah::yield_now().await;
+            }
+        };
+        let (client, _server) = pair().await?;
+        let mut buffer = [0; 16];
+        let mut poll = || poll_once(&mut AsyncReadExt::read(&mut &client, &mut buffer));
+        client.set_read_timeout(Some(second))?;
+        assert!(poll().is_pending());
+        passes(second).await;
+        // Nobody has waited for what the timer has reported.
+        passes(100 * second).await;
+        assert!(poll().is_pending());
+        // Nor does a limit count that is none any more.
+        client.set_read_timeout(Some(100 * second))?;
+        passes(second).await;
+        assert!(poll().is_pending());
+        client.set_read_timeout(None)?;
+        passes(100 * second).await;
+        assert!(poll().is_pending());
+        client.set_read_timeout(Some(second))?;
+        assert!(poll().is_pending());
+        passes(100 * second).await;
+        let Poll::Ready(Err(error)) = poll() else {
+            panic!("this one was waited for");
+        };
+        assert_eq!(error.kind(), io::ErrorKind::TimedOut);
+        io::Result::Ok(())
+    };
+    runtime.block_on_spawned(test).expect("the network works");
+}
+
+#[test]
+fn a_time_limit_does_not_lift_a_rate_limit() {
+    let clock = Clock::manual();
+    let builder = Runtime::builder().workers(1).clock(clock.clock());
+    let runtime = builder.build().expect("the workers start");
+    let test = async move {
+        let limit = Arc::new(RateLimit::bytes(1000));
+        let (client, server) = pair().await?;
+        let (other_client, other) = pair().await?;
+        server.set_read_limit(Some(limit.clone()));
+        server.set_read_timeout(Some(Duration::from_secs(100)))?;
+        other.set_read_limit(Some(limit.clone()));
+        let reader = spawn(async move {
+            server.read(&mut [0; 16]).await?;
+            AsyncReadExt::read(&mut &server, &mut [0; 16]).await
+        });
+        for n in 1..=2 {
+            // It waits for its peer now. Meanwhile the other one takes all that is allowed.
+            tussah::yield_now().await;
+            other_client.write_all(&pattern(2000)).await?;
+            while limit.bytes_read() < n * 2000 - 1000 {
+                match other.try_read(&mut [0; 1000]) {
+                    Err(error) if error.kind() == io::ErrorKind::WouldBlock => break,
+                    result => result?,
+                };
+            }
+            let before = limit.bytes_read();
+            client.write_all(b"x").await?;
+            for _ in 0..100 {
+                tussah::yield_now().await;
+            }
+            assert_eq!(limit.bytes_read(), before, "it was not its turn");
+            until(|| {
+                clock.advance(Duration::from_millis(1));
+                limit.bytes_read() > before
+            })
+            .await;
+        }
+        assert_eq!(reader.await.expect("no panic")?, 1);
         io::Result::Ok(())
     };
     runtime.block_on_spawned(test).expect("the network works");
