@@ -133,7 +133,7 @@ impl Builder {
     }
 
     /// Has `report` called, on an OS thread of its own, with each event that holds its worker for `limit` or longer; once an
-    /// event. Default: 1 s, printed to the standard error.
+    /// event. Default: 1 s, printed to the standard error. So are wakers of other executors that a worker calls, and that block.
     ///
     /// While an event holds its worker for that long, the timers that were set on that worker are seen to by another one.
     pub fn watchdog(

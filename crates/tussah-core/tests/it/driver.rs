@@ -8,7 +8,7 @@ use std::pin::Pin;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc;
 use std::sync::{Arc, Barrier};
-use std::task::Poll;
+use std::task::{Context, Poll, Wake, Waker};
 use std::time::Duration;
 
 use tussah_core::io::{Direction, Source};
@@ -141,6 +141,51 @@ fn the_driver_of_a_held_worker_is_served() {
     assert_eq!(runtime.block_on(read).expect("no error"), b'x');
     done.store(true, Ordering::Release);
     runtime.block_on(holder).expect("no panic");
+}
+
+/// A waker of another executor, which blocks until the test has heard of it.
+struct Blocks(std::sync::Mutex<mpsc::Receiver<()>>);
+
+impl Wake for Blocks {
+    fn wake(self: Arc<Self>) {
+        let go = self.0.lock().expect("called once");
+        go.recv().expect("the test tells");
+    }
+}
+
+/// An only worker, or one of two of which the other sleeps, is held by the waker of somebody else.
+#[test]
+fn a_waker_that_holds_a_worker_is_reported() {
+    for workers in [1, 2] {
+        let (tell, told) = mpsc::channel();
+        let tell = std::sync::Mutex::new(tell);
+        let runtime = Runtime::builder()
+            .workers(workers)
+            .watchdog(Duration::from_millis(5), move |stuck| {
+                // The test listens to the first report.
+                let _ = tell.lock().expect("no panic").send(*stuck);
+            })
+            .build()
+            .expect("workers start");
+        let (source, mut theirs) = pair(&runtime);
+        let (go, wait) = mpsc::channel();
+        let waker = Waker::from(Arc::new(Blocks(std::sync::Mutex::new(wait))));
+        let mut read = Box::pin(read(&source));
+        let first = read.as_mut().poll(&mut Context::from_waker(&waker));
+        assert!(first.is_pending(), "nothing is there");
+        theirs.write_all(b"x").expect("open");
+        let stuck = told.recv().expect("the watchdog barks");
+        assert!(stuck.event.is_none(), "{stuck}");
+        // What comes from outside is run by a peer, though the worker that is held counts as one who is looking for work.
+        if workers > 1 {
+            for _ in 0..20 {
+                runtime.block_on(runtime.spawn(async {})).expect("no panic");
+            }
+        }
+        go.send(()).expect("the waker waits");
+        let read = runtime.block_on(read);
+        assert_eq!(read.expect("no error"), b'x');
+    }
 }
 
 /// Reads two bytes.
