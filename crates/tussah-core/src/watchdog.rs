@@ -184,7 +184,7 @@ fn look(shared: &Shared, seen: &mut Vec<Seen>, now: Instant, limit: Duration) ->
             continue;
         }
         let in_event = remote.is_in_event();
-        let waits = remote.waits_for_descriptors() || remote.shard.next_tick() != u64::MAX;
+        let waits = shared.waits(worker) || remote.shard.next_tick() != u64::MAX;
         if !in_event || (waits && shared.idle.unwatched()) {
             // Who keeps watch looks after the timers and the driver, too. A worker that is held by a waker may count as one who
             // searches, so that nobody keeps watch though the runtime seems to be watched.

@@ -114,6 +114,18 @@ fn the_shutdown_does_not_wait_for_a_change_of_workers() {
     drop(release);
 }
 
+/// As long as nobody waits for descriptors, nobody looks for them, though the drivers of workers that were taken away stay.
+#[test]
+fn a_worker_that_was_taken_away_leaves_no_descriptors() {
+    let runtime = Runtime::builder().workers(3).build();
+    let runtime = runtime.expect("workers start");
+    let shared = &runtime.handle().shared;
+    for workers in [1, 2, 3, 1] {
+        runtime.set_workers(workers).expect("it may be");
+        assert!(!shared.waits_for_descriptors(), "{workers} workers");
+    }
+}
+
 /// An edge that was to wake a worker that is awake now is dropped by who finds it, else it would be passed on for ever.
 #[test]
 fn a_wake_that_is_left_over_is_not_passed_on() {

@@ -24,7 +24,7 @@ impl Shared {
     }
 
     /// The places whose workers were taken away; their timers are everybody's.
-    fn orphans(&self) -> std::ops::Range<usize> {
+    pub(super) fn orphans(&self) -> std::ops::Range<usize> {
         self.workers.load(Ordering::Relaxed)..self.places()
     }
 

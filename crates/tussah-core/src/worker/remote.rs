@@ -181,7 +181,7 @@ impl Remote {
         self.in_use.load(Ordering::Acquire).then_some(&self.driver)
     }
 
-    /// Whether the worker has to look at its driver, or at its ring.
+    /// Whether anybody waits for the worker's driver, or for its ring.
     pub(crate) fn waits_for_descriptors(&self) -> bool {
         self.files.is_busy() || self.driver().is_some_and(|driver| driver.is_used())
     }

@@ -267,8 +267,8 @@ impl<'a> Loop<'a> {
         let worker = self.worker;
         let _waking = worker.remote.begin_wakes();
         let ended = worker.remote.files.serve();
-        let reported = match worker.remote.driver() {
-            Some(driver) if driver.is_used() && !std::mem::take(&mut self.looked) => {
+        let reported = match worker.handle.shared.used_driver(worker.index) {
+            Some(driver) if !std::mem::take(&mut self.looked) => {
                 driver.look(&mut self.events);
                 worker
                     .handle

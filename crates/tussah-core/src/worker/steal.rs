@@ -114,7 +114,7 @@ impl Watch {
         let queue_len = remote.queue_len();
         let injected = !remote.injector.is_empty();
         let due = shared.timer_due(&remote.shard);
-        let driver = remote.driver().filter(|driver| driver.is_used());
+        let driver = shared.used_driver(victim);
         let files = remote.files.is_busy();
         if queue_len == 0 && !injected && !due && driver.is_none() && !files {
             return false;

@@ -191,7 +191,8 @@ fn a_waker_that_holds_a_worker_is_reported() {
 /// Reads two bytes.
 type Reads = Pin<Box<dyn Future<Output = io::Result<()>> + Send>>;
 
-/// Descriptors that are registered each with another worker, what reads them, and what tells that the first byte was read.
+/// Descriptors that are registered each with another worker, in the order of the workers, what reads them, and what tells that
+/// the first byte was read.
 fn one_at_each_worker(
     runtime: &Runtime,
     workers: usize,
@@ -212,14 +213,28 @@ fn one_at_each_worker(
                 });
                 let read = poll_fn(|context| Poll::Ready(reads.as_mut().poll(context)));
                 assert!(read.await.is_pending(), "nothing is there");
-                (theirs, reads, told)
+                let worker = std::thread::current().name().map(str::to_owned);
+                (worker, (theirs, reads, told))
             })
         })
         .collect();
-    let registered = registered
-        .into_iter()
-        .map(|thread| runtime.block_on(thread));
-    registered.map(|thread| thread.expect("no panic")).collect()
+    let registered = registered.into_iter();
+    let mut registered: Vec<_> = registered
+        .map(|thread| runtime.block_on(thread).expect("no panic"))
+        .collect();
+    registered.sort_by(|(a, _), (b, _)| a.cmp(b));
+    registered.into_iter().map(|(_, all)| all).collect()
+}
+
+/// Reads up to the second byte, which is not there.
+fn read_first(runtime: &Runtime, reads: &mut Reads, told: &mpsc::Receiver<()>) {
+    runtime.block_on(poll_fn(|context| {
+        assert!(reads.as_mut().poll(context).is_pending());
+        match told.try_recv() {
+            Ok(()) => Poll::Ready(()),
+            Err(_) => Poll::Pending,
+        }
+    }));
 }
 
 #[test]
@@ -229,20 +244,37 @@ fn the_driver_of_a_worker_that_was_taken_away_is_served() {
     runtime.set_workers(1).expect("a worker is left");
     for (theirs, reads, told) in &mut all {
         theirs.write_all(b"a").expect("open");
-        // Up to the second byte, which is not there.
-        runtime.block_on(poll_fn(|context| {
-            assert!(reads.as_mut().poll(context).is_pending());
-            match told.try_recv() {
-                Ok(()) => Poll::Ready(()),
-                Err(_) => Poll::Pending,
-            }
-        }));
+        read_first(&runtime, reads, told);
     }
     runtime.set_workers(4).expect("workers start");
     for (mut theirs, reads, _) in all {
         theirs.write_all(b"b").expect("open");
         runtime.block_on(reads).expect("no error");
     }
+}
+
+/// Worker 0, which has no descriptor of its own, never sleeps.
+#[test]
+fn a_busy_worker_serves_the_driver_of_one_that_was_taken_away() {
+    let runtime = runtime(2);
+    let mut all = one_at_each_worker(&runtime, 2);
+    let (mut theirs, mut reads, told) = all.pop().expect("there are two");
+    drop(all);
+    runtime.set_workers(1).expect("a worker is left");
+    let stop = Arc::new(AtomicBool::new(false));
+    let stopped = stop.clone();
+    let busy = runtime.spawn(async move {
+        while !stopped.load(Ordering::Relaxed) {
+            yield_now().await;
+        }
+    });
+    // What comes first may still be seen by the worker that is on its way out.
+    theirs.write_all(b"a").expect("open");
+    read_first(&runtime, &mut reads, &told);
+    theirs.write_all(b"b").expect("open");
+    runtime.block_on(reads).expect("no error");
+    stop.store(true, Ordering::Relaxed);
+    runtime.block_on(busy).expect("no panic");
 }
 
 #[test]
