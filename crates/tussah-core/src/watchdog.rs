@@ -3,7 +3,7 @@
 //! An OS thread of its own, since a worker that is held can't look at itself, and all may be held. A waker of another executor is
 //! called by a worker between two turns, when descriptors are ready, files are done or timers have run out, and may block there. It wakes twice per limit
 //! and compares numbers that the workers write anyway. Where descriptors are waited for it wakes every 10 ms while anything
-//! runs, since a worker that is held holds up its driver too. Once it finds all workers parked for long enough it sleeps until one
+//! runs, since a worker that is held holds up its driver too: others see to that, or, if there are none who could, the watchdog itself. Once it finds all workers parked for long enough it sleeps until one
 //! runs again, so that an idle runtime costs nothing.
 
 use std::panic::Location;
@@ -84,6 +84,8 @@ struct Seen {
     begun: u64,
     since: Instant,
     reported: bool,
+    /// It has been held since the last look, something may come for those who wait outside, and no other worker would see that.
+    alone: bool,
 }
 
 impl Watchdog {
@@ -158,6 +160,9 @@ fn watch(
             for stuck in look(&shared, &mut seen, Instant::now(), limit) {
                 quietly(|| report(&stuck));
             }
+            for (place, _) in seen.iter().enumerate().filter(|(_, seen)| seen.alone) {
+                quietly(|| shared.serve_held(place));
+            }
             drop(shared);
         });
     }
@@ -174,6 +179,7 @@ fn look(shared: &Shared, seen: &mut Vec<Seen>, now: Instant, limit: Duration) ->
             begun,
             since: now,
             reported: false,
+            alone: false,
         };
         let Some(before) = seen.get_mut(worker) else {
             seen.push(new);
@@ -190,6 +196,7 @@ fn look(shared: &Shared, seen: &mut Vec<Seen>, now: Instant, limit: Duration) ->
             // searches, so that nobody keeps watch though the runtime seems to be watched.
             shared.call_watch();
         }
+        before.alone = waits && !(shared.stealing && shared.idle.any_parked());
         if !before.reported && now - before.since >= limit {
             before.reported = true;
             let site = in_event.then(|| remote.running.site()).flatten();
@@ -260,6 +267,26 @@ mod tests {
         let (runtime, _held, begun) = held_by_a_timer();
         begun.recv().expect("it runs");
         assert!(runtime.shutdown(Duration::from_secs(60)).drained);
+    }
+
+    /// The only worker is held until a timer of somebody outside has run out.
+    #[test]
+    fn a_timer_of_an_only_worker_that_is_held_fires() {
+        let runtime = crate::Runtime::builder()
+            .workers(1)
+            .watchdog(Duration::from_millis(5), |_| ())
+            .build()
+            .expect("workers start");
+        let (begin, begun) = mpsc::channel();
+        let (release, released) = mpsc::channel::<()>();
+        let held = runtime.spawn(async move {
+            begin.send(()).expect("the test listens");
+            let _ = released.recv();
+        });
+        begun.recv().expect("it runs");
+        runtime.block_on(Sleep::new_until(now() + Duration::from_millis(1)));
+        drop(release);
+        runtime.block_on(held).expect("no panic");
     }
 
     /// Once it sleeps because nothing runs, it is woken by the next event, which holds its worker until it is reported.

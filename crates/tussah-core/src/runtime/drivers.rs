@@ -66,6 +66,19 @@ impl Shared {
         self.dispatch(events, 0)
     }
 
+    /// Passes on, for a worker that is held, what its timers, its ring and its driver have to report. Called by the watchdog.
+    pub(crate) fn serve_held(&self, place: usize) {
+        // As a searcher: as long as something is on its way, not all workers may seem to be parked (`is_at_rest`).
+        self.idle.add();
+        let remote = self.place(place);
+        self.fire_timers(&remote.shard);
+        remote.files.serve();
+        self.look_for(place, &mut Events::new());
+        if let Some(successor) = self.idle.remove() {
+            self.unpark(successor);
+        }
+    }
+
     /// The worker of a place is to be taken away: the first one looks after its driver.
     ///
     /// # Errors

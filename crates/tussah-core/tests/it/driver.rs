@@ -143,6 +143,46 @@ fn the_driver_of_a_held_worker_is_served() {
     runtime.block_on(holder).expect("no panic");
 }
 
+/// Nobody else could: there is no other worker, or the others do not steal, or they are held as well.
+#[test]
+fn who_waits_outside_does_not_wait_for_held_workers() {
+    for (workers, stealing, held) in [(1, true, 1), (2, false, 1), (2, true, 2)] {
+        let runtime = Runtime::builder()
+            .workers(workers)
+            .stealing(stealing)
+            .watchdog(Duration::from_millis(20), |_| ())
+            .build()
+            .expect("workers start");
+        // From here they are registered with one worker after the other.
+        let mut all: Vec<_> = (0..workers).map(|_| two_bytes(&runtime)).collect();
+        for (_, reads, _) in &mut all {
+            let first = poll_fn(|context| Poll::Ready(reads.as_mut().poll(context)));
+            assert!(runtime.block_on(first).is_pending(), "nothing is there");
+        }
+        let (begin, begun) = mpsc::channel();
+        let done = Arc::new(AtomicBool::new(false));
+        for _ in 0..held {
+            let (begin, done) = (begin.clone(), done.clone());
+            drop(runtime.spawn(async move {
+                begin.send(()).expect("the test listens");
+                while !done.load(Ordering::Acquire) {
+                    std::thread::yield_now();
+                }
+            }));
+        }
+        (0..held).for_each(|_| begun.recv().expect("it runs"));
+        for (theirs, reads, told) in &mut all {
+            theirs.write_all(b"a").expect("open");
+            read_first(&runtime, reads, told);
+        }
+        done.store(true, Ordering::Release);
+        for (mut theirs, reads, _) in all {
+            theirs.write_all(b"b").expect("open");
+            runtime.block_on(reads).expect("no error");
+        }
+    }
+}
+
 /// A waker of another executor, which blocks until the test has heard of it.
 struct Blocks(std::sync::Mutex<mpsc::Receiver<()>>);
 
@@ -191,6 +231,18 @@ fn a_waker_that_holds_a_worker_is_reported() {
 /// Reads two bytes.
 type Reads = Pin<Box<dyn Future<Output = io::Result<()>> + Send>>;
 
+/// The end of a pair, what reads two bytes at the other, and what tells that the first one was read.
+fn two_bytes(handle: &Handle) -> (UnixStream, Reads, mpsc::Receiver<()>) {
+    let (source, theirs) = pair(handle);
+    let (tell, told) = mpsc::channel();
+    let reads = Box::pin(async move {
+        read(&source).await?;
+        tell.send(()).expect("the test listens");
+        read(&source).await.map(drop)
+    });
+    (theirs, reads, told)
+}
+
 /// Descriptors that are registered each with another worker, in the order of the workers, what reads them, and what tells that
 /// the first byte was read.
 fn one_at_each_worker(
@@ -204,13 +256,7 @@ fn one_at_each_worker(
             runtime.spawn(async move {
                 // So many threads run at the same time, each on another worker.
                 all_here.wait();
-                let (source, theirs) = Handle::with_current(pair);
-                let (tell, told) = mpsc::channel();
-                let mut reads: Reads = Box::pin(async move {
-                    read(&source).await?;
-                    tell.send(()).expect("the test listens");
-                    read(&source).await.map(drop)
-                });
+                let (theirs, mut reads, told) = Handle::with_current(two_bytes);
                 let read = poll_fn(|context| Poll::Ready(reads.as_mut().poll(context)));
                 assert!(read.await.is_pending(), "nothing is there");
                 let worker = std::thread::current().name().map(str::to_owned);
