@@ -343,6 +343,58 @@ fn who_waits_outside_hears_of_the_end() {
     assert_eq!(error.to_string(), "the runtime is shut down");
 }
 
+/// Sources are made, waited for and dropped while their runtime ends, and after that: each wait comes to its end.
+#[test]
+fn who_comes_while_the_runtime_ends_hears_of_the_end() {
+    for _ in 0..30 {
+        let runtime = runtime(2);
+        let (begin, begun) = mpsc::channel();
+        let waiting = [(); 3].map(|()| {
+            let (handle, begin) = (runtime.handle().clone(), begin.clone());
+            std::thread::spawn(move || {
+                // Bytes come as long as the runtime is there; in the end one is waited for that never comes.
+                for n in 0.. {
+                    let (source, mut theirs) = pair(&handle);
+                    let mut read = Box::pin(read(&source));
+                    let first = poll_fn(|context| Poll::Ready(read.as_mut().poll(context)));
+                    let first = futures_lite::future::block_on(first);
+                    if n == 100 {
+                        begin.send(()).expect("the test listens");
+                    }
+                    if n < 200 && first.is_pending() {
+                        theirs.write_all(b"x").expect("open");
+                    }
+                    let ended = match first {
+                        Poll::Ready(ended) => ended,
+                        Poll::Pending => futures_lite::future::block_on(read.as_mut()),
+                    };
+                    drop(read);
+                    if let Err(error) = ended {
+                        return (error, source, theirs);
+                    }
+                }
+                unreachable!("nobody writes the last byte");
+            })
+        });
+        for _ in 0..3 {
+            begun.recv().expect("they begin");
+        }
+        let handle = runtime.handle().clone();
+        drop(runtime);
+        for waits in waiting {
+            let (error, source, mut theirs) = waits.join().expect("no panic");
+            assert_eq!(error.to_string(), "the runtime is shut down");
+            drop(source);
+            assert_eq!(theirs.read(&mut [0]).expect("it is closed"), 0);
+        }
+        let (source, mut theirs) = pair(&handle);
+        let error = futures_lite::future::block_on(read(&source)).expect_err("nobody reports");
+        assert_eq!(error.to_string(), "the runtime is shut down");
+        drop(source);
+        assert_eq!(theirs.read(&mut [0]).expect("it is closed"), 0);
+    }
+}
+
 #[test]
 fn a_file_can_not_be_waited_for() {
     let runtime = runtime(1);
