@@ -1,8 +1,9 @@
-//! The watchdog: reports an event that holds its worker for too long.
+//! The watchdog: reports an event, or a waker, that holds its worker for too long.
 //!
-//! An OS thread of its own, since a worker that is held can't look at itself, and all may be held. It wakes twice per limit
+//! An OS thread of its own, since a worker that is held can't look at itself, and all may be held. A waker of another executor is
+//! called by a worker between two turns, when descriptors are ready, files are done or timers have run out, and may block there. It wakes twice per limit
 //! and compares numbers that the workers write anyway. Where descriptors are waited for it wakes every 10 ms while anything
-//! runs, since a worker that is held holds up its driver too. Once it finds all workers parked for long enough it sleeps until one
+//! runs, since a worker that is held holds up its driver too: others see to that, or, if there are none who could, the watchdog itself. Once it finds all workers parked for long enough it sleeps until one
 //! runs again, so that an idle runtime costs nothing.
 
 use std::panic::Location;
@@ -15,7 +16,7 @@ use crate::quietly::quietly;
 use crate::runtime::Shared;
 use crate::stats::Site;
 
-/// An event that holds its worker.
+/// An event that holds its worker, or a waker that does.
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
 pub struct Stuck {
@@ -23,7 +24,8 @@ pub struct Stuck {
     pub worker: usize,
     /// How long it has been in the event, at least.
     pub held: Duration,
-    /// The type of the closure or future; its path names the function.
+    /// The type of the closure or future; its path names the function. `None`: no event holds the worker, but one of the wakers
+    /// that it calls when descriptors are ready, files are done or timers have run out. One that blocks is another executor's.
     pub event: Option<&'static str>,
     /// Where the event was posted or spawned.
     pub location: Option<&'static Location<'static>>,
@@ -31,13 +33,13 @@ pub struct Stuck {
 
 impl std::fmt::Display for Stuck {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(
-            f,
-            "worker {} has been in one event for {:?}",
-            self.worker, self.held
-        )?;
-        if let Some(event) = self.event {
-            write!(f, ": {event}")?;
+        let Self { worker, held, .. } = self;
+        match self.event {
+            Some(event) => write!(
+                f,
+                "worker {worker} has been in one event for {held:?}: {event}"
+            )?,
+            None => write!(f, "worker {worker} has been calling wakers for {held:?}")?,
         }
         match self.location {
             Some(location) => write!(f, ", from {location}"),
@@ -46,7 +48,7 @@ impl std::fmt::Display for Stuck {
     }
 }
 
-/// What is called with each event that is found to hold its worker, once an event.
+/// What is called with each event or waker that is found to hold its worker, once for each.
 pub(crate) type Report = Box<dyn Fn(&Stuck) + Send + Sync>;
 
 /// The running watchdog; dropping it ends it.
@@ -79,9 +81,11 @@ fn next_pause(before: Duration, longest: Duration, waits: bool, runs: bool) -> D
 /// What was seen of a worker.
 #[derive(Clone, Copy)]
 struct Seen {
-    events: u64,
+    begun: u64,
     since: Instant,
     reported: bool,
+    /// It has been held since the last look, something may come for those who wait outside, and no other worker would see that.
+    alone: bool,
 }
 
 impl Watchdog {
@@ -156,6 +160,9 @@ fn watch(
             for stuck in look(&shared, &mut seen, Instant::now(), limit) {
                 quietly(|| report(&stuck));
             }
+            for (place, _) in seen.iter().enumerate().filter(|(_, seen)| seen.alone) {
+                quietly(|| shared.serve_held(place));
+            }
             drop(shared);
         });
     }
@@ -167,29 +174,32 @@ fn look(shared: &Shared, seen: &mut Vec<Seen>, now: Instant, limit: Duration) ->
     let mut found = Vec::new();
     for worker in 0..shared.places() {
         let remote = shared.place(worker);
-        let events = remote.running.events();
+        let begun = remote.begun();
         let new = Seen {
-            events,
+            begun,
             since: now,
             reported: false,
+            alone: false,
         };
         let Some(before) = seen.get_mut(worker) else {
             seen.push(new);
             continue;
         };
-        if before.events != events || !remote.is_in_event() {
+        if before.begun != begun || remote.steps().is_multiple_of(2) {
             *before = new;
             continue;
         }
-        if (remote.waits_for_descriptors() || remote.shard.next_tick() != u64::MAX)
-            && shared.idle.unwatched()
-        {
-            // Who keeps watch looks after the timers and the driver, too.
+        let in_event = remote.is_in_event();
+        let waits = shared.waits(worker) || remote.shard.next_tick() != u64::MAX;
+        if !in_event || (waits && shared.idle.unwatched()) {
+            // Who keeps watch looks after the timers and the driver, too. A worker that is held by a waker may count as one who
+            // searches, so that nobody keeps watch though the runtime seems to be watched.
             shared.call_watch();
         }
+        before.alone = waits && !(shared.stealing && shared.idle.any_parked());
         if !before.reported && now - before.since >= limit {
             before.reported = true;
-            let site = remote.running.site();
+            let site = in_event.then(|| remote.running.site()).flatten();
             found.push(Stuck {
                 worker,
                 held: now - before.since,
@@ -257,6 +267,26 @@ mod tests {
         let (runtime, _held, begun) = held_by_a_timer();
         begun.recv().expect("it runs");
         assert!(runtime.shutdown(Duration::from_secs(60)).drained);
+    }
+
+    /// The only worker is held until a timer of somebody outside has run out.
+    #[test]
+    fn a_timer_of_an_only_worker_that_is_held_fires() {
+        let runtime = crate::Runtime::builder()
+            .workers(1)
+            .watchdog(Duration::from_millis(5), |_| ())
+            .build()
+            .expect("workers start");
+        let (begin, begun) = mpsc::channel();
+        let (release, released) = mpsc::channel::<()>();
+        let held = runtime.spawn(async move {
+            begin.send(()).expect("the test listens");
+            let _ = released.recv();
+        });
+        begun.recv().expect("it runs");
+        runtime.block_on(Sleep::new_until(now() + Duration::from_millis(1)));
+        drop(release);
+        runtime.block_on(held).expect("no panic");
     }
 
     /// Once it sleeps because nothing runs, it is woken by the next event, which holds its worker until it is reported.

@@ -33,6 +33,9 @@
 //!
 //! Elsewhere, and for all that can be chosen, begin with [`Runtime::builder`]. The methods of [`Handle`] do from any OS
 //! thread what the functions here do inside of the runtime.
+//!
+//! Most futures of this crate may be polled by other executors, and outside of any. The wakers that they are given are then called
+//! by this runtime's workers, and must not block there.
 #![forbid(unsafe_code)]
 
 #[cfg(feature = "dns")]

@@ -124,7 +124,8 @@ impl Driver {
         Ok(())
     }
 
-    /// Reports, from now on, that the driver of another place has something to report: its worker was taken away.
+    /// Reports, from now on, that the driver of another place has something to report: its worker was taken away. It is not
+    /// counted as registered: what is registered there is, see `Shared::used_driver`.
     ///
     /// # Errors
     /// What the system said.
@@ -132,18 +133,15 @@ impl Driver {
         let token = u64::from(NO_SOURCE) | (place as u64) << 32;
         let token = EventData::new_u64(token);
         epoll::add(&self.epoll, &orphan.epoll, token, EventFlags::IN)?;
-        self.registered.fetch_add(1, Ordering::Relaxed);
         Ok(())
     }
 
-    /// The place of an adopted driver has a worker again.
+    /// The place of an adopted driver has a worker again. Does nothing if it was not adopted.
     pub(crate) fn give_up(&self, orphan: &Driver) {
-        if epoll::delete(&self.epoll, &orphan.epoll).is_ok() {
-            self.registered.fetch_sub(1, Ordering::Relaxed);
-        }
+        let _ = epoll::delete(&self.epoll, &orphan.epoll);
     }
 
-    /// Whether there is anything to look for.
+    /// Whether there is anything to look for, but for what is registered with those that were adopted.
     #[inline]
     pub(crate) fn is_used(&self) -> bool {
         self.registered.load(Ordering::Relaxed) > 0

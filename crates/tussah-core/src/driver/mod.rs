@@ -29,6 +29,8 @@ mod report;
 mod slot;
 mod source;
 mod table;
+#[cfg(test)]
+mod tests;
 
 pub(crate) use epoll::{Driver, Events, Report};
 pub use report::DriverReport;

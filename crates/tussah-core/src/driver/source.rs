@@ -22,7 +22,8 @@ const BYTES_PER_OPERATION: usize = 16 * 1024;
 ///
 /// Operations are given as closures, tried first, and tried again whenever the driver reports that this may help. The
 /// descriptor is registered with a driver when somebody has to wait for it for the first time. Any number of
-/// threads may wait at the same time; all are woken, and try again.
+/// threads may wait at the same time; all are woken, and try again. Futures may be polled by another executor too: its wakers are
+/// called by a worker, and must not block there.
 ///
 /// # Examples
 /// ```

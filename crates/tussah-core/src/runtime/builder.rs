@@ -133,9 +133,11 @@ impl Builder {
     }
 
     /// Has `report` called, on an OS thread of its own, with each event that holds its worker for `limit` or longer; once an
-    /// event. Default: 1 s, printed to the standard error.
+    /// event. Default: 1 s, printed to the standard error. So are wakers of other executors that a worker calls, and that block.
     ///
-    /// While an event holds its worker for that long, the timers that were set on that worker are seen to by another one.
+    /// While an event holds its worker for that long, the timers that were set on that worker, its descriptors and its files are seen
+    /// to by another one; if there is none that could, on the OS thread of the watchdog, so that who waits outside of the
+    /// runtime does not wait for the event. So neither `report` nor wakers of other executors may block.
     pub fn watchdog(
         mut self,
         limit: Duration,
@@ -145,7 +147,7 @@ impl Builder {
         self
     }
 
-    /// No watchdog: an event that holds its worker may also hold up the timers that were set there.
+    /// No watchdog: an event that holds its worker may also hold up the timers that were set there, its descriptors and its files.
     pub fn no_watchdog(mut self) -> Self {
         self.watchdog = None;
         self

@@ -19,10 +19,24 @@ impl Shared {
         self.next_place.fetch_add(1, Ordering::Relaxed) % workers
     }
 
+    /// The driver of a place, if there is anything to look for. That of the first one reports for those of workers that were taken
+    /// away, too.
+    #[inline]
+    pub(crate) fn used_driver(&self, place: usize) -> Option<&Driver> {
+        let waits = |orphan| self.place(orphan).waits_for_descriptors();
+        let adopted = || self.orphans().any(waits);
+        let driver = self.place(place).driver()?;
+        (driver.is_used() || place == 0 && adopted()).then_some(driver)
+    }
+
+    /// Whether the worker of a place has to look at its driver, or at its ring.
+    pub(crate) fn waits(&self, place: usize) -> bool {
+        self.place(place).files.is_busy() || self.used_driver(place).is_some()
+    }
+
     /// Whether any worker has to wait for descriptors.
     pub(crate) fn waits_for_descriptors(&self) -> bool {
-        let mut remotes = (0..self.places()).filter_map(|place| self.remote(place));
-        remotes.any(|remote| remote.waits_for_descriptors())
+        (0..self.places()).any(|place| self.waits(place))
     }
 
     /// Passes on what a driver has reported; says how many it woke.
@@ -50,6 +64,19 @@ impl Shared {
             remote.pass_wake_on();
         }
         self.dispatch(events, 0)
+    }
+
+    /// Passes on, for a worker that is held, what its timers, its ring and its driver have to report. Called by the watchdog.
+    pub(crate) fn serve_held(&self, place: usize) {
+        // As a searcher: as long as something is on its way, not all workers may seem to be parked (`is_at_rest`).
+        self.idle.add();
+        let remote = self.place(place);
+        self.fire_timers(&remote.shard);
+        remote.files.serve();
+        self.look_for(place, &mut Events::new());
+        if let Some(successor) = self.idle.remove() {
+            self.unpark(successor);
+        }
     }
 
     /// The worker of a place is to be taken away: the first one looks after its driver.

@@ -1,6 +1,6 @@
 //! That a runtime's memory is given back, and when.
 
-use std::sync::{Arc, mpsc};
+use std::sync::{Arc, Barrier, mpsc};
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
@@ -112,6 +112,50 @@ fn the_shutdown_does_not_wait_for_a_change_of_workers() {
     let error = changer.join().expect("no panic");
     assert!(error.is_err(), "the runtime is shut down");
     drop(release);
+}
+
+/// As long as nobody waits for descriptors, nobody looks for them, though the drivers of workers that were taken away stay.
+#[test]
+fn a_worker_that_was_taken_away_leaves_no_descriptors() {
+    let runtime = Runtime::builder().workers(3).build();
+    let runtime = runtime.expect("workers start");
+    let shared = &runtime.handle().shared;
+    for workers in [1, 2, 3, 1] {
+        runtime.set_workers(workers).expect("it may be");
+        assert!(!shared.waits_for_descriptors(), "{workers} workers");
+    }
+}
+
+/// The second driver can't be adopted; then nothing has changed.
+#[test]
+fn a_shrink_that_fails_half_way_leaves_all_as_it_was() {
+    let runtime = Runtime::builder().workers(3).build();
+    let runtime = runtime.expect("workers start");
+    let shared = &runtime.handle().shared;
+    // The kernel refuses to let two epoll instances report on each other.
+    let (first, last) = (shared.driver_of(0), shared.driver_of(2));
+    last.adopt(first, 0).expect("no limit is reached");
+    let error = runtime.set_workers(1).expect_err("it would be a cycle");
+    assert_eq!(
+        error.raw_os_error(),
+        Some(rustix::io::Errno::LOOP.raw_os_error())
+    );
+    last.give_up(first);
+    assert!(!shared.waits_for_descriptors());
+    shared.adopt(1).expect("it was given up");
+    shared.give_up(1);
+    // All run: each of these threads waits for the others.
+    let all_here = Arc::new(Barrier::new(3));
+    let threads = [(); 3].map(|()| {
+        let all_here = all_here.clone();
+        runtime.spawn(async move {
+            all_here.wait();
+        })
+    });
+    for thread in threads {
+        runtime.block_on(thread).expect("no panic");
+    }
+    runtime.set_workers(1).expect("nothing is in the way");
 }
 
 /// An edge that was to wake a worker that is awake now is dropped by who finds it, else it would be passed on for ever.

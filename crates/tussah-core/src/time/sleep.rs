@@ -18,7 +18,8 @@ use super::{
 /// A future that completes at a deadline, never before it and, on an idle runtime, less than a millisecond after it.
 ///
 /// The timer is set when the future is polled for the first time, in the wheel of the worker that polls it; its memory
-/// is part of the future. It stays in that wheel when its thread moves to another worker.
+/// is part of the future. It stays in that wheel when its thread moves to another worker. Where another executor polls the future,
+/// its waker is called by a worker, and must not block there.
 ///
 /// A `Sleep` may outlive the runtime that it was first polled in. If it has not completed by then it never does,
 /// unless it is [reset](Self::reset) and polled in another runtime.

@@ -26,6 +26,9 @@ pub(crate) struct Remote {
     /// Turns begun and turns ended, together: odd in a turn. A number that stands still says that the worker is in one turn,
     /// or asleep. Written by the worker alone.
     turns: AtomicU64,
+    /// Times that the worker began, and ended, to wake those for whom something has come: odd while it does, which may take
+    /// long where a waker is somebody else's code. Written by the worker alone.
+    wakes: AtomicU64,
     /// The median length of a turn, in nanoseconds, over the sampled ones.
     pub(crate) turn_ns: AtomicU64,
     /// The worker has to end.
@@ -68,6 +71,7 @@ impl Remote {
             injector: Inbox::new(),
             shard,
             turns: AtomicU64::new(0),
+            wakes: AtomicU64::new(0),
             turn_ns: AtomicU64::new(0),
             stop: AtomicBool::new(false),
             counters: Counters::default(),
@@ -96,6 +100,25 @@ impl Remote {
     #[inline]
     pub(crate) fn is_in_event(&self) -> bool {
         self.turns() % 2 == 1
+    }
+
+    /// The worker calls wakers until the guard is dropped: it may be held there as in a turn. Called by the worker alone.
+    #[inline]
+    pub(crate) fn begin_wakes(&self) -> Waking<'_> {
+        Counters::add(&self.wakes, 1);
+        Waking(self)
+    }
+
+    /// A number that changes when a turn, or the calling of wakers, begins or ends: odd meanwhile.
+    #[inline]
+    pub(crate) fn steps(&self) -> u64 {
+        // They never overlap, so one of the two is even.
+        self.turns() + self.wakes.load(Ordering::Relaxed)
+    }
+
+    /// A number that stands still as long as the worker is in one event, or in one calling of wakers.
+    pub(crate) fn begun(&self) -> u64 {
+        self.running.events() + self.wakes.load(Ordering::Relaxed)
     }
 
     /// Runnable colors that are queued here, but for those from outside that the worker has not seen.
@@ -158,7 +181,7 @@ impl Remote {
         self.in_use.load(Ordering::Acquire).then_some(&self.driver)
     }
 
-    /// Whether the worker has to look at its driver, or at its ring.
+    /// Whether anybody waits for the worker's driver, or for its ring.
     pub(crate) fn waits_for_descriptors(&self) -> bool {
         self.files.is_busy() || self.driver().is_some_and(|driver| driver.is_used())
     }
@@ -170,6 +193,16 @@ impl Remote {
             self.unpark();
         }
         &self.driver
+    }
+}
+
+/// See [`Remote::begin_wakes`].
+pub(crate) struct Waking<'a>(&'a Remote);
+
+impl Drop for Waking<'_> {
+    #[inline]
+    fn drop(&mut self) {
+        Counters::add(&self.0.wakes, 1);
     }
 }
 

@@ -238,8 +238,7 @@ impl<'a> Loop<'a> {
         let worker = self.worker;
         let shared = &worker.handle.shared;
         let mut now_ns = shared.now_ns();
-        let fired = worker.remote.shard.fire(shared.tick_at(now_ns));
-        shared.fire_orphans();
+        let fired = self.fire(shared.tick_at(now_ns));
         let reported = self.look();
         if fired + reported > 0 {
             // The time that these took is not the next turn's.
@@ -254,12 +253,22 @@ impl<'a> Loop<'a> {
         worker.measured_since.set(now_ns.max(1));
     }
 
+    /// Wakes those whose timers have run out; says how many of this worker's.
+    fn fire(&self, now_tick: u64) -> usize {
+        let remote = &self.worker.remote;
+        let _waking = remote.begin_wakes();
+        let fired = remote.shard.fire(now_tick);
+        self.worker.handle.shared.fire_orphans();
+        fired
+    }
+
     /// Passes on what the driver has to report; says how much.
     fn look(&mut self) -> usize {
         let worker = self.worker;
+        let _waking = worker.remote.begin_wakes();
         let ended = worker.remote.files.serve();
-        let reported = match worker.remote.driver() {
-            Some(driver) if driver.is_used() && !std::mem::take(&mut self.looked) => {
+        let reported = match worker.handle.shared.used_driver(worker.index) {
+            Some(driver) if !std::mem::take(&mut self.looked) => {
                 driver.look(&mut self.events);
                 worker
                     .handle
@@ -313,12 +322,10 @@ impl<'a> Loop<'a> {
     /// Looks for work elsewhere; true if there may be some here now.
     fn search(&mut self) -> bool {
         let worker = self.worker;
-        worker
-            .remote
-            .shard
-            .fire(worker.handle.shared.world.clock.now_tick());
-        worker.handle.shared.fire_orphans();
+        self.fire(worker.handle.shared.world.clock.now_tick());
+        let waking = worker.remote.begin_wakes();
         worker.remote.files.serve();
+        drop(waking);
         let alone = worker.handle.shared.places() < 2;
         for _ in 0..if alone { 1 } else { SEARCH_ROUNDS } {
             if self.watch.steal(worker)
@@ -373,6 +380,7 @@ impl<'a> Loop<'a> {
         if !self.events.is_empty() {
             self.looked = true;
             // As one that counts as awake.
+            let _waking = worker.remote.begin_wakes();
             shared.dispatch(&mut self.events, worker.random());
         }
         self.until_tick = 0;

@@ -72,8 +72,8 @@ pub(crate) struct Watch {
 
 #[derive(Clone, Copy, Default)]
 struct Seen {
-    /// The turn that the victim was in.
-    turns: u64,
+    /// The turn, or the calling of wakers, that the victim was in.
+    steps: u64,
     since_ns: u64,
     /// The end of the victim's ring at some time: as long as fewer items were taken, some have waited since then.
     mark: u64,
@@ -114,7 +114,7 @@ impl Watch {
         let queue_len = remote.queue_len();
         let injected = !remote.injector.is_empty();
         let due = shared.timer_due(&remote.shard);
-        let driver = remote.driver().filter(|driver| driver.is_used());
+        let driver = shared.used_driver(victim);
         let files = remote.files.is_busy();
         if queue_len == 0 && !injected && !due && driver.is_none() && !files {
             return false;
@@ -122,11 +122,11 @@ impl Watch {
         if *now_ns == 0 {
             *now_ns = shared.now_ns();
         }
-        let turns = remote.turns();
+        let steps = remote.steps();
         let seen = &mut self.seen[victim];
         // A worker that is between turns, or asleep, is about to look at its queue by itself.
-        if seen.turns != turns || seen.since_ns == 0 || turns % 2 == 0 {
-            seen.turns = turns;
+        if seen.steps != steps || seen.since_ns == 0 || steps % 2 == 0 {
+            seen.steps = steps;
             seen.since_ns = *now_ns;
         }
         let head = remote.ring.head();
@@ -151,6 +151,7 @@ impl Watch {
             got = remote.steal(want, |node| worker.requeue(node));
         }
         if stuck >= shared.steal_delay {
+            let _waking = worker.remote.begin_wakes();
             if got == 0 && injected {
                 for node in remote.injector.take_all() {
                     worker.requeue(node);

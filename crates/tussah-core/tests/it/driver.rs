@@ -8,7 +8,7 @@ use std::pin::Pin;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc;
 use std::sync::{Arc, Barrier};
-use std::task::Poll;
+use std::task::{Context, Poll, Wake, Waker};
 use std::time::Duration;
 
 use tussah_core::io::{Direction, Source};
@@ -143,10 +143,108 @@ fn the_driver_of_a_held_worker_is_served() {
     runtime.block_on(holder).expect("no panic");
 }
 
+/// Nobody else could: there is no other worker, or the others do not steal, or they are held as well.
+#[test]
+fn who_waits_outside_does_not_wait_for_held_workers() {
+    for (workers, stealing, held) in [(1, true, 1), (2, false, 1), (2, true, 2)] {
+        let runtime = Runtime::builder()
+            .workers(workers)
+            .stealing(stealing)
+            .watchdog(Duration::from_millis(20), |_| ())
+            .build()
+            .expect("workers start");
+        // From here they are registered with one worker after the other.
+        let mut all: Vec<_> = (0..workers).map(|_| two_bytes(&runtime)).collect();
+        for (_, reads, _) in &mut all {
+            let first = poll_fn(|context| Poll::Ready(reads.as_mut().poll(context)));
+            assert!(runtime.block_on(first).is_pending(), "nothing is there");
+        }
+        let (begin, begun) = mpsc::channel();
+        let done = Arc::new(AtomicBool::new(false));
+        for _ in 0..held {
+            let (begin, done) = (begin.clone(), done.clone());
+            drop(runtime.spawn(async move {
+                begin.send(()).expect("the test listens");
+                while !done.load(Ordering::Acquire) {
+                    std::thread::yield_now();
+                }
+            }));
+        }
+        (0..held).for_each(|_| begun.recv().expect("it runs"));
+        for (theirs, reads, told) in &mut all {
+            theirs.write_all(b"a").expect("open");
+            read_first(&runtime, reads, told);
+        }
+        done.store(true, Ordering::Release);
+        for (mut theirs, reads, _) in all {
+            theirs.write_all(b"b").expect("open");
+            runtime.block_on(reads).expect("no error");
+        }
+    }
+}
+
+/// A waker of another executor, which blocks until the test has heard of it.
+struct Blocks(std::sync::Mutex<mpsc::Receiver<()>>);
+
+impl Wake for Blocks {
+    fn wake(self: Arc<Self>) {
+        let go = self.0.lock().expect("called once");
+        go.recv().expect("the test tells");
+    }
+}
+
+/// An only worker, or one of two of which the other sleeps, is held by the waker of somebody else.
+#[test]
+fn a_waker_that_holds_a_worker_is_reported() {
+    for workers in [1, 2] {
+        let (tell, told) = mpsc::channel();
+        let tell = std::sync::Mutex::new(tell);
+        let runtime = Runtime::builder()
+            .workers(workers)
+            .watchdog(Duration::from_millis(5), move |stuck| {
+                // The test listens to the first report.
+                let _ = tell.lock().expect("no panic").send(*stuck);
+            })
+            .build()
+            .expect("workers start");
+        let (source, mut theirs) = pair(&runtime);
+        let (go, wait) = mpsc::channel();
+        let waker = Waker::from(Arc::new(Blocks(std::sync::Mutex::new(wait))));
+        let mut read = Box::pin(read(&source));
+        let first = read.as_mut().poll(&mut Context::from_waker(&waker));
+        assert!(first.is_pending(), "nothing is there");
+        theirs.write_all(b"x").expect("open");
+        let stuck = told.recv().expect("the watchdog barks");
+        assert!(stuck.event.is_none(), "{stuck}");
+        // What comes from outside is run by a peer, though the worker that is held counts as one who is looking for work.
+        if workers > 1 {
+            for _ in 0..20 {
+                runtime.block_on(runtime.spawn(async {})).expect("no panic");
+            }
+        }
+        go.send(()).expect("the waker waits");
+        let read = runtime.block_on(read);
+        assert_eq!(read.expect("no error"), b'x');
+    }
+}
+
 /// Reads two bytes.
 type Reads = Pin<Box<dyn Future<Output = io::Result<()>> + Send>>;
 
-/// Descriptors that are registered each with another worker, what reads them, and what tells that the first byte was read.
+/// The end of a pair, what reads two bytes at the other, and what tells that the first one was read.
+fn two_bytes(handle: &Handle) -> (UnixStream, Reads, mpsc::Receiver<()>) {
+    let (source, theirs) = pair(handle);
+    let (tell, told) = mpsc::channel();
+    let reads = Box::pin(async move {
+        read(&source).await?;
+        tell.send(()).expect("the test listens");
+        read(&source).await.map(drop)
+    });
+    (theirs, reads, told)
+}
+
+/// Descriptors that are registered each with another worker, in the order of the workers, what reads them, and what tells that
+/// the first byte was read.
 fn one_at_each_worker(
     runtime: &Runtime,
     workers: usize,
@@ -158,23 +256,31 @@ fn one_at_each_worker(
             runtime.spawn(async move {
                 // So many threads run at the same time, each on another worker.
                 all_here.wait();
-                let (source, theirs) = Handle::with_current(pair);
-                let (tell, told) = mpsc::channel();
-                let mut reads: Reads = Box::pin(async move {
-                    read(&source).await?;
-                    tell.send(()).expect("the test listens");
-                    read(&source).await.map(drop)
-                });
+                let (theirs, mut reads, told) = Handle::with_current(two_bytes);
                 let read = poll_fn(|context| Poll::Ready(reads.as_mut().poll(context)));
                 assert!(read.await.is_pending(), "nothing is there");
-                (theirs, reads, told)
+                let worker = std::thread::current().name().map(str::to_owned);
+                (worker, (theirs, reads, told))
             })
         })
         .collect();
-    let registered = registered
-        .into_iter()
-        .map(|thread| runtime.block_on(thread));
-    registered.map(|thread| thread.expect("no panic")).collect()
+    let registered = registered.into_iter();
+    let mut registered: Vec<_> = registered
+        .map(|thread| runtime.block_on(thread).expect("no panic"))
+        .collect();
+    registered.sort_by(|(a, _), (b, _)| a.cmp(b));
+    registered.into_iter().map(|(_, all)| all).collect()
+}
+
+/// Reads up to the second byte, which is not there.
+fn read_first(runtime: &Runtime, reads: &mut Reads, told: &mpsc::Receiver<()>) {
+    runtime.block_on(poll_fn(|context| {
+        assert!(reads.as_mut().poll(context).is_pending());
+        match told.try_recv() {
+            Ok(()) => Poll::Ready(()),
+            Err(_) => Poll::Pending,
+        }
+    }));
 }
 
 #[test]
@@ -184,20 +290,37 @@ fn the_driver_of_a_worker_that_was_taken_away_is_served() {
     runtime.set_workers(1).expect("a worker is left");
     for (theirs, reads, told) in &mut all {
         theirs.write_all(b"a").expect("open");
-        // Up to the second byte, which is not there.
-        runtime.block_on(poll_fn(|context| {
-            assert!(reads.as_mut().poll(context).is_pending());
-            match told.try_recv() {
-                Ok(()) => Poll::Ready(()),
-                Err(_) => Poll::Pending,
-            }
-        }));
+        read_first(&runtime, reads, told);
     }
     runtime.set_workers(4).expect("workers start");
     for (mut theirs, reads, _) in all {
         theirs.write_all(b"b").expect("open");
         runtime.block_on(reads).expect("no error");
     }
+}
+
+/// Worker 0, which has no descriptor of its own, never sleeps.
+#[test]
+fn a_busy_worker_serves_the_driver_of_one_that_was_taken_away() {
+    let runtime = runtime(2);
+    let mut all = one_at_each_worker(&runtime, 2);
+    let (mut theirs, mut reads, told) = all.pop().expect("there are two");
+    drop(all);
+    runtime.set_workers(1).expect("a worker is left");
+    let stop = Arc::new(AtomicBool::new(false));
+    let stopped = stop.clone();
+    let busy = runtime.spawn(async move {
+        while !stopped.load(Ordering::Relaxed) {
+            yield_now().await;
+        }
+    });
+    // What comes first may still be seen by the worker that is on its way out.
+    theirs.write_all(b"a").expect("open");
+    read_first(&runtime, &mut reads, &told);
+    theirs.write_all(b"b").expect("open");
+    runtime.block_on(reads).expect("no error");
+    stop.store(true, Ordering::Relaxed);
+    runtime.block_on(busy).expect("no panic");
 }
 
 #[test]
@@ -218,6 +341,58 @@ fn who_waits_outside_hears_of_the_end() {
     drop(runtime);
     let error = waits.join().expect("no panic").expect_err("nothing came");
     assert_eq!(error.to_string(), "the runtime is shut down");
+}
+
+/// Sources are made, waited for and dropped while their runtime ends, and after that: each wait comes to its end.
+#[test]
+fn who_comes_while_the_runtime_ends_hears_of_the_end() {
+    for _ in 0..30 {
+        let runtime = runtime(2);
+        let (begin, begun) = mpsc::channel();
+        let waiting = [(); 3].map(|()| {
+            let (handle, begin) = (runtime.handle().clone(), begin.clone());
+            std::thread::spawn(move || {
+                // Bytes come as long as the runtime is there; in the end one is waited for that never comes.
+                for n in 0.. {
+                    let (source, mut theirs) = pair(&handle);
+                    let mut read = Box::pin(read(&source));
+                    let first = poll_fn(|context| Poll::Ready(read.as_mut().poll(context)));
+                    let first = futures_lite::future::block_on(first);
+                    if n == 100 {
+                        begin.send(()).expect("the test listens");
+                    }
+                    if n < 200 && first.is_pending() {
+                        theirs.write_all(b"x").expect("open");
+                    }
+                    let ended = match first {
+                        Poll::Ready(ended) => ended,
+                        Poll::Pending => futures_lite::future::block_on(read.as_mut()),
+                    };
+                    drop(read);
+                    if let Err(error) = ended {
+                        return (error, source, theirs);
+                    }
+                }
+                unreachable!("nobody writes the last byte");
+            })
+        });
+        for _ in 0..3 {
+            begun.recv().expect("they begin");
+        }
+        let handle = runtime.handle().clone();
+        drop(runtime);
+        for waits in waiting {
+            let (error, source, mut theirs) = waits.join().expect("no panic");
+            assert_eq!(error.to_string(), "the runtime is shut down");
+            drop(source);
+            assert_eq!(theirs.read(&mut [0]).expect("it is closed"), 0);
+        }
+        let (source, mut theirs) = pair(&handle);
+        let error = futures_lite::future::block_on(read(&source)).expect_err("nobody reports");
+        assert_eq!(error.to_string(), "the runtime is shut down");
+        drop(source);
+        assert_eq!(theirs.read(&mut [0]).expect("it is closed"), 0);
+    }
 }
 
 #[test]

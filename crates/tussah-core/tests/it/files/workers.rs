@@ -42,6 +42,34 @@ fn the_ring_of_a_held_worker_is_served() {
     }
 }
 
+/// The only worker is held until somebody outside has read, by its ring if there is one.
+#[test]
+fn who_reads_outside_does_not_wait_for_the_only_worker() {
+    let runtime = Runtime::builder()
+        .workers(1)
+        .watchdog(Duration::from_millis(20), |_| ())
+        .build()
+        .expect("the worker starts");
+    let (begin, begun) = mpsc::channel();
+    let done = Arc::new(AtomicBool::new(false));
+    let held = done.clone();
+    let holder = runtime.spawn(async move {
+        begin.send(()).expect("the test listens");
+        while !held.load(Ordering::Acquire) {
+            std::thread::yield_now();
+        }
+    });
+    begun.recv().expect("it runs");
+    let (reader, writer) = pipe();
+    let mut read = Box::pin(reader.read(vec![0; 8], 0, false));
+    let first = runtime.block_on(poll_fn(|context| Poll::Ready(read.as_mut().poll(context))));
+    assert!(first.is_pending(), "nothing is there");
+    feed(&writer, b"x");
+    assert_eq!(runtime.block_on(read).0.expect("no error"), 1);
+    done.store(true, Ordering::Release);
+    runtime.block_on(holder).expect("no panic");
+}
+
 #[test]
 fn the_rings_of_workers_that_were_taken_away_are_served() {
     const WORKERS: usize = 4;

@@ -1,0 +1,120 @@
+//! Sockets on a real epoll while workers come and go.
+
+use std::io;
+use std::os::unix::net::UnixStream;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{self, RecvTimeoutError};
+use std::time::Duration;
+
+use super::{Direction, Source};
+use crate::{Runtime, yield_now};
+
+/// A guard against a hang: a run takes a second.
+const HANG_LIMIT: Duration = Duration::from_secs(120);
+
+/// Both ends of a new pair, in the runtime that the caller runs in.
+fn pair() -> [Source; 2] {
+    let (a, b) = UnixStream::pair().expect("there are descriptors");
+    [a, b].map(|end| {
+        end.set_nonblocking(true).expect("a socket may be");
+        Source::new(end.into())
+    })
+}
+
+async fn write_all(source: &Source, mut bytes: &[u8]) -> io::Result<()> {
+    while !bytes.is_empty() {
+        let written = source.io(Direction::Write, |fd| Ok(rustix::io::write(fd, bytes)?));
+        bytes = &bytes[written.await?..];
+    }
+    Ok(())
+}
+
+/// Reads so many bytes, or up to the end.
+async fn read_up_to(source: &Source, len: usize) -> io::Result<Vec<u8>> {
+    let mut all = vec![0; len];
+    let mut done = 0;
+    while done < len {
+        let rest = &mut all[done..];
+        let read = source.io(Direction::Read, |fd| Ok(rustix::io::read(fd, &mut *rest)?));
+        match read.await? {
+            0 => break,
+            read => done += read,
+        }
+    }
+    all.truncate(done);
+    Ok(all)
+}
+
+/// Sends back what comes, byte by byte, up to the end.
+async fn echo(source: Source) -> io::Result<()> {
+    loop {
+        let byte = read_up_to(&source, 1).await?;
+        if byte.is_empty() {
+            return Ok(());
+        }
+        write_all(&source, &byte).await?;
+    }
+}
+
+/// One byte at a time goes through a pair and back, often enough for a descriptor to move; then, if wanted, a block for which there
+/// is no room goes through another one.
+async fn exchange(block: bool) -> io::Result<()> {
+    let [ours, theirs] = pair();
+    let echo = crate::spawn(echo(theirs));
+    for byte in 0..50 {
+        write_all(&ours, &[byte]).await?;
+        assert_eq!(read_up_to(&ours, 1).await?, [byte]);
+        yield_now().await;
+    }
+    drop(ours);
+    echo.await.expect("no panic")?;
+    if block {
+        let [ours, theirs] = pair();
+        let block: Vec<_> = (0..400_000u32).map(|n| n as u8).collect();
+        let sent = block.clone();
+        let writer = crate::spawn(async move { write_all(&theirs, &sent).await });
+        assert!(read_up_to(&ours, block.len()).await? == block);
+        writer.await.expect("no panic")?;
+    }
+    Ok(())
+}
+
+/// Descriptors are registered, move and leave while the drivers that they are registered with lose and get their workers, and their
+/// numbers are used again at once. In the end one worker is left, with what is registered with all drivers.
+#[test]
+fn bytes_arrive_while_workers_come_and_go() {
+    const PAIRS: usize = 300;
+    const CHANGES: usize = 150;
+    let runtime = Runtime::builder().workers(1).build();
+    let runtime = runtime.expect("the worker starts");
+    let (running, ended) = mpsc::channel::<()>();
+    let changing = Arc::new(AtomicBool::new(true));
+    let threads: Vec<_> = (0..PAIRS)
+        .map(|n| {
+            let (running, changing) = (running.clone(), changing.clone());
+            runtime.spawn(async move {
+                while changing.load(Ordering::Relaxed) {
+                    exchange(n % 10 == 0).await.expect("no error");
+                }
+                drop(running);
+            })
+        })
+        .collect();
+    drop(running);
+    for n in 0..=CHANGES {
+        runtime.set_workers(1 + n % 4).expect("they can change");
+        std::thread::yield_now();
+    }
+    runtime.set_workers(1).expect("one is left");
+    changing.store(false, Ordering::Relaxed);
+    let all_ended = ended.recv_timeout(HANG_LIMIT);
+    assert_eq!(all_ended, Err(RecvTimeoutError::Disconnected), "it hangs");
+    for thread in threads {
+        runtime.block_on(thread).expect("no panic");
+    }
+    let shared = &runtime.handle().shared;
+    for place in 0..shared.places() {
+        assert!(!shared.waits(place), "something is registered with {place}");
+    }
+}
