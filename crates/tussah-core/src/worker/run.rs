@@ -282,7 +282,13 @@ impl<'a> Loop<'a> {
 
     /// What this worker's driver has to report comes before what others have: it is there already, and the others need not
     /// know that this one was out of work. An only worker need not ask: it is about to sleep in its driver.
+    ///
+    /// What a ring has completed comes before that: of a file whose pages are in memory, all of it, at the moment in which
+    /// it was handed over. The driver is asked at the next tick.
     fn look_before_searching(&mut self) -> bool {
+        if self.worker.remote.files.serve() > 0 {
+            return true;
+        }
         if self.worker.handle.shared.places() < 2 || self.look() == 0 {
             return false;
         }
