@@ -286,8 +286,12 @@ impl<'a> Loop<'a> {
     /// What a ring has completed comes before that: of a file whose pages are in memory, all of it, at the moment in which
     /// it was handed over. The driver is asked at the next tick.
     fn look_before_searching(&mut self) -> bool {
-        if self.worker.remote.files.serve() > 0 {
-            return true;
+        let remote = &self.worker.remote;
+        if remote.files.is_busy() {
+            let _waking = remote.begin_wakes();
+            if remote.files.serve() > 0 {
+                return true;
+            }
         }
         if self.worker.handle.shared.places() < 2 || self.look() == 0 {
             return false;
