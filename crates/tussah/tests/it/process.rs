@@ -443,11 +443,11 @@ fn a_cancelled_wait_loses_nothing() {
             for kill in [false, true] {
                 for polls in cuts() {
                     let mut child = cat().await;
-                    let stdin = child.stdin.take();
+                    let mut stdin = child.stdin.take();
                     let cut_off = if kill {
-                        let _stdin = stdin;
                         cut(child.kill(), polls).await
                     } else {
+                        let stdin = stdin.take();
                         let close = spawn(async move { drop(stdin) });
                         let cut_off = cut(child.wait(), polls).await;
                         close.await.expect("no panic");
@@ -458,6 +458,8 @@ fn a_cancelled_wait_loses_nothing() {
                         child.start_kill().expect("it is ours");
                     }
                     let status = child.wait().await.expect("it is ours");
+                    // Open until here, so that the child does not end by itself.
+                    drop(stdin);
                     assert_eq!(status.signal(), kill.then_some(9));
                     drop(child);
                     all_is_gone(before).await;
