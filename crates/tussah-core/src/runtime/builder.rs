@@ -198,6 +198,7 @@ impl Builder {
         if let Some((limit, report)) = self.watchdog {
             *shared.watchdog.lock() = Some(Watchdog::start(&shared, limit, report)?);
         }
+        #[cfg(not(loom))]
         tracing::info!(target: "tussah", name = %shared.name, workers, driver = %runtime.driver(), "runtime started");
         Ok(runtime)
     }
