@@ -26,6 +26,7 @@
 
 mod aligned;
 mod buffer;
+mod cached;
 mod cell;
 mod choice;
 mod launch;

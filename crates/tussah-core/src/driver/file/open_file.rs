@@ -1,5 +1,6 @@
 //! Open files, below what users see.
 
+use std::future::poll_fn;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::Path;
@@ -7,7 +8,8 @@ use std::sync::Arc;
 
 use rustix::fs::Mode;
 
-use super::buffer::{IoBuf, IoBufMut};
+use super::buffer::{IoBuf, IoBufMut, Memory};
+use super::cached::{Cached, Tried};
 use super::metadata::Metadata;
 use super::names::c_path;
 use super::op::close::Close;
@@ -20,11 +22,15 @@ use super::op::write::{At, Write};
 use super::open_how::OpenHow;
 use super::order::Order;
 use super::run::Run;
+use crate::driver::spend_bytes;
+use crate::runtime::Handle;
+use crate::task::coop;
 
 /// A descriptor, and the order of what changes its file.
 pub(super) struct Opened {
     pub(super) fd: OwnedFd,
     pub(super) order: Arc<Order>,
+    cached: Cached,
 }
 
 /// An open file. Clones are the same one.
@@ -59,22 +65,32 @@ pub async fn open(path: &Path, how: &OpenHow) -> io::Result<OpenFile> {
 }
 
 impl OpenFile {
-    /// Reads into a buffer: once, or until it is full or the file ends.
+    /// Reads into a buffer: once, or until it is full or the file ends. What is in memory is read at once.
     ///
     /// # Errors
     /// `InvalidInput` if the offset has no sign bit to spare; else what pread(2) says.
     pub async fn read<B: IoBufMut>(
         &self,
-        buffer: B,
+        mut buffer: B,
         offset: u64,
         whole: bool,
     ) -> (io::Result<usize>, B) {
         if let Err(error) = check_offset(offset) {
             return (Err(error), buffer);
         }
-        let file = self.0.clone();
-        let (read, mut buffer) = Run::new(Read::new(file, buffer, offset, whole)).await;
+        // There may be no runtime.
+        Handle::with_current(|_| ());
+        poll_fn(|context| coop::poll_budget(context)).await;
+        let room = Memory::of_mut(&mut buffer);
+        let tried = self.0.cached.read(&self.0.fd, &room, offset);
+        let (read, mut buffer) = match tried {
+            Tried::All(read) => (Ok(read), buffer),
+            Tried::Part(done) => {
+                Run::new(Read::new(self.0.clone(), buffer, offset, whole, done)).await
+            }
+        };
         if let Ok(read) = read {
+            spend_bytes(read);
             // SAFETY: so many have been written, and never more than there was room for.
             unsafe { buffer.set_filled(read) };
         }
@@ -137,6 +153,7 @@ impl OpenFile {
 impl From<OwnedFd> for OpenFile {
     fn from(fd: OwnedFd) -> Self {
         Self(Arc::new(Opened {
+            cached: Cached::of(&fd),
             fd,
             order: Arc::default(),
         }))

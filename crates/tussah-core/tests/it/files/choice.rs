@@ -175,7 +175,8 @@ fn a_worker_that_gets_no_ring_has_the_pool() {
         }
         let file = OpenFile::from(std::os::fd::OwnedFd::from(file));
         runtime.block_on(round_trip(&file));
-        eventually("two jobs", || runtime.blocking().stats().completed == 2);
+        // The write; what was written is in memory when it is read.
+        eventually("a job", || runtime.blocking().stats().completed == 1);
         // What needs a descriptor says so.
         let path = directory.path().join("other");
         let opened = runtime.block_on(tussah_core::file::open(&path, &read_write()));

@@ -24,14 +24,21 @@ pub(in super::super) struct Read<B> {
 }
 
 impl<B: IoBufMut> Read<B> {
-    pub(in super::super) fn new(file: Arc<Opened>, buffer: B, offset: u64, whole: bool) -> Self {
+    /// What is left of a read, of which so many bytes are in the buffer.
+    pub(in super::super) fn new(
+        file: Arc<Opened>,
+        buffer: B,
+        offset: u64,
+        whole: bool,
+        done: usize,
+    ) -> Self {
         Self {
             file,
             buffer,
             room: Memory::NONE,
             offset,
             whole,
-            done: 0,
+            done,
         }
     }
 
