@@ -106,8 +106,8 @@ where
     futures_lite::future::block_on(SMOL.spawn(future))
 }
 
-/// Starts a compio runtime on each of as many OS threads as there are workers, its ring in the form that costs least, each with the future that `f` makes of
-/// the worker's index, and waits for all of them.
+/// Starts a compio runtime on each of as many OS threads as there are workers, its ring in the form that costs least,
+/// each with the future that `f` makes of the worker's index, and waits for all of them.
 #[cfg(feature = "compio")]
 pub fn compio<F: Future>(options: &Options, f: impl Fn(usize) -> F + Sync) {
     os_threads(options, options.workers_or(1), |index| {

@@ -27,8 +27,8 @@ pub unsafe trait IoBuf: Send + Unpin + 'static {
 /// `start` and `capacity` give the same memory each time, also after `self` was moved, for the life of `self`, unless something else of
 /// `self` is used but these two. It is valid for writes of `capacity` bytes, and nobody else uses it meanwhile.
 ///
-/// An operation calls both once, in its first poll, and keeps what they say: the memory is used from then on until the
-/// operation has ended, and `self` not at all. `set_filled` is called in the poll that gives the result, unless that is an error.
+/// An operation calls both in its first poll: to read what is in memory, and once more if it has to wait. It keeps what they say: the
+/// memory is used from then on until the operation has ended, and `self` not at all. `set_filled` is called in the poll that gives the result, unless that is an error.
 /// A panic is one of that poll.
 pub unsafe trait IoBufMut: Send + Unpin + 'static {
     /// Where the room begins.
@@ -45,7 +45,7 @@ pub unsafe trait IoBufMut: Send + Unpin + 'static {
     unsafe fn set_filled(&mut self, len: usize);
 }
 
-/// The memory of a buffer, as it has said once. It is valid as long as the buffer, which the same operation owns, and whose
+/// The memory of a buffer, as it has said. It is valid as long as the buffer, which the same operation owns, and whose
 /// methods nobody calls meanwhile.
 pub(super) struct Memory {
     start: *mut u8,

@@ -29,8 +29,8 @@ pub(super) enum Tried {
 
 impl Cached {
     pub(super) fn of(fd: &OwnedFd) -> Self {
-        let direct = fcntl_getfl(fd).is_ok_and(|flags| flags.contains(OFlags::DIRECT));
-        Self(AtomicBool::new(!direct))
+        let cached = fcntl_getfl(fd).is_ok_and(|flags| !flags.contains(OFlags::DIRECT));
+        Self(AtomicBool::new(cached))
     }
 
     /// Reads what is in memory, from the room's beginning on.
@@ -44,8 +44,9 @@ impl Cached {
                 Ok(0) => return Tried::All(done),
                 Ok(read) => done += read,
                 Err(errno) => {
-                    if !matches!(errno, Errno::AGAIN | Errno::INTR) {
-                        // A file that can't say it, such as a pipe or one of /proc; or what the ring will say as well.
+                    // A file that can't say it, such as a pipe or one of /proc, or a system that refuses the call. What else is
+                    // wrong, the operation will say.
+                    if let Errno::OPNOTSUPP | Errno::SPIPE | Errno::NOSYS | Errno::PERM = errno {
                         self.0.store(false, Ordering::Relaxed);
                     }
                     return Tried::Part(done);
