@@ -10,7 +10,7 @@ use std::task::Poll;
 use rustix::fs::{OFlags, fcntl_getfl, fcntl_setfl};
 use tussah_core::file::OpenFile;
 
-use super::help::{both, eventually, pool};
+use super::help::{both, eventually, not_tested, pool};
 
 /// A file that was just written, and its content.
 fn written(len: usize) -> (OpenFile, Vec<u8>) {
@@ -69,8 +69,7 @@ fn what_goes_past_the_cache_is_an_operation() {
     let file = tempfile::tempfile().expect("there is a place for it");
     let flags = fcntl_getfl(&file).expect("it is open");
     if fcntl_setfl(&file, flags | OFlags::DIRECT).is_err() {
-        eprintln!("SKIPPED: the file system has no direct I/O");
-        return;
+        return not_tested("direct I/O, which the file system does not have");
     }
     let file = OpenFile::from(OwnedFd::from(file));
     assert!(fcntl_getfl(file.as_fd()).is_ok_and(|flags| flags.contains(OFlags::DIRECT)));

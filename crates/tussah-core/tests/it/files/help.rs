@@ -1,15 +1,21 @@
 //! What the tests of files share.
 
 use std::future::Future;
+use std::io::Write;
 use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
 use std::pin::{Pin, pin};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Once};
 use std::task::{Context, Poll, Wake, Waker};
 
 use tussah_core::file::{IoBuf, IoBufMut, OpenFile, OpenHow};
 use tussah_core::{FileDriver, PoolPolicy, Runtime};
+
+/// Says what is not tested here, past the harness, which shows what a test prints only if it fails.
+pub(super) fn not_tested(why: &str) {
+    let _ = writeln!(std::io::stderr(), "NOT TESTED HERE: {why}");
+}
 
 /// Runs a test in both forms; in that of the ring only where the kernel has it.
 pub(super) fn both(test: impl Fn(&Runtime)) {
@@ -23,7 +29,13 @@ pub(super) fn both(test: impl Fn(&Runtime)) {
 pub(super) fn ring() -> Option<Runtime> {
     let runtime = Runtime::builder().workers(2).build();
     let runtime = runtime.expect("the workers start");
-    runtime.driver().files_by_io_uring().then_some(runtime)
+    static SAID: Once = Once::new();
+    let report = runtime.driver();
+    if !report.files_by_io_uring() {
+        SAID.call_once(|| not_tested(&format!("files by io_uring ({report})")));
+        return None;
+    }
+    Some(runtime)
 }
 
 /// A runtime whose files go through a pool of so many OS threads.
