@@ -24,7 +24,7 @@ fn alone(test: &str, variable: Option<(&str, &str)>, run: impl FnOnce()) {
     let mut command = Command::new(own);
     let name = format!("files::choice::{test}");
     command.args([&name, "--exact", "--nocapture"]);
-    command.env(ALONE, test);
+    command.env(ALONE, test).env_remove("TUSSAH_FILES");
     if let Some((name, value)) = variable {
         command.env(name, value);
     }
