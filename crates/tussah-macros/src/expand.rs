@@ -112,7 +112,7 @@ fn expand(entry: Entry, arguments: &Arguments, function: ItemFn) -> TokenStream 
                 #workers
                 #name
                 .build()
-                .expect("the runtime starts");
+                .unwrap_or_else(|error| ::core::panic!("the runtime does not start: {error}"));
             #run
         }
     }

@@ -11,8 +11,9 @@ use crate::expand::Entry;
 
 /// Makes an `async fn main` the first thread of a runtime.
 ///
-/// The body runs as a thread on the runtime's workers, and `main` waits for it. A panic of the body is a panic of
-/// `main`. Threads that still run when the body ends are dropped with the runtime.
+/// The body runs as a thread on the runtime's workers, and `main` waits for it: so what the body keeps across its awaits and
+/// what it returns are `Send`, as in `Result<(), Box<dyn Error + Send + Sync>>`. A panic of the body is a panic of `main`. What
+/// still runs when the body ends gets no time to end: threads are dropped with the runtime, and what is being copied stays half.
 ///
 /// | argument | meaning | default |
 /// |---|---|---|

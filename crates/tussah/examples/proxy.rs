@@ -14,8 +14,8 @@ use tussah::signal::{Signal, signal};
 use tussah::time::timeout;
 use tussah::{Colored, spawn};
 
-use common::{ANSWER_MAX, Body, CLIENT_LIMIT, CONTINUE, Cache, Cut, End, Fault, Flow, LINGER};
-use common::{Options, Request, Response, TUNNEL};
+use common::{ANSWER_MAX, Body, CLIENT_LIMIT, CONTINUE, Cache, Cut, End, Failure, Fault, Flow};
+use common::{LINGER, Options, Request, Response, TUNNEL};
 
 /// What all connections share.
 #[derive(Clone)]
@@ -24,7 +24,7 @@ struct Proxy {
     origin_limit: Duration,
 }
 
-fn main() -> io::Result<()> {
+fn main() -> Result<(), Failure> {
     let options = Options::get();
     let runtime = options.runtime()?;
     let proxy = Proxy {

@@ -16,8 +16,8 @@ use tussah::net::{Shutdown, TcpListener, TcpStream};
 use tussah::signal::Signal;
 use tussah::{Callback, Color, post_in};
 
-use common::{ANSWER_MAX, Body, CLIENT_LIMIT, CONTINUE, Cache, Cut, End, Fault, Flow, LINGER};
-use common::{Limit, Options, Request, Response, Step, TUNNEL, Tunnel};
+use common::{ANSWER_MAX, Body, CLIENT_LIMIT, CONTINUE, Cache, Cut, End, Failure, Fault, Flow};
+use common::{LINGER, Limit, Options, Request, Response, Step, TUNNEL, Tunnel};
 use common::{forward, pass, when_readable, when_writable};
 
 const CACHE: Color = Color(u64::MAX);
@@ -53,7 +53,7 @@ struct Answer {
     keeps_alive: bool,
 }
 
-fn main() -> io::Result<()> {
+fn main() -> Result<(), Failure> {
     let options = Options::get();
     let runtime = options.runtime()?;
     let proxy = Proxy {

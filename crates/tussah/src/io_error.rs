@@ -89,3 +89,14 @@ pub(crate) fn context(
         },
     )
 }
+
+/// The same error once more, for another who is to be told. Of what is neither the system's nor from here, the kind and the text.
+pub(crate) fn again(error: &io::Error) -> io::Error {
+    if let Some(number) = error.raw_os_error() {
+        return io::Error::from_raw_os_error(number);
+    }
+    match OpError::of(error) {
+        Some(op) => context(again(&op.source), op.operation, &op.object),
+        None => io::Error::new(error.kind(), error.to_string()),
+    }
+}

@@ -63,12 +63,13 @@ pub(super) fn page(bounds: &[Bound]) -> String {
          `cargo xtask tidy --bless` writes this page, and `cargo xtask tidy` compares it with the\n\
          code. It is not edited by hand.\n",
     );
-    let mut crate_name = "";
+    let mut crate_name = None;
     for bound in bounds {
-        if bound.crate_name != crate_name {
-            crate_name = &bound.crate_name;
+        if crate_name != Some(&bound.crate_name) {
+            crate_name = Some(&bound.crate_name);
             page.push_str(&format!(
-                "\n## {crate_name}\n\n| bound | value | unit | reason |\n"
+                "\n## {}\n\n| bound | value | unit | reason |\n",
+                bound.crate_name
             ));
             page.push_str("|---|---|---|---|\n");
         }
@@ -265,7 +266,8 @@ fn one_line(text: &str) -> String {
 /// The crate and the modules that a file stands for.
 fn module_path(path: &str) -> Vec<String> {
     let path = path.strip_prefix("crates/").unwrap_or(path);
-    let (package, file) = path.split_once("/src/").unwrap_or(("", path));
+    let inner = path.split_once("/src/").or_else(|| path.split_once('/'));
+    let (package, file) = inner.unwrap_or(("", path));
     let mut names = vec![package.to_owned()];
     names.extend(file.trim_end_matches(".rs").split('/').map(str::to_owned));
     if names
@@ -387,8 +389,16 @@ mod tests {
                 "crates/tussah-core/src/lib.rs",
                 &format!("{DOC}const N: u8 = 4 | 2;\n"),
             ),
+            (
+                "crates/tussah/examples/some.rs",
+                &format!("{DOC}const M: u8 = 4;\n"),
+            ),
         ]));
         let page = page(&bounds);
+        let row = "|---|---|---|---|\n| [`C::n`]";
+        assert!(page.contains(row), "{page}");
+        let row = "| [`examples::some::M`](../crates/tussah/examples/some.rs) | `4` | timers | it is enough |";
+        assert!(page.contains(row), "{page}");
         let row = "| [`C::n`](../crates/tussah/src/lib.rs) |  | timers | it is enough |";
         assert!(page.contains(row), "{page}");
         let row = "| [`N`](../crates/tussah-core/src/lib.rs) | `4 \\| 2` | timers | it is enough |";

@@ -40,7 +40,7 @@ pub struct NoRuntime;
 
 impl fmt::Display for NoRuntime {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("no runtime here: expected a call from an event, a thread or `block_on`; elsewhere use a `Handle`")
+        f.write_str("no runtime here: expected a call from an event, a thread or `Runtime::block_on`, or below `#[tussah::main]`; elsewhere use a `Handle`")
     }
 }
 
@@ -86,10 +86,15 @@ impl Handle {
     #[inline]
     #[track_caller]
     pub fn with_current<R>(f: impl FnOnce(&Handle) -> R) -> R {
-        Worker::with(|worker| match worker {
-            Some(worker) => f(&worker.handle),
-            None => f(&Self::current()),
-        })
+        let called = Worker::with(|worker| match worker {
+            Some(worker) => Ok(f(&worker.handle)),
+            None => Err(f),
+        });
+        match called {
+            Ok(result) => result,
+            // Not in the closure, which would not know the caller's place.
+            Err(f) => f(&Self::current()),
+        }
     }
 
     /// Starts a thread. It is a color of its own, unless the runtime was built with

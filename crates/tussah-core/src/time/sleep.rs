@@ -9,6 +9,8 @@ use std::{
     time::Instant,
 };
 
+use crate::runtime::NoRuntime;
+
 use super::{
     context::{TimerContext, with_current},
     shard::{Registered, Shard},
@@ -94,8 +96,7 @@ impl Sleep {
         // SAFETY: nothing is moved out of the reference.
         let this = unsafe { self.get_unchecked_mut() };
         if this.entry.data.is_idle() {
-            let TimerContext { shard, local } =
-                current().expect("a Sleep must be polled inside of a tussah runtime");
+            let TimerContext { shard, local } = current().unwrap_or_else(|| panic!("{NoRuntime}"));
             let tick = shard.clock().deadline_tick(this.deadline);
             let waker = cx.waker().clone();
             let shard = &**this.shard.insert(shard);

@@ -39,7 +39,7 @@ fn main_with_nothing() {
         r#"
         fn main() {
             async fn main() { work().await; }
-            let runtime = ::tussah::Runtime::builder().build().expect("the runtime starts");
+            let runtime = ::tussah::Runtime::builder().build().unwrap_or_else(|error| ::core::panic!("the runtime does not start: {error}"));
             runtime.block_on_spawned(main())
         }
         "#,
@@ -61,7 +61,7 @@ fn main_with_everything() {
                 .workers(3)
                 .name("web")
                 .build()
-                .expect("the runtime starts");
+                .unwrap_or_else(|error| ::core::panic!("the runtime does not start: {error}"));
             runtime.block_on_spawned(main())
         }
         "#,
@@ -82,7 +82,7 @@ fn test_has_two_workers_and_keeps_attributes() {
             let runtime = ::tussah::Runtime::builder()
                 .workers(2)
                 .build()
-                .expect("the runtime starts");
+                .unwrap_or_else(|error| ::core::panic!("the runtime does not start: {error}"));
             runtime.block_on_spawned(t())
         }
         "#,

@@ -36,20 +36,20 @@ pub const LINGER: Duration = Duration::from_secs(2);
 /// A web proxy for HTTP/1.1 (RFC 9110, RFC 9112) and tunnels (CONNECT).
 #[derive(Clone, Debug, Parser)]
 #[command(after_help = "Examples:
-  PROXY --listen 127.0.0.1:8081 &
+  cargo run --example proxy -- --listen 127.0.0.1:8081 &
   curl --proxy http://127.0.0.1:8081 http://example.com/")]
 pub struct Options {
     /// The address to listen at; with port 0 the system chooses one.
     #[arg(long, default_value = "127.0.0.1:8081")]
     pub listen: SocketAddr,
     /// How many workers; by default one for each CPU.
-    #[arg(long)]
-    workers: Option<usize>,
+    #[arg(long, value_parser = clap::value_parser!(u16).range(1..=1024))]
+    workers: Option<u16>,
     /// How many bytes of answers the cache may have; 0 for none.
     #[arg(long, value_name = "BYTES", default_value_t = 16 << 20)]
     pub cache: usize,
     /// How many seconds an origin may take until it is connected, and again until it answers.
-    #[arg(long, value_name = "SECONDS", default_value_t = 30)]
+    #[arg(long, value_name = "SECONDS", default_value_t = 30, value_parser = clap::value_parser!(u64).range(1..))]
     origin_limit: u64,
 }
 
@@ -62,7 +62,7 @@ impl Options {
     pub fn runtime(&self) -> io::Result<Runtime> {
         let mut builder = Runtime::builder().name("proxy");
         if let Some(workers) = self.workers {
-            builder = builder.workers(workers);
+            builder = builder.workers(workers.into());
         }
         builder.build()
     }
@@ -77,6 +77,21 @@ impl Options {
 
     pub fn origin_limit(&self) -> Duration {
         Duration::from_secs(self.origin_limit)
+    }
+}
+
+/// Why the proxy can't run; `main` shows it as it is meant to be read.
+pub struct Failure(io::Error);
+
+impl From<io::Error> for Failure {
+    fn from(error: io::Error) -> Self {
+        Self(error)
+    }
+}
+
+impl fmt::Debug for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(&self.0, f)
     }
 }
 

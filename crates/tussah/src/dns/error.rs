@@ -91,7 +91,8 @@ impl Error {
         self.0.asked
     }
 
-    /// The server that was asked last; `None` if none was asked, or if several were.
+    /// The server that was asked last; `None` if none was asked, if several were, or if the [answer](Self::is_not_found) is that
+    /// there is nothing, which may have been kept since an earlier question.
     #[must_use]
     pub fn server(&self) -> Option<SocketAddr> {
         self.0.failure.server

@@ -11,6 +11,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tussah_core::Notify;
 
+use crate::io_error;
+
 pub use options::{OutgoingOptions, WhenFull};
 pub use writer::BreakOff;
 
@@ -53,7 +55,7 @@ pub struct PushError<B> {
     /// The buffer.
     pub buffer: B,
     /// Why not: `None` because the queue is full, else because of what has ended the writing.
-    pub closed: Option<io::ErrorKind>,
+    pub closed: Option<io::Error>,
 }
 
 /// What an [`Outgoing`] holds, and has done.
@@ -94,13 +96,12 @@ struct State<B> {
     phase: Phase,
 }
 
-#[derive(Clone, Copy, PartialEq, Eq)]
 enum Phase {
     Open,
     /// Nothing more is pushed; the rest is written.
     Finishing,
     /// Nothing more is written.
-    Closed(io::ErrorKind),
+    Closed(io::Error),
     /// All was written.
     Finished,
 }
@@ -165,8 +166,10 @@ impl<B: AsRef<[u8]> + Send + 'static> Outgoing<B> {
         };
         self.shared.lock().stats.refused += 1;
         if self.shared.options.when_full == WhenFull::Close {
-            self.shared.close(io::ErrorKind::TimedOut);
-            error.closed = Some(io::ErrorKind::TimedOut);
+            let slow = "the peer was too slow, the queue is full";
+            let slow = io::Error::new(io::ErrorKind::TimedOut, slow);
+            error.closed = Some(io_error::again(&slow));
+            self.shared.close(slow);
         }
         Err(error)
     }
@@ -183,9 +186,9 @@ impl<B: AsRef<[u8]> + Send + 'static> Outgoing<B> {
         self.shared.finish();
         loop {
             let ended = self.shared.ended.notified();
-            match self.shared.lock().phase {
+            match &self.shared.lock().phase {
                 Phase::Finished => return Ok(()),
-                Phase::Closed(kind) => return Err(kind.into()),
+                Phase::Closed(error) => return Err(io_error::again(error)),
                 Phase::Open | Phase::Finishing => {}
             }
             ended.await;
@@ -195,7 +198,8 @@ impl<B: AsRef<[u8]> + Send + 'static> Outgoing<B> {
     /// Breaks the connection off at once: what is queued is dropped, and nothing more is taken. Nothing happens when the writing has
     /// ended.
     pub fn break_off(&self) {
-        self.shared.close(io::ErrorKind::ConnectionAborted);
+        let kind = io::ErrorKind::ConnectionAborted;
+        self.shared.close(io::Error::new(kind, "broken off here"));
     }
 
     /// What is queued, and what was done.
@@ -212,7 +216,7 @@ impl<B> Shared<B> {
 
     fn finish(&self) {
         let mut state = self.lock();
-        if state.phase == Phase::Open {
+        if matches!(state.phase, Phase::Open) {
             state.phase = Phase::Finishing;
         }
         drop(state);
@@ -224,10 +228,10 @@ impl<B> Shared<B> {
 
 impl<B: AsRef<[u8]>> Shared<B> {
     /// Nothing more is written; what is queued is dropped.
-    fn close(&self, kind: io::ErrorKind) {
+    fn close(&self, error: io::Error) {
         let mut state = self.lock();
         if matches!(state.phase, Phase::Open | Phase::Finishing) {
-            state.phase = Phase::Closed(kind);
+            state.phase = Phase::Closed(error);
         }
         let queue = std::mem::take(&mut state.queue);
         // What is being written is counted by who writes it.
@@ -246,10 +250,13 @@ impl<B: AsRef<[u8]>> Shared<B> {
     fn take(&self, buffer: B) -> Result<(), PushError<B>> {
         let len = buffer.as_ref().len();
         let mut state = self.lock();
-        let closed = match state.phase {
+        let closed = match &state.phase {
             Phase::Open => None,
-            Phase::Closed(kind) => Some(kind),
-            Phase::Finishing | Phase::Finished => Some(io::ErrorKind::BrokenPipe),
+            Phase::Closed(error) => Some(io_error::again(error)),
+            Phase::Finishing | Phase::Finished => {
+                let kind = io::ErrorKind::BrokenPipe;
+                Some(io::Error::new(kind, "it was finished before"))
+            }
         };
         let OutgoingStats { bytes, buffers, .. } = state.stats;
         let fits = buffers == 0
@@ -288,9 +295,9 @@ impl<B> fmt::Debug for Outgoing<B> {
 
 impl<B> fmt::Display for PushError<B> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.closed {
+        match &self.closed {
             None => f.write_str("the queue of what is to be written is full"),
-            Some(kind) => write!(f, "nothing more is written: {kind}"),
+            Some(error) => write!(f, "nothing more is written: {error}"),
         }
     }
 }
@@ -326,7 +333,8 @@ mod tests {
         let Poll::Ready(Err(error)) = push.poll(&mut context) else {
             panic!("nobody would write it");
         };
-        assert_eq!(error.closed, Some(io::ErrorKind::BrokenPipe));
+        let closed = error.closed.map(|error| error.kind());
+        assert_eq!(closed, Some(io::ErrorKind::BrokenPipe));
         let Poll::Ready(Err(error)) = pin!(outgoing.finish()).poll(&mut context) else {
             panic!("nobody would end it");
         };

@@ -10,6 +10,7 @@ mod events;
 mod examples;
 mod fs;
 mod net;
+mod no_runtime;
 mod pipe;
 mod process;
 mod proxy;

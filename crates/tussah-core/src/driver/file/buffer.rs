@@ -27,9 +27,9 @@ pub unsafe trait IoBuf: Send + Unpin + 'static {
 /// `start` and `capacity` give the same memory each time, also after `self` was moved, for the life of `self`, unless something else of
 /// `self` is used but these two. It is valid for writes of `capacity` bytes, and nobody else uses it meanwhile.
 ///
-/// An operation calls both in its first poll: to read what is in memory, and once more if it has to wait. It keeps what they say: the
-/// memory is used from then on until the operation has ended, and `self` not at all. `set_filled` is called in the poll that gives the result, unless that is an error.
-/// A panic is one of that poll.
+/// An operation calls both before it begins: to read what is in memory, and once more if it has to wait. It keeps what they say: the
+/// memory is used from then on until the operation has ended, and `self` not at all. `set_filled` is called in the poll that gives
+/// the result, unless that is an error. A panic is one of the poll in which it happens.
 pub unsafe trait IoBufMut: Send + Unpin + 'static {
     /// Where the room begins.
     fn start(&mut self) -> *mut u8;

@@ -13,6 +13,7 @@ use futures_util::future::{Either, select};
 use tussah_core::Notified;
 
 use super::{Phase, Shared};
+use crate::io_error;
 use crate::net::{OwnedWriteHalf, TcpStream};
 use crate::time::sleep;
 
@@ -61,7 +62,7 @@ where
     match result {
         Ok(()) => shared.lock().phase = Phase::Finished,
         Err(error) => {
-            shared.close(error.kind());
+            shared.close(error);
             writer.break_off();
         }
     }
@@ -93,7 +94,8 @@ where
 async fn close_late<B: AsRef<[u8]>>(shared: &Shared<B>, time: Duration) {
     shared.finishing.notified().await;
     sleep(time).await;
-    shared.close(io::ErrorKind::TimedOut);
+    let late = format!("the rest was not written within {time:?}");
+    shared.close(io::Error::new(io::ErrorKind::TimedOut, late));
 }
 
 /// Tells that the thread has ended, even if it was aborted, or dropped before it ran.
@@ -102,7 +104,8 @@ pub(super) struct Ended<B: AsRef<[u8]>>(pub(super) Arc<Shared<B>>);
 impl<B: AsRef<[u8]>> Drop for Ended<B> {
     fn drop(&mut self) {
         // Does nothing if the end has come in order.
-        self.0.close(io::ErrorKind::BrokenPipe);
+        let kind = io::ErrorKind::BrokenPipe;
+        self.0.close(io::Error::new(kind, "the writing has ended"));
         self.0.ended.notify_waiters();
     }
 }
@@ -133,18 +136,18 @@ async fn unless<R>(
 
 impl<B: AsRef<[u8]>> Shared<B> {
     /// What is to be written next; `None` at the end. An error: it was closed.
-    async fn next_batch(&self) -> Result<Option<Vec<B>>, io::ErrorKind> {
+    async fn next_batch(&self) -> io::Result<Option<Vec<B>>> {
         loop {
             {
                 let mut state = self.lock();
-                if let Phase::Closed(kind) = state.phase {
-                    return Err(kind);
+                if let Phase::Closed(error) = &state.phase {
+                    return Err(io_error::again(error));
                 }
                 if !state.queue.is_empty() {
                     let count = state.queue.len().min(BATCH);
                     return Ok(Some(state.queue.drain(..count).collect()));
                 }
-                if state.phase == Phase::Finishing {
+                if matches!(state.phase, Phase::Finishing) {
                     return Ok(None);
                 }
             }

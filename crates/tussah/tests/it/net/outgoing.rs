@@ -4,8 +4,8 @@ use std::io;
 use std::time::Duration;
 
 use futures_lite::AsyncReadExt;
-use tussah::net::{Outgoing, OutgoingOptions, TcpStream, WhenFull};
-use tussah::{Clock, Color, Runtime, spawn};
+use tussah::net::{Outgoing, OutgoingOptions, PushError, TcpStream, WhenFull};
+use tussah::{Clock, Color, OpError, Runtime, spawn};
 
 use super::{narrow_pair, pair, pattern, run, until};
 
@@ -37,8 +37,12 @@ fn all_that_is_pushed_arrives_in_order() {
             assert_eq!(stats.bytes_written, 520_000);
             let error = outgoing.push(vec![1]).await.expect_err("it is finished");
             assert_eq!(
-                (error.buffer, error.closed),
-                (vec![1], Some(io::ErrorKind::BrokenPipe))
+                error.to_string(),
+                "nothing more is written: it was finished before"
+            );
+            assert_eq!(
+                (closed(&error), error.buffer),
+                (Some(io::ErrorKind::BrokenPipe), vec![1])
             );
             io::Result::Ok(())
         });
@@ -71,7 +75,7 @@ fn a_full_queue_gives_the_buffer_back() {
                 .when_full(when_full);
             let outgoing = options.start(stream);
             let (pushed, error) = fill(&outgoing);
-            assert_eq!((pushed, error.closed), (10, None));
+            assert_eq!((pushed, closed(&error)), (10, None));
             assert_eq!(error.buffer, [10; 1000]);
             if when_full == WhenFull::Drop {
                 assert!(outgoing.push(vec![0]).await.is_err());
@@ -105,7 +109,7 @@ fn a_slow_peer_is_broken_off() {
         })
         .await;
         let (_, error) = fill(&outgoing);
-        assert_eq!(error.closed, Some(io::ErrorKind::TimedOut));
+        assert_eq!(closed(&error), Some(io::ErrorKind::TimedOut));
         let ended = outgoing.finish().await.expect_err("it was broken off");
         assert_eq!(ended.kind(), io::ErrorKind::TimedOut);
         // Whoever reads from the peer is woken, and the peer is told.
@@ -129,17 +133,29 @@ fn an_error_of_the_peer_ends_the_queue() {
         let (stream, peer) = pair().await?;
         let outgoing: Outgoing<Vec<u8>> = OutgoingOptions::default().start(stream);
         peer.set_linger(Some(std::time::Duration::ZERO))?;
+        let address = peer.local_addr()?;
         drop(peer);
-        let error = loop {
+        let pushed = loop {
             if let Err(error) = outgoing.push(vec![1; 1000]).await {
-                break error;
+                break error.closed.expect("it has ended");
             }
         };
-        let kinds = [io::ErrorKind::ConnectionReset, io::ErrorKind::BrokenPipe];
-        assert!(kinds.contains(&error.closed.expect("it has ended")));
-        assert!(outgoing.finish().await.is_err());
+        let finished = outgoing.finish().await.expect_err("it has ended");
+        for error in [pushed, finished] {
+            let kinds = [io::ErrorKind::ConnectionReset, io::ErrorKind::BrokenPipe];
+            assert!(kinds.contains(&error.kind()), "{error}");
+            let error = OpError::of(&error).expect("the system said so");
+            assert_eq!(
+                (error.operation(), error.object()),
+                ("write to", &*address.to_string())
+            );
+        }
         Ok(())
     });
+}
+
+fn closed<B>(error: &PushError<B>) -> Option<io::ErrorKind> {
+    error.closed.as_ref().map(io::Error::kind)
 }
 
 /// Pushes so much that the thread waits for its peer.
@@ -160,7 +176,7 @@ fn breaking_off_ends_the_writing() {
         let error = outgoing.finish().await.expect_err("it was broken off");
         assert_eq!(error.kind(), io::ErrorKind::ConnectionAborted);
         let error = outgoing.try_push(vec![1]).expect_err("it has ended");
-        assert_eq!(error.closed, Some(io::ErrorKind::ConnectionAborted));
+        assert_eq!(closed(&error), Some(io::ErrorKind::ConnectionAborted));
         // The thread drops what it was writing.
         until(|| outgoing.stats().lost == 2).await;
         let stats = outgoing.stats();
