@@ -228,3 +228,20 @@ fn a_ring_that_closes_carries_out_what_it_is_to() {
     assert_eq!(done, 100 + (100 - left), "of each write, a byte came");
     assert!(bench.push_one(true, &bench.writer).is_err());
 }
+
+#[test]
+fn a_ring_that_closes_does_not_wait_before_it_hands_over_what_is_next() {
+    let one = Size {
+        in_flight: 1,
+        ..SMALL
+    };
+    let Some(bench) = Bench::new(one) else {
+        return;
+    };
+    for _ in 0..1000 {
+        assert!(bench.push_one(true, &bench.writer).is_ok());
+    }
+    // Half of it is for those that are carried out.
+    assert!(bench.ring.close(Duration::from_secs(20)));
+    assert_eq!(bench.ends.get(), (1000, 0));
+}
