@@ -141,6 +141,8 @@ pub(crate) mod file {
             true
         }
 
+        pub(crate) fn flush_last(&self) {}
+
         pub(crate) fn is_busy(&self) -> bool {
             false
         }

@@ -131,7 +131,7 @@ impl<'a> Loop<'a> {
             shared.idle.start_search();
         }
         // Nobody else knows of what the last events have left in the queue.
-        self.worker.remote.files.flush();
+        self.worker.remote.files.flush_last();
         shared.worker_ended(self.worker);
     }
 

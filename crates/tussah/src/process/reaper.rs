@@ -96,9 +96,12 @@ impl Reaper {
         if self.is_running {
             return;
         }
-        self.place = Place::new().ok().map(Arc::new);
         let thread = thread::Builder::new().name("tussah-reaper".into());
         self.is_running = thread.spawn(run).is_ok();
+        if self.is_running {
+            // Only now: else the next try would forget it, and who is watched there.
+            self.place = Place::new().ok().map(Arc::new);
+        }
     }
 
     fn add(&mut self, child: Child, pidfd: Option<OwnedFd>) {

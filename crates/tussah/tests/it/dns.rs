@@ -12,7 +12,6 @@ use std::fs;
 use std::net::IpAddr;
 
 use tussah::dns::{Resolver, ResolverBuilder};
-use tussah::{Clock, ManualClock, Runtime};
 
 use server::Server;
 
@@ -20,13 +19,6 @@ use server::Server;
 fn builder<'a>(servers: impl IntoIterator<Item = &'a Server>) -> ResolverBuilder {
     let servers = servers.into_iter().map(|server| server.address);
     Resolver::builder().servers(servers).no_hosts_file()
-}
-
-/// A runtime whose clock is moved by hand, so that nothing is ever too late unless the test says so.
-fn by_hand() -> (ManualClock, Runtime) {
-    let clock = Clock::manual();
-    let runtime = Runtime::builder().workers(1).clock(clock.clock());
-    (clock, runtime.build().expect("the workers start"))
 }
 
 fn ips(texts: &[&str]) -> Vec<IpAddr> {

@@ -31,6 +31,13 @@ fn runtime(workers: usize) -> tussah::Runtime {
         .expect("the workers start")
 }
 
+/// A runtime with one worker and a clock that is moved by hand, so that nothing is ever too late unless the test says so.
+fn by_hand() -> (tussah::ManualClock, tussah::Runtime) {
+    let clock = tussah::Clock::manual();
+    let runtime = tussah::Runtime::builder().workers(1).clock(clock.clock());
+    (clock, runtime.build().expect("the worker starts"))
+}
+
 /// Runs a future as a thread of a runtime with two workers.
 #[track_caller]
 fn run<F>(future: F) -> F::Output

@@ -5,7 +5,7 @@ use std::io;
 use std::os::fd::OwnedFd;
 use std::os::unix::process::ExitStatusExt;
 
-use rustix::process::{Resource, Rlimit, WaitId, WaitIdOptions, setrlimit, waitid};
+use rustix::process::{Resource, Rlimit, WaitId, WaitIdOptions, getrlimit, setrlimit, waitid};
 use tussah::process::{Child, Command, Stdio};
 use tussah::signal::Signal;
 use tussah::{OpError, spawn};
@@ -294,6 +294,40 @@ fn no_zombie_is_left_where_there_are_no_descriptors() {
                 drop(child);
                 until("it is reaped", || !has_children()).await;
                 drop(filled);
+                until("the reaper ends", || !has_reaper()).await;
+            });
+        },
+    );
+}
+
+/// How much memory this process has mapped.
+fn memory_bytes() -> u64 {
+    let status = fs::read_to_string("/proc/self/status").expect("the system is Linux");
+    let size = status.lines().find_map(|line| line.strip_prefix("VmSize:"));
+    let kib = size.and_then(|size| size.trim().strip_suffix(" kB"));
+    1024 * kib.map_or(0, |kib| kib.parse::<u64>().expect("a number"))
+}
+
+#[test]
+fn no_zombie_is_left_where_no_os_thread_can_be_started() {
+    alone(
+        "process::no_zombie_is_left_where_no_os_thread_can_be_started",
+        || {
+            run_on_one(async {
+                let (first, second) = (cat().await, cat().await);
+                // There is room for something, but not for a stack.
+                let before = getrlimit(Resource::As);
+                let few = Rlimit {
+                    current: Some(memory_bytes() + (1 << 20)),
+                    ..before
+                };
+                setrlimit(Resource::As, few).expect("less is always allowed");
+                // Its input is closed after that.
+                drop(first);
+                assert!(!has_reaper(), "there was room");
+                setrlimit(Resource::As, before).expect("as much as before");
+                drop(second);
+                until("they are reaped", || !has_children()).await;
                 until("the reaper ends", || !has_reaper()).await;
             });
         },

@@ -5,22 +5,12 @@ use std::sync::mpsc;
 use std::time::{Duration, Instant};
 
 use tussah::time::{MissedTicks, interval, now, sleep, sleep_until, timeout, timeout_at};
-use tussah::{
-    Clock, Color, HandleExt, ManualClock, PostOptions, Runtime, after, every, post_with, spawn,
-};
+use tussah::{Color, HandleExt, PostOptions, after, every, post_with, spawn};
+
+use crate::by_hand;
 
 const HOUR: Duration = Duration::from_secs(3600);
 const SOON: Duration = Duration::from_millis(2);
-
-fn by_hand() -> (ManualClock, Runtime) {
-    let clock = Clock::manual();
-    let runtime = Runtime::builder()
-        .workers(1)
-        .clock(clock.clock())
-        .build()
-        .expect("it starts");
-    (clock, runtime)
-}
 
 #[tussah::test]
 async fn sleeping_takes_time() {

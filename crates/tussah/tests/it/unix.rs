@@ -13,11 +13,11 @@ use rustix::io::{FdFlags, fcntl_getfd};
 use tussah::events::on_readable;
 use tussah::net::unix::SocketAddr;
 use tussah::net::{Shutdown, UnixDatagram, UnixListener, UnixStream};
-use tussah::{Callback, Clock, Color, Runtime, spawn};
+use tussah::{Callback, Color, spawn};
 
 use crate::alone::{alone, descriptors, descriptors_at_rest, until};
 use crate::cancel::{cut, cuts};
-use crate::{run, run_on_one, runtime};
+use crate::{by_hand, run, run_on_one, runtime};
 
 /// More than a socket holds.
 const MUCH: usize = 1_000_000;
@@ -630,9 +630,7 @@ fn peers_with_the_longest_names() {
 
 #[test]
 fn streams_have_time_limits() {
-    let clock = Clock::manual();
-    let builder = Runtime::builder().workers(1).clock(clock.clock());
-    let runtime = builder.build().expect("the workers start");
+    let (clock, runtime) = by_hand();
     let second = Duration::from_secs(1);
     let test = async move {
         let timed_out = async |operation: tussah::JoinHandle<io::Result<usize>>| {

@@ -39,6 +39,13 @@ impl RingPlace {
         self.get().is_none_or(|ring| ring.flush())
     }
 
+    /// The same for a worker that ends: what the kernel did not take is left to the one that looks after its place.
+    pub(crate) fn flush_last(&self) {
+        if let Some(ring) = self.get() {
+            ring.flush_from_outside();
+        }
+    }
+
     /// Whether something is under way.
     #[inline]
     pub(crate) fn is_busy(&self) -> bool {

@@ -98,6 +98,13 @@ impl Bench {
         })
     }
 
+    /// A small ring that has a hundred reads to do.
+    fn with_reads() -> Option<Self> {
+        let bench = Self::new(SMALL)?;
+        (0..100).for_each(|_| assert!(bench.push().is_ok()));
+        Some(bench)
+    }
+
     fn push(&self) -> Result<super::slots::Key, Arc<dyn Operate>> {
         self.push_one(false, &self.reader)
     }
@@ -133,12 +140,9 @@ const SMALL: Size = Size {
 
 #[test]
 fn more_than_there_is_room_for() {
-    let Some(bench) = Bench::new(SMALL) else {
+    let Some(bench) = Bench::with_reads() else {
         return;
     };
-    for _ in 0..100 {
-        assert!(bench.push().is_ok());
-    }
     assert!(bench.ring.flush());
     assert_eq!(bench.ring.in_flight(), 16);
     assert_eq!(bench.ring.reap(), 0);
@@ -196,12 +200,9 @@ fn what_is_cancelled_leaves_the_backlog_or_the_kernel() {
 
 #[test]
 fn a_ring_that_closes_gives_everything_up() {
-    let Some(bench) = Bench::new(SMALL) else {
+    let Some(bench) = Bench::with_reads() else {
         return;
     };
-    for _ in 0..100 {
-        assert!(bench.push().is_ok());
-    }
     assert!(bench.ring.close(Duration::from_secs(60)));
     assert_eq!(bench.ends.get(), (0, 100));
     assert!(bench.push().is_err());
@@ -227,4 +228,21 @@ fn a_ring_that_closes_carries_out_what_it_is_to() {
     };
     assert_eq!(done, 100 + (100 - left), "of each write, a byte came");
     assert!(bench.push_one(true, &bench.writer).is_err());
+}
+
+#[test]
+fn a_ring_that_closes_does_not_wait_before_it_hands_over_what_is_next() {
+    let one = Size {
+        in_flight: 1,
+        ..SMALL
+    };
+    let Some(bench) = Bench::new(one) else {
+        return;
+    };
+    for _ in 0..1000 {
+        assert!(bench.push_one(true, &bench.writer).is_ok());
+    }
+    // Half of it is for those that are carried out.
+    assert!(bench.ring.close(Duration::from_secs(20)));
+    assert_eq!(bench.ends.get(), (1000, 0));
 }

@@ -183,11 +183,6 @@ impl TcpStream {
 
 /// For the other files of this folder.
 impl TcpStream {
-    /// The extra part, made if there is none.
-    pub(super) fn make_extra(&self) -> &Extra {
-        self.extra.get_or_init(Box::default)
-    }
-
     pub(super) fn transfer<'a, R, F>(
         &'a self,
         verb: Verb,
@@ -206,8 +201,8 @@ impl Limited for TcpStream {
     }
 
     #[inline]
-    fn extra(&self) -> Option<&Extra> {
-        self.extra.get().map(|extra| &**extra)
+    fn extra_place(&self) -> &OnceLock<Box<Extra>> {
+        &self.extra
     }
 
     #[cold]

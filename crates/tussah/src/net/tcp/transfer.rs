@@ -4,6 +4,7 @@ use std::fmt;
 use std::future::Future;
 use std::io;
 use std::pin::Pin;
+use std::sync::OnceLock;
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
@@ -53,11 +54,22 @@ impl Verb {
 pub(in crate::net) trait Limited {
     fn socket(&self) -> &Socket;
 
-    /// What only some streams have.
-    fn extra(&self) -> Option<&Extra>;
+    /// Where that is which only some streams have.
+    fn extra_place(&self) -> &OnceLock<Box<Extra>>;
 
     /// An error as it reaches users.
     fn failed(&self, verb: Verb, error: io::Error) -> io::Error;
+
+    /// What only some streams have.
+    #[inline]
+    fn extra(&self) -> Option<&Extra> {
+        self.extra_place().get().map(|extra| &**extra)
+    }
+
+    /// The same, made if there is none.
+    fn make_extra(&self) -> &Extra {
+        self.extra_place().get_or_init(Box::default)
+    }
 }
 
 /// Has attempts made on a stream until one says `Some`, or the time is up.

@@ -301,10 +301,6 @@ impl UnixStream {
 
     time_limits!();
 
-    fn make_extra(&self) -> &Extra {
-        self.extra.get_or_init(Box::default)
-    }
-
     /// Two halves for two futures of one thread.
     pub fn split(&mut self) -> (&Self, &Self) {
         (self, self)
@@ -317,8 +313,8 @@ impl Limited for UnixStream {
     }
 
     #[inline]
-    fn extra(&self) -> Option<&Extra> {
-        self.extra.get().map(|extra| &**extra)
+    fn extra_place(&self) -> &OnceLock<Box<Extra>> {
+        &self.extra
     }
 
     #[cold]

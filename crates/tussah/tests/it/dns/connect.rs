@@ -8,8 +8,8 @@ use rustix::net::{AddressFamily, SocketFlags, SocketType};
 use tussah::net::{ConnectError, TcpStream};
 
 use super::server::{Reply, Server, a, aaaa, bytes, is_a, zone};
-use super::{builder, by_hand, sockets_to};
-use crate::runtime;
+use super::{builder, sockets_to};
+use crate::{by_hand, runtime};
 
 /// A host with these IPv4 addresses, and `::1`.
 fn host(addresses: &[[u8; 4]]) -> Server {

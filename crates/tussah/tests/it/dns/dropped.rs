@@ -8,8 +8,8 @@ use std::task::Poll;
 use tussah::net::TcpStream;
 
 use super::server::{Reply, Server, a, aaaa, bytes, zone};
-use super::{builder, by_hand, sockets_to};
-use crate::runtime;
+use super::{builder, sockets_to};
+use crate::{by_hand, runtime};
 
 /// Polls a future so many times, each time that it is woken, and drops it; `None` if that came before its end.
 async fn polled<F: Future>(times: usize, future: F) -> Option<F::Output> {

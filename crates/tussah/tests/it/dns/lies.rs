@@ -6,8 +6,8 @@ use hickory_proto::op::{Message, Query};
 use hickory_proto::rr::RecordType;
 
 use super::server::{Asked, Reply, Server, a, bytes, cname, name, response, zone};
-use super::{builder, by_hand, ips};
-use crate::runtime;
+use super::{builder, ips};
+use crate::{by_hand, runtime};
 
 fn truth(asked: &Asked) -> Message {
     zone(asked, &[a("host.test.", [192, 0, 2, 1])])

@@ -9,8 +9,8 @@ use futures_util::future::join_all;
 use tussah::dns::{IpStrategy, Mx, Resolver, Srv};
 
 use super::server::{Reply, Server, a, aaaa, bytes, cname, is_a, mx, ptr, srv, txt, zone};
-use super::{builder, by_hand, ips};
-use crate::runtime;
+use super::{builder, ips};
+use crate::{by_hand, runtime};
 
 fn records() -> Server {
     Server::of_records(vec![

@@ -8,8 +8,8 @@ use hickory_proto::op::ResponseCode;
 use tussah::dns::{Resolver, ServerOrder};
 
 use super::server::{Asked, Reply, Server, a, bytes, response, txt, zone};
-use super::{builder, by_hand, ips};
-use crate::runtime;
+use super::{builder, ips};
+use crate::{by_hand, runtime};
 
 const TIMEOUT: Duration = Duration::from_secs(5);
 

@@ -5,19 +5,18 @@ use std::time::Duration;
 
 use rustix::process::{Resource, setrlimit};
 use tussah::net::{TcpListener, TcpStream};
-use tussah::{Clock, OpError, Runtime, spawn};
+use tussah::{OpError, spawn};
 
 use super::{alone, until};
 use crate::alone::exhaust;
+use crate::by_hand;
 
 #[test]
 fn a_server_without_descriptors_goes_on() {
     let name = "net::exhausted::a_server_without_descriptors_goes_on";
     alone(name, || {
         // Time is moved by the test, so that each try is seen.
-        let clock = Clock::manual();
-        let builder = Runtime::builder().workers(1).clock(clock.clock());
-        let runtime = builder.build().expect("the workers start");
+        let (clock, runtime) = by_hand();
         let test = async {
             let listener = TcpListener::bind("127.0.0.1:0")?;
             let address = listener.local_addr()?;

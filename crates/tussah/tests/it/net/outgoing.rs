@@ -5,9 +5,10 @@ use std::time::Duration;
 
 use futures_lite::AsyncReadExt;
 use tussah::net::{Outgoing, OutgoingOptions, PushError, TcpStream, WhenFull};
-use tussah::{Clock, Color, OpError, Runtime, spawn};
+use tussah::{Color, OpError, spawn};
 
 use super::{narrow_pair, pair, pattern, run, until};
+use crate::by_hand;
 
 #[test]
 fn all_that_is_pushed_arrives_in_order() {
@@ -192,9 +193,7 @@ fn breaking_off_ends_the_writing() {
 
 #[test]
 fn a_peer_that_does_not_read_holds_the_end_up_for_so_long() {
-    let clock = Clock::manual();
-    let builder = Runtime::builder().workers(1).clock(clock.clock());
-    let runtime = builder.build().expect("the workers start");
+    let (clock, runtime) = by_hand();
     let time = Duration::from_secs(100);
     let test = async move {
         let options = OutgoingOptions::default().finish_max(time);

@@ -8,9 +8,10 @@ use std::time::Duration;
 
 use futures_lite::{AsyncReadExt, AsyncWriteExt};
 use tussah::net::{KeepAlive, RateLimit, Shutdown, TcpListener, TcpStream};
-use tussah::{Clock, OpError, Runtime, spawn};
+use tussah::{OpError, spawn};
 
 use super::{narrow_pair, pair, pattern, poll_once, run, until};
+use crate::by_hand;
 
 #[test]
 fn large_transfers_both_ways_arrive_whole() {
@@ -312,9 +313,7 @@ fn a_refused_connection_says_with_whom() {
 
 /// A runtime with one worker and a clock that the test moves.
 fn with_clock<F: Future<Output = io::Result<()>>>(test: impl FnOnce(tussah::ManualClock) -> F) {
-    let manual = Clock::manual();
-    let builder = Runtime::builder().workers(1).clock(manual.clock());
-    let runtime = builder.build().expect("the workers start");
+    let (manual, runtime) = by_hand();
     runtime.block_on(test(manual)).expect("the network works");
 }
 
@@ -501,9 +500,7 @@ fn empty_slices_are_not_the_end() {
 #[test]
 fn streams_that_share_a_rate_do_not_go_all_at_once() {
     const PIECE: u64 = 125;
-    let clock = Clock::manual();
-    let builder = Runtime::builder().workers(1).clock(clock.clock());
-    let runtime = builder.build().expect("the workers start");
+    let (clock, runtime) = by_hand();
     // The test is a thread of the only worker, so that all others run whenever it yields.
     let test = async move {
         let limit = Arc::new(RateLimit::bytes(8 * PIECE));
@@ -541,9 +538,7 @@ fn streams_that_share_a_rate_do_not_go_all_at_once() {
 
 #[test]
 fn a_wait_that_was_abandoned_does_not_count_for_the_next() {
-    let clock = Clock::manual();
-    let builder = Runtime::builder().workers(1).clock(clock.clock());
-    let runtime = builder.build().expect("the workers start");
+    let (clock, runtime) = by_hand();
     let second = Duration::from_secs(1);
     // The test is a thread of the only worker, so that timers have fired when it goes on.
     let test = async move {
@@ -583,9 +578,7 @@ fn a_wait_that_was_abandoned_does_not_count_for_the_next() {
 
 #[test]
 fn a_time_limit_does_not_lift_a_rate_limit() {
-    let clock = Clock::manual();
-    let builder = Runtime::builder().workers(1).clock(clock.clock());
-    let runtime = builder.build().expect("the workers start");
+    let (clock, runtime) = by_hand();
     let test = async move {
         let limit = Arc::new(RateLimit::bytes(1000));
         let (client, server) = pair().await?;

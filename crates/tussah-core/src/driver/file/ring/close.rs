@@ -61,7 +61,7 @@ impl Ring {
     fn wait_for_all(&self, end: Instant) -> bool {
         loop {
             self.flush_queued();
-            while self.reap_some() > 0 {}
+            while self.reap() > 0 {}
             let is_done = self.in_flight() == 0 && self.inner.lock().waiting == 0;
             let left = end.saturating_duration_since(Instant::now());
             if is_done || left.is_zero() {
