@@ -9,10 +9,13 @@ use rustix::fs::{FileType as Type, Statx, StatxFlags, StatxTimestamp};
 ///
 /// # Examples
 /// ```
-/// # use std::path::Path;
+/// # mod tussah { pub mod fs {
+/// #     use tussah_core::file::{self, Metadata};
+/// #     pub async fn metadata(path: &str) -> std::io::Result<Metadata> { file::metadata(path.as_ref(), true).await }
+/// # } }
 /// # let runtime = tussah_core::Runtime::builder().workers(1).build()?;
 /// # runtime.block_on(async {
-/// let metadata = tussah_core::file::metadata(Path::new("/"), true).await?;
+/// let metadata = tussah::fs::metadata("/").await?;
 /// assert!(metadata.is_dir());
 /// # std::io::Result::Ok(())
 /// # })?;
