@@ -94,7 +94,7 @@ pub async fn ctrl_c() -> io::Result<()> {
 
 /// The deliveries of one signal; made by [`signal`]. Dropping it ends the listening.
 ///
-/// It is also a [`Stream`], without end, for one thread at a time.
+/// It is also a `Stream`, without end, for one thread at a time.
 pub struct Signals {
     signal: Signal,
     /// The end of a pipe into which the handler writes.
