@@ -66,8 +66,10 @@ pub fn signal(signal: Signal) -> io::Result<Signals> {
 
 /// Waits for the next Ctrl-C (`INT`) that comes after the first poll.
 ///
-/// The first call takes away the default action, which is to end the process, see [the module](self). Who waits again and
-/// again makes one stream with [`signal`], so that nothing is missed between two calls.
+/// The first poll takes away the default action, which is to end the process, for the rest of the process's life: see [the module](self).
+/// So while a program that was told to end still finishes its work, a second Ctrl-C does nothing by itself, even if that work hangs. Wait
+/// for it too, as in the [server that ends in order](crate::net#a-server-that-ends-in-order). Who waits again and again makes
+/// one stream with [`signal`], so that nothing is missed between two calls.
 ///
 /// # Errors
 /// As [`signal`] and [`Signals::recv`].
