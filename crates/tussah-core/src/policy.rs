@@ -30,7 +30,8 @@ pub const PASSED_OVER_MAX: u32 = 64;
 ///
 /// # Examples
 /// ```
-/// use tussah_core::{Candidate, Policy};
+/// # use tussah_core as tussah;
+/// use tussah::{Candidate, Policy};
 ///
 /// /// The newest first.
 /// struct Newest;
@@ -41,7 +42,7 @@ pub const PASSED_OVER_MAX: u32 = 64;
 ///     }
 /// }
 ///
-/// let runtime = tussah_core::Runtime::builder().workers(1).policy(|| Newest).build()?;
+/// let runtime = tussah::Runtime::builder().workers(1).policy(|| Newest).build()?;
 /// assert_eq!(runtime.block_on(runtime.spawn(async { 1 })).unwrap(), 1);
 /// # std::io::Result::Ok(())
 /// ```

@@ -54,8 +54,9 @@ const WAKE_BATCH: usize = 1;
 /// Make the future first, then test, then wait. A `notify_waiters` after the test cannot be missed then:
 ///
 /// ```
+/// # mod tussah { pub use tussah_core as sync; }
 /// use std::sync::atomic::{AtomicBool, Ordering};
-/// use tussah_core::Notify;
+/// use tussah::sync::Notify;
 ///
 /// # futures_lite::future::block_on(async {
 /// let (ready, notify) = (AtomicBool::new(false), Notify::new());
@@ -166,8 +167,9 @@ impl Notify {
     /// Wakes the thread that has waited longest; if nobody waits, the next to wait will not have to.
     ///
     /// ```
+    /// # mod tussah { pub use tussah_core as sync; }
     /// # futures_lite::future::block_on(async {
-    /// let notify = tussah_core::Notify::new();
+    /// let notify = tussah::sync::Notify::new();
     /// notify.notify_one();
     /// notify.notified().await; // the permit
     /// # });
@@ -262,8 +264,9 @@ impl Notified<'_> {
     /// The thread is woken only if the future is polled after that.
     ///
     /// ```
+    /// # mod tussah { pub use tussah_core as sync; }
     /// # futures_lite::future::block_on(async {
-    /// let notify = tussah_core::Notify::new();
+    /// let notify = tussah::sync::Notify::new();
     /// let mut first = std::pin::pin!(notify.notified());
     /// assert!(!first.as_mut().enable());
     /// notify.notify_one(); // goes to `first`, which has not been polled, and leaves no permit

@@ -34,6 +34,39 @@
 //! Elsewhere, and for all that can be chosen, begin with [`Runtime::builder`]. The methods of [`Handle`] do from any OS
 //! thread what the functions here do inside of the runtime.
 //!
+//! # What goes with it
+//! Streams of bytes implement the traits of `futures_io`, and streams of items `Stream` of `futures_core`. So adapters (lines,
+//! `BufReader`, `take`) come from [`futures-lite`](https://docs.rs/futures-lite/2) 2, and so does `future::or`, which races two futures:
+//! the first to be ready wins, and the other is dropped.
+//!
+//! ```
+//! use futures_lite::{AsyncBufReadExt, StreamExt, future, io::BufReader};
+//! use tussah::{net::UnixStream, time::{Duration, sleep}};
+//! # let runtime = tussah::Runtime::builder().workers(1).build()?;
+//! # runtime.block_on(async {
+//! let (ours, theirs) = UnixStream::pair()?;
+//! theirs.write_all(b"one\ntwo\nthree\n").await?;
+//! let mut lines = BufReader::new(ours).lines().take(2);
+//! let too_late = async { sleep(Duration::from_secs(60)).await; None };
+//! let first = future::or(lines.next(), too_late).await;
+//! assert_eq!(first.expect("it came in time")?, "one");
+//! assert_eq!(lines.next().await.expect("a second one")?, "two");
+//! assert!(lines.next().await.is_none());
+//! # std::io::Result::Ok(())
+//! # })?;
+//! # std::io::Result::Ok(())
+//! ```
+//!
+//! # Where it runs
+//! On Linux only.
+//!
+//! # Cargo features
+//!
+//! | feature | default | what it adds |
+//! |---|---|---|
+//! | `dns` | yes | the module `dns`: resolving names, and connecting by name |
+//!
+//! # Other executors
 //! Most futures of this crate may be polled by other executors, and outside of any. The wakers that they are given are then called
 //! by this runtime's workers, and must not block there.
 #![forbid(unsafe_code)]

@@ -31,6 +31,66 @@
 //! # std::io::Result::Ok(())
 //! ```
 //!
+//! # A server that ends in order
+//!
+//! It stops accepting at Ctrl-C or SIGTERM, lets the connections end for up to ten seconds, and does not wait for the rest. Who presses
+//! Ctrl-C again does not wait at all. A panic of one connection ends them all, as in every [`scope`](crate::scope()).
+//!
+//! ```no_run
+//! use std::io;
+//! use std::pin::pin;
+//!
+//! use futures_lite::future::or;
+//! use tussah::net::{TcpListener, TcpStream};
+//! use tussah::signal::{Signal, signal};
+//! use tussah::sync::Notify;
+//! use tussah::time::{Duration, timeout};
+//! use tussah::{Scope, scope};
+//!
+//! async fn echo(stream: TcpStream) -> io::Result<()> {
+//!     let mut buffer = [0; 1024];
+//!     while let len @ 1.. = stream.read(&mut buffer).await? {
+//!         stream.write_all(&buffer[..len]).await?;
+//!     }
+//!     Ok(())
+//! }
+//!
+//! async fn accept(listener: TcpListener, connections: Scope<io::Error>) -> io::Result<()> {
+//!     loop {
+//!         let (stream, peer) = listener.accept().await?;
+//!         connections.spawn(async move {
+//!             if let Err(error) = echo(stream).await {
+//!                 eprintln!("{peer}: {error}");
+//!             }
+//!             Ok(()) // an error would end the other connections too
+//!         });
+//!     }
+//! }
+//!
+//! #[tussah::main]
+//! async fn main() -> io::Result<()> {
+//!     let (interrupt, terminate) = (signal(Signal::INT)?, signal(Signal::TERM)?);
+//!     let told = || or(interrupt.recv(), terminate.recv());
+//!     let stop = Notify::new();
+//!     let listener = TcpListener::bind("127.0.0.1:7013")?;
+//!     let stopped = async {
+//!         stop.notified().await;
+//!         Ok(())
+//!     };
+//!     // It ends after its connections. Dropping it ends them.
+//!     let mut server = pin!(scope(|connections| or(accept(listener, connections), stopped)));
+//!     or(server.as_mut(), told()).await?;
+//!
+//!     stop.notify_one(); // which closes the listener
+//!     let drained = async { timeout(Duration::from_secs(10), server).await.is_ok() };
+//!     let told_again = async { told().await.is_err() };
+//!     if !or(drained, told_again).await {
+//!         eprintln!("connections were cut off");
+//!     }
+//!     Ok(())
+//! }
+//! ```
+//!
 //! # What holds for all of it
 //!
 //! - Operations take `&self`: any number of threads may use a socket at the same time.

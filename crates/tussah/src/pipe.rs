@@ -123,7 +123,7 @@ impl End {
 
 /// The end of a pipe that is read from. Dropping it closes it; whoever writes then gets `BrokenPipe`.
 ///
-/// It also implements [`AsyncRead`], for one thread at a time.
+/// It also implements `AsyncRead` of `futures_io`, for one thread at a time.
 #[derive(Debug)]
 pub struct Reader {
     end: End,

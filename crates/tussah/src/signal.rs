@@ -66,8 +66,10 @@ pub fn signal(signal: Signal) -> io::Result<Signals> {
 
 /// Waits for the next Ctrl-C (`INT`) that comes after the first poll.
 ///
-/// The first call takes away the default action, which is to end the process, see [the module](self). Who waits again and
-/// again makes one stream with [`signal`], so that nothing is missed between two calls.
+/// The first poll takes away the default action, which is to end the process, for the rest of the process's life: see [the module](self).
+/// So while a program that was told to end still finishes its work, a second Ctrl-C does nothing by itself, even if that work hangs. Wait
+/// for it too, as in the [server that ends in order](crate::net#a-server-that-ends-in-order). Who waits again and again makes
+/// one stream with [`signal`], so that nothing is missed between two calls.
 ///
 /// # Errors
 /// As [`signal`] and [`Signals::recv`].
@@ -94,7 +96,7 @@ pub async fn ctrl_c() -> io::Result<()> {
 
 /// The deliveries of one signal; made by [`signal`]. Dropping it ends the listening.
 ///
-/// It is also a [`Stream`], without end, for one thread at a time.
+/// It is also a `Stream`, without end, for one thread at a time.
 pub struct Signals {
     signal: Signal,
     /// The end of a pipe into which the handler writes.

@@ -53,8 +53,9 @@ pub enum PoolDecision {
 ///
 /// # Examples
 /// ```
+/// # use tussah_core as tussah;
 /// use std::time::Duration;
-/// use tussah_core::blocking::{PoolDecision, PoolPolicy, PoolSample};
+/// use tussah::{PoolDecision, PoolPolicy, PoolSample};
 ///
 /// let all_busy = PoolSample { queued: 1, threads: 3, idle: 0, since_last_added: Duration::ZERO };
 /// assert_eq!(PoolPolicy::default().decide(&all_busy), PoolDecision::Add);

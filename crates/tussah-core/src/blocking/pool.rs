@@ -23,7 +23,8 @@ use crate::join_error::JoinError;
 ///
 /// # Examples
 /// ```
-/// use tussah_core::blocking::{BlockingPool, PoolPolicy};
+/// # use tussah_core as tussah;
+/// use tussah::{BlockingPool, PoolPolicy};
 ///
 /// let pool = BlockingPool::new("files", PoolPolicy::default());
 /// let job = pool.submit(|| 6 * 7).expect("the pool is open and not full");

@@ -22,7 +22,8 @@ pub use reference::ColorRef;
 ///
 /// # Examples
 /// ```
-/// use tussah_core::Color;
+/// # use tussah_core as tussah;
+/// use tussah::Color;
 /// assert_eq!(Color::DEFAULT, Color(0));
 /// assert_ne!(Color(1), Color(1 + 1024));
 /// ```

@@ -80,7 +80,8 @@ all_colored!(A 0, B 1, C 2, D 3);
 ///
 /// # Examples
 /// ```
-/// use tussah_core::{Colored, Runtime, with_all};
+/// # use tussah_core as tussah;
+/// use tussah::{Colored, Runtime, with_all};
 /// let runtime = Runtime::builder().workers(2).build()?;
 /// let (from, to) = (Colored::new_in(&runtime, 10), Colored::new_in(&runtime, 0));
 /// runtime.block_on(with_all((&from, &to), |from, to| {

@@ -23,14 +23,16 @@ use crate::worker::{InColor, Worker};
 /// Closures are sent to the value, not references to the value out of it:
 ///
 /// ```compile_fail
-/// # let runtime = tussah_core::Runtime::builder().workers(1).build().unwrap();
-/// let value = tussah_core::Colored::new_in(&runtime, String::new());
+/// # use tussah_core as tussah;
+/// # let runtime = tussah::Runtime::builder().workers(1).build().unwrap();
+/// let value = tussah::Colored::new_in(&runtime, String::new());
 /// let leaked: &mut String = runtime.block_on(value.with(|text| text));
 /// ```
 ///
 /// # Examples
 /// ```
-/// use tussah_core::{Colored, Runtime};
+/// # use tussah_core as tussah;
+/// use tussah::{Colored, Runtime};
 /// let runtime = Runtime::builder().workers(2).build()?;
 /// let hits = Colored::new_in(&runtime, 0u64);
 /// let total = runtime.block_on(hits.with(|hits| { *hits += 1; *hits }));

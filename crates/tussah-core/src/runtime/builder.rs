@@ -25,7 +25,8 @@ const STEAL_DELAY: Duration = Duration::from_millis(1);
 ///
 /// # Examples
 /// ```
-/// let runtime = tussah_core::Runtime::builder().workers(2).name("demo").build()?;
+/// # use tussah_core as tussah;
+/// let runtime = tussah::Runtime::builder().workers(2).name("demo").build()?;
 /// assert_eq!(runtime.block_on(async { 6 * 7 }), 42);
 /// # std::io::Result::Ok(())
 /// ```

@@ -173,8 +173,9 @@ impl Handle {
     ///
     /// # Examples
     /// ```
-    /// use tussah_core::Color;
-    /// let runtime = tussah_core::Runtime::builder().workers(1).build()?;
+    /// # use tussah_core as tussah;
+    /// use tussah::Color;
+    /// let runtime = tussah::Runtime::builder().workers(1).build()?;
     /// let handle = runtime.handle().clone();
     /// assert!(handle.try_spawn_in(Color(7), async {}).is_ok());
     /// drop(runtime);

@@ -12,9 +12,10 @@ use crate::worker::{Budget, Worker};
 ///
 /// # Examples
 /// ```
-/// # let runtime = tussah_core::Runtime::builder().workers(1).build()?;
+/// # use tussah_core as tussah;
+/// # let runtime = tussah::Runtime::builder().workers(1).build()?;
 /// # runtime.block_on(async {
-/// tussah_core::yield_now().await;
+/// tussah::yield_now().await;
 /// # });
 /// # std::io::Result::Ok(())
 /// ```

@@ -12,12 +12,14 @@ use crate::join_error::JoinError;
 
 /// Waits for a thread and gives its result.
 ///
-/// The output is `Err` if the thread panicked ([`JoinError::into_panic`]) or was aborted. Dropping the handle detaches
-/// the thread: it runs on, and its result is dropped. The handle may be awaited on any executor.
+/// The output is `Err` if the thread panicked ([`JoinError::into_panic`]) or was aborted. The handle may be awaited on any executor.
+///
+/// Dropping the handle detaches the thread: it runs on by itself, and its result is dropped. If it panics then, the panic hook has been
+/// called, which prints to the standard error unless it was replaced, and the worker has counted it in
+/// [`WorkerStats::panics`](crate::WorkerStats::panics); nobody else is told.
 ///
 /// # Panics
 /// If polled again after it gave its result.
-#[must_use = "a dropped handle detaches its thread"]
 pub struct JoinHandle<T> {
     thread: NonNull<Header>,
     taken: bool,

@@ -35,8 +35,9 @@ type Hook = Box<dyn Fn() + Send + Sync>;
 /// fast and deterministic.
 ///
 /// ```
+/// # use tussah_core::time as tussah;
 /// use std::time::Duration;
-/// use tussah_core::time::Clock;
+/// use tussah::Clock;
 ///
 /// let manual = Clock::manual();
 /// let clock = manual.clock();

@@ -76,8 +76,9 @@ impl Handle {
     ///
     /// # Examples
     /// ```
+    /// # mod tussah { pub use tussah_core::{Runtime, time::Clock}; }
     /// use std::time::Duration;
-    /// use tussah_core::{Runtime, time::Clock};
+    /// use tussah::{Clock, Runtime};
     /// let manual = Clock::manual();
     /// let runtime = Runtime::builder().workers(1).clock(manual.clock()).build()?;
     /// let before = runtime.now();

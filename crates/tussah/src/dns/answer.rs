@@ -190,8 +190,42 @@ impl Txt {
     }
 }
 
+/// The strings put together, escaped as in zone files (RFC 1035, section 5.1): `\"` and `\\`, and the number of a byte that is not
+/// printable ASCII, `\027`. So a stranger's text can't command the terminal that it is printed to; [`concat`](Txt::concat) has the
+/// bytes as they are.
+///
+/// # Examples
+/// ```
+/// let text = tussah::dns::Txt { strings: vec![b"a \"b\" ".to_vec(), b"\x1b[2J".to_vec()] };
+/// assert_eq!(text.to_string(), r#"a \"b\" \027[2J"#);
+/// ```
 impl fmt::Display for Txt {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&String::from_utf8_lossy(&self.concat()))
+        for &byte in self.strings.iter().flatten() {
+            match byte {
+                b'"' | b'\\' => write!(f, "\\{}", char::from(byte))?,
+                b' '..=b'~' => write!(f, "{}", char::from(byte))?,
+                _ => write!(f, "\\{byte:03}")?,
+            }
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn text_is_shown_without_what_a_terminal_obeys() {
+        let check = |strings: &[&[u8]], expected: &str| {
+            let strings = strings.iter().map(|string| string.to_vec()).collect();
+            assert_eq!(Txt { strings }.to_string(), expected);
+        };
+        check(&[b"v=spf1 ", b"-all"], "v=spf1 -all");
+        check(&[b"\x1b[2J\n"], r"\027[2J\010");
+        check(&[br#"say "\""#], r#"say \"\\\""#);
+        check(&["é".as_bytes(), b"\x7f\xff\0"], r"\195\169\127\255\000");
+        check(&[b""], "");
     }
 }

@@ -11,11 +11,11 @@
 //! # })?;
 //! # std::io::Result::Ok(())
 //! ```
-//!
-//! The library has the wire format, the exchange of messages by UDP and TCP, the cache, and the file of hosts. Ours is what it stands
-//! on (`provider.rs`), how one server is asked and what of its answer is believed (`exchange.rs`, `believe.rs`), who is
-//! asked next and who waits for the answer (`client.rs`), and what a name may stand for (`names.rs`). The library's own
-//! resolver is not used: it knows only the operating system's clock, leaves threads behind, and forgets which server said what.
+
+// The library has the wire format, the exchange of messages by UDP and TCP, the cache, and the file of hosts. Ours is what it stands
+// on (`provider.rs`), how one server is asked and what of its answer is believed (`exchange.rs`, `believe.rs`), who is
+// asked next and who waits for the answer (`client.rs`), and what a name may stand for (`names.rs`). The library's own
+// resolver is not used: it knows only the operating system's clock, leaves threads behind, and forgets which server said what.
 
 mod answer;
 mod believe;

@@ -57,7 +57,7 @@ pub(super) struct Threads;
 
 impl Spawn for Threads {
     fn spawn_bg(&mut self, future: impl Future<Output = ()> + Send + 'static) {
-        drop(crate::spawn(future)); // which detaches it
+        crate::spawn(future);
     }
 }
 

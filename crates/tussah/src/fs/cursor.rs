@@ -13,8 +13,8 @@ use super::file::File;
 /// Bound, in bytes: what a cursor reads or writes at once, and so the buffer that it has.
 const CHUNK: usize = 64 * 1024;
 
-/// A file with a position, which reading and writing move: for code that takes `futures_io`'s [`AsyncRead`], [`AsyncWrite`]
-/// and [`AsyncSeek`].
+/// A file with a position, which reading and writing move: for code that takes `AsyncRead`, `AsyncWrite` and
+/// `AsyncSeek` of `futures_io`.
 ///
 /// It reads ahead up to what a caller has room for, and writes behind: `poll_write` takes up to 64 KiB and returns, and an error of
 /// that write is given by the next operation. So flush or close it in the end; a cursor that is dropped may lose its last write.

@@ -96,6 +96,22 @@ pub async fn exists(path: impl AsRef<Path>) -> io::Result<bool> {
 ///
 /// # Cancellation
 /// It is carried out.
+///
+/// # Examples
+/// ```
+/// # let directory = tempfile::tempdir()?;
+/// # let place = directory.path();
+/// # let runtime = tussah::Runtime::builder().workers(1).build()?;
+/// # runtime.block_on(async {
+/// use tussah::fs;
+/// let (new, path) = (place.join("settings.new"), place.join("settings"));
+/// fs::write(&new, "level = 3").await?;
+/// fs::rename(&new, &path).await?; // whoever opens it finds the old content or the new one
+/// assert!(!fs::exists(&new).await?);
+/// # std::io::Result::Ok(())
+/// # })?;
+/// # std::io::Result::Ok(())
+/// ```
 pub async fn rename(from: impl AsRef<Path>, to: impl AsRef<Path>) -> io::Result<()> {
     let (from, to) = (from.as_ref(), to.as_ref());
     on_both(from, to, "rename", file::rename(from, to).await)
@@ -126,6 +142,22 @@ pub async fn hard_link(from: impl AsRef<Path>, to: impl AsRef<Path>) -> io::Resu
 ///
 /// # Cancellation
 /// It is carried out.
+///
+/// # Examples
+/// ```
+/// # let directory = tempfile::tempdir()?;
+/// # let place = directory.path();
+/// # let runtime = tussah::Runtime::builder().workers(1).build()?;
+/// # runtime.block_on(async {
+/// use tussah::fs;
+/// let link = place.join("current");
+/// fs::symlink("version-2", &link).await?;
+/// assert_eq!(fs::read_link(&link).await?.to_str(), Some("version-2"));
+/// assert!(fs::symlink_metadata(&link).await?.is_symlink());
+/// # std::io::Result::Ok(())
+/// # })?;
+/// # std::io::Result::Ok(())
+/// ```
 pub async fn symlink(target: impl AsRef<Path>, path: impl AsRef<Path>) -> io::Result<()> {
     let (target, path) = (target.as_ref(), path.as_ref());
     let result = file::symlink(target, path).await;
@@ -171,7 +203,7 @@ pub async fn remove_dir(path: impl AsRef<Path>) -> io::Result<()> {
 /// Outside of a runtime.
 ///
 /// # Cancellation
-/// It is carried out if it has begun.
+/// It is carried out if it has begun, unless the shutdown of the runtime gives it up at its deadline.
 pub async fn remove_dir_all(path: impl AsRef<Path>) -> io::Result<()> {
     call(path.as_ref(), "remove", |path| {
         std::fs::remove_dir_all(path)
@@ -207,7 +239,23 @@ pub async fn create_dir(path: impl AsRef<Path>) -> io::Result<()> {
 /// Outside of a runtime.
 ///
 /// # Cancellation
-/// It is carried out if it has begun.
+/// It is carried out if it has begun, unless the shutdown of the runtime gives it up at its deadline.
+///
+/// # Examples
+/// ```
+/// # let directory = tempfile::tempdir()?;
+/// # let place = directory.path();
+/// # let runtime = tussah::Runtime::builder().workers(1).build()?;
+/// # runtime.block_on(async {
+/// use tussah::fs;
+/// let path = place.join("var/log/demo");
+/// fs::create_dir_all(&path).await?;
+/// fs::create_dir_all(&path).await?; // it is there already
+/// assert!(fs::metadata(&path).await?.is_dir());
+/// # std::io::Result::Ok(())
+/// # })?;
+/// # std::io::Result::Ok(())
+/// ```
 pub async fn create_dir_all(path: impl AsRef<Path>) -> io::Result<()> {
     call(path.as_ref(), "make the directory", |path| {
         std::fs::create_dir_all(path)
@@ -252,7 +300,7 @@ pub async fn canonicalize(path: impl AsRef<Path>) -> io::Result<PathBuf> {
 /// Outside of a runtime.
 ///
 /// # Cancellation
-/// It is carried out if it has begun.
+/// It is carried out if it has begun, unless the shutdown of the runtime gives it up at its deadline.
 pub async fn set_permissions(path: impl AsRef<Path>, permissions: u32) -> io::Result<()> {
     use std::fs::Permissions;
     use std::os::unix::fs::PermissionsExt;

@@ -98,7 +98,23 @@ pub async fn write(path: impl AsRef<Path>, content: impl IoBuf) -> io::Result<()
 /// Outside of a runtime.
 ///
 /// # Cancellation
-/// It is carried out if it has begun.
+/// It is carried out if it has begun, unless the shutdown of the runtime gives it up at its deadline.
+///
+/// # Examples
+/// ```
+/// # let directory = tempfile::tempdir()?;
+/// # let place = directory.path();
+/// # let runtime = tussah::Runtime::builder().workers(1).build()?;
+/// # runtime.block_on(async {
+/// use tussah::fs;
+/// let (from, to) = (place.join("a"), place.join("b"));
+/// fs::write(&from, "content").await?;
+/// assert_eq!(fs::copy(&from, &to).await?, 7);
+/// assert_eq!(fs::read_to_string(&to).await?, "content");
+/// # std::io::Result::Ok(())
+/// # })?;
+/// # std::io::Result::Ok(())
+/// ```
 pub async fn copy(from: impl AsRef<Path>, to: impl AsRef<Path>) -> io::Result<u64> {
     let (from, to) = (from.as_ref(), to.as_ref());
     let (owned_from, owned_to) = (from.to_owned(), to.to_owned());

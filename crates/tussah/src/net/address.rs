@@ -67,6 +67,13 @@ pub enum Target {
     },
 }
 
+/// What the error says of a name that was given where an address is needed.
+const NO_NAMES: &str = if cfg!(feature = "dns") {
+    "names are looked up only to connect"
+} else {
+    "names are not looked up without the feature `dns`"
+};
+
 /// Addresses to be tried one after the other.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Addresses(List);
@@ -144,13 +151,9 @@ impl ToAddresses for [SocketAddr] {
 
 impl ToAddresses for str {
     fn to_addresses(&self) -> io::Result<Addresses> {
-        let address: SocketAddr = self.parse().map_err(|_| {
-            let expected = r#"expected an address and a port, as in "127.0.0.1:80""#;
-            io::Error::new(
-                io::ErrorKind::InvalidInput,
-                format!("{expected}, not {self:?}"),
-            )
-        })?;
+        let address: SocketAddr = self
+            .parse()
+            .map_err(|_| io::Error::new(io::ErrorKind::InvalidInput, no_address(self)))?;
         Ok(Addresses::from(address))
     }
 
@@ -158,10 +161,7 @@ impl ToAddresses for str {
     fn to_target(&self) -> io::Result<Target> {
         let addresses = self.to_addresses();
         if addresses.is_err()
-            && let Some((name, port)) = self.rsplit_once(':')
-            && let Ok(port) = port.parse()
-            && !name.is_empty()
-            && !name.contains([':', '[', ']'])
+            && let Some((name, port)) = split_host(self)
         {
             let name = name.to_owned();
             return Ok(Target::Host { name, port });
@@ -170,12 +170,39 @@ impl ToAddresses for str {
     }
 }
 
+/// The name of a host and its port, or an IPv4 address and its port, if the text has that form.
+fn split_host(text: &str) -> Option<(&str, u16)> {
+    let (name, port) = text.rsplit_once(':')?;
+    let is_name = !name.is_empty() && !name.contains([':', '[', ']']);
+    Some((name, port.parse().ok()?)).filter(|_| is_name)
+}
+
+/// Why a text is not an address.
+fn no_address(text: &str) -> String {
+    if let Some((host, port)) = text.rsplit_once(':')
+        && (host.ends_with(']') || !host.contains(':'))
+        && !port.is_empty()
+        && port.bytes().all(|byte| byte.is_ascii_digit())
+        && port.parse::<u16>().is_err()
+    {
+        return format!("expected a port of 0 to 65535, not {text:?}");
+    }
+    let expected = r#"expected an address and a port, as in "127.0.0.1:80""#;
+    match split_host(text) {
+        Some(_) => format!("{expected}, not {text:?}: {NO_NAMES}"),
+        None => format!("{expected}, not {text:?}"),
+    }
+}
+
 /// A host and its port, or an IP address without brackets.
 impl ToAddresses for (&str, u16) {
     fn to_addresses(&self) -> io::Result<Addresses> {
         let (host, port) = *self;
         let address: IpAddr = host.parse().map_err(|_| {
-            let text = format!("expected an IP address, not {host:?}");
+            let text = match host {
+                "" => format!("expected an IP address, not {host:?}"),
+                _ => format!("expected an IP address, not {host:?}: {NO_NAMES}"),
+            };
             io::Error::new(io::ErrorKind::InvalidInput, text)
         })?;
         (address, port).to_addresses()
@@ -252,6 +279,32 @@ mod tests {
         for text in ["localhost:80", "127.0.0.1", "::1:80", "127.0.0.1:65536", ""] {
             let error = text.to_addresses().expect_err(text);
             assert_eq!(error.kind(), io::ErrorKind::InvalidInput);
+        }
+    }
+
+    #[test]
+    fn an_error_says_what_is_wrong() {
+        let check = |given: &dyn ToAddresses, expected: &str| {
+            let error = given.to_addresses().expect_err(expected);
+            assert_eq!(error.to_string(), expected);
+        };
+        let expected = r#"expected an address and a port, as in "127.0.0.1:80", not"#;
+        check(&"127.0.0.1", &format!(r#"{expected} "127.0.0.1""#));
+        check(&"a\n", &format!(r#"{expected} "a\n""#));
+        check(
+            &"localhost:7013",
+            &format!(r#"{expected} "localhost:7013": {NO_NAMES}"#),
+        );
+        check(
+            &("localhost", 7013),
+            &format!(r#"expected an IP address, not "localhost": {NO_NAMES}"#),
+        );
+        check(&("", 7013), r#"expected an IP address, not """#);
+        for text in ["127.0.0.1:99999", "[::1]:65536", "localhost:99999"] {
+            check(
+                &text,
+                &format!("expected a port of 0 to 65535, not {text:?}"),
+            );
         }
     }
 

@@ -47,7 +47,8 @@ impl UdpSocket {
     /// Makes a socket at an address; of several, at the first that can be had. Port 0 has the system choose one.
     ///
     /// # Errors
-    /// `AddrInUse`, `AddrNotAvailable`, `PermissionDenied`, what else the system says; `InvalidInput` if it is not an address.
+    /// `AddrInUse`, `AddrNotAvailable`, `PermissionDenied`, what else the system says; `InvalidInput` if it is not an address. Names
+    /// (`localhost:80`) are none: they are looked up only to connect.
     ///
     /// # Panics
     /// Outside of a runtime.

@@ -14,7 +14,7 @@ use crate::io_error::context;
 
 /// The end of a pipe that is written to. Dropping it closes it; with the last one closed, the reader comes to the end.
 ///
-/// It also implements [`AsyncWrite`], for one thread at a time; `close` of that closes the pipe.
+/// It also implements `AsyncWrite` of `futures_io`, for one thread at a time; `close` of that closes the pipe.
 #[derive(Debug)]
 pub struct Writer {
     /// `None` once it is closed.
@@ -63,7 +63,7 @@ impl Writer {
         self.end.ok_or_else(closed)?.into_blocking_fd()
     }
 
-    /// The descriptor; `None` once `close` of [`AsyncWrite`] has closed it.
+    /// The descriptor; `None` once `close` of `AsyncWrite` has closed it.
     #[must_use]
     pub fn fd(&self) -> Option<BorrowedFd<'_>> {
         self.end.as_ref().map(|end| end.source.as_fd())

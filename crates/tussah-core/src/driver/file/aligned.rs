@@ -16,7 +16,8 @@ const ALIGN_MAX: usize = 2 * 1024 * 1024;
 ///
 /// # Examples
 /// ```
-/// use tussah_core::file::AlignedBuf;
+/// # mod tussah { pub use tussah_core::file as fs; }
+/// use tussah::fs::AlignedBuf;
 ///
 /// let mut buffer = AlignedBuf::zeroed(8192, 4096);
 /// buffer[..5].copy_from_slice(b"hello");

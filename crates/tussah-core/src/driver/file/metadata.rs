@@ -9,10 +9,13 @@ use rustix::fs::{FileType as Type, Statx, StatxFlags, StatxTimestamp};
 ///
 /// # Examples
 /// ```
-/// # use std::path::Path;
+/// # mod tussah { pub mod fs {
+/// #     use tussah_core::file::{self, Metadata};
+/// #     pub async fn metadata(path: &str) -> std::io::Result<Metadata> { file::metadata(path.as_ref(), true).await }
+/// # } }
 /// # let runtime = tussah_core::Runtime::builder().workers(1).build()?;
 /// # runtime.block_on(async {
-/// let metadata = tussah_core::file::metadata(Path::new("/"), true).await?;
+/// let metadata = tussah::fs::metadata("/").await?;
 /// assert!(metadata.is_dir());
 /// # std::io::Result::Ok(())
 /// # })?;
@@ -72,6 +75,24 @@ pub enum FileType {
 }
 
 impl FileType {
+    /// Whether it is a file with content.
+    #[must_use]
+    pub fn is_file(self) -> bool {
+        self == Self::File
+    }
+
+    /// Whether it is a directory.
+    #[must_use]
+    pub fn is_dir(self) -> bool {
+        self == Self::Directory
+    }
+
+    /// Whether it is a symbolic link.
+    #[must_use]
+    pub fn is_symlink(self) -> bool {
+        self == Self::Symlink
+    }
+
     fn of(mode: u32) -> Self {
         match Type::from_raw_mode(mode) {
             Type::RegularFile => Self::File,
@@ -131,19 +152,19 @@ impl Metadata {
     /// Whether it is a file with content.
     #[must_use]
     pub fn is_file(&self) -> bool {
-        self.file_type() == FileType::File
+        self.file_type().is_file()
     }
 
     /// Whether it is a directory.
     #[must_use]
     pub fn is_dir(&self) -> bool {
-        self.file_type() == FileType::Directory
+        self.file_type().is_dir()
     }
 
     /// Whether it is a symbolic link.
     #[must_use]
     pub fn is_symlink(&self) -> bool {
-        self.file_type() == FileType::Symlink
+        self.file_type().is_symlink()
     }
 
     /// Who may do what with it: the lower twelve bits of the mode.

@@ -13,7 +13,7 @@ const BYTES_MAX: usize = 256 * 1024;
 /// Bound, in buffers: how many a queue holds unless it is set otherwise; with small ones their own memory counts.
 const BUFFERS_MAX: usize = 1024;
 
-/// What is done with a buffer for which there is no room.
+/// What is done with a buffer for which there is no room. Default: [`Wait`](Self::Wait).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum WhenFull {
     /// Who pushes waits: the peer's pace becomes that of the whole path before it.
@@ -67,7 +67,7 @@ impl OutgoingOptions {
         }
     }
 
-    /// What is done with a buffer for which there is no room.
+    /// What is done with a buffer for which there is no room. Default: [`WhenFull::Wait`].
     pub fn when_full(self, when_full: WhenFull) -> Self {
         Self { when_full, ..self }
     }

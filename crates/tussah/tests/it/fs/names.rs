@@ -72,6 +72,35 @@ fn directories_are_made_read_and_removed() {
 }
 
 #[test]
+fn a_type_tells_what_it_is() {
+    both(async |_, place| {
+        let directory = place.path("d");
+        fs::create_dir_all(directory.join("dir"))
+            .await
+            .expect("made");
+        fs::write(directory.join("file"), "")
+            .await
+            .expect("written");
+        fs::symlink("file", directory.join("link"))
+            .await
+            .expect("linked");
+        let mut entries = fs::read_dir(&directory).await.expect("it is there");
+        let mut seen = 0;
+        while let Some(entry) = entries.next().await {
+            let entry = entry.expect("read");
+            let of_entry = entry.file_type();
+            let known = fs::symlink_metadata(entry.path()).await.expect("known");
+            assert_eq!(known.file_type(), of_entry);
+            let is = [of_entry.is_file(), of_entry.is_dir(), of_entry.is_symlink()];
+            let expected = ["file", "dir", "link"].map(|name| entry.file_name() == name);
+            assert_eq!(is, expected, "{entry:?}");
+            seen += 1;
+        }
+        assert_eq!(seen, 3);
+    });
+}
+
+#[test]
 fn metadata_is_that_of_the_standard_library() {
     use std::os::unix::fs::MetadataExt;
     both(async |_, place| {
