@@ -36,7 +36,7 @@ fn main() -> Result<(), Failure> {
         let listener = options.listen()?;
         let accepting = spawn(async move {
             while let Ok((client, _)) = listener.accept().await {
-                drop(spawn(connection(client, proxy.clone())));
+                spawn(connection(client, proxy.clone()));
             }
         });
         interrupted.recv().await?;

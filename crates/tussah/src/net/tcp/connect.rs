@@ -230,6 +230,13 @@ impl ConnectOptions {
     /// # Panics
     /// Outside of a runtime.
     pub async fn connect(&self, address: impl ToAddresses) -> io::Result<TcpStream> {
+        #[cfg_attr(
+            not(feature = "dns"),
+            expect(
+                clippy::infallible_destructuring_match,
+                reason = "with names there are two"
+            )
+        )]
         let addresses = match address.to_target()? {
             Target::Addresses(addresses) => addresses,
             // Boxed, so that a thread that connects to an address stays small.
