@@ -6,6 +6,7 @@ use std::io;
 use super::shared::Shared;
 use crate::driver::{Driver, Events, Report};
 use crate::loom::atomic::Ordering;
+use crate::worker::Worker;
 
 impl Shared {
     /// What the worker of a place waits on, from now on at the latest.
@@ -96,10 +97,15 @@ impl Shared {
         orphans.fold(own, |all, place| self.place(place).files.flush() && all)
     }
 
-    /// Has the worker that flushes the ring of a place do so.
+    /// Has the worker that flushes the ring of a place do so. The caller does not sleep before it has, if it is that one.
     pub(crate) fn unpark_for_files(&self, place: usize) {
         let has_worker = !self.orphans().contains(&place);
-        self.unpark(if has_worker { place } else { 0 });
+        let place = if has_worker { place } else { 0 };
+        let is_here =
+            |worker: Option<&Worker>| worker.is_some_and(|it| it.is_of(self) && it.index == place);
+        if !Worker::with(is_here) {
+            self.unpark(place);
+        }
     }
 
     /// The place has a worker again.
