@@ -93,8 +93,18 @@ impl Shared {
     /// taken away. False if the kernel did not take all of it.
     pub(crate) fn flush_files(&self, place: usize) -> bool {
         let own = self.place(place).files.flush();
+        self.flush_orphans(place) && own
+    }
+
+    /// The same in the rings of workers that were taken away, by the first one; nothing by the others. Also called once a tick:
+    /// nobody else does this if the first one never sleeps.
+    pub(crate) fn flush_orphans(&self, place: usize) -> bool {
         let orphans = if place == 0 { self.orphans() } else { 0..0 };
-        orphans.fold(own, |all, place| self.place(place).files.flush() && all)
+        let mut all = true;
+        for orphan in orphans {
+            all &= self.place(orphan).files.flush();
+        }
+        all
     }
 
     /// Has the worker that flushes the ring of a place do so. The caller does not sleep before it has, if it is that one.

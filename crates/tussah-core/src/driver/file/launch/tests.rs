@@ -10,9 +10,13 @@ use io_uring::{opcode, squeue};
 use super::super::operation::Operate;
 use super::super::ring::Ring;
 use crate::runtime::{Handle, Runtime};
+use crate::yield_now;
 
 /// A test that takes this long hangs.
 const HANG_LIMIT: Duration = Duration::from_secs(10);
+
+/// So often somebody yields that the worker has ticked many times.
+const YIELDS: usize = 1_000_000;
 
 /// Does nothing, and says when that is done.
 struct Nothing(mpsc::Sender<()>);
@@ -94,4 +98,27 @@ fn a_worker_is_told_of_what_somebody_else_could_not_hand_over() {
         runtime.handle().shared.place(0).files.serve();
     });
     wait.recv_timeout(HANG_LIMIT).expect("its worker was told");
+}
+
+#[test]
+#[cfg_attr(miri, ignore)]
+fn what_a_worker_that_was_taken_away_has_left_begins_though_the_first_is_busy() {
+    let runtime = Runtime::builder().workers(2).build();
+    let runtime = runtime.expect("the workers start");
+    let Some(ring) = ring_of(&runtime, 1) else {
+        return;
+    };
+    runtime.set_workers(1).expect("one is left");
+    let (nothing, wait) = Nothing::new();
+    let busy = runtime.spawn(async move {
+        assert!(ring.push(nothing).is_ok());
+        for _ in 0..YIELDS {
+            if wait.try_recv().is_ok() {
+                return true;
+            }
+            yield_now().await;
+        }
+        false
+    });
+    assert!(runtime.block_on(busy).expect("no panic"), "it never began");
 }
