@@ -6,6 +6,7 @@ use std::io;
 use super::shared::Shared;
 use crate::driver::{Driver, Events, Report};
 use crate::loom::atomic::Ordering;
+use crate::worker::Worker;
 
 impl Shared {
     /// What the worker of a place waits on, from now on at the latest.
@@ -92,14 +93,29 @@ impl Shared {
     /// taken away. False if the kernel did not take all of it.
     pub(crate) fn flush_files(&self, place: usize) -> bool {
         let own = self.place(place).files.flush();
-        let orphans = if place == 0 { self.orphans() } else { 0..0 };
-        orphans.fold(own, |all, place| self.place(place).files.flush() && all)
+        self.flush_orphans(place) && own
     }
 
-    /// Has the worker that flushes the ring of a place do so.
+    /// The same in the rings of workers that were taken away, by the first one; nothing by the others. Also called once a tick:
+    /// nobody else does this if the first one never sleeps.
+    pub(crate) fn flush_orphans(&self, place: usize) -> bool {
+        let orphans = if place == 0 { self.orphans() } else { 0..0 };
+        let mut all = true;
+        for orphan in orphans {
+            all &= self.place(orphan).files.flush();
+        }
+        all
+    }
+
+    /// Has the worker that flushes the ring of a place do so. The caller does not sleep before it has, if it is that one.
     pub(crate) fn unpark_for_files(&self, place: usize) {
         let has_worker = !self.orphans().contains(&place);
-        self.unpark(if has_worker { place } else { 0 });
+        let place = if has_worker { place } else { 0 };
+        let is_here =
+            |worker: Option<&Worker>| worker.is_some_and(|it| it.is_of(self) && it.index == place);
+        if !Worker::with(is_here) {
+            self.unpark(place);
+        }
     }
 
     /// The place has a worker again.

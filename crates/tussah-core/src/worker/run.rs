@@ -239,6 +239,7 @@ impl<'a> Loop<'a> {
         let shared = &worker.handle.shared;
         let mut now_ns = shared.now_ns();
         let fired = self.fire(shared.tick_at(now_ns));
+        shared.flush_orphans(worker.index);
         let reported = self.look();
         if fired + reported > 0 {
             // The time that these took is not the next turn's.

@@ -18,7 +18,8 @@ use crate::io_error::context;
 use crate::process::Child;
 use crate::time;
 
-/// Bound, in milliseconds: how often a child is asked for while the process has no descriptor to wait with.
+/// Bound, in milliseconds: how often a child is asked for while there is no descriptor to wait with, or no room to report on one
+/// (`fs.epoll.max_user_watches`).
 const LOOK_MS: u64 = 20;
 
 /// Whose end is waited for: a [`Child`], or the number of a child process that something else has started.
@@ -126,7 +127,7 @@ async fn wait(handle: &Handle, number: u32) -> io::Result<ExitStatus> {
     let pid = pid.ok_or_else(|| failed(io::ErrorKind::InvalidInput.into()))?;
     loop {
         let waited = match by_pidfd(handle, pid).await {
-            // There is no descriptor for it.
+            // There is no descriptor for it, or nothing that would report on one.
             Err(error) if is_exhausted(&error) => status(pid),
             waited => waited,
         };
@@ -154,5 +155,27 @@ fn status(pid: Pid) -> io::Result<ExitStatus> {
 
 fn is_exhausted(error: &io::Error) -> bool {
     let errno = Errno::from_io_error(error);
-    matches!(errno, Some(Errno::MFILE | Errno::NFILE))
+    matches!(
+        errno,
+        Some(Errno::MFILE | Errno::NFILE | Errno::NOSPC | Errno::NOMEM)
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_exhausted_table() {
+        let check = |errno: Errno, expected| {
+            assert_eq!(is_exhausted(&errno.into()), expected, "{errno}");
+        };
+        check(Errno::MFILE, true);
+        check(Errno::NFILE, true);
+        check(Errno::NOSPC, true);
+        check(Errno::NOMEM, true);
+        check(Errno::SRCH, false);
+        check(Errno::CHILD, false);
+        check(Errno::INVAL, false);
+    }
 }

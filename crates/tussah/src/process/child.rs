@@ -43,7 +43,7 @@ pub struct Child {
     child: Option<std::process::Child>,
     /// Readable when the child has ended; `None` where the system gives none.
     pidfd: Option<Source>,
-    /// Waits for the child's end where there is no pidfd.
+    /// Waits for the child's end where there is no pidfd, or nothing that would report on it.
     waiting: Option<BlockingHandle<()>>,
     handle: Handle,
     program: String,
@@ -133,7 +133,11 @@ impl Child {
                 let ended = pidfd.io(Direction::Read, |_| {
                     child.try_wait()?.ok_or(io::ErrorKind::WouldBlock.into())
                 });
-                ended.await
+                match ended.await {
+                    // The system has no room to report on it. What it said of the child it says again.
+                    Err(error) if error.raw_os_error().is_some() => self.wait_without_pidfd().await,
+                    ended => ended,
+                }
             }
             None => self.wait_without_pidfd().await,
         };

@@ -366,7 +366,7 @@ impl<O: Operation> Operate for Cell<O> {
                 state.place = Place::Ring(ring.clone(), key);
                 drop(state);
                 if outside {
-                    ring.flush_from_outside();
+                    ring.flush_or_tell();
                 }
             }
             Route::Pool => {

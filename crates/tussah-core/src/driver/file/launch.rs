@@ -1,5 +1,8 @@
 //! Which way an operation goes: a worker's ring, or the blocking pool.
 
+#[cfg(all(test, not(loom)))]
+mod tests;
+
 use std::io;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
@@ -28,7 +31,7 @@ impl RingPlace {
     #[inline]
     pub(crate) fn serve(&self) -> usize {
         self.get().map_or(0, |ring| {
-            ring.flush();
+            ring.flush_or_tell();
             ring.reap()
         })
     }
@@ -42,7 +45,7 @@ impl RingPlace {
     /// The same for a worker that ends: what the kernel did not take is left to the one that looks after its place.
     pub(crate) fn flush_last(&self) {
         if let Some(ring) = self.get() {
-            ring.flush_from_outside();
+            ring.flush_or_tell();
         }
     }
 
@@ -117,7 +120,7 @@ pub(super) fn flush_unless_own(ring: &Arc<Ring>) {
         own.is_some_and(|own| Arc::ptr_eq(own, ring))
     });
     if !is_own {
-        ring.flush_from_outside();
+        ring.flush_or_tell();
     }
 }
 

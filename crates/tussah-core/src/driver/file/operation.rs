@@ -39,7 +39,7 @@ pub(super) unsafe trait Operation: Send + 'static {
 
     /// Whether the operation is begun again after an error: the kernel gives up what an OS thread had submitted that has ended
     /// (`EFAULT` if it was about to copy what had come from the device), and what it was asked to give up; of that
-    /// `submit_again` knows.
+    /// `submit_again` knows. One that would fail if it were carried out twice says [`has_not_begun`].
     fn is_retried(error: Errno) -> bool {
         // Between 512 and 516 are the kernel's own numbers for calls that a signal, or the end of their OS thread, has interrupted.
         matches!(error, Errno::INTR | Errno::CANCELED | Errno::FAULT)
@@ -48,6 +48,12 @@ pub(super) unsafe trait Operation: Send + 'static {
 
     /// The result, and what was lent.
     fn finish(self, result: io::Result<u32>) -> Self::Output;
+}
+
+/// Whether an error says that nothing of an operation was done. What is only interrupted may have been: a network file system has
+/// asked its server, and does not wait for the answer.
+pub(super) fn has_not_begun(error: Errno) -> bool {
+    error == Errno::CANCELED
 }
 
 /// What happens to an operation that has begun when its future is dropped.

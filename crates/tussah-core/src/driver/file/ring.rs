@@ -235,9 +235,10 @@ impl Ring {
         self.unflushed.load(Ordering::Relaxed) == 0 || self.flush_queued()
     }
 
-    /// The same where no worker's loop comes after it: what the kernel did not take is left to the worker that flushes this ring
-    /// before it sleeps.
-    pub(super) fn flush_from_outside(&self) {
+    /// The same for who does not try again: what the kernel did not take is left to the worker that flushes this ring before it
+    /// sleeps. It may be asleep, with nothing to flush as far as it could see while somebody else tried, and is told; unless it
+    /// is the caller, who would never sleep.
+    pub(super) fn flush_or_tell(&self) {
         if !self.flush()
             && let Some((shared, place)) = self.home.get()
             && let Some(shared) = shared.upgrade()
@@ -294,7 +295,7 @@ impl Ring {
         }
         let reaped = self.reap_some();
         // Operations that had waited for room, or go on.
-        self.flush();
+        self.flush_or_tell();
         reaped
     }
 

@@ -2,7 +2,7 @@
 
 use std::io;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
+use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::time::Duration;
 
 use async_lock::SemaphoreGuardArc;
@@ -44,9 +44,12 @@ impl Extra {
         self.timeout_ns[direction as usize].store(ns, Ordering::Relaxed);
     }
 
-    pub(super) fn polled(&self, direction: Direction) -> MutexGuard<'_, Polled> {
-        let polled = self.polled[direction as usize].lock();
-        polled.unwrap_or_else(PoisonError::into_inner)
+    /// Puts what `poll_` functions of a direction go on with in the place of what is there, which is given back: it owns wakers of
+    /// users, which are dropped under no lock.
+    #[must_use]
+    pub(super) fn replace_polled(&self, direction: Direction, polled: Polled) -> Polled {
+        let place = self.polled[direction as usize].lock();
+        std::mem::replace(&mut *place.unwrap_or_else(PoisonError::into_inner), polled)
     }
 
     pub(super) fn limit(&self) -> Option<Arc<RateLimit>> {

@@ -2,6 +2,9 @@
 //!
 //! Nobody tells that a wait of theirs is given up: the next call may go on with it, or begin another one. It begins another one
 //! if nobody has come for what the timer reported, or if it has another time limit.
+//!
+//! A call takes the timer out of its place and puts it back if it still waits. Of those that overlap, also as one call drops
+//! a waker whose drop is another one, each begins a wait, and the timer of the last to end stays.
 
 use std::sync::{Arc, OnceLock};
 use std::task::{Wake, Waker};
@@ -43,8 +46,10 @@ impl Polled {
         let late = Duration::from_millis(LATE_MS_MAX);
         let is_late = |rang: &Instant| now().saturating_duration_since(*rang) > late;
         if rang.is_some_and(is_late) || self.timeout != timeout {
-            self.end();
-            self.timeout = timeout;
+            *self = Self {
+                timeout,
+                ..Self::default()
+            };
         }
     }
 
@@ -56,11 +61,5 @@ impl Polled {
             Arc::new(Alarm { waker, rang })
         });
         self.alarm.insert(alarm).clone().into()
-    }
-
-    /// Ends the wait.
-    pub(super) fn end(&mut self) {
-        self.pace = None;
-        self.alarm = None;
     }
 }

@@ -9,6 +9,7 @@ use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use super::extra::Extra;
+use super::polled::Polled;
 use crate::net::socket::{Direction, Socket};
 use crate::time::{Sleep, sleep};
 
@@ -102,24 +103,13 @@ pub(in crate::net) fn poll_transfer<S: Limited, R>(
         let done = socket.poll_operate(context, direction, attempt);
         return done.map_err(|error| stream.failed(verb, error));
     };
-    let mut polled = extra.polled(direction);
-    polled.go_on(extra.timeout(direction));
-    ready!(extra.poll_allowed(context, socket, direction, &mut polled.pace));
-    let done = match socket.poll_operate(context, direction, attempt) {
-        Poll::Pending if extra.timeout(direction).is_none() => return Poll::Pending,
-        Poll::Pending => {
-            let alarm = polled.alarm(context.waker());
-            let mut context = Context::from_waker(&alarm);
-            Err(ready!(extra.poll_elapsed(
-                &mut context,
-                direction,
-                &mut polled.pace
-            )))
-        }
-        Poll::Ready(done) => done,
-    };
-    polled.end();
-    Poll::Ready(done.map_err(|error| stream.failed(verb, error)))
+    // Out of its place: a waker that is cloned or dropped here may poll this stream itself.
+    let mut polled = extra.replace_polled(direction, Polled::default());
+    let done = extra.poll_limited(context, socket, direction, &mut polled, attempt);
+    if done.is_pending() {
+        drop(extra.replace_polled(direction, polled));
+    }
+    done.map_err(|error| stream.failed(verb, error))
 }
 
 /// A timer that an operation waits for.
@@ -144,6 +134,28 @@ impl fmt::Debug for Pace {
 }
 
 impl Extra {
+    /// Makes an attempt within the limits. The wait has ended with what is ready.
+    fn poll_limited<R>(
+        &self,
+        context: &mut Context<'_>,
+        socket: &Socket,
+        direction: Direction,
+        polled: &mut Polled,
+        attempt: impl FnMut() -> io::Result<R>,
+    ) -> Poll<io::Result<R>> {
+        polled.go_on(self.timeout(direction));
+        ready!(self.poll_allowed(context, socket, direction, &mut polled.pace));
+        match socket.poll_operate(context, direction, attempt) {
+            Poll::Pending if self.timeout(direction).is_some() => {
+                let alarm = polled.alarm(context.waker());
+                let mut context = Context::from_waker(&alarm);
+                let elapsed = self.poll_elapsed(&mut context, direction, &mut polled.pace);
+                elapsed.map(Err)
+            }
+            done => done,
+        }
+    }
+
     /// Waits until a rate limit lets the next operation begin.
     #[cold]
     pub(super) fn poll_allowed(

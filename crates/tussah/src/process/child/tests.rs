@@ -1,4 +1,4 @@
-//! Waiting where the system has no pidfds.
+//! Waiting where the system has no pidfds, or no room to report on them.
 
 use std::io::Write as _;
 use std::os::unix::process::ExitStatusExt as _;
@@ -43,6 +43,24 @@ fn the_pool_waits_where_there_is_no_pidfd() {
         child.signal(Signal::TERM).expect("it is ours");
         let status = child.wait_without_pidfd().await.expect("it is ours");
         assert_eq!(status.signal(), Some(Signal::TERM.as_raw()));
+    });
+}
+
+#[test]
+fn the_pool_waits_where_the_system_does_not_report_on_a_pidfd() {
+    run(async {
+        let (mut child, writer) = without_pidfd().await;
+        // What epoll refuses stands for what it has no room for.
+        let refused = std::fs::File::open("/dev/null").expect("there is one");
+        child.pidfd = Some(Source::new_in(&child.handle, refused.into()));
+        {
+            let wait = Box::pin(child.wait());
+            let Either::Right(_) = select(wait, Box::pin(yield_now())).await else {
+                panic!("it has not ended");
+            };
+        }
+        drop(writer);
+        assert!(child.wait().await.expect("it is ours").success());
     });
 }
 

@@ -2,11 +2,13 @@
 
 use std::io::{self, IoSlice, IoSliceMut};
 use std::mem::size_of_val;
+use std::pin::Pin;
 use std::sync::Arc;
-use std::task::Poll;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::task::{Context, Poll, Wake, Waker};
 use std::time::Duration;
 
-use futures_lite::{AsyncReadExt, AsyncWriteExt};
+use futures_lite::{AsyncRead, AsyncReadExt, AsyncWriteExt};
 use tussah::net::{KeepAlive, RateLimit, Shutdown, TcpListener, TcpStream};
 use tussah::{OpError, spawn};
 
@@ -616,4 +618,44 @@ fn a_time_limit_does_not_lift_a_rate_limit() {
         io::Result::Ok(())
     };
     runtime.block_on_spawned(test).expect("the network works");
+}
+
+/// A waker that reads from a stream when it is dropped for the last time.
+struct ReadsWhenDropped(Arc<TcpStream>, Arc<AtomicBool>);
+
+impl Wake for ReadsWhenDropped {
+    fn wake(self: Arc<Self>) {}
+}
+
+impl Drop for ReadsWhenDropped {
+    fn drop(&mut self) {
+        let context = &mut Context::from_waker(Waker::noop());
+        let read = Pin::new(&mut &*self.0).poll_read(context, &mut [0; 8]);
+        self.1.store(read.is_pending(), Ordering::Relaxed);
+    }
+}
+
+#[test]
+fn a_waker_may_use_its_stream_when_it_is_dropped() {
+    run(1, async {
+        let (stream, peer) = pair().await?;
+        stream.set_read_timeout(Some(Duration::from_secs(3600)))?;
+        let stream = Arc::new(stream);
+        let has_read = Arc::new(AtomicBool::new(false));
+        let waker = Waker::from(Arc::new(ReadsWhenDropped(stream.clone(), has_read.clone())));
+        let poll = |waker: &Waker| {
+            let context = &mut Context::from_waker(waker);
+            Pin::new(&mut &*stream).poll_read(context, &mut [0; 8])
+        };
+        assert!(poll(&waker).is_pending());
+        drop(waker);
+        assert!(!has_read.load(Ordering::Relaxed), "the stream has it");
+        // Another waker takes its place.
+        assert!(poll(Waker::noop()).is_pending());
+        assert!(has_read.load(Ordering::Relaxed));
+        peer.write_all(b"x").await?;
+        stream.readable().await?;
+        assert!(matches!(poll(Waker::noop()), Poll::Ready(Ok(1))));
+        Ok(())
+    });
 }

@@ -5,6 +5,7 @@ use std::io;
 use io_uring::{opcode, squeue};
 use rustix::io::Errno;
 
+use super::super::op;
 use super::super::operation::{Operate, Operation, WhenDropped};
 use super::super::ring::{Ring, Size};
 use super::{Cell, Place, RETRIES_MAX};
@@ -84,4 +85,23 @@ fn what_the_kernel_gives_up_is_begun_again_and_not_for_ever() {
     for errno in [libc::EIO, libc::ENOSPC, 511, 517] {
         check([Err(errno)], Err(errno));
     }
+}
+
+#[test]
+fn what_may_have_been_carried_out_is_not_begun_again() {
+    fn check<O: Operation>(expected: [bool; 4]) {
+        let the_kernels_own = Errno::from_raw_os_error(512);
+        let errors = [Errno::CANCELED, Errno::INTR, Errno::FAULT, the_kernels_own];
+        let name = std::any::type_name::<O>();
+        assert_eq!(errors.map(O::is_retried), expected, "{name}");
+    }
+    check::<op::close::Close>([true, false, false, false]);
+    check::<op::link::Link>([true, false, false, false]);
+    check::<op::make_dir::MakeDir>([true, false, false, false]);
+    check::<op::rename::Rename>([true, false, false, false]);
+    check::<op::symlink::Symlink>([true, false, false, false]);
+    check::<op::unlink::Unlink>([true, false, false, false]);
+    check::<op::open::Open>([true, true, true, true]);
+    check::<op::set_len::SetLen>([true, true, true, true]);
+    check::<op::write::Write<Vec<u8>>>([true, true, true, true]);
 }

@@ -7,7 +7,7 @@ use io_uring::types::Fd;
 use io_uring::{opcode, squeue};
 use rustix::io::Errno;
 
-use super::super::operation::{Operation, WhenDropped};
+use super::super::operation::{Operation, WhenDropped, has_not_begun};
 
 pub(in super::super) struct Close {
     /// The descriptor, until it is known that the kernel has taken it.
@@ -57,7 +57,7 @@ unsafe impl Operation for Close {
 
     fn is_retried(error: Errno) -> bool {
         // Whatever else is said, the descriptor is closed.
-        error == Errno::CANCELED
+        has_not_begun(error)
     }
 
     fn finish(mut self, result: io::Result<u32>) -> io::Result<()> {

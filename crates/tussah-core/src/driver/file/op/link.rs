@@ -7,7 +7,7 @@ use io_uring::{opcode, squeue};
 use rustix::fs::{AtFlags, CWD};
 use rustix::io::Errno;
 
-use super::super::operation::{Operation, WhenDropped};
+use super::super::operation::{Operation, WhenDropped, has_not_begun};
 
 pub(in super::super) struct Link {
     pub(in super::super) from: CString,
@@ -32,6 +32,11 @@ unsafe impl Operation for Link {
 
     fn block(&mut self) -> Result<u32, Errno> {
         rustix::fs::linkat(CWD, &self.from, CWD, &self.to, AtFlags::empty()).map(|()| 0)
+    }
+
+    fn is_retried(error: Errno) -> bool {
+        // The name may be there by now.
+        has_not_begun(error)
     }
 
     fn finish(self, result: io::Result<u32>) -> io::Result<()> {

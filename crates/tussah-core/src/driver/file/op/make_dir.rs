@@ -7,7 +7,7 @@ use io_uring::{opcode, squeue};
 use rustix::fs::{CWD, Mode};
 use rustix::io::Errno;
 
-use super::super::operation::{Operation, WhenDropped};
+use super::super::operation::{Operation, WhenDropped, has_not_begun};
 
 pub(in super::super) struct MakeDir {
     pub(in super::super) path: CString,
@@ -28,6 +28,11 @@ unsafe impl Operation for MakeDir {
 
     fn block(&mut self) -> Result<u32, Errno> {
         rustix::fs::mkdirat(CWD, &self.path, self.mode).map(|()| 0)
+    }
+
+    fn is_retried(error: Errno) -> bool {
+        // The directory may be there by now.
+        has_not_begun(error)
     }
 
     fn finish(self, result: io::Result<u32>) -> io::Result<()> {

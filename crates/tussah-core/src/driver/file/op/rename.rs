@@ -7,7 +7,7 @@ use io_uring::{opcode, squeue};
 use rustix::fs::CWD;
 use rustix::io::Errno;
 
-use super::super::operation::{Operation, WhenDropped};
+use super::super::operation::{Operation, WhenDropped, has_not_begun};
 
 pub(in super::super) struct Rename {
     pub(in super::super) from: CString,
@@ -32,6 +32,11 @@ unsafe impl Operation for Rename {
 
     fn block(&mut self) -> Result<u32, Errno> {
         rustix::fs::renameat(CWD, &self.from, CWD, &self.to).map(|()| 0)
+    }
+
+    fn is_retried(error: Errno) -> bool {
+        // The old name may be gone by now.
+        has_not_begun(error)
     }
 
     fn finish(self, result: io::Result<u32>) -> io::Result<()> {

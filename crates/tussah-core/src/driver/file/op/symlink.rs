@@ -7,7 +7,7 @@ use io_uring::{opcode, squeue};
 use rustix::fs::CWD;
 use rustix::io::Errno;
 
-use super::super::operation::{Operation, WhenDropped};
+use super::super::operation::{Operation, WhenDropped, has_not_begun};
 
 pub(in super::super) struct Symlink {
     pub(in super::super) target: CString,
@@ -26,6 +26,11 @@ unsafe impl Operation for Symlink {
 
     fn block(&mut self) -> Result<u32, Errno> {
         rustix::fs::symlinkat(&self.target, CWD, &self.path).map(|()| 0)
+    }
+
+    fn is_retried(error: Errno) -> bool {
+        // The name may be there by now.
+        has_not_begun(error)
     }
 
     fn finish(self, result: io::Result<u32>) -> io::Result<()> {

@@ -7,7 +7,7 @@ use io_uring::{opcode, squeue};
 use rustix::fs::{AtFlags, CWD};
 use rustix::io::Errno;
 
-use super::super::operation::{Operation, WhenDropped};
+use super::super::operation::{Operation, WhenDropped, has_not_begun};
 
 pub(in super::super) struct Unlink {
     pub(in super::super) path: CString,
@@ -39,6 +39,11 @@ unsafe impl Operation for Unlink {
 
     fn block(&mut self) -> Result<u32, Errno> {
         rustix::fs::unlinkat(CWD, &self.path, self.flags()).map(|()| 0)
+    }
+
+    fn is_retried(error: Errno) -> bool {
+        // The name may be gone by now.
+        has_not_begun(error)
     }
 
     fn finish(self, result: io::Result<u32>) -> io::Result<()> {

@@ -1,0 +1,124 @@
+//! The ring of a worker's place, of which the kernel has refused to take what is queued.
+
+use std::io;
+use std::os::fd::AsRawFd;
+use std::sync::{Arc, mpsc};
+use std::time::Duration;
+
+use io_uring::{opcode, squeue};
+
+use super::super::operation::Operate;
+use super::super::ring::Ring;
+use crate::runtime::{Handle, Runtime};
+use crate::yield_now;
+
+/// A test that takes this long hangs.
+const HANG_LIMIT: Duration = Duration::from_secs(10);
+
+/// So often somebody yields that the worker has ticked many times.
+const YIELDS: usize = 1_000_000;
+
+/// Does nothing, and says when that is done.
+struct Nothing(mpsc::Sender<()>);
+
+impl Nothing {
+    fn new() -> (Arc<Self>, mpsc::Receiver<()>) {
+        let (done, wait) = mpsc::channel();
+        (Arc::new(Self(done)), wait)
+    }
+}
+
+impl Operate for Nothing {
+    fn entry(&self) -> squeue::Entry {
+        opcode::Nop::new().build()
+    }
+
+    fn completed(self: Arc<Self>, _: io::Result<u32>) {
+        let _ = self.0.send(());
+    }
+
+    fn fail(self: Arc<Self>, _: io::Error) {}
+
+    fn run(self: Arc<Self>) {}
+
+    fn run_for_another(self: Arc<Self>) -> bool {
+        false
+    }
+
+    fn is_carried_out(&self) -> bool {
+        true
+    }
+
+    fn wake(&self) {}
+
+    fn dropped_by_pool(self: Arc<Self>) {}
+
+    fn launch(self: Arc<Self>, _: &Handle) -> bool {
+        false
+    }
+}
+
+/// The ring of a place; `None` where there is no io_uring.
+fn ring_of(handle: &Handle, place: usize) -> Option<Arc<Ring>> {
+    let shared = &handle.shared;
+    let made = |ring: &_| super::super::register(shared, place, ring);
+    shared.place(place).files.get_or_make(made).cloned()
+}
+
+/// Has the kernel refuse all that is handed over meanwhile.
+fn while_refused<R>(ring: &Ring, f: impl FnOnce() -> R) -> R {
+    let (reader, _writer) = io::pipe().expect("there are descriptors left");
+    let kept = ring.fd().try_clone_to_owned().expect("there are some left");
+    let put = |fd: i32| {
+        // SAFETY: both are open. The ring's number names a ring again before anybody else may close it.
+        let put = unsafe { libc::dup2(fd, ring.fd().as_raw_fd()) };
+        assert!(put >= 0, "{}", io::Error::last_os_error());
+    };
+    put(reader.as_raw_fd());
+    let result = f();
+    put(kept.as_raw_fd());
+    result
+}
+
+#[test]
+#[cfg_attr(miri, ignore)]
+fn a_worker_is_told_of_what_somebody_else_could_not_hand_over() {
+    let runtime = Runtime::builder().workers(1).build();
+    let runtime = runtime.expect("the worker starts");
+    let Some(ring) = ring_of(&runtime, 0) else {
+        return;
+    };
+    while runtime.handle().shared.idle.all_parked().is_none() {
+        std::thread::yield_now();
+    }
+    let (nothing, wait) = Nothing::new();
+    while_refused(&ring, || {
+        assert!(ring.push(nothing).is_ok());
+        // As a peer does while its worker, which has seen nothing to hand over, sleeps.
+        runtime.handle().shared.place(0).files.serve();
+    });
+    wait.recv_timeout(HANG_LIMIT).expect("its worker was told");
+}
+
+#[test]
+#[cfg_attr(miri, ignore)]
+fn what_a_worker_that_was_taken_away_has_left_begins_though_the_first_is_busy() {
+    let runtime = Runtime::builder().workers(2).build();
+    let runtime = runtime.expect("the workers start");
+    let Some(ring) = ring_of(&runtime, 1) else {
+        return;
+    };
+    runtime.set_workers(1).expect("one is left");
+    let (nothing, wait) = Nothing::new();
+    let busy = runtime.spawn(async move {
+        assert!(ring.push(nothing).is_ok());
+        for _ in 0..YIELDS {
+            if wait.try_recv().is_ok() {
+                return true;
+            }
+            yield_now().await;
+        }
+        false
+    });
+    assert!(runtime.block_on(busy).expect("no panic"), "it never began");
+}
