@@ -385,7 +385,12 @@ fn who_comes_while_the_runtime_ends_hears_of_the_end() {
             let (error, source, mut theirs) = waits.join().expect("no panic");
             assert_eq!(error.to_string(), "the runtime is shut down");
             drop(source);
-            assert_eq!(theirs.read(&mut [0]).expect("it is closed"), 0);
+            // Reset, if the last byte was not read before the end.
+            let closed = theirs.read(&mut [0]).or_else(|error| match error.kind() {
+                ErrorKind::ConnectionReset => Ok(0),
+                _ => Err(error),
+            });
+            assert_eq!(closed.expect("it is closed"), 0);
         }
         let (source, mut theirs) = pair(&handle);
         let error = futures_lite::future::block_on(read(&source)).expect_err("nobody reports");

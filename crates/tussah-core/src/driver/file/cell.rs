@@ -36,7 +36,7 @@ use parking_lot::Mutex;
 use rustix::io::Errno;
 
 use super::launch::{self, Route};
-use super::operation::{Operate, Operation, WhenDropped};
+use super::operation::{Operate, Operation, WhenDropped, as_of_a_call};
 use super::order::Order;
 use super::ring::Ring;
 use super::slots::Key;
@@ -330,7 +330,7 @@ impl<O: Operation> Operate for Cell<O> {
                 Err(error) => result = Err(error),
             }
         }
-        self.finish(result);
+        self.finish(result.map_err(as_of_a_call));
         self.let_next();
     }
 

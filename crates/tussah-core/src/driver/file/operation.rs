@@ -1,6 +1,7 @@
 //! What an operation is: its two forms, and its result.
 
 use std::io;
+use std::ops::RangeInclusive;
 use std::sync::Arc;
 
 use io_uring::squeue;
@@ -41,13 +42,23 @@ pub(super) unsafe trait Operation: Send + 'static {
     /// (`EFAULT` if it was about to copy what had come from the device), and what it was asked to give up; of that
     /// `submit_again` knows. One that would fail if it were carried out twice says [`has_not_begun`].
     fn is_retried(error: Errno) -> bool {
-        // Between 512 and 516 are the kernel's own numbers for calls that a signal, or the end of their OS thread, has interrupted.
         matches!(error, Errno::INTR | Errno::CANCELED | Errno::FAULT)
-            || (512..=516).contains(&error.raw_os_error())
+            || KERNELS_OWN.contains(&error.raw_os_error())
     }
 
     /// The result, and what was lent.
     fn finish(self, result: io::Result<u32>) -> Self::Output;
+}
+
+/// The kernel's own numbers for calls that a signal, or the end of their OS thread, has interrupted.
+const KERNELS_OWN: RangeInclusive<i32> = 512..=516;
+
+/// What a system call says to its caller in place of an error of a ring.
+pub(super) fn as_of_a_call(error: io::Error) -> io::Error {
+    match error.raw_os_error() {
+        Some(number) if KERNELS_OWN.contains(&number) => Errno::INTR.into(),
+        _ => error,
+    }
 }
 
 /// Whether an error says that nothing of an operation was done. What is only interrupted may have been: a network file system has

@@ -207,7 +207,7 @@ fn outlives_its_runtime_and_may_join_another() {
 }
 
 #[test]
-#[should_panic(expected = "inside of a tussah runtime")]
+#[should_panic(expected = "no runtime here")]
 fn a_first_poll_outside_of_a_runtime_panics() {
     poll(pin!(Sleep::new_until(Instant::now())), Waker::noop());
 }

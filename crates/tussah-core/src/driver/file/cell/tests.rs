@@ -74,13 +74,15 @@ fn what_the_kernel_gives_up_is_begun_again_and_not_for_ever() {
         516,
     ] {
         check([Err(errno), Ok(2)], Ok(2));
+        // Nobody else knows the kernel's own numbers.
+        let said = if errno >= 512 { libc::EINTR } else { errno };
         let tries = 1 + usize::from(RETRIES_MAX);
-        check(vec![Err(errno); tries], Err(errno));
+        check(vec![Err(errno); tries], Err(said));
         // What has got on is tried as often once more.
         let mut results = vec![Err(errno); tries - 1];
         results.push(Ok(1));
         results.extend(vec![Err(errno); tries]);
-        check(results, Err(errno));
+        check(results, Err(said));
     }
     for errno in [libc::EIO, libc::ENOSPC, 511, 517] {
         check([Err(errno)], Err(errno));
