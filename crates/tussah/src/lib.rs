@@ -82,6 +82,7 @@ pub mod pipe;
 pub mod process;
 pub mod scope;
 pub mod signal;
+pub mod stage;
 pub mod sync;
 pub mod thread;
 pub mod time;

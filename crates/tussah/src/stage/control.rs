@@ -1,0 +1,315 @@
+//! What a controller of a stage is: it is shown samples, and answers with settings.
+//!
+//! A controller never sleeps, never reads a clock and never draws a random number: time and randomness are handed to it, so
+//! that it can be simulated. It is called under the stage's lock, by whoever queues or ends a batch; so it must be short, and must not
+//! call the stage. A stage in which nothing happens calls nobody.
+//!
+//! Each setting has one owner: two controllers that own the same are refused when the stage is built.
+
+use std::fmt;
+use std::ops::BitOr;
+
+use super::event::Class;
+
+/// Decides settings of one stage.
+///
+/// # Examples
+/// A controller that lets a stage have one servlet more for each hundred events that are queued, up to eight:
+/// ```
+/// use tussah::stage::control::{Cadence, Controller, Owns, Sample, Settings};
+///
+/// struct ByLength;
+///
+/// impl Controller for ByLength {
+///     fn name(&self) -> &'static str {
+///         "by-length"
+///     }
+///     fn owns(&self) -> Owns {
+///         Owns::SERVLETS
+///     }
+///     fn cadence(&self) -> Cadence {
+///         Cadence::every_ns(10_000_000)
+///     }
+///     fn sample(&mut self, sample: &Sample<'_>, _now_ns: u64) -> Settings {
+///         let servlets = (1 + sample.queue_len / 100).min(8);
+///         Settings { servlets: Some(servlets as usize), ..Settings::default() }
+///     }
+/// }
+/// ```
+pub trait Controller: Send + 'static {
+    /// What the controller is called in logs and tables.
+    fn name(&self) -> &'static str;
+
+    /// The settings that it decides; others that it returns are ignored.
+    fn owns(&self) -> Owns;
+
+    /// How often it wants to be shown a sample.
+    fn cadence(&self) -> Cadence;
+
+    /// Looks at the stage and says what to change. `now_ns` counts from the start of the stage's network.
+    fn sample(&mut self, sample: &Sample<'_>, now_ns: u64) -> Settings;
+
+    /// Whether an event that arrives is let in; asked only of the owner of [`Owns::ADMISSION`], after the queue's own bounds.
+    ///
+    /// A sender that sends many events asks for several of a class ahead of time, and gives back what it did not need; so
+    /// more may be let in here than arrive, but never fewer.
+    fn on_enqueue(&mut self, _arrival: &Arrival) -> Admission {
+        Admission::Admit
+    }
+
+    /// Whether an event that leaves the queue is served; asked only of the owner of [`Owns::ADMISSION`].
+    fn on_dequeue(&mut self, _departure: &Departure) -> Verdict {
+        Verdict::Serve
+    }
+}
+
+/// A set of settings.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub struct Owns(u8);
+
+impl Owns {
+    /// None: a controller that only looks.
+    pub const NOTHING: Owns = Owns(0);
+    /// How many servlets the stage may have at work.
+    pub const SERVLETS: Owns = Owns(1);
+    /// How many events a batch has at most.
+    pub const BATCH: Owns = Owns(2);
+    /// Who is let in: the queue's threshold, its order, and the two hooks of [`Controller`].
+    pub const ADMISSION: Owns = Owns(4);
+
+    /// True if all of `other` is in it.
+    #[must_use]
+    pub fn has(self, other: Owns) -> bool {
+        self.0 & other.0 == other.0
+    }
+
+    /// What is in both.
+    #[must_use]
+    pub fn both(self, other: Owns) -> Owns {
+        Owns(self.0 & other.0)
+    }
+
+    /// What is in this one only.
+    #[must_use]
+    pub fn without(self, other: Owns) -> Owns {
+        Owns(self.0 & !other.0)
+    }
+}
+
+impl BitOr for Owns {
+    type Output = Owns;
+
+    fn bitor(self, other: Owns) -> Owns {
+        Owns(self.0 | other.0)
+    }
+}
+
+impl fmt::Display for Owns {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let names = [
+            (Self::SERVLETS, "servlets"),
+            (Self::BATCH, "batch"),
+            (Self::ADMISSION, "admission"),
+        ];
+        let mut first = true;
+        for (one, name) in names {
+            if self.has(one) {
+                f.write_str(if first { "" } else { ", " })?;
+                f.write_str(name)?;
+                first = false;
+            }
+        }
+        f.write_str(if first { "nothing" } else { "" })
+    }
+}
+
+impl fmt::Debug for Owns {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Owns({self})")
+    }
+}
+
+/// When a controller is shown the next sample: as soon as one of these has come since the last, and the interval has passed.
+/// Zero of events stands for "never by this"; with all of them zero the interval alone decides.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Cadence {
+    /// The shortest time between two samples, in nanoseconds.
+    pub interval_ns: u64,
+    /// So many events offered.
+    pub arrived: u64,
+    /// So many events finished.
+    pub finished: u64,
+}
+
+impl Cadence {
+    /// A sample each time that so much time has passed, in nanoseconds.
+    #[must_use]
+    pub const fn every_ns(interval_ns: u64) -> Self {
+        Self {
+            interval_ns,
+            arrived: 0,
+            finished: 0,
+        }
+    }
+}
+
+/// What happened in a stage since the controller's last sample, and how it is now. Queues are counted in credits, which is in events unless
+/// events cost more than one.
+#[derive(Clone, Copy, Debug)]
+pub struct Sample<'a> {
+    /// The time since the last sample, or since the stage began, in nanoseconds; never zero.
+    pub interval_ns: u64,
+    /// Of that, how long something was queued or in service, in nanoseconds.
+    pub busy_ns: u64,
+    /// Credits in the queue now, those included that senders have reserved.
+    pub queue_len: u64,
+    /// The bound on these that the queue was built with.
+    pub queue_max: u64,
+    /// The threshold in force, at most `queue_max`.
+    pub threshold: u64,
+    /// Events offered in the interval.
+    pub arrived: u64,
+    /// Of these, events that were let in.
+    pub admitted: u64,
+    /// Events that the queue's bounds or a controller refused in the interval.
+    pub refused: u64,
+    /// Events that were shed from the queue in the interval: by a controller, or after their deadline.
+    pub shed: u64,
+    /// Events whose batch ended in the interval.
+    pub finished: u64,
+    /// Of these, events that the handler called failed (`Batch::fail`), such as after a time limit.
+    pub failed: u64,
+    /// Events in service now: taken, and their batch has not ended.
+    pub in_service: u64,
+    /// Batches that ended in the interval.
+    pub batches: u64,
+    /// What those batches took from beginning to end, waits included, in nanoseconds; summed over the servlets.
+    pub service_ns: u64,
+    /// Of that, what they spent on a worker or, in a blocking handler, on their OS thread.
+    pub compute_ns: u64,
+    /// The most events that a batch may have now.
+    pub batch_max: usize,
+    /// Servlets, and what they do.
+    pub servlets: Servlets,
+    /// How many can compute at the same time: the runtime's workers.
+    pub workers: usize,
+    /// Servlets of all stages of the process, now.
+    pub process_servlets: usize,
+    /// The moving average of that number.
+    pub process_servlets_mean: f64,
+    /// A random number of 64 bits.
+    pub random: u64,
+    /// By class, as many as the stage has.
+    pub classes: &'a [ClassSample],
+}
+
+/// The servlets of a stage.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Servlets {
+    /// At work on a batch.
+    pub busy: usize,
+    /// Parked: they exist and wait for events.
+    pub parked: usize,
+    /// How many may be at work at once now.
+    pub target: usize,
+    /// The most that the target may be.
+    pub max: usize,
+}
+
+/// One class in a sample. A response is from an event's arrival in the queue to the end of its batch.
+#[derive(Clone, Copy, PartialEq, Debug, Default)]
+pub struct ClassSample {
+    /// Events in the queue now.
+    pub queued: u64,
+    /// Events offered in the interval.
+    pub arrived: u64,
+    /// Events refused in the interval.
+    pub refused: u64,
+    /// Events finished in the interval.
+    pub finished: u64,
+    /// The mean response of what finished, in nanoseconds; 0 if nothing did.
+    pub response_mean_ns: u64,
+    /// The shortest response of what finished, in nanoseconds; 0 if nothing did.
+    pub response_min_ns: u64,
+    /// The median of the responses, at most 7 % too high; 0 if nothing finished.
+    pub response_p50_ns: u64,
+    /// The 90th percentile of the responses, as the median.
+    pub response_p90_ns: u64,
+    /// The 99th percentile of the responses, as the median.
+    pub response_p99_ns: u64,
+}
+
+/// What a controller wants changed; `None` leaves a setting as it is.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Settings {
+    /// How many servlets may be at work at once; at least one, at most `Servlets::max`, else it is made so.
+    pub servlets: Option<usize>,
+    /// The most events in a batch; at least one, at most the stage's own bound, else it is made so.
+    pub batch: Option<usize>,
+    /// How many credits the queue holds at most; at least one, at most the stage's own bound, else it is made so.
+    pub threshold: Option<u64>,
+    /// Which end of the queue is served next.
+    pub order: Option<Order>,
+}
+
+/// In which order the events of one class leave the queue.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Order {
+    /// The oldest first.
+    #[default]
+    Fifo,
+    /// The newest first. In a keyed stage this chooses among keys, never within one.
+    Lifo,
+}
+
+/// An event that arrives.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Arrival {
+    /// Its class.
+    pub class: Class,
+    /// What it costs.
+    pub credits: u32,
+    /// A number that its sender gave it, or a random one: the same of one user each time, so that a user is rejected or served as a whole.
+    pub cohort: u16,
+    /// Credits in the queue, without this event.
+    pub queue_len: u64,
+    /// Events in service.
+    pub in_service: u64,
+    /// When, in nanoseconds since the network's start.
+    pub now_ns: u64,
+    /// A random number of 64 bits.
+    pub random: u64,
+}
+
+/// An event that leaves the queue.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Departure {
+    /// Its class.
+    pub class: Class,
+    /// How long it was queued, in nanoseconds.
+    pub sojourn_ns: u64,
+    /// Credits that stay in the queue.
+    pub queue_len: u64,
+    /// When, in nanoseconds since the network's start.
+    pub now_ns: u64,
+}
+
+/// What happens to an event that arrives.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Admission {
+    /// It is queued.
+    Admit,
+    /// It is made smaller by the stage's degradation hook and queued; where there is no hook, it is queued as it is.
+    Degrade,
+    /// It goes back to its sender.
+    Reject,
+}
+
+/// What happens to an event that leaves the queue.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Verdict {
+    /// It is served.
+    Serve,
+    /// It is dropped; its drop callback is told so.
+    Shed,
+}

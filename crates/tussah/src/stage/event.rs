@@ -1,0 +1,261 @@
+//! An event on its way to a stage: a value, with what the stage has to know of it.
+
+use std::fmt;
+use std::ops::{Deref, DerefMut};
+use std::time::Duration;
+
+/// Bound, in classes of a stage: one byte of each event names its class, and samples carry an array of so many.
+pub const CLASSES_MAX: usize = 8;
+
+/// Which class of its stage an event belongs to: 0 is served first.
+///
+/// A stage has one class unless it is built with more (`Builder::classes`). An event of a class that
+/// its stage does not have counts as one of the last.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
+pub struct Class(pub u8);
+
+/// Why an event ended without having been handled.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[non_exhaustive]
+pub enum Reason {
+    /// A controller took it out of the queue, or the sender's policy gave it up.
+    Shed,
+    /// Its deadline passed while it was queued.
+    Expired,
+    /// It was taken by a handler that panicked.
+    Panicked,
+    /// Its stage was destroyed, or its runtime shut down.
+    ShutDown,
+}
+
+impl fmt::Display for Reason {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Reason::Shed => "shed",
+            Reason::Expired => "expired: its deadline passed in the queue",
+            Reason::Panicked => "its handler panicked",
+            Reason::ShutDown => "its stage was shut down",
+        })
+    }
+}
+
+/// A value for a stage, with its class, what it costs, its deadline, and who is told if it is dropped.
+///
+/// Senders take plain values too. What an event carries goes along when it is made into another with [`map`](Self::map), so that a
+/// deadline or a drop callback holds through a whole pipeline.
+///
+/// # Examples
+/// ```
+/// use std::time::Duration;
+/// use tussah::stage::{Class, Event};
+///
+/// let event = Event::new("GET /")
+///     .class(Class(1))
+///     .credits(3)
+///     .within(Duration::from_millis(100))
+///     .on_drop(|why| eprintln!("503: {why}"));
+/// assert_eq!(event.map(|line| line.len()).into_inner(), 5);
+/// ```
+pub struct Event<E> {
+    value: E,
+    /// When it was queued, in nanoseconds, in the upper 56 bits; its class in the lower 8.
+    stamp: u64,
+    /// What few events have.
+    pub(crate) more: Option<Box<More>>,
+}
+
+/// What few events have.
+pub(crate) struct More {
+    pub(crate) credits: u32,
+    pub(crate) cohort: Option<u16>,
+    pub(crate) within: Option<Duration>,
+    /// Set when the event is first queued; 0 is none.
+    pub(crate) deadline_ns: u64,
+    pub(crate) on_drop: Option<Box<dyn FnOnce(Reason) + Send>>,
+    /// The number of the trace that it belongs to; 0 is none.
+    pub(crate) trace: u64,
+}
+
+impl Default for More {
+    fn default() -> Self {
+        Self {
+            credits: 1,
+            cohort: None,
+            within: None,
+            deadline_ns: 0,
+            on_drop: None,
+            trace: 0,
+        }
+    }
+}
+
+impl<E> Event<E> {
+    /// An event of class 0, which costs one credit, has no deadline, and whose drop nobody is told of.
+    #[inline]
+    #[must_use]
+    pub fn new(value: E) -> Self {
+        Self {
+            value,
+            stamp: 0,
+            more: None,
+        }
+    }
+
+    /// Puts it into a class.
+    #[inline]
+    #[must_use]
+    pub fn class(mut self, class: Class) -> Self {
+        self.stamp = self.stamp & !0xff | u64::from(class.0);
+        self
+    }
+
+    /// Has it cost so much of the queue's room; 0 counts as 1, and more than the whole queue as the whole.
+    #[must_use]
+    pub fn credits(mut self, credits: u32) -> Self {
+        self.more().credits = credits.max(1);
+        self
+    }
+
+    /// Has it dropped, if it has not been taken by a handler so long after it was queued for the first time.
+    #[must_use]
+    pub fn within(mut self, time: Duration) -> Self {
+        self.more().within = Some(time);
+        self
+    }
+
+    /// Says whose it is, for controllers that turn away some users wholly instead of all users a little.
+    #[must_use]
+    pub fn cohort(mut self, cohort: u16) -> Self {
+        self.more().cohort = Some(cohort);
+        self
+    }
+
+    /// Has `f` called if the event ends in a queue, or with a handler that panics. It runs in place of the event, under no lock; a panic in it is
+    /// contained. Replaces an earlier one. Not called for an event that its owner drops, or that a handler took and dropped.
+    #[must_use]
+    pub fn on_drop(mut self, f: impl FnOnce(Reason) + Send + 'static) -> Self {
+        self.more().on_drop = Some(Box::new(f));
+        self
+    }
+
+    /// Has it traced through all stages that it comes to, and what is made of it with [`map`](Self::map).
+    #[must_use]
+    pub fn traced(mut self, number: u64) -> Self {
+        self.more().trace = number;
+        self
+    }
+
+    /// The event of another value that keeps all else.
+    #[inline]
+    #[must_use]
+    pub fn map<F>(self, f: impl FnOnce(E) -> F) -> Event<F> {
+        Event {
+            value: f(self.value),
+            stamp: self.stamp,
+            more: self.more,
+        }
+    }
+
+    /// The value alone.
+    #[inline]
+    #[must_use]
+    pub fn into_inner(self) -> E {
+        self.value
+    }
+
+    /// The class that it is in.
+    #[inline]
+    #[must_use]
+    pub fn class_of(&self) -> Class {
+        Class((self.stamp & 0xff) as u8)
+    }
+
+    #[inline]
+    pub(crate) fn stamp(&self) -> u64 {
+        self.stamp
+    }
+
+    /// Notes when it was queued, and its deadline if it is its first queue.
+    #[inline]
+    pub(crate) fn queued(&mut self, now_ns: u64) {
+        self.stamp = now_ns << 8 | self.stamp & 0xff;
+        if let Some(more) = &mut self.more {
+            if let Some(within) = more.within.take() {
+                let within_ns = u64::try_from(within.as_nanos()).unwrap_or(u64::MAX);
+                more.deadline_ns = now_ns.saturating_add(within_ns).max(1);
+            }
+        }
+    }
+
+    #[inline]
+    pub(crate) fn cost(&self) -> u64 {
+        match &self.more {
+            None => 1,
+            Some(more) => u64::from(more.credits),
+        }
+    }
+
+    #[inline]
+    pub(crate) fn split(self) -> (E, Option<Box<More>>, u64) {
+        (self.value, self.more, self.stamp)
+    }
+
+    /// Ends it: tells who wanted to know.
+    pub(crate) fn end(self, reason: Reason) {
+        if let Some(more) = self.more {
+            more.end(reason);
+        }
+    }
+
+    fn more(&mut self) -> &mut More {
+        self.more.get_or_insert_default()
+    }
+}
+
+impl More {
+    /// Tells who wanted to know that the event ended; a panic in what they do stays there.
+    pub(crate) fn end(mut self: Box<Self>, reason: Reason) {
+        if let Some(on_drop) = self.on_drop.take() {
+            super::quietly(move || on_drop(reason));
+        }
+    }
+}
+
+/// When an event with this stamp was queued, in nanoseconds since the network's start.
+#[inline]
+pub(crate) fn queued_ns(stamp: u64) -> u64 {
+    stamp >> 8
+}
+
+impl<E> From<E> for Event<E> {
+    #[inline]
+    fn from(value: E) -> Self {
+        Self::new(value)
+    }
+}
+
+impl<E> Deref for Event<E> {
+    type Target = E;
+
+    #[inline]
+    fn deref(&self) -> &E {
+        &self.value
+    }
+}
+
+impl<E> DerefMut for Event<E> {
+    #[inline]
+    fn deref_mut(&mut self) -> &mut E {
+        &mut self.value
+    }
+}
+
+impl<E: fmt::Debug> fmt::Debug for Event<E> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Event")
+            .field("value", &self.value)
+            .field("class", &self.class_of())
+            .field("credits", &self.cost())
+            .finish_non_exhaustive()
+    }
+}
