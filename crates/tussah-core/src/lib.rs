@@ -10,6 +10,7 @@ mod driver;
 mod event;
 mod join_error;
 mod loom;
+mod per_worker;
 mod policy;
 mod queue;
 mod quietly;
@@ -43,6 +44,7 @@ pub use driver::file;
 pub use driver::file::FileDriver;
 pub use event::DropReason;
 pub use join_error::JoinError;
+pub use per_worker::{PerWorker, PerWorkerGuard};
 pub use policy::{CANDIDATES_MAX, Candidate, PASSED_OVER_MAX, Policy, Priorities};
 pub use runtime::{
     AsColor, Builder, Handle, NoRuntime, PostError, Runtime, ShutdownReport, post, post_in, spawn,

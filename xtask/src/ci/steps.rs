@@ -18,7 +18,7 @@ use crate::tidy;
 /// `unsafe` code or that such code relies on. Every filter has to match at least one test.
 /// Two processes run them side by side, since Miri runs one thread at a time; each has about the same to do.
 const MIRI_TESTS: [&[&str]; 2] = [
-    &["slab::", "wait::"],
+    &["slab::", "wait::", "per_worker::"],
     &["queue::", "tiny_waker::", "time::wheel"],
 ];
 

@@ -46,6 +46,16 @@ pub trait Controller: Send + 'static {
     /// How often it wants to be shown a sample.
     fn cadence(&self) -> Cadence;
 
+    /// Whether it reads the responses in [`ClassSample`]; they stay zero if not, since to keep them costs a little for each batch.
+    fn looks_at_responses(&self) -> bool {
+        false
+    }
+
+    /// Whether [`on_dequeue`](Self::on_dequeue) has to be asked now; itself asked once for each batch.
+    fn looks_at_departures(&self) -> bool {
+        true
+    }
+
     /// Looks at the stage and says what to change. `now_ns` counts from the start of the stage's network.
     fn sample(&mut self, sample: &Sample<'_>, now_ns: u64) -> Settings;
 

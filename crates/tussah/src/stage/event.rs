@@ -91,7 +91,7 @@ impl Default for More {
 
 impl<E> Event<E> {
     /// An event of class 0, which costs one credit, has no deadline, and whose drop nobody is told of.
-    #[inline]
+    #[inline(always)]
     #[must_use]
     pub fn new(value: E) -> Self {
         Self {
@@ -102,7 +102,7 @@ impl<E> Event<E> {
     }
 
     /// Puts it into a class.
-    #[inline]
+    #[inline(always)]
     #[must_use]
     pub fn class(mut self, class: Class) -> Self {
         self.stamp = self.stamp & !0xff | u64::from(class.0);
@@ -146,7 +146,7 @@ impl<E> Event<E> {
     }
 
     /// The event of another value that keeps all else.
-    #[inline]
+    #[inline(always)]
     #[must_use]
     pub fn map<F>(self, f: impl FnOnce(E) -> F) -> Event<F> {
         Event {
@@ -157,26 +157,26 @@ impl<E> Event<E> {
     }
 
     /// The value alone.
-    #[inline]
+    #[inline(always)]
     #[must_use]
     pub fn into_inner(self) -> E {
         self.value
     }
 
     /// The class that it is in.
-    #[inline]
+    #[inline(always)]
     #[must_use]
     pub fn class_of(&self) -> Class {
         Class((self.stamp & 0xff) as u8)
     }
 
-    #[inline]
+    #[inline(always)]
     pub(crate) fn stamp(&self) -> u64 {
         self.stamp
     }
 
     /// Notes when it was queued, and its deadline if it is its first queue.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn queued(&mut self, now_ns: u64) {
         self.stamp = now_ns << 8 | self.stamp & 0xff;
         if let Some(more) = &mut self.more {
@@ -187,7 +187,7 @@ impl<E> Event<E> {
         }
     }
 
-    #[inline]
+    #[inline(always)]
     pub(crate) fn cost(&self) -> u64 {
         match &self.more {
             None => 1,
@@ -195,7 +195,16 @@ impl<E> Event<E> {
         }
     }
 
-    #[inline]
+    /// Whether it costs one credit, and is of no cohort: then it may be let in ahead of time.
+    #[inline(always)]
+    pub(crate) fn is_plain(&self) -> bool {
+        match &self.more {
+            None => true,
+            Some(more) => more.credits == 1 && more.cohort.is_none(),
+        }
+    }
+
+    #[inline(always)]
     pub(crate) fn split(self) -> (E, Option<Box<More>>, u64) {
         (self.value, self.more, self.stamp)
     }
@@ -228,7 +237,7 @@ pub(crate) fn queued_ns(stamp: u64) -> u64 {
 }
 
 impl<E> From<E> for Event<E> {
-    #[inline]
+    #[inline(always)]
     fn from(value: E) -> Self {
         Self::new(value)
     }
@@ -237,14 +246,14 @@ impl<E> From<E> for Event<E> {
 impl<E> Deref for Event<E> {
     type Target = E;
 
-    #[inline]
+    #[inline(always)]
     fn deref(&self) -> &E {
         &self.value
     }
 }
 
 impl<E> DerefMut for Event<E> {
-    #[inline]
+    #[inline(always)]
     fn deref_mut(&mut self) -> &mut E {
         &mut self.value
     }

@@ -1,0 +1,260 @@
+//! What a stage counts of itself, and the controllers that are shown it.
+
+use super::control::{
+    Admission, Arrival, ClassSample, Controller, Departure, Owns, Sample, Servlets, Settings,
+    Verdict,
+};
+use super::digest::Digest;
+use super::event::CLASSES_MAX;
+
+/// Counts since the stage began, in events unless they say otherwise.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Counts {
+    pub(crate) arrived: u64,
+    pub(crate) refused: u64,
+    pub(crate) shed: u64,
+    pub(crate) expired: u64,
+    pub(crate) finished: u64,
+    pub(crate) failed: u64,
+    pub(crate) panicked: u64,
+    pub(crate) batches: u64,
+    pub(crate) called: u64,
+    pub(crate) runs: u64,
+    pub(crate) service_ns: u64,
+    pub(crate) compute_ns: u64,
+    pub(crate) busy_ns: u64,
+    pub(crate) classes: [ClassCounts; CLASSES_MAX],
+}
+
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct ClassCounts {
+    pub(crate) arrived: u64,
+    pub(crate) refused: u64,
+    pub(crate) finished: u64,
+}
+
+/// How a stage is when a sample is taken.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Now {
+    pub(crate) now_ns: u64,
+    pub(crate) queue_len: u64,
+    pub(crate) queue_max: u64,
+    pub(crate) threshold: u64,
+    pub(crate) in_service: u64,
+    pub(crate) batch_max: usize,
+    pub(crate) servlets: Servlets,
+    pub(crate) workers: usize,
+    pub(crate) process_servlets: usize,
+    pub(crate) process_servlets_mean: f64,
+    pub(crate) random: u64,
+    pub(crate) queued: [u64; CLASSES_MAX],
+}
+
+/// A controller with what it was last shown.
+struct Seat {
+    controller: Box<dyn Controller>,
+    owns: Owns,
+    interval_ns: u64,
+    arrived: u64,
+    finished: u64,
+    last_ns: u64,
+    last: Counts,
+    /// By class; none if the controller does not look at responses.
+    responses: Vec<Digest>,
+}
+
+impl Seat {
+    #[inline]
+    fn is_due(&self, counts: &Counts, now_ns: u64) -> bool {
+        if now_ns < self.last_ns.saturating_add(self.interval_ns.max(1)) {
+            return false;
+        }
+        let arrived = self.arrived > 0 && counts.arrived - self.last.arrived >= self.arrived;
+        let finished = self.finished > 0 && counts.finished - self.last.finished >= self.finished;
+        arrived || finished || self.arrived + self.finished == 0
+    }
+}
+
+/// The controllers of a stage.
+pub(crate) struct Council {
+    seats: Vec<Seat>,
+    admission: Option<usize>,
+    classes: usize,
+}
+
+impl Council {
+    /// Each setting goes to the first that owns it; that no two do has been seen to.
+    pub(crate) fn new(controllers: Vec<Box<dyn Controller>>, classes: usize, now_ns: u64) -> Self {
+        let mut free = Owns::SERVLETS | Owns::BATCH | Owns::ADMISSION;
+        let mut seats = Vec::with_capacity(controllers.len());
+        for controller in controllers {
+            let owns = controller.owns().both(free);
+            free = free.without(owns);
+            let cadence = controller.cadence();
+            let looked_at = if controller.looks_at_responses() {
+                classes
+            } else {
+                0
+            };
+            seats.push(Seat {
+                owns,
+                interval_ns: cadence.interval_ns,
+                arrived: cadence.arrived,
+                finished: cadence.finished,
+                last_ns: now_ns,
+                last: Counts::default(),
+                responses: vec![Digest::default(); looked_at],
+                controller,
+            });
+        }
+        let admission = seats.iter().position(|seat| seat.owns.has(Owns::ADMISSION));
+        Self {
+            seats,
+            admission,
+            classes,
+        }
+    }
+
+    /// Whether somebody decides about each event.
+    #[inline]
+    pub(crate) fn admits(&self) -> bool {
+        self.admission.is_some()
+    }
+
+    #[inline]
+    pub(crate) fn on_enqueue(&mut self, arrival: &Arrival) -> Admission {
+        match self.admission {
+            None => Admission::Admit,
+            Some(at) => self.seats[at].controller.on_enqueue(arrival),
+        }
+    }
+
+    /// Whether the next events that leave are to be shown to `on_dequeue`.
+    pub(crate) fn looks_at_departures(&self) -> bool {
+        self.admission
+            .is_some_and(|at| self.seats[at].controller.looks_at_departures())
+    }
+
+    #[inline]
+    pub(crate) fn on_dequeue(&mut self, departure: &Departure) -> Verdict {
+        match self.admission {
+            None => Verdict::Serve,
+            Some(at) => self.seats[at].controller.on_dequeue(departure),
+        }
+    }
+
+    /// The name of who decides about admission.
+    pub(crate) fn gatekeeper(&self) -> &'static str {
+        match self.admission {
+            None => "the queue's bound",
+            Some(at) => self.seats[at].controller.name(),
+        }
+    }
+
+    pub(crate) fn names(&self) -> impl Iterator<Item = (&'static str, Owns)> {
+        self.seats
+            .iter()
+            .map(|seat| (seat.controller.name(), seat.owns))
+    }
+
+    /// Notes the response of so many events of a class.
+    #[inline]
+    pub(crate) fn responded(&mut self, class: usize, ns: u64, count: u64) {
+        for seat in &mut self.seats {
+            if let Some(digest) = seat.responses.get_mut(class) {
+                digest.add(ns, count);
+            }
+        }
+    }
+
+    #[inline]
+    pub(crate) fn is_due(&self, counts: &Counts, now_ns: u64) -> bool {
+        self.seats.iter().any(|seat| seat.is_due(counts, now_ns))
+    }
+
+    /// Shows each controller that is due a sample, and hands what it wants to `apply`.
+    pub(crate) fn decide(
+        &mut self,
+        counts: &Counts,
+        now: &Now,
+        mut apply: impl FnMut(&'static str, Owns, Settings, &Sample<'_>),
+    ) {
+        let classes_max = self.classes;
+        for seat in &mut self.seats {
+            if !seat.is_due(counts, now.now_ns) {
+                continue;
+            }
+            let mut classes = [ClassSample::default(); CLASSES_MAX];
+            for (class, sample) in classes.iter_mut().enumerate().take(classes_max) {
+                let (is, was) = (&counts.classes[class], &seat.last.classes[class]);
+                *sample = class_sample(is, was, seat.responses.get(class));
+                sample.queued = now.queued[class];
+            }
+            let interval_ns = (now.now_ns - seat.last_ns).max(1);
+            let sample = sample(
+                counts,
+                &seat.last,
+                now,
+                interval_ns,
+                &classes[..classes_max],
+            );
+            let settings = seat.controller.sample(&sample, now.now_ns);
+            apply(seat.controller.name(), seat.owns, settings, &sample);
+            (seat.last_ns, seat.last) = (now.now_ns, *counts);
+            seat.responses.iter_mut().for_each(Digest::clear);
+        }
+    }
+}
+
+fn class_sample(is: &ClassCounts, was: &ClassCounts, responses: Option<&Digest>) -> ClassSample {
+    let counted = ClassSample {
+        arrived: is.arrived - was.arrived,
+        refused: is.refused - was.refused,
+        finished: is.finished - was.finished,
+        ..ClassSample::default()
+    };
+    match responses {
+        None => counted,
+        Some(digest) => ClassSample {
+            response_mean_ns: digest.mean_ns(),
+            response_min_ns: digest.min_ns(),
+            response_p50_ns: digest.permille(500),
+            response_p90_ns: digest.permille(900),
+            response_p99_ns: digest.permille(990),
+            ..counted
+        },
+    }
+}
+
+fn sample<'a>(
+    is: &Counts,
+    was: &Counts,
+    now: &Now,
+    interval_ns: u64,
+    classes: &'a [ClassSample],
+) -> Sample<'a> {
+    Sample {
+        interval_ns,
+        busy_ns: is.busy_ns - was.busy_ns,
+        queue_len: now.queue_len,
+        queue_max: now.queue_max,
+        threshold: now.threshold,
+        arrived: is.arrived - was.arrived,
+        admitted: (is.arrived - was.arrived) - (is.refused - was.refused),
+        refused: is.refused - was.refused,
+        shed: (is.shed - was.shed) + (is.expired - was.expired),
+        finished: is.finished - was.finished,
+        failed: is.failed - was.failed,
+        in_service: now.in_service,
+        batches: is.batches - was.batches,
+        service_ns: is.service_ns - was.service_ns,
+        compute_ns: is.compute_ns - was.compute_ns,
+        batch_max: now.batch_max,
+        servlets: now.servlets,
+        workers: now.workers,
+        process_servlets: now.process_servlets,
+        process_servlets_mean: now.process_servlets_mean,
+        random: now.random,
+        classes,
+    }
+}

@@ -1,0 +1,237 @@
+//! What a handler sends, collected: one lock and one wake-up for many events.
+//!
+//! While a servlet is polled, what its handler sends to a stage whose servlets are at work is collected, up to a chunk, and handed over when
+//! the chunk is full, when the stage has nothing more to do, after each run of batches, and when the poll ends; so what a handler sent is in the
+//! queues before it waits for anything. Room is reserved before an event is collected: it has been let in.
+
+use std::cell::{Cell, RefCell};
+use std::sync::Arc;
+
+use super::batch::Chunk;
+use super::event::{Class, Event};
+use super::sender::Why;
+use super::shared::{Reserved, Shared};
+
+/// Bound, in stages: for how many one poll of a servlet collects at the same time; what it sends to others is handed over at once.
+const OPEN_MAX: usize = 8;
+
+thread_local! {
+    static HERE: Here = const {
+        Here {
+            inside: Cell::new(false),
+            exact: Cell::new(false),
+            now_ns: Cell::new(0),
+            open: RefCell::new(Vec::new()),
+        }
+    };
+}
+
+/// What an OS thread knows while it polls a servlet.
+struct Here {
+    inside: Cell<bool>,
+    /// Handlers take so long that the time is read at each send.
+    exact: Cell<bool>,
+    /// When the run began, or its handler went on.
+    now_ns: Cell<u64>,
+    /// Stages that something may be collected for.
+    open: RefCell<Vec<Arc<dyn Collects>>>,
+}
+
+/// A stage that events are collected for, whatever they are.
+pub(crate) trait Collects {
+    /// Hands over what this worker has collected.
+    fn hand_over(self: Arc<Self>);
+}
+
+/// What a worker has collected for a stage.
+pub(crate) struct Outgoing<E> {
+    pub(crate) chunk: Chunk<E>,
+    /// Room that is reserved and not used.
+    pub(crate) granted: u64,
+    pub(crate) class: Class,
+    /// Events of the chunk that carry more than their value.
+    pub(crate) extras: u64,
+    /// The time that events bear; 0 has each read the clock.
+    now_ns: u64,
+}
+
+impl<E> Default for Outgoing<E> {
+    fn default() -> Self {
+        Self {
+            chunk: Chunk::new(),
+            granted: 0,
+            class: Class::default(),
+            extras: 0,
+            now_ns: 0,
+        }
+    }
+}
+
+impl<E: Send + 'static> Collects for Shared<E> {
+    fn hand_over(self: Arc<Self>) {
+        let mut taken = match self.outgoing.get() {
+            Some(mut place) if place.granted > 0 || !place.chunk.is_empty() => {
+                std::mem::take(&mut *place)
+            }
+            _ => return,
+        };
+        self.push(&mut taken, false);
+    }
+}
+
+/// Polls a servlet: what it sends is collected, and handed over when `poll` returns or unwinds.
+#[inline]
+pub(crate) fn collecting<R>(poll: impl FnOnce() -> R) -> R {
+    struct End;
+    impl Drop for End {
+        fn drop(&mut self) {
+            HERE.with(|here| {
+                here.inside.set(false);
+                hand_over_all(here);
+            });
+        }
+    }
+    HERE.with(|here| here.inside.set(true));
+    let _end = End;
+    poll()
+}
+
+/// Tells the time at which a run begins or goes on; with `exact` the time is read again at each send.
+#[inline]
+pub(crate) fn begin(now_ns: u64, exact: bool) {
+    HERE.with(|here| {
+        here.now_ns.set(now_ns);
+        here.exact.set(exact);
+    });
+}
+
+/// Hands over what has been collected.
+#[inline]
+pub(crate) fn hand_over() {
+    HERE.with(hand_over_all);
+}
+
+#[inline]
+fn hand_over_all(here: &Here) {
+    if here.open.borrow().is_empty() {
+        return;
+    }
+    // Taken out first: wakers run as it is handed over.
+    let mut open = here.open.take();
+    for stage in open.drain(..) {
+        stage.hand_over();
+    }
+    // Its memory is for the next poll.
+    here.open.replace(open);
+}
+
+/// Sends an event, by way of what is collected where that is possible.
+#[inline(always)]
+pub(crate) fn send<E: Send + 'static>(
+    stage: &Arc<Shared<E>>,
+    event: Event<E>,
+    waits: bool,
+) -> Result<(), (Event<E>, Why)> {
+    if let Some(mut outgoing) = stage.outgoing.get() {
+        if outgoing.granted > 0 && event.class_of() == outgoing.class && event.is_plain() {
+            let full = outgoing.collect(event, stage);
+            drop(outgoing);
+            if full || stage.rests() {
+                go_on(stage);
+            }
+            return Ok(());
+        }
+    }
+    send_now(stage, event, waits)
+}
+
+impl<E: Send + 'static> Outgoing<E> {
+    /// Adds an event; returns true if there is no room for another.
+    #[inline(always)]
+    fn collect(&mut self, mut event: Event<E>, stage: &Shared<E>) -> bool {
+        let now_ns = if self.now_ns == 0 {
+            stage.time.now_ns()
+        } else {
+            self.now_ns
+        };
+        event.queued(now_ns);
+        self.extras += u64::from(event.more.is_some());
+        self.chunk.push_back(event);
+        self.granted -= 1;
+        self.granted == 0
+    }
+}
+
+/// Hands over what is collected for the stage, and reserves room for more of the kind.
+#[cold]
+#[inline(never)]
+fn go_on<E: Send + 'static>(stage: &Arc<Shared<E>>) {
+    let Some(taken) = stage
+        .outgoing
+        .get()
+        .map(|mut place| std::mem::take(&mut *place))
+    else {
+        return;
+    };
+    // Nothing is borrowed here, since others are woken.
+    let mut outgoing = taken;
+    stage.push(&mut outgoing, true);
+    if let Some(mut place) = stage.outgoing.get() {
+        if place.granted == 0 && place.chunk.is_empty() {
+            *place = outgoing;
+            return;
+        }
+    }
+    stage.push(&mut outgoing, false);
+}
+
+/// Hands over what is collected for the stage, and then sends this event: as the first that is collected, or at once.
+#[cold]
+#[inline(never)]
+fn send_now<E: Send + 'static>(
+    stage: &Arc<Shared<E>>,
+    event: Event<E>,
+    waits: bool,
+) -> Result<(), (Event<E>, Why)> {
+    Arc::clone(stage).hand_over();
+    let collects = event.is_plain() && !stage.rests() && HERE.with(Here::collects);
+    if collects && stage.outgoing.get().is_some() {
+        let class = event.class_of();
+        let begun_ns = HERE.with(|here| here.now_ns.get());
+        match stage.reserve(class, begun_ns) {
+            Reserved::Room(chunk, granted) => {
+                let now_ns = HERE.with(|here| {
+                    if here.exact.get() {
+                        0
+                    } else {
+                        here.now_ns.get()
+                    }
+                });
+                let mut outgoing = Outgoing {
+                    chunk,
+                    granted,
+                    class,
+                    extras: 0,
+                    now_ns,
+                };
+                outgoing.collect(event, stage);
+                let stage = Arc::clone(stage);
+                if let Some(mut place) = stage.outgoing.get() {
+                    *place = outgoing;
+                }
+                HERE.with(|here| here.open.borrow_mut().push(stage));
+                return Ok(());
+            }
+            Reserved::Rejected(why) => return Err((event, why)),
+            Reserved::Nothing => {}
+        }
+    }
+    stage.offer(event, false, waits)
+}
+
+impl Here {
+    /// Whether a servlet is being polled that may collect for one more stage.
+    fn collects(&self) -> bool {
+        self.inside.get() && self.open.borrow().len() < OPEN_MAX
+    }
+}

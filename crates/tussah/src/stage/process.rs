@@ -1,0 +1,49 @@
+//! The servlets of all stages of a network, counted.
+
+use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
+
+/// How often the moving average is moved, as in Aspen §4.
+const MONITOR_NS: u64 = 100_000_000;
+/// Of each new value, what part goes into the moving average.
+const PART: f64 = 0.125;
+
+/// How many servlets the stages have that share it, and the moving average of that. The numbers are advice: they order nothing.
+#[derive(Debug, Default)]
+pub(crate) struct Process {
+    servlets: AtomicI64,
+    /// The average, as the bits of an `f64`.
+    mean: AtomicU64,
+    last_ns: AtomicU64,
+}
+
+impl Process {
+    pub(crate) fn changed(&self, by: i64) {
+        self.servlets.fetch_add(by, Ordering::Relaxed);
+    }
+
+    pub(crate) fn servlets(&self) -> usize {
+        usize::try_from(self.servlets.load(Ordering::Relaxed)).unwrap_or(0)
+    }
+
+    /// The moving average, brought up to the present.
+    pub(crate) fn mean(&self, now_ns: u64) -> f64 {
+        let last_ns = self.last_ns.load(Ordering::Relaxed);
+        let mean = f64::from_bits(self.mean.load(Ordering::Relaxed));
+        let periods = now_ns.saturating_sub(last_ns) / MONITOR_NS;
+        if periods == 0 {
+            return mean;
+        }
+        // Whoever comes first moves it.
+        let next_ns = last_ns + periods * MONITOR_NS;
+        let won =
+            self.last_ns
+                .compare_exchange(last_ns, next_ns, Ordering::Relaxed, Ordering::Relaxed);
+        if won.is_err() {
+            return mean;
+        }
+        let kept = (1.0 - PART).powi(i32::try_from(periods).unwrap_or(i32::MAX));
+        let moved = self.servlets() as f64 * (1.0 - kept) + mean * kept;
+        self.mean.store(moved.to_bits(), Ordering::Relaxed);
+        moved
+    }
+}

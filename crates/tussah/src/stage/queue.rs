@@ -1,0 +1,70 @@
+//! Where events wait: lanes by class, or by key.
+
+mod keyed;
+mod lane;
+
+pub(crate) use keyed::{ByKey, Keyed};
+pub(crate) use lane::{CHUNK_MAX, Lanes};
+
+use super::batch::Batch;
+use super::control::Order;
+use super::event::Event;
+
+/// The events of a stage that wait. It knows no bounds but those of keys, and calls no controller.
+pub(crate) enum Queue<E> {
+    Lanes(Lanes<E>),
+    Keyed(Box<dyn Keyed<E>>),
+}
+
+/// Why an event can't be queued.
+pub(crate) struct KeyFull<E>(pub(crate) Event<E>);
+
+impl<E> Queue<E> {
+    pub(crate) fn push(&mut self, event: Event<E>) -> Result<(), KeyFull<E>> {
+        match self {
+            Queue::Lanes(lanes) => {
+                lanes.push(event);
+                Ok(())
+            }
+            Queue::Keyed(keyed) => keyed.push(event),
+        }
+    }
+
+    /// Puts back what a servlet took and did not use, so that it is the first to be taken again. `events` come the youngest first.
+    pub(crate) fn push_front(&mut self, event: Event<E>) {
+        match self {
+            Queue::Lanes(lanes) => lanes.push_front(event),
+            Queue::Keyed(keyed) => keyed.push_front(event),
+        }
+    }
+
+    /// Whether a servlet would find something.
+    pub(crate) fn is_ready(&self) -> bool {
+        match self {
+            Queue::Lanes(lanes) => !lanes.is_empty(),
+            Queue::Keyed(keyed) => keyed.is_ready(),
+        }
+    }
+
+    /// Takes the next event that may be taken: out of the key that is in `batch`, if it is one by key.
+    pub(crate) fn take_one(&mut self, order: Order) -> Option<Event<E>> {
+        match self {
+            Queue::Lanes(lanes) => lanes.take_one(order),
+            Queue::Keyed(keyed) => keyed.take_one(),
+        }
+    }
+
+    /// Moves up to `limit` events to `batch`, by whole chunks where they fit.
+    pub(crate) fn take(&mut self, batch: &mut Batch<E>, limit: usize) {
+        if let Queue::Lanes(lanes) = self {
+            lanes.take(batch, limit);
+            return;
+        }
+        while batch.len() < limit {
+            let Some(event) = self.take_one(Order::Fifo) else {
+                break;
+            };
+            batch.put_one(event);
+        }
+    }
+}

@@ -1,0 +1,189 @@
+//! Events by key: a key is busy from when some of its events are taken until their handler is done.
+
+use std::collections::{HashMap, VecDeque};
+use std::hash::Hash;
+
+use super::KeyFull;
+use crate::stage::control::Order;
+use crate::stage::event::Event;
+
+/// A queue by key, whatever the type of the key.
+pub(crate) trait Keyed<E>: Send {
+    fn push(&mut self, event: Event<E>) -> Result<(), KeyFull<E>>;
+    /// Puts an event back to the front of its key.
+    fn push_front(&mut self, event: Event<E>);
+    /// Whether some key has events and is not busy.
+    fn is_ready(&self) -> bool;
+    /// Makes the next key busy, for whose events `take_one` is called until it returns none or enough were taken. The key's number goes to `release`.
+    fn open(&mut self, order: Order) -> Option<usize>;
+    /// The next event of the key that was opened last.
+    fn take_one(&mut self) -> Option<Event<E>>;
+    /// The key is no longer busy; a key without events is forgotten.
+    fn release(&mut self, key: usize);
+    /// Makes the key of a value busy for a call, if it is not.
+    fn enter(&mut self, event: &Event<E>) -> Option<usize>;
+    /// Takes an event of any key, for a stage that is given up.
+    fn take_out(&mut self) -> Option<Event<E>>;
+    /// Whether two events have the same key.
+    fn same(&self, one: &Event<E>, other: &Event<E>) -> bool;
+    /// Keys that have events or are busy.
+    fn keys(&self) -> usize;
+}
+
+/// A queue by the key that `key_of` makes of an event.
+pub(crate) struct ByKey<E, K, F> {
+    key_of: F,
+    depth_max: usize,
+    places: HashMap<K, usize>,
+    keys: Vec<Option<Key<E, K>>>,
+    free: Vec<usize>,
+    /// Keys that are not busy and have events, by the class of the oldest.
+    ready: Vec<VecDeque<usize>>,
+    opened: Option<usize>,
+}
+
+struct Key<E, K> {
+    key: K,
+    events: VecDeque<Event<E>>,
+    busy: bool,
+}
+
+impl<E, K: Hash + Eq + Clone, F: Fn(&E) -> K> ByKey<E, K, F> {
+    /// At most `depth_max` events of one key are queued.
+    pub(crate) fn new(key_of: F, depth_max: usize, classes: usize) -> Self {
+        Self {
+            key_of,
+            depth_max,
+            places: HashMap::new(),
+            keys: Vec::new(),
+            free: Vec::new(),
+            ready: (0..classes).map(|_| VecDeque::new()).collect(),
+            opened: None,
+        }
+    }
+
+    fn place(&mut self, event: &Event<E>) -> usize {
+        let key = (self.key_of)(event);
+        if let Some(&place) = self.places.get(&key) {
+            return place;
+        }
+        let place = self.free.pop().unwrap_or_else(|| {
+            self.keys.push(None);
+            self.keys.len() - 1
+        });
+        self.keys[place] = Some(Key {
+            key: key.clone(),
+            events: VecDeque::new(),
+            busy: false,
+        });
+        self.places.insert(key, place);
+        place
+    }
+
+    fn at(&mut self, place: usize) -> &mut Key<E, K> {
+        self.keys[place]
+            .as_mut()
+            .expect("a place that is known has a key")
+    }
+
+    /// Queues a key that is not busy by the class of its oldest event, or forgets it.
+    fn rest(&mut self, place: usize) {
+        let classes = self.ready.len();
+        match self.at(place).events.front() {
+            Some(event) => {
+                let class = usize::from(event.class_of().0).min(classes - 1);
+                self.ready[class].push_back(place);
+            }
+            None => {
+                let key = self.keys[place]
+                    .take()
+                    .expect("a place that is known has a key");
+                self.places.remove(&key.key);
+                self.free.push(place);
+            }
+        }
+    }
+}
+
+impl<E, K, F> Keyed<E> for ByKey<E, K, F>
+where
+    E: Send,
+    K: Hash + Eq + Clone + Send,
+    F: Fn(&E) -> K + Send,
+{
+    fn push(&mut self, event: Event<E>) -> Result<(), KeyFull<E>> {
+        let depth_max = self.depth_max;
+        let place = self.place(&event);
+        let key = self.at(place);
+        if key.events.len() >= depth_max {
+            return Err(KeyFull(event));
+        }
+        key.events.push_back(event);
+        if !key.busy && key.events.len() == 1 {
+            self.rest(place);
+        }
+        Ok(())
+    }
+
+    fn push_front(&mut self, event: Event<E>) {
+        let place = self.place(&event);
+        let key = self.at(place);
+        key.events.push_front(event);
+        if !key.busy && key.events.len() == 1 {
+            self.rest(place);
+        }
+    }
+
+    fn is_ready(&self) -> bool {
+        self.ready.iter().any(|class| !class.is_empty())
+    }
+
+    fn open(&mut self, order: Order) -> Option<usize> {
+        let class = self.ready.iter_mut().find(|class| !class.is_empty())?;
+        let place = match order {
+            Order::Fifo => class.pop_front(),
+            Order::Lifo => class.pop_back(),
+        };
+        self.opened = place;
+        self.at(place?).busy = true;
+        place
+    }
+
+    fn take_one(&mut self) -> Option<Event<E>> {
+        let place = self.opened?;
+        self.at(place).events.pop_front()
+    }
+
+    fn release(&mut self, place: usize) {
+        self.at(place).busy = false;
+        self.rest(place);
+    }
+
+    fn enter(&mut self, event: &Event<E>) -> Option<usize> {
+        let place = self.place(event);
+        if self.at(place).busy {
+            return None;
+        }
+        self.at(place).busy = true;
+        // It may have been ready.
+        for class in &mut self.ready {
+            class.retain(|ready| *ready != place);
+        }
+        Some(place)
+    }
+
+    fn take_out(&mut self) -> Option<Event<E>> {
+        self.keys
+            .iter_mut()
+            .flatten()
+            .find_map(|key| key.events.pop_front())
+    }
+
+    fn same(&self, one: &Event<E>, other: &Event<E>) -> bool {
+        (self.key_of)(one) == (self.key_of)(other)
+    }
+
+    fn keys(&self) -> usize {
+        self.places.len()
+    }
+}

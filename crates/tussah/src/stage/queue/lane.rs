@@ -1,0 +1,179 @@
+//! Events by class, each class first in, first out.
+
+use std::collections::VecDeque;
+
+use crate::stage::batch::{Batch, Chunk};
+use crate::stage::control::Order;
+use crate::stage::event::Event;
+
+/// Bound, in events: how many a chunk has. Long enough that a lock or an allocation a chunk is nothing, short enough that a chunk of events of a
+/// few words stays in the first cache.
+pub(crate) const CHUNK_MAX: usize = 128;
+/// Bound, in chunks: how many empty ones a queue keeps for those who send next.
+const SPARE_MAX: usize = 4;
+/// Bound, in events: after so many of higher classes, one of a lower class that waits is taken. A class is slowed down by
+/// those above it, but not stopped.
+const PASSED_OVER_MAX: u32 = 64;
+
+pub(crate) struct Lanes<E> {
+    lanes: Vec<Lane<E>>,
+    spare: Vec<Chunk<E>>,
+    len: usize,
+}
+
+struct Lane<E> {
+    chunks: VecDeque<Chunk<E>>,
+    len: usize,
+    /// Events that were taken from classes above while something was here.
+    passed_over: u32,
+}
+
+impl<E> Lanes<E> {
+    pub(crate) fn new(classes: usize) -> Self {
+        let lane = || Lane {
+            chunks: VecDeque::new(),
+            len: 0,
+            passed_over: 0,
+        };
+        Self {
+            lanes: (0..classes).map(|_| lane()).collect(),
+            spare: Vec::new(),
+            len: 0,
+        }
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    fn lane(&self, event: &Event<E>) -> usize {
+        usize::from(event.class_of().0).min(self.lanes.len() - 1)
+    }
+
+    pub(crate) fn push(&mut self, event: Event<E>) {
+        let at = self.lane(&event);
+        let lane = &mut self.lanes[at];
+        lane.len += 1;
+        self.len += 1;
+        match lane.chunks.back_mut() {
+            Some(chunk) if chunk.len() < CHUNK_MAX => chunk.push_back(event),
+            _ => {
+                let mut chunk = self.spare.pop().unwrap_or_default();
+                chunk.push_back(event);
+                lane.chunks.push_back(chunk);
+            }
+        }
+    }
+
+    pub(crate) fn push_front(&mut self, event: Event<E>) {
+        let at = self.lane(&event);
+        let lane = &mut self.lanes[at];
+        lane.len += 1;
+        self.len += 1;
+        match lane.chunks.front_mut() {
+            Some(chunk) => chunk.push_front(event),
+            None => lane.chunks.push_back(Chunk::from([event])),
+        }
+    }
+
+    /// Queues the events of a chunk, in its order, and puts an empty chunk in its place.
+    pub(crate) fn push_chunk(&mut self, chunk: &mut Chunk<E>) {
+        let fits = match &self.lanes[..] {
+            // Small ones are joined, else a slow sender would fill the queue with chunks of one.
+            [lane] => {
+                let joins = |last: &Chunk<E>| last.len() + chunk.len() <= CHUNK_MAX / 4;
+                !lane.chunks.back().is_some_and(joins)
+            }
+            _ => false,
+        };
+        if fits {
+            let spare = self.spare.pop().unwrap_or_default();
+            let chunk = std::mem::replace(chunk, spare);
+            self.len += chunk.len();
+            self.lanes[0].len += chunk.len();
+            self.lanes[0].chunks.push_back(chunk);
+        } else {
+            for event in chunk.drain(..) {
+                self.push(event);
+            }
+        }
+    }
+
+    /// An empty chunk, perhaps with room.
+    pub(crate) fn spare(&mut self) -> Chunk<E> {
+        self.spare.pop().unwrap_or_default()
+    }
+
+    fn keep(&mut self, chunk: Chunk<E>) {
+        if self.spare.len() < SPARE_MAX && chunk.capacity() <= 2 * CHUNK_MAX {
+            self.spare.push(chunk);
+        }
+    }
+
+    /// The class to take from next.
+    fn next_lane(&self) -> Option<usize> {
+        let waiting = |lane: &Lane<E>| lane.len > 0;
+        let starved = |lane: &Lane<E>| lane.len > 0 && lane.passed_over >= PASSED_OVER_MAX;
+        let starving = self.lanes.iter().position(starved);
+        starving.or_else(|| self.lanes.iter().position(waiting))
+    }
+
+    fn took(&mut self, at: usize, count: usize) {
+        self.len -= count;
+        self.lanes[at].len -= count;
+        self.lanes[at].passed_over = 0;
+        for lane in &mut self.lanes[at + 1..] {
+            if lane.len > 0 {
+                lane.passed_over = lane.passed_over.saturating_add(count as u32);
+            }
+        }
+    }
+
+    pub(crate) fn take_one(&mut self, order: Order) -> Option<Event<E>> {
+        let at = self.next_lane()?;
+        let chunks = &mut self.lanes[at].chunks;
+        let event = match order {
+            Order::Fifo => chunks.front_mut().and_then(VecDeque::pop_front),
+            Order::Lifo => chunks.back_mut().and_then(VecDeque::pop_back),
+        };
+        let event = event.expect("no chunk in a lane is empty");
+        let end = match order {
+            Order::Fifo => chunks.front(),
+            Order::Lifo => chunks.back(),
+        };
+        if end.is_some_and(VecDeque::is_empty) {
+            let emptied = match order {
+                Order::Fifo => chunks.pop_front(),
+                Order::Lifo => chunks.pop_back(),
+            };
+            self.keep(emptied.expect("it was just seen"));
+        }
+        self.took(at, 1);
+        Some(event)
+    }
+
+    /// Moves events to `batch`, which then holds at most `limit`: the oldest of the first class first, whole chunks where they fit. A chunk is
+    /// not torn only to fill up a batch.
+    pub(crate) fn take(&mut self, batch: &mut Batch<E>, limit: usize) {
+        while batch.len() < limit {
+            let Some(at) = self.next_lane() else { return };
+            let room = limit - batch.len();
+            let one_class = self.lanes.len() == 1;
+            let chunks = &mut self.lanes[at].chunks;
+            let whole = chunks.front().is_some_and(|chunk| chunk.len() <= room);
+            // With several classes, no more of one than its turn allows.
+            if whole && one_class {
+                let chunk = chunks.pop_front().expect("it was just seen");
+                self.took(at, chunk.len());
+                if let Some(empty) = batch.put(chunk) {
+                    self.keep(empty);
+                }
+            } else if one_class && !batch.is_empty() {
+                return;
+            } else {
+                let event = self.take_one(Order::Fifo).expect("the lane is not empty");
+                batch.put_one(event);
+            }
+        }
+    }
+}

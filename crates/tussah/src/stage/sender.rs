@@ -1,0 +1,199 @@
+//! The sending end of a stage's queue.
+
+use std::fmt;
+use std::future::Future;
+use std::pin::{Pin, pin};
+use std::sync::Arc;
+use std::task::{Context, Poll};
+
+use super::event::{Event, Reason};
+use super::outgoing;
+use super::shared::Shared;
+
+/// Sends events to a stage. Cheap to clone.
+pub struct Sender<E> {
+    pub(crate) stage: Arc<Shared<E>>,
+}
+
+impl<E> Clone for Sender<E> {
+    fn clone(&self) -> Self {
+        Self {
+            stage: Arc::clone(&self.stage),
+        }
+    }
+}
+
+/// Why a stage did not take an event.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[non_exhaustive]
+pub enum Why {
+    /// The queue has no room for it, or none for its class.
+    Full,
+    /// Too many events with its key are queued.
+    KeyFull,
+    /// The controller with this name turned it away.
+    Rejected(&'static str),
+    /// The stage lets nothing in any more.
+    Closed,
+    #[doc(hidden)]
+    Degrade,
+}
+
+impl Why {
+    pub(crate) fn is_full(self) -> bool {
+        matches!(self, Why::Full | Why::KeyFull)
+    }
+}
+
+impl fmt::Display for Why {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Why::Full => f.write_str("its queue is full"),
+            Why::KeyFull => f.write_str("the queue of its key is full"),
+            Why::Rejected(name) => write!(f, "turned away by `{name}`"),
+            Why::Closed => f.write_str("the stage is closed"),
+            Why::Degrade => f.write_str("to be degraded"),
+        }
+    }
+}
+
+/// An event that was not taken, and why.
+pub struct SendError<E> {
+    /// The event, as it was sent.
+    pub event: Event<E>,
+    /// Why the stage did not take it.
+    pub why: Why,
+}
+
+impl<E> fmt::Debug for SendError<E> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("SendError")
+            .field("why", &self.why)
+            .finish_non_exhaustive()
+    }
+}
+
+impl<E> fmt::Display for SendError<E> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "the stage did not take the event: {}", self.why)
+    }
+}
+
+impl<E> std::error::Error for SendError<E> {}
+
+impl<E: Send + 'static> Sender<E> {
+    /// Sends an event if there is room for it and the stage's controllers let it in.
+    ///
+    /// # Errors
+    /// With the event inside.
+    #[inline]
+    pub fn try_send(&self, event: impl Into<Event<E>>) -> Result<(), SendError<E>> {
+        outgoing::send(&self.stage, event.into(), false)
+            .map_err(|(event, why)| SendError { event, why })
+    }
+
+    /// Sends an event, and waits while the queue is full.
+    ///
+    /// It is sent when this is called, if there is room; the future is for the case that there is none. Dropping the future drops an event that has
+    /// not been queued.
+    ///
+    /// # Errors
+    /// With the event inside, if the stage is closed or a controller turns it away.
+    #[inline(always)]
+    pub fn send(&self, event: impl Into<Event<E>>) -> Sending<'_, E> {
+        match outgoing::send(&self.stage, event.into(), true) {
+            Ok(()) => Sending(None),
+            Err(refused) => self.not_sent(refused),
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn not_sent(&self, (event, why): (Event<E>, Why)) -> Sending<'_, E> {
+        let rest = if why.is_full() {
+            Rest::Waits(Box::pin(self.send_later(event)))
+        } else {
+            Rest::Refused(Some(SendError { event, why }))
+        };
+        Sending(Some(Box::new(rest)))
+    }
+
+    /// Waits for room. Each refusal has counted the sender among those that wait.
+    async fn send_later(&self, mut event: Event<E>) -> Result<(), SendError<E>> {
+        loop {
+            let waiting = Waiting(&self.stage);
+            let mut notified = pin!(self.stage.room.notified());
+            // From here on no call is missed, and the second try sees whatever came before.
+            notified.as_mut().enable();
+            match self.stage.offer(event, false, true) {
+                Ok(()) => return Ok(()),
+                Err((refused, why)) if why.is_full() => event = refused,
+                Err((event, why)) => return Err(SendError { event, why }),
+            }
+            drop(waiting);
+            let _waiting = Waiting(&self.stage);
+            notified.await;
+            self.stage.lock_plain().senders += 1;
+        }
+    }
+
+    /// Sends an event; if the stage does not take it, `or` says what becomes of it.
+    pub fn send_or(&self, event: impl Into<Event<E>>, or: impl FnOnce(Event<E>, Why)) {
+        if let Err((event, why)) = outgoing::send(&self.stage, event.into(), false) {
+            or(event, why);
+        }
+    }
+}
+
+/// What [`Sender::send`] returns.
+// One word, so that it costs nothing to move where the event has been sent.
+#[must_use = "an event that found no room is sent only while this is awaited"]
+pub struct Sending<'a, E>(Option<Box<Rest<'a, E>>>);
+
+/// What there is to do for an event that was not sent at once.
+enum Rest<'a, E> {
+    Refused(Option<SendError<E>>),
+    Waits(Pin<Box<dyn Future<Output = Result<(), SendError<E>>> + Send + 'a>>),
+}
+
+impl<E> Unpin for Sending<'_, E> {}
+
+impl<E: Send + 'static> Future for Sending<'_, E> {
+    type Output = Result<(), SendError<E>>;
+
+    #[inline(always)]
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        match &mut self.0 {
+            None => Poll::Ready(Ok(())),
+            Some(rest) => rest.poll(cx),
+        }
+    }
+}
+
+impl<E: Send + 'static> Rest<'_, E> {
+    #[cold]
+    #[inline(never)]
+    fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), SendError<E>>> {
+        match self {
+            Rest::Refused(error) => match error.take() {
+                Some(error) => Poll::Ready(Err(error)),
+                None => Poll::Ready(Ok(())),
+            },
+            Rest::Waits(sending) => sending.as_mut().poll(cx),
+        }
+    }
+}
+
+/// Counts as a sender that waits, until it is dropped.
+struct Waiting<'a, E>(&'a Arc<Shared<E>>);
+
+impl<E> Drop for Waiting<'_, E> {
+    fn drop(&mut self) {
+        self.0.lock_plain().senders -= 1;
+    }
+}
+
+/// Drops the event, and tells whoever it wants told: a policy for [`Sender::send_or`].
+pub fn shed<E>(event: Event<E>, _why: Why) {
+    event.end(Reason::Shed);
+}

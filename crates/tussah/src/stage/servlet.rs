@@ -1,0 +1,183 @@
+//! A servlet: the tussah thread that takes batches of a stage and has them handled.
+
+use std::any::Any;
+use std::future::{Future, poll_fn};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::pin::{Pin, pin};
+use std::sync::Arc;
+use std::task::{Context, Poll};
+
+use super::batch::Batch;
+use super::host::{Guard, Host};
+use super::outgoing::{begin, collecting, hand_over};
+use super::shared::{Next, Servlet, Shared};
+use super::state::Run;
+
+/// What a handler threw.
+type Panic = Box<dyn Any + Send>;
+
+/// A servlet at work. Dropping it gives back what it has taken.
+struct Serving<E: Send + 'static> {
+    stage: Arc<Shared<E>>,
+    servlet: Servlet,
+    run: Run<E>,
+    batch: Batch<E>,
+    /// When the last run ended, or this servlet was called.
+    now_ns: u64,
+    over: bool,
+}
+
+/// Serves batches until the stage has no more use for this servlet. The caller has counted it.
+pub(crate) fn serve<E: Send + 'static, H: Host<E>>(
+    stage: Arc<Shared<E>>,
+    host: Arc<H>,
+) -> impl Future<Output = ()> + Send {
+    let serving = Serving {
+        servlet: stage.enlist(),
+        run: Run::default(),
+        batch: Batch::default(),
+        now_ns: 0,
+        over: false,
+        stage,
+    };
+    Collecting {
+        future: serving.serve(host),
+    }
+}
+
+pin_project_lite::pin_project! {
+    /// Polls a servlet's future so that what it sends is collected.
+    struct Collecting<F> {
+        #[pin]
+        future: F,
+    }
+}
+
+impl<F: Future> Future for Collecting<F> {
+    type Output = F::Output;
+
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<F::Output> {
+        let future = self.project().future;
+        collecting(|| future.poll(cx))
+    }
+}
+
+impl<E: Send + 'static> Serving<E> {
+    async fn serve<H: Host<E>>(mut self, host: Arc<H>) {
+        self.now_ns = self.stage.time.now_ns();
+        loop {
+            let next = poll_fn(|cx| self.next(cx)).await;
+            self.tell_dropped();
+            match next {
+                Next::End => break,
+                Next::Wait => continue,
+                Next::Work => {}
+            }
+            let mut handler = host.enter().await;
+            begin(self.now_ns, self.run.exact);
+            self.batches(&mut handler).await;
+            drop(handler);
+            hand_over();
+            self.now_ns = self.stage.time.now_ns();
+            if !self.run.waits {
+                tussah_core::yield_now().await;
+            }
+        }
+        self.over = true;
+    }
+
+    /// Ends the last run and takes the next, or parks.
+    fn next(&mut self, cx: &mut Context<'_>) -> Poll<Next> {
+        let ended_ns = self.now_ns;
+        self.now_ns = self.stage.time.now_ns();
+        let now_ns = self.now_ns;
+        let Self {
+            stage,
+            servlet,
+            run,
+            batch,
+            ..
+        } = self;
+        match stage.turn(servlet, run, batch, (ended_ns, now_ns), cx.waker()) {
+            Next::Wait if run.dropped.is_empty() => Poll::Pending,
+            next => Poll::Ready(next),
+        }
+    }
+
+    fn tell_dropped(&mut self) {
+        for (event, reason) in self.run.dropped.drain(..) {
+            self.stage.dropped(event, reason);
+        }
+    }
+
+    /// Has the batches of a run handled.
+    async fn batches(&mut self, handler: &mut impl Guard<E>) {
+        let Self {
+            stage, run, batch, ..
+        } = self;
+        while !run.ahead.is_empty() {
+            batch.fill(&mut run.ahead, run.limit);
+            let outcome = handle(stage, run, batch, handler).await;
+            if outcome.is_err() {
+                stage.panicked(batch);
+                handler.rebuild(stage);
+            }
+            run.ended(batch.end());
+            if !batch.is_empty() {
+                // What is left goes back to the queue, for whoever takes next.
+                return;
+            }
+        }
+    }
+}
+
+/// Runs a part of a handler; what it throws ends here.
+#[inline]
+fn caught<R>(f: impl FnOnce() -> R) -> Result<R, Panic> {
+    catch_unwind(AssertUnwindSafe(f))
+}
+
+/// Has one batch handled to its end.
+async fn handle<E: Send + 'static>(
+    stage: &Arc<Shared<E>>,
+    run: &mut Run<E>,
+    batch: &mut Batch<E>,
+    handler: &mut impl Guard<E>,
+) -> Result<(), Panic> {
+    let future = caught(move || handler.handle(batch))?;
+    let mut future = pin!(future);
+    let mut suspended = false;
+    poll_fn(|cx| {
+        if suspended {
+            run.resumed_ns = stage.time.now_ns();
+            begin(run.resumed_ns, run.exact);
+        }
+        let polled = caught(|| future.as_mut().poll(cx));
+        match polled {
+            Ok(Poll::Ready(())) => Poll::Ready(Ok(())),
+            Err(panic) => Poll::Ready(Err(panic)),
+            Ok(Poll::Pending) => {
+                suspended = true;
+                let now_ns = stage.time.now_ns();
+                run.compute_ns += now_ns.saturating_sub(run.resumed_ns);
+                run.resumed_ns = now_ns;
+                if !run.waits {
+                    stage.waits(run);
+                }
+                Poll::Pending
+            }
+        }
+    })
+    .await
+}
+
+impl<E: Send + 'static> Drop for Serving<E> {
+    fn drop(&mut self) {
+        if self.over {
+            return;
+        }
+        self.stage
+            .dismiss(&self.servlet, &mut self.run, &mut self.batch);
+        self.tell_dropped();
+    }
+}
