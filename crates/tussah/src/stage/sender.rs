@@ -13,12 +13,40 @@ use super::shared::Shared;
 /// Sends events to a stage. Cheap to clone.
 pub struct Sender<E> {
     pub(crate) stage: Arc<Shared<E>>,
+    /// The number of the stage that sends; 0 for others.
+    pub(crate) from: u32,
+}
+
+/// Sends events to a stage, and never waits: an edge that may be part of a cycle. Cheap to clone.
+pub struct Offerer<E>(pub(crate) Sender<E>);
+
+impl<E> Clone for Offerer<E> {
+    fn clone(&self) -> Self {
+        Self(self.0.clone())
+    }
+}
+
+impl<E: Send + 'static> Offerer<E> {
+    /// As [`Sender::try_send`].
+    ///
+    /// # Errors
+    /// With the event inside.
+    #[inline]
+    pub fn try_send(&self, event: impl Into<Event<E>>) -> Result<(), SendError<E>> {
+        self.0.try_send(event)
+    }
+
+    /// As [`Sender::send_or`].
+    pub fn send_or(&self, event: impl Into<Event<E>>, or: impl FnOnce(Event<E>, Why)) {
+        self.0.send_or(event, or);
+    }
 }
 
 impl<E> Clone for Sender<E> {
     fn clone(&self) -> Self {
         Self {
             stage: Arc::clone(&self.stage),
+            from: self.from,
         }
     }
 }
@@ -88,7 +116,7 @@ impl<E: Send + 'static> Sender<E> {
     /// With the event inside.
     #[inline]
     pub fn try_send(&self, event: impl Into<Event<E>>) -> Result<(), SendError<E>> {
-        outgoing::send(&self.stage, event.into(), false)
+        outgoing::send(self, event.into(), false)
             .map_err(|(event, why)| SendError { event, why })
     }
 
@@ -101,7 +129,7 @@ impl<E: Send + 'static> Sender<E> {
     /// With the event inside, if the stage is closed or a controller turns it away.
     #[inline(always)]
     pub fn send(&self, event: impl Into<Event<E>>) -> Sending<'_, E> {
-        match outgoing::send(&self.stage, event.into(), true) {
+        match outgoing::send(self, event.into(), true) {
             Ok(()) => Sending(None),
             Err(refused) => self.not_sent(refused),
         }
@@ -125,7 +153,7 @@ impl<E: Send + 'static> Sender<E> {
             let mut notified = pin!(self.stage.room.notified());
             // From here on no call is missed, and the second try sees whatever came before.
             notified.as_mut().enable();
-            match self.stage.offer(event, false, true) {
+            match self.stage.offer(self.from, event, false, true) {
                 Ok(()) => return Ok(()),
                 Err((refused, why)) if why.is_full() => event = refused,
                 Err((event, why)) => return Err(SendError { event, why }),
@@ -139,7 +167,7 @@ impl<E: Send + 'static> Sender<E> {
 
     /// Sends an event; if the stage does not take it, `or` says what becomes of it.
     pub fn send_or(&self, event: impl Into<Event<E>>, or: impl FnOnce(Event<E>, Why)) {
-        if let Err((event, why)) = outgoing::send(&self.stage, event.into(), false) {
+        if let Err((event, why)) = outgoing::send(self, event.into(), false) {
             or(event, why);
         }
     }

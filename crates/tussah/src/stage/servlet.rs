@@ -73,7 +73,10 @@ impl<E: Send + 'static> Serving<E> {
                 Next::Wait => continue,
                 Next::Work => {}
             }
-            let mut handler = host.enter().await;
+            let Some(mut handler) = host.enter(&self.stage.time).await else {
+                self.stage.fail();
+                continue;
+            };
             begin(self.now_ns, self.run.exact);
             self.batches(&mut handler).await;
             drop(handler);
@@ -120,7 +123,9 @@ impl<E: Send + 'static> Serving<E> {
             let outcome = handle(stage, run, batch, handler).await;
             if outcome.is_err() {
                 stage.panicked(batch);
-                handler.rebuild(stage);
+                handler.broke();
+                run.ended(batch.end());
+                return;
             }
             run.ended(batch.end());
             if !batch.is_empty() {

@@ -1,7 +1,7 @@
 //! A stage as senders and servlets share it: its state behind a lock, and who is called when it changes.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::task::Waker;
 use std::time::Instant;
 
@@ -11,9 +11,10 @@ use tussah_core::{Handle, Notify, PerWorker};
 
 use super::batch::{Batch, Chunk};
 use super::event::{Class, Event, Reason};
+use super::host::Present;
 use super::outgoing::Outgoing;
 use super::queue::Queue;
-use super::sender::Why;
+use super::sender::{Sender, Why};
 use super::state::{Gate, Run, State, Summon};
 
 /// A stage, without the type of its handler.
@@ -31,6 +32,15 @@ pub(crate) struct Shared<E> {
     pub(crate) runtime: Handle,
     /// Starts a servlet of the present handler.
     start: RwLock<Option<Start<E>>>,
+    /// The present handler, for calls; none in a stage that blocks.
+    present: RwLock<Present<E>>,
+    /// Calls have to look at more than the handler that they were made for: it has been swapped, calls are by key, or a proxy is in between.
+    pub(crate) special: AtomicBool,
+    /// Events that came by calls, by worker, and from elsewhere.
+    calls: PerWorker<u64>,
+    calls_elsewhere: AtomicU64,
+    /// Calls that wait for a key.
+    pub(crate) keys: Notify,
     pub(crate) on_drop: Option<OnDrop<E>>,
     pub(crate) degrade: Option<Box<dyn Fn(&mut E) + Send + Sync>>,
 }
@@ -77,6 +87,10 @@ pub(crate) struct Inner<E> {
     pub(crate) generation: u32,
     /// Who wants to know when nothing is queued and in service.
     pub(crate) settled: Vec<Waker>,
+    /// Who waits for nothing to be in service, to change the handler.
+    pub(crate) swap: Option<Waker>,
+    /// What is sent from these stages goes to a proxy.
+    pub(crate) proxies: Vec<(u32, Sender<E>)>,
 }
 
 /// A servlet as its stage knows it.
@@ -118,6 +132,7 @@ impl<E: Send + 'static> Shared<E> {
         on_drop: Option<OnDrop<E>>,
         degrade: Option<Box<dyn Fn(&mut E) + Send + Sync>>,
     ) -> Self {
+        let special = matches!(state.queue, Queue::Keyed(_));
         Self {
             rests: Apart(AtomicBool::new(true)),
             inner: Apart(Mutex::new(Inner {
@@ -127,6 +142,8 @@ impl<E: Send + 'static> Shared<E> {
                 next_servlet: 0,
                 generation: 0,
                 settled: Vec::new(),
+                swap: None,
+                proxies: Vec::new(),
             })),
             room: Notify::new(),
             outgoing: PerWorker::new(&runtime, Outgoing::default),
@@ -134,6 +151,11 @@ impl<E: Send + 'static> Shared<E> {
             time,
             runtime,
             start: RwLock::new(None),
+            present: RwLock::new(None),
+            special: AtomicBool::new(special),
+            calls: PerWorker::new(&runtime, || 0),
+            calls_elsewhere: AtomicU64::new(0),
+            keys: Notify::new(),
             on_drop,
             degrade,
         }
@@ -149,8 +171,22 @@ impl<E: Send + 'static> Shared<E> {
         self.inner.0.lock()
     }
 
-    pub(crate) fn set_start(&self, start: Start<E>) {
-        *self.start.write() = Some(start);
+    /// Gives the stage its first handler, or another one, and lets it go on.
+    pub(crate) fn set_handler(self: &Arc<Self>, start: Start<E>, present: Present<E>) {
+        let mut inner = self.lock();
+        let earlier = (self.start.write().replace(start), std::mem::replace(&mut *self.present.write(), present));
+        if earlier.0.is_some() {
+            self.special.store(true, Ordering::Release);
+        }
+        inner.generation += 1;
+        if matches!(inner.state.gate, Gate::New | Gate::Swapping) {
+            inner.state.gate = Gate::Open;
+        }
+        let parked = inner.call_parked();
+        self.release(inner);
+        // Servlets of the earlier handler end.
+        parked.into_iter().for_each(Waker::wake);
+        drop(earlier);
     }
 
     /// Releases the lock, having seen to who must be called because of what changed.
@@ -175,6 +211,7 @@ impl<E: Send + 'static> Shared<E> {
         match inner.state.summon() {
             Summon::Nobody => any = false,
             Summon::Unpark => calls.unpark = inner.parked.pop().map(|(_, waker)| waker),
+            // There is a handler: the gate is open.
             Summon::Spawn => calls.spawn = self.start.read().clone(),
         }
         if inner.senders > 0 && inner.state.credits() <= inner.state.threshold / 2 {
@@ -183,6 +220,10 @@ impl<E: Send + 'static> Shared<E> {
         }
         if !inner.settled.is_empty() && inner.state.is_empty() {
             calls.settled = std::mem::take(&mut inner.settled);
+            any = true;
+        }
+        if inner.swap.is_some() && inner.state.in_service() == 0 {
+            calls.settled.extend(inner.swap.take());
             any = true;
         }
         let rests = inner.state.rests();
@@ -209,14 +250,56 @@ impl<E: Send + 'static> Shared<E> {
         }
     }
 
+    /// The proxy that events from this stage go to.
+    pub(crate) fn proxy(&self, from: u32) -> Option<Sender<E>> {
+        self.lock().proxy(from)
+    }
+
+    /// Events that came by calls.
+    pub(crate) fn calls_seen(&self) -> u64 {
+        self.calls_elsewhere.load(Ordering::Relaxed)
+    }
+
+    /// Takes the handler out.
+    pub(crate) fn take_handler(&self) -> (Option<Start<E>>, Present<E>) {
+        (self.start.write().take(), self.present.write().take())
+    }
+
+    /// The present handler.
+    pub(crate) fn present(&self) -> Present<E> {
+        self.present.read().clone()
+    }
+
+    #[inline]
+    pub(crate) fn is_special(&self) -> bool {
+        // Acquire: with the Release where it is set, so that the present handler is seen.
+        self.special.load(Ordering::Acquire)
+    }
+
+    /// Counts events that come by a call.
+    #[inline]
+    pub(crate) fn called(&self, events: u64) {
+        match self.calls.get() {
+            Some(mut calls) => *calls += events,
+            None => {
+                self.calls_elsewhere.fetch_add(events, Ordering::Relaxed);
+            }
+        }
+    }
+
     /// Queues one event. `asked` is true if a controller has seen it already; a refusal counts the sender as one of those that wait for room, if it `waits`.
     pub(crate) fn offer(
         self: &Arc<Self>,
+        from: u32,
         event: Event<E>,
         asked: bool,
         waits: bool,
     ) -> Result<(), (Event<E>, Why)> {
         let mut inner = self.lock();
+        if let Some(proxy) = inner.proxy(from) {
+            drop(inner);
+            return proxy.stage.offer(0, event, asked, waits);
+        }
         let now_ns = self.time.now_ns();
         let offered = inner.state.offer(event, asked, waits, now_ns);
         if let Err((_, why)) = &offered {
@@ -229,7 +312,7 @@ impl<E: Send + 'static> Shared<E> {
                 if let Some(degrade) = &self.degrade {
                     degrade(&mut event);
                 }
-                self.offer(event, true, waits)
+                self.offer(from, event, true, waits)
             }
             other => other,
         }
@@ -280,6 +363,7 @@ impl<E: Send + 'static> Shared<E> {
         (ended_ns, now_ns): (u64, u64),
         waker: &Waker,
     ) -> Next {
+        let key = run.key.is_some();
         let mut inner = self.lock();
         if servlet.parked {
             if let Some(place) = inner.parked.iter_mut().find(|(id, _)| *id == servlet.id) {
@@ -307,6 +391,9 @@ impl<E: Send + 'static> Shared<E> {
             Next::End
         };
         self.release(inner);
+        if key {
+            self.keys.notify_waiters();
+        }
         next
     }
 
@@ -368,6 +455,12 @@ impl<E> Shared<E> {
 }
 
 impl<E> Inner<E> {
+    /// The proxy that events from this stage go to.
+    fn proxy(&self, from: u32) -> Option<Sender<E>> {
+        let found = self.proxies.iter().find(|(source, _)| *source == from);
+        found.map(|(_, proxy)| proxy.clone())
+    }
+
     /// Has all parked servlets look at the stage again; they count as busy then.
     pub(crate) fn call_parked(&mut self) -> Vec<Waker> {
         let wakers: Vec<_> = self.parked.drain(..).map(|(_, waker)| waker).collect();

@@ -43,8 +43,12 @@ pub(crate) struct Bounds {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Gate {
     Open,
+    /// There is no handler yet: events are queued.
+    New,
     /// Events are queued, and none are taken.
     Paused,
+    /// As paused, until a handler has taken another's place.
+    Swapping,
     /// No event is let in; what is queued is worked off.
     Draining,
     /// Nothing is let in or taken.
@@ -183,7 +187,7 @@ impl<E> State<E> {
                 max: parts.bounds.servlets_max,
                 ..Servlets::default()
             },
-            gate: Gate::Open,
+            gate: Gate::New,
             threshold: parts.bounds.queue_max,
             batch: parts.batch.clamp(1, parts.bounds.batch_max),
             order: Order::Fifo,
@@ -211,6 +215,40 @@ impl<E> State<E> {
 
     pub(crate) fn in_service(&self) -> u64 {
         self.in_service
+    }
+
+    pub(crate) fn kind(&self) -> Kind {
+        self.kind
+    }
+
+    /// Changes settings, within the bounds.
+    pub(crate) fn retune(&mut self, settings: Settings) {
+        let mut target = self.targets();
+        target.apply(Owns::SERVLETS | Owns::BATCH | Owns::ADMISSION, settings, &self.bounds);
+        self.set_targets(&target);
+    }
+
+    /// Changes how many credits the queue holds at most. A threshold that was the bound stays so.
+    pub(crate) fn set_queue_max(&mut self, credits: u64) {
+        let credits = credits.max(1);
+        if self.threshold == self.bounds.queue_max || self.threshold > credits {
+            self.threshold = credits;
+        }
+        self.bounds.queue_max = credits;
+    }
+
+    fn targets(&self) -> Targets {
+        Targets {
+            servlets: self.servlets.target,
+            batch: self.batch,
+            threshold: self.threshold,
+            order: self.order,
+        }
+    }
+
+    fn set_targets(&mut self, target: &Targets) {
+        self.servlets.target = target.servlets;
+        (self.batch, self.threshold, self.order) = (target.batch, target.threshold, target.order);
     }
 
     pub(crate) fn waiting(&self) -> usize {
@@ -351,7 +389,7 @@ impl<E> State<E> {
     pub(crate) fn reserve(&mut self, class: Class, now_ns: u64) -> u64 {
         let at = usize::from(class.0).min(self.classes - 1);
         let plain = matches!(self.queue, Queue::Lanes(_)) && self.bounds.class_max[at] == u64::MAX;
-        if self.gate != Gate::Open || !plain {
+        if matches!(self.gate, Gate::Draining | Gate::Closed) || !plain {
             return 0;
         }
         let room = self.threshold.saturating_sub(self.credits());
@@ -701,19 +739,13 @@ impl<E> State<E> {
             random: self.draw(),
             queued: self.queued,
         };
-        let mut target = Targets {
-            servlets: self.servlets.target,
-            batch: self.batch,
-            threshold: self.threshold,
-            order: self.order,
-        };
+        let mut target = self.targets();
         let bounds = self.bounds;
         self.council
             .decide(&self.counts, &now, |_name, owns, settings, _sample| {
                 target.apply(owns, settings, &bounds);
             });
-        self.servlets.target = target.servlets;
-        (self.batch, self.threshold, self.order) = (target.batch, target.threshold, target.order);
+        self.set_targets(&target);
     }
 }
 

@@ -1,0 +1,183 @@
+//! How a stage is paused, drained, closed and given another handler, and how it is called.
+
+use std::future::poll_fn;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::task::{Poll, Waker};
+
+use super::batch::Batch;
+use super::event::Reason;
+use super::host::Gone;
+use super::queue::Queue;
+use super::shared::Shared;
+use super::state::{Gate, Kind};
+
+impl<E: Send + 'static> Shared<E> {
+    /// Moves the gate, if it is where the caller thinks.
+    pub(crate) fn set_gate(self: &Arc<Self>, from: Gate, to: Gate) {
+        let mut inner = self.lock();
+        if inner.state.gate == from {
+            inner.state.gate = to;
+        }
+        self.release(inner);
+    }
+
+    /// Lets nothing in any more. Senders that wait are told.
+    pub(crate) fn drain(self: &Arc<Self>) {
+        let mut inner = self.lock();
+        if inner.state.gate != Gate::Closed {
+            inner.state.gate = Gate::Draining;
+        }
+        self.release(inner);
+        self.room.notify_waiters();
+    }
+
+    /// The handler can't be made any more.
+    pub(crate) fn fail(self: &Arc<Self>) {
+        self.end(Reason::Panicked);
+    }
+
+    /// Lets nothing in or out any more, and drops what is queued; returns how much that was.
+    pub(crate) fn close(self: &Arc<Self>) -> u64 {
+        self.end(Reason::ShutDown)
+    }
+
+    fn end(self: &Arc<Self>, reason: Reason) -> u64 {
+        let mut inner = self.lock();
+        inner.state.gate = Gate::Closed;
+        let mut dropped = Vec::new();
+        while let Some(event) = inner.state.take_out() {
+            dropped.push(event);
+        }
+        let parked = inner.call_parked();
+        self.release(inner);
+        parked.into_iter().for_each(Waker::wake);
+        self.room.notify_waiters();
+        // The handler goes with its last servlet; a cycle of stages that refer to each other ends here.
+        drop(self.take_handler());
+        let count = dropped.len() as u64;
+        for event in dropped {
+            self.dropped(event, reason);
+        }
+        count
+    }
+
+    /// Whether the handler blocks its OS thread.
+    pub(crate) fn blocks(&self) -> bool {
+        self.lock().state.kind() == Kind::Blocking
+    }
+
+    /// Sees to it that the queue holds so many credits at least.
+    pub(crate) fn make_room(self: &Arc<Self>, credits: u64) {
+        let mut inner = self.lock();
+        if inner.state.bounds.queue_max < credits {
+            inner.state.set_queue_max(credits);
+        }
+        self.release(inner);
+    }
+
+    /// Stops taking events, and waits until those that were taken are finished, if only one may handle them at a time.
+    pub(crate) async fn begin_swap(self: &Arc<Self>, waits: bool) {
+        self.set_gate(Gate::Open, Gate::Swapping);
+        if !waits {
+            return;
+        }
+        poll_fn(|cx| {
+            let mut inner = self.lock();
+            if inner.state.in_service() == 0 {
+                return Poll::Ready(());
+            }
+            inner.swap = Some(cx.waker().clone());
+            Poll::Pending
+        })
+        .await;
+        if let Some(present) = self.present() {
+            present.retire().await;
+        }
+    }
+
+    /// Calls the present handler, by whatever way a call has to take.
+    pub(crate) async fn call_any(self: &Arc<Self>, batch: &mut Batch<E>, from: u32) -> Result<(), Gone> {
+        if let Some(proxy) = self.proxy(from) {
+            return Box::pin(proxy.stage.call_any(batch, 0)).await;
+        }
+        if matches!(self.lock().state.queue, Queue::Keyed(_)) {
+            return self.call_by_key(batch).await;
+        }
+        self.call_present(batch).await
+    }
+
+    async fn call_present(self: &Arc<Self>, batch: &mut Batch<E>) -> Result<(), Gone> {
+        loop {
+            let host = self.present().ok_or(Gone)?;
+            if host.call(batch, &self.time).await.is_ok() {
+                return Ok(());
+            }
+            // Another handler may have taken its place while this call waited.
+            let same = self.present().is_none_or(|present| Arc::ptr_eq(&present, &host));
+            if same {
+                return Err(Gone);
+            }
+        }
+    }
+
+    /// Has the events of a batch handled key by key, each when its key is free.
+    async fn call_by_key(self: &Arc<Self>, batch: &mut Batch<E>) -> Result<(), Gone> {
+        while let Some(first) = batch.next_event() {
+            let key = self.enter_key(&first).await;
+            let _busy = BusyKey(self, key);
+            let mut same = Batch::of([first]);
+            let mut others = Vec::new();
+            {
+                let inner = self.lock();
+                let Queue::Keyed(keyed) = &inner.state.queue else { return Err(Gone) };
+                while let Some(event) = batch.next_event() {
+                    if keyed.same(&same.events_mut()[0], &event) {
+                        same.put_one(event);
+                    } else {
+                        others.push(event);
+                    }
+                }
+            }
+            others.into_iter().for_each(|event| batch.put_one(event));
+            self.call_present(&mut same).await?;
+        }
+        Ok(())
+    }
+
+    /// Waits until the event's key is free, and makes it busy.
+    async fn enter_key(&self, event: &super::Event<E>) -> usize {
+        loop {
+            let mut notified = std::pin::pin!(self.keys.notified());
+            notified.as_mut().enable();
+            let entered = match &mut self.lock().state.queue {
+                Queue::Keyed(keyed) => keyed.enter(event),
+                Queue::Lanes(_) => unreachable!("a stage by key stays one"),
+            };
+            match entered {
+                Some(key) => return key,
+                None => notified.await,
+            }
+        }
+    }
+
+    /// Marks the stage as one whose calls must look twice.
+    pub(crate) fn set_special(&self) {
+        // Release: with the Acquire of `is_special`.
+        self.special.store(true, Ordering::Release);
+    }
+}
+
+/// Frees a key when dropped.
+struct BusyKey<'a, E: Send + 'static>(&'a Arc<Shared<E>>, usize);
+
+impl<E: Send + 'static> Drop for BusyKey<'_, E> {
+    fn drop(&mut self) {
+        let mut inner = self.0.lock();
+        if let Queue::Keyed(keyed) = &mut inner.state.queue {
+            keyed.release(self.1);
+        }
+        self.0.release(inner);
+        self.0.keys.notify_waiters();
+    }
+}
