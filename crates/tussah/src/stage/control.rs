@@ -6,8 +6,14 @@
 //!
 //! Each setting has one owner: two controllers that own the same are refused when the stage is built.
 
+pub mod predict;
+#[cfg(test)]
+mod testing;
+
 use std::fmt;
 use std::ops::BitOr;
+
+pub use self::predict::Predict;
 
 use super::event::Class;
 
@@ -273,6 +279,8 @@ pub struct Arrival {
     pub cohort: u16,
     /// Credits in the queue, without this event.
     pub queue_len: u64,
+    /// Of these, credits of its class and of the classes above it, which are served before it.
+    pub ahead: u64,
     /// Events in service.
     pub in_service: u64,
     /// When, in nanoseconds since the network's start.
