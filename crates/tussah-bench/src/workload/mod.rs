@@ -20,6 +20,7 @@ mod idle;
 mod mixed;
 mod readers;
 mod spawn;
+mod stages;
 mod steal;
 mod table2;
 mod timers;
@@ -79,6 +80,7 @@ pub static ALL: &[&Workload] = &[
     &fifo::WORKLOAD,
     &disk::WORKLOAD,
     &bursts::WORKLOAD,
+    &stages::WORKLOAD,
 ];
 
 /// The workload with that name.
