@@ -7,7 +7,7 @@ use std::time::Duration;
 use tussah_core::BlockingPool;
 
 use super::account::Council;
-use super::blocking;
+use super::blocking::{self, Pool};
 use super::control::{Controller, Owns, Settings};
 use super::edges::Edges;
 use super::error::BuildError;
@@ -216,8 +216,7 @@ impl<E: Send + 'static> Builder<E> {
         self,
         make: impl FnOnce(&Edges<'_>) -> Result<F, BuildError>,
     ) -> Result<Stage<E>, BuildError> {
-        let pool = self.network.inner.runtime.blocking().clone();
-        self.blocking_on(&pool, make)
+        self.blocking_in(Pool::Runtime, make)
     }
 
     /// As [`blocking`](Self::blocking), in a pool that stages may share.
@@ -226,11 +225,20 @@ impl<E: Send + 'static> Builder<E> {
     /// As [`handler`](Self::handler).
     pub fn blocking_on<F: Fn(&mut Batch<E>) + Send + Sync + 'static>(
         self,
-        pool: &BlockingPool,
+        pool: &Arc<BlockingPool>,
+        make: impl FnOnce(&Edges<'_>) -> Result<F, BuildError>,
+    ) -> Result<Stage<E>, BuildError> {
+        self.blocking_in(Pool::Shared(Arc::clone(pool)), make)
+    }
+
+    fn blocking_in<F: Fn(&mut Batch<E>) + Send + Sync + 'static>(
+        self,
+        pool: Pool,
         make: impl FnOnce(&Edges<'_>) -> Result<F, BuildError>,
     ) -> Result<Stage<E>, BuildError> {
         let servlets = self.servlets_max.unwrap_or(OS_THREADS_MAX);
-        self.create(Kind::Blocking, servlets)?.with_blocking(pool, make)
+        self.create(Kind::Blocking, servlets)?
+            .with_blocking(pool, make)
     }
 
     /// Makes the stage without a handler: it can be sent to, and is given one later. So stages can be made that send to each other.
@@ -247,7 +255,7 @@ impl<E: Send + 'static> Builder<E> {
     }
 
     fn create(self, kind: Kind, servlets_max: usize) -> Result<New<E>, BuildError> {
-        let council = self.council_of()?;
+        let controllers = controllers(&self.name, self.controllers, self.target, self.manual)?;
         let Network { inner: network } = &self.network;
         let workers = network.runtime.workers();
         let queue = match self.keyed {
@@ -256,7 +264,7 @@ impl<E: Send + 'static> Builder<E> {
         };
         let mut state = State::new(Parts {
             queue,
-            council: Council::new(council, self.classes, network.time.now_ns()),
+            council: Council::new(controllers, self.classes, network.time.now_ns()),
             bounds: Bounds {
                 queue_max: self.queue_max,
                 class_max: self.class_max,
@@ -267,7 +275,11 @@ impl<E: Send + 'static> Builder<E> {
             kind,
             workers,
             // To begin with; where nobody decides it, all that there may be.
-            servlets: servlets_max,
+            servlets: if self.manual || kind == Kind::Blocking {
+                servlets_max
+            } else {
+                workers
+            },
             batch: self.batch_max,
             seed: network.runtime.seed(),
             process: Arc::clone(&network.process),
@@ -289,9 +301,192 @@ impl<E: Send + 'static> Builder<E> {
             id,
         }))
     }
+}
 
-    /// The stage's controllers: those that were given, and for the rest the default's.
-    fn council_of(&self) -> Result<(), BuildError> {
-        Ok(())
+/// The stage's controllers: those that were given, and for the rest the default's.
+fn controllers(
+    stage: &str,
+    given: Vec<Box<dyn Controller>>,
+    target: Option<Duration>,
+    manual: bool,
+) -> Result<Vec<Box<dyn Controller>>, BuildError> {
+    for (at, one) in given.iter().enumerate() {
+        let other = given[..at]
+            .iter()
+            .find(|other| other.owns().both(one.owns()) != Owns::NOTHING);
+        if let Some(other) = other {
+            return Err(BuildError::TwoOwners {
+                stage: stage.to_owned(),
+                controllers: [other.name(), one.name()],
+                settings: other.owns().both(one.owns()),
+            });
+        }
+    }
+    let defaults = if manual {
+        Vec::new()
+    } else {
+        control::auto(target)
+    };
+    Ok(given.into_iter().chain(defaults).collect())
+}
+
+/// A stage that has no handler yet. Events that are sent to it wait.
+pub struct Declared<E> {
+    stage: Stage<E>,
+    restarts: Restarts,
+}
+
+impl<E: Send + 'static> Declared<E> {
+    /// The stage, for others to make their edges to.
+    #[must_use]
+    pub fn stage(&self) -> Stage<E> {
+        self.stage.clone()
+    }
+
+    /// Gives it a handler that several servlets use at the same time.
+    ///
+    /// # Errors
+    /// As [`Builder::handler`].
+    pub fn handler<H: Handler<Event = E>>(
+        self,
+        make: impl FnOnce(&Edges<'_>) -> Result<H, BuildError>,
+    ) -> Result<Stage<E, Arc<Many<H>>>, BuildError> {
+        New(self.stage).with_handler(make)
+    }
+
+    /// Gives it a handler that handles one batch after the other.
+    ///
+    /// # Errors
+    /// As [`Builder::handler`].
+    pub fn serial<H: SerialHandler<Event = E>>(
+        self,
+        make: impl FnMut(&Edges<'_>) -> Result<H, BuildError> + Send + 'static,
+    ) -> Result<Stage<E, Arc<One<H>>>, BuildError> {
+        New(self.stage).with_serial(make, self.restarts)
+    }
+}
+
+/// A stage whose handler is being made; it is forgotten if that fails.
+struct New<E>(Stage<E>);
+
+impl<E: Send + 'static> New<E> {
+    fn with_handler<H: Handler<Event = E>>(
+        self,
+        make: impl FnOnce(&Edges<'_>) -> Result<H, BuildError>,
+    ) -> Result<Stage<E, Arc<Many<H>>>, BuildError> {
+        let handler = self.undone_by(make(&self.0.edges()))?;
+        Ok(self.0.install(Arc::new(Many(handler))))
+    }
+
+    fn with_serial<H: SerialHandler<Event = E>>(
+        self,
+        make: impl FnMut(&Edges<'_>) -> Result<H, BuildError> + Send + 'static,
+        restarts: Restarts,
+    ) -> Result<Stage<E, Arc<One<H>>>, BuildError> {
+        let one = self.undone_by(self.0.one(make, restarts))?;
+        self.0.shared.make_serial();
+        Ok(self.0.install(Arc::new(one)))
+    }
+
+    fn with_blocking<F: Fn(&mut Batch<E>) + Send + Sync + 'static>(
+        self,
+        pool: Pool,
+        make: impl FnOnce(&Edges<'_>) -> Result<F, BuildError>,
+    ) -> Result<Stage<E>, BuildError> {
+        let handler = self.undone_by(make(&self.0.edges()))?;
+        self.0
+            .shared
+            .set_handler(blocking::start(pool, handler), None);
+        Ok(self.0)
+    }
+
+    fn undone_by<T>(&self, made: Result<T, BuildError>) -> Result<T, BuildError> {
+        if made.is_err() {
+            self.0.shared.close();
+            self.0.network.remove(self.0.id);
+        }
+        made
+    }
+}
+
+impl<E: Send + 'static, C> Stage<E, C> {
+    /// What to make edges from this stage with.
+    fn edges(&self) -> Edges<'_> {
+        Edges {
+            network: &self.network,
+            from: Arc::clone(&self.shared.name),
+            id: self.id,
+        }
+    }
+
+    /// A place for a serial handler, made now and after each panic.
+    fn one<H: SerialHandler<Event = E>>(
+        &self,
+        mut make: impl FnMut(&Edges<'_>) -> Result<H, BuildError> + Send + 'static,
+        restarts: Restarts,
+    ) -> Result<One<H>, BuildError> {
+        let handler = make(&self.edges())?;
+        let (network, name, id) = (
+            self.network.downgrade(),
+            Arc::clone(&self.shared.name),
+            self.id,
+        );
+        let again = move || {
+            let network = network.upgrade().ok_or_else(|| BuildError::Closed {
+                stage: name.to_string(),
+            })?;
+            make(&Edges {
+                network: &network,
+                from: Arc::clone(&name),
+                id,
+            })
+        };
+        Ok(One::new(handler, Box::new(again), restarts))
+    }
+
+    /// Has the stage use a handler.
+    fn install<H: Host<E>>(&self, host: Arc<H>) -> Stage<E, Arc<H>> {
+        let servlets = Arc::clone(&host);
+        let start = move |stage: &Arc<Shared<E>>| {
+            let servlet = serve(Arc::clone(stage), Arc::clone(&servlets));
+            drop(stage.runtime.spawn(servlet));
+        };
+        self.shared
+            .set_handler(Arc::new(start), Some(Arc::clone(&host) as _));
+        Stage {
+            shared: Arc::clone(&self.shared),
+            host,
+            network: self.network.clone(),
+            id: self.id,
+        }
+    }
+
+    /// Has another handler take the place of the present one, without losing an event. Batches that run go on to their end; those of a stage by key are waited for.
+    ///
+    /// Calls that were made for the earlier handler's type cost as much as those by name from here on.
+    ///
+    /// # Errors
+    /// If `make` fails; the earlier handler then stays. [`BuildError::Closed`] if the stage is closed.
+    pub async fn swap<H: Handler<Event = E>>(
+        &self,
+        make: impl FnOnce(&Edges<'_>) -> Result<H, BuildError>,
+    ) -> Result<Stage<E, Arc<Many<H>>>, BuildError> {
+        let handler = make(&self.edges())?;
+        self.shared.begin_swap().await?;
+        Ok(self.install(Arc::new(Many(handler))))
+    }
+
+    /// As [`swap`](Self::swap), with a handler that handles one batch after the other: the stage has one servlet from here on. Waits until no batch and no call runs.
+    ///
+    /// # Errors
+    /// As [`swap`](Self::swap).
+    pub async fn swap_serial<H: SerialHandler<Event = E>>(
+        &self,
+        make: impl FnMut(&Edges<'_>) -> Result<H, BuildError> + Send + 'static,
+    ) -> Result<Stage<E, Arc<One<H>>>, BuildError> {
+        let one = self.one(make, Restarts::default())?;
+        self.shared.begin_swap().await?;
+        self.shared.make_serial();
+        Ok(self.install(Arc::new(one)))
     }
 }

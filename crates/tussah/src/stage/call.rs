@@ -78,7 +78,11 @@ impl<E: Send + 'static> AnyCall<E> {
     pub async fn call(&self, batch: &mut Batch<E>) -> Result<(), CallError> {
         self.stage.called(batch.len() as u64);
         match &self.host {
-            Some(host) if !self.stage.is_special() && host.call(batch, &self.stage.time).await.is_ok() => Ok(()),
+            Some(host)
+                if !self.stage.is_special() && host.call(batch, &self.stage.time).await.is_ok() =>
+            {
+                Ok(())
+            }
             _ => Ok(self.stage.call_any(batch, self.from).await?),
         }
     }

@@ -5,11 +5,11 @@ use std::sync::Arc;
 
 use super::call::{AnyCall, Call};
 use super::error::BuildError;
+use super::handle::{Any, Stage};
 use super::host::Host;
 use super::network::{EdgeKind, Network};
 use super::sender::{Offerer, Sender};
 use super::shared::Shared;
-use super::handle::{Any, Stage};
 
 /// What a handler's maker makes its edges with: each is one from this stage, and is in the network's graph.
 #[derive(Debug)]
@@ -91,7 +91,9 @@ impl<E: Send + 'static, C> To<'_, E, C> {
                 stage: self.stage.name.to_string(),
             });
         }
-        self.edges.network.connect(&self.edges.from, &self.stage.name, kind)
+        self.edges
+            .network
+            .connect(&self.edges.from, &self.stage.name, kind)
     }
 }
 

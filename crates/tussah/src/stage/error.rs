@@ -65,17 +65,35 @@ pub enum BuildError {
 impl fmt::Display for BuildError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::NameTaken { name } => write!(f, "there is a stage `{name}` already: expected another name"),
+            Self::NameTaken { name } => write!(
+                f,
+                "there is a stage `{name}` already: expected another name"
+            ),
             Self::NotFound { name, known } if known.is_empty() => {
                 write!(f, "there is no stage `{name}`: the network has none yet")
             }
             Self::NotFound { name, known } => {
-                write!(f, "there is no stage `{name}`: expected one of `{}`", known.join("`, `"))
+                write!(
+                    f,
+                    "there is no stage `{name}`: expected one of `{}`",
+                    known.join("`, `")
+                )
             }
-            Self::WrongType { name, expected, found } => {
-                write!(f, "the stage `{name}` takes `{found}`: expected `{expected}`")
+            Self::WrongType {
+                name,
+                expected,
+                found,
+            } => {
+                write!(
+                    f,
+                    "the stage `{name}` takes `{found}`: expected `{expected}`"
+                )
             }
-            Self::TwoOwners { stage, controllers: [one, other], settings } => write!(
+            Self::TwoOwners {
+                stage,
+                controllers: [one, other],
+                settings,
+            } => write!(
                 f,
                 "the stage `{stage}` has two controllers, `{one}` and `{other}`, that both decide its {settings}: expected one owner of each setting"
             ),
@@ -89,7 +107,9 @@ impl fmt::Display for BuildError {
                 "the handler of `{stage}` blocks, and can't be called in the servlet of another stage: expected `.queue(..)`"
             ),
             Self::Closed { stage } => write!(f, "the stage `{stage}` is closed"),
-            Self::Handler { stage, why } => write!(f, "the handler of `{stage}` could not be made: {why}"),
+            Self::Handler { stage, why } => {
+                write!(f, "the handler of `{stage}` could not be made: {why}")
+            }
         }
     }
 }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::task::Poll;
 use std::time::Duration;
 
-use super::control::Settings;
+use super::control::{Log, Settings};
 use super::network::Network;
 use super::sender::Sender;
 use super::shared::Shared;
@@ -40,7 +40,9 @@ impl<E, C: Clone> Clone for Stage<E, C> {
 
 impl<E, C> fmt::Debug for Stage<E, C> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Stage").field("name", &self.shared.name).finish_non_exhaustive()
+        f.debug_struct("Stage")
+            .field("name", &self.shared.name)
+            .finish_non_exhaustive()
     }
 }
 
@@ -67,6 +69,12 @@ impl<E: Send + 'static, C> Stage<E, C> {
         let mut inner = self.shared.lock();
         let calls = self.shared.calls_seen();
         StageStats::of(&self.shared.name, &mut inner.state, calls, now_ns)
+    }
+
+    /// What its controllers decided last, and on what grounds.
+    #[must_use]
+    pub fn log(&self) -> Log {
+        self.shared.lock().state.log.clone()
     }
 
     /// Changes settings now, within the stage's bounds. A controller that owns one of them may change it again.
@@ -107,7 +115,11 @@ impl<E: Send + 'static, C> Stage<E, C> {
                 return Poll::Ready(());
             }
             // One entry for each task that waits: a second poll of the same replaces none, and costs a wake for nothing.
-            if !inner.settled.iter().any(|waker| waker.will_wake(cx.waker())) {
+            if !inner
+                .settled
+                .iter()
+                .any(|waker| waker.will_wake(cx.waker()))
+            {
                 inner.settled.push(cx.waker().clone());
             }
             Poll::Pending

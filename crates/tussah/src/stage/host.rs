@@ -92,7 +92,6 @@ impl<H> One<H> {
             }),
         }
     }
-
 }
 
 impl<H> Place<H> {

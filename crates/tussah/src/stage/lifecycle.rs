@@ -6,6 +6,7 @@ use std::sync::atomic::Ordering;
 use std::task::{Poll, Waker};
 
 use super::batch::Batch;
+use super::error::BuildError;
 use super::event::Reason;
 use super::host::Gone;
 use super::queue::Queue;
@@ -30,6 +31,13 @@ impl<E: Send + 'static> Shared<E> {
         }
         self.release(inner);
         self.room.notify_waiters();
+    }
+
+    /// Calls no servlet for a while, or does again.
+    pub(crate) fn hold_back(self: &Arc<Self>, held: bool) {
+        let mut inner = self.lock();
+        inner.state.held_back = held;
+        self.release(inner);
     }
 
     /// The handler can't be made any more.
@@ -76,12 +84,38 @@ impl<E: Send + 'static> Shared<E> {
         self.release(inner);
     }
 
-    /// Stops taking events, and waits until those that were taken are finished, if only one may handle them at a time.
-    pub(crate) async fn begin_swap(self: &Arc<Self>, waits: bool) {
-        self.set_gate(Gate::Open, Gate::Swapping);
-        if !waits {
-            return;
+    /// Has at most one servlet.
+    pub(crate) fn make_serial(&self) {
+        self.lock().state.set_servlets_max(1);
+    }
+
+    /// Stops taking events, and waits until what was taken is finished, if it may not run beside what another handler does.
+    pub(crate) async fn begin_swap(self: &Arc<Self>) -> Result<(), BuildError> {
+        let mut inner = self.lock();
+        let gate = inner.state.gate;
+        if matches!(gate, Gate::Draining | Gate::Closed) {
+            return Err(BuildError::Closed {
+                stage: self.name.to_string(),
+            });
         }
+        if gate == Gate::Open {
+            inner.state.gate = Gate::Swapping;
+        }
+        let alone = matches!(inner.state.queue, Queue::Keyed(_)) || inner.state.servlets.max == 1;
+        drop(inner);
+        // A swap that is given up goes on with the earlier handler.
+        let goes_on = GoesOn(self);
+        if alone {
+            self.nothing_runs().await;
+        }
+        if let Some(present) = self.present() {
+            present.retire().await;
+        }
+        std::mem::forget(goes_on);
+        Ok(())
+    }
+
+    async fn nothing_runs(&self) {
         poll_fn(|cx| {
             let mut inner = self.lock();
             if inner.state.in_service() == 0 {
@@ -91,13 +125,14 @@ impl<E: Send + 'static> Shared<E> {
             Poll::Pending
         })
         .await;
-        if let Some(present) = self.present() {
-            present.retire().await;
-        }
     }
 
     /// Calls the present handler, by whatever way a call has to take.
-    pub(crate) async fn call_any(self: &Arc<Self>, batch: &mut Batch<E>, from: u32) -> Result<(), Gone> {
+    pub(crate) async fn call_any(
+        self: &Arc<Self>,
+        batch: &mut Batch<E>,
+        from: u32,
+    ) -> Result<(), Gone> {
         if let Some(proxy) = self.proxy(from) {
             return Box::pin(proxy.stage.call_any(batch, 0)).await;
         }
@@ -114,7 +149,9 @@ impl<E: Send + 'static> Shared<E> {
                 return Ok(());
             }
             // Another handler may have taken its place while this call waited.
-            let same = self.present().is_none_or(|present| Arc::ptr_eq(&present, &host));
+            let same = self
+                .present()
+                .is_none_or(|present| Arc::ptr_eq(&present, &host));
             if same {
                 return Err(Gone);
             }
@@ -130,7 +167,9 @@ impl<E: Send + 'static> Shared<E> {
             let mut others = Vec::new();
             {
                 let inner = self.lock();
-                let Queue::Keyed(keyed) = &inner.state.queue else { return Err(Gone) };
+                let Queue::Keyed(keyed) = &inner.state.queue else {
+                    return Err(Gone);
+                };
                 while let Some(event) = batch.next_event() {
                     if keyed.same(&same.events_mut()[0], &event) {
                         same.put_one(event);
@@ -165,6 +204,15 @@ impl<E: Send + 'static> Shared<E> {
     pub(crate) fn set_special(&self) {
         // Release: with the Acquire of `is_special`.
         self.special.store(true, Ordering::Release);
+    }
+}
+
+/// Opens a stage again whose handler was not swapped after all.
+struct GoesOn<'a, E: Send + 'static>(&'a Arc<Shared<E>>);
+
+impl<E: Send + 'static> Drop for GoesOn<'_, E> {
+    fn drop(&mut self) {
+        self.0.set_gate(Gate::Swapping, Gate::Open);
     }
 }
 

@@ -10,9 +10,9 @@ use tussah_core::Handle;
 
 use super::builder::Builder;
 use super::error::BuildError;
+use super::handle::{Any as AnyCallee, Stage};
 use super::process::Process;
 use super::shared::{Shared, Time};
-use super::handle::{Any as AnyCallee, Stage};
 
 /// A network of stages. Cheap to clone: all clones are the same network.
 ///
@@ -124,7 +124,11 @@ impl Network {
         let Some(known) = table.stages.iter().find(|known| &*known.name == name) else {
             return Err(BuildError::NotFound {
                 name: name.to_owned(),
-                known: table.stages.iter().map(|known| known.name.to_string()).collect(),
+                known: table
+                    .stages
+                    .iter()
+                    .map(|known| known.name.to_string())
+                    .collect(),
             });
         };
         match known.stage.clone().downcast::<Shared<E>>() {
@@ -146,7 +150,11 @@ impl Network {
     #[must_use]
     pub fn names(&self) -> Vec<Arc<str>> {
         let table = self.inner.table.lock();
-        table.stages.iter().map(|known| Arc::clone(&known.name)).collect()
+        table
+            .stages
+            .iter()
+            .map(|known| Arc::clone(&known.name))
+            .collect()
     }
 
     /// All edges, in the order in which they were made.
@@ -180,7 +188,9 @@ impl Network {
         let place = table.stages.iter().position(|known| known.id == id);
         let removed = place.map(|place| table.stages.remove(place));
         if let Some(removed) = &removed {
-            table.edges.retain(|edge| edge.from != removed.name && edge.to != removed.name);
+            table
+                .edges
+                .retain(|edge| edge.from != removed.name && edge.to != removed.name);
         }
         drop(table);
         // Under no lock: it may be the last reference to a handler.
@@ -188,7 +198,12 @@ impl Network {
     }
 
     /// Adds an edge; refuses one that closes a cycle in which all could wait.
-    pub(crate) fn connect(&self, from: &Arc<str>, to: &Arc<str>, kind: EdgeKind) -> Result<(), BuildError> {
+    pub(crate) fn connect(
+        &self,
+        from: &Arc<str>,
+        to: &Arc<str>,
+        kind: EdgeKind,
+    ) -> Result<(), BuildError> {
         let mut table = self.inner.table.lock();
         if kind.waits() {
             if let Some(mut path) = table.path(to, from) {
@@ -209,13 +224,36 @@ impl Network {
 
     /// Takes back the edges from a stage that could not be made.
     pub(crate) fn disconnect(&self, from: &Arc<str>) {
-        self.inner.table.lock().edges.retain(|edge| edge.from != *from);
+        self.inner
+            .table
+            .lock()
+            .edges
+            .retain(|edge| edge.from != *from);
+    }
+
+    pub(crate) fn downgrade(&self) -> Weak {
+        Weak(Arc::downgrade(&self.inner))
     }
 
     /// The number of the stage of this name.
     pub(crate) fn id(&self, name: &str) -> Option<u32> {
         let table = self.inner.table.lock();
-        table.stages.iter().find(|known| &*known.name == name).map(|known| known.id)
+        table
+            .stages
+            .iter()
+            .find(|known| &*known.name == name)
+            .map(|known| known.id)
+    }
+}
+
+/// A network that may be gone.
+pub(crate) struct Weak(std::sync::Weak<Inner>);
+
+impl Weak {
+    pub(crate) fn upgrade(&self) -> Option<Network> {
+        Some(Network {
+            inner: self.0.upgrade()?,
+        })
     }
 }
 
@@ -229,7 +267,11 @@ impl Table {
             if last == to {
                 return Some(way.into_iter().map(ToString::to_string).collect());
             }
-            for edge in self.edges.iter().filter(|edge| edge.kind.waits() && edge.from == *last) {
+            for edge in self
+                .edges
+                .iter()
+                .filter(|edge| edge.kind.waits() && edge.from == *last)
+            {
                 if !seen.contains(&&edge.to) {
                     seen.push(&edge.to);
                     let mut longer = way.clone();

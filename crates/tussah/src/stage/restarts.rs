@@ -33,7 +33,8 @@ impl Restarts {
     /// Counts a restart, if one more is allowed now.
     pub(crate) fn allow(&mut self, now_ns: u64) -> bool {
         let period_ns = self.period_ns;
-        self.times_ns.retain(|then_ns| now_ns.saturating_sub(*then_ns) < period_ns);
+        self.times_ns
+            .retain(|then_ns| now_ns.saturating_sub(*then_ns) < period_ns);
         if self.times_ns.len() >= self.max {
             return false;
         }
@@ -51,6 +52,9 @@ mod tests {
     fn so_many_in_any_period() {
         let mut restarts = Restarts::new(2, Duration::from_nanos(100));
         let allowed = [0, 10, 20, 99, 100, 105, 110, 111].map(|now_ns| restarts.allow(now_ns));
-        assert_eq!(allowed, [true, true, false, false, true, false, true, false]);
+        assert_eq!(
+            allowed,
+            [true, true, false, false, true, false, true, false]
+        );
     }
 }

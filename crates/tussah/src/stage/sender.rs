@@ -116,8 +116,7 @@ impl<E: Send + 'static> Sender<E> {
     /// With the event inside.
     #[inline]
     pub fn try_send(&self, event: impl Into<Event<E>>) -> Result<(), SendError<E>> {
-        outgoing::send(self, event.into(), false)
-            .map_err(|(event, why)| SendError { event, why })
+        outgoing::send(self, event.into(), false).map_err(|(event, why)| SendError { event, why })
     }
 
     /// Sends an event, and waits while the queue is full.

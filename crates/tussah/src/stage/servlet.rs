@@ -101,7 +101,7 @@ impl<E: Send + 'static> Serving<E> {
             batch,
             ..
         } = self;
-        match stage.turn(servlet, run, batch, (ended_ns, now_ns), cx.waker()) {
+        match stage.turn(servlet, run, batch, (ended_ns, now_ns), Some(cx.waker())) {
             Next::Wait if run.dropped.is_empty() => Poll::Pending,
             next => Poll::Ready(next),
         }

@@ -132,6 +132,7 @@ impl<E: Send + 'static> Shared<E> {
         on_drop: Option<OnDrop<E>>,
         degrade: Option<Box<dyn Fn(&mut E) + Send + Sync>>,
     ) -> Self {
+        let calls = PerWorker::new(&runtime, || 0);
         let special = matches!(state.queue, Queue::Keyed(_));
         Self {
             rests: Apart(AtomicBool::new(true)),
@@ -153,7 +154,7 @@ impl<E: Send + 'static> Shared<E> {
             start: RwLock::new(None),
             present: RwLock::new(None),
             special: AtomicBool::new(special),
-            calls: PerWorker::new(&runtime, || 0),
+            calls,
             calls_elsewhere: AtomicU64::new(0),
             keys: Notify::new(),
             on_drop,
@@ -174,7 +175,10 @@ impl<E: Send + 'static> Shared<E> {
     /// Gives the stage its first handler, or another one, and lets it go on.
     pub(crate) fn set_handler(self: &Arc<Self>, start: Start<E>, present: Present<E>) {
         let mut inner = self.lock();
-        let earlier = (self.start.write().replace(start), std::mem::replace(&mut *self.present.write(), present));
+        let earlier = (
+            self.start.write().replace(start),
+            std::mem::replace(&mut *self.present.write(), present),
+        );
         if earlier.0.is_some() {
             self.special.store(true, Ordering::Release);
         }
@@ -361,12 +365,13 @@ impl<E: Send + 'static> Shared<E> {
         run: &mut Run<E>,
         batch: &mut Batch<E>,
         (ended_ns, now_ns): (u64, u64),
-        waker: &Waker,
+        waker: Option<&Waker>,
     ) -> Next {
         let key = run.key.is_some();
         let mut inner = self.lock();
         if servlet.parked {
-            if let Some(place) = inner.parked.iter_mut().find(|(id, _)| *id == servlet.id) {
+            let place = inner.parked.iter_mut().find(|(id, _)| *id == servlet.id);
+            if let (Some(place), Some(waker)) = (place, waker) {
                 // Nobody has called it.
                 place.1.clone_from(waker);
                 return Next::Wait;
@@ -380,15 +385,19 @@ impl<E: Send + 'static> Shared<E> {
         let present = servlet.generation == inner.generation;
         let next = if present && inner.state.take(run, now_ns) {
             Next::Work
-        } else if present && inner.state.park() {
-            inner.parked.push((servlet.id, waker.clone()));
-            servlet.parked = true;
-            Next::Wait
         } else {
-            if !present {
-                inner.state.ended();
+            match waker {
+                Some(waker) if present && inner.state.park() => {
+                    inner.parked.push((servlet.id, waker.clone()));
+                    servlet.parked = true;
+                    Next::Wait
+                }
+                Some(_) if present => Next::End,
+                _ => {
+                    inner.state.ended();
+                    Next::End
+                }
             }
-            Next::End
         };
         self.release(inner);
         if key {
@@ -434,16 +443,7 @@ impl<E: Send + 'static> Shared<E> {
 
     /// Tells of an event that ended in the queue.
     pub(crate) fn dropped(&self, event: Event<E>, reason: Reason) {
-        match &self.on_drop {
-            None => event.end(reason),
-            Some(on_drop) => {
-                let (value, more, _) = event.split();
-                super::quietly(|| on_drop(value, reason));
-                if let Some(more) = more {
-                    more.end(reason);
-                }
-            }
-        }
+        tell(self.on_drop.as_ref(), event, reason);
     }
 }
 
@@ -473,17 +473,22 @@ impl<E> Inner<E> {
 impl<E> Drop for Shared<E> {
     fn drop(&mut self) {
         let inner = self.inner.0.get_mut();
-            eprintln!("{:?} mean {}", inner.state.counts, inner.state.mean_ns());
-        }
         inner.state.gate = Gate::Closed;
         while let Some(event) = inner.state.take_out() {
-            let (value, more, _) = event.split();
-            if let Some(on_drop) = &self.on_drop {
-                super::quietly(|| on_drop(value, Reason::ShutDown));
-            }
-            if let Some(more) = more {
-                more.end(Reason::ShutDown);
-            }
+            tell(self.on_drop.as_ref(), event, Reason::ShutDown);
         }
+    }
+}
+
+/// Tells the stage's drop callback of an event, and then the event's own.
+fn tell<E>(on_drop: Option<&OnDrop<E>>, event: Event<E>, reason: Reason) {
+    let (value, more, _) = event.split();
+    if let Some(on_drop) = on_drop {
+        super::quietly(|| on_drop(value, reason));
+    } else {
+        super::quietly(|| drop(value));
+    }
+    if let Some(more) = more {
+        more.end(reason);
     }
 }

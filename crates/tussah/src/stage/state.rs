@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use super::account::{Council, Counts, Now};
 use super::batch::{Batch, Chunk};
+use super::control::Log;
 use super::control::{Admission, Arrival, Departure, Order, Owns, Servlets, Settings, Verdict};
 use super::digest::Digest;
 use super::event::{CLASSES_MAX, Class, Event, Reason, queued_ns};
@@ -134,6 +135,7 @@ pub(crate) struct State<E> {
     pub(crate) council: Council,
     pub(crate) counts: Counts,
     pub(crate) responses: Digest,
+    pub(crate) log: Log,
     pub(crate) bounds: Bounds,
     pub(crate) servlets: Servlets,
     pub(crate) gate: Gate,
@@ -141,6 +143,8 @@ pub(crate) struct State<E> {
     pub(crate) batch: usize,
     pub(crate) order: Order,
     pub(crate) workers: usize,
+    /// No servlet is called for now: there is no OS thread for it.
+    pub(crate) held_back: bool,
     kind: Kind,
     classes: usize,
     queued: [u64; CLASSES_MAX],
@@ -181,6 +185,7 @@ impl<E> State<E> {
             council: parts.council,
             counts: Counts::default(),
             responses: Digest::default(),
+            log: Log::default(),
             bounds: parts.bounds,
             servlets: Servlets {
                 target: parts.servlets.clamp(1, parts.bounds.servlets_max),
@@ -192,6 +197,7 @@ impl<E> State<E> {
             batch: parts.batch.clamp(1, parts.bounds.batch_max),
             order: Order::Fifo,
             workers: parts.workers,
+            held_back: false,
             kind: parts.kind,
             classes: parts.classes,
             queued: [0; CLASSES_MAX],
@@ -224,7 +230,11 @@ impl<E> State<E> {
     /// Changes settings, within the bounds.
     pub(crate) fn retune(&mut self, settings: Settings) {
         let mut target = self.targets();
-        target.apply(Owns::SERVLETS | Owns::BATCH | Owns::ADMISSION, settings, &self.bounds);
+        target.apply(
+            Owns::SERVLETS | Owns::BATCH | Owns::ADMISSION,
+            settings,
+            &self.bounds,
+        );
         self.set_targets(&target);
     }
 
@@ -235,6 +245,13 @@ impl<E> State<E> {
             self.threshold = credits;
         }
         self.bounds.queue_max = credits;
+    }
+
+    /// Changes how many servlets there may be.
+    pub(crate) fn set_servlets_max(&mut self, servlets: usize) {
+        self.bounds.servlets_max = servlets;
+        self.servlets.max = servlets;
+        self.servlets.target = self.servlets.target.min(servlets);
     }
 
     fn targets(&self) -> Targets {
@@ -271,6 +288,14 @@ impl<E> State<E> {
     /// Whether nothing is queued or in service.
     pub(crate) fn is_empty(&self) -> bool {
         self.len + self.in_service + self.reserved == 0
+    }
+
+    /// Events in the queue of this class and those before it; credits, where there is but one class.
+    fn ahead(&self, class: usize) -> u64 {
+        if self.classes == 1 {
+            return self.credits();
+        }
+        self.queued[..=class].iter().sum::<u64>() + self.reserved
     }
 
     /// A random number, by SplitMix64.
@@ -319,6 +344,7 @@ impl<E> State<E> {
             credits: u32::try_from(self.cost(event)).unwrap_or(u32::MAX),
             cohort: cohort.unwrap_or((random >> 48) as u16),
             queue_len: used,
+            ahead: self.ahead(class),
             in_service: self.in_service,
             now_ns,
             random,
@@ -421,6 +447,7 @@ impl<E> State<E> {
                 credits: 1,
                 cohort: (random >> 48) as u16,
                 queue_len: self.credits() + granted,
+                ahead: self.ahead(class) + granted,
                 in_service: self.in_service,
                 now_ns,
                 random,
@@ -464,7 +491,7 @@ impl<E> State<E> {
     pub(crate) fn summon(&mut self) -> Summon {
         let works = matches!(self.gate, Gate::Open | Gate::Draining);
         let servlets = &self.servlets;
-        if !works || servlets.busy >= servlets.target || !self.queue.is_ready() {
+        if !works || self.held_back || servlets.busy >= servlets.target || !self.queue.is_ready() {
             return Summon::Nobody;
         }
         let computing = match self.kind {
@@ -663,7 +690,6 @@ impl<E> State<E> {
             self.council.responded(class, response_ns, wave.count);
         }
         let finished = std::mem::take(&mut run.finished);
-        self.counts.runs += 1;
         self.counts.finished += finished;
         self.counts.failed += batch.take_failed();
         self.counts.batches += std::mem::take(&mut run.batches);
@@ -734,16 +760,19 @@ impl<E> State<E> {
             batch_max: self.batch,
             servlets: self.servlets,
             workers: self.workers,
+            blocking: self.kind == Kind::Blocking,
             process_servlets: self.process.servlets(),
             process_servlets_mean: self.process.mean(now_ns),
             random: self.draw(),
             queued: self.queued,
         };
         let mut target = self.targets();
-        let bounds = self.bounds;
+        let (bounds, log, sample_ns) = (self.bounds, &mut self.log, now_ns);
         self.council
-            .decide(&self.counts, &now, |_name, owns, settings, _sample| {
+            .decide(&self.counts, &now, |name, owns, settings, sample| {
+                let before = target.settings();
                 target.apply(owns, settings, &bounds);
+                log.note(sample_ns, name, &before, &target.settings(), sample);
             });
         self.set_targets(&target);
     }
@@ -758,6 +787,15 @@ struct Targets {
 }
 
 impl Targets {
+    fn settings(&self) -> Settings {
+        Settings {
+            servlets: Some(self.servlets),
+            batch: Some(self.batch),
+            threshold: Some(self.threshold),
+            order: Some(self.order),
+        }
+    }
+
     /// Takes over what the controller owns, within the stage's bounds.
     fn apply(&mut self, owns: Owns, settings: Settings, bounds: &Bounds) {
         if let (true, Some(servlets)) = (owns.has(Owns::SERVLETS), settings.servlets) {
