@@ -7,8 +7,9 @@ use std::time::Duration;
 use tussah_core::BlockingPool;
 
 use super::batch::Batch;
-use super::shared::{Next, Servlet, Shared, Start};
+use super::shared::{Shared, Start};
 use super::state::Run;
+use super::turn::{Next, Servlet};
 
 /// How long a stage waits for a pool that takes no job, before it asks again.
 const AGAIN: Duration = Duration::from_millis(1);

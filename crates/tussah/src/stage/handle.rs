@@ -132,8 +132,8 @@ impl<E: Send + 'static, C> Stage<E, C> {
     pub async fn destroy(self, within: Duration) -> u64 {
         self.shared.drain();
         if !within.is_zero() {
-            // Either way it is closed.
-            drop(crate::time::timeout(within, self.settled()).await);
+            // Either way it is closed now.
+            let _ = crate::time::timeout(within, self.settled()).await;
         }
         let dropped = self.shared.close();
         self.network.remove(self.id);

@@ -199,12 +199,6 @@ impl<E: Send + 'static> Shared<E> {
             }
         }
     }
-
-    /// Marks the stage as one whose calls must look twice.
-    pub(crate) fn set_special(&self) {
-        // Release: with the Acquire of `is_special`.
-        self.special.store(true, Ordering::Release);
-    }
 }
 
 /// Opens a stage again whose handler was not swapped after all.

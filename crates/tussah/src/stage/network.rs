@@ -222,27 +222,8 @@ impl Network {
         Ok(())
     }
 
-    /// Takes back the edges from a stage that could not be made.
-    pub(crate) fn disconnect(&self, from: &Arc<str>) {
-        self.inner
-            .table
-            .lock()
-            .edges
-            .retain(|edge| edge.from != *from);
-    }
-
     pub(crate) fn downgrade(&self) -> Weak {
         Weak(Arc::downgrade(&self.inner))
-    }
-
-    /// The number of the stage of this name.
-    pub(crate) fn id(&self, name: &str) -> Option<u32> {
-        let table = self.inner.table.lock();
-        table
-            .stages
-            .iter()
-            .find(|known| &*known.name == name)
-            .map(|known| known.id)
     }
 }
 

@@ -10,8 +10,9 @@ use std::task::{Context, Poll};
 use super::batch::Batch;
 use super::host::{Guard, Host};
 use super::outgoing::{begin, collecting, hand_over};
-use super::shared::{Next, Servlet, Shared};
+use super::shared::Shared;
 use super::state::Run;
+use super::turn::{Next, Servlet};
 
 /// What a handler threw.
 type Panic = Box<dyn Any + Send>;

@@ -15,7 +15,7 @@ use super::host::Present;
 use super::outgoing::Outgoing;
 use super::queue::Queue;
 use super::sender::{Sender, Why};
-use super::state::{Gate, Run, State, Summon};
+use super::state::{Gate, State, Summon};
 
 /// A stage, without the type of its handler.
 pub(crate) struct Shared<E> {
@@ -63,8 +63,9 @@ pub(crate) enum Reserved<E> {
 struct Apart<T>(T);
 
 /// The time of a network of stages.
+#[doc(hidden)]
 #[derive(Clone, Debug)]
-pub(crate) struct Time {
+pub struct Time {
     pub(crate) clock: Clock,
     pub(crate) start: Instant,
 }
@@ -79,10 +80,10 @@ impl Time {
 pub(crate) struct Inner<E> {
     pub(crate) state: State<E>,
     /// Servlets that wait to be called, the last one first.
-    parked: Vec<(u64, Waker)>,
+    pub(crate) parked: Vec<(u64, Waker)>,
     /// Senders that wait for room.
     pub(crate) senders: usize,
-    next_servlet: u64,
+    pub(crate) next_servlet: u64,
     /// Counts the handlers: a servlet ends when it is not one of the present handler's.
     pub(crate) generation: u32,
     /// Who wants to know when nothing is queued and in service.
@@ -91,28 +92,6 @@ pub(crate) struct Inner<E> {
     pub(crate) swap: Option<Waker>,
     /// What is sent from these stages goes to a proxy.
     pub(crate) proxies: Vec<(u32, Sender<E>)>,
-}
-
-/// A servlet as its stage knows it.
-pub(crate) struct Servlet {
-    id: u64,
-    generation: u32,
-    parked: bool,
-}
-
-impl Servlet {
-    /// Whether it waited to be called when it looked last.
-    pub(crate) fn is_parked(&self) -> bool {
-        self.parked
-    }
-}
-
-/// What a servlet does next.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Next {
-    Work,
-    Wait,
-    End,
 }
 
 /// What is to be done after the lock is released.
@@ -325,11 +304,14 @@ impl<E: Send + 'static> Shared<E> {
     /// Reserves room for as many events of a class as make a chunk.
     pub(crate) fn reserve(&self, class: Class, now_ns: u64) -> Reserved<E> {
         let mut inner = self.lock();
-        let granted = inner.state.reserve(class, now_ns);
-        if granted == 0 {
-            return Reserved::Nothing;
+        match inner.state.reserve(class, now_ns) {
+            Ok(0) => Reserved::Nothing,
+            Ok(granted) => Reserved::Room(inner.state.spare(), granted),
+            Err(why) => {
+                inner.state.refuse(class);
+                Reserved::Rejected(why)
+            }
         }
-        Reserved::Room(inner.state.spare(), granted)
     }
 
     /// Queues what a sender has collected; with `more` it reserves room for the next chunk.
@@ -341,97 +323,9 @@ impl<E: Send + 'static> Shared<E> {
             .map_or(0, |event| super::event::queued_ns(event.stamp()));
         inner.state.push_chunk(outgoing);
         if more {
-            outgoing.granted = inner.state.reserve(outgoing.class, now_ns);
+            outgoing.granted = inner.state.reserve(outgoing.class, now_ns).unwrap_or(0);
         }
         inner.state.decide(now_ns);
-        self.release(inner);
-    }
-
-    /// Makes a servlet known that was summoned and starts.
-    pub(crate) fn enlist(&self) -> Servlet {
-        let mut inner = self.lock();
-        inner.next_servlet += 1;
-        Servlet {
-            id: inner.next_servlet,
-            generation: inner.generation,
-            parked: false,
-        }
-    }
-
-    /// Ends what a servlet has done, and gives it the next events, or parks it.
-    pub(crate) fn turn(
-        self: &Arc<Self>,
-        servlet: &mut Servlet,
-        run: &mut Run<E>,
-        batch: &mut Batch<E>,
-        (ended_ns, now_ns): (u64, u64),
-        waker: Option<&Waker>,
-    ) -> Next {
-        let key = run.key.is_some();
-        let mut inner = self.lock();
-        if servlet.parked {
-            let place = inner.parked.iter_mut().find(|(id, _)| *id == servlet.id);
-            if let (Some(place), Some(waker)) = (place, waker) {
-                // Nobody has called it.
-                place.1.clone_from(waker);
-                return Next::Wait;
-            }
-            servlet.parked = false;
-        }
-        if run.is_open() {
-            inner.state.finish(run, batch, ended_ns);
-            inner.state.decide(now_ns);
-        }
-        let present = servlet.generation == inner.generation;
-        let next = if present && inner.state.take(run, now_ns) {
-            Next::Work
-        } else {
-            match waker {
-                Some(waker) if present && inner.state.park() => {
-                    inner.parked.push((servlet.id, waker.clone()));
-                    servlet.parked = true;
-                    Next::Wait
-                }
-                Some(_) if present => Next::End,
-                _ => {
-                    inner.state.ended();
-                    Next::End
-                }
-            }
-        };
-        self.release(inner);
-        if key {
-            self.keys.notify_waiters();
-        }
-        next
-    }
-
-    /// Says that a handler waits, and gives back what its servlet has taken beyond the batch.
-    pub(crate) fn waits(self: &Arc<Self>, run: &mut Run<E>) {
-        let mut inner = self.lock();
-        inner.state.waits(run);
-        self.release(inner);
-    }
-
-    /// A servlet is gone, whatever it was doing.
-    pub(crate) fn dismiss(
-        self: &Arc<Self>,
-        servlet: &Servlet,
-        run: &mut Run<E>,
-        batch: &mut Batch<E>,
-    ) {
-        let mut inner = self.lock();
-        let now_ns = self.time.now_ns();
-        let place = inner.parked.iter().position(|(id, _)| *id == servlet.id);
-        if let Some(place) = place {
-            inner.parked.swap_remove(place);
-            inner.state.ended_parked();
-        } else {
-            if run.is_open() {
-                inner.state.finish(run, batch, now_ns);
-            }
-            inner.state.ended();
-        }
         self.release(inner);
     }
 

@@ -7,7 +7,10 @@ use tussah::Runtime;
 use tussah::stage::{Batch, BuildError, Handler, Network, Sender, SerialHandler};
 
 fn runtime(workers: usize) -> Runtime {
-    Runtime::builder().workers(workers).build().expect("a runtime")
+    Runtime::builder()
+        .workers(workers)
+        .build()
+        .expect("a runtime")
 }
 
 /// Adds up what it is sent.
@@ -29,7 +32,10 @@ impl SerialHandler for Double {
     type Event = u64;
     async fn handle(&mut self, batch: &mut Batch<u64>) {
         while let Some(value) = batch.next() {
-            self.0.send(2 * value).await.expect("the next stage is open");
+            self.0
+                .send(2 * value)
+                .await
+                .expect("the next stage is open");
         }
     }
 }
@@ -40,9 +46,15 @@ fn a_pipeline_handles_each_event_once() -> Result<(), BuildError> {
         let network = Network::new("pipeline");
         let total = Arc::new(AtomicU64::new(0));
         let sum = Arc::clone(&total);
-        let sum = network.stage("sum").queue(10).batch(3).handler(|_| Ok(Sum(sum)))?;
+        let sum = network
+            .stage("sum")
+            .queue(10)
+            .batch(3)
+            .handler(|_| Ok(Sum(sum)))?;
         let last = sum.clone();
-        let double = network.stage("double").serial(move |edges| Ok(Double(edges.to(&last).queue(10)?)))?;
+        let double = network
+            .stage("double")
+            .serial(move |edges| Ok(Double(edges.to(&last).queue(10)?)))?;
         let sender = double.sender();
         for value in 1..=1000 {
             sender.send(value).await.expect("the stage is open");
@@ -51,7 +63,10 @@ fn a_pipeline_handles_each_event_once() -> Result<(), BuildError> {
         sum.drain().await;
         assert_eq!(total.load(Ordering::Relaxed), 1000 * 1001);
         let stats = sum.stats();
-        assert_eq!((stats.arrived, stats.finished, stats.queued), (1000, 1000, 0));
+        assert_eq!(
+            (stats.arrived, stats.finished, stats.queued),
+            (1000, 1000, 0)
+        );
         assert_eq!(network.edges().len(), 1);
         Ok(())
     })
