@@ -232,6 +232,14 @@ impl<E> Batch<E> {
         }
     }
 
+    /// Puts back the event that was taken last.
+    pub(crate) fn put_back(&mut self, event: Event<E>) {
+        self.unnote(event.stamp());
+        self.taken -= 1;
+        self.left += 1;
+        self.head.push_front(event);
+    }
+
     /// Takes out what is left, the oldest first, without its counting as taken.
     #[inline]
     pub(crate) fn give_back(&mut self) -> Option<Event<E>> {
@@ -261,6 +269,40 @@ impl<E> Batch<E> {
                 self.put_one(event);
             }
         }
+    }
+
+    /// Whether an event of the next chunk costs more than one credit.
+    pub(crate) fn carries(&self) -> bool {
+        let next = if self.head.is_empty() {
+            self.more.front()
+        } else {
+            Some(&self.head)
+        };
+        next.is_some_and(|chunk| chunk.iter().any(|event| event.cost() != 1))
+    }
+
+    /// Takes the next chunk, or as much of it as `limit` allows, with its events queued anew at `now_ns`; returns how many of them carry more than
+    /// their value.
+    pub(crate) fn pass(&mut self, limit: usize, now_ns: u64) -> (Chunk<E>, u64) {
+        while self.head.is_empty() {
+            match self.more.pop_front() {
+                Some(chunk) => self.head = chunk,
+                None => return (Chunk::new(), 0),
+            }
+        }
+        let mut chunk = if self.head.len() <= limit {
+            std::mem::take(&mut self.head)
+        } else {
+            self.head.drain(..limit).collect()
+        };
+        self.left -= chunk.len();
+        let mut extras = 0;
+        for event in &mut chunk {
+            self.note(event.stamp());
+            event.queued(now_ns);
+            extras += u64::from(event.more.is_some());
+        }
+        (chunk, extras)
     }
 
     pub(crate) fn waves(&mut self) -> &mut Vec<Wave> {

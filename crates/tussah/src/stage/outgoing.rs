@@ -111,6 +111,12 @@ pub(crate) fn hand_over() {
     HERE.with(hand_over_all);
 }
 
+/// Hands over what has been collected for this stage, if anything has been.
+#[inline]
+pub(crate) fn hand_over_for<E: Send + 'static>(stage: &Arc<Shared<E>>) {
+    Arc::clone(stage).hand_over();
+}
+
 #[inline]
 fn hand_over_all(here: &Here) {
     if here.open.borrow().is_empty() {

@@ -314,6 +314,16 @@ impl<E: Send + 'static> Shared<E> {
         }
     }
 
+    /// Queues the next chunk of a batch, or as much of it as there is room for. False if there is no room, or events have to be looked at one by one.
+    pub(crate) fn push_batch(self: &Arc<Self>, from: u32, batch: &mut Batch<E>) -> bool {
+        let now_ns = self.time.now_ns();
+        let mut inner = self.lock();
+        let pushed = inner.proxy(from).is_none() && inner.state.push_batch(batch, now_ns);
+        inner.state.decide(now_ns);
+        self.release(inner);
+        pushed
+    }
+
     /// Queues what a sender has collected; with `more` it reserves room for the next chunk.
     pub(crate) fn push(self: &Arc<Self>, outgoing: &mut Outgoing<E>, more: bool) {
         let mut inner = self.lock();

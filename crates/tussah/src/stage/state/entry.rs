@@ -1,7 +1,7 @@
 //! Who is let into a stage's queue.
 
 use super::{Gate, State};
-use crate::stage::batch::Chunk;
+use crate::stage::batch::{Batch, Chunk};
 use crate::stage::control::{Admission, Arrival};
 use crate::stage::event::{Class, Event, queued_ns};
 use crate::stage::outgoing::Outgoing;
@@ -129,6 +129,33 @@ impl<E> State<E> {
         self.arrived(at, 1);
         self.counts.refused += 1;
         self.counts.classes[at].refused += 1;
+    }
+
+    /// Queues the next chunk of a batch, or as much of it as there is room for. False if there is no room, or events have to be looked at one by one.
+    pub(crate) fn push_batch(&mut self, batch: &mut Batch<E>, now_ns: u64) -> bool {
+        let plain =
+            self.classes == 1 && !self.council.admits() && self.bounds.class_max[0] == u64::MAX;
+        let Queue::Lanes(lanes) = &mut self.queue else {
+            return false;
+        };
+        if matches!(self.gate, Gate::Draining | Gate::Closed) || !plain || batch.carries() {
+            return false;
+        }
+        let room = self.threshold.saturating_sub(self.credits + self.reserved);
+        if room == 0 {
+            return false;
+        }
+        let (mut chunk, extras) = batch.pass(usize::try_from(room).unwrap_or(usize::MAX), now_ns);
+        let count = chunk.len() as u64;
+        lanes.push_chunk(&mut chunk);
+        lanes.keep(chunk);
+        self.begin_busy(now_ns);
+        self.arrived(0, count);
+        self.len += count;
+        self.queued[0] += count;
+        self.credits += count;
+        self.extras += extras;
+        true
     }
 
     /// How many events a chunk has: a batch, so that it can be taken whole; more where batches are small.
