@@ -51,11 +51,11 @@ impl<E: Send + 'static, C: Host<E>> Call<E, C> {
     #[inline]
     pub async fn call(&self, batch: &mut Batch<E>) -> Result<(), CallError> {
         self.stage.called(batch.len() as u64);
-        if !self.stage.is_special() {
-            if let Some(mut guard) = self.host.enter(&self.stage.time).await {
-                guard.handle(batch).await;
-                return Ok(());
-            }
+        if !self.stage.is_special()
+            && let Some(mut guard) = self.host.enter(&self.stage.time).await
+        {
+            guard.handle(batch).await;
+            return Ok(());
         }
         Ok(self.stage.call_any(batch, self.from).await?)
     }

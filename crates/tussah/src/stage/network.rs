@@ -205,11 +205,11 @@ impl Network {
         kind: EdgeKind,
     ) -> Result<(), BuildError> {
         let mut table = self.inner.table.lock();
-        if kind.waits() {
-            if let Some(mut path) = table.path(to, from) {
-                path.insert(0, from.to_string());
-                return Err(BuildError::Cycle { path });
-            }
+        if kind.waits()
+            && let Some(mut path) = table.path(to, from)
+        {
+            path.insert(0, from.to_string());
+            return Err(BuildError::Cycle { path });
         }
         let edge = Edge {
             from: Arc::clone(from),
