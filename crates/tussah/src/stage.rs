@@ -96,6 +96,7 @@ mod network;
 mod outgoing;
 mod process;
 mod queue;
+mod release;
 mod restarts;
 mod sender;
 mod servlet;

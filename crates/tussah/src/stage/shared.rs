@@ -15,13 +15,13 @@ use super::host::Present;
 use super::outgoing::Outgoing;
 use super::queue::Queue;
 use super::sender::{Sender, Why};
-use super::state::{Gate, State, Summon};
+use super::state::{Gate, State};
 
 /// A stage, without the type of its handler.
 pub(crate) struct Shared<E> {
     /// True while no servlet computes: an event that is sent then is handed over at once. Read at each send, and so apart from what
     /// changes often.
-    rests: Apart<AtomicBool>,
+    pub(super) rests: Apart<AtomicBool>,
     inner: Apart<Mutex<Inner<E>>>,
     /// Senders that wait for room.
     pub(crate) room: Notify,
@@ -31,7 +31,7 @@ pub(crate) struct Shared<E> {
     pub(crate) time: Time,
     pub(crate) runtime: Handle,
     /// Starts a servlet of the present handler.
-    start: RwLock<Option<Start<E>>>,
+    pub(super) start: RwLock<Option<Start<E>>>,
     /// The present handler, for calls; none in a stage that blocks.
     present: RwLock<Present<E>>,
     /// Calls have to look at more than the handler that they were made for: it has been swapped, calls are by key, or a proxy is in between.
@@ -61,7 +61,7 @@ pub(crate) enum Reserved<E> {
 
 /// On cache lines of its own: two, as processors fetch them in pairs.
 #[repr(align(128))]
-struct Apart<T>(T);
+pub(super) struct Apart<T>(pub(super) T);
 
 /// The time of a network of stages.
 #[doc(hidden)]
@@ -93,14 +93,6 @@ pub(crate) struct Inner<E> {
     pub(crate) swap: Option<Waker>,
     /// What is sent from these stages goes to a proxy.
     pub(crate) proxies: Vec<(u32, Sender<E>)>,
-}
-
-/// What is to be done after the lock is released.
-struct Calls<E> {
-    unpark: Option<Waker>,
-    spawn: Option<Start<E>>,
-    room: Option<bool>,
-    settled: Vec<Waker>,
 }
 
 impl<E: Send + 'static> Shared<E> {
@@ -171,67 +163,6 @@ impl<E: Send + 'static> Shared<E> {
         // Servlets of the earlier handler end.
         parked.into_iter().for_each(Waker::wake);
         drop(earlier);
-    }
-
-    /// Releases the lock, having seen to who must be called because of what changed.
-    #[inline]
-    pub(crate) fn release(self: &Arc<Self>, mut inner: MutexGuard<'_, Inner<E>>) {
-        let calls = self.calls(&mut inner);
-        drop(inner);
-        if let Some(calls) = calls {
-            self.make(calls);
-        }
-    }
-
-    #[inline]
-    fn calls(&self, inner: &mut Inner<E>) -> Option<Calls<E>> {
-        let mut calls = Calls {
-            unpark: None,
-            spawn: None,
-            room: None,
-            settled: Vec::new(),
-        };
-        let mut any = true;
-        match inner.state.summon() {
-            Summon::Nobody => any = false,
-            Summon::Unpark => calls.unpark = inner.parked.pop().map(|(_, waker)| waker),
-            // There is a handler: the gate is open.
-            Summon::Spawn => calls.spawn = self.start.read().clone(),
-        }
-        if inner.senders > 0 && inner.state.credits() <= inner.state.threshold / 2 {
-            calls.room = Some(matches!(inner.state.queue, Queue::Keyed(_)));
-            any = true;
-        }
-        if !inner.settled.is_empty() && inner.state.is_empty() {
-            calls.settled = std::mem::take(&mut inner.settled);
-            any = true;
-        }
-        if inner.swap.is_some() && inner.state.in_service() == 0 {
-            calls.settled.extend(inner.swap.take());
-            any = true;
-        }
-        let rests = inner.state.rests();
-        if rests != self.rests() {
-            self.rests.0.store(rests, Ordering::Relaxed);
-        }
-        any.then_some(calls)
-    }
-
-    fn make(self: &Arc<Self>, calls: Calls<E>) {
-        if let Some(waker) = calls.unpark {
-            waker.wake();
-        }
-        if let Some(start) = calls.spawn {
-            start(self);
-        }
-        match calls.room {
-            None => {}
-            Some(true) => self.room.notify_waiters(),
-            Some(false) => self.room.notify_one(),
-        }
-        for waker in calls.settled {
-            waker.wake();
-        }
     }
 
     /// The proxy that events from this stage go to.
