@@ -6,7 +6,6 @@ use std::task::Waker;
 
 use parking_lot::MutexGuard;
 
-use super::queue::Queue;
 use super::shared::{Inner, Shared, Start};
 use super::state::Summon;
 
@@ -44,9 +43,14 @@ impl<E: Send + 'static> Shared<E> {
             // There is a handler: the gate is open.
             Summon::Spawn => calls.spawn = self.start.read().clone(),
         }
-        if inner.senders > 0 && inner.state.credits() <= inner.state.threshold / 2 {
-            calls.room = Some(matches!(inner.state.queue, Queue::Keyed(_)));
-            any = true;
+        // Once for all room that there is: a sender that finds none though it was called must not call itself.
+        if inner.senders > 0 && inner.state.freed {
+            let half = inner.state.credits() <= inner.state.threshold / 2;
+            if inner.choosy || half {
+                inner.state.freed = false;
+                calls.room = Some(inner.choosy);
+                any = true;
+            }
         }
         if !inner.settled.is_empty() && inner.state.is_empty() {
             calls.settled = std::mem::take(&mut inner.settled);

@@ -261,7 +261,9 @@ struct Waiting<'a, E>(&'a Arc<Shared<E>>);
 
 impl<E> Waiting<'_, E> {
     fn uncount(&self) {
-        self.0.lock_plain().senders -= 1;
+        let mut inner = self.0.lock_plain();
+        inner.senders -= 1;
+        inner.choosy &= inner.senders > 0;
     }
 }
 

@@ -84,6 +84,8 @@ pub(crate) struct Inner<E> {
     pub(crate) parked: Vec<(u64, Waker)>,
     /// Senders that wait for room.
     pub(crate) senders: usize,
+    /// One of them may find none where another would: each looks for itself whenever there is room.
+    pub(crate) choosy: bool,
     pub(crate) next_servlet: u64,
     /// Counts the handlers: a servlet ends when it is not one of the present handler's.
     pub(crate) generation: u32,
@@ -112,6 +114,7 @@ impl<E: Send + 'static> Shared<E> {
                 state,
                 parked: Vec::new(),
                 senders: 0,
+                choosy: false,
                 next_servlet: 0,
                 generation: 0,
                 settled: Vec::new(),
@@ -217,8 +220,13 @@ impl<E: Send + 'static> Shared<E> {
         }
         let now_ns = self.time.now_ns();
         let offered = inner.state.offer(event, asked, waits, now_ns);
-        if let Err((_, why)) = &offered {
-            inner.senders += usize::from(waits && why.is_full());
+        match &offered {
+            Err((event, why)) if waits && why.is_full() => {
+                inner.senders += 1;
+                inner.choosy |= !inner.state.is_like_others(event);
+            }
+            // If this one has been called, it calls the next.
+            _ => inner.state.freed |= waits,
         }
         inner.state.decide(now_ns);
         self.release(inner);

@@ -86,6 +86,8 @@ pub(crate) struct State<E> {
     credits: u64,
     /// Credits that senders have reserved and not used yet.
     reserved: u64,
+    /// There is room that senders who wait have not been told of.
+    pub(crate) freed: bool,
     /// Events in the queue that carry more than their value.
     extras: u64,
     in_service: u64,
@@ -138,6 +140,7 @@ impl<E> State<E> {
             len: 0,
             credits: 0,
             reserved: 0,
+            freed: false,
             extras: 0,
             in_service: 0,
             waiting: 0,

@@ -136,6 +136,7 @@ impl<E> State<E> {
         self.len -= count;
         self.queued[class] -= count;
         self.credits -= count;
+        self.freed = true;
     }
 
     fn take_each(&mut self, run: &mut Run<E>, most: usize, now_ns: u64) {
@@ -147,7 +148,8 @@ impl<E> State<E> {
             let class = self.class(&event);
             self.len -= 1;
             self.queued[class] -= 1;
-            self.credits -= self.cost(&event);
+            self.credits -= event.charged();
+            self.freed = true;
             if let Some(more) = &event.more {
                 self.extras -= 1;
                 if more.deadline_ns != 0 && more.deadline_ns <= now_ns {
@@ -189,7 +191,7 @@ impl<E> State<E> {
             let class = self.class(&event);
             self.len += 1;
             self.queued[class] += 1;
-            self.credits += self.cost(&event);
+            self.credits += event.charged();
             self.extras += u64::from(event.more.is_some());
             self.queue.push_front(event);
         }
@@ -255,7 +257,8 @@ impl<E> State<E> {
         let class = self.class(&event);
         self.len -= 1;
         self.queued[class] -= 1;
-        self.credits -= self.cost(&event);
+        self.credits -= event.charged();
+        self.freed = true;
         self.extras -= u64::from(event.more.is_some());
         Some(event)
     }
