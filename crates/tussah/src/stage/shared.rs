@@ -10,12 +10,13 @@ use tussah_core::time::Clock;
 use tussah_core::{Handle, Notify, PerWorker};
 
 use super::batch::{Batch, Chunk};
+use super::error::BuildError;
 use super::event::{Class, Event, Reason};
 use super::host::Present;
 use super::outgoing::Outgoing;
 use super::queue::Queue;
 use super::sender::{Sender, Why};
-use super::state::{Gate, State};
+use super::state::{Gate, Kind, State};
 
 /// A stage, without the type of its handler.
 pub(crate) struct Shared<E> {
@@ -39,13 +40,16 @@ pub(crate) struct Shared<E> {
     /// Events that came by calls, by worker, and from elsewhere.
     calls: PerWorker<u64>,
     calls_elsewhere: AtomicU64,
-    /// Calls that wait for a key.
+    /// One swap goes on at a time.
+    pub(crate) swaps: async_lock::Mutex<()>,
+    /// Calls that wait for a key, or for a swap.
     pub(crate) keys: Notify,
     pub(crate) on_drop: Option<OnDrop<E>>,
     pub(crate) degrade: Option<Degrade<E>>,
 }
 
-pub(crate) type Start<E> = Arc<dyn Fn(&Arc<Shared<E>>) + Send + Sync>;
+/// Starts a servlet of the handler with this number.
+pub(crate) type Start<E> = Arc<dyn Fn(&Arc<Shared<E>>, u32) + Send + Sync>;
 pub(crate) type Degrade<E> = Box<dyn Fn(&mut E) + Send + Sync>;
 pub(crate) type OnDrop<E> = Box<dyn Fn(E, Reason) + Send + Sync>;
 
@@ -131,6 +135,7 @@ impl<E: Send + 'static> Shared<E> {
             special: AtomicBool::new(special),
             calls,
             calls_elsewhere: AtomicU64::new(0),
+            swaps: async_lock::Mutex::new(()),
             keys: Notify::new(),
             on_drop,
             degrade,
@@ -147,9 +152,21 @@ impl<E: Send + 'static> Shared<E> {
         self.inner.0.lock()
     }
 
-    /// Gives the stage its first handler, or another one, and lets it go on.
-    pub(crate) fn set_handler(self: &Arc<Self>, start: Start<E>, present: Present<E>) {
+    /// Gives the stage its first handler, or another one.
+    ///
+    /// # Errors
+    /// If it is closed.
+    pub(crate) fn set_handler(
+        self: &Arc<Self>,
+        kind: Kind,
+        start: Start<E>,
+        present: Present<E>,
+    ) -> Result<(), BuildError> {
         let mut inner = self.lock();
+        if inner.state.gate == Gate::Closed {
+            drop(inner);
+            return Err(self.is_closed());
+        }
         let earlier = (
             self.start.write().replace(start),
             std::mem::replace(&mut *self.present.write(), present),
@@ -158,14 +175,13 @@ impl<E: Send + 'static> Shared<E> {
             self.special.store(true, Ordering::Release);
         }
         inner.generation += 1;
-        if matches!(inner.state.gate, Gate::New | Gate::Swapping) {
-            inner.state.gate = Gate::Open;
-        }
+        (inner.state.manned, inner.state.kind) = (true, kind);
         let parked = inner.call_parked();
         self.release(inner);
         // Servlets of the earlier handler end.
         parked.into_iter().for_each(Waker::wake);
         drop(earlier);
+        Ok(())
     }
 
     /// The proxy that events from this stage go to.
@@ -282,7 +298,7 @@ impl<E: Send + 'static> Shared<E> {
     /// Tells of the events of a batch whose handler panicked.
     pub(crate) fn panicked(&self, batch: &mut Batch<E>) {
         self.lock().state.counts.panicked += batch.taken();
-        batch.panicked();
+        batch.dropped(Reason::Panicked);
     }
 
     /// Tells of an event that ended in the queue.
@@ -317,9 +333,9 @@ impl<E> Inner<E> {
 impl<E> Drop for Shared<E> {
     fn drop(&mut self) {
         let inner = self.inner.0.get_mut();
-        inner.state.gate = Gate::Closed;
+        inner.state.close(Reason::ShutDown);
         while let Some(event) = inner.state.take_out() {
-            tell(self.on_drop.as_ref(), event, Reason::ShutDown);
+            tell(self.on_drop.as_ref(), event, inner.state.ends);
         }
     }
 }

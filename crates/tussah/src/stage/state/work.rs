@@ -1,7 +1,7 @@
 //! What a servlet takes out of a stage's queue, gives back and finishes.
 
 use super::staff::WORTH_NS;
-use super::{Gate, Kind, State};
+use super::{Kind, State};
 use crate::stage::batch::Batch;
 use crate::stage::control::{Departure, Order, Verdict};
 use crate::stage::event::{Class, Event, Reason, queued_ns};
@@ -76,7 +76,7 @@ impl<E> Run<E> {
 impl<E> State<E> {
     /// Takes events for a servlet to work on; false if there are none.
     pub(crate) fn take(&mut self, run: &mut Run<E>, now_ns: u64) -> bool {
-        if !matches!(self.gate, Gate::Open | Gate::Draining) {
+        if !self.works() {
             return false;
         }
         if let Queue::Keyed(keyed) = &mut self.queue {
@@ -250,10 +250,10 @@ impl<E> State<E> {
 
     /// Takes out one event after the other, for a stage that is given up.
     pub(crate) fn take_out(&mut self) -> Option<Event<E>> {
-        if let Queue::Keyed(keyed) = &mut self.queue {
-            return keyed.take_out();
-        }
-        let event = self.queue.take_one(Order::Fifo)?;
+        let event = match &mut self.queue {
+            Queue::Lanes(lanes) => lanes.take_one(Order::Fifo),
+            Queue::Keyed(keyed) => keyed.take_out(),
+        }?;
         let class = self.class(&event);
         self.len -= 1;
         self.queued[class] -= 1;
