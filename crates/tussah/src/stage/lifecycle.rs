@@ -159,8 +159,8 @@ impl<E: Send + 'static> Shared<E> {
 
     /// Has the events of a batch handled key by key, each when its key is free.
     async fn call_by_key(self: &Arc<Self>, batch: &mut Batch<E>) -> Result<(), Gone> {
-        while let Some(first) = batch.next_event() {
-            let key = self.enter_key(&first).await;
+        while let Some(mut first) = batch.next_event() {
+            let key = self.enter_key(&mut first).await;
             let _busy = BusyKey(self, key);
             let mut same = Batch::of([first]);
             let mut others = Vec::new();
@@ -184,7 +184,7 @@ impl<E: Send + 'static> Shared<E> {
     }
 
     /// Waits until the event's key is free, and makes it busy.
-    async fn enter_key(&self, event: &super::Event<E>) -> usize {
+    async fn enter_key(&self, event: &mut super::Event<E>) -> usize {
         loop {
             let mut notified = std::pin::pin!(self.keys.notified());
             notified.as_mut().enable();
