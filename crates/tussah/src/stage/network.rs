@@ -1,6 +1,5 @@
 //! A network of stages: their names, the edges between them, and what they share.
 
-use std::any::Any;
 use std::collections::VecDeque;
 use std::fmt;
 use std::sync::Arc;
@@ -10,7 +9,8 @@ use tussah_core::Handle;
 
 use super::builder::Builder;
 use super::error::BuildError;
-use super::handle::{Any as AnyCallee, Stage};
+use super::handle::{Any, Stage};
+use super::inspect::Inspect;
 use super::process::Process;
 use super::shared::{Shared, Time};
 
@@ -38,11 +38,12 @@ struct Table {
 }
 
 /// A stage as the network knows it.
-struct Known {
-    id: u32,
-    name: Arc<str>,
-    event: &'static str,
-    stage: Arc<dyn Any + Send + Sync>,
+#[derive(Clone)]
+pub(crate) struct Known {
+    pub(crate) id: u32,
+    pub(crate) name: Arc<str>,
+    pub(crate) event: &'static str,
+    pub(crate) stage: Arc<dyn Inspect>,
 }
 
 /// How one stage sends to another.
@@ -60,6 +61,14 @@ impl EdgeKind {
     /// Whether the sender may wait for the receiver.
     fn waits(self) -> bool {
         self != EdgeKind::Offer
+    }
+
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            EdgeKind::Queue => "queue",
+            EdgeKind::Offer => "offer",
+            EdgeKind::Call => "call",
+        }
     }
 }
 
@@ -131,10 +140,11 @@ impl Network {
                     .collect(),
             });
         };
-        match known.stage.clone().downcast::<Shared<E>>() {
+        let stage: Arc<dyn std::any::Any + Send + Sync> = known.stage.clone();
+        match stage.downcast::<Shared<E>>() {
             Ok(shared) => Ok(Stage {
                 shared,
-                host: AnyCallee,
+                host: Any,
                 network: self.clone(),
                 id: known.id,
             }),
@@ -161,6 +171,12 @@ impl Network {
     #[must_use]
     pub fn edges(&self) -> Vec<Edge> {
         self.inner.table.lock().edges.clone()
+    }
+
+    /// The stages and edges that there are now. What is asked of the stages is asked under no lock of the network.
+    pub(crate) fn known(&self) -> (Vec<Known>, Vec<Edge>) {
+        let table = self.inner.table.lock();
+        (table.stages.clone(), table.edges.clone())
     }
 
     /// Adds a stage; returns its number.

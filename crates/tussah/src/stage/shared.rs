@@ -36,9 +36,10 @@ pub(crate) struct Shared<E> {
     present: RwLock<Present<E>>,
     /// Calls have to look at more than the handler that they were made for: it has been swapped, calls are by key, or a proxy is in between.
     pub(crate) special: AtomicBool,
-    /// Events that came by calls, by worker, and from elsewhere.
-    calls: PerWorker<u64>,
-    calls_elsewhere: AtomicU64,
+    /// Events that came by calls: each worker counts its own, and is the only one that changes it.
+    calls: PerWorker<Arc<Count>>,
+    /// The counts of all workers, and behind them that of others.
+    calls_all: Vec<Arc<Count>>,
     /// Calls that wait for a key.
     pub(crate) keys: Notify,
     pub(crate) on_drop: Option<OnDrop<E>>,
@@ -60,7 +61,10 @@ pub(crate) enum Reserved<E> {
 
 /// On cache lines of its own: two, as processors fetch them in pairs.
 #[repr(align(128))]
+#[derive(Default)]
 struct Apart<T>(T);
+
+type Count = Apart<AtomicU64>;
 
 /// The time of a network of stages.
 #[doc(hidden)]
@@ -111,7 +115,12 @@ impl<E: Send + 'static> Shared<E> {
         on_drop: Option<OnDrop<E>>,
         degrade: Option<Box<dyn Fn(&mut E) + Send + Sync>>,
     ) -> Self {
-        let calls = PerWorker::new(&runtime, || 0);
+        let mut calls_all = Vec::new();
+        let calls = PerWorker::new(&runtime, || {
+            calls_all.push(Arc::default());
+            Arc::clone(&calls_all[calls_all.len() - 1])
+        });
+        calls_all.push(Arc::default());
         let special = matches!(state.queue, Queue::Keyed(_));
         Self {
             rests: Apart(AtomicBool::new(true)),
@@ -134,7 +143,7 @@ impl<E: Send + 'static> Shared<E> {
             present: RwLock::new(None),
             special: AtomicBool::new(special),
             calls,
-            calls_elsewhere: AtomicU64::new(0),
+            calls_all,
             keys: Notify::new(),
             on_drop,
             degrade,
@@ -240,7 +249,8 @@ impl<E: Send + 'static> Shared<E> {
 
     /// Events that came by calls.
     pub(crate) fn calls_seen(&self) -> u64 {
-        self.calls_elsewhere.load(Ordering::Relaxed)
+        let counts = self.calls_all.iter();
+        counts.map(|count| count.0.load(Ordering::Relaxed)).sum()
     }
 
     /// Takes the handler out.
@@ -263,9 +273,14 @@ impl<E: Send + 'static> Shared<E> {
     #[inline]
     pub(crate) fn called(&self, events: u64) {
         match self.calls.get() {
-            Some(mut calls) => *calls += events,
+            Some(count) => {
+                let count = &count.0;
+                count.store(count.load(Ordering::Relaxed) + events, Ordering::Relaxed);
+            }
             None => {
-                self.calls_elsewhere.fetch_add(events, Ordering::Relaxed);
+                if let Some(others) = self.calls_all.last() {
+                    others.0.fetch_add(events, Ordering::Relaxed);
+                }
             }
         }
     }

@@ -17,6 +17,7 @@ mod proxy;
 mod scopes;
 mod signal;
 mod stages;
+mod stages_graph;
 mod sync;
 mod threads;
 mod time;

@@ -1,0 +1,20 @@
+//! A stage as its network sees it, whatever its events are.
+
+use std::any::Any;
+
+use super::shared::Shared;
+use super::stats::StageStats;
+
+/// What a network asks its stages.
+pub(crate) trait Inspect: Any + Send + Sync {
+    /// What the stage does, and has done.
+    fn stats(&self) -> StageStats;
+}
+
+impl<E: Send + 'static> Inspect for Shared<E> {
+    fn stats(&self) -> StageStats {
+        let now_ns = self.time.now_ns();
+        let called = self.calls_seen();
+        StageStats::of(&self.name, &mut self.lock().state, called, now_ns)
+    }
+}
