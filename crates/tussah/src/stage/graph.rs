@@ -86,7 +86,7 @@ impl Network {
 
 impl Graph {
     /// The graph in the language of [Graphviz](https://graphviz.org/doc/info/lang.html). Queues are solid arrows, offers dashed ones, and calls bold ones with
-    /// an empty head; a stage that has refused or shed something since it was made is drawn red.
+    /// an empty head; what a proxy is in between of is gray. A stage that has refused or shed something since it was made is drawn red.
     #[must_use]
     pub fn to_dot(&self) -> String {
         let mut out = String::new();
@@ -129,7 +129,14 @@ impl Graph {
                 EdgeKind::Call => "bold, arrowhead=empty",
             };
             let kind = edge.kind.name();
-            writeln!(out, "  s{from} -> s{to} [style={style}, label={kind}];")?;
+            let (color, label) = match &edge.proxy {
+                None => ("", kind.to_owned()),
+                Some(proxy) => (", color=gray", quoted(&format!("{kind} by {proxy}"))),
+            };
+            writeln!(
+                out,
+                "  s{from} -> s{to} [style={style}{color}, label={label}];"
+            )?;
         }
         writeln!(out, "}}")
     }
@@ -155,11 +162,15 @@ impl Graph {
 }
 
 fn edge(out: &mut String, edge: &Edge) {
-    Object::new(out)
+    let mut object = Object::new(out);
+    object
         .text("from", &edge.from)
         .text("to", &edge.to)
-        .text("kind", edge.kind.name())
-        .end();
+        .text("kind", edge.kind.name());
+    if let Some(proxy) = &edge.proxy {
+        object.text("proxy", proxy);
+    }
+    object.end();
 }
 
 fn stats(stage: &mut Object<'_>, stats: &StageStats) {

@@ -18,7 +18,7 @@ pub(crate) trait Inspect: Any + Send + Sync {
 impl<E: Send + 'static> Inspect for Shared<E> {
     fn stats_and_responses(&self) -> (StageStats, Digest) {
         let now_ns = self.time.now_ns();
-        let called = self.calls_seen();
+        let called = self.calls.sum();
         let mut inner = self.lock();
         let stats = StageStats::of(&self.name, &mut inner.state, called, now_ns);
         (stats, inner.state.responses.clone())
@@ -26,7 +26,7 @@ impl<E: Send + 'static> Inspect for Shared<E> {
 
     fn stats(&self) -> StageStats {
         let now_ns = self.time.now_ns();
-        let called = self.calls_seen();
+        let called = self.calls.sum();
         StageStats::of(&self.name, &mut self.lock().state, called, now_ns)
     }
 }

@@ -69,6 +69,8 @@ pub enum Why {
     Closed,
     #[doc(hidden)]
     Degrade,
+    #[doc(hidden)]
+    Proxied,
 }
 
 impl Why {
@@ -85,6 +87,7 @@ impl fmt::Display for Why {
             Why::Rejected(name) => write!(f, "turned away by `{name}`"),
             Why::Closed => f.write_str("the stage is closed"),
             Why::Degrade => f.write_str("to be degraded"),
+            Why::Proxied => f.write_str("its proxy's queue is full"),
         }
     }
 }
@@ -143,6 +146,8 @@ impl<E: Send + 'static> Sender<E> {
     fn not_sent(&self, (event, why): (Event<E>, Why)) -> Sending<'_, E> {
         let rest = if why.is_full() {
             Rest::Waits(Box::pin(self.send_later(event)))
+        } else if why == Why::Proxied {
+            Rest::Waits(Box::pin(self.send_by_proxy(event)))
         } else {
             Rest::Refused(Some(SendError { event, why }))
         };
@@ -196,6 +201,10 @@ impl<E: Send + 'static> Sender<E> {
             match self.stage.offer(self.from, event, false, true) {
                 Ok(()) => return Ok(()),
                 Err((refused, why)) if why.is_full() => event = refused,
+                Err((event, Why::Proxied)) => {
+                    drop(waiting);
+                    return self.send_by_proxy(event).await;
+                }
                 Err((event, why)) => return Err(SendError { event, why }),
             }
             drop(waiting);

@@ -1,7 +1,7 @@
 //! A stage as senders and servlets share it: its state behind a lock, and who is called when it changes.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::Waker;
 use std::time::Instant;
 
@@ -13,9 +13,11 @@ use super::batch::{Batch, Chunk};
 use super::event::{Class, Event, Reason};
 use super::host::Present;
 use super::outgoing::Outgoing;
+use super::proxy::Route;
 use super::queue::Queue;
-use super::sender::{Sender, Why};
+use super::sender::Why;
 use super::state::{Gate, State, Summon};
+use super::tally::Tally;
 
 /// A stage, without the type of its handler.
 pub(crate) struct Shared<E> {
@@ -36,10 +38,8 @@ pub(crate) struct Shared<E> {
     present: RwLock<Present<E>>,
     /// Calls have to look at more than the handler that they were made for: it has been swapped, calls are by key, or a proxy is in between.
     pub(crate) special: AtomicBool,
-    /// Events that came by calls: each worker counts its own, and is the only one that changes it.
-    calls: PerWorker<Arc<Count>>,
-    /// The counts of all workers, and behind them that of others.
-    calls_all: Vec<Arc<Count>>,
+    /// Events that came by calls.
+    pub(crate) calls: Tally,
     /// Calls that wait for a key.
     pub(crate) keys: Notify,
     pub(crate) on_drop: Option<OnDrop<E>>,
@@ -61,10 +61,7 @@ pub(crate) enum Reserved<E> {
 
 /// On cache lines of its own: two, as processors fetch them in pairs.
 #[repr(align(128))]
-#[derive(Default)]
 struct Apart<T>(T);
-
-type Count = Apart<AtomicU64>;
 
 /// The time of a network of stages.
 #[doc(hidden)]
@@ -95,7 +92,7 @@ pub(crate) struct Inner<E> {
     /// Who waits for nothing to be in service, to change the handler.
     pub(crate) swap: Option<Waker>,
     /// What is sent from these stages goes to a proxy.
-    pub(crate) proxies: Vec<(u32, Sender<E>)>,
+    pub(crate) proxies: Vec<Route<E>>,
 }
 
 /// What is to be done after the lock is released.
@@ -115,12 +112,7 @@ impl<E: Send + 'static> Shared<E> {
         on_drop: Option<OnDrop<E>>,
         degrade: Option<Box<dyn Fn(&mut E) + Send + Sync>>,
     ) -> Self {
-        let mut calls_all = Vec::new();
-        let calls = PerWorker::new(&runtime, || {
-            calls_all.push(Arc::default());
-            Arc::clone(&calls_all[calls_all.len() - 1])
-        });
-        calls_all.push(Arc::default());
+        let calls = Tally::new(&runtime);
         let special = matches!(state.queue, Queue::Keyed(_));
         Self {
             rests: Apart(AtomicBool::new(true)),
@@ -143,7 +135,6 @@ impl<E: Send + 'static> Shared<E> {
             present: RwLock::new(None),
             special: AtomicBool::new(special),
             calls,
-            calls_all,
             keys: Notify::new(),
             on_drop,
             degrade,
@@ -160,6 +151,11 @@ impl<E: Send + 'static> Shared<E> {
         self.inner.0.lock()
     }
 
+    /// The lock, if nobody has it.
+    pub(crate) fn try_lock(&self) -> Option<MutexGuard<'_, Inner<E>>> {
+        self.inner.0.try_lock()
+    }
+
     /// Gives the stage its first handler, or another one, and lets it go on.
     pub(crate) fn set_handler(self: &Arc<Self>, start: Start<E>, present: Present<E>) {
         let mut inner = self.lock();
@@ -167,15 +163,13 @@ impl<E: Send + 'static> Shared<E> {
             self.start.write().replace(start),
             std::mem::replace(&mut *self.present.write(), present),
         );
-        if earlier.0.is_some() {
-            self.special.store(true, Ordering::Release);
-        }
         inner.generation += 1;
         if matches!(inner.state.gate, Gate::New | Gate::Swapping) {
             inner.state.gate = Gate::Open;
         }
         let parked = inner.call_parked();
         self.release(inner);
+        self.look_again();
         // Servlets of the earlier handler end.
         parked.into_iter().for_each(Waker::wake);
         drop(earlier);
@@ -242,17 +236,6 @@ impl<E: Send + 'static> Shared<E> {
         }
     }
 
-    /// The proxy that events from this stage go to.
-    pub(crate) fn proxy(&self, from: u32) -> Option<Sender<E>> {
-        self.lock().proxy(from)
-    }
-
-    /// Events that came by calls.
-    pub(crate) fn calls_seen(&self) -> u64 {
-        let counts = self.calls_all.iter();
-        counts.map(|count| count.0.load(Ordering::Relaxed)).sum()
-    }
-
     /// Takes the handler out.
     pub(crate) fn take_handler(&self) -> (Option<Start<E>>, Present<E>) {
         (self.start.write().take(), self.present.write().take())
@@ -263,26 +246,20 @@ impl<E: Send + 'static> Shared<E> {
         self.present.read().clone()
     }
 
+    /// Finds out anew whether calls have to look at more than the handler that they were made for.
+    pub(crate) fn look_again(&self) {
+        let inner = self.lock();
+        let special = inner.generation > 1
+            || !inner.proxies.is_empty()
+            || matches!(inner.state.queue, Queue::Keyed(_));
+        // Release: with the Acquire in `is_special`. Under the lock, so that the last one to look is right.
+        self.special.store(special, Ordering::Release);
+    }
+
     #[inline]
     pub(crate) fn is_special(&self) -> bool {
         // Acquire: with the Release where it is set, so that the present handler is seen.
         self.special.load(Ordering::Acquire)
-    }
-
-    /// Counts events that come by a call.
-    #[inline]
-    pub(crate) fn called(&self, events: u64) {
-        match self.calls.get() {
-            Some(count) => {
-                let count = &count.0;
-                count.store(count.load(Ordering::Relaxed) + events, Ordering::Relaxed);
-            }
-            None => {
-                if let Some(others) = self.calls_all.last() {
-                    others.0.fetch_add(events, Ordering::Relaxed);
-                }
-            }
-        }
     }
 
     /// Queues one event. `asked` is true if a controller has seen it already; a refusal counts the sender as one of those that wait for room, if it `waits`.
@@ -294,9 +271,9 @@ impl<E: Send + 'static> Shared<E> {
         waits: bool,
     ) -> Result<(), (Event<E>, Why)> {
         let mut inner = self.lock();
-        if let Some(proxy) = inner.proxy(from) {
+        if inner.is_proxied(from) {
             drop(inner);
-            return proxy.stage.offer(0, event, asked, waits);
+            return self.offer_by_proxy(from, event, asked, waits);
         }
         let now_ns = self.time.now_ns();
         let offered = inner.state.offer(event, asked, waits, now_ns);
@@ -319,6 +296,9 @@ impl<E: Send + 'static> Shared<E> {
     /// Reserves room for as many events of a class as make a chunk.
     pub(crate) fn reserve(&self, class: Class, now_ns: u64) -> Reserved<E> {
         let mut inner = self.lock();
+        if !inner.proxies.is_empty() {
+            return Reserved::Nothing;
+        }
         match inner.state.reserve(class, now_ns) {
             Ok(0) => Reserved::Nothing,
             Ok(granted) => Reserved::Room(inner.state.spare(), granted),
@@ -333,7 +313,7 @@ impl<E: Send + 'static> Shared<E> {
     pub(crate) fn push_batch(self: &Arc<Self>, from: u32, batch: &mut Batch<E>) -> bool {
         let now_ns = self.time.now_ns();
         let mut inner = self.lock();
-        let pushed = inner.proxy(from).is_none() && inner.state.push_batch(batch, now_ns);
+        let pushed = !inner.is_proxied(from) && inner.state.push_batch(batch, now_ns);
         inner.state.decide(now_ns);
         self.release(inner);
         pushed
@@ -347,7 +327,7 @@ impl<E: Send + 'static> Shared<E> {
             .back()
             .map_or(0, |event| super::event::queued_ns(event.stamp()));
         inner.state.push_chunk(outgoing);
-        if more {
+        if more && inner.proxies.is_empty() {
             outgoing.granted = inner.state.reserve(outgoing.class, now_ns).unwrap_or(0);
         }
         inner.state.decide(now_ns);
@@ -374,12 +354,6 @@ impl<E> Shared<E> {
 }
 
 impl<E> Inner<E> {
-    /// The proxy that events from this stage go to.
-    fn proxy(&self, from: u32) -> Option<Sender<E>> {
-        let found = self.proxies.iter().find(|(source, _)| *source == from);
-        found.map(|(_, proxy)| proxy.clone())
-    }
-
     /// Has all parked servlets look at the stage again; they count as busy then.
     pub(crate) fn call_parked(&mut self) -> Vec<Waker> {
         let wakers: Vec<_> = self.parked.drain(..).map(|(_, waker)| waker).collect();

@@ -18,6 +18,7 @@ mod scopes;
 mod signal;
 mod stages;
 mod stages_graph;
+mod stages_proxy;
 mod stages_record;
 mod sync;
 mod threads;
