@@ -8,6 +8,7 @@ use crate::metric::Metric;
 
 mod burst;
 mod bursts;
+mod calls;
 mod churn;
 mod colors;
 mod connect;
@@ -81,6 +82,7 @@ pub static ALL: &[&Workload] = &[
     &disk::WORKLOAD,
     &bursts::WORKLOAD,
     &stages::WORKLOAD,
+    &calls::WORKLOAD,
 ];
 
 /// The workload with that name.

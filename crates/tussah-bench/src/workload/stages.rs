@@ -4,6 +4,9 @@
 //! is a hop: an event into a queue, out of it, and through a stage. Every stage and the source is a task of its own, or
 //! an OS thread of its own where the channel is one for OS threads. The result is checked by number and by checksum.
 
+#[cfg(feature = "tussah")]
+mod tussah;
+
 use std::future::Future;
 use std::hint::black_box;
 use std::sync::Mutex;
@@ -28,6 +31,12 @@ const PEERS: &[Peer] = &[
     peer("flume", flume),
     peer("async-channel", async_channel),
     peer("crossbeam", crossbeam),
+    #[cfg(feature = "tussah")]
+    peer("tussah", tussah::sends),
+    #[cfg(feature = "tussah")]
+    peer("tussah-forward", tussah::forwards),
+    #[cfg(feature = "tussah")]
+    peer("tussah-bare", tussah::bare),
 ];
 
 /// Hops in a run, however many stages there are, so that all variants take about as long.

@@ -232,6 +232,36 @@ impl<E> Batch<E> {
         }
     }
 
+    /// Moves the next event to `to`, and with it all that `same` finds like it.
+    pub(crate) fn part(&mut self, to: &mut Batch<E>, same: impl Fn(&Event<E>, &Event<E>) -> bool) {
+        let Some(first) = self.give_back() else {
+            return;
+        };
+        let mut others = VecDeque::with_capacity(self.left);
+        let mut alike = VecDeque::new();
+        while let Some(event) = self.give_back() {
+            if same(&first, &event) {
+                alike.push_back(event)
+            } else {
+                others.push_back(event)
+            }
+        }
+        alike.push_front(first);
+        to.put(alike);
+        self.put(others);
+    }
+
+    /// Takes over what is left of a part of this batch, at its end, and what has been taken of it.
+    pub(crate) fn absorb(&mut self, part: &mut Batch<E>) {
+        self.taken += std::mem::take(&mut part.taken);
+        self.failed += std::mem::take(&mut part.failed);
+        self.waves.append(&mut part.waves);
+        self.kept.append(&mut part.kept);
+        while let Some(event) = part.give_back() {
+            self.put_one(event);
+        }
+    }
+
     /// Puts back the event that was taken last.
     pub(crate) fn put_back(&mut self, event: Event<E>) {
         self.unnote(event.stamp());

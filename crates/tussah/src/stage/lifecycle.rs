@@ -158,39 +158,30 @@ impl<E: Send + 'static> Shared<E> {
         }
     }
 
-    /// Has the events of a batch handled key by key, each when its key is free.
+    /// Has the events of a batch handled key by key, each when its key is free. What is left goes to the batch's end.
     async fn call_by_key(self: &Arc<Self>, batch: &mut Batch<E>) -> Result<(), Gone> {
-        while let Some(mut first) = batch.next_event() {
-            let key = self.enter_key(&mut first).await;
+        let mut to_do = batch.len();
+        while to_do > 0 {
+            let key = self.enter_key(batch).await;
             let _busy = BusyKey(self, key);
-            let mut same = Batch::of([first]);
-            let mut others = Vec::new();
-            {
-                let inner = self.lock();
-                let Queue::Keyed(keyed) = &inner.state.queue else {
-                    return Err(Gone);
-                };
-                while let Some(event) = batch.next_event() {
-                    if keyed.same(&same.events_mut()[0], &event) {
-                        same.put_one(event);
-                    } else {
-                        others.push(event);
-                    }
-                }
+            let mut part = Part::of(batch);
+            if let Queue::Keyed(keyed) = &self.lock().state.queue {
+                part.whole
+                    .part(&mut part.same, |one, other| keyed.same(one, other));
             }
-            others.into_iter().for_each(|event| batch.put_one(event));
-            self.call_present(&mut same).await?;
+            to_do -= part.same.len();
+            self.call_present(&mut part.same).await?;
         }
         Ok(())
     }
 
-    /// Waits until the event's key is free, and makes it busy.
-    async fn enter_key(&self, event: &mut super::Event<E>) -> usize {
+    /// Waits until the key of the batch's next event is free, and makes it busy.
+    async fn enter_key(&self, batch: &mut Batch<E>) -> usize {
         loop {
             let mut notified = std::pin::pin!(self.keys.notified());
             notified.as_mut().enable();
             let entered = match &mut self.lock().state.queue {
-                Queue::Keyed(keyed) => keyed.enter(event),
+                Queue::Keyed(keyed) => keyed.enter(&batch.events_mut()[0]),
                 Queue::Lanes(_) => unreachable!("a stage by key stays one"),
             };
             match entered {
@@ -198,6 +189,27 @@ impl<E: Send + 'static> Shared<E> {
                 None => notified.await,
             }
         }
+    }
+}
+
+/// The events of one key, out of a batch that they go back to when this is dropped, but for those that were taken.
+struct Part<'a, E> {
+    whole: &'a mut Batch<E>,
+    same: Batch<E>,
+}
+
+impl<'a, E> Part<'a, E> {
+    fn of(whole: &'a mut Batch<E>) -> Self {
+        Self {
+            whole,
+            same: Batch::default(),
+        }
+    }
+}
+
+impl<E> Drop for Part<'_, E> {
+    fn drop(&mut self) {
+        self.whole.absorb(&mut self.same);
     }
 }
 

@@ -172,11 +172,6 @@ impl<E> State<E> {
         &self.queued[..self.classes]
     }
 
-    /// The mean computing time of an event, in nanoseconds.
-    pub(crate) fn mean_ns(&self) -> f64 {
-        self.mean_ns
-    }
-
     /// Whether nothing is queued or in service.
     pub(crate) fn is_empty(&self) -> bool {
         self.len + self.in_service + self.reserved == 0
