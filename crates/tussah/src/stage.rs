@@ -31,6 +31,7 @@ mod shared;
 mod state;
 mod stats;
 mod tally;
+mod trace;
 mod turn;
 
 pub use batch::Batch;
@@ -50,6 +51,7 @@ pub use record::{COLUMNS, Recording};
 pub use restarts::Restarts;
 pub use sender::{Offerer, SendError, Sender, Sending, Why, shed};
 pub use stats::{Responses, StageStats};
+pub use trace::{End, SPANS_MAX, Span, Traces};
 
 /// Calls foreign code that must not take anybody along: a panic in it ends here.
 pub(crate) fn quietly(f: impl FnOnce()) {

@@ -50,7 +50,7 @@ impl<E: Send + 'static, C: Host<E>> Call<E, C> {
     /// If the stage is closed.
     #[inline]
     pub async fn call(&self, batch: &mut Batch<E>) -> Result<(), CallError> {
-        if !self.stage.is_special() {
+        if !self.stage.is_special() && !batch.traces().has_any() {
             if let Some(mut guard) = self.host.enter(&self.stage.time).await {
                 self.stage.calls.add(batch.len() as u64);
                 guard.handle(batch).await;
@@ -79,7 +79,9 @@ impl<E: Send + 'static> AnyCall<E> {
         let count = batch.len() as u64;
         match &self.host {
             Some(host)
-                if !self.stage.is_special() && host.call(batch, &self.stage.time).await.is_ok() =>
+                if !self.stage.is_special()
+                    && !batch.traces().has_any()
+                    && host.call(batch, &self.stage.time).await.is_ok() =>
             {
                 self.stage.calls.add(count);
                 Ok(())

@@ -13,6 +13,7 @@ use super::handle::{Any, Stage};
 use super::inspect::Inspect;
 use super::process::Process;
 use super::shared::{Shared, Time};
+use super::trace::Tracer;
 
 /// A network of stages. Cheap to clone: all clones are the same network.
 ///
@@ -27,6 +28,7 @@ pub(crate) struct Inner {
     pub(crate) runtime: Handle,
     pub(crate) time: Time,
     pub(crate) process: Arc<Process>,
+    pub(crate) tracer: Arc<Tracer>,
     table: Mutex<Table>,
 }
 
@@ -108,6 +110,7 @@ impl Network {
                 clock,
             },
             process: Arc::default(),
+            tracer: Arc::default(),
             table: Mutex::default(),
         };
         Self {

@@ -12,12 +12,14 @@ use tussah_core::{Handle, Notify, PerWorker};
 use super::batch::{Batch, Chunk};
 use super::event::{Class, Event, Reason};
 use super::host::Present;
+use super::network::Inner as Common;
 use super::outgoing::Outgoing;
 use super::proxy::Route;
 use super::queue::Queue;
 use super::sender::Why;
 use super::state::{Gate, State, Summon};
 use super::tally::Tally;
+use super::trace::Tracer;
 
 /// A stage, without the type of its handler.
 pub(crate) struct Shared<E> {
@@ -32,6 +34,7 @@ pub(crate) struct Shared<E> {
     pub(crate) name: Arc<str>,
     pub(crate) time: Time,
     pub(crate) runtime: Handle,
+    pub(crate) tracer: Arc<Tracer>,
     /// Starts a servlet of the present handler.
     start: RwLock<Option<Start<E>>>,
     /// The present handler, for calls; none in a stage that blocks.
@@ -106,12 +109,12 @@ struct Calls<E> {
 impl<E: Send + 'static> Shared<E> {
     pub(crate) fn new(
         name: Arc<str>,
-        runtime: Handle,
-        time: Time,
+        network: &Common,
         state: State<E>,
         on_drop: Option<OnDrop<E>>,
         degrade: Option<Box<dyn Fn(&mut E) + Send + Sync>>,
     ) -> Self {
+        let runtime = network.runtime.clone();
         let calls = Tally::new(&runtime);
         let special = matches!(state.queue, Queue::Keyed(_));
         Self {
@@ -129,8 +132,9 @@ impl<E: Send + 'static> Shared<E> {
             room: Notify::new(),
             outgoing: PerWorker::new(&runtime, Outgoing::default),
             name,
-            time,
+            time: network.time.clone(),
             runtime,
+            tracer: Arc::clone(&network.tracer),
             start: RwLock::new(None),
             present: RwLock::new(None),
             special: AtomicBool::new(special),
@@ -342,6 +346,7 @@ impl<E: Send + 'static> Shared<E> {
 
     /// Tells of an event that ended in the queue.
     pub(crate) fn dropped(&self, event: Event<E>, reason: Reason) {
+        self.trace_dropped(&event, reason);
         tell(self.on_drop.as_ref(), event, reason);
     }
 }
@@ -367,7 +372,12 @@ impl<E> Drop for Shared<E> {
     fn drop(&mut self) {
         let inner = self.inner.0.get_mut();
         inner.state.gate = Gate::Closed;
+        let mut left = Vec::new();
         while let Some(event) = inner.state.take_out() {
+            left.push(event);
+        }
+        for event in left {
+            self.trace_dropped(&event, Reason::ShutDown);
             tell(self.on_drop.as_ref(), event, Reason::ShutDown);
         }
     }

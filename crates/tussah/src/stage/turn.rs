@@ -55,6 +55,9 @@ impl<E: Send + 'static> Shared<E> {
             servlet.parked = false;
         }
         if run.is_open() {
+            if batch.traces().has_any() {
+                self.traced(batch, run.begun_ns, ended_ns);
+            }
             inner.state.finish(run, batch, ended_ns);
             inner.state.decide(now_ns);
         }
@@ -104,6 +107,9 @@ impl<E: Send + 'static> Shared<E> {
             inner.state.ended_parked();
         } else {
             if run.is_open() {
+                if batch.traces().has_any() {
+                    self.traced(batch, run.begun_ns, now_ns);
+                }
                 inner.state.finish(run, batch, now_ns);
             }
             inner.state.ended();

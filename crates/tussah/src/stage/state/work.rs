@@ -37,6 +37,8 @@ pub(crate) struct Run<E> {
     pub(crate) exact: bool,
     /// The handler waits, and the stage knows.
     pub(crate) waits: bool,
+    /// The trace of the event that the handler, which waits, took last; 0 is none.
+    pub(crate) trace: u64,
     taken: u64,
 }
 
@@ -54,6 +56,7 @@ impl<E> Default for Run<E> {
             finished: 0,
             exact: false,
             waits: false,
+            trace: 0,
             taken: 0,
         }
     }
