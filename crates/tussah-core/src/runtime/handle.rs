@@ -257,17 +257,6 @@ impl Handle {
         &self.shared.blocking
     }
 
-    /// The clock that the runtime's timers follow.
-    pub fn clock(&self) -> crate::time::Clock {
-        self.shared.world.clock.clone()
-    }
-
-    /// The seed of the runtime's random numbers.
-    #[doc(hidden)]
-    pub fn seed(&self) -> u64 {
-        self.shared.world.seed
-    }
-
     /// What carries the bytes of the runtime's sockets.
     #[doc(hidden)]
     pub fn network(&self) -> Network {

@@ -71,6 +71,17 @@ pub fn now() -> Instant {
 }
 
 impl Handle {
+    /// The clock that the runtime's timers follow.
+    pub fn clock(&self) -> crate::time::Clock {
+        self.shared.world.clock.clone()
+    }
+
+    /// The seed of the runtime's random numbers.
+    #[doc(hidden)]
+    pub fn seed(&self) -> u64 {
+        self.shared.world.seed
+    }
+
     /// The present time of the runtime, by its clock, which may be one that is moved by hand: what [`now`] gives inside of
     /// the runtime.
     ///

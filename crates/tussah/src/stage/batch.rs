@@ -28,6 +28,7 @@ pub struct Batch<E> {
     /// What has been taken, as runs of one stamp.
     waves: Vec<Wave>,
     /// What to tell of events that were taken without what they carried.
+    #[expect(clippy::vec_box, reason = "they come in boxes, and are rare")]
     kept: Vec<Box<More>>,
     traces: Marks,
 }
@@ -214,7 +215,7 @@ impl<E> Batch<E> {
 
     /// Tells of the events that were taken by a handler that panicked.
     pub(crate) fn panicked(&mut self) {
-        for more in self.kept.drain(..) {
+        for mut more in self.kept.drain(..) {
             more.end(Reason::Panicked);
         }
         self.traces.panicked();

@@ -19,7 +19,7 @@ use super::install::{Declared, New};
 use super::network::Network;
 use super::queue::{ByKey, Keyed, Lanes, Queue};
 use super::restarts::Restarts;
-use super::shared::{OnDrop, Shared};
+use super::shared::{Degrade, OnDrop, Shared};
 use super::state::{Bounds, Kind, Parts, State};
 use super::{Batch, control};
 
@@ -53,7 +53,7 @@ pub struct Builder<E> {
     manual: bool,
     keyed: Option<MakeKeyed<E>>,
     on_drop: Option<OnDrop<E>>,
-    degrade: Option<Box<dyn Fn(&mut E) + Send + Sync>>,
+    degrade: Option<Degrade<E>>,
     restarts: Restarts,
 }
 

@@ -50,12 +50,13 @@ impl<E: Send + 'static, C: Host<E>> Call<E, C> {
     /// If the stage is closed.
     #[inline]
     pub async fn call(&self, batch: &mut Batch<E>) -> Result<(), CallError> {
-        if !self.stage.is_special() && !batch.traces().has_any() {
-            if let Some(mut guard) = self.host.enter(&self.stage.time).await {
-                self.stage.calls.add(batch.len() as u64);
-                guard.handle(batch).await;
-                return Ok(());
-            }
+        if !self.stage.is_special()
+            && !batch.traces().has_any()
+            && let Some(mut guard) = self.host.enter(&self.stage.time).await
+        {
+            self.stage.calls.add(batch.len() as u64);
+            guard.handle(batch).await;
+            return Ok(());
         }
         Ok(self.stage.call_any(batch, self.from).await?)
     }

@@ -180,11 +180,11 @@ impl<E> Event<E> {
     #[inline(always)]
     pub(crate) fn queued(&mut self, now_ns: u64) {
         self.stamp = now_ns << 8 | self.stamp & 0xff;
-        if let Some(more) = &mut self.more {
-            if let Some(within) = more.within.take() {
-                let within_ns = u64::try_from(within.as_nanos()).unwrap_or(u64::MAX);
-                more.deadline_ns = now_ns.saturating_add(within_ns).max(1);
-            }
+        if let Some(more) = &mut self.more
+            && let Some(within) = more.within.take()
+        {
+            let within_ns = u64::try_from(within.as_nanos()).unwrap_or(u64::MAX);
+            more.deadline_ns = now_ns.saturating_add(within_ns).max(1);
         }
     }
 
@@ -230,7 +230,7 @@ impl<E> Event<E> {
 
     /// Ends it: tells who wanted to know.
     pub(crate) fn end(self, reason: Reason) {
-        if let Some(more) = self.more {
+        if let Some(mut more) = self.more {
             more.end(reason);
         }
     }
@@ -242,7 +242,7 @@ impl<E> Event<E> {
 
 impl More {
     /// Tells who wanted to know that the event ended; a panic in what they do stays there.
-    pub(crate) fn end(mut self: Box<Self>, reason: Reason) {
+    pub(crate) fn end(&mut self, reason: Reason) {
         if let Some(on_drop) = self.on_drop.take() {
             super::quietly(move || on_drop(reason));
         }

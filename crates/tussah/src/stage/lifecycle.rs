@@ -90,18 +90,7 @@ impl<E: Send + 'static> Shared<E> {
 
     /// Stops taking events, and waits until what was taken is finished, if it may not run beside what another handler does.
     pub(crate) async fn begin_swap(self: &Arc<Self>) -> Result<(), BuildError> {
-        let mut inner = self.lock();
-        let gate = inner.state.gate;
-        if matches!(gate, Gate::Draining | Gate::Closed) {
-            return Err(BuildError::Closed {
-                stage: self.name.to_string(),
-            });
-        }
-        if gate == Gate::Open {
-            inner.state.gate = Gate::Swapping;
-        }
-        let alone = matches!(inner.state.queue, Queue::Keyed(_)) || inner.state.servlets.max == 1;
-        drop(inner);
+        let alone = self.close_for_swap()?;
         // A swap that is given up goes on with the earlier handler.
         let goes_on = GoesOn(self);
         if alone {
@@ -112,6 +101,20 @@ impl<E: Send + 'static> Shared<E> {
         }
         std::mem::forget(goes_on);
         Ok(())
+    }
+
+    /// Has no further batch begun; says whether those that run have to end first.
+    fn close_for_swap(&self) -> Result<bool, BuildError> {
+        let mut inner = self.lock();
+        match inner.state.gate {
+            Gate::Draining | Gate::Closed => {
+                let stage = self.name.to_string();
+                return Err(BuildError::Closed { stage });
+            }
+            Gate::Open => inner.state.gate = Gate::Swapping,
+            Gate::New | Gate::Paused | Gate::Swapping => {}
+        }
+        Ok(matches!(inner.state.queue, Queue::Keyed(_)) || inner.state.servlets.max == 1)
     }
 
     async fn nothing_runs(&self) {

@@ -328,11 +328,11 @@ impl Table {
         to: &Arc<str>,
         kind: EdgeKind,
     ) -> Result<(), BuildError> {
-        if kind.waits() {
-            if let Some(mut path) = self.path(to, from) {
-                path.insert(0, from.to_string());
-                return Err(BuildError::Cycle { path });
-            }
+        if kind.waits()
+            && let Some(mut path) = self.path(to, from)
+        {
+            path.insert(0, from.to_string());
+            return Err(BuildError::Cycle { path });
         }
         let edge = Edge {
             from: Arc::clone(from),

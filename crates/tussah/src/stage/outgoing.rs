@@ -161,15 +161,17 @@ pub(crate) fn send<E: Send + 'static>(
     waits: bool,
 ) -> Result<(), (Event<E>, Why)> {
     let stage = &sender.stage;
-    if let Some(mut outgoing) = stage.outgoing.get() {
-        if outgoing.granted > 0 && event.class_of() == outgoing.class && event.is_plain() {
-            let full = outgoing.collect(event, stage);
-            drop(outgoing);
-            if full || stage.rests() {
-                go_on(stage);
-            }
-            return Ok(());
+    if let Some(mut outgoing) = stage.outgoing.get()
+        && outgoing.granted > 0
+        && event.class_of() == outgoing.class
+        && event.is_plain()
+    {
+        let full = outgoing.collect(event, stage);
+        drop(outgoing);
+        if full || stage.rests() {
+            go_on(stage);
         }
+        return Ok(());
     }
     send_now(sender, event, waits)
 }
@@ -205,11 +207,12 @@ fn go_on<E: Send + 'static>(stage: &Arc<Shared<E>>) {
     // Nothing is borrowed here, since others are woken.
     let mut outgoing = taken;
     stage.push(&mut outgoing, true);
-    if let Some(mut place) = stage.outgoing.get() {
-        if place.granted == 0 && place.chunk.is_empty() {
-            *place = outgoing;
-            return;
-        }
+    if let Some(mut place) = stage.outgoing.get()
+        && place.granted == 0
+        && place.chunk.is_empty()
+    {
+        *place = outgoing;
+        return;
     }
     stage.push(&mut outgoing, false);
 }

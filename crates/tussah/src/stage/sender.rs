@@ -145,7 +145,9 @@ impl<E: Send + 'static> Sender<E> {
     #[inline(never)]
     fn not_sent(&self, (event, why): (Event<E>, Why)) -> Sending<'_, E> {
         let rest = if why.is_full() {
-            Rest::Waits(Box::pin(self.send_later(event)))
+            // Made here, since the future may be dropped before it is polled.
+            let waiting = Waiting(&self.stage);
+            Rest::Waits(Box::pin(self.send_later(event, waiting)))
         } else if why == Why::Proxied {
             Rest::Waits(Box::pin(self.send_by_proxy(event)))
         } else {
@@ -191,12 +193,15 @@ impl<E: Send + 'static> Sender<E> {
         Ok(turned_away)
     }
 
-    /// Waits for room. Each refusal has counted the sender among those that wait.
-    async fn send_later(&self, mut event: Event<E>) -> Result<(), SendError<E>> {
+    /// Waits for room, as one of the senders that `waiting` counts.
+    async fn send_later(
+        &self,
+        mut event: Event<E>,
+        waiting: Waiting<'_, E>,
+    ) -> Result<(), SendError<E>> {
         loop {
-            let waiting = Waiting(&self.stage);
             let mut notified = pin!(self.stage.room.notified());
-            // From here on no call is missed, and the second try sees whatever came before.
+            // From here on no call is missed, and the next try sees whatever came before.
             notified.as_mut().enable();
             match self.stage.offer(self.from, event, false, true) {
                 Ok(()) => return Ok(()),
@@ -207,10 +212,9 @@ impl<E: Send + 'static> Sender<E> {
                 }
                 Err((event, why)) => return Err(SendError { event, why }),
             }
-            drop(waiting);
-            let _waiting = Waiting(&self.stage);
+            // The refusal has counted this sender once more.
+            waiting.uncount();
             notified.await;
-            self.stage.lock_plain().senders += 1;
         }
     }
 
@@ -261,12 +265,18 @@ impl<E: Send + 'static> Rest<'_, E> {
     }
 }
 
-/// Counts as a sender that waits, until it is dropped.
+/// One that `Inner::senders` counts, until it is dropped.
 struct Waiting<'a, E>(&'a Arc<Shared<E>>);
+
+impl<E> Waiting<'_, E> {
+    fn uncount(&self) {
+        self.0.lock_plain().senders -= 1;
+    }
+}
 
 impl<E> Drop for Waiting<'_, E> {
     fn drop(&mut self) {
-        self.0.lock_plain().senders -= 1;
+        self.uncount();
     }
 }
 

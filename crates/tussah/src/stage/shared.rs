@@ -46,10 +46,11 @@ pub(crate) struct Shared<E> {
     /// Calls that wait for a key.
     pub(crate) keys: Notify,
     pub(crate) on_drop: Option<OnDrop<E>>,
-    pub(crate) degrade: Option<Box<dyn Fn(&mut E) + Send + Sync>>,
+    pub(crate) degrade: Option<Degrade<E>>,
 }
 
 pub(crate) type Start<E> = Arc<dyn Fn(&Arc<Shared<E>>) + Send + Sync>;
+pub(crate) type Degrade<E> = Box<dyn Fn(&mut E) + Send + Sync>;
 pub(crate) type OnDrop<E> = Box<dyn Fn(E, Reason) + Send + Sync>;
 
 /// What comes of asking for room ahead of time.
@@ -112,7 +113,7 @@ impl<E: Send + 'static> Shared<E> {
         network: &Common,
         state: State<E>,
         on_drop: Option<OnDrop<E>>,
-        degrade: Option<Box<dyn Fn(&mut E) + Send + Sync>>,
+        degrade: Option<Degrade<E>>,
     ) -> Self {
         let runtime = network.runtime.clone();
         let calls = Tally::new(&runtime);
@@ -391,7 +392,7 @@ fn tell<E>(on_drop: Option<&OnDrop<E>>, event: Event<E>, reason: Reason) {
     } else {
         super::quietly(|| drop(value));
     }
-    if let Some(more) = more {
+    if let Some(mut more) = more {
         more.end(reason);
     }
 }

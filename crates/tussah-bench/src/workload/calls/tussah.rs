@@ -49,10 +49,10 @@ impl Way for Look {
 }
 
 /// What any call by a name costs at least: a future of a type that is not known.
-struct Boxed(
-    Box<dyn Fn(&Look, &mut Batch<u64>) -> Pin<Box<dyn Future<Output = ()> + Send>> + Send + Sync>,
-    Look,
-);
+struct Boxed(Callee, Look);
+
+type Callee = Box<dyn Fn(&Look, &mut Batch<u64>) -> Called + Send + Sync>;
+type Called = Pin<Box<dyn Future<Output = ()> + Send>>;
 
 impl Way for Boxed {
     async fn call(&self, batch: &mut Batch<u64>) {
@@ -143,7 +143,7 @@ pub(super) fn boxed(options: &Options) -> Vec<Metric> {
             let seen = look.seen + batch.len();
             Box::pin(async move {
                 black_box(seen);
-            }) as Pin<Box<dyn Future<Output = ()> + Send>>
+            }) as Called
         };
         Ok(Boxed(Box::new(call), Look::default()))
     })

@@ -102,7 +102,7 @@ fn step() -> impl Strategy<Value = Step> {
 
 proptest! {
     #![proptest_config(ProptestConfig {
-        cases: if cfg!(miri) { 8 } else { 512 },
+        cases: if cfg!(miri) { 4 } else { 512 },
         failure_persistence: None,
         ..ProptestConfig::default()
     })]

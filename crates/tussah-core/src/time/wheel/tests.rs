@@ -199,11 +199,11 @@ fn run(rig: &mut Rig, op: Op) {
     }
 }
 
-const OPS: usize = if cfg!(miri) { 60 } else { 150 };
+const OPS: usize = if cfg!(miri) { 40 } else { 150 };
 
 fn config() -> ProptestConfig {
     ProptestConfig {
-        cases: if cfg!(miri) { 3 } else { 1024 },
+        cases: if cfg!(miri) { 2 } else { 1024 },
         failure_persistence: None,
         ..ProptestConfig::default()
     }

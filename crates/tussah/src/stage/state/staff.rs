@@ -25,7 +25,12 @@ impl<E> State<E> {
             Kind::Async => servlets.busy - self.waiting,
             Kind::Blocking => 0,
         };
-        let lasts_ns = self.mean_ns * self.len as f64;
+        // As long as no event has been finished, they may be long.
+        let lasts_ns = if self.mean_ns == 0.0 {
+            f64::INFINITY
+        } else {
+            self.mean_ns * self.len as f64
+        };
         let worth =
             computing == 0 || (computing < self.workers && lasts_ns > WORTH_NS * computing as f64);
         if !worth {
