@@ -6,8 +6,24 @@
 //!
 //! Each setting has one owner: two controllers that own the same are refused when the stage is built.
 
+pub mod aspen;
+mod auto;
+pub mod log;
+pub mod predict;
+pub mod seda_batch;
+pub mod seda_servlets;
+#[cfg(test)]
+mod testing;
+
 use std::fmt;
 use std::ops::BitOr;
+
+pub use self::aspen::Aspen;
+pub use self::auto::{AutoServlets, auto};
+pub use self::log::Log;
+pub use self::predict::Predict;
+pub use self::seda_batch::SedaBatch;
+pub use self::seda_servlets::SedaServlets;
 
 use super::event::Class;
 
@@ -165,7 +181,7 @@ impl Cadence {
 
 /// What happened in a stage since the controller's last sample, and how it is now. Queues are counted in credits, which is in events unless
 /// events cost more than one.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 pub struct Sample<'a> {
     /// The time since the last sample, or since the stage began, in nanoseconds; never zero.
     pub interval_ns: u64,
@@ -203,6 +219,8 @@ pub struct Sample<'a> {
     pub servlets: Servlets,
     /// How many can compute at the same time: the runtime's workers.
     pub workers: usize,
+    /// Whether the handler blocks, so that its servlets are OS threads of their own instead of taking turns on workers.
+    pub blocking: bool,
     /// Servlets of all stages of the process, now.
     pub process_servlets: usize,
     /// The moving average of that number.
@@ -283,6 +301,8 @@ pub struct Arrival {
     pub cohort: u16,
     /// Credits in the queue, without this event.
     pub queue_len: u64,
+    /// Of these, credits of its class and of the classes above it, which are served before it.
+    pub ahead: u64,
     /// Events in service.
     pub in_service: u64,
     /// When, in nanoseconds since the network's start.

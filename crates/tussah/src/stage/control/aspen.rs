@@ -1,0 +1,290 @@
+//! Aspen's servlets: as many as the arrivals keep busy.
+//!
+//! Upadhyaya, Pai and Midkiff, "Expressing and Exploiting Concurrency in Networked Applications with Aspen" (PPoPP 2007), §4,
+//! "Adaptive thread allocation". With R the rate of arrivals and S the service time of an event, R S servlets are busy (Little's law). The number is
+//! kept between
+//!
+//! - L = R S / (LOW ν_spawn) and
+//! - U = R S HIGH ν_kill,
+//!
+//! where the viscosities slow down changes while the number of servlets in the process is off its average: with
+//! Δ = |servlets - average| and ρ = sgn(servlets - average), ν_spawn = e^(Δ^ρ) and ν_kill = e^(Δ^-ρ).
+//!
+//! Where we differ: as printed, e^Δ overflows for a large Δ, and e^(1/Δ) grows without end as Δ goes to 0, where a stage that lacks servlets would never get one.
+//! So an exponent is at most 2, and a Δ below half a servlet is none, with both viscosities 1. The rate is that of
+//! what was offered, whether it was let in or not, since an admission could else starve a stage that only lacks servlets.
+
+use std::collections::VecDeque;
+
+use super::{Cadence, Controller, Owns, Sample, Settings};
+
+/// The largest exponent of a viscosity; it is what 1/Δ comes to for the smallest Δ that counts.
+const EXPONENT_MAX: f64 = 2.0;
+
+/// A difference of less than half a servlet from the average is none.
+const DIFFERENCE_MIN: f64 = 0.5;
+
+/// Bound, in events: over how many the service time is averaged, as the paper has it; each entry stands for one at least.
+const ITEMS: u64 = 100;
+
+/// The parameters of [`Aspen`]; the defaults are the paper's.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct Config {
+    /// LOW: what the lower bound is divided by; positive, else 1. With more, there are servlets only for a part of the load.
+    pub low: f64,
+    /// HIGH: what the upper bound is multiplied with; at least `1 / low`, else made so. With more, servlets that have nothing to do are kept longer.
+    pub high: f64,
+    /// k: how many arrivals there are from one decision to the next; at least one.
+    pub arrivals: u64,
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        Self {
+            low: 1.0,
+            high: 20.0,
+            arrivals: 10,
+        }
+    }
+}
+
+/// Keeps the number of servlets between two multiples of how many the load keeps busy.
+#[derive(Debug)]
+pub struct Aspen {
+    config: Config,
+    /// How many events ended in recent samples, and what they took, in nanoseconds.
+    services: VecDeque<(u64, u64)>,
+    finished: u64,
+    service_ns: u64,
+}
+
+impl Default for Aspen {
+    fn default() -> Self {
+        Self::new(Config::default())
+    }
+}
+
+impl Aspen {
+    /// A controller with these parameters, those out of their range brought into it.
+    #[must_use]
+    pub fn new(mut config: Config) -> Self {
+        if !(config.low.is_finite() && config.low > 0.0) {
+            config.low = 1.0;
+        }
+        // Also for what is not a number.
+        config.high = config.high.max(1.0 / config.low);
+        config.arrivals = config.arrivals.max(1);
+        Self {
+            config,
+            services: VecDeque::new(),
+            finished: 0,
+            service_ns: 0,
+        }
+    }
+
+    fn learn(&mut self, sample: &Sample<'_>) {
+        if sample.finished > 0 {
+            self.services
+                .push_back((sample.finished, sample.service_ns));
+            self.finished += sample.finished;
+            self.service_ns = self.service_ns.saturating_add(sample.service_ns);
+        }
+        while let Some(&(finished, service_ns)) = self.services.front() {
+            if self.finished - finished < ITEMS {
+                break;
+            }
+            self.services.pop_front();
+            self.finished -= finished;
+            self.service_ns -= service_ns;
+        }
+    }
+
+    /// ν_spawn and ν_kill.
+    fn viscosity(servlets: f64, average: f64) -> (f64, f64) {
+        let difference = (servlets - average).abs();
+        if difference.is_nan() || difference < DIFFERENCE_MIN {
+            return (1.0, 1.0);
+        }
+        let growing = difference.min(EXPONENT_MAX).exp();
+        let shrinking = (1.0 / difference).min(EXPONENT_MAX).exp();
+        if servlets > average {
+            (growing, shrinking)
+        } else {
+            (shrinking, growing)
+        }
+    }
+}
+
+impl Controller for Aspen {
+    fn name(&self) -> &'static str {
+        "aspen"
+    }
+
+    fn owns(&self) -> Owns {
+        Owns::SERVLETS
+    }
+
+    fn cadence(&self) -> Cadence {
+        Cadence {
+            arrived: self.config.arrivals,
+            ..Cadence::default()
+        }
+    }
+
+    fn sample(&mut self, sample: &Sample<'_>, _now_ns: u64) -> Settings {
+        self.learn(sample);
+        if self.finished == 0 {
+            return Settings::default();
+        }
+        let service_ns = self.service_ns as f64 / self.finished as f64;
+        let busy = sample.arrived as f64 / sample.interval_ns.max(1) as f64 * service_ns;
+        let (spawn, kill) =
+            Self::viscosity(sample.process_servlets as f64, sample.process_servlets_mean);
+        // Conversions of numbers that are too large end at the largest.
+        let lower = (busy / (self.config.low * spawn)).ceil() as usize;
+        let upper = (busy * self.config.high * kill).floor() as usize;
+        let now = sample.servlets.target;
+        let wanted = now
+            .min(upper)
+            .max(lower)
+            .clamp(1, sample.servlets.max.max(1));
+        Settings {
+            servlets: (wanted != now).then_some(wanted),
+            ..Settings::default()
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::testing::{MS, quiet};
+    use super::super::{Sample, Servlets};
+    use super::*;
+
+    /// Ten arrivals in 10 ms, of 1 ms each, that is R S = 1, times `busy`.
+    fn busy(busy: f64, target: usize) -> Sample<'static> {
+        Sample {
+            interval_ns: 10 * MS,
+            arrived: 10,
+            finished: 10,
+            service_ns: (busy * 10.0 * MS as f64) as u64,
+            servlets: Servlets {
+                target,
+                max: 1000,
+                ..quiet().servlets
+            },
+            ..quiet()
+        }
+    }
+
+    fn decide(sample: Sample<'_>) -> Option<usize> {
+        Aspen::default().sample(&sample, 0).servlets
+    }
+
+    #[test]
+    fn it_decides_every_ten_arrivals() {
+        let cadence = Aspen::default().cadence();
+        assert_eq!((cadence.arrived, cadence.interval_ns), (10, 0));
+    }
+
+    #[test]
+    fn the_number_is_kept_in_the_range() {
+        let check = |rs, target, expected| {
+            assert_eq!(
+                decide(busy(rs, target)),
+                expected,
+                "R S = {rs}, {target} servlets"
+            );
+        };
+        check(3.0, 1, Some(3));
+        check(3.0, 2, Some(3));
+        check(2.1, 1, Some(3));
+        check(3.0, 3, None);
+        check(3.0, 60, None);
+        check(3.0, 61, Some(60));
+        check(0.01, 5, Some(1));
+        check(5000.0, 5, Some(1000));
+    }
+
+    #[test]
+    fn a_process_above_its_average_spawns_less_and_one_below_kills_less() {
+        let check = |rs, target, servlets, mean, expected| {
+            let sample = Sample {
+                process_servlets: servlets,
+                process_servlets_mean: mean,
+                ..busy(rs, target)
+            };
+            assert_eq!(decide(sample), expected, "{servlets} against {mean}");
+        };
+        let e = std::f64::consts::E;
+        check(10.0 * e, 1, 11, 10.0, Some(10));
+        check(10.0 * e, 1, 9, 10.0, Some(10));
+        check(10.0 * e * e, 1, 12, 10.0, Some(10));
+        // ν_spawn is e^(1/2) below the average, and ν_kill above.
+        check(10.0 * (0.5f64).exp(), 1, 8, 10.0, Some(10));
+        check(1.0, 100, 12, 10.0, Some((20.0 * (0.5f64).exp()) as usize));
+        check(1.0, 1000, 8, 10.0, Some((20.0 * e * e) as usize));
+    }
+
+    #[test]
+    fn viscosities_stay_between_1_and_e_squared() {
+        let max = EXPONENT_MAX.exp();
+        for mean in [
+            0.0,
+            1e-300,
+            9.5,
+            9.999_999,
+            10.0,
+            10.000_001,
+            10.6,
+            1e9,
+            f64::MAX,
+        ] {
+            let (spawn, kill) = Aspen::viscosity(10.0, mean);
+            assert!((1.0..=max).contains(&spawn), "{mean}: {spawn}");
+            assert!((1.0..=max).contains(&kill), "{mean}: {kill}");
+        }
+        assert_eq!(Aspen::viscosity(10.0, 10.4), (1.0, 1.0));
+        assert_eq!(Aspen::viscosity(10.0, f64::NAN), (1.0, 1.0));
+    }
+
+    #[test]
+    fn services_are_averaged_over_the_last_hundred_events() {
+        let mut aspen = Aspen::default();
+        for _ in 0..50 {
+            aspen.sample(&busy(100.0, 1), 0);
+        }
+        for _ in 0..9 {
+            aspen.sample(&busy(2.0, 1), 0);
+        }
+        assert_eq!(aspen.finished, 100);
+        let settings = aspen.sample(&busy(2.0, 1), 0);
+        assert_eq!(settings.servlets, Some(2));
+        assert_eq!(aspen.services.len(), 10);
+    }
+
+    #[test]
+    fn without_services_or_time_nothing_breaks() {
+        assert_eq!(decide(quiet()), None);
+        let at_once = Sample {
+            interval_ns: 0,
+            arrived: u64::MAX,
+            finished: 1,
+            service_ns: u64::MAX,
+            ..quiet()
+        };
+        assert_eq!(decide(at_once), Some(100));
+    }
+
+    #[test]
+    fn parameters_are_brought_into_their_range() {
+        let config = Config {
+            low: -1.0,
+            high: f64::NAN,
+            arrivals: 0,
+        };
+        let aspen = Aspen::new(config);
+        assert_eq!((aspen.config.low, aspen.config.high), (1.0, 1.0));
+        assert_eq!(aspen.config.arrivals, 1);
+    }
+}

@@ -1,0 +1,210 @@
+//! The controllers of a stage that names none.
+//!
+//! Servlets are [Aspen's](super::aspen) if the stage waits, and else one for each worker, since servlets that compute only take turns; batches are
+//! [SEDA's](super::seda_batch); and if there is a latency target, [`Predict`] rejects what would not meet it. Without one, only
+//! the queue's own bounds reject.
+
+use std::time::Duration;
+
+use super::{Aspen, Cadence, Controller, Owns, Predict, Sample, SedaBatch, Settings};
+
+/// The default controllers, with a latency target or without one.
+///
+/// # Examples
+/// ```
+/// use std::time::Duration;
+/// use tussah::stage::control::auto;
+///
+/// let names = |target| -> Vec<_> { auto(target).iter().map(|c| c.name()).collect() };
+/// assert_eq!(names(None), ["auto-servlets", "seda-batch"]);
+/// assert_eq!(names(Some(Duration::from_millis(5))), ["auto-servlets", "seda-batch", "predict"]);
+/// ```
+#[must_use]
+pub fn auto(target: Option<Duration>) -> Vec<Box<dyn Controller>> {
+    let mut controllers: Vec<Box<dyn Controller>> = vec![
+        Box::new(AutoServlets::default()),
+        Box::new(SedaBatch::default()),
+    ];
+    if let Some(target) = target {
+        controllers.push(Box::new(Predict::new(target)));
+    }
+    controllers
+}
+
+/// A stage that computes for less than this share of its service time waits; one that waited computes when it is above
+/// the second.
+const WAITS_BELOW: f64 = 0.25;
+const COMPUTES_ABOVE: f64 = 0.5;
+
+/// The share of all workers' time above which a stage is held up by the workers, so that more servlets would only share them.
+const WORKERS_FULL: f64 = 0.9;
+
+/// Bound, in nanoseconds: the shortest time between two decisions, since ten arrivals are too few to pay for one where events take less than a microsecond.
+const INTERVAL_NS: u64 = 100_000;
+
+/// Events whose times are summed before the oldest half is forgotten.
+const WINDOW: u64 = 200;
+
+/// Events that must have been finished before a stage is said to wait.
+const FINISHED_MIN: u64 = 10;
+
+/// Aspen's servlets on a stage that waits, and one a worker on a stage that computes.
+///
+/// A blocking stage waits: its OS threads take no worker. Elsewhere the time that batches spent on workers is compared with how long they took. This
+/// begins with a servlet a worker, so that servlets that wait for each other's worker are not taken for servlets that wait for something else.
+#[derive(Debug, Default)]
+pub struct AutoServlets {
+    aspen: Aspen,
+    waits: bool,
+    finished: u64,
+    service_ns: u64,
+    compute_ns: u64,
+}
+
+impl AutoServlets {
+    /// Whether it takes the stage to wait.
+    #[must_use]
+    pub fn waits(&self) -> bool {
+        self.waits
+    }
+
+    fn learn(&mut self, sample: &Sample<'_>) {
+        self.finished += sample.finished;
+        self.service_ns = self.service_ns.saturating_add(sample.service_ns);
+        self.compute_ns = self.compute_ns.saturating_add(sample.compute_ns);
+        if self.finished > WINDOW {
+            self.finished /= 2;
+            self.service_ns /= 2;
+            self.compute_ns /= 2;
+        }
+        if self.finished >= FINISHED_MIN {
+            let limit = if self.waits {
+                COMPUTES_ABOVE
+            } else {
+                WAITS_BELOW
+            };
+            self.waits = (self.compute_ns as f64) < limit * self.service_ns as f64;
+        }
+        self.waits |= sample.blocking;
+    }
+}
+
+impl Controller for AutoServlets {
+    fn name(&self) -> &'static str {
+        "auto-servlets"
+    }
+
+    fn owns(&self) -> Owns {
+        Owns::SERVLETS
+    }
+
+    fn cadence(&self) -> Cadence {
+        Cadence {
+            interval_ns: INTERVAL_NS,
+            ..self.aspen.cadence()
+        }
+    }
+
+    fn sample(&mut self, sample: &Sample<'_>, now_ns: u64) -> Settings {
+        self.learn(sample);
+        let by_load = self.aspen.sample(sample, now_ns);
+        let now = sample.servlets.target;
+        let full_ns = WORKERS_FULL * sample.workers as f64 * sample.interval_ns as f64;
+        let full = !sample.blocking && sample.compute_ns as f64 > full_ns;
+        let wanted = if !self.waits {
+            sample.workers.clamp(1, sample.servlets.max.max(1))
+        } else if full {
+            by_load.servlets.map_or(now, |servlets| servlets.min(now))
+        } else {
+            by_load.servlets.unwrap_or(now)
+        };
+        Settings {
+            servlets: (wanted != now).then_some(wanted),
+            ..Settings::default()
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::Servlets;
+    use super::super::testing::{MS, quiet};
+    use super::*;
+
+    fn look(target: usize, service_ms: u64, compute_ms: u64) -> Sample<'static> {
+        Sample {
+            interval_ns: 10 * MS,
+            arrived: 10,
+            finished: 10,
+            service_ns: service_ms * MS,
+            compute_ns: compute_ms * MS,
+            servlets: Servlets {
+                target,
+                ..quiet().servlets
+            },
+            ..quiet()
+        }
+    }
+
+    #[test]
+    fn a_stage_that_computes_has_a_servlet_a_worker() {
+        let check = |target, expected| {
+            let mut auto = AutoServlets::default();
+            assert_eq!(auto.sample(&look(target, 40, 40), 0).servlets, expected);
+            assert!(!auto.waits());
+        };
+        check(1, Some(2));
+        check(2, None);
+        check(50, Some(2));
+    }
+
+    #[test]
+    fn a_stage_that_waits_has_as_many_as_are_busy() {
+        let mut auto = AutoServlets::default();
+        assert_eq!(auto.sample(&look(2, 400, 1), 0).servlets, Some(40));
+        assert!(auto.waits());
+        assert_eq!(auto.sample(&look(40, 400, 1), 0).servlets, None);
+    }
+
+    #[test]
+    fn a_blocking_stage_waits_though_its_threads_are_taken() {
+        let mut auto = AutoServlets::default();
+        let sample = Sample {
+            blocking: true,
+            ..look(1, 30, 30)
+        };
+        assert_eq!(auto.sample(&sample, 0).servlets, Some(3));
+    }
+
+    #[test]
+    fn no_servlets_are_added_when_the_workers_are_full() {
+        let mut auto = AutoServlets::default();
+        auto.sample(&look(2, 100, 1), 0);
+        assert!(auto.waits());
+        // They wait for workers now: 19 of 20 ms of workers were used in 10 ms.
+        assert_eq!(auto.sample(&look(10, 400, 19), 0).servlets, None);
+        assert_eq!(auto.sample(&look(10, 400, 10), 0).servlets, Some(30));
+    }
+
+    #[test]
+    fn what_a_stage_does_may_change() {
+        let mut auto = AutoServlets::default();
+        auto.sample(&look(2, 100, 1), 0);
+        assert!(auto.waits());
+        for _ in 0..100 {
+            auto.sample(&look(10, 10, 9), 0);
+        }
+        assert!(!auto.waits());
+        assert_eq!(auto.sample(&look(10, 10, 9), 0).servlets, Some(2));
+    }
+
+    #[test]
+    fn no_setting_has_two_owners() {
+        let mut all = Owns::NOTHING;
+        for controller in auto(Some(Duration::from_millis(1))) {
+            assert_eq!(all.both(controller.owns()), Owns::NOTHING);
+            all = all | controller.owns();
+        }
+        assert_eq!(all, Owns::SERVLETS | Owns::BATCH | Owns::ADMISSION);
+    }
+}

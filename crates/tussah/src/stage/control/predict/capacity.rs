@@ -1,0 +1,106 @@
+//! How much a stage gets done when it has enough to do.
+//!
+//! Two measurements. What servlets take for an event, times how many servlets there may be, is known from any load, and many services
+//! are averaged; but it is wrong where servlets stand in each other's way, and it is slow to follow. What was finished
+//! while events waited is the truth, but known only then. The first counts until the second says clearly otherwise.
+
+use super::super::Sample;
+
+/// Events that must have been finished before anything is said.
+const FINISHED_MIN: f64 = 16.0;
+
+/// Bound, in events: the window of service times; of so many, the mean of exponential ones is within 3 %. Between half of it and all of it
+/// counts.
+const WINDOW: f64 = 2048.0;
+
+/// Bound, in events: the window of what was finished while events waited.
+const BACKLOG_WINDOW: f64 = 256.0;
+
+/// Events that must have been finished while others waited before they are believed, and by which share the measurements then
+/// have to differ: four standard deviations, were services exponential.
+const BACKLOG_MIN: f64 = 128.0;
+const DIFFERENCE: f64 = 0.7;
+
+#[derive(Debug, Default)]
+pub(super) struct Capacity {
+    finished: f64,
+    service_ns: f64,
+    backlog_finished: f64,
+    backlog_ns: f64,
+    servlets: usize,
+    /// The mean service of an event when servlets are not in each other's way.
+    service_ns_free: f64,
+    /// The two measurements, once there is enough for them.
+    per_ns: Option<f64>,
+}
+
+impl Capacity {
+    /// Takes in what happened; `backlogged` if events waited all the time.
+    pub(super) fn observe(&mut self, sample: &Sample<'_>, backlogged: bool) {
+        let interval_ns = sample.interval_ns as f64;
+        let finished = sample.finished as f64;
+        if self.servlets != sample.servlets.target {
+            self.servlets = sample.servlets.target;
+            (self.backlog_finished, self.backlog_ns) = (0.0, 0.0);
+        }
+        self.finished += finished;
+        self.service_ns += sample.service_ns as f64;
+        if self.finished > WINDOW {
+            self.finished /= 2.0;
+            self.service_ns /= 2.0;
+        }
+        if backlogged {
+            self.backlog_finished += finished;
+            self.backlog_ns += interval_ns;
+            if self.backlog_finished > BACKLOG_WINDOW {
+                self.backlog_finished /= 2.0;
+                self.backlog_ns /= 2.0;
+            }
+        } else {
+            // It is evidence of a time that is over.
+            self.backlog_finished *= 0.98;
+            self.backlog_ns *= 0.98;
+        }
+        if finished > 0.0 {
+            let service_ns = self.service_ns();
+            let below = service_ns < self.service_ns_free || self.service_ns_free == 0.0;
+            let weight = if below { 1.0 } else { 1.0 / 1024.0 };
+            self.service_ns_free += weight * (service_ns - self.service_ns_free);
+            self.per_ns = self.estimate();
+        }
+    }
+
+    /// Events a nanosecond, once there is enough to tell from.
+    pub(super) fn per_ns(&self) -> Option<f64> {
+        self.per_ns
+    }
+
+    /// By how much more than later the first estimates have to be doubted: 1 is not at all.
+    pub(super) fn doubt(&self) -> f64 {
+        1.0 + 64.0 / self.finished.max(1.0)
+    }
+
+    /// What an event takes of a servlet, in nanoseconds.
+    pub(super) fn service_ns(&self) -> f64 {
+        self.service_ns / self.finished.max(1.0)
+    }
+
+    /// The same when servlets are not in each other's way.
+    pub(super) fn service_ns_free(&self) -> f64 {
+        self.service_ns_free
+    }
+
+    fn estimate(&self) -> Option<f64> {
+        if self.finished < FINISHED_MIN || self.service_ns <= 0.0 {
+            return None;
+        }
+        let by_service = self.servlets.max(1) as f64 * self.finished / self.service_ns;
+        if self.backlog_finished >= BACKLOG_MIN {
+            let by_backlog = self.backlog_finished / self.backlog_ns;
+            if !(by_service * DIFFERENCE..by_service / DIFFERENCE).contains(&by_backlog) {
+                return Some(by_backlog);
+            }
+        }
+        Some(by_service)
+    }
+}

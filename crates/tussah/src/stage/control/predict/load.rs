@@ -1,0 +1,162 @@
+//! Whether a stage is offered more than it can do.
+//!
+//! A sequential test of two hypotheses about the arrivals' rate, on the sums of their log-likelihood ratios: Page, "Continuous inspection
+//! schemes" (Biometrika 1954). Arrivals that come in clumps say less than as many that come alone, so the threshold grows
+//! with their dispersion. A queue that was empty with a servlet to spare refutes an overload, whatever was summed; so
+//! a capacity that is estimated too low does no harm.
+
+use super::super::Sample;
+use super::capacity::Capacity;
+
+/// The loads between which the test of a rise tells: found after about 160 services at a load of 1.4.
+const RISE: (f64, f64) = (0.8, 1.4);
+
+/// The sum at which the load has risen: by chance, less than once in 10^10 arrivals at a load of 0.8.
+const RISE_SUM: f64 = 30.0;
+
+/// The loads between which the test of a fall tells. They lie high, since at a load of 0.95 most responses would be late without it.
+const FALL: (f64, f64) = (1.0, 0.85);
+
+/// The sum at which the load has fallen: after about 500 services at a load of 0.8.
+const FALL_SUM: f64 = 10.0;
+
+/// A queue of so many events, or of so many targets if these are more, comes by chance once in 10^12 arrivals at a load of 0.8, and is
+/// taken for an overload if it stays for `QUEUE_STAYS` targets, whatever the arrivals say. This is what finds a stage that has become slower.
+const QUEUE_LONG: f64 = 128.0;
+const QUEUE_LONG_TARGETS: f64 = 2.0;
+const QUEUE_STAYS: f64 = 4.0;
+
+/// Waits of over half a target that last for so many services are an overload too. At a load r, a queue of exponential services stays for n of
+/// them with a probability of about exp(-n (1 - sqrt r)^2), at 0.8 that is once in 10^10; this is what finds a load that is hardly above 1.
+const SERVICES_LATE: f64 = 2000.0;
+
+/// How many targets without a rejection end an overload.
+const CALM_TARGETS: f64 = 64.0;
+
+#[derive(Debug)]
+pub(super) struct Load {
+    rise: f64,
+    fall: f64,
+    threshold_scale: f64,
+    /// The variance of the arrivals in an interval over their mean; 1 for arrivals that know nothing of each other.
+    dispersion: f64,
+    before: (f64, f64),
+    /// The variance of the services over the square of their mean; 1 for exponential ones.
+    service_dispersion: f64,
+    /// How many services were done since waits were last short.
+    late: f64,
+    /// How long the queue has been long, and how long nobody was rejected, in nanoseconds.
+    long_ns: f64,
+    calm_ns: f64,
+}
+
+impl Default for Load {
+    fn default() -> Self {
+        Self {
+            rise: 0.0,
+            fall: 0.0,
+            threshold_scale: 1.0,
+            dispersion: 1.0,
+            before: (0.0, 0.0),
+            service_dispersion: 1.0,
+            late: 0.0,
+            long_ns: 0.0,
+            calm_ns: 0.0,
+        }
+    }
+}
+
+impl Load {
+    /// Takes in what arrived, against what could be served; `idle` if a servlet had nothing to do.
+    pub(super) fn observe(&mut self, sample: &Sample<'_>, capacity: &Capacity, idle: bool) {
+        let Some(per_ns) = capacity.per_ns() else {
+            return;
+        };
+        let (service_ns, doubt) = (capacity.service_ns(), capacity.doubt());
+        let arrived = sample.arrived as f64;
+        let interval_ns = sample.interval_ns as f64;
+        let able = per_ns * interval_ns;
+        self.disperse(arrived, interval_ns);
+        self.disperse_services(sample, service_ns);
+        self.threshold_scale = self.dispersion * doubt;
+        if idle {
+            self.rise = 0.0;
+        } else {
+            // One burst is not a load: what comes at once counts as twice what could be served.
+            let counted = arrived.min(2.0 * able + 4.0);
+            let ratio = counted * (RISE.1 / RISE.0).ln() - able * (RISE.1 - RISE.0);
+            self.rise = (self.rise + ratio).max(0.0);
+        }
+        let ratio = arrived * (FALL.1 / FALL.0).ln() - able * (FALL.1 - FALL.0);
+        self.fall = (self.fall + ratio).max(0.0);
+    }
+
+    /// Whether a stage that was not overloaded is.
+    pub(super) fn risen(
+        &mut self,
+        queued: f64,
+        wait_ns: f64,
+        sample: &Sample<'_>,
+        target_ns: f64,
+    ) -> bool {
+        // Queues are as long as both are dispersed, in the mean of the two (Kingman's approximation).
+        let dispersion = ((self.dispersion + self.service_dispersion) / 2.0).max(1.0);
+        let long = queued > QUEUE_LONG * dispersion && wait_ns > QUEUE_LONG_TARGETS * target_ns;
+        let late = wait_ns > target_ns / 2.0;
+        self.late = if late {
+            self.late + sample.finished as f64
+        } else {
+            0.0
+        };
+        let interval_ns = sample.interval_ns as f64;
+        self.long_ns = if long {
+            self.long_ns + interval_ns
+        } else {
+            0.0
+        };
+        late && self.rise > RISE_SUM * self.threshold_scale
+            || self.long_ns > QUEUE_STAYS * target_ns
+            || self.late > SERVICES_LATE * dispersion
+    }
+
+    /// Whether a stage that was overloaded no longer is.
+    pub(super) fn fallen(&mut self, sample: &Sample<'_>, target_ns: f64) -> bool {
+        let calm = sample.refused == 0 && sample.shed == 0;
+        let interval_ns = sample.interval_ns as f64;
+        self.calm_ns = if calm {
+            self.calm_ns + interval_ns
+        } else {
+            0.0
+        };
+        self.fall > FALL_SUM * self.dispersion || self.calm_ns > CALM_TARGETS * target_ns
+    }
+
+    /// Forgets what spoke for the turn that was made.
+    pub(super) fn turned(&mut self) {
+        (self.rise, self.fall) = (0.0, 0.0);
+        (self.long_ns, self.calm_ns, self.late) = (0.0, 0.0, 0.0);
+    }
+
+    /// From the difference of two neighbouring intervals, which a step of the load hardly shows in.
+    fn disperse(&mut self, arrived: f64, interval_ns: f64) {
+        let (arrived_before, interval_ns_before) = self.before;
+        let both = arrived + arrived_before;
+        if interval_ns_before > 0.0 && both > 0.0 {
+            let difference = arrived * interval_ns_before - arrived_before * interval_ns;
+            let seen = difference * difference / (interval_ns * interval_ns_before * both);
+            self.dispersion += (seen.min(1e6) - self.dispersion) / 64.0;
+            self.dispersion = self.dispersion.max(1.0);
+        }
+        self.before = (arrived, interval_ns);
+    }
+
+    /// From the difference between what an interval's services took and what they take on average.
+    fn disperse_services(&mut self, sample: &Sample<'_>, service_ns: f64) {
+        if sample.finished > 0 && service_ns > 0.0 {
+            let finished = sample.finished as f64;
+            let difference = sample.service_ns as f64 / service_ns - finished;
+            let seen = difference * difference / finished;
+            self.service_dispersion += (seen.min(1e6) - self.service_dispersion) / 512.0;
+        }
+    }
+}

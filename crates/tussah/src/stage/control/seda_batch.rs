@@ -1,0 +1,266 @@
+//! SEDA's batches: the smallest that sustains the output rate.
+//!
+//! Welsh, Culler and Brewer, "SEDA" (SOSP 2001), §3.4 and figure 9: large batches are efficient, small ones answer sooner. The controller watches
+//! the rate at which events leave the stage, as a moving average; it makes batches smaller until the rate begins to degrade, a little larger if
+//! it has degraded slightly, and as large as possible after a sudden drop.
+//!
+//! Where we differ: the paper takes any output rate, also that of a stage with little to do, whose rate is that of the arrivals. Here an interval
+//! counts only if more than a batch was left in the queue at its end and something was in service all the time; else batches stay as they are, since
+//! a queue that is shorter than a batch is taken whole anyway. The rate that is to be sustained is the highest average seen, fading: measured against
+//! the last average alone, many small losses would go unnoticed. If even the largest batches do not reach it, what they do reach takes its place.
+
+use super::{Cadence, Controller, Owns, Sample, Settings};
+
+/// The parameters of [`SedaBatch`]. The paper gives no numbers; the defaults are ours.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct Config {
+    /// How often the rate is looked at, in nanoseconds.
+    pub interval_ns: u64,
+    /// The most events in a batch; at least one. The stage's own bound holds too.
+    pub batch_max: usize,
+    /// What a new rate weighs in the average; above 0 and at most 1, else 0.3.
+    pub weight: f64,
+    /// Batches shrink while the average is above this share of the highest; above `drop` and at most 1, else 0.95.
+    pub sustained: f64,
+    /// A rate below this share of the highest is a sudden drop; from 0 to 1, else 0.5.
+    pub drop: f64,
+    /// By which share a batch becomes smaller or larger, by one event at least; above 0 and at most 1, else 0.1.
+    pub step: f64,
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        Self {
+            interval_ns: 10_000_000,
+            batch_max: 100,
+            weight: 0.3,
+            sustained: 0.95,
+            drop: 0.5,
+            step: 0.1,
+        }
+    }
+}
+
+/// How much of the distance to the average the highest average loses in each look: after a few thousand, one lucky look is forgotten.
+const FADING: f64 = 0.001;
+
+/// Searches for the smallest batch that sustains the output rate.
+#[derive(Debug)]
+pub struct SedaBatch {
+    config: Config,
+    /// Events a nanosecond; 0 before anything was seen.
+    average: f64,
+    highest: f64,
+    /// The batch as it would be with fractions.
+    batch: f64,
+}
+
+impl Default for SedaBatch {
+    fn default() -> Self {
+        Self::new(Config::default())
+    }
+}
+
+impl SedaBatch {
+    /// A controller with these parameters, those out of their range replaced.
+    #[must_use]
+    pub fn new(mut config: Config) -> Self {
+        let default = Config::default();
+        let in_range = |value: &mut f64, or: f64| {
+            if !(*value > 0.0 && *value <= 1.0) {
+                *value = or;
+            }
+        };
+        in_range(&mut config.weight, default.weight);
+        in_range(&mut config.sustained, default.sustained);
+        in_range(&mut config.step, default.step);
+        if !(0.0..config.sustained).contains(&config.drop) {
+            config.drop = default.drop.min(config.sustained);
+        }
+        config.batch_max = config.batch_max.max(1);
+        Self {
+            batch: config.batch_max as f64,
+            config,
+            average: 0.0,
+            highest: 0.0,
+        }
+    }
+
+    /// The batch after a rate that only the stage itself limited.
+    fn search(&mut self, rate: f64) {
+        if rate < self.config.drop * self.highest {
+            self.batch = self.config.batch_max as f64;
+            (self.average, self.highest) = (rate, rate);
+            return;
+        }
+        let weight = if self.average == 0.0 {
+            1.0
+        } else {
+            self.config.weight
+        };
+        self.average += weight * (rate - self.average);
+        self.highest -= FADING * (self.highest - self.average);
+        self.highest = self.highest.max(self.average);
+        let step = (self.batch * self.config.step).max(1.0);
+        if self.average < self.config.sustained * self.highest {
+            if self.batch >= self.config.batch_max as f64 {
+                self.highest = self.average;
+            }
+            self.batch += step;
+        } else {
+            self.batch -= step;
+        }
+        self.batch = self.batch.clamp(1.0, self.config.batch_max as f64);
+    }
+}
+
+impl Controller for SedaBatch {
+    fn name(&self) -> &'static str {
+        "seda-batch"
+    }
+
+    fn owns(&self) -> Owns {
+        Owns::BATCH
+    }
+
+    fn cadence(&self) -> Cadence {
+        Cadence::every_ns(self.config.interval_ns)
+    }
+
+    fn sample(&mut self, sample: &Sample<'_>, _now_ns: u64) -> Settings {
+        let before = self.batch as usize;
+        let always_busy = sample.busy_ns >= sample.interval_ns;
+        if always_busy && sample.finished > 0 && sample.queue_len > sample.batch_max as u64 {
+            self.search(sample.finished as f64 / sample.interval_ns.max(1) as f64);
+        }
+        let wanted = self.batch as usize;
+        let changed = wanted != before || sample.batch_max > self.config.batch_max;
+        Settings {
+            batch: changed.then_some(wanted),
+            ..Settings::default()
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::testing::{MS, quiet};
+    use super::*;
+
+    /// A stage that takes so long for an event and so long for each batch, with enough to do for 10 ms.
+    struct Stage {
+        event_ns: f64,
+        batch_ns: f64,
+        batch: usize,
+        controller: SedaBatch,
+    }
+
+    impl Stage {
+        fn new(event_ns: f64, batch_ns: f64) -> Self {
+            Self {
+                event_ns,
+                batch_ns,
+                batch: 100,
+                controller: SedaBatch::default(),
+            }
+        }
+
+        fn rate(&self, batch: usize) -> f64 {
+            1.0 / (self.event_ns + self.batch_ns / batch as f64)
+        }
+
+        /// One look, at a rate that is off by this factor.
+        fn look(&mut self, noise: f64) {
+            let finished = (self.rate(self.batch) * 10.0 * MS as f64 * noise) as u64;
+            self.show(finished, 1000, 10 * MS);
+        }
+
+        fn show(&mut self, finished: u64, queue_len: u64, busy_ns: u64) {
+            let sample = Sample {
+                interval_ns: 10 * MS,
+                busy_ns,
+                finished,
+                queue_len,
+                batch_max: self.batch,
+                ..quiet()
+            };
+            let settings = self.controller.sample(&sample, 0);
+            self.batch = settings.batch.unwrap_or(self.batch);
+        }
+    }
+
+    #[test]
+    fn batches_shrink_to_what_sustains_the_rate() {
+        let check = |event_ns, batch_ns, batches: std::ops::RangeInclusive<usize>| {
+            let mut stage = Stage::new(event_ns, batch_ns);
+            for i in 0..500 {
+                // Off by 1 % at most.
+                stage.look(1.0 + f64::from((i * 7919) % 21 - 10) / 1000.0);
+            }
+            assert!(batches.contains(&stage.batch), "batches of {}", stage.batch);
+            let lost = 1.0 - stage.rate(stage.batch) / stage.rate(100);
+            assert!(lost < 0.1, "{lost} of the rate is lost");
+        };
+        // With no cost of a batch the smallest is as good; where it costs as much as 1 or 5 events, about 13 and 50 of them lose 5 %.
+        check(1000.0, 0.0, 1..=1);
+        check(1000.0, 1000.0, 9..=30);
+        check(1000.0, 5000.0, 35..=70);
+    }
+
+    #[test]
+    fn a_slight_loss_is_answered_a_little_and_a_sudden_drop_with_the_maximum() {
+        let mut stage = Stage::new(1000.0, 1000.0);
+        for _ in 0..200 {
+            stage.look(1.0);
+        }
+        let before = stage.batch;
+        assert!(before < 40);
+        while stage.batch <= before {
+            stage.look(0.9);
+        }
+        assert!(
+            stage.batch <= before + 3,
+            "from {before} to {}",
+            stage.batch
+        );
+        stage.look(0.4);
+        assert_eq!(stage.batch, 100);
+        // What it can do now is what is sustained from now on.
+        stage.look(0.4);
+        assert_eq!(stage.batch, 90);
+    }
+
+    #[test]
+    fn a_stage_with_little_to_do_is_left_alone() {
+        let mut stage = Stage::new(1000.0, 1000.0);
+        for _ in 0..10 {
+            stage.look(1.0);
+        }
+        let batch = stage.batch;
+        for _ in 0..1000 {
+            stage.show(0, 0, 0);
+            stage.show(100, 0, MS);
+            stage.show(5, batch as u64, 10 * MS);
+            stage.show(0, 1000, 10 * MS);
+        }
+        assert_eq!(stage.batch, batch);
+    }
+
+    #[test]
+    fn parameters_are_brought_into_their_range() {
+        let controller = SedaBatch::new(Config {
+            interval_ns: 0,
+            batch_max: 0,
+            weight: f64::NAN,
+            sustained: 2.0,
+            drop: 1.5,
+            step: 0.0,
+        });
+        let expected = Config {
+            interval_ns: 0,
+            batch_max: 1,
+            ..Config::default()
+        };
+        assert_eq!(controller.config, expected);
+    }
+}

@@ -1,0 +1,199 @@
+//! SEDA's servlets: one more while the queue is long, one less when one has nothing to do.
+//!
+//! Welsh, Culler and Brewer, "SEDA" (SOSP 2001), §3.4 and figure 8: the queue is looked at every 2 s, a thread is added if
+//! it has more than 100 events, up to 20 threads a stage, and threads that were idle for 5 s are removed.
+//!
+//! Where we differ: an idle servlet is told from what servlets did in the interval (batch time, over the interval) instead of a timer in each, so
+//! that an idle stage needs no timer; one that nobody sent anything to shrinks when the next event comes.
+
+use super::{Cadence, Controller, Owns, Sample, Settings};
+
+/// The parameters of [`SedaServlets`]; the defaults are those of the paper's figure 8.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Config {
+    /// How often the queue is looked at, in nanoseconds.
+    pub interval_ns: u64,
+    /// A servlet is added if more credits than this are queued.
+    pub queue_above: u64,
+    /// The most servlets that it asks for; at least one.
+    pub servlets_max: usize,
+    /// A servlet is removed when one has been idle for so long, in nanoseconds; at least one.
+    pub idle_ns: u64,
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        Self {
+            interval_ns: 2_000_000_000,
+            queue_above: 100,
+            servlets_max: 20,
+            idle_ns: 5_000_000_000,
+        }
+    }
+}
+
+/// Adds servlets one by one while the queue is long, and removes them one by one when one is idle.
+#[derive(Debug)]
+pub struct SedaServlets {
+    config: Config,
+    /// How long one servlet has been idle, in nanoseconds.
+    idle_ns: u64,
+}
+
+impl Default for SedaServlets {
+    fn default() -> Self {
+        Self::new(Config::default())
+    }
+}
+
+impl SedaServlets {
+    /// A controller with these parameters, those out of their range brought into it.
+    #[must_use]
+    pub fn new(mut config: Config) -> Self {
+        config.servlets_max = config.servlets_max.max(1);
+        config.idle_ns = config.idle_ns.max(1);
+        Self { config, idle_ns: 0 }
+    }
+}
+
+impl Controller for SedaServlets {
+    fn name(&self) -> &'static str {
+        "seda-servlets"
+    }
+
+    fn owns(&self) -> Owns {
+        Owns::SERVLETS
+    }
+
+    fn cadence(&self) -> Cadence {
+        Cadence::every_ns(self.config.interval_ns)
+    }
+
+    fn sample(&mut self, sample: &Sample<'_>, _now_ns: u64) -> Settings {
+        let servlets = sample.servlets;
+        let now = servlets.target.max(1);
+        let mut wanted = now;
+        // Batches are counted when they end, so a long one is seen only in how many servlets are busy now.
+        let others_ns = sample.interval_ns.saturating_mul(now as u64 - 1);
+        let idle = sample.queue_len == 0 && servlets.busy < now && sample.service_ns <= others_ns;
+        self.idle_ns = if idle {
+            self.idle_ns.saturating_add(sample.interval_ns)
+        } else {
+            0
+        };
+        if sample.queue_len > self.config.queue_above {
+            let max = self.config.servlets_max.min(servlets.max).max(now);
+            wanted = (now + 1).min(max);
+        } else if self.idle_ns >= self.config.idle_ns {
+            let removed = usize::try_from(self.idle_ns / self.config.idle_ns).unwrap_or(now);
+            wanted = now.saturating_sub(removed).max(servlets.busy).max(1);
+            self.idle_ns %= self.config.idle_ns;
+        }
+        Settings {
+            servlets: (wanted != servlets.target).then_some(wanted),
+            ..Settings::default()
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::Servlets;
+    use super::super::testing::{SECOND, quiet};
+    use super::*;
+
+    fn look(queue_len: u64, target: usize, busy: usize, seconds: u64) -> Sample<'static> {
+        Sample {
+            interval_ns: seconds * SECOND,
+            queue_len,
+            service_ns: busy as u64 * seconds * SECOND,
+            servlets: Servlets {
+                busy,
+                parked: target - busy,
+                target,
+                max: 100,
+            },
+            ..quiet()
+        }
+    }
+
+    #[test]
+    fn one_is_added_above_100_up_to_20() {
+        let check = |queue_len, target, expected| {
+            let mut controller = SedaServlets::default();
+            let settings = controller.sample(&look(queue_len, target, target, 2), 0);
+            assert_eq!(
+                settings.servlets, expected,
+                "{queue_len} queued, {target} servlets"
+            );
+        };
+        check(0, 1, None);
+        check(100, 1, None);
+        check(101, 1, Some(2));
+        check(u64::MAX, 1, Some(2));
+        check(101, 19, Some(20));
+        check(101, 20, None);
+        // Somebody else made it larger: that is not undone.
+        check(101, 30, None);
+    }
+
+    #[test]
+    fn one_is_removed_after_5_s_without_work() {
+        let mut controller = SedaServlets::default();
+        let mut servlets = 3;
+        let mut at = Vec::new();
+        for second in (2..20).step_by(2) {
+            let settings = controller.sample(&look(0, servlets, 0, 2), second * SECOND);
+            if let Some(wanted) = settings.servlets {
+                assert_eq!(wanted, servlets - 1);
+                servlets = wanted;
+                at.push(second);
+            }
+        }
+        assert_eq!((servlets, at), (1, vec![6, 10]));
+    }
+
+    #[test]
+    fn work_in_between_starts_the_5_s_again() {
+        let mut controller = SedaServlets::default();
+        for busy in [0, 0, 2, 0, 0, 2, 0, 0] {
+            let settings = controller.sample(&look(0, 2, busy, 2), 0);
+            assert_eq!(settings.servlets, None);
+        }
+        assert_eq!(controller.sample(&look(0, 2, 0, 2), 0).servlets, Some(1));
+    }
+
+    #[test]
+    fn who_is_at_work_is_not_removed() {
+        let mut controller = SedaServlets::default();
+        for _ in 0..10 {
+            assert_eq!(controller.sample(&look(0, 1, 1, 2), 0).servlets, None);
+            assert_eq!(controller.sample(&look(1, 2, 1, 2), 0).servlets, None);
+        }
+        // A batch that takes minutes: nothing ends, but nobody is idle.
+        let long = Sample {
+            service_ns: 0,
+            ..look(0, 2, 2, 60)
+        };
+        assert_eq!(controller.sample(&long, 0).servlets, None);
+    }
+
+    #[test]
+    fn a_stage_that_slept_for_an_hour_is_small_at_once() {
+        let mut controller = SedaServlets::default();
+        assert_eq!(
+            controller.sample(&look(0, 20, 1, 3600), 0).servlets,
+            Some(1)
+        );
+    }
+
+    #[test]
+    fn a_stage_of_no_servlets_gets_one() {
+        let mut controller = SedaServlets::new(Config {
+            servlets_max: 0,
+            idle_ns: 0,
+            ..Config::default()
+        });
+        assert_eq!(controller.sample(&look(500, 0, 0, 2), 0).servlets, Some(1));
+    }
+}
