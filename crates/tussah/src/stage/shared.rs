@@ -380,8 +380,6 @@ impl<E> Inner<E> {
 impl<E> Drop for Shared<E> {
     fn drop(&mut self) {
         let inner = self.inner.0.get_mut();
-            eprintln!("{:?} mean {}", inner.state.counts, inner.state.mean_ns());
-        }
         inner.state.gate = Gate::Closed;
         while let Some(event) = inner.state.take_out() {
             let (value, more, _) = event.split();

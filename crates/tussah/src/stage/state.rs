@@ -253,6 +253,14 @@ impl<E> State<E> {
         event.cost().min(self.bounds.queue_max)
     }
 
+    /// What is in the queue and is served before an event of this class that comes now.
+    fn ahead(&self, class: usize) -> u64 {
+        if class + 1 == self.classes {
+            return self.credits();
+        }
+        self.queued[..=class].iter().sum()
+    }
+
     /// Whether an event that costs so much may come in now; `asked` is false if the controller has let it in already.
     fn admit(
         &mut self,
@@ -281,6 +289,7 @@ impl<E> State<E> {
             credits: u32::try_from(self.cost(event)).unwrap_or(u32::MAX),
             cohort: cohort.unwrap_or((random >> 48) as u16),
             queue_len: used,
+            ahead: self.ahead(class),
             in_service: self.in_service,
             now_ns,
             random,
@@ -383,6 +392,7 @@ impl<E> State<E> {
                 credits: 1,
                 cohort: (random >> 48) as u16,
                 queue_len: self.credits() + granted,
+                ahead: self.ahead(class) + granted,
                 in_service: self.in_service,
                 now_ns,
                 random,
@@ -696,6 +706,7 @@ impl<E> State<E> {
             batch_max: self.batch,
             servlets: self.servlets,
             workers: self.workers,
+            blocking: self.kind == Kind::Blocking,
             process_servlets: self.process.servlets(),
             process_servlets_mean: self.process.mean(now_ns),
             random: self.draw(),
