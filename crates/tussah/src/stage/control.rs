@@ -8,22 +8,40 @@
 
 pub mod aspen;
 mod auto;
+mod by_class;
+pub mod cinnamon;
+pub mod codel;
+pub mod gradient;
 pub mod log;
 pub mod predict;
+pub mod process;
+pub mod red;
+pub mod response_mean;
+pub mod response_p90;
 pub mod seda_batch;
 pub mod seda_servlets;
 #[cfg(test)]
 mod testing;
+mod threshold;
 
 use std::fmt;
 use std::ops::BitOr;
 
 pub use self::aspen::Aspen;
 pub use self::auto::{AutoServlets, auto};
+pub use self::by_class::ByClass;
+pub use self::cinnamon::Cinnamon;
+pub use self::codel::Codel;
+pub use self::gradient::Gradient;
 pub use self::log::Log;
 pub use self::predict::Predict;
+pub use self::process::Governor;
+pub use self::red::Red;
+pub use self::response_mean::ResponseMean;
+pub use self::response_p90::ResponseP90;
 pub use self::seda_batch::SedaBatch;
 pub use self::seda_servlets::SedaServlets;
+pub use self::threshold::Threshold;
 
 use super::event::Class;
 

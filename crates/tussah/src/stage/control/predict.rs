@@ -2,9 +2,9 @@
 //!
 //! Two states. In the *normal* one everybody is let in up to the queue's own bound, and nobody is shed, however long a burst makes the
 //! queue: a load of 80 % has queues of 60 events by chance alone, and they go away by themselves. In *overload* an event is let in while
-//! the wait that it would meet (what is queued and in service, over the [capacity](capacity)) is within a budget, and an event
+//! the wait that it would meet (what is queued and in service, over the capacity) is within a budget, and an event
 //! that has waited beyond the target's reach is shed when it leaves the queue, so that a standing queue is gone at once. The
-//! [load](load) tells which: a sequential test of the arrivals against the capacity, so that a load that is there to stay is found after as
+//! load tells which: a sequential test of the arrivals against the capacity, so that a load that is there to stay is found after as
 //! many services as it takes to be sure.
 //!
 //! The idea that the length of a queue, over the rate at which it drains, predicts a wait is Little's law; that a queue that stays is bad and

@@ -104,3 +104,71 @@ impl Capacity {
         Some(by_service)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::super::Servlets;
+    use super::super::super::testing::{MS, quiet};
+    use super::*;
+
+    /// A millisecond in which so many events ended, which took a tenth of it each, of two servlets.
+    fn show(capacity: &mut Capacity, finished: u64, backlogged: bool) {
+        let sample = Sample {
+            finished,
+            service_ns: finished * MS / 10,
+            servlets: Servlets {
+                target: 2,
+                ..quiet().servlets
+            },
+            ..quiet()
+        };
+        capacity.observe(&sample, backlogged);
+    }
+
+    fn per_ms(capacity: &Capacity) -> Option<f64> {
+        capacity.per_ns().map(|per_ns| per_ns * MS as f64)
+    }
+
+    #[test]
+    fn it_is_known_from_services_at_any_load() {
+        let mut capacity = Capacity::default();
+        show(&mut capacity, 15, false);
+        assert_eq!(per_ms(&capacity), None);
+        show(&mut capacity, 1, false);
+        assert_eq!(per_ms(&capacity), Some(20.0));
+    }
+
+    #[test]
+    fn what_a_backlog_drains_at_says_otherwise_where_servlets_hinder_each_other() {
+        let mut capacity = Capacity::default();
+        for _ in 0..100 {
+            show(&mut capacity, 16, false);
+        }
+        for _ in 0..12 {
+            show(&mut capacity, 10, true);
+        }
+        assert_eq!(per_ms(&capacity), Some(20.0));
+        for _ in 0..12 {
+            show(&mut capacity, 10, true);
+        }
+        assert_eq!(per_ms(&capacity), Some(10.0));
+        // A difference that may be chance is none.
+        let mut capacity = Capacity::default();
+        for _ in 0..100 {
+            show(&mut capacity, 16, true);
+        }
+        assert_eq!(per_ms(&capacity), Some(20.0));
+    }
+
+    #[test]
+    fn a_backlog_that_is_over_is_forgotten() {
+        let mut capacity = Capacity::default();
+        for _ in 0..100 {
+            show(&mut capacity, 10, true);
+        }
+        for _ in 0..100 {
+            show(&mut capacity, 10, false);
+        }
+        assert_eq!(per_ms(&capacity), Some(20.0));
+    }
+}

@@ -160,3 +160,113 @@ impl Load {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::super::testing::{MS, quiet};
+    use super::*;
+
+    /// Of 10 events a millisecond.
+    fn capacity() -> Capacity {
+        let mut capacity = Capacity::default();
+        let sample = Sample {
+            finished: 1000,
+            service_ns: 100 * MS,
+            ..quiet()
+        };
+        capacity.observe(&sample, false);
+        capacity
+    }
+
+    /// How many milliseconds pass until an overload is seen, if one is in 10 s.
+    fn risen(arrived: impl Fn(u64) -> u64, idle: bool, queued: f64, wait_ms: f64) -> Option<u64> {
+        let mut load = Load::default();
+        let capacity = capacity();
+        (0..10_000).find(|ms| {
+            let sample = Sample {
+                arrived: arrived(*ms),
+                finished: 10,
+                service_ns: MS,
+                ..quiet()
+            };
+            load.observe(&sample, &capacity, idle);
+            let wait_ns = wait_ms * MS as f64;
+            load.risen(queued, wait_ns, &sample, 10.0 * MS as f64)
+        })
+    }
+
+    #[test]
+    fn arrivals_above_the_capacity_are_an_overload_unless_a_servlet_is_idle_or_waits_are_short() {
+        let at = |load| risen(move |_| load, false, 60.0, 6.0);
+        assert_eq!(at(8), Some(200));
+        // 30 (1 + 64 / 1000) over 14 ln 1.75 - 6, and over 20 ln 1.75 - 6.
+        assert_eq!(at(14), Some(17));
+        assert_eq!(at(20), Some(6));
+        // That waits last is seen all the same.
+        assert_eq!(risen(|_| 40, true, 60.0, 6.0), Some(200));
+        assert_eq!(risen(|_| 40, false, 60.0, 4.0), None);
+    }
+
+    #[test]
+    fn a_burst_is_none() {
+        let burst = |ms| if ms == 50 { 1_000_000 } else { 5 };
+        let mut load = Load::default();
+        for ms in 0..100 {
+            let sample = Sample {
+                arrived: burst(ms),
+                ..quiet()
+            };
+            load.observe(&sample, &capacity(), false);
+            assert!(load.rise < RISE_SUM / 2.0, "{}", load.rise);
+        }
+    }
+
+    #[test]
+    fn a_long_queue_that_stays_is_one_whatever_arrives() {
+        assert_eq!(risen(|_| 0, false, 300.0, 30.0), Some(40));
+        assert_eq!(risen(|_| 0, false, 100.0, 30.0), Some(200));
+        assert_eq!(risen(|_| 0, false, 300.0, 19.0), Some(200));
+    }
+
+    #[test]
+    fn waits_that_stay_above_half_the_target_are_one() {
+        assert_eq!(risen(|_| 0, false, 60.0, 6.0), Some(200));
+        assert_eq!(risen(|_| 0, false, 60.0, 5.0), None);
+    }
+
+    #[test]
+    fn clumps_need_more_evidence() {
+        let clumps = |ms| if ms % 10 == 0 { 140 } else { 0 };
+        let mut load = Load::default();
+        for ms in 0..1000 {
+            let sample = Sample {
+                arrived: clumps(ms),
+                ..quiet()
+            };
+            load.observe(&sample, &capacity(), false);
+        }
+        assert!(load.threshold_scale > 10.0, "{}", load.threshold_scale);
+    }
+
+    #[test]
+    fn an_overload_is_over_when_less_arrives_or_nobody_is_rejected() {
+        let fallen = |arrived, refused| {
+            let mut load = Load::default();
+            let capacity = capacity();
+            (0..10_000).find(|_| {
+                let sample = Sample {
+                    arrived,
+                    refused,
+                    ..quiet()
+                };
+                load.observe(&sample, &capacity, false);
+                load.fallen(&sample, 10.0 * MS as f64)
+            })
+        };
+        assert_eq!(fallen(10, 1), None);
+        // 10 over 1.5 - 8 ln (1 / 0.85), and over 1.5.
+        assert_eq!(fallen(8, 1), Some(50));
+        assert_eq!(fallen(0, 1), Some(6));
+        assert_eq!(fallen(10, 0), Some(640));
+    }
+}

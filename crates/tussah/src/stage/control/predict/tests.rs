@@ -307,3 +307,29 @@ fn nothing_is_decided_before_anything_was_done() {
     assert!(!predict.overloaded());
     assert_eq!(predict.target_ns(), 1_000);
 }
+
+#[test]
+fn responses_longer_than_predicted_make_the_room_smaller() {
+    let mut predict = Predict::new(Duration::from_millis(1));
+    let mut show = |overloaded, response_mean_ns| {
+        predict.overloaded = overloaded;
+        let classes = [super::super::ClassSample {
+            finished: 1000,
+            response_mean_ns,
+            ..Default::default()
+        }];
+        for _ in 0..500 {
+            let sample = Sample {
+                finished: 1000,
+                classes: &classes,
+                ..quiet()
+            };
+            predict.correct(&sample);
+        }
+        predict.correction
+    };
+    assert_eq!(show(false, 2 * MS), 1.0);
+    assert_eq!(show(true, MS / 2), 1.0);
+    assert_eq!(show(true, MS / 2 + 10), 0.25);
+    assert_eq!(show(true, MS / 4), 1.0);
+}

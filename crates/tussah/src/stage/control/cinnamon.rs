@@ -1,0 +1,344 @@
+//! Cinnamon: a PID controller finds the share that has to be rejected, and priorities say whose it is.
+//!
+//! Uber Engineering, "Cinnamon: Using Century Old Tech to Build a Mean Load Shedder" (November 2023) and "PID Controller for Cinnamon" (November 2023). Every
+//! interval, the error is (in - (out + free)) / out, where `in` is what was let into the queue, `out` what left it for service, and `free` how much more could be in
+//! service. A controller with a proportional, an integral and a differential part makes a share to reject of it. A request has one of six tiers and one of 128 cohorts,
+//! the cohort of a user always the same; the share is cut off the lower end of what was recently asked for, so that lower tiers go first, and of a tier some
+//! users wholly instead of all users a little. A request that was in the queue for too long is dropped.
+//!
+//! Where we differ:
+//! - The error is divided by what was offered if that is more than `out`, so that the loop's gain does not grow with the overload.
+//! - `free` is what idle servlets could have done in the interval, which the servlets that are idle at its end do not tell where services are short.
+//! - With an empty queue there is nothing that could not leave, so the error is not above 0.
+//! - Tiers are the stage's classes.
+//! - The gains are ours, for this error. So are the interval and the window of 1000 arrivals for the distribution of priorities.
+
+use std::time::Duration;
+
+use super::{Admission, Arrival, Cadence, Controller, Departure, Owns, Sample, Settings, Verdict};
+use crate::stage::event::CLASSES_MAX;
+
+/// Bound, in cohorts of a class: as many as in the original; of one class, at least so fine a part can be rejected.
+pub const COHORTS: usize = 128;
+
+/// Bound, in arrivals: how many are remembered to know the distribution of priorities; between half and all of it count.
+const WINDOW: u32 = 1000;
+
+/// The parameters of [`Cinnamon`].
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct Config {
+    /// How often the share is changed, in nanoseconds.
+    pub interval_ns: u64,
+    /// How long an event may be in the queue, in nanoseconds.
+    pub queued_ns_max: u64,
+    /// The gain of the error; 0 or more, else 0.1.
+    pub proportional: f64,
+    /// The gain of the error's sum over the intervals; 0 or more, else 0.2.
+    pub integral: f64,
+    /// The gain of the error's change; 0 or more, else 0.
+    pub differential: f64,
+    /// The largest share that is rejected; from 0 to 1, else 0.99. Below 1, it finds out when an overload is over.
+    pub reject_max: f64,
+}
+
+impl Config {
+    /// With this bound on the time in the queue, and defaults for the rest.
+    #[must_use]
+    pub fn new(queued_max: Duration) -> Self {
+        Self {
+            interval_ns: 10_000_000,
+            queued_ns_max: u64::try_from(queued_max.as_nanos()).unwrap_or(u64::MAX),
+            proportional: 0.1,
+            integral: 0.2,
+            differential: 0.0,
+            reject_max: 0.99,
+        }
+    }
+
+    fn in_range(mut self) -> Self {
+        let gain = |value: f64, or: f64| {
+            let good = value >= 0.0 && value.is_finite();
+            if good { value } else { or }
+        };
+        self.proportional = gain(self.proportional, 0.1);
+        self.integral = gain(self.integral, 0.2);
+        self.differential = gain(self.differential, 0.0);
+        if !(0.0..=1.0).contains(&self.reject_max) {
+            self.reject_max = 0.99;
+        }
+        self
+    }
+}
+
+/// Rejects the lowest priorities, as many as a PID controller says.
+#[derive(Debug)]
+pub struct Cinnamon {
+    config: Config,
+    sum: f64,
+    error: f64,
+    share: f64,
+    /// Who is of this priority or a lower one is rejected. A priority is a class times [`COHORTS`], and a cohort; the higher the number, the lower it is.
+    rejected_from: usize,
+    /// Recent arrivals by priority.
+    arrivals: Box<[u32; CLASSES_MAX * COHORTS]>,
+    arrived: u32,
+}
+
+impl Cinnamon {
+    /// A controller with these parameters, those out of their range replaced.
+    #[must_use]
+    pub fn new(config: Config) -> Self {
+        Self {
+            config: config.in_range(),
+            sum: 0.0,
+            error: 0.0,
+            share: 0.0,
+            rejected_from: CLASSES_MAX * COHORTS,
+            arrivals: Box::new([0; CLASSES_MAX * COHORTS]),
+            arrived: 0,
+        }
+    }
+
+    /// The share of arrivals that is to be rejected, from 0 to 1.
+    #[must_use]
+    pub fn share(&self) -> f64 {
+        self.share
+    }
+
+    fn control(&mut self, sample: &Sample<'_>) {
+        let config = self.config;
+        let entered = sample.admitted as f64;
+        let left = sample.finished as f64;
+        let free = sample.servlets.target.saturating_sub(sample.servlets.busy) as f64;
+        let service_ns = sample.service_ns as f64;
+        let idle_ns = sample.servlets.target as f64 * sample.interval_ns as f64 - service_ns;
+        let free = if service_ns > 0.0 {
+            free.max(left * idle_ns / service_ns)
+        } else {
+            free
+        };
+        let mut error = (entered - (left + free)) / left.max(sample.arrived as f64).max(1.0);
+        if sample.queue_len == 0 {
+            error = error.min(0.0);
+        }
+        let change = error - self.error;
+        self.error = error;
+        // The sum stays where the share can still follow it.
+        self.sum = (self.sum + config.integral * error).clamp(0.0, config.reject_max);
+        let share = self.sum + config.proportional * error + config.differential * change;
+        self.share = share.clamp(0.0, config.reject_max);
+    }
+
+    fn cut(&mut self) {
+        let mut rejected = f64::from(self.arrived) * self.share;
+        self.rejected_from = self.arrivals.len();
+        for (priority, arrivals) in self.arrivals.iter().enumerate().rev() {
+            // What does not fit wholly is let in: a share below a cohort rejects nobody.
+            rejected -= f64::from(*arrivals);
+            if rejected < 0.0 {
+                break;
+            }
+            self.rejected_from = priority;
+        }
+        if self.share == 0.0 {
+            self.rejected_from = self.arrivals.len();
+        }
+    }
+}
+
+impl Controller for Cinnamon {
+    fn name(&self) -> &'static str {
+        "cinnamon"
+    }
+
+    fn owns(&self) -> Owns {
+        Owns::ADMISSION
+    }
+
+    fn cadence(&self) -> Cadence {
+        Cadence::every_ns(self.config.interval_ns)
+    }
+
+    fn sample(&mut self, sample: &Sample<'_>, _now_ns: u64) -> Settings {
+        self.control(sample);
+        self.cut();
+        Settings::default()
+    }
+
+    fn on_enqueue(&mut self, arrival: &Arrival) -> Admission {
+        let class = usize::from(arrival.class.0).min(CLASSES_MAX - 1);
+        let priority = class * COHORTS + usize::from(arrival.cohort) % COHORTS;
+        self.arrivals[priority] += 1;
+        self.arrived += 1;
+        if self.arrived > WINDOW {
+            self.arrived = 0;
+            for arrivals in self.arrivals.iter_mut() {
+                *arrivals /= 2;
+                self.arrived += *arrivals;
+            }
+        }
+        if priority >= self.rejected_from {
+            Admission::Reject
+        } else {
+            Admission::Admit
+        }
+    }
+
+    fn on_dequeue(&mut self, departure: &Departure) -> Verdict {
+        if departure.sojourn_ns > self.config.queued_ns_max {
+            Verdict::Shed
+        } else {
+            Verdict::Serve
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::Servlets;
+    use super::super::testing::{MS, Model, SECOND, Sim, SplitMix, arrival, quiet};
+    use super::*;
+    use crate::stage::event::Class;
+
+    fn cinnamon() -> Cinnamon {
+        Cinnamon::new(Config::new(Duration::from_millis(5)))
+    }
+
+    fn show(cinnamon: &mut Cinnamon, arrived: u64, admitted: u64, finished: u64, busy: usize) {
+        let sample = Sample {
+            arrived,
+            admitted,
+            finished,
+            queue_len: 1,
+            servlets: Servlets {
+                busy,
+                target: 10,
+                ..Servlets::default()
+            },
+            ..quiet()
+        };
+        cinnamon.sample(&sample, 0);
+    }
+
+    #[test]
+    fn the_error_is_what_enters_but_cannot_leave() {
+        let check = |arrived, admitted, finished, busy, expected: f64| {
+            let mut c = cinnamon();
+            show(&mut c, arrived, admitted, finished, busy);
+            assert!((c.error - expected).abs() < 1e-9, "{}", c.error);
+        };
+        check(100, 100, 100, 10, 0.0);
+        check(140, 140, 100, 10, 40.0 / 140.0);
+        check(140, 140, 100, 0, 30.0 / 140.0);
+        check(1000, 100, 100, 10, 0.0);
+        check(50, 50, 50, 5, -0.1);
+        check(0, 0, 0, 10, 0.0);
+    }
+
+    #[test]
+    fn all_three_parts_count_and_the_sum_does_not_wind_up() {
+        let mut c = Cinnamon::new(Config {
+            differential: 0.05,
+            ..Config::new(Duration::ZERO)
+        });
+        show(&mut c, 200, 200, 100, 10);
+        assert!((c.share() - (0.2 + 0.1 + 0.05) * 0.5).abs() < 1e-9);
+        show(&mut c, 200, 200, 100, 10);
+        assert!((c.share() - (0.4 + 0.1) * 0.5).abs() < 1e-9);
+        for _ in 0..1000 {
+            show(&mut c, 200, 200, 100, 10);
+        }
+        assert_eq!(c.share(), 0.99);
+        // Within ten quiet intervals it lets everybody in again.
+        for _ in 0..10 {
+            show(&mut c, 1, 1, 1, 0);
+        }
+        assert_eq!(c.share(), 0.0);
+    }
+
+    #[test]
+    fn the_share_is_cut_off_the_lowest_priorities() {
+        let mut c = cinnamon();
+        let mut random = SplitMix(1);
+        let ask = |c: &mut Cinnamon, class, cohort| {
+            let mut arrival = arrival(class, 0, 0);
+            arrival.cohort = cohort;
+            c.on_enqueue(&arrival)
+        };
+        for i in 0..10_000 {
+            ask(&mut c, (i % 4) as u8, random.next() as u16);
+        }
+        c.share = 0.4;
+        c.cut();
+        for cohort in [0, 127, 65_535] {
+            assert_eq!(ask(&mut c, 3, cohort), Admission::Reject);
+            assert_eq!(ask(&mut c, 1, cohort), Admission::Admit);
+        }
+        // Of class 2 six cohorts in ten go, and always the same.
+        let rejected = |c: &mut Cinnamon, cohort| ask(c, 2, cohort) == Admission::Reject;
+        let count = (0..128).filter(|cohort| rejected(&mut c, *cohort)).count();
+        assert!((60..=90).contains(&count), "{count}");
+        assert!(!rejected(&mut c, 0) && rejected(&mut c, 127) && rejected(&mut c, 255));
+    }
+
+    #[test]
+    fn nobody_is_rejected_when_nothing_has_to_be() {
+        let model = Model {
+            classes: 6,
+            ..Model::two_servers()
+        };
+        let mut sim = Sim::new(cinnamon(), model, 1);
+        sim.run(0.5, model.capacity(), SECOND);
+        assert!(sim.refused * 1000 < sim.offered, "{}", sim.refused);
+    }
+
+    #[test]
+    fn in_overload_what_is_let_in_is_what_can_be_done() {
+        for load in [1.4, 4.0, 10.0] {
+            let model = Model {
+                classes: 6,
+                ..Model::two_servers()
+            };
+            let mut sim = Sim::new(cinnamon(), model, 2);
+            sim.run(load, model.capacity(), SECOND);
+            sim.done.clear();
+            let shed = sim.shed;
+            sim.run(load, model.capacity(), SECOND);
+            let done = sim.done.len() as f64 / SECOND as f64 / model.capacity();
+            let shed = (sim.shed - shed) as f64 / SECOND as f64 / model.capacity();
+            assert!(
+                done > 0.9 && shed < 0.15,
+                "{load}: done {done}, shed {shed}"
+            );
+            let highest = sim.done.iter().filter(|done| done.class == 0).count();
+            assert!(highest * 6 > sim.done.len(), "{load}");
+        }
+    }
+
+    #[test]
+    fn who_waited_too_long_is_shed() {
+        let mut c = cinnamon();
+        let mut leave = |sojourn_ns| {
+            c.on_dequeue(&Departure {
+                class: Class(0),
+                sojourn_ns,
+                queue_len: 0,
+                now_ns: 0,
+            })
+        };
+        assert_eq!(leave(5 * MS), Verdict::Serve);
+        assert_eq!(leave(5 * MS + 1), Verdict::Shed);
+    }
+
+    #[test]
+    fn parameters_are_brought_into_their_range() {
+        let config = Config {
+            proportional: -1.0,
+            integral: f64::NAN,
+            differential: f64::INFINITY,
+            reject_max: 1.1,
+            ..Config::new(Duration::ZERO)
+        };
+        assert_eq!(config.in_range(), Config::new(Duration::ZERO));
+    }
+}

@@ -1,0 +1,196 @@
+//! Controlled delay with adaptive LIFO: a queue that has not been empty for long is not to make anybody wait.
+//!
+//! Maurer, "Fail at Scale" (ACM Queue 13(8), 2015), "Controlled Delay" and "Adaptive LIFO", after Nichols and Jacobson's CoDel ("Controlling queue delay", ACM Queue
+//! 10(5), 2012; RFC 8289): if the queue was empty within the last N, a request may wait for N, else for M only; N is 100 ms and M is 5 ms, which are said to work across a
+//! wide range of services. While the queue is not regularly empty, the newest request is served first, since the oldest has the least time left.
+//!
+//! Where we differ: there the limit is fixed when a request is queued; here it is the one in force when the event leaves the queue, so that
+//! a standing queue is cut when it is found. What the newest overtake is shed when the queue comes to it.
+
+use std::time::Duration;
+
+use super::{
+    Admission, Arrival, Cadence, Controller, Departure, Order, Owns, Sample, Settings, Verdict,
+};
+
+/// The parameters of [`Codel`]; the defaults are the article's.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Config {
+    /// M: how long an event may wait in a queue that stands, in nanoseconds; at most `interval_ns`, else made so.
+    pub target_ns: u64,
+    /// N: how long a queue may go without being empty until it stands, in nanoseconds; at least one. It is also how long an event may wait until then.
+    pub interval_ns: u64,
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        Self::new(Duration::from_millis(5), Duration::from_millis(100))
+    }
+}
+
+impl Config {
+    /// With this M and this N.
+    #[must_use]
+    pub fn new(target: Duration, interval: Duration) -> Self {
+        let ns = |time: Duration| u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
+        Self {
+            target_ns: ns(target),
+            interval_ns: ns(interval),
+        }
+    }
+}
+
+/// Sheds events that waited for too long, and serves the newest first while the queue stands.
+#[derive(Debug)]
+pub struct Codel {
+    config: Config,
+    emptied_ns: u64,
+    order: Order,
+}
+
+impl Default for Codel {
+    fn default() -> Self {
+        Self::new(Config::default())
+    }
+}
+
+impl Codel {
+    /// A controller with these parameters, those out of their range brought into it.
+    #[must_use]
+    pub fn new(mut config: Config) -> Self {
+        config.interval_ns = config.interval_ns.max(1);
+        config.target_ns = config.target_ns.min(config.interval_ns);
+        Self {
+            config,
+            emptied_ns: 0,
+            order: Order::Fifo,
+        }
+    }
+
+    fn stands(&self, now_ns: u64) -> bool {
+        now_ns.saturating_sub(self.emptied_ns) > self.config.interval_ns
+    }
+}
+
+impl Controller for Codel {
+    fn name(&self) -> &'static str {
+        "codel"
+    }
+
+    fn owns(&self) -> Owns {
+        Owns::ADMISSION
+    }
+
+    fn cadence(&self) -> Cadence {
+        Cadence::every_ns(self.config.interval_ns / 16)
+    }
+
+    fn sample(&mut self, sample: &Sample<'_>, now_ns: u64) -> Settings {
+        if sample.queue_len == 0 {
+            self.emptied_ns = now_ns;
+        }
+        let order = if self.stands(now_ns) {
+            Order::Lifo
+        } else {
+            Order::Fifo
+        };
+        let changed = order != self.order;
+        self.order = order;
+        Settings {
+            order: changed.then_some(order),
+            ..Settings::default()
+        }
+    }
+
+    fn on_enqueue(&mut self, arrival: &Arrival) -> Admission {
+        if arrival.queue_len == 0 {
+            self.emptied_ns = arrival.now_ns;
+        }
+        Admission::Admit
+    }
+
+    fn on_dequeue(&mut self, departure: &Departure) -> Verdict {
+        let limit_ns = if self.stands(departure.now_ns) {
+            self.config.target_ns
+        } else {
+            self.config.interval_ns
+        };
+        if departure.queue_len == 0 {
+            self.emptied_ns = departure.now_ns;
+        }
+        if departure.sojourn_ns > limit_ns {
+            Verdict::Shed
+        } else {
+            Verdict::Serve
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::testing::{MS, arrival, quiet};
+    use super::*;
+    use crate::stage::event::Class;
+
+    fn leave(codel: &mut Codel, now_ms: u64, sojourn_ms: u64, queue_len: u64) -> Verdict {
+        codel.on_dequeue(&Departure {
+            class: Class(0),
+            sojourn_ns: sojourn_ms * MS,
+            queue_len,
+            now_ns: now_ms * MS,
+        })
+    }
+
+    fn arrive(codel: &mut Codel, now_ms: u64, queue_len: u64) {
+        let mut arrival = arrival(0, queue_len, 1);
+        arrival.now_ns = now_ms * MS;
+        assert_eq!(codel.on_enqueue(&arrival), Admission::Admit);
+    }
+
+    fn look(codel: &mut Codel, now_ms: u64, queue_len: u64) -> Option<Order> {
+        let sample = Sample {
+            queue_len,
+            ..quiet()
+        };
+        codel.sample(&sample, now_ms * MS).order
+    }
+
+    #[test]
+    fn a_wait_may_be_long_until_the_queue_stands() {
+        let mut codel = Codel::default();
+        arrive(&mut codel, 1000, 0);
+        arrive(&mut codel, 1050, 1);
+        assert_eq!(leave(&mut codel, 1100, 100, 10), Verdict::Serve);
+        assert_eq!(leave(&mut codel, 1100, 101, 10), Verdict::Shed);
+        assert_eq!(leave(&mut codel, 1101, 5, 10), Verdict::Serve);
+        assert_eq!(leave(&mut codel, 1101, 6, 10), Verdict::Shed);
+        // The last one leaves: there is time again, for those after it.
+        assert_eq!(leave(&mut codel, 1102, 6, 0), Verdict::Shed);
+        assert_eq!(leave(&mut codel, 1103, 6, 10), Verdict::Serve);
+    }
+
+    #[test]
+    fn the_newest_are_first_while_the_queue_stands() {
+        let mut codel = Codel::default();
+        arrive(&mut codel, 1000, 0);
+        assert_eq!(look(&mut codel, 1100, 5), None);
+        assert_eq!(look(&mut codel, 1101, 5), Some(Order::Lifo));
+        assert_eq!(look(&mut codel, 1110, 5), None);
+        assert_eq!(look(&mut codel, 1120, 0), Some(Order::Fifo));
+        assert_eq!(look(&mut codel, 1200, 5), None);
+    }
+
+    #[test]
+    fn a_stage_that_slept_does_not_shed_who_wakes_it() {
+        let mut codel = Codel::default();
+        arrive(&mut codel, 3_600_000, 0);
+        arrive(&mut codel, 3_600_001, 1);
+        assert_eq!(leave(&mut codel, 3_600_050, 50, 1), Verdict::Serve);
+    }
+
+    #[test]
+    fn parameters_are_brought_into_their_range() {
+        let codel = Codel::new(Config::new(Duration::MAX, Duration::ZERO));
+        assert_eq!((codel.config.target_ns, codel.config.interval_ns), (1, 1));
+    }
+}

@@ -1,0 +1,325 @@
+//! A limit on what is in the stage, which follows how much responses are above what they are without a queue.
+//!
+//! Netflix's Gradient2 (the library concurrency-limits, `Gradient2Limit`): with the response of the last interval and a long-term mean of it,
+//! gradient = max(0.5, min(1, tolerance · long / short)), limit = limit · gradient + allowance, smoothed.
+//!
+//! Where we differ, since the library's limit is known to grow without end in two cases:
+//! - Under modest overload the long-term mean learns the queue's own delay, finds every response normal, and lets the limit grow. Here it learns only from intervals in
+//!   which nobody was refused and the limit was not reached; it is at least the mean service, which has no wait in it.
+//! - If a downstream fails with constant timeouts (the library's issue 137), all responses are alike. Here an interval with too many failed events cuts the limit, and nothing is
+//!   learned from it.
+//!
+//! As in the library, the limit stays as it is while less than half of it was used.
+
+use super::{Admission, Arrival, Cadence, Controller, Owns, Sample, Settings};
+
+/// The parameters of [`Gradient`]; the defaults are the library's, where it has them.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct Config {
+    /// The limit to begin with, in credits queued and events in service.
+    pub limit: f64,
+    /// The lowest limit; at least one.
+    pub limit_min: f64,
+    /// Bound, in credits and events: the highest limit; at least `limit_min`.
+    pub limit_max: f64,
+    /// How often the limit is changed, in nanoseconds.
+    pub interval_ns: u64,
+    /// By which factor responses may be above the long-term mean before the limit shrinks; at least one.
+    pub tolerance: f64,
+    /// How much the limit grows by while responses are as usual; at least one, or the limit would not grow.
+    pub allowance: f64,
+    /// What a new limit weighs against the old one; above 0 and at most 1, else 0.2.
+    pub smoothing: f64,
+    /// What an interval's response weighs in the long-term mean; above 0 and at most 1, else 1/600.
+    pub weight: f64,
+    /// The share of failed events from which an interval is a failure; above 0 and at most 1, else 0.1.
+    pub failed: f64,
+    /// What a failure multiplies the limit with; from 0 to below 1, else 0.9.
+    pub backoff: f64,
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        Self {
+            limit: 20.0,
+            limit_min: 4.0,
+            limit_max: 1000.0,
+            interval_ns: 10_000_000,
+            tolerance: 1.5,
+            allowance: 4.0,
+            smoothing: 0.2,
+            weight: 1.0 / 600.0,
+            failed: 0.1,
+            backoff: 0.9,
+        }
+    }
+}
+
+impl Config {
+    fn in_range(mut self) -> Self {
+        let default = Config::default();
+        let share = |value: &mut f64, or: f64| {
+            if !(*value > 0.0 && *value <= 1.0) {
+                *value = or;
+            }
+        };
+        share(&mut self.smoothing, default.smoothing);
+        share(&mut self.weight, default.weight);
+        share(&mut self.failed, default.failed);
+        if !(0.0..1.0).contains(&self.backoff) {
+            self.backoff = default.backoff;
+        }
+        // The maximum of a number and what is none is the number.
+        self.limit_min = self.limit_min.max(1.0);
+        self.limit_max = self.limit_max.max(self.limit_min);
+        self.limit = self.limit.max(self.limit_min).min(self.limit_max);
+        self.tolerance = self.tolerance.max(1.0);
+        self.allowance = self.allowance.max(1.0);
+        self
+    }
+}
+
+/// Rejects what exceeds a limit on events in the stage, which it finds by the gradient of responses.
+#[derive(Debug)]
+pub struct Gradient {
+    config: Config,
+    limit: f64,
+    /// What decides about arrivals: the limit without its fraction.
+    limit_now: u64,
+    /// The most that was in the stage in this interval.
+    used: u64,
+    /// The mean response without a queue, in nanoseconds; 0 before anything is known.
+    long_ns: f64,
+}
+
+impl Default for Gradient {
+    fn default() -> Self {
+        Self::new(Config::default())
+    }
+}
+
+impl Gradient {
+    /// A controller with these parameters, those out of their range brought into it.
+    #[must_use]
+    pub fn new(config: Config) -> Self {
+        let config = config.in_range();
+        Self {
+            config,
+            limit: config.limit,
+            limit_now: config.limit as u64,
+            used: 0,
+            long_ns: 0.0,
+        }
+    }
+
+    /// The limit in force, in credits queued and events in service.
+    #[must_use]
+    pub fn limit(&self) -> u64 {
+        self.limit_now
+    }
+
+    fn learn(&mut self, sample: &Sample<'_>, short_ns: f64) {
+        let free = sample.refused == 0 && self.used < self.limit_now;
+        if self.long_ns == 0.0 {
+            self.long_ns = short_ns;
+        } else if free {
+            self.long_ns += self.config.weight * (short_ns - self.long_ns);
+        }
+        if self.long_ns > 2.0 * short_ns {
+            // As in the library: what was learned in a bad time is forgotten sooner than it was learned.
+            self.long_ns *= 0.95;
+        }
+        let service_ns = sample.service_ns as f64 / sample.finished.max(1) as f64;
+        self.long_ns = self.long_ns.max(service_ns.min(short_ns));
+        // A first response with a wait in it is not without one.
+        if !free {
+            self.long_ns = self.long_ns.min(short_ns);
+        }
+    }
+
+    fn follow(&mut self, sample: &Sample<'_>, short_ns: f64) {
+        let config = self.config;
+        if sample.failed as f64 >= config.failed * sample.finished as f64 && sample.failed > 0 {
+            self.limit *= config.backoff;
+            return;
+        }
+        self.learn(sample, short_ns);
+        if (self.used as f64) < self.limit / 2.0 {
+            return;
+        }
+        let gradient = (config.tolerance * self.long_ns / short_ns).clamp(0.5, 1.0);
+        let wanted = self.limit * gradient + config.allowance;
+        self.limit += config.smoothing * (wanted - self.limit);
+    }
+}
+
+impl Controller for Gradient {
+    fn name(&self) -> &'static str {
+        "gradient"
+    }
+
+    fn owns(&self) -> Owns {
+        Owns::ADMISSION
+    }
+
+    fn cadence(&self) -> Cadence {
+        Cadence {
+            interval_ns: self.config.interval_ns,
+            arrived: 0,
+            finished: 10,
+        }
+    }
+
+    fn sample(&mut self, sample: &Sample<'_>, _now_ns: u64) -> Settings {
+        let (mut finished, mut response_ns) = (0.0, 0.0);
+        for class in sample.classes {
+            finished += class.finished as f64;
+            response_ns += class.finished as f64 * class.response_mean_ns as f64;
+        }
+        if finished > 0.0 {
+            self.follow(sample, (response_ns / finished).max(1.0));
+            self.limit = self
+                .limit
+                .clamp(self.config.limit_min, self.config.limit_max);
+            self.limit_now = self.limit as u64;
+        }
+        self.used = sample.queue_len + sample.in_service;
+        Settings::default()
+    }
+
+    fn on_enqueue(&mut self, arrival: &Arrival) -> Admission {
+        let inside = arrival.queue_len + arrival.in_service;
+        self.used = self.used.max(inside);
+        if inside < self.limit_now {
+            Admission::Admit
+        } else {
+            Admission::Reject
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::ClassSample;
+    use super::super::testing::{MS, Model, SECOND, Sim, arrival, quiet};
+    use super::*;
+
+    #[test]
+    fn modest_overload_does_not_make_it_grow_without_end() {
+        for load in [1.02, 1.1, 1.4] {
+            let model = Model::two_servers();
+            let mut sim = Sim::new(Gradient::default(), model, 1);
+            sim.run(0.5, model.capacity(), SECOND);
+            sim.run(load, model.capacity(), 20 * SECOND);
+            assert!(
+                sim.controller.limit() < 40,
+                "{load}: {}",
+                sim.controller.limit()
+            );
+            sim.done.clear();
+            sim.run(load, model.capacity(), SECOND);
+            let rate = sim.done.len() as f64 / SECOND as f64;
+            let share = rate / model.capacity();
+            assert!(share > 0.9, "{load}: {share} of the capacity");
+        }
+    }
+
+    #[test]
+    fn nor_does_overload_from_the_first_event_on() {
+        let model = Model::two_servers();
+        let mut sim = Sim::new(Gradient::default(), model, 2);
+        sim.run(1.4, model.capacity(), 20 * SECOND);
+        assert!(sim.controller.limit() < 40, "{}", sim.controller.limit());
+    }
+
+    #[test]
+    fn constant_timeouts_make_it_shrink() {
+        let mut gradient = Gradient::default();
+        let classes = [ClassSample {
+            finished: 20,
+            response_mean_ns: 5 * SECOND,
+            ..ClassSample::default()
+        }];
+        for _ in 0..100 {
+            gradient.on_enqueue(&arrival(0, 0, 1000));
+            let sample = Sample {
+                finished: 20,
+                failed: 20,
+                service_ns: 100 * SECOND,
+                classes: &classes,
+                ..quiet()
+            };
+            gradient.sample(&sample, 0);
+        }
+        assert_eq!(gradient.limit(), 4);
+        assert_eq!(gradient.long_ns, 0.0);
+    }
+
+    #[test]
+    fn a_limit_that_is_not_used_stays() {
+        let mut gradient = Gradient::default();
+        let classes = [ClassSample {
+            finished: 20,
+            response_mean_ns: MS,
+            ..ClassSample::default()
+        }];
+        for _ in 0..1000 {
+            gradient.on_enqueue(&arrival(0, 4, 5));
+            let sample = Sample {
+                finished: 20,
+                service_ns: 20 * MS,
+                classes: &classes,
+                ..quiet()
+            };
+            gradient.sample(&sample, 0);
+        }
+        assert_eq!(gradient.limit(), 20);
+    }
+
+    #[test]
+    fn the_limit_counts_what_is_queued_and_what_is_in_service() {
+        let mut gradient = Gradient::default();
+        assert_eq!(gradient.on_enqueue(&arrival(0, 10, 9)), Admission::Admit);
+        assert_eq!(gradient.on_enqueue(&arrival(0, 10, 10)), Admission::Reject);
+    }
+
+    #[test]
+    fn it_follows_a_service_that_has_become_slower() {
+        let model = Model::two_servers();
+        let mut sim = Sim::new(Gradient::default(), model, 3);
+        sim.run(0.5, model.capacity(), SECOND);
+        sim.model.service_mean_ns *= 5.0;
+        sim.run(0.5, model.capacity(), 5 * SECOND);
+        sim.done.clear();
+        sim.run(0.5, model.capacity(), SECOND);
+        let rate = sim.done.len() as f64 / SECOND as f64;
+        assert!(rate > 0.9 * model.capacity() / 5.0, "{rate}");
+        assert!(sim.controller.limit() < 40);
+    }
+
+    #[test]
+    fn parameters_are_brought_into_their_range() {
+        let config = Config {
+            limit: f64::NAN,
+            limit_min: -1.0,
+            limit_max: 0.0,
+            interval_ns: 0,
+            tolerance: 0.0,
+            allowance: f64::NAN,
+            smoothing: 0.0,
+            weight: 7.0,
+            failed: 0.0,
+            backoff: 1.0,
+        };
+        let expected = Config {
+            limit: 1.0,
+            limit_min: 1.0,
+            limit_max: 1.0,
+            interval_ns: 0,
+            tolerance: 1.0,
+            allowance: 1.0,
+            ..Config::default()
+        };
+        assert_eq!(config.in_range(), expected);
+    }
+}

@@ -1,0 +1,340 @@
+//! The servlets of a whole process: who gets them when there are not enough, and which stage is the cause of an overload.
+//!
+//! Welsh, Culler and Brewer, "SEDA" (SOSP 2001), §3.4 and §6, which name these as ideas and leave them open: a global notion of stage priority, a bound on the threads of the
+//! whole system, preferring stages that free resources over those that take them, and determining the cause of an overload.
+
+use std::fmt;
+
+/// One stage as a [`Governor`] sees it.
+#[derive(Clone, Copy, PartialEq, Debug, Default)]
+pub struct StageLoad<'a> {
+    /// The stage's name.
+    pub name: &'a str,
+    /// Which stages come first: 0 before 1.
+    pub priority: u8,
+    /// Whether its events free what others take: those that write answers, close connections or return buffers.
+    pub frees_resources: bool,
+    /// Servlets at work.
+    pub busy: usize,
+    /// Servlets that its own controllers ask for.
+    pub wanted: usize,
+    /// Credits in its queue.
+    pub queue_len: u64,
+    /// Whether its queue, or what it refuses, is more than it can do: its queue grew, or it refused or shed events, since the last plan.
+    pub growing: bool,
+    /// The share of the time since the last plan in which its servlets, as many as it may have, were at work; from 0 to 1.
+    pub utilisation: f64,
+    /// The stage whose full queue its servlets wait for, if they do: its place in the list.
+    pub waits_for: Option<usize>,
+}
+
+/// What a [`Governor`] wants.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Plan {
+    /// How many servlets each stage may have, in the order of the stages; at least one.
+    pub caps: Vec<usize>,
+    /// What an overload comes from, if there is one.
+    pub cause: Option<Cause>,
+}
+
+/// Which stage an overload comes from.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Cause {
+    /// Its place in the list of stages.
+    pub stage: usize,
+    /// Its name.
+    pub name: String,
+    /// Why it cannot do more.
+    pub why: Why,
+    /// For how long it has been overloaded, in nanoseconds.
+    pub since_ns: u64,
+    /// How many stages wait for it, directly or through others.
+    pub held_up: usize,
+}
+
+/// Why a stage cannot do more.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[non_exhaustive]
+pub enum Why {
+    /// All servlets that it asked for are at work.
+    Busy,
+    /// It asks for more servlets than the process has for it.
+    Capped,
+    /// Its servlets are not all at work, though it has events: they are held up by something that is no stage.
+    Stuck,
+}
+
+/// Divides the servlets of a process among its stages, and finds what an overload comes from.
+///
+/// Each stage has one servlet at least. What is left goes to what stages ask for: those of a higher priority first, of the same priority those that free resources, and among equals
+/// one by one. If something is left then, all share in it, so that a stage may grow until the next plan.
+///
+/// # Examples
+/// ```
+/// use tussah::stage::control::process::{Governor, StageLoad};
+///
+/// let mut governor = Governor::new(10);
+/// let accept = StageLoad { name: "accept", wanted: 20, ..StageLoad::default() };
+/// let write = StageLoad { name: "write", wanted: 6, frees_resources: true, ..StageLoad::default() };
+/// assert_eq!(governor.plan(&[accept, write], 0).caps, [4, 6]);
+/// ```
+#[derive(Debug)]
+pub struct Governor {
+    servlets_max: usize,
+    overloaded_ns_min: u64,
+    /// For each stage, since when it has been overloaded.
+    since_ns: Vec<Option<u64>>,
+}
+
+/// How busy the servlets of a stage have to be to be called busy: nine tenths of the time, as one that is at work always is also between batches now and then.
+const UTILISATION_BUSY: f64 = 0.9;
+
+impl Governor {
+    /// A governor of so many servlets in all; if there are more stages than that, of one for each.
+    #[must_use]
+    pub fn new(servlets_max: usize) -> Self {
+        Self {
+            servlets_max,
+            overloaded_ns_min: 100_000_000,
+            since_ns: Vec::new(),
+        }
+    }
+
+    /// The bound on all servlets of the process.
+    #[must_use]
+    pub fn servlets_max(&self) -> usize {
+        self.servlets_max
+    }
+
+    /// Has a stage called overloaded after so many nanoseconds, instead of 100 ms: shorter ones are bursts.
+    #[must_use]
+    pub fn overloaded_after_ns(mut self, ns: u64) -> Self {
+        self.overloaded_ns_min = ns;
+        self
+    }
+
+    /// Says how many servlets each stage may have, and what an overload comes from. Stages keep their places from one call to the next; a new one comes at the end.
+    pub fn plan(&mut self, stages: &[StageLoad<'_>], now_ns: u64) -> Plan {
+        let caps = self.divide(stages);
+        self.since_ns.resize(stages.len(), None);
+        for (since_ns, stage) in self.since_ns.iter_mut().zip(stages) {
+            *since_ns = stage.growing.then(|| since_ns.unwrap_or(now_ns));
+        }
+        let cause = self.cause(stages, &caps, now_ns);
+        Plan { caps, cause }
+    }
+
+    fn divide(&self, stages: &[StageLoad<'_>]) -> Vec<usize> {
+        let mut caps = vec![1; stages.len()];
+        let mut left = self.servlets_max.saturating_sub(stages.len());
+        let rank = |stage: &StageLoad<'_>| (stage.priority, !stage.frees_resources);
+        let mut order: Vec<_> = (0..stages.len()).collect();
+        order.sort_by_key(|place| rank(&stages[*place]));
+        for equals in order.chunk_by(|a, b| rank(&stages[*a]) == rank(&stages[*b])) {
+            left = fill(&mut caps, equals, left, |place| stages[place].wanted);
+        }
+        fill(&mut caps, &order, left, |_| usize::MAX);
+        caps
+    }
+
+    fn cause(&self, stages: &[StageLoad<'_>], caps: &[usize], now_ns: u64) -> Option<Cause> {
+        let long = |place: &usize| {
+            let since_ns = self.since_ns[*place]?;
+            let for_ns = now_ns.saturating_sub(since_ns);
+            (for_ns >= self.overloaded_ns_min).then_some(for_ns)
+        };
+        let ends: Vec<_> = (0..stages.len()).map(|place| end(stages, place)).collect();
+        let overloaded = (0..stages.len()).filter(|place| long(place).is_some());
+        // The one that the most others end at; of several, the one that began first.
+        let stage = overloaded.map(|place| ends[place]).max_by_key(|place| {
+            let held_up = ends.iter().filter(|end| *end == place).count();
+            (held_up, long(place).unwrap_or(0), usize::MAX - place)
+        })?;
+        let load = stages[stage];
+        let why = if load.utilisation < UTILISATION_BUSY {
+            Why::Stuck
+        } else if load.wanted > caps[stage] {
+            Why::Capped
+        } else {
+            Why::Busy
+        };
+        Some(Cause {
+            stage,
+            name: load.name.to_owned(),
+            why,
+            since_ns: long(&stage).unwrap_or(0),
+            held_up: ends.iter().filter(|end| **end == stage).count() - 1,
+        })
+    }
+}
+
+/// Adds to the caps of `places`, one by one, up to what each asks for; gives back what is left.
+fn fill(
+    caps: &mut [usize],
+    places: &[usize],
+    mut left: usize,
+    wanted: impl Fn(usize) -> usize,
+) -> usize {
+    loop {
+        let open: Vec<_> = places.iter().filter(|p| caps[**p] < wanted(**p)).collect();
+        if open.is_empty() || left == 0 {
+            return left;
+        }
+        // All of them by as much as all can take, and what is left of that to the first.
+        let room = open.iter().map(|p| wanted(**p) - caps[**p]).min();
+        let each = room.unwrap_or(0).min(left / open.len());
+        for place in &open {
+            caps[**place] += each;
+            left -= each;
+        }
+        if each == 0 {
+            for place in open.into_iter().take(left) {
+                caps[*place] += 1;
+            }
+            return 0;
+        }
+    }
+}
+
+/// The stage that `place` waits for in the end; of a circle, the one that closes it.
+fn end(stages: &[StageLoad<'_>], mut place: usize) -> usize {
+    for _ in 0..stages.len() {
+        match stages[place].waits_for {
+            Some(next) if next < stages.len() && next != place => place = next,
+            _ => break,
+        }
+    }
+    place
+}
+
+impl fmt::Display for Cause {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let why = match self.why {
+            Why::Busy => "all its servlets are at work",
+            Why::Capped => "it asks for more servlets than the process has for it",
+            Why::Stuck => "its servlets wait for something that is no stage",
+        };
+        let ms = self.since_ns / 1_000_000;
+        write!(
+            f,
+            "stage \"{}\" has been overloaded for {ms} ms: {why}",
+            self.name
+        )?;
+        match self.held_up {
+            0 => Ok(()),
+            1 => f.write_str("; 1 stage waits for it"),
+            more => write!(f, "; {more} stages wait for it"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::testing::MS;
+    use super::*;
+
+    fn stage(priority: u8, frees_resources: bool, wanted: usize) -> StageLoad<'static> {
+        StageLoad {
+            name: "s",
+            priority,
+            frees_resources,
+            wanted,
+            utilisation: 1.0,
+            ..StageLoad::default()
+        }
+    }
+
+    #[test]
+    fn servlets_go_by_priority_then_to_who_frees_then_evenly() {
+        let check = |max, stages: &[StageLoad<'_>], expected: &[usize]| {
+            assert_eq!(Governor::new(max).plan(stages, 0).caps, expected);
+        };
+        let (high, low) = (stage(0, false, 8), stage(1, false, 8));
+        check(10, &[low, high], &[2, 8]);
+        check(10, &[stage(1, true, 8), low, high], &[1, 1, 8]);
+        check(12, &[low, stage(1, true, 8), high], &[1, 3, 8]);
+        check(11, &[high, high, stage(0, false, 2)], &[5, 4, 2]);
+        // Less than one for each: each has one.
+        check(0, &[low, high], &[1, 1]);
+        // More than all ask for.
+        check(30, &[low, high], &[15, 15]);
+        check(21, &[stage(0, false, 1), stage(0, false, 20)], &[1, 20]);
+        check(usize::MAX, &[stage(0, false, usize::MAX)], &[usize::MAX]);
+        check(5, &[], &[]);
+    }
+
+    #[test]
+    fn the_cap_is_kept() {
+        for max in 3..200 {
+            let stages = [stage(2, false, 70), stage(0, true, max), stage(2, true, 9)];
+            let caps = Governor::new(max).plan(&stages, 0).caps;
+            assert_eq!(caps.iter().sum::<usize>(), max);
+        }
+    }
+
+    #[test]
+    fn the_cause_is_where_the_waiting_ends() {
+        let mut governor = Governor::new(100);
+        let growing = StageLoad {
+            growing: true,
+            ..stage(0, false, 1)
+        };
+        let held_up_by = |place| StageLoad {
+            waits_for: Some(place),
+            ..growing
+        };
+        let disk = StageLoad {
+            name: "disk",
+            ..growing
+        };
+        let stages = [held_up_by(1), held_up_by(2), disk, growing];
+        assert_eq!(governor.plan(&stages, 0).cause, None);
+        assert_eq!(governor.plan(&stages, 99 * MS).cause, None);
+        let cause = governor.plan(&stages, 100 * MS).cause.expect("one");
+        assert_eq!((cause.stage, cause.why, cause.held_up), (2, Why::Busy, 2));
+        let said = cause.to_string();
+        assert_eq!(
+            said,
+            "stage \"disk\" has been overloaded for 100 ms: all its servlets are at work; 2 stages wait for it"
+        );
+    }
+
+    #[test]
+    fn a_burst_is_no_overload() {
+        let mut governor = Governor::new(10).overloaded_after_ns(50 * MS);
+        let mut load = stage(0, false, 1);
+        for ms in 0..1000 {
+            load.growing = ms % 40 != 0;
+            assert_eq!(governor.plan(&[load], ms * MS).cause, None);
+        }
+    }
+
+    #[test]
+    fn the_reason_is_named() {
+        let check = |wanted, utilisation, expected| {
+            let mut governor = Governor::new(4).overloaded_after_ns(0);
+            let load = StageLoad {
+                growing: true,
+                utilisation,
+                ..stage(0, false, wanted)
+            };
+            let cause = governor.plan(&[load], 0).cause.expect("one");
+            assert_eq!(cause.why, expected);
+        };
+        check(4, 1.0, Why::Busy);
+        check(5, 1.0, Why::Capped);
+        check(5, 0.3, Why::Stuck);
+    }
+
+    #[test]
+    fn stages_that_wait_for_each_other_end_somewhere() {
+        let mut governor = Governor::new(4).overloaded_after_ns(0);
+        let circle = |place| StageLoad {
+            growing: true,
+            waits_for: Some(place),
+            ..stage(0, false, 1)
+        };
+        let cause = governor.plan(&[circle(1), circle(0), circle(9)], 0).cause;
+        assert!(cause.is_some());
+    }
+}

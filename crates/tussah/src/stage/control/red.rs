@@ -1,0 +1,224 @@
+//! Random early detection: the longer the queue is on average, the more arrivals are rejected.
+//!
+//! Floyd and Jacobson, "Random Early Detection Gateways for Congestion Avoidance" (IEEE/ACM Transactions on Networking 1(4), 1993), §4 and figure
+//! 2; SEDA §5.2.3 names it as a policy for queues of stages. The average queue length is a moving average, taken at each arrival. Below `queue_min` nobody is
+//! rejected, from `queue_max` on everybody; between, with a probability p_b = p_max (avg - min) / (max - min), and p_a = p_b / (1 - count p_b) so that rejections are
+//! spread evenly, where count is the number of arrivals since the last.
+//!
+//! Where we differ: while the queue is empty the paper has the average decay as if m small packets had come in the meantime; m is the time that the queue was
+//! empty over the mean time of a service, as samples have it.
+
+use super::{Admission, Arrival, Cadence, Controller, Owns, Sample, Settings};
+
+/// The parameters of [`Red`]; the defaults have the paper's proportions (§5: min 5 packets, max three times as much, p_max 1/50, w_q 0.002).
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct Config {
+    /// The average length up to which everybody is let in, in credits; from 0 to 10^18, else 50.
+    pub queue_min: f64,
+    /// The average length from which nobody is, in credits; at least one more than `queue_min`.
+    pub queue_max: f64,
+    /// p_max: the probability just below `queue_max`; above 0 and at most 1, else 0.02.
+    pub reject_max: f64,
+    /// w_q: what an arrival's view of the queue weighs in the average; above 0 and at most 1, else 0.002.
+    pub weight: f64,
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        Self {
+            queue_min: 50.0,
+            queue_max: 150.0,
+            reject_max: 0.02,
+            weight: 0.002,
+        }
+    }
+}
+
+/// Rejects at random, by the average length of the queue.
+#[derive(Debug)]
+pub struct Red {
+    config: Config,
+    average: f64,
+    /// Arrivals since the last rejection; -1 while the average is below `queue_min`.
+    count: f64,
+    service_ns: f64,
+    seen_ns: u64,
+}
+
+impl Default for Red {
+    fn default() -> Self {
+        Self::new(Config::default())
+    }
+}
+
+impl Red {
+    /// A controller with these parameters, those out of their range brought into it.
+    #[must_use]
+    pub fn new(mut config: Config) -> Self {
+        let default = Config::default();
+        let share = |value: f64, or| {
+            if value > 0.0 && value <= 1.0 {
+                value
+            } else {
+                or
+            }
+        };
+        config.reject_max = share(config.reject_max, default.reject_max);
+        config.weight = share(config.weight, default.weight);
+        let good = (0.0..1e18).contains(&config.queue_min);
+        config.queue_min = if good {
+            config.queue_min
+        } else {
+            default.queue_min
+        };
+        // The maximum of a number and what is none is the number.
+        config.queue_max = config.queue_max.max(config.queue_min + 1.0);
+        Self {
+            config,
+            average: 0.0,
+            count: -1.0,
+            service_ns: 0.0,
+            seen_ns: 0,
+        }
+    }
+
+    fn observe(&mut self, arrival: &Arrival) {
+        let since_ns = arrival.now_ns.saturating_sub(self.seen_ns) as f64;
+        self.seen_ns = arrival.now_ns;
+        let empty = arrival.queue_len == 0 && arrival.in_service == 0;
+        if empty && self.service_ns > 0.0 {
+            let missed = (since_ns / self.service_ns).min(1e6);
+            self.average *= (1.0 - self.config.weight).powf(missed);
+        }
+        self.average += self.config.weight * (arrival.queue_len as f64 - self.average);
+    }
+}
+
+impl Controller for Red {
+    fn name(&self) -> &'static str {
+        "red"
+    }
+
+    fn owns(&self) -> Owns {
+        Owns::ADMISSION
+    }
+
+    fn cadence(&self) -> Cadence {
+        Cadence::every_ns(10_000_000)
+    }
+
+    fn sample(&mut self, sample: &Sample<'_>, _now_ns: u64) -> Settings {
+        if sample.finished > 0 {
+            self.service_ns = sample.service_ns as f64 / sample.finished as f64;
+        }
+        Settings::default()
+    }
+
+    fn on_enqueue(&mut self, arrival: &Arrival) -> Admission {
+        self.observe(arrival);
+        let config = &self.config;
+        if self.average < config.queue_min {
+            self.count = -1.0;
+            return Admission::Admit;
+        }
+        if self.average >= config.queue_max {
+            self.count = 0.0;
+            return Admission::Reject;
+        }
+        self.count += 1.0;
+        let place = (self.average - config.queue_min) / (config.queue_max - config.queue_min);
+        let base = config.reject_max * place;
+        let left = 1.0 - self.count * base;
+        let random = (arrival.random >> 11) as f64 / (1u64 << 53) as f64;
+        if left <= 0.0 || random < base / left {
+            self.count = 0.0;
+            Admission::Reject
+        } else {
+            Admission::Admit
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::testing::{MS, SplitMix, arrival, quiet};
+    use super::*;
+
+    /// How many of so many arrivals at a queue of this length are rejected, from when the average has come to it.
+    fn rejected(queue_len: u64, arrivals: u64, gaps: &mut Vec<u64>) -> u64 {
+        let mut red = Red::default();
+        let mut random = SplitMix(1);
+        let (mut rejected, mut last) = (0, 0);
+        for i in 0..10_000 + arrivals {
+            let mut arrival = arrival(0, queue_len, 1);
+            arrival.random = random.next();
+            if red.on_enqueue(&arrival) == Admission::Reject && i >= 10_000 {
+                rejected += 1;
+                gaps.push(i - last);
+                last = i;
+            }
+        }
+        rejected
+    }
+
+    #[test]
+    fn the_average_decides_how_many_are_rejected() {
+        let check = |queue_len, expected: std::ops::RangeInclusive<u64>| {
+            let rejected = rejected(queue_len, 100_000, &mut Vec::new());
+            assert!(expected.contains(&rejected), "at {queue_len}: {rejected}");
+        };
+        check(0, 0..=0);
+        check(49, 0..=0);
+        // Half of p_max, and nearly all of it; spreading them evenly doubles the rate (§4: the gap is uniform up to 1 / p_b).
+        check(100, 1900..=2100);
+        check(149, 3800..=4100);
+        check(151, 100_000..=100_000);
+    }
+
+    #[test]
+    fn rejections_are_spread() {
+        let mut gaps = Vec::new();
+        rejected(100, 100_000, &mut gaps);
+        // p_b is 1 / 100: by chance alone, one gap in seven would be over 200.
+        assert!(gaps[1..].iter().all(|gap| *gap <= 101));
+    }
+
+    #[test]
+    fn a_burst_is_let_in() {
+        let mut red = Red::default();
+        for i in 0..200 {
+            assert_eq!(red.on_enqueue(&arrival(0, i, 1)), Admission::Admit);
+        }
+    }
+
+    #[test]
+    fn an_empty_queue_makes_the_average_fade() {
+        let mut red = Red::default();
+        for _ in 0..10_000 {
+            red.on_enqueue(&arrival(0, 1000, 1));
+        }
+        let sample = Sample {
+            finished: 10,
+            service_ns: 10 * MS,
+            ..quiet()
+        };
+        red.sample(&sample, 0);
+        let mut later = arrival(0, 0, 0);
+        later.now_ns = 10_000 * MS;
+        assert_eq!(red.on_enqueue(&later), Admission::Admit);
+        assert!(red.average < 1.0);
+    }
+
+    #[test]
+    fn parameters_are_brought_into_their_range() {
+        let red = Red::new(Config {
+            queue_min: f64::NAN,
+            queue_max: -1.0,
+            reject_max: 2.0,
+            weight: 0.0,
+        });
+        let config = red.config;
+        assert_eq!((config.queue_min, config.queue_max), (50.0, 51.0));
+        assert_eq!((config.reject_max, config.weight), (0.02, 0.002));
+    }
+}

@@ -1,0 +1,394 @@
+//! SEDA's later overload controller: each class has a rate of admission that follows its 90th percentile.
+//!
+//! Welsh and Culler, "Adaptive Overload Control for Busy Internet Servers" (USITS 2003), §3: every 100 requests the 90th percentile is filtered (an exponential
+//! average with α = 0.7), and compared with the target, err = (p90 - target) / target. Above err_d the rate is divided by adj_d; below err_i it is raised by
+//! -(err - c_i) adj_i; it is enforced by a token bucket. With classes (§3.3), a class that misses its target first takes from those below it. With
+//! degradation (§3.4), quality is reduced before anybody is rejected.
+//!
+//! Where we differ:
+//! - A rate that nothing limits says nothing, so a cut begins at what was let in. The paper starts from 5000 a second instead.
+//! - A raise is at least a thousandth of the rate for each unit of adj_i: the paper's 2 a second are for services of some hundreds a second.
+//! - A decision comes after 100 finished or 1000 offered events, so that one is made even if all are rejected; the paper has a timeout of 1 s.
+//! - Quality has two levels, and is restored when a whole interval rejected nobody and was below err_i.
+
+use std::time::Duration;
+
+use super::{Admission, Arrival, Cadence, Controller, Owns, Sample, Settings};
+use crate::stage::event::CLASSES_MAX;
+
+/// The parameters of [`ResponseP90`]; the defaults are those of the paper's table, where it has them.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct Config {
+    /// The target of each class's 90th percentile, in nanoseconds; at least one.
+    pub target_ns: u64,
+    /// nreq: events finished from one decision to the next; at least one.
+    pub finished: u64,
+    /// α: what the filtered percentile keeps in each step; from 0 to below 1, else 0.7.
+    pub keep: f64,
+    /// err_d: the error above which the rate is cut.
+    pub error_cut: f64,
+    /// err_i: the error below which the rate is raised; at most `error_cut`, else made so.
+    pub error_raise: f64,
+    /// adj_d: what the rate is divided by; above 1, else 1.2.
+    pub cut: f64,
+    /// adj_i: what the rate is raised by, in events a second; above 0, else 2.
+    pub raise: f64,
+    /// c_i: the error that counts as none when raising.
+    pub raise_offset: f64,
+    /// rate_min: the lowest rate, in events a second; above 0, else 0.05.
+    pub rate_min: f64,
+    /// How long a class may save up what it is let in by, in nanoseconds; one event at least.
+    pub burst_ns: u64,
+    /// Whether quality is degraded before anybody is rejected; if the stage has no hook for it, this costs one decision.
+    pub degrade: bool,
+}
+
+impl Config {
+    /// For this target, as the paper has it.
+    #[must_use]
+    pub fn new(target: Duration) -> Self {
+        Self {
+            target_ns: u64::try_from(target.as_nanos()).unwrap_or(u64::MAX),
+            finished: 100,
+            keep: 0.7,
+            error_cut: 0.0,
+            error_raise: -0.5,
+            cut: 1.2,
+            raise: 2.0,
+            raise_offset: -0.1,
+            rate_min: 0.05,
+            burst_ns: 10_000_000,
+            degrade: true,
+        }
+    }
+
+    fn in_range(mut self) -> Self {
+        let or = |good: bool, value: f64, or: f64| if good { value } else { or };
+        self.keep = or((0.0..1.0).contains(&self.keep), self.keep, 0.7);
+        self.cut = or(self.cut > 1.0, self.cut, 1.2);
+        self.raise = or(self.raise > 0.0, self.raise, 2.0);
+        self.rate_min = or(self.rate_min > 0.0, self.rate_min, 0.05);
+        self.error_raise = self.error_raise.min(self.error_cut);
+        self.target_ns = self.target_ns.max(1);
+        self.finished = self.finished.max(1);
+        self
+    }
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Bucket {
+    /// Events a second; infinite while nobody is rejected.
+    rate: f64,
+    tokens: f64,
+    filled_ns: u64,
+    /// The filtered 90th percentile, in nanoseconds; none before the first.
+    p90_ns: Option<f64>,
+    degraded: bool,
+}
+
+/// Lets each class in at a rate that keeps its 90th percentile at the target.
+#[derive(Debug)]
+pub struct ResponseP90 {
+    config: Config,
+    classes: [Bucket; CLASSES_MAX],
+}
+
+impl ResponseP90 {
+    /// A controller with these parameters, those out of their range brought into it.
+    #[must_use]
+    pub fn new(config: Config) -> Self {
+        let unlimited = Bucket {
+            rate: f64::INFINITY,
+            tokens: 1.0,
+            filled_ns: 0,
+            p90_ns: None,
+            degraded: false,
+        };
+        Self {
+            config: config.in_range(),
+            classes: [unlimited; CLASSES_MAX],
+        }
+    }
+
+    /// The rate that a class is let in at, in events a second; infinite if it is not limited.
+    #[must_use]
+    pub fn rate(&self, class: usize) -> f64 {
+        self.classes
+            .get(class)
+            .map_or(f64::INFINITY, |class| class.rate)
+    }
+
+    /// Filters the percentile of a class, and says how far it is off, if anything is known of it.
+    fn error(&mut self, class: usize, sample: &Sample<'_>) -> Option<f64> {
+        let seen = sample.classes[class];
+        let bucket = &mut self.classes[class];
+        if seen.finished > 0 {
+            let p90_ns = seen.response_p90_ns as f64;
+            let keep = self.config.keep;
+            bucket.p90_ns = Some(
+                bucket
+                    .p90_ns
+                    .map_or(p90_ns, |old| keep * old + (1.0 - keep) * p90_ns),
+            );
+        } else if seen.refused > 0 && seen.queued == 0 {
+            // Nobody of it is here, and some wanted to be.
+            bucket.p90_ns = Some(0.0);
+        } else {
+            return None;
+        }
+        let target_ns = self.config.target_ns as f64;
+        bucket.p90_ns.map(|p90_ns| (p90_ns - target_ns) / target_ns)
+    }
+
+    /// Degrades the lowest class at or below `class` that is not degraded, or else cuts the rate of the lowest that has one to cut.
+    fn relieve(&mut self, class: usize, sample: &Sample<'_>) {
+        let present = |c: &usize| sample.classes[*c].arrived > 0 || *c == class;
+        let candidates = (class..sample.classes.len()).rev().filter(present);
+        if self.config.degrade {
+            let mut candidates = candidates.clone();
+            if let Some(c) = candidates.find(|c| !self.classes[*c].degraded) {
+                self.classes[c].degraded = true;
+                return;
+            }
+        }
+        let rate_min = self.config.rate_min;
+        for c in candidates {
+            let seen = sample.classes[c];
+            let bucket = &mut self.classes[c];
+            let seconds = sample.interval_ns.max(1) as f64 / 1e9;
+            let admitted = seen.arrived.saturating_sub(seen.refused) as f64 / seconds;
+            let from = if bucket.rate.is_finite() {
+                bucket.rate
+            } else {
+                admitted
+            };
+            if bucket.rate > rate_min {
+                bucket.rate = (from / self.config.cut).max(rate_min);
+                return;
+            }
+        }
+    }
+
+    /// Raises the rate of a class that is well within the target, and ends what no longer limits it.
+    fn ease(&mut self, class: usize, error: f64, sample: &Sample<'_>) {
+        let bucket = &mut self.classes[class];
+        if sample.classes[class].refused > 0 {
+            let unit = self.config.raise * (bucket.rate / 1000.0).max(1.0);
+            bucket.rate -= (error - self.config.raise_offset) * unit;
+        } else if bucket.rate.is_finite() {
+            bucket.rate = f64::INFINITY;
+        } else {
+            bucket.degraded = false;
+        }
+    }
+}
+
+impl Controller for ResponseP90 {
+    fn name(&self) -> &'static str {
+        "response-p90"
+    }
+
+    fn owns(&self) -> Owns {
+        Owns::ADMISSION
+    }
+
+    fn cadence(&self) -> Cadence {
+        Cadence {
+            interval_ns: 0,
+            arrived: self.config.finished.saturating_mul(10),
+            finished: self.config.finished,
+        }
+    }
+
+    fn sample(&mut self, sample: &Sample<'_>, _now_ns: u64) -> Settings {
+        let classes = sample.classes.len().min(CLASSES_MAX);
+        let mut relieved = false;
+        for class in 0..classes {
+            let Some(error) = self.error(class, sample) else {
+                continue;
+            };
+            if error > self.config.error_cut {
+                if !relieved {
+                    self.relieve(class, sample);
+                }
+                relieved = true;
+            } else if error < self.config.error_raise && !relieved {
+                self.ease(class, error, sample);
+            }
+        }
+        Settings::default()
+    }
+
+    fn on_enqueue(&mut self, arrival: &Arrival) -> Admission {
+        let class = usize::from(arrival.class.0).min(CLASSES_MAX - 1);
+        let bucket = &mut self.classes[class];
+        if bucket.rate.is_finite() {
+            let since_ns = arrival.now_ns.saturating_sub(bucket.filled_ns) as f64;
+            let most = (bucket.rate * self.config.burst_ns as f64 / 1e9).max(1.0);
+            bucket.tokens = (bucket.tokens + bucket.rate * since_ns / 1e9).min(most);
+            bucket.filled_ns = arrival.now_ns;
+            if bucket.tokens < 1.0 {
+                return Admission::Reject;
+            }
+            bucket.tokens -= 1.0;
+        }
+        if bucket.degraded {
+            Admission::Degrade
+        } else {
+            Admission::Admit
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::ClassSample;
+    use super::super::testing::{MS, SECOND, arrival, quiet};
+    use super::*;
+
+    /// A class of which 1000 events a second arrive.
+    fn class(p90_ms: u64, refused: u64) -> ClassSample {
+        ClassSample {
+            arrived: 1000,
+            refused,
+            finished: 1000 - refused,
+            response_p90_ns: p90_ms * MS,
+            ..ClassSample::default()
+        }
+    }
+
+    fn controller(degrade: bool) -> ResponseP90 {
+        ResponseP90::new(Config {
+            degrade,
+            ..Config::new(Duration::from_millis(100))
+        })
+    }
+
+    fn show(controller: &mut ResponseP90, classes: &[ClassSample]) {
+        let sample = Sample {
+            interval_ns: SECOND,
+            classes,
+            ..quiet()
+        };
+        controller.sample(&sample, 0);
+    }
+
+    fn near(a: f64, b: f64) -> bool {
+        (a - b).abs() < 1e-6 * b
+    }
+
+    #[test]
+    fn the_rate_is_divided_above_the_target_and_raised_below_half_of_it() {
+        let mut c = controller(false);
+        show(&mut c, &[class(99, 0)]);
+        assert_eq!(c.rate(0), f64::INFINITY);
+        c = controller(false);
+        show(&mut c, &[class(101, 0)]);
+        assert!(near(c.rate(0), 1000.0 / 1.2));
+        show(&mut c, &[class(101, 100)]);
+        assert!(near(c.rate(0), 1000.0 / 1.44));
+        // Between half of it and all of it nothing happens: 0.7 101 + 0.3 60 is 88.7.
+        show(&mut c, &[class(60, 100)]);
+        assert!(near(c.rate(0), 1000.0 / 1.44));
+        for _ in 0..3 {
+            show(&mut c, &[class(0, 100)]);
+        }
+        // By now it is 30.4: an error of -0.6957, and a raise of 0.5957 times 2.
+        assert!(c.rate(0) > 1000.0 / 1.44 + 1.0, "{}", c.rate(0));
+        assert!(c.rate(0) < 1000.0 / 1.44 + 3.0, "{}", c.rate(0));
+    }
+
+    #[test]
+    fn quality_goes_before_anybody_is_rejected_and_comes_back_last() {
+        let mut c = controller(true);
+        let ask = |c: &mut ResponseP90, now_ns| {
+            let mut arrival = arrival(0, 0, 0);
+            arrival.now_ns = now_ns;
+            c.on_enqueue(&arrival)
+        };
+        assert_eq!(ask(&mut c, 0), Admission::Admit);
+        show(&mut c, &[class(200, 0)]);
+        assert_eq!(
+            (ask(&mut c, 1), c.rate(0)),
+            (Admission::Degrade, f64::INFINITY)
+        );
+        show(&mut c, &[class(200, 0)]);
+        assert!(c.rate(0).is_finite());
+        assert_eq!(ask(&mut c, 2), Admission::Degrade);
+        for _ in 0..20 {
+            show(&mut c, &[class(1, 0)]);
+        }
+        assert_eq!(ask(&mut c, 3), Admission::Admit);
+    }
+
+    #[test]
+    fn lower_classes_are_cut_first() {
+        let mut c = controller(false);
+        for _ in 0..60 {
+            show(&mut c, &[class(200, 0), class(10, 0), class(10, 0)]);
+        }
+        assert!(near(c.rate(2), 0.05));
+        assert!(c.rate(1) < 1000.0 && c.rate(1) > 0.05);
+        assert_eq!(c.rate(0), f64::INFINITY);
+        for _ in 0..60 {
+            show(&mut c, &[class(200, 0), class(10, 0), class(10, 0)]);
+        }
+        assert!(c.rate(0).is_finite());
+    }
+
+    #[test]
+    fn tokens_come_at_the_rate() {
+        let mut c = controller(false);
+        show(&mut c, &[class(101, 0)]);
+        let mut admitted = 0;
+        for i in 0..20_000 {
+            let mut arrival = arrival(0, 0, 0);
+            arrival.now_ns = i * SECOND / 10_000;
+            admitted += u64::from(c.on_enqueue(&arrival) == Admission::Admit);
+        }
+        // In 2 s at 833 a second, with 8 saved up.
+        assert!((1655..=1676).contains(&admitted), "{admitted}");
+    }
+
+    #[test]
+    fn a_class_that_is_rejected_wholly_comes_back() {
+        let mut c = controller(false);
+        for _ in 0..200 {
+            show(&mut c, &[class(1000, 0)]);
+        }
+        assert!(near(c.rate(0), 0.05));
+        for _ in 0..10 {
+            show(&mut c, &[class(0, 1000)]);
+        }
+        assert!(c.rate(0) > 10.0);
+    }
+
+    #[test]
+    fn parameters_are_brought_into_their_range() {
+        let config = Config {
+            target_ns: 0,
+            finished: 0,
+            keep: 1.0,
+            error_raise: 3.0,
+            cut: 1.0,
+            raise: f64::NAN,
+            rate_min: 0.0,
+            ..Config::new(Duration::ZERO)
+        };
+        let expected = Config {
+            target_ns: 1,
+            finished: 100,
+            error_raise: 0.0,
+            ..Config::new(Duration::ZERO)
+        };
+        let got = ResponseP90::new(config).config;
+        assert_eq!(
+            Config {
+                finished: 100,
+                ..got
+            },
+            expected
+        );
+        assert_eq!(got.finished, 1);
+    }
+}
