@@ -14,6 +14,7 @@ mod queue;
 mod sender;
 mod servlet;
 mod shared;
+pub mod sim;
 mod state;
 
 pub use batch::Batch;
