@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use clap::Parser;
 
-/// Benchmarks of tussah beside its peers (tokio, smol, an actor crate, locks) and bare floors.
+/// Benchmarks of tussah beside its peers (tokio, smol, an actor crate, locks, channels) and bare floors.
 ///
 /// The peers take turns run by run, each run in a fresh process, after one round to warm up.
 /// Every workload checks that no peer lost anything, and fails if one did.
@@ -44,6 +44,18 @@ pub struct Options {
     /// steal, none in readers]
     #[arg(long, value_name = "N")]
     pub work: Option<u32>,
+
+    /// Stages in `stages`, each with a queue before it [default: 4]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
+    pub stages: Option<u16>,
+
+    /// Events that a stage takes at once at most (stages) [default: 100]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    pub batch: Option<u32>,
+
+    /// Work of each stage on each event, in about nanoseconds of CPU (stages) [default: 0]
+    #[arg(long, value_name = "NS")]
+    pub work_ns: Option<u32>,
 
     /// Yield between two entries (contended, transfer, readers)
     #[arg(long = "yield")]
@@ -130,6 +142,9 @@ impl Options {
         let mut flags = Vec::new();
         flags.extend(self.workers.map(|n| format!("--workers {n}")));
         flags.extend(self.work.map(|n| format!("--work {n}")));
+        flags.extend(self.stages.map(|n| format!("--stages {n}")));
+        flags.extend(self.batch.map(|n| format!("--batch {n}")));
+        flags.extend(self.work_ns.map(|ns| format!("--work-ns {ns}")));
         flags.extend(self.idle.map(|n| format!("--idle {n}")));
         flags.extend(self.connections.map(|n| format!("--connections {n}")));
         flags.extend(self.tasks.map(|n| format!("--tasks {n}")));
@@ -165,5 +180,6 @@ Where `perf stat` works, it takes the same command line:
 Examples:
   tussah-bench table2 --work 0
   tussah-bench contended --yield --peer tussah,tokio,parking_lot
+  tussah-bench stages --stages 16 --batch 1000 --work-ns 1000
   tussah-bench steal --memory --json > steal.jsonl
   tussah-bench spawn --base tokio --runs 3 --scale 0.1";

@@ -8,6 +8,7 @@ use crate::metric::Metric;
 
 mod burst;
 mod bursts;
+mod calls;
 mod churn;
 mod colors;
 mod connect;
@@ -20,6 +21,7 @@ mod idle;
 mod mixed;
 mod readers;
 mod spawn;
+mod stages;
 mod steal;
 mod table2;
 mod timers;
@@ -79,6 +81,8 @@ pub static ALL: &[&Workload] = &[
     &fifo::WORKLOAD,
     &disk::WORKLOAD,
     &bursts::WORKLOAD,
+    &stages::WORKLOAD,
+    &calls::WORKLOAD,
 ];
 
 /// The workload with that name.

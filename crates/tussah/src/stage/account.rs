@@ -18,8 +18,6 @@ pub(crate) struct Counts {
     pub(crate) failed: u64,
     pub(crate) panicked: u64,
     pub(crate) batches: u64,
-    pub(crate) called: u64,
-    pub(crate) runs: u64,
     pub(crate) service_ns: u64,
     pub(crate) compute_ns: u64,
     pub(crate) busy_ns: u64,

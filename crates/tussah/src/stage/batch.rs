@@ -232,6 +232,44 @@ impl<E> Batch<E> {
         }
     }
 
+    /// Moves the next event to `to`, and with it all that `same` finds like it.
+    pub(crate) fn part(&mut self, to: &mut Batch<E>, same: impl Fn(&Event<E>, &Event<E>) -> bool) {
+        let Some(first) = self.give_back() else {
+            return;
+        };
+        let mut others = VecDeque::with_capacity(self.left);
+        let mut alike = VecDeque::new();
+        while let Some(event) = self.give_back() {
+            if same(&first, &event) {
+                alike.push_back(event)
+            } else {
+                others.push_back(event)
+            }
+        }
+        alike.push_front(first);
+        to.put(alike);
+        self.put(others);
+    }
+
+    /// Takes over what is left of a part of this batch, at its end, and what has been taken of it.
+    pub(crate) fn absorb(&mut self, part: &mut Batch<E>) {
+        self.taken += std::mem::take(&mut part.taken);
+        self.failed += std::mem::take(&mut part.failed);
+        self.waves.append(&mut part.waves);
+        self.kept.append(&mut part.kept);
+        while let Some(event) = part.give_back() {
+            self.put_one(event);
+        }
+    }
+
+    /// Puts back the event that was taken last.
+    pub(crate) fn put_back(&mut self, event: Event<E>) {
+        self.unnote(event.stamp());
+        self.taken -= 1;
+        self.left += 1;
+        self.head.push_front(event);
+    }
+
     /// Takes out what is left, the oldest first, without its counting as taken.
     #[inline]
     pub(crate) fn give_back(&mut self) -> Option<Event<E>> {
@@ -261,6 +299,40 @@ impl<E> Batch<E> {
                 self.put_one(event);
             }
         }
+    }
+
+    /// Whether an event of the next chunk costs more than one credit.
+    pub(crate) fn carries(&self) -> bool {
+        let next = if self.head.is_empty() {
+            self.more.front()
+        } else {
+            Some(&self.head)
+        };
+        next.is_some_and(|chunk| chunk.iter().any(|event| event.cost() != 1))
+    }
+
+    /// Takes the next chunk, or as much of it as `limit` allows, with its events queued anew at `now_ns`; returns how many of them carry more than
+    /// their value.
+    pub(crate) fn pass(&mut self, limit: usize, now_ns: u64) -> (Chunk<E>, u64) {
+        while self.head.is_empty() {
+            match self.more.pop_front() {
+                Some(chunk) => self.head = chunk,
+                None => return (Chunk::new(), 0),
+            }
+        }
+        let mut chunk = if self.head.len() <= limit {
+            std::mem::take(&mut self.head)
+        } else {
+            self.head.drain(..limit).collect()
+        };
+        self.left -= chunk.len();
+        let mut extras = 0;
+        for event in &mut chunk {
+            self.note(event.stamp());
+            event.queued(now_ns);
+            extras += u64::from(event.more.is_some());
+        }
+        (chunk, extras)
     }
 
     pub(crate) fn waves(&mut self) -> &mut Vec<Wave> {

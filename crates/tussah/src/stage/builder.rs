@@ -1,79 +1,331 @@
-//! prototype
-use super::account::Council;
-use super::event::CLASSES_MAX;
-use super::handler::{Handler, SerialHandler};
-use super::host::{Host, Many, One};
-use super::process::Process;
-use super::queue::{Lanes, Queue};
-use super::sender::Sender;
-use super::servlet::serve;
-use super::shared::{Shared, Time};
-use super::state::{Bounds, Kind, Parts, State};
-use std::sync::Arc;
+//! How a stage is described before it is made.
 
-#[doc(hidden)]
-pub struct Proto {
-    pub queue: u64,
-    pub batch: usize,
-    pub servlets: usize,
+use std::hash::Hash;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tussah_core::BlockingPool;
+
+use super::account::Council;
+use super::blocking::Pool;
+use super::control::{Controller, Owns, Settings};
+use super::edges::Edges;
+use super::error::BuildError;
+use super::event::{CLASSES_MAX, Class, Reason};
+use super::handle::{Any, Stage};
+use super::handler::{Handler, SerialHandler};
+use super::host::{Many, One};
+use super::install::{Declared, New};
+use super::network::Network;
+use super::queue::{ByKey, Keyed, Lanes, Queue};
+use super::restarts::Restarts;
+use super::shared::{OnDrop, Shared};
+use super::state::{Bounds, Kind, Parts, State};
+use super::{Batch, control};
+
+/// Bound, in credits: what a queue holds unless it is built otherwise. Room for a few batches, and little enough that what waits in it is not old.
+const QUEUE_MAX: u64 = 1024;
+/// Bound, in events: the largest batch unless the stage is built otherwise. What a batch costs beside its events is nothing
+/// for each of so many.
+const BATCH_MAX: usize = 100;
+/// Bound, in servlets: how many a stage has at work at most unless it is built otherwise. They cost some hundred bytes each; so many wait for others.
+const SERVLETS_MAX: usize = 1000;
+/// Bound, in servlets: the same of a stage that blocks, whose servlets are OS threads. SEDA's bound (§4.2).
+const OS_THREADS_MAX: usize = 20;
+/// Bound, in events: how many of one key wait unless the stage is built otherwise.
+const KEY_DEPTH_MAX: usize = 128;
+
+/// A stage to be: [`Network::stage`] begins one, and [`handler`](Self::handler), [`serial`](Self::serial), [`blocking`](Self::blocking) or
+/// [`declare`](Self::declare) ends it.
+#[must_use = "a stage is made by giving it a handler"]
+pub struct Builder<E> {
+    network: Network,
+    name: String,
+    queue_max: u64,
+    class_max: [u64; CLASSES_MAX],
+    classes: usize,
+    batch_max: usize,
+    servlets_max: Option<usize>,
+    key_depth_max: usize,
+    settings: Settings,
+    controllers: Vec<Box<dyn Controller>>,
+    target: Option<Duration>,
+    manual: bool,
+    keyed: Option<MakeKeyed<E>>,
+    on_drop: Option<OnDrop<E>>,
+    degrade: Option<Box<dyn Fn(&mut E) + Send + Sync>>,
+    restarts: Restarts,
 }
-impl Proto {
-    pub fn handler<H: Handler>(&self, h: H) -> Sender<H::Event> {
-        self.host(Many(h), self.servlets)
-    }
-    pub fn serial<H: SerialHandler>(&self, h: H) -> Sender<H::Event> {
-        self.host(
-            One {
-                handler: async_lock::Mutex::new(h),
-            },
-            1,
-        )
-    }
-    fn host<E: Send + 'static, H: Host<E>>(&self, h: H, servlets: usize) -> Sender<E> {
-        let runtime = tussah_core::Handle::current();
-        let clock = runtime.clock();
-        let time = Time {
-            start: clock.now(),
-            clock,
-        };
-        let state = State::new(Parts {
-            queue: Queue::Lanes(Lanes::new(1)),
-            council: Council::new(vec![], 1, 0),
-            bounds: Bounds {
-                queue_max: self.queue,
-                class_max: [u64::MAX; CLASSES_MAX],
-                batch_max: self.batch,
-                servlets_max: servlets,
-            },
+
+type MakeKeyed<E> = Box<dyn FnOnce(usize, usize) -> Box<dyn Keyed<E>> + Send>;
+
+impl<E: Send + 'static> Builder<E> {
+    pub(crate) fn new(network: Network, name: String) -> Self {
+        Self {
+            network,
+            name,
+            queue_max: QUEUE_MAX,
+            class_max: [u64::MAX; CLASSES_MAX],
             classes: 1,
-            kind: Kind::Async,
-            workers: runtime.workers(),
-            servlets,
-            batch: self.batch,
-            seed: 1,
-            process: Arc::new(Process::default()),
-        });
-        let shared = Arc::new(Shared::new("x".into(), runtime, time, state, None, None));
-        let h = Arc::new(h);
-        shared.set_start(Arc::new(move |shared| {
-            drop(
-                shared
-                    .runtime
-                    .spawn(serve(Arc::clone(shared), Arc::clone(&h))),
-            );
+            batch_max: BATCH_MAX,
+            servlets_max: None,
+            key_depth_max: KEY_DEPTH_MAX,
+            settings: Settings::default(),
+            controllers: Vec::new(),
+            target: None,
+            manual: false,
+            keyed: None,
+            on_drop: None,
+            degrade: None,
+            restarts: Restarts::default(),
+        }
+    }
+
+    /// How many credits the queue holds at most; 1024 by default, at least 1. Each event costs one credit, unless it says otherwise.
+    pub fn queue(mut self, credits: u64) -> Self {
+        self.queue_max = credits.max(1);
+        self
+    }
+
+    /// The most events in a batch; 100 by default, at least 1.
+    pub fn batch(mut self, events: usize) -> Self {
+        self.batch_max = events.max(1);
+        self
+    }
+
+    /// The most servlets at work at once, at least 1. By default 1000, and 20 in a stage that blocks; a serial stage has one.
+    pub fn servlets(mut self, servlets: usize) -> Self {
+        self.servlets_max = Some(servlets.max(1));
+        self
+    }
+
+    /// Gives the stage so many classes, 1 to 8; of these 0 is served first. A class is slowed down by those before it, not stopped: after 64 events
+    /// of others, one is taken of a class that waits.
+    ///
+    /// # Panics
+    /// If `classes` is 0 or above 8.
+    #[track_caller]
+    pub fn classes(mut self, classes: usize) -> Self {
+        assert!(
+            (1..=CLASSES_MAX).contains(&classes),
+            "a stage has 1 to {CLASSES_MAX} classes; asked were {classes}"
+        );
+        self.classes = classes;
+        self
+    }
+
+    /// The most events of one class in the queue; by default only the queue's bound counts.
+    pub fn class_queue(mut self, class: Class, events: u64) -> Self {
+        if let Some(max) = self.class_max.get_mut(usize::from(class.0)) {
+            *max = events.max(1);
+        }
+        self
+    }
+
+    /// The time within which an event should be handled, from its arrival to the end of its batch: the default controllers then turn away what would take
+    /// longer. Without one, only the queue's bounds turn anything away.
+    pub fn target(mut self, target: Duration) -> Self {
+        self.target = Some(target);
+        self
+    }
+
+    /// Adds a controller, which decides the settings that it owns in place of the default's.
+    pub fn controller(mut self, controller: impl Controller) -> Self {
+        self.controllers.push(Box::new(controller));
+        self
+    }
+
+    /// Has settings that no controller of mine owns stay as they are, instead of giving them to the default's.
+    pub fn manual(mut self) -> Self {
+        self.manual = true;
+        self
+    }
+
+    /// What the settings are at first.
+    pub fn settings(mut self, settings: Settings) -> Self {
+        self.settings = settings;
+        self
+    }
+
+    /// Has events of one key handled one batch after the other, each batch of one key, and keys in parallel. Keys without events cost nothing.
+    ///
+    /// `key_of` is called under the stage's lock: it must be short, and must not use the stage.
+    pub fn keyed_by<K>(mut self, key_of: impl Fn(&E) -> K + Send + 'static) -> Self
+    where
+        K: Hash + Eq + Clone + Send + 'static,
+    {
+        self.keyed = Some(Box::new(move |depth_max, classes| {
+            Box::new(ByKey::new(key_of, depth_max, classes))
         }));
-        Sender { stage: shared }
+        self
+    }
+
+    /// How many events of one key are queued at most; 128 by default, at least 1.
+    pub fn key_queue(mut self, events: usize) -> Self {
+        self.key_depth_max = events.max(1);
+        self
+    }
+
+    /// Has `f` called with each event that ends in the queue, and the reason; before the event's own drop callback. It runs under no lock.
+    pub fn on_drop(mut self, f: impl Fn(E, Reason) + Send + Sync + 'static) -> Self {
+        self.on_drop = Some(Box::new(f));
+        self
+    }
+
+    /// Makes an event smaller that a controller wants degraded.
+    pub fn degrade(mut self, f: impl Fn(&mut E) + Send + Sync + 'static) -> Self {
+        self.degrade = Some(Box::new(f));
+        self
+    }
+
+    /// How often a serial handler is made anew after a panic; five times a minute by default.
+    pub fn restarts(mut self, restarts: Restarts) -> Self {
+        self.restarts = restarts;
+        self
+    }
+
+    /// Makes the stage with a handler that several servlets use at the same time. `make` gets what to make its edges with.
+    ///
+    /// # Errors
+    /// If the name is taken, two controllers own one setting, an edge would close a cycle, or `make` fails.
+    pub fn handler<H: Handler<Event = E>>(
+        self,
+        make: impl FnOnce(&Edges<'_>) -> Result<H, BuildError>,
+    ) -> Result<Stage<E, Arc<Many<H>>>, BuildError> {
+        let servlets = self.servlets_max.unwrap_or(SERVLETS_MAX);
+        self.create(Kind::Async, servlets)?.with_handler(make)
+    }
+
+    /// Makes the stage with a handler that handles one batch after the other. After a panic `make` is called again.
+    ///
+    /// # Errors
+    /// As [`handler`](Self::handler).
+    pub fn serial<H: SerialHandler<Event = E>>(
+        self,
+        make: impl FnMut(&Edges<'_>) -> Result<H, BuildError> + Send + 'static,
+    ) -> Result<Stage<E, Arc<One<H>>>, BuildError> {
+        let restarts = self.restarts.clone();
+        self.create(Kind::Async, 1)?.with_serial(make, restarts)
+    }
+
+    /// Makes the stage with a handler that blocks its OS thread, in the runtime's pool of these.
+    ///
+    /// # Errors
+    /// As [`handler`](Self::handler).
+    pub fn blocking<F: Fn(&mut Batch<E>) + Send + Sync + 'static>(
+        self,
+        make: impl FnOnce(&Edges<'_>) -> Result<F, BuildError>,
+    ) -> Result<Stage<E>, BuildError> {
+        self.blocking_in(Pool::Runtime, make)
+    }
+
+    /// As [`blocking`](Self::blocking), in a pool that stages may share.
+    ///
+    /// # Errors
+    /// As [`handler`](Self::handler).
+    pub fn blocking_on<F: Fn(&mut Batch<E>) + Send + Sync + 'static>(
+        self,
+        pool: &Arc<BlockingPool>,
+        make: impl FnOnce(&Edges<'_>) -> Result<F, BuildError>,
+    ) -> Result<Stage<E>, BuildError> {
+        self.blocking_in(Pool::Shared(Arc::clone(pool)), make)
+    }
+
+    fn blocking_in<F: Fn(&mut Batch<E>) + Send + Sync + 'static>(
+        self,
+        pool: Pool,
+        make: impl FnOnce(&Edges<'_>) -> Result<F, BuildError>,
+    ) -> Result<Stage<E>, BuildError> {
+        let servlets = self.servlets_max.unwrap_or(OS_THREADS_MAX);
+        self.create(Kind::Blocking, servlets)?
+            .with_blocking(pool, make)
+    }
+
+    /// Makes the stage without a handler: it can be sent to, and is given one later. So stages can be made that send to each other.
+    ///
+    /// # Errors
+    /// If the name is taken, or two controllers own one setting.
+    pub fn declare(self) -> Result<Declared<E>, BuildError> {
+        let servlets = self.servlets_max.unwrap_or(SERVLETS_MAX);
+        let restarts = self.restarts.clone();
+        Ok(Declared {
+            stage: self.create(Kind::Async, servlets)?.0,
+            restarts,
+        })
+    }
+
+    fn create(self, kind: Kind, servlets_max: usize) -> Result<New<E>, BuildError> {
+        let controllers = controllers(&self.name, self.controllers, self.target, self.manual)?;
+        let Network { inner: network } = &self.network;
+        let workers = network.runtime.workers();
+        let queue = match self.keyed {
+            None => Queue::Lanes(Lanes::new(self.classes)),
+            Some(make) => Queue::Keyed(make(self.key_depth_max, self.classes)),
+        };
+        let mut state = State::new(Parts {
+            queue,
+            council: Council::new(controllers, self.classes, network.time.now_ns()),
+            bounds: Bounds {
+                queue_max: self.queue_max,
+                class_max: self.class_max,
+                batch_max: self.batch_max,
+                servlets_max,
+            },
+            classes: self.classes,
+            kind,
+            workers,
+            // To begin with; where nobody decides it, all that there may be.
+            servlets: if self.manual || kind == Kind::Blocking {
+                servlets_max
+            } else {
+                workers
+            },
+            batch: self.batch_max,
+            seed: network.runtime.seed(),
+            process: Arc::clone(&network.process),
+        });
+        state.retune(self.settings);
+        let shared = Arc::new(Shared::new(
+            self.name.into(),
+            network.runtime.clone(),
+            network.time.clone(),
+            state,
+            self.on_drop,
+            self.degrade,
+        ));
+        let id = self.network.add(&shared)?;
+        Ok(New(Stage {
+            shared,
+            host: Any,
+            network: self.network,
+            id,
+        }))
     }
 }
-impl<E: Send + 'static> Sender<E> {
-    #[doc(hidden)]
-    pub fn debug(&self) -> String {
-        let i = self.stage.lock();
-        format!(
-            "{:?} mean {} batch {}",
-            i.state.counts,
-            i.state.mean_ns(),
-            i.state.batch
-        )
+
+/// The stage's controllers: those that were given, and for the rest the default's.
+fn controllers(
+    stage: &str,
+    given: Vec<Box<dyn Controller>>,
+    target: Option<Duration>,
+    manual: bool,
+) -> Result<Vec<Box<dyn Controller>>, BuildError> {
+    for (at, one) in given.iter().enumerate() {
+        let other = given[..at]
+            .iter()
+            .find(|other| other.owns().both(one.owns()) != Owns::NOTHING);
+        if let Some(other) = other {
+            return Err(BuildError::TwoOwners {
+                stage: stage.to_owned(),
+                controllers: [other.name(), one.name()],
+                settings: other.owns().both(one.owns()),
+            });
+        }
     }
+    let defaults = if manual {
+        Vec::new()
+    } else {
+        control::auto(target)
+    };
+    Ok(given.into_iter().chain(defaults).collect())
 }

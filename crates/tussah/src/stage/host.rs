@@ -1,68 +1,194 @@
-//! Where a stage's handler lives: shared by its servlets, or one at a time.
+//! Where a stage's handler lives: one that several use at a time, or one that is used by one at a time.
 
 use std::future::Future;
+use std::pin::Pin;
 use std::sync::Arc;
 
 use super::batch::Batch;
+use super::error::BuildError;
 use super::handler::{Handler, SerialHandler};
-use super::shared::Shared;
+use super::restarts::Restarts;
+use super::shared::Time;
 
-/// Where a handler lives.
-pub(crate) trait Host<E>: Send + Sync + 'static {
+/// Where a handler lives. Implemented by [`Many`] and [`One`]; not for others to implement.
+pub trait Host<E>: sealed::Sealed + Send + Sync + 'static {
+    /// The right to use the handler.
+    #[doc(hidden)]
     type Guard<'a>: Guard<E>;
 
-    /// Waits until the handler may be used.
-    fn enter(&self) -> impl Future<Output = Self::Guard<'_>> + Send;
+    /// Waits until the handler may be used; `None` if there is none any more, since it panicked too often.
+    #[doc(hidden)]
+    fn enter(&self, time: &Time) -> impl Future<Output = Option<Self::Guard<'_>>> + Send;
+
+    /// Waits until nobody uses the handler, if one at a time does; and nobody will.
+    #[doc(hidden)]
+    fn retire(&self) -> impl Future<Output = ()> + Send;
 }
 
-/// The right to use a handler.
-pub(crate) trait Guard<E>: Send {
+/// The right to use a handler. If it is dropped by a panic, the handler is not used again.
+#[doc(hidden)]
+pub trait Guard<E>: Send {
     fn handle(&mut self, batch: &mut Batch<E>) -> impl Future<Output = ()> + Send;
 
-    /// The handler panicked.
-    fn rebuild(&mut self, stage: &Arc<Shared<E>>);
+    /// The handler threw something.
+    fn broke(&mut self);
 }
 
-/// A handler that several may use.
-pub(crate) struct Many<H>(pub(crate) H);
+mod sealed {
+    pub trait Sealed {}
+    impl<H> Sealed for super::Many<H> {}
+    impl<H> Sealed for super::One<H> {}
+}
+
+/// The host of a [`Handler`], which several servlets use at the same time.
+pub struct Many<H>(pub(crate) H);
 
 impl<H: Handler> Host<H::Event> for Many<H> {
     type Guard<'a> = &'a H;
 
-    #[inline]
-    async fn enter(&self) -> &H {
-        &self.0
+    #[inline(always)]
+    async fn enter(&self, _time: &Time) -> Option<&H> {
+        Some(&self.0)
     }
+
+    async fn retire(&self) {}
 }
 
 impl<H: Handler> Guard<H::Event> for &H {
-    #[inline]
+    #[inline(always)]
     fn handle(&mut self, batch: &mut Batch<H::Event>) -> impl Future<Output = ()> + Send {
         H::handle(self, batch)
     }
 
-    fn rebuild(&mut self, _: &Arc<Shared<H::Event>>) {}
+    fn broke(&mut self) {}
 }
 
-/// A handler that one may use at a time.
-pub(crate) struct One<H> {
-    pub(crate) handler: async_lock::Mutex<H>,
+/// The host of a [`SerialHandler`], which one uses at a time, and which is made anew after a panic.
+pub struct One<H> {
+    place: async_lock::Mutex<Place<H>>,
+}
+
+type Make<H> = Box<dyn FnMut() -> Result<H, BuildError> + Send>;
+
+/// What [`One`] keeps under its lock.
+pub(crate) struct Place<H> {
+    handler: H,
+    broken: bool,
+    /// Another handler has taken its place.
+    retired: bool,
+    make: Make<H>,
+    restarts: Restarts,
+}
+
+impl<H> One<H> {
+    pub(crate) fn new(handler: H, make: Make<H>, restarts: Restarts) -> Self {
+        Self {
+            place: async_lock::Mutex::new(Place {
+                handler,
+                broken: false,
+                retired: false,
+                make,
+                restarts,
+            }),
+        }
+    }
+}
+
+impl<H> Place<H> {
+    /// Makes the handler anew if it is broken; false if that can't be done.
+    fn mend(&mut self, time: &Time) -> bool {
+        if self.retired {
+            return false;
+        }
+        if !self.broken {
+            return true;
+        }
+        if !self.restarts.allow(time.now_ns()) {
+            return false;
+        }
+        let made = std::panic::catch_unwind(std::panic::AssertUnwindSafe(&mut self.make));
+        let Ok(Ok(handler)) = made else { return false };
+        self.handler = handler;
+        self.broken = false;
+        true
+    }
 }
 
 impl<H: SerialHandler> Host<H::Event> for One<H> {
-    type Guard<'a> = async_lock::MutexGuard<'a, H>;
+    type Guard<'a> = Entered<'a, H>;
 
-    #[inline]
-    async fn enter(&self) -> async_lock::MutexGuard<'_, H> {
-        self.handler.lock().await
+    #[inline(always)]
+    async fn enter(&self, time: &Time) -> Option<Entered<'_, H>> {
+        let mut place = match self.place.try_lock() {
+            Some(place) => place,
+            None => self.place.lock().await,
+        };
+        place.mend(time).then_some(Entered(place))
+    }
+
+    async fn retire(&self) {
+        self.place.lock().await.retired = true;
     }
 }
 
-impl<H: SerialHandler> Guard<H::Event> for async_lock::MutexGuard<'_, H> {
-    #[inline]
+/// The right to use a serial handler.
+#[doc(hidden)]
+pub struct Entered<'a, H>(async_lock::MutexGuard<'a, Place<H>>);
+
+impl<H> Drop for Entered<'_, H> {
+    #[inline(always)]
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            self.0.broken = true;
+        }
+    }
+}
+
+impl<H: SerialHandler> Guard<H::Event> for Entered<'_, H> {
+    #[inline(always)]
     fn handle(&mut self, batch: &mut Batch<H::Event>) -> impl Future<Output = ()> + Send {
-        H::handle(self, batch)
+        self.0.handler.handle(batch)
     }
 
-    fn rebuild(&mut self, _: &Arc<Shared<H::Event>>) {}
+    fn broke(&mut self) {
+        self.0.broken = true;
+    }
 }
+
+/// The handler is gone: it panicked too often, or its stage was destroyed.
+#[doc(hidden)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Gone;
+
+/// A host of a handler of whatever type.
+#[doc(hidden)]
+pub trait AnyHost<E>: Send + Sync {
+    fn call<'a>(
+        &'a self,
+        batch: &'a mut Batch<E>,
+        time: &'a Time,
+    ) -> Pin<Box<dyn Future<Output = Result<(), Gone>> + Send + 'a>>;
+
+    fn retire(&self) -> Pin<Box<dyn Future<Output = ()> + Send + '_>>;
+}
+
+impl<E: Send + 'static, H: Host<E>> AnyHost<E> for H {
+    fn call<'a>(
+        &'a self,
+        batch: &'a mut Batch<E>,
+        time: &'a Time,
+    ) -> Pin<Box<dyn Future<Output = Result<(), Gone>> + Send + 'a>> {
+        Box::pin(async move {
+            let mut guard = self.enter(time).await.ok_or(Gone)?;
+            guard.handle(batch).await;
+            Ok(())
+        })
+    }
+
+    fn retire(&self) -> Pin<Box<dyn Future<Output = ()> + Send + '_>> {
+        Box::pin(Host::retire(self))
+    }
+}
+
+/// A place for the present host, which calls go to that were not made for a type.
+pub(crate) type Present<E> = Option<Arc<dyn AnyHost<E>>>;

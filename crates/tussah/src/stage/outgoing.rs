@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use super::batch::Chunk;
 use super::event::{Class, Event};
-use super::sender::Why;
+use super::sender::{Sender, Why};
 use super::shared::{Reserved, Shared};
 
 /// Bound, in stages: for how many one poll of a servlet collects at the same time; what it sends to others is handed over at once.
@@ -111,6 +111,12 @@ pub(crate) fn hand_over() {
     HERE.with(hand_over_all);
 }
 
+/// Hands over what has been collected for this stage, if anything has been.
+#[inline]
+pub(crate) fn hand_over_for<E: Send + 'static>(stage: &Arc<Shared<E>>) {
+    Arc::clone(stage).hand_over();
+}
+
 #[inline]
 fn hand_over_all(here: &Here) {
     if here.open.borrow().is_empty() {
@@ -128,10 +134,11 @@ fn hand_over_all(here: &Here) {
 /// Sends an event, by way of what is collected where that is possible.
 #[inline(always)]
 pub(crate) fn send<E: Send + 'static>(
-    stage: &Arc<Shared<E>>,
+    sender: &Sender<E>,
     event: Event<E>,
     waits: bool,
 ) -> Result<(), (Event<E>, Why)> {
+    let stage = &sender.stage;
     if let Some(mut outgoing) = stage.outgoing.get() {
         if outgoing.granted > 0 && event.class_of() == outgoing.class && event.is_plain() {
             let full = outgoing.collect(event, stage);
@@ -142,7 +149,7 @@ pub(crate) fn send<E: Send + 'static>(
             return Ok(());
         }
     }
-    send_now(stage, event, waits)
+    send_now(sender, event, waits)
 }
 
 impl<E: Send + 'static> Outgoing<E> {
@@ -189,10 +196,11 @@ fn go_on<E: Send + 'static>(stage: &Arc<Shared<E>>) {
 #[cold]
 #[inline(never)]
 fn send_now<E: Send + 'static>(
-    stage: &Arc<Shared<E>>,
+    sender: &Sender<E>,
     event: Event<E>,
     waits: bool,
 ) -> Result<(), (Event<E>, Why)> {
+    let stage = &sender.stage;
     Arc::clone(stage).hand_over();
     let collects = event.is_plain() && !stage.rests() && HERE.with(Here::collects);
     if collects && stage.outgoing.get().is_some() {
@@ -226,7 +234,7 @@ fn send_now<E: Send + 'static>(
             Reserved::Nothing => {}
         }
     }
-    stage.offer(event, false, waits)
+    stage.offer(sender.from, event, false, waits)
 }
 
 impl Here {

@@ -38,6 +38,14 @@ impl<E> Queue<E> {
         }
     }
 
+    /// Keys that have events or are busy.
+    pub(crate) fn keys(&self) -> usize {
+        match self {
+            Queue::Lanes(_) => 0,
+            Queue::Keyed(keyed) => keyed.keys(),
+        }
+    }
+
     /// Whether a servlet would find something.
     pub(crate) fn is_ready(&self) -> bool {
         match self {

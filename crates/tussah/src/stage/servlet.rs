@@ -10,8 +10,9 @@ use std::task::{Context, Poll};
 use super::batch::Batch;
 use super::host::{Guard, Host};
 use super::outgoing::{begin, collecting, hand_over};
-use super::shared::{Next, Servlet, Shared};
+use super::shared::Shared;
 use super::state::Run;
+use super::turn::{Next, Servlet};
 
 /// What a handler threw.
 type Panic = Box<dyn Any + Send>;
@@ -73,7 +74,10 @@ impl<E: Send + 'static> Serving<E> {
                 Next::Wait => continue,
                 Next::Work => {}
             }
-            let mut handler = host.enter().await;
+            let Some(mut handler) = host.enter(&self.stage.time).await else {
+                self.stage.fail();
+                continue;
+            };
             begin(self.now_ns, self.run.exact);
             self.batches(&mut handler).await;
             drop(handler);
@@ -98,7 +102,7 @@ impl<E: Send + 'static> Serving<E> {
             batch,
             ..
         } = self;
-        match stage.turn(servlet, run, batch, (ended_ns, now_ns), cx.waker()) {
+        match stage.turn(servlet, run, batch, (ended_ns, now_ns), Some(cx.waker())) {
             Next::Wait if run.dropped.is_empty() => Poll::Pending,
             next => Poll::Ready(next),
         }
@@ -120,7 +124,9 @@ impl<E: Send + 'static> Serving<E> {
             let outcome = handle(stage, run, batch, handler).await;
             if outcome.is_err() {
                 stage.panicked(batch);
-                handler.rebuild(stage);
+                handler.broke();
+                run.ended(batch.end());
+                return;
             }
             run.ended(batch.end());
             if !batch.is_empty() {

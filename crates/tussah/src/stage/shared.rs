@@ -1,7 +1,7 @@
 //! A stage as senders and servlets share it: its state behind a lock, and who is called when it changes.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::task::Waker;
 use std::time::Instant;
 
@@ -11,10 +11,11 @@ use tussah_core::{Handle, Notify, PerWorker};
 
 use super::batch::{Batch, Chunk};
 use super::event::{Class, Event, Reason};
+use super::host::Present;
 use super::outgoing::Outgoing;
 use super::queue::Queue;
-use super::sender::Why;
-use super::state::{Gate, Run, State, Summon};
+use super::sender::{Sender, Why};
+use super::state::{Gate, State, Summon};
 
 /// A stage, without the type of its handler.
 pub(crate) struct Shared<E> {
@@ -31,6 +32,15 @@ pub(crate) struct Shared<E> {
     pub(crate) runtime: Handle,
     /// Starts a servlet of the present handler.
     start: RwLock<Option<Start<E>>>,
+    /// The present handler, for calls; none in a stage that blocks.
+    present: RwLock<Present<E>>,
+    /// Calls have to look at more than the handler that they were made for: it has been swapped, calls are by key, or a proxy is in between.
+    pub(crate) special: AtomicBool,
+    /// Events that came by calls, by worker, and from elsewhere.
+    calls: PerWorker<u64>,
+    calls_elsewhere: AtomicU64,
+    /// Calls that wait for a key.
+    pub(crate) keys: Notify,
     pub(crate) on_drop: Option<OnDrop<E>>,
     pub(crate) degrade: Option<Box<dyn Fn(&mut E) + Send + Sync>>,
 }
@@ -53,8 +63,9 @@ pub(crate) enum Reserved<E> {
 struct Apart<T>(T);
 
 /// The time of a network of stages.
+#[doc(hidden)]
 #[derive(Clone, Debug)]
-pub(crate) struct Time {
+pub struct Time {
     pub(crate) clock: Clock,
     pub(crate) start: Instant,
 }
@@ -69,36 +80,18 @@ impl Time {
 pub(crate) struct Inner<E> {
     pub(crate) state: State<E>,
     /// Servlets that wait to be called, the last one first.
-    parked: Vec<(u64, Waker)>,
+    pub(crate) parked: Vec<(u64, Waker)>,
     /// Senders that wait for room.
     pub(crate) senders: usize,
-    next_servlet: u64,
+    pub(crate) next_servlet: u64,
     /// Counts the handlers: a servlet ends when it is not one of the present handler's.
     pub(crate) generation: u32,
     /// Who wants to know when nothing is queued and in service.
     pub(crate) settled: Vec<Waker>,
-}
-
-/// A servlet as its stage knows it.
-pub(crate) struct Servlet {
-    id: u64,
-    generation: u32,
-    parked: bool,
-}
-
-impl Servlet {
-    /// Whether it waited to be called when it looked last.
-    pub(crate) fn is_parked(&self) -> bool {
-        self.parked
-    }
-}
-
-/// What a servlet does next.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Next {
-    Work,
-    Wait,
-    End,
+    /// Who waits for nothing to be in service, to change the handler.
+    pub(crate) swap: Option<Waker>,
+    /// What is sent from these stages goes to a proxy.
+    pub(crate) proxies: Vec<(u32, Sender<E>)>,
 }
 
 /// What is to be done after the lock is released.
@@ -118,6 +111,8 @@ impl<E: Send + 'static> Shared<E> {
         on_drop: Option<OnDrop<E>>,
         degrade: Option<Box<dyn Fn(&mut E) + Send + Sync>>,
     ) -> Self {
+        let calls = PerWorker::new(&runtime, || 0);
+        let special = matches!(state.queue, Queue::Keyed(_));
         Self {
             rests: Apart(AtomicBool::new(true)),
             inner: Apart(Mutex::new(Inner {
@@ -127,6 +122,8 @@ impl<E: Send + 'static> Shared<E> {
                 next_servlet: 0,
                 generation: 0,
                 settled: Vec::new(),
+                swap: None,
+                proxies: Vec::new(),
             })),
             room: Notify::new(),
             outgoing: PerWorker::new(&runtime, Outgoing::default),
@@ -134,6 +131,11 @@ impl<E: Send + 'static> Shared<E> {
             time,
             runtime,
             start: RwLock::new(None),
+            present: RwLock::new(None),
+            special: AtomicBool::new(special),
+            calls,
+            calls_elsewhere: AtomicU64::new(0),
+            keys: Notify::new(),
             on_drop,
             degrade,
         }
@@ -149,8 +151,25 @@ impl<E: Send + 'static> Shared<E> {
         self.inner.0.lock()
     }
 
-    pub(crate) fn set_start(&self, start: Start<E>) {
-        *self.start.write() = Some(start);
+    /// Gives the stage its first handler, or another one, and lets it go on.
+    pub(crate) fn set_handler(self: &Arc<Self>, start: Start<E>, present: Present<E>) {
+        let mut inner = self.lock();
+        let earlier = (
+            self.start.write().replace(start),
+            std::mem::replace(&mut *self.present.write(), present),
+        );
+        if earlier.0.is_some() {
+            self.special.store(true, Ordering::Release);
+        }
+        inner.generation += 1;
+        if matches!(inner.state.gate, Gate::New | Gate::Swapping) {
+            inner.state.gate = Gate::Open;
+        }
+        let parked = inner.call_parked();
+        self.release(inner);
+        // Servlets of the earlier handler end.
+        parked.into_iter().for_each(Waker::wake);
+        drop(earlier);
     }
 
     /// Releases the lock, having seen to who must be called because of what changed.
@@ -175,6 +194,7 @@ impl<E: Send + 'static> Shared<E> {
         match inner.state.summon() {
             Summon::Nobody => any = false,
             Summon::Unpark => calls.unpark = inner.parked.pop().map(|(_, waker)| waker),
+            // There is a handler: the gate is open.
             Summon::Spawn => calls.spawn = self.start.read().clone(),
         }
         if inner.senders > 0 && inner.state.credits() <= inner.state.threshold / 2 {
@@ -183,6 +203,10 @@ impl<E: Send + 'static> Shared<E> {
         }
         if !inner.settled.is_empty() && inner.state.is_empty() {
             calls.settled = std::mem::take(&mut inner.settled);
+            any = true;
+        }
+        if inner.swap.is_some() && inner.state.in_service() == 0 {
+            calls.settled.extend(inner.swap.take());
             any = true;
         }
         let rests = inner.state.rests();
@@ -209,14 +233,56 @@ impl<E: Send + 'static> Shared<E> {
         }
     }
 
+    /// The proxy that events from this stage go to.
+    pub(crate) fn proxy(&self, from: u32) -> Option<Sender<E>> {
+        self.lock().proxy(from)
+    }
+
+    /// Events that came by calls.
+    pub(crate) fn calls_seen(&self) -> u64 {
+        self.calls_elsewhere.load(Ordering::Relaxed)
+    }
+
+    /// Takes the handler out.
+    pub(crate) fn take_handler(&self) -> (Option<Start<E>>, Present<E>) {
+        (self.start.write().take(), self.present.write().take())
+    }
+
+    /// The present handler.
+    pub(crate) fn present(&self) -> Present<E> {
+        self.present.read().clone()
+    }
+
+    #[inline]
+    pub(crate) fn is_special(&self) -> bool {
+        // Acquire: with the Release where it is set, so that the present handler is seen.
+        self.special.load(Ordering::Acquire)
+    }
+
+    /// Counts events that come by a call.
+    #[inline]
+    pub(crate) fn called(&self, events: u64) {
+        match self.calls.get() {
+            Some(mut calls) => *calls += events,
+            None => {
+                self.calls_elsewhere.fetch_add(events, Ordering::Relaxed);
+            }
+        }
+    }
+
     /// Queues one event. `asked` is true if a controller has seen it already; a refusal counts the sender as one of those that wait for room, if it `waits`.
     pub(crate) fn offer(
         self: &Arc<Self>,
+        from: u32,
         event: Event<E>,
         asked: bool,
         waits: bool,
     ) -> Result<(), (Event<E>, Why)> {
         let mut inner = self.lock();
+        if let Some(proxy) = inner.proxy(from) {
+            drop(inner);
+            return proxy.stage.offer(0, event, asked, waits);
+        }
         let now_ns = self.time.now_ns();
         let offered = inner.state.offer(event, asked, waits, now_ns);
         if let Err((_, why)) = &offered {
@@ -229,7 +295,7 @@ impl<E: Send + 'static> Shared<E> {
                 if let Some(degrade) = &self.degrade {
                     degrade(&mut event);
                 }
-                self.offer(event, true, waits)
+                self.offer(from, event, true, waits)
             }
             other => other,
         }
@@ -238,11 +304,24 @@ impl<E: Send + 'static> Shared<E> {
     /// Reserves room for as many events of a class as make a chunk.
     pub(crate) fn reserve(&self, class: Class, now_ns: u64) -> Reserved<E> {
         let mut inner = self.lock();
-        let granted = inner.state.reserve(class, now_ns);
-        if granted == 0 {
-            return Reserved::Nothing;
+        match inner.state.reserve(class, now_ns) {
+            Ok(0) => Reserved::Nothing,
+            Ok(granted) => Reserved::Room(inner.state.spare(), granted),
+            Err(why) => {
+                inner.state.refuse(class);
+                Reserved::Rejected(why)
+            }
         }
-        Reserved::Room(inner.state.spare(), granted)
+    }
+
+    /// Queues the next chunk of a batch, or as much of it as there is room for. False if there is no room, or events have to be looked at one by one.
+    pub(crate) fn push_batch(self: &Arc<Self>, from: u32, batch: &mut Batch<E>) -> bool {
+        let now_ns = self.time.now_ns();
+        let mut inner = self.lock();
+        let pushed = inner.proxy(from).is_none() && inner.state.push_batch(batch, now_ns);
+        inner.state.decide(now_ns);
+        self.release(inner);
+        pushed
     }
 
     /// Queues what a sender has collected; with `more` it reserves room for the next chunk.
@@ -254,88 +333,9 @@ impl<E: Send + 'static> Shared<E> {
             .map_or(0, |event| super::event::queued_ns(event.stamp()));
         inner.state.push_chunk(outgoing);
         if more {
-            outgoing.granted = inner.state.reserve(outgoing.class, now_ns);
+            outgoing.granted = inner.state.reserve(outgoing.class, now_ns).unwrap_or(0);
         }
         inner.state.decide(now_ns);
-        self.release(inner);
-    }
-
-    /// Makes a servlet known that was summoned and starts.
-    pub(crate) fn enlist(&self) -> Servlet {
-        let mut inner = self.lock();
-        inner.next_servlet += 1;
-        Servlet {
-            id: inner.next_servlet,
-            generation: inner.generation,
-            parked: false,
-        }
-    }
-
-    /// Ends what a servlet has done, and gives it the next events, or parks it.
-    pub(crate) fn turn(
-        self: &Arc<Self>,
-        servlet: &mut Servlet,
-        run: &mut Run<E>,
-        batch: &mut Batch<E>,
-        (ended_ns, now_ns): (u64, u64),
-        waker: &Waker,
-    ) -> Next {
-        let mut inner = self.lock();
-        if servlet.parked {
-            if let Some(place) = inner.parked.iter_mut().find(|(id, _)| *id == servlet.id) {
-                // Nobody has called it.
-                place.1.clone_from(waker);
-                return Next::Wait;
-            }
-            servlet.parked = false;
-        }
-        if run.is_open() {
-            inner.state.finish(run, batch, ended_ns);
-            inner.state.decide(now_ns);
-        }
-        let present = servlet.generation == inner.generation;
-        let next = if present && inner.state.take(run, now_ns) {
-            Next::Work
-        } else if present && inner.state.park() {
-            inner.parked.push((servlet.id, waker.clone()));
-            servlet.parked = true;
-            Next::Wait
-        } else {
-            if !present {
-                inner.state.ended();
-            }
-            Next::End
-        };
-        self.release(inner);
-        next
-    }
-
-    /// Says that a handler waits, and gives back what its servlet has taken beyond the batch.
-    pub(crate) fn waits(self: &Arc<Self>, run: &mut Run<E>) {
-        let mut inner = self.lock();
-        inner.state.waits(run);
-        self.release(inner);
-    }
-
-    /// A servlet is gone, whatever it was doing.
-    pub(crate) fn dismiss(
-        self: &Arc<Self>,
-        servlet: &Servlet,
-        run: &mut Run<E>,
-        batch: &mut Batch<E>,
-    ) {
-        let mut inner = self.lock();
-        let now_ns = self.time.now_ns();
-        let place = inner.parked.iter().position(|(id, _)| *id == servlet.id);
-        if let Some(place) = place {
-            inner.parked.swap_remove(place);
-            inner.state.ended_parked();
-        } else {
-            if run.is_open() {
-                inner.state.finish(run, batch, now_ns);
-            }
-            inner.state.ended();
-        }
         self.release(inner);
     }
 
@@ -347,16 +347,7 @@ impl<E: Send + 'static> Shared<E> {
 
     /// Tells of an event that ended in the queue.
     pub(crate) fn dropped(&self, event: Event<E>, reason: Reason) {
-        match &self.on_drop {
-            None => event.end(reason),
-            Some(on_drop) => {
-                let (value, more, _) = event.split();
-                super::quietly(|| on_drop(value, reason));
-                if let Some(more) = more {
-                    more.end(reason);
-                }
-            }
-        }
+        tell(self.on_drop.as_ref(), event, reason);
     }
 }
 
@@ -368,6 +359,12 @@ impl<E> Shared<E> {
 }
 
 impl<E> Inner<E> {
+    /// The proxy that events from this stage go to.
+    fn proxy(&self, from: u32) -> Option<Sender<E>> {
+        let found = self.proxies.iter().find(|(source, _)| *source == from);
+        found.map(|(_, proxy)| proxy.clone())
+    }
+
     /// Has all parked servlets look at the stage again; they count as busy then.
     pub(crate) fn call_parked(&mut self) -> Vec<Waker> {
         let wakers: Vec<_> = self.parked.drain(..).map(|(_, waker)| waker).collect();
@@ -382,13 +379,20 @@ impl<E> Drop for Shared<E> {
         let inner = self.inner.0.get_mut();
         inner.state.gate = Gate::Closed;
         while let Some(event) = inner.state.take_out() {
-            let (value, more, _) = event.split();
-            if let Some(on_drop) = &self.on_drop {
-                super::quietly(|| on_drop(value, Reason::ShutDown));
-            }
-            if let Some(more) = more {
-                more.end(Reason::ShutDown);
-            }
+            tell(self.on_drop.as_ref(), event, Reason::ShutDown);
         }
+    }
+}
+
+/// Tells the stage's drop callback of an event, and then the event's own.
+fn tell<E>(on_drop: Option<&OnDrop<E>>, event: Event<E>, reason: Reason) {
+    let (value, more, _) = event.split();
+    if let Some(on_drop) = on_drop {
+        super::quietly(|| on_drop(value, reason));
+    } else {
+        super::quietly(|| drop(value));
+    }
+    if let Some(more) = more {
+        more.end(reason);
     }
 }

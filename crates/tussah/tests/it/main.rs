@@ -16,6 +16,7 @@ mod process;
 mod proxy;
 mod scopes;
 mod signal;
+mod stages;
 mod sync;
 mod threads;
 mod time;

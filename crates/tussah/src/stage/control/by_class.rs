@@ -54,6 +54,10 @@ impl Controller for ByClass {
         Owns::ADMISSION
     }
 
+    fn looks_at_departures(&self) -> bool {
+        false
+    }
+
     fn cadence(&self) -> Cadence {
         // Only to learn the queue's bound.
         Cadence::every_ns(1_000_000)

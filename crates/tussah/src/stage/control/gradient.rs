@@ -162,6 +162,14 @@ impl Controller for Gradient {
         Owns::ADMISSION
     }
 
+    fn looks_at_departures(&self) -> bool {
+        false
+    }
+
+    fn looks_at_responses(&self) -> bool {
+        true
+    }
+
     fn cadence(&self) -> Cadence {
         Cadence {
             interval_ns: self.config.interval_ns,

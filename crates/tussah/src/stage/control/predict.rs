@@ -179,6 +179,14 @@ impl Controller for Predict {
         Owns::ADMISSION
     }
 
+    fn looks_at_responses(&self) -> bool {
+        true
+    }
+
+    fn looks_at_departures(&self) -> bool {
+        self.overloaded
+    }
+
     fn cadence(&self) -> Cadence {
         Cadence::every_ns(self.slot_ns)
     }

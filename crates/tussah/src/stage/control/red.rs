@@ -103,6 +103,10 @@ impl Controller for Red {
         Owns::ADMISSION
     }
 
+    fn looks_at_departures(&self) -> bool {
+        false
+    }
+
     fn cadence(&self) -> Cadence {
         Cadence::every_ns(10_000_000)
     }

@@ -66,6 +66,14 @@ impl Controller for ResponseMean {
         Owns::ADMISSION
     }
 
+    fn looks_at_departures(&self) -> bool {
+        false
+    }
+
+    fn looks_at_responses(&self) -> bool {
+        true
+    }
+
     fn cadence(&self) -> Cadence {
         Cadence::every_ns(self.config.interval_ns)
     }

@@ -192,6 +192,14 @@ impl Controller for ResponseP90 {
         Owns::ADMISSION
     }
 
+    fn looks_at_departures(&self) -> bool {
+        false
+    }
+
+    fn looks_at_responses(&self) -> bool {
+        true
+    }
+
     fn cadence(&self) -> Cadence {
         Cadence {
             interval_ns: 0,

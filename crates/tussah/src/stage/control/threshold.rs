@@ -30,6 +30,10 @@ impl Controller for Threshold {
         Owns::ADMISSION
     }
 
+    fn looks_at_departures(&self) -> bool {
+        false
+    }
+
     fn cadence(&self) -> Cadence {
         // The queue keeps the threshold by itself; it only has to be told, and again if its bound changes.
         Cadence::every_ns(100_000_000)

@@ -104,8 +104,9 @@ impl<E> Lanes<E> {
         self.spare.pop().unwrap_or_default()
     }
 
-    fn keep(&mut self, chunk: Chunk<E>) {
-        if self.spare.len() < SPARE_MAX && chunk.capacity() <= 2 * CHUNK_MAX {
+    pub(crate) fn keep(&mut self, chunk: Chunk<E>) {
+        if self.spare.len() < SPARE_MAX && chunk.capacity() > 0 && chunk.capacity() <= 2 * CHUNK_MAX
+        {
             self.spare.push(chunk);
         }
     }

@@ -1,0 +1,118 @@
+//! Servlets of a handler that blocks: each works on an OS thread of a pool until nothing is queued.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+use std::time::Duration;
+
+use tussah_core::BlockingPool;
+
+use super::batch::Batch;
+use super::shared::{Shared, Start};
+use super::state::Run;
+use super::turn::{Next, Servlet};
+
+/// How long a stage waits for a pool that takes no job, before it asks again.
+const AGAIN: Duration = Duration::from_millis(1);
+
+/// Where a stage's OS threads come from.
+#[derive(Clone)]
+pub(crate) enum Pool {
+    /// The runtime's pool.
+    Runtime,
+    /// One that stages may share.
+    Shared(Arc<BlockingPool>),
+}
+
+/// What starts a servlet of this handler in the pool.
+pub(crate) fn start<E, F>(pool: Pool, handler: F) -> Start<E>
+where
+    E: Send + 'static,
+    F: Fn(&mut Batch<E>) + Send + Sync + 'static,
+{
+    let handler = Arc::new(handler);
+    Arc::new(move |stage: &Arc<Shared<E>>| {
+        let serving = Serving {
+            servlet: stage.enlist(),
+            run: Run::default(),
+            batch: Batch::default(),
+            stage: Arc::clone(stage),
+            over: false,
+        };
+        let handler = Arc::clone(&handler);
+        let pool = match &pool {
+            Pool::Runtime => stage.runtime.blocking(),
+            Pool::Shared(pool) => pool,
+        };
+        let Err(refused) = pool.submit(move || serving.serve(&*handler)) else {
+            return;
+        };
+        // The servlet counts itself out as it is dropped, and the stage would call the next one at once.
+        stage.hold_back(true);
+        let ends = refused.is_shut_down();
+        drop(refused);
+        if ends {
+            stage.fail();
+            return;
+        }
+        let held = Arc::clone(stage);
+        let later = async move {
+            crate::time::sleep(AGAIN).await;
+            held.hold_back(false);
+        };
+        drop(stage.runtime.spawn(later));
+    })
+}
+
+/// A servlet at work. Dropping it gives back what it has taken.
+struct Serving<E: Send + 'static> {
+    stage: Arc<Shared<E>>,
+    servlet: Servlet,
+    run: Run<E>,
+    batch: Batch<E>,
+    over: bool,
+}
+
+impl<E: Send + 'static> Serving<E> {
+    fn serve(mut self, handler: &impl Fn(&mut Batch<E>)) {
+        let mut now_ns = self.stage.time.now_ns();
+        loop {
+            let Self {
+                stage,
+                servlet,
+                run,
+                batch,
+                ..
+            } = &mut self;
+            let next = stage.turn(servlet, run, batch, (now_ns, now_ns), None);
+            for (event, reason) in run.dropped.drain(..) {
+                stage.dropped(event, reason);
+            }
+            if next == Next::End {
+                break;
+            }
+            while !run.ahead.is_empty() {
+                batch.fill(&mut run.ahead, run.limit);
+                let handled = catch_unwind(AssertUnwindSafe(|| handler(batch)));
+                if handled.is_err() {
+                    stage.panicked(batch);
+                }
+                run.ended(batch.end());
+                if !batch.is_empty() {
+                    // What is left goes back to the queue, for whoever takes next.
+                    break;
+                }
+            }
+            now_ns = stage.time.now_ns();
+        }
+        self.over = true;
+    }
+}
+
+impl<E: Send + 'static> Drop for Serving<E> {
+    fn drop(&mut self) {
+        if !self.over {
+            self.stage
+                .dismiss(&self.servlet, &mut self.run, &mut self.batch);
+        }
+    }
+}

@@ -1,0 +1,128 @@
+//! The edges that a handler sends by, made as the handler is made.
+
+use std::marker::PhantomData;
+use std::sync::Arc;
+
+use super::call::{AnyCall, Call};
+use super::error::BuildError;
+use super::handle::{Any, Stage};
+use super::host::Host;
+use super::network::{EdgeKind, Network};
+use super::sender::{Offerer, Sender};
+use super::shared::Shared;
+
+/// What a handler's maker makes its edges with: each is one from this stage, and is in the network's graph.
+#[derive(Debug)]
+pub struct Edges<'a> {
+    pub(crate) network: &'a Network,
+    pub(crate) from: Arc<str>,
+    pub(crate) id: u32,
+}
+
+/// An edge to a stage, of which is still to be said how it sends.
+///
+/// The choice between a queue and a call is one word: `edges.to(&next).queue(100)` or `edges.to(&next).call()`.
+#[must_use = "an edge is made by `queue`, `offer` or `call`"]
+pub struct To<'a, E, C = Any> {
+    edges: &'a Edges<'a>,
+    stage: Arc<Shared<E>>,
+    host: C,
+    event: PhantomData<E>,
+}
+
+impl Edges<'_> {
+    /// The name of the stage that the edges come from.
+    #[must_use]
+    pub fn from(&self) -> &str {
+        &self.from
+    }
+
+    /// An edge to a stage.
+    pub fn to<'a, E: Send + 'static, C: Clone>(&'a self, stage: &Stage<E, C>) -> To<'a, E, C> {
+        To {
+            edges: self,
+            stage: Arc::clone(&stage.shared),
+            host: stage.host.clone(),
+            event: PhantomData,
+        }
+    }
+
+    /// An edge to the stage of this name.
+    ///
+    /// # Errors
+    /// If there is none, or it takes other events.
+    pub fn named<E: Send + 'static>(&self, name: &str) -> Result<To<'_, E>, BuildError> {
+        Ok(self.to(&self.network.find::<E>(name)?))
+    }
+}
+
+impl<E: Send + 'static, C> To<'_, E, C> {
+    /// By the stage's queue, which has room for at least so many credits from here on; a sender may wait for room.
+    ///
+    /// The queue is one for all who send to the stage.
+    ///
+    /// # Errors
+    /// If the edge closes a cycle of awaited sends and calls.
+    pub fn queue(self, room: u64) -> Result<Sender<E>, BuildError> {
+        self.connect(EdgeKind::Queue)?;
+        self.stage.make_room(room);
+        Ok(Sender {
+            from: self.edges.id,
+            stage: self.stage,
+        })
+    }
+
+    /// By the stage's queue, as [`queue`](Self::queue), if there is room: nobody ever waits, and so it may be part of a cycle.
+    ///
+    /// # Errors
+    /// None at present.
+    pub fn offer(self, room: u64) -> Result<Offerer<E>, BuildError> {
+        self.connect(EdgeKind::Offer)?;
+        self.stage.make_room(room);
+        Ok(Offerer(Sender {
+            from: self.edges.id,
+            stage: self.stage,
+        }))
+    }
+
+    fn connect(&self, kind: EdgeKind) -> Result<(), BuildError> {
+        if kind == EdgeKind::Call && self.stage.blocks() {
+            return Err(BuildError::Blocks {
+                stage: self.stage.name.to_string(),
+            });
+        }
+        self.edges
+            .network
+            .connect(&self.edges.from, &self.stage.name, kind)
+    }
+}
+
+impl<E: Send + 'static, H: Host<E>> To<'_, E, Arc<H>> {
+    /// By a call: the stage's handler runs in the servlet that sends, on its batch.
+    ///
+    /// # Errors
+    /// If the edge closes a cycle of awaited sends and calls, or the stage's handler blocks.
+    pub fn call(self) -> Result<Call<E, H>, BuildError> {
+        self.connect(EdgeKind::Call)?;
+        Ok(Call {
+            stage: self.stage,
+            host: self.host,
+            from: self.edges.id,
+        })
+    }
+}
+
+impl<E: Send + 'static> To<'_, E, Any> {
+    /// By a call: the stage's handler runs in the servlet that sends, on its batch.
+    ///
+    /// # Errors
+    /// If the edge closes a cycle of awaited sends and calls, or the stage's handler blocks.
+    pub fn call(self) -> Result<AnyCall<E>, BuildError> {
+        self.connect(EdgeKind::Call)?;
+        Ok(AnyCall {
+            host: self.stage.present(),
+            stage: self.stage,
+            from: self.edges.id,
+        })
+    }
+}

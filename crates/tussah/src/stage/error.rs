@@ -1,0 +1,117 @@
+//! Why a stage or an edge could not be made or found.
+
+use std::fmt;
+
+use super::control::Owns;
+
+/// Why a stage or an edge could not be made or found.
+#[derive(Clone, PartialEq, Eq, Debug)]
+#[non_exhaustive]
+pub enum BuildError {
+    /// The network has a stage of this name already.
+    NameTaken {
+        /// The name.
+        name: String,
+    },
+    /// The network has no stage of this name.
+    NotFound {
+        /// The name that was looked for.
+        name: String,
+        /// The names that there are.
+        known: Vec<String>,
+    },
+    /// The stage of this name takes other events.
+    WrongType {
+        /// The stage.
+        name: String,
+        /// The type of event that was asked for.
+        expected: &'static str,
+        /// The type of event that the stage takes.
+        found: &'static str,
+    },
+    /// Two controllers own the same setting.
+    TwoOwners {
+        /// The stage.
+        stage: String,
+        /// The controllers, the first one first.
+        controllers: [&'static str; 2],
+        /// What both own.
+        settings: Owns,
+    },
+    /// The edge would close a cycle of awaited sends and calls, in which all stages could wait for each other.
+    Cycle {
+        /// The stages of the cycle, from the new edge's source back to it.
+        path: Vec<String>,
+    },
+    /// A stage whose handler blocks can't be called in another's servlet.
+    Blocks {
+        /// The stage.
+        stage: String,
+    },
+    /// The stage has been destroyed, or its handler has panicked too often.
+    Closed {
+        /// The stage.
+        stage: String,
+    },
+    /// The handler's maker failed.
+    Handler {
+        /// The stage.
+        stage: String,
+        /// What it said.
+        why: String,
+    },
+}
+
+impl fmt::Display for BuildError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::NameTaken { name } => write!(
+                f,
+                "there is a stage `{name}` already: expected another name"
+            ),
+            Self::NotFound { name, known } if known.is_empty() => {
+                write!(f, "there is no stage `{name}`: the network has none yet")
+            }
+            Self::NotFound { name, known } => {
+                write!(
+                    f,
+                    "there is no stage `{name}`: expected one of `{}`",
+                    known.join("`, `")
+                )
+            }
+            Self::WrongType {
+                name,
+                expected,
+                found,
+            } => {
+                write!(
+                    f,
+                    "the stage `{name}` takes `{found}`: expected `{expected}`"
+                )
+            }
+            Self::TwoOwners {
+                stage,
+                controllers: [one, other],
+                settings,
+            } => write!(
+                f,
+                "the stage `{stage}` has two controllers, `{one}` and `{other}`, that both decide its {settings}: expected one owner of each setting"
+            ),
+            Self::Cycle { path } => write!(
+                f,
+                "the edge would close a cycle of awaited sends and calls, in which all could wait for each other: {}; make one of these edges with `.offer(..)`",
+                path.join(" -> ")
+            ),
+            Self::Blocks { stage } => write!(
+                f,
+                "the handler of `{stage}` blocks, and can't be called in the servlet of another stage: expected `.queue(..)`"
+            ),
+            Self::Closed { stage } => write!(f, "the stage `{stage}` is closed"),
+            Self::Handler { stage, why } => {
+                write!(f, "the handler of `{stage}` could not be made: {why}")
+            }
+        }
+    }
+}
+
+impl std::error::Error for BuildError {}

@@ -1,0 +1,175 @@
+//! How a stage gets its handler: its first, or another in the place of that.
+
+use std::sync::Arc;
+
+use super::Batch;
+use super::blocking::{self, Pool};
+use super::edges::Edges;
+use super::error::BuildError;
+use super::handle::Stage;
+use super::handler::{Handler, SerialHandler};
+use super::host::{Host, Many, One};
+use super::restarts::Restarts;
+use super::servlet::serve;
+use super::shared::Shared;
+
+/// A stage that has no handler yet. Events that are sent to it wait.
+pub struct Declared<E> {
+    pub(crate) stage: Stage<E>,
+    pub(crate) restarts: Restarts,
+}
+
+impl<E: Send + 'static> Declared<E> {
+    /// The stage, for others to make their edges to.
+    #[must_use]
+    pub fn stage(&self) -> Stage<E> {
+        self.stage.clone()
+    }
+
+    /// Gives it a handler that several servlets use at the same time.
+    ///
+    /// # Errors
+    /// As [`Builder::handler`].
+    pub fn handler<H: Handler<Event = E>>(
+        self,
+        make: impl FnOnce(&Edges<'_>) -> Result<H, BuildError>,
+    ) -> Result<Stage<E, Arc<Many<H>>>, BuildError> {
+        New(self.stage).with_handler(make)
+    }
+
+    /// Gives it a handler that handles one batch after the other.
+    ///
+    /// # Errors
+    /// As [`Builder::handler`].
+    pub fn serial<H: SerialHandler<Event = E>>(
+        self,
+        make: impl FnMut(&Edges<'_>) -> Result<H, BuildError> + Send + 'static,
+    ) -> Result<Stage<E, Arc<One<H>>>, BuildError> {
+        New(self.stage).with_serial(make, self.restarts)
+    }
+}
+
+/// A stage whose handler is being made; it is forgotten if that fails.
+pub(crate) struct New<E>(pub(crate) Stage<E>);
+
+impl<E: Send + 'static> New<E> {
+    pub(crate) fn with_handler<H: Handler<Event = E>>(
+        self,
+        make: impl FnOnce(&Edges<'_>) -> Result<H, BuildError>,
+    ) -> Result<Stage<E, Arc<Many<H>>>, BuildError> {
+        let handler = self.undone_by(make(&self.0.edges()))?;
+        Ok(self.0.install(Arc::new(Many(handler))))
+    }
+
+    pub(crate) fn with_serial<H: SerialHandler<Event = E>>(
+        self,
+        make: impl FnMut(&Edges<'_>) -> Result<H, BuildError> + Send + 'static,
+        restarts: Restarts,
+    ) -> Result<Stage<E, Arc<One<H>>>, BuildError> {
+        let one = self.undone_by(self.0.one(make, restarts))?;
+        self.0.shared.make_serial();
+        Ok(self.0.install(Arc::new(one)))
+    }
+
+    pub(crate) fn with_blocking<F: Fn(&mut Batch<E>) + Send + Sync + 'static>(
+        self,
+        pool: Pool,
+        make: impl FnOnce(&Edges<'_>) -> Result<F, BuildError>,
+    ) -> Result<Stage<E>, BuildError> {
+        let handler = self.undone_by(make(&self.0.edges()))?;
+        self.0
+            .shared
+            .set_handler(blocking::start(pool, handler), None);
+        Ok(self.0)
+    }
+
+    fn undone_by<T>(&self, made: Result<T, BuildError>) -> Result<T, BuildError> {
+        if made.is_err() {
+            self.0.shared.close();
+            self.0.network.remove(self.0.id);
+        }
+        made
+    }
+}
+
+impl<E: Send + 'static, C> Stage<E, C> {
+    /// What to make edges from this stage with.
+    fn edges(&self) -> Edges<'_> {
+        Edges {
+            network: &self.network,
+            from: Arc::clone(&self.shared.name),
+            id: self.id,
+        }
+    }
+
+    /// A place for a serial handler, made now and after each panic.
+    fn one<H: SerialHandler<Event = E>>(
+        &self,
+        mut make: impl FnMut(&Edges<'_>) -> Result<H, BuildError> + Send + 'static,
+        restarts: Restarts,
+    ) -> Result<One<H>, BuildError> {
+        let handler = make(&self.edges())?;
+        let (network, name, id) = (
+            self.network.downgrade(),
+            Arc::clone(&self.shared.name),
+            self.id,
+        );
+        let again = move || {
+            let network = network.upgrade().ok_or_else(|| BuildError::Closed {
+                stage: name.to_string(),
+            })?;
+            make(&Edges {
+                network: &network,
+                from: Arc::clone(&name),
+                id,
+            })
+        };
+        Ok(One::new(handler, Box::new(again), restarts))
+    }
+
+    /// Has the stage use a handler.
+    fn install<H: Host<E>>(&self, host: Arc<H>) -> Stage<E, Arc<H>> {
+        let servlets = Arc::clone(&host);
+        let start = move |stage: &Arc<Shared<E>>| {
+            let servlet = serve(Arc::clone(stage), Arc::clone(&servlets));
+            drop(stage.runtime.spawn(servlet));
+        };
+        self.shared
+            .set_handler(Arc::new(start), Some(Arc::clone(&host) as _));
+        Stage {
+            shared: Arc::clone(&self.shared),
+            host,
+            network: self.network.clone(),
+            id: self.id,
+        }
+    }
+
+    /// Has another handler take the place of the present one, without losing an event. Batches that run go on to their end; those of a stage by key are waited for.
+    ///
+    /// Calls that were made for the earlier handler's type cost as much as those by name from here on.
+    ///
+    /// # Errors
+    /// If `make` fails; the earlier handler then stays. [`BuildError::Closed`] if the stage is closed.
+    pub async fn swap<H: Handler<Event = E>>(
+        &self,
+        make: impl FnOnce(&Edges<'_>) -> Result<H, BuildError>,
+    ) -> Result<Stage<E, Arc<Many<H>>>, BuildError> {
+        let handler = make(&self.edges())?;
+        self.shared.begin_swap().await?;
+        Ok(self.install(Arc::new(Many(handler))))
+    }
+
+    /// As [`swap`](Self::swap), with a handler that handles one batch after the other: the stage has one servlet from here on. Waits until no batch and no call runs.
+    ///
+    /// # Errors
+    /// As [`swap`](Self::swap).
+    pub async fn swap_serial<H: SerialHandler<Event = E>>(
+        &self,
+        make: impl FnMut(&Edges<'_>) -> Result<H, BuildError> + Send + 'static,
+    ) -> Result<Stage<E, Arc<One<H>>>, BuildError> {
+        let one = self.one(make, Restarts::default())?;
+        self.shared.begin_swap().await?;
+        self.shared.make_serial();
+        Ok(self.install(Arc::new(one)))
+    }
+}

@@ -1,0 +1,275 @@
+//! A network of stages: their names, the edges between them, and what they share.
+
+use std::any::Any;
+use std::collections::VecDeque;
+use std::fmt;
+use std::sync::Arc;
+
+use parking_lot::Mutex;
+use tussah_core::Handle;
+
+use super::builder::Builder;
+use super::error::BuildError;
+use super::handle::{Any as AnyCallee, Stage};
+use super::process::Process;
+use super::shared::{Shared, Time};
+
+/// A network of stages. Cheap to clone: all clones are the same network.
+///
+/// It keeps its stages until they are [destroyed](Stage::destroy).
+#[derive(Clone)]
+pub struct Network {
+    pub(crate) inner: Arc<Inner>,
+}
+
+pub(crate) struct Inner {
+    pub(crate) name: String,
+    pub(crate) runtime: Handle,
+    pub(crate) time: Time,
+    pub(crate) process: Arc<Process>,
+    table: Mutex<Table>,
+}
+
+#[derive(Default)]
+struct Table {
+    stages: Vec<Known>,
+    edges: Vec<Edge>,
+    next: u32,
+}
+
+/// A stage as the network knows it.
+struct Known {
+    id: u32,
+    name: Arc<str>,
+    event: &'static str,
+    stage: Arc<dyn Any + Send + Sync>,
+}
+
+/// How one stage sends to another.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum EdgeKind {
+    /// Into its queue; the sender may wait for room.
+    Queue,
+    /// Into its queue, if there is room.
+    Offer,
+    /// By a call.
+    Call,
+}
+
+impl EdgeKind {
+    /// Whether the sender may wait for the receiver.
+    fn waits(self) -> bool {
+        self != EdgeKind::Offer
+    }
+}
+
+/// An edge between two stages.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Edge {
+    /// The stage that sends.
+    pub from: Arc<str>,
+    /// The stage that is sent to.
+    pub to: Arc<str>,
+    /// How.
+    pub kind: EdgeKind,
+}
+
+impl Network {
+    /// A network of the runtime that the caller runs in.
+    ///
+    /// # Panics
+    /// Outside of a runtime; there is [`on`](Self::on) for callers elsewhere.
+    #[track_caller]
+    #[must_use]
+    pub fn new(name: impl Into<String>) -> Self {
+        Self::on(&Handle::current(), name)
+    }
+
+    /// A network whose servlets run in the given runtime.
+    #[must_use]
+    pub fn on(runtime: &Handle, name: impl Into<String>) -> Self {
+        let clock = runtime.clock();
+        let inner = Inner {
+            name: name.into(),
+            runtime: runtime.clone(),
+            time: Time {
+                start: clock.now(),
+                clock,
+            },
+            process: Arc::default(),
+            table: Mutex::default(),
+        };
+        Self {
+            inner: Arc::new(inner),
+        }
+    }
+
+    /// The name that it was given.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        &self.inner.name
+    }
+
+    /// Begins a stage of this name.
+    pub fn stage<E: Send + 'static>(&self, name: impl Into<String>) -> Builder<E> {
+        Builder::new(self.clone(), name.into())
+    }
+
+    /// The stage of this name.
+    ///
+    /// # Errors
+    /// If there is none, with the names that there are; if it takes other events, with both types.
+    pub fn find<E: Send + 'static>(&self, name: &str) -> Result<Stage<E>, BuildError> {
+        let table = self.inner.table.lock();
+        let Some(known) = table.stages.iter().find(|known| &*known.name == name) else {
+            return Err(BuildError::NotFound {
+                name: name.to_owned(),
+                known: table
+                    .stages
+                    .iter()
+                    .map(|known| known.name.to_string())
+                    .collect(),
+            });
+        };
+        match known.stage.clone().downcast::<Shared<E>>() {
+            Ok(shared) => Ok(Stage {
+                shared,
+                host: AnyCallee,
+                network: self.clone(),
+                id: known.id,
+            }),
+            Err(_) => Err(BuildError::WrongType {
+                name: name.to_owned(),
+                expected: std::any::type_name::<E>(),
+                found: known.event,
+            }),
+        }
+    }
+
+    /// The names of all stages, in the order in which they were made.
+    #[must_use]
+    pub fn names(&self) -> Vec<Arc<str>> {
+        let table = self.inner.table.lock();
+        table
+            .stages
+            .iter()
+            .map(|known| Arc::clone(&known.name))
+            .collect()
+    }
+
+    /// All edges, in the order in which they were made.
+    #[must_use]
+    pub fn edges(&self) -> Vec<Edge> {
+        self.inner.table.lock().edges.clone()
+    }
+
+    /// Adds a stage; returns its number.
+    pub(crate) fn add<E: Send + 'static>(&self, stage: &Arc<Shared<E>>) -> Result<u32, BuildError> {
+        let mut table = self.inner.table.lock();
+        if table.stages.iter().any(|known| known.name == stage.name) {
+            return Err(BuildError::NameTaken {
+                name: stage.name.to_string(),
+            });
+        }
+        table.next += 1;
+        let id = table.next;
+        table.stages.push(Known {
+            id,
+            name: Arc::clone(&stage.name),
+            event: std::any::type_name::<E>(),
+            stage: Arc::clone(stage) as _,
+        });
+        Ok(id)
+    }
+
+    /// Forgets a stage and its edges.
+    pub(crate) fn remove(&self, id: u32) {
+        let mut table = self.inner.table.lock();
+        let place = table.stages.iter().position(|known| known.id == id);
+        let removed = place.map(|place| table.stages.remove(place));
+        if let Some(removed) = &removed {
+            table
+                .edges
+                .retain(|edge| edge.from != removed.name && edge.to != removed.name);
+        }
+        drop(table);
+        // Under no lock: it may be the last reference to a handler.
+        drop(removed);
+    }
+
+    /// Adds an edge; refuses one that closes a cycle in which all could wait.
+    pub(crate) fn connect(
+        &self,
+        from: &Arc<str>,
+        to: &Arc<str>,
+        kind: EdgeKind,
+    ) -> Result<(), BuildError> {
+        let mut table = self.inner.table.lock();
+        if kind.waits() {
+            if let Some(mut path) = table.path(to, from) {
+                path.insert(0, from.to_string());
+                return Err(BuildError::Cycle { path });
+            }
+        }
+        let edge = Edge {
+            from: Arc::clone(from),
+            to: Arc::clone(to),
+            kind,
+        };
+        if !table.edges.contains(&edge) {
+            table.edges.push(edge);
+        }
+        Ok(())
+    }
+
+    pub(crate) fn downgrade(&self) -> Weak {
+        Weak(Arc::downgrade(&self.inner))
+    }
+}
+
+/// A network that may be gone.
+pub(crate) struct Weak(std::sync::Weak<Inner>);
+
+impl Weak {
+    pub(crate) fn upgrade(&self) -> Option<Network> {
+        Some(Network {
+            inner: self.0.upgrade()?,
+        })
+    }
+}
+
+impl Table {
+    /// The stages on a way from one to another, both included, by edges whose senders may wait: the shortest.
+    fn path(&self, from: &Arc<str>, to: &Arc<str>) -> Option<Vec<String>> {
+        let mut ways = VecDeque::from([vec![from]]);
+        let mut seen = vec![from];
+        while let Some(way) = ways.pop_front() {
+            let last = *way.last().expect("a way has a first stage");
+            if last == to {
+                return Some(way.into_iter().map(ToString::to_string).collect());
+            }
+            for edge in self
+                .edges
+                .iter()
+                .filter(|edge| edge.kind.waits() && edge.from == *last)
+            {
+                if !seen.contains(&&edge.to) {
+                    seen.push(&edge.to);
+                    let mut longer = way.clone();
+                    longer.push(&edge.to);
+                    ways.push_back(longer);
+                }
+            }
+        }
+        None
+    }
+}
+
+impl fmt::Debug for Network {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Network")
+            .field("name", &self.inner.name)
+            .field("stages", &self.names())
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,60 @@
+//! How often a handler that panics is made anew.
+
+use std::collections::VecDeque;
+use std::time::Duration;
+
+/// How often a serial handler may be made anew after a panic. A stage whose handler panics more often is closed: what is queued is dropped with
+/// its callbacks, and senders are told.
+#[derive(Clone, Debug)]
+pub struct Restarts {
+    max: usize,
+    period_ns: u64,
+    times_ns: VecDeque<u64>,
+}
+
+impl Default for Restarts {
+    /// Five times a minute.
+    fn default() -> Self {
+        Self::new(5, Duration::from_secs(60))
+    }
+}
+
+impl Restarts {
+    /// At most `max` in any `period`.
+    #[must_use]
+    pub fn new(max: usize, period: Duration) -> Self {
+        Self {
+            max,
+            period_ns: u64::try_from(period.as_nanos()).unwrap_or(u64::MAX),
+            times_ns: VecDeque::new(),
+        }
+    }
+
+    /// Counts a restart, if one more is allowed now.
+    pub(crate) fn allow(&mut self, now_ns: u64) -> bool {
+        let period_ns = self.period_ns;
+        self.times_ns
+            .retain(|then_ns| now_ns.saturating_sub(*then_ns) < period_ns);
+        if self.times_ns.len() >= self.max {
+            return false;
+        }
+        self.times_ns.push_back(now_ns);
+        true
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Restarts;
+    use std::time::Duration;
+
+    #[test]
+    fn so_many_in_any_period() {
+        let mut restarts = Restarts::new(2, Duration::from_nanos(100));
+        let allowed = [0, 10, 20, 99, 100, 105, 110, 111].map(|now_ns| restarts.allow(now_ns));
+        assert_eq!(
+            allowed,
+            [true, true, false, false, true, false, true, false]
+        );
+    }
+}

@@ -1,0 +1,74 @@
+//! The servlets of a stage, counted: who is called to work, who parks and who ends.
+
+use super::{Gate, Kind, State};
+
+/// A queue that lasts longer than this is worth another servlet: what it takes to wake a worker, in nanoseconds.
+pub(super) const WORTH_NS: f64 = 10_000.0;
+
+/// Who is to be called to work.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Summon {
+    Nobody,
+    Unpark,
+    Spawn,
+}
+
+impl<E> State<E> {
+    /// Who is to be called, so that what is queued is worked on; the servlet counts as busy from here on.
+    pub(crate) fn summon(&mut self) -> Summon {
+        let works = matches!(self.gate, Gate::Open | Gate::Draining);
+        let servlets = &self.servlets;
+        if !works || self.held_back || servlets.busy >= servlets.target || !self.queue.is_ready() {
+            return Summon::Nobody;
+        }
+        let computing = match self.kind {
+            Kind::Async => servlets.busy - self.waiting,
+            Kind::Blocking => 0,
+        };
+        let lasts_ns = self.mean_ns * self.len as f64;
+        let worth =
+            computing == 0 || (computing < self.workers && lasts_ns > WORTH_NS * computing as f64);
+        if !worth {
+            return Summon::Nobody;
+        }
+        self.servlets.busy += 1;
+        if self.servlets.parked > 0 {
+            self.servlets.parked -= 1;
+            Summon::Unpark
+        } else {
+            self.process.changed(1);
+            Summon::Spawn
+        }
+    }
+
+    /// Whether no servlet computes and one could be called: then an event that comes should be handed over at once.
+    pub(crate) fn rests(&self) -> bool {
+        let servlets = &self.servlets;
+        servlets.busy == self.waiting && servlets.busy < servlets.target
+    }
+
+    /// A servlet that finds nothing to do parks; false if it is one too many, and ends.
+    pub(crate) fn park(&mut self) -> bool {
+        self.servlets.busy -= 1;
+        let stays = self.servlets.busy + self.servlets.parked < self.servlets.target
+            && self.gate != Gate::Closed;
+        if stays {
+            self.servlets.parked += 1;
+        } else {
+            self.process.changed(-1);
+        }
+        stays
+    }
+
+    /// A servlet ends that was busy.
+    pub(crate) fn ended(&mut self) {
+        self.servlets.busy -= 1;
+        self.process.changed(-1);
+    }
+
+    /// A parked servlet ends.
+    pub(crate) fn ended_parked(&mut self) {
+        self.servlets.parked -= 1;
+        self.process.changed(-1);
+    }
+}

@@ -1,0 +1,126 @@
+//! The settings of a stage, and the controllers that decide them.
+
+use super::{Bounds, Kind, State};
+use crate::stage::account::Now;
+use crate::stage::control::{Order, Owns, Settings};
+
+impl<E> State<E> {
+    /// Changes settings, within the bounds.
+    pub(crate) fn retune(&mut self, settings: Settings) {
+        let mut target = self.targets();
+        target.apply(
+            Owns::SERVLETS | Owns::BATCH | Owns::ADMISSION,
+            settings,
+            &self.bounds,
+        );
+        self.set_targets(&target);
+    }
+
+    /// Changes how many credits the queue holds at most. A threshold that was the bound stays so.
+    pub(crate) fn set_queue_max(&mut self, credits: u64) {
+        let credits = credits.max(1);
+        if self.threshold == self.bounds.queue_max || self.threshold > credits {
+            self.threshold = credits;
+        }
+        self.bounds.queue_max = credits;
+    }
+
+    /// Changes how many servlets there may be.
+    pub(crate) fn set_servlets_max(&mut self, servlets: usize) {
+        self.bounds.servlets_max = servlets;
+        self.servlets.max = servlets;
+        self.servlets.target = self.servlets.target.min(servlets);
+    }
+
+    fn targets(&self) -> Targets {
+        Targets {
+            servlets: self.servlets.target,
+            batch: self.batch,
+            threshold: self.threshold,
+            order: self.order,
+        }
+    }
+
+    fn set_targets(&mut self, target: &Targets) {
+        self.servlets.target = target.servlets;
+        (self.batch, self.threshold, self.order) = (target.batch, target.threshold, target.order);
+    }
+
+    /// Shows the controllers that are due how things are, and does what they say; `log` is told of each change.
+    #[inline]
+    pub(crate) fn decide(&mut self, now_ns: u64) {
+        if self.council.is_due(&self.counts, now_ns) {
+            self.decide_now(now_ns);
+        }
+    }
+
+    #[cold]
+    fn decide_now(&mut self, now_ns: u64) {
+        if self.len + self.in_service > 0 {
+            self.counts.busy_ns += now_ns.saturating_sub(self.busy_since_ns);
+            self.busy_since_ns = now_ns;
+        }
+        let now = Now {
+            now_ns,
+            queue_len: self.credits(),
+            queue_max: self.bounds.queue_max,
+            threshold: self.threshold,
+            in_service: self.in_service,
+            batch_max: self.batch,
+            servlets: self.servlets,
+            workers: self.workers,
+            blocking: self.kind == Kind::Blocking,
+            process_servlets: self.process.servlets(),
+            process_servlets_mean: self.process.mean(now_ns),
+            random: self.draw(),
+            queued: self.queued,
+        };
+        let mut target = self.targets();
+        let (bounds, log, sample_ns) = (self.bounds, &mut self.log, now_ns);
+        self.council
+            .decide(&self.counts, &now, |name, owns, settings, sample| {
+                let before = target.settings();
+                target.apply(owns, settings, &bounds);
+                log.note(sample_ns, name, &before, &target.settings(), sample);
+            });
+        self.set_targets(&target);
+    }
+}
+
+/// The settings of a stage.
+struct Targets {
+    servlets: usize,
+    batch: usize,
+    threshold: u64,
+    order: Order,
+}
+
+impl Targets {
+    fn settings(&self) -> Settings {
+        Settings {
+            servlets: Some(self.servlets),
+            batch: Some(self.batch),
+            threshold: Some(self.threshold),
+            order: Some(self.order),
+        }
+    }
+
+    /// Takes over what the controller owns, within the stage's bounds.
+    fn apply(&mut self, owns: Owns, settings: Settings, bounds: &Bounds) {
+        if let (true, Some(servlets)) = (owns.has(Owns::SERVLETS), settings.servlets) {
+            self.servlets = servlets.clamp(1, bounds.servlets_max);
+        }
+        if let (true, Some(batch)) = (owns.has(Owns::BATCH), settings.batch) {
+            self.batch = batch.clamp(1, bounds.batch_max);
+        }
+        if !owns.has(Owns::ADMISSION) {
+            return;
+        }
+        if let Some(threshold) = settings.threshold {
+            self.threshold = threshold.clamp(1, bounds.queue_max);
+        }
+        if let Some(order) = settings.order {
+            self.order = order;
+        }
+    }
+}

@@ -1,0 +1,262 @@
+//! What a servlet takes out of a stage's queue, gives back and finishes.
+
+use super::staff::WORTH_NS;
+use super::{Gate, Kind, State};
+use crate::stage::batch::Batch;
+use crate::stage::control::{Departure, Order, Verdict};
+use crate::stage::event::{Class, Event, Reason, queued_ns};
+use crate::stage::queue::{CHUNK_MAX, Queue};
+
+/// How long a servlet works, at a guess, before it looks at the queue again, in nanoseconds.
+const RUN_NS: f64 = 50_000.0;
+/// Where an event takes longer than this, in nanoseconds, what is sent bears the time of its sending, and not of the run.
+const EXACT_NS: f64 = 1_000.0;
+/// A run counts as at most so many times the mean.
+const OUTLIER: f64 = 4.0;
+/// Of each new run, what part goes into the mean time of an event.
+const MEAN_PART: f64 = 0.125;
+
+/// What a servlet works on between two looks at the queue.
+pub(crate) struct Run<E> {
+    /// What has been taken, and is not in the servlet's batch yet.
+    pub(crate) ahead: Batch<E>,
+    /// How many events a batch may have.
+    pub(crate) limit: usize,
+    /// The busy key, in a stage by key.
+    pub(crate) key: Option<usize>,
+    /// What was shed or had expired: to be told under no lock.
+    pub(crate) dropped: Vec<(Event<E>, Reason)>,
+    pub(crate) begun_ns: u64,
+    /// Since when the handler computes.
+    pub(crate) resumed_ns: u64,
+    /// What it computed before that.
+    pub(crate) compute_ns: u64,
+    pub(crate) batches: u64,
+    pub(crate) finished: u64,
+    /// Events take so long that what is sent bears the time of its sending, not of the run.
+    pub(crate) exact: bool,
+    /// The handler waits, and the stage knows.
+    pub(crate) waits: bool,
+    taken: u64,
+}
+
+impl<E> Default for Run<E> {
+    fn default() -> Self {
+        Self {
+            ahead: Batch::default(),
+            limit: 1,
+            key: None,
+            dropped: Vec::new(),
+            begun_ns: 0,
+            resumed_ns: 0,
+            compute_ns: 0,
+            batches: 0,
+            finished: 0,
+            exact: false,
+            waits: false,
+            taken: 0,
+        }
+    }
+}
+
+impl<E> Run<E> {
+    /// Whether events have been taken that are not finished.
+    pub(crate) fn is_open(&self) -> bool {
+        self.taken > 0
+    }
+
+    /// Counts a batch that has ended.
+    #[inline]
+    pub(crate) fn ended(&mut self, events: u64) {
+        self.batches += 1;
+        self.finished += events;
+    }
+}
+
+impl<E> State<E> {
+    /// Takes events for a servlet to work on; false if there are none.
+    pub(crate) fn take(&mut self, run: &mut Run<E>, now_ns: u64) -> bool {
+        if !matches!(self.gate, Gate::Open | Gate::Draining) {
+            return false;
+        }
+        if let Queue::Keyed(keyed) = &mut self.queue {
+            run.key = keyed.open(self.order);
+            if run.key.is_none() {
+                return false;
+            }
+        }
+        let (limit, most) = self.share();
+        run.limit = limit;
+        run.exact = self.mean_ns > EXACT_NS;
+        let keyed = run.key.is_some();
+        let plain = self.extras == 0
+            && self.classes == 1
+            && self.order == Order::Fifo
+            && !keyed
+            && !self.council.looks_at_departures();
+        if plain {
+            self.queue.take(&mut run.ahead, most);
+            self.left_queue(0, run.ahead.len() as u64);
+        } else {
+            self.take_each(run, if keyed { limit } else { most }, now_ns);
+        }
+        run.taken = run.ahead.len() as u64;
+        (run.begun_ns, run.resumed_ns) = (now_ns, now_ns);
+        self.in_service += run.taken;
+        if run.taken == 0 {
+            // All were dropped.
+            if let (Queue::Keyed(keyed), Some(key)) = (&mut self.queue, run.key.take()) {
+                keyed.release(key);
+            }
+            self.end_busy(now_ns);
+        }
+        run.taken > 0
+    }
+
+    /// How many events a batch has, and how many a servlet takes at once: no more than its share if others could work too, and
+    /// of short ones more than a batch, so that to take them costs little.
+    fn share(&self) -> (usize, usize) {
+        let len = usize::try_from(self.len).unwrap_or(usize::MAX);
+        let able = match self.kind {
+            Kind::Async => self.servlets.target.min(self.workers.max(1)),
+            Kind::Blocking => self.servlets.target,
+        };
+        let shared = able > 1 && self.mean_ns * self.len as f64 > 2.0 * WORTH_NS;
+        let fair = if shared { len.div_ceil(able) } else { len };
+        let limit = self.batch.min(fair).max(1);
+        if self.mean_ns == 0.0 || self.waiting > 0 || self.kind == Kind::Blocking {
+            return (limit, limit);
+        }
+        let many = ((RUN_NS / self.mean_ns) as usize).clamp(1, CHUNK_MAX);
+        (limit, limit.max(many.min(fair)))
+    }
+
+    #[inline]
+    fn left_queue(&mut self, class: usize, count: u64) {
+        self.len -= count;
+        self.queued[class] -= count;
+        self.credits -= count;
+    }
+
+    fn take_each(&mut self, run: &mut Run<E>, most: usize, now_ns: u64) {
+        let asks = self.council.looks_at_departures();
+        while run.ahead.len() < most {
+            let Some(event) = self.queue.take_one(self.order) else {
+                return;
+            };
+            let class = self.class(&event);
+            self.len -= 1;
+            self.queued[class] -= 1;
+            self.credits -= self.cost(&event);
+            if let Some(more) = &event.more {
+                self.extras -= 1;
+                if more.deadline_ns != 0 && more.deadline_ns <= now_ns {
+                    self.counts.expired += 1;
+                    run.dropped.push((event, Reason::Expired));
+                    continue;
+                }
+            }
+            let departure = Departure {
+                class: Class(class as u8),
+                sojourn_ns: now_ns.saturating_sub(queued_ns(event.stamp())),
+                queue_len: self.credits,
+                now_ns,
+            };
+            if asks && self.council.on_dequeue(&departure) == Verdict::Shed {
+                self.counts.shed += 1;
+                run.dropped.push((event, Reason::Shed));
+                continue;
+            }
+            run.ahead.put_one(event);
+        }
+    }
+
+    /// Puts back what a servlet has taken and will not use: what is left of its batch, and what lies behind it.
+    pub(crate) fn give_back(&mut self, run: &mut Run<E>, batch: &mut Batch<E>) {
+        let count = batch.len() + run.ahead.len();
+        if count == 0 {
+            return;
+        }
+        let mut back = Vec::with_capacity(count);
+        for from in [batch, &mut run.ahead] {
+            while let Some(event) = from.give_back() {
+                back.push(event);
+            }
+        }
+        self.in_service -= count as u64;
+        run.taken -= count as u64;
+        for event in back.into_iter().rev() {
+            let class = self.class(&event);
+            self.len += 1;
+            self.queued[class] += 1;
+            self.credits += self.cost(&event);
+            self.extras += u64::from(event.more.is_some());
+            self.queue.push_front(event);
+        }
+    }
+
+    /// A handler waits for the first time in its run.
+    pub(crate) fn waits(&mut self, run: &mut Run<E>) {
+        run.waits = true;
+        self.waiting += 1;
+        self.give_back(run, &mut Batch::default());
+    }
+
+    /// A run has ended: all its events are finished or given back.
+    pub(crate) fn finish(&mut self, run: &mut Run<E>, batch: &mut Batch<E>, now_ns: u64) {
+        self.give_back(run, batch);
+        if std::mem::take(&mut run.waits) {
+            self.waiting -= 1;
+        }
+        for wave in batch.waves().drain(..) {
+            let class = usize::from((wave.stamp & 0xff) as u8).min(self.classes - 1);
+            let response_ns = now_ns.saturating_sub(queued_ns(wave.stamp));
+            self.counts.classes[class].finished += wave.count;
+            self.responses.add(response_ns, wave.count);
+            self.council.responded(class, response_ns, wave.count);
+        }
+        let finished = std::mem::take(&mut run.finished);
+        self.counts.finished += finished;
+        self.counts.failed += batch.take_failed();
+        self.counts.batches += std::mem::take(&mut run.batches);
+        self.counts.service_ns += now_ns.saturating_sub(run.begun_ns);
+        let compute_ns =
+            std::mem::take(&mut run.compute_ns) + now_ns.saturating_sub(run.resumed_ns);
+        self.counts.compute_ns += compute_ns;
+        if finished > 0 {
+            let each_ns = compute_ns as f64 / finished as f64;
+            if self.mean_ns == 0.0 {
+                self.mean_ns = each_ns;
+            }
+            // One run in which the OS thread lost its CPU says nothing about the next.
+            let likely_ns = each_ns.min(self.mean_ns * OUTLIER);
+            self.mean_ns += (likely_ns - self.mean_ns) * MEAN_PART;
+        }
+        self.in_service -= std::mem::take(&mut run.taken);
+        if let (Queue::Keyed(keyed), Some(key)) = (&mut self.queue, run.key.take()) {
+            keyed.release(key);
+        }
+        self.end_busy(now_ns);
+    }
+
+    fn end_busy(&mut self, now_ns: u64) {
+        if self.len + self.in_service == 0 {
+            self.counts.busy_ns += now_ns.saturating_sub(self.busy_since_ns);
+            self.busy_since_ns = now_ns;
+        }
+    }
+
+    /// Takes out one event after the other, for a stage that is given up.
+    pub(crate) fn take_out(&mut self) -> Option<Event<E>> {
+        if let Queue::Keyed(keyed) = &mut self.queue {
+            return keyed.take_out();
+        }
+        let event = self.queue.take_one(Order::Fifo)?;
+        let class = self.class(&event);
+        self.len -= 1;
+        self.queued[class] -= 1;
+        self.credits -= self.cost(&event);
+        self.extras -= u64::from(event.more.is_some());
+        Some(event)
+    }
+}

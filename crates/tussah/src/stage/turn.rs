@@ -1,0 +1,113 @@
+//! What a servlet does at its stage between two runs: it ends one, takes the next, or parks.
+
+use std::sync::Arc;
+use std::task::Waker;
+
+use super::batch::Batch;
+use super::shared::Shared;
+use super::state::Run;
+
+/// A servlet as its stage knows it.
+pub(crate) struct Servlet {
+    id: u64,
+    generation: u32,
+    parked: bool,
+}
+
+/// What a servlet does next.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Next {
+    Work,
+    Wait,
+    End,
+}
+
+impl<E: Send + 'static> Shared<E> {
+    /// Makes a servlet known that was summoned and starts.
+    pub(crate) fn enlist(&self) -> Servlet {
+        let mut inner = self.lock();
+        inner.next_servlet += 1;
+        Servlet {
+            id: inner.next_servlet,
+            generation: inner.generation,
+            parked: false,
+        }
+    }
+
+    /// Ends what a servlet has done, and gives it the next events, or parks it.
+    pub(crate) fn turn(
+        self: &Arc<Self>,
+        servlet: &mut Servlet,
+        run: &mut Run<E>,
+        batch: &mut Batch<E>,
+        (ended_ns, now_ns): (u64, u64),
+        waker: Option<&Waker>,
+    ) -> Next {
+        let key = run.key.is_some();
+        let mut inner = self.lock();
+        if servlet.parked {
+            let place = inner.parked.iter_mut().find(|(id, _)| *id == servlet.id);
+            if let (Some(place), Some(waker)) = (place, waker) {
+                // Nobody has called it.
+                place.1.clone_from(waker);
+                return Next::Wait;
+            }
+            servlet.parked = false;
+        }
+        if run.is_open() {
+            inner.state.finish(run, batch, ended_ns);
+            inner.state.decide(now_ns);
+        }
+        let present = servlet.generation == inner.generation;
+        let next = if present && inner.state.take(run, now_ns) {
+            Next::Work
+        } else {
+            match waker {
+                Some(waker) if present && inner.state.park() => {
+                    inner.parked.push((servlet.id, waker.clone()));
+                    servlet.parked = true;
+                    Next::Wait
+                }
+                Some(_) if present => Next::End,
+                _ => {
+                    inner.state.ended();
+                    Next::End
+                }
+            }
+        };
+        self.release(inner);
+        if key {
+            self.keys.notify_waiters();
+        }
+        next
+    }
+
+    /// Says that a handler waits, and gives back what its servlet has taken beyond the batch.
+    pub(crate) fn waits(self: &Arc<Self>, run: &mut Run<E>) {
+        let mut inner = self.lock();
+        inner.state.waits(run);
+        self.release(inner);
+    }
+
+    /// A servlet is gone, whatever it was doing.
+    pub(crate) fn dismiss(
+        self: &Arc<Self>,
+        servlet: &Servlet,
+        run: &mut Run<E>,
+        batch: &mut Batch<E>,
+    ) {
+        let mut inner = self.lock();
+        let now_ns = self.time.now_ns();
+        let place = inner.parked.iter().position(|(id, _)| *id == servlet.id);
+        if let Some(place) = place {
+            inner.parked.swap_remove(place);
+            inner.state.ended_parked();
+        } else {
+            if run.is_open() {
+                inner.state.finish(run, batch, now_ns);
+            }
+            inner.state.ended();
+        }
+        self.release(inner);
+    }
+}

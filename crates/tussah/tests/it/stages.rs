@@ -1,0 +1,73 @@
+//! Stages: what they promise to those who send and to those who handle.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use tussah::Runtime;
+use tussah::stage::{Batch, BuildError, Handler, Network, Sender, SerialHandler};
+
+fn runtime(workers: usize) -> Runtime {
+    Runtime::builder()
+        .workers(workers)
+        .build()
+        .expect("a runtime")
+}
+
+/// Adds up what it is sent.
+struct Sum(Arc<AtomicU64>);
+
+impl Handler for Sum {
+    type Event = u64;
+    async fn handle(&self, batch: &mut Batch<u64>) {
+        for value in batch.drain() {
+            self.0.fetch_add(value, Ordering::Relaxed);
+        }
+    }
+}
+
+/// Sends on twice what it is sent.
+struct Double(Sender<u64>);
+
+impl SerialHandler for Double {
+    type Event = u64;
+    async fn handle(&mut self, batch: &mut Batch<u64>) {
+        while let Some(value) = batch.next() {
+            self.0
+                .send(2 * value)
+                .await
+                .expect("the next stage is open");
+        }
+    }
+}
+
+#[test]
+fn a_pipeline_handles_each_event_once() -> Result<(), BuildError> {
+    runtime(2).block_on(async {
+        let network = Network::new("pipeline");
+        let total = Arc::new(AtomicU64::new(0));
+        let sum = Arc::clone(&total);
+        let sum = network
+            .stage("sum")
+            .queue(10)
+            .batch(3)
+            .handler(|_| Ok(Sum(sum)))?;
+        let last = sum.clone();
+        let double = network
+            .stage("double")
+            .serial(move |edges| Ok(Double(edges.to(&last).queue(10)?)))?;
+        let sender = double.sender();
+        for value in 1..=1000 {
+            sender.send(value).await.expect("the stage is open");
+        }
+        double.drain().await;
+        sum.drain().await;
+        assert_eq!(total.load(Ordering::Relaxed), 1000 * 1001);
+        let stats = sum.stats();
+        assert_eq!(
+            (stats.arrived, stats.finished, stats.queued),
+            (1000, 1000, 0)
+        );
+        assert_eq!(network.edges().len(), 1);
+        Ok(())
+    })
+}
