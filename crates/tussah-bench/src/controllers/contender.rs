@@ -110,8 +110,8 @@ pub static ALL: &[Contender] = &[
     contender("1-servlet", Some(Owns::SERVLETS), |scenario| {
         Some(servlets(scenario, Fixed::servlets("1-servlet", 1)))
     }),
-    contender("64-servlets", Some(Owns::SERVLETS), |scenario| {
-        Some(servlets(scenario, Fixed::servlets("64-servlets", 64)))
+    contender("all-servlets", Some(Owns::SERVLETS), |scenario| {
+        Some(servlets(scenario, Fixed::servlets("all-servlets", usize::MAX)))
     }),
     contender("batch-1", Some(Owns::BATCH), |scenario| {
         Some(batch(scenario, Fixed::batch("batch-1", 1)))

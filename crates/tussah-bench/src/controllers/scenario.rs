@@ -198,12 +198,13 @@ fn blocking() -> Scenario {
     let service_ns = 50_000.0 + 0.15 * 20e6;
     Scenario {
         name: "blocking",
-        about: "1000 events a second, 15 % of which block an OS thread for 20 ms: 3 servlets are busy (SEDA, figure 14)",
+        about: "1000 events a second, 15 % of which block an OS thread for 20 ms: 3 servlets are busy, and it begins with 1 (SEDA, figure 14)",
         settings: Owns::SERVLETS,
         simulation: Simulation {
             until_ns: 30 * SECOND,
             blocking: true,
             servlets: 1,
+            servlets_max: 20,
             arrivals: Arrivals::steps(&[(0, 1000.0)]),
             services: vec![(
                 0,
@@ -240,10 +241,11 @@ fn timeouts() -> Scenario {
     let ideal = (1.0 * 0.7 * 64.0 / 0.0308 + 0.5 * 10_000.0) / 1.5;
     Scenario {
         name: "timeouts",
-        about: "each event asks another service; for 1 s, three in ten of its answers never come, and are given up after 100 ms",
+        about: "each event asks another service; for 1 s, three in ten of its answers never come, and are given up after 100 ms; 64 servlets at most",
         settings: Owns::ADMISSION | Owns::SERVLETS,
         simulation: Simulation {
             until_ns: 2 * SECOND,
+            servlets_max: 64,
             arrivals: Arrivals::steps(&[(0, 10_000.0)]),
             services: vec![(0, healthy), (500 * MS, failing), (1500 * MS, healthy)],
             tick_ns: 10 * MS,
@@ -291,7 +293,6 @@ fn slow_readers() -> Scenario {
         settings: Owns::ADMISSION | Owns::SERVLETS,
         simulation: Simulation {
             until_ns: SECOND,
-            servlets_max: 256,
             arrivals: Arrivals::steps(&[(0, rate)]),
             services: vec![(
                 0,

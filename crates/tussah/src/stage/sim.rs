@@ -84,7 +84,7 @@ pub struct Simulation {
 }
 
 impl Default for Simulation {
-    /// An async stage with two workers that nothing happens to for a second.
+    /// An async stage with two workers, and the bounds that a stage has unless it is built otherwise, that nothing happens to for a second.
     fn default() -> Self {
         Self {
             until_ns: 1_000_000_000,
@@ -92,9 +92,9 @@ impl Default for Simulation {
             blocking: false,
             keyed: false,
             servlets: 2,
-            servlets_max: 64,
+            servlets_max: 1000,
             batch_max: 100,
-            queue_max: 10_000,
+            queue_max: 1024,
             arrivals: Arrivals::default(),
             services: vec![(0, Service::computing(Time::Constant(100_000.0)))],
             speeds: Vec::new(),

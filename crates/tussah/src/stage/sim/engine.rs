@@ -14,7 +14,7 @@ use crate::stage::event::{CLASSES_MAX, Event};
 use crate::stage::process::Process;
 use crate::stage::queue::{ByKey, Lanes, Queue};
 use crate::stage::sender::Why;
-use crate::stage::state::{Bounds, Kind, Parts, State, Summon};
+use crate::stage::state::{Bounds, Gate, Kind, Parts, State, Summon};
 
 pub(super) struct Engine<'a, F> {
     pub(super) simulation: &'a Simulation,
@@ -57,7 +57,7 @@ impl<'a, F: FnMut(&Outcome)> Engine<'a, F> {
         } else {
             Queue::Lanes(Lanes::new(classes))
         };
-        let state = State::new(Parts {
+        let mut state = State::new(Parts {
             queue,
             council: Council::new(controllers, classes, 0),
             bounds: Bounds {
@@ -78,6 +78,7 @@ impl<'a, F: FnMut(&Outcome)> Engine<'a, F> {
             seed: !seed,
             process: Arc::new(Process::default()),
         });
+        state.gate = Gate::Open;
         Self {
             simulation,
             plan: simulation.plan(seed).peekable(),

@@ -113,6 +113,10 @@ impl<F: FnMut(&Outcome)> Engine<'_, F> {
         let works = self.state.take(&mut servlet.run, self.now_ns);
         if works {
             servlet.phase = Phase::Fill;
+        } else if self.simulation.blocking {
+            // Its OS thread goes back to the pool.
+            self.state.ended();
+            self.free.push(id);
         } else if self.state.park() {
             self.parked.push(id);
         } else {
