@@ -279,3 +279,28 @@ fn controllers_set_what_they_own() {
     assert_eq!(ticks[0].servlets, 7);
     assert_eq!(ticks.last().expect("a second has ticks").batch, 100);
 }
+
+#[test]
+fn a_servlet_whose_handler_waits_leaves_the_others_their_share() {
+    let simulation = Simulation {
+        servlets: 8,
+        servlets_max: 8,
+        arrivals: Arrivals {
+            bursts: vec![(0, 8), (SECOND / 2, 8)],
+            ..Arrivals::default()
+        },
+        services: vec![(
+            0,
+            Service {
+                wait: Time::Constant(1e7),
+                wait_share: 1.0,
+                ..Service::computing(Time::Constant(1e4))
+            },
+        )],
+        ..Simulation::default()
+    };
+    let outcomes = outcomes(&simulation, 1);
+    let second = outcomes.iter().filter(|o| o.arrived_ns > 0);
+    let longest_ms = second.map(|o| o.response_ns() / MS).max();
+    assert_eq!(longest_ms, Some(10));
+}
