@@ -304,3 +304,29 @@ fn a_servlet_whose_handler_waits_leaves_the_others_their_share() {
     let longest_ms = second.map(|o| o.response_ns() / MS).max();
     assert_eq!(longest_ms, Some(10));
 }
+
+#[test]
+fn batches_are_filled_whatever_the_chunks_are() {
+    // Of 512 events, in chunks of 128, batches of 100 take 100 each time.
+    let simulation = Simulation {
+        workers: 1,
+        servlets: 1,
+        servlets_max: 1,
+        arrivals: Arrivals {
+            bursts: vec![(0, 513)],
+            ..Arrivals::default()
+        },
+        services: vec![(
+            0,
+            Service {
+                batch_ns: MS,
+                ..Service::computing(Time::Constant(0.0))
+            },
+        )],
+        ..Simulation::default()
+    };
+    let outcomes = outcomes(&simulation, 1);
+    let ends: std::collections::BTreeSet<_> = outcomes.iter().map(|o| o.ended_ns).collect();
+    // The first event is taken alone, as it comes; the rest of a chunk may be a batch of its own.
+    assert!(ends.len() <= 10, "{ends:?}");
+}
