@@ -112,8 +112,11 @@ fn set(controller: impl Controller) -> Set {
     vec![Box::new(controller)]
 }
 
+/// Makes a set of controllers.
+type Make = fn() -> Set;
+
 /// The controllers of servlets, with the papers' parameters.
-fn servlets() -> [(&'static str, fn() -> Set); 3] {
+fn servlets() -> [(&'static str, Make); 3] {
     [
         ("seda", || set(SedaServlets::default())),
         ("aspen", || set(Aspen::default())),

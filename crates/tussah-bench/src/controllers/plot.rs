@@ -254,7 +254,7 @@ mod tests {
                 lines: vec![line.clone()],
                 ..Panel::default()
             };
-            let drawn = svg("t", &[panel.clone()]);
+            let drawn = svg("t", std::slice::from_ref(&panel));
             assert!(drawn.contains("a&lt;b") && !drawn.contains("NaN") && !drawn.contains("inf"));
             let frame = Frame::of(&panel, TOP);
             assert_eq!(frame.place((2.0, 1e9)).1, TOP);

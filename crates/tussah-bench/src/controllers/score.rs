@@ -260,7 +260,7 @@ mod tests {
         assert_eq!(settled(&[]), 0.0);
         assert_eq!(settled(&[500, 700]), 0.0);
         assert_eq!(settled(&[500, 599]), 59.9);
-        assert_eq!(settled(&[500, 501, 900]), 60.0);
+        assert_eq!(settled(&[500, 501, 900]), 59.9);
         assert_eq!(settled(&[3998, 3999]), 399.9);
     }
 }
