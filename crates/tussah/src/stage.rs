@@ -105,6 +105,7 @@ mod restarts;
 mod sender;
 mod servlet;
 mod shared;
+pub mod sim;
 mod state;
 mod stats;
 mod tally;
