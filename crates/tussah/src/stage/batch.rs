@@ -4,6 +4,7 @@ use std::collections::VecDeque;
 use std::fmt;
 
 use super::event::{Event, More, Reason};
+use super::trace::Marks;
 
 /// A run of events in the order in which they were queued; what queues pass on whole.
 pub(crate) type Chunk<E> = VecDeque<Event<E>>;
@@ -29,6 +30,7 @@ pub struct Batch<E> {
     /// What to tell of events that were taken without what they carried.
     #[expect(clippy::vec_box, reason = "they come in boxes, and are rare")]
     kept: Vec<Box<More>>,
+    traces: Marks,
 }
 
 /// Events of one class that were queued at one time.
@@ -48,6 +50,7 @@ impl<E> Default for Batch<E> {
             failed: 0,
             waves: Vec::new(),
             kept: Vec::new(),
+            traces: Marks::default(),
         }
     }
 }
@@ -58,6 +61,7 @@ impl<E> Batch<E> {
         let head: Chunk<E> = events.into_iter().map(Into::into).collect();
         Self {
             left: head.len(),
+            traces: Marks::of(&head),
             head,
             ..Self::default()
         }
@@ -101,6 +105,9 @@ impl<E> Batch<E> {
         };
         self.left -= 1;
         self.note(event.stamp());
+        if self.traces.any {
+            self.traces.take(&event);
+        }
         Some(event)
     }
 
@@ -135,12 +142,16 @@ impl<E> Batch<E> {
     /// Drops the events for which `keep` says no. They count as finished.
     pub fn retain(&mut self, mut keep: impl FnMut(&mut Event<E>) -> bool) {
         let mut kept = VecDeque::with_capacity(self.left);
+        let mut traces = self.traces.taken.len();
         while let Some(mut event) = self.next_event() {
             if keep(&mut event) {
                 self.taken -= 1;
+                self.traces.taken.truncate(traces);
                 kept.push_back(event);
             }
+            traces = self.traces.taken.len();
         }
+        self.traces.pause();
         // What was kept has been noted as taken; it will be once more.
         for event in &kept {
             self.unnote(event.stamp());
@@ -153,6 +164,7 @@ impl<E> Batch<E> {
     #[inline]
     pub fn settle(&mut self) {
         self.kept.clear();
+        self.traces.settle();
     }
 
     /// Says that so many of the events taken have failed for want of somebody else's answer, such as by a time limit. Controllers that
@@ -197,6 +209,7 @@ impl<E> Batch<E> {
     #[inline]
     pub(crate) fn end(&mut self) -> u64 {
         self.kept.clear();
+        self.traces.pause();
         std::mem::take(&mut self.taken) as u64
     }
 
@@ -205,6 +218,7 @@ impl<E> Batch<E> {
         for mut more in self.kept.drain(..) {
             more.end(reason);
         }
+        self.traces.panicked();
     }
 
     pub(crate) fn taken(&self) -> u64 {
@@ -227,6 +241,7 @@ impl<E> Batch<E> {
     #[inline]
     pub(crate) fn put_one(&mut self, event: Event<E>) {
         self.left += 1;
+        self.traces.any |= event.trace() != 0;
         match self.more.back_mut() {
             Some(last) => last.push_back(event),
             None => self.head.push_back(event),
@@ -248,6 +263,7 @@ impl<E> Batch<E> {
             }
         }
         alike.push_front(first);
+        to.traces.any |= self.traces.any;
         to.put(alike);
         self.put(others);
     }
@@ -258,6 +274,7 @@ impl<E> Batch<E> {
         self.failed += std::mem::take(&mut part.failed);
         self.waves.append(&mut part.waves);
         self.kept.append(&mut part.kept);
+        self.traces.taken.append(&mut part.traces.taken);
         while let Some(event) = part.give_back() {
             self.put_one(event);
         }
@@ -265,6 +282,9 @@ impl<E> Batch<E> {
 
     /// Puts back the event that was taken last.
     pub(crate) fn put_back(&mut self, event: Event<E>) {
+        if event.trace() != 0 {
+            self.traces.taken.pop();
+        }
         self.unnote(event.stamp());
         self.taken -= 1;
         self.left += 1;
@@ -285,6 +305,7 @@ impl<E> Batch<E> {
     /// Moves up to `limit` events of `from` here, whole chunks where they fit.
     #[inline]
     pub(crate) fn fill(&mut self, from: &mut Batch<E>, limit: usize) {
+        self.traces.any = from.traces.any || self.traces.any && self.left > 0;
         while self.left < limit && from.left > 0 {
             let room = limit - self.left;
             if from.head.is_empty() {
@@ -302,8 +323,11 @@ impl<E> Batch<E> {
         }
     }
 
-    /// Whether an event of the next chunk costs more than one credit.
+    /// Whether an event of the next chunk costs more than one credit, or may be traced.
     pub(crate) fn carries(&self) -> bool {
+        if self.traces.any {
+            return true;
+        }
         let next = if self.head.is_empty() {
             self.more.front()
         } else {
@@ -334,6 +358,12 @@ impl<E> Batch<E> {
             extras += u64::from(event.more.is_some());
         }
         (chunk, extras)
+    }
+
+    /// What is traced of it.
+    #[inline]
+    pub(crate) fn traces(&mut self) -> &mut Marks {
+        &mut self.traces
     }
 
     pub(crate) fn waves(&mut self) -> &mut Vec<Wave> {

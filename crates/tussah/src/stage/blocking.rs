@@ -7,6 +7,7 @@ use std::time::Duration;
 use tussah_core::BlockingPool;
 
 use super::batch::Batch;
+use super::outgoing::collecting;
 use super::shared::{Shared, Start};
 use super::state::Run;
 use super::turn::{Next, Servlet};
@@ -111,7 +112,7 @@ impl<E: Send + 'static> Serving<E> {
             }
             while !run.ahead.is_empty() {
                 batch.fill(&mut run.ahead, run.limit);
-                let handled = catch_unwind(AssertUnwindSafe(|| handler(batch)));
+                let handled = catch_unwind(AssertUnwindSafe(|| collecting(|| handler(batch))));
                 if handled.is_err() {
                     stage.panicked(batch);
                 }

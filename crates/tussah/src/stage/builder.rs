@@ -287,8 +287,7 @@ impl<E: Send + 'static> Builder<E> {
         state.retune(self.settings);
         let shared = Arc::new(Shared::new(
             self.name.into(),
-            network.runtime.clone(),
-            network.time.clone(),
+            network,
             state,
             self.on_drop,
             self.degrade,

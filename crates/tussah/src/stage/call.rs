@@ -50,10 +50,11 @@ impl<E: Send + 'static, C: Host<E>> Call<E, C> {
     /// If the stage is closed.
     #[inline]
     pub async fn call(&self, batch: &mut Batch<E>) -> Result<(), CallError> {
-        self.stage.called(batch.len() as u64);
         if !self.stage.is_special()
+            && !batch.traces().has_any()
             && let Some(mut guard) = self.host.enter(&self.stage.time).await
         {
+            self.stage.calls.add(batch.len() as u64);
             guard.handle(batch).await;
             return Ok(());
         }
@@ -76,11 +77,14 @@ impl<E: Send + 'static> AnyCall<E> {
     /// If the stage is closed.
     #[inline]
     pub async fn call(&self, batch: &mut Batch<E>) -> Result<(), CallError> {
-        self.stage.called(batch.len() as u64);
+        let count = batch.len() as u64;
         match &self.host {
             Some(host)
-                if !self.stage.is_special() && host.call(batch, &self.stage.time).await.is_ok() =>
+                if !self.stage.is_special()
+                    && !batch.traces().has_any()
+                    && host.call(batch, &self.stage.time).await.is_ok() =>
             {
+                self.stage.calls.add(count);
                 Ok(())
             }
             _ => Ok(self.stage.call_any(batch, self.from).await?),

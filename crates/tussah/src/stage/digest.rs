@@ -75,6 +75,17 @@ impl Digest {
         0
     }
 
+    /// What was added since `earlier`, which this one was once; its shortest time is not known.
+    pub(crate) fn since(&self, earlier: &Digest) -> Digest {
+        let mut since = self.clone();
+        for at in earlier.low..earlier.high {
+            since.counts[at] -= earlier.counts[at];
+        }
+        since.total -= earlier.total;
+        since.sum_ns -= earlier.sum_ns;
+        since
+    }
+
     pub(crate) fn count(&self) -> u64 {
         self.total
     }
@@ -135,6 +146,11 @@ mod tests {
         near(990, 990_000);
         assert_eq!(digest.mean_ns(), 500_500);
         assert_eq!(digest.min_ns(), 1000);
+        let mut later = digest.clone();
+        later.add(3_000_000, 10);
+        let since = later.since(&digest);
+        assert_eq!((since.count(), since.mean_ns()), (10, 3_000_000));
+        assert!((3_000_000..3_200_000).contains(&since.permille(10)));
         digest.clear();
         assert_eq!(
             (digest.count(), digest.permille(500), digest.min_ns()),

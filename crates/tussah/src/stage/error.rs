@@ -43,6 +43,22 @@ pub enum BuildError {
         /// The stages of the cycle, from the new edge's source back to it.
         path: Vec<String>,
     },
+    /// A proxy can't be put where there is no edge.
+    NoEdge {
+        /// The stage that should send.
+        from: String,
+        /// The stage that should be sent to.
+        to: String,
+    },
+    /// There is a proxy between the two stages already.
+    Proxied {
+        /// The stage that sends.
+        from: String,
+        /// The stage that is sent to.
+        to: String,
+        /// The proxy.
+        by: String,
+    },
     /// A stage whose handler blocks can't be called in another's servlet.
     Blocks {
         /// The stage.
@@ -101,6 +117,16 @@ impl fmt::Display for BuildError {
                 f,
                 "the edge would close a cycle of awaited sends and calls, in which all could wait for each other: {}; make one of these edges with `.offer(..)`",
                 path.join(" -> ")
+            ),
+            Self::NoEdge { from, to } => {
+                write!(
+                    f,
+                    "there is no edge from `{from}` to `{to}` that a proxy could be put in"
+                )
+            }
+            Self::Proxied { from, to, by } => write!(
+                f,
+                "the proxy `{by}` is between `{from}` and `{to}` already: expected another place, before or behind it"
             ),
             Self::Blocks { stage } => write!(
                 f,

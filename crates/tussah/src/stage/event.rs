@@ -141,7 +141,8 @@ impl<E> Event<E> {
         self
     }
 
-    /// Has it traced through all stages that it comes to, and what is made of it with [`map`](Self::map).
+    /// Has it traced through all stages that it comes to, under this number; 0 is none. What a handler sends after it has taken this event, and before it takes the
+    /// next, belongs to the trace. [`Network::traces`](super::Network::traces) has what was seen.
     #[must_use]
     pub fn traced(mut self, number: u64) -> Self {
         self.more().trace = number;
@@ -213,6 +214,24 @@ impl<E> Event<E> {
         match &self.more {
             None => 1,
             Some(more) => u64::from(more.credits),
+        }
+    }
+
+    /// The number of its trace; 0 is none.
+    #[inline(always)]
+    pub(crate) fn trace(&self) -> u64 {
+        match &self.more {
+            None => 0,
+            Some(more) => more.trace,
+        }
+    }
+
+    /// Makes it part of a trace, if it is not of one already.
+    #[cold]
+    pub(crate) fn trace_on(&mut self, trace: u64) {
+        let more = self.more();
+        if more.trace == 0 {
+            more.trace = trace;
         }
     }
 

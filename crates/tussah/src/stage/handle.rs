@@ -7,6 +7,7 @@ use std::task::Poll;
 use std::time::Duration;
 
 use super::control::{Log, Settings};
+use super::inspect::Inspect;
 use super::network::Network;
 use super::sender::Sender;
 use super::shared::Shared;
@@ -65,10 +66,7 @@ impl<E: Send + 'static, C> Stage<E, C> {
     /// What it does, and has done.
     #[must_use]
     pub fn stats(&self) -> StageStats {
-        let now_ns = self.shared.time.now_ns();
-        let mut inner = self.shared.lock();
-        let calls = self.shared.calls_seen();
-        StageStats::of(&self.shared.name, &mut inner.state, calls, now_ns)
+        Inspect::stats(&*self.shared)
     }
 
     /// What its controllers decided last, and on what grounds.

@@ -138,9 +138,18 @@ impl<E: Send + 'static> Shared<E> {
         batch: &mut Batch<E>,
         from: u32,
     ) -> Result<(), Gone> {
-        if let Some(proxy) = self.proxy(from) {
-            return Box::pin(proxy.stage.call_any(batch, 0)).await;
+        if self.call_by_proxy(batch, from).await.is_some() {
+            return Ok(());
         }
+        self.calls.add(batch.len() as u64);
+        if batch.traces().has_any() {
+            return self.call_traced(batch).await;
+        }
+        self.call_direct(batch).await
+    }
+
+    /// Calls the present handler, and no proxy.
+    pub(crate) async fn call_direct(self: &Arc<Self>, batch: &mut Batch<E>) -> Result<(), Gone> {
         if matches!(self.lock().state.queue, Queue::Keyed(_)) {
             return self.call_by_key(batch).await;
         }

@@ -1,6 +1,5 @@
 //! A network of stages: their names, the edges between them, and what they share.
 
-use std::any::Any;
 use std::collections::VecDeque;
 use std::fmt;
 use std::sync::Arc;
@@ -10,9 +9,11 @@ use tussah_core::Handle;
 
 use super::builder::Builder;
 use super::error::BuildError;
-use super::handle::{Any as AnyCallee, Stage};
+use super::handle::{Any, Stage};
+use super::inspect::Inspect;
 use super::process::Process;
 use super::shared::{Shared, Time};
+use super::trace::Tracer;
 
 /// A network of stages. Cheap to clone: all clones are the same network.
 ///
@@ -27,6 +28,7 @@ pub(crate) struct Inner {
     pub(crate) runtime: Handle,
     pub(crate) time: Time,
     pub(crate) process: Arc<Process>,
+    pub(crate) tracer: Arc<Tracer>,
     table: Mutex<Table>,
 }
 
@@ -38,11 +40,12 @@ struct Table {
 }
 
 /// A stage as the network knows it.
-struct Known {
-    id: u32,
-    name: Arc<str>,
-    event: &'static str,
-    stage: Arc<dyn Any + Send + Sync>,
+#[derive(Clone)]
+pub(crate) struct Known {
+    pub(crate) id: u32,
+    pub(crate) name: Arc<str>,
+    pub(crate) event: &'static str,
+    pub(crate) stage: Arc<dyn Inspect>,
 }
 
 /// How one stage sends to another.
@@ -61,6 +64,14 @@ impl EdgeKind {
     fn waits(self) -> bool {
         self != EdgeKind::Offer
     }
+
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            EdgeKind::Queue => "queue",
+            EdgeKind::Offer => "offer",
+            EdgeKind::Call => "call",
+        }
+    }
 }
 
 /// An edge between two stages.
@@ -72,6 +83,8 @@ pub struct Edge {
     pub to: Arc<str>,
     /// How.
     pub kind: EdgeKind,
+    /// The proxy that is in between now, to which it all goes.
+    pub proxy: Option<Arc<str>>,
 }
 
 impl Network {
@@ -97,6 +110,7 @@ impl Network {
                 clock,
             },
             process: Arc::default(),
+            tracer: Arc::default(),
             table: Mutex::default(),
         };
         Self {
@@ -121,20 +135,12 @@ impl Network {
     /// If there is none, with the names that there are; if it takes other events, with both types.
     pub fn find<E: Send + 'static>(&self, name: &str) -> Result<Stage<E>, BuildError> {
         let table = self.inner.table.lock();
-        let Some(known) = table.stages.iter().find(|known| &*known.name == name) else {
-            return Err(BuildError::NotFound {
-                name: name.to_owned(),
-                known: table
-                    .stages
-                    .iter()
-                    .map(|known| known.name.to_string())
-                    .collect(),
-            });
-        };
-        match known.stage.clone().downcast::<Shared<E>>() {
+        let known = table.find(name)?;
+        let stage: Arc<dyn std::any::Any + Send + Sync> = known.stage.clone();
+        match stage.downcast::<Shared<E>>() {
             Ok(shared) => Ok(Stage {
                 shared,
-                host: AnyCallee,
+                host: Any,
                 network: self.clone(),
                 id: known.id,
             }),
@@ -161,6 +167,12 @@ impl Network {
     #[must_use]
     pub fn edges(&self) -> Vec<Edge> {
         self.inner.table.lock().edges.clone()
+    }
+
+    /// The stages and edges that there are now. What is asked of the stages is asked under no lock of the network.
+    pub(crate) fn known(&self) -> (Vec<Known>, Vec<Edge>) {
+        let table = self.inner.table.lock();
+        (table.stages.clone(), table.edges.clone())
     }
 
     /// Adds a stage; returns its number.
@@ -191,6 +203,9 @@ impl Network {
             table
                 .edges
                 .retain(|edge| edge.from != removed.name && edge.to != removed.name);
+            for edge in &mut table.edges {
+                edge.proxy.take_if(|proxy| *proxy == removed.name);
+            }
         }
         drop(table);
         // Under no lock: it may be the last reference to a handler.
@@ -205,21 +220,77 @@ impl Network {
         kind: EdgeKind,
     ) -> Result<(), BuildError> {
         let mut table = self.inner.table.lock();
-        if kind.waits()
-            && let Some(mut path) = table.path(to, from)
-        {
-            path.insert(0, from.to_string());
-            return Err(BuildError::Cycle { path });
-        }
-        let edge = Edge {
-            from: Arc::clone(from),
-            to: Arc::clone(to),
-            kind,
-        };
-        if !table.edges.contains(&edge) {
-            table.edges.push(edge);
+        let proxy = table.proxy(from, to);
+        table.connect(from, to, kind)?;
+        if let Some(proxy) = proxy {
+            table.connect(from, &proxy, kind)?;
+            table.set_proxy(from, to, Some(&proxy));
         }
         Ok(())
+    }
+
+    /// Puts a proxy in the edges from one stage to another; gives the first one's name and number, and the edges that there were not before.
+    pub(crate) fn interpose(
+        &self,
+        from: &str,
+        to: &Arc<str>,
+        proxy: &Arc<str>,
+        blocks: bool,
+    ) -> Result<(Arc<str>, u32, Vec<Edge>), BuildError> {
+        let mut table = self.inner.table.lock();
+        let known = table.find(from)?;
+        let (from, id) = (Arc::clone(&known.name), known.id);
+        let names = || (from.to_string(), to.to_string());
+        if let Some(by) = table.proxy(&from, to) {
+            let (from, to) = names();
+            return Err(BuildError::Proxied {
+                from,
+                to,
+                by: by.to_string(),
+            });
+        }
+        // What goes to the proxy must not come back to where it was to go.
+        let mut way = vec![from.to_string(), to.to_string(), proxy.to_string()];
+        let mut next = Arc::clone(proxy);
+        while let Some(proxy) = table.proxy(&from, &next) {
+            way.push(proxy.to_string());
+            next = proxy;
+            if next == *to {
+                return Err(BuildError::Cycle { path: way });
+            }
+        }
+        if from == *proxy {
+            return Err(BuildError::Cycle { path: way });
+        }
+        let edges = table.edges.iter();
+        let there = edges.filter(|edge| edge.from == from && edge.to == *to);
+        let kinds: Vec<_> = there.map(|edge| edge.kind).collect();
+        if kinds.is_empty() {
+            let (from, to) = names();
+            return Err(BuildError::NoEdge { from, to });
+        }
+        if blocks && kinds.contains(&EdgeKind::Call) {
+            return Err(BuildError::Blocks {
+                stage: proxy.to_string(),
+            });
+        }
+        let before = table.edges.len();
+        for kind in kinds {
+            if let Err(error) = table.connect(&from, proxy, kind) {
+                table.edges.truncate(before);
+                return Err(error);
+            }
+        }
+        let added = table.edges[before..].to_vec();
+        table.set_proxy(&from, to, Some(proxy));
+        Ok((from, id, added))
+    }
+
+    /// Takes a proxy out of the edges from one stage to another, and the edges that were made for it.
+    pub(crate) fn withdraw(&self, from: &Arc<str>, to: &Arc<str>, added: &[Edge]) {
+        let mut table = self.inner.table.lock();
+        table.set_proxy(from, to, None);
+        table.edges.retain(|edge| !added.contains(edge));
     }
 
     pub(crate) fn downgrade(&self) -> Weak {
@@ -239,6 +310,58 @@ impl Weak {
 }
 
 impl Table {
+    fn find(&self, name: &str) -> Result<&Known, BuildError> {
+        let found = self.stages.iter().find(|known| &*known.name == name);
+        found.ok_or_else(|| BuildError::NotFound {
+            name: name.to_owned(),
+            known: self
+                .stages
+                .iter()
+                .map(|known| known.name.to_string())
+                .collect(),
+        })
+    }
+
+    fn connect(
+        &mut self,
+        from: &Arc<str>,
+        to: &Arc<str>,
+        kind: EdgeKind,
+    ) -> Result<(), BuildError> {
+        if kind.waits()
+            && let Some(mut path) = self.path(to, from)
+        {
+            path.insert(0, from.to_string());
+            return Err(BuildError::Cycle { path });
+        }
+        let edge = Edge {
+            from: Arc::clone(from),
+            to: Arc::clone(to),
+            kind,
+            proxy: None,
+        };
+        let mut there = self.edges.iter();
+        if !there.any(|it| it.from == edge.from && it.to == edge.to && it.kind == kind) {
+            self.edges.push(edge);
+        }
+        Ok(())
+    }
+
+    /// The proxy between two stages.
+    fn proxy(&self, from: &Arc<str>, to: &Arc<str>) -> Option<Arc<str>> {
+        let mut there = self.edges.iter();
+        let edge = there.find(|edge| edge.from == *from && edge.to == *to)?;
+        edge.proxy.clone()
+    }
+
+    fn set_proxy(&mut self, from: &Arc<str>, to: &Arc<str>, proxy: Option<&Arc<str>>) {
+        for edge in &mut self.edges {
+            if edge.from == *from && edge.to == *to {
+                edge.proxy = proxy.cloned();
+            }
+        }
+    }
+
     /// The stages on a way from one to another, both included, by edges whose senders may wait: the shortest.
     fn path(&self, from: &Arc<str>, to: &Arc<str>) -> Option<Vec<String>> {
         let mut ways = VecDeque::from([vec![from]]);

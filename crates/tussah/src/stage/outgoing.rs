@@ -21,6 +21,7 @@ thread_local! {
             inside: Cell::new(false),
             exact: Cell::new(false),
             now_ns: Cell::new(0),
+            trace: Cell::new(0),
             open: RefCell::new(Vec::new()),
         }
     };
@@ -33,6 +34,8 @@ struct Here {
     exact: Cell<bool>,
     /// When the run began, or its handler went on.
     now_ns: Cell<u64>,
+    /// The trace of the event that the handler took last; 0 is none. While there is one, nothing is collected, since what is sent belongs to it.
+    trace: Cell<u64>,
     /// Stages that something may be collected for.
     open: RefCell<Vec<Arc<dyn Collects>>>,
 }
@@ -87,6 +90,7 @@ pub(crate) fn collecting<R>(poll: impl FnOnce() -> R) -> R {
         fn drop(&mut self) {
             HERE.with(|here| {
                 here.inside.set(false);
+                here.trace.set(0);
                 hand_over_all(here);
             });
         }
@@ -102,6 +106,24 @@ pub(crate) fn begin(now_ns: u64, exact: bool) {
     HERE.with(|here| {
         here.now_ns.set(now_ns);
         here.exact.set(exact);
+    });
+}
+
+/// The trace that what is sent here belongs to; 0 is none.
+pub(crate) fn trace() -> u64 {
+    HERE.with(|here| here.trace.get())
+}
+
+/// Has what is sent from here on belong to a trace; 0 is none. Only for a handler, which ends.
+#[cold]
+pub(crate) fn set_trace(trace: u64) {
+    HERE.with(|here| {
+        if here.inside.get() {
+            if trace != 0 {
+                hand_over_all(here);
+            }
+            here.trace.set(trace);
+        }
     });
 }
 
@@ -200,11 +222,14 @@ fn go_on<E: Send + 'static>(stage: &Arc<Shared<E>>) {
 #[inline(never)]
 fn send_now<E: Send + 'static>(
     sender: &Sender<E>,
-    event: Event<E>,
+    mut event: Event<E>,
     waits: bool,
 ) -> Result<(), (Event<E>, Why)> {
     let stage = &sender.stage;
     Arc::clone(stage).hand_over();
+    if let Some(trace) = HERE.with(|here| here.trace_of(sender)) {
+        event.trace_on(trace);
+    }
     let collects = event.is_plain() && !stage.rests() && HERE.with(Here::collects);
     if collects && stage.outgoing.get().is_some() {
         let class = event.class_of();
@@ -241,8 +266,18 @@ fn send_now<E: Send + 'static>(
 }
 
 impl Here {
+    /// The trace that an event belongs to which is sent now.
+    #[inline]
+    fn trace_of<E>(&self, sender: &Sender<E>) -> Option<u64> {
+        match self.trace.get() {
+            0 if sender.from == 0 && !self.inside.get() => sender.stage.tracer.choose(),
+            0 => None,
+            trace => Some(trace),
+        }
+    }
+
     /// Whether a servlet is being polled that may collect for one more stage.
     fn collects(&self) -> bool {
-        self.inside.get() && self.open.borrow().len() < OPEN_MAX
+        self.inside.get() && self.trace.get() == 0 && self.open.borrow().len() < OPEN_MAX
     }
 }

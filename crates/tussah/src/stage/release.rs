@@ -105,7 +105,7 @@ impl<E: Send + 'static> Shared<E> {
     /// stages that refer to each other.
     #[cold]
     fn closed(&self) {
-        self.special.store(true, Ordering::Release);
+        self.look_again();
         self.room.notify_waiters();
         self.keys.notify_waiters();
         drop(self.take_handler());

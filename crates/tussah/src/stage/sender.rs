@@ -69,6 +69,8 @@ pub enum Why {
     Closed,
     #[doc(hidden)]
     Degrade,
+    #[doc(hidden)]
+    Proxied,
 }
 
 impl Why {
@@ -85,6 +87,7 @@ impl fmt::Display for Why {
             Why::Rejected(name) => write!(f, "turned away by `{name}`"),
             Why::Closed => f.write_str("the stage is closed"),
             Why::Degrade => f.write_str("to be degraded"),
+            Why::Proxied => f.write_str("its proxy's queue is full"),
         }
     }
 }
@@ -145,6 +148,8 @@ impl<E: Send + 'static> Sender<E> {
             // Made here, since the future may be dropped before it is polled.
             let waiting = Waiting(&self.stage);
             Rest::Waits(Box::pin(self.send_later(event, waiting)))
+        } else if why == Why::Proxied {
+            Rest::Waits(Box::pin(self.send_by_proxy(event)))
         } else {
             Rest::Refused(Some(SendError { event, why }))
         };
@@ -201,6 +206,10 @@ impl<E: Send + 'static> Sender<E> {
             match self.stage.offer(self.from, event, false, true) {
                 Ok(()) => return Ok(()),
                 Err((refused, why)) if why.is_full() => event = refused,
+                Err((event, Why::Proxied)) => {
+                    drop(waiting);
+                    return self.send_by_proxy(event).await;
+                }
                 Err((event, why)) => return Err(SendError { event, why }),
             }
             // The refusal has counted this sender once more.
@@ -261,9 +270,7 @@ struct Waiting<'a, E>(&'a Arc<Shared<E>>);
 
 impl<E> Waiting<'_, E> {
     fn uncount(&self) {
-        let mut inner = self.0.lock_plain();
-        inner.senders -= 1;
-        inner.choosy &= inner.senders > 0;
+        self.0.lock_plain().uncount_sender();
     }
 }
 

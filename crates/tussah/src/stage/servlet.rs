@@ -9,7 +9,7 @@ use std::task::{Context, Poll};
 
 use super::batch::Batch;
 use super::host::{Guard, Host};
-use super::outgoing::{begin, collecting, hand_over};
+use super::outgoing::{begin, collecting, hand_over, set_trace, trace};
 use super::shared::Shared;
 use super::state::Run;
 use super::turn::{Next, Servlet};
@@ -158,6 +158,9 @@ async fn handle<E: Send + 'static>(
         if suspended {
             run.resumed_ns = stage.time.now_ns();
             begin(run.resumed_ns, run.exact);
+            if run.trace != 0 {
+                set_trace(run.trace);
+            }
         }
         let polled = caught(|| future.as_mut().poll(cx));
         match polled {
@@ -168,6 +171,7 @@ async fn handle<E: Send + 'static>(
                 let now_ns = stage.time.now_ns();
                 run.compute_ns += now_ns.saturating_sub(run.resumed_ns);
                 run.resumed_ns = now_ns;
+                run.trace = trace();
                 if !run.waits {
                     stage.waits(run);
                 }

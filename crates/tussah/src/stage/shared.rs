@@ -1,7 +1,7 @@
 //! A stage as senders and servlets share it: its state behind a lock, and who is called when it changes.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::Waker;
 use std::time::Instant;
 
@@ -13,10 +13,14 @@ use super::batch::{Batch, Chunk};
 use super::error::BuildError;
 use super::event::{Class, Event, Reason};
 use super::host::Present;
+use super::network::Inner as Common;
 use super::outgoing::Outgoing;
+use super::proxy::Route;
 use super::queue::Queue;
-use super::sender::{Sender, Why};
+use super::sender::Why;
 use super::state::{Gate, Kind, State};
+use super::tally::Tally;
+use super::trace::Tracer;
 
 /// A stage, without the type of its handler.
 pub(crate) struct Shared<E> {
@@ -31,15 +35,15 @@ pub(crate) struct Shared<E> {
     pub(crate) name: Arc<str>,
     pub(crate) time: Time,
     pub(crate) runtime: Handle,
+    pub(crate) tracer: Arc<Tracer>,
     /// Starts a servlet of the present handler.
     pub(super) start: RwLock<Option<Start<E>>>,
     /// The present handler, for calls; none in a stage that blocks.
     present: RwLock<Present<E>>,
     /// Calls have to look at more than the handler that they were made for: it has been swapped, calls are by key, or a proxy is in between.
     pub(crate) special: AtomicBool,
-    /// Events that came by calls, by worker, and from elsewhere.
-    calls: PerWorker<u64>,
-    calls_elsewhere: AtomicU64,
+    /// Events that came by calls.
+    pub(crate) calls: Tally,
     /// One swap goes on at a time.
     pub(crate) swaps: async_lock::Mutex<()>,
     /// Calls that wait for a key, or for a swap.
@@ -98,19 +102,19 @@ pub(crate) struct Inner<E> {
     /// Who waits for nothing to be in service, to change the handler.
     pub(crate) swap: Option<Waker>,
     /// What is sent from these stages goes to a proxy.
-    pub(crate) proxies: Vec<(u32, Sender<E>)>,
+    pub(crate) proxies: Vec<Route<E>>,
 }
 
 impl<E: Send + 'static> Shared<E> {
     pub(crate) fn new(
         name: Arc<str>,
-        runtime: Handle,
-        time: Time,
+        network: &Common,
         state: State<E>,
         on_drop: Option<OnDrop<E>>,
         degrade: Option<Degrade<E>>,
     ) -> Self {
-        let calls = PerWorker::new(&runtime, || 0);
+        let runtime = network.runtime.clone();
+        let calls = Tally::new(&runtime);
         let special = matches!(state.queue, Queue::Keyed(_));
         Self {
             rests: Apart(AtomicBool::new(true)),
@@ -128,13 +132,13 @@ impl<E: Send + 'static> Shared<E> {
             room: Notify::new(),
             outgoing: PerWorker::new(&runtime, Outgoing::default),
             name,
-            time,
+            time: network.time.clone(),
             runtime,
+            tracer: Arc::clone(&network.tracer),
             start: RwLock::new(None),
             present: RwLock::new(None),
             special: AtomicBool::new(special),
             calls,
-            calls_elsewhere: AtomicU64::new(0),
             swaps: async_lock::Mutex::new(()),
             keys: Notify::new(),
             on_drop,
@@ -150,6 +154,11 @@ impl<E: Send + 'static> Shared<E> {
     #[inline]
     pub(crate) fn lock(&self) -> MutexGuard<'_, Inner<E>> {
         self.inner.0.lock()
+    }
+
+    /// The lock, if nobody has it.
+    pub(crate) fn try_lock(&self) -> Option<MutexGuard<'_, Inner<E>>> {
+        self.inner.0.try_lock()
     }
 
     /// Gives the stage its first handler, or another one.
@@ -171,27 +180,15 @@ impl<E: Send + 'static> Shared<E> {
             self.start.write().replace(start),
             std::mem::replace(&mut *self.present.write(), present),
         );
-        if earlier.0.is_some() {
-            self.special.store(true, Ordering::Release);
-        }
         inner.generation += 1;
         (inner.state.manned, inner.state.kind) = (true, kind);
         let parked = inner.call_parked();
         self.release(inner);
+        self.look_again();
         // Servlets of the earlier handler end.
         parked.into_iter().for_each(Waker::wake);
         drop(earlier);
         Ok(())
-    }
-
-    /// The proxy that events from this stage go to.
-    pub(crate) fn proxy(&self, from: u32) -> Option<Sender<E>> {
-        self.lock().proxy(from)
-    }
-
-    /// Events that came by calls.
-    pub(crate) fn calls_seen(&self) -> u64 {
-        self.calls_elsewhere.load(Ordering::Relaxed)
     }
 
     /// Takes the handler out.
@@ -204,21 +201,21 @@ impl<E: Send + 'static> Shared<E> {
         self.present.read().clone()
     }
 
+    /// Finds out anew whether calls have to look at more than the handler that they were made for.
+    pub(crate) fn look_again(&self) {
+        let inner = self.lock();
+        let special = inner.generation > 1
+            || inner.state.gate == Gate::Closed
+            || !inner.proxies.is_empty()
+            || matches!(inner.state.queue, Queue::Keyed(_));
+        // Release: with the Acquire in `is_special`. Under the lock, so that the last one to look is right.
+        self.special.store(special, Ordering::Release);
+    }
+
     #[inline]
     pub(crate) fn is_special(&self) -> bool {
         // Acquire: with the Release where it is set, so that the present handler is seen.
         self.special.load(Ordering::Acquire)
-    }
-
-    /// Counts events that come by a call.
-    #[inline]
-    pub(crate) fn called(&self, events: u64) {
-        match self.calls.get() {
-            Some(mut calls) => *calls += events,
-            None => {
-                self.calls_elsewhere.fetch_add(events, Ordering::Relaxed);
-            }
-        }
     }
 
     /// Queues one event. `asked` is true if a controller has seen it already; a refusal counts the sender as one of those that wait for room, if it `waits`.
@@ -230,9 +227,9 @@ impl<E: Send + 'static> Shared<E> {
         waits: bool,
     ) -> Result<(), (Event<E>, Why)> {
         let mut inner = self.lock();
-        if let Some(proxy) = inner.proxy(from) {
+        if inner.is_proxied(from) {
             drop(inner);
-            return proxy.stage.offer(0, event, asked, waits);
+            return self.offer_by_proxy(from, event, asked, waits);
         }
         let now_ns = self.time.now_ns();
         let offered = inner.state.offer(event, asked, waits, now_ns);
@@ -260,6 +257,9 @@ impl<E: Send + 'static> Shared<E> {
     /// Reserves room for as many events of a class as make a chunk.
     pub(crate) fn reserve(&self, class: Class, now_ns: u64) -> Reserved<E> {
         let mut inner = self.lock();
+        if !inner.proxies.is_empty() {
+            return Reserved::Nothing;
+        }
         match inner.state.reserve(class, now_ns) {
             Ok(0) => Reserved::Nothing,
             Ok(granted) => Reserved::Room(inner.state.spare(), granted),
@@ -274,7 +274,7 @@ impl<E: Send + 'static> Shared<E> {
     pub(crate) fn push_batch(self: &Arc<Self>, from: u32, batch: &mut Batch<E>) -> bool {
         let now_ns = self.time.now_ns();
         let mut inner = self.lock();
-        let pushed = inner.proxy(from).is_none() && inner.state.push_batch(batch, now_ns);
+        let pushed = !inner.is_proxied(from) && inner.state.push_batch(batch, now_ns);
         inner.state.decide(now_ns);
         self.release(inner);
         pushed
@@ -288,7 +288,7 @@ impl<E: Send + 'static> Shared<E> {
             .back()
             .map_or(0, |event| super::event::queued_ns(event.stamp()));
         inner.state.push_chunk(outgoing);
-        if more {
+        if more && inner.proxies.is_empty() {
             outgoing.granted = inner.state.reserve(outgoing.class, now_ns).unwrap_or(0);
         }
         inner.state.decide(now_ns);
@@ -303,6 +303,7 @@ impl<E: Send + 'static> Shared<E> {
 
     /// Tells of an event that ended in the queue.
     pub(crate) fn dropped(&self, event: Event<E>, reason: Reason) {
+        self.trace_dropped(&event, reason);
         tell(self.on_drop.as_ref(), event, reason);
     }
 }
@@ -315,10 +316,10 @@ impl<E> Shared<E> {
 }
 
 impl<E> Inner<E> {
-    /// The proxy that events from this stage go to.
-    fn proxy(&self, from: u32) -> Option<Sender<E>> {
-        let found = self.proxies.iter().find(|(source, _)| *source == from);
-        found.map(|(_, proxy)| proxy.clone())
+    /// A sender waits no longer.
+    pub(crate) fn uncount_sender(&mut self) {
+        self.senders -= 1;
+        self.choosy &= self.senders > 0;
     }
 
     /// Has all parked servlets look at the stage again; they count as busy then.
@@ -334,8 +335,13 @@ impl<E> Drop for Shared<E> {
     fn drop(&mut self) {
         let inner = self.inner.0.get_mut();
         inner.state.close(Reason::ShutDown);
+        let (ends, mut left) = (inner.state.ends, Vec::new());
         while let Some(event) = inner.state.take_out() {
-            tell(self.on_drop.as_ref(), event, inner.state.ends);
+            left.push(event);
+        }
+        for event in left {
+            self.trace_dropped(&event, ends);
+            tell(self.on_drop.as_ref(), event, ends);
         }
     }
 }

@@ -56,6 +56,9 @@ impl<E: Send + 'static> Shared<E> {
             servlet.parked = false;
         }
         if run.is_open() {
+            if batch.traces().has_any() {
+                self.traced(batch, run.begun_ns, ended_ns);
+            }
             inner.state.finish(run, batch, ended_ns);
             inner.state.decide(now_ns);
         }
@@ -108,6 +111,9 @@ impl<E: Send + 'static> Shared<E> {
             inner.state.ended_parked();
         } else {
             if run.is_open() {
+                if batch.traces().has_any() {
+                    self.traced(batch, run.begun_ns, now_ns);
+                }
                 run.ended(batch.taken());
                 inner.state.finish(run, batch, now_ns);
             }

@@ -1,0 +1,254 @@
+//! The graph of a network's stages, drawn.
+
+use std::fmt::Write;
+use std::sync::Arc;
+
+use super::json::{self, Object};
+use super::network::{Edge, EdgeKind, Network};
+use super::stats::StageStats;
+
+/// The stages of a network and the edges between them, as they were at one moment. Made by [`Network::graph`].
+///
+/// # Examples
+/// ```
+/// use tussah::Runtime;
+/// use tussah::stage::{Batch, BuildError, Handler, Network, Sender};
+///
+/// struct Pass(Option<Sender<u32>>);
+///
+/// impl Handler for Pass {
+///     type Event = u32;
+///     async fn handle(&self, batch: &mut Batch<u32>) {
+///         for number in batch.drain() {
+///             if let Some(next) = &self.0 {
+///                 next.send(number).await.expect("the next stage is open");
+///             }
+///         }
+///     }
+/// }
+///
+/// let runtime = Runtime::builder().workers(1).build()?;
+/// let network = Network::on(runtime.handle(), "two stages");
+/// let last = network.stage("last").handler(|_| Ok(Pass(None)))?;
+/// network.stage("first").handler(|edges| Ok(Pass(Some(edges.to(&last).queue(100)?))))?;
+///
+/// let graph = network.graph();
+/// assert_eq!((graph.nodes.len(), graph.edges.len()), (2, 1));
+/// println!("{}", graph.to_dot()); // for `dot -Tsvg`
+/// assert!(graph.to_json().starts_with(r#"{"network":"two stages","stages":[{"name":"last","event":"u32""#));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Clone, Debug)]
+pub struct Graph {
+    /// The network's name.
+    pub network: String,
+    /// The stages, in the order in which they were made.
+    pub nodes: Vec<Node>,
+    /// The edges, in the order in which they were made.
+    pub edges: Vec<Edge>,
+}
+
+/// A stage in a [`Graph`].
+#[derive(Clone, Debug)]
+pub struct Node {
+    /// Its name.
+    pub name: Arc<str>,
+    /// The type of its events.
+    pub event: &'static str,
+    /// What it does, and has done.
+    pub stats: StageStats,
+}
+
+impl Network {
+    /// The stages and the edges between them, each stage with what it does now.
+    #[must_use]
+    pub fn graph(&self) -> Graph {
+        let (stages, edges) = self.known();
+        let nodes = stages.iter().map(|known| Node {
+            name: Arc::clone(&known.name),
+            event: known.event,
+            stats: known.stage.stats(),
+        });
+        Graph {
+            network: self.name().to_owned(),
+            nodes: nodes.collect(),
+            edges,
+        }
+    }
+
+    /// What each stage does and has done, in the order in which they were made.
+    #[must_use]
+    pub fn stats(&self) -> Vec<StageStats> {
+        let (stages, _) = self.known();
+        stages.iter().map(|known| known.stage.stats()).collect()
+    }
+}
+
+impl Graph {
+    /// The graph in the language of [Graphviz](https://graphviz.org/doc/info/lang.html). Queues are solid arrows, offers dashed ones, and calls bold ones with
+    /// an empty head; what a proxy is in between of is gray. A stage that has refused or shed something since it was made is drawn red.
+    #[must_use]
+    pub fn to_dot(&self) -> String {
+        let mut out = String::new();
+        self.write_dot(&mut out)
+            .expect("a string takes whatever is written");
+        out
+    }
+
+    fn write_dot(&self, out: &mut String) -> std::fmt::Result {
+        writeln!(out, "digraph {} {{", quoted(&self.network))?;
+        writeln!(out, "  rankdir=LR;\n  node [shape=box];")?;
+        for (at, node) in self.nodes.iter().enumerate() {
+            let stats = &node.stats;
+            let lines = format!(
+                "{}\n{}\n{} of {} queued, {} of {} servlets busy\n{} finished, {} refused, p99 {:?}",
+                node.name,
+                node.event,
+                stats.queue_len,
+                stats.threshold,
+                stats.servlets.busy,
+                stats.servlets.target,
+                stats.finished,
+                stats.refused,
+                stats.response.p99,
+            );
+            let color = match stats.refused + stats.shed {
+                0 => "",
+                _ => ", color=red",
+            };
+            writeln!(out, "  s{at} [label={}{color}];", quoted(&lines))?;
+        }
+        for edge in &self.edges {
+            let place = |name: &Arc<str>| self.nodes.iter().position(|node| node.name == *name);
+            let (Some(from), Some(to)) = (place(&edge.from), place(&edge.to)) else {
+                continue;
+            };
+            let style = match edge.kind {
+                EdgeKind::Queue => "solid",
+                EdgeKind::Offer => "dashed",
+                EdgeKind::Call => "bold, arrowhead=empty",
+            };
+            let kind = edge.kind.name();
+            let (color, label) = match &edge.proxy {
+                None => ("", kind.to_owned()),
+                Some(proxy) => (", color=gray", quoted(&format!("{kind} by {proxy}"))),
+            };
+            writeln!(
+                out,
+                "  s{from} -> s{to} [style={style}{color}, label={label}];"
+            )?;
+        }
+        writeln!(out, "}}")
+    }
+
+    /// The graph as a JSON object: `network`, `stages` (each with its counters; times in nanoseconds) and `edges`.
+    #[must_use]
+    pub fn to_json(&self) -> String {
+        let mut out = String::new();
+        Object::new(&mut out)
+            .text("network", &self.network)
+            .with("stages", |out| {
+                json::list(out, &self.nodes, |out, node| {
+                    let mut stage = Object::new(out);
+                    stage.text("name", &node.name).text("event", node.event);
+                    stats(&mut stage, &node.stats);
+                    stage.end();
+                });
+            })
+            .with("edges", |out| json::list(out, &self.edges, edge))
+            .end();
+        out
+    }
+}
+
+fn edge(out: &mut String, edge: &Edge) {
+    let mut object = Object::new(out);
+    object
+        .text("from", &edge.from)
+        .text("to", &edge.to)
+        .text("kind", edge.kind.name());
+    if let Some(proxy) = &edge.proxy {
+        object.text("proxy", proxy);
+    }
+    object.end();
+}
+
+fn stats(stage: &mut Object<'_>, stats: &StageStats) {
+    let ns = |time: std::time::Duration| u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
+    let numbers = [
+        ("queued", stats.queued),
+        ("queue_len", stats.queue_len),
+        ("queue_max", stats.queue_max),
+        ("threshold", stats.threshold),
+        ("queue_bytes", stats.queue_bytes),
+        ("keys", stats.keys as u64),
+        ("in_service", stats.in_service),
+        ("servlets_busy", stats.servlets.busy as u64),
+        ("servlets_waiting", stats.waiting as u64),
+        ("servlets_parked", stats.servlets.parked as u64),
+        ("servlets_target", stats.servlets.target as u64),
+        ("servlets_max", stats.servlets.max as u64),
+        ("batch_max", stats.batch_max as u64),
+        ("arrived", stats.arrived),
+        ("refused", stats.refused),
+        ("shed", stats.shed),
+        ("expired", stats.expired),
+        ("finished", stats.finished),
+        ("failed", stats.failed),
+        ("panicked", stats.panicked),
+        ("batches", stats.batches),
+        ("called", stats.called),
+        ("service_ns", ns(stats.service)),
+        ("compute_ns", ns(stats.compute)),
+        ("response_mean_ns", ns(stats.response.mean)),
+        ("response_p50_ns", ns(stats.response.p50)),
+        ("response_p90_ns", ns(stats.response.p90)),
+        ("response_p99_ns", ns(stats.response.p99)),
+    ];
+    stage.text("gate", stats.gate);
+    for (name, number) in numbers {
+        stage.number(name, number);
+    }
+    stage.with("queued_by_class", |out| {
+        json::list(out, stats.queued_by_class.iter().copied(), json::number);
+    });
+    stage.with("controllers", |out| {
+        json::list(out, &stats.controllers, |out, (name, owns)| {
+            Object::new(out)
+                .text("name", name)
+                .text("decides", &owns.to_string())
+                .end();
+        });
+    });
+}
+
+/// A text as DOT has it: backslashes and ampersands would begin escapes in a label.
+fn quoted(text: &str) -> String {
+    let mut out = String::from('"');
+    for letter in text.chars() {
+        match letter {
+            '"' => out.push_str("\\\""),
+            '\\' => out.push_str("\\\\"),
+            '&' => out.push_str("&amp;"),
+            '\n' => out.push_str("\\n"),
+            control if control.is_control() => out.push('?'),
+            other => out.push(other),
+        }
+    }
+    out.push('"');
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::quoted;
+
+    #[test]
+    fn texts_are_quoted_for_dot() {
+        let check = |text, expected| assert_eq!(quoted(text), expected);
+        check("parse", r#""parse""#);
+        check("a \"b\" \\", r#""a \"b\" \\\\""#);
+        check("a\nb\0", r#""a\nb?""#);
+        check("&lt; ż", r#""&amp;lt; ż""#);
+    }
+}

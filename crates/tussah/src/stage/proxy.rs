@@ -1,0 +1,343 @@
+//! Proxies: stages that are put between two others while these run, and taken away again.
+
+use std::fmt;
+use std::future::Future;
+use std::pin::pin;
+use std::sync::{Arc, Weak};
+
+use tussah_core::Notify;
+
+use super::batch::Batch;
+use super::error::BuildError;
+use super::event::Event;
+use super::handle::{Any, Stage};
+use super::host::Gone;
+use super::network::Edge;
+use super::outgoing;
+use super::sender::{SendError, Sender, Why};
+use super::shared::{Inner, Shared};
+
+/// Where events from one stage go in place of the stage that they are sent to.
+pub(crate) struct Route<E> {
+    from: u32,
+    /// Weak, as the proxy's handler sends to the stage that has this.
+    proxy: Weak<Shared<E>>,
+    /// Sends and calls that have found this way, and are not at its end.
+    passing: usize,
+    /// The proxy is being taken away: senders that can wait do.
+    held: bool,
+    /// Called when nothing passes any more.
+    passed: Arc<Notify>,
+}
+
+/// A proxy that is between two stages. It stays there when this is dropped.
+#[must_use = "the proxy is taken away by `remove`"]
+pub struct Between<E> {
+    proxy: Stage<E>,
+    from: u32,
+    from_name: Arc<str>,
+    to: Stage<E>,
+    /// The edges to the proxy that were not there before.
+    added: Vec<Edge>,
+}
+
+impl<E: Send + 'static, C> Stage<E, C> {
+    /// Puts this stage between two others while they run: what `from` sends to `to`, or calls it with, goes to this stage instead. Its handler sees,
+    /// counts, changes or drops the events, and sends them to `to` by an edge of its own.
+    ///
+    /// No event is lost, and none overtakes another of its sender. A proxy may be between several stages, and between another proxy and its target. While there is one before
+    /// a stage, events are sent to that stage one by one, by whomever.
+    ///
+    /// # Errors
+    /// If the network has no stage `from`, or no edge from it to `to`; if there is a proxy already; if a way through this stage would close a cycle; if there is a
+    /// call edge, and this stage blocks.
+    ///
+    /// # Examples
+    /// ```
+    /// use tussah::stage::{Batch, Handler, Network, Sender};
+    ///
+    /// /// Prints each event, and sends it on.
+    /// struct Spy(Sender<u32>);
+    ///
+    /// impl Handler for Spy {
+    ///     type Event = u32;
+    ///     async fn handle(&self, batch: &mut Batch<u32>) {
+    ///         while let Some(event) = batch.next_event() {
+    ///             println!("{}", *event);
+    ///             self.0.send(event).await.expect("the next stage is open");
+    ///         }
+    ///     }
+    /// }
+    ///
+    /// # struct End;
+    /// # impl Handler for End {
+    /// #     type Event = u32;
+    /// #     async fn handle(&self, batch: &mut Batch<u32>) {
+    /// #         batch.drain().for_each(drop);
+    /// #     }
+    /// # }
+    /// # let runtime = tussah::Runtime::builder().workers(1).build()?;
+    /// # runtime.block_on(async {
+    /// # let network = Network::new("n");
+    /// # let log = network.stage("log").handler(|_| Ok(End))?;
+    /// # let parse = network.stage("parse").handler(|edges| Ok(Spy(edges.to(&log).queue(10)?)))?;
+    /// let spy = network.stage("spy").handler(|edges| Ok(Spy(edges.to(&log).queue(10)?)))?;
+    /// let between = spy.between("parse", &log)?;
+    /// parse.sender().send(7).await.expect("it is open");
+    /// # parse.settled().await;
+    /// between.remove().await;
+    /// assert_eq!(spy.stats().finished, 1);
+    /// # Ok::<(), tussah::stage::BuildError>(())
+    /// # }).expect("no error");
+    /// # std::io::Result::Ok(())
+    /// ```
+    pub fn between<D>(&self, from: &str, to: &Stage<E, D>) -> Result<Between<E>, BuildError> {
+        let (proxy, target) = (&self.shared, &to.shared);
+        let (from_name, from, added) =
+            self.network
+                .interpose(from, &target.name, &proxy.name, proxy.blocks())?;
+        target.lock().proxies.push(Route {
+            from,
+            proxy: Arc::downgrade(proxy),
+            passing: 0,
+            held: false,
+            passed: Arc::default(),
+        });
+        target.look_again();
+        Ok(Between {
+            proxy: self.untyped(),
+            from,
+            from_name,
+            to: to.untyped(),
+            added,
+        })
+    }
+
+    fn untyped(&self) -> Stage<E> {
+        Stage {
+            shared: Arc::clone(&self.shared),
+            host: Any,
+            network: self.network.clone(),
+            id: self.id,
+        }
+    }
+}
+
+impl<E: Send + 'static> Between<E> {
+    /// Takes the proxy away, when what is on its way through it has reached its end; senders that can wait are held up until then, so that nothing is overtaken.
+    /// Others go on through the proxy: as long as these alone keep it busy, it stays.
+    ///
+    /// # Cancellation
+    /// The proxy stays if the future is dropped, and [`Stage::destroy`] of the proxy takes it away without any order.
+    pub async fn remove(self) {
+        let target = &self.to.shared;
+        let holding = Holding(target, self.from);
+        let Some(passed) = target.hold(self.from, true) else {
+            // The proxy was destroyed.
+            return self.forget();
+        };
+        loop {
+            let mut nothing_passes = pin!(passed.notified());
+            nothing_passes.as_mut().enable();
+            match target.take_away(self.from, &self.proxy.shared) {
+                Found::Gone => break,
+                Found::Passing => nothing_passes.await,
+                Found::Busy => self.proxy.settled().await,
+                Found::Contended => tussah_core::yield_now().await,
+            }
+        }
+        drop(holding);
+        self.forget();
+    }
+
+    fn forget(&self) {
+        let (from, to) = (&self.from_name, &self.to.shared.name);
+        self.to.network.withdraw(from, to, &self.added);
+        self.to.shared.look_again();
+    }
+}
+
+impl<E> fmt::Debug for Between<E> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Between")
+            .field("from", &self.from_name)
+            .field("proxy", &self.proxy)
+            .field("to", &self.to)
+            .finish()
+    }
+}
+
+/// Lets senders go on when dropped.
+struct Holding<'a, E: Send + 'static>(&'a Arc<Shared<E>>, u32);
+
+impl<E: Send + 'static> Drop for Holding<'_, E> {
+    fn drop(&mut self) {
+        self.0.hold(self.1, false);
+        self.0.room.notify_waiters();
+    }
+}
+
+/// What was found when a proxy was to be taken away.
+enum Found {
+    /// It is no longer there.
+    Gone,
+    Passing,
+    Busy,
+    /// Somebody else has its lock.
+    Contended,
+}
+
+/// A way through a proxy, while an event takes it.
+pub(crate) struct Passing<'a, E> {
+    target: &'a Arc<Shared<E>>,
+    proxy: Sender<E>,
+}
+
+impl<E> Drop for Passing<'_, E> {
+    fn drop(&mut self) {
+        let mut inner = self.target.lock_plain();
+        let Some(route) = inner.route(self.proxy.from) else {
+            return;
+        };
+        route.passing -= 1;
+        if route.passing == 0 {
+            let passed = Arc::clone(&route.passed);
+            drop(inner);
+            passed.notify_waiters();
+        }
+    }
+}
+
+impl<E> Inner<E> {
+    fn route(&mut self, from: u32) -> Option<&mut Route<E>> {
+        self.proxies.iter_mut().find(|route| route.from == from)
+    }
+
+    /// Whether events from this stage go to a proxy.
+    pub(crate) fn is_proxied(&self, from: u32) -> bool {
+        self.proxies.iter().any(|route| route.from == from)
+    }
+}
+
+impl<E: Send + 'static> Shared<E> {
+    /// The way through a proxy that events from this stage take.
+    fn pass(self: &Arc<Self>, from: u32) -> Option<Passing<'_, E>> {
+        let mut inner = self.lock();
+        let route = inner.route(from)?;
+        let Some(stage) = route.proxy.upgrade() else {
+            inner.proxies.retain(|route| route.from != from);
+            return None;
+        };
+        route.passing += 1;
+        let proxy = Sender { stage, from };
+        Some(Passing {
+            target: self,
+            proxy,
+        })
+    }
+
+    /// Sends an event by way of the proxy; to this stage if the proxy is gone.
+    #[cold]
+    pub(crate) fn offer_by_proxy(
+        self: &Arc<Self>,
+        from: u32,
+        event: Event<E>,
+        asked: bool,
+        waits: bool,
+    ) -> Result<(), (Event<E>, Why)> {
+        if waits && self.is_held(from) {
+            return Err((event, Why::Full));
+        }
+        let Some(passing) = self.pass(from) else {
+            return self.offer(from, event, asked, waits);
+        };
+        let proxy = &passing.proxy;
+        match outgoing::send(proxy, event, waits) {
+            Err((event, why)) if waits && why.is_full() => {
+                // It has been counted there as one that waits; who waits comes by `send_by_proxy`.
+                proxy.stage.lock().uncount_sender();
+                Err((event, Why::Proxied))
+            }
+            Err((event, Why::Closed)) => {
+                self.forget_proxy(from);
+                self.offer(from, event, asked, waits)
+            }
+            other => other,
+        }
+    }
+
+    /// Whether senders have to wait until the proxy is taken away; they are counted then.
+    fn is_held(&self, from: u32) -> bool {
+        let mut inner = self.lock();
+        let held = inner.route(from).is_some_and(|route| route.held);
+        inner.senders += usize::from(held);
+        held
+    }
+
+    /// Calls the proxy that calls from this stage go to, if there is one.
+    pub(crate) async fn call_by_proxy(
+        self: &Arc<Self>,
+        batch: &mut Batch<E>,
+        from: u32,
+    ) -> Option<()> {
+        let passing = self.pass(from)?;
+        let called = Box::pin(passing.proxy.stage.call_any(batch, from)).await;
+        if called == Err(Gone) {
+            self.forget_proxy(from);
+        }
+        called.ok()
+    }
+
+    fn forget_proxy(&self, from: u32) {
+        self.lock().proxies.retain(|route| route.from != from);
+    }
+
+    /// Has senders wait until the proxy is taken away, or go on; gives what is called when nothing passes.
+    fn hold(&self, from: u32, held: bool) -> Option<Arc<Notify>> {
+        let mut inner = self.lock();
+        let route = inner.route(from)?;
+        route.held = held;
+        Some(Arc::clone(&route.passed))
+    }
+
+    /// Takes the proxy away if nothing is on its way through it.
+    fn take_away(&self, from: u32, proxy: &Self) -> Found {
+        let mut inner = self.lock();
+        match inner.route(from) {
+            None => return Found::Gone,
+            Some(route) if route.passing > 0 => return Found::Passing,
+            Some(_) => {}
+        }
+        // Two stages may be each other's proxies, and so their locks have no order.
+        let Some(proxy) = proxy.try_lock() else {
+            return Found::Contended;
+        };
+        if !proxy.state.is_empty() {
+            return Found::Busy;
+        }
+        inner.proxies.retain(|route| route.from != from);
+        Found::Gone
+    }
+}
+
+impl<E: Send + 'static> Sender<E> {
+    /// Sends an event by way of the proxy, and waits there for room; to the stage if the proxy is gone.
+    pub(crate) fn send_by_proxy(
+        &self,
+        event: Event<E>,
+    ) -> impl Future<Output = Result<(), SendError<E>>> + Send + '_ {
+        let mut event = event;
+        async move {
+            while let Some(passing) = self.stage.pass(self.from) {
+                match passing.proxy.send(event).await {
+                    Err(refused) if refused.why == Why::Closed => {
+                        self.stage.forget_proxy(self.from);
+                        event = refused.event;
+                    }
+                    sent => return sent,
+                }
+            }
+            self.send(event).await
+        }
+    }
+}

@@ -1,0 +1,254 @@
+//! What the stages of a network do, over time: rows of CSV.
+
+use std::fmt;
+use std::io::{self, Write};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use tussah_core::JoinHandle;
+use tussah_core::Notify;
+use tussah_core::time::Clock;
+
+use super::digest::Digest;
+use super::network::{Known, Network, Weak};
+use super::stats::StageStats;
+
+/// The columns of what [`Network::record`] writes.
+///
+/// `time_s` counts from the network's start, in seconds. `arrived` to `finished` are events in the time since the row before of the same stage, and
+/// the percentiles, in nanoseconds, are of what finished in that time; all else is how it is at that moment, as in [`StageStats`].
+pub const COLUMNS: &str = "time_s,stage,queued,queue_len,queue_bytes,threshold,batch,servlets_busy,servlets_waiting,servlets_parked,servlets_target,arrived,admitted,refused,shed,expired,finished,response_p50_ns,response_p99_ns";
+
+/// A recording that goes on until it is stopped or dropped. Made by [`Network::record`].
+#[must_use = "dropping it ends the recording"]
+pub struct Recording<W> {
+    thread: Option<JoinHandle<io::Result<W>>>,
+    stop: Arc<Notify>,
+}
+
+impl Network {
+    /// Writes a row of CSV for each stage after each `interval`, below a line with the names of the [columns](COLUMNS).
+    ///
+    /// Rows are written by the pool of OS threads that may block, one sample after the other; samples that are missed because the writer is slow are not made up for.
+    /// It ends by itself when nobody holds the network any more.
+    ///
+    /// # Panics
+    /// If `interval` is zero.
+    ///
+    /// # Examples
+    /// ```
+    /// use tussah::stage::{Batch, Handler, Network};
+    /// use tussah::time::{Duration, sleep};
+    ///
+    /// struct Drop;
+    ///
+    /// impl Handler for Drop {
+    ///     type Event = u32;
+    ///     async fn handle(&self, batch: &mut Batch<u32>) {
+    ///         batch.drain().for_each(drop);
+    ///     }
+    /// }
+    ///
+    /// # let runtime = tussah::Runtime::builder().workers(1).build()?;
+    /// # runtime.block_on(async {
+    /// let network = Network::new("one stage");
+    /// let stage = network.stage("drop").handler(|_| Ok(Drop)).expect("a new name");
+    /// let recording = network.record(Duration::from_millis(10), Vec::new());
+    /// stage.sender().send(7).await.expect("it is open");
+    /// stage.settled().await;
+    /// let csv = String::from_utf8(recording.stop().await?).expect("text");
+    /// assert!(csv.starts_with("time_s,stage,"));
+    /// assert!(csv.lines().last().expect("a row").contains(",drop,"));
+    /// # std::io::Result::Ok(())
+    /// # })?;
+    /// # std::io::Result::Ok(())
+    /// ```
+    #[track_caller]
+    pub fn record<W: Write + Send + 'static>(&self, interval: Duration, writer: W) -> Recording<W> {
+        assert!(
+            !interval.is_zero(),
+            "the interval of a recording is longer than zero"
+        );
+        let stop = Arc::new(Notify::new());
+        let sampler = Sampler {
+            network: self.downgrade(),
+            clock: self.inner.time.clock.clone(),
+            start: self.inner.time.start,
+            last: Vec::new(),
+        };
+        let thread = sampler.run(interval, writer, Arc::clone(&stop));
+        Recording {
+            thread: Some(self.inner.runtime.spawn(thread)),
+            stop,
+        }
+    }
+}
+
+impl<W> Recording<W> {
+    /// Takes a last sample, and gives the writer back.
+    ///
+    /// # Errors
+    /// Those of the writer; the recording has ended with the first.
+    pub async fn stop(mut self) -> io::Result<W> {
+        self.stop.notify_one();
+        let thread = self.thread.take().expect("it is taken here only");
+        thread.await.map_err(io::Error::other)?
+    }
+}
+
+impl<W> Drop for Recording<W> {
+    fn drop(&mut self) {
+        if let Some(thread) = &self.thread {
+            thread.abort();
+        }
+    }
+}
+
+impl<W> fmt::Debug for Recording<W> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Recording").finish_non_exhaustive()
+    }
+}
+
+/// What was seen of a stage in the row before.
+#[derive(Clone, Default)]
+struct Seen {
+    id: u32,
+    arrived: u64,
+    refused: u64,
+    shed: u64,
+    expired: u64,
+    finished: u64,
+    responses: Digest,
+}
+
+struct Sampler {
+    network: Weak,
+    clock: Clock,
+    start: Instant,
+    last: Vec<Seen>,
+}
+
+impl Sampler {
+    async fn run<W: Write + Send + 'static>(
+        mut self,
+        interval: Duration,
+        mut writer: W,
+        stop: Arc<Notify>,
+    ) -> io::Result<W> {
+        let mut rows = format!("{COLUMNS}\n");
+        let mut due = self.clock.now();
+        let mut stopped = false;
+        loop {
+            writer = write(writer, std::mem::take(&mut rows), stopped).await?;
+            if stopped {
+                return Ok(writer);
+            }
+            // The next multiple of the interval, or the last that has passed.
+            let passed = self.clock.now().duration_since(due).as_nanos() / interval.as_nanos();
+            let steps = u32::try_from(passed).unwrap_or(u32::MAX).max(1);
+            due = crate::time::add(due, interval.saturating_mul(steps));
+            stopped = crate::time::timeout_at(due, stop.notified()).await.is_ok();
+            stopped |= !self.sample(&mut rows);
+        }
+    }
+
+    /// Adds a row for each stage; false if the network is gone.
+    fn sample(&mut self, rows: &mut String) -> bool {
+        let Some(network) = self.network.upgrade() else {
+            return false;
+        };
+        let (stages, _) = network.known();
+        let time = self.clock.now().duration_since(self.start);
+        let seen = stages.iter().map(|known| self.row(rows, time, known));
+        self.last = seen.collect();
+        true
+    }
+
+    fn row(&self, rows: &mut String, time: Duration, known: &Known) -> Seen {
+        use std::fmt::Write;
+        let (stats, responses) = known.stage.stats_and_responses();
+        let last = self.last.iter().find(|seen| seen.id == known.id);
+        let last = last.cloned().unwrap_or_default();
+        let seen = Seen::of(known.id, &stats, responses);
+        let recent = seen.responses.since(&last.responses);
+        let (arrived, refused) = (seen.arrived - last.arrived, seen.refused - last.refused);
+        let servlets = stats.servlets;
+        writeln!(
+            rows,
+            "{:.6},{},{},{},{},{},{},{},{},{},{},{arrived},{},{refused},{},{},{},{},{}",
+            time.as_secs_f64(),
+            quoted(&stats.name),
+            stats.queued,
+            stats.queue_len,
+            stats.queue_bytes,
+            stats.threshold,
+            stats.batch_max,
+            servlets.busy,
+            stats.waiting,
+            servlets.parked,
+            servlets.target,
+            arrived - refused,
+            seen.shed - last.shed,
+            seen.expired - last.expired,
+            seen.finished - last.finished,
+            recent.permille(500),
+            recent.permille(990),
+        )
+        .expect("a string takes whatever is written");
+        seen
+    }
+}
+
+impl Seen {
+    fn of(id: u32, stats: &StageStats, responses: Digest) -> Self {
+        Self {
+            id,
+            arrived: stats.arrived,
+            refused: stats.refused,
+            shed: stats.shed,
+            expired: stats.expired,
+            finished: stats.finished,
+            responses,
+        }
+    }
+}
+
+/// Writes by an OS thread that may block, or here if there is none.
+async fn write<W: Write + Send + 'static>(writer: W, rows: String, last: bool) -> io::Result<W> {
+    let job = move || {
+        let mut writer = writer;
+        writer.write_all(rows.as_bytes())?;
+        if last {
+            writer.flush()?;
+        }
+        Ok(writer)
+    };
+    match crate::try_spawn_blocking(job) {
+        Ok(handle) => handle.await.map_err(io::Error::other)?,
+        Err(refused) => refused.into_inner()(),
+    }
+}
+
+/// A name as RFC 4180 §2 has it: in quotes where it has to be.
+fn quoted(name: &str) -> String {
+    if name.contains(['"', ',', '\n', '\r']) {
+        format!("\"{}\"", name.replace('"', "\"\""))
+    } else {
+        name.to_owned()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::quoted;
+
+    #[test]
+    fn names_are_quoted_where_they_have_to_be() {
+        let check = |name, expected| assert_eq!(quoted(name), expected);
+        check("parse", "parse");
+        check("a b", "a b");
+        check("a,b", "\"a,b\"");
+        check("\"a\"\n", "\"\"\"a\"\"\n\"");
+    }
+}

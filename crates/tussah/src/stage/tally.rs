@@ -1,0 +1,81 @@
+//! A count that workers add to without getting into each other's way.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use tussah_core::{Handle, PerWorker};
+
+/// A count that each worker has a part of, which nobody else changes.
+pub(crate) struct Tally {
+    here: PerWorker<Arc<Part>>,
+    /// The parts of all workers.
+    parts: Vec<Arc<Part>>,
+    /// What others than workers count.
+    others: AtomicU64,
+}
+
+/// On cache lines of its own: two, as processors fetch them in pairs.
+#[derive(Default)]
+#[repr(align(128))]
+struct Part(AtomicU64);
+
+impl Tally {
+    pub(crate) fn new(runtime: &Handle) -> Self {
+        let mut parts = Vec::new();
+        let here = PerWorker::new(runtime, || {
+            let part = Arc::<Part>::default();
+            parts.push(Arc::clone(&part));
+            part
+        });
+        Self {
+            here,
+            parts,
+            others: AtomicU64::new(0),
+        }
+    }
+
+    #[inline]
+    pub(crate) fn add(&self, count: u64) {
+        match self.here.get() {
+            Some(part) => {
+                // Nobody else stores here, so nothing is lost in between.
+                let before = part.0.load(Ordering::Relaxed);
+                part.0.store(before + count, Ordering::Relaxed);
+            }
+            None => {
+                self.others.fetch_add(count, Ordering::Relaxed);
+            }
+        }
+    }
+
+    pub(crate) fn sum(&self) -> u64 {
+        let parts = self.parts.iter().map(|part| &part.0);
+        let parts = parts.chain([&self.others]);
+        parts.map(|part| part.load(Ordering::Relaxed)).sum()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use super::Tally;
+
+    #[test]
+    fn all_that_is_counted_is_in_the_sum() {
+        let runtime = crate::Runtime::builder().workers(2).build();
+        let runtime = runtime.expect("a runtime");
+        let tally = Arc::new(Tally::new(runtime.handle()));
+        let threads: Vec<_> = (0..100)
+            .map(|_| {
+                let tally = Arc::clone(&tally);
+                runtime.spawn(async move { tally.add(3) })
+            })
+            .collect();
+        for thread in threads {
+            runtime.block_on(thread).expect("no panic");
+        }
+        tally.add(1);
+        assert_eq!(tally.sum(), 301);
+    }
+}
