@@ -18,7 +18,7 @@ fn a_handler_that_blocks_has_os_threads_of_its_own() -> Result<(), BuildError> {
         let (note, thread) = (came.clone(), threads.clone());
         // Two that wait for each other: one worker alone could not do it.
         let both = Arc::new(Barrier::new(2));
-        let stage = network.stage("stage").batch(1).servlets(2);
+        let stage = network.stage("stage").batch(1).servlets(2).manual();
         let stage = stage.blocking(move |_| {
             Ok(move |batch: &mut Batch<u32>| {
                 let n = batch.next().expect("an event");

@@ -63,7 +63,7 @@ fn what_a_controller_sheds_is_told() -> Result<(), BuildError> {
         sender.try_send(telling(1, &told)).expect("there is room");
         sender.try_send(2).expect("there is room");
         stage.settled().await;
-        super::support::until(&stage, |stats| stats.servlets.busy == 0).await;
+        told.until(3).await;
         assert_eq!(
             told.take(),
             [
@@ -102,7 +102,7 @@ fn what_is_too_late_is_dropped() -> Result<(), BuildError> {
         stage.resume();
         stage.drain().await;
         assert_eq!(came.take(), [2, 3]);
-        super::support::until(&stage, |stats| stats.servlets.busy == 0).await;
+        told.until(2).await;
         assert_eq!(
             told.take(),
             [("stage", 1, Reason::Expired), ("event", 1, Reason::Expired)]
@@ -142,7 +142,7 @@ fn a_deadline_holds_through_a_pipeline() -> Result<(), BuildError> {
         first.drain().await;
         clock.advance(Duration::from_millis(1));
         last.drain().await;
-        super::support::until(&last, |stats| stats.servlets.busy == 0).await;
+        told.until(2).await;
         assert_eq!(
             told.take(),
             [("stage", 2, Reason::Expired), ("event", 1, Reason::Expired)]

@@ -84,7 +84,7 @@ fn a_handler_that_panics_too_often_closes_its_stage() -> Result<(), BuildError> 
         idle().await;
         stage.resume();
         stage.settled().await;
-        super::support::until(&stage, |stats| stats.servlets.busy == 0).await;
+        told.until(5).await;
         let waited = waiting.await.expect("no panic");
         assert!(matches!(waited, Ok(()) | Err(Why::Closed)), "{waited:?}");
         // One was handled, and yet taken by a handler that panicked then.

@@ -100,6 +100,13 @@ impl<T> Noted<T> {
         self.0.lock().len()
     }
 
+    /// Waits until so much has happened.
+    pub async fn until(&self, count: usize) {
+        while self.len() < count {
+            yield_now().await;
+        }
+    }
+
     pub fn take(&self) -> Vec<T> {
         std::mem::take(&mut *self.0.lock())
     }
