@@ -111,6 +111,22 @@ impl Handle {
         self.spawn_at(Location::caller(), future)
     }
 
+    /// As [`spawn`](Self::spawn), for callers that may come when the runtime is being shut down.
+    ///
+    /// # Errors
+    /// Gives the future back if the runtime is shut down.
+    #[track_caller]
+    pub fn try_spawn<F>(&self, future: F) -> Result<JoinHandle<F::Output>, PostError<F>>
+    where
+        F: Future + Send + 'static,
+        F::Output: Send + 'static,
+    {
+        if !self.shared.is_open() {
+            return Err(PostError::shut_down(future));
+        }
+        Ok(self.start(Location::caller(), future))
+    }
+
     #[track_caller]
     pub(super) fn spawn_at<F>(
         &self,
@@ -122,6 +138,14 @@ impl Handle {
         F::Output: Send + 'static,
     {
         self.assert_open();
+        self.start(location, future)
+    }
+
+    fn start<F>(&self, location: &'static Location<'static>, future: F) -> JoinHandle<F::Output>
+    where
+        F: Future + Send + 'static,
+        F::Output: Send + 'static,
+    {
         if self.shared.one_color {
             return task::spawn(
                 &self.shared,

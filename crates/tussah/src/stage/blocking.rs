@@ -52,7 +52,7 @@ where
         let ends = refused.is_shut_down();
         drop(refused);
         if ends {
-            stage.fail();
+            stage.close();
             return;
         }
         let held = Arc::clone(stage);
@@ -60,7 +60,10 @@ where
             crate::time::sleep(AGAIN).await;
             held.hold_back(false);
         };
-        drop(stage.runtime.spawn(later));
+        if let Err(refused) = stage.runtime.try_spawn(later) {
+            drop(refused);
+            stage.close();
+        }
     })
 }
 

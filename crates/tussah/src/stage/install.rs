@@ -132,7 +132,11 @@ impl<E: Send + 'static, C> Stage<E, C> {
         let servlets = Arc::clone(&host);
         let start = move |stage: &Arc<Shared<E>>| {
             let servlet = serve(Arc::clone(stage), Arc::clone(&servlets));
-            drop(stage.runtime.spawn(servlet));
+            if let Err(refused) = stage.runtime.try_spawn(servlet) {
+                // Closed first: the servlet counts itself out as it is dropped, and the stage would call the next one.
+                stage.close();
+                drop(refused);
+            }
         };
         self.shared
             .set_handler(Arc::new(start), Some(Arc::clone(&host) as _));

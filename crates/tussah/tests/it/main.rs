@@ -21,6 +21,7 @@ mod stages_graph;
 mod stages_proxy;
 mod stages_record;
 mod stages_trace;
+mod stages_shutdown;
 mod sync;
 mod threads;
 mod time;
