@@ -100,11 +100,9 @@ impl<E: Send + 'static> Shared<E> {
         run: &mut Run<E>,
         batch: &mut Batch<E>,
     ) {
-        let (key, panicking) = (run.key.is_some(), std::thread::panicking());
+        let key = run.key.is_some();
         let mut inner = self.lock();
         let now_ns = self.time.now_ns();
-        // A pool that is full is asked again.
-        inner.state.orphaned |= !panicking && !inner.state.held_back;
         let place = inner.parked.iter().position(|(id, _)| *id == servlet.id);
         if let Some(place) = place {
             inner.parked.swap_remove(place);
@@ -124,7 +122,7 @@ impl<E: Send + 'static> Shared<E> {
             self.keys.notify_waiters();
         }
         // Its handler has not come to its end either.
-        batch.dropped(if panicking {
+        batch.dropped(if std::thread::panicking() {
             Reason::Panicked
         } else {
             Reason::ShutDown

@@ -194,8 +194,11 @@ impl<E> State<E> {
                 back.push(event);
             }
         }
-        self.in_service -= count as u64;
-        run.taken -= count as u64;
+        // A handler may leave events of its own.
+        let known = run.taken.min(count as u64);
+        self.in_service -= known;
+        run.taken -= known;
+        self.counts.arrived += count as u64 - known;
         for event in back.into_iter().rev() {
             let class = self.class(&event);
             self.len += 1;

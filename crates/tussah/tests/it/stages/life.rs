@@ -228,11 +228,11 @@ fn a_handler_that_was_swapped_out_is_freed() -> Result<(), BuildError> {
                 let _ = &alive;
             }))
         })?;
-        let stage: Stage<u32> = {
-            stage.sender().try_send(1).expect("there is room");
-            stage.settled().await;
-            network.find("stage")?
-        };
+        stage.sender().try_send(1).expect("there is room");
+        stage.settled().await;
+        // The stage as it was made keeps its handler for calls.
+        drop(stage);
+        let stage: Stage<u32> = network.find("stage")?;
         stage.swap(|_| Ok(each(|_| ()))).await?;
         while weak.upgrade().is_some() {
             tussah::yield_now().await;
