@@ -213,10 +213,10 @@ impl<E> Batch<E> {
         std::mem::take(&mut self.taken) as u64
     }
 
-    /// Tells of the events that were taken by a handler that panicked.
-    pub(crate) fn panicked(&mut self) {
+    /// Tells of the events that were taken by a handler that did not come to its end.
+    pub(crate) fn dropped(&mut self, reason: Reason) {
         for mut more in self.kept.drain(..) {
-            more.end(Reason::Panicked);
+            more.end(reason);
         }
         self.traces.panicked();
     }

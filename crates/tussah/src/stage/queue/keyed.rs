@@ -173,10 +173,20 @@ where
     }
 
     fn take_out(&mut self) -> Option<Event<E>> {
-        self.keys
-            .iter_mut()
-            .flatten()
-            .find_map(|key| key.events.pop_front())
+        let ready = self.ready.iter().find_map(|class| class.front());
+        let Some(&place) = ready else {
+            // The keys of what is left are busy, and forgotten as they are released.
+            let mut keys = self.keys.iter_mut().flatten();
+            return keys.find_map(|key| key.events.pop_front());
+        };
+        let event = self.at(place).events.pop_front();
+        if self.at(place).events.is_empty() {
+            for class in &mut self.ready {
+                class.retain(|ready| *ready != place);
+            }
+            self.rest(place);
+        }
+        event
     }
 
     fn same(&self, one: &Event<E>, other: &Event<E>) -> bool {

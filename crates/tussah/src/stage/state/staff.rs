@@ -16,9 +16,12 @@ pub(crate) enum Summon {
 impl<E> State<E> {
     /// Who is to be called, so that what is queued is worked on; the servlet counts as busy from here on.
     pub(crate) fn summon(&mut self) -> Summon {
-        let works = matches!(self.gate, Gate::Open | Gate::Draining);
         let servlets = &self.servlets;
-        if !works || self.held_back || servlets.busy >= servlets.target || !self.queue.is_ready() {
+        if !self.works()
+            || self.held_back
+            || servlets.busy >= servlets.target
+            || !self.queue.is_ready()
+        {
             return Summon::Nobody;
         }
         let computing = match self.kind {
@@ -33,7 +36,7 @@ impl<E> State<E> {
         };
         let worth =
             computing == 0 || (computing < self.workers && lasts_ns > WORTH_NS * computing as f64);
-        if !worth {
+        if !worth || (self.orphaned && servlets.parked == 0) {
             return Summon::Nobody;
         }
         self.servlets.busy += 1;
@@ -63,6 +66,16 @@ impl<E> State<E> {
             self.process.changed(-1);
         }
         stays
+    }
+
+    /// Whether a servlet that is busy is one too many.
+    pub(crate) fn has_too_many(&self) -> bool {
+        self.servlets.busy > self.servlets.target
+    }
+
+    /// Whether nobody is left to do what is queued.
+    pub(crate) fn is_left_alone(&self) -> bool {
+        self.orphaned && self.servlets.busy + self.servlets.parked == 0
     }
 
     /// A servlet ends that was busy.

@@ -1,7 +1,7 @@
 //! What a servlet takes out of a stage's queue, gives back and finishes.
 
 use super::staff::WORTH_NS;
-use super::{Gate, Kind, State};
+use super::{Kind, State};
 use crate::stage::batch::Batch;
 use crate::stage::control::{Departure, Order, Verdict};
 use crate::stage::event::{Class, Event, Reason, queued_ns};
@@ -81,7 +81,7 @@ impl<E> Run<E> {
 impl<E> State<E> {
     /// Takes events for a servlet to work on; false if there are none.
     pub(crate) fn take(&mut self, run: &mut Run<E>, now_ns: u64) -> bool {
-        if !matches!(self.gate, Gate::Open | Gate::Draining) {
+        if !self.works() {
             return false;
         }
         if let Queue::Keyed(keyed) = &mut self.queue {
@@ -145,6 +145,7 @@ impl<E> State<E> {
         self.len -= count;
         self.queued[class] -= count;
         self.credits -= count;
+        self.freed = true;
     }
 
     fn take_each(&mut self, run: &mut Run<E>, most: usize, now_ns: u64) {
@@ -156,7 +157,8 @@ impl<E> State<E> {
             let class = self.class(&event);
             self.len -= 1;
             self.queued[class] -= 1;
-            self.credits -= self.cost(&event);
+            self.credits -= event.charged();
+            self.freed = true;
             if let Some(more) = &event.more {
                 self.extras -= 1;
                 if more.deadline_ns != 0 && more.deadline_ns <= now_ns {
@@ -198,7 +200,7 @@ impl<E> State<E> {
             let class = self.class(&event);
             self.len += 1;
             self.queued[class] += 1;
-            self.credits += self.cost(&event);
+            self.credits += event.charged();
             self.extras += u64::from(event.more.is_some());
             self.queue.push_front(event);
         }
@@ -256,14 +258,15 @@ impl<E> State<E> {
 
     /// Takes out one event after the other, for a stage that is given up.
     pub(crate) fn take_out(&mut self) -> Option<Event<E>> {
-        if let Queue::Keyed(keyed) = &mut self.queue {
-            return keyed.take_out();
-        }
-        let event = self.queue.take_one(Order::Fifo)?;
+        let event = match &mut self.queue {
+            Queue::Lanes(lanes) => lanes.take_one(Order::Fifo),
+            Queue::Keyed(keyed) => keyed.take_out(),
+        }?;
         let class = self.class(&event);
         self.len -= 1;
         self.queued[class] -= 1;
-        self.credits -= self.cost(&event);
+        self.credits -= event.charged();
+        self.freed = true;
         self.extras -= u64::from(event.more.is_some());
         Some(event)
     }
