@@ -16,7 +16,8 @@ mod table;
 #[cfg(test)]
 mod tests;
 
-use std::path::PathBuf;
+use std::io;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::Parser;
@@ -70,7 +71,8 @@ pub struct Options {
     #[arg(long)]
     json: bool,
 
-    /// Draws queue length, servlets, admissions and responses over time into this folder, as SVG
+    /// Draws queue length, servlets, admissions and responses over time into this folder, as SVG; with all scenarios also
+    /// what the papers on SEDA and Aspen draw
     #[arg(long, value_name = "DIR")]
     plots: Option<PathBuf>,
 
@@ -124,9 +126,22 @@ fn run(options: &Options) -> Result<bool, String> {
         check::print(&checks);
     }
     if let Some(dir) = &options.plots {
-        figures::draw(dir, &scenarios, &contenders).map_err(|error| error.to_string())?;
+        draw(dir, options, &scenarios, &contenders).map_err(|error| error.to_string())?;
     }
     Ok(!options.check || checks.iter().all(|check| check.passed))
+}
+
+fn draw(
+    dir: &Path,
+    options: &Options,
+    scenarios: &[Scenario],
+    contenders: &[&Contender],
+) -> io::Result<()> {
+    figures::draw(dir, scenarios, contenders)?;
+    if options.scenario.iter().any(|name| name == "all") {
+        figures::draw_papers(dir, contenders)?;
+    }
+    Ok(())
 }
 
 /// Compares real runs with simulated ones.

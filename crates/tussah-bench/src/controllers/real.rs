@@ -65,7 +65,7 @@ pub fn run(scenario: &Scenario, contender: &Contender, seed: u64) -> Option<Scor
         outcomes: Mutex::default(),
         color: async_lock::Mutex::new(()),
     });
-    let network = Network::on(&runtime.handle(), "controllers");
+    let network = Network::on(runtime.handle(), "controllers");
     let ticks = if scenario.simulation.blocking {
         let stage = blocking(&network, controllers, &world);
         let ticks = send_all(&world, &stage, &stage.sender(), seed);
