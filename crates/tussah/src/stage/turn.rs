@@ -62,9 +62,13 @@ impl<E: Send + 'static> Shared<E> {
             inner.state.finish(run, batch, ended_ns);
             inner.state.decide(now_ns);
         }
+        inner.state.untold -= std::mem::take(&mut run.untold);
         let present = servlet.generation == inner.generation && !inner.state.has_too_many();
         let next = if present && inner.state.take(run, now_ns) {
             Next::Work
+        } else if !run.dropped.is_empty() {
+            // It looks again when it has told of what was dropped.
+            Next::Wait
         } else {
             match waker {
                 Some(waker) if present && inner.state.park() => {
@@ -79,6 +83,8 @@ impl<E: Send + 'static> Shared<E> {
                 }
             }
         };
+        run.untold = run.dropped.len() as u64;
+        inner.state.untold += run.untold;
         self.release(inner);
         if key {
             self.keys.notify_waiters();
@@ -108,6 +114,7 @@ impl<E: Send + 'static> Shared<E> {
             inner.parked.swap_remove(place);
             inner.state.ended_parked();
         } else {
+            inner.state.untold -= std::mem::take(&mut run.untold);
             if run.is_open() {
                 if batch.traces().has_any() {
                     self.traced(batch, run.begun_ns, now_ns);
