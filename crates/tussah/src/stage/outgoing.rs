@@ -180,7 +180,8 @@ impl<E: Send + 'static> Outgoing<E> {
     /// Adds an event; returns true if there is no room for another.
     #[inline(always)]
     fn collect(&mut self, mut event: Event<E>, stage: &Shared<E>) -> bool {
-        let now_ns = if self.now_ns == 0 {
+        // A deadline counts from the send, however long the run is by now.
+        let now_ns = if self.now_ns == 0 || event.more.is_some() {
             stage.time.now_ns()
         } else {
             self.now_ns

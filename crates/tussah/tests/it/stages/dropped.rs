@@ -156,19 +156,24 @@ fn a_deadline_counts_from_the_send_and_not_from_the_begin_of_the_run() -> Result
     let (clock, runtime) = by_hand();
     runtime.block_on(async {
         let network = Network::new("dropped");
-        let came = Noted::default();
-        let note = came.clone();
-        let last = network
-            .stage("last")
-            .handler(move |_| Ok(each(move |n: u32| note.add(n))))?;
-        let next = last.clone();
-        let passes = std::sync::Arc::new(clock);
-        let first = network.stage("first").serial(move |edges| {
+        clock.advance(Duration::from_secs(1));
+        let (came, door) = (Noted::default(), Door::new());
+        let (note, at) = (came.clone(), door.clone());
+        let last = network.stage("last").servlets(1).handler(move |_| {
+            Ok(by(move |batch: &mut Batch<u32>| {
+                let (note, at) = (note.clone(), at.clone());
+                Box::pin(async move {
+                    batch.drain().for_each(|n| note.add(n));
+                    at.pass().await;
+                })
+            }))
+        })?;
+        let (next, passes) = (last.clone(), std::sync::Arc::new(clock));
+        let first = network.stage("first").manual().serial(move |edges| {
             let (next, passes) = (edges.to(&next).queue(1)?, passes.clone());
             Ok(super::support::one(move |batch: &mut Batch<u32>| {
                 let (next, passes) = (next.clone(), passes.clone());
                 Box::pin(async move {
-                    // The first is sent at once, and what comes then is collected.
                     for n in batch.drain() {
                         let event = Event::new(n).within(Duration::from_secs(1));
                         next.send(event).await.expect("it is open");
@@ -177,18 +182,19 @@ fn a_deadline_counts_from_the_send_and_not_from_the_begin_of_the_run() -> Result
                 })
             }))
         })?;
+        // As long as the next stage is at work, what is sent to it is collected.
+        last.sender().try_send(100).expect("there is room");
+        door.until(1).await;
         first.pause();
         for n in 0..4 {
             first.sender().try_send(n).expect("there is room");
         }
-        // Room is reserved only while the other stage is at work.
-        last.pause();
         first.resume();
         first.drain().await;
-        last.resume();
+        door.let_through(2);
         last.drain().await;
-        // Each second has 600 ms gone at the next send: the last two are young enough.
-        assert_eq!(came.take(), [3]);
+        // 600 ms pass after each, so that the last alone is young enough.
+        assert_eq!(came.take(), [100, 3]);
         assert_eq!(last.stats().expired, 3);
         Ok(())
     })
