@@ -8,7 +8,7 @@ use tussah_core::Color;
 
 use crate::net::{OutgoingOptions, PACKET_MAX, RateLimit, WhenFull};
 
-/// Bound, in connections: how many there are at a time unless it is set otherwise; each has a descriptor, and some 2 KB.
+/// Bound, in connections: how many there are at a time unless it is set otherwise; each has a descriptor, and some 3 KB.
 const CONNECTIONS_MAX: usize = 10_000;
 
 /// Bound, in seconds: how long it may take to write the rest to a peer unless it is set otherwise; a peer that reads at all needs less.

@@ -234,7 +234,7 @@ impl Member for Attempt {
     fn add_to(&self, _: &mut SocketStats) {}
 }
 
-/// What the thread works with that makes a connection, and serves it then.
+/// What the thread works with that makes a connection.
 struct Connecting<E> {
     hub: Arc<Hub>,
     options: Arc<SocketOptions>,
@@ -261,7 +261,9 @@ impl<E: From<SocketEvent> + Send + 'static> Connecting<E> {
             Ok(prepared) => {
                 let first = prepared.first(SocketEvent::Connected);
                 if self.told.insist(first).await.is_ok() {
-                    prepared.serve(self.packets).await;
+                    // A thread of its own is smaller than this one. At the end of the runtime there is none.
+                    let thread = prepared.serve(self.packets);
+                    let _ = self.hub.spawn(id, &self.options, thread);
                 }
             }
             Err(error) => {
