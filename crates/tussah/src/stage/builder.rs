@@ -292,7 +292,11 @@ impl<E: Send + 'static> Builder<E> {
             self.on_drop,
             self.degrade,
         ));
-        let id = self.network.add(&shared)?;
+        let id = self.network.add(
+            &shared.name,
+            std::any::type_name::<E>(),
+            Arc::clone(&shared) as _,
+        )?;
         Ok(New(Stage {
             shared,
             host: Any,

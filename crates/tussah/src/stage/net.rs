@@ -33,7 +33,7 @@
 //!     .keyed_by(SocketEvent::id) // the packets of a connection stay in order
 //!     .handler(|_| Ok(Echo))
 //!     .expect("the name is free");
-//! let sockets = Sockets::new(&network);
+//! let sockets = Sockets::new(&network, "sockets").expect("the name is free");
 //! let listener = TcpListener::bind("127.0.0.1:0")?;
 //! let address = listener.local_addr()?;
 //! sockets.listen(listener, &echo.sender())?;
@@ -70,6 +70,7 @@
 //! | packets that were read | one a connection, beside the stage's queue | reading stops, and the peer's sending with it |
 //! | what is to be written to a peer | [`SocketOptions::outgoing_bytes_max`], [`outgoing_buffers_max`](SocketOptions::outgoing_buffers_max) | [`SocketOptions::when_full`]: the connection is closed |
 //! | the time to write the rest | [`SocketOptions::finish_max`] | the connection is broken off |
+//! | the time to wait for the peer's end | [`SocketOptions::linger`] | the descriptor is closed |
 //! | the input rate | [`SocketOptions::limit`], [`limit_each`](SocketOptions::limit_each) | the next read is delayed |
 //!
 //! When the stage's queue is full, the connection waits with its packet, and reads no further: the kernel's window closes. What is to be
@@ -85,7 +86,8 @@
 //! queue of readiness alternately, by a timeout. Here each connection is a thread that serves both: each time it
 //! is polled it begins with the other one of the two, what is to be written (requests) and what is to be read (readiness), and what it moves
 //! spends the budget of the poll; so neither starves the other. Between connections the turn goes around as between all threads, and of
-//! those that became ready together one at random is first. What the three stages would show is in [`SocketStats`].
+//! those that became ready together one at random is first. What the three stages would show is in
+//! [`SocketStats`], and in the network's [graph](super::Network::graph), where they stand as stages with edges to those that are told.
 
 mod address;
 mod buffer;
@@ -94,6 +96,7 @@ mod event;
 mod hub;
 mod options;
 mod server;
+mod shown;
 mod sockets;
 mod stats;
 mod stream;
@@ -107,5 +110,5 @@ pub use event::{Closed, SocketEvent};
 pub use options::{SocketOptions, WhenRejected};
 pub use server::Server;
 pub use sockets::Sockets;
-pub use stats::{IoStats, SocketStats, system};
+pub use stats::{IoStats, SocketStats};
 pub use stream::{Listener, Stream};

@@ -156,11 +156,8 @@ impl Network {
     #[must_use]
     pub fn names(&self) -> Vec<Arc<str>> {
         let table = self.inner.table.lock();
-        table
-            .stages
-            .iter()
-            .map(|known| Arc::clone(&known.name))
-            .collect()
+        let names = table.stages.iter().map(|known| known.name.clone());
+        names.collect()
     }
 
     /// All edges, in the order in which they were made.
@@ -176,20 +173,24 @@ impl Network {
     }
 
     /// Adds a stage; returns its number.
-    pub(crate) fn add<E: Send + 'static>(&self, stage: &Arc<Shared<E>>) -> Result<u32, BuildError> {
+    pub(crate) fn add(
+        &self,
+        name: &Arc<str>,
+        event: &'static str,
+        stage: Arc<dyn Inspect>,
+    ) -> Result<u32, BuildError> {
         let mut table = self.inner.table.lock();
-        if table.stages.iter().any(|known| known.name == stage.name) {
-            return Err(BuildError::NameTaken {
-                name: stage.name.to_string(),
-            });
+        if table.find(name).is_ok() {
+            let name = name.to_string();
+            return Err(BuildError::NameTaken { name });
         }
         table.next += 1;
-        let id = table.next;
+        let (id, name) = (table.next, Arc::clone(name));
         table.stages.push(Known {
             id,
-            name: Arc::clone(&stage.name),
-            event: std::any::type_name::<E>(),
-            stage: Arc::clone(stage) as _,
+            name,
+            event,
+            stage,
         });
         Ok(id)
     }

@@ -3,8 +3,10 @@
 use std::collections::HashMap;
 use std::env::consts::EXE_EXTENSION;
 use std::fs;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{Shutdown, SocketAddr, TcpStream};
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output};
+use std::process::{Command, Output, Stdio};
 
 use serde_json::Value;
 
@@ -201,4 +203,47 @@ fn a_scheduler_of_ones_own_prints_both_means() {
     assert!(output.status.success());
     assert!(text.contains("first in, first out"), "{text}");
     assert!(text.contains("shortest first"), "{text}");
+}
+
+#[test]
+fn a_server_of_two_stages_numbers_lines() {
+    let mut command = example("echo_stages");
+    let server = command.arg("127.0.0.1:0").stdout(Stdio::piped()).spawn();
+    let mut server = server.expect("the example starts");
+    let mut output = BufReader::new(server.stdout.take().expect("it is piped"));
+    let mut line = String::new();
+    output
+        .read_line(&mut line)
+        .expect("it says where it listens");
+    let address = line.trim().strip_prefix("listening at ");
+    let address: SocketAddr = address.expect("it says so").parse().expect("an address");
+    let mut clients: Vec<_> = (0..5)
+        .map(|_| TcpStream::connect(address).expect("it listens"))
+        .collect();
+    for piece in ["one\ntw", "o\n", "\nfour\n", "no end"] {
+        for client in &mut clients {
+            client.write_all(piece.as_bytes()).expect("it reads");
+        }
+    }
+    for mut client in clients {
+        client.shutdown(Shutdown::Write).expect("it is connected");
+        let mut answers = String::new();
+        let read = client.read_to_string(&mut answers);
+        read.expect("it ends in good order");
+        assert_eq!(answers, "1: one\n2: two\n3: \n4: four\n");
+    }
+    // A line without an end.
+    let mut endless = TcpStream::connect(address).expect("it listens");
+    let cut_off =
+        std::iter::repeat_with(|| endless.write_all(&[b'x'; 1000])).any(|written| written.is_err());
+    assert!(cut_off);
+    let pid = rustix::process::Pid::from_child(&server);
+    rustix::process::kill_process(pid, rustix::process::Signal::INT).expect("it runs");
+    let mut graph = String::new();
+    output.read_to_string(&mut graph).expect("it is text");
+    assert!(
+        graph.contains("digraph \"echo\"") && graph.contains("sockets.read"),
+        "{graph}"
+    );
+    assert!(server.wait().expect("it is a child").success());
 }

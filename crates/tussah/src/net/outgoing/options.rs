@@ -34,7 +34,7 @@ pub enum WhenFull {
 #[must_use = "it does nothing before `start`"]
 pub struct OutgoingOptions {
     pub(super) bytes_max: usize,
-    pub(super) buffers_max: usize,
+    pub(crate) buffers_max: usize,
     pub(super) when_full: WhenFull,
     pub(super) finish_max: Option<Duration>,
 }

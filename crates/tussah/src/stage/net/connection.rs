@@ -8,7 +8,7 @@ use std::sync::{Arc, OnceLock};
 
 use super::address::Address;
 use super::buffer::Buffer;
-use super::hub::{Kind, Member};
+use super::hub::Member;
 use super::stats::SocketStats;
 use crate::net::{Outgoing, OutgoingStats, PushError};
 
@@ -26,6 +26,8 @@ pub(super) struct Shared {
     local: Address,
     peer: Address,
     pub(super) outgoing: Outgoing<Buffer>,
+    /// How many buffers that may hold.
+    buffers_max: usize,
     /// How many `Connection`s there are of it.
     handles: AtomicUsize,
     /// The peer sends nothing more.
@@ -58,12 +60,14 @@ impl Shared {
         local: Address,
         peer: Address,
         outgoing: Outgoing<Buffer>,
+        buffers_max: usize,
     ) -> Arc<Self> {
         Arc::new(Self {
             id,
             local,
             peer,
             outgoing,
+            buffers_max,
             handles: AtomicUsize::new(0),
             ended: AtomicBool::new(false),
             data: OnceLock::new(),
@@ -79,6 +83,10 @@ impl Shared {
         }
     }
 
+    pub(super) fn has_ended(&self) -> bool {
+        self.ended.load(Ordering::Relaxed)
+    }
+
     /// The peer sends nothing more. A handle has to be made and dropped from here on, so that the connection ends when there is none.
     pub(super) fn set_ended(&self) {
         self.ended.store(true, Ordering::Relaxed);
@@ -86,12 +94,16 @@ impl Shared {
 }
 
 impl Member for Shared {
-    fn kind(&self) -> Kind {
-        Kind::Connection
-    }
-
     fn close(&self) {
         self.outgoing.end();
+    }
+
+    fn add_now(&self, stats: &mut SocketStats) {
+        stats.connections += 1;
+        // One that waits for room in the stage's queue.
+        stats.read.queue_max += 1;
+        let buffers_max = self.buffers_max as u64;
+        stats.write.queue_max = stats.write.queue_max.saturating_add(buffers_max);
     }
 
     fn add_to(&self, stats: &mut SocketStats) {
@@ -157,7 +169,8 @@ impl Connection {
         self.shared.outgoing.push_numbered(bytes.into()).await
     }
 
-    /// Sends nothing more. What is queued is written, and the connection is closed then; packets that come meanwhile are dropped.
+    /// Sends nothing more. What is queued is written, and the connection is closed when the peer has ended too, or has
+    /// [taken too long](super::SocketOptions::linger) to do so; packets that come meanwhile are dropped.
     pub fn close(&self) {
         self.shared.outgoing.end();
     }

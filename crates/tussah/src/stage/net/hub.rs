@@ -4,18 +4,25 @@ use std::collections::HashMap;
 use std::future::Future;
 use std::io;
 use std::pin::pin;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
 
 use parking_lot::Mutex;
 use tussah_core::{Handle, Notify};
 
 use super::options::SocketOptions;
-use super::stats::SocketStats;
+use super::shown::show;
+use super::stats::{IoStats, SocketStats};
+use super::teller::Teller;
+use crate::stage::network::Weak as WeakNetwork;
+use crate::stage::{BuildError, EdgeKind, Network, Sender};
 
 /// What a [`Sockets`](super::Sockets) and its clones share.
 pub(super) struct Hub {
-    pub(super) runtime: Handle,
+    runtime: Handle,
+    network: WeakNetwork,
+    /// The queues as the network shows them, in the order of [`Queue`].
+    shown: OnceLock<[(Arc<str>, u32); 4]>,
     table: Mutex<Table>,
     /// There is no socket any more.
     settled: Notify,
@@ -30,20 +37,54 @@ struct Table {
 
 /// A connection, a server or an attempt to connect.
 pub(super) trait Member: Send + Sync {
-    fn kind(&self) -> Kind;
-
     /// Has it come to its end in order.
     fn close(&self);
 
-    /// Adds what it has counted.
+    /// Adds what it has counted, which stays when it is gone.
     fn add_to(&self, stats: &mut SocketStats);
+
+    /// Adds what it is as long as it is there.
+    fn add_now(&self, stats: &mut SocketStats);
 }
 
+/// A queue of sockets.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Kind {
-    Connection,
-    Server,
-    Attempt,
+pub(super) enum Queue {
+    Listen,
+    Connect,
+    Read,
+    Write,
+}
+
+impl Queue {
+    const ALL: [Self; 4] = [Self::Listen, Self::Connect, Self::Read, Self::Write];
+
+    fn name(self) -> &'static str {
+        match self {
+            Self::Listen => "listen",
+            Self::Connect => "connect",
+            Self::Read => "read",
+            Self::Write => "write",
+        }
+    }
+
+    /// What goes through it.
+    fn event(self) -> &'static str {
+        match self {
+            Self::Listen | Self::Connect => "connection",
+            Self::Read | Self::Write => "packet",
+        }
+    }
+
+    /// Its part of what all tell.
+    fn of(self) -> fn(&SocketStats) -> IoStats {
+        match self {
+            Self::Listen => |stats| stats.listen,
+            Self::Connect => |stats| stats.connect,
+            Self::Read => |stats| stats.read,
+            Self::Write => |stats| stats.write,
+        }
+    }
 }
 
 /// A place in the table, until it is dropped.
@@ -59,16 +100,65 @@ pub(super) fn next_id() -> u64 {
 }
 
 impl Hub {
-    pub(super) fn new(runtime: Handle) -> Arc<Self> {
-        Arc::new(Self {
-            runtime,
+    /// Makes one, and shows its queues in the network.
+    ///
+    /// # Errors
+    /// If a name is taken.
+    pub(super) fn new(network: &Network, name: &str) -> Result<Arc<Self>, BuildError> {
+        let hub = Arc::new(Self {
+            runtime: network.inner.runtime.clone(),
+            network: network.downgrade(),
+            shown: OnceLock::new(),
             table: Mutex::new(Table {
                 members: HashMap::new(),
                 closed: false,
                 past: SocketStats::default(),
             }),
             settled: Notify::new(),
-        })
+        });
+        let mut ids = Vec::new();
+        for queue in Queue::ALL {
+            let (of, event) = (queue.of(), queue.event());
+            let queue: Arc<str> = format!("{name}.{}", queue.name()).into();
+            let weak = Arc::downgrade(&hub);
+            let ask = move || {
+                weak.upgrade()
+                    .map_or_else(IoStats::default, |hub| of(&hub.stats()))
+            };
+            match show(network, &queue, event, ask) {
+                Ok(id) => ids.push((queue, id)),
+                Err(error) => {
+                    ids.iter().for_each(|(_, id)| network.remove(*id));
+                    return Err(error);
+                }
+            }
+        }
+        let shown = ids.try_into().expect("there are four queues");
+        // Nobody else has it yet.
+        let _ = hub.shown.set(shown);
+        Ok(hub)
+    }
+
+    /// What tells a stage of what comes out of a queue; the network shows the edge.
+    pub(super) fn teller<E: Send + 'static>(
+        &self,
+        queue: Queue,
+        to: &Sender<E>,
+        options: &SocketOptions,
+    ) -> Teller<E> {
+        let shown = self.shown.get().expect("it is set when the hub is made");
+        let (name, id) = &shown[queue as usize];
+        if let Some(network) = self.network.upgrade() {
+            let connected = network.connect(name, &to.stage.name, EdgeKind::Queue);
+            connected.expect("nothing is sent to a queue of sockets, so there is no cycle");
+        }
+        Teller {
+            to: Sender {
+                stage: Arc::clone(&to.stage),
+                from: *id,
+            },
+            when_rejected: options.when_rejected,
+        }
     }
 
     /// Adds a socket.
@@ -88,17 +178,24 @@ impl Hub {
     }
 
     /// Starts the thread of a socket.
+    ///
+    /// # Errors
+    /// If the runtime is shut down; the socket is closed then.
     pub(super) fn spawn(
         &self,
         id: u64,
         options: &SocketOptions,
         thread: impl Future<Output = ()> + Send + 'static,
-    ) {
+    ) -> io::Result<()> {
+        let spawned = match &options.color {
+            Some(color) => self.runtime.try_spawn_in(color(id), thread),
+            None => self.runtime.try_spawn(thread),
+        };
         // It goes on by itself, and tells of its end by an event.
-        drop(match &options.color {
-            Some(color) => self.runtime.spawn_in(color(id), thread),
-            None => self.runtime.spawn(thread),
-        });
+        spawned.map(drop).map_err(|_| {
+            let text = "the runtime of the sockets is shut down";
+            io::Error::new(io::ErrorKind::NotConnected, text)
+        })
     }
 
     /// Counts an attempt to connect that has ended.
@@ -136,16 +233,20 @@ impl Hub {
 
     pub(super) fn stats(&self) -> SocketStats {
         let table = self.table.lock();
-        let mut stats = table.past.clone();
+        let mut stats = table.past;
         for member in table.members.values() {
-            *match member.kind() {
-                Kind::Connection => &mut stats.connections,
-                Kind::Server => &mut stats.servers,
-                Kind::Attempt => &mut stats.connect.queued,
-            } += 1;
             member.add_to(&mut stats);
+            member.add_now(&mut stats);
         }
         stats
+    }
+}
+
+impl Drop for Hub {
+    fn drop(&mut self) {
+        if let (Some(network), Some(shown)) = (self.network.upgrade(), self.shown.get()) {
+            shown.iter().for_each(|(_, id)| network.remove(*id));
+        }
     }
 }
 

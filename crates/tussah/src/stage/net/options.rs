@@ -8,11 +8,15 @@ use tussah_core::Color;
 
 use crate::net::{OutgoingOptions, PACKET_MAX, RateLimit, WhenFull};
 
-/// Bound, in connections: how many there are at a time unless it is set otherwise; each has a descriptor, and some 2 KB.
+/// Bound, in connections: how many there are at a time unless it is set otherwise; each has a descriptor, and some 3 KB.
 const CONNECTIONS_MAX: usize = 10_000;
 
 /// Bound, in seconds: how long it may take to write the rest to a peer unless it is set otherwise; a peer that reads at all needs less.
 const FINISH_S_MAX: u64 = 30;
+
+/// Bound, in seconds: how long a connection that was closed here waits for the peer's end unless it is set otherwise; some round trips, even if
+/// packets are lost.
+const LINGER_S_MAX: u64 = 2;
 
 /// What is done with a packet, or a connection, that a controller of the stage turns away. Default: [`Drop`](Self::Drop).
 ///
@@ -49,6 +53,7 @@ pub struct SocketOptions {
     pub(super) connections_max: usize,
     pub(super) packet_max: usize,
     pub(super) outgoing: OutgoingOptions,
+    pub(super) linger: Duration,
     pub(super) limit: Option<Arc<RateLimit>>,
     pub(super) limit_each: Option<Arc<RateLimit>>,
     pub(super) when_rejected: WhenRejected,
@@ -65,6 +70,7 @@ impl Default for SocketOptions {
             outgoing: OutgoingOptions::default()
                 .when_full(WhenFull::Close)
                 .finish_max(Duration::from_secs(FINISH_S_MAX)),
+            linger: Duration::from_secs(LINGER_S_MAX),
             limit: None,
             limit_each: None,
             when_rejected: WhenRejected::default(),
@@ -114,6 +120,14 @@ impl SocketOptions {
         self
     }
 
+    /// How long a connection that was closed here, with all written, waits for the peer to end too; 2 seconds by default. What comes meanwhile is
+    /// dropped. Without that, the system would break the connection off if the peer has sent anything that was not read, and the peer might lose
+    /// the last answer (RFC 9112, section 9.6).
+    pub fn linger(mut self, time: Duration) -> Self {
+        self.linger = time;
+        self
+    }
+
     /// Limits the rate at which packets are read, of all connections together, and of others that the limit is given to. After each read
     /// the next one is delayed for as long as the average is above the limit: see [`RateLimit`].
     pub fn limit(mut self, limit: Arc<RateLimit>) -> Self {
@@ -158,6 +172,7 @@ impl fmt::Debug for SocketOptions {
             .field("connections_max", &self.connections_max)
             .field("packet_max", &self.packet_max)
             .field("outgoing", &self.outgoing)
+            .field("linger", &self.linger)
             .field("limit", &self.limit)
             .field("limit_each", &self.limit_each)
             .field("when_rejected", &self.when_rejected)

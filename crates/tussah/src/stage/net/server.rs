@@ -13,7 +13,7 @@ use tussah_core::Notify;
 
 use super::address::Address;
 use super::event::SocketEvent;
-use super::hub::{Hub, Kind, Member, Membership, next_id};
+use super::hub::{Hub, Member, Membership, next_id};
 use super::options::SocketOptions;
 use super::stats::SocketStats;
 use super::stream::{Listener, Stream};
@@ -62,12 +62,14 @@ impl Shared {
 }
 
 impl Member for Shared {
-    fn kind(&self) -> Kind {
-        Kind::Server
-    }
-
     fn close(&self) {
         self.stop.notify_one();
+    }
+
+    fn add_now(&self, stats: &mut SocketStats) {
+        stats.servers += 1;
+        // One that waits for room in the stage's queue.
+        stats.listen.queue_max += 1;
     }
 
     fn add_to(&self, stats: &mut SocketStats) {
@@ -211,8 +213,9 @@ where
             Ok(()) => {
                 self.shared.accepted.fetch_add(1, Ordering::Relaxed);
                 let thread = prepared.serve(self.packets.clone());
-                self.hub.spawn(id, &self.options, thread);
-                Ok(true)
+                let spawned = self.hub.spawn(id, &self.options, thread);
+                // At the end of the runtime nobody is told any more.
+                spawned.map(|()| true).map_err(|_| Untold::Gone)
             }
             Err(Untold::Rejected) => {
                 self.shared.rejected.fetch_add(1, Ordering::Relaxed);

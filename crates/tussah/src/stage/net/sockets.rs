@@ -13,7 +13,7 @@ use tussah_core::Notify;
 
 use super::connection::Connection;
 use super::event::SocketEvent;
-use super::hub::{Hub, Kind, Member, Membership, next_id};
+use super::hub::{Hub, Member, Membership, Queue, next_id};
 use super::options::SocketOptions;
 use super::server::{Accepting, Server, Shared};
 use super::stats::SocketStats;
@@ -21,7 +21,7 @@ use super::stream::{Listener, Stream};
 use super::teller::Teller;
 use super::thread::prepare;
 use crate::net::{TcpStream, ToAddresses, UnixStream};
-use crate::stage::{Network, Sender};
+use crate::stage::{BuildError, Network, Sender};
 
 /// What takes listeners, makes connections, and sends what happens on them to stages. Cheap to clone.
 ///
@@ -35,11 +35,14 @@ pub struct Sockets {
 }
 
 impl Sockets {
-    /// Sockets whose threads run in the runtime of a network, with the default options.
-    #[must_use]
-    pub fn new(network: &Network) -> Self {
-        let hub = Hub::new(network.inner.runtime.clone());
-        Self::of(hub, SocketOptions::default())
+    /// Sockets whose threads run in the runtime of a network, with the default options. The network shows their queues among its stages, as
+    /// `NAME.listen`, `NAME.connect`, `NAME.read` and `NAME.write`.
+    ///
+    /// # Errors
+    /// If one of these names is taken.
+    pub fn new(network: &Network, name: &str) -> Result<Self, BuildError> {
+        let hub = Hub::new(network, name)?;
+        Ok(Self::of(hub, SocketOptions::default()))
     }
 
     /// The same, with other options for what is made by it. Its connections have a bound of their own.
@@ -92,10 +95,10 @@ impl Sockets {
             places: Arc::clone(&self.places),
             shared: Arc::clone(&shared),
             listener,
-            accepts: self.teller(accepts),
-            packets: self.teller(packets),
+            accepts: self.hub.teller(Queue::Listen, accepts, &self.options),
+            packets: self.hub.teller(Queue::Read, packets, &self.options),
         };
-        self.hub.spawn(id, &self.options, accepting.run());
+        self.hub.spawn(id, &self.options, accepting.run())?;
         Ok(shared.handle())
     }
 
@@ -151,11 +154,12 @@ impl Sockets {
             hub: Arc::clone(&self.hub),
             options: Arc::clone(&self.options),
             attempt,
-            to: self.teller(to),
+            told: self.hub.teller(Queue::Connect, to, &self.options),
+            packets: self.hub.teller(Queue::Read, to, &self.options),
         };
         let connect = async move { connect.await.map(Into::into) };
         let thread = connecting.run(connect, membership, place);
-        self.hub.spawn(id, &self.options, thread);
+        self.hub.spawn(id, &self.options, thread)?;
         Ok(id)
     }
 
@@ -172,8 +176,8 @@ impl Sockets {
         let join = |member| self.hub.join(id, member);
         let prepared = prepare(&self.options, id, stream.into(), place, join)?;
         let connection = prepared.connection();
-        let thread = prepared.serve(self.teller(to));
-        self.hub.spawn(id, &self.options, thread);
+        let packets = self.hub.teller(Queue::Read, to, &self.options);
+        self.hub.spawn(id, &self.options, prepared.serve(packets))?;
         Ok(connection)
     }
 
@@ -192,13 +196,6 @@ impl Sockets {
     #[must_use]
     pub fn stats(&self) -> SocketStats {
         self.hub.stats()
-    }
-
-    fn teller<E>(&self, to: &Sender<E>) -> Teller<E> {
-        Teller {
-            to: to.clone(),
-            when_rejected: self.options.when_rejected,
-        }
     }
 
     fn place(&self) -> io::Result<SemaphoreGuardArc> {
@@ -226,23 +223,24 @@ struct Attempt {
 }
 
 impl Member for Attempt {
-    fn kind(&self) -> Kind {
-        Kind::Attempt
-    }
-
     fn close(&self) {
         self.stop.notify_one();
+    }
+
+    fn add_now(&self, stats: &mut SocketStats) {
+        stats.connect.in_service += 1;
     }
 
     fn add_to(&self, _: &mut SocketStats) {}
 }
 
-/// What the thread works with that makes a connection, and serves it then.
+/// What the thread works with that makes a connection.
 struct Connecting<E> {
     hub: Arc<Hub>,
     options: Arc<SocketOptions>,
     attempt: Arc<Attempt>,
-    to: Teller<E>,
+    told: Teller<E>,
+    packets: Teller<E>,
 }
 
 impl<E: From<SocketEvent> + Send + 'static> Connecting<E> {
@@ -262,14 +260,16 @@ impl<E: From<SocketEvent> + Send + 'static> Connecting<E> {
         match prepared {
             Ok(prepared) => {
                 let first = prepared.first(SocketEvent::Connected);
-                if self.to.insist(first).await.is_ok() {
-                    prepared.serve(self.to).await;
+                if self.told.insist(first).await.is_ok() {
+                    // A thread of its own is smaller than this one. At the end of the runtime there is none.
+                    let thread = prepared.serve(self.packets);
+                    let _ = self.hub.spawn(id, &self.options, thread);
                 }
             }
             Err(error) => {
                 // If the stage is gone there is nobody to tell.
                 let failed = SocketEvent::NotConnected(id, error);
-                let _ = self.to.tell(failed).await;
+                let _ = self.told.tell(failed).await;
             }
         }
     }

@@ -19,9 +19,9 @@ use super::options::{SocketOptions, WhenRejected};
 use super::stream::{Stream, Writer};
 use super::teller::{Teller, Untold};
 use crate::OpError;
-use crate::net::{Outgoing, RateLimit};
+use crate::net::{Outgoing, PACKET_MAX, RateLimit};
 use crate::stage::Event;
-use crate::time::{now, sleep};
+use crate::time::{now, sleep, timeout};
 
 /// A connection whose thread has not begun. Dropping it closes the connection.
 pub(super) struct Prepared<W> {
@@ -54,7 +54,7 @@ pub(super) fn prepare(
     let stream = Arc::new(stream);
     let (outgoing, writing): (Outgoing<Buffer>, _) =
         options.outgoing.prepare(Writer(Arc::clone(&stream)));
-    let shared = Shared::new(id, local, peer, outgoing);
+    let shared = Shared::new(id, local, peer, outgoing, options.outgoing.buffers_max);
     let membership = join(Arc::clone(&shared) as _)?;
     Ok(Prepared {
         shared,
@@ -124,9 +124,14 @@ impl<W: Future<Output = ()> + Send + 'static> Prepared<W> {
             }
             stop
         };
+        let written = outgoing.finish().await;
+        if written.is_ok() && !shared.has_ended() {
+            // Whatever comes of it, all was written.
+            let _ = timeout(options.linger, discard(&shared, &stream)).await;
+        }
         // The descriptor is closed before the stage is told that it is.
         drop(stream);
-        let closed = match (stop, outgoing.finish().await) {
+        let closed = match (stop, written) {
             (Stop::Gone, _) => None,
             (Stop::Failed(error), _) => Some(Closed::Failed(error)),
             (Stop::Rejected, _) => Some(Closed::Rejected),
@@ -304,13 +309,21 @@ impl<E: From<SocketEvent> + Send + 'static> Reading<'_, E> {
 
     /// The peer sends nothing more.
     async fn end(&self) -> Result<(), Untold> {
+        self.shared.set_ended();
         if !self.shared.outgoing.progress().open {
             return Ok(());
         }
-        self.shared.set_ended();
         let ended = SocketEvent::Ended(self.shared.handle());
         self.to.tell(ended).await
     }
+}
+
+/// Reads to the peer's end.
+async fn discard(shared: &Shared, stream: &Stream) -> io::Result<()> {
+    while !stream.read(PACKET_MAX).await?.is_empty() {
+        add(&shared.counts.late, 1);
+    }
+    Ok(())
 }
 
 fn add(count: &AtomicU64, by: u64) {

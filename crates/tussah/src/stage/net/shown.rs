@@ -1,0 +1,126 @@
+//! Queues of the system's, shown as stages of a network.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::stats::IoStats;
+use crate::stage::control::{Order, Servlets};
+use crate::stage::digest::Digest;
+use crate::stage::inspect::Inspect;
+use crate::stage::{BuildError, Network, Responses, StageStats};
+
+/// A queue that is no stage, but is shown as one.
+struct Shown {
+    name: Arc<str>,
+    ask: Box<dyn Fn() -> IoStats + Send + Sync>,
+}
+
+/// Shows a queue in a network; gives its number there.
+///
+/// # Errors
+/// If the name is taken.
+pub(super) fn show(
+    network: &Network,
+    name: &Arc<str>,
+    event: &'static str,
+    ask: impl Fn() -> IoStats + Send + Sync + 'static,
+) -> Result<u32, BuildError> {
+    let shown = Shown {
+        name: Arc::clone(name),
+        ask: Box::new(ask),
+    };
+    network.add(name, event, Arc::new(shown))
+}
+
+impl Network {
+    /// Shows the runtime's own queues among the stages, in the [graph](Self::graph) and in [recordings](Self::record): `runtime.workers`, runnable
+    /// colors; `runtime.files`, what the kernel has of operations on files; `runtime.blocking`, the pool of OS threads for what blocks, which is that of
+    /// files where there is no `io_uring`. Nothing can be sent to them.
+    ///
+    /// # Errors
+    /// If a name is taken, as by an earlier call.
+    ///
+    /// # Examples
+    /// ```
+    /// use tussah::stage::Network;
+    ///
+    /// # let runtime = tussah::Runtime::builder().workers(1).build()?;
+    /// let network = Network::on(runtime.handle(), "network");
+    /// network.show_runtime()?;
+    /// for stage in network.stats() {
+    ///     println!("{}: {} queued, {} in service", stage.name, stage.queued, stage.in_service);
+    /// }
+    /// # assert_eq!(network.stats().len(), 3);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn show_runtime(&self) -> Result<(), BuildError> {
+        let runtime = self.inner.runtime.clone();
+        show(self, &"runtime.workers".into(), "color", move || {
+            let workers = runtime.stats().workers;
+            IoStats {
+                queued: workers.iter().map(|one| one.queue_len as u64).sum(),
+                finished: workers.iter().map(|one| one.turns).sum(),
+                ..IoStats::default()
+            }
+        })?;
+        let runtime = self.inner.runtime.clone();
+        show(self, &"runtime.files".into(), "operation", move || {
+            IoStats {
+                in_service: runtime.driver().files_in_flight() as u64,
+                ..IoStats::default()
+            }
+        })?;
+        let runtime = self.inner.runtime.clone();
+        show(self, &"runtime.blocking".into(), "job", move || {
+            let blocking = runtime.blocking().stats();
+            IoStats {
+                queued: blocking.queued as u64,
+                in_service: blocking.running as u64,
+                finished: blocking.completed,
+                failed: blocking.panicked,
+                ..IoStats::default()
+            }
+        })?;
+        Ok(())
+    }
+}
+
+impl Inspect for Shown {
+    fn stats_and_responses(&self) -> (StageStats, Digest) {
+        (self.stats(), Digest::default())
+    }
+
+    fn stats(&self) -> StageStats {
+        let io = (self.ask)();
+        let ended = io.finished + io.failed + io.refused;
+        StageStats {
+            name: Arc::clone(&self.name),
+            gate: "open",
+            queued: io.queued,
+            queue_len: io.queued,
+            queue_max: io.queue_max,
+            threshold: io.queue_max,
+            queued_by_class: vec![io.queued],
+            keys: 0,
+            queue_bytes: io.queued_bytes,
+            in_service: io.in_service,
+            servlets: Servlets::default(),
+            waiting: 0,
+            batch_max: 1,
+            order: Order::default(),
+            arrived: ended + io.queued + io.in_service,
+            refused: io.refused,
+            shed: 0,
+            expired: 0,
+            finished: io.finished + io.failed,
+            failed: io.failed,
+            panicked: 0,
+            batches: 0,
+            called: 0,
+            service: Duration::ZERO,
+            compute: Duration::ZERO,
+            response: Responses::default(),
+            controllers: Vec::new(),
+        }
+    }
+}
