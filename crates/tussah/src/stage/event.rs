@@ -133,7 +133,7 @@ impl<E> Event<E> {
         self
     }
 
-    /// Has `f` called if the event ends in a queue, or with a handler that panics. It runs in place of the event, under no lock; a panic in it is
+    /// Has `f` called if the event ends in a queue, or with a handler that panics, be it that the event is dropped by the panic. It runs in place of the event, under no lock; a panic in it is
     /// contained. Replaces an earlier one. Not called for an event that its owner drops, or that a handler took and dropped.
     #[must_use]
     pub fn on_drop(mut self, f: impl FnOnce(Reason) + Send + 'static) -> Self {
@@ -266,6 +266,15 @@ impl More {
     pub(crate) fn end(&mut self, reason: Reason) {
         if let Some(on_drop) = self.on_drop.take() {
             super::quietly(move || on_drop(reason));
+        }
+    }
+}
+
+impl Drop for More {
+    /// An event that a handler has taken whole ends with the handler that panics.
+    fn drop(&mut self) {
+        if self.on_drop.is_some() && std::thread::panicking() {
+            self.end(Reason::Panicked);
         }
     }
 }

@@ -30,7 +30,7 @@ impl<E: Send + 'static> Declared<E> {
     /// Gives it a handler that several servlets use at the same time.
     ///
     /// # Errors
-    /// As [`Builder::handler`].
+    /// As [`Builder::handler`](super::Builder::handler).
     pub fn handler<H: Handler<Event = E>>(
         self,
         make: impl FnOnce(&Edges<'_>) -> Result<H, BuildError>,
@@ -41,7 +41,7 @@ impl<E: Send + 'static> Declared<E> {
     /// Gives it a handler that handles one batch after the other.
     ///
     /// # Errors
-    /// As [`Builder::handler`].
+    /// As [`Builder::handler`](super::Builder::handler).
     pub fn serial<H: SerialHandler<Event = E>>(
         self,
         make: impl FnMut(&Edges<'_>) -> Result<H, BuildError> + Send + 'static,
@@ -133,8 +133,11 @@ impl<E: Send + 'static, C> Stage<E, C> {
         let servlets = Arc::clone(&host);
         let start = move |stage: &Arc<Shared<E>>, generation| {
             let servlet = serve(Arc::clone(stage), Arc::clone(&servlets), generation);
-            // Where the runtime has ended, it counts itself out as it is dropped, and sees to what is queued.
-            drop(stage.runtime.try_spawn(servlet));
+            if let Err(refused) = stage.runtime.try_spawn(servlet) {
+                // Before the servlet is dropped, and counts itself out, so that the stage does not call the next.
+                stage.lock().state.orphaned = true;
+                drop(refused);
+            }
         };
         let present = Some(Arc::clone(&host) as _);
         self.shared
@@ -157,6 +160,7 @@ impl<E: Send + 'static, C> Stage<E, C> {
         &self,
         make: impl FnOnce(&Edges<'_>) -> Result<H, BuildError>,
     ) -> Result<Stage<E, Arc<Many<H>>>, BuildError> {
+        self.shared.check_open()?;
         let handler = make(&self.edges())?;
         let _swapping = self.shared.begin_swap(false).await?;
         self.install(Arc::new(Many(handler)))
@@ -170,6 +174,7 @@ impl<E: Send + 'static, C> Stage<E, C> {
         &self,
         make: impl FnMut(&Edges<'_>) -> Result<H, BuildError> + Send + 'static,
     ) -> Result<Stage<E, Arc<One<H>>>, BuildError> {
+        self.shared.check_open()?;
         let one = self.one(make, Restarts::default())?;
         let _swapping = self.shared.begin_swap(true).await?;
         self.shared.make_serial();

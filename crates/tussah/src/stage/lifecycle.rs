@@ -64,6 +64,15 @@ impl<E: Send + 'static> Shared<E> {
         self.release(inner);
     }
 
+    /// # Errors
+    /// If the stage has been closed: it makes no edges any more, and gets none.
+    pub(crate) fn check_open(&self) -> Result<(), BuildError> {
+        match self.lock().state.gate {
+            Gate::Closed => Err(self.is_closed()),
+            _ => Ok(()),
+        }
+    }
+
     pub(crate) fn is_closed(&self) -> BuildError {
         BuildError::Closed {
             stage: self.name.to_string(),

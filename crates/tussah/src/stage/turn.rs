@@ -62,9 +62,13 @@ impl<E: Send + 'static> Shared<E> {
             inner.state.finish(run, batch, ended_ns);
             inner.state.decide(now_ns);
         }
+        inner.state.untold -= std::mem::take(&mut run.untold);
         let present = servlet.generation == inner.generation && !inner.state.has_too_many();
         let next = if present && inner.state.take(run, now_ns) {
             Next::Work
+        } else if !run.dropped.is_empty() {
+            // It looks again when it has told of what was dropped.
+            Next::Wait
         } else {
             match waker {
                 Some(waker) if present && inner.state.park() => {
@@ -79,6 +83,8 @@ impl<E: Send + 'static> Shared<E> {
                 }
             }
         };
+        run.untold = run.dropped.len() as u64;
+        inner.state.untold += run.untold;
         self.release(inner);
         if key {
             self.keys.notify_waiters();
@@ -100,16 +106,15 @@ impl<E: Send + 'static> Shared<E> {
         run: &mut Run<E>,
         batch: &mut Batch<E>,
     ) {
-        let (key, panicking) = (run.key.is_some(), std::thread::panicking());
+        let key = run.key.is_some();
         let mut inner = self.lock();
         let now_ns = self.time.now_ns();
-        // A pool that is full is asked again.
-        inner.state.orphaned |= !panicking && !inner.state.held_back;
         let place = inner.parked.iter().position(|(id, _)| *id == servlet.id);
         if let Some(place) = place {
             inner.parked.swap_remove(place);
             inner.state.ended_parked();
         } else {
+            inner.state.untold -= std::mem::take(&mut run.untold);
             if run.is_open() {
                 if batch.traces().has_any() {
                     self.traced(batch, run.begun_ns, now_ns);
@@ -124,7 +129,7 @@ impl<E: Send + 'static> Shared<E> {
             self.keys.notify_waiters();
         }
         // Its handler has not come to its end either.
-        batch.dropped(if panicking {
+        batch.dropped(if std::thread::panicking() {
             Reason::Panicked
         } else {
             Reason::ShutDown

@@ -28,6 +28,8 @@ pub(crate) struct Run<E> {
     pub(crate) key: Option<usize>,
     /// What was shed or had expired: to be told under no lock.
     pub(crate) dropped: Vec<(Event<E>, Reason)>,
+    /// How many of these the stage waits for to be told.
+    pub(crate) untold: u64,
     pub(crate) begun_ns: u64,
     /// Since when the handler computes.
     pub(crate) resumed_ns: u64,
@@ -51,6 +53,7 @@ impl<E> Default for Run<E> {
             limit: 1,
             key: None,
             dropped: Vec::new(),
+            untold: 0,
             begun_ns: 0,
             resumed_ns: 0,
             compute_ns: 0,
@@ -194,8 +197,11 @@ impl<E> State<E> {
                 back.push(event);
             }
         }
-        self.in_service -= count as u64;
-        run.taken -= count as u64;
+        // A handler may leave events of its own.
+        let known = run.taken.min(count as u64);
+        self.in_service -= known;
+        run.taken -= known;
+        self.counts.arrived += count as u64 - known;
         for event in back.into_iter().rev() {
             let class = self.class(&event);
             self.len += 1;

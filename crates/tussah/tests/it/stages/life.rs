@@ -167,8 +167,11 @@ fn destroying_drains_for_a_time() -> Result<(), BuildError> {
     })
 }
 
+/// Two stages that send to each other, and what lives as long as their handlers.
+type Cycle = (Stage<u32>, Stage<u32>, Weak<()>);
+
 /// Two stages that refer to each other, and what tells whether their handlers still exist.
-fn cycle(network: &Network) -> Result<(Stage<u32>, Stage<u32>, Weak<()>), BuildError> {
+fn cycle(network: &Network) -> Result<Cycle, BuildError> {
     let alive = Arc::new(());
     let weak = Arc::downgrade(&alive);
     let there = network.stage::<u32>("there").declare()?;
@@ -228,11 +231,11 @@ fn a_handler_that_was_swapped_out_is_freed() -> Result<(), BuildError> {
                 let _ = &alive;
             }))
         })?;
-        let stage: Stage<u32> = {
-            stage.sender().try_send(1).expect("there is room");
-            stage.settled().await;
-            network.find("stage")?
-        };
+        stage.sender().try_send(1).expect("there is room");
+        stage.settled().await;
+        // The stage as it was made keeps its handler for calls.
+        drop(stage);
+        let stage: Stage<u32> = network.find("stage")?;
         stage.swap(|_| Ok(each(|_| ()))).await?;
         while weak.upgrade().is_some() {
             tussah::yield_now().await;

@@ -87,15 +87,9 @@ fn a_handler_that_panics_too_often_closes_its_stage() -> Result<(), BuildError> 
         super::support::until(&stage, |stats| stats.servlets.busy == 0).await;
         let waited = waiting.await.expect("no panic");
         assert!(matches!(waited, Ok(()) | Err(Why::Closed)), "{waited:?}");
+        // One was handled, and yet taken by a handler that panicked then.
         assert_eq!(came.take(), [(1, 1)]);
-        assert_eq!(
-            told.take(),
-            [0, 1, 0, 2, 3]
-                .into_iter()
-                .filter(|n| *n != 1)
-                .map(|n| (n, Reason::Panicked))
-                .collect::<Vec<_>>()
-        );
+        assert_eq!(told.take(), [0, 1, 0, 2, 3].map(|n| (n, Reason::Panicked)));
         assert_eq!(stage.stats().gate, "closed");
         assert_eq!(stage.stats().queued, 0);
         assert_eq!(sender.try_send(5).expect_err("closed").why, Why::Closed);
