@@ -110,11 +110,12 @@ impl<F: FnMut(&Outcome)> Engine<'_, F> {
                 .finish(&mut servlet.run, &mut servlet.batch, servlet.ended_ns);
             self.state.decide(self.now_ns);
         }
-        let works = self.state.take(&mut servlet.run, self.now_ns);
+        let too_many = self.state.has_too_many();
+        let works = !too_many && self.state.take(&mut servlet.run, self.now_ns);
         if works {
             servlet.phase = Phase::Fill;
-        } else if self.simulation.blocking {
-            // Its OS thread goes back to the pool.
+        } else if too_many || self.simulation.blocking {
+            // An OS thread goes back to its pool.
             self.state.ended();
             self.free.push(id);
         } else if self.state.park() {
