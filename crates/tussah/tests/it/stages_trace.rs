@@ -153,7 +153,11 @@ fn what_becomes_of_dropped_events_is_told() {
         clock.advance(Duration::from_secs(2));
         last.resume();
         assert_eq!(is_told.recv(), Ok(Reason::Expired));
-        let none = network.stage("none").declare().expect("a stage").stage();
+        let none = network
+            .stage::<u64>("none")
+            .declare()
+            .expect("a stage")
+            .stage();
         none.sender().send(traced(3, 3)).await.expect("it is open");
         none.destroy(Duration::ZERO).await;
         let ends: Vec<_> = network
