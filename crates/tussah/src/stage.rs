@@ -101,13 +101,16 @@ mod process;
 mod proxy;
 mod queue;
 mod record;
+mod release;
 mod restarts;
 mod sender;
 mod servlet;
 mod shared;
 mod state;
 mod stats;
+mod table;
 mod tally;
+mod threads;
 mod trace;
 mod turn;
 
@@ -122,12 +125,14 @@ pub use handle::{Any, Stage};
 pub use handler::{Handler, SerialHandler};
 pub use host::{Host, Many, One};
 pub use install::Declared;
-pub use network::{Edge, EdgeKind, Network};
+pub use network::Network;
 pub use proxy::Between;
 pub use record::{COLUMNS, Recording};
 pub use restarts::Restarts;
 pub use sender::{Offerer, SendError, Sender, Sending, Why, shed};
 pub use stats::{Responses, StageStats};
+pub use table::{Edge, EdgeKind};
+pub use threads::{Applicant, Permits, ThreadManager};
 pub use trace::{End, SPANS_MAX, Span, Traces};
 
 /// Calls foreign code that must not take anybody along: a panic in it ends here.

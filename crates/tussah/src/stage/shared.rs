@@ -17,8 +17,9 @@ use super::outgoing::Outgoing;
 use super::proxy::Route;
 use super::queue::Queue;
 use super::sender::Why;
-use super::state::{Gate, State, Summon};
+use super::state::{Gate, State};
 use super::tally::Tally;
+use super::threads::Threads;
 use super::trace::Tracer;
 
 /// A stage, without the type of its handler.
@@ -35,6 +36,8 @@ pub(crate) struct Shared<E> {
     pub(crate) time: Time,
     pub(crate) runtime: Handle,
     pub(crate) tracer: Arc<Tracer>,
+    /// Who is asked whether another servlet may go to work, if anybody is.
+    pub(crate) threads: Option<Threads>,
     /// Starts a servlet of the present handler.
     start: RwLock<Option<Start<E>>>,
     /// The present handler, for calls; none in a stage that blocks.
@@ -95,22 +98,17 @@ pub(crate) struct Inner<E> {
     pub(crate) settled: Vec<Waker>,
     /// Who waits for nothing to be in service, to change the handler.
     pub(crate) swap: Option<Waker>,
+    /// Servlets at work that the manager of servlets has let in.
+    pub(crate) permits: usize,
     /// What is sent from these stages goes to a proxy.
     pub(crate) proxies: Vec<Route<E>>,
-}
-
-/// What is to be done after the lock is released.
-struct Calls<E> {
-    unpark: Option<Waker>,
-    spawn: Option<Start<E>>,
-    room: Option<bool>,
-    settled: Vec<Waker>,
 }
 
 impl<E: Send + 'static> Shared<E> {
     pub(crate) fn new(
         name: Arc<str>,
         network: &Common,
+        threads: Option<Threads>,
         state: State<E>,
         on_drop: Option<OnDrop<E>>,
         degrade: Option<Degrade<E>>,
@@ -128,6 +126,7 @@ impl<E: Send + 'static> Shared<E> {
                 generation: 0,
                 settled: Vec::new(),
                 swap: None,
+                permits: 0,
                 proxies: Vec::new(),
             })),
             room: Notify::new(),
@@ -136,6 +135,7 @@ impl<E: Send + 'static> Shared<E> {
             time: network.time.clone(),
             runtime,
             tracer: Arc::clone(&network.tracer),
+            threads,
             start: RwLock::new(None),
             present: RwLock::new(None),
             special: AtomicBool::new(special),
@@ -149,6 +149,18 @@ impl<E: Send + 'static> Shared<E> {
     #[inline]
     pub(crate) fn rests(&self) -> bool {
         self.rests.0.load(Ordering::Relaxed)
+    }
+
+    #[inline]
+    pub(crate) fn set_rests(&self, rests: bool) {
+        if rests != self.rests() {
+            self.rests.0.store(rests, Ordering::Relaxed);
+        }
+    }
+
+    /// What starts a servlet of the present handler.
+    pub(crate) fn start(&self) -> Option<Start<E>> {
+        self.start.read().clone()
     }
 
     #[inline]
@@ -178,67 +190,6 @@ impl<E: Send + 'static> Shared<E> {
         // Servlets of the earlier handler end.
         parked.into_iter().for_each(Waker::wake);
         drop(earlier);
-    }
-
-    /// Releases the lock, having seen to who must be called because of what changed.
-    #[inline]
-    pub(crate) fn release(self: &Arc<Self>, mut inner: MutexGuard<'_, Inner<E>>) {
-        let calls = self.calls(&mut inner);
-        drop(inner);
-        if let Some(calls) = calls {
-            self.make(calls);
-        }
-    }
-
-    #[inline]
-    fn calls(&self, inner: &mut Inner<E>) -> Option<Calls<E>> {
-        let mut calls = Calls {
-            unpark: None,
-            spawn: None,
-            room: None,
-            settled: Vec::new(),
-        };
-        let mut any = true;
-        match inner.state.summon() {
-            Summon::Nobody => any = false,
-            Summon::Unpark => calls.unpark = inner.parked.pop().map(|(_, waker)| waker),
-            // There is a handler: the gate is open.
-            Summon::Spawn => calls.spawn = self.start.read().clone(),
-        }
-        if inner.senders > 0 && inner.state.credits() <= inner.state.threshold / 2 {
-            calls.room = Some(matches!(inner.state.queue, Queue::Keyed(_)));
-            any = true;
-        }
-        if !inner.settled.is_empty() && inner.state.is_empty() {
-            calls.settled = std::mem::take(&mut inner.settled);
-            any = true;
-        }
-        if inner.swap.is_some() && inner.state.in_service() == 0 {
-            calls.settled.extend(inner.swap.take());
-            any = true;
-        }
-        let rests = inner.state.rests();
-        if rests != self.rests() {
-            self.rests.0.store(rests, Ordering::Relaxed);
-        }
-        any.then_some(calls)
-    }
-
-    fn make(self: &Arc<Self>, calls: Calls<E>) {
-        if let Some(waker) = calls.unpark {
-            waker.wake();
-        }
-        if let Some(start) = calls.spawn {
-            start(self);
-        }
-        match calls.room {
-            None => {}
-            Some(true) => self.room.notify_waiters(),
-            Some(false) => self.room.notify_one(),
-        }
-        for waker in calls.settled {
-            waker.wake();
-        }
     }
 
     /// Takes the handler out.

@@ -62,7 +62,11 @@ impl<E: Send + 'static> Shared<E> {
             inner.state.decide(now_ns);
         }
         let present = servlet.generation == inner.generation;
-        let next = if present && inner.state.take(run, now_ns) {
+        let goes_on = match &self.threads {
+            Some(threads) if present => threads.goes_on(&mut inner),
+            _ => present,
+        };
+        let next = if goes_on && inner.state.take(run, now_ns) {
             Next::Work
         } else {
             match waker {

@@ -20,6 +20,7 @@ mod stages;
 mod stages_graph;
 mod stages_proxy;
 mod stages_record;
+mod stages_threads;
 mod stages_trace;
 mod sync;
 mod threads;

@@ -79,7 +79,9 @@ impl<E> Run<E> {
 impl<E> State<E> {
     /// Takes events for a servlet to work on; false if there are none.
     pub(crate) fn take(&mut self, run: &mut Run<E>, now_ns: u64) -> bool {
-        if !matches!(self.gate, Gate::Open | Gate::Draining) {
+        // One that is more than the stage may have rests.
+        let surplus = self.servlets.busy > self.allowed();
+        if surplus || !matches!(self.gate, Gate::Open | Gate::Draining) {
             return false;
         }
         if let Queue::Keyed(keyed) = &mut self.queue {
@@ -121,8 +123,8 @@ impl<E> State<E> {
     fn share(&self) -> (usize, usize) {
         let len = usize::try_from(self.len).unwrap_or(usize::MAX);
         let able = match self.kind {
-            Kind::Async => self.servlets.target.min(self.workers.max(1)),
-            Kind::Blocking => self.servlets.target,
+            Kind::Async => self.allowed().min(self.workers.max(1)),
+            Kind::Blocking => self.allowed(),
         };
         let shared = able > 1 && self.mean_ns * self.len as f64 > 2.0 * WORTH_NS;
         let fair = if shared { len.div_ceil(able) } else { len };
