@@ -11,7 +11,8 @@ use clap::Parser;
 #[derive(Clone, Debug, Parser)]
 #[command(version, after_long_help = CALLGRIND)]
 pub struct Options {
-    /// Name of the workload; `list` prints all of them with their peers
+    /// Name of the workload; `list` prints all of them with their peers, and `controllers --help` tells of the bake-off of
+    /// controllers
     pub workload: String,
 
     /// Workers of each runtime [default: 2, and 1 for `yield` and for the workloads with I/O]

@@ -1,7 +1,10 @@
-//! Benchmarks of tussah beside its peers and bare floors: `tussah-bench WORKLOAD [flags]`.
+//! Benchmarks of tussah beside its peers and bare floors: `tussah-bench WORKLOAD [flags]`; and the
+//! controllers of stages, compared on a simulator: `tussah-bench controllers [flags]`.
 #![forbid(unsafe_code)]
 
 mod cli;
+#[cfg(feature = "tussah")]
+mod controllers;
 mod descriptors;
 mod epoll;
 mod harness;
@@ -49,6 +52,10 @@ const ALLOCATOR_NAME: &str = if cfg!(feature = "system-alloc") {
 };
 
 fn main() -> std::process::ExitCode {
+    #[cfg(feature = "tussah")]
+    if std::env::args().nth(1).as_deref() == Some("controllers") {
+        return controllers::main(std::env::args().skip(2));
+    }
     let options = cli::Options::parse();
     match options.child.clone() {
         Some(peer) => harness::child(&options, &peer),

@@ -106,6 +106,7 @@ mod restarts;
 mod sender;
 mod servlet;
 mod shared;
+pub mod sim;
 mod state;
 mod stats;
 mod table;

@@ -95,6 +95,8 @@ pub(crate) struct State<E> {
     waiting: usize,
     /// The moving mean of the computing time of an event, in nanoseconds; 0 before the first.
     mean_ns: f64,
+    /// The same of the time of an event with its waits.
+    service_mean_ns: f64,
     busy_since_ns: u64,
     random: u64,
     process: Arc<Process>,
@@ -145,6 +147,7 @@ impl<E> State<E> {
             in_service: 0,
             waiting: 0,
             mean_ns: 0.0,
+            service_mean_ns: 0.0,
             busy_since_ns: 0,
             random: parts.seed,
             process: parts.process,

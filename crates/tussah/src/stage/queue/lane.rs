@@ -156,6 +156,7 @@ impl<E> Lanes<E> {
     /// Moves events to `batch`, which then holds at most `limit`: the oldest of the first class first, whole chunks where they fit. A chunk is
     /// not torn only to fill up a batch.
     pub(crate) fn take(&mut self, batch: &mut Batch<E>, limit: usize) {
+        let mut has_whole = false;
         while batch.len() < limit {
             let Some(at) = self.next_lane() else { return };
             let room = limit - batch.len();
@@ -165,11 +166,12 @@ impl<E> Lanes<E> {
             // With several classes, no more of one than its turn allows.
             if whole && one_class {
                 let chunk = chunks.pop_front().expect("it was just seen");
+                has_whole = true;
                 self.took(at, chunk.len());
                 if let Some(empty) = batch.put(chunk) {
                     self.keep(empty);
                 }
-            } else if one_class && !batch.is_empty() {
+            } else if one_class && has_whole {
                 return;
             } else {
                 let event = self.take_one(Order::Fifo).expect("the lane is not empty");

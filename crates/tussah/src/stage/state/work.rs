@@ -13,6 +13,8 @@ const RUN_NS: f64 = 50_000.0;
 const EXACT_NS: f64 = 1_000.0;
 /// A run counts as at most so many times the mean.
 const OUTLIER: f64 = 4.0;
+/// A handler that takes so many times as long as it computes waits.
+const WAITS: f64 = 2.0;
 /// Of each new run, what part goes into the mean time of an event.
 const MEAN_PART: f64 = 0.125;
 
@@ -122,14 +124,18 @@ impl<E> State<E> {
     /// of short ones more than a batch, so that to take them costs little.
     fn share(&self) -> (usize, usize) {
         let len = usize::try_from(self.len).unwrap_or(usize::MAX);
-        let able = match self.kind {
-            Kind::Async => self.allowed().min(self.workers.max(1)),
-            Kind::Blocking => self.allowed(),
+        // What stands behind an event that waits could have been begun by another servlet.
+        let waits = self.kind == Kind::Blocking || self.service_mean_ns > WAITS * self.mean_ns;
+        let able = if waits {
+            self.allowed()
+        } else {
+            self.allowed().min(self.workers.max(1))
         };
-        let shared = able > 1 && self.mean_ns * self.len as f64 > 2.0 * WORTH_NS;
+        let lasts_ns = self.service_mean_ns * self.len as f64;
+        let shared = able > 1 && lasts_ns > 2.0 * WORTH_NS;
         let fair = if shared { len.div_ceil(able) } else { len };
         let limit = self.batch.min(fair).max(1);
-        if self.mean_ns == 0.0 || self.waiting > 0 || self.kind == Kind::Blocking {
+        if self.mean_ns == 0.0 || self.waiting > 0 || waits {
             return (limit, limit);
         }
         let many = ((RUN_NS / self.mean_ns) as usize).clamp(1, CHUNK_MAX);
@@ -224,18 +230,17 @@ impl<E> State<E> {
         self.counts.finished += finished;
         self.counts.failed += batch.take_failed();
         self.counts.batches += std::mem::take(&mut run.batches);
-        self.counts.service_ns += now_ns.saturating_sub(run.begun_ns);
+        let service_ns = now_ns.saturating_sub(run.begun_ns);
+        self.counts.service_ns += service_ns;
         let compute_ns =
             std::mem::take(&mut run.compute_ns) + now_ns.saturating_sub(run.resumed_ns);
         self.counts.compute_ns += compute_ns;
         if finished > 0 {
-            let each_ns = compute_ns as f64 / finished as f64;
-            if self.mean_ns == 0.0 {
-                self.mean_ns = each_ns;
-            }
-            // One run in which the OS thread lost its CPU says nothing about the next.
-            let likely_ns = each_ns.min(self.mean_ns * OUTLIER);
-            self.mean_ns += (likely_ns - self.mean_ns) * MEAN_PART;
+            follow(&mut self.mean_ns, compute_ns as f64 / finished as f64);
+            follow(
+                &mut self.service_mean_ns,
+                service_ns as f64 / finished as f64,
+            );
         }
         self.in_service -= std::mem::take(&mut run.taken);
         if let (Queue::Keyed(keyed), Some(key)) = (&mut self.queue, run.key.take()) {
@@ -264,4 +269,14 @@ impl<E> State<E> {
         self.extras -= u64::from(event.more.is_some());
         Some(event)
     }
+}
+
+/// Moves a moving mean.
+fn follow(mean_ns: &mut f64, each_ns: f64) {
+    if *mean_ns == 0.0 {
+        *mean_ns = each_ns;
+    }
+    // One run in which the OS thread lost its CPU says nothing about the next.
+    let likely_ns = each_ns.min(*mean_ns * OUTLIER);
+    *mean_ns += (likely_ns - *mean_ns) * MEAN_PART;
 }

@@ -1,0 +1,116 @@
+//! Runs scenarios with contenders, on all CPUs, and adds up what they scored.
+
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use super::contender::Contender;
+use super::cost;
+use super::scenario::Scenario;
+use super::score::{self, Score, Scorer};
+
+/// How a contender did in a scenario.
+#[derive(Clone, Debug)]
+pub struct Entry {
+    /// Its name.
+    pub contender: &'static str,
+    /// Of each figure the median over the seeds.
+    pub median: Score,
+    /// The figures by seed.
+    pub seeds: Vec<Score>,
+    /// What a decision costs, in nanoseconds of real time.
+    pub decision_ns: f64,
+}
+
+/// A scenario with all who took part.
+#[derive(Clone, Debug)]
+pub struct Heat {
+    /// What they were put through.
+    pub scenario: Scenario,
+    /// Who took part.
+    pub entries: Vec<Entry>,
+}
+
+impl Heat {
+    /// How somebody did, if it took part.
+    pub fn entry(&self, contender: &str) -> Option<&Entry> {
+        self.entries.iter().find(|e| e.contender == contender)
+    }
+}
+
+/// Runs a scenario once with a contender that takes part in it.
+pub fn run(scenario: &Scenario, contender: &Contender, seed: u64) -> Option<Score> {
+    let controllers = contender.controllers(scenario)?;
+    let mut scorer = Scorer::new(scenario);
+    let ticks = scenario
+        .simulation
+        .run(controllers, seed, |outcome| scorer.see(outcome));
+    Some(scorer.score(&ticks))
+}
+
+/// Runs all scenarios with all contenders that take part, each with so many seeds; with `costs` it measures what a decision costs too.
+pub fn all(
+    scenarios: &[Scenario],
+    contenders: &[&Contender],
+    seeds: usize,
+    costs: bool,
+) -> Vec<Heat> {
+    let mut pairs = Vec::new();
+    for (at, scenario) in scenarios.iter().enumerate() {
+        let part = contenders
+            .iter()
+            .filter(|contender| contender.controllers(scenario).is_some());
+        pairs.extend(part.map(|contender| (at, *contender)));
+    }
+    let runs = in_parallel(pairs.len() * seeds, |job| {
+        let (at, contender) = pairs[job / seeds];
+        run(&scenarios[at], contender, (job % seeds) as u64 + 1)
+    });
+    let mut heats: Vec<Heat> = scenarios
+        .iter()
+        .map(|scenario| Heat {
+            scenario: scenario.clone(),
+            entries: Vec::new(),
+        })
+        .collect();
+    for ((at, contender), runs) in pairs.iter().zip(runs.chunks(seeds)) {
+        let seeds: Vec<Score> = runs.iter().copied().flatten().collect();
+        heats[*at].entries.push(Entry {
+            contender: contender.name,
+            median: score::median(&seeds),
+            seeds,
+            decision_ns: if costs {
+                cost::decision_ns(&scenarios[*at], contender)
+            } else {
+                0.0
+            },
+        });
+    }
+    heats
+}
+
+/// Does so many jobs on all CPUs; the results are in the order of the jobs.
+pub fn in_parallel<R: Send>(jobs: usize, job: impl Fn(usize) -> R + Sync) -> Vec<R> {
+    let next = AtomicUsize::new(0);
+    let results = Mutex::new(Vec::with_capacity(jobs));
+    let threads = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
+    std::thread::scope(|scope| {
+        for _ in 0..threads {
+            scope.spawn(|| {
+                loop {
+                    let at = next.fetch_add(1, Ordering::Relaxed);
+                    if at >= jobs {
+                        break;
+                    }
+                    let result = job(at);
+                    results
+                        .lock()
+                        .expect("no job panics with the lock")
+                        .push((at, result));
+                }
+            });
+        }
+    });
+    let mut results = results.into_inner().expect("all threads have ended");
+    results.sort_by_key(|(at, _)| *at);
+    results.into_iter().map(|(_, result)| result).collect()
+}

@@ -1,0 +1,143 @@
+//! The bake-off of controllers: `tussah-bench controllers`.
+//!
+//! Every scenario is run with every controller that owns what the scenario compares, on the simulator of stages, with the same seeds for all.
+
+mod bakeoff;
+mod check;
+mod contender;
+mod cost;
+mod figures;
+mod plot;
+mod scenario;
+mod score;
+mod table;
+#[cfg(test)]
+mod tests;
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use clap::Parser;
+
+use self::contender::Contender;
+use self::scenario::Scenario;
+
+/// What a rejection is charged in the second table, in mean service times.
+const CHARGED: f64 = 0.01;
+
+/// Compares the controllers of stages, on the simulator of stages.
+///
+/// Each setting is compared among the controllers that own it, the rest being the default. Every controller sees the same
+/// arrivals with the same service times.
+#[derive(Clone, Debug, Parser)]
+#[command(name = "tussah-bench controllers")]
+pub struct Options {
+    /// Scenarios to run, separated by commas
+    #[arg(
+        long,
+        value_name = "NAME|all",
+        default_value = "all",
+        value_delimiter = ','
+    )]
+    scenario: Vec<String>,
+
+    /// Controllers to run, separated by commas
+    #[arg(
+        long,
+        value_name = "NAME|all",
+        default_value = "all",
+        value_delimiter = ','
+    )]
+    controller: Vec<String>,
+
+    /// Runs of each controller in each scenario
+    #[arg(long, default_value_t = 100, value_parser = clap::value_parser!(u32).range(1..))]
+    seeds: u32,
+
+    /// One JSON object a line instead of tables
+    #[arg(long)]
+    json: bool,
+
+    /// Draws queue length, servlets, admissions and responses over time into this folder, as SVG
+    #[arg(long, value_name = "DIR")]
+    plots: Option<PathBuf>,
+
+    /// Fails if something that must be reached is not
+    #[arg(long)]
+    check: bool,
+}
+
+/// Runs what the arguments after `controllers` ask for.
+pub fn main(arguments: impl Iterator<Item = String>) -> ExitCode {
+    let name = std::iter::once("controllers".to_owned());
+    let options = Options::parse_from(name.chain(arguments));
+    match run(&options) {
+        Ok(true) => ExitCode::SUCCESS,
+        Ok(false) => ExitCode::FAILURE,
+        Err(message) => {
+            eprintln!("error: {message}");
+            ExitCode::from(2)
+        }
+    }
+}
+
+/// Returns whether everything is as it has to be, as far as that was asked.
+fn run(options: &Options) -> Result<bool, String> {
+    let scenarios = scenarios(&options.scenario)?;
+    let contenders = contenders(&options.controller)?;
+    let seeds = options.seeds as usize;
+    let heats = bakeoff::all(&scenarios, &contenders, seeds, true);
+    let charged: Vec<Scenario> = scenarios
+        .iter()
+        .filter(|scenario| {
+            scenario
+                .settings
+                .has(tussah::stage::control::Owns::ADMISSION)
+        })
+        .map(|scenario| scenario.charged(CHARGED))
+        .collect();
+    let charged = bakeoff::all(&charged, &contenders, seeds, false);
+    if options.json {
+        table::print_json(&heats, 0.0);
+        table::print_json(&charged, CHARGED);
+    } else {
+        table::print(&heats);
+        table::print_charged(&heats, &charged);
+    }
+    let checks = check::checks(&heats, seeds);
+    if !options.json {
+        check::print(&checks);
+    }
+    if let Some(dir) = &options.plots {
+        figures::draw(dir, &scenarios, &contenders).map_err(|error| error.to_string())?;
+    }
+    Ok(!options.check || checks.iter().all(|check| check.passed))
+}
+
+fn scenarios(names: &[String]) -> Result<Vec<Scenario>, String> {
+    let all = scenario::all();
+    select(names, &all, |scenario| scenario.name)
+        .map(|chosen| chosen.into_iter().cloned().collect())
+}
+
+fn contenders(names: &[String]) -> Result<Vec<&'static Contender>, String> {
+    select(names, contender::ALL, |contender| contender.name)
+}
+
+/// Those with these names, or all.
+fn select<'a, T>(
+    names: &[String],
+    all: &'a [T],
+    name_of: fn(&T) -> &'static str,
+) -> Result<Vec<&'a T>, String> {
+    if names.iter().any(|name| name == "all") {
+        return Ok(all.iter().collect());
+    }
+    let find = |name: &String| {
+        all.iter().find(|one| name_of(one) == name).ok_or_else(|| {
+            let known: Vec<_> = all.iter().map(name_of).collect();
+            format!("nothing is named {name:?}, but: {}", known.join(", "))
+        })
+    };
+    names.iter().map(find).collect()
+}

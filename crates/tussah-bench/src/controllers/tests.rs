@@ -1,0 +1,52 @@
+//! A small bake-off: that it can be repeated, and the main facts of its outcome.
+
+use super::*;
+
+fn small(scenario: &str, controllers: &[&str], part: f64, seeds: usize) -> bakeoff::Heat {
+    let scenario = scenario::all()
+        .into_iter()
+        .find(|one| one.name == scenario)
+        .expect("it is one of the scenarios")
+        .short(part);
+    let names: Vec<String> = controllers.iter().map(|name| (*name).to_owned()).collect();
+    let contenders = contenders(&names).expect("all of them are known");
+    bakeoff::all(&[scenario], &contenders, seeds, false).remove(0)
+}
+
+#[test]
+fn the_same_seeds_give_the_same_figures() {
+    let run = || {
+        let heat = small("priorities", &["auto", "cinnamon"], 0.1, 2);
+        let figures = heat.entries.iter().map(|entry| entry.seeds.clone());
+        figures.collect::<Vec<_>>()
+    };
+    let one = run();
+    assert_eq!(one, run());
+    assert_ne!(one[0][0], one[0][1]);
+}
+
+#[test]
+fn without_admission_nothing_is_in_time_in_overload_and_by_default_nearly_all_is() {
+    let heat = small("step-2", &["auto", "no-admission", "response-mean"], 0.3, 2);
+    let goodput = |name| heat.entry(name).expect("it took part").median.goodput;
+    assert!(goodput("auto") > 0.85, "{}", goodput("auto"));
+    assert!(goodput("no-admission") < 0.3, "{}", goodput("no-admission"));
+    assert!(goodput("auto") > goodput("response-mean"));
+    let auto = heat.entry("auto").expect("it took part").median;
+    assert!(auto.p90 < 1.0, "{auto:?}");
+}
+
+#[test]
+fn a_stage_that_blocks_gets_servlets() {
+    let heat = small("blocking", &["auto", "1-servlet"], 0.1, 1);
+    let goodput = |name| heat.entry(name).expect("it took part").median.goodput;
+    assert!(goodput("auto") > 2.0 * goodput("1-servlet"));
+}
+
+#[test]
+fn what_has_to_be_reached_is_told_with_its_figures() {
+    let heat = small("step-10", &["auto", "threshold"], 0.04, 1);
+    let checks = check::checks(&[heat], 1);
+    assert_eq!(checks.len(), 3);
+    assert!(checks.iter().all(|check| !check.figure.is_empty()));
+}

@@ -1,0 +1,242 @@
+//! A simulated run: what happens next on a virtual clock.
+
+use std::cmp::Reverse;
+use std::collections::{BinaryHeap, VecDeque};
+use std::iter::Peekable;
+use std::sync::Arc;
+
+use super::cpus::{Cpus, Who};
+use super::servlet::Servlet;
+use super::{End, Outcome, Plan, Planned, Simulation, Tick};
+use crate::stage::account::Council;
+use crate::stage::control::Controller;
+use crate::stage::event::{CLASSES_MAX, Event};
+use crate::stage::process::Process;
+use crate::stage::queue::{ByKey, Lanes, Queue};
+use crate::stage::sender::Why;
+use crate::stage::state::{Bounds, Gate, Kind, Parts, State, Summon};
+
+pub(super) struct Engine<'a, F> {
+    pub(super) simulation: &'a Simulation,
+    plan: Peekable<Plan<'a>>,
+    pub(super) state: State<Planned>,
+    pub(super) cpus: Cpus,
+    pub(super) now_ns: u64,
+    pub(super) servlets: Vec<Servlet>,
+    /// Servlets that are parked, the last one last, and places of those that ended.
+    pub(super) parked: Vec<usize>,
+    pub(super) free: Vec<usize>,
+    /// When which servlet has waited long enough.
+    pub(super) waits: BinaryHeap<Reverse<(u64, u64, usize)>>,
+    pub(super) waits_begun: u64,
+    /// Whether a hot event is in service, and who waits until it no longer is.
+    pub(super) hot: bool,
+    pub(super) hot_next: VecDeque<usize>,
+    /// Changes of the CPUs' speed that have come.
+    speed: usize,
+    /// Events whose rejection has not been told yet.
+    rejections: VecDeque<Outcome>,
+    pub(super) tell: F,
+    ticks: Vec<Tick>,
+    pub(super) tick: Tick,
+    pub(super) response_sum_ns: u128,
+}
+
+impl<'a, F: FnMut(&Outcome)> Engine<'a, F> {
+    pub(super) fn new(
+        simulation: &'a Simulation,
+        controllers: Vec<Box<dyn Controller>>,
+        seed: u64,
+        tell: F,
+    ) -> Self {
+        let classes = simulation.arrivals.classes.len().clamp(1, CLASSES_MAX);
+        let queue = if simulation.keyed {
+            // Any two events that are not hot may be in service at once.
+            let key_of = |event: &Planned| if event.hot { 0 } else { event.number };
+            Queue::Keyed(Box::new(ByKey::new(key_of, usize::MAX, classes)))
+        } else {
+            Queue::Lanes(Lanes::new(classes))
+        };
+        let mut state = State::new(Parts {
+            queue,
+            council: Council::new(controllers, classes, 0),
+            bounds: Bounds {
+                queue_max: simulation.queue_max.max(1),
+                class_max: [u64::MAX; CLASSES_MAX],
+                batch_max: simulation.batch_max.max(1),
+                servlets_max: simulation.servlets_max.max(1),
+            },
+            classes,
+            kind: if simulation.blocking {
+                Kind::Blocking
+            } else {
+                Kind::Async
+            },
+            workers: simulation.workers.max(1),
+            servlets: simulation.servlets,
+            batch: simulation.batch_max,
+            seed: !seed,
+            process: Arc::new(Process::default()),
+        });
+        state.gate = Gate::Open;
+        Self {
+            simulation,
+            plan: simulation.plan(seed).peekable(),
+            state,
+            cpus: Cpus::new(simulation.workers, simulation.blocking),
+            now_ns: 0,
+            servlets: Vec::new(),
+            parked: Vec::new(),
+            free: Vec::new(),
+            waits: BinaryHeap::new(),
+            waits_begun: 0,
+            hot: false,
+            hot_next: VecDeque::new(),
+            speed: 0,
+            rejections: VecDeque::new(),
+            tell,
+            ticks: Vec::new(),
+            tick: Tick::default(),
+            response_sum_ns: 0,
+        }
+    }
+
+    pub(super) fn run(mut self) -> Vec<Tick> {
+        let tick_ns = self.simulation.tick_ns.max(1);
+        let mut next_tick_ns = tick_ns;
+        loop {
+            let speed = self.simulation.speeds.get(self.speed);
+            let speed_ns = speed.map_or(u64::MAX, |speed| speed.0);
+            let cpu_ns = self.cpus.next_ns();
+            let wait_ns = self.waits.peek().map_or(u64::MAX, |next| next.0.0);
+            let arrival_ns = self.plan.peek().map_or(u64::MAX, |next| next.at_ns);
+            let next_ns = speed_ns
+                .min(cpu_ns)
+                .min(wait_ns)
+                .min(arrival_ns)
+                .min(next_tick_ns);
+            if next_ns > self.simulation.until_ns {
+                return self.ticks;
+            }
+            self.now_ns = next_ns.max(self.now_ns);
+            if let Some(speed) = speed.filter(|_| speed_ns == next_ns) {
+                self.cpus.set_speed(speed.1, self.now_ns);
+                self.speed += 1;
+            } else if cpu_ns == next_ns {
+                match self.cpus.end(self.now_ns) {
+                    Who::Rejection => self.told(),
+                    Who::Servlet(id) if self.cpus.is_urgent() => self.cpus.want_back(id),
+                    Who::Servlet(id) => self.go_on(id),
+                }
+            } else if wait_ns == next_ns {
+                let Reverse((_, _, id)) = self.waits.pop().expect("it was just seen");
+                self.cpus.want(id);
+            } else if arrival_ns == next_ns {
+                let planned = self.plan.next().expect("it was just seen");
+                self.arrive(planned);
+            } else {
+                self.note_tick();
+                next_tick_ns += tick_ns;
+            }
+            self.dispatch();
+        }
+    }
+
+    /// Gives free CPUs to those that want one.
+    fn dispatch(&mut self) {
+        while let Some(who) = self.cpus.dispatch() {
+            match who {
+                Who::Rejection => {
+                    let work_ns = self.simulation.rejection_ns as f64;
+                    self.cpus.begin(who, work_ns, self.now_ns);
+                }
+                Who::Servlet(id) => self.go_on(id),
+            }
+        }
+    }
+
+    fn arrive(&mut self, planned: Planned) {
+        let mut event = Event::new(planned).class(planned.class);
+        if self.simulation.arrivals.cohorts {
+            event = event.cohort(planned.user);
+        }
+        let mut asked = false;
+        self.tick.arrived += 1;
+        loop {
+            let offered = self.state.offer(event, asked, false, self.now_ns);
+            self.state.decide(self.now_ns);
+            self.summon();
+            match offered {
+                Ok(()) => return,
+                Err((refused, Why::Degrade)) => {
+                    event = refused;
+                    let part = event.compute_ns as f64 * self.simulation.degraded;
+                    event.compute_ns = part as u64;
+                    asked = true;
+                }
+                Err(_) => return self.reject(&planned, End::Rejected),
+            }
+        }
+    }
+
+    pub(super) fn reject(&mut self, planned: &Planned, end: End) {
+        self.tick.rejected += 1;
+        self.rejections
+            .push_back(outcome(planned, self.now_ns, end));
+        if self.simulation.rejection_ns == 0 {
+            self.told();
+        } else {
+            self.cpus.want_urgently();
+        }
+    }
+
+    fn told(&mut self) {
+        let mut outcome = self
+            .rejections
+            .pop_front()
+            .expect("a rejection is told once");
+        outcome.ended_ns = self.now_ns;
+        (self.tell)(&outcome);
+    }
+
+    /// Calls a servlet to work, if the state wants one.
+    pub(super) fn summon(&mut self) {
+        let id = match self.state.summon() {
+            Summon::Nobody => return,
+            Summon::Unpark => self.parked.pop().expect("the state counts who is parked"),
+            Summon::Spawn => self.free.pop().unwrap_or_else(|| {
+                self.servlets.push(Servlet::default());
+                self.servlets.len() - 1
+            }),
+        };
+        self.cpus.want(id);
+    }
+
+    fn note_tick(&mut self) {
+        let served = u128::from(self.tick.served);
+        let mean_ns = self.response_sum_ns.checked_div(served);
+        self.ticks.push(Tick {
+            at_ns: self.now_ns,
+            queue_len: self.state.len(),
+            servlets: self.state.servlets.target,
+            busy: self.state.servlets.busy,
+            batch: self.state.batch,
+            threshold: self.state.threshold,
+            response_mean_ns: mean_ns.map_or(0, |mean_ns| mean_ns as u64),
+            ..self.tick
+        });
+        self.tick = Tick::default();
+        self.response_sum_ns = 0;
+    }
+}
+
+pub(super) fn outcome(planned: &Planned, ended_ns: u64, end: End) -> Outcome {
+    Outcome {
+        class: planned.class,
+        user: planned.user,
+        hot: planned.hot,
+        arrived_ns: planned.at_ns,
+        ended_ns,
+        end,
+    }
+}

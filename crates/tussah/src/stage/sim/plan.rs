@@ -1,0 +1,140 @@
+//! What arrives at a simulated stage, and what it takes.
+
+use super::{Random, Service, Simulation, Time};
+use crate::stage::event::{CLASSES_MAX, Class};
+
+/// An event that is going to arrive.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Planned {
+    /// How many have arrived with it.
+    pub number: u64,
+    /// When it arrives, in nanoseconds from the beginning of the run.
+    pub at_ns: u64,
+    /// Its class.
+    pub class: Class,
+    /// Its user.
+    pub user: u16,
+    /// How long its handler computes, in nanoseconds.
+    pub compute_ns: u64,
+    /// How long its handler waits then, in nanoseconds.
+    pub wait_ns: u64,
+    /// Whether it is handled only when no other hot event is.
+    pub hot: bool,
+    /// Whether it fails.
+    pub fails: bool,
+}
+
+/// All that arrives, in the order of arrival. It ends when the simulation does.
+#[derive(Clone, Debug)]
+pub struct Plan<'a> {
+    simulation: &'a Simulation,
+    random: Random,
+    now_ns: f64,
+    burst: usize,
+    /// Events of the present burst that are still to come.
+    left: u32,
+    drawn: u64,
+}
+
+/// What holds at this time, of what holds from a time on each; and where the next is.
+pub(super) fn at<T: Copy>(sorted: &[(u64, T)], now_ns: f64) -> (Option<T>, usize) {
+    let next = sorted.partition_point(|(since_ns, _)| *since_ns as f64 <= now_ns);
+    (next.checked_sub(1).map(|at| sorted[at].1), next)
+}
+
+impl<'a> Plan<'a> {
+    pub(super) fn new(simulation: &'a Simulation, seed: u64) -> Self {
+        Self {
+            simulation,
+            random: Random::new(seed),
+            now_ns: 0.0,
+            burst: 0,
+            left: 0,
+            drawn: 0,
+        }
+    }
+
+    /// The time of the next arrival that is not part of a burst; infinite if there is none.
+    fn alone_ns(&mut self) -> f64 {
+        let rates = &self.simulation.arrivals.rates;
+        let mut from_ns = self.now_ns;
+        // What is left of an exponential time is exponential: so it is drawn anew when the rate changes.
+        loop {
+            let (per_second, next) = at(rates, from_ns);
+            let per_second = per_second.unwrap_or(0.0);
+            let until_ns = rates.get(next).map_or(f64::INFINITY, |r| r.0 as f64);
+            let gap_ns = if per_second > 0.0 {
+                self.random.exponential() * 1e9 / per_second
+            } else {
+                f64::INFINITY
+            };
+            if from_ns + gap_ns < until_ns {
+                return from_ns + gap_ns;
+            }
+            if until_ns == f64::INFINITY {
+                return f64::INFINITY;
+            }
+            from_ns = until_ns;
+        }
+    }
+
+    fn draw(&mut self) -> Planned {
+        let Self {
+            simulation, random, ..
+        } = self;
+        let arrivals = &simulation.arrivals;
+        let nothing = Service::computing(Time::Constant(0.0));
+        let service = at(&simulation.services, self.now_ns).0.unwrap_or(nothing);
+        let sum: f64 = arrivals.classes.iter().take(CLASSES_MAX).sum();
+        let mut place = random.unit() * sum;
+        let class = arrivals.classes.iter().position(|weight| {
+            place -= weight;
+            place < 0.0
+        });
+        let user = (random.next() % u64::from(arrivals.users.max(1))) as u16;
+        let compute_ns = service.compute.draw(random);
+        let fails = random.unit() < service.fail_share;
+        let hot = random.unit() < service.hot_share;
+        let waits = random.unit() < service.wait_share;
+        let wait_ns = service.wait.draw(random);
+        self.drawn += 1;
+        Planned {
+            number: self.drawn,
+            at_ns: self.now_ns as u64,
+            class: Class(class.unwrap_or(0) as u8),
+            user,
+            compute_ns,
+            wait_ns: match (fails, waits) {
+                (true, _) => service.timeout_ns,
+                (false, true) => wait_ns,
+                (false, false) => 0,
+            },
+            hot,
+            fails,
+        }
+    }
+}
+
+impl Iterator for Plan<'_> {
+    type Item = Planned;
+
+    fn next(&mut self) -> Option<Planned> {
+        if self.left > 0 {
+            self.left -= 1;
+            return Some(self.draw());
+        }
+        let alone_ns = self.alone_ns();
+        let bursts = &self.simulation.arrivals.bursts;
+        let burst_ns = bursts.get(self.burst).map_or(f64::INFINITY, |b| b.0 as f64);
+        self.now_ns = alone_ns.min(burst_ns);
+        if self.now_ns >= self.simulation.until_ns as f64 {
+            return None;
+        }
+        if burst_ns <= alone_ns {
+            self.left = bursts[self.burst].1;
+            self.burst += 1;
+            return self.next();
+        }
+        Some(self.draw())
+    }
+}

@@ -1,0 +1,228 @@
+//! What a simulated servlet does, step by step.
+
+use std::cmp::Reverse;
+
+use super::cpus::Who;
+use super::engine::{Engine, outcome};
+use super::plan::at;
+use super::{End, Outcome, Planned};
+use crate::stage::batch::Batch;
+use crate::stage::state::Run;
+
+/// A servlet, between two events of its run or within one.
+pub(super) struct Servlet {
+    run: Run<Planned>,
+    batch: Batch<Planned>,
+    phase: Phase,
+    /// The event in service.
+    event: Option<Planned>,
+    /// Events of the batch that are done.
+    done: Vec<Planned>,
+    /// Work of the batch that has to be done before its next event.
+    overhead_ns: u64,
+    ended_ns: u64,
+    suspended: bool,
+}
+
+/// What a servlet does when it has a CPU again.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Phase {
+    /// Ends its run and takes the next.
+    Turn,
+    /// Fills its batch.
+    Fill,
+    /// Takes an event.
+    Take,
+    /// Computes for its event.
+    Compute,
+    /// Has computed.
+    Wait,
+    /// Has waited.
+    End,
+}
+
+impl Default for Servlet {
+    fn default() -> Self {
+        Self {
+            run: Run::default(),
+            batch: Batch::default(),
+            phase: Phase::Turn,
+            event: None,
+            done: Vec::new(),
+            overhead_ns: 0,
+            ended_ns: 0,
+            suspended: false,
+        }
+    }
+}
+
+impl<F: FnMut(&Outcome)> Engine<'_, F> {
+    /// Has a servlet that has a CPU go on until it computes, or has no use for the CPU.
+    pub(super) fn go_on(&mut self, id: usize) {
+        let servlet = &mut self.servlets[id];
+        if std::mem::take(&mut servlet.suspended) {
+            servlet.run.resumed_ns = self.now_ns;
+        }
+        loop {
+            let servlet = &mut self.servlets[id];
+            let goes_on = match servlet.phase {
+                Phase::Turn => self.turn(id),
+                Phase::Fill => self.fill(id),
+                Phase::Take => {
+                    self.take(id);
+                    self.may_begin(id)
+                }
+                Phase::Compute => {
+                    servlet.phase = Phase::Wait;
+                    let event_ns = servlet.event.map_or(0, |event| event.compute_ns);
+                    let work_ns = event_ns + std::mem::take(&mut servlet.overhead_ns);
+                    self.cpus
+                        .begin(Who::Servlet(id), work_ns as f64, self.now_ns);
+                    false
+                }
+                Phase::Wait => {
+                    servlet.phase = Phase::End;
+                    let wait_ns = servlet.event.map_or(0, |event| event.wait_ns);
+                    if wait_ns > 0 {
+                        self.waits_begun += 1;
+                        let until_ns = self.now_ns.saturating_add(wait_ns);
+                        self.waits.push(Reverse((until_ns, self.waits_begun, id)));
+                        self.suspend(id);
+                    }
+                    wait_ns == 0
+                }
+                Phase::End => {
+                    self.end(id);
+                    true
+                }
+            };
+            if !goes_on {
+                return;
+            }
+        }
+    }
+
+    /// Ends what a servlet has done, and gives it the next events, or parks it; returns whether it has any.
+    fn turn(&mut self, id: usize) -> bool {
+        let servlet = &mut self.servlets[id];
+        if servlet.run.is_open() {
+            self.state
+                .finish(&mut servlet.run, &mut servlet.batch, servlet.ended_ns);
+            self.state.decide(self.now_ns);
+        }
+        let works = self.state.take(&mut servlet.run, self.now_ns);
+        if works {
+            servlet.phase = Phase::Fill;
+        } else if self.simulation.blocking {
+            // Its OS thread goes back to the pool.
+            self.state.ended();
+            self.free.push(id);
+        } else if self.state.park() {
+            self.parked.push(id);
+        } else {
+            self.free.push(id);
+        }
+        let mut dropped = std::mem::take(&mut servlet.run.dropped);
+        self.summon();
+        for (event, _) in dropped.drain(..) {
+            self.reject(&event.into_inner(), End::Shed);
+        }
+        // Its memory is for the next run.
+        self.servlets[id].run.dropped = dropped;
+        works
+    }
+
+    /// Fills the batch of a servlet, or ends its run; returns whether it keeps its CPU.
+    fn fill(&mut self, id: usize) -> bool {
+        let servlet = &mut self.servlets[id];
+        if !servlet.run.ahead.is_empty() {
+            servlet
+                .batch
+                .fill(&mut servlet.run.ahead, servlet.run.limit);
+            let service = at(&self.simulation.services, self.now_ns as f64).0;
+            servlet.overhead_ns = service.map_or(0, |service| service.batch_ns);
+            servlet.phase = Phase::Take;
+            return true;
+        }
+        servlet.phase = Phase::Turn;
+        servlet.ended_ns = self.now_ns;
+        let yields = !servlet.run.waits && !self.simulation.blocking;
+        if yields {
+            self.cpus.want(id);
+        }
+        !yields
+    }
+
+    /// Takes the next event of the batch, or ends the batch.
+    fn take(&mut self, id: usize) {
+        let servlet = &mut self.servlets[id];
+        if let Some(event) = servlet.batch.next() {
+            servlet.event = Some(event);
+            servlet.phase = Phase::Compute;
+            return;
+        }
+        servlet.run.ended(servlet.batch.end());
+        servlet.phase = Phase::Fill;
+        for planned in servlet.done.drain(..) {
+            let end = if planned.fails {
+                End::Failed
+            } else {
+                End::Served
+            };
+            let outcome = outcome(&planned, self.now_ns, end);
+            let response_ns = outcome.response_ns();
+            self.tick.served += 1;
+            self.response_sum_ns += u128::from(response_ns);
+            self.tick.response_max_ns = self.tick.response_max_ns.max(response_ns);
+            (self.tell)(&outcome);
+        }
+    }
+
+    /// Whether a servlet may begin with its event, if it has one; if not, it waits until the other hot one has ended.
+    fn may_begin(&mut self, id: usize) -> bool {
+        let hot = self.servlets[id].event.is_some_and(|event| event.hot);
+        if !hot || self.simulation.keyed {
+            return true;
+        }
+        if self.hot {
+            self.hot_next.push_back(id);
+            self.suspend(id);
+            return false;
+        }
+        self.hot = true;
+        true
+    }
+
+    /// A servlet waits, and has no use for its CPU meanwhile.
+    fn suspend(&mut self, id: usize) {
+        if self.simulation.blocking {
+            return;
+        }
+        let Servlet { run, suspended, .. } = &mut self.servlets[id];
+        run.compute_ns += self.now_ns - run.resumed_ns;
+        run.resumed_ns = self.now_ns;
+        *suspended = true;
+        if !run.waits {
+            self.state.waits(run);
+            self.summon();
+        }
+    }
+
+    /// An event has been handled.
+    fn end(&mut self, id: usize) {
+        let servlet = &mut self.servlets[id];
+        let event = servlet.event.take().expect("an event is in service");
+        servlet.phase = Phase::Take;
+        servlet.done.push(event);
+        if event.fails {
+            servlet.batch.fail(1);
+        }
+        if event.hot && !self.simulation.keyed {
+            // The next one has it from here on.
+            match self.hot_next.pop_front() {
+                Some(next) => self.cpus.want(next),
+                None => self.hot = false,
+            }
+        }
+    }
+}

@@ -1,0 +1,332 @@
+//! That simulated stages behave as queues are known to, and the same for the same seed.
+
+use super::*;
+use crate::stage::control::{Cadence, Controller, Owns, Sample, Settings};
+
+const MS: u64 = 1_000_000;
+const SECOND: u64 = 1_000_000_000;
+
+/// A stage with one servlet on one CPU.
+fn one_server(rate: f64, compute: Time) -> Simulation {
+    Simulation {
+        until_ns: 20 * SECOND,
+        workers: 1,
+        servlets: 1,
+        servlets_max: 1,
+        batch_max: 1,
+        queue_max: 1_000_000,
+        arrivals: Arrivals::steps(&[(0, rate)]),
+        services: vec![(0, Service::computing(compute))],
+        ..Simulation::default()
+    }
+}
+
+fn outcomes(simulation: &Simulation, seed: u64) -> Vec<Outcome> {
+    let mut outcomes = Vec::new();
+    simulation.run(Vec::new(), seed, |outcome| outcomes.push(*outcome));
+    outcomes
+}
+
+fn mean_ms(outcomes: &[Outcome]) -> f64 {
+    let sum: u64 = outcomes.iter().map(Outcome::response_ns).sum();
+    sum as f64 / outcomes.len() as f64 / MS as f64
+}
+
+/// Sets a number of servlets once.
+struct Fixed(usize);
+
+impl Controller for Fixed {
+    fn name(&self) -> &'static str {
+        "fixed"
+    }
+    fn owns(&self) -> Owns {
+        Owns::SERVLETS
+    }
+    fn cadence(&self) -> Cadence {
+        Cadence::every_ns(MS)
+    }
+    fn sample(&mut self, _sample: &Sample<'_>, _now_ns: u64) -> Settings {
+        Settings {
+            servlets: Some(self.0),
+            ..Settings::default()
+        }
+    }
+}
+
+#[test]
+fn the_same_seed_gives_the_same_run_and_another_another() {
+    let simulation = Simulation {
+        until_ns: SECOND / 10,
+        arrivals: Arrivals {
+            bursts: vec![(MS, 100), (MS, 50), (70 * MS, 10)],
+            classes: vec![1.0, 2.0],
+            cohorts: true,
+            ..Arrivals::steps(&[(0, 15_000.0), (50 * MS, 30_000.0)])
+        },
+        services: vec![(
+            0,
+            Service {
+                wait: Time::Erlang(200_000.0, 3),
+                wait_share: 0.2,
+                hot_share: 0.3,
+                fail_share: 0.01,
+                timeout_ns: MS,
+                batch_ns: 1000,
+                ..Service::computing(Time::Exponential(80_000.0))
+            },
+        )],
+        speeds: vec![(60 * MS, 0.5)],
+        queue_max: 500,
+        rejection_ns: 800,
+        ..Simulation::default()
+    };
+    let one = outcomes(&simulation, 1);
+    assert!(one.len() > 1000);
+    assert_eq!(one, outcomes(&simulation, 1));
+    assert_ne!(one, outcomes(&simulation, 2));
+    for end in [End::Served, End::Failed, End::Rejected] {
+        assert!(one.iter().any(|outcome| outcome.end == end), "{end:?}");
+    }
+    let ticks = |seed| simulation.run(Vec::new(), seed, |_| {});
+    assert_eq!(ticks(1), ticks(1));
+    assert_eq!(ticks(1).len(), 10);
+}
+
+#[test]
+fn responses_are_those_of_the_theory_of_queues() {
+    // Pollaczek and Khinchine: the mean wait is r / (1 - r) times the mean residual service.
+    let check = |compute: Time, variation: f64| {
+        let responses = outcomes(&one_server(700.0, compute), 1);
+        let expected = 1.0 + 0.7 / 0.3 * (1.0 + variation) / 2.0;
+        let seen = mean_ms(&responses);
+        assert!(
+            (seen / expected - 1.0).abs() < 0.1,
+            "{compute:?}: {seen} ms instead of {expected} ms"
+        );
+    };
+    check(Time::Constant(1e6), 0.0);
+    check(Time::Exponential(1e6), 1.0);
+    check(Time::Erlang(1e6, 4), 0.25);
+    check(Time::Bimodal(5e5, 3e6, 0.2), 1.0);
+}
+
+#[test]
+fn arrivals_have_their_rates() {
+    let simulation = Simulation {
+        until_ns: 3 * SECOND,
+        arrivals: Arrivals {
+            bursts: vec![(SECOND / 2, 1000)],
+            classes: vec![3.0, 1.0],
+            ..Arrivals::steps(&[(SECOND, 5000.0), (2 * SECOND, 20_000.0)])
+        },
+        ..Simulation::default()
+    };
+    let plan: Vec<_> = simulation.plan(5).collect();
+    let within = |from, to| {
+        let in_it = |p: &&Planned| (from..to).contains(&(p.at_ns / (SECOND / 2)));
+        plan.iter().filter(in_it).count()
+    };
+    assert_eq!((within(0, 1), within(1, 2)), (0, 1000));
+    assert!((4700..5300).contains(&within(2, 4)));
+    assert!((19_500..20_500).contains(&within(4, 6)));
+    assert!(plan.is_sorted_by_key(|planned| planned.at_ns));
+    let low = plan.iter().filter(|planned| planned.class == Class(1));
+    let share = low.count() as f64 / plan.len() as f64;
+    assert!((0.24..0.26).contains(&share), "{share}");
+}
+
+#[test]
+fn servlets_that_compute_take_turns_and_os_threads_share() {
+    let burst = |blocking| Simulation {
+        workers: 1,
+        blocking,
+        servlets: 2,
+        servlets_max: 2,
+        arrivals: Arrivals {
+            bursts: vec![(0, 2)],
+            ..Arrivals::default()
+        },
+        batch_max: 1,
+        services: vec![(0, Service::computing(Time::Constant(1e6)))],
+        ..Simulation::default()
+    };
+    let ends = |blocking| -> Vec<_> {
+        let outcomes = outcomes(&burst(blocking), 1);
+        outcomes.iter().map(|o| o.ended_ns / MS).collect()
+    };
+    assert_eq!(ends(false), [1, 2]);
+    assert_eq!(ends(true), [2, 2]);
+}
+
+#[test]
+fn speed_changes_what_is_being_computed_too() {
+    let simulation = Simulation {
+        arrivals: Arrivals {
+            bursts: vec![(0, 1)],
+            ..Arrivals::default()
+        },
+        services: vec![(0, Service::computing(Time::Constant(4e6)))],
+        speeds: vec![(2 * MS, 0.5), (4 * MS, 1.0)],
+        ..Simulation::default()
+    };
+    assert_eq!(outcomes(&simulation, 1)[0].ended_ns, 5 * MS);
+}
+
+#[test]
+fn waits_take_no_cpu_and_as_many_servlets_as_there_are() {
+    let waiting = |servlets, blocking| Simulation {
+        workers: 1,
+        blocking,
+        servlets,
+        servlets_max: 8,
+        arrivals: Arrivals {
+            bursts: vec![(0, 8)],
+            ..Arrivals::default()
+        },
+        batch_max: 8,
+        services: vec![(
+            0,
+            Service {
+                wait: Time::Constant(1e7),
+                wait_share: 1.0,
+                ..Service::computing(Time::Constant(1e6))
+            },
+        )],
+        ..Simulation::default()
+    };
+    for blocking in [false, true] {
+        let last = |servlets, batch_max| {
+            let simulation = Simulation {
+                batch_max,
+                ..waiting(servlets, blocking)
+            };
+            let outcomes = outcomes(&simulation, 1);
+            assert_eq!(outcomes.len(), 8);
+            outcomes.iter().map(|o| o.ended_ns / MS).max()
+        };
+        assert_eq!(last(1, 1), Some(88));
+        assert_eq!(last(8, 1), Some(18));
+        let two = last(2, 1).expect("there are outcomes");
+        assert!((44..=48).contains(&two), "{two}");
+    }
+}
+
+#[test]
+fn hot_events_are_handled_one_at_a_time_by_color_or_by_key() {
+    let hot = |keyed, servlets| Simulation {
+        until_ns: 4 * SECOND,
+        workers: 4,
+        keyed,
+        servlets,
+        batch_max: 1,
+        queue_max: 200,
+        arrivals: Arrivals::steps(&[(0, 4000.0)]),
+        services: vec![(
+            0,
+            Service {
+                hot_share: 0.5,
+                ..Service::computing(Time::Constant(1e6))
+            },
+        )],
+        ..Simulation::default()
+    };
+    let served = |keyed, servlets| {
+        let outcomes = outcomes(&hot(keyed, servlets), 1);
+        let served = outcomes.iter().filter(|o| o.end == End::Served);
+        let hot = served.clone().filter(|o| o.hot).count();
+        (hot, served.count() - hot)
+    };
+    // 1000 hot ones a second and no more; the others wait behind them, but not in a keyed stage.
+    let (by_color, behind) = served(false, 4);
+    assert!((3900..=4000).contains(&by_color), "{by_color}");
+    assert!(behind < 5000, "{behind}");
+    let (by_key, _) = served(true, 4);
+    assert!((3900..=4000).contains(&by_key), "{by_key}");
+    assert_eq!(served(false, 1).0 + served(false, 1).1, 3999);
+}
+
+#[test]
+fn rejections_cost_what_they_are_said_to() {
+    let overloaded = |rejection_ns| Simulation {
+        until_ns: 2 * SECOND,
+        rejection_ns,
+        queue_max: 10,
+        ..one_server(10_000.0, Time::Constant(1e6))
+    };
+    let served = |rejection_ns| {
+        let outcomes = outcomes(&overloaded(rejection_ns), 1);
+        let (served, rejected): (Vec<Outcome>, Vec<Outcome>) =
+            outcomes.into_iter().partition(|o| o.end == End::Served);
+        assert_eq!(
+            rejected.iter().all(|o| o.response_ns() == 0),
+            rejection_ns == 0
+        );
+        (served.len(), rejected.len())
+    };
+    assert_eq!(served(0).0, 1999);
+    let (served, rejected) = served(20_000);
+    let busy_ms = served as f64 + rejected as f64 * 0.02;
+    assert!((1998.0..=2000.0).contains(&busy_ms), "{busy_ms}");
+}
+
+#[test]
+fn controllers_set_what_they_own() {
+    let simulation = Simulation {
+        arrivals: Arrivals::steps(&[(0, 1000.0)]),
+        ..Simulation::default()
+    };
+    let ticks = simulation.run(vec![Box::new(Fixed(7))], 1, |_| {});
+    assert_eq!(ticks[0].servlets, 7);
+    assert_eq!(ticks.last().expect("a second has ticks").batch, 100);
+}
+
+#[test]
+fn a_servlet_whose_handler_waits_leaves_the_others_their_share() {
+    let simulation = Simulation {
+        servlets: 8,
+        servlets_max: 8,
+        arrivals: Arrivals {
+            bursts: vec![(0, 8), (SECOND / 2, 8)],
+            ..Arrivals::default()
+        },
+        services: vec![(
+            0,
+            Service {
+                wait: Time::Constant(1e7),
+                wait_share: 1.0,
+                ..Service::computing(Time::Constant(1e4))
+            },
+        )],
+        ..Simulation::default()
+    };
+    let outcomes = outcomes(&simulation, 1);
+    let second = outcomes.iter().filter(|o| o.arrived_ns > 0);
+    let longest_ms = second.map(|o| o.response_ns() / MS).max();
+    assert_eq!(longest_ms, Some(10));
+}
+
+#[test]
+fn batches_are_filled_whatever_the_chunks_are() {
+    // Of 512 events, in chunks of 128, batches of 100 take 100 each time.
+    let simulation = Simulation {
+        workers: 1,
+        servlets: 1,
+        servlets_max: 1,
+        arrivals: Arrivals {
+            bursts: vec![(0, 513)],
+            ..Arrivals::default()
+        },
+        services: vec![(
+            0,
+            Service {
+                batch_ns: MS,
+                ..Service::computing(Time::Constant(0.0))
+            },
+        )],
+        ..Simulation::default()
+    };
+    let outcomes = outcomes(&simulation, 1);
+    let ends: std::collections::BTreeSet<_> = outcomes.iter().map(|o| o.ended_ns).collect();
+    // The first event is taken alone, as it comes; the rest of a chunk may be a batch of its own.
+    assert!(ends.len() <= 10, "{ends:?}");
+}
