@@ -105,6 +105,7 @@ mod address;
 #[cfg(feature = "dns")]
 mod eyeballs;
 mod outgoing;
+mod packet;
 #[cfg(feature = "dns")]
 mod race;
 mod rate;
@@ -115,10 +116,12 @@ pub mod unix;
 
 pub use address::{Addresses, Target, ToAddresses};
 pub use outgoing::{BreakOff, Outgoing, OutgoingOptions, OutgoingStats, PushError, WhenFull};
+pub(crate) use packet::PACKET_MAX;
 pub use rate::RateLimit;
 pub use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, Shutdown, SocketAddr, SocketAddrV4, SocketAddrV6};
 #[cfg(feature = "dns")]
 pub use tcp::ConnectError;
+pub(crate) use tcp::Verdict;
 pub use tcp::{
     AcceptStats, ConnectOptions, FileTruncated, KeepAlive, ListenOptions, OwnedReadHalf,
     OwnedWriteHalf, ReadHalf, ReuniteError, TcpListener, TcpStream, WriteHalf, connect,

@@ -95,6 +95,7 @@ mod inspect;
 mod install;
 mod json;
 mod lifecycle;
+pub mod net;
 mod network;
 mod outgoing;
 mod process;

@@ -88,6 +88,35 @@ pub fn all(
     heats
 }
 
+/// Runs a scenario with all contenders that take part by `run`, one after the other, each with so many seeds.
+pub fn in_order(
+    scenario: &Scenario,
+    contenders: &[&Contender],
+    seeds: usize,
+    run: impl Fn(&Scenario, &Contender, u64) -> Option<Score>,
+) -> Heat {
+    let mut runs = vec![Vec::new(); contenders.len()];
+    // Taking turns has slow drifts of the machine hit all alike.
+    for seed in 1..=seeds as u64 {
+        for (contender, runs) in contenders.iter().zip(&mut runs) {
+            runs.extend(run(scenario, contender, seed));
+        }
+    }
+    let entries = contenders.iter().zip(runs);
+    Heat {
+        scenario: scenario.clone(),
+        entries: entries
+            .filter(|(_, seeds)| !seeds.is_empty())
+            .map(|(contender, seeds)| Entry {
+                contender: contender.name,
+                median: score::median(&seeds),
+                seeds,
+                decision_ns: 0.0,
+            })
+            .collect(),
+    }
+}
+
 /// Does so many jobs on all CPUs; the results are in the order of the jobs.
 pub fn in_parallel<R: Send>(jobs: usize, job: impl Fn(usize) -> R + Sync) -> Vec<R> {
     let next = AtomicUsize::new(0);

@@ -111,7 +111,10 @@ pub static ALL: &[Contender] = &[
         Some(servlets(scenario, Fixed::servlets("1-servlet", 1)))
     }),
     contender("all-servlets", Some(Owns::SERVLETS), |scenario| {
-        Some(servlets(scenario, Fixed::servlets("all-servlets", usize::MAX)))
+        Some(servlets(
+            scenario,
+            Fixed::servlets("all-servlets", usize::MAX),
+        ))
     }),
     contender("batch-1", Some(Owns::BATCH), |scenario| {
         Some(batch(scenario, Fixed::batch("batch-1", 1)))

@@ -17,37 +17,49 @@ const MS: u64 = 1_000_000;
 const SECOND: u64 = 1_000_000_000;
 const SEED: u64 = 1;
 
-/// Draws everything into a folder, which is made if it is not there.
+/// Draws the scenarios into a folder, which is made if it is not there.
 pub fn draw(dir: &Path, scenarios: &[Scenario], contenders: &[&Contender]) -> io::Result<()> {
     std::fs::create_dir_all(dir)?;
-    let write = |name: &str, title: &str, panels: &[Panel]| {
-        std::fs::write(dir.join(format!("{name}.svg")), svg(title, panels))
-    };
     for scenario in scenarios {
         let title = format!("{}: {}", scenario.name, scenario.about);
-        write(scenario.name, &title, &over_time(scenario, contenders))?;
+        let panels = over_time(scenario, contenders);
+        write(dir, scenario.name, &title, &panels)?;
     }
+    Ok(())
+}
+
+fn write(dir: &Path, name: &str, title: &str, panels: &[Panel]) -> io::Result<()> {
+    std::fs::write(dir.join(format!("{name}.svg")), svg(title, panels))
+}
+
+/// Draws the papers' figures into a folder that is there.
+pub fn draw_papers(dir: &Path, contenders: &[&Contender]) -> io::Result<()> {
     write(
+        dir,
         "seda-8",
         "As SEDA's figure 8: servlets of a stage that reads files, in three periods of rising load",
         &seda_8(),
     )?;
     write(
+        dir,
         "seda-9",
         "As SEDA's figure 9: the batching controller under an oscillating load",
         &seda_9(),
     )?;
     write(
+        dir,
         "seda-13",
         "As SEDA's figure 13: distribution of responses at ten times the capacity",
         &seda_13(contenders),
     )?;
     write(
+        dir,
         "seda-14",
         "As SEDA's figure 14: 15 % of the events block for 20 ms",
         &seda_14(),
     )?;
     write(
+        dir,
         "aspen-6",
         "As Aspen's figure 6: threads and what they deliver, through peaks and pauses",
         &aspen_6(),

@@ -8,13 +8,16 @@ mod contender;
 mod cost;
 mod figures;
 mod plot;
+mod rank;
+mod real;
 mod scenario;
 mod score;
 mod table;
 #[cfg(test)]
 mod tests;
 
-use std::path::PathBuf;
+use std::io;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::Parser;
@@ -24,6 +27,11 @@ use self::scenario::Scenario;
 
 /// What a rejection is charged in the second table, in mean service times.
 const CHARGED: f64 = 0.01;
+
+/// How many runs there are of each unless the user says so: simulated, real, and simulated beside real ones.
+const SEEDS: u32 = 100;
+const SEEDS_REAL: u32 = 3;
+const SEEDS_BESIDE: usize = 10;
 
 /// Compares the controllers of stages, on the simulator of stages.
 ///
@@ -50,15 +58,21 @@ pub struct Options {
     )]
     controller: Vec<String>,
 
-    /// Runs of each controller in each scenario
-    #[arg(long, default_value_t = 100, value_parser = clap::value_parser!(u32).range(1..))]
-    seeds: u32,
+    /// Runs of each controller in each scenario [default: 100, and 3 with --real]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    seeds: Option<u32>,
+
+    /// Runs the scenarios on a real runtime too, open loop, and tells whether the order is the same; scenarios of
+    /// minutes only if they are named
+    #[arg(long)]
+    real: bool,
 
     /// One JSON object a line instead of tables
     #[arg(long)]
     json: bool,
 
-    /// Draws queue length, servlets, admissions and responses over time into this folder, as SVG
+    /// Draws queue length, servlets, admissions and responses over time into this folder, as SVG; with all scenarios also
+    /// what the papers on SEDA and Aspen draw
     #[arg(long, value_name = "DIR")]
     plots: Option<PathBuf>,
 
@@ -85,7 +99,10 @@ pub fn main(arguments: impl Iterator<Item = String>) -> ExitCode {
 fn run(options: &Options) -> Result<bool, String> {
     let scenarios = scenarios(&options.scenario)?;
     let contenders = contenders(&options.controller)?;
-    let seeds = options.seeds as usize;
+    if options.real {
+        return Ok(run_real(options, &scenarios, &contenders));
+    }
+    let seeds = options.seeds.unwrap_or(SEEDS) as usize;
     let heats = bakeoff::all(&scenarios, &contenders, seeds, true);
     let charged: Vec<Scenario> = scenarios
         .iter()
@@ -109,9 +126,42 @@ fn run(options: &Options) -> Result<bool, String> {
         check::print(&checks);
     }
     if let Some(dir) = &options.plots {
-        figures::draw(dir, &scenarios, &contenders).map_err(|error| error.to_string())?;
+        draw(dir, options, &scenarios, &contenders).map_err(|error| error.to_string())?;
     }
     Ok(!options.check || checks.iter().all(|check| check.passed))
+}
+
+fn draw(
+    dir: &Path,
+    options: &Options,
+    scenarios: &[Scenario],
+    contenders: &[&Contender],
+) -> io::Result<()> {
+    figures::draw(dir, scenarios, contenders)?;
+    if options.scenario.iter().any(|name| name == "all") {
+        figures::draw_papers(dir, contenders)?;
+    }
+    Ok(())
+}
+
+/// Compares real runs with simulated ones.
+fn run_real(options: &Options, scenarios: &[Scenario], contenders: &[&Contender]) -> bool {
+    let named = |scenario: &Scenario| options.scenario.iter().any(|name| name == scenario.name);
+    let chosen: Vec<Scenario> = scenarios
+        .iter()
+        .filter(|s| s.simulation.until_ns <= real::RUN_NS_MAX || named(s))
+        .cloned()
+        .collect();
+    let seeds = options.seeds.unwrap_or(SEEDS_REAL) as usize;
+    let agreements = rank::all(&chosen, contenders, seeds, SEEDS_BESIDE);
+    if options.json {
+        for agreement in &agreements {
+            table::print_json(std::slice::from_ref(&agreement.real), 0.0);
+        }
+    } else {
+        rank::print(&agreements);
+    }
+    true
 }
 
 fn scenarios(names: &[String]) -> Result<Vec<Scenario>, String> {

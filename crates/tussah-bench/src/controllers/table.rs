@@ -128,7 +128,7 @@ pub fn print_charged(free: &[Heat], charged: &[Heat]) {
 }
 
 /// Prints rows in columns: the texts that begin a row to the left, numbers to the right.
-fn columns(rows: &[Vec<String>]) {
+pub fn columns(rows: &[Vec<String>]) {
     let Some(head) = rows.first() else { return };
     let width = |column: usize| rows.iter().map(|row| row[column].chars().count()).max();
     let widths: Vec<usize> = (0..head.len()).map(|c| width(c).unwrap_or(0)).collect();

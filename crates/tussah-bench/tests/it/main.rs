@@ -73,3 +73,40 @@ fn unknown_names_are_refused_with_the_known_ones() {
     assert!(text(output.stderr).contains("floor, tokio, smol, actor"));
     assert_eq!(bench(&["nothing"]).status.code(), Some(2));
 }
+
+#[test]
+fn controllers_are_compared_and_drawn() {
+    let folder = std::env::temp_dir().join(format!("tussah-controllers-{}", std::process::id()));
+    let plots = folder.to_str().expect("the folder has a name in UTF-8");
+    let output = bench(&[
+        "controllers",
+        "--seeds",
+        "1",
+        "--scenario",
+        "step-2",
+        "--controller",
+        "auto,threshold",
+        "--json",
+        "--plots",
+        plots,
+    ]);
+    let errors = text(output.stderr);
+    assert!(output.status.success(), "{errors}");
+    let lines: Vec<Value> = text(output.stdout)
+        .lines()
+        .map(|line| serde_json::from_str(line).expect("one JSON object a line"))
+        .collect();
+    // Rejections are free of cost, and are charged.
+    assert_eq!(lines.len(), 4);
+    assert!(lines.iter().all(|line| line["scenario"] == "step-2"));
+    let drawn = std::fs::read_to_string(folder.join("step-2.svg"));
+    assert!(drawn.expect("it was drawn").ends_with("</svg>\n"));
+    std::fs::remove_dir_all(&folder).expect("the folder is ours");
+}
+
+#[test]
+fn unknown_controllers_are_refused_with_the_known_ones() {
+    let output = bench(&["controllers", "--controller", "nobody"]);
+    assert_eq!(output.status.code(), Some(2));
+    assert!(text(output.stderr).contains("auto, no-admission"));
+}

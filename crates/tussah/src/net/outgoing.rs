@@ -75,6 +75,17 @@ pub struct OutgoingStats {
     pub bytes_written: u64,
 }
 
+/// How far the writing has come.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Progress {
+    /// Buffers that were written whole.
+    pub(crate) written: u64,
+    /// Buffers are taken.
+    pub(crate) open: bool,
+    /// Nothing more is written.
+    pub(crate) over: bool,
+}
+
 pub(super) struct Shared<B> {
     state: Mutex<State<B>>,
     options: OutgoingOptions,
@@ -141,8 +152,13 @@ impl<B: AsRef<[u8]> + Send + 'static> Outgoing<B> {
     /// # Errors
     /// Gives the buffer back if the queue is full and does not wait, and after the end of the writing.
     pub async fn push(&self, buffer: B) -> Result<(), PushError<B>> {
+        self.push_numbered(buffer).await.map(drop)
+    }
+
+    /// The same; says the number of the buffer, which is how many were taken until then.
+    pub(crate) async fn push_numbered(&self, buffer: B) -> Result<u64, PushError<B>> {
         if self.shared.options.when_full != WhenFull::Wait {
-            return self.try_push(buffer);
+            return self.try_push_numbered(buffer);
         }
         let mut buffer = buffer;
         loop {
@@ -160,6 +176,11 @@ impl<B: AsRef<[u8]> + Send + 'static> Outgoing<B> {
     /// # Errors
     /// Gives the buffer back if there is no room, and after the end of the writing.
     pub fn try_push(&self, buffer: B) -> Result<(), PushError<B>> {
+        self.try_push_numbered(buffer).map(drop)
+    }
+
+    /// The same; says the number of the buffer, which is how many were taken until then.
+    pub(crate) fn try_push_numbered(&self, buffer: B) -> Result<u64, PushError<B>> {
         let mut error = match self.shared.take(buffer) {
             Err(error) if error.closed.is_none() => error,
             result => return result,
@@ -200,6 +221,27 @@ impl<B: AsRef<[u8]> + Send + 'static> Outgoing<B> {
     pub fn break_off(&self) {
         let kind = io::ErrorKind::ConnectionAborted;
         self.shared.close(io::Error::new(kind, "broken off here"));
+    }
+
+    /// Pushes nothing more; what is queued is written, and the writing is ended then.
+    pub(crate) fn end(&self) {
+        self.shared.finish();
+    }
+
+    /// How far the writing has come.
+    pub(crate) fn progress(&self) -> Progress {
+        let state = self.shared.lock();
+        let OutgoingStats {
+            pushed,
+            lost,
+            buffers,
+            ..
+        } = state.stats;
+        Progress {
+            written: pushed - lost - buffers as u64,
+            open: matches!(state.phase, Phase::Open),
+            over: matches!(state.phase, Phase::Closed(_) | Phase::Finished),
+        }
     }
 
     /// What is queued, and what was done.
@@ -246,8 +288,8 @@ impl<B: AsRef<[u8]>> Shared<B> {
         drop(queue);
     }
 
-    /// Takes a buffer if there is room.
-    fn take(&self, buffer: B) -> Result<(), PushError<B>> {
+    /// Takes a buffer if there is room; says its number.
+    fn take(&self, buffer: B) -> Result<u64, PushError<B>> {
         let len = buffer.as_ref().len();
         let mut state = self.lock();
         let closed = match &state.phase {
@@ -258,21 +300,18 @@ impl<B: AsRef<[u8]>> Shared<B> {
                 Some(io::Error::new(kind, "it was finished before"))
             }
         };
-        let OutgoingStats { bytes, buffers, .. } = state.stats;
-        let fits = buffers == 0
-            || buffers < self.options.buffers_max
-                && bytes.saturating_add(len) <= self.options.bytes_max;
-        if closed.is_some() || !fits {
+        if closed.is_some() || !self.options.fits(&state.stats, len) {
             drop(state);
             return Err(PushError { buffer, closed });
         }
         state.stats.bytes += len;
         state.stats.buffers += 1;
         state.stats.pushed += 1;
+        let number = state.stats.pushed;
         state.queue.push_back(buffer);
         drop(state);
         self.work.notify_one();
-        Ok(())
+        Ok(number)
     }
 }
 

@@ -96,6 +96,15 @@ impl RateLimit {
         Self { reads, ..self }
     }
 
+    /// The same limit for another stream, which has read nothing.
+    pub(crate) fn another(&self) -> Self {
+        Self {
+            bytes: self.bytes,
+            reads: self.reads,
+            window: Mutex::default(),
+        }
+    }
+
     /// How many bytes were read under this limit.
     #[must_use]
     pub fn bytes_read(&self) -> u64 {

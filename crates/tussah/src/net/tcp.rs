@@ -18,7 +18,8 @@ mod stream;
 mod transfer;
 mod write;
 
-pub(super) use accept::{Freed, Pauses, Verdict};
+pub(crate) use accept::Verdict;
+pub(super) use accept::{Freed, Pauses};
 #[cfg(feature = "dns")]
 pub use by_name::ConnectError;
 pub use connect::{ConnectOptions, connect};

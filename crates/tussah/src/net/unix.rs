@@ -18,6 +18,7 @@ mod listener;
 mod poll;
 mod stream;
 
+pub(crate) use address::Shown;
 pub use datagram::UnixDatagram;
 pub use descriptors::ReceivedFds;
 pub use halves::{OwnedReadHalf, OwnedWriteHalf};

@@ -139,23 +139,19 @@ impl<E> Batch<E> {
         self.head.make_contiguous()
     }
 
-    /// Drops the events for which `keep` says no. They count as finished.
+    /// Drops the events for which `keep` says no. They count as finished. If `keep` panics, all are left.
     pub fn retain(&mut self, mut keep: impl FnMut(&mut Event<E>) -> bool) {
-        let mut kept = VecDeque::with_capacity(self.left);
-        let mut traces = self.traces.taken.len();
-        while let Some(mut event) = self.next_event() {
-            if keep(&mut event) {
-                self.taken -= 1;
-                self.traces.taken.truncate(traces);
-                kept.push_back(event);
+        // Nothing is taken before all has been looked at.
+        let keeps: Vec<bool> = self.events_mut().iter_mut().map(&mut keep).collect();
+        let mut kept = VecDeque::with_capacity(keeps.len());
+        for keeps in keeps {
+            if keeps {
+                kept.extend(self.give_back());
+            } else {
+                drop(self.next_event());
             }
-            traces = self.traces.taken.len();
         }
         self.traces.pause();
-        // What was kept has been noted as taken; it will be once more.
-        for event in &kept {
-            self.unnote(event.stamp());
-        }
         self.left = kept.len();
         self.head = kept;
     }
@@ -213,10 +209,10 @@ impl<E> Batch<E> {
         std::mem::take(&mut self.taken) as u64
     }
 
-    /// Tells of the events that were taken by a handler that panicked.
-    pub(crate) fn panicked(&mut self) {
+    /// Tells of the events that were taken by a handler that did not come to its end.
+    pub(crate) fn dropped(&mut self, reason: Reason) {
         for mut more in self.kept.drain(..) {
-            more.end(Reason::Panicked);
+            more.end(reason);
         }
         self.traces.panicked();
     }

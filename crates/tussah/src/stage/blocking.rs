@@ -31,9 +31,9 @@ where
     F: Fn(&mut Batch<E>) + Send + Sync + 'static,
 {
     let handler = Arc::new(handler);
-    Arc::new(move |stage: &Arc<Shared<E>>| {
+    Arc::new(move |stage: &Arc<Shared<E>>, generation| {
         let serving = Serving {
-            servlet: stage.enlist(),
+            servlet: stage.enlist(generation),
             run: Run::default(),
             batch: Batch::default(),
             stage: Arc::clone(stage),
@@ -52,16 +52,35 @@ where
         let ends = refused.is_shut_down();
         drop(refused);
         if ends {
-            stage.fail();
+            stage.orphan();
             return;
         }
-        let held = Arc::clone(stage);
+        let again = Again(Some(Arc::clone(stage)));
         let later = async move {
             crate::time::sleep(AGAIN).await;
-            held.hold_back(false);
+            again.go_on();
         };
-        drop(stage.runtime.spawn(later));
+        drop(stage.runtime.try_spawn(later));
     })
+}
+
+/// Has a stage call servlets again. If it is dropped instead, the runtime has ended, and so does the stage.
+struct Again<E: Send + 'static>(Option<Arc<Shared<E>>>);
+
+impl<E: Send + 'static> Again<E> {
+    fn go_on(mut self) {
+        if let Some(stage) = self.0.take() {
+            stage.hold_back(false);
+        }
+    }
+}
+
+impl<E: Send + 'static> Drop for Again<E> {
+    fn drop(&mut self) {
+        if let Some(stage) = self.0.take() {
+            stage.orphan();
+        }
+    }
 }
 
 /// A servlet at work. Dropping it gives back what it has taken.

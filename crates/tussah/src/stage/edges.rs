@@ -63,7 +63,7 @@ impl<E: Send + 'static, C> To<'_, E, C> {
     /// The queue is one for all who send to the stage.
     ///
     /// # Errors
-    /// If the edge closes a cycle of awaited sends and calls.
+    /// If the edge closes a cycle of awaited sends and calls, or the stage is closed.
     pub fn queue(self, room: u64) -> Result<Sender<E>, BuildError> {
         self.connect(EdgeKind::Queue)?;
         self.stage.make_room(room);
@@ -76,7 +76,7 @@ impl<E: Send + 'static, C> To<'_, E, C> {
     /// By the stage's queue, as [`queue`](Self::queue), if there is room: nobody ever waits, and so it may be part of a cycle.
     ///
     /// # Errors
-    /// None at present.
+    /// If the stage is closed.
     pub fn offer(self, room: u64) -> Result<Offerer<E>, BuildError> {
         self.connect(EdgeKind::Offer)?;
         self.stage.make_room(room);
@@ -87,6 +87,7 @@ impl<E: Send + 'static, C> To<'_, E, C> {
     }
 
     fn connect(&self, kind: EdgeKind) -> Result<(), BuildError> {
+        self.stage.check_open()?;
         if kind == EdgeKind::Call && self.stage.blocks() {
             return Err(BuildError::Blocks {
                 stage: self.stage.name.to_string(),
@@ -102,7 +103,7 @@ impl<E: Send + 'static, H: Host<E>> To<'_, E, Arc<H>> {
     /// By a call: the stage's handler runs in the servlet that sends, on its batch.
     ///
     /// # Errors
-    /// If the edge closes a cycle of awaited sends and calls, or the stage's handler blocks.
+    /// If the edge closes a cycle of awaited sends and calls, or the stage is closed, or its handler blocks.
     pub fn call(self) -> Result<Call<E, H>, BuildError> {
         self.connect(EdgeKind::Call)?;
         Ok(Call {
@@ -117,7 +118,7 @@ impl<E: Send + 'static> To<'_, E, Any> {
     /// By a call: the stage's handler runs in the servlet that sends, on its batch.
     ///
     /// # Errors
-    /// If the edge closes a cycle of awaited sends and calls, or the stage's handler blocks.
+    /// If the edge closes a cycle of awaited sends and calls, or the stage is closed, or its handler blocks.
     pub fn call(self) -> Result<AnyCall<E>, BuildError> {
         self.connect(EdgeKind::Call)?;
         Ok(AnyCall {

@@ -67,6 +67,8 @@ pub struct Event<E> {
 /// What few events have.
 pub(crate) struct More {
     pub(crate) credits: u32,
+    /// What the queue that it is in counts for it, which may be less.
+    pub(crate) charged: u32,
     pub(crate) cohort: Option<u16>,
     pub(crate) within: Option<Duration>,
     /// Set when the event is first queued; 0 is none.
@@ -80,6 +82,7 @@ impl Default for More {
     fn default() -> Self {
         Self {
             credits: 1,
+            charged: 1,
             cohort: None,
             within: None,
             deadline_ns: 0,
@@ -130,7 +133,7 @@ impl<E> Event<E> {
         self
     }
 
-    /// Has `f` called if the event ends in a queue, or with a handler that panics. It runs in place of the event, under no lock; a panic in it is
+    /// Has `f` called if the event ends in a queue, or with a handler that panics, be it that the event is dropped by the panic. It runs in place of the event, under no lock; a panic in it is
     /// contained. Replaces an earlier one. Not called for an event that its owner drops, or that a handler took and dropped.
     #[must_use]
     pub fn on_drop(mut self, f: impl FnOnce(Reason) + Send + 'static) -> Self {
@@ -180,11 +183,29 @@ impl<E> Event<E> {
     #[inline(always)]
     pub(crate) fn queued(&mut self, now_ns: u64) {
         self.stamp = now_ns << 8 | self.stamp & 0xff;
-        if let Some(more) = &mut self.more
-            && let Some(within) = more.within.take()
-        {
-            let within_ns = u64::try_from(within.as_nanos()).unwrap_or(u64::MAX);
-            more.deadline_ns = now_ns.saturating_add(within_ns).max(1);
+        if let Some(more) = &mut self.more {
+            more.charged = 1;
+            if let Some(within) = more.within.take() {
+                let within_ns = u64::try_from(within.as_nanos()).unwrap_or(u64::MAX);
+                more.deadline_ns = now_ns.saturating_add(within_ns).max(1);
+            }
+        }
+    }
+
+    /// Notes what its queue counts for it.
+    #[inline(always)]
+    pub(crate) fn charge(&mut self, credits: u64) {
+        if let Some(more) = &mut self.more {
+            more.charged = u32::try_from(credits).expect("no event is charged more than it costs");
+        }
+    }
+
+    /// What its queue counts for it.
+    #[inline(always)]
+    pub(crate) fn charged(&self) -> u64 {
+        match &self.more {
+            None => 1,
+            Some(more) => u64::from(more.charged),
         }
     }
 
@@ -245,6 +266,15 @@ impl More {
     pub(crate) fn end(&mut self, reason: Reason) {
         if let Some(on_drop) = self.on_drop.take() {
             super::quietly(move || on_drop(reason));
+        }
+    }
+}
+
+impl Drop for More {
+    /// An event that a handler has taken whole ends with the handler that panics.
+    fn drop(&mut self) {
+        if self.on_drop.is_some() && std::thread::panicking() {
+            self.end(Reason::Panicked);
         }
     }
 }

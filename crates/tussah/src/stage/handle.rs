@@ -128,8 +128,8 @@ impl<E: Send + 'static, C> Stage<E, C> {
     /// Drains the stage for at most so long, drops what is left with its callbacks, and forgets it: its name is free again, and its senders are told that
     /// it is closed. Batches that run go on to their end, by themselves. Returns how many events were dropped.
     pub async fn destroy(self, within: Duration) -> u64 {
-        self.shared.drain();
         if !within.is_zero() {
+            self.shared.drain();
             // Either way it is closed now.
             let _ = crate::time::timeout(within, self.settled()).await;
         }

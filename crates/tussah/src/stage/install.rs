@@ -12,6 +12,7 @@ use super::host::{Host, Many, One};
 use super::restarts::Restarts;
 use super::servlet::serve;
 use super::shared::Shared;
+use super::state::Kind;
 
 /// A stage that has no handler yet. Events that are sent to it wait.
 pub struct Declared<E> {
@@ -58,7 +59,7 @@ impl<E: Send + 'static> New<E> {
         make: impl FnOnce(&Edges<'_>) -> Result<H, BuildError>,
     ) -> Result<Stage<E, Arc<Many<H>>>, BuildError> {
         let handler = self.undone_by(make(&self.0.edges()))?;
-        Ok(self.0.install(Arc::new(Many(handler))))
+        self.0.install(Arc::new(Many(handler)))
     }
 
     pub(crate) fn with_serial<H: SerialHandler<Event = E>>(
@@ -68,7 +69,7 @@ impl<E: Send + 'static> New<E> {
     ) -> Result<Stage<E, Arc<One<H>>>, BuildError> {
         let one = self.undone_by(self.0.one(make, restarts))?;
         self.0.shared.make_serial();
-        Ok(self.0.install(Arc::new(one)))
+        self.0.install(Arc::new(one))
     }
 
     pub(crate) fn with_blocking<F: Fn(&mut Batch<E>) + Send + Sync + 'static>(
@@ -79,7 +80,7 @@ impl<E: Send + 'static> New<E> {
         let handler = self.undone_by(make(&self.0.edges()))?;
         self.0
             .shared
-            .set_handler(blocking::start(pool, handler), None);
+            .set_handler(Kind::Blocking, blocking::start(pool, handler), None)?;
         Ok(self.0)
     }
 
@@ -128,20 +129,25 @@ impl<E: Send + 'static, C> Stage<E, C> {
     }
 
     /// Has the stage use a handler.
-    fn install<H: Host<E>>(&self, host: Arc<H>) -> Stage<E, Arc<H>> {
+    fn install<H: Host<E>>(&self, host: Arc<H>) -> Result<Stage<E, Arc<H>>, BuildError> {
         let servlets = Arc::clone(&host);
-        let start = move |stage: &Arc<Shared<E>>| {
-            let servlet = serve(Arc::clone(stage), Arc::clone(&servlets));
-            drop(stage.runtime.spawn(servlet));
+        let start = move |stage: &Arc<Shared<E>>, generation| {
+            let servlet = serve(Arc::clone(stage), Arc::clone(&servlets), generation);
+            if let Err(refused) = stage.runtime.try_spawn(servlet) {
+                // Before the servlet is dropped, and counts itself out, so that the stage does not call the next.
+                stage.lock().state.orphaned = true;
+                drop(refused);
+            }
         };
+        let present = Some(Arc::clone(&host) as _);
         self.shared
-            .set_handler(Arc::new(start), Some(Arc::clone(&host) as _));
-        Stage {
+            .set_handler(Kind::Async, Arc::new(start), present)?;
+        Ok(Stage {
             shared: Arc::clone(&self.shared),
             host,
             network: self.network.clone(),
             id: self.id,
-        }
+        })
     }
 
     /// Has another handler take the place of the present one, without losing an event. Batches that run go on to their end; those of a stage by key are waited for.
@@ -154,9 +160,10 @@ impl<E: Send + 'static, C> Stage<E, C> {
         &self,
         make: impl FnOnce(&Edges<'_>) -> Result<H, BuildError>,
     ) -> Result<Stage<E, Arc<Many<H>>>, BuildError> {
+        self.shared.check_open()?;
         let handler = make(&self.edges())?;
-        self.shared.begin_swap().await?;
-        Ok(self.install(Arc::new(Many(handler))))
+        let _swapping = self.shared.begin_swap(false).await?;
+        self.install(Arc::new(Many(handler)))
     }
 
     /// As [`swap`](Self::swap), with a handler that handles one batch after the other: the stage has one servlet from here on. Waits until no batch and no call runs.
@@ -167,9 +174,10 @@ impl<E: Send + 'static, C> Stage<E, C> {
         &self,
         make: impl FnMut(&Edges<'_>) -> Result<H, BuildError> + Send + 'static,
     ) -> Result<Stage<E, Arc<One<H>>>, BuildError> {
+        self.shared.check_open()?;
         let one = self.one(make, Restarts::default())?;
-        self.shared.begin_swap().await?;
+        let _swapping = self.shared.begin_swap(true).await?;
         self.shared.make_serial();
-        Ok(self.install(Arc::new(one)))
+        self.install(Arc::new(one))
     }
 }

@@ -2,7 +2,7 @@
 
 use std::future::poll_fn;
 use std::sync::Arc;
-use std::task::{Poll, Waker};
+use std::task::Poll;
 
 use super::batch::Batch;
 use super::error::BuildError;
@@ -51,27 +51,37 @@ impl<E: Send + 'static> Shared<E> {
 
     fn end(self: &Arc<Self>, reason: Reason) -> u64 {
         let mut inner = self.lock();
-        inner.state.gate = Gate::Closed;
-        let mut dropped = Vec::new();
-        while let Some(event) = inner.state.take_out() {
-            dropped.push(event);
-        }
-        let parked = inner.call_parked();
+        let count = inner.state.len();
+        inner.state.close(reason);
         self.release(inner);
-        parked.into_iter().for_each(Waker::wake);
-        self.room.notify_waiters();
-        // The handler goes with its last servlet; a cycle of stages that refer to each other ends here.
-        drop(self.take_handler());
-        let count = dropped.len() as u64;
-        for event in dropped {
-            self.dropped(event, reason);
-        }
         count
+    }
+
+    /// The runtime, or the pool of OS threads, starts no servlet any more: the stage ends with the last that it has.
+    pub(crate) fn orphan(self: &Arc<Self>) {
+        let mut inner = self.lock();
+        inner.state.orphaned = true;
+        self.release(inner);
+    }
+
+    /// # Errors
+    /// If the stage has been closed: it makes no edges any more, and gets none.
+    pub(crate) fn check_open(&self) -> Result<(), BuildError> {
+        match self.lock().state.gate {
+            Gate::Closed => Err(self.is_closed()),
+            _ => Ok(()),
+        }
+    }
+
+    pub(crate) fn is_closed(&self) -> BuildError {
+        BuildError::Closed {
+            stage: self.name.to_string(),
+        }
     }
 
     /// Whether the handler blocks its OS thread.
     pub(crate) fn blocks(&self) -> bool {
-        self.lock().state.kind() == Kind::Blocking
+        self.lock().state.kind == Kind::Blocking
     }
 
     /// Sees to it that the queue holds so many credits at least.
@@ -88,32 +98,34 @@ impl<E: Send + 'static> Shared<E> {
         self.lock().state.set_servlets_max(1);
     }
 
-    /// Stops taking events, and waits until what was taken is finished, if it may not run beside what another handler does.
-    pub(crate) async fn begin_swap(self: &Arc<Self>) -> Result<(), BuildError> {
-        let alone = self.close_for_swap()?;
-        // A swap that is given up goes on with the earlier handler.
-        let goes_on = GoesOn(self);
-        if alone {
+    /// Has no batch begun until what this returns is dropped, and waits until those that run are finished, if they may not run beside what
+    /// another handler does. Swaps come one after the other.
+    pub(crate) async fn begin_swap(
+        self: &Arc<Self>,
+        serial: bool,
+    ) -> Result<Swapping<'_, E>, BuildError> {
+        let turn = self.swaps.lock().await;
+        let alone = self.hold_for_swap()?;
+        let swapping = Swapping {
+            stage: self,
+            _turn: turn,
+        };
+        if alone || serial {
             self.nothing_runs().await;
         }
         if let Some(present) = self.present() {
             present.retire().await;
         }
-        std::mem::forget(goes_on);
-        Ok(())
+        Ok(swapping)
     }
 
     /// Has no further batch begun; says whether those that run have to end first.
-    fn close_for_swap(&self) -> Result<bool, BuildError> {
+    fn hold_for_swap(&self) -> Result<bool, BuildError> {
         let mut inner = self.lock();
-        match inner.state.gate {
-            Gate::Draining | Gate::Closed => {
-                let stage = self.name.to_string();
-                return Err(BuildError::Closed { stage });
-            }
-            Gate::Open => inner.state.gate = Gate::Swapping,
-            Gate::New | Gate::Paused | Gate::Swapping => {}
+        if matches!(inner.state.gate, Gate::Draining | Gate::Closed) {
+            return Err(self.is_closed());
         }
+        inner.state.swapping = true;
         Ok(matches!(inner.state.queue, Queue::Keyed(_)) || inner.state.servlets.max == 1)
     }
 
@@ -159,7 +171,12 @@ impl<E: Send + 'static> Shared<E> {
             if host.call(batch, &self.time).await.is_ok() {
                 return Ok(());
             }
-            // Another handler may have taken its place while this call waited.
+            // Another handler may have taken its place while this call waited, or be about to.
+            let changed = self.keys.notified();
+            if self.lock().state.swapping {
+                changed.await;
+                continue;
+            }
             let same = self
                 .present()
                 .is_none_or(|present| Arc::ptr_eq(&present, &host));
@@ -224,12 +241,19 @@ impl<E> Drop for Part<'_, E> {
     }
 }
 
-/// Opens a stage again whose handler was not swapped after all.
-struct GoesOn<'a, E: Send + 'static>(&'a Arc<Shared<E>>);
+/// A handler is being swapped; whether it has been or not, the stage goes on when this is dropped.
+pub(crate) struct Swapping<'a, E: Send + 'static> {
+    stage: &'a Arc<Shared<E>>,
+    _turn: async_lock::MutexGuard<'a, ()>,
+}
 
-impl<E: Send + 'static> Drop for GoesOn<'_, E> {
+impl<E: Send + 'static> Drop for Swapping<'_, E> {
     fn drop(&mut self) {
-        self.0.set_gate(Gate::Swapping, Gate::Open);
+        let mut inner = self.stage.lock();
+        inner.state.swapping = false;
+        self.stage.release(inner);
+        // Calls that found the earlier handler retired.
+        self.stage.keys.notify_waiters();
     }
 }
 

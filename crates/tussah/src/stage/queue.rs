@@ -10,6 +10,10 @@ use super::batch::Batch;
 use super::control::Order;
 use super::event::Event;
 
+/// Bound, in events: after so many of higher classes, one of a lower class that waits is taken. A class is slowed down by
+/// those above it, but not stopped.
+const PASSED_OVER_MAX: u32 = 64;
+
 /// The events of a stage that wait. It knows no bounds but those of keys, and calls no controller.
 pub(crate) enum Queue<E> {
     Lanes(Lanes<E>),

@@ -1,20 +1,26 @@
-//! Who is called because a stage has changed: servlets, senders, and who waits for it to be empty.
+//! Who is called when a stage has changed: found out under its lock, and called when that has been released.
 
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::task::Waker;
 
 use parking_lot::MutexGuard;
 
-use super::queue::Queue;
+use super::event::{Event, Reason};
 use super::shared::{Inner, Shared, Start};
-use super::state::Summon;
+use super::state::{Gate, Summon};
 
 /// What is to be done after the lock is released.
 struct Calls<E> {
     unpark: Option<Waker>,
-    spawn: Option<Start<E>>,
+    spawn: Option<(Start<E>, u32)>,
     room: Option<bool>,
     settled: Vec<Waker>,
+    /// The stage has been closed.
+    closed: bool,
+    /// What ended with it.
+    ended: Vec<Event<E>>,
+    reason: Reason,
     /// Servlets that no longer work, which the manager of servlets is to be told.
     left: usize,
 }
@@ -37,6 +43,9 @@ impl<E: Send + 'static> Shared<E> {
             spawn: None,
             room: None,
             settled: Vec::new(),
+            closed: false,
+            ended: Vec::new(),
+            reason: inner.state.ends,
             left: 0,
         };
         let mut any = true;
@@ -51,12 +60,20 @@ impl<E: Send + 'static> Shared<E> {
         match summon {
             Summon::Nobody => any = calls.left > 0,
             Summon::Unpark => calls.unpark = inner.parked.pop().map(|(_, waker)| waker),
-            // There is a handler: the gate is open.
-            Summon::Spawn => calls.spawn = self.start(),
+            // It is a servlet of the present handler, however late it starts.
+            Summon::Spawn => {
+                let start = self.start.read().clone();
+                calls.spawn = start.map(|start| (start, inner.generation));
+            }
         }
-        if inner.senders > 0 && inner.state.credits() <= inner.state.threshold / 2 {
-            calls.room = Some(matches!(inner.state.queue, Queue::Keyed(_)));
-            any = true;
+        // Once for all room that there is: a sender that finds none though it was called must not call itself.
+        if inner.senders > 0 && inner.state.freed {
+            let half = inner.state.credits() <= inner.state.threshold / 2;
+            if inner.choosy || half {
+                inner.state.freed = false;
+                calls.room = Some(inner.choosy);
+                any = true;
+            }
         }
         if !inner.settled.is_empty() && inner.state.is_empty() {
             calls.settled = std::mem::take(&mut inner.settled);
@@ -66,16 +83,51 @@ impl<E: Send + 'static> Shared<E> {
             calls.settled.extend(inner.swap.take());
             any = true;
         }
-        self.set_rests(inner.state.rests());
+        if inner.state.is_left_alone() || inner.state.gate == Gate::Closed {
+            any |= Self::ending(inner, &mut calls);
+        }
+        let rests = inner.state.rests();
+        if rests != self.rests() {
+            self.rests.0.store(rests, Ordering::Relaxed);
+        }
         any.then_some(calls)
+    }
+
+    /// Nothing is let in or out any more: what is queued ends, also what is given back later. True if there is something to do.
+    #[cold]
+    fn ending(inner: &mut Inner<E>, calls: &mut Calls<E>) -> bool {
+        inner.state.close(Reason::ShutDown);
+        calls.closed = std::mem::take(&mut inner.state.closing);
+        calls.reason = inner.state.ends;
+        while let Some(event) = inner.state.take_out() {
+            calls.ended.push(event);
+        }
+        if calls.closed {
+            // They end.
+            calls.settled.extend(inner.call_parked());
+        }
+        if inner.state.is_empty() {
+            calls.settled.append(&mut inner.settled);
+        }
+        calls.closed || !calls.ended.is_empty() || !calls.settled.is_empty()
+    }
+
+    /// Tells who sends and calls that the stage is closed, and lets the handler go: it ends with its last servlet, and so does a cycle of
+    /// stages that refer to each other.
+    #[cold]
+    fn closed(&self) {
+        self.look_again();
+        self.room.notify_waiters();
+        self.keys.notify_waiters();
+        drop(self.take_handler());
     }
 
     fn make(self: &Arc<Self>, calls: Calls<E>) {
         if let Some(waker) = calls.unpark {
             waker.wake();
         }
-        if let Some(start) = calls.spawn {
-            start(self);
+        if let Some((start, generation)) = calls.spawn {
+            start(self, generation);
         }
         match calls.room {
             None => {}
@@ -84,6 +136,12 @@ impl<E: Send + 'static> Shared<E> {
         }
         for waker in calls.settled {
             waker.wake();
+        }
+        if calls.closed {
+            self.closed();
+        }
+        for event in calls.ended {
+            self.dropped(event, calls.reason);
         }
         if let Some(threads) = &self.threads {
             threads.leave(calls.left);

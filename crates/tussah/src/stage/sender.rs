@@ -270,7 +270,7 @@ struct Waiting<'a, E>(&'a Arc<Shared<E>>);
 
 impl<E> Waiting<'_, E> {
     fn uncount(&self) {
-        self.0.lock_plain().senders -= 1;
+        self.0.lock_plain().uncount_sender();
     }
 }
 

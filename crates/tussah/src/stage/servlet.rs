@@ -32,9 +32,10 @@ struct Serving<E: Send + 'static> {
 pub(crate) fn serve<E: Send + 'static, H: Host<E>>(
     stage: Arc<Shared<E>>,
     host: Arc<H>,
+    generation: u32,
 ) -> impl Future<Output = ()> + Send {
     let serving = Serving {
-        servlet: stage.enlist(),
+        servlet: stage.enlist(generation),
         run: Run::default(),
         batch: Batch::default(),
         now_ns: 0,

@@ -10,6 +10,7 @@ use tussah_core::time::Clock;
 use tussah_core::{Handle, Notify, PerWorker};
 
 use super::batch::{Batch, Chunk};
+use super::error::BuildError;
 use super::event::{Class, Event, Reason};
 use super::host::Present;
 use super::network::Inner as Common;
@@ -17,7 +18,7 @@ use super::outgoing::Outgoing;
 use super::proxy::Route;
 use super::queue::Queue;
 use super::sender::Why;
-use super::state::{Gate, State};
+use super::state::{Gate, Kind, State};
 use super::tally::Tally;
 use super::threads::Threads;
 use super::trace::Tracer;
@@ -26,7 +27,7 @@ use super::trace::Tracer;
 pub(crate) struct Shared<E> {
     /// True while no servlet computes: an event that is sent then is handed over at once. Read at each send, and so apart from what
     /// changes often.
-    rests: Apart<AtomicBool>,
+    pub(super) rests: Apart<AtomicBool>,
     inner: Apart<Mutex<Inner<E>>>,
     /// Senders that wait for room.
     pub(crate) room: Notify,
@@ -39,20 +40,23 @@ pub(crate) struct Shared<E> {
     /// Who is asked whether another servlet may go to work, if anybody is.
     pub(crate) threads: Option<Threads>,
     /// Starts a servlet of the present handler.
-    start: RwLock<Option<Start<E>>>,
+    pub(super) start: RwLock<Option<Start<E>>>,
     /// The present handler, for calls; none in a stage that blocks.
     present: RwLock<Present<E>>,
     /// Calls have to look at more than the handler that they were made for: it has been swapped, calls are by key, or a proxy is in between.
     pub(crate) special: AtomicBool,
     /// Events that came by calls.
     pub(crate) calls: Tally,
-    /// Calls that wait for a key.
+    /// One swap goes on at a time.
+    pub(crate) swaps: async_lock::Mutex<()>,
+    /// Calls that wait for a key, or for a swap.
     pub(crate) keys: Notify,
     pub(crate) on_drop: Option<OnDrop<E>>,
     pub(crate) degrade: Option<Degrade<E>>,
 }
 
-pub(crate) type Start<E> = Arc<dyn Fn(&Arc<Shared<E>>) + Send + Sync>;
+/// Starts a servlet of the handler with this number.
+pub(crate) type Start<E> = Arc<dyn Fn(&Arc<Shared<E>>, u32) + Send + Sync>;
 pub(crate) type Degrade<E> = Box<dyn Fn(&mut E) + Send + Sync>;
 pub(crate) type OnDrop<E> = Box<dyn Fn(E, Reason) + Send + Sync>;
 
@@ -68,7 +72,7 @@ pub(crate) enum Reserved<E> {
 
 /// On cache lines of its own: two, as processors fetch them in pairs.
 #[repr(align(128))]
-struct Apart<T>(T);
+pub(super) struct Apart<T>(pub(super) T);
 
 /// The time of a network of stages.
 #[doc(hidden)]
@@ -91,6 +95,8 @@ pub(crate) struct Inner<E> {
     pub(crate) parked: Vec<(u64, Waker)>,
     /// Senders that wait for room.
     pub(crate) senders: usize,
+    /// One of them may find none where another would: each looks for itself whenever there is room.
+    pub(crate) choosy: bool,
     pub(crate) next_servlet: u64,
     /// Counts the handlers: a servlet ends when it is not one of the present handler's.
     pub(crate) generation: u32,
@@ -122,6 +128,7 @@ impl<E: Send + 'static> Shared<E> {
                 state,
                 parked: Vec::new(),
                 senders: 0,
+                choosy: false,
                 next_servlet: 0,
                 generation: 0,
                 settled: Vec::new(),
@@ -140,6 +147,7 @@ impl<E: Send + 'static> Shared<E> {
             present: RwLock::new(None),
             special: AtomicBool::new(special),
             calls,
+            swaps: async_lock::Mutex::new(()),
             keys: Notify::new(),
             on_drop,
             degrade,
@@ -152,18 +160,6 @@ impl<E: Send + 'static> Shared<E> {
     }
 
     #[inline]
-    pub(crate) fn set_rests(&self, rests: bool) {
-        if rests != self.rests() {
-            self.rests.0.store(rests, Ordering::Relaxed);
-        }
-    }
-
-    /// What starts a servlet of the present handler.
-    pub(crate) fn start(&self) -> Option<Start<E>> {
-        self.start.read().clone()
-    }
-
-    #[inline]
     pub(crate) fn lock(&self) -> MutexGuard<'_, Inner<E>> {
         self.inner.0.lock()
     }
@@ -173,23 +169,34 @@ impl<E: Send + 'static> Shared<E> {
         self.inner.0.try_lock()
     }
 
-    /// Gives the stage its first handler, or another one, and lets it go on.
-    pub(crate) fn set_handler(self: &Arc<Self>, start: Start<E>, present: Present<E>) {
+    /// Gives the stage its first handler, or another one.
+    ///
+    /// # Errors
+    /// If it is closed.
+    pub(crate) fn set_handler(
+        self: &Arc<Self>,
+        kind: Kind,
+        start: Start<E>,
+        present: Present<E>,
+    ) -> Result<(), BuildError> {
         let mut inner = self.lock();
+        if inner.state.gate == Gate::Closed {
+            drop(inner);
+            return Err(self.is_closed());
+        }
         let earlier = (
             self.start.write().replace(start),
             std::mem::replace(&mut *self.present.write(), present),
         );
         inner.generation += 1;
-        if matches!(inner.state.gate, Gate::New | Gate::Swapping) {
-            inner.state.gate = Gate::Open;
-        }
+        (inner.state.manned, inner.state.kind) = (true, kind);
         let parked = inner.call_parked();
         self.release(inner);
         self.look_again();
         // Servlets of the earlier handler end.
         parked.into_iter().for_each(Waker::wake);
         drop(earlier);
+        Ok(())
     }
 
     /// Takes the handler out.
@@ -206,6 +213,7 @@ impl<E: Send + 'static> Shared<E> {
     pub(crate) fn look_again(&self) {
         let inner = self.lock();
         let special = inner.generation > 1
+            || inner.state.gate == Gate::Closed
             || !inner.proxies.is_empty()
             || matches!(inner.state.queue, Queue::Keyed(_));
         // Release: with the Acquire in `is_special`. Under the lock, so that the last one to look is right.
@@ -233,8 +241,13 @@ impl<E: Send + 'static> Shared<E> {
         }
         let now_ns = self.time.now_ns();
         let offered = inner.state.offer(event, asked, waits, now_ns);
-        if let Err((_, why)) = &offered {
-            inner.senders += usize::from(waits && why.is_full());
+        match &offered {
+            Err((event, why)) if waits && why.is_full() => {
+                inner.senders += 1;
+                inner.choosy |= !inner.state.is_like_others(event);
+            }
+            // If this one has been called, it calls the next.
+            _ => inner.state.freed |= waits,
         }
         inner.state.decide(now_ns);
         self.release(inner);
@@ -293,7 +306,7 @@ impl<E: Send + 'static> Shared<E> {
     /// Tells of the events of a batch whose handler panicked.
     pub(crate) fn panicked(&self, batch: &mut Batch<E>) {
         self.lock().state.counts.panicked += batch.taken();
-        batch.panicked();
+        batch.dropped(Reason::Panicked);
     }
 
     /// Tells of an event that ended in the queue.
@@ -311,6 +324,12 @@ impl<E> Shared<E> {
 }
 
 impl<E> Inner<E> {
+    /// A sender waits no longer.
+    pub(crate) fn uncount_sender(&mut self) {
+        self.senders -= 1;
+        self.choosy &= self.senders > 0;
+    }
+
     /// Has all parked servlets look at the stage again; they count as busy then.
     pub(crate) fn call_parked(&mut self) -> Vec<Waker> {
         let wakers: Vec<_> = self.parked.drain(..).map(|(_, waker)| waker).collect();
@@ -323,14 +342,14 @@ impl<E> Inner<E> {
 impl<E> Drop for Shared<E> {
     fn drop(&mut self) {
         let inner = self.inner.0.get_mut();
-        inner.state.gate = Gate::Closed;
-        let mut left = Vec::new();
+        inner.state.close(Reason::ShutDown);
+        let (ends, mut left) = (inner.state.ends, Vec::new());
         while let Some(event) = inner.state.take_out() {
             left.push(event);
         }
         for event in left {
-            self.trace_dropped(&event, Reason::ShutDown);
-            tell(self.on_drop.as_ref(), event, Reason::ShutDown);
+            self.trace_dropped(&event, ends);
+            tell(self.on_drop.as_ref(), event, ends);
         }
     }
 }

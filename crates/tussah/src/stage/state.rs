@@ -20,7 +20,7 @@ use std::sync::Arc;
 use super::account::{Council, Counts};
 use super::control::{Log, Order, Servlets};
 use super::digest::Digest;
-use super::event::{CLASSES_MAX, Event};
+use super::event::{CLASSES_MAX, Event, Reason};
 use super::process::Process;
 use super::queue::Queue;
 
@@ -44,12 +44,8 @@ pub(crate) struct Bounds {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Gate {
     Open,
-    /// There is no handler yet: events are queued.
-    New,
     /// Events are queued, and none are taken.
     Paused,
-    /// As paused, until a handler has taken another's place.
-    Swapping,
     /// No event is let in; what is queued is worked off.
     Draining,
     /// Nothing is let in or taken.
@@ -73,6 +69,16 @@ pub(crate) struct State<E> {
     pub(crate) bounds: Bounds,
     pub(crate) servlets: Servlets,
     pub(crate) gate: Gate,
+    /// There is a handler: until then events are queued.
+    pub(crate) manned: bool,
+    /// A handler is about to take another's place: until then no batch is begun.
+    pub(crate) swapping: bool,
+    /// The runtime starts no servlet any more.
+    pub(crate) orphaned: bool,
+    /// It was closed, and those concerned have not been told.
+    pub(crate) closing: bool,
+    /// What events are told that are still here then.
+    pub(crate) ends: Reason,
     pub(crate) threshold: u64,
     pub(crate) batch: usize,
     pub(crate) order: Order,
@@ -81,13 +87,15 @@ pub(crate) struct State<E> {
     pub(crate) cap: usize,
     /// No servlet is called for now: there is no OS thread for it.
     pub(crate) held_back: bool,
-    kind: Kind,
+    pub(crate) kind: Kind,
     classes: usize,
     queued: [u64; CLASSES_MAX],
     len: u64,
     credits: u64,
     /// Credits that senders have reserved and not used yet.
     reserved: u64,
+    /// There is room that senders who wait have not been told of.
+    pub(crate) freed: bool,
     /// Events in the queue that carry more than their value.
     extras: u64,
     in_service: u64,
@@ -130,7 +138,12 @@ impl<E> State<E> {
                 max: parts.bounds.servlets_max,
                 ..Servlets::default()
             },
-            gate: Gate::New,
+            gate: Gate::Open,
+            manned: false,
+            swapping: false,
+            orphaned: false,
+            closing: false,
+            ends: Reason::ShutDown,
             threshold: parts.bounds.queue_max,
             batch: parts.batch.clamp(1, parts.bounds.batch_max),
             order: Order::Fifo,
@@ -143,6 +156,7 @@ impl<E> State<E> {
             len: 0,
             credits: 0,
             reserved: 0,
+            freed: false,
             extras: 0,
             in_service: 0,
             waiting: 0,
@@ -151,6 +165,19 @@ impl<E> State<E> {
             busy_since_ns: 0,
             random: parts.seed,
             process: parts.process,
+        }
+    }
+
+    /// Whether batches are begun.
+    pub(crate) fn works(&self) -> bool {
+        matches!(self.gate, Gate::Open | Gate::Draining) && self.manned && !self.swapping
+    }
+
+    /// Lets nothing in or out any more.
+    pub(crate) fn close(&mut self, why: Reason) {
+        if self.gate != Gate::Closed {
+            (self.gate, self.ends) = (Gate::Closed, why);
+            self.closing = true;
         }
     }
 
@@ -163,9 +190,6 @@ impl<E> State<E> {
         self.in_service
     }
 
-    pub(crate) fn kind(&self) -> Kind {
-        self.kind
-    }
     pub(crate) fn waiting(&self) -> usize {
         self.waiting
     }

@@ -95,12 +95,12 @@ impl StageStats {
         Self {
             name: Arc::clone(name),
             gate: match state.gate {
-                Gate::New => "new",
-                Gate::Open => "open",
-                Gate::Swapping => "swapping",
-                Gate::Paused => "paused",
-                Gate::Draining => "draining",
                 Gate::Closed => "closed",
+                Gate::Draining => "draining",
+                Gate::Paused => "paused",
+                Gate::Open if !state.manned => "new",
+                Gate::Open if state.swapping => "swapping",
+                Gate::Open => "open",
             },
             queued: state.len(),
             queue_len: state.credits(),

@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::task::Waker;
 
 use super::batch::Batch;
+use super::event::Reason;
 use super::shared::Shared;
 use super::state::Run;
 
@@ -23,13 +24,13 @@ pub(crate) enum Next {
 }
 
 impl<E: Send + 'static> Shared<E> {
-    /// Makes a servlet known that was summoned and starts.
-    pub(crate) fn enlist(&self) -> Servlet {
+    /// Makes a servlet known that was summoned for the handler with this number, and starts.
+    pub(crate) fn enlist(&self, generation: u32) -> Servlet {
         let mut inner = self.lock();
         inner.next_servlet += 1;
         Servlet {
             id: inner.next_servlet,
-            generation: inner.generation,
+            generation,
             parked: false,
         }
     }
@@ -61,7 +62,7 @@ impl<E: Send + 'static> Shared<E> {
             inner.state.finish(run, batch, ended_ns);
             inner.state.decide(now_ns);
         }
-        let present = servlet.generation == inner.generation;
+        let present = servlet.generation == inner.generation && !inner.state.has_too_many();
         let goes_on = match &self.threads {
             Some(threads) if present => threads.goes_on(&mut inner),
             _ => present,
@@ -96,13 +97,14 @@ impl<E: Send + 'static> Shared<E> {
         self.release(inner);
     }
 
-    /// A servlet is gone, whatever it was doing.
+    /// A servlet is dropped before its end, whatever it was doing: by the end of its runtime, or by a panic that nobody caught.
     pub(crate) fn dismiss(
         self: &Arc<Self>,
         servlet: &Servlet,
         run: &mut Run<E>,
         batch: &mut Batch<E>,
     ) {
+        let key = run.key.is_some();
         let mut inner = self.lock();
         let now_ns = self.time.now_ns();
         let place = inner.parked.iter().position(|(id, _)| *id == servlet.id);
@@ -114,10 +116,20 @@ impl<E: Send + 'static> Shared<E> {
                 if batch.traces().has_any() {
                     self.traced(batch, run.begun_ns, now_ns);
                 }
+                run.ended(batch.taken());
                 inner.state.finish(run, batch, now_ns);
             }
             inner.state.ended();
         }
         self.release(inner);
+        if key {
+            self.keys.notify_waiters();
+        }
+        // Its handler has not come to its end either.
+        batch.dropped(if std::thread::panicking() {
+            Reason::Panicked
+        } else {
+            Reason::ShutDown
+        });
     }
 }

@@ -1,17 +1,25 @@
 //! Stages: what they promise to those who send and to those who handle.
 
+mod batches;
+mod blocking;
+mod bounds;
+mod calls;
+mod dropped;
+mod graph;
+mod keyed;
+mod life;
+mod order;
+mod panics;
+mod servlets;
+mod support;
+mod swap;
+
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use tussah::Runtime;
 use tussah::stage::{Batch, BuildError, Handler, Network, Sender, SerialHandler};
 
-fn runtime(workers: usize) -> Runtime {
-    Runtime::builder()
-        .workers(workers)
-        .build()
-        .expect("a runtime")
-}
+use crate::runtime;
 
 /// Adds up what it is sent.
 struct Sum(Arc<AtomicU64>);

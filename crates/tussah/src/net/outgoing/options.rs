@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use tussah_core::AsColor;
 
-use super::{BreakOff, Outgoing, writer};
+use super::{BreakOff, Outgoing, OutgoingStats, writer};
 
 /// Bound, in bytes: what a queue holds unless it is set otherwise; as much as the system itself keeps for a slow peer.
 const BYTES_MAX: usize = 256 * 1024;
@@ -80,6 +80,12 @@ impl OutgoingOptions {
         Self { finish_max, ..self }
     }
 
+    /// Whether a queue that holds so much has room for a buffer of a length.
+    pub(super) fn fits(&self, held: &OutgoingStats, len: usize) -> bool {
+        let few = held.buffers < self.buffers_max;
+        held.buffers == 0 || few && held.bytes.saturating_add(len) <= self.bytes_max
+    }
+
     /// Starts a thread that writes what is pushed.
     ///
     /// # Panics
@@ -112,7 +118,7 @@ impl OutgoingOptions {
     }
 
     /// The queue, and what its thread does.
-    pub(super) fn prepare<B, W>(
+    pub(crate) fn prepare<B, W>(
         self,
         writer: W,
     ) -> (Outgoing<B>, impl Future<Output = ()> + Send + 'static)
@@ -123,5 +129,31 @@ impl OutgoingOptions {
         let outgoing = Outgoing::new(self);
         let writing = writer::run(writer::Ended(outgoing.shared.clone()), writer);
         (outgoing, writing)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_fits() {
+        let options = OutgoingOptions::default().bytes_max(100).buffers_max(3);
+        let check = |bytes, buffers, len, expected| {
+            let held = OutgoingStats {
+                bytes,
+                buffers,
+                ..OutgoingStats::default()
+            };
+            assert_eq!(options.fits(&held, len), expected, "{held:?} and {len}");
+        };
+        check(0, 0, 100, true);
+        check(0, 0, 1000, true); // alone, however long it is
+        check(40, 1, 60, true);
+        check(40, 1, 61, false);
+        check(2, 2, 1, true);
+        check(3, 3, 1, false);
+        check(3, 3, 0, false);
+        check(100, 1, usize::MAX, false);
     }
 }

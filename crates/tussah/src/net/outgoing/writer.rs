@@ -14,7 +14,7 @@ use tussah_core::Notified;
 
 use super::{Phase, Shared};
 use crate::io_error;
-use crate::net::{OwnedWriteHalf, TcpStream};
+use crate::net::{OwnedWriteHalf, TcpStream, UnixStream};
 use crate::time::sleep;
 
 /// Bound, in buffers: how many are written at a time; more bring no more than the call they save.
@@ -30,6 +30,14 @@ impl BreakOff for TcpStream {
     fn break_off(&self) {
         // If either fails, there is no connection any more.
         let _ = self.set_linger(Some(Duration::ZERO));
+        let _ = self.shutdown(Shutdown::Both);
+    }
+}
+
+/// What is on its way is still delivered: there is no way to throw it away.
+impl BreakOff for UnixStream {
+    fn break_off(&self) {
+        // If that fails, there is no connection any more.
         let _ = self.shutdown(Shutdown::Both);
     }
 }

@@ -155,7 +155,7 @@ impl TcpStream {
     }
 
     #[inline]
-    pub(super) fn receive(&self, buffer: &mut [u8]) -> io::Result<usize> {
+    pub(in crate::net) fn receive(&self, buffer: &mut [u8]) -> io::Result<usize> {
         if buffer.is_empty() {
             return Ok(0);
         }

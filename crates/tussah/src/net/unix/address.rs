@@ -59,7 +59,7 @@ pub(super) fn from_any(address: Option<SocketAddrAny>) -> io::Result<SocketAddr>
 }
 
 /// An address in an error.
-pub(super) struct Shown<'a>(pub(super) &'a SocketAddr);
+pub(crate) struct Shown<'a>(pub(crate) &'a SocketAddr);
 
 impl fmt::Display for Shown<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -3,7 +3,7 @@
 use std::collections::{HashMap, VecDeque};
 use std::hash::Hash;
 
-use super::KeyFull;
+use super::{KeyFull, PASSED_OVER_MAX};
 use crate::stage::control::Order;
 use crate::stage::event::Event;
 
@@ -38,8 +38,17 @@ pub(crate) struct ByKey<E, K, F> {
     keys: Vec<Option<Key<E, K>>>,
     free: Vec<usize>,
     /// Keys that are not busy and have events, by the class of the oldest.
-    ready: Vec<VecDeque<usize>>,
-    opened: Option<usize>,
+    ready: Vec<Ready>,
+    /// The key that was opened last, and the class that it was in.
+    opened: Option<(usize, usize)>,
+}
+
+/// Keys of one class that are ready.
+#[derive(Default)]
+struct Ready {
+    keys: VecDeque<usize>,
+    /// Events that were taken from classes above while something was here.
+    passed_over: u32,
 }
 
 struct Key<E, K> {
@@ -57,7 +66,7 @@ impl<E, K: Hash + Eq + Clone, F: Fn(&E) -> K> ByKey<E, K, F> {
             places: HashMap::new(),
             keys: Vec::new(),
             free: Vec::new(),
-            ready: (0..classes).map(|_| VecDeque::new()).collect(),
+            ready: (0..classes).map(|_| Ready::default()).collect(),
             opened: None,
         }
     }
@@ -92,7 +101,7 @@ impl<E, K: Hash + Eq + Clone, F: Fn(&E) -> K> ByKey<E, K, F> {
         match self.at(place).events.front() {
             Some(event) => {
                 let class = usize::from(event.class_of().0).min(classes - 1);
-                self.ready[class].push_back(place);
+                self.ready[class].keys.push_back(place);
             }
             None => {
                 let key = self.keys[place]
@@ -135,23 +144,34 @@ where
     }
 
     fn is_ready(&self) -> bool {
-        self.ready.iter().any(|class| !class.is_empty())
+        self.ready.iter().any(|class| !class.keys.is_empty())
     }
 
     fn open(&mut self, order: Order) -> Option<usize> {
-        let class = self.ready.iter_mut().find(|class| !class.is_empty())?;
+        let waiting = |class: &Ready| !class.keys.is_empty();
+        let starved = |class: &Ready| waiting(class) && class.passed_over >= PASSED_OVER_MAX;
+        let starving = self.ready.iter().position(starved);
+        let at = starving.or_else(|| self.ready.iter().position(waiting))?;
+        let class = &mut self.ready[at];
+        class.passed_over = 0;
         let place = match order {
-            Order::Fifo => class.pop_front(),
-            Order::Lifo => class.pop_back(),
-        };
-        self.opened = place;
-        self.at(place?).busy = true;
-        place
+            Order::Fifo => class.keys.pop_front(),
+            Order::Lifo => class.keys.pop_back(),
+        }?;
+        self.opened = Some((place, at));
+        self.at(place).busy = true;
+        Some(place)
     }
 
     fn take_one(&mut self) -> Option<Event<E>> {
-        let place = self.opened?;
-        self.at(place).events.pop_front()
+        let (place, class) = self.opened?;
+        let event = self.at(place).events.pop_front()?;
+        for below in &mut self.ready[class + 1..] {
+            if !below.keys.is_empty() {
+                below.passed_over = below.passed_over.saturating_add(1);
+            }
+        }
+        Some(event)
     }
 
     fn release(&mut self, place: usize) {
@@ -167,16 +187,26 @@ where
         self.at(place).busy = true;
         // It may have been ready.
         for class in &mut self.ready {
-            class.retain(|ready| *ready != place);
+            class.keys.retain(|ready| *ready != place);
         }
         Some(place)
     }
 
     fn take_out(&mut self) -> Option<Event<E>> {
-        self.keys
-            .iter_mut()
-            .flatten()
-            .find_map(|key| key.events.pop_front())
+        let ready = self.ready.iter().find_map(|class| class.keys.front());
+        let Some(&place) = ready else {
+            // The keys of what is left are busy, and forgotten as they are released.
+            let mut keys = self.keys.iter_mut().flatten();
+            return keys.find_map(|key| key.events.pop_front());
+        };
+        let event = self.at(place).events.pop_front();
+        if self.at(place).events.is_empty() {
+            for class in &mut self.ready {
+                class.keys.retain(|ready| *ready != place);
+            }
+            self.rest(place);
+        }
+        event
     }
 
     fn same(&self, one: &Event<E>, other: &Event<E>) -> bool {

@@ -6,14 +6,13 @@ use crate::stage::batch::{Batch, Chunk};
 use crate::stage::control::Order;
 use crate::stage::event::Event;
 
+use super::PASSED_OVER_MAX;
+
 /// Bound, in events: how many a chunk has. Long enough that a lock or an allocation a chunk is nothing, short enough that a chunk of events of a
 /// few words stays in the first cache.
 pub(crate) const CHUNK_MAX: usize = 128;
 /// Bound, in chunks: how many empty ones a queue keeps for those who send next.
 const SPARE_MAX: usize = 4;
-/// Bound, in events: after so many of higher classes, one of a lower class that waits is taken. A class is slowed down by
-/// those above it, but not stopped.
-const PASSED_OVER_MAX: u32 = 64;
 
 pub(crate) struct Lanes<E> {
     lanes: Vec<Lane<E>>,

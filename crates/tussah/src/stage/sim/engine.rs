@@ -14,7 +14,7 @@ use crate::stage::event::{CLASSES_MAX, Event};
 use crate::stage::process::Process;
 use crate::stage::queue::{ByKey, Lanes, Queue};
 use crate::stage::sender::Why;
-use crate::stage::state::{Bounds, Gate, Kind, Parts, State, Summon};
+use crate::stage::state::{Bounds, Kind, Parts, State, Summon};
 
 pub(super) struct Engine<'a, F> {
     pub(super) simulation: &'a Simulation,
@@ -78,7 +78,7 @@ impl<'a, F: FnMut(&Outcome)> Engine<'a, F> {
             seed: !seed,
             process: Arc::new(Process::default()),
         });
-        state.gate = Gate::Open;
+        state.manned = true;
         Self {
             simulation,
             plan: simulation.plan(seed).peekable(),

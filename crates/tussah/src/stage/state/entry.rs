@@ -78,9 +78,17 @@ impl<E> State<E> {
         Err(refused)
     }
 
+    /// Whether an event finds room when any other does.
+    pub(crate) fn is_like_others(&self, event: &Event<E>) -> bool {
+        event.cost() == 1
+            && matches!(self.queue, Queue::Lanes(_))
+            && self.bounds.class_max[self.class(event)] == u64::MAX
+    }
+
     fn insert(&mut self, class: usize, mut event: Event<E>, now_ns: u64) -> Result<(), Event<E>> {
         event.queued(now_ns);
         let (cost, extra) = (self.cost(&event), event.more.is_some());
+        event.charge(cost);
         self.queue.push(event).map_err(|full| full.0)?;
         self.begin_busy(now_ns);
         self.len += 1;
@@ -197,6 +205,7 @@ impl<E> State<E> {
         let chunk = &mut outgoing.chunk;
         let count = chunk.len() as u64;
         let at = usize::from(outgoing.class.0).min(self.classes - 1);
+        self.freed |= outgoing.granted > 0;
         self.reserved -= count + std::mem::take(&mut outgoing.granted);
         if let Some(first) = chunk.front() {
             self.begin_busy(queued_ns(first.stamp()));

@@ -17,9 +17,12 @@ impl<E> State<E> {
     /// Whether another servlet should be called.
     #[inline]
     pub(crate) fn wants(&self) -> bool {
-        let works = matches!(self.gate, Gate::Open | Gate::Draining);
         let servlets = &self.servlets;
-        if !works || self.held_back || servlets.busy >= self.allowed() || !self.queue.is_ready() {
+        if !self.works()
+            || self.held_back
+            || servlets.busy >= self.allowed()
+            || !self.queue.is_ready()
+        {
             return false;
         }
         let computing = match self.kind {
@@ -32,7 +35,9 @@ impl<E> State<E> {
         } else {
             self.mean_ns * self.len as f64
         };
-        computing == 0 || (computing < self.workers && lasts_ns > WORTH_NS * computing as f64)
+        let worth =
+            computing == 0 || (computing < self.workers && lasts_ns > WORTH_NS * computing as f64);
+        worth && !(self.orphaned && servlets.parked == 0)
     }
 
     /// How many servlets may be at work.
@@ -74,6 +79,16 @@ impl<E> State<E> {
             self.process.changed(-1);
         }
         stays
+    }
+
+    /// Whether a servlet that is busy is one too many.
+    pub(crate) fn has_too_many(&self) -> bool {
+        self.servlets.busy > self.allowed()
+    }
+
+    /// Whether nobody is left to do what is queued.
+    pub(crate) fn is_left_alone(&self) -> bool {
+        self.orphaned && self.servlets.busy + self.servlets.parked == 0
     }
 
     /// A servlet ends that was busy.

@@ -23,6 +23,7 @@ impl<E> State<E> {
             self.threshold = credits;
         }
         self.bounds.queue_max = credits;
+        self.freed = true;
     }
 
     /// Changes how many servlets there may be.
@@ -43,6 +44,7 @@ impl<E> State<E> {
 
     fn set_targets(&mut self, target: &Targets) {
         self.servlets.target = target.servlets;
+        self.freed |= target.threshold > self.threshold;
         (self.batch, self.threshold, self.order) = (target.batch, target.threshold, target.order);
     }
 

@@ -1,7 +1,7 @@
 //! What a servlet takes out of a stage's queue, gives back and finishes.
 
 use super::staff::WORTH_NS;
-use super::{Gate, Kind, State};
+use super::{Kind, State};
 use crate::stage::batch::Batch;
 use crate::stage::control::{Departure, Order, Verdict};
 use crate::stage::event::{Class, Event, Reason, queued_ns};
@@ -81,9 +81,7 @@ impl<E> Run<E> {
 impl<E> State<E> {
     /// Takes events for a servlet to work on; false if there are none.
     pub(crate) fn take(&mut self, run: &mut Run<E>, now_ns: u64) -> bool {
-        // One that is more than the stage may have rests.
-        let surplus = self.servlets.busy > self.allowed();
-        if surplus || !matches!(self.gate, Gate::Open | Gate::Draining) {
+        if !self.works() {
             return false;
         }
         if let Queue::Keyed(keyed) = &mut self.queue {
@@ -147,6 +145,7 @@ impl<E> State<E> {
         self.len -= count;
         self.queued[class] -= count;
         self.credits -= count;
+        self.freed = true;
     }
 
     fn take_each(&mut self, run: &mut Run<E>, most: usize, now_ns: u64) {
@@ -158,7 +157,8 @@ impl<E> State<E> {
             let class = self.class(&event);
             self.len -= 1;
             self.queued[class] -= 1;
-            self.credits -= self.cost(&event);
+            self.credits -= event.charged();
+            self.freed = true;
             if let Some(more) = &event.more {
                 self.extras -= 1;
                 if more.deadline_ns != 0 && more.deadline_ns <= now_ns {
@@ -194,13 +194,16 @@ impl<E> State<E> {
                 back.push(event);
             }
         }
-        self.in_service -= count as u64;
-        run.taken -= count as u64;
+        // A handler may leave events of its own.
+        let known = run.taken.min(count as u64);
+        self.in_service -= known;
+        run.taken -= known;
+        self.counts.arrived += count as u64 - known;
         for event in back.into_iter().rev() {
             let class = self.class(&event);
             self.len += 1;
             self.queued[class] += 1;
-            self.credits += self.cost(&event);
+            self.credits += event.charged();
             self.extras += u64::from(event.more.is_some());
             self.queue.push_front(event);
         }
@@ -258,14 +261,15 @@ impl<E> State<E> {
 
     /// Takes out one event after the other, for a stage that is given up.
     pub(crate) fn take_out(&mut self) -> Option<Event<E>> {
-        if let Queue::Keyed(keyed) = &mut self.queue {
-            return keyed.take_out();
-        }
-        let event = self.queue.take_one(Order::Fifo)?;
+        let event = match &mut self.queue {
+            Queue::Lanes(lanes) => lanes.take_one(Order::Fifo),
+            Queue::Keyed(keyed) => keyed.take_out(),
+        }?;
         let class = self.class(&event);
         self.len -= 1;
         self.queued[class] -= 1;
-        self.credits -= self.cost(&event);
+        self.credits -= event.charged();
+        self.freed = true;
         self.extras -= u64::from(event.more.is_some());
         Some(event)
     }

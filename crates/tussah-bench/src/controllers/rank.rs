@@ -1,0 +1,158 @@
+//! Whether two orders of the same contenders agree.
+
+use super::bakeoff::{Heat, in_order};
+use super::contender::Contender;
+use super::scenario::Scenario;
+use super::{bakeoff, real, table};
+
+/// Two goodputs that differ by less than this are taken for the same, in parts of what is possible.
+const SAME: f64 = 0.05;
+
+/// How a scenario's contenders came out on the simulator and in reality.
+#[derive(Debug)]
+pub struct Agreement {
+    /// The simulated runs.
+    pub simulated: Heat,
+    /// The real ones.
+    pub real: Heat,
+}
+
+/// Runs scenarios in reality, and simulated with as many CPUs as this machine has for them.
+pub fn all(
+    scenarios: &[Scenario],
+    contenders: &[&Contender],
+    real_seeds: usize,
+    simulated_seeds: usize,
+) -> Vec<Agreement> {
+    let cpus = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
+    let fitted = scenarios.iter().map(|s| real::fitted(s, cpus));
+    fitted
+        .map(|scenario| {
+            let one = std::slice::from_ref(&scenario);
+            let simulated = bakeoff::all(one, contenders, simulated_seeds, false).remove(0);
+            let real = in_order(&scenario, contenders, real_seeds, real::run);
+            Agreement { simulated, real }
+        })
+        .collect()
+}
+
+/// Prints both, side by side, and how far the orders agree.
+pub fn print(agreements: &[Agreement]) {
+    for agreement in agreements {
+        let scenario = &agreement.real.scenario;
+        println!(
+            "{}: {} (on {} workers)\n",
+            scenario.name, scenario.about, scenario.simulation.workers
+        );
+        let head = [
+            "controller",
+            "goodput %",
+            "simulated",
+            "p90 ms",
+            "simulated",
+            "rejected %",
+            "simulated",
+        ];
+        let mut rows = vec![head.map(str::to_owned).to_vec()];
+        for real in &agreement.real.entries {
+            let Some(simulated) = agreement.simulated.entry(real.contender) else {
+                continue;
+            };
+            let (real_score, simulated) = (&real.median, &simulated.median);
+            let figures = [
+                real_score.goodput * 100.0,
+                simulated.goodput * 100.0,
+                real_score.p90,
+                simulated.p90,
+                real_score.rejected * 100.0,
+                simulated.rejected * 100.0,
+            ];
+            let mut row = vec![real.contender.to_owned()];
+            row.extend(figures.map(table::number));
+            rows.push(row);
+        }
+        table::columns(&rows);
+        let pairs = agreement.pairs();
+        println!(
+            "\nrank correlation (Spearman) {}; pairs whose order is another, of those that differ by {} % in both: {}\n",
+            table::number(spearman(&pairs)),
+            table::number(SAME * 100.0),
+            swapped(&pairs)
+        );
+    }
+}
+
+impl Agreement {
+    /// The goodputs of each contender: in reality, and simulated.
+    pub fn pairs(&self) -> Vec<(f64, f64)> {
+        let real = self.real.entries.iter();
+        real.filter_map(|real| {
+            let simulated = self.simulated.entry(real.contender)?;
+            Some((real.median.goodput, simulated.median.goodput))
+        })
+        .collect()
+    }
+}
+
+/// Spearman's rank correlation: 1 if the orders are the same, -1 if they are opposite. What is the same shares its ranks.
+fn spearman(pairs: &[(f64, f64)]) -> f64 {
+    let ranks = |values: Vec<f64>| -> Vec<f64> {
+        let rank = |value: &f64| {
+            let below = values.iter().filter(|other| *other < value).count();
+            let same = values.iter().filter(|other| *other == value).count();
+            below as f64 + (same as f64 - 1.0) / 2.0
+        };
+        values.iter().map(rank).collect()
+    };
+    let (one, other) = (
+        ranks(pairs.iter().map(|pair| pair.0).collect()),
+        ranks(pairs.iter().map(|pair| pair.1).collect()),
+    );
+    let middle = (pairs.len() as f64 - 1.0) / 2.0;
+    let product = |a: &[f64], b: &[f64]| -> f64 {
+        let parts = a.iter().zip(b).map(|(a, b)| (a - middle) * (b - middle));
+        parts.sum()
+    };
+    let scale = (product(&one, &one) * product(&other, &other)).sqrt();
+    if scale == 0.0 {
+        return 1.0;
+    }
+    product(&one, &other) / scale
+}
+
+/// "3 of 12": how many pairs are in another order, of those that clearly have one.
+fn swapped(pairs: &[(f64, f64)]) -> String {
+    let (mut swapped, mut all) = (0, 0);
+    for (at, one) in pairs.iter().enumerate() {
+        for other in &pairs[at + 1..] {
+            let (real, simulated) = (one.0 - other.0, one.1 - other.1);
+            if real.abs() > SAME && simulated.abs() > SAME {
+                all += 1;
+                swapped += u32::from((real > 0.0) != (simulated > 0.0));
+            }
+        }
+    }
+    format!("{swapped} of {all}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn orders_are_compared_by_rank() {
+        let check = |pairs: &[(f64, f64)], expected: f64| {
+            assert!((spearman(pairs) - expected).abs() < 1e-9, "{pairs:?}");
+        };
+        check(&[(1.0, 10.0), (2.0, 11.0), (3.0, 100.0)], 1.0);
+        check(&[(1.0, 3.0), (2.0, 2.0), (3.0, 1.0)], -1.0);
+        check(&[(1.0, 1.0), (1.0, 1.0), (2.0, 2.0)], 1.0);
+        check(&[], 1.0);
+    }
+
+    #[test]
+    fn only_clear_differences_count_as_swapped() {
+        assert_eq!(swapped(&[(0.5, 0.6), (0.6, 0.5)]), "1 of 1");
+        assert_eq!(swapped(&[(0.5, 0.51), (0.6, 0.5)]), "0 of 0");
+    }
+}

@@ -1,0 +1,38 @@
+//! The address of one end of a socket.
+
+use std::fmt;
+use std::net::SocketAddr;
+
+use crate::net::unix::{self, Shown};
+
+/// The address of one end of a socket.
+#[derive(Clone, Debug)]
+pub enum Address {
+    /// Of a TCP socket.
+    Tcp(SocketAddr),
+    /// Of a Unix socket, which need not have a name.
+    Unix(unix::SocketAddr),
+    /// The system does not know.
+    Unknown,
+}
+
+impl Address {
+    /// The address, if it is that of a TCP socket.
+    #[must_use]
+    pub fn tcp(&self) -> Option<SocketAddr> {
+        match self {
+            Self::Tcp(address) => Some(*address),
+            Self::Unix(_) | Self::Unknown => None,
+        }
+    }
+}
+
+impl fmt::Display for Address {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Tcp(address) => address.fmt(f),
+            Self::Unix(address) => Shown(address).fmt(f),
+            Self::Unknown => f.write_str("an unknown address"),
+        }
+    }
+}

@@ -1,0 +1,133 @@
+//! What a handler may do with a batch.
+
+use tussah::stage::{Batch, BuildError, Network};
+
+use super::support::{Noted, adds_up, by, one};
+use crate::runtime;
+
+#[test]
+fn what_a_handler_leaves_comes_again_first() -> Result<(), BuildError> {
+    runtime(1).block_on(async {
+        let network = Network::new("batches");
+        let came = Noted::default();
+        let note = came.clone();
+        let stage = network.stage("stage").batch(4).manual().serial(move |_| {
+            let note = note.clone();
+            Ok(one(move |batch: &mut Batch<u32>| {
+                let note = note.clone();
+                Box::pin(async move {
+                    let first = batch.next().expect("no batch is empty");
+                    note.add((first, batch.len()));
+                })
+            }))
+        })?;
+        stage.pause();
+        for n in 0..9 {
+            stage.sender().try_send(n).expect("there is room");
+        }
+        stage.resume();
+        stage.drain().await;
+        let came = came.take();
+        let order: Vec<_> = came.iter().map(|(n, _)| *n).collect();
+        assert_eq!(order, (0..9).collect::<Vec<_>>());
+        assert_eq!(came[0].1, 3, "the first batch has four");
+        adds_up(&stage);
+        assert_eq!(stage.stats().finished, 9);
+        Ok(())
+    })
+}
+
+#[test]
+fn a_batch_is_reordered_filtered_and_summed_up() -> Result<(), BuildError> {
+    runtime(1).block_on(async {
+        let network = Network::new("batches");
+        let came = Noted::default();
+        let note = came.clone();
+        let stage = network.stage("stage").batch(10).handler(move |_| {
+            Ok(by(move |batch: &mut Batch<u32>| {
+                let note = note.clone();
+                Box::pin(async move {
+                    batch.retain(|n| **n % 2 == 0);
+                    batch.events_mut().sort_by_key(|n| std::cmp::Reverse(**n));
+                    let largest = batch.next();
+                    let rest: u32 = batch.drain().sum();
+                    note.add((largest, rest));
+                })
+            }))
+        })?;
+        stage.pause();
+        for n in 0..10 {
+            stage.sender().try_send(n).expect("there is room");
+        }
+        stage.resume();
+        stage.drain().await;
+        assert_eq!(came.take(), [(Some(8), 12)]);
+        let stats = stage.stats();
+        assert_eq!((stats.finished, stats.batches), (10, 1));
+        assert_eq!(stats.response.count, 10);
+        Ok(())
+    })
+}
+
+#[test]
+fn a_filter_that_panics_loses_nothing() -> Result<(), BuildError> {
+    runtime(1).block_on(async {
+        let network = Network::new("batches");
+        let came = Noted::default();
+        let note = came.clone();
+        let stage = network.stage("stage").batch(10).handler(move |_| {
+            let first = std::sync::atomic::AtomicBool::new(true);
+            Ok(by(move |batch: &mut Batch<u32>| {
+                let first = first.swap(false, std::sync::atomic::Ordering::Relaxed);
+                let note = note.clone();
+                Box::pin(async move {
+                    batch.retain(|n| {
+                        assert!(
+                            !first || **n < 5,
+                            "expected: five is too much for the first time"
+                        );
+                        true
+                    });
+                    batch.drain().for_each(|n| note.add(n));
+                })
+            }))
+        })?;
+        stage.pause();
+        for n in 0..10 {
+            stage.sender().try_send(n).expect("there is room");
+        }
+        stage.resume();
+        stage.drain().await;
+        assert_eq!(came.take(), (0..10).collect::<Vec<_>>());
+        adds_up(&stage);
+        Ok(())
+    })
+}
+
+#[test]
+fn a_handler_may_leave_other_events_than_it_was_given() -> Result<(), BuildError> {
+    runtime(1).block_on(async {
+        let network = Network::new("batches");
+        let came = Noted::default();
+        let note = came.clone();
+        // One event of a hundred becomes a hundred events of one.
+        let stage = network.stage("stage").handler(move |_| {
+            Ok(by(move |batch: &mut Batch<u32>| {
+                let note = note.clone();
+                Box::pin(async move {
+                    match batch.next() {
+                        Some(100) => *batch = Batch::of(vec![1u32; 100]),
+                        Some(n) => note.add(n),
+                        None => {}
+                    }
+                })
+            }))
+        })?;
+        stage.sender().try_send(100).expect("there is room");
+        stage.settled().await;
+        assert_eq!(came.take(), vec![1; 100]);
+        assert_eq!(stage.stats().queued, 0);
+        assert_eq!(stage.stats().in_service, 0);
+        Ok(())
+    })
+}

@@ -1,0 +1,464 @@
+//! Finite queues: what is refused, who waits, and who goes on.
+
+use std::future::Future;
+use std::pin::pin;
+
+use futures_lite::future::poll_once;
+use tussah::stage::control::{Admission, Arrival, Cadence, Controller, Owns, Sample, Settings};
+use tussah::stage::{Batch, BuildError, Class, Event, Network, Reason, Stage, Why, shed};
+
+use super::support::{Door, Noted, adds_up, by, each, idle};
+use crate::runtime;
+
+#[test]
+fn a_full_queue_gives_the_event_back_and_says_why() -> Result<(), BuildError> {
+    runtime(1).block_on(async {
+        let network = Network::new("bounds");
+        let stage = network
+            .stage("stage")
+            .queue(2)
+            .handler(|_| Ok(each(|_: String| ())))?;
+        stage.pause();
+        let sender = stage.sender();
+        for text in ["one", "two"] {
+            sender.try_send(text.to_owned()).expect("there is room");
+        }
+        let event = Event::new("three".to_owned()).credits(2);
+        let error = sender.try_send(event).expect_err("it is full");
+        assert_eq!(error.why, Why::Full);
+        assert_eq!(error.event.into_inner(), "three");
+        let mut sending = pin!(sender.send("four".to_owned()));
+        assert!(poll_once(&mut sending).await.is_none());
+        stage.resume();
+        sending.await.expect("there is room again");
+        stage.drain().await;
+        let error = sender
+            .try_send("five".to_owned())
+            .expect_err("it is closed");
+        assert_eq!(error.why, Why::Closed);
+        let error = sender
+            .send("six".to_owned())
+            .await
+            .expect_err("it is closed");
+        assert_eq!((error.why, &**error.event), (Why::Closed, "six"));
+        let stats = stage.stats();
+        assert_eq!((stats.finished, stats.refused, stats.arrived), (3, 3, 6));
+        Ok(())
+    })
+}
+
+#[test]
+fn many_senders_share_a_queue_of_one() -> Result<(), BuildError> {
+    for workers in [1, 2] {
+        runtime(workers).block_on(async {
+            let network = Network::new("bounds");
+            let came = Noted::default();
+            let note = came.clone();
+            let stage = network
+                .stage("stage")
+                .queue(1)
+                .handler(move |_| Ok(each(move |n: u32| note.add(n))))?;
+            let senders: Vec<_> = (0..20)
+                .map(|from| {
+                    let sender = stage.sender();
+                    tussah::spawn(async move {
+                        for n in 0..50 {
+                            sender.send(from * 50 + n).await.expect("it is open");
+                        }
+                    })
+                })
+                .collect();
+            for sender in senders {
+                sender.await.expect("no panic");
+            }
+            stage.drain().await;
+            let mut came = came.take();
+            came.sort_unstable();
+            assert_eq!(came, (0..1000).collect::<Vec<_>>());
+            adds_up(&stage);
+            assert_eq!(
+                stage.stats().arrived,
+                1000,
+                "a sender that waits is one arrival"
+            );
+            Ok::<_, BuildError>(())
+        })?;
+    }
+    Ok(())
+}
+
+/// A stage with a queue of one, which is full and paused.
+fn full(network: &Network, came: &Noted<u32>) -> Result<Stage<u32>, BuildError> {
+    let note = came.clone();
+    network
+        .stage("stage")
+        .queue(1)
+        .handler(move |_| Ok(each(move |n: u32| note.add(n))))?;
+    let stage = network.find::<u32>("stage")?;
+    stage.pause();
+    stage.sender().try_send(0).expect("there is room");
+    Ok(stage)
+}
+
+#[test]
+fn a_sender_that_gives_up_passes_its_call_on() -> Result<(), BuildError> {
+    runtime(1).block_on_spawned(async {
+        let network = Network::new("bounds");
+        let came = Noted::default();
+        let stage = full(&network, &came)?;
+        let sender = stage.sender();
+        let mut first = Box::pin(sender.send(1));
+        assert!(poll_once(&mut first).await.is_none());
+        let mut second = Box::pin(sender.send(2));
+        assert!(poll_once(&mut second).await.is_none());
+        // The first is called, and goes before it can come again.
+        stage.resume();
+        super::support::until(&stage, |stats| stats.queued == 0).await;
+        drop(first);
+        second.await.expect("there is room");
+        stage.drain().await;
+        assert_eq!(came.take(), [0, 2]);
+        // One that was never polled is as if it had not been.
+        Ok(())
+    })
+}
+
+#[test]
+fn a_send_that_is_not_awaited_is_withdrawn_and_holds_up_nobody() -> Result<(), BuildError> {
+    runtime(1).block_on_spawned(async {
+        let network = Network::new("bounds");
+        let came = Noted::default();
+        let stage = full(&network, &came)?;
+        let sender = stage.sender();
+        drop(sender.send(1));
+        let mut second = Box::pin(sender.send(2));
+        assert!(poll_once(&mut second).await.is_none());
+        stage.resume();
+        second.await.expect("there is room");
+        stage.drain().await;
+        assert_eq!(came.take(), [0, 2]);
+        adds_up(&stage);
+        Ok(())
+    })
+}
+
+#[test]
+fn who_waits_is_told_that_the_stage_is_closed() -> Result<(), BuildError> {
+    runtime(1).block_on_spawned(async {
+        let network = Network::new("bounds");
+        let came = Noted::default();
+        let stage = full(&network, &came)?;
+        let waiting: Vec<_> = (1..5)
+            .map(|n| {
+                let sender = stage.sender();
+                tussah::spawn(async move {
+                    let error = sender.send(n).await.expect_err("it is closed");
+                    (error.why, error.event.into_inner())
+                })
+            })
+            .collect();
+        idle().await;
+        stage.drain().await;
+        for (waiting, n) in waiting.into_iter().zip(1..) {
+            assert_eq!(waiting.await.expect("no panic"), (Why::Closed, n));
+        }
+        Ok(())
+    })
+}
+
+/// Sends what does not fit into the queue while others would, and checks that it keeps nobody from running.
+fn waits_quietly(
+    stage: impl FnOnce(&Network) -> Result<Stage<u32>, BuildError> + Send + 'static,
+    queued: Vec<Event<u32>>,
+    waits: Event<u32>,
+    fits: Event<u32>,
+) -> Result<(), BuildError> {
+    runtime(1).block_on_spawned(async move {
+        let network = Network::new("bounds");
+        let stage = stage(&network)?;
+        stage.pause();
+        let sender = stage.sender();
+        let count = queued.len() as u64;
+        for event in queued {
+            sender.try_send(event).expect("there is room");
+        }
+        let waiting = stage.sender();
+        let waiting = tussah::spawn(async move { waiting.send(waits).await.is_ok() });
+        idle().await;
+        assert_eq!(stage.stats().queued, count);
+        sender.send(fits).await.expect("it fits");
+        stage.resume();
+        assert!(waiting.await.expect("no panic"));
+        stage.drain().await;
+        adds_up(&stage);
+        assert_eq!(stage.stats().finished, count + 2);
+        Ok(())
+    })
+}
+
+#[test]
+fn who_waits_for_much_room_keeps_nobody_from_running() -> Result<(), BuildError> {
+    let stage = |network: &Network| {
+        let builder = network.stage("stage").queue(100);
+        builder.handler(|_| Ok(each(|_: u32| ())))?;
+        network.find("stage")
+    };
+    let queued = (0..30).map(Event::new).collect();
+    waits_quietly(stage, queued, Event::new(30).credits(80), Event::new(31))
+}
+
+#[test]
+fn who_waits_for_a_class_keeps_nobody_from_running() -> Result<(), BuildError> {
+    let stage = |network: &Network| {
+        let builder = network.stage("stage").classes(2).class_queue(Class(1), 3);
+        builder.handler(|_| Ok(each(|_: u32| ())))?;
+        network.find("stage")
+    };
+    let queued = (0..3).map(|n| Event::new(n).class(Class(1))).collect();
+    let waits = Event::new(3).class(Class(1));
+    waits_quietly(stage, queued, waits, Event::new(4))
+}
+
+#[test]
+fn a_class_has_a_bound_of_its_own() -> Result<(), BuildError> {
+    runtime(1).block_on(async {
+        let network = Network::new("bounds");
+        let stage = network
+            .stage("stage")
+            .classes(2)
+            .class_queue(Class(1), 2)
+            .handler(|_| Ok(each(|(): ()| ())))?;
+        stage.pause();
+        let sender = stage.sender();
+        let of = |class| Event::new(()).class(Class(class));
+        for _ in 0..2 {
+            sender.try_send(of(1)).expect("there is room");
+        }
+        assert_eq!(sender.try_send(of(1)).expect_err("full").why, Why::Full);
+        sender.try_send(of(0)).expect("the other class has room");
+        assert_eq!(stage.stats().queued_by_class, [1, 2]);
+        stage.drain().await;
+        adds_up(&stage);
+        Ok(())
+    })
+}
+
+#[test]
+fn an_event_may_cost_several_credits_and_more_than_there_are() -> Result<(), BuildError> {
+    runtime(1).block_on(async {
+        let network = Network::new("bounds");
+        let stage = network
+            .stage("stage")
+            .queue(10)
+            .handler(|_| Ok(each(|(): ()| ())))?;
+        stage.pause();
+        let sender = stage.sender();
+        let of = |credits| Event::new(()).credits(credits);
+        sender.try_send(of(4)).expect("there is room");
+        sender.try_send(of(6)).expect("there is room");
+        assert_eq!(stage.stats().queue_len, 10);
+        assert_eq!(sender.try_send(of(1)).expect_err("full").why, Why::Full);
+        stage.resume();
+        stage.settled().await;
+        assert_eq!(stage.stats().queue_len, 0);
+        stage.pause();
+        sender.try_send(of(1000)).expect("an empty queue takes it");
+        assert_eq!(stage.stats().queue_len, 10, "it counts as the whole queue");
+        assert_eq!(sender.try_send(of(1)).expect_err("full").why, Why::Full);
+        // What it was charged is what it gives back, though the bound is another by then.
+        stage.set_queue_max(100);
+        sender.try_send(of(90)).expect("there is room");
+        stage.set_queue_max(5);
+        assert_eq!(stage.stats().queue_len, 100);
+        stage.resume();
+        stage.settled().await;
+        assert_eq!(stage.stats().queue_len, 0);
+        adds_up(&stage);
+        Ok(())
+    })
+}
+
+#[test]
+fn a_larger_bound_lets_waiting_senders_in() -> Result<(), BuildError> {
+    runtime(1).block_on_spawned(async {
+        let network = Network::new("bounds");
+        let came = Noted::default();
+        let stage = full(&network, &came)?;
+        let sender = stage.sender();
+        let mut sending: Vec<_> = (1..4).map(|n| Box::pin(sender.send(n))).collect();
+        for sending in &mut sending {
+            assert!(poll_once(sending).await.is_none());
+        }
+        stage.set_queue_max(10);
+        for sending in sending {
+            sending.await.expect("there is room");
+        }
+        assert_eq!(stage.stats().queued, 4);
+        stage.drain().await;
+        Ok(())
+    })
+}
+
+#[test]
+fn what_to_do_instead_is_the_senders_choice() -> Result<(), BuildError> {
+    runtime(1).block_on(async {
+        let network = Network::new("bounds");
+        let came = Noted::default();
+        let stage = full(&network, &came)?;
+        let other = network.stage("other").handler(|_| Ok(each(|_: u32| ())))?;
+        let (sender, redirect) = (stage.sender(), other.sender());
+        let told = Noted::default();
+        let tell = told.clone();
+        let event = Event::new(1).on_drop(move |why| tell.add(why));
+        sender.send_or(event, shed);
+        assert_eq!(told.take(), [Reason::Shed]);
+        sender.send_or(2, |event, why| {
+            assert_eq!(why, Why::Full);
+            redirect.send_or(event, |_, _| unreachable!("there is room"));
+        });
+        other.drain().await;
+        assert_eq!(other.stats().finished, 1);
+        stage.drain().await;
+        assert_eq!((came.take(), stage.stats().refused), (vec![0], 2));
+        Ok(())
+    })
+}
+
+/// Degrades what comes when something is queued already, and rejects when there are three.
+struct Strict;
+
+impl Controller for Strict {
+    fn name(&self) -> &'static str {
+        "strict"
+    }
+    fn owns(&self) -> Owns {
+        Owns::ADMISSION
+    }
+    fn cadence(&self) -> Cadence {
+        Cadence::every_ns(1_000_000_000)
+    }
+    fn sample(&mut self, _: &Sample<'_>, _: u64) -> Settings {
+        Settings::default()
+    }
+    fn on_enqueue(&mut self, arrival: &Arrival) -> Admission {
+        match arrival.queue_len {
+            0 => Admission::Admit,
+            1 | 2 => Admission::Degrade,
+            _ => Admission::Reject,
+        }
+    }
+}
+
+#[test]
+fn a_controller_degrades_and_rejects() -> Result<(), BuildError> {
+    runtime(1).block_on(async {
+        let network = Network::new("bounds");
+        let came = Noted::default();
+        let note = came.clone();
+        let stage = network
+            .stage("stage")
+            .controller(Strict)
+            .degrade(|n: &mut u32| *n /= 10)
+            .handler(move |_| Ok(each(move |n: u32| note.add(n))))?;
+        stage.pause();
+        let sender = stage.sender();
+        for n in [10, 20] {
+            sender.try_send(n).expect("it is let in");
+        }
+        sender.send(30).await.expect("it is let in");
+        let error = sender.try_send(40).expect_err("it is turned away");
+        assert_eq!((error.why, *error.event), (Why::Rejected("strict"), 40));
+        let error = sender
+            .send(50)
+            .await
+            .expect_err("it does not wait for that");
+        assert_eq!(error.why, Why::Rejected("strict"));
+        stage.drain().await;
+        assert_eq!(came.take(), [10, 2, 3]);
+        adds_up(&stage);
+        Ok(())
+    })
+}
+
+#[test]
+fn a_sender_goes_on_in_a_handler_when_the_next_stage_has_room() -> Result<(), BuildError> {
+    runtime(1).block_on_spawned(async {
+        let network = Network::new("bounds");
+        let (door, came) = (Door::new(), Noted::default());
+        let (at, note) = (door.clone(), came.clone());
+        let last = network
+            .stage("last")
+            .queue(2)
+            .batch(1)
+            .servlets(1)
+            .handler(move |_| {
+                Ok(by(move |batch: &mut Batch<u32>| {
+                    let (at, note) = (at.clone(), note.clone());
+                    Box::pin(async move {
+                        at.pass().await;
+                        batch.drain().for_each(|n| note.add(n));
+                    })
+                }))
+            })?;
+        let next = last.clone();
+        let first = network.stage("first").handler(move |edges| {
+            let next = edges.to(&next).queue(2)?;
+            Ok(by(move |batch: &mut Batch<u32>| {
+                let next = next.clone();
+                Box::pin(async move {
+                    while let Some(n) = batch.next() {
+                        next.send(n).await.expect("it is open");
+                    }
+                })
+            }))
+        })?;
+        for n in 0..10 {
+            first.sender().try_send(n).expect("there is room");
+        }
+        door.until(1).await;
+        idle().await;
+        assert!(last.stats().queued <= 2, "the bound holds");
+        assert_eq!(first.stats().waiting, 1);
+        door.let_through(10);
+        first.drain().await;
+        last.drain().await;
+        assert_eq!(came.take(), (0..10).collect::<Vec<_>>());
+        Ok(())
+    })
+}
+
+#[test]
+fn a_sender_works_in_another_runtime() -> Result<(), BuildError> {
+    let (here, there) = (runtime(1), runtime(1));
+    let network = Network::on(here.handle(), "here");
+    let came = Noted::default();
+    let note = came.clone();
+    let stage = network
+        .stage("stage")
+        .queue(2)
+        .handler(move |_| Ok(each(move |n: u32| note.add(n))))?;
+    let elsewhere = Network::on(there.handle(), "there");
+    let sender = stage.sender();
+    let relay = elsewhere.stage("relay").serial(move |_| {
+        let sender = sender.clone();
+        Ok(super::support::one(move |batch: &mut Batch<u32>| {
+            let sender = sender.clone();
+            Box::pin(async move {
+                while let Some(n) = batch.next() {
+                    sender.send(n).await.expect("it is open");
+                }
+            })
+        }))
+    })?;
+    let sender = relay.sender();
+    let all: std::pin::Pin<Box<dyn Future<Output = ()>>> = Box::pin(async {
+        for n in 0..200 {
+            sender.send(n).await.expect("it is open");
+        }
+        relay.drain().await;
+        stage.drain().await;
+    });
+    futures_lite::future::block_on(all);
+    assert_eq!(came.take(), (0..200).collect::<Vec<_>>());
+    Ok(())
+}

@@ -1,0 +1,494 @@
+//! Events that end without having been handled: who is told, and what.
+
+use std::time::Duration;
+
+use tussah::stage::control::{
+    Admission, Arrival, Cadence, Controller, Departure, Owns, Sample, Settings, Verdict,
+};
+use tussah::stage::{Batch, BuildError, Event, Network, Reason, Stage};
+
+use super::support::{Door, Noted, adds_up, by, each, idle};
+use crate::{by_hand, runtime};
+
+/// What was told, of which event, and by whom.
+type Told = Noted<(&'static str, u32, Reason)>;
+
+/// An event that tells of its end.
+fn telling(n: u32, told: &Told) -> Event<u32> {
+    let told = told.clone();
+    Event::new(n).on_drop(move |reason| told.add(("event", n, reason)))
+}
+
+/// A callback for a stage.
+fn stage_tells(told: &Told) -> impl Fn(u32, Reason) + Send + Sync + 'static {
+    let told = told.clone();
+    move |n, reason| told.add(("stage", n, reason))
+}
+
+/// Sheds each event whose turn has come.
+struct Sheds;
+
+impl Controller for Sheds {
+    fn name(&self) -> &'static str {
+        "sheds"
+    }
+    fn owns(&self) -> Owns {
+        Owns::ADMISSION
+    }
+    fn cadence(&self) -> Cadence {
+        Cadence::every_ns(1_000_000_000)
+    }
+    fn sample(&mut self, _: &Sample<'_>, _: u64) -> Settings {
+        Settings::default()
+    }
+    fn on_enqueue(&mut self, _: &Arrival) -> Admission {
+        Admission::Admit
+    }
+    fn on_dequeue(&mut self, _: &Departure) -> Verdict {
+        Verdict::Shed
+    }
+}
+
+#[test]
+fn what_a_controller_sheds_is_told() -> Result<(), BuildError> {
+    runtime(1).block_on(async {
+        let network = Network::new("dropped");
+        let told = Told::default();
+        let stage = network
+            .stage("stage")
+            .controller(Sheds)
+            .on_drop(stage_tells(&told))
+            .handler(|_| Ok(each(|_: u32| unreachable!("all are shed"))))?;
+        let sender = stage.sender();
+        sender.try_send(telling(1, &told)).expect("there is room");
+        sender.try_send(2).expect("there is room");
+        stage.settled().await;
+        super::support::until(&stage, |stats| stats.servlets.busy == 0).await;
+        assert_eq!(
+            told.take(),
+            [
+                ("stage", 1, Reason::Shed),
+                ("event", 1, Reason::Shed),
+                ("stage", 2, Reason::Shed)
+            ]
+        );
+        let stats = stage.stats();
+        assert_eq!((stats.shed, stats.finished), (2, 0));
+        adds_up(&stage);
+        Ok(())
+    })
+}
+
+#[test]
+fn what_is_too_late_is_dropped() -> Result<(), BuildError> {
+    let (clock, runtime) = by_hand();
+    runtime.block_on(async {
+        let network = Network::new("dropped");
+        let (told, came) = (Told::default(), Noted::default());
+        let note = came.clone();
+        let stage = network
+            .stage("stage")
+            .on_drop(stage_tells(&told))
+            .handler(move |_| Ok(each(move |n: u32| note.add(n))))?;
+        stage.pause();
+        let sender = stage.sender();
+        let second = Duration::from_secs(1);
+        let late = telling(1, &told).within(second);
+        sender.try_send(late).expect("there is room");
+        sender.try_send(2).expect("there is room");
+        let in_time = telling(3, &told).within(2 * second);
+        sender.try_send(in_time).expect("there is room");
+        clock.advance(second);
+        stage.resume();
+        stage.drain().await;
+        assert_eq!(came.take(), [2, 3]);
+        super::support::until(&stage, |stats| stats.servlets.busy == 0).await;
+        assert_eq!(
+            told.take(),
+            [("stage", 1, Reason::Expired), ("event", 1, Reason::Expired)]
+        );
+        assert_eq!(stage.stats().expired, 1);
+        adds_up(&stage);
+        Ok(())
+    })
+}
+
+#[test]
+fn a_deadline_holds_through_a_pipeline() -> Result<(), BuildError> {
+    let (clock, runtime) = by_hand();
+    runtime.block_on(async {
+        let network = Network::new("dropped");
+        let told = Told::default();
+        let last = network
+            .stage("last")
+            .on_drop(stage_tells(&told))
+            .handler(|_| Ok(each(|_: u32| unreachable!("it is too late by now"))))?;
+        last.pause();
+        let next = last.clone();
+        let first = network.stage("first").handler(move |edges| {
+            let next = edges.to(&next).queue(1)?;
+            Ok(by(move |batch: &mut Batch<u32>| {
+                let next = next.clone();
+                Box::pin(async move {
+                    while let Some(event) = batch.next_event() {
+                        next.send(event.map(|n| n + 1)).await.expect("it is open");
+                    }
+                })
+            }))
+        })?;
+        let event = telling(1, &told).within(Duration::from_secs(1));
+        first.sender().try_send(event).expect("there is room");
+        clock.advance(Duration::from_millis(999));
+        first.drain().await;
+        clock.advance(Duration::from_millis(1));
+        last.drain().await;
+        super::support::until(&last, |stats| stats.servlets.busy == 0).await;
+        assert_eq!(
+            told.take(),
+            [("stage", 2, Reason::Expired), ("event", 1, Reason::Expired)]
+        );
+        Ok(())
+    })
+}
+
+#[test]
+fn a_deadline_counts_from_the_send_and_not_from_the_begin_of_the_run() -> Result<(), BuildError> {
+    let (clock, runtime) = by_hand();
+    runtime.block_on(async {
+        let network = Network::new("dropped");
+        let came = Noted::default();
+        let note = came.clone();
+        let last = network
+            .stage("last")
+            .handler(move |_| Ok(each(move |n: u32| note.add(n))))?;
+        let next = last.clone();
+        let passes = std::sync::Arc::new(clock);
+        let first = network.stage("first").serial(move |edges| {
+            let (next, passes) = (edges.to(&next).queue(1)?, passes.clone());
+            Ok(super::support::one(move |batch: &mut Batch<u32>| {
+                let (next, passes) = (next.clone(), passes.clone());
+                Box::pin(async move {
+                    // The first is sent at once, and what comes then is collected.
+                    for n in batch.drain() {
+                        let event = Event::new(n).within(Duration::from_secs(1));
+                        next.send(event).await.expect("it is open");
+                        passes.advance(Duration::from_millis(600));
+                    }
+                })
+            }))
+        })?;
+        first.pause();
+        for n in 0..4 {
+            first.sender().try_send(n).expect("there is room");
+        }
+        // Room is reserved only while the other stage is at work.
+        last.pause();
+        first.resume();
+        first.drain().await;
+        last.resume();
+        last.drain().await;
+        // Each second has 600 ms gone at the next send: the last two are young enough.
+        assert_eq!(came.take(), [3]);
+        assert_eq!(last.stats().expired, 3);
+        Ok(())
+    })
+}
+
+#[test]
+fn what_a_handler_took_that_panicked_is_told_and_the_rest_is_handled() -> Result<(), BuildError> {
+    runtime(1).block_on(async {
+        let network = Network::new("dropped");
+        let (told, came) = (Told::default(), Noted::default());
+        let note = came.clone();
+        let stage = network
+            .stage("stage")
+            .on_drop(stage_tells(&told))
+            .handler(move |_| {
+                Ok(by(move |batch: &mut Batch<u32>| {
+                    let note = note.clone();
+                    Box::pin(async move {
+                        while let Some(n) = batch.next() {
+                            assert_ne!(n, 3, "expected: three is too much");
+                            if n == 1 {
+                                batch.settle();
+                            }
+                            note.add(n);
+                        }
+                    })
+                }))
+            })?;
+        stage.pause();
+        for n in 0..6 {
+            stage.sender().try_send(telling(n, &told)).expect("room");
+        }
+        stage.resume();
+        stage.drain().await;
+        assert_eq!(came.take(), [0, 1, 2, 4, 5]);
+        assert_eq!(
+            told.take(),
+            [
+                ("event", 2, Reason::Panicked),
+                ("event", 3, Reason::Panicked)
+            ]
+        );
+        let stats = stage.stats();
+        assert_eq!((stats.panicked, stats.finished), (4, 6));
+        adds_up(&stage);
+        Ok(())
+    })
+}
+
+#[test]
+fn an_event_that_was_taken_whole_is_told_of_the_panic_too() -> Result<(), BuildError> {
+    runtime(1).block_on(async {
+        let network = Network::new("dropped");
+        let told = Told::default();
+        let stage = network.stage("stage").handler(move |_| {
+            Ok(by(move |batch: &mut Batch<u32>| {
+                Box::pin(async move {
+                    let dropped = batch.next_event();
+                    drop(dropped);
+                    let held = batch.next_event();
+                    tussah::yield_now().await;
+                    assert!(held.is_none(), "expected: it holds an event");
+                })
+            }))
+        })?;
+        stage.pause();
+        for n in 0..2 {
+            stage.sender().try_send(telling(n, &told)).expect("room");
+        }
+        stage.resume();
+        stage.drain().await;
+        // The first was dropped by its owner.
+        assert_eq!(told.take(), [("event", 1, Reason::Panicked)]);
+        Ok(())
+    })
+}
+
+#[test]
+fn destroying_a_stage_tells_of_what_is_queued() -> Result<(), BuildError> {
+    runtime(1).block_on(async {
+        for keyed in [false, true] {
+            let network = Network::new("dropped");
+            let told = Told::default();
+            let mut builder = network.stage("stage").on_drop(stage_tells(&told));
+            if keyed {
+                builder = builder.keyed_by(|n: &u32| *n);
+            }
+            let stage = builder.handler(|_| Ok(each(|_: u32| unreachable!("it is paused"))))?;
+            stage.pause();
+            for n in 0..3 {
+                stage.sender().try_send(telling(n, &told)).expect("room");
+            }
+            let kept = stage.clone();
+            assert_eq!(stage.destroy(Duration::ZERO).await, 3);
+            let mut told = told.take();
+            told.sort_by_key(|(_, n, _)| *n);
+            let both = |n| ["stage", "event"].map(|who| (who, n, Reason::ShutDown));
+            assert_eq!(told, (0..3).flat_map(both).collect::<Vec<_>>());
+            let stats = kept.stats();
+            assert_eq!((stats.queued, stats.queue_len, stats.keys), (0, 0, 0));
+            kept.settled().await;
+        }
+        Ok(())
+    })
+}
+
+#[test]
+fn what_a_batch_leaves_in_a_destroyed_stage_is_told() -> Result<(), BuildError> {
+    runtime(1).block_on_spawned(async {
+        for keyed in [false, true] {
+            let network = Network::new("dropped");
+            let (told, door) = (Told::default(), Door::new());
+            let at = door.clone();
+            let mut builder = network
+                .stage("stage")
+                .on_drop(stage_tells(&told))
+                .servlets(1);
+            if keyed {
+                builder = builder.keyed_by(|_: &u32| 0);
+            }
+            let stage = builder.handler(move |_| {
+                Ok(by(move |batch: &mut Batch<u32>| {
+                    let at = at.clone();
+                    Box::pin(async move {
+                        batch.next();
+                        at.pass().await;
+                    })
+                }))
+            })?;
+            stage.pause();
+            for n in 0..3 {
+                stage.sender().try_send(telling(n, &told)).expect("room");
+            }
+            stage.resume();
+            door.until(1).await;
+            let kept = stage.clone();
+            assert_eq!(
+                stage.destroy(Duration::ZERO).await,
+                0,
+                "all are in the batch"
+            );
+            door.let_through(1);
+            kept.settled().await;
+            idle().await;
+            let both = |n| ["stage", "event"].map(|who| (who, n, Reason::ShutDown));
+            assert_eq!(told.take(), (1..3).flat_map(both).collect::<Vec<_>>());
+            assert_eq!(kept.stats().queued, 0);
+        }
+        Ok(())
+    })
+}
+
+#[test]
+fn what_is_collected_for_a_stage_that_is_destroyed_is_told() -> Result<(), BuildError> {
+    runtime(1).block_on_spawned(async {
+        let network = Network::new("dropped");
+        let (told, door) = (Told::default(), Door::new());
+        let at = door.clone();
+        let last = network
+            .stage("last")
+            .on_drop(stage_tells(&told))
+            .servlets(1)
+            .handler(move |_| {
+                Ok(by(move |batch: &mut Batch<u32>| {
+                    let at = at.clone();
+                    Box::pin(async move {
+                        batch.next();
+                        at.pass().await;
+                    })
+                }))
+            })?;
+        // One is in service, so that what is sent next is collected.
+        last.sender().try_send(0).expect("there is room");
+        door.until(1).await;
+        let (next, tell) = (last.clone(), told.clone());
+        let ends: std::sync::Arc<parking_lot::Mutex<Option<Stage<u32>>>> =
+            std::sync::Arc::new(parking_lot::Mutex::new(network.find("last").ok()));
+        let first = network.stage("first").handler(move |edges| {
+            let next = edges.to(&next).queue(1)?;
+            Ok(by(move |batch: &mut Batch<u32>| {
+                let (next, tell, ends) = (next.clone(), tell.clone(), ends.clone());
+                Box::pin(async move {
+                    let n = batch.next().expect("an event");
+                    next.send(telling(n, &tell)).await.expect("it is open");
+                    let stage = ends.lock().take().expect("once");
+                    stage.destroy(Duration::ZERO).await;
+                })
+            }))
+        })?;
+        first.sender().try_send(7).expect("there is room");
+        first.drain().await;
+        door.let_through(1);
+        last.settled().await;
+        idle().await;
+        assert_eq!(
+            told.take(),
+            [
+                ("stage", 7, Reason::ShutDown),
+                ("event", 7, Reason::ShutDown)
+            ]
+        );
+        Ok(())
+    })
+}
+
+#[test]
+fn a_runtime_that_ends_tells_of_what_is_queued() -> Result<(), BuildError> {
+    for workers in [1, 2] {
+        let runtime = runtime(workers);
+        let (told, door) = (Told::default(), Door::new());
+        let at = door.clone();
+        let network = Network::on(runtime.handle(), "dropped");
+        let stage = network
+            .stage("stage")
+            .batch(2)
+            .servlets(1)
+            .on_drop(stage_tells(&told))
+            .handler(move |_| {
+                Ok(by(move |batch: &mut Batch<u32>| {
+                    let at = at.clone();
+                    Box::pin(async move {
+                        batch.next();
+                        at.pass().await;
+                    })
+                }))
+            })?;
+        stage.pause();
+        let sender = stage.sender();
+        for n in 0..5 {
+            sender.try_send(telling(n, &told)).expect("there is room");
+        }
+        stage.resume();
+        runtime.block_on(door.until(1));
+        drop(runtime);
+        // The first was with the handler, whose future was dropped; the others were queued.
+        let mut told_now = told.take();
+        told_now.sort_by_key(|(_, n, _)| *n);
+        let both = |n| ["stage", "event"].map(|who| (who, n, Reason::ShutDown));
+        let expected: Vec<_> = (0..5).flat_map(both).skip(1).collect();
+        assert_eq!(told_now, expected);
+        assert_eq!(stage.stats().in_service, 0);
+        // Nobody is left to handle what comes now.
+        sender.send_or(telling(6, &told), |event, _| drop(event));
+        assert_eq!(stage.stats().queued, 0);
+    }
+    Ok(())
+}
+
+#[test]
+fn what_comes_after_the_runtime_has_ended_is_refused_or_told() -> Result<(), BuildError> {
+    let runtime = runtime(1);
+    let network = Network::on(runtime.handle(), "dropped");
+    let told = Told::default();
+    let stage = network
+        .stage("stage")
+        .on_drop(stage_tells(&told))
+        .handler(|_| Ok(each(|_: u32| ())))?;
+    drop(runtime);
+    let sender = stage.sender();
+    let refused = sender.try_send(telling(1, &told)).is_err();
+    let told = told.take();
+    assert!(refused || told.len() == 2, "{told:?}");
+    assert!(sender.try_send(2).is_err(), "by now it is known");
+    Ok(())
+}
+
+#[test]
+fn the_last_reference_to_a_stage_tells_of_what_is_queued() -> Result<(), BuildError> {
+    let runtime = runtime(1);
+    let network = Network::on(runtime.handle(), "dropped");
+    let told = Told::default();
+    let declared = network
+        .stage("stage")
+        .on_drop(stage_tells(&told))
+        .declare()?;
+    let sender = declared.stage().sender();
+    sender.try_send(telling(1, &told)).expect("there is room");
+    drop((network, declared));
+    assert_eq!(told.len(), 0);
+    drop(sender);
+    let both = ["stage", "event"].map(|who| (who, 1, Reason::ShutDown));
+    assert_eq!(told.take(), both);
+    Ok(())
+}
+
+#[test]
+fn a_callback_that_panics_harms_nobody() -> Result<(), BuildError> {
+    runtime(1).block_on(async {
+        let network = Network::new("dropped");
+        let told = Told::default();
+        let stage = network
+            .stage("stage")
+            .on_drop(|_: u32, _| panic!("expected: a callback of a stage"))
+            .handler(|_| Ok(each(|_: u32| ())))?;
+        stage.pause();
+        let event = Event::new(1).on_drop(|_| panic!("expected: a callback of an event"));
+        stage.sender().try_send(event).expect("there is room");
+        stage.sender().try_send(telling(2, &told)).expect("room");
+        assert_eq!(stage.destroy(Duration::ZERO).await, 2);
+        assert_eq!(told.take(), [("event", 2, Reason::ShutDown)]);
+        Ok(())
+    })
+}

@@ -1,0 +1,257 @@
+//! The network: names, edges, and what is refused when a stage is made.
+
+use std::time::Duration;
+
+use tussah::stage::control::{Owns, SedaBatch, Threshold};
+use tussah::stage::{AnyCall, Batch, BuildError, EdgeKind, Network, Stage};
+
+use super::support::{Noted, by, each, one};
+use crate::runtime;
+
+/// How a stage of these tests sends to another.
+#[derive(Clone, Copy)]
+enum How {
+    Queue,
+    Offer,
+    Call,
+}
+
+/// Gives a declared stage a handler with these edges.
+fn handled(
+    declared: tussah::stage::Declared<u32>,
+    edges: &[(&'static str, How)],
+) -> Result<(), BuildError> {
+    declared.handler(|from| {
+        for (to, how) in edges {
+            let to = from.named::<u32>(to)?;
+            match how {
+                How::Queue => drop(to.queue(1)?),
+                How::Offer => drop(to.offer(1)?),
+                How::Call => drop(to.call()?),
+            }
+        }
+        Ok(each(|_: u32| ()))
+    })?;
+    Ok(())
+}
+
+#[test]
+fn a_cycle_in_which_all_could_wait_is_refused() -> Result<(), BuildError> {
+    use How::{Call, Offer, Queue};
+    runtime(1).block_on(async {
+        let cycle = |path: &[&str]| BuildError::Cycle {
+            path: path.iter().map(ToString::to_string).collect(),
+        };
+        // Each time: how "c" sends to "a", in the network a -> b -> c; and whether it may.
+        for (how, may) in [(Queue, false), (Call, false), (Offer, true)] {
+            let network = Network::new("graph");
+            let [a, b, c] = ["a", "b", "c"].map(|name| network.stage::<u32>(name).declare());
+            handled(a?, &[("b", Queue)])?;
+            handled(b?, &[("c", Call)])?;
+            let made = handled(c?, &[("a", how)]);
+            if may {
+                made?;
+                assert_eq!(network.names().len(), 3);
+                let edges = network.edges();
+                let last = edges.last().expect("there are three");
+                let ends = (&*last.from, &*last.to);
+                assert_eq!((ends, last.kind), (("c", "a"), EdgeKind::Offer));
+            } else {
+                let error = made.expect_err("it closes a cycle");
+                assert_eq!(error, cycle(&["c", "a", "b", "c"]));
+                assert!(error.to_string().contains("c -> a -> b -> c"), "{error}");
+                // What failed to be made is not there.
+                assert_eq!(network.names().len(), 2);
+                assert!(network.edges().iter().all(|edge| &*edge.to != "c"));
+            }
+        }
+        // A stage that sends to itself.
+        let network = Network::new("graph");
+        for how in [Queue, Call] {
+            let a = network.stage::<u32>("a").declare()?;
+            let error = handled(a, &[("a", how)]).expect_err("it closes a cycle");
+            assert_eq!(error, cycle(&["a", "a"]));
+        }
+        handled(network.stage::<u32>("a").declare()?, &[("a", Offer)])
+    })
+}
+
+#[test]
+fn events_go_round_a_cycle_that_offers() -> Result<(), BuildError> {
+    runtime(2).block_on(async {
+        let network = Network::new("graph");
+        let (came, over) = (Noted::default(), Noted::default());
+        let back = network.stage::<u32>("back").queue(1000).declare()?;
+        let to = back.stage();
+        let note = came.clone();
+        let there = network.stage("there").queue(4).serial(move |edges| {
+            let (back, note) = (edges.to(&to).offer(1)?, note.clone());
+            Ok(one(move |batch: &mut Batch<u32>| {
+                let (back, note) = (back.clone(), note.clone());
+                Box::pin(async move {
+                    for n in batch.drain() {
+                        if n == 0 {
+                            note.add(n);
+                        } else {
+                            back.send_or(n - 1, |_, why| panic!("{why}"));
+                        }
+                    }
+                })
+            }))
+        })?;
+        let to = there.clone();
+        let lost = over.clone();
+        let back = back.serial(move |edges| {
+            let (there, lost) = (edges.to(&to).queue(4)?, lost.clone());
+            Ok(one(move |batch: &mut Batch<u32>| {
+                let (there, lost) = (there.clone(), lost.clone());
+                Box::pin(async move {
+                    for n in batch.drain() {
+                        if there.send(n).await.is_err() {
+                            lost.add(n);
+                        }
+                    }
+                })
+            }))
+        })?;
+        for _ in 0..50 {
+            there.sender().send(20).await.expect("it is open");
+        }
+        while came.len() < 50 {
+            tussah::yield_now().await;
+        }
+        assert_eq!(over.len(), 0);
+        assert_eq!(back.stats().arrived, 1000);
+        back.destroy(Duration::ZERO).await;
+        there.destroy(Duration::ZERO).await;
+        Ok(())
+    })
+}
+
+#[test]
+fn a_stage_is_found_by_name_and_type() -> Result<(), BuildError> {
+    runtime(1).block_on(async {
+        let network = Network::new("graph");
+        let error = network.find::<u32>("sum").expect_err("there is none");
+        assert!(error.to_string().contains("none yet"), "{error}");
+        network.stage("sum").handler(|_| Ok(each(|_: u32| ())))?;
+        network
+            .stage("text")
+            .handler(|_| Ok(each(|_: String| ())))?;
+        assert_eq!(network.find::<u32>("sum")?.name(), "sum");
+        let error = network.find::<u32>("text").expect_err("another type");
+        assert_eq!(
+            error,
+            BuildError::WrongType {
+                name: "text".into(),
+                expected: "u32",
+                found: std::any::type_name::<String>()
+            }
+        );
+        let error = network.find::<u32>("some").expect_err("another name");
+        assert_eq!(
+            error,
+            BuildError::NotFound {
+                name: "some".into(),
+                known: vec!["sum".into(), "text".into()]
+            }
+        );
+        let taken = network.stage("sum").handler(|_| Ok(each(|_: u8| ())));
+        let taken = taken.err();
+        assert_eq!(taken, Some(BuildError::NameTaken { name: "sum".into() }));
+        Ok(())
+    })
+}
+
+#[test]
+fn a_setting_has_one_owner() {
+    runtime(1).block_on(async {
+        let network = Network::new("graph");
+        let made = network
+            .stage("stage")
+            .controller(Threshold::new(5))
+            .controller(SedaBatch::default())
+            .controller(Threshold::new(6))
+            .handler(|_| Ok(each(|_: u32| ())));
+        assert_eq!(
+            made.err(),
+            Some(BuildError::TwoOwners {
+                stage: "stage".into(),
+                controllers: ["threshold", "threshold"],
+                settings: Owns::ADMISSION
+            })
+        );
+        assert!(network.names().is_empty());
+    });
+}
+
+#[test]
+fn a_handler_that_blocks_is_not_called() -> Result<(), BuildError> {
+    runtime(1).block_on(async {
+        let network = Network::new("graph");
+        network
+            .stage("blocks")
+            .blocking(|_| Ok(|_: &mut Batch<u32>| ()))?;
+        let made = network.stage("caller").handler(|edges| {
+            let _call: AnyCall<u32> = edges.named("blocks")?.call()?;
+            Ok(each(|_: u32| ()))
+        });
+        let error = made.err();
+        let expected = BuildError::Blocks {
+            stage: "blocks".into(),
+        };
+        assert_eq!(error, Some(expected));
+        Ok(())
+    })
+}
+
+#[test]
+fn a_maker_that_fails_leaves_nothing() -> Result<(), BuildError> {
+    runtime(1).block_on(async {
+        let network = Network::new("graph");
+        let fails = |stage: &str| BuildError::Handler {
+            stage: stage.into(),
+            why: "no file".into(),
+        };
+        network.stage("last").handler(|_| Ok(each(|_: u32| ())))?;
+        let made = network.stage::<u32>("stage").handler(|edges| {
+            edges.named::<u32>("last")?.queue(1)?;
+            Err::<super::support::Each<u32, fn(u32)>, _>(fails("stage"))
+        });
+        assert_eq!(made.err(), Some(fails("stage")));
+        assert_eq!(network.names().len(), 1);
+        assert!(network.edges().is_empty());
+        network.stage("stage").handler(|_| Ok(each(|_: u32| ())))?;
+        Ok(())
+    })
+}
+
+#[test]
+fn an_edge_to_a_stage_that_is_gone_is_refused() -> Result<(), BuildError> {
+    runtime(1).block_on(async {
+        let network = Network::new("graph");
+        let gone = network.stage("gone").handler(|_| Ok(each(|_: u32| ())))?;
+        let kept: Stage<u32> = network.find("gone")?;
+        gone.destroy(Duration::ZERO).await;
+        let closed = || BuildError::Closed {
+            stage: "gone".into(),
+        };
+        let made = network.stage("caller").handler(|edges| {
+            edges.to(&kept).queue(1)?;
+            Ok(each(|_: u32| ()))
+        });
+        assert_eq!(made.err(), Some(closed()));
+        // A stage of the same name is another one; nor does the one that is gone make edges in its name.
+        network.stage("gone").handler(|_| Ok(each(|_: u32| ())))?;
+        network.stage("other").handler(|_| Ok(each(|_: u32| ())))?;
+        let swapped = kept
+            .swap(|edges| {
+                edges.named::<u32>("other")?.queue(1)?;
+                Ok(by(|_: &mut Batch<u32>| Box::pin(async {})))
+            })
+            .await;
+        assert_eq!(swapped.err(), Some(closed()));
+        assert!(network.edges().is_empty(), "{:?}", network.edges());
+        Ok(())
+    })
+}

@@ -1,0 +1,172 @@
+//! The order in which events are handled: first in, first out for one sender and one class.
+
+use std::collections::HashMap;
+
+use tussah::stage::{Batch, BuildError, Class, Event, Network, Sender};
+
+use super::support::{Noted, adds_up, each, one};
+use crate::runtime;
+
+/// How many events each sender sends.
+const EACH: u32 = 500;
+
+/// Who sent it, in which class, as the how-many-th.
+type Numbered = (u8, u8, u32);
+
+/// The `n`-th event of a sender: of two classes, now and then one with a price.
+fn numbered(from: u8, n: u32) -> Event<Numbered> {
+    let class = u8::from(n % 3 == 1);
+    let event = Event::new((from, class, n)).class(Class(class));
+    if n % 7 == 3 { event.credits(2) } else { event }
+}
+
+/// Checks that of each sender and class everything came, in its order.
+fn check_order(came: Vec<Numbered>, senders: usize) {
+    let mut last = HashMap::new();
+    assert_eq!(came.len(), senders * EACH as usize);
+    for (from, class, n) in came {
+        let before = last.insert((from, class), n);
+        assert!(
+            before.is_none_or(|before| before < n),
+            "{n} after {before:?} of sender {from}, class {class}"
+        );
+    }
+}
+
+/// Sends on what it is told to, collected with what else its batch sends.
+async fn produce(batch: &mut Batch<(u8, u32)>, next: &Sender<Numbered>) {
+    for (from, n) in batch.drain() {
+        next.send(numbered(from, n))
+            .await
+            .expect("the next stage is open");
+    }
+}
+
+fn check(workers: usize, batch: usize, queue: u64) -> Result<(), BuildError> {
+    runtime(workers).block_on(async {
+        let network = Network::new("order");
+        let came = Noted::default();
+        let note = came.clone();
+        let sink = network
+            .stage("sink")
+            .classes(2)
+            .queue(queue)
+            .batch(batch)
+            .serial(move |_| {
+                let note = note.clone();
+                Ok(each(move |event| note.add(event)))
+            })?;
+        let mut sources = Vec::new();
+        for from in 0..3 {
+            let sink = sink.clone();
+            let source = network
+                .stage(format!("source {from}"))
+                .batch(batch)
+                .serial(move |edges| {
+                    let next = edges.to(&sink).queue(1)?;
+                    Ok(one(move |batch: &mut Batch<(u8, u32)>| {
+                        let next = next.clone();
+                        Box::pin(async move { produce(batch, &next).await })
+                    }))
+                })?;
+            sources.push((from, source));
+        }
+        // A fourth sender is no stage.
+        let direct = sink.sender();
+        let fourth = tussah::spawn(async move {
+            for n in 0..EACH {
+                direct.send(numbered(3, n)).await.expect("the sink is open");
+            }
+        });
+        let senders: Vec<_> = sources
+            .iter()
+            .map(|(from, source)| {
+                let (from, sender) = (*from, source.sender());
+                tussah::spawn(async move {
+                    for n in 0..EACH {
+                        sender.send((from, n)).await.expect("the source is open");
+                    }
+                })
+            })
+            .collect();
+        for sender in senders.into_iter().chain([fourth]) {
+            sender.await.expect("no panic");
+        }
+        for (_, source) in &sources {
+            source.drain().await;
+            adds_up(source);
+        }
+        sink.drain().await;
+        adds_up(&sink);
+        check_order(came.take(), 4);
+        Ok(())
+    })
+}
+
+#[test]
+fn of_one_sender_and_class_the_first_is_handled_first() -> Result<(), BuildError> {
+    for workers in [1, 2] {
+        for batch in [1, 100] {
+            for queue in [1, 7, 1024] {
+                check(workers, batch, queue)?;
+            }
+        }
+    }
+    Ok(())
+}
+
+#[test]
+fn the_first_class_is_served_first_and_the_last_is_not_starved() -> Result<(), BuildError> {
+    runtime(1).block_on(async {
+        let network = Network::new("classes");
+        let came = Noted::default();
+        let note = came.clone();
+        let stage = network
+            .stage("stage")
+            .classes(3)
+            .batch(1)
+            .serial(move |_| {
+                let note = note.clone();
+                Ok(each(move |class: u8| note.add(class)))
+            })?;
+        stage.pause();
+        let sender = stage.sender();
+        for class in [2, 1, 0] {
+            for _ in 0..300 {
+                sender
+                    .try_send(Event::new(class).class(Class(class)))
+                    .expect("there is room");
+            }
+        }
+        assert_eq!(stage.stats().queued_by_class, [300, 300, 300]);
+        stage.resume();
+        stage.settled().await;
+        let came = came.take();
+        assert_eq!(came.len(), 900);
+        assert!(came[..60].iter().all(|class| *class == 0), "{came:?}");
+        // While the first class has events, each of the others gets its turn after 64 of those above it.
+        let first = |class| came.iter().position(|one| *one == class).expect("it came");
+        assert!(first(1) <= 64, "{came:?}");
+        assert!(first(2) <= 65 + 1, "{came:?}");
+        let of_last = came[..300].iter().filter(|class| **class == 2).count();
+        assert!(of_last >= 3, "{of_last}");
+        Ok(())
+    })
+}
+
+#[test]
+fn a_class_that_the_stage_does_not_have_counts_as_the_last() -> Result<(), BuildError> {
+    runtime(1).block_on(async {
+        let network = Network::new("classes");
+        let stage = network
+            .stage("stage")
+            .classes(2)
+            .handler(|_| Ok(each(|(): ()| ())))?;
+        stage.pause();
+        let event = Event::new(()).class(Class(200));
+        stage.sender().try_send(event).expect("there is room");
+        assert_eq!(stage.stats().queued_by_class, [0, 1]);
+        stage.drain().await;
+        Ok(())
+    })
+}

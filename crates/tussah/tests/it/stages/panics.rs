@@ -1,0 +1,170 @@
+//! Handlers that panic.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use tussah::stage::{Batch, BuildError, Event, Network, Reason, Restarts, Stage, Why};
+
+use super::support::{Noted, adds_up, by, idle, one};
+use crate::{by_hand, runtime};
+
+/// Notes events with the number of the handler, and panics on zeros.
+fn fragile(
+    network: &Network,
+    restarts: Restarts,
+    came: &Noted<(usize, u32)>,
+) -> Result<Stage<u32>, BuildError> {
+    let (note, made) = (came.clone(), Arc::new(AtomicUsize::new(0)));
+    let builder = network.stage("stage").restarts(restarts);
+    builder.serial(move |_| {
+        let (note, number) = (note.clone(), made.fetch_add(1, Ordering::Relaxed));
+        Ok(one(move |batch: &mut Batch<u32>| {
+            let note = note.clone();
+            Box::pin(async move {
+                while let Some(n) = batch.next() {
+                    assert_ne!(n, 0, "expected: a zero");
+                    note.add((number, n));
+                }
+            })
+        }))
+    })?;
+    network.find("stage")
+}
+
+#[test]
+fn a_serial_handler_is_made_anew() -> Result<(), BuildError> {
+    let (clock, runtime) = by_hand();
+    runtime.block_on(async {
+        let network = Network::new("panics");
+        let came = Noted::default();
+        let restarts = Restarts::new(2, Duration::from_secs(1));
+        let stage = fragile(&network, restarts, &came)?;
+        let sender = stage.sender();
+        stage.pause();
+        for n in [1, 0, 2, 0, 3] {
+            sender.try_send(n).expect("there is room");
+        }
+        stage.resume();
+        stage.settled().await;
+        assert_eq!(came.take(), [(0, 1), (1, 2), (2, 3)]);
+        // A period later there are two restarts more.
+        clock.advance(Duration::from_secs(1));
+        for n in [0, 4] {
+            sender.try_send(n).expect("there is room");
+        }
+        stage.settled().await;
+        assert_eq!(came.take(), [(3, 4)]);
+        adds_up(&stage);
+        Ok(())
+    })
+}
+
+#[test]
+fn a_handler_that_panics_too_often_closes_its_stage() -> Result<(), BuildError> {
+    runtime(1).block_on_spawned(async {
+        let network = Network::new("panics");
+        let came = Noted::default();
+        let restarts = Restarts::new(1, Duration::from_secs(3600));
+        let stage = fragile(&network, restarts, &came)?;
+        stage.pause();
+        stage.set_queue_max(5);
+        let sender = stage.sender();
+        let told = Noted::default();
+        for n in [0, 1, 0, 2, 3] {
+            let told = told.clone();
+            let event = Event::new(n).on_drop(move |why| told.add((n, why)));
+            sender.try_send(event).expect("there is room");
+        }
+        let waiting = sender.clone();
+        let waiting = tussah::spawn(async move {
+            // It comes in when there is room, or is told.
+            waiting.send(4).await.map_err(|error| error.why)
+        });
+        idle().await;
+        stage.resume();
+        stage.settled().await;
+        super::support::until(&stage, |stats| stats.servlets.busy == 0).await;
+        let waited = waiting.await.expect("no panic");
+        assert!(matches!(waited, Ok(()) | Err(Why::Closed)), "{waited:?}");
+        // One was handled, and yet taken by a handler that panicked then.
+        assert_eq!(came.take(), [(1, 1)]);
+        assert_eq!(told.take(), [0, 1, 0, 2, 3].map(|n| (n, Reason::Panicked)));
+        assert_eq!(stage.stats().gate, "closed");
+        assert_eq!(stage.stats().queued, 0);
+        assert_eq!(sender.try_send(5).expect_err("closed").why, Why::Closed);
+        stage.drain().await;
+        Ok(())
+    })
+}
+
+#[test]
+fn a_stage_whose_handlers_panic_goes_on() -> Result<(), BuildError> {
+    runtime(2).block_on(async {
+        let network = Network::new("panics");
+        let came = Noted::default();
+        let note = came.clone();
+        let stage = network.stage("stage").batch(7).handler(move |_| {
+            Ok(by(move |batch: &mut Batch<u32>| {
+                let note = note.clone();
+                Box::pin(async move {
+                    while let Some(n) = batch.next() {
+                        if n % 2 == 0 {
+                            tussah::yield_now().await;
+                        }
+                        assert!(n % 50 != 0, "expected: a round number");
+                        note.add(n);
+                    }
+                })
+            }))
+        })?;
+        let sender = stage.sender();
+        for n in 0..500 {
+            sender.send(n).await.expect("it is open");
+        }
+        stage.drain().await;
+        let mut came = came.take();
+        came.sort_unstable();
+        let expected: Vec<_> = (0..500).filter(|n| n % 50 != 0).collect();
+        assert_eq!(came, expected);
+        let stats = stage.stats();
+        assert_eq!((stats.finished, stats.in_service), (500, 0));
+        assert!(stats.panicked >= 10);
+        adds_up(&stage);
+        Ok(())
+    })
+}
+
+#[test]
+fn a_keyed_handler_that_panics_frees_its_key() -> Result<(), BuildError> {
+    runtime(1).block_on(async {
+        let network = Network::new("panics");
+        let came = Noted::default();
+        let note = came.clone();
+        let stage = network
+            .stage("stage")
+            .keyed_by(|n: &u32| n % 2)
+            .handler(move |_| {
+                Ok(by(move |batch: &mut Batch<u32>| {
+                    let note = note.clone();
+                    Box::pin(async move {
+                        while let Some(n) = batch.next() {
+                            assert_ne!(n, 2, "expected: two");
+                            note.add(n);
+                        }
+                    })
+                }))
+            })?;
+        stage.pause();
+        for n in 0..8 {
+            stage.sender().try_send(n).expect("there is room");
+        }
+        stage.resume();
+        stage.drain().await;
+        let mut came = came.take();
+        came.sort_unstable();
+        assert_eq!(came, [0, 1, 3, 4, 5, 6, 7]);
+        assert_eq!(stage.stats().keys, 0);
+        Ok(())
+    })
+}

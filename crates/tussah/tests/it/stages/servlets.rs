@@ -1,0 +1,203 @@
+//! How many batches are handled at the same time.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use tussah::stage::control::Settings;
+use tussah::stage::{Batch, BuildError, Network};
+
+use super::support::{Door, adds_up, by, each, idle, one};
+use crate::runtime;
+
+#[test]
+fn servlets_bound_the_batches_in_flight() -> Result<(), BuildError> {
+    runtime(1).block_on_spawned(async {
+        let network = Network::new("servlets");
+        let door = Door::new();
+        let at = door.clone();
+        let stage = network.stage("waits").batch(1).servlets(3).manual();
+        let stage = stage.handler(move |_| {
+            Ok(by(move |batch: &mut Batch<u32>| {
+                let at = at.clone();
+                Box::pin(async move {
+                    batch.next();
+                    at.pass().await;
+                })
+            }))
+        })?;
+        let sender = stage.sender();
+        for n in 0..8 {
+            sender.try_send(n).expect("there is room");
+        }
+        door.until(3).await;
+        idle().await;
+        let stats = stage.stats();
+        assert_eq!(door.came(), 3);
+        assert_eq!((stats.in_service, stats.queued), (3, 5));
+        assert_eq!((stats.servlets.busy, stats.waiting), (3, 3));
+        door.let_through(1);
+        door.until(4).await;
+        idle().await;
+        assert_eq!((door.came(), stage.stats().in_service), (4, 3));
+        door.let_through(7);
+        stage.drain().await;
+        adds_up(&stage);
+        assert_eq!(stage.stats().finished, 8);
+        Ok(())
+    })
+}
+
+#[test]
+fn fewer_servlets_are_in_force_though_events_keep_coming() -> Result<(), BuildError> {
+    runtime(1).block_on_spawned(async {
+        let network = Network::new("servlets");
+        let door = Door::new();
+        let at = door.clone();
+        let stage = network.stage("waits").batch(1).servlets(4).manual();
+        let stage = stage.handler(move |_| {
+            Ok(by(move |batch: &mut Batch<u32>| {
+                let at = at.clone();
+                Box::pin(async move {
+                    batch.next();
+                    at.pass().await;
+                })
+            }))
+        })?;
+        let sender = stage.sender();
+        for n in 0..20 {
+            sender.try_send(n).expect("there is room");
+        }
+        door.until(4).await;
+        stage.retune(Settings {
+            servlets: Some(1),
+            ..Settings::default()
+        });
+        door.let_through(4);
+        door.until(5).await;
+        idle().await;
+        assert_eq!((door.came(), stage.stats().in_service), (5, 1));
+        // And more again.
+        stage.retune(Settings {
+            servlets: Some(2),
+            ..Settings::default()
+        });
+        door.until(6).await;
+        idle().await;
+        assert_eq!((door.came(), stage.stats().in_service), (6, 2));
+        door.let_through(16);
+        stage.drain().await;
+        Ok(())
+    })
+}
+
+#[test]
+fn a_handler_that_never_waits_computes_on_each_worker_once() -> Result<(), BuildError> {
+    runtime(2).block_on(async {
+        let network = Network::new("servlets");
+        let (now, most) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
+        let (inside, highest) = (Arc::clone(&now), Arc::clone(&most));
+        let stage = network
+            .stage("computes")
+            .batch(1)
+            .servlets(8)
+            .manual()
+            .handler(move |_| {
+                Ok(each(move |rounds: u32| {
+                    let here = inside.fetch_add(1, Ordering::AcqRel) + 1;
+                    highest.fetch_max(here, Ordering::AcqRel);
+                    for round in 0..rounds {
+                        std::hint::black_box(round);
+                    }
+                    inside.fetch_sub(1, Ordering::AcqRel);
+                }))
+            })?;
+        let sender = stage.sender();
+        for _ in 0..2000 {
+            sender.send(2000).await.expect("it is open");
+            let servlets = stage.stats().servlets;
+            assert!(servlets.busy <= 2, "{servlets:?}");
+        }
+        stage.drain().await;
+        assert!(most.load(Ordering::Relaxed) <= 2);
+        adds_up(&stage);
+        Ok(())
+    })
+}
+
+#[test]
+fn what_was_taken_ahead_is_given_back_when_the_handler_waits() -> Result<(), BuildError> {
+    runtime(1).block_on_spawned(async {
+        let network = Network::new("servlets");
+        let door = Door::new();
+        let at = door.clone();
+        // Short events at first, so that a servlet takes many batches at once; then one that waits.
+        let stage = network.stage("stage").batch(4).servlets(2).manual();
+        let stage = stage.handler(move |_| {
+            Ok(by(move |batch: &mut Batch<bool>| {
+                let at = at.clone();
+                Box::pin(async move {
+                    while let Some(waits) = batch.next() {
+                        if waits {
+                            at.pass().await;
+                        }
+                    }
+                })
+            }))
+        })?;
+        let sender = stage.sender();
+        for _ in 0..500 {
+            sender.send(false).await.expect("it is open");
+        }
+        stage.settled().await;
+        stage.pause();
+        sender.try_send(true).expect("there is room");
+        for _ in 0..100 {
+            sender.try_send(false).expect("there is room");
+        }
+        stage.resume();
+        door.until(1).await;
+        // The other servlet works off all but the batch of the one that waits.
+        super::support::until(&stage, |stats| stats.in_service <= 4 && stats.queued == 0).await;
+        assert_eq!(door.came(), 1);
+        door.let_through(1);
+        stage.drain().await;
+        adds_up(&stage);
+        Ok(())
+    })
+}
+
+#[test]
+fn a_serial_handler_takes_the_next_batch_when_its_future_has_ended() -> Result<(), BuildError> {
+    runtime(1).block_on_spawned(async {
+        let network = Network::new("serial");
+        let door = Door::new();
+        let at = door.clone();
+        let stage = network.stage("serial").batch(2).serial(move |_| {
+            let at = at.clone();
+            Ok(one(move |batch: &mut Batch<u32>| {
+                let at = at.clone();
+                Box::pin(async move {
+                    batch.drain().for_each(drop);
+                    at.pass().await;
+                })
+            }))
+        })?;
+        let sender = stage.sender();
+        for n in 0..10 {
+            sender.try_send(n).expect("there is room");
+        }
+        for batches in 1..=5 {
+            door.until(batches).await;
+            idle().await;
+            let stats = stage.stats();
+            assert_eq!(door.came(), batches);
+            assert_eq!((stats.in_service, stats.servlets.busy), (2, 1));
+            assert_eq!(stats.queued, 10 - 2 * batches as u64);
+            door.let_through(1);
+        }
+        stage.drain().await;
+        assert_eq!(stage.stats().batches, 5);
+        adds_up(&stage);
+        Ok(())
+    })
+}
