@@ -12,6 +12,7 @@ use super::control::{Controller, Owns, Settings};
 use super::edges::Edges;
 use super::error::BuildError;
 use super::event::{CLASSES_MAX, Class, Reason};
+use super::governing::Rank;
 use super::handle::{Any, Stage};
 use super::handler::{Handler, SerialHandler};
 use super::host::{Many, One};
@@ -56,7 +57,7 @@ pub struct Builder<E> {
     on_drop: Option<OnDrop<E>>,
     degrade: Option<Degrade<E>>,
     restarts: Restarts,
-    priority: u8,
+    rank: Rank,
     threads: Option<Arc<dyn ThreadManager>>,
 }
 
@@ -81,14 +82,21 @@ impl<E: Send + 'static> Builder<E> {
             on_drop: None,
             degrade: None,
             restarts: Restarts::default(),
-            priority: 0,
+            rank: Rank::default(),
             threads: None,
         }
     }
 
     /// Which stages come first where they share servlets: 0, the default, before 1.
     pub fn priority(mut self, priority: u8) -> Self {
-        self.priority = priority;
+        self.rank.priority = priority;
+        self
+    }
+
+    /// Says that the stage's events free what others take: it writes answers, closes connections or returns buffers. Of stages of one priority, those get servlets
+    /// before others where the network has a governor ([`Network::govern`]).
+    pub fn frees_resources(mut self) -> Self {
+        self.rank.frees_resources = true;
         self
     }
 
@@ -307,8 +315,16 @@ impl<E: Send + 'static> Builder<E> {
         let manager = self.threads.or_else(|| network.threads.lock().clone());
         let shared = Arc::new_cyclic(|stage| {
             let threads = manager
-                .map(|manager| Threads::new(manager, Arc::clone(&name), self.priority, stage));
-            Shared::new(name, network, threads, state, self.on_drop, self.degrade)
+                .map(|manager| Threads::new(manager, Arc::clone(&name), self.rank.priority, stage));
+            Shared::new(
+                name,
+                &self.network,
+                self.rank,
+                threads,
+                state,
+                self.on_drop,
+                self.degrade,
+            )
         });
         let id = self.network.add(&shared)?;
         Ok(New(Stage {

@@ -8,6 +8,7 @@ use tussah_core::Handle;
 
 use super::builder::Builder;
 use super::error::BuildError;
+use super::governing::Governing;
 use super::handle::{Any, Stage};
 use super::process::Process;
 use super::shared::{Shared, Time};
@@ -29,6 +30,7 @@ pub(crate) struct Inner {
     pub(crate) time: Time,
     pub(crate) process: Arc<Process>,
     pub(crate) tracer: Arc<Tracer>,
+    pub(crate) governing: Arc<Governing>,
     /// The manager of servlets of stages that are built without one.
     pub(crate) threads: Mutex<Option<Arc<dyn ThreadManager>>>,
     pub(crate) table: Mutex<Table>,
@@ -58,6 +60,7 @@ impl Network {
             },
             process: Arc::default(),
             tracer: Arc::default(),
+            governing: Arc::default(),
             threads: Mutex::default(),
             table: Mutex::default(),
         };

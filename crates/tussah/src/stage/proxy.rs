@@ -274,7 +274,7 @@ impl<E: Send + 'static> Shared<E> {
         match outgoing::send(proxy, event, waits) {
             Err((event, why)) if waits && why.is_full() => {
                 // It has been counted there as one that waits; who waits comes by `send_by_proxy`.
-                proxy.stage.lock().uncount_sender();
+                proxy.stage.lock().uncount_sender(from);
                 Err((event, Why::Proxied))
             }
             Err((event, Why::Closed)) => {

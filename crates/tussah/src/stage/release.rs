@@ -67,7 +67,7 @@ impl<E: Send + 'static> Shared<E> {
             }
         }
         // Once for all room that there is: a sender that finds none though it was called must not call itself.
-        if inner.senders > 0 && inner.state.freed {
+        if !inner.senders.is_empty() && inner.state.freed {
             let half = inner.state.credits() <= inner.state.threshold / 2;
             if inner.choosy || half {
                 inner.state.freed = false;

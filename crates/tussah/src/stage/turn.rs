@@ -84,6 +84,9 @@ impl<E: Send + 'static> Shared<E> {
             }
         };
         self.release(inner);
+        if self.governing.is_due(now_ns) {
+            self.plan(now_ns);
+        }
         if key {
             self.keys.notify_waiters();
         }

@@ -17,6 +17,7 @@ mod proxy;
 mod scopes;
 mod signal;
 mod stages;
+mod stages_governor;
 mod stages_graph;
 mod stages_net;
 mod stages_proxy;
