@@ -16,6 +16,7 @@ mod shutdown_loom_tests;
 #[cfg(all(test, not(loom)))]
 mod tests;
 mod timers;
+mod try_spawn;
 
 pub use builder::Builder;
 pub use current::{post, post_in, spawn, spawn_in};

@@ -248,7 +248,7 @@ mod tests {
     fn texts_are_quoted_for_dot() {
         let check = |text, expected| assert_eq!(quoted(text), expected);
         check("parse", r#""parse""#);
-        check("a \"b\" \\", r#""a \"b\" \\\\""#);
+        check("a \"b\" \\", r#""a \"b\" \\""#);
         check("a\nb\0", r#""a\nb?""#);
         check("&lt; ż", r#""&amp;lt; ż""#);
     }

@@ -30,7 +30,7 @@ impl<E: Send + 'static> Declared<E> {
     /// Gives it a handler that several servlets use at the same time.
     ///
     /// # Errors
-    /// As [`Builder::handler`].
+    /// As [`Builder::handler`](super::Builder::handler).
     pub fn handler<H: Handler<Event = E>>(
         self,
         make: impl FnOnce(&Edges<'_>) -> Result<H, BuildError>,
@@ -41,7 +41,7 @@ impl<E: Send + 'static> Declared<E> {
     /// Gives it a handler that handles one batch after the other.
     ///
     /// # Errors
-    /// As [`Builder::handler`].
+    /// As [`Builder::handler`](super::Builder::handler).
     pub fn serial<H: SerialHandler<Event = E>>(
         self,
         make: impl FnMut(&Edges<'_>) -> Result<H, BuildError> + Send + 'static,

@@ -94,6 +94,8 @@ pub(crate) struct State<E> {
     credits: u64,
     /// Credits that senders have reserved and not used yet.
     reserved: u64,
+    /// Events that were dropped, and nobody has been told yet.
+    pub(crate) untold: u64,
     /// There is room that senders who wait have not been told of.
     pub(crate) freed: bool,
     /// Events in the queue that carry more than their value.
@@ -156,6 +158,7 @@ impl<E> State<E> {
             len: 0,
             credits: 0,
             reserved: 0,
+            untold: 0,
             freed: false,
             extras: 0,
             in_service: 0,
@@ -202,9 +205,9 @@ impl<E> State<E> {
         &self.queued[..self.classes]
     }
 
-    /// Whether nothing is queued or in service.
+    /// Whether nothing is queued or in service, and all has been told that was dropped.
     pub(crate) fn is_empty(&self) -> bool {
-        self.len + self.in_service + self.reserved == 0
+        self.len + self.in_service + self.reserved + self.untold == 0
     }
 
     /// Events in the queue of this class and those before it; credits, where there is but one class.

@@ -202,7 +202,8 @@ impl Tracer {
             return None;
         }
         let seen = self.seen.fetch_add(1, Ordering::Relaxed);
-        (seen % one_in == 0).then_some(CHOSEN + seen / one_in)
+        seen.is_multiple_of(one_in)
+            .then_some(CHOSEN + seen / one_in)
     }
 
     fn note(&self, span: Span) {

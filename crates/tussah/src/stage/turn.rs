@@ -62,6 +62,7 @@ impl<E: Send + 'static> Shared<E> {
             inner.state.finish(run, batch, ended_ns);
             inner.state.decide(now_ns);
         }
+        inner.state.untold -= std::mem::take(&mut run.untold);
         let present = servlet.generation == inner.generation && !inner.state.has_too_many();
         let goes_on = match &self.threads {
             Some(threads) if present => threads.goes_on(&mut inner),
@@ -69,6 +70,9 @@ impl<E: Send + 'static> Shared<E> {
         };
         let next = if goes_on && inner.state.take(run, now_ns) {
             Next::Work
+        } else if !run.dropped.is_empty() {
+            // It looks again when it has told of what was dropped.
+            Next::Wait
         } else {
             match waker {
                 Some(waker) if present && inner.state.park() => {
@@ -83,6 +87,8 @@ impl<E: Send + 'static> Shared<E> {
                 }
             }
         };
+        run.untold = run.dropped.len() as u64;
+        inner.state.untold += run.untold;
         self.release(inner);
         if self.governing.is_due(now_ns) {
             self.plan(now_ns);
@@ -115,6 +121,7 @@ impl<E: Send + 'static> Shared<E> {
             inner.parked.swap_remove(place);
             inner.state.ended_parked();
         } else {
+            inner.state.untold -= std::mem::take(&mut run.untold);
             if run.is_open() {
                 if batch.traces().has_any() {
                     self.traced(batch, run.begun_ns, now_ns);

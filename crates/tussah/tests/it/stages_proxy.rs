@@ -272,7 +272,8 @@ fn a_proxy_is_refused_where_it_can_not_be() -> Result<(), BuildError> {
     let (first, _) = spy(&network, "first", &last);
     let (proxy, _) = spy(&network, "proxy", &last);
     let (other, _) = spy(&network, "other", &first);
-    let why = |refused: Result<_, BuildError>| refused.err().expect("it is refused").to_string();
+    let why =
+        |refused: Result<_, BuildError>| refused.map(drop).expect_err("it is refused").to_string();
     assert_eq!(
         why(proxy.between("second", &last).map(drop)),
         "there is no stage `second`: expected one of `last`, `first`, `proxy`, `other`"

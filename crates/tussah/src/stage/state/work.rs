@@ -28,6 +28,8 @@ pub(crate) struct Run<E> {
     pub(crate) key: Option<usize>,
     /// What was shed or had expired: to be told under no lock.
     pub(crate) dropped: Vec<(Event<E>, Reason)>,
+    /// How many of these the stage waits for to be told.
+    pub(crate) untold: u64,
     pub(crate) begun_ns: u64,
     /// Since when the handler computes.
     pub(crate) resumed_ns: u64,
@@ -51,6 +53,7 @@ impl<E> Default for Run<E> {
             limit: 1,
             key: None,
             dropped: Vec::new(),
+            untold: 0,
             begun_ns: 0,
             resumed_ns: 0,
             compute_ns: 0,

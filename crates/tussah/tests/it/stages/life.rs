@@ -167,8 +167,11 @@ fn destroying_drains_for_a_time() -> Result<(), BuildError> {
     })
 }
 
+/// Two stages that send to each other, and what lives as long as their handlers.
+type Cycle = (Stage<u32>, Stage<u32>, Weak<()>);
+
 /// Two stages that refer to each other, and what tells whether their handlers still exist.
-fn cycle(network: &Network) -> Result<(Stage<u32>, Stage<u32>, Weak<()>), BuildError> {
+fn cycle(network: &Network) -> Result<Cycle, BuildError> {
     let alive = Arc::new(());
     let weak = Arc::downgrade(&alive);
     let there = network.stage::<u32>("there").declare()?;

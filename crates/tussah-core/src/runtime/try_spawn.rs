@@ -1,0 +1,65 @@
+//! Starting threads on a runtime that may be shut down.
+
+use std::future::Future;
+use std::panic::Location;
+
+use super::Handle;
+use super::post::{AsColor, PostError};
+use crate::task::{self, JoinHandle};
+
+impl Handle {
+    /// As [`spawn`](Self::spawn), for callers that may come when the runtime is being shut down.
+    ///
+    /// # Errors
+    /// Gives the future back if the runtime is shut down.
+    #[track_caller]
+    pub fn try_spawn<F>(&self, future: F) -> Result<JoinHandle<F::Output>, PostError<F>>
+    where
+        F: Future + Send + 'static,
+        F::Output: Send + 'static,
+    {
+        if !self.shared.is_open() {
+            return Err(PostError::shut_down(future));
+        }
+        Ok(self.start(Location::caller(), future))
+    }
+
+    /// As [`spawn_in`](Self::spawn_in), for callers that may come when the runtime is being shut down.
+    ///
+    /// # Errors
+    /// Gives the future back if the runtime is shut down.
+    ///
+    /// # Panics
+    /// If the color is of another runtime.
+    ///
+    /// # Examples
+    /// ```
+    /// # use tussah_core as tussah;
+    /// use tussah::Color;
+    /// let runtime = tussah::Runtime::builder().workers(1).build()?;
+    /// let handle = runtime.handle().clone();
+    /// assert!(handle.try_spawn_in(Color(7), async {}).is_ok());
+    /// drop(runtime);
+    /// let refused = handle.try_spawn_in(Color(7), async {}).expect_err("it is too late");
+    /// assert!(refused.is_shut_down());
+    /// # std::io::Result::Ok(())
+    /// ```
+    #[track_caller]
+    pub fn try_spawn_in<F>(
+        &self,
+        color: impl AsColor,
+        future: F,
+    ) -> Result<JoinHandle<F::Output>, PostError<F>>
+    where
+        F: Future + Send + 'static,
+        F::Output: Send + 'static,
+    {
+        if !self.shared.is_open() {
+            return Err(PostError::shut_down(future));
+        }
+        let location = Location::caller();
+        let color = color.reference(&self.shared);
+        self.assert_mine(color.cell());
+        Ok(task::spawn(&self.shared, color, location, future))
+    }
+}
