@@ -93,7 +93,7 @@ pub fn in_order(
     scenario: &Scenario,
     contenders: &[&Contender],
     seeds: usize,
-    run: impl Fn(&Scenario, &Contender, u64) -> Option<Score>,
+    mut run: impl FnMut(&Scenario, &Contender, u64) -> Option<Score>,
 ) -> Heat {
     let mut runs = vec![Vec::new(); contenders.len()];
     // Taking turns has slow drifts of the machine hit all alike.

@@ -8,6 +8,9 @@ use super::{bakeoff, real, table};
 /// Two goodputs that differ by less than this are taken for the same, in parts of what is possible.
 const SAME: f64 = 0.05;
 
+/// Where handlers compute for longer than planned by this part, the machine is not for the benchmark alone.
+const LOST_MAX: f64 = 0.02;
+
 /// How a scenario's contenders came out on the simulator and in reality.
 #[derive(Debug)]
 pub struct Agreement {
@@ -15,6 +18,8 @@ pub struct Agreement {
     pub simulated: Heat,
     /// The real ones.
     pub real: Heat,
+    /// By what part longer handlers computed than they were to, since others had their CPU.
+    pub lost: f64,
 }
 
 /// Runs scenarios in reality, and simulated with as many CPUs as this machine has for them.
@@ -30,8 +35,18 @@ pub fn all(
         .map(|scenario| {
             let one = std::slice::from_ref(&scenario);
             let simulated = bakeoff::all(one, contenders, simulated_seeds, false).remove(0);
-            let real = in_order(&scenario, contenders, real_seeds, real::run);
-            Agreement { simulated, real }
+            let mut lost = real::Lost::default();
+            let real = in_order(
+                &scenario,
+                contenders,
+                real_seeds,
+                |scenario, contender, seed| real::run(scenario, contender, seed, &mut lost),
+            );
+            Agreement {
+                simulated,
+                real,
+                lost: lost.part(),
+            }
         })
         .collect()
 }
@@ -73,8 +88,15 @@ pub fn print(agreements: &[Agreement]) {
         }
         table::columns(&rows);
         let pairs = agreement.pairs();
+        if agreement.lost > LOST_MAX {
+            println!("\nThe machine had other work: these figures tell of that too.");
+        }
         println!(
-            "\nrank correlation (Spearman) {}; pairs whose order is another, of those that differ by {} % in both: {}\n",
+            "\nhandlers computed for {} % longer than planned",
+            table::number(agreement.lost * 100.0)
+        );
+        println!(
+            "rank correlation (Spearman) {}; pairs whose order is another, of those that differ by {} % in both: {}\n",
             table::number(spearman(&pairs)),
             table::number(SAME * 100.0),
             swapped(&pairs)

@@ -2,9 +2,11 @@
 //!
 //! The events of a plan are offered when they are due, by a thread of its own, whatever has become of those before. A handler computes by spinning until as
 //! much time has passed as the plan says, and waits by sleeping; so an answer takes longer than planned where the OS takes its CPU away. Rejections cost what
-//! they really cost.
+//! they really cost. How much was taken is told with the figures; where it is more than a few percent, on a machine with other work, `chrt -f 10 tussah-bench ...`
+//! gives the benchmark its CPUs.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
@@ -52,8 +54,13 @@ pub fn fitted(scenario: &Scenario, cpus: usize) -> Scenario {
     fitted
 }
 
-/// Runs a scenario once with a contender that takes part in it.
-pub fn run(scenario: &Scenario, contender: &Contender, seed: u64) -> Option<Score> {
+/// Runs a scenario once with a contender that takes part in it. Adds to `lost` what others took of the CPUs.
+pub fn run(
+    scenario: &Scenario,
+    contender: &Contender,
+    seed: u64,
+    lost: &mut Lost,
+) -> Option<Score> {
     let controllers = contender.controllers(scenario)?;
     let runtime = Runtime::builder()
         .workers(scenario.simulation.workers)
@@ -64,6 +71,8 @@ pub fn run(scenario: &Scenario, contender: &Contender, seed: u64) -> Option<Scor
         simulation: scenario.simulation.clone(),
         outcomes: Mutex::default(),
         color: async_lock::Mutex::new(()),
+        planned_ns: AtomicU64::new(0),
+        computed_ns: AtomicU64::new(0),
     });
     let network = Network::on(runtime.handle(), "controllers");
     let ticks = if scenario.simulation.blocking {
@@ -77,6 +86,8 @@ pub fn run(scenario: &Scenario, contender: &Contender, seed: u64) -> Option<Scor
         runtime.block_on(stage.destroy(Duration::ZERO));
         ticks
     };
+    lost.planned_ns += world.planned_ns.load(Ordering::Relaxed);
+    lost.computed_ns += world.computed_ns.load(Ordering::Relaxed);
     let mut scorer = Scorer::new(scenario);
     let until_ns = scenario.simulation.until_ns;
     let mut outcomes = std::mem::take(&mut *world.outcomes.lock());
@@ -86,6 +97,20 @@ pub fn run(scenario: &Scenario, contender: &Contender, seed: u64) -> Option<Scor
     Some(scorer.score(&ticks))
 }
 
+/// How long handlers were to compute, and how long they did: longer, where others had their CPU.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Lost {
+    planned_ns: u64,
+    computed_ns: u64,
+}
+
+impl Lost {
+    /// By what part longer.
+    pub fn part(self) -> f64 {
+        self.computed_ns as f64 / (self.planned_ns as f64).max(1.0) - 1.0
+    }
+}
+
 /// What the handlers of a run share.
 struct World {
     start: Instant,
@@ -93,6 +118,9 @@ struct World {
     outcomes: Mutex<Vec<Outcome>>,
     /// Who handles a hot event.
     color: async_lock::Mutex<()>,
+    /// How long handlers were to compute, and did.
+    planned_ns: AtomicU64,
+    computed_ns: AtomicU64,
 }
 
 /// What holds at this time.
@@ -114,6 +142,10 @@ impl World {
         while begun.elapsed() < time {
             std::hint::spin_loop();
         }
+        let computed_ns = begun.elapsed().as_nanos() as u64;
+        self.computed_ns.fetch_add(computed_ns, Ordering::Relaxed);
+        let planned_ns = time.as_nanos() as u64;
+        self.planned_ns.fetch_add(planned_ns, Ordering::Relaxed);
     }
 
     fn begin_batch(&self) {

@@ -12,6 +12,7 @@ use super::control::{Controller, Owns, Settings};
 use super::edges::Edges;
 use super::error::BuildError;
 use super::event::{CLASSES_MAX, Class, Reason};
+use super::governing::Rank;
 use super::handle::{Any, Stage};
 use super::handler::{Handler, SerialHandler};
 use super::host::{Many, One};
@@ -21,6 +22,7 @@ use super::queue::{ByKey, Keyed, Lanes, Queue};
 use super::restarts::Restarts;
 use super::shared::{Degrade, OnDrop, Shared};
 use super::state::{Bounds, Kind, Parts, State};
+use super::threads::{ThreadManager, Threads};
 use super::{Batch, control};
 
 /// Bound, in credits: what a queue holds unless it is built otherwise. Room for a few batches, and little enough that what waits in it is not old.
@@ -55,6 +57,8 @@ pub struct Builder<E> {
     on_drop: Option<OnDrop<E>>,
     degrade: Option<Degrade<E>>,
     restarts: Restarts,
+    rank: Rank,
+    threads: Option<Arc<dyn ThreadManager>>,
 }
 
 type MakeKeyed<E> = Box<dyn FnOnce(usize, usize) -> Box<dyn Keyed<E>> + Send>;
@@ -78,7 +82,29 @@ impl<E: Send + 'static> Builder<E> {
             on_drop: None,
             degrade: None,
             restarts: Restarts::default(),
+            rank: Rank::default(),
+            threads: None,
         }
+    }
+
+    /// Which stages come first where they share servlets: 0, the default, before 1.
+    pub fn priority(mut self, priority: u8) -> Self {
+        self.rank.priority = priority;
+        self
+    }
+
+    /// Says that the stage's events free what others take: it writes answers, closes connections or returns buffers. Of stages of one priority, those get servlets
+    /// before others where the network has a governor ([`Network::govern`]).
+    pub fn frees_resources(mut self) -> Self {
+        self.rank.frees_resources = true;
+        self
+    }
+
+    /// Has a manager asked whether another servlet may go to work, which stages can share. By default that of the network is
+    /// ([`Network::set_threads`]), and if it has none, nobody.
+    pub fn threads(mut self, manager: Arc<dyn ThreadManager>) -> Self {
+        self.threads = Some(manager);
+        self
     }
 
     /// How many credits the queue holds at most; 1024 by default, at least 1. Each event costs one credit, unless it says otherwise.
@@ -285,13 +311,21 @@ impl<E: Send + 'static> Builder<E> {
             process: Arc::clone(&network.process),
         });
         state.retune(self.settings);
-        let shared = Arc::new(Shared::new(
-            self.name.into(),
-            network,
-            state,
-            self.on_drop,
-            self.degrade,
-        ));
+        let name: Arc<str> = self.name.into();
+        let manager = self.threads.or_else(|| network.threads.lock().clone());
+        let shared = Arc::new_cyclic(|stage| {
+            let threads = manager
+                .map(|manager| Threads::new(manager, Arc::clone(&name), self.rank.priority, stage));
+            Shared::new(
+                name,
+                &self.network,
+                self.rank,
+                threads,
+                state,
+                self.on_drop,
+                self.degrade,
+            )
+        });
         let id = self.network.add(
             &shared.name,
             std::any::type_name::<E>(),

@@ -7,9 +7,10 @@ use super::call::{AnyCall, Call};
 use super::error::BuildError;
 use super::handle::{Any, Stage};
 use super::host::Host;
-use super::network::{EdgeKind, Network};
+use super::network::Network;
 use super::sender::{Offerer, Sender};
 use super::shared::Shared;
+use super::table::EdgeKind;
 
 /// What a handler's maker makes its edges with: each is one from this stage, and is in the network's graph.
 #[derive(Debug)]

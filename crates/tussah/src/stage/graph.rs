@@ -4,8 +4,9 @@ use std::fmt::Write;
 use std::sync::Arc;
 
 use super::json::{self, Object};
-use super::network::{Edge, EdgeKind, Network};
+use super::network::Network;
 use super::stats::StageStats;
+use super::table::{Edge, EdgeKind};
 
 /// The stages of a network and the edges between them, as they were at one moment. Made by [`Network::graph`].
 ///

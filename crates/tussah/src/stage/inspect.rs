@@ -1,8 +1,10 @@
 //! A stage as its network sees it, whatever its events are.
 
 use std::any::Any;
+use std::sync::Arc;
 
 use super::digest::Digest;
+use super::governing::Load;
 use super::shared::Shared;
 use super::stats::StageStats;
 
@@ -13,6 +15,14 @@ pub(crate) trait Inspect: Any + Send + Sync {
 
     /// What the stage does, and has done.
     fn stats(&self) -> StageStats;
+
+    /// What the governor has to know of the stage; nothing if there are no servlets to be governed.
+    fn load(&self) -> Option<Load> {
+        None
+    }
+
+    /// Has at most so many servlets at work, whatever the controllers want.
+    fn set_cap(self: Arc<Self>, _servlets: usize) {}
 }
 
 impl<E: Send + 'static> Inspect for Shared<E> {
@@ -28,5 +38,31 @@ impl<E: Send + 'static> Inspect for Shared<E> {
         let now_ns = self.time.now_ns();
         let called = self.calls.sum();
         StageStats::of(&self.name, &mut self.lock().state, called, now_ns)
+    }
+
+    fn load(&self) -> Option<Load> {
+        let inner = self.lock();
+        let state = &inner.state;
+        let (stages, others): (Vec<_>, Vec<_>) =
+            inner.senders.stages().partition(|stage| *stage != 0);
+        Some(Load {
+            rank: self.rank,
+            busy: state.servlets.busy,
+            wanted: state.servlets.target,
+            allowed: state.allowed(),
+            queue_len: state.credits(),
+            turned_away: state.counts.refused + state.counts.shed + state.counts.expired,
+            service_ns: state.counts.service_ns,
+            held_up: stages,
+            holds_up_others: !others.is_empty(),
+        })
+    }
+
+    fn set_cap(self: Arc<Self>, servlets: usize) {
+        let mut inner = self.lock();
+        if inner.state.cap != servlets {
+            inner.state.cap = servlets;
+            self.release(inner);
+        }
     }
 }

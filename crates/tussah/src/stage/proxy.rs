@@ -12,10 +12,10 @@ use super::error::BuildError;
 use super::event::Event;
 use super::handle::{Any, Stage};
 use super::host::Gone;
-use super::network::Edge;
 use super::outgoing;
 use super::sender::{SendError, Sender, Why};
 use super::shared::{Inner, Shared};
+use super::table::Edge;
 
 /// Where events from one stage go in place of the stage that they are sent to.
 pub(crate) struct Route<E> {
@@ -24,8 +24,8 @@ pub(crate) struct Route<E> {
     proxy: Weak<Shared<E>>,
     /// Sends and calls that have found this way, and are not at its end.
     passing: usize,
-    /// The proxy is being taken away: senders that can wait do.
-    held: bool,
+    /// The proxy is being taken away: senders that can wait do, until this is called.
+    held: Option<Arc<Notify>>,
     /// Called when nothing passes any more.
     passed: Arc<Notify>,
 }
@@ -100,7 +100,7 @@ impl<E: Send + 'static, C> Stage<E, C> {
             from,
             proxy: Arc::downgrade(proxy),
             passing: 0,
-            held: false,
+            held: None,
             passed: Arc::default(),
         });
         target.look_again();
@@ -131,8 +131,7 @@ impl<E: Send + 'static> Between<E> {
     /// The proxy stays if the future is dropped, and [`Stage::destroy`] of the proxy takes it away without any order.
     pub async fn remove(self) {
         let target = &self.to.shared;
-        let holding = Holding(target, self.from);
-        let Some(passed) = target.hold(self.from, true) else {
+        let Some((holding, passed)) = target.hold(self.from) else {
             // The proxy was destroyed.
             return self.forget();
         };
@@ -168,13 +167,29 @@ impl<E> fmt::Debug for Between<E> {
 }
 
 /// Lets senders go on when dropped.
-struct Holding<'a, E: Send + 'static>(&'a Arc<Shared<E>>, u32);
+struct Holding<'a, E> {
+    target: &'a Arc<Shared<E>>,
+    from: u32,
+    held: Arc<Notify>,
+}
 
-impl<E: Send + 'static> Drop for Holding<'_, E> {
+impl<E> Drop for Holding<'_, E> {
     fn drop(&mut self) {
-        self.0.hold(self.1, false);
-        self.0.room.notify_waiters();
+        let mut inner = self.target.lock_plain();
+        if let Some(route) = inner.route(self.from) {
+            route.held = None;
+        }
+        drop(inner);
+        self.held.notify_waiters();
     }
+}
+
+/// The way of what one stage sends to another.
+enum Way<'a, E> {
+    Direct,
+    Proxy(Passing<'a, E>),
+    /// For now, those who can wait wait to be called.
+    Held(Arc<Notify>),
 }
 
 /// What was found when a proxy was to be taken away.
@@ -220,17 +235,22 @@ impl<E> Inner<E> {
 }
 
 impl<E: Send + 'static> Shared<E> {
-    /// The way through a proxy that events from this stage take.
-    fn pass(self: &Arc<Self>, from: u32) -> Option<Passing<'_, E>> {
+    /// The way that events from this stage take.
+    fn way(self: &Arc<Self>, from: u32, waits: bool) -> Way<'_, E> {
         let mut inner = self.lock();
-        let route = inner.route(from)?;
+        let Some(route) = inner.route(from) else {
+            return Way::Direct;
+        };
         let Some(stage) = route.proxy.upgrade() else {
             inner.proxies.retain(|route| route.from != from);
-            return None;
+            return Way::Direct;
         };
+        if let (true, Some(held)) = (waits, &route.held) {
+            return Way::Held(Arc::clone(held));
+        }
         route.passing += 1;
         let proxy = Sender { stage, from };
-        Some(Passing {
+        Way::Proxy(Passing {
             target: self,
             proxy,
         })
@@ -245,17 +265,16 @@ impl<E: Send + 'static> Shared<E> {
         asked: bool,
         waits: bool,
     ) -> Result<(), (Event<E>, Why)> {
-        if waits && self.is_held(from) {
-            return Err((event, Why::Full));
-        }
-        let Some(passing) = self.pass(from) else {
-            return self.offer(from, event, asked, waits);
+        let passing = match self.way(from, waits) {
+            Way::Direct => return self.offer(from, event, asked, waits),
+            Way::Held(_) => return Err((event, Why::Proxied)),
+            Way::Proxy(passing) => passing,
         };
         let proxy = &passing.proxy;
         match outgoing::send(proxy, event, waits) {
             Err((event, why)) if waits && why.is_full() => {
                 // It has been counted there as one that waits; who waits comes by `send_by_proxy`.
-                proxy.stage.lock().uncount_sender();
+                proxy.stage.lock().uncount_sender(from);
                 Err((event, Why::Proxied))
             }
             Err((event, Why::Closed)) => {
@@ -266,12 +285,9 @@ impl<E: Send + 'static> Shared<E> {
         }
     }
 
-    /// Whether senders have to wait until the proxy is taken away; they are counted then.
     fn is_held(&self, from: u32) -> bool {
         let mut inner = self.lock();
-        let held = inner.route(from).is_some_and(|route| route.held);
-        inner.senders += usize::from(held);
-        held
+        inner.route(from).is_some_and(|route| route.held.is_some())
     }
 
     /// Calls the proxy that calls from this stage go to, if there is one.
@@ -280,7 +296,9 @@ impl<E: Send + 'static> Shared<E> {
         batch: &mut Batch<E>,
         from: u32,
     ) -> Option<()> {
-        let passing = self.pass(from)?;
+        let Way::Proxy(passing) = self.way(from, false) else {
+            return None;
+        };
         let called = Box::pin(passing.proxy.stage.call_any(batch, from)).await;
         if called == Err(Gone) {
             self.forget_proxy(from);
@@ -292,12 +310,18 @@ impl<E: Send + 'static> Shared<E> {
         self.lock().proxies.retain(|route| route.from != from);
     }
 
-    /// Has senders wait until the proxy is taken away, or go on; gives what is called when nothing passes.
-    fn hold(&self, from: u32, held: bool) -> Option<Arc<Notify>> {
+    /// Has senders wait; gives what is called when nothing passes.
+    fn hold(self: &Arc<Self>, from: u32) -> Option<(Holding<'_, E>, Arc<Notify>)> {
         let mut inner = self.lock();
         let route = inner.route(from)?;
-        route.held = held;
-        Some(Arc::clone(&route.passed))
+        let held = Arc::clone(route.held.get_or_insert_default());
+        let passed = Arc::clone(&route.passed);
+        let holding = Holding {
+            target: self,
+            from,
+            held,
+        };
+        Some((holding, passed))
     }
 
     /// Takes the proxy away if nothing is on its way through it.
@@ -328,7 +352,20 @@ impl<E: Send + 'static> Sender<E> {
     ) -> impl Future<Output = Result<(), SendError<E>>> + Send + '_ {
         let mut event = event;
         async move {
-            while let Some(passing) = self.stage.pass(self.from) {
+            loop {
+                let passing = match self.stage.way(self.from, true) {
+                    Way::Direct => return self.send(event).await,
+                    Way::Proxy(passing) => passing,
+                    Way::Held(held) => {
+                        let mut goes_on = pin!(held.notified());
+                        goes_on.as_mut().enable();
+                        // From here on no call is missed.
+                        if self.stage.is_held(self.from) {
+                            goes_on.await;
+                        }
+                        continue;
+                    }
+                };
                 match passing.proxy.send(event).await {
                     Err(refused) if refused.why == Why::Closed => {
                         self.stage.forget_proxy(self.from);
@@ -337,7 +374,6 @@ impl<E: Send + 'static> Sender<E> {
                     sent => return sent,
                 }
             }
-            self.send(event).await
         }
     }
 }

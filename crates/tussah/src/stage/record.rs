@@ -10,8 +10,9 @@ use tussah_core::Notify;
 use tussah_core::time::Clock;
 
 use super::digest::Digest;
-use super::network::{Known, Network, Weak};
+use super::network::{Network, Weak};
 use super::stats::StageStats;
+use super::table::Known;
 
 /// The columns of what [`Network::record`] writes.
 ///

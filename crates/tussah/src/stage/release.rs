@@ -21,6 +21,8 @@ struct Calls<E> {
     /// What ended with it.
     ended: Vec<Event<E>>,
     reason: Reason,
+    /// Servlets that no longer work, which the manager of servlets is to be told.
+    left: usize,
 }
 
 impl<E: Send + 'static> Shared<E> {
@@ -44,10 +46,19 @@ impl<E: Send + 'static> Shared<E> {
             closed: false,
             ended: Vec::new(),
             reason: inner.state.ends,
+            left: 0,
         };
         let mut any = true;
-        match inner.state.summon() {
-            Summon::Nobody => any = false,
+        let summon = match &self.threads {
+            None => inner.state.summon(),
+            Some(threads) => {
+                let (summon, left) = threads.summon(inner);
+                calls.left = left;
+                summon
+            }
+        };
+        match summon {
+            Summon::Nobody => any = calls.left > 0,
             Summon::Unpark => calls.unpark = inner.parked.pop().map(|(_, waker)| waker),
             // It is a servlet of the present handler, however late it starts.
             Summon::Spawn => {
@@ -56,7 +67,7 @@ impl<E: Send + 'static> Shared<E> {
             }
         }
         // Once for all room that there is: a sender that finds none though it was called must not call itself.
-        if inner.senders > 0 && inner.state.freed {
+        if !inner.senders.is_empty() && inner.state.freed {
             let half = inner.state.credits() <= inner.state.threshold / 2;
             if inner.choosy || half {
                 inner.state.freed = false;
@@ -131,6 +142,9 @@ impl<E: Send + 'static> Shared<E> {
         }
         for event in calls.ended {
             self.dropped(event, calls.reason);
+        }
+        if let Some(threads) = &self.threads {
+            threads.leave(calls.left);
         }
     }
 }

@@ -146,7 +146,7 @@ impl<E: Send + 'static> Sender<E> {
     fn not_sent(&self, (event, why): (Event<E>, Why)) -> Sending<'_, E> {
         let rest = if why.is_full() {
             // Made here, since the future may be dropped before it is polled.
-            let waiting = Waiting(&self.stage);
+            let waiting = Waiting(self);
             Rest::Waits(Box::pin(self.send_later(event, waiting)))
         } else if why == Why::Proxied {
             Rest::Waits(Box::pin(self.send_by_proxy(event)))
@@ -266,11 +266,11 @@ impl<E: Send + 'static> Rest<'_, E> {
 }
 
 /// One that `Inner::senders` counts, until it is dropped.
-struct Waiting<'a, E>(&'a Arc<Shared<E>>);
+struct Waiting<'a, E>(&'a Sender<E>);
 
 impl<E> Waiting<'_, E> {
     fn uncount(&self) {
-        self.0.lock_plain().uncount_sender();
+        self.0.stage.lock_plain().uncount_sender(self.0.from);
     }
 }
 

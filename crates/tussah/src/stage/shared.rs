@@ -12,14 +12,17 @@ use tussah_core::{Handle, Notify, PerWorker};
 use super::batch::{Batch, Chunk};
 use super::error::BuildError;
 use super::event::{Class, Event, Reason};
+use super::governing::{Governing, Rank};
 use super::host::Present;
-use super::network::Inner as Common;
+use super::network::{Network, Weak};
 use super::outgoing::Outgoing;
 use super::proxy::Route;
 use super::queue::Queue;
 use super::sender::Why;
+use super::senders::Senders;
 use super::state::{Gate, Kind, State};
 use super::tally::Tally;
+use super::threads::Threads;
 use super::trace::Tracer;
 
 /// A stage, without the type of its handler.
@@ -36,6 +39,11 @@ pub(crate) struct Shared<E> {
     pub(crate) time: Time,
     pub(crate) runtime: Handle,
     pub(crate) tracer: Arc<Tracer>,
+    pub(crate) network: Weak,
+    pub(crate) governing: Arc<Governing>,
+    pub(crate) rank: Rank,
+    /// Who is asked whether another servlet may go to work, if anybody is.
+    pub(crate) threads: Option<Threads>,
     /// Starts a servlet of the present handler.
     pub(super) start: RwLock<Option<Start<E>>>,
     /// The present handler, for calls; none in a stage that blocks.
@@ -91,7 +99,7 @@ pub(crate) struct Inner<E> {
     /// Servlets that wait to be called, the last one first.
     pub(crate) parked: Vec<(u64, Waker)>,
     /// Senders that wait for room.
-    pub(crate) senders: usize,
+    pub(crate) senders: Senders,
     /// One of them may find none where another would: each looks for itself whenever there is room.
     pub(crate) choosy: bool,
     pub(crate) next_servlet: u64,
@@ -101,6 +109,8 @@ pub(crate) struct Inner<E> {
     pub(crate) settled: Vec<Waker>,
     /// Who waits for nothing to be in service, to change the handler.
     pub(crate) swap: Option<Waker>,
+    /// Servlets at work that the manager of servlets has let in.
+    pub(crate) permits: usize,
     /// What is sent from these stages goes to a proxy.
     pub(crate) proxies: Vec<Route<E>>,
 }
@@ -108,11 +118,15 @@ pub(crate) struct Inner<E> {
 impl<E: Send + 'static> Shared<E> {
     pub(crate) fn new(
         name: Arc<str>,
-        network: &Common,
+        network: &Network,
+        rank: Rank,
+        threads: Option<Threads>,
         state: State<E>,
         on_drop: Option<OnDrop<E>>,
         degrade: Option<Degrade<E>>,
     ) -> Self {
+        let weak = network.downgrade();
+        let network = &network.inner;
         let runtime = network.runtime.clone();
         let calls = Tally::new(&runtime);
         let special = matches!(state.queue, Queue::Keyed(_));
@@ -121,12 +135,13 @@ impl<E: Send + 'static> Shared<E> {
             inner: Apart(Mutex::new(Inner {
                 state,
                 parked: Vec::new(),
-                senders: 0,
+                senders: Senders::default(),
                 choosy: false,
                 next_servlet: 0,
                 generation: 0,
                 settled: Vec::new(),
                 swap: None,
+                permits: 0,
                 proxies: Vec::new(),
             })),
             room: Notify::new(),
@@ -135,6 +150,10 @@ impl<E: Send + 'static> Shared<E> {
             time: network.time.clone(),
             runtime,
             tracer: Arc::clone(&network.tracer),
+            network: weak,
+            governing: Arc::clone(&network.governing),
+            rank,
+            threads,
             start: RwLock::new(None),
             present: RwLock::new(None),
             special: AtomicBool::new(special),
@@ -228,14 +247,16 @@ impl<E: Send + 'static> Shared<E> {
     ) -> Result<(), (Event<E>, Why)> {
         let mut inner = self.lock();
         if inner.is_proxied(from) {
-            drop(inner);
+            // If this one has been called for room, it calls the next, as it goes elsewhere.
+            inner.state.freed |= waits;
+            self.release(inner);
             return self.offer_by_proxy(from, event, asked, waits);
         }
         let now_ns = self.time.now_ns();
         let offered = inner.state.offer(event, asked, waits, now_ns);
         match &offered {
             Err((event, why)) if waits && why.is_full() => {
-                inner.senders += 1;
+                inner.senders.add(from);
                 inner.choosy |= !inner.state.is_like_others(event);
             }
             // If this one has been called, it calls the next.
@@ -243,6 +264,9 @@ impl<E: Send + 'static> Shared<E> {
         }
         inner.state.decide(now_ns);
         self.release(inner);
+        if self.governing.is_due(now_ns) {
+            self.plan(now_ns);
+        }
         match offered {
             Err((mut event, Why::Degrade)) => {
                 if let Some(degrade) = &self.degrade {
@@ -317,9 +341,9 @@ impl<E> Shared<E> {
 
 impl<E> Inner<E> {
     /// A sender waits no longer.
-    pub(crate) fn uncount_sender(&mut self) {
-        self.senders -= 1;
-        self.choosy &= self.senders > 0;
+    pub(crate) fn uncount_sender(&mut self, from: u32) {
+        self.senders.remove(from);
+        self.choosy &= !self.senders.is_empty();
     }
 
     /// Has all parked servlets look at the stage again; they count as busy then.

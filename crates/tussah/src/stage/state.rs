@@ -83,6 +83,8 @@ pub(crate) struct State<E> {
     pub(crate) batch: usize,
     pub(crate) order: Order,
     pub(crate) workers: usize,
+    /// The most servlets that may be at work, whatever the target: what the process has for the stage.
+    pub(crate) cap: usize,
     /// No servlet is called for now: there is no OS thread for it.
     pub(crate) held_back: bool,
     pub(crate) kind: Kind,
@@ -148,6 +150,7 @@ impl<E> State<E> {
             batch: parts.batch.clamp(1, parts.bounds.batch_max),
             order: Order::Fifo,
             workers: parts.workers,
+            cap: usize::MAX,
             held_back: false,
             kind: parts.kind,
             classes: parts.classes,

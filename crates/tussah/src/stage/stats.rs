@@ -31,6 +31,8 @@ pub struct StageStats {
     pub in_service: u64,
     /// Servlets, and what they do.
     pub servlets: Servlets,
+    /// The most servlets that the network's governor has for it, if that is less than the target.
+    pub cap: Option<usize>,
     /// Of the busy servlets, those whose handlers wait.
     pub waiting: usize,
     /// The most events in a batch now.
@@ -111,6 +113,7 @@ impl StageStats {
             queue_bytes: state.len() * size_of::<super::Event<E>>() as u64,
             in_service: state.in_service(),
             servlets: state.servlets,
+            cap: (state.cap < state.servlets.target).then_some(state.cap),
             waiting: state.waiting(),
             batch_max: state.batch,
             order: state.order,

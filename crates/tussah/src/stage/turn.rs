@@ -64,7 +64,11 @@ impl<E: Send + 'static> Shared<E> {
         }
         inner.state.untold -= std::mem::take(&mut run.untold);
         let present = servlet.generation == inner.generation && !inner.state.has_too_many();
-        let next = if present && inner.state.take(run, now_ns) {
+        let goes_on = match &self.threads {
+            Some(threads) if present => threads.goes_on(&mut inner),
+            _ => present,
+        };
+        let next = if goes_on && inner.state.take(run, now_ns) {
             Next::Work
         } else if !run.dropped.is_empty() {
             // It looks again when it has told of what was dropped.
@@ -86,6 +90,9 @@ impl<E: Send + 'static> Shared<E> {
         run.untold = run.dropped.len() as u64;
         inner.state.untold += run.untold;
         self.release(inner);
+        if self.governing.is_due(now_ns) {
+            self.plan(now_ns);
+        }
         if key {
             self.keys.notify_waiters();
         }

@@ -247,3 +247,33 @@ fn a_server_of_two_stages_numbers_lines() {
     );
     assert!(server.wait().expect("it is a child").success());
 }
+
+/// The lines of an example's source; the first says how many it has at most.
+fn lines_of(name: &str) -> usize {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("examples");
+    let text = fs::read_to_string(path.join(name)).expect("its source");
+    text.lines().count()
+}
+
+#[test]
+fn a_stage_in_30_lines() {
+    let (output, text) = run(&mut example("stage"));
+    assert!(output.status.success());
+    assert_eq!(text, "level\nnoon\n");
+    assert!(lines_of("stage.rs") <= 30);
+}
+
+#[test]
+fn a_controller_in_40_lines_keeps_the_queue_short() {
+    let (output, text) = run(&mut example("controller"));
+    assert!(output.status.success());
+    let queued = |line: &str| line[9..].trim_start().split(' ').next()?.parse().ok();
+    let lens: Vec<u32> = text.lines().filter_map(queued).collect();
+    assert_eq!(lens.len(), 10, "{text}");
+    // 20 a millisecond are served.
+    assert!(
+        lens[1..].iter().all(|len| (50..200).contains(len)),
+        "{text}"
+    );
+    assert!(lines_of("controller.rs") <= 40);
+}

@@ -8,6 +8,7 @@ mod dropped;
 mod graph;
 mod keyed;
 mod life;
+mod model;
 mod order;
 mod panics;
 mod servlets;

@@ -150,6 +150,37 @@ fn all_events_take_the_way_through_the_proxy() {
     });
 }
 
+/// The proxy waits for room where senders wait for the proxy to go.
+#[test]
+fn who_waits_for_the_proxy_to_go_does_not_hold_it_up() {
+    let runtime = runtime(1);
+    runtime.block_on(async {
+        let network = Network::new("n");
+        let (last, kept) = keep(&network, "last", 4);
+        let (first, _) = spy(&network, "first", &last);
+        let (proxy, _) = spy(&network, "proxy", &last);
+        let between = proxy.between("first", &last).expect("an edge");
+        last.pause();
+        let sender = first.sender();
+        let sends = tussah::spawn(async move {
+            for event in 0..100 {
+                sender.send(event).await.expect("it is open");
+            }
+        });
+        while proxy.stats().waiting + first.stats().waiting < 2 {
+            tussah::yield_now().await;
+        }
+        let removal = tussah::spawn(between.remove());
+        tussah::yield_now().await;
+        last.resume();
+        removal.await.expect("no panic");
+        sends.await.expect("no panic");
+        first.drain().await;
+        last.drain().await;
+        assert_eq!(*kept.lock(), (0..100).collect::<Vec<_>>());
+    });
+}
+
 /// What goes to a proxy that is destroyed goes to its target again.
 #[test]
 fn a_destroyed_proxy_loses_nothing() {

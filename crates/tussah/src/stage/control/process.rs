@@ -124,6 +124,13 @@ impl Governor {
         Plan { caps, cause }
     }
 
+    /// Forgets the stage at this place; those behind it move up by one.
+    pub fn remove(&mut self, place: usize) {
+        if place < self.since_ns.len() {
+            self.since_ns.remove(place);
+        }
+    }
+
     fn divide(&self, stages: &[StageLoad<'_>]) -> Vec<usize> {
         let mut caps = vec![1; stages.len()];
         let mut left = self.servlets_max.saturating_sub(stages.len());
@@ -307,6 +314,24 @@ mod tests {
             load.growing = ms % 40 != 0;
             assert_eq!(governor.plan(&[load], ms * MS).cause, None);
         }
+    }
+
+    #[test]
+    fn a_stage_that_is_forgotten_takes_its_past_along() {
+        let mut governor = Governor::new(10).overloaded_after_ns(50 * MS);
+        let calm = stage(0, false, 1);
+        let growing = StageLoad {
+            growing: true,
+            ..calm
+        };
+        assert_eq!(governor.plan(&[calm, growing], 0).cause, None);
+        governor.remove(0);
+        let cause = governor
+            .plan(&[growing, growing], 50 * MS)
+            .cause
+            .expect("one");
+        assert_eq!((cause.stage, cause.since_ns), (0, 50 * MS));
+        governor.remove(7);
     }
 
     #[test]

@@ -105,6 +105,7 @@ impl Inspect for Shown {
             queue_bytes: io.queued_bytes,
             in_service: io.in_service,
             servlets: Servlets::default(),
+            cap: None,
             waiting: 0,
             batch_max: 1,
             order: Order::default(),

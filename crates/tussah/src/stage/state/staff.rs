@@ -14,15 +14,16 @@ pub(crate) enum Summon {
 }
 
 impl<E> State<E> {
-    /// Who is to be called, so that what is queued is worked on; the servlet counts as busy from here on.
-    pub(crate) fn summon(&mut self) -> Summon {
+    /// Whether another servlet should be called.
+    #[inline]
+    pub(crate) fn wants(&self) -> bool {
         let servlets = &self.servlets;
         if !self.works()
             || self.held_back
-            || servlets.busy >= servlets.target
+            || servlets.busy >= self.allowed()
             || !self.queue.is_ready()
         {
-            return Summon::Nobody;
+            return false;
         }
         let computing = match self.kind {
             Kind::Async => servlets.busy - self.waiting,
@@ -36,7 +37,19 @@ impl<E> State<E> {
         };
         let worth =
             computing == 0 || (computing < self.workers && lasts_ns > WORTH_NS * computing as f64);
-        if !worth || (self.orphaned && servlets.parked == 0) {
+        worth && !(self.orphaned && servlets.parked == 0)
+    }
+
+    /// How many servlets may be at work.
+    #[inline]
+    pub(crate) fn allowed(&self) -> usize {
+        self.servlets.target.min(self.cap)
+    }
+
+    /// Who is to be called, so that what is queued is worked on; the servlet counts as busy from here on.
+    #[inline]
+    pub(crate) fn summon(&mut self) -> Summon {
+        if !self.wants() {
             return Summon::Nobody;
         }
         self.servlets.busy += 1;
@@ -52,14 +65,14 @@ impl<E> State<E> {
     /// Whether no servlet computes and one could be called: then an event that comes should be handed over at once.
     pub(crate) fn rests(&self) -> bool {
         let servlets = &self.servlets;
-        servlets.busy == self.waiting && servlets.busy < servlets.target
+        servlets.busy == self.waiting && servlets.busy < self.allowed()
     }
 
     /// A servlet that finds nothing to do parks; false if it is one too many, and ends.
     pub(crate) fn park(&mut self) -> bool {
         self.servlets.busy -= 1;
-        let stays = self.servlets.busy + self.servlets.parked < self.servlets.target
-            && self.gate != Gate::Closed;
+        let stays =
+            self.servlets.busy + self.servlets.parked < self.allowed() && self.gate != Gate::Closed;
         if stays {
             self.servlets.parked += 1;
         } else {
@@ -70,7 +83,7 @@ impl<E> State<E> {
 
     /// Whether a servlet that is busy is one too many.
     pub(crate) fn has_too_many(&self) -> bool {
-        self.servlets.busy > self.servlets.target
+        self.servlets.busy > self.allowed()
     }
 
     /// Whether nobody is left to do what is queued.

@@ -128,9 +128,9 @@ impl<E> State<E> {
         // What stands behind an event that waits could have been begun by another servlet.
         let waits = self.kind == Kind::Blocking || self.service_mean_ns > WAITS * self.mean_ns;
         let able = if waits {
-            self.servlets.target
+            self.allowed()
         } else {
-            self.servlets.target.min(self.workers.max(1))
+            self.allowed().min(self.workers.max(1))
         };
         let lasts_ns = self.service_mean_ns * self.len as f64;
         let shared = able > 1 && lasts_ns > 2.0 * WORTH_NS;

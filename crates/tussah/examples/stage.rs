@@ -1,0 +1,29 @@
+//! A stage in 30 lines: it prints the palindromes among the words that it is sent, each within 10 ms or not at all.
+use std::time::Duration;
+use tussah::stage::{Batch, BuildError, Handler, Network, shed};
+
+struct Palindromes;
+
+impl Handler for Palindromes {
+    type Event = &'static str;
+    async fn handle(&self, batch: &mut Batch<&'static str>) {
+        for word in batch.drain() {
+            if word.chars().eq(word.chars().rev()) {
+                println!("{word}");
+            }
+        }
+    }
+}
+
+#[tussah::main]
+async fn main() -> Result<(), BuildError> {
+    let network = Network::new("words");
+    let within = Duration::from_millis(10);
+    let stage = network.stage("palindromes").queue(1000).target(within);
+    let stage = stage.handler(|_| Ok(Palindromes))?;
+    for word in ["level", "stage", "noon"] {
+        stage.sender().send_or(word, shed);
+    }
+    stage.drain().await;
+    Ok(())
+}

@@ -1,0 +1,239 @@
+//! The governor of a network: caps, and the cause of an overload.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use parking_lot::Mutex;
+use tracing::span::{Attributes, Id, Record};
+use tracing::{Event, Metadata, Subscriber, field};
+use tussah::Runtime;
+use tussah::stage::control::Governor;
+use tussah::stage::control::process::Why;
+use tussah::stage::{Batch, Builder, Handler, Network, Sender, Stage};
+use tussah::sync::Semaphore;
+
+use crate::{by_hand, runtime};
+
+/// Has tests that log run one after the other: `tracing` may ask only the first who comes to a place whether it listens there.
+static LOGS: Mutex<()> = Mutex::new(());
+
+/// Waits for a permit for each batch.
+struct Gated(Arc<Semaphore>);
+
+impl Handler for Gated {
+    type Event = u64;
+    async fn handle(&self, batch: &mut Batch<u64>) {
+        batch.drain().for_each(drop);
+        self.0.acquire().await.forget();
+    }
+}
+
+fn gated(builder: Builder<u64>, gate: &Arc<Semaphore>) -> Stage<u64> {
+    let gated = Gated(Arc::clone(gate));
+    let stage = builder.manual().batch(1).declare().expect("a stage");
+    let any = stage.stage();
+    stage.handler(|_| Ok(gated)).expect("a stage");
+    any
+}
+
+/// Waits until so many servlets of a stage wait.
+async fn waiting(stage: &Stage<u64>, servlets: usize) {
+    while stage.stats().waiting != servlets {
+        tussah::yield_now().await;
+    }
+}
+
+#[test]
+fn servlets_are_divided() {
+    let (clock, runtime) = by_hand();
+    runtime.block_on(async {
+        let network = Network::new("n");
+        network.govern(Governor::new(6));
+        let gates = [0, 1].map(|_| Arc::new(Semaphore::new(0)));
+        let stage = |name: &str, priority: u8| {
+            let stage = network.stage(name).priority(priority).servlets(8);
+            gated(stage, &gates[usize::from(priority)])
+        };
+        let (low, high) = (stage("low", 1), stage("high", 0));
+        // The first plan is made at once, and the next when 10 ms have passed.
+        low.sender().try_send(0).expect("there is room");
+        waiting(&low, 1).await;
+        clock.advance(Duration::from_millis(10));
+        for event in 0..20 {
+            low.sender().try_send(event).expect("there is room");
+            high.sender().try_send(event).expect("there is room");
+        }
+        waiting(&high, 5).await;
+        waiting(&low, 1).await;
+        let caps = |stages: [&Stage<u64>; 2]| stages.map(|stage| stage.stats().cap);
+        assert_eq!(caps([&low, &high]), [Some(1), Some(5)]);
+        // What one stage gives up the others get; those who are too many rest after their batch.
+        high.destroy(Duration::ZERO).await;
+        clock.advance(Duration::from_millis(10));
+        low.sender().try_send(20).expect("there is room");
+        waiting(&low, 6).await;
+        let late = stage("late", 0);
+        clock.advance(Duration::from_millis(10));
+        low.sender().try_send(21).expect("there is room");
+        assert_eq!(caps([&low, &late]), [Some(1), Some(5)]);
+        assert_eq!(low.stats().servlets.busy, 6);
+        // Ends one batch after the other until one servlet is left.
+        for left in (1..6).rev() {
+            gates[1].add_permits(1);
+            while low.stats().servlets.busy > left {
+                tussah::yield_now().await;
+            }
+        }
+        gates[1].add_permits(100);
+        low.drain().await;
+    });
+}
+
+/// Sends on what it is sent.
+struct Pass(Sender<u64>);
+
+impl Handler for Pass {
+    type Event = u64;
+    async fn handle(&self, batch: &mut Batch<u64>) {
+        while let Some(event) = batch.next() {
+            self.0.send(event).await.expect("it is open");
+        }
+    }
+}
+
+/// A stage that passes on to one that waits, which is full.
+async fn overloaded(runtime: &Runtime, gate: &Arc<Semaphore>) -> (Network, Stage<u64>) {
+    let network = Network::on(runtime.handle(), "n");
+    network.govern(Governor::new(10).overloaded_after_ns(50_000_000));
+    let disk = gated(network.stage("disk").servlets(2).queue(2), gate);
+    let parse = network
+        .stage("parse")
+        .manual()
+        .servlets(1)
+        .queue(2)
+        .batch(1);
+    let parse = parse.handler(|edges| Ok(Pass(edges.to(&disk).queue(2)?)));
+    let parse = network.find(parse.expect("a stage").name());
+    let parse: Stage<u64> = parse.expect("it is there");
+    // Two in service and two in the queue of `disk`, one that waits for room there, and two behind it.
+    for event in 0..7 {
+        parse.sender().send(event).await.expect("it is open");
+    }
+    waiting(&disk, 2).await;
+    waiting(&parse, 1).await;
+    (network, parse)
+}
+
+#[test]
+fn the_cause_of_an_overload_is_found_where_the_waiting_ends() {
+    let _logs = LOGS.lock();
+    let (clock, runtime) = by_hand();
+    let gate = Arc::new(Semaphore::new(0));
+    let (network, parse) = runtime.block_on(overloaded(&runtime, &gate));
+    let log = Log::default();
+    tracing::subscriber::with_default(log.clone(), || {
+        for _ in 0..6 {
+            assert_eq!(network.overload(), None);
+            clock.advance(Duration::from_millis(10));
+            parse.sender().try_send(8).expect_err("it is full");
+        }
+        let cause = network.overload().expect("it is overloaded");
+        assert_eq!(
+            (&*cause.name, cause.why, cause.held_up),
+            ("disk", Why::Busy, 1)
+        );
+        clock.advance(Duration::from_millis(10));
+        parse.sender().try_send(8).expect_err("it is full");
+        gate.add_permits(100);
+        runtime.block_on(async {
+            parse.settled().await;
+            let disk = network.find::<u64>("disk").expect("it is there");
+            disk.settled().await;
+            // Nobody is left who could make the next plan.
+            while parse.stats().servlets.busy + disk.stats().servlets.busy > 0 {
+                tussah::yield_now().await;
+            }
+            parse.pause();
+            clock.advance(Duration::from_millis(10));
+        });
+        // Nobody has looked since.
+        assert!(network.overload().is_some());
+        parse.sender().try_send(8).expect("there is room");
+        assert_eq!(network.overload(), None);
+    });
+    let said = [
+        "stage \"disk\" has been overloaded for 50 ms: all its servlets are at work; 1 stage waits for it",
+        "no overload any more",
+    ];
+    assert_eq!(*log.0.lock(), said);
+}
+
+#[test]
+fn a_stage_that_sheds_is_overloaded_by_itself() {
+    let _logs = LOGS.lock();
+    let (clock, runtime) = by_hand();
+    let network = Network::on(runtime.handle(), "n");
+    network.govern(Governor::new(10).overloaded_after_ns(20_000_000));
+    let gate = Arc::new(Semaphore::new(0));
+    let stage = gated(network.stage("stage").servlets(20).queue(2), &gate);
+    while stage.stats().waiting < 10 {
+        // Whether there is room or not.
+        let _ = stage.sender().try_send(1);
+        std::thread::yield_now();
+    }
+    let mut rounds = 0;
+    while network.overload().is_none() {
+        while stage.sender().try_send(1).is_ok() {}
+        clock.advance(Duration::from_millis(10));
+        rounds += 1;
+    }
+    assert!(rounds >= 3);
+    // It asks for 20 servlets, and has all 10 that there are.
+    let cause = network.overload().expect("it is overloaded");
+    assert_eq!((cause.why, cause.held_up), (Why::Capped, 0));
+    gate.add_permits(1000);
+}
+
+/// Without a governor nothing is capped.
+#[test]
+fn a_network_need_not_be_governed() {
+    let runtime = runtime(1);
+    let network = Network::on(runtime.handle(), "n");
+    let stage = gated(
+        network.stage("stage").servlets(20),
+        &Arc::new(Semaphore::new(1)),
+    );
+    stage.sender().try_send(1).expect("there is room");
+    assert_eq!((stage.stats().cap, network.overload()), (None, None));
+}
+
+/// Keeps the messages of what is logged.
+#[derive(Clone, Default)]
+struct Log(Arc<Mutex<Vec<String>>>);
+
+impl Subscriber for Log {
+    fn enabled(&self, _: &Metadata<'_>) -> bool {
+        true
+    }
+
+    fn new_span(&self, _: &Attributes<'_>) -> Id {
+        Id::from_u64(1)
+    }
+
+    fn record(&self, _: &Id, _: &Record<'_>) {}
+
+    fn record_follows_from(&self, _: &Id, _: &Id) {}
+
+    fn event(&self, event: &Event<'_>) {
+        let said = &mut *self.0.lock();
+        event.record(&mut |field: &field::Field, value: &dyn std::fmt::Debug| {
+            if field.name() == "message" {
+                said.push(format!("{value:?}"));
+            }
+        });
+    }
+
+    fn enter(&self, _: &Id) {}
+
+    fn exit(&self, _: &Id) {}
+}

@@ -1,0 +1,295 @@
+//! Managers of servlets: stages that share what they work with.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+
+use parking_lot::Mutex;
+use tussah::stage::{
+    Applicant, Batch, Builder, Handler, Network, Permits, Sender, Stage, ThreadManager,
+};
+use tussah::sync::Semaphore;
+
+use crate::runtime;
+
+/// How many are inside of something at once.
+#[derive(Clone, Default)]
+struct Inside(Arc<[AtomicUsize; 2]>);
+
+impl Inside {
+    fn enter(&self) {
+        let now = self.0[0].fetch_add(1, Ordering::Relaxed) + 1;
+        self.0[1].fetch_max(now, Ordering::Relaxed);
+    }
+
+    fn leave(&self) {
+        self.0[0].fetch_sub(1, Ordering::Relaxed);
+    }
+
+    fn most(&self) -> usize {
+        self.0[1].load(Ordering::Relaxed)
+    }
+}
+
+/// Computes a little for each event.
+struct Compute(Inside);
+
+impl Handler for Compute {
+    type Event = u64;
+    async fn handle(&self, batch: &mut Batch<u64>) {
+        self.0.enter();
+        for event in batch.drain() {
+            std::hint::black_box((0..event % 100).sum::<u64>());
+        }
+        self.0.leave();
+    }
+}
+
+fn stage(network: &Network, name: &str) -> Builder<u64> {
+    network.stage(name).manual().servlets(4).batch(4).queue(16)
+}
+
+/// Waits until nobody is at work.
+async fn rests(permits: &Permits) {
+    while permits.busy() > 0 {
+        tussah::yield_now().await;
+    }
+}
+
+async fn send_all(stages: &[Stage<u64>], events: u64) {
+    let sends = stages.iter().map(|stage| {
+        let sender = stage.sender();
+        tussah::spawn(async move {
+            for event in 0..events {
+                sender.send(event).await.expect("it is open");
+                if event % 7 == 0 {
+                    tussah::yield_now().await;
+                }
+            }
+        })
+    });
+    let sends: Vec<_> = sends.collect();
+    for send in sends {
+        send.await.expect("no panic");
+    }
+    for stage in stages {
+        stage.drain().await;
+        assert_eq!(stage.stats().finished, events);
+    }
+}
+
+#[test]
+fn stages_share_a_permit() {
+    let runtime = runtime(2);
+    runtime.block_on(async {
+        let network = Network::new("n");
+        let permits = Arc::new(Permits::new(1));
+        network.set_threads(permits.clone());
+        let inside = Inside::default();
+        let stages = ["a", "b", "c"].map(|name| {
+            let handler = Compute(inside.clone());
+            stage(&network, name)
+                .handler(|_| Ok(handler))
+                .expect("a stage");
+            network.find(name).expect("it is there")
+        });
+        send_all(&stages, 5000).await;
+        assert_eq!(inside.most(), 1);
+        rests(&permits).await;
+    });
+}
+
+/// A stage that is built with a manager of its own does not ask the network's.
+#[test]
+fn a_stage_of_its_own_asks_nobody_else() {
+    let runtime = runtime(1);
+    runtime.block_on(async {
+        let network = Network::new("n");
+        network.set_threads(Arc::new(Closed::default()));
+        let own = stage(&network, "own").threads(Arc::new(Permits::new(2)));
+        let own = own
+            .handler(|_| Ok(Compute(Inside::default())))
+            .expect("a stage");
+        own.sender().send(1).await.expect("it is open");
+        own.drain().await;
+    });
+}
+
+#[test]
+fn blocking_stages_share_permits() {
+    let runtime = runtime(1);
+    runtime.block_on(async {
+        let network = Network::new("n");
+        let permits = Arc::new(Permits::new(2));
+        let inside = Inside::default();
+        let stages = ["a", "b", "c"].map(|name| {
+            let inside = inside.clone();
+            let stage = stage(&network, name).threads(permits.clone());
+            let made = stage.blocking(|_| {
+                Ok(move |batch: &mut Batch<u64>| {
+                    inside.enter();
+                    batch.drain().for_each(drop);
+                    std::thread::yield_now();
+                    inside.leave();
+                })
+            });
+            made.expect("a stage")
+        });
+        send_all(&stages, 500).await;
+        assert!(inside.most() <= 2, "{}", inside.most());
+        rests(&permits).await;
+    });
+}
+
+/// Sends on what it is sent.
+struct Pass(Sender<u64>);
+
+impl Handler for Pass {
+    type Event = u64;
+    async fn handle(&self, batch: &mut Batch<u64>) {
+        while let Some(event) = batch.next() {
+            self.0.send(event).await.expect("it is open");
+        }
+    }
+}
+
+/// A stage that waits for another's queue lets that one work.
+#[test]
+fn a_stage_that_waits_has_no_permit() {
+    let runtime = runtime(2);
+    runtime.block_on(async {
+        let network = Network::new("n");
+        let permits = Arc::new(Permits::new(1));
+        network.set_threads(permits.clone());
+        let last = network.stage("last").manual().servlets(2).queue(2).batch(1);
+        let last = last
+            .handler(|_| Ok(Compute(Inside::default())))
+            .expect("a stage");
+        let first = stage(&network, "first");
+        first
+            .handler(|edges| Ok(Pass(edges.to(&last).queue(2)?)))
+            .expect("a stage");
+        let first = network.find("first").expect("it is there");
+        send_all(&[first], 2000).await;
+        last.drain().await;
+        assert_eq!(last.stats().finished, 2000);
+        rests(&permits).await;
+    });
+}
+
+/// Waits for a permit of its own, and then says its name.
+struct Waits {
+    name: &'static str,
+    gate: Arc<Semaphore>,
+    said: Arc<Mutex<Vec<&'static str>>>,
+}
+
+impl Handler for Waits {
+    type Event = u64;
+    async fn handle(&self, batch: &mut Batch<u64>) {
+        for _ in batch.drain() {
+            self.said.lock().push(self.name);
+        }
+        self.gate.acquire().await.forget();
+    }
+}
+
+#[test]
+fn permits_go_by_priority() {
+    let runtime = runtime(1);
+    runtime.block_on(async {
+        let network = Network::new("n");
+        let permits = Arc::new(Permits::new(1).counting_waiting());
+        network.set_threads(permits.clone());
+        let gate = Arc::new(Semaphore::new(0));
+        let said = Arc::<Mutex<Vec<_>>>::default();
+        let names = [("first", 9), ("low", 2), ("high", 1), ("high too", 1)];
+        let stages = names.map(|(name, priority)| {
+            let waits = Waits {
+                name,
+                gate: Arc::clone(&gate),
+                said: Arc::clone(&said),
+            };
+            let stage = stage(&network, name).priority(priority);
+            stage.handler(|_| Ok(waits)).expect("a stage")
+        });
+        for (at, stage) in stages.iter().enumerate() {
+            stage.sender().send(1).await.expect("it is open");
+            while at == 0 && stage.stats().waiting == 0 {
+                tussah::yield_now().await;
+            }
+        }
+        assert_eq!((permits.busy(), said.lock().len()), (1, 1));
+        gate.add_permits(1);
+        while said.lock().len() < 2 {
+            tussah::yield_now().await;
+        }
+        assert_eq!(permits.busy(), 1);
+        // The other two at once.
+        permits.set_max(3);
+        while said.lock().len() < 4 {
+            tussah::yield_now().await;
+        }
+        assert_eq!(permits.busy(), 3);
+        gate.add_permits(3);
+        for stage in &stages {
+            stage.drain().await;
+        }
+        assert_eq!(*said.lock(), ["first", "high", "high too", "low"]);
+        rests(&permits).await;
+    });
+}
+
+/// Lets nobody in until it is opened.
+#[derive(Default)]
+struct Closed {
+    open: AtomicBool,
+    left: AtomicUsize,
+    waiting: Mutex<Vec<Applicant>>,
+}
+
+impl ThreadManager for Closed {
+    fn enter(&self, stage: &Applicant) -> bool {
+        let open = self.open.load(Ordering::Relaxed);
+        if !open {
+            self.waiting.lock().push(stage.clone());
+        }
+        open
+    }
+
+    fn leave(&self, _: &Applicant) {
+        self.left.fetch_add(1, Ordering::Relaxed);
+    }
+}
+
+#[test]
+fn a_stage_works_when_its_manager_lets_it() {
+    let runtime = runtime(1);
+    runtime.block_on(async {
+        let network = Network::new("n");
+        let manager = Arc::new(Closed::default());
+        let inside = Inside::default();
+        let handler = Compute(inside.clone());
+        let stage = stage(&network, "stage")
+            .threads(manager.clone())
+            .priority(3);
+        let stage = stage.handler(|_| Ok(handler)).expect("a stage");
+        for event in 0..4 {
+            stage.sender().send(event).await.expect("it is open");
+        }
+        assert_eq!((stage.stats().queued, stage.stats().servlets.busy), (4, 0));
+        manager.open.store(true, Ordering::Relaxed);
+        let waiting = std::mem::take(&mut *manager.waiting.lock());
+        let seen = (waiting[0].name(), waiting[0].priority());
+        assert_eq!(seen, ("stage", 3));
+        assert!(waiting.iter().all(|one| one.is(&waiting[0])));
+        waiting[0].call();
+        stage.drain().await;
+        assert_eq!((stage.stats().finished, inside.most()), (4, 1));
+        while manager.left.load(Ordering::Relaxed) == 0 {
+            tussah::yield_now().await;
+        }
+        // A stage that is gone is not called.
+        drop((stage, network));
+        waiting[0].call();
+    });
+}
