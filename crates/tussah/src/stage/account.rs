@@ -14,6 +14,7 @@ pub(crate) struct Counts {
     pub(crate) refused: u64,
     pub(crate) shed: u64,
     pub(crate) expired: u64,
+    pub(crate) shut_down: u64,
     pub(crate) finished: u64,
     pub(crate) failed: u64,
     pub(crate) panicked: u64,

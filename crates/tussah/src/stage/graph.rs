@@ -194,6 +194,7 @@ fn stats(stage: &mut Object<'_>, stats: &StageStats) {
         ("refused", stats.refused),
         ("shed", stats.shed),
         ("expired", stats.expired),
+        ("shut_down", stats.shut_down),
         ("finished", stats.finished),
         ("failed", stats.failed),
         ("panicked", stats.panicked),

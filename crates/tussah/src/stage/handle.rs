@@ -89,7 +89,7 @@ impl<E: Send + 'static, C> Stage<E, C> {
         self.shared.release(inner);
     }
 
-    /// Has no further batch begun. Events are still queued.
+    /// Has no further batch begun. Events are still queued, and are held until the stage [goes on](Self::resume) or ends, also beyond the end of its runtime.
     pub fn pause(&self) {
         self.shared.set_gate(Gate::Open, Gate::Paused);
     }

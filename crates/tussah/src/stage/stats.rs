@@ -47,6 +47,8 @@ pub struct StageStats {
     pub shed: u64,
     /// Events whose deadline passed in the queue.
     pub expired: u64,
+    /// Events that were in the queue when the stage was closed.
+    pub shut_down: u64,
     /// Events whose batch ended.
     pub finished: u64,
     /// Of these, events that the handler called failed.
@@ -121,6 +123,7 @@ impl StageStats {
             refused: counts.refused,
             shed: counts.shed,
             expired: counts.expired,
+            shut_down: counts.shut_down,
             finished: counts.finished,
             failed: counts.failed,
             panicked: counts.panicked,

@@ -113,6 +113,7 @@ impl Inspect for Shown {
             refused: io.refused,
             shed: 0,
             expired: 0,
+            shut_down: 0,
             finished: io.finished + io.failed,
             failed: io.failed,
             panicked: 0,

@@ -274,6 +274,7 @@ impl<E> State<E> {
         self.credits -= event.charged();
         self.freed = true;
         self.extras -= u64::from(event.more.is_some());
+        self.counts.shut_down += 1;
         Some(event)
     }
 }

@@ -181,7 +181,7 @@ pub async fn until<E: Send + 'static, C>(
 #[track_caller]
 pub fn adds_up<E: Send + 'static, C>(stage: &Stage<E, C>) {
     let stats = stage.stats();
-    let ends = stats.finished + stats.refused + stats.shed + stats.expired;
+    let ends = stats.finished + stats.refused + stats.shed + stats.expired + stats.shut_down;
     assert_eq!(
         stats.arrived,
         ends + stats.queued + stats.in_service,
