@@ -235,6 +235,8 @@ pub struct Sample<'a> {
     pub batch_max: usize,
     /// Servlets, and what they do.
     pub servlets: Servlets,
+    /// Of the busy ones, those whose handler has waited since it began its batch.
+    pub waiting: usize,
     /// How many can compute at the same time: the runtime's workers.
     pub workers: usize,
     /// Whether the handler blocks, so that its servlets are OS threads of their own instead of taking turns on workers.

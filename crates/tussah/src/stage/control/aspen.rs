@@ -18,7 +18,7 @@ use std::collections::VecDeque;
 
 use super::{Cadence, Controller, Owns, Sample, Settings};
 
-/// The largest exponent of a viscosity; it is what 1/Δ comes to for the smallest Δ that counts.
+/// The largest exponent of a viscosity, unless it is given; it is what 1/Δ comes to for the smallest Δ that counts.
 const EXPONENT_MAX: f64 = 2.0;
 
 /// A difference of less than half a servlet from the average is none.
@@ -36,6 +36,8 @@ pub struct Config {
     pub high: f64,
     /// k: how many arrivals there are from one decision to the next; at least one.
     pub arrivals: u64,
+    /// The largest exponent of a viscosity; not negative, else 2. With 0 nothing slows changes down.
+    pub exponent_max: f64,
 }
 
 impl Default for Config {
@@ -44,6 +46,7 @@ impl Default for Config {
             low: 1.0,
             high: 20.0,
             arrivals: 10,
+            exponent_max: EXPONENT_MAX,
         }
     }
 }
@@ -74,6 +77,9 @@ impl Aspen {
         // Also for what is not a number.
         config.high = config.high.max(1.0 / config.low);
         config.arrivals = config.arrivals.max(1);
+        if !(config.exponent_max.is_finite() && config.exponent_max >= 0.0) {
+            config.exponent_max = EXPONENT_MAX;
+        }
         Self {
             config,
             services: VecDeque::new(),
@@ -100,13 +106,13 @@ impl Aspen {
     }
 
     /// ν_spawn and ν_kill.
-    fn viscosity(servlets: f64, average: f64) -> (f64, f64) {
+    fn viscosity(&self, servlets: f64, average: f64) -> (f64, f64) {
         let difference = (servlets - average).abs();
         if difference.is_nan() || difference < DIFFERENCE_MIN {
             return (1.0, 1.0);
         }
-        let growing = difference.min(EXPONENT_MAX).exp();
-        let shrinking = (1.0 / difference).min(EXPONENT_MAX).exp();
+        let growing = difference.min(self.config.exponent_max).exp();
+        let shrinking = (1.0 / difference).min(self.config.exponent_max).exp();
         if servlets > average {
             (growing, shrinking)
         } else {
@@ -139,7 +145,7 @@ impl Controller for Aspen {
         let service_ns = self.service_ns as f64 / self.finished as f64;
         let busy = sample.arrived as f64 / sample.interval_ns.max(1) as f64 * service_ns;
         let (spawn, kill) =
-            Self::viscosity(sample.process_servlets as f64, sample.process_servlets_mean);
+            self.viscosity(sample.process_servlets as f64, sample.process_servlets_mean);
         // Conversions of numbers that are too large end at the largest.
         let lower = (busy / (self.config.low * spawn)).ceil() as usize;
         let upper = (busy * self.config.high * kill).floor() as usize;

@@ -6,7 +6,7 @@
 
 use std::time::Duration;
 
-use super::{Aspen, Cadence, Controller, Owns, Predict, Sample, SedaBatch, Settings};
+use super::{Aspen, Cadence, Controller, Owns, Predict, Sample, SedaBatch, Settings, aspen};
 
 /// The default controllers, with a latency target or without one.
 ///
@@ -39,6 +39,9 @@ const COMPUTES_ABOVE: f64 = 0.5;
 /// The share of all workers' time above which a stage is held up by the workers, so that more servlets would only share them.
 const WORKERS_FULL: f64 = 0.9;
 
+/// LOW of Aspen where servlets cost little: with twice as many as are busy on average, hardly ever all are.
+const CHEAP_LOW: f64 = 0.5;
+
 /// Bound, in nanoseconds: the shortest time between two decisions, since ten arrivals are too few to pay for one where events take less than a microsecond.
 const INTERVAL_NS: u64 = 100_000;
 
@@ -52,13 +55,32 @@ const FINISHED_MIN: u64 = 10;
 ///
 /// A blocking stage waits: its OS threads take no worker. Elsewhere the time that batches spent on workers is compared with how long they took. This
 /// begins with a servlet a worker, so that servlets that wait for each other's worker are not taken for servlets that wait for something else.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct AutoServlets {
-    aspen: Aspen,
+    /// For servlets that are tussah threads, and for those that are OS threads.
+    cheap: Aspen,
+    dear: Aspen,
     waits: bool,
     finished: u64,
     service_ns: u64,
     compute_ns: u64,
+}
+
+impl Default for AutoServlets {
+    fn default() -> Self {
+        Self {
+            cheap: Aspen::new(aspen::Config {
+                low: CHEAP_LOW,
+                exponent_max: 0.0,
+                ..aspen::Config::default()
+            }),
+            dear: Aspen::default(),
+            waits: false,
+            finished: 0,
+            service_ns: 0,
+            compute_ns: 0,
+        }
+    }
 }
 
 impl AutoServlets {
@@ -101,17 +123,31 @@ impl Controller for AutoServlets {
     fn cadence(&self) -> Cadence {
         Cadence {
             interval_ns: INTERVAL_NS,
-            ..self.aspen.cadence()
+            ..self.cheap.cadence()
         }
     }
 
     fn sample(&mut self, sample: &Sample<'_>, now_ns: u64) -> Settings {
         self.learn(sample);
-        let by_load = self.aspen.sample(sample, now_ns);
+        let aspen = if sample.blocking {
+            &mut self.dear
+        } else {
+            &mut self.cheap
+        };
+        let by_load = aspen.sample(sample, now_ns);
         let now = sample.servlets.target;
         let full_ns = WORKERS_FULL * sample.workers as f64 * sample.interval_ns as f64;
         let full = !sample.blocking && sample.compute_ns as f64 > full_ns;
-        let wanted = if !self.waits {
+        // More could begin if all wait, and they have not been at it for long enough to be seen in the load.
+        let may_wait = self.waits || self.finished < FINISHED_MIN;
+        let stuck = may_wait && sample.waiting >= now && sample.queue_len > 0 && !full;
+        let wanted = if stuck {
+            by_load
+                .servlets
+                .unwrap_or(now)
+                .max(2 * now)
+                .min(sample.servlets.max)
+        } else if !self.waits {
             sample.workers.clamp(1, sample.servlets.max.max(1))
         } else if full {
             by_load.servlets.map_or(now, |servlets| servlets.min(now))

@@ -203,6 +203,8 @@ impl Controller for Predict {
         let backlogged = self.queued > 3.0 * drained_ns + 4.0
             || self.overloaded && !idle && sample.queue_len > 0;
         self.capacity.observe(sample, backlogged);
+        let full = !idle && self.queued > 0.0 && sample.queue_len > 0;
+        self.capacity.watch(sample, full);
         self.servlets = sample.servlets.target as u64;
         self.lowest = sample.classes.len().saturating_sub(1).min(255) as u8;
         self.correct(sample);

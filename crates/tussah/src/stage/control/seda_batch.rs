@@ -31,7 +31,7 @@ pub struct Config {
 impl Default for Config {
     fn default() -> Self {
         Self {
-            interval_ns: 10_000_000,
+            interval_ns: 1_000_000,
             batch_max: 100,
             weight: 0.3,
             sustained: 0.95,
@@ -44,6 +44,9 @@ impl Default for Config {
 /// How much of the distance to the average the highest average loses in each look: after a few thousand, one lucky look is forgotten.
 const FADING: f64 = 0.001;
 
+const EVENTS: f64 = 4000.0;
+const FINISHED_MIN: f64 = 100.0;
+
 /// Searches for the smallest batch that sustains the output rate.
 #[derive(Debug)]
 pub struct SedaBatch {
@@ -53,6 +56,8 @@ pub struct SedaBatch {
     highest: f64,
     /// The batch as it would be with fractions.
     batch: f64,
+    calm: u64,
+    seen: f64,
 }
 
 impl Default for SedaBatch {
@@ -83,24 +88,30 @@ impl SedaBatch {
             config,
             average: 0.0,
             highest: 0.0,
+            calm: 0,
+            seen: 0.0,
         }
     }
 
     /// The batch after a rate that only the stage itself limited.
-    fn search(&mut self, rate: f64) {
-        if rate < self.config.drop * self.highest {
+    fn search(&mut self, finished: f64, interval_ns: f64) {
+        let rate = finished / interval_ns;
+        if rate < self.config.drop * self.highest && finished >= FINISHED_MIN {
             self.batch = self.config.batch_max as f64;
-            (self.average, self.highest) = (rate, rate);
+            (self.average, self.highest, self.seen) = (rate, rate, finished);
             return;
         }
-        let weight = if self.average == 0.0 {
-            1.0
-        } else {
-            self.config.weight
-        };
+        self.seen += finished;
+        let weight = (finished / EVENTS)
+            .min(self.config.weight)
+            .max(finished / self.seen);
         self.average += weight * (rate - self.average);
         self.highest -= FADING * (self.highest - self.average);
-        self.highest = self.highest.max(self.average);
+        self.highest = if self.seen < EVENTS {
+            self.average
+        } else {
+            self.highest.max(self.average)
+        };
         let step = (self.batch * self.config.step).max(1.0);
         if self.average < self.config.sustained * self.highest {
             if self.batch >= self.config.batch_max as f64 {
@@ -124,14 +135,32 @@ impl Controller for SedaBatch {
     }
 
     fn cadence(&self) -> Cadence {
-        Cadence::every_ns(self.config.interval_ns)
+        Cadence {
+            interval_ns: self.config.interval_ns,
+            finished: 32,
+            arrived: 0,
+        }
     }
 
     fn sample(&mut self, sample: &Sample<'_>, _now_ns: u64) -> Settings {
         let before = self.batch as usize;
         let always_busy = sample.busy_ns >= sample.interval_ns;
-        if always_busy && sample.finished > 0 && sample.queue_len > sample.batch_max as u64 {
-            self.search(sample.finished as f64 / sample.interval_ns.max(1) as f64);
+        let rejects = sample.refused + sample.shed > 0;
+        self.calm = if rejects {
+            0
+        } else {
+            self.calm + sample.finished
+        };
+        if !always_busy && self.calm > 256 {
+            self.batch = self.config.batch_max as f64;
+        } else if always_busy && sample.batches > 0 {
+            if rejects {
+                let seen = sample.finished.div_ceil(sample.batches);
+                self.batch = self.batch.min(seen.max(1) as f64);
+            }
+            if rejects || sample.queue_len > sample.batch_max as u64 {
+                self.search(sample.finished as f64, sample.interval_ns.max(1) as f64);
+            }
         }
         let wanted = self.batch as usize;
         let changed = wanted != before || sample.batch_max > self.config.batch_max;

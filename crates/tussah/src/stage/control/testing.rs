@@ -37,6 +37,7 @@ pub(super) fn quiet() -> Sample<'static> {
             max: 100,
         },
         workers: 2,
+        waiting: 0,
         blocking: false,
         process_servlets: 1,
         process_servlets_mean: 1.0,

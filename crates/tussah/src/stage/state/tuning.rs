@@ -70,6 +70,7 @@ impl<E> State<E> {
             in_service: self.in_service,
             batch_max: self.batch,
             servlets: self.servlets,
+            waiting: self.waiting,
             workers: self.workers,
             blocking: self.kind == Kind::Blocking,
             process_servlets: self.process.servlets(),

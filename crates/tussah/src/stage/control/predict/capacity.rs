@@ -4,6 +4,8 @@
 //! are averaged; but it is wrong where servlets stand in each other's way, and it is slow to follow. What was finished
 //! while events waited is the truth, but known only then. The first counts until the second says clearly otherwise.
 
+use std::f64::consts::LN_2;
+
 use super::super::Sample;
 
 /// Events that must have been finished before anything is said.
@@ -21,6 +23,18 @@ const BACKLOG_WINDOW: f64 = 256.0;
 const BACKLOG_MIN: f64 = 128.0;
 const DIFFERENCE: f64 = 0.7;
 
+/// The sum at which the capacity has fallen to half or less: by chance, less than once in 10^9 events.
+const FALL_SUM: f64 = 22.0;
+
+/// A test of whether less gets done than could be, on the sum of the log-likelihood ratios of half as much.
+#[derive(Debug, Default)]
+struct Fall {
+    sum: f64,
+    /// What was done since the sum was last 0, and how long that is.
+    finished: f64,
+    ns: f64,
+}
+
 #[derive(Debug, Default)]
 pub(super) struct Capacity {
     finished: f64,
@@ -32,6 +46,7 @@ pub(super) struct Capacity {
     service_ns_free: f64,
     /// The two measurements, once there is enough for them.
     per_ns: Option<f64>,
+    fall: Fall,
 }
 
 impl Capacity {
@@ -66,7 +81,30 @@ impl Capacity {
             let below = service_ns < self.service_ns_free || self.service_ns_free == 0.0;
             let weight = if below { 1.0 } else { 1.0 / 1024.0 };
             self.service_ns_free += weight * (service_ns - self.service_ns_free);
-            self.per_ns = self.estimate();
+            self.per_ns = self.estimate().or(self.per_ns);
+        }
+    }
+
+    /// Finds out that the stage has become slower before the windows tell; `full` if there was work for all servlets all the time.
+    pub(super) fn watch(&mut self, sample: &Sample<'_>, full: bool) {
+        let Some(per_ns) = self.per_ns.filter(|_| full) else {
+            self.fall = Fall::default();
+            return;
+        };
+        let (interval_ns, finished) = (sample.interval_ns as f64, sample.finished as f64);
+        self.fall.sum += per_ns * interval_ns / 2.0 - finished * LN_2;
+        self.fall.finished += finished;
+        self.fall.ns += interval_ns;
+        if self.fall.sum <= 0.0 {
+            self.fall = Fall::default();
+        }
+        // What is in service may all end the next moment.
+        let unseen = sample.in_service as f64 * LN_2;
+        if self.fall.sum > FALL_SUM * self.doubt() + unseen {
+            let Fall { finished, ns, .. } = std::mem::take(&mut self.fall);
+            self.per_ns = Some(finished.max(1.0) / ns);
+            (self.finished, self.service_ns) = (0.0, 0.0);
+            (self.backlog_finished, self.backlog_ns) = (0.0, 0.0);
         }
     }
 

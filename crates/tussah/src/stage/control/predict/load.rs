@@ -12,7 +12,7 @@ use super::capacity::Capacity;
 const RISE: (f64, f64) = (0.8, 1.4);
 
 /// The sum at which the load has risen: by chance, less than once in 10^10 arrivals at a load of 0.8.
-const RISE_SUM: f64 = 30.0;
+const RISE_SUM: f64 = 22.0;
 
 /// The loads between which the test of a fall tells. They lie high, since at a load of 0.95 most responses would be late without it.
 const FALL: (f64, f64) = (1.0, 0.85);
