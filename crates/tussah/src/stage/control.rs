@@ -11,6 +11,7 @@ mod auto;
 mod by_class;
 pub mod cinnamon;
 pub mod codel;
+mod cost;
 pub mod gradient;
 pub mod log;
 pub mod predict;

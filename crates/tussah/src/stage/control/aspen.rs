@@ -246,12 +246,12 @@ mod tests {
             1e9,
             f64::MAX,
         ] {
-            let (spawn, kill) = Aspen::viscosity(10.0, mean);
+            let (spawn, kill) = Aspen::default().viscosity(10.0, mean);
             assert!((1.0..=max).contains(&spawn), "{mean}: {spawn}");
             assert!((1.0..=max).contains(&kill), "{mean}: {kill}");
         }
-        assert_eq!(Aspen::viscosity(10.0, 10.4), (1.0, 1.0));
-        assert_eq!(Aspen::viscosity(10.0, f64::NAN), (1.0, 1.0));
+        assert_eq!(Aspen::default().viscosity(10.0, 10.4), (1.0, 1.0));
+        assert_eq!(Aspen::default().viscosity(10.0, f64::NAN), (1.0, 1.0));
     }
 
     #[test]
@@ -288,9 +288,10 @@ mod tests {
             low: -1.0,
             high: f64::NAN,
             arrivals: 0,
+            exponent_max: -1.0,
         };
         let aspen = Aspen::new(config);
         assert_eq!((aspen.config.low, aspen.config.high), (1.0, 1.0));
-        assert_eq!(aspen.config.arrivals, 1);
+        assert_eq!((aspen.config.arrivals, aspen.config.exponent_max), (1, 2.0));
     }
 }

@@ -1,12 +1,16 @@
 //! The controllers of a stage that names none.
 //!
-//! Servlets are [Aspen's](super::aspen) if the stage waits, and else one for each worker, since servlets that compute only take turns; batches are
+//! Servlets are [Aspen's](super::aspen) if the stage waits, and else one for each worker, since servlets that compute only take turns. Those that are
+//! tussah threads cost next to nothing, so there are twice as many as are busy on average, without viscosity; and while all of them wait and events are
+//! queued, they are doubled, since what they wait for shows in no average yet. Batches are
 //! [SEDA's](super::seda_batch); and if there is a latency target, [`Predict`] rejects what would not meet it. Without one, only
 //! the queue's own bounds reject.
 
 use std::time::Duration;
 
-use super::{Aspen, Cadence, Controller, Owns, Predict, Sample, SedaBatch, Settings, aspen};
+use super::{
+    Aspen, Cadence, Controller, Owns, Predict, Sample, SedaBatch, Settings, aspen, seda_batch,
+};
 
 /// The default controllers, with a latency target or without one.
 ///
@@ -23,7 +27,10 @@ use super::{Aspen, Cadence, Controller, Owns, Predict, Sample, SedaBatch, Settin
 pub fn auto(target: Option<Duration>) -> Vec<Box<dyn Controller>> {
     let mut controllers: Vec<Box<dyn Controller>> = vec![
         Box::new(AutoServlets::default()),
-        Box::new(SedaBatch::default()),
+        Box::new(SedaBatch::new(seda_batch::Config {
+            target_ns: target.map(|target| u64::try_from(target.as_nanos()).unwrap_or(u64::MAX)),
+            ..seda_batch::Config::default()
+        })),
     ];
     if let Some(target) = target {
         controllers.push(Box::new(Predict::new(target)));
@@ -195,11 +202,56 @@ mod tests {
     }
 
     #[test]
-    fn a_stage_that_waits_has_as_many_as_are_busy() {
+    fn a_stage_that_waits_has_twice_as_many_as_are_busy() {
         let mut auto = AutoServlets::default();
-        assert_eq!(auto.sample(&look(2, 400, 1), 0).servlets, Some(40));
+        let above_the_mean = Sample {
+            process_servlets: 100,
+            process_servlets_mean: 2.0,
+            ..look(2, 400, 1)
+        };
+        assert_eq!(auto.sample(&above_the_mean, 0).servlets, Some(80));
         assert!(auto.waits());
-        assert_eq!(auto.sample(&look(40, 400, 1), 0).servlets, None);
+        assert_eq!(auto.sample(&look(80, 400, 1), 0).servlets, None);
+    }
+
+    #[test]
+    fn servlets_are_doubled_while_all_wait_and_events_are_queued() {
+        let stuck = |waiting, queue_len| Sample {
+            interval_ns: 10 * MS,
+            arrived: 10,
+            waiting,
+            queue_len,
+            ..look(2, 0, 0)
+        };
+        let first = |sample: Sample<'_>| AutoServlets::default().sample(&sample, 0).servlets;
+        assert_eq!(
+            first(Sample {
+                finished: 0,
+                ..stuck(2, 1)
+            }),
+            Some(4)
+        );
+        assert_eq!(
+            first(Sample {
+                finished: 0,
+                ..stuck(1, 1)
+            }),
+            None
+        );
+        assert_eq!(
+            first(Sample {
+                finished: 0,
+                ..stuck(2, 0)
+            }),
+            None
+        );
+        // One that is known to compute waits for nothing but the workers, or for itself.
+        let computes = Sample {
+            service_ns: MS,
+            compute_ns: MS,
+            ..stuck(2, 1)
+        };
+        assert_eq!(first(computes), None);
     }
 
     #[test]
@@ -219,7 +271,7 @@ mod tests {
         assert!(auto.waits());
         // They wait for workers now: 19 of 20 ms of workers were used in 10 ms.
         assert_eq!(auto.sample(&look(10, 400, 19), 0).servlets, None);
-        assert_eq!(auto.sample(&look(10, 400, 10), 0).servlets, Some(30));
+        assert_eq!(auto.sample(&look(10, 400, 10), 0).servlets, Some(60));
     }
 
     #[test]

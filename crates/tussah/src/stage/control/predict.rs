@@ -33,7 +33,7 @@ const WAIT_SHARE_MIN: f64 = 0.2;
 const SERVICES_LEFT: f64 = 7.0;
 
 /// How many times the budget of a wait an event may have been queued in overload and still be served.
-const OVERDUE: f64 = 1.4;
+const OVERDUE: f64 = 1.6;
 
 /// How many mean services are left of the target when a class is shed that another is below. Such a class may have been passed over by
 /// those above it, and who would take its place comes later still: one exponential service in thirty takes longer.
@@ -162,7 +162,7 @@ impl Predict {
         let budget_ns = self.wait_budget_ns();
         // As many as can be served at the same time wait for nobody.
         let events = per_ns * (budget_ns + self.capacity.service_ns_free());
-        let credits = (events * self.cost_256 as f64 / 256.0) as u64;
+        let credits = (events * self.cost_256 as f64 / 256.0).round() as u64;
         self.room = credits.max(self.servlets).clamp(1, u64::MAX >> 1);
         self.sojourn_ns_max = (budget_ns * OVERDUE) as u64;
         let left_ns = self.target_ns as f64 - SERVICES_LEFT_ABOVE * self.capacity.service_ns();
@@ -202,7 +202,8 @@ impl Controller for Predict {
         let drained_ns = self.capacity.per_ns().unwrap_or(0.0) * sample.interval_ns as f64;
         let backlogged = self.queued > 3.0 * drained_ns + 4.0
             || self.overloaded && !idle && sample.queue_len > 0;
-        self.capacity.observe(sample, backlogged);
+        let batch_ns = WAIT_SHARE_MAX * self.target_ns as f64;
+        self.capacity.observe(sample, backlogged, batch_ns);
         let full = !idle && self.queued > 0.0 && sample.queue_len > 0;
         self.capacity.watch(sample, full);
         self.servlets = sample.servlets.target as u64;
@@ -211,7 +212,9 @@ impl Controller for Predict {
         if let Some(per_ns) = self.capacity.per_ns() {
             let wait_ns = queued / per_ns;
             let target_ns = self.target_ns as f64;
-            self.load.observe(sample, &self.capacity, idle);
+            let taken = sample.admitted as f64 - sample.shed as f64 - (queued - self.queued);
+            self.load
+                .observe(sample, &self.capacity, idle, taken.max(0.0));
             let was = self.overloaded;
             self.overloaded = if was {
                 !self.load.fallen(sample, target_ns)
@@ -220,7 +223,7 @@ impl Controller for Predict {
             };
             if was != self.overloaded {
                 self.load.turned();
-                self.correction = 1.0;
+                (self.correction, self.response_mean_ns) = (1.0, 0.0);
             }
             self.allot(per_ns);
         }

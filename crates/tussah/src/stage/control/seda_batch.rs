@@ -4,11 +4,16 @@
 //! the rate at which events leave the stage, as a moving average; it makes batches smaller until the rate begins to degrade, a little larger if
 //! it has degraded slightly, and as large as possible after a sudden drop.
 //!
-//! Where we differ: the paper takes any output rate, also that of a stage with little to do, whose rate is that of the arrivals. Here an interval
-//! counts only if more than a batch was left in the queue at its end and something was in service all the time; else batches stay as they are, since
-//! a queue that is shorter than a batch is taken whole anyway. The rate that is to be sustained is the highest average seen, fading: measured against
-//! the last average alone, many small losses would go unnoticed. If even the largest batches do not reach it, what they do reach takes its place.
+//! Where we differ:
+//! - The paper takes any output rate, also that of a stage with little to do, whose rate is that of the arrivals. Here the rate counts in an interval that was
+//!   busy all the time if it left more than a batch in the queue, or if events were turned away; then batches are at most as large as those that were seen. In
+//!   a stage with little to do, batches may be as large as they like, since a queue that is shorter than a batch is taken whole anyway.
+//! - The rate that is to be sustained is the highest average seen, fading: measured against the last average alone, many small losses would go
+//!   unnoticed. If even the largest batches do not reach it, what they do reach takes its place.
+//! - With a target, a batch takes at most half of it, since all its events are answered at its end; but not where a batch without events would take a quarter
+//!   of it already.
 
+use super::cost::Cost;
 use super::{Cadence, Controller, Owns, Sample, Settings};
 
 /// The parameters of [`SedaBatch`]. The paper gives no numbers; the defaults are ours.
@@ -24,6 +29,8 @@ pub struct Config {
     pub sustained: f64,
     /// A rate below this share of the highest is a sudden drop; from 0 to 1, else 0.5.
     pub drop: f64,
+    /// Within what an event should be answered, in nanoseconds, if that matters: a batch should take at most half of it.
+    pub target_ns: Option<u64>,
     /// By which share a batch becomes smaller or larger, by one event at least; above 0 and at most 1, else 0.1.
     pub step: f64,
 }
@@ -37,6 +44,7 @@ impl Default for Config {
             sustained: 0.95,
             drop: 0.5,
             step: 0.1,
+            target_ns: None,
         }
     }
 }
@@ -44,8 +52,17 @@ impl Default for Config {
 /// How much of the distance to the average the highest average loses in each look: after a few thousand, one lucky look is forgotten.
 const FADING: f64 = 0.001;
 
+/// Bound, in events: over how many the rate is averaged at least; that of exponential services is within 2 % then.
 const EVENTS: f64 = 4000.0;
-const FINISHED_MIN: f64 = 100.0;
+
+/// Events that must have ended before their rate is taken for a sudden drop.
+const DROP_EVENTS: f64 = 100.0;
+
+/// Events between two looks, at least.
+const LOOK_EVENTS: u64 = 32;
+
+/// After so many events in sequence of which none was turned away, batches may be as large as they like.
+const CALM_EVENTS: u64 = 256;
 
 /// Searches for the smallest batch that sustains the output rate.
 #[derive(Debug)]
@@ -56,8 +73,13 @@ pub struct SedaBatch {
     highest: f64,
     /// The batch as it would be with fractions.
     batch: f64,
-    calm: u64,
+    /// Events over which the average is, up to `EVENTS` and beyond.
     seen: f64,
+    /// Events, and the time they took, in the present look for a sudden drop.
+    drop: (f64, f64),
+    /// Events that ended since one was turned away.
+    calm: u64,
+    cost: Cost,
 }
 
 impl Default for SedaBatch {
@@ -88,19 +110,27 @@ impl SedaBatch {
             config,
             average: 0.0,
             highest: 0.0,
-            calm: 0,
             seen: 0.0,
+            drop: (0.0, 0.0),
+            calm: 0,
+            cost: Cost::default(),
         }
     }
 
     /// The batch after a rate that only the stage itself limited.
     fn search(&mut self, finished: f64, interval_ns: f64) {
-        let rate = finished / interval_ns;
-        if rate < self.config.drop * self.highest && finished >= FINISHED_MIN {
-            self.batch = self.config.batch_max as f64;
-            (self.average, self.highest, self.seen) = (rate, rate, finished);
-            return;
+        self.drop.0 += finished;
+        self.drop.1 += interval_ns;
+        if self.drop.0 >= DROP_EVENTS {
+            let (finished, interval_ns) = std::mem::take(&mut self.drop);
+            let rate = finished / interval_ns;
+            if rate < self.config.drop * self.highest {
+                self.batch = self.limit();
+                (self.average, self.highest, self.seen) = (rate, rate, finished);
+                return;
+            }
         }
+        let rate = finished / interval_ns;
         self.seen += finished;
         let weight = (finished / EVENTS)
             .min(self.config.weight)
@@ -114,14 +144,29 @@ impl SedaBatch {
         };
         let step = (self.batch * self.config.step).max(1.0);
         if self.average < self.config.sustained * self.highest {
-            if self.batch >= self.config.batch_max as f64 {
+            if self.batch >= self.limit() {
                 self.highest = self.average;
             }
             self.batch += step;
         } else {
             self.batch -= step;
         }
-        self.batch = self.batch.clamp(1.0, self.config.batch_max as f64);
+        self.batch = self.batch.clamp(1.0, self.limit());
+    }
+
+    /// The largest batch that there may be.
+    fn limit(&self) -> f64 {
+        let most = self.config.batch_max as f64;
+        let (Some(target_ns), Some((batch_ns, event_ns))) =
+            (self.config.target_ns, self.cost.fit())
+        else {
+            return most;
+        };
+        let within_ns = target_ns as f64 / 2.0;
+        if batch_ns > within_ns / 2.0 {
+            return most;
+        }
+        ((within_ns - batch_ns) / event_ns).clamp(1.0, most)
     }
 }
 
@@ -137,31 +182,35 @@ impl Controller for SedaBatch {
     fn cadence(&self) -> Cadence {
         Cadence {
             interval_ns: self.config.interval_ns,
-            finished: 32,
+            finished: LOOK_EVENTS,
             arrived: 0,
         }
     }
 
     fn sample(&mut self, sample: &Sample<'_>, _now_ns: u64) -> Settings {
         let before = self.batch as usize;
+        self.cost
+            .observe(sample.batches, sample.finished, sample.service_ns);
         let always_busy = sample.busy_ns >= sample.interval_ns;
-        let rejects = sample.refused + sample.shed > 0;
-        self.calm = if rejects {
+        let turns_away = sample.refused + sample.shed > 0;
+        self.calm = if turns_away {
             0
         } else {
             self.calm + sample.finished
         };
-        if !always_busy && self.calm > 256 {
-            self.batch = self.config.batch_max as f64;
-        } else if always_busy && sample.batches > 0 {
-            if rejects {
-                let seen = sample.finished.div_ceil(sample.batches);
-                self.batch = self.batch.min(seen.max(1) as f64);
+        if !always_busy && self.calm > CALM_EVENTS {
+            self.batch = self.limit();
+        }
+        if always_busy && sample.batches > 0 {
+            if turns_away {
+                let seen = sample.finished.div_ceil(sample.batches).max(1);
+                self.batch = self.batch.min(seen as f64);
             }
-            if rejects || sample.queue_len > sample.batch_max as u64 {
+            if turns_away || sample.queue_len > sample.batch_max as u64 {
                 self.search(sample.finished as f64, sample.interval_ns.max(1) as f64);
             }
         }
+        self.batch = self.batch.min(self.limit());
         let wanted = self.batch as usize;
         let changed = wanted != before || sample.batch_max > self.config.batch_max;
         Settings {
@@ -211,6 +260,7 @@ mod tests {
                 finished,
                 queue_len,
                 batch_max: self.batch,
+                batches: finished.div_ceil(self.batch as u64),
                 ..quiet()
             };
             let settings = self.controller.sample(&sample, 0);
@@ -260,19 +310,66 @@ mod tests {
     }
 
     #[test]
-    fn a_stage_with_little_to_do_is_left_alone() {
+    fn a_stage_with_little_to_do_may_have_the_largest_batches() {
         let mut stage = Stage::new(1000.0, 1000.0);
-        for _ in 0..10 {
+        for _ in 0..100 {
             stage.look(1.0);
         }
         let batch = stage.batch;
-        for _ in 0..1000 {
-            stage.show(0, 0, 0);
-            stage.show(100, 0, MS);
+        assert!(batch < 100);
+        for _ in 0..100 {
+            // All that there was, no more than a batch, or nothing.
             stage.show(5, batch as u64, 10 * MS);
             stage.show(0, 1000, 10 * MS);
         }
         assert_eq!(stage.batch, batch);
+        stage.show(300, 0, MS);
+        assert_eq!(stage.batch, 100);
+    }
+
+    #[test]
+    fn while_events_are_turned_away_batches_begin_with_those_that_are_seen() {
+        let mut controller = SedaBatch::default();
+        let mut look = |refused, finished, batches| {
+            let sample = Sample {
+                busy_ns: MS,
+                refused,
+                finished,
+                batches,
+                queue_len: 1,
+                ..quiet()
+            };
+            controller.sample(&sample, 0).batch
+        };
+        assert_eq!(look(0, 40, 10), None);
+        assert_eq!(look(1, 40, 10), Some(3));
+        assert_eq!(look(1, 40, 14), Some(2));
+        assert_eq!(look(1, 40, 40), Some(1));
+    }
+
+    #[test]
+    fn with_a_target_a_batch_takes_half_of_it_at_most() {
+        let after = |batch_ns: u64| {
+            let mut controller = SedaBatch::new(Config {
+                target_ns: Some(MS),
+                ..Config::default()
+            });
+            let mut batch = None;
+            for i in 1..50 {
+                let sample = Sample {
+                    finished: 10,
+                    batches: 1 + i % 5,
+                    service_ns: 10 * 10_000 + (1 + i % 5) * batch_ns,
+                    ..quiet()
+                };
+                batch = controller.sample(&sample, 0).batch.or(batch);
+            }
+            batch
+        };
+        assert_eq!(after(0), Some(50));
+        assert_eq!(after(100_000), Some(40));
+        // A batch takes long in any case.
+        assert_eq!(after(300_000), Some(100));
     }
 
     #[test]
@@ -284,6 +381,7 @@ mod tests {
             sustained: 2.0,
             drop: 1.5,
             step: 0.0,
+            target_ns: None,
         });
         let expected = Config {
             interval_ns: 0,

@@ -136,11 +136,7 @@ impl<E> State<E> {
         let shared = able > 1 && lasts_ns > 2.0 * WORTH_NS;
         let fair = if shared { len.div_ceil(able) } else { len };
         let limit = self.batch.min(fair).max(1);
-        if self.mean_ns == 0.0 {
-            // Nothing is known of the handler.
-            return (1, 1);
-        }
-        if self.waiting > 0 || waits {
+        if self.mean_ns == 0.0 || self.waiting > 0 || waits {
             return (limit, limit);
         }
         let many = ((RUN_NS / self.mean_ns) as usize).clamp(1, CHUNK_MAX);

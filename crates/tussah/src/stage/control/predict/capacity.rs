@@ -7,6 +7,7 @@
 use std::f64::consts::LN_2;
 
 use super::super::Sample;
+use super::super::cost::Cost;
 
 /// Events that must have been finished before anything is said.
 const FINISHED_MIN: f64 = 16.0;
@@ -47,11 +48,14 @@ pub(super) struct Capacity {
     /// The two measurements, once there is enough for them.
     per_ns: Option<f64>,
     fall: Fall,
+    cost: Cost,
 }
 
 impl Capacity {
     /// Takes in what happened; `backlogged` if events waited all the time.
-    pub(super) fn observe(&mut self, sample: &Sample<'_>, backlogged: bool) {
+    pub(super) fn observe(&mut self, sample: &Sample<'_>, backlogged: bool, batch_ns: f64) {
+        self.cost
+            .observe(sample.batches, sample.finished, sample.service_ns);
         let interval_ns = sample.interval_ns as f64;
         let finished = sample.finished as f64;
         if self.servlets != sample.servlets.target {
@@ -78,10 +82,10 @@ impl Capacity {
         }
         if finished > 0.0 {
             let service_ns = self.service_ns();
-            let below = service_ns < self.service_ns_free || self.service_ns_free == 0.0;
+            let below = service_ns < self.service_ns_free || self.finished < BACKLOG_MIN;
             let weight = if below { 1.0 } else { 1.0 / 1024.0 };
             self.service_ns_free += weight * (service_ns - self.service_ns_free);
-            self.per_ns = self.estimate().or(self.per_ns);
+            self.per_ns = self.estimate(batch_ns).or(self.per_ns);
         }
     }
 
@@ -103,6 +107,7 @@ impl Capacity {
         if self.fall.sum > FALL_SUM * self.doubt() + unseen {
             let Fall { finished, ns, .. } = std::mem::take(&mut self.fall);
             self.per_ns = Some(finished.max(1.0) / ns);
+            self.cost.forget();
             (self.finished, self.service_ns) = (0.0, 0.0);
             (self.backlog_finished, self.backlog_ns) = (0.0, 0.0);
         }
@@ -115,7 +120,7 @@ impl Capacity {
 
     /// By how much more than later the first estimates have to be doubted: 1 is not at all.
     pub(super) fn doubt(&self) -> f64 {
-        1.0 + 64.0 / self.finished.max(1.0)
+        1.0 + 32.0 / self.finished.max(1.0)
     }
 
     /// What an event takes of a servlet, in nanoseconds.
@@ -128,11 +133,22 @@ impl Capacity {
         self.service_ns_free
     }
 
-    fn estimate(&self) -> Option<f64> {
+    /// How much less an event takes in a batch that takes so long than in those that were seen.
+    fn saved_ns(&self, batch_ns: f64) -> f64 {
+        let Some((each_batch_ns, event_ns)) = self.cost.fit() else {
+            return 0.0;
+        };
+        let events = (batch_ns - each_batch_ns) / event_ns;
+        let share = self.cost.batches_per_event();
+        (each_batch_ns * (share - 1.0 / events.max(1.0))).max(0.0)
+    }
+
+    fn estimate(&self, batch_ns: f64) -> Option<f64> {
         if self.finished < FINISHED_MIN || self.service_ns <= 0.0 {
             return None;
         }
-        let by_service = self.servlets.max(1) as f64 * self.finished / self.service_ns;
+        let service_ns = self.service_ns() - self.saved_ns(batch_ns);
+        let by_service = self.servlets.max(1) as f64 / service_ns;
         if self.backlog_finished >= BACKLOG_MIN {
             let by_backlog = self.backlog_finished / self.backlog_ns;
             if !(by_service * DIFFERENCE..by_service / DIFFERENCE).contains(&by_backlog) {
@@ -160,7 +176,7 @@ mod tests {
             },
             ..quiet()
         };
-        capacity.observe(&sample, backlogged);
+        capacity.observe(&sample, backlogged, 0.0);
     }
 
     fn per_ms(capacity: &Capacity) -> Option<f64> {
@@ -196,6 +212,71 @@ mod tests {
             show(&mut capacity, 16, true);
         }
         assert_eq!(per_ms(&capacity), Some(20.0));
+    }
+
+    /// So many milliseconds in which so many events end, with work for all servlets.
+    fn watch(capacity: &mut Capacity, ms: u64, finished: u64, in_service: u64) {
+        for _ in 0..ms {
+            let sample = Sample {
+                finished,
+                in_service,
+                ..quiet()
+            };
+            capacity.watch(&sample, true);
+        }
+    }
+
+    #[test]
+    fn less_that_gets_done_is_seen_at_once() {
+        let mut capacity = Capacity::default();
+        show(&mut capacity, 1000, false);
+        // 22 (1 + 32 / 1000) over 10 - 10 ln 2 is 7.4.
+        watch(&mut capacity, 7, 10, 0);
+        assert_eq!(per_ms(&capacity), Some(20.0));
+        watch(&mut capacity, 1, 10, 0);
+        assert_eq!(per_ms(&capacity), Some(10.0));
+        // Nothing at all is less than one event.
+        watch(&mut capacity, 200, 0, 0);
+        assert!(per_ms(&capacity) < Some(0.05), "{capacity:?}");
+    }
+
+    #[test]
+    fn what_is_in_service_may_yet_end() {
+        let mut capacity = Capacity::default();
+        show(&mut capacity, 1000, false);
+        watch(&mut capacity, 8, 0, 100);
+        assert_eq!(per_ms(&capacity), Some(20.0));
+        watch(&mut capacity, 2, 0, 100);
+        assert!(per_ms(&capacity) < Some(0.11), "{capacity:?}");
+    }
+
+    #[test]
+    fn enough_that_gets_done_is_no_news() {
+        let mut capacity = Capacity::default();
+        show(&mut capacity, 1000, false);
+        watch(&mut capacity, 10_000, 16, 0);
+        assert_eq!(per_ms(&capacity), Some(20.0));
+    }
+
+    #[test]
+    fn where_a_batch_costs_large_ones_can_do_more() {
+        let capacity = |batch_ns: u64| {
+            let mut capacity = Capacity::default();
+            for i in 0..100 {
+                let sample = Sample {
+                    finished: 1 + i % 3,
+                    batches: 1,
+                    service_ns: batch_ns + (1 + i % 3) * 10_000,
+                    ..quiet()
+                };
+                // 25 events, where a batch costs as much as five.
+                capacity.observe(&sample, false, 300_000.0);
+            }
+            per_ms(&capacity).expect("enough was seen")
+        };
+        assert!((99.0..101.0).contains(&capacity(0)), "{}", capacity(0));
+        let with_cost = capacity(50_000);
+        assert!((82.0..84.0).contains(&with_cost), "{with_cost}");
     }
 
     #[test]

@@ -11,7 +11,7 @@ use super::capacity::Capacity;
 /// The loads between which the test of a rise tells: found after about 160 services at a load of 1.4.
 const RISE: (f64, f64) = (0.8, 1.4);
 
-/// The sum at which the load has risen: by chance, less than once in 10^10 arrivals at a load of 0.8.
+/// The sum at which the load has risen: by chance, less than once in 10^9 arrivals at a load of 0.8.
 const RISE_SUM: f64 = 22.0;
 
 /// The loads between which the test of a fall tells. They lie high, since at a load of 0.95 most responses would be late without it.
@@ -30,16 +30,25 @@ const QUEUE_STAYS: f64 = 4.0;
 /// them with a probability of about exp(-n (1 - sqrt r)^2), at 0.8 that is once in 10^10; this is what finds a load that is hardly above 1.
 const SERVICES_LATE: f64 = 2000.0;
 
+/// The dispersion is measured in intervals in which so many events could be served: in shorter ones, that a sample is taken when an event arrives would show.
+const PART: f64 = 8.0;
+
 /// How many targets without a rejection end an overload.
 const CALM_TARGETS: f64 = 64.0;
 
 #[derive(Debug)]
 pub(super) struct Load {
     rise: f64,
+    /// Since the sum of the rise was last 0: what arrived, what could be served by the capacity, and what servlets took.
+    arrived: f64,
+    able: f64,
+    taken: f64,
     fall: f64,
     threshold_scale: f64,
     /// The variance of the arrivals in an interval over their mean; 1 for arrivals that know nothing of each other.
     dispersion: f64,
+    /// What arrived and how long that took, in the present part of the measurement and in the one before.
+    part: (f64, f64),
     before: (f64, f64),
     /// The variance of the services over the square of their mean; 1 for exponential ones.
     service_dispersion: f64,
@@ -54,9 +63,13 @@ impl Default for Load {
     fn default() -> Self {
         Self {
             rise: 0.0,
+            arrived: 0.0,
+            able: 0.0,
+            taken: 0.0,
             fall: 0.0,
             threshold_scale: 1.0,
             dispersion: 1.0,
+            part: (0.0, 0.0),
             before: (0.0, 0.0),
             service_dispersion: 1.0,
             late: 0.0,
@@ -68,7 +81,13 @@ impl Default for Load {
 
 impl Load {
     /// Takes in what arrived, against what could be served; `idle` if a servlet had nothing to do.
-    pub(super) fn observe(&mut self, sample: &Sample<'_>, capacity: &Capacity, idle: bool) {
+    pub(super) fn observe(
+        &mut self,
+        sample: &Sample<'_>,
+        capacity: &Capacity,
+        idle: bool,
+        taken: f64,
+    ) {
         let Some(per_ns) = capacity.per_ns() else {
             return;
         };
@@ -76,16 +95,23 @@ impl Load {
         let arrived = sample.arrived as f64;
         let interval_ns = sample.interval_ns as f64;
         let able = per_ns * interval_ns;
-        self.disperse(arrived, interval_ns);
+        self.part.0 += arrived;
+        self.part.1 += interval_ns;
+        if self.part.1 * per_ns >= PART {
+            self.disperse();
+        }
         self.disperse_services(sample, service_ns);
         self.threshold_scale = self.dispersion * doubt;
-        if idle {
+        // One burst is not a load: what comes at once counts as twice what could be served.
+        self.arrived += arrived.min(2.0 * able + 4.0);
+        self.able += able;
+        self.taken += taken;
+        // Where a batch costs something, large ones can do more than was seen yet.
+        let able_run = self.able.max(self.taken);
+        self.rise = self.arrived * (RISE.1 / RISE.0).ln() - able_run * (RISE.1 - RISE.0);
+        if idle || self.rise <= 0.0 {
             self.rise = 0.0;
-        } else {
-            // One burst is not a load: what comes at once counts as twice what could be served.
-            let counted = arrived.min(2.0 * able + 4.0);
-            let ratio = counted * (RISE.1 / RISE.0).ln() - able * (RISE.1 - RISE.0);
-            self.rise = (self.rise + ratio).max(0.0);
+            (self.arrived, self.able, self.taken) = (0.0, 0.0, 0.0);
         }
         let ratio = arrived * (FALL.1 / FALL.0).ln() - able * (FALL.1 - FALL.0);
         self.fall = (self.fall + ratio).max(0.0);
@@ -134,17 +160,19 @@ impl Load {
     /// Forgets what spoke for the turn that was made.
     pub(super) fn turned(&mut self) {
         (self.rise, self.fall) = (0.0, 0.0);
+        (self.arrived, self.able, self.taken) = (0.0, 0.0, 0.0);
         (self.long_ns, self.calm_ns, self.late) = (0.0, 0.0, 0.0);
     }
 
     /// From the difference of two neighbouring intervals, which a step of the load hardly shows in.
-    fn disperse(&mut self, arrived: f64, interval_ns: f64) {
+    fn disperse(&mut self) {
+        let (arrived, interval_ns) = std::mem::take(&mut self.part);
         let (arrived_before, interval_ns_before) = self.before;
         let both = arrived + arrived_before;
         if interval_ns_before > 0.0 && both > 0.0 {
             let difference = arrived * interval_ns_before - arrived_before * interval_ns;
             let seen = difference * difference / (interval_ns * interval_ns_before * both);
-            self.dispersion += (seen.min(1e6) - self.dispersion) / 64.0;
+            self.dispersion += (seen.min(1e6) - self.dispersion) / 32.0;
             self.dispersion = self.dispersion.max(1.0);
         }
         self.before = (arrived, interval_ns);
@@ -163,7 +191,7 @@ impl Load {
 
 #[cfg(test)]
 mod tests {
-    use super::super::super::testing::{MS, quiet};
+    use super::super::super::testing::{MS, SplitMix, quiet};
     use super::*;
 
     /// Of 10 events a millisecond.
@@ -174,7 +202,7 @@ mod tests {
             service_ns: 100 * MS,
             ..quiet()
         };
-        capacity.observe(&sample, false);
+        capacity.observe(&sample, false, 0.0);
         capacity
     }
 
@@ -189,7 +217,7 @@ mod tests {
                 service_ns: MS,
                 ..quiet()
             };
-            load.observe(&sample, &capacity, idle);
+            load.observe(&sample, &capacity, idle, 0.0);
             let wait_ns = wait_ms * MS as f64;
             load.risen(queued, wait_ns, &sample, 10.0 * MS as f64)
         })
@@ -199,12 +227,42 @@ mod tests {
     fn arrivals_above_the_capacity_are_an_overload_unless_a_servlet_is_idle_or_waits_are_short() {
         let at = |load| risen(move |_| load, false, 60.0, 6.0);
         assert_eq!(at(8), Some(200));
-        // 30 (1 + 64 / 1000) over 14 ln 1.75 - 6, and over 20 ln 1.75 - 6.
-        assert_eq!(at(14), Some(17));
-        assert_eq!(at(20), Some(6));
+        // 22 (1 + 32 / 1000) over 14 ln 1.75 - 6, and over 20 ln 1.75 - 6.
+        assert_eq!(at(14), Some(12));
+        assert_eq!(at(20), Some(4));
         // That waits last is seen all the same.
         assert_eq!(risen(|_| 40, true, 60.0, 6.0), Some(200));
         assert_eq!(risen(|_| 40, false, 60.0, 4.0), None);
+    }
+
+    #[test]
+    fn what_servlets_take_says_that_they_can_do_more() {
+        let mut load = Load::default();
+        for _ in 0..1000 {
+            let sample = Sample {
+                arrived: 20,
+                ..quiet()
+            };
+            load.observe(&sample, &capacity(), false, 20.0);
+            assert_eq!(load.rise, 0.0);
+        }
+    }
+
+    #[test]
+    fn that_samples_are_taken_when_an_event_arrives_makes_no_clumps() {
+        let mut random = SplitMix(7);
+        let mut load = Load::default();
+        for _ in 0..20_000 {
+            let unit = (random.next() >> 11) as f64 / (1u64 << 53) as f64;
+            let sample = Sample {
+                arrived: 1,
+                // Five a millisecond.
+                interval_ns: 1 + (-(1.0 - unit).ln() * MS as f64 / 5.0) as u64,
+                ..quiet()
+            };
+            load.observe(&sample, &capacity(), false, 1.0);
+            assert!(load.dispersion < 3.0, "{}", load.dispersion);
+        }
     }
 
     #[test]
@@ -216,7 +274,7 @@ mod tests {
                 arrived: burst(ms),
                 ..quiet()
             };
-            load.observe(&sample, &capacity(), false);
+            load.observe(&sample, &capacity(), false, 0.0);
             assert!(load.rise < RISE_SUM / 2.0, "{}", load.rise);
         }
     }
@@ -243,7 +301,7 @@ mod tests {
                 arrived: clumps(ms),
                 ..quiet()
             };
-            load.observe(&sample, &capacity(), false);
+            load.observe(&sample, &capacity(), false, 0.0);
         }
         assert!(load.threshold_scale > 10.0, "{}", load.threshold_scale);
     }
@@ -259,7 +317,7 @@ mod tests {
                     refused,
                     ..quiet()
                 };
-                load.observe(&sample, &capacity, false);
+                load.observe(&sample, &capacity, false, 0.0);
                 load.fallen(&sample, 10.0 * MS as f64)
             })
         };
