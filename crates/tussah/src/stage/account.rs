@@ -21,6 +21,7 @@ pub(crate) struct Counts {
     pub(crate) batches: u64,
     pub(crate) service_ns: u64,
     pub(crate) compute_ns: u64,
+    pub(crate) held_up_ns: u64,
     pub(crate) busy_ns: u64,
     pub(crate) classes: [ClassCounts; CLASSES_MAX],
 }
@@ -128,6 +129,15 @@ impl Council {
             None => Admission::Admit,
             Some(at) => self.seats[at].controller.on_enqueue(arrival),
         }
+    }
+
+    /// How many of so many events that come one after the other are let in at once.
+    pub(crate) fn on_enqueue_many(&mut self, first: &Arrival, most: u64) -> u64 {
+        let at = self.admission;
+        at.map_or(0, |at| {
+            let controller = &mut self.seats[at].controller;
+            controller.on_enqueue_many(first, most).min(most)
+        })
     }
 
     /// Whether the next events that leave are to be shown to `on_dequeue`.
@@ -250,6 +260,7 @@ fn sample<'a>(
         batches: is.batches - was.batches,
         service_ns: is.service_ns - was.service_ns,
         compute_ns: is.compute_ns - was.compute_ns,
+        held_up_ns: is.held_up_ns - was.held_up_ns,
         batch_max: now.batch_max,
         servlets: now.servlets,
         workers: now.workers,

@@ -319,17 +319,22 @@ impl<E> Batch<E> {
         }
     }
 
-    /// Whether an event of the next chunk costs more than one credit, or may be traced.
+    /// Whether an event of the next chunk costs more than one credit, is of a cohort, or may be traced.
     pub(crate) fn carries(&self) -> bool {
         if self.traces.any {
             return true;
         }
-        let next = if self.head.is_empty() {
+        let next = self.front();
+        next.is_some_and(|chunk| !chunk.iter().all(Event::is_plain))
+    }
+
+    /// The chunk that comes next.
+    pub(crate) fn front(&self) -> Option<&Chunk<E>> {
+        if self.head.is_empty() {
             self.more.front()
         } else {
             Some(&self.head)
-        };
-        next.is_some_and(|chunk| chunk.iter().any(|event| event.cost() != 1))
+        }
     }
 
     /// Takes the next chunk, or as much of it as `limit` allows, with its events queued anew at `now_ns`; returns how many of them carry more than

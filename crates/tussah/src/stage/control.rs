@@ -102,6 +102,12 @@ pub trait Controller: Send + 'static {
         Admission::Admit
     }
 
+    /// How many of `most` events are let in at once, that come one after the other, cost one credit each, are of no cohort, and of which `first` is
+    /// the first. For the others, [`on_enqueue`](Self::on_enqueue) is asked; unless a controller says otherwise, for all. Only if it admits.
+    fn on_enqueue_many(&mut self, _first: &Arrival, _most: u64) -> u64 {
+        0
+    }
+
     /// Whether an event that leaves the queue is served; asked only of the owner of [`Owns::ADMISSION`].
     fn on_dequeue(&mut self, _departure: &Departure) -> Verdict {
         Verdict::Serve
@@ -232,6 +238,8 @@ pub struct Sample<'a> {
     pub service_ns: u64,
     /// Of that, what they spent on a worker or, in a blocking handler, on their OS thread.
     pub compute_ns: u64,
+    /// Of `service_ns`, what they waited for room in other stages, in nanoseconds.
+    pub held_up_ns: u64,
     /// The most events that a batch may have now.
     pub batch_max: usize,
     /// Servlets, and what they do.

@@ -22,6 +22,7 @@ thread_local! {
             exact: Cell::new(false),
             now_ns: Cell::new(0),
             trace: Cell::new(0),
+            held_up: Cell::new(false),
             open: RefCell::new(Vec::new()),
         }
     };
@@ -36,6 +37,8 @@ struct Here {
     now_ns: Cell<u64>,
     /// The trace of the event that the handler took last; 0 is none. While there is one, nothing is collected, since what is sent belongs to it.
     trace: Cell<u64>,
+    /// The handler that is polled waits for room in another stage.
+    held_up: Cell<bool>,
     /// Stages that something may be collected for.
     open: RefCell<Vec<Arc<dyn Collects>>>,
 }
@@ -107,6 +110,16 @@ pub(crate) fn begin(now_ns: u64, exact: bool) {
         here.now_ns.set(now_ns);
         here.exact.set(exact);
     });
+}
+
+/// Says that a handler is about to wait for room in another stage.
+pub(crate) fn hold_up() {
+    HERE.with(|here| here.held_up.set(here.inside.get()));
+}
+
+/// Whether a handler that waits has said so since this was last asked.
+pub(crate) fn take_held_up() -> bool {
+    HERE.with(|here| here.held_up.take())
 }
 
 /// The trace that what is sent here belongs to; 0 is none.

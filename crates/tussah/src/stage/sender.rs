@@ -214,6 +214,7 @@ impl<E: Send + 'static> Sender<E> {
             }
             // The refusal has counted this sender once more.
             waiting.uncount();
+            outgoing::hold_up();
             notified.await;
         }
     }

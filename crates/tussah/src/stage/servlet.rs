@@ -9,7 +9,7 @@ use std::task::{Context, Poll};
 
 use super::batch::Batch;
 use super::host::{Guard, Host};
-use super::outgoing::{begin, collecting, hand_over, set_trace, trace};
+use super::outgoing::{begin, collecting, hand_over, set_trace, take_held_up, trace};
 use super::shared::Shared;
 use super::state::Run;
 use super::turn::{Next, Servlet};
@@ -156,7 +156,11 @@ async fn handle<E: Send + 'static>(
     let mut suspended = false;
     poll_fn(|cx| {
         if suspended {
+            let waited_ns = run.resumed_ns;
             run.resumed_ns = stage.time.now_ns();
+            if std::mem::take(&mut run.held_up) {
+                run.held_up_ns += run.resumed_ns.saturating_sub(waited_ns);
+            }
             begin(run.resumed_ns, run.exact);
             if run.trace != 0 {
                 set_trace(run.trace);
@@ -172,6 +176,7 @@ async fn handle<E: Send + 'static>(
                 run.compute_ns += now_ns.saturating_sub(run.resumed_ns);
                 run.resumed_ns = now_ns;
                 run.trace = trace();
+                run.held_up = take_held_up();
                 if !run.waits {
                     stage.waits(run);
                 }

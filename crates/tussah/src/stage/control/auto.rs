@@ -135,6 +135,11 @@ impl Controller for AutoServlets {
     }
 
     fn sample(&mut self, sample: &Sample<'_>, now_ns: u64) -> Settings {
+        // Where the next stage has no room, more servlets would only wait too.
+        let sample = &Sample {
+            service_ns: sample.service_ns.saturating_sub(sample.held_up_ns),
+            ..*sample
+        };
         self.learn(sample);
         let aspen = if sample.blocking {
             &mut self.dear
@@ -252,6 +257,17 @@ mod tests {
             ..stuck(2, 1)
         };
         assert_eq!(first(computes), None);
+    }
+
+    #[test]
+    fn what_waits_for_room_in_the_next_stage_does_not_wait() {
+        let mut auto = AutoServlets::default();
+        let held_up = Sample {
+            held_up_ns: 395 * MS,
+            ..look(2, 400, 4)
+        };
+        assert_eq!(auto.sample(&held_up, 0).servlets, None);
+        assert!(!auto.waits());
     }
 
     #[test]

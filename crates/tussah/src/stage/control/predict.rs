@@ -249,6 +249,16 @@ impl Controller for Predict {
         }
     }
 
+    fn on_enqueue_many(&mut self, first: &Arrival, most: u64) -> u64 {
+        if self.overloaded {
+            return 0;
+        }
+        self.asked += most;
+        self.asked_credits += most;
+        self.found_idle |= first.queue_len == 0 && first.in_service < self.servlets;
+        most
+    }
+
     #[inline]
     fn on_dequeue(&mut self, departure: &Departure) -> Verdict {
         if !self.overloaded || departure.sojourn_ns <= self.sojourn_ns_max {

@@ -19,7 +19,7 @@ use super::{Cadence, Controller, Owns, Sample, Settings};
 /// The parameters of [`SedaBatch`]. The paper gives no numbers; the defaults are ours.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Config {
-    /// How often the rate is looked at, in nanoseconds.
+    /// How often the rate is looked at, in nanoseconds; more often while events are turned away.
     pub interval_ns: u64,
     /// The most events in a batch; at least one. The stage's own bound holds too.
     pub batch_max: usize,
@@ -38,7 +38,7 @@ pub struct Config {
 impl Default for Config {
     fn default() -> Self {
         Self {
-            interval_ns: 1_000_000,
+            interval_ns: 10_000_000,
             batch_max: 100,
             weight: 0.3,
             sustained: 0.95,
@@ -49,8 +49,11 @@ impl Default for Config {
     }
 }
 
-/// How much of the distance to the average the highest average loses in each look: after a few thousand, one lucky look is forgotten.
-const FADING: f64 = 0.001;
+/// How much of the distance to the average the highest average loses in a nanosecond: after tens of seconds, one lucky look is forgotten.
+const FADING: f64 = 1e-10;
+
+/// The shortest time between two looks while events are turned away, in nanoseconds.
+const LOOK_NS: u64 = 1_000_000;
 
 /// Bound, in events: over how many the rate is averaged at least; that of exponential services is within 2 % then.
 const EVENTS: f64 = 4000.0;
@@ -75,7 +78,8 @@ pub struct SedaBatch {
     batch: f64,
     /// Events over which the average is, up to `EVENTS` and beyond.
     seen: f64,
-    /// Events, and the time they took, in the present look for a sudden drop.
+    /// Events that ended, and in what time, in the present look, and in the present one for a sudden drop.
+    look: (f64, f64),
     drop: (f64, f64),
     /// Events that ended since one was turned away.
     calm: u64,
@@ -111,6 +115,7 @@ impl SedaBatch {
             average: 0.0,
             highest: 0.0,
             seen: 0.0,
+            look: (0.0, 0.0),
             drop: (0.0, 0.0),
             calm: 0,
             cost: Cost::default(),
@@ -136,7 +141,7 @@ impl SedaBatch {
             .min(self.config.weight)
             .max(finished / self.seen);
         self.average += weight * (rate - self.average);
-        self.highest -= FADING * (self.highest - self.average);
+        self.highest -= (FADING * interval_ns).min(1.0) * (self.highest - self.average);
         self.highest = if self.seen < EVENTS {
             self.average
         } else {
@@ -181,7 +186,7 @@ impl Controller for SedaBatch {
 
     fn cadence(&self) -> Cadence {
         Cadence {
-            interval_ns: self.config.interval_ns,
+            interval_ns: self.config.interval_ns.min(LOOK_NS),
             finished: LOOK_EVENTS,
             arrived: 0,
         }
@@ -207,7 +212,12 @@ impl Controller for SedaBatch {
                 self.batch = self.batch.min(seen as f64);
             }
             if turns_away || sample.queue_len > sample.batch_max as u64 {
-                self.search(sample.finished as f64, sample.interval_ns.max(1) as f64);
+                self.look.0 += sample.finished as f64;
+                self.look.1 += sample.interval_ns.max(1) as f64;
+                if turns_away || self.look.1 >= self.config.interval_ns as f64 {
+                    let (finished, interval_ns) = std::mem::take(&mut self.look);
+                    self.search(finished, interval_ns);
+                }
             }
         }
         self.batch = self.batch.min(self.limit());

@@ -29,6 +29,7 @@ pub(super) fn quiet() -> Sample<'static> {
         batches: 0,
         service_ns: 0,
         compute_ns: 0,
+        held_up_ns: 0,
         batch_max: 1,
         servlets: Servlets {
             busy: 0,

@@ -141,22 +141,27 @@ impl<E> State<E> {
 
     /// Queues the next chunk of a batch, or as much of it as there is room for. False if there is no room, or events have to be looked at one by one.
     pub(crate) fn push_batch(&mut self, batch: &mut Batch<E>, now_ns: u64) -> bool {
-        let plain =
-            self.classes == 1 && !self.council.admits() && self.bounds.class_max[0] == u64::MAX;
-        let Queue::Lanes(lanes) = &mut self.queue else {
-            return false;
-        };
+        let plain = matches!(self.queue, Queue::Lanes(_))
+            && self.classes == 1
+            && self.bounds.class_max[0] == u64::MAX;
         if matches!(self.gate, Gate::Draining | Gate::Closed) || !plain || batch.carries() {
             return false;
         }
-        let room = self.threshold.saturating_sub(self.credits + self.reserved);
+        let mut room = self.threshold.saturating_sub(self.credits());
+        if self.council.admits() {
+            room = room.min(batch.front().map_or(0, Chunk::len) as u64);
+            // Who is turned away is told one by one.
+            room = self.let_in(0, room, now_ns).unwrap_or(0);
+        }
         if room == 0 {
             return false;
         }
         let (mut chunk, extras) = batch.pass(usize::try_from(room).unwrap_or(usize::MAX), now_ns);
         let count = chunk.len() as u64;
-        lanes.push_chunk(&mut chunk);
-        lanes.keep(chunk);
+        if let Queue::Lanes(lanes) = &mut self.queue {
+            lanes.push_chunk(&mut chunk);
+            lanes.keep(chunk);
+        }
         self.begin_busy(now_ns);
         self.arrived(0, count);
         self.len += count;
@@ -175,20 +180,27 @@ impl<E> State<E> {
         }
     }
 
+    /// A plain event of a class, behind so many others that are let in with it.
+    fn plain_arrival(&mut self, class: usize, behind: u64, now_ns: u64) -> Arrival {
+        let random = self.draw();
+        Arrival {
+            class: Class(class as u8),
+            credits: 1,
+            cohort: (random >> 48) as u16,
+            queue_len: self.credits() + behind,
+            ahead: self.ahead(class) + behind,
+            in_service: self.in_service,
+            now_ns,
+            random,
+        }
+    }
+
     /// How many of `most` plain events of a class the controller lets in.
     fn let_in(&mut self, class: usize, most: u64, now_ns: u64) -> Result<u64, Why> {
-        for granted in 0..most {
-            let random = self.draw();
-            let arrival = Arrival {
-                class: Class(class as u8),
-                credits: 1,
-                cohort: (random >> 48) as u16,
-                queue_len: self.credits() + granted,
-                ahead: self.ahead(class) + granted,
-                in_service: self.in_service,
-                now_ns,
-                random,
-            };
+        let first = self.plain_arrival(class, 0, now_ns);
+        let at_once = self.council.on_enqueue_many(&first, most);
+        for granted in at_once..most {
+            let arrival = self.plain_arrival(class, granted, now_ns);
             match self.council.on_enqueue(&arrival) {
                 Admission::Admit => {}
                 Admission::Reject if granted == 0 => {

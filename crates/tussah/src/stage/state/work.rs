@@ -35,6 +35,9 @@ pub(crate) struct Run<E> {
     pub(crate) resumed_ns: u64,
     /// What it computed before that.
     pub(crate) compute_ns: u64,
+    /// It waits for room in another stage, and has waited so long for that.
+    pub(crate) held_up: bool,
+    pub(crate) held_up_ns: u64,
     pub(crate) batches: u64,
     pub(crate) finished: u64,
     /// Events take so long that what is sent bears the time of its sending, not of the run.
@@ -57,6 +60,8 @@ impl<E> Default for Run<E> {
             begun_ns: 0,
             resumed_ns: 0,
             compute_ns: 0,
+            held_up: false,
+            held_up_ns: 0,
             batches: 0,
             finished: 0,
             exact: false,
@@ -238,15 +243,15 @@ impl<E> State<E> {
         self.counts.batches += std::mem::take(&mut run.batches);
         let service_ns = now_ns.saturating_sub(run.begun_ns);
         self.counts.service_ns += service_ns;
+        let held_up_ns = std::mem::take(&mut run.held_up_ns);
+        self.counts.held_up_ns += held_up_ns;
         let compute_ns =
             std::mem::take(&mut run.compute_ns) + now_ns.saturating_sub(run.resumed_ns);
         self.counts.compute_ns += compute_ns;
         if finished > 0 {
             follow(&mut self.mean_ns, compute_ns as f64 / finished as f64);
-            follow(
-                &mut self.service_mean_ns,
-                service_ns as f64 / finished as f64,
-            );
+            let own_ns = service_ns.saturating_sub(held_up_ns);
+            follow(&mut self.service_mean_ns, own_ns as f64 / finished as f64);
         }
         self.in_service -= std::mem::take(&mut run.taken);
         if let (Queue::Keyed(keyed), Some(key)) = (&mut self.queue, run.key.take()) {
