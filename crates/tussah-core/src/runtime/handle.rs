@@ -252,6 +252,15 @@ impl Handle {
         self.shared.workers.load(Ordering::Relaxed)
     }
 
+    /// The number of the worker, counted from 0, that the caller runs on; `None` elsewhere, and on a worker of another runtime. No two OS threads have
+    /// the same at a time.
+    #[inline]
+    pub fn worker_here(&self) -> Option<usize> {
+        // SAFETY: the reference ends before this function returns.
+        let worker = unsafe { Worker::here() }?;
+        worker.is_of(&self.shared).then_some(worker.index)
+    }
+
     /// Changes the number of workers while the runtime runs. Workers that are taken away finish the event that they are
     /// in, and give their colors and timers to the others.
     ///

@@ -1,16 +1,15 @@
 //! A count that workers add to without getting into each other's way.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use tussah_core::{Handle, PerWorker};
+use tussah_core::Handle;
 
 /// A count that each worker has a part of, which nobody else changes.
 pub(crate) struct Tally {
-    here: PerWorker<Arc<Part>>,
-    /// The parts of all workers.
-    parts: Vec<Arc<Part>>,
-    /// What others than workers count.
+    runtime: Handle,
+    /// The parts of the workers that the runtime had when this was made.
+    parts: Box<[Part]>,
+    /// What others count.
     others: AtomicU64,
 }
 
@@ -21,26 +20,21 @@ struct Part(AtomicU64);
 
 impl Tally {
     pub(crate) fn new(runtime: &Handle) -> Self {
-        let mut parts = Vec::new();
-        let here = PerWorker::new(runtime, || {
-            let part = Arc::<Part>::default();
-            parts.push(Arc::clone(&part));
-            part
-        });
         Self {
-            here,
-            parts,
+            runtime: runtime.clone(),
+            parts: (0..runtime.workers()).map(|_| Part::default()).collect(),
             others: AtomicU64::new(0),
         }
     }
 
     #[inline]
     pub(crate) fn add(&self, count: u64) {
-        match self.here.get() {
-            Some(part) => {
-                // Nobody else stores here, so nothing is lost in between.
-                let before = part.0.load(Ordering::Relaxed);
-                part.0.store(before + count, Ordering::Relaxed);
+        let here = self.runtime.worker_here();
+        match here.and_then(|worker| self.parts.get(worker)) {
+            Some(Part(part)) => {
+                // Only this worker stores here, so nothing is lost in between.
+                let before = part.load(Ordering::Relaxed);
+                part.store(before + count, Ordering::Relaxed);
             }
             None => {
                 self.others.fetch_add(count, Ordering::Relaxed);
