@@ -49,6 +49,9 @@ const WORKERS_FULL: f64 = 0.9;
 /// LOW of Aspen where servlets cost little: with twice as many as are busy on average, hardly ever all are.
 const CHEAP_LOW: f64 = 0.5;
 
+/// Bound, in servlets for each worker: how many there are at most before it is known what the stage does.
+const UNKNOWN_MAX: usize = 8;
+
 /// Bound, in nanoseconds: the shortest time between two decisions, since ten arrivals are too few to pay for one where events take less than a microsecond.
 const INTERVAL_NS: u64 = 100_000;
 
@@ -154,11 +157,14 @@ impl Controller for AutoServlets {
         let may_wait = self.waits || self.finished < FINISHED_MIN;
         let stuck = may_wait && sample.waiting >= now && sample.queue_len > 0 && !full;
         let wanted = if stuck {
-            by_load
-                .servlets
-                .unwrap_or(now)
-                .max(2 * now)
-                .min(sample.servlets.max)
+            // Nothing is known of a stage that has finished nothing: it may be held up by the next one.
+            let most = if self.waits {
+                sample.servlets.max
+            } else {
+                sample.servlets.max.min(UNKNOWN_MAX * sample.workers)
+            };
+            let more = by_load.servlets.unwrap_or(now).max(2 * now);
+            more.min(most).max(now)
         } else if !self.waits {
             sample.workers.clamp(1, sample.servlets.max.max(1))
         } else if full {
@@ -247,6 +253,20 @@ mod tests {
             first(Sample {
                 finished: 0,
                 ..stuck(2, 0)
+            }),
+            None
+        );
+        let more = Sample {
+            servlets: Servlets {
+                target: 16,
+                ..quiet().servlets
+            },
+            ..stuck(16, 1)
+        };
+        assert_eq!(
+            first(Sample {
+                finished: 0,
+                ..more
             }),
             None
         );
