@@ -254,6 +254,15 @@ impl Handle {
 
     /// The number of the worker, counted from 0, that the caller runs on; `None` elsewhere, and on a worker of another runtime. No two OS threads have
     /// the same at a time.
+    ///
+    /// # Examples
+    /// ```
+    /// let runtime = tussah_core::Runtime::builder().workers(1).build()?;
+    /// let handle = runtime.handle().clone();
+    /// assert_eq!(handle.worker_here(), None);
+    /// assert_eq!(runtime.block_on_spawned(async move { handle.worker_here() }), Some(0));
+    /// # std::io::Result::Ok(())
+    /// ```
     #[inline]
     pub fn worker_here(&self) -> Option<usize> {
         // SAFETY: the reference ends before this function returns.

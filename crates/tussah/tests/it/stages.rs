@@ -5,6 +5,7 @@ mod blocking;
 mod bounds;
 mod calls;
 mod dropped;
+mod forward;
 mod graph;
 mod keyed;
 mod life;

@@ -150,8 +150,9 @@ impl<E> State<E> {
         let mut room = self.threshold.saturating_sub(self.credits());
         if self.council.admits() {
             room = room.min(batch.front().map_or(0, Chunk::len) as u64);
-            // Who is turned away is told one by one.
-            room = self.let_in(0, room, now_ns).unwrap_or(0);
+            // Where each is looked at, it is asked for by itself, and only once.
+            let first = self.plain_arrival(0, 0, now_ns);
+            room = self.council.on_enqueue_many(&first, room);
         }
         if room == 0 {
             return false;
@@ -197,6 +198,9 @@ impl<E> State<E> {
 
     /// How many of `most` plain events of a class the controller lets in.
     fn let_in(&mut self, class: usize, most: u64, now_ns: u64) -> Result<u64, Why> {
+        if most == 0 {
+            return Ok(0);
+        }
         let first = self.plain_arrival(class, 0, now_ns);
         let at_once = self.council.on_enqueue_many(&first, most);
         for granted in at_once..most {
