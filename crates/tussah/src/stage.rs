@@ -102,6 +102,7 @@ mod outgoing;
 mod process;
 mod proxy;
 mod queue;
+mod random;
 mod record;
 mod release;
 mod restarts;

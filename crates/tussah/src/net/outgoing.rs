@@ -152,18 +152,23 @@ impl<B: AsRef<[u8]> + Send + 'static> Outgoing<B> {
     /// # Errors
     /// Gives the buffer back if the queue is full and does not wait, and after the end of the writing.
     pub async fn push(&self, buffer: B) -> Result<(), PushError<B>> {
-        self.push_numbered(buffer).await.map(drop)
+        let unbounded = || usize::MAX;
+        self.push_numbered(buffer, unbounded).await.map(drop)
     }
 
-    /// The same; says the number of the buffer, which is how many were taken until then.
-    pub(crate) async fn push_numbered(&self, buffer: B) -> Result<u64, PushError<B>> {
+    /// The same with another bound besides, in bytes; says the number of the buffer, which is how many were taken until then.
+    pub(crate) async fn push_numbered(
+        &self,
+        buffer: B,
+        bytes_max: impl Fn() -> usize,
+    ) -> Result<u64, PushError<B>> {
         if self.shared.options.when_full != WhenFull::Wait {
-            return self.try_push_numbered(buffer);
+            return self.try_push_numbered(buffer, bytes_max());
         }
         let mut buffer = buffer;
         loop {
             let room = self.shared.room.notified();
-            match self.shared.take(buffer) {
+            match self.shared.take(buffer, bytes_max()) {
                 Err(error) if error.closed.is_none() => buffer = error.buffer,
                 result => return result,
             }
@@ -176,12 +181,16 @@ impl<B: AsRef<[u8]> + Send + 'static> Outgoing<B> {
     /// # Errors
     /// Gives the buffer back if there is no room, and after the end of the writing.
     pub fn try_push(&self, buffer: B) -> Result<(), PushError<B>> {
-        self.try_push_numbered(buffer).map(drop)
+        self.try_push_numbered(buffer, usize::MAX).map(drop)
     }
 
-    /// The same; says the number of the buffer, which is how many were taken until then.
-    pub(crate) fn try_push_numbered(&self, buffer: B) -> Result<u64, PushError<B>> {
-        let mut error = match self.shared.take(buffer) {
+    /// The same with another bound besides, in bytes; says the number of the buffer, which is how many were taken until then.
+    pub(crate) fn try_push_numbered(
+        &self,
+        buffer: B,
+        bytes_max: usize,
+    ) -> Result<u64, PushError<B>> {
+        let mut error = match self.shared.take(buffer, bytes_max) {
             Err(error) if error.closed.is_none() => error,
             result => return result,
         };
@@ -289,7 +298,7 @@ impl<B: AsRef<[u8]>> Shared<B> {
     }
 
     /// Takes a buffer if there is room; says its number.
-    fn take(&self, buffer: B) -> Result<u64, PushError<B>> {
+    fn take(&self, buffer: B, bytes_max: usize) -> Result<u64, PushError<B>> {
         let len = buffer.as_ref().len();
         let mut state = self.lock();
         let closed = match &state.phase {
@@ -300,7 +309,7 @@ impl<B: AsRef<[u8]>> Shared<B> {
                 Some(io::Error::new(kind, "it was finished before"))
             }
         };
-        if closed.is_some() || !self.options.fits(&state.stats, len) {
+        if closed.is_some() || !self.options.fits(&state.stats, len, bytes_max) {
             drop(state);
             return Err(PushError { buffer, closed });
         }

@@ -11,7 +11,7 @@ const PIECES: f64 = 8.0;
 
 /// A limit on the rate at which streams are read: in bytes, in reads, or in both; for one stream, or shared by several.
 ///
-/// SEDA's input rate limit (SOSP 2001, section 4.2): the rate is averaged over a moving window of a second, and a read is delayed
+/// SEDA's input rate limit (SOSP 2001, section 4.1): the rate is averaged over a moving window of a second, and a read is delayed
 /// while the average is above the limit. Our delay is not fixed but as long as the average needs to come down, so that the rate
 /// is met in the long run whatever the reads are like. After a pause, what the window allows may come at once.
 ///

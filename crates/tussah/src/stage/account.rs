@@ -5,6 +5,7 @@ use super::control::{
     Verdict,
 };
 use super::digest::Digest;
+use super::error::BuildError;
 use super::event::CLASSES_MAX;
 
 /// Counts since the stage began, in events unless they say otherwise.
@@ -23,6 +24,8 @@ pub(crate) struct Counts {
     pub(crate) compute_ns: u64,
     pub(crate) held_up_ns: u64,
     pub(crate) busy_ns: u64,
+    /// Of sockets: the bytes of what finished.
+    pub(crate) bytes: u64,
     pub(crate) classes: [ClassCounts; CLASSES_MAX],
 }
 
@@ -34,7 +37,7 @@ pub(crate) struct ClassCounts {
 }
 
 /// How a stage is when a sample is taken.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Now {
     pub(crate) now_ns: u64,
     pub(crate) queue_len: u64,
@@ -48,6 +51,8 @@ pub(crate) struct Now {
     pub(crate) blocking: bool,
     pub(crate) process_servlets: usize,
     pub(crate) process_servlets_mean: f64,
+    pub(crate) pace_ns: u64,
+    pub(crate) outgoing_max: u64,
     pub(crate) random: u64,
     pub(crate) queued: [u64; CLASSES_MAX],
 }
@@ -68,7 +73,7 @@ struct Seat {
 impl Seat {
     #[inline]
     fn is_due(&self, counts: &Counts, now_ns: u64) -> bool {
-        if now_ns < self.last_ns.saturating_add(self.interval_ns.max(1)) {
+        if now_ns < self.last_ns.saturating_add(self.interval_ns) {
             return false;
         }
         let arrived = self.arrived > 0 && counts.arrived - self.last.arrived >= self.arrived;
@@ -85,36 +90,60 @@ pub(crate) struct Council {
 }
 
 impl Council {
+    /// Whether a controller may be added to those of a stage that has these settings.
+    ///
+    /// # Errors
+    /// As [`one_owner`].
+    pub(crate) fn check(
+        &self,
+        stage: &str,
+        has: Owns,
+        one: &dyn Controller,
+    ) -> Result<(), BuildError> {
+        one_owner(stage, has, self.names(), one)
+    }
+
     /// Each setting goes to the first that owns it; that no two do has been seen to.
     pub(crate) fn new(controllers: Vec<Box<dyn Controller>>, classes: usize, now_ns: u64) -> Self {
-        let mut free = Owns::SERVLETS | Owns::BATCH | Owns::ADMISSION;
-        let mut seats = Vec::with_capacity(controllers.len());
-        for controller in controllers {
-            let owns = controller.owns().both(free);
-            free = free.without(owns);
-            let cadence = controller.cadence();
-            let looked_at = if controller.looks_at_responses() {
-                classes
-            } else {
-                0
-            };
-            seats.push(Seat {
-                owns,
-                interval_ns: cadence.interval_ns,
-                arrived: cadence.arrived,
-                finished: cadence.finished,
-                last_ns: now_ns,
-                last: Counts::default(),
-                responses: vec![Digest::default(); looked_at],
-                controller,
-            });
-        }
-        let admission = seats.iter().position(|seat| seat.owns.has(Owns::ADMISSION));
-        Self {
-            seats,
-            admission,
+        let mut council = Self {
+            seats: Vec::with_capacity(controllers.len()),
+            admission: None,
             classes,
+        };
+        for controller in controllers {
+            council.add(controller, &Counts::default(), now_ns);
         }
+        council
+    }
+
+    /// Adds a controller, which is shown what comes after these counts; it gets what it owns and no other does.
+    pub(crate) fn add(&mut self, controller: Box<dyn Controller>, counts: &Counts, now_ns: u64) {
+        let owned = self.seats.iter().map(|seat| seat.owns);
+        let taken = owned.fold(Owns::NOTHING, |all, owns| all | owns);
+        let owns = controller.owns().without(taken);
+        if owns.has(Owns::ADMISSION) {
+            self.admission = Some(self.seats.len());
+        }
+        let cadence = controller.cadence();
+        let looked_at = if controller.looks_at_responses() {
+            self.classes
+        } else {
+            0
+        };
+        self.seats.push(Seat {
+            owns,
+            interval_ns: if cadence.arrived + cadence.finished == 0 {
+                cadence.interval_ns.max(1)
+            } else {
+                cadence.interval_ns
+            },
+            arrived: cadence.arrived,
+            finished: cadence.finished,
+            last_ns: now_ns,
+            last: *counts,
+            responses: vec![Digest::default(); looked_at],
+            controller,
+        });
     }
 
     /// Whether somebody decides about each event.
@@ -217,6 +246,36 @@ impl Council {
     }
 }
 
+/// Whether a controller may be added to others of a stage that has these settings.
+///
+/// # Errors
+/// If it decides what the stage does not have, or what another decides.
+pub(crate) fn one_owner(
+    stage: &str,
+    has: Owns,
+    mut others: impl Iterator<Item = (&'static str, Owns)>,
+    one: &dyn Controller,
+) -> Result<(), BuildError> {
+    let owns = one.owns();
+    if !has.has(owns) {
+        return Err(BuildError::NoSuchSetting {
+            stage: stage.to_owned(),
+            controller: one.name(),
+            settings: owns.without(has),
+            has,
+        });
+    }
+    let both = |(_, other): &(&str, Owns)| other.both(owns) != Owns::NOTHING;
+    match others.find(both) {
+        None => Ok(()),
+        Some((other, settings)) => Err(BuildError::TwoOwners {
+            stage: stage.to_owned(),
+            controllers: [other, one.name()],
+            settings: settings.both(owns),
+        }),
+    }
+}
+
 fn class_sample(is: &ClassCounts, was: &ClassCounts, responses: Option<&Digest>) -> ClassSample {
     let counted = ClassSample {
         arrived: is.arrived - was.arrived,
@@ -261,6 +320,7 @@ fn sample<'a>(
         service_ns: is.service_ns - was.service_ns,
         compute_ns: is.compute_ns - was.compute_ns,
         held_up_ns: is.held_up_ns - was.held_up_ns,
+        bytes: is.bytes - was.bytes,
         batch_max: now.batch_max,
         servlets: now.servlets,
         workers: now.workers,
@@ -268,6 +328,8 @@ fn sample<'a>(
         blocking: now.blocking,
         process_servlets: now.process_servlets,
         process_servlets_mean: now.process_servlets_mean,
+        pace_ns: now.pace_ns,
+        outgoing_max: now.outgoing_max,
         random: now.random,
         classes,
     }

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use tussah_core::BlockingPool;
 
-use super::account::Council;
+use super::account::{Council, one_owner};
 use super::blocking::Pool;
 use super::control::{Controller, Owns, Settings};
 use super::edges::Edges;
@@ -348,16 +348,8 @@ fn controllers(
     manual: bool,
 ) -> Result<Vec<Box<dyn Controller>>, BuildError> {
     for (at, one) in given.iter().enumerate() {
-        let other = given[..at]
-            .iter()
-            .find(|other| other.owns().both(one.owns()) != Owns::NOTHING);
-        if let Some(other) = other {
-            return Err(BuildError::TwoOwners {
-                stage: stage.to_owned(),
-                controllers: [other.name(), one.name()],
-                settings: other.owns().both(one.owns()),
-            });
-        }
+        let others = given[..at].iter().map(|other| (other.name(), other.owns()));
+        one_owner(stage, Owns::STAGE, others, &**one)?;
     }
     let defaults = if manual {
         Vec::new()

@@ -13,7 +13,9 @@ pub mod cinnamon;
 pub mod codel;
 mod cost;
 pub mod gradient;
+mod input_rate;
 pub mod log;
+mod outgoing_bound;
 pub mod predict;
 pub mod process;
 pub mod red;
@@ -34,7 +36,9 @@ pub use self::by_class::ByClass;
 pub use self::cinnamon::Cinnamon;
 pub use self::codel::Codel;
 pub use self::gradient::Gradient;
+pub use self::input_rate::InputRate;
 pub use self::log::Log;
+pub use self::outgoing_bound::OutgoingBound;
 pub use self::predict::Predict;
 pub use self::process::Governor;
 pub use self::red::Red;
@@ -127,6 +131,13 @@ impl Owns {
     pub const BATCH: Owns = Owns(2);
     /// Who is let in: the queue's threshold, its order, and the two hooks of [`Controller`].
     pub const ADMISSION: Owns = Owns(4);
+    /// The time between two reads; of sockets, see [`Sockets::control_reads`](super::net::Sockets::control_reads).
+    pub const PACE: Owns = Owns(8);
+    /// How much may be queued to be written to each peer; of sockets, see [`Sockets::control_writes`](super::net::Sockets::control_writes).
+    pub const OUTGOING: Owns = Owns(16);
+
+    /// What the controllers of a stage can decide.
+    pub(crate) const STAGE: Owns = Owns(7);
 
     /// True if all of `other` is in it.
     #[must_use]
@@ -161,6 +172,8 @@ impl fmt::Display for Owns {
             (Self::SERVLETS, "servlets"),
             (Self::BATCH, "batch"),
             (Self::ADMISSION, "admission"),
+            (Self::PACE, "pace of reads"),
+            (Self::OUTGOING, "bound on outgoing bytes"),
         ];
         let mut first = true;
         for (one, name) in names {
@@ -181,7 +194,7 @@ impl fmt::Debug for Owns {
 }
 
 /// When a controller is shown the next sample: as soon as one of these has come since the last, and the interval has passed.
-/// Zero of events stands for "never by this"; with all of them zero the interval alone decides.
+/// Zero of events stands for "never by this"; with both zero the interval alone decides, and it is at least 1 ns.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Cadence {
     /// The shortest time between two samples, in nanoseconds.
@@ -240,6 +253,8 @@ pub struct Sample<'a> {
     pub compute_ns: u64,
     /// Of `service_ns`, what they waited for room in other stages, in nanoseconds.
     pub held_up_ns: u64,
+    /// The bytes of what finished in the interval; 0 but of sockets.
+    pub bytes: u64,
     /// The most events that a batch may have now.
     pub batch_max: usize,
     /// Servlets, and what they do.
@@ -254,6 +269,10 @@ pub struct Sample<'a> {
     pub process_servlets: usize,
     /// The moving average of that number.
     pub process_servlets_mean: f64,
+    /// The time between two reads of sockets in force, in nanoseconds.
+    pub pace_ns: u64,
+    /// The bound in force on what is queued to each peer of sockets, in bytes; `u64::MAX` if no controller has set one.
+    pub outgoing_max: u64,
     /// A random number of 64 bits.
     pub random: u64,
     /// By class, as many as the stage has.
@@ -307,6 +326,10 @@ pub struct Settings {
     pub threshold: Option<u64>,
     /// Which end of the queue is served next.
     pub order: Option<Order>,
+    /// Of sockets: the shortest time between two reads, in nanoseconds; 0 is none.
+    pub pace_ns: Option<u64>,
+    /// Of sockets: how many bytes may be queued to be written to each peer, at most the sockets' own bound.
+    pub outgoing_max: Option<u64>,
 }
 
 /// In which order the events of one class leave the queue.

@@ -38,6 +38,17 @@ pub enum BuildError {
         /// What both own.
         settings: Owns,
     },
+    /// A controller decides what the stage does not have.
+    NoSuchSetting {
+        /// The stage.
+        stage: String,
+        /// The controller.
+        controller: &'static str,
+        /// What it decides in vain.
+        settings: Owns,
+        /// What can be decided.
+        has: Owns,
+    },
     /// The edge would close a cycle of awaited sends and calls, in which all stages could wait for each other.
     Cycle {
         /// The stages of the cycle, from the new edge's source back to it.
@@ -112,6 +123,15 @@ impl fmt::Display for BuildError {
             } => write!(
                 f,
                 "the stage `{stage}` has two controllers, `{one}` and `{other}`, that both decide its {settings}: expected one owner of each setting"
+            ),
+            Self::NoSuchSetting {
+                stage,
+                controller,
+                settings,
+                has,
+            } => write!(
+                f,
+                "the controller `{controller}` decides {settings}, which the stage `{stage}` does not have: expected a controller of its {has}"
             ),
             Self::Cycle { path } => write!(
                 f,

@@ -69,9 +69,10 @@
 //! | a packet | 16 KB | the rest is the next packet |
 //! | packets that were read | one a connection, beside the stage's queue | reading stops, and the peer's sending with it |
 //! | what is to be written to a peer | [`SocketOptions::outgoing_bytes_max`], [`outgoing_buffers_max`](SocketOptions::outgoing_buffers_max) | [`SocketOptions::when_full`]: the connection is closed |
+//! | the same, of all peers together | [`Sockets::control_writes`] | each may have less |
 //! | the time to write the rest | [`SocketOptions::finish_max`] | the connection is broken off |
 //! | the time to wait for the peer's end | [`SocketOptions::linger`] | the descriptor is closed |
-//! | the input rate | [`SocketOptions::limit`], [`limit_each`](SocketOptions::limit_each) | the next read is delayed |
+//! | the input rate | [`Sockets::control_reads`], [`SocketOptions::limit_each`] | the next read is delayed |
 //!
 //! When the stage's queue is full, the connection waits with its packet, and reads no further: the kernel's window closes. What is to be
 //! written is written meanwhile, so that a stage that waits for a peer and a connection that waits for the stage never wait for each other.
@@ -92,6 +93,7 @@
 mod address;
 mod buffer;
 mod connection;
+mod desk;
 mod event;
 mod hub;
 mod options;

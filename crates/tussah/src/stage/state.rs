@@ -23,6 +23,7 @@ use super::digest::Digest;
 use super::event::{CLASSES_MAX, Event, Reason};
 use super::process::Process;
 use super::queue::Queue;
+use super::random::Random;
 
 pub(crate) use staff::Summon;
 pub(crate) use work::Run;
@@ -108,7 +109,7 @@ pub(crate) struct State<E> {
     /// The same of the time of an event with its waits.
     service_mean_ns: f64,
     busy_since_ns: u64,
-    random: u64,
+    random: Random,
     process: Arc<Process>,
 }
 
@@ -166,7 +167,7 @@ impl<E> State<E> {
             mean_ns: 0.0,
             service_mean_ns: 0.0,
             busy_since_ns: 0,
-            random: parts.seed,
+            random: Random::new(parts.seed),
             process: parts.process,
         }
     }
@@ -216,14 +217,6 @@ impl<E> State<E> {
             return self.credits();
         }
         self.queued[..=class].iter().sum::<u64>() + self.reserved
-    }
-
-    /// A random number, by SplitMix64.
-    fn draw(&mut self) -> u64 {
-        self.random = self.random.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mixed = (self.random ^ (self.random >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        mixed ^ (mixed >> 31)
     }
 
     #[inline]

@@ -80,10 +80,10 @@ impl OutgoingOptions {
         Self { finish_max, ..self }
     }
 
-    /// Whether a queue that holds so much has room for a buffer of a length.
-    pub(super) fn fits(&self, held: &OutgoingStats, len: usize) -> bool {
+    /// Whether a queue that holds so much has room for a buffer of a length, with another bound besides.
+    pub(super) fn fits(&self, held: &OutgoingStats, len: usize, bytes_max: usize) -> bool {
         let few = held.buffers < self.buffers_max;
-        held.buffers == 0 || few && held.bytes.saturating_add(len) <= self.bytes_max
+        held.buffers == 0 || few && held.bytes.saturating_add(len) <= self.bytes_max.min(bytes_max)
     }
 
     /// Starts a thread that writes what is pushed.
@@ -145,7 +145,8 @@ mod tests {
                 buffers,
                 ..OutgoingStats::default()
             };
-            assert_eq!(options.fits(&held, len), expected, "{held:?} and {len}");
+            let fits = options.fits(&held, len, usize::MAX);
+            assert_eq!(fits, expected, "{held:?} and {len}");
         };
         check(0, 0, 100, true);
         check(0, 0, 1000, true); // alone, however long it is
@@ -155,5 +156,11 @@ mod tests {
         check(3, 3, 1, false);
         check(3, 3, 0, false);
         check(100, 1, usize::MAX, false);
+        let held = OutgoingStats {
+            bytes: 40,
+            buffers: 1,
+            ..OutgoingStats::default()
+        };
+        assert!(options.fits(&held, 10, 50) && !options.fits(&held, 11, 50));
     }
 }

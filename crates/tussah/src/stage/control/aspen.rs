@@ -132,8 +132,10 @@ impl Controller for Aspen {
 
     fn cadence(&self) -> Cadence {
         Cadence {
+            // What comes at one moment has no rate.
+            interval_ns: 1,
             arrived: self.config.arrivals,
-            ..Cadence::default()
+            finished: 0,
         }
     }
 
@@ -190,7 +192,7 @@ mod tests {
     #[test]
     fn it_decides_every_ten_arrivals() {
         let cadence = Aspen::default().cadence();
-        assert_eq!((cadence.arrived, cadence.interval_ns), (10, 0));
+        assert_eq!((cadence.arrived, cadence.interval_ns), (10, 1));
     }
 
     #[test]

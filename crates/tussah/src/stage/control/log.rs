@@ -52,6 +52,10 @@ pub enum Change {
     Threshold(u64, u64),
     /// Which end of the queue is served next.
     Order(Order, Order),
+    /// The shortest time between two reads of sockets, in nanoseconds.
+    Pace(u64, u64),
+    /// How many bytes may be queued to be written to each peer of sockets; `u64::MAX` if nobody has set it.
+    Outgoing(u64, u64),
 }
 
 /// The main numbers of a sample, as [`Sample`] has them.
@@ -115,6 +119,8 @@ impl Log {
             differ(before.batch, after.batch, Change::Batch),
             differ(before.threshold, after.threshold, Change::Threshold),
             differ(before.order, after.order, Change::Order),
+            differ(before.pace_ns, after.pace_ns, Change::Pace),
+            differ(before.outgoing_max, after.outgoing_max, Change::Outgoing),
         ];
         for change in changes.into_iter().flatten() {
             self.push(Decision {
@@ -183,6 +189,12 @@ impl fmt::Display for Change {
             Change::Batch(from, to) => write!(f, "batch {from} -> {to}"),
             Change::Threshold(from, to) => write!(f, "threshold {from} -> {to}"),
             Change::Order(from, to) => write!(f, "order {from:?} -> {to:?}"),
+            Change::Pace(from, to) => {
+                let (from, to) = (*from as f64 / 1e6, *to as f64 / 1e6);
+                write!(f, "pace of reads {from} ms -> {to} ms")
+            }
+            Change::Outgoing(u64::MAX, to) => write!(f, "outgoing bytes unbounded -> {to}"),
+            Change::Outgoing(from, to) => write!(f, "outgoing bytes {from} -> {to}"),
         }
     }
 }
@@ -219,6 +231,7 @@ mod tests {
             batch,
             threshold,
             order: Some(Order::Fifo),
+            ..Settings::default()
         };
         let mut log = Log::default();
         let before = settings(Some(1), Some(10), Some(100));

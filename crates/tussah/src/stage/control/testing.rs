@@ -30,6 +30,7 @@ pub(super) fn quiet() -> Sample<'static> {
         service_ns: 0,
         compute_ns: 0,
         held_up_ns: 0,
+        bytes: 0,
         batch_max: 1,
         servlets: Servlets {
             busy: 0,
@@ -42,6 +43,8 @@ pub(super) fn quiet() -> Sample<'static> {
         blocking: false,
         process_servlets: 1,
         process_servlets_mean: 1.0,
+        pace_ns: 0,
+        outgoing_max: u64::MAX,
         random: 0,
         classes: &[],
     }

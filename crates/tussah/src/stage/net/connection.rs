@@ -8,6 +8,7 @@ use std::sync::{Arc, OnceLock};
 
 use super::address::Address;
 use super::buffer::Buffer;
+use super::desk::Desk;
 use super::hub::Member;
 use super::stats::SocketStats;
 use crate::net::{Outgoing, OutgoingStats, PushError};
@@ -26,6 +27,8 @@ pub(super) struct Shared {
     local: Address,
     peer: Address,
     pub(super) outgoing: Outgoing<Buffer>,
+    /// The controllers of what is written.
+    writes: Arc<Desk>,
     /// How many buffers that may hold.
     buffers_max: usize,
     /// How many `Connection`s there are of it.
@@ -60,6 +63,7 @@ impl Shared {
         local: Address,
         peer: Address,
         outgoing: Outgoing<Buffer>,
+        writes: Arc<Desk>,
         buffers_max: usize,
     ) -> Arc<Self> {
         Arc::new(Self {
@@ -67,6 +71,7 @@ impl Shared {
             local,
             peer,
             outgoing,
+            writes,
             buffers_max,
             handles: AtomicUsize::new(0),
             ended: AtomicBool::new(false),
@@ -81,6 +86,11 @@ impl Shared {
         Connection {
             shared: Arc::clone(self),
         }
+    }
+
+    /// What its controllers allow to be queued, in bytes.
+    fn bytes_max(&self) -> usize {
+        usize::try_from(self.writes.setting()).unwrap_or(usize::MAX)
     }
 
     pub(super) fn has_ended(&self) -> bool {
@@ -153,7 +163,10 @@ impl Connection {
     /// With the bytes inside: if the queue is full, which has [done](super::SocketOptions::when_full) what was chosen; if the connection is closed, or
     /// being closed.
     pub fn try_send(&self, bytes: impl Into<Buffer>) -> Result<u64, PushError<Buffer>> {
-        self.shared.outgoing.try_push_numbered(bytes.into())
+        let shared = &self.shared;
+        shared.writes.look();
+        let bytes_max = shared.bytes_max();
+        shared.outgoing.try_push_numbered(bytes.into(), bytes_max)
     }
 
     /// Queues bytes to be written; waits for room, if [`WhenFull::Wait`](crate::net::WhenFull::Wait) was chosen. Says the number of the packet.
@@ -166,7 +179,10 @@ impl Connection {
     /// # Errors
     /// As [`try_send`](Self::try_send).
     pub async fn send(&self, bytes: impl Into<Buffer>) -> Result<u64, PushError<Buffer>> {
-        self.shared.outgoing.push_numbered(bytes.into()).await
+        let shared = &self.shared;
+        shared.writes.look();
+        let bytes_max = || shared.bytes_max();
+        shared.outgoing.push_numbered(bytes.into(), bytes_max).await
     }
 
     /// Sends nothing more. What is queued is written, and the connection is closed when the peer has ended too, or has

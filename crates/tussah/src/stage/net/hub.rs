@@ -5,11 +5,12 @@ use std::future::Future;
 use std::io;
 use std::pin::pin;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, OnceLock, Weak};
 
 use parking_lot::Mutex;
 use tussah_core::{Handle, Notify};
 
+use super::desk::Desk;
 use super::options::SocketOptions;
 use super::shown::show;
 use super::stats::{IoStats, SocketStats};
@@ -24,6 +25,8 @@ pub(super) struct Hub {
     /// The queues as the network shows them, in the order of [`Queue`].
     shown: OnceLock<[(Arc<str>, u32); 4]>,
     table: Mutex<Table>,
+    pub(super) reads: Arc<Desk>,
+    pub(super) writes: Arc<Desk>,
     /// There is no socket any more.
     settled: Notify,
 }
@@ -105,7 +108,11 @@ impl Hub {
     /// # Errors
     /// If a name is taken.
     pub(super) fn new(network: &Network, name: &str) -> Result<Arc<Self>, BuildError> {
-        let hub = Arc::new(Self {
+        let time = &network.inner.time;
+        let desk = |hub: &Weak<Self>, queue| Arc::new(Desk::new(hub.clone(), queue, time.clone()));
+        let hub = Arc::new_cyclic(|hub| Self {
+            reads: desk(hub, Queue::Read),
+            writes: desk(hub, Queue::Write),
             runtime: network.inner.runtime.clone(),
             network: network.downgrade(),
             shown: OnceLock::new(),
@@ -117,15 +124,20 @@ impl Hub {
             settled: Notify::new(),
         });
         let mut ids = Vec::new();
-        for queue in Queue::ALL {
-            let (of, event) = (queue.of(), queue.event());
-            let queue: Arc<str> = format!("{name}.{}", queue.name()).into();
+        for at in Queue::ALL {
+            let (of, event) = (at.of(), at.event());
+            let queue: Arc<str> = format!("{name}.{}", at.name()).into();
             let weak = Arc::downgrade(&hub);
             let ask = move || {
                 weak.upgrade()
                     .map_or_else(IoStats::default, |hub| of(&hub.stats()))
             };
-            match show(network, &queue, event, ask) {
+            let controllers = match at {
+                Queue::Read => Some(Arc::clone(&hub.reads)),
+                Queue::Write => Some(Arc::clone(&hub.writes)),
+                Queue::Listen | Queue::Connect => None,
+            };
+            match show(network, &queue, event, controllers, ask) {
                 Ok(id) => ids.push((queue, id)),
                 Err(error) => {
                     ids.iter().for_each(|(_, id)| network.remove(*id));
@@ -231,6 +243,17 @@ impl Hub {
         }
     }
 
+    /// How many sockets there are.
+    pub(super) fn len(&self) -> usize {
+        self.table.lock().members.len()
+    }
+
+    /// What a queue is called in the network.
+    pub(super) fn name_of(&self, queue: Queue) -> &str {
+        let shown = self.shown.get().expect("it is set when the hub is made");
+        &shown[queue as usize].0
+    }
+
     pub(super) fn stats(&self) -> SocketStats {
         let table = self.table.lock();
         let mut stats = table.past;
@@ -251,6 +274,10 @@ impl Drop for Hub {
 }
 
 impl Membership {
+    pub(super) fn hub(&self) -> &Hub {
+        &self.hub
+    }
+
     /// Puts another socket in the place.
     ///
     /// # Errors

@@ -54,7 +54,6 @@ pub struct SocketOptions {
     pub(super) packet_max: usize,
     pub(super) outgoing: OutgoingOptions,
     pub(super) linger: Duration,
-    pub(super) limit: Option<Arc<RateLimit>>,
     pub(super) limit_each: Option<Arc<RateLimit>>,
     pub(super) when_rejected: WhenRejected,
     pub(super) completions: bool,
@@ -71,7 +70,6 @@ impl Default for SocketOptions {
                 .when_full(WhenFull::Close)
                 .finish_max(Duration::from_secs(FINISH_S_MAX)),
             linger: Duration::from_secs(LINGER_S_MAX),
-            limit: None,
             limit_each: None,
             when_rejected: WhenRejected::default(),
             completions: false,
@@ -128,14 +126,8 @@ impl SocketOptions {
         self
     }
 
-    /// Limits the rate at which packets are read, of all connections together, and of others that the limit is given to. After each read
-    /// the next one is delayed for as long as the average is above the limit: see [`RateLimit`].
-    pub fn limit(mut self, limit: Arc<RateLimit>) -> Self {
-        self.limit = Some(limit);
-        self
-    }
-
-    /// The same for each connection by itself.
+    /// Limits the rate at which packets are read from each connection: after each read the next one is delayed for as long as the average is above the
+    /// limit, see [`RateLimit`]. For all connections together there is [`Sockets::control_reads`](super::Sockets::control_reads).
     pub fn limit_each(mut self, limit: RateLimit) -> Self {
         self.limit_each = Some(Arc::new(limit));
         self
@@ -173,7 +165,6 @@ impl fmt::Debug for SocketOptions {
             .field("packet_max", &self.packet_max)
             .field("outgoing", &self.outgoing)
             .field("linger", &self.linger)
-            .field("limit", &self.limit)
             .field("limit_each", &self.limit_each)
             .field("when_rejected", &self.when_rejected)
             .field("completions", &self.completions)

@@ -202,7 +202,7 @@ where
     async fn begin(&self, stream: Stream, place: SemaphoreGuardArc) -> Result<bool, Untold> {
         let id = next_id();
         let join = |member| self.hub.join(id, member);
-        let Ok(prepared) = prepare(&self.options, id, stream, place, join) else {
+        let Ok(prepared) = prepare(&self.options, id, stream, place, &self.hub.writes, join) else {
             return Ok(false);
         };
         self.shared.waiting.store(1, Ordering::Relaxed);

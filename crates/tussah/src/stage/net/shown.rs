@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use super::desk::Desk;
 use super::stats::IoStats;
 use crate::stage::control::{Order, Servlets};
 use crate::stage::digest::Digest;
@@ -12,6 +13,8 @@ use crate::stage::{BuildError, Network, Responses, StageStats};
 /// A queue that is no stage, but is shown as one.
 struct Shown {
     name: Arc<str>,
+    /// Its controllers, if it can have any.
+    controllers: Option<Arc<Desk>>,
     ask: Box<dyn Fn() -> IoStats + Send + Sync>,
 }
 
@@ -23,10 +26,12 @@ pub(super) fn show(
     network: &Network,
     name: &Arc<str>,
     event: &'static str,
+    controllers: Option<Arc<Desk>>,
     ask: impl Fn() -> IoStats + Send + Sync + 'static,
 ) -> Result<u32, BuildError> {
     let shown = Shown {
         name: Arc::clone(name),
+        controllers,
         ask: Box::new(ask),
     };
     network.add(name, event, Arc::new(shown))
@@ -55,7 +60,7 @@ impl Network {
     /// ```
     pub fn show_runtime(&self) -> Result<(), BuildError> {
         let runtime = self.inner.runtime.clone();
-        show(self, &"runtime.workers".into(), "color", move || {
+        show(self, &"runtime.workers".into(), "color", None, move || {
             let workers = runtime.stats().workers;
             IoStats {
                 queued: workers.iter().map(|one| one.queue_len as u64).sum(),
@@ -64,14 +69,18 @@ impl Network {
             }
         })?;
         let runtime = self.inner.runtime.clone();
-        show(self, &"runtime.files".into(), "operation", move || {
-            IoStats {
+        show(
+            self,
+            &"runtime.files".into(),
+            "operation",
+            None,
+            move || IoStats {
                 in_service: runtime.driver().files_in_flight() as u64,
                 ..IoStats::default()
-            }
-        })?;
+            },
+        )?;
         let runtime = self.inner.runtime.clone();
-        show(self, &"runtime.blocking".into(), "job", move || {
+        show(self, &"runtime.blocking".into(), "job", None, move || {
             let blocking = runtime.blocking().stats();
             IoStats {
                 queued: blocking.queued as u64,
@@ -122,7 +131,10 @@ impl Inspect for Shown {
             service: Duration::ZERO,
             compute: Duration::ZERO,
             response: Responses::default(),
-            controllers: Vec::new(),
+            controllers: self
+                .controllers
+                .as_ref()
+                .map_or_else(Vec::new, |desk| desk.controllers()),
         }
     }
 }

@@ -21,6 +21,9 @@ use super::stream::{Listener, Stream};
 use super::teller::Teller;
 use super::thread::prepare;
 use crate::net::{TcpStream, ToAddresses, UnixStream};
+use crate::stage::control::{Controller, Log};
+#[cfg(doc)]
+use crate::stage::control::{Owns, Sample};
 use crate::stage::{BuildError, Network, Sender};
 
 /// What takes listeners, makes connections, and sends what happens on them to stages. Cheap to clone.
@@ -174,11 +177,51 @@ impl Sockets {
         let place = self.place()?;
         let id = next_id();
         let join = |member| self.hub.join(id, member);
-        let prepared = prepare(&self.options, id, stream.into(), place, join)?;
+        let writes = &self.hub.writes;
+        let prepared = prepare(&self.options, id, stream.into(), place, writes, join)?;
         let connection = prepared.connection();
         let packets = self.hub.teller(Queue::Read, to, &self.options);
         self.hub.spawn(id, &self.options, prepared.serve(packets))?;
         Ok(connection)
+    }
+
+    /// Adds a controller of the queue `NAME.read`, such as an [`InputRate`](crate::stage::control::InputRate); those with other options are read under it, too.
+    ///
+    /// It can decide [`Owns::PACE`], the shortest time between two reads of all connections together, which wait for their turn in a row. Its [`Sample`] has packets that were
+    /// read as `arrived` and `finished`, with their `bytes`; the connections that wait for their turn as `queue_len`, and all as `servlets.target`; and
+    /// `pace_ns`, which is in force. It is asked when a packet was read, and while some wait.
+    ///
+    /// # Errors
+    /// If it decides something else, or what another controller decides.
+    pub fn control_reads(&self, controller: impl Controller) -> Result<(), BuildError> {
+        let name = self.hub.name_of(Queue::Read);
+        self.hub.reads.add(name, Box::new(controller))
+    }
+
+    /// Adds a controller of the queue `NAME.write`, such as an [`OutgoingBound`](crate::stage::control::OutgoingBound); those with other options are written under it, too.
+    ///
+    /// It can decide [`Owns::OUTGOING`], how many bytes may be queued to each peer, which is in force beside [`SocketOptions::outgoing_bytes_max`]. Its [`Sample`] has
+    /// packets that were sent as `arrived`, for which there was no room as `refused`, that were written as `finished`, with all `bytes` written, and that were dropped at
+    /// the end of their connection as `finished` and `failed`; the packets queued as `queue_len`, the connections as `servlets.target`; and `outgoing_max`, which is in force. It is asked when
+    /// something is sent or a connection is new, at most each 10 ms and 3 µs for each connection.
+    ///
+    /// # Errors
+    /// As [`control_reads`](Self::control_reads).
+    pub fn control_writes(&self, controller: impl Controller) -> Result<(), BuildError> {
+        let name = self.hub.name_of(Queue::Write);
+        self.hub.writes.add(name, Box::new(controller))
+    }
+
+    /// What the controllers of `NAME.read` have decided last, and on what grounds.
+    #[must_use]
+    pub fn read_log(&self) -> Log {
+        self.hub.reads.log()
+    }
+
+    /// What the controllers of `NAME.write` have decided last, and on what grounds.
+    #[must_use]
+    pub fn write_log(&self) -> Log {
+        self.hub.writes.log()
     }
 
     /// Closes all of them in order: servers stop, attempts to connect are given up, connections are closed when what is to be written has been written.
@@ -254,7 +297,7 @@ impl<E: From<SocketEvent> + Send + 'static> Connecting<E> {
         let made = self.connect(connect).await;
         let prepared = made.and_then(|stream| {
             let join = |member| membership.replace(member);
-            prepare(&self.options, id, stream, place, join)
+            prepare(&self.options, id, stream, place, &self.hub.writes, join)
         });
         self.hub.count_attempt(prepared.is_ok());
         match prepared {

@@ -13,6 +13,7 @@ use futures_util::future::{Fuse, FusedFuture as _};
 
 use super::buffer::Buffer;
 use super::connection::{Connection, Shared};
+use super::desk::Desk;
 use super::event::{Closed, SocketEvent};
 use super::hub::{Member, Membership};
 use super::options::{SocketOptions, WhenRejected};
@@ -44,6 +45,7 @@ pub(super) fn prepare(
     id: u64,
     stream: Stream,
     place: SemaphoreGuardArc,
+    writes: &Arc<Desk>,
     join: impl FnOnce(Arc<dyn Member>) -> io::Result<Arc<Membership>>,
 ) -> io::Result<Prepared<impl Future<Output = ()> + Send + 'static>> {
     if options.nodelay {
@@ -54,8 +56,11 @@ pub(super) fn prepare(
     let stream = Arc::new(stream);
     let (outgoing, writing): (Outgoing<Buffer>, _) =
         options.outgoing.prepare(Writer(Arc::clone(&stream)));
-    let shared = Shared::new(id, local, peer, outgoing, options.outgoing.buffers_max);
+    let buffers_max = options.outgoing.buffers_max;
+    let shared = Shared::new(id, local, peer, outgoing, Arc::clone(writes), buffers_max);
     let membership = join(Arc::clone(&shared) as _)?;
+    // One more among whom something may be divided.
+    writes.look();
     Ok(Prepared {
         shared,
         stream,
@@ -104,12 +109,12 @@ impl<W: Future<Output = ()> + Send + 'static> Prepared<W> {
         } = self;
         let outgoing = &shared.outgoing;
         let stop = {
-            let limits = options.limit_each.as_ref().map(|limit| limit.another());
             let reading = Reading {
                 shared: &shared,
                 stream: &stream,
                 options: &options,
-                limits: [options.limit.as_deref(), limits.as_ref()],
+                reads: &membership.hub().reads,
+                limit: options.limit_each.as_ref().map(|limit| limit.another()),
                 to: &to,
             };
             let mut writing = pin!(writing.fuse());
@@ -195,7 +200,8 @@ struct Reading<'a, E> {
     shared: &'a Arc<Shared>,
     stream: &'a Stream,
     options: &'a SocketOptions,
-    limits: [Option<&'a RateLimit>; 2],
+    reads: &'a Desk,
+    limit: Option<RateLimit>,
     to: &'a Teller<E>,
 }
 
@@ -209,11 +215,13 @@ enum Next {
 impl<E: From<SocketEvent> + Send + 'static> Reading<'_, E> {
     async fn run(&self) -> Stop {
         let (mut ended, mut told) = (false, 0);
+        // It keeps its place in the row of those who want to read while the stage is told of other things.
+        let mut packet = pin!(self.packet());
         loop {
-            let next = {
-                let mut packet = pin!(self.packet());
-                poll_fn(|context| self.next(context, packet.as_mut(), ended, told)).await
-            };
+            let next = poll_fn(|context| self.next(context, packet.as_mut(), ended, told)).await;
+            if matches!(next, Next::Read(_)) {
+                packet.set(self.packet());
+            }
             let done = match next {
                 Next::Over => return Stop::Over,
                 Next::Read(Err(error)) => return Stop::Failed(error),
@@ -256,28 +264,37 @@ impl<E: From<SocketEvent> + Send + 'static> Reading<'_, E> {
         packet.poll(context).map(Next::Read)
     }
 
-    /// Reads a packet, as soon as the limits allow it. Dropping the future reads nothing.
+    /// Reads a packet, as soon as the limit and the controllers allow it. Dropping the future reads nothing.
     async fn packet(&self) -> io::Result<Vec<u8>> {
-        let limits = || self.limits.iter().flatten();
-        if limits().next().is_none() {
-            return self.stream.read(self.options.packet_max).await;
+        let mut len_max = self.options.packet_max;
+        if self.limit.is_some() || self.reads.is_staffed() {
+            // As long as there is nothing to read, there is nothing to delay.
+            self.stream.readable().await?;
+            if let Some(limit) = &self.limit {
+                self.wait_for(limit).await;
+                len_max = len_max.min(limit.piece_bytes());
+            }
+            if self.reads.turn().await {
+                add(&self.shared.counts.delayed, 1);
+            }
         }
-        // As long as there is nothing to read, there is nothing to delay.
-        self.stream.readable().await?;
+        let packet = self.stream.read(len_max).await?;
+        if let Some(limit) = &self.limit {
+            limit.count(now(), packet.len());
+        }
+        self.reads.count_read(packet.len());
+        Ok(packet)
+    }
+
+    async fn wait_for(&self, limit: &RateLimit) {
         let mut again = false;
-        let delay = |again| limits().filter_map(|limit| limit.delay(now(), again)).max();
-        while let Some(delay) = delay(again) {
+        while let Some(delay) = limit.delay(now(), again) {
             if !again {
                 add(&self.shared.counts.delayed, 1);
             }
             sleep(delay).await;
             again = true;
         }
-        let pieces = limits().map(|limit| limit.piece_bytes());
-        let len_max = pieces.fold(self.options.packet_max, usize::min);
-        let packet = self.stream.read(len_max).await?;
-        limits().for_each(|limit| limit.count(now(), packet.len()));
-        Ok(packet)
     }
 
     async fn deliver(&self, packet: Vec<u8>) -> Result<(), Untold> {

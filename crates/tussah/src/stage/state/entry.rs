@@ -30,7 +30,7 @@ impl<E> State<E> {
         if asked || !self.council.admits() {
             return Ok(());
         }
-        let random = self.draw();
+        let random = self.random.next();
         let cohort = event.more.as_ref().and_then(|more| more.cohort);
         let arrival = Arrival {
             class: Class(class as u8),
@@ -183,7 +183,7 @@ impl<E> State<E> {
 
     /// A plain event of a class, behind so many others that are let in with it.
     fn plain_arrival(&mut self, class: usize, behind: u64, now_ns: u64) -> Arrival {
-        let random = self.draw();
+        let random = self.random.next();
         Arrival {
             class: Class(class as u8),
             credits: 1,

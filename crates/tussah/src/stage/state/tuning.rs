@@ -8,11 +8,7 @@ impl<E> State<E> {
     /// Changes settings, within the bounds.
     pub(crate) fn retune(&mut self, settings: Settings) {
         let mut target = self.targets();
-        target.apply(
-            Owns::SERVLETS | Owns::BATCH | Owns::ADMISSION,
-            settings,
-            &self.bounds,
-        );
+        target.apply(Owns::STAGE, settings, &self.bounds);
         self.set_targets(&target);
     }
 
@@ -75,8 +71,9 @@ impl<E> State<E> {
             blocking: self.kind == Kind::Blocking,
             process_servlets: self.process.servlets(),
             process_servlets_mean: self.process.mean(now_ns),
-            random: self.draw(),
+            random: self.random.next(),
             queued: self.queued,
+            ..Now::default()
         };
         let mut target = self.targets();
         let (bounds, log, sample_ns) = (self.bounds, &mut self.log, now_ns);
@@ -105,6 +102,7 @@ impl Targets {
             batch: Some(self.batch),
             threshold: Some(self.threshold),
             order: Some(self.order),
+            ..Settings::default()
         }
     }
 

@@ -1,0 +1,253 @@
+//! A limit on the rate at which sockets are read.
+//!
+//! SEDA (Welsh, Culler and Brewer, SOSP 2001), §4.1: "a rate controller that can throttle the rate at which packets are read from the network … by
+//! calculating a moving average of the incoming packet rate and introducing artificial delays into the event-processing loop to achieve a certain
+//! rate target". The paper gives neither the average nor the delay. Ours: the average forgets at the rate of the limit, so that it is 1 after a second's
+//! worth was read at once; from there on, and until it is below a half, the time between two reads is that of the limit times the average. So it
+//! settles at 1, where the limit is met exactly, and a pause lets half a second's worth through without delay.
+
+use super::{Cadence, Controller, Owns, Sample, Settings};
+
+/// Below this average nothing is delayed any more.
+const CALM: f64 = 0.5;
+
+/// The average counts for no more than this, or one large read would stop all others for long.
+const AVERAGE_MAX: f64 = 2.0;
+
+/// By what part the time between two reads has to change before it is set anew.
+const CHANGE: f64 = 0.1;
+
+/// The weight of the newest sample in the mean length of a read.
+const PART: f64 = 0.125;
+
+/// Limits the rate at which all sockets together are read: in packets, in bytes, or in both.
+///
+/// It is for [`Sockets::control_reads`](crate::stage::net::Sockets::control_reads). What is not read stays with the system, and then with the peers,
+/// whose sending stops. Connections that wait are read in turn.
+///
+/// # Examples
+/// ```
+/// use tussah::stage::Network;
+/// use tussah::stage::control::InputRate;
+/// use tussah::stage::net::Sockets;
+///
+/// # let runtime = tussah::Runtime::builder().workers(1).build()?;
+/// let network = Network::on(runtime.handle(), "router");
+/// let sockets = Sockets::new(&network, "sockets")?;
+/// sockets.control_reads(InputRate::packets(1000).and_bytes(1_000_000))?; // a second, of all together
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Debug, Default)]
+pub struct InputRate {
+    packets: Option<Average>,
+    bytes: Option<Average>,
+    /// The mean length of a read, in bytes.
+    len_mean: f64,
+    delaying: bool,
+}
+
+/// What a limit has seen, in seconds of its rate.
+#[derive(Clone, Copy, Debug)]
+struct Average {
+    /// A second.
+    rate: f64,
+    seconds: f64,
+}
+
+impl Average {
+    fn new(rate: u64) -> Option<Self> {
+        assert!(rate > 0, "a rate limit is above zero");
+        Some(Self {
+            rate: rate as f64,
+            seconds: 0.0,
+        })
+    }
+
+    fn count(&mut self, amount: f64, interval_s: f64) {
+        self.seconds = (self.seconds - interval_s).max(0.0) + amount / self.rate;
+    }
+}
+
+impl InputRate {
+    /// So many packets a second.
+    ///
+    /// # Panics
+    /// If that is none.
+    #[must_use]
+    pub fn packets(per_second: u64) -> Self {
+        Self::default().and_packets(per_second)
+    }
+
+    /// So many bytes a second.
+    ///
+    /// # Panics
+    /// If that is none.
+    #[must_use]
+    pub fn bytes(per_second: u64) -> Self {
+        Self::default().and_bytes(per_second)
+    }
+
+    /// The same with a limit on packets besides.
+    ///
+    /// # Panics
+    /// If that is none.
+    #[must_use]
+    pub fn and_packets(self, per_second: u64) -> Self {
+        let packets = Average::new(per_second);
+        Self { packets, ..self }
+    }
+
+    /// The same with a limit on bytes besides.
+    ///
+    /// # Panics
+    /// If that is none.
+    #[must_use]
+    pub fn and_bytes(self, per_second: u64) -> Self {
+        let bytes = Average::new(per_second);
+        Self { bytes, ..self }
+    }
+}
+
+impl Controller for InputRate {
+    fn name(&self) -> &'static str {
+        "input-rate"
+    }
+
+    fn owns(&self) -> Owns {
+        Owns::PACE
+    }
+
+    fn cadence(&self) -> Cadence {
+        // What a limit of a few packets lets through between two samples would be above it.
+        Cadence {
+            finished: 1,
+            ..Cadence::default()
+        }
+    }
+
+    fn sample(&mut self, sample: &Sample<'_>, _now_ns: u64) -> Settings {
+        let interval_s = sample.interval_ns as f64 / 1e9;
+        let (packets, bytes) = (sample.finished as f64, sample.bytes as f64);
+        if sample.finished > 0 {
+            let part = if self.len_mean == 0.0 { 1.0 } else { PART };
+            self.len_mean += part * (bytes / packets - self.len_mean);
+        }
+        let (mut most, mut pace_s) = (0.0_f64, 0.0_f64);
+        let limits = [
+            (&mut self.packets, packets, 1.0),
+            (&mut self.bytes, bytes, self.len_mean),
+        ];
+        for (average, amount, each) in limits {
+            if let Some(average) = average {
+                average.count(amount, interval_s);
+                most = most.max(average.seconds);
+                let seconds = average.seconds.min(AVERAGE_MAX);
+                pace_s = pace_s.max(each / average.rate * seconds);
+            }
+        }
+        self.delaying = most >= if self.delaying { CALM } else { 1.0 };
+        let wanted = if self.delaying { pace_s * 1e9 } else { 0.0 };
+        let now = sample.pace_ns as f64;
+        // Between delaying and not, each change counts.
+        let differs = (wanted - now).abs() > CHANGE * now.max(1.0);
+        Settings {
+            pace_ns: differs.then_some(wanted as u64),
+            ..Settings::default()
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::testing::{SECOND, quiet};
+    use super::*;
+
+    /// Reads so many bytes at a time, as often as it may, or every so many nanoseconds; gives the packets of each second.
+    fn read(rate: &mut InputRate, len: u64, every_ns: u64, seconds: u64) -> Vec<u64> {
+        let (mut now_ns, mut pace_ns) = (0, 0);
+        let mut packets = vec![0; seconds as usize];
+        loop {
+            let interval_ns = every_ns.max(pace_ns);
+            now_ns += interval_ns;
+            let second = (now_ns / SECOND) as usize;
+            let Some(count) = packets.get_mut(second) else {
+                return packets;
+            };
+            *count += 1;
+            let sample = Sample {
+                interval_ns,
+                finished: 1,
+                bytes: len,
+                pace_ns,
+                ..quiet()
+            };
+            let settings = rate.sample(&sample, now_ns);
+            pace_ns = settings.pace_ns.unwrap_or(pace_ns);
+        }
+    }
+
+    #[test]
+    fn the_limit_is_met_after_a_second() {
+        let check = |mut rate: InputRate, len, limit: u64| {
+            let packets = read(&mut rate, len, 10_000, 20);
+            let so_far: u64 = packets.iter().sum();
+            // A second's worth is let through at first.
+            assert!(
+                (limit * 20..=limit * 21 + 2).contains(&so_far),
+                "{packets:?}"
+            );
+            let last = packets[19];
+            assert!(last.abs_diff(limit) <= 1 + limit / 10, "{packets:?}");
+        };
+        check(InputRate::packets(100), 1000, 100);
+        check(InputRate::packets(1), 1000, 1);
+        check(InputRate::bytes(50_000), 1000, 50);
+        check(InputRate::bytes(1_000_000), 100, 10_000);
+        check(InputRate::packets(100).and_bytes(10_000), 1000, 10);
+        check(InputRate::bytes(1_000_000).and_packets(10), 1000, 10);
+    }
+
+    #[test]
+    fn below_the_limit_nothing_is_delayed() {
+        let mut rate = InputRate::packets(100);
+        assert_eq!(read(&mut rate, 1000, SECOND / 50, 3), [49, 50, 50]);
+        assert!(!rate.delaying);
+    }
+
+    #[test]
+    fn a_pause_ends_the_delay() {
+        let mut rate = InputRate::packets(10);
+        read(&mut rate, 1, 1000, 3);
+        assert!(rate.delaying);
+        let sample = Sample {
+            interval_ns: SECOND,
+            finished: 1,
+            pace_ns: SECOND / 10,
+            ..quiet()
+        };
+        assert_eq!(rate.sample(&sample, 4 * SECOND).pace_ns, Some(0));
+        let settled = Sample {
+            pace_ns: 0,
+            ..sample
+        };
+        assert_eq!(rate.sample(&settled, 5 * SECOND).pace_ns, None);
+    }
+
+    #[test]
+    fn a_large_read_stops_the_others_no_longer_than_it_would_take_twice() {
+        let mut rate = InputRate::bytes(1000);
+        let sample = Sample {
+            finished: 1,
+            bytes: 16_384,
+            ..quiet()
+        };
+        let pace_ns = rate.sample(&sample, 0).pace_ns.expect("it is delayed");
+        assert!(pace_ns <= 33 * SECOND, "{pace_ns}");
+    }
+
+    #[test]
+    #[should_panic = "a rate limit is above zero"]
+    fn no_rate() {
+        let _ = InputRate::bytes(0);
+    }
+}
