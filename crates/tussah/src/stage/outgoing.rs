@@ -10,7 +10,7 @@ use std::sync::Arc;
 use super::batch::Chunk;
 use super::event::{Class, Event};
 use super::sender::{Sender, Why};
-use super::shared::{Reserved, Shared};
+use super::shared::Shared;
 
 /// Bound, in stages: for how many one poll of a servlet collects at the same time; what it sends to others is handed over at once.
 const OPEN_MAX: usize = 8;
@@ -57,8 +57,10 @@ pub(crate) struct Outgoing<E> {
     pub(crate) class: Class,
     /// Events of the chunk that carry more than their value.
     pub(crate) extras: u64,
+    /// What the controller has said of the event after these.
+    pub(crate) then: Option<Why>,
     /// The time that events bear; 0 has each read the clock.
-    now_ns: u64,
+    pub(crate) now_ns: u64,
 }
 
 impl<E> Default for Outgoing<E> {
@@ -68,6 +70,7 @@ impl<E> Default for Outgoing<E> {
             granted: 0,
             class: Class::default(),
             extras: 0,
+            then: None,
             now_ns: 0,
         }
     }
@@ -79,7 +82,11 @@ impl<E: Send + 'static> Collects for Shared<E> {
             Some(mut place) if place.granted > 0 || !place.chunk.is_empty() => {
                 std::mem::take(&mut *place)
             }
-            _ => return,
+            Some(mut place) => {
+                place.then = None;
+                return;
+            }
+            None => return,
         };
         self.push(&mut taken, false);
     }
@@ -240,43 +247,43 @@ fn send_now<E: Send + 'static>(
     waits: bool,
 ) -> Result<(), (Event<E>, Why)> {
     let stage = &sender.stage;
+    let said = said(stage, &event);
     Arc::clone(stage).hand_over();
     if let Some(trace) = HERE.with(|here| here.trace_of(sender)) {
         event.trace_on(trace);
+    }
+    if let Some(said) = said {
+        return stage.obey(sender.from, event, waits, said);
     }
     let collects = event.is_plain() && !stage.rests() && HERE.with(Here::collects);
     if collects && stage.outgoing.get().is_some() {
         let class = event.class_of();
         let begun_ns = HERE.with(|here| here.now_ns.get());
-        match stage.reserve(class, begun_ns) {
-            Reserved::Room(chunk, granted) => {
-                let now_ns = HERE.with(|here| {
-                    if here.exact.get() {
-                        0
-                    } else {
-                        here.now_ns.get()
-                    }
-                });
-                let mut outgoing = Outgoing {
-                    chunk,
-                    granted,
-                    class,
-                    extras: 0,
-                    now_ns,
-                };
-                outgoing.collect(event, stage);
-                let stage = Arc::clone(stage);
-                if let Some(mut place) = stage.outgoing.get() {
-                    *place = outgoing;
-                }
-                HERE.with(|here| here.open.borrow_mut().push(stage));
-                return Ok(());
+        let mut outgoing = stage.reserve(class, begun_ns);
+        if outgoing.granted > 0 {
+            if !HERE.with(|here| here.exact.get()) {
+                outgoing.now_ns = begun_ns;
             }
-            Reserved::Rejected(why) => return Err((event, why)),
-            Reserved::Nothing => {}
+            outgoing.collect(event, stage);
+            let stage = Arc::clone(stage);
+            if let Some(mut place) = stage.outgoing.get() {
+                *place = outgoing;
+            }
+            HERE.with(|here| here.open.borrow_mut().push(stage));
+            return Ok(());
+        }
+        if let Some(said) = outgoing.then {
+            return stage.obey(sender.from, event, waits, said);
         }
     }
     stage.offer(sender.from, event, false, waits)
+}
+
+/// What the controller has said of this event, if it has been asked ahead of time.
+fn said<E: Send + 'static>(stage: &Shared<E>, event: &Event<E>) -> Option<Why> {
+    let mut place = stage.outgoing.get()?;
+    let is_next = place.granted == 0 && event.class_of() == place.class && event.is_plain();
+    place.then.take().filter(|_| is_next)
 }
 
 impl Here {

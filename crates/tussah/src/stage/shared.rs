@@ -9,7 +9,7 @@ use parking_lot::{Mutex, MutexGuard, RwLock};
 use tussah_core::time::Clock;
 use tussah_core::{Handle, Notify, PerWorker};
 
-use super::batch::{Batch, Chunk};
+use super::batch::Batch;
 use super::error::BuildError;
 use super::event::{Class, Event, Reason};
 use super::governing::{Governing, Rank};
@@ -64,16 +64,6 @@ pub(crate) struct Shared<E> {
 pub(crate) type Start<E> = Arc<dyn Fn(&Arc<Shared<E>>, u32) + Send + Sync>;
 pub(crate) type Degrade<E> = Box<dyn Fn(&mut E) + Send + Sync>;
 pub(crate) type OnDrop<E> = Box<dyn Fn(E, Reason) + Send + Sync>;
-
-/// What comes of asking for room ahead of time.
-pub(crate) enum Reserved<E> {
-    /// Room for so many events, and a chunk to collect them in.
-    Room(Chunk<E>, u64),
-    /// A controller turned the event away.
-    Rejected(Why),
-    /// The event has to be offered by itself.
-    Nothing,
-}
 
 /// On cache lines of its own: two, as processors fetch them in pairs.
 #[repr(align(128))]
@@ -268,30 +258,52 @@ impl<E: Send + 'static> Shared<E> {
             self.plan(now_ns);
         }
         match offered {
-            Err((mut event, Why::Degrade)) => {
-                if let Some(degrade) = &self.degrade {
-                    degrade(&mut event);
-                }
-                self.offer(from, event, true, waits)
-            }
+            Err((event, Why::Degrade)) => self.offer_degraded(from, event, waits),
             other => other,
         }
     }
 
-    /// Reserves room for as many events of a class as make a chunk.
-    pub(crate) fn reserve(&self, class: Class, now_ns: u64) -> Reserved<E> {
+    fn offer_degraded(
+        self: &Arc<Self>,
+        from: u32,
+        mut event: Event<E>,
+        waits: bool,
+    ) -> Result<(), (Event<E>, Why)> {
+        if let Some(degrade) = &self.degrade {
+            degrade(&mut event);
+        }
+        self.offer(from, event, true, waits)
+    }
+
+    /// Does with an event what the controller has said of it before.
+    pub(crate) fn obey(
+        self: &Arc<Self>,
+        from: u32,
+        event: Event<E>,
+        waits: bool,
+        said: Why,
+    ) -> Result<(), (Event<E>, Why)> {
+        if said == Why::Degrade {
+            return self.offer_degraded(from, event, waits);
+        }
+        self.lock().state.refuse(event.class_of());
+        Err((event, said))
+    }
+
+    /// Reserves room for as many events of a class as make a chunk, and the chunk. What the controller says of the one that would be next is in it too.
+    pub(crate) fn reserve(&self, class: Class, begun_ns: u64) -> Outgoing<E> {
         let mut inner = self.lock();
-        if !inner.proxies.is_empty() {
-            return Reserved::Nothing;
+        let mut outgoing = Outgoing {
+            class,
+            ..Outgoing::default()
+        };
+        if inner.proxies.is_empty() {
+            (outgoing.granted, outgoing.then) = inner.state.reserve(class, begun_ns);
         }
-        match inner.state.reserve(class, now_ns) {
-            Ok(0) => Reserved::Nothing,
-            Ok(granted) => Reserved::Room(inner.state.spare(), granted),
-            Err(why) => {
-                inner.state.refuse(class);
-                Reserved::Rejected(why)
-            }
+        if outgoing.granted > 0 {
+            outgoing.chunk = inner.state.spare();
         }
+        outgoing
     }
 
     /// Queues the next chunk of a batch, or as much of it as there is room for. False if there is no room, or events have to be looked at one by one.
@@ -312,8 +324,8 @@ impl<E: Send + 'static> Shared<E> {
             .back()
             .map_or(0, |event| super::event::queued_ns(event.stamp()));
         inner.state.push_chunk(outgoing);
-        if more && inner.proxies.is_empty() {
-            outgoing.granted = inner.state.reserve(outgoing.class, now_ns).unwrap_or(0);
+        if more && inner.proxies.is_empty() && outgoing.then.is_none() {
+            (outgoing.granted, outgoing.then) = inner.state.reserve(outgoing.class, now_ns);
         }
         inner.state.decide(now_ns);
         self.release(inner);

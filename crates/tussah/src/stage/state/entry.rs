@@ -111,24 +111,23 @@ impl<E> State<E> {
         }
     }
 
-    /// Lets in as many plain events of a class ahead of time as make a chunk, so that they can be sent as one. None in a stage whose events have
-    /// to be looked at one by one.
-    /// An error if a controller turns the first of them away.
-    pub(crate) fn reserve(&mut self, class: Class, now_ns: u64) -> Result<u64, Why> {
+    /// Lets in as many plain events of a class ahead of time as make a chunk, so that they can be sent as one, and says what the controller has in mind
+    /// for the next one, if that is something else. None in a stage whose events have to be looked at one by one.
+    pub(crate) fn reserve(&mut self, class: Class, now_ns: u64) -> (u64, Option<Why>) {
         let at = usize::from(class.0).min(self.classes - 1);
         let plain = matches!(self.queue, Queue::Lanes(_)) && self.bounds.class_max[at] == u64::MAX;
         if matches!(self.gate, Gate::Draining | Gate::Closed) || !plain {
-            return Ok(0);
+            return (0, None);
         }
         let room = self.threshold.saturating_sub(self.credits());
         let most = room.min(self.chunk_max() as u64);
-        let granted = if self.council.admits() {
-            self.let_in(at, most, now_ns)?
+        let (granted, then) = if self.council.admits() {
+            self.let_in(at, most, now_ns)
         } else {
-            most
+            (most, None)
         };
         self.reserved += granted;
-        Ok(granted)
+        (granted, then)
     }
 
     /// Counts an event that was turned away by itself.
@@ -196,10 +195,10 @@ impl<E> State<E> {
         }
     }
 
-    /// How many of `most` plain events of a class the controller lets in.
-    fn let_in(&mut self, class: usize, most: u64, now_ns: u64) -> Result<u64, Why> {
+    /// How many of `most` plain events of a class the controller lets in, and what it says of the next one if these are fewer.
+    fn let_in(&mut self, class: usize, most: u64, now_ns: u64) -> (u64, Option<Why>) {
         if most == 0 {
-            return Ok(0);
+            return (0, None);
         }
         let first = self.plain_arrival(class, 0, now_ns);
         let at_once = self.council.on_enqueue_many(&first, most);
@@ -207,13 +206,13 @@ impl<E> State<E> {
             let arrival = self.plain_arrival(class, granted, now_ns);
             match self.council.on_enqueue(&arrival) {
                 Admission::Admit => {}
-                Admission::Reject if granted == 0 => {
-                    return Err(Why::Rejected(self.council.gatekeeper()));
+                Admission::Degrade => return (granted, Some(Why::Degrade)),
+                Admission::Reject => {
+                    return (granted, Some(Why::Rejected(self.council.gatekeeper())));
                 }
-                Admission::Reject | Admission::Degrade => return Ok(granted),
             }
         }
-        Ok(most)
+        (most, None)
     }
 
     /// Queues what was sent on a reservation, each event with the time at which it was sent, and gives back the rest.
