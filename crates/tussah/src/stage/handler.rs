@@ -21,6 +21,11 @@ use super::batch::Batch;
 ///     }
 /// }
 /// ```
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is not a `Handler`, which handles several batches at the same time",
+    label = "not a `Handler`",
+    note = "a `SerialHandler` is given to a stage by `serial`, and a function that blocks by `blocking`; other functions stand in `handle` of a type of your own"
+)]
 pub trait Handler: Send + Sync + 'static {
     /// What it is sent.
     type Event: Send + 'static;
@@ -30,6 +35,11 @@ pub trait Handler: Send + Sync + 'static {
 }
 
 /// Handles events, one batch after the other: the next is taken when the future has ended, awaits included.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is not a `SerialHandler`, which handles one batch after the other",
+    label = "not a `SerialHandler`",
+    note = "a `Handler` is given to a stage by `handler`, and a function that blocks by `blocking`; other functions stand in `handle` of a type of your own"
+)]
 pub trait SerialHandler: Send + 'static {
     /// What it is sent.
     type Event: Send + 'static;

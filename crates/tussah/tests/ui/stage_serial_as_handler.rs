@@ -1,0 +1,17 @@
+//! Fails: who handles one batch after the other is no handler of several.
+
+use tussah::stage::{Batch, BuildError, Network, SerialHandler};
+
+struct Sum(u64);
+
+impl SerialHandler for Sum {
+    type Event = u64;
+    async fn handle(&mut self, batch: &mut Batch<u64>) {
+        self.0 += batch.drain().sum::<u64>();
+    }
+}
+
+fn main() -> Result<(), BuildError> {
+    Network::new("sums").stage("sum").handler(|_| Ok(Sum(0)))?;
+    Ok(())
+}
