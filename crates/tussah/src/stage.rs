@@ -73,6 +73,15 @@
 //! Events of one sender and class are taken in the order in which they were sent. Several servlets then handle their batches side by side; a serial stage, or one key,
 //! handles them in that order.
 //!
+//! # While it runs
+//! A [`Network`] shows its stages and edges as a [graph](Network::graph), its numbers [at once](Network::stats) or [over time](Network::record) as CSV, and the way of
+//! [single events](Network::trace_one_in). A stage can be [paused](Stage::pause), [retuned](Stage::retune), given [another handler](Stage::swap), and put
+//! [between](Stage::between) two others; it can be found by its [name](Network::find).
+//!
+//! # The end
+//! [`drain`](Stage::drain) closes a stage and waits for what it has let in: first the stage that the others get their events from, then those that it sends to. With
+//! [sockets](net), these are closed and settled before. A runtime that ends drops what is still queued, with its callbacks.
+//!
 //! # What a handler sends
 //! is collected while the servlet runs, and handed over by the chunk: one lock and one wake-up for many events. It is handed over when the chunk is full, when the receiver has nothing to
 //! do, after each run of batches, and before the handler waits for anything.

@@ -140,7 +140,7 @@ impl<E: Send + 'static> Builder<E> {
         self
     }
 
-    /// The most events of one class in the queue; by default only the queue's bound counts.
+    /// The most events of one class in the queue; by default only the queue's bound counts. Of a class that the stage does not have, it bounds nothing.
     pub fn class_queue(mut self, class: Class, events: u64) -> Self {
         if let Some(max) = self.class_max.get_mut(usize::from(class.0)) {
             *max = events.max(1);
@@ -149,7 +149,7 @@ impl<E: Send + 'static> Builder<E> {
     }
 
     /// The time within which an event should be handled, from its arrival to the end of its batch: the default controllers then turn away what would take
-    /// longer. Without one, only the queue's bounds turn anything away.
+    /// longer. Without one, only the queue's bounds turn anything away. It says nothing to a [controller](Self::controller) that was added, nor in a stage that is [manual](Self::manual).
     pub fn target(mut self, target: Duration) -> Self {
         self.target = Some(target);
         self
@@ -213,7 +213,8 @@ impl<E: Send + 'static> Builder<E> {
     /// Makes the stage with a handler that several servlets use at the same time. `make` gets what to make its edges with.
     ///
     /// # Errors
-    /// If the name is taken, two controllers own one setting, an edge would close a cycle, or `make` fails.
+    /// If the name is taken, two controllers own one setting, an edge would close a cycle, or `make` fails; nothing is left of the stage then. With an error of
+    /// its own `make` fails by [`BuildError::Handler`]: `map_err(|error| BuildError::Handler { stage: edges.from().into(), why: error.to_string() })`.
     pub fn handler<H: Handler<Event = E>>(
         self,
         make: impl FnOnce(&Edges<'_>) -> Result<H, BuildError>,
@@ -234,7 +235,32 @@ impl<E: Send + 'static> Builder<E> {
         self.create(Kind::Async, 1)?.with_serial(make, restarts)
     }
 
-    /// Makes the stage with a handler that blocks its OS thread, in the runtime's pool of these.
+    /// Makes the stage with a handler that blocks its OS thread, in the runtime's pool of these. It can't await: it sends by [`Sender::try_send`](super::Sender::try_send) or
+    /// [`send_or`](super::Sender::send_or), and waits for room by [`Handle::block_on`](crate::Handle::block_on).
+    ///
+    /// # Examples
+    /// ```
+    /// use tussah::stage::{Batch, Network};
+    ///
+    /// # let runtime = tussah::Runtime::builder().workers(1).build()?;
+    /// let handle = runtime.handle().clone();
+    /// let network = Network::on(&handle, "files");
+    /// let sum = network.stage("sum").blocking(|_| Ok(|batch: &mut Batch<usize>| drop(batch.drain().sum::<usize>())))?;
+    /// let read = network.stage("read").blocking(|edges| {
+    ///     let sum = edges.to(&sum).queue(10)?;
+    ///     Ok(move |batch: &mut Batch<&str>| {
+    ///         while let Some(path) = batch.next() {
+    ///             let len = std::fs::read(path).map_or(0, |bytes| bytes.len());
+    ///             handle.block_on(sum.send(len)).expect("`sum` is open");
+    ///         }
+    ///     })
+    /// })?;
+    /// # runtime.block_on(read.sender().send("/etc/hostname"))?;
+    /// # runtime.block_on(read.drain());
+    /// # runtime.block_on(sum.drain());
+    /// # assert_eq!(sum.stats().finished, 1);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     ///
     /// # Errors
     /// As [`handler`](Self::handler).

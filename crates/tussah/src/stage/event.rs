@@ -20,7 +20,7 @@ pub struct Class(pub u8);
 pub enum Reason {
     /// A controller took it out of the queue, or the sender's policy gave it up.
     Shed,
-    /// Its deadline passed while it was queued.
+    /// Its deadline had passed when it was its turn to leave the queue.
     Expired,
     /// It was taken by a handler that panicked.
     Panicked,
@@ -119,7 +119,8 @@ impl<E> Event<E> {
         self
     }
 
-    /// Has it dropped, if it has not been taken by a handler so long after it was queued for the first time.
+    /// Has it dropped, if it has not been taken by a handler so long after it was queued for the first time. It is dropped when its turn comes: no timer takes it
+    /// out of the queue before, so until then it has its room there, in a stage that is paused too.
     #[must_use]
     pub fn within(mut self, time: Duration) -> Self {
         self.more().within = Some(time);
@@ -133,7 +134,8 @@ impl<E> Event<E> {
         self
     }
 
-    /// Has `f` called if the event ends in a queue, or with a handler that panics, be it that the event is dropped by the panic. It runs in place of the event, under no lock; a panic in it is
+    /// Has `f` called if the event ends in a queue, or with a handler that panics, be it that the event is dropped by the panic, or with one that has taken it by
+    /// [`next`](super::Batch::next) and is dropped with the runtime before the batch has ended. It runs in place of the event, under no lock; a panic in it is
     /// contained. Replaces an earlier one. Not called for an event that its owner drops, or that a handler took and dropped.
     #[must_use]
     pub fn on_drop(mut self, f: impl FnOnce(Reason) + Send + 'static) -> Self {

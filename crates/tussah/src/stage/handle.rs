@@ -99,13 +99,17 @@ impl<E: Send + 'static, C> Stage<E, C> {
         self.shared.set_gate(Gate::Paused, Gate::Open);
     }
 
-    /// Lets nothing in any more, and waits until everything that was let in is handled. A paused stage goes on.
+    /// Lets nothing in any more, and waits until everything that was let in is handled. A paused stage goes on. One that has no handler yet
+    /// ([`Declared`](super::Declared)) is waited for until it has one.
+    ///
+    /// To be called from outside of the stage: its own handler would wait for itself.
     pub async fn drain(&self) {
         self.shared.drain();
         self.settled().await;
     }
 
-    /// Waits until nothing is queued and no batch runs.
+    /// Waits until nothing is queued and no batch runs; of a stage that is [paused](Self::pause) with events in its queue, until it goes on.
+    /// Not for the stage's own handler, as [`drain`](Self::drain).
     pub async fn settled(&self) {
         poll_fn(|cx| {
             let mut inner = self.shared.lock();

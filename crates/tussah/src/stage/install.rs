@@ -15,6 +15,9 @@ use super::shared::Shared;
 use super::state::Kind;
 
 /// A stage that has no handler yet. Events that are sent to it wait.
+///
+/// If this is dropped, the stage stays as it is, and only [`Stage::destroy`] ends the waiting. If its handler can't be made, the stage is forgotten, and what
+/// waits is dropped with its callbacks. A handler that blocks can't be given later: of stages that send to each other, declare another one.
 pub struct Declared<E> {
     pub(crate) stage: Stage<E>,
     pub(crate) restarts: Restarts,
