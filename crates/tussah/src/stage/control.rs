@@ -16,6 +16,8 @@ pub mod gradient;
 mod input_rate;
 pub mod log;
 mod outgoing_bound;
+#[cfg(test)]
+mod odd;
 pub mod predict;
 pub mod process;
 pub mod red;

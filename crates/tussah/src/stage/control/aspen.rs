@@ -92,16 +92,16 @@ impl Aspen {
         if sample.finished > 0 {
             self.services
                 .push_back((sample.finished, sample.service_ns));
-            self.finished += sample.finished;
+            self.finished = self.finished.saturating_add(sample.finished);
             self.service_ns = self.service_ns.saturating_add(sample.service_ns);
         }
         while let Some(&(finished, service_ns)) = self.services.front() {
-            if self.finished - finished < ITEMS {
+            if self.finished.saturating_sub(finished) < ITEMS {
                 break;
             }
             self.services.pop_front();
-            self.finished -= finished;
-            self.service_ns -= service_ns;
+            self.finished = self.finished.saturating_sub(finished);
+            self.service_ns = self.service_ns.saturating_sub(service_ns);
         }
     }
 

@@ -101,7 +101,7 @@ impl AutoServlets {
     }
 
     fn learn(&mut self, sample: &Sample<'_>) {
-        self.finished += sample.finished;
+        self.finished = self.finished.saturating_add(sample.finished);
         self.service_ns = self.service_ns.saturating_add(sample.service_ns);
         self.compute_ns = self.compute_ns.saturating_add(sample.compute_ns);
         if self.finished > WINDOW {
@@ -161,9 +161,12 @@ impl Controller for AutoServlets {
             let most = if self.waits {
                 sample.servlets.max
             } else {
-                sample.servlets.max.min(UNKNOWN_MAX * sample.workers)
+                sample
+                    .servlets
+                    .max
+                    .min(UNKNOWN_MAX.saturating_mul(sample.workers))
             };
-            let more = by_load.servlets.unwrap_or(now).max(2 * now);
+            let more = by_load.servlets.unwrap_or(now).max(now.saturating_mul(2));
             more.min(most).max(now)
         } else if !self.waits {
             sample.workers.clamp(1, sample.servlets.max.max(1))

@@ -191,12 +191,12 @@ impl Controller for Gradient {
                 .clamp(self.config.limit_min, self.config.limit_max);
             self.limit_now = self.limit as u64;
         }
-        self.used = sample.queue_len + sample.in_service;
+        self.used = sample.queue_len.saturating_add(sample.in_service);
         Settings::default()
     }
 
     fn on_enqueue(&mut self, arrival: &Arrival) -> Admission {
-        let inside = arrival.queue_len + arrival.in_service;
+        let inside = arrival.queue_len.saturating_add(arrival.in_service);
         self.used = self.used.max(inside);
         if inside < self.limit_now {
             Admission::Admit

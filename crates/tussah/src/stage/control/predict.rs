@@ -192,7 +192,11 @@ impl Controller for Predict {
     }
 
     fn sample(&mut self, sample: &Sample<'_>, _now_ns: u64) -> Settings {
-        if let Some(seen_256) = (self.asked_credits << 8).checked_div(self.asked) {
+        if let Some(seen_256) = self
+            .asked_credits
+            .saturating_mul(256)
+            .checked_div(self.asked)
+        {
             self.cost_256 = (self.cost_256 * 7 + seen_256) / 8;
         }
         let queued = sample.queue_len as f64 * 256.0 / self.cost_256.max(1) as f64;
@@ -234,13 +238,16 @@ impl Controller for Predict {
 
     #[inline]
     fn on_enqueue(&mut self, arrival: &Arrival) -> Admission {
-        self.asked += 1;
-        self.asked_credits += u64::from(arrival.credits);
+        self.asked = self.asked.saturating_add(1);
+        self.asked_credits = self
+            .asked_credits
+            .saturating_add(u64::from(arrival.credits));
         self.found_idle |= arrival.queue_len == 0 && arrival.in_service < self.servlets;
         if !self.overloaded {
             return Admission::Admit;
         }
-        let ahead = arrival.ahead + ((arrival.in_service * self.cost_256) >> 8);
+        let in_service = arrival.in_service.saturating_mul(self.cost_256) >> 8;
+        let ahead = arrival.ahead.saturating_add(in_service);
         let above = arrival.class.0 < self.lowest;
         if ahead < self.room << u32::from(above) {
             Admission::Admit
@@ -253,8 +260,8 @@ impl Controller for Predict {
         if self.overloaded {
             return 0;
         }
-        self.asked += most;
-        self.asked_credits += most;
+        self.asked = self.asked.saturating_add(most);
+        self.asked_credits = self.asked_credits.saturating_add(most);
         self.found_idle |= first.queue_len == 0 && first.in_service < self.servlets;
         most
     }

@@ -82,14 +82,15 @@ impl Controller for ResponseMean {
         let (mut finished, mut response_ns) = (0u128, 0u128);
         for class in sample.classes {
             finished += u128::from(class.finished);
-            response_ns += u128::from(class.finished) * u128::from(class.response_mean_ns);
+            let class_ns = u128::from(class.finished) * u128::from(class.response_mean_ns);
+            response_ns = response_ns.saturating_add(class_ns);
         }
         if finished == 0 {
             // Nothing was observed.
             return Settings::default();
         }
         let now = sample.threshold;
-        let wanted = if response_ns > finished * u128::from(self.config.target_ns) {
+        let wanted = if response_ns > finished.saturating_mul(u128::from(self.config.target_ns)) {
             (now as f64 * self.config.factor) as u64
         } else {
             now.saturating_add(self.config.raise)

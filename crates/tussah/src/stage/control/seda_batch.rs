@@ -29,7 +29,7 @@ pub struct Config {
     pub sustained: f64,
     /// A rate below this share of the highest is a sudden drop; from 0 to 1, else 0.5.
     pub drop: f64,
-    /// Within what an event should be answered, in nanoseconds, if that matters: a batch should take at most half of it.
+    /// Within what an event should be answered, in nanoseconds, if that matters: a batch should take at most half of it; at least one.
     pub target_ns: Option<u64>,
     /// By which share a batch becomes smaller or larger, by one event at least; above 0 and at most 1, else 0.1.
     pub step: f64,
@@ -109,6 +109,7 @@ impl SedaBatch {
             config.drop = default.drop.min(config.sustained);
         }
         config.batch_max = config.batch_max.max(1);
+        config.target_ns = config.target_ns.map(|target_ns| target_ns.max(1));
         Self {
             batch: config.batch_max as f64,
             config,
@@ -197,11 +198,11 @@ impl Controller for SedaBatch {
         self.cost
             .observe(sample.batches, sample.finished, sample.service_ns);
         let always_busy = sample.busy_ns >= sample.interval_ns;
-        let turns_away = sample.refused + sample.shed > 0;
+        let turns_away = sample.refused > 0 || sample.shed > 0;
         self.calm = if turns_away {
             0
         } else {
-            self.calm + sample.finished
+            self.calm.saturating_add(sample.finished)
         };
         if !always_busy && self.calm > CALM_EVENTS {
             self.batch = self.limit();

@@ -83,7 +83,7 @@ impl Controller for SedaServlets {
         };
         if sample.queue_len > self.config.queue_above {
             let max = self.config.servlets_max.min(servlets.max).max(now);
-            wanted = (now + 1).min(max);
+            wanted = now.saturating_add(1).min(max);
         } else if self.idle_ns >= self.config.idle_ns {
             let removed = usize::try_from(self.idle_ns / self.config.idle_ns).unwrap_or(now);
             wanted = now.saturating_sub(removed).max(servlets.busy).max(1);

@@ -49,7 +49,7 @@ impl Controller for Threshold {
 
     fn on_enqueue(&mut self, arrival: &Arrival) -> Admission {
         // Until the first sample the queue has not been told.
-        if arrival.queue_len + u64::from(arrival.credits) > self.queue_max {
+        if arrival.queue_len.saturating_add(u64::from(arrival.credits)) > self.queue_max {
             Admission::Reject
         } else {
             Admission::Admit

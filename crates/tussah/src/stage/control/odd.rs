@@ -1,0 +1,175 @@
+//! That controllers stand whatever they are shown: nothing, no time, no servlets, numbers beyond reason.
+
+use std::time::Duration;
+
+use super::testing::SplitMix;
+use super::{
+    Arrival, Aspen, AutoServlets, ByClass, Cinnamon, ClassSample, Codel, Controller, Departure,
+    Gradient, Predict, Red, ResponseMean, ResponseP90, Sample, SedaBatch, SedaServlets, Servlets,
+    Threshold, cinnamon, codel, response_mean, response_p90, seda_batch,
+};
+use crate::stage::event::Class;
+
+const NUMBERS: [u64; 6] = [0, 1, 50, 1_000_000, 1 << 52, u64::MAX];
+
+fn controllers(target: Duration) -> Vec<Box<dyn Controller>> {
+    let target_ns = Some(u64::try_from(target.as_nanos()).unwrap_or(u64::MAX));
+    vec![
+        Box::new(Aspen::default()),
+        Box::new(AutoServlets::default()),
+        Box::new(ByClass::new(&[0.5])),
+        Box::new(Cinnamon::new(cinnamon::Config::new(target))),
+        Box::new(Codel::new(codel::Config::new(target, target))),
+        Box::new(Gradient::default()),
+        Box::new(Predict::new(target)),
+        Box::new(Red::default()),
+        Box::new(ResponseMean::new(response_mean::Config::new(target))),
+        Box::new(ResponseP90::new(response_p90::Config::new(target))),
+        Box::new(SedaBatch::new(seda_batch::Config {
+            target_ns,
+            ..seda_batch::Config::default()
+        })),
+        Box::new(SedaServlets::default()),
+        Box::new(Threshold::new(target_ns.unwrap_or(0))),
+    ]
+}
+
+/// Draws each number from the odd ones; `calm` of sixteen draws are 0 at least.
+struct Odd(SplitMix, u64);
+
+impl Odd {
+    fn number(&mut self) -> u64 {
+        if self.0.next() % 16 < self.1 {
+            return 0;
+        }
+        NUMBERS[(self.0.next() % NUMBERS.len() as u64) as usize]
+    }
+
+    fn size(&mut self) -> usize {
+        usize::try_from(self.number()).unwrap_or(usize::MAX)
+    }
+
+    fn class(&mut self) -> ClassSample {
+        ClassSample {
+            queued: self.number(),
+            arrived: self.number(),
+            refused: self.number(),
+            finished: self.number(),
+            response_mean_ns: self.number(),
+            response_min_ns: self.number(),
+            response_p50_ns: self.number(),
+            response_p90_ns: self.number(),
+            response_p99_ns: self.number(),
+        }
+    }
+
+    fn sample<'a>(&mut self, classes: &'a [ClassSample]) -> Sample<'a> {
+        Sample {
+            interval_ns: self.number(),
+            busy_ns: self.number(),
+            queue_len: self.number(),
+            queue_max: self.number(),
+            threshold: self.number(),
+            arrived: self.number(),
+            admitted: self.number(),
+            refused: self.number(),
+            shed: self.number(),
+            finished: self.number(),
+            failed: self.number(),
+            in_service: self.number(),
+            batches: self.number(),
+            service_ns: self.number(),
+            compute_ns: self.number(),
+            held_up_ns: self.number(),
+            batch_max: self.size(),
+            servlets: Servlets {
+                busy: self.size(),
+                parked: self.size(),
+                target: self.size(),
+                max: self.size(),
+            },
+            waiting: self.size(),
+            workers: self.size(),
+            blocking: self.number() == 1,
+            process_servlets: self.size(),
+            process_servlets_mean: self.number() as f64,
+            random: self.0.next(),
+            classes,
+        }
+    }
+
+    fn arrival(&mut self) -> Arrival {
+        Arrival {
+            class: Class(self.number() as u8),
+            credits: self.number() as u32,
+            cohort: self.number() as u16,
+            queue_len: self.number(),
+            ahead: self.number(),
+            in_service: self.number(),
+            now_ns: self.number(),
+            random: self.number(),
+        }
+    }
+
+    fn departure(&mut self) -> Departure {
+        Departure {
+            class: Class(self.number() as u8),
+            sojourn_ns: self.number(),
+            queue_len: self.number(),
+            now_ns: self.number(),
+        }
+    }
+}
+
+/// Shows a controller odd samples and events; it is to ask for at least one servlet, one event in a batch and one credit.
+fn show(controller: &mut dyn Controller, odd: &mut Odd) {
+    let name = controller.name();
+    let classes: Vec<_> = (0..odd.number().min(8)).map(|_| odd.class()).collect();
+    let now_ns = odd.number();
+    let settings = controller.sample(&odd.sample(&classes), now_ns);
+    assert_ne!(settings.servlets, Some(0), "{name}");
+    assert_ne!(settings.batch, Some(0), "{name}");
+    for _ in 0..3 {
+        controller.on_enqueue(&odd.arrival());
+        controller.on_enqueue_many(&odd.arrival(), odd.number());
+        controller.on_dequeue(&odd.departure());
+    }
+}
+
+#[test]
+fn any_sample_is_taken() {
+    for target in [Duration::ZERO, Duration::from_millis(1), Duration::MAX] {
+        for calm in [0, 4, 8, 12] {
+            for mut controller in controllers(target) {
+                let mut odd = Odd(SplitMix(calm), calm);
+                for _ in 0..5000 {
+                    show(&mut *controller, &mut odd);
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn a_clock_that_stands_still_is_no_reason_to_fail() {
+    for target in [Duration::ZERO, Duration::from_millis(1)] {
+        for mut controller in controllers(target) {
+            let name = controller.name();
+            for queue_len in [0, 1, 100].repeat(1000) {
+                let sample = Sample {
+                    queue_len,
+                    queue_max: 1000,
+                    threshold: 1000,
+                    arrived: 40,
+                    refused: 1,
+                    finished: 40,
+                    batches: 10,
+                    batch_max: 100,
+                    ..Sample::default()
+                };
+                let settings = controller.sample(&sample, 0);
+                assert_ne!(settings.batch, Some(0), "{name}");
+            }
+        }
+    }
+}
