@@ -25,15 +25,15 @@ pub struct Config {
     pub finished: u64,
     /// α: what the filtered percentile keeps in each step; from 0 to below 1, else 0.7.
     pub keep: f64,
-    /// err_d: the error above which the rate is cut.
+    /// err_d: the error above which the rate is cut; a number, else 0.
     pub error_cut: f64,
-    /// err_i: the error below which the rate is raised; at most `error_cut`, else made so.
+    /// err_i: the error below which the rate is raised; a number, else -0.5, and at most `error_cut`, else made so.
     pub error_raise: f64,
     /// adj_d: what the rate is divided by; above 1, else 1.2.
     pub cut: f64,
     /// adj_i: what the rate is raised by, in events a second; above 0, else 2.
     pub raise: f64,
-    /// c_i: the error that counts as none when raising.
+    /// c_i: the error that counts as none when raising; a number, else -0.1, and at least `error_raise`, else made so.
     pub raise_offset: f64,
     /// rate_min: the lowest rate, in events a second; above 0, else 0.05.
     pub rate_min: f64,
@@ -63,12 +63,18 @@ impl Config {
     }
 
     fn in_range(mut self) -> Self {
-        let or = |good: bool, value: f64, or: f64| if good { value } else { or };
+        let or = |good: bool, value: f64, or: f64| {
+            let good = good && value.is_finite();
+            if good { value } else { or }
+        };
         self.keep = or((0.0..1.0).contains(&self.keep), self.keep, 0.7);
         self.cut = or(self.cut > 1.0, self.cut, 1.2);
         self.raise = or(self.raise > 0.0, self.raise, 2.0);
         self.rate_min = or(self.rate_min > 0.0, self.rate_min, 0.05);
-        self.error_raise = self.error_raise.min(self.error_cut);
+        self.error_cut = or(true, self.error_cut, 0.0);
+        self.error_raise = or(true, self.error_raise, -0.5).min(self.error_cut);
+        // With less, what is within the target would lower the rate.
+        self.raise_offset = or(true, self.raise_offset, -0.1).max(self.error_raise);
         self.target_ns = self.target_ns.max(1);
         self.finished = self.finished.max(1);
         self
@@ -372,6 +378,33 @@ mod tests {
     }
 
     #[test]
+    fn parameters_that_are_no_numbers_or_lower_what_they_should_raise_are_replaced() {
+        let odd = |change: fn(&mut Config)| {
+            let mut config = Config {
+                degrade: false,
+                ..Config::new(Duration::from_millis(100))
+            };
+            change(&mut config);
+            let mut c = ResponseP90::new(config);
+            for p90_ms in [200, 200].into_iter().chain([40; 20]) {
+                show(&mut c, &[class(p90_ms, 100)]);
+            }
+            let cut = c.rate(0);
+            assert!(cut < 1000.0, "{config:?}: {cut} a second");
+            show(&mut c, &[class(40, 100)]);
+            assert!(c.rate(0) > cut, "{config:?}: {} a second", c.rate(0));
+            assert!(c.rate(0).is_finite(), "{config:?}");
+        };
+        odd(|_| {});
+        odd(|config| config.raise_offset = f64::NAN);
+        odd(|config| config.raise_offset = -1.0);
+        odd(|config| config.error_cut = f64::NAN);
+        odd(|config| config.raise = f64::INFINITY);
+        odd(|config| config.rate_min = f64::INFINITY);
+        odd(|config| config.cut = f64::INFINITY);
+    }
+
+    #[test]
     fn parameters_are_brought_into_their_range() {
         let config = Config {
             target_ns: 0,
@@ -387,6 +420,7 @@ mod tests {
             target_ns: 1,
             finished: 100,
             error_raise: 0.0,
+            raise_offset: 0.0,
             ..Config::new(Duration::ZERO)
         };
         let got = ResponseP90::new(config).config;
