@@ -133,21 +133,24 @@ impl Capacity {
         self.service_ns_free
     }
 
-    /// How much less an event takes in a batch that takes so long than in those that were seen.
-    fn saved_ns(&self, batch_ns: f64) -> f64 {
+    /// What an event takes in a batch that takes so long, which may be less than in those that were seen.
+    fn service_in_ns(&self, batch_ns: f64) -> f64 {
+        let service_ns = self.service_ns();
         let Some((each_batch_ns, event_ns)) = self.cost.fit() else {
-            return 0.0;
+            return service_ns;
         };
         let events = (batch_ns - each_batch_ns) / event_ns;
         let share = self.cost.batches_per_event();
-        (each_batch_ns * (share - 1.0 / events.max(1.0))).max(0.0)
+        let saved_ns = each_batch_ns * (share - 1.0 / events.max(1.0));
+        // The two windows are not of the same events, so that more might be saved than there is.
+        (service_ns - saved_ns.max(0.0)).max(event_ns.min(service_ns))
     }
 
     fn estimate(&self, batch_ns: f64) -> Option<f64> {
         if self.finished < FINISHED_MIN || self.service_ns <= 0.0 {
             return None;
         }
-        let service_ns = self.service_ns() - self.saved_ns(batch_ns);
+        let service_ns = self.service_in_ns(batch_ns);
         let by_service = self.servlets.max(1) as f64 / service_ns;
         if self.backlog_finished >= BACKLOG_MIN {
             let by_backlog = self.backlog_finished / self.backlog_ns;
@@ -162,7 +165,7 @@ impl Capacity {
 #[cfg(test)]
 mod tests {
     use super::super::super::Servlets;
-    use super::super::super::testing::{MS, quiet};
+    use super::super::super::testing::{MS, SplitMix, quiet};
     use super::*;
 
     /// A millisecond in which so many events ended, which took a tenth of it each, of two servlets.
@@ -277,6 +280,30 @@ mod tests {
         assert!((99.0..101.0).contains(&capacity(0)), "{}", capacity(0));
         let with_cost = capacity(50_000);
         assert!((82.0..84.0).contains(&with_cost), "{with_cost}");
+    }
+
+    #[test]
+    fn a_stage_that_changes_is_never_able_to_do_less_than_nothing() {
+        let mut random = SplitMix(5);
+        let mut capacity = Capacity::default();
+        for segment in 0..2000 {
+            let batch_ns = [0, 1_000, 100_000, 10_000_000][(random.next() % 4) as usize];
+            let event_ns = [1, 100, 10_000, 1_000_000][(random.next() % 4) as usize];
+            let most = [1, 10, 100][(random.next() % 3) as usize];
+            for _ in 0..random.next() % 300 {
+                let finished = 1 + random.next() % most;
+                let batches = 1 + random.next() % finished;
+                let sample = Sample {
+                    finished,
+                    batches,
+                    service_ns: batches * batch_ns + finished * event_ns,
+                    ..quiet()
+                };
+                capacity.observe(&sample, false, 300_000.0);
+                let per_ns = capacity.per_ns().unwrap_or(1.0);
+                assert!(per_ns > 0.0 && per_ns.is_finite(), "{per_ns} in {segment}");
+            }
+        }
     }
 
     #[test]
