@@ -29,6 +29,12 @@ impl Process {
     pub(crate) fn mean(&self, now_ns: u64) -> f64 {
         let last_ns = self.last_ns.load(Ordering::Relaxed);
         let mean = f64::from_bits(self.mean.load(Ordering::Relaxed));
+        // Before the first period is over there is no average but what there is.
+        let mean = if last_ns == 0 {
+            self.servlets() as f64
+        } else {
+            mean
+        };
         let periods = now_ns.saturating_sub(last_ns) / MONITOR_NS;
         if periods == 0 {
             return mean;
@@ -45,5 +51,21 @@ impl Process {
         let moved = self.servlets() as f64 * (1.0 - kept) + mean * kept;
         self.mean.store(moved.to_bits(), Ordering::Relaxed);
         moved
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_average_begins_with_what_there_is() {
+        let process = Process::default();
+        process.changed(8);
+        assert_eq!(process.mean(MONITOR_NS / 2), 8.0);
+        assert_eq!(process.mean(MONITOR_NS), 8.0);
+        process.changed(8);
+        assert_eq!(process.mean(MONITOR_NS), 8.0);
+        assert_eq!(process.mean(2 * MONITOR_NS), 9.0);
     }
 }
