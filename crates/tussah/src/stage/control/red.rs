@@ -8,7 +8,7 @@
 //! Where we differ: while the queue is empty the paper has the average decay as if m small packets had come in the meantime; m is the time that the queue was
 //! empty over the mean time of a service, as samples have it.
 
-use super::{Admission, Arrival, Cadence, Controller, Owns, Sample, Settings};
+use super::{Admission, Arrival, Cadence, Controller, Departure, Owns, Sample, Settings, Verdict};
 
 /// The parameters of [`Red`]; the defaults have the paper's proportions (§5: min 5 packets, max three times as much, p_max 1/50, w_q 0.002).
 #[derive(Clone, Copy, PartialEq, Debug)]
@@ -42,7 +42,8 @@ pub struct Red {
     /// Arrivals since the last rejection; -1 while the average is below `queue_min`.
     count: f64,
     service_ns: f64,
-    seen_ns: u64,
+    /// When the queue became empty, or an event last found it so.
+    emptied_ns: u64,
 }
 
 impl Default for Red {
@@ -78,17 +79,18 @@ impl Red {
             average: 0.0,
             count: -1.0,
             service_ns: 0.0,
-            seen_ns: 0,
+            emptied_ns: 0,
         }
     }
 
     fn observe(&mut self, arrival: &Arrival) {
-        let since_ns = arrival.now_ns.saturating_sub(self.seen_ns) as f64;
-        self.seen_ns = arrival.now_ns;
-        let empty = arrival.queue_len == 0 && arrival.in_service == 0;
-        if empty && self.service_ns > 0.0 {
-            let missed = (since_ns / self.service_ns).min(1e6);
-            self.average *= (1.0 - self.config.weight).powf(missed);
+        if arrival.queue_len == 0 {
+            let empty_ns = arrival.now_ns.saturating_sub(self.emptied_ns) as f64;
+            self.emptied_ns = arrival.now_ns;
+            if self.service_ns > 0.0 {
+                let missed = (empty_ns / self.service_ns).min(1e6);
+                self.average *= (1.0 - self.config.weight).powf(missed);
+            }
         }
         self.average += self.config.weight * (arrival.queue_len as f64 - self.average);
     }
@@ -101,10 +103,6 @@ impl Controller for Red {
 
     fn owns(&self) -> Owns {
         Owns::ADMISSION
-    }
-
-    fn looks_at_departures(&self) -> bool {
-        false
     }
 
     fn cadence(&self) -> Cadence {
@@ -141,12 +139,20 @@ impl Controller for Red {
             Admission::Admit
         }
     }
+
+    fn on_dequeue(&mut self, departure: &Departure) -> Verdict {
+        if departure.queue_len == 0 {
+            self.emptied_ns = departure.now_ns;
+        }
+        Verdict::Serve
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::super::testing::{MS, SplitMix, arrival, quiet};
     use super::*;
+    use crate::stage::event::Class;
 
     /// How many of so many arrivals at a queue of this length are rejected, from when the average has come to it.
     fn rejected(queue_len: u64, arrivals: u64, gaps: &mut Vec<u64>) -> u64 {
@@ -211,6 +217,32 @@ mod tests {
         later.now_ns = 10_000 * MS;
         assert_eq!(red.on_enqueue(&later), Admission::Admit);
         assert!(red.average < 1.0);
+    }
+
+    #[test]
+    fn the_time_in_which_a_long_queue_is_worked_off_is_not_empty() {
+        let mut red = Red::default();
+        for _ in 0..10_000 {
+            red.on_enqueue(&arrival(0, 1000, 1));
+        }
+        let sample = Sample {
+            finished: 10,
+            service_ns: 10 * MS,
+            ..quiet()
+        };
+        red.sample(&sample, 0);
+        for left in (0..1000).rev() {
+            red.on_dequeue(&Departure {
+                class: Class(0),
+                sojourn_ns: 0,
+                queue_len: left,
+                now_ns: (1000 - left) * MS,
+            });
+        }
+        let mut later = arrival(0, 0, 0);
+        later.now_ns = 1001 * MS;
+        assert_eq!(red.on_enqueue(&later), Admission::Reject);
+        assert!(red.average > 990.0, "{}", red.average);
     }
 
     #[test]
