@@ -9,11 +9,16 @@
 //! - If a downstream fails with constant timeouts (the library's issue 137), all responses are alike. Here an interval with too many failed events cuts the limit, and nothing is
 //!   learned from it.
 //!
+//! And, since stages are smaller and faster than what the library was made for:
+//! - The limit is between 4 and 1000 instead of 20 and 200; two servlets have no use for 18 events that wait.
+//! - An interval is 10 ms and ten responses instead of 1 s and ten, and responses below 100 µs count too (the library's `WindowedLimit`).
+//! - The long-term mean begins with the first interval's response, not with the mean of the first ten.
+//!
 //! As in the library, the limit stays as it is while less than half of it was used.
 
 use super::{Admission, Arrival, Cadence, Controller, Owns, Sample, Settings};
 
-/// The parameters of [`Gradient`]; the defaults are the library's, where it has them.
+/// The parameters of [`Gradient`]; the defaults are the library's, where it has them and we do not differ.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Config {
     /// The limit to begin with, in credits queued and events in service.
@@ -30,7 +35,7 @@ pub struct Config {
     pub allowance: f64,
     /// What a new limit weighs against the old one; above 0 and at most 1, else 0.2.
     pub smoothing: f64,
-    /// What an interval's response weighs in the long-term mean; above 0 and at most 1, else 1/600.
+    /// What an interval's response weighs in the long-term mean; above 0 and at most 1, else 2/601.
     pub weight: f64,
     /// The share of failed events from which an interval is a failure; above 0 and at most 1, else 0.1.
     pub failed: f64,
@@ -48,7 +53,7 @@ impl Default for Config {
             tolerance: 1.5,
             allowance: 4.0,
             smoothing: 0.2,
-            weight: 1.0 / 600.0,
+            weight: 2.0 / 601.0,
             failed: 0.1,
             backoff: 0.9,
         }
@@ -211,6 +216,12 @@ mod tests {
     use super::super::ClassSample;
     use super::super::testing::{MS, Model, SECOND, Sim, arrival, quiet};
     use super::*;
+
+    #[test]
+    fn the_long_term_mean_weighs_an_interval_as_the_library_does() {
+        // Its `ExpAvgMeasurement` of a window of n has 2 / (n + 1), and n is 600.
+        assert_eq!(Config::default().weight, 2.0 / 601.0);
+    }
 
     #[test]
     fn modest_overload_does_not_make_it_grow_without_end() {
