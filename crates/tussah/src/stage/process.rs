@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 
 /// How often the moving average is moved, as in Aspen §4.
 const MONITOR_NS: u64 = 100_000_000;
-/// Of each new value, what part goes into the moving average.
+/// Of each new value, what part goes into the moving average; Aspen does not say what its average is.
 const PART: f64 = 0.125;
 
 /// How many servlets the stages have that share it, and the moving average of that. The numbers are advice: they order nothing.

@@ -12,7 +12,9 @@
 //!
 //! Where we differ: as printed, e^Δ overflows for a large Δ, and e^(1/Δ) grows without end as Δ goes to 0, where a stage that lacks servlets would never get one.
 //! So an exponent is at most 2, and a Δ below half a servlet is none, with both viscosities 1. The rate is that of
-//! what was offered, whether it was let in or not, since an admission could else starve a stage that only lacks servlets.
+//! what was offered, whether it was let in or not, since an admission could else starve a stage that only lacks servlets. The paper does not say what its
+//! average is over; ours moves by an eighth in each of the monitor's 100 ms. There the monitor sets the viscosities, here each decision does, from the servlets that there
+//! are then.
 
 use std::collections::VecDeque;
 

@@ -5,7 +5,9 @@
 //! wide range of services. While the queue is not regularly empty, the newest request is served first, since the oldest has the least time left.
 //!
 //! Where we differ: there the limit is fixed when a request is queued; here it is the one in force when the event leaves the queue, so that
-//! a standing queue is cut when it is found. What the newest overtake is shed when the queue comes to it.
+//! a standing queue is cut when it is found. What the newest overtake is shed when the queue comes to it. The same company's code (folly's `Codel`, once wangle's) tells a
+//! standing queue by the shortest wait in an interval, and lets a request wait for two targets in it; CoDel itself drops one at a time, at intervals over the root of how
+//! many were dropped, since senders over a network slow down for it. We keep to the article.
 
 use std::time::Duration;
 
