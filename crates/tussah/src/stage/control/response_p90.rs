@@ -5,11 +5,19 @@
 //! -(err - c_i) adj_i; it is enforced by a token bucket. With classes (§3.3), a class that misses its target first takes from those below it. With
 //! degradation (§3.4), quality is reduced before anybody is rejected.
 //!
-//! Where we differ:
-//! - A rate that nothing limits says nothing, so a cut begins at what was let in. The paper starts from 5000 a second instead.
-//! - A raise is at least a thousandth of the rate for each unit of adj_i: the paper's 2 a second are for services of some hundreds a second.
-//! - A decision comes after 100 finished or 1000 offered events, so that one is made even if all are rejected; the paper has a timeout of 1 s.
+//! Where we differ, from the paper or, where it is silent, from its authors' code (Sandstorm's `ResponseTimeControllerMulticlass`):
+//! - Nobody is limited until a class misses its target; a cut begins at what was let in, and a limit ends when a whole interval rejected nobody. The
+//!   paper's rate is always limited, to 5000 a second at most, and its code begins with 100.
+//! - A decision comes after 100 finished or 1000 offered events of all classes, so that one is made even if all are rejected. The paper counts those of
+//!   each class, and has a timeout of 1 s.
+//! - Who misses its target takes from one class at a decision, the lowest that has something to give, and from itself in the end, adj_d each time. The code
+//!   divides the rates of all lower classes by 10 each time, and holds them there while the higher one misses its target.
+//! - What a class may save up is a time, so that it grows with the rate; in the code it is one event.
+//! - The filter begins with the first percentile, not with 0.
 //! - Quality has two levels, and is restored when a whole interval rejected nobody and was below err_i.
+//!
+//! adj_i is 2 events a second, as in the paper, for services of some hundreds a second: who can do more will want more, or it takes minutes to come back from
+//! an overload.
 
 use std::time::Duration;
 
@@ -179,8 +187,7 @@ impl ResponseP90 {
     fn ease(&mut self, class: usize, error: f64, sample: &Sample<'_>) {
         let bucket = &mut self.classes[class];
         if sample.classes[class].refused > 0 {
-            let unit = self.config.raise * (bucket.rate / 1000.0).max(1.0);
-            bucket.rate -= (error - self.config.raise_offset) * unit;
+            bucket.rate -= (error - self.config.raise_offset) * self.config.raise;
         } else if bucket.rate.is_finite() {
             bucket.rate = f64::INFINITY;
         } else {
@@ -333,6 +340,24 @@ mod tests {
             show(&mut c, &[class(1, 0)]);
         }
         assert_eq!(ask(&mut c, 3), Admission::Admit);
+    }
+
+    #[test]
+    fn the_rate_is_raised_by_the_same_wherever_it_is() {
+        let mut c = controller(false);
+        let fast = |p90_ms| ClassSample {
+            arrived: 100_000,
+            ..class(p90_ms, 100)
+        };
+        for p90_ms in [200].into_iter().chain([40; 20]) {
+            show(&mut c, &[fast(p90_ms)]);
+        }
+        let before = c.rate(0);
+        assert!(before > 10_000.0, "{before}");
+        show(&mut c, &[fast(40)]);
+        // An error of -0.6, less -0.1, times 2.
+        let raised = c.rate(0) - before;
+        assert!((0.9..1.1).contains(&raised), "{raised}");
     }
 
     #[test]
