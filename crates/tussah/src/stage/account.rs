@@ -1,12 +1,12 @@
 //! What a stage counts of itself, and the controllers that are shown it.
 
 use super::control::{
-    Admission, Arrival, ClassSample, Controller, Departure, Owns, Sample, Servlets, Settings,
+    Admission, Arrival, ClassSample, Controller, Departure, Owns, Rule, Sample, Servlets, Settings,
     Verdict,
 };
 use super::digest::Digest;
 use super::error::BuildError;
-use super::event::CLASSES_MAX;
+use super::event::{CLASSES_MAX, Class};
 
 /// Counts since the stage began, in events unless they say otherwise.
 #[derive(Clone, Copy, Debug, Default)]
@@ -80,6 +80,16 @@ impl Seat {
         let finished = self.finished > 0 && counts.finished - self.last.finished >= self.finished;
         arrived || finished || self.arrived + self.finished == 0
     }
+}
+
+/// What a controller said to a sample.
+pub(crate) struct Decided<'a> {
+    pub(crate) controller: &'static str,
+    pub(crate) owns: Owns,
+    pub(crate) settings: Settings,
+    pub(crate) sample: &'a Sample<'a>,
+    /// By what it lets each class in, before and after.
+    pub(crate) rules: [(Rule, Rule); CLASSES_MAX],
 }
 
 /// The controllers of a stage.
@@ -217,7 +227,7 @@ impl Council {
         &mut self,
         counts: &Counts,
         now: &Now,
-        mut apply: impl FnMut(&'static str, Owns, Settings, &Sample<'_>),
+        mut apply: impl FnMut(&Decided<'_>),
     ) {
         let classes_max = self.classes;
         for seat in &mut self.seats {
@@ -238,8 +248,23 @@ impl Council {
                 interval_ns,
                 &classes[..classes_max],
             );
+            let mut rules = [(Rule::All, Rule::All); CLASSES_MAX];
+            let admits = seat.owns.has(Owns::ADMISSION);
+            let ruled = if admits { classes_max } else { 0 };
+            for (class, rule) in (0..).map(Class).zip(&mut rules[..ruled]) {
+                rule.0 = seat.controller.rule(class);
+            }
             let settings = seat.controller.sample(&sample, now.now_ns);
-            apply(seat.controller.name(), seat.owns, settings, &sample);
+            for (class, rule) in (0..).map(Class).zip(&mut rules[..ruled]) {
+                rule.1 = seat.controller.rule(class);
+            }
+            apply(&Decided {
+                controller: seat.controller.name(),
+                owns: seat.owns,
+                settings,
+                sample: &sample,
+                rules,
+            });
             (seat.last_ns, seat.last) = (now.now_ns, *counts);
             seat.responses.iter_mut().for_each(Digest::clear);
         }

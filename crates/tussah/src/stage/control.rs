@@ -23,6 +23,7 @@ pub mod process;
 pub mod red;
 pub mod response_mean;
 pub mod response_p90;
+mod rule;
 pub mod seda_batch;
 pub mod seda_servlets;
 #[cfg(test)]
@@ -46,6 +47,7 @@ pub use self::process::Governor;
 pub use self::red::Red;
 pub use self::response_mean::ResponseMean;
 pub use self::response_p90::ResponseP90;
+pub use self::rule::Rule;
 pub use self::seda_batch::SedaBatch;
 pub use self::seda_servlets::SedaServlets;
 pub use self::threshold::Threshold;
@@ -99,6 +101,11 @@ pub trait Controller: Send + 'static {
 
     /// Looks at the stage and says what to change. `now_ns` counts from the start of the stage's network.
     fn sample(&mut self, sample: &Sample<'_>, now_ns: u64) -> Settings;
+
+    /// By what it lets events of a class in now, for the log; asked only of the owner of [`Owns::ADMISSION`], before and after a sample.
+    fn rule(&self, _class: Class) -> Rule {
+        Rule::All
+    }
 
     /// Whether an event that arrives is let in; asked only of the owner of [`Owns::ADMISSION`], after the queue's own bounds.
     ///

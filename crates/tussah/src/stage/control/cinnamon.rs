@@ -16,8 +16,10 @@
 
 use std::time::Duration;
 
-use super::{Admission, Arrival, Cadence, Controller, Departure, Owns, Sample, Settings, Verdict};
-use crate::stage::event::CLASSES_MAX;
+use super::{
+    Admission, Arrival, Cadence, Controller, Departure, Owns, Rule, Sample, Settings, Verdict,
+};
+use crate::stage::event::{CLASSES_MAX, Class};
 
 /// Bound, in cohorts of a class: as many as in the original; of one class, at least so fine a part can be rejected.
 pub const COHORTS: usize = 128;
@@ -166,6 +168,15 @@ impl Controller for Cinnamon {
         Settings::default()
     }
 
+    fn rule(&self, class: Class) -> Rule {
+        let behind = (usize::from(class.0) + 1) * COHORTS;
+        let rejected = behind.saturating_sub(self.rejected_from).min(COHORTS);
+        match rejected * 1000 / COHORTS {
+            0 => Rule::All,
+            permille => Rule::AllBut(permille as u16),
+        }
+    }
+
     fn on_enqueue(&mut self, arrival: &Arrival) -> Admission {
         let class = usize::from(arrival.class.0).min(CLASSES_MAX - 1);
         let priority = class * COHORTS + usize::from(arrival.cohort) % COHORTS;
@@ -199,7 +210,6 @@ mod tests {
     use super::super::Servlets;
     use super::super::testing::{MS, Model, SECOND, Sim, SplitMix, arrival, quiet};
     use super::*;
-    use crate::stage::event::Class;
 
     fn cinnamon() -> Cinnamon {
         Cinnamon::new(Config::new(Duration::from_millis(5)))

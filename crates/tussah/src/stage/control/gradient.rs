@@ -16,7 +16,8 @@
 //!
 //! As in the library, the limit stays as it is while less than half of it was used.
 
-use super::{Admission, Arrival, Cadence, Controller, Owns, Sample, Settings};
+use super::{Admission, Arrival, Cadence, Controller, Owns, Rule, Sample, Settings};
+use crate::stage::event::Class;
 
 /// The parameters of [`Gradient`]; the defaults are the library's, where it has them and we do not differ.
 #[derive(Clone, Copy, PartialEq, Debug)]
@@ -198,6 +199,10 @@ impl Controller for Gradient {
         }
         self.used = sample.queue_len.saturating_add(sample.in_service);
         Settings::default()
+    }
+
+    fn rule(&self, _class: Class) -> Rule {
+        Rule::Below(self.limit_now)
     }
 
     fn on_enqueue(&mut self, arrival: &Arrival) -> Admission {

@@ -3,7 +3,8 @@
 use std::collections::VecDeque;
 use std::fmt;
 
-use super::{Order, Sample, Settings};
+use super::{Order, Rule, Sample, Settings};
+use crate::stage::event::Class;
 
 /// Bound, in decisions of a stage: how many are kept, the newest; about 32 KiB.
 pub const DECISIONS_MAX: usize = 256;
@@ -56,6 +57,8 @@ pub enum Change {
     Pace(u64, u64),
     /// How many bytes may be queued to be written to each peer of sockets; `u64::MAX` if nobody has set it.
     Outgoing(u64, u64),
+    /// By what events of a class are let in.
+    Rule(Class, Rule, Rule),
 }
 
 /// The main numbers of a sample, as [`Sample`] has them.
@@ -132,6 +135,26 @@ impl Log {
         }
     }
 
+    /// Notes for which classes, from 0 on, a controller lets events in by something else than before.
+    pub fn note_rules(
+        &mut self,
+        at_ns: u64,
+        controller: &'static str,
+        rules: &[(Rule, Rule)],
+        sample: &Sample<'_>,
+    ) {
+        for (class, (before, after)) in (0..).map(Class).zip(rules) {
+            if before != after {
+                self.push(Decision {
+                    at_ns,
+                    controller,
+                    change: Change::Rule(class, *before, *after),
+                    inputs: Inputs::of(sample),
+                });
+            }
+        }
+    }
+
     /// Notes one decision; the oldest goes if there are [`DECISIONS_MAX`].
     pub fn push(&mut self, decision: Decision) {
         if self.decisions.len() == DECISIONS_MAX {
@@ -195,6 +218,9 @@ impl fmt::Display for Change {
             }
             Change::Outgoing(u64::MAX, to) => write!(f, "outgoing bytes unbounded -> {to}"),
             Change::Outgoing(from, to) => write!(f, "outgoing bytes {from} -> {to}"),
+            Change::Rule(Class(class), from, to) => {
+                write!(f, "class {class} let in: {from} -> {to}")
+            }
         }
     }
 }

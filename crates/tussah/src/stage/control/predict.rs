@@ -20,7 +20,10 @@ use std::time::Duration;
 
 use self::capacity::Capacity;
 use self::load::Load;
-use super::{Admission, Arrival, Cadence, Controller, Departure, Owns, Sample, Settings, Verdict};
+use super::{
+    Admission, Arrival, Cadence, Controller, Departure, Owns, Rule, Sample, Settings, Verdict,
+};
+use crate::stage::event::Class;
 
 /// The share of the target that a wait may take in overload, if services are short. The rest is for the service, and for waits that come out
 /// longer than predicted: of a hundred exponential services, one takes five times the mean.
@@ -234,6 +237,14 @@ impl Controller for Predict {
         self.queued = queued;
         (self.asked, self.asked_credits, self.found_idle) = (0, 0, false);
         Settings::default()
+    }
+
+    fn rule(&self, _class: Class) -> Rule {
+        if self.overloaded {
+            Rule::InTime
+        } else {
+            Rule::All
+        }
     }
 
     #[inline]

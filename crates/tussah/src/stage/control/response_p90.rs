@@ -21,8 +21,8 @@
 
 use std::time::Duration;
 
-use super::{Admission, Arrival, Cadence, Controller, Owns, Sample, Settings};
-use crate::stage::event::CLASSES_MAX;
+use super::{Admission, Arrival, Cadence, Controller, Owns, Rule, Sample, Settings};
+use crate::stage::event::{CLASSES_MAX, Class};
 
 /// The parameters of [`ResponseP90`]; the defaults are those of the paper's table, where it has them.
 #[derive(Clone, Copy, PartialEq, Debug)]
@@ -238,6 +238,15 @@ impl Controller for ResponseP90 {
             }
         }
         Settings::default()
+    }
+
+    fn rule(&self, class: Class) -> Rule {
+        let bucket = &self.classes[usize::from(class.0).min(CLASSES_MAX - 1)];
+        match bucket.degraded {
+            _ if bucket.rate.is_finite() => Rule::Rate(bucket.rate.ceil() as u64),
+            true => Rule::Degraded,
+            false => Rule::All,
+        }
     }
 
     fn on_enqueue(&mut self, arrival: &Arrival) -> Admission {

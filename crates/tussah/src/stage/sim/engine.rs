@@ -101,7 +101,19 @@ impl<'a, F: FnMut(&Outcome)> Engine<'a, F> {
         }
     }
 
+    /// Runs it, and gives back what its controllers decided.
+    #[cfg(test)]
+    pub(super) fn log(mut self) -> crate::stage::control::Log {
+        self.go();
+        self.state.log
+    }
+
     pub(super) fn run(mut self) -> Vec<Tick> {
+        self.go();
+        self.ticks
+    }
+
+    fn go(&mut self) {
         let tick_ns = self.simulation.tick_ns.max(1);
         let mut next_tick_ns = tick_ns;
         loop {
@@ -116,7 +128,7 @@ impl<'a, F: FnMut(&Outcome)> Engine<'a, F> {
                 .min(arrival_ns)
                 .min(next_tick_ns);
             if next_ns > self.simulation.until_ns {
-                return self.ticks;
+                return;
             }
             self.now_ns = next_ns.max(self.now_ns);
             if let Some(speed) = speed.filter(|_| speed_ns == next_ns) {

@@ -330,3 +330,25 @@ fn batches_are_filled_whatever_the_chunks_are() {
     // The first event is taken alone, as it comes; the rest of a chunk may be a batch of its own.
     assert!(ends.len() <= 10, "{ends:?}");
 }
+
+#[test]
+fn what_decides_about_each_event_is_in_the_log() {
+    use crate::stage::control::log::Change;
+    use crate::stage::control::{Predict, Rule};
+    use std::time::Duration;
+    let mut simulation = one_server(3000.0, Time::Constant(1e6));
+    simulation.until_ns = SECOND;
+    let target = Duration::from_millis(10);
+    let controllers: Vec<Box<dyn Controller>> = vec![Box::new(Predict::new(target))];
+    let log = engine::Engine::new(&simulation, controllers, 1, |_| {}).log();
+    let decision = log.iter().next().expect("it is an overload");
+    assert_eq!(
+        (decision.controller, decision.change),
+        ("predict", Change::Rule(Class(0), Rule::All, Rule::InTime))
+    );
+    let text = decision.to_string();
+    assert!(
+        text.contains("class 0 let in: all -> who is in time; queue "),
+        "{text}"
+    );
+}

@@ -77,12 +77,13 @@ impl<E> State<E> {
         };
         let mut target = self.targets();
         let (bounds, log, sample_ns) = (self.bounds, &mut self.log, now_ns);
-        self.council
-            .decide(&self.counts, &now, |name, owns, settings, sample| {
-                let before = target.settings();
-                target.apply(owns, settings, &bounds);
-                log.note(sample_ns, name, &before, &target.settings(), sample);
-            });
+        self.council.decide(&self.counts, &now, |decided| {
+            let (name, sample) = (decided.controller, decided.sample);
+            let before = target.settings();
+            target.apply(decided.owns, decided.settings, &bounds);
+            log.note(sample_ns, name, &before, &target.settings(), sample);
+            log.note_rules(sample_ns, name, &decided.rules, sample);
+        });
         self.set_targets(&target);
     }
 }
