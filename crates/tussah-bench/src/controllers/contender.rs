@@ -6,8 +6,8 @@
 use std::time::Duration;
 
 use tussah::stage::control::{
-    self, Aspen, AutoServlets, ByClass, Cadence, Cinnamon, Codel, Controller, Gradient, Owns, Red,
-    ResponseMean, ResponseP90, Sample, SedaBatch, SedaServlets, Settings, Threshold,
+    self, Aspen, ByClass, Cadence, Cinnamon, Codel, Controller, Gradient, Owns, Red, ResponseMean,
+    ResponseP90, Sample, SedaServlets, Settings, Threshold,
 };
 
 use super::scenario::Scenario;
@@ -53,52 +53,82 @@ pub static ALL: &[Contender] = &[
     contender(AUTO, None, |scenario| {
         Some(control::auto(Some(target(scenario))))
     }),
-    contender("no-admission", Some(Owns::ADMISSION), |_| Some(defaults())),
+    contender("no-admission", Some(Owns::ADMISSION), |scenario| {
+        Some(without(scenario, Owns::ADMISSION))
+    }),
     contender("threshold", Some(Owns::ADMISSION), |scenario| {
-        Some(admission(Threshold::new(queue(scenario, 0.5))))
+        Some(in_place_of(scenario, Threshold::new(queue(scenario, 0.5))))
     }),
     contender("red", Some(Owns::ADMISSION), |scenario| {
-        Some(admission(Red::new(control::red::Config {
-            queue_min: queue(scenario, 0.25) as f64,
-            queue_max: queue(scenario, 0.75) as f64,
-            ..control::red::Config::default()
-        })))
+        // The paper's weight and probability are for gateways that thousands of packets pass in a round trip.
+        let config = control::red::Config {
+            queue_min: queue(scenario, 0.1) as f64,
+            queue_max: queue(scenario, 0.5) as f64,
+            reject_max: 0.1,
+            weight: 0.02,
+        };
+        Some(in_place_of(scenario, Red::new(config)))
     }),
     contender("by-class", Some(Owns::ADMISSION), by_class),
     contender("response-mean", Some(Owns::ADMISSION), |scenario| {
-        let config = control::response_mean::Config::new(target(scenario));
-        Some(admission(ResponseMean::new(config)))
+        // A mean of half the target leaves nine in ten within it; decided as often as a decision can show.
+        let config = control::response_mean::Config::new(target(scenario) / 2);
+        Some(in_place_of(
+            scenario,
+            ResponseMean::new(control::response_mean::Config {
+                interval_ns: scenario.target_ns(),
+                raise: queue(scenario, 0.05),
+                ..config
+            }),
+        ))
     }),
     contender("response-p90", Some(Owns::ADMISSION), |scenario| {
+        // What is let in may grow by a tenth of the capacity at a decision, and they are as frequent as 20 responses allow: the paper's 2 a second and
+        // 100 responses are for a service of some hundreds a second that is overloaded for minutes.
         let config = control::response_p90::Config::new(target(scenario));
-        Some(admission(ResponseP90::new(config)))
+        Some(in_place_of(
+            scenario,
+            ResponseP90::new(control::response_p90::Config {
+                finished: 20,
+                raise: scenario.capacity / 10.0,
+                burst_ns: scenario.target_ns() / 4,
+                ..config
+            }),
+        ))
     }),
     contender("codel", Some(Owns::ADMISSION), |scenario| {
-        // As one to twenty, as in the article.
+        // Nobody may wait for longer than the target even in a queue that does not stand yet.
         let target = target(scenario);
-        let config = control::codel::Config::new(target / 2, target * 10);
-        Some(admission(Codel::new(config)))
+        let config = control::codel::Config::new(target / 2, target);
+        Some(in_place_of(scenario, Codel::new(config)))
     }),
     contender("gradient", Some(Owns::ADMISSION), |scenario| {
-        Some(admission(Gradient::new(control::gradient::Config {
-            interval_ns: 10 * scenario.target_ns(),
+        let config = control::gradient::Config {
+            interval_ns: scenario.target_ns(),
+            limit: queue(scenario, 0.5) as f64,
+            limit_min: 1.0,
+            allowance: 2.0,
             ..control::gradient::Config::default()
-        })))
+        };
+        Some(in_place_of(scenario, Gradient::new(config)))
     }),
     contender("cinnamon", Some(Owns::ADMISSION), |scenario| {
         let config = control::cinnamon::Config::new(target(scenario) / 2);
-        Some(admission(Cinnamon::new(control::cinnamon::Config {
-            interval_ns: config.interval_ns.max(scenario.target_ns()),
-            ..config
-        })))
+        Some(in_place_of(
+            scenario,
+            Cinnamon::new(control::cinnamon::Config {
+                interval_ns: config.interval_ns.max(scenario.target_ns()),
+                ..config
+            }),
+        ))
     }),
     contender("aspen", Some(Owns::SERVLETS), |scenario| {
-        Some(servlets(scenario, Aspen::default()))
+        Some(in_place_of(scenario, Aspen::default()))
     }),
     contender("seda-servlets", Some(Owns::SERVLETS), |scenario| {
         // The paper's 2 s are for a target of about 20 ms here.
         let interval_ns = 100 * scenario.target_ns();
-        Some(servlets(
+        Some(in_place_of(
             scenario,
             SedaServlets::new(control::seda_servlets::Config {
                 interval_ns,
@@ -108,22 +138,22 @@ pub static ALL: &[Contender] = &[
         ))
     }),
     contender("1-servlet", Some(Owns::SERVLETS), |scenario| {
-        Some(servlets(scenario, Fixed::servlets("1-servlet", 1)))
+        Some(in_place_of(scenario, Fixed::servlets("1-servlet", 1)))
     }),
     contender("all-servlets", Some(Owns::SERVLETS), |scenario| {
-        Some(servlets(
+        Some(in_place_of(
             scenario,
             Fixed::servlets("all-servlets", usize::MAX),
         ))
     }),
     contender("batch-1", Some(Owns::BATCH), |scenario| {
-        Some(batch(scenario, Fixed::batch("batch-1", 1)))
+        Some(in_place_of(scenario, Fixed::batch("batch-1", 1)))
     }),
     contender("batch-10", Some(Owns::BATCH), |scenario| {
-        Some(batch(scenario, Fixed::batch("batch-10", 10)))
+        Some(in_place_of(scenario, Fixed::batch("batch-10", 10)))
     }),
     contender("batch-100", Some(Owns::BATCH), |scenario| {
-        Some(batch(scenario, Fixed::batch("batch-100", 100)))
+        Some(in_place_of(scenario, Fixed::batch("batch-100", 100)))
     }),
 ];
 
@@ -137,35 +167,18 @@ fn queue(scenario: &Scenario, part: f64) -> u64 {
     ((scenario.capacity * seconds * part) as u64).max(1)
 }
 
-fn defaults() -> Set {
-    vec![
-        Box::new(AutoServlets::default()),
-        Box::new(SedaBatch::default()),
-    ]
-}
-
-/// The defaults with this admission.
-fn admission(controller: impl Controller) -> Set {
-    let mut set = defaults();
-    set.push(Box::new(controller));
+/// The defaults but for what is owned here: they know the target, whoever takes part.
+fn without(scenario: &Scenario, owned: Owns) -> Set {
+    let mut set = control::auto(Some(target(scenario)));
+    set.retain(|other| other.owns().both(owned) == Owns::NOTHING);
     set
 }
 
 /// The defaults, but for what this controller owns.
 fn in_place_of(scenario: &Scenario, controller: impl Controller) -> Set {
-    let owns = controller.owns();
-    let mut set = control::auto(Some(target(scenario)));
-    set.retain(|other| other.owns().both(owns) == Owns::NOTHING);
+    let mut set = without(scenario, controller.owns());
     set.push(Box::new(controller));
     set
-}
-
-fn servlets(scenario: &Scenario, controller: impl Controller) -> Set {
-    in_place_of(scenario, controller)
-}
-
-fn batch(scenario: &Scenario, controller: impl Controller) -> Set {
-    in_place_of(scenario, controller)
 }
 
 /// Filters by kind, where there are kinds: each class may fill half of what the class above may.
@@ -175,7 +188,7 @@ fn by_class(scenario: &Scenario) -> Option<Set> {
     }
     let whole = queue(scenario, 0.5) as f64 / scenario.simulation.queue_max as f64;
     let shares = [1.0, 0.5, 0.25, 0.125].map(|share| share * whole);
-    Some(admission(ByClass::new(&shares)))
+    Some(in_place_of(scenario, ByClass::new(&shares)))
 }
 
 /// Leaves a setting at one value.

@@ -27,13 +27,35 @@ fn the_same_seeds_give_the_same_figures() {
 
 #[test]
 fn without_admission_nothing_is_in_time_in_overload_and_by_default_nearly_all_is() {
-    let heat = small("step-2", &["auto", "no-admission", "response-mean"], 0.3, 2);
+    let heat = small("step-2", &["auto", "no-admission"], 0.3, 2);
     let goodput = |name| heat.entry(name).expect("it took part").median.goodput;
     assert!(goodput("auto") > 0.85, "{}", goodput("auto"));
     assert!(goodput("no-admission") < 0.3, "{}", goodput("no-admission"));
-    assert!(goodput("auto") > goodput("response-mean"));
     let auto = heat.entry("auto").expect("it took part").median;
     assert!(auto.p90 < 1.0, "{auto:?}");
+}
+
+#[test]
+fn who_takes_part_is_set_up_for_the_scenario() {
+    let names = [
+        "threshold",
+        "response-mean",
+        "codel",
+        "gradient",
+        "cinnamon",
+    ];
+    let heat = small("step-4", &names, 0.3, 2);
+    for entry in &heat.entries {
+        let goodput = entry.median.goodput;
+        assert!(goodput > 0.88, "{}: {goodput}", entry.contender);
+    }
+}
+
+#[test]
+fn nobody_is_ahead_by_the_batches_where_nobody_is_rejected() {
+    let heat = small("80-percent", &["auto", "no-admission"], 1.0, 2);
+    let goodput = |name| heat.entry(name).expect("it took part").median.goodput;
+    assert_eq!(goodput("auto"), goodput("no-admission"));
 }
 
 #[test]
