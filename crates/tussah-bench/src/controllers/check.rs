@@ -62,7 +62,9 @@ fn peak(heats: &[Heat]) -> Option<Check> {
     let loads = heats
         .iter()
         .filter(|heat| is_step(heat) || heat.scenario.name == "80-percent");
-    let peak = loads.filter_map(auto).fold(0.0, f64::max);
+    let loads: Vec<f64> = loads.filter_map(auto).collect();
+    // A single load would be its own peak.
+    let peak = (loads.len() > 1).then(|| loads.into_iter().fold(0.0, f64::max))?;
     let most = heats.iter().find(|heat| heat.scenario.name == "step-10")?;
     let part = auto(most)? / peak;
     Some(Check {
@@ -78,7 +80,10 @@ fn peak(heats: &[Heat]) -> Option<Check> {
 fn within_target(heat: &Heat) -> Option<Check> {
     let entry = heat.entry(AUTO)?;
     let target_ms = heat.scenario.target_ns() as f64 / 1e6;
-    let worst = entry.seeds.iter().map(|seed| seed.p90).fold(0.0, f64::max);
+    // Who was let in and shed later was admitted too, and is never answered.
+    let p90 = entry.median.p90_admitted;
+    let worst = entry.seeds.iter().map(|seed| seed.p90_admitted);
+    let worst = worst.fold(0.0, f64::max);
     Some(Check {
         what: format!(
             "{}: 90th percentile of what was admitted within {} ms",
@@ -87,10 +92,10 @@ fn within_target(heat: &Heat) -> Option<Check> {
         ),
         figure: format!(
             "{} ms ({} ms in the worst of the seeds)",
-            number(entry.median.p90),
+            number(p90),
             number(worst)
         ),
-        passed: entry.median.p90 <= target_ms,
+        passed: p90 <= target_ms,
     })
 }
 

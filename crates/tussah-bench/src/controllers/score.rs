@@ -18,6 +18,8 @@ pub struct Score {
     pub p50: f64,
     /// The 90th.
     pub p90: f64,
+    /// The 90th of what was let in, what was shed later included; infinite if more than a tenth of it was shed.
+    pub p90_admitted: f64,
     /// The 99th.
     pub p99: f64,
     /// The 99.9th.
@@ -48,6 +50,8 @@ pub struct Scorer<'a> {
     good_by_user: Vec<u64>,
     worth: f64,
     rejections: u64,
+    /// Of these, those that were let in before.
+    shed: u64,
     reject_sum_ns: u128,
 }
 
@@ -62,6 +66,7 @@ impl<'a> Scorer<'a> {
             good_by_user: vec![0; usize::from(users)],
             worth: 0.0,
             rejections: 0,
+            shed: 0,
             reject_sum_ns: 0,
         }
     }
@@ -76,6 +81,7 @@ impl<'a> Scorer<'a> {
         match outcome.end {
             End::Rejected | End::Shed => {
                 self.rejections += 1;
+                self.shed += u64::from(outcome.end == End::Shed);
                 self.reject_sum_ns += u128::from(response_ns);
             }
             // It has taken what time limits take; that is nobody's fault here.
@@ -105,6 +111,7 @@ impl<'a> Scorer<'a> {
             good_per_second: self.good.len() as f64 / seconds,
             p50: percentile_ms(&sorted, 0.5),
             p90: percentile_ms(&sorted, 0.9),
+            p90_admitted: admitted_ms(&sorted, self.shed, 0.9),
             p99: percentile_ms(&sorted, 0.99),
             p999: percentile_ms(&sorted, 0.999),
             rejected: self.rejections as f64 / ended.max(1.0),
@@ -149,6 +156,17 @@ fn percentile_ms(sorted_ns: &[u64], share: f64) -> f64 {
     ns.unwrap_or(0) as f64 / 1e6
 }
 
+/// The same if so many more were never answered.
+fn admitted_ms(sorted_ns: &[u64], shed: u64, share: f64) -> f64 {
+    let place = ((sorted_ns.len() as f64 + shed as f64) * share).ceil() as usize;
+    let answered = sorted_ns.get(place.saturating_sub(1));
+    match answered {
+        Some(ns) => *ns as f64 / 1e6,
+        None if shed == 0 => 0.0,
+        None => f64::INFINITY,
+    }
+}
+
 /// Jain, Chiu and Hawe, "A quantitative measure of fairness" (DEC TR-301, 1984).
 fn jain(shares: &[u64]) -> f64 {
     let sum: f64 = shares.iter().map(|share| *share as f64).sum();
@@ -191,6 +209,7 @@ pub fn median(scores: &[Score]) -> Score {
         good_per_second: of(|s| s.good_per_second),
         p50: of(|s| s.p50),
         p90: of(|s| s.p90),
+        p90_admitted: of(|s| s.p90_admitted),
         p99: of(|s| s.p99),
         p999: of(|s| s.p999),
         rejected: of(|s| s.rejected),
@@ -243,6 +262,22 @@ mod tests {
         assert_eq!((score.rejected, score.reject), (0.5, 1.5));
         assert_eq!(score.jain, 1.0 / 16.0);
         assert_eq!(score.settled, f64::INFINITY);
+    }
+
+    #[test]
+    fn what_was_let_in_and_shed_is_late() {
+        let scenario = scenario::all().swap_remove(1);
+        let p90s = |shed: u64| {
+            let mut scorer = Scorer::new(&scenario);
+            for i in 0..90 + shed {
+                let end = if i < 90 { End::Served } else { End::Shed };
+                scorer.see(&outcome(scenario.from_ns + (i + 1) * MS, MS, end));
+            }
+            let score = scorer.score(&[]);
+            (score.p90, score.p90_admitted)
+        };
+        assert_eq!(p90s(10), (1.0, 1.0));
+        assert_eq!(p90s(11), (1.0, f64::INFINITY));
     }
 
     #[test]

@@ -69,6 +69,7 @@ fn a_stage_that_blocks_gets_servlets() {
 fn what_has_to_be_reached_is_told_with_its_figures() {
     let heat = small("step-10", &["auto", "threshold"], 0.04, 1);
     let checks = check::checks(&[heat], 1);
-    assert_eq!(checks.len(), 3);
+    // With one load there is no peak to compare it with.
+    assert_eq!(checks.len(), 2);
     assert!(checks.iter().all(|check| !check.figure.is_empty()));
 }
