@@ -8,6 +8,9 @@ use super::{bakeoff, real, table};
 /// Two goodputs that differ by less than this are taken for the same, in parts of what is possible.
 const SAME: f64 = 0.05;
 
+/// What part of the pairs that clearly have an order may be in another one in reality.
+const SWAPPED_MAX: f64 = 0.05;
+
 /// Where handlers compute for longer than planned by this part, the machine is not for the benchmark alone.
 const LOST_MAX: f64 = 0.02;
 
@@ -96,15 +99,22 @@ pub fn print(agreements: &[Agreement]) {
             table::number(agreement.lost * 100.0)
         );
         println!(
-            "rank correlation (Spearman) {}; pairs whose order is another, of those that differ by {} % in both: {}\n",
+            "rank correlation (Spearman) {}; pairs whose order is another, of those that differ by {} % in both: {} of {}\n",
             table::number(spearman(&pairs)),
             table::number(SAME * 100.0),
-            swapped(&pairs)
+            swapped(&pairs).0,
+            swapped(&pairs).1
         );
     }
 }
 
 impl Agreement {
+    /// Whether the simulator ranks them as the real runs do.
+    pub fn agrees(&self) -> bool {
+        let (swapped, all) = swapped(&self.pairs());
+        f64::from(swapped) <= SWAPPED_MAX * f64::from(all)
+    }
+
     /// The goodputs of each contender: in reality, and simulated.
     pub fn pairs(&self) -> Vec<(f64, f64)> {
         let real = self.real.entries.iter();
@@ -142,8 +152,8 @@ fn spearman(pairs: &[(f64, f64)]) -> f64 {
     product(&one, &other) / scale
 }
 
-/// "3 of 12": how many pairs are in another order, of those that clearly have one.
-fn swapped(pairs: &[(f64, f64)]) -> String {
+/// How many pairs are in another order, and of how many that clearly have one.
+fn swapped(pairs: &[(f64, f64)]) -> (u32, u32) {
     let (mut swapped, mut all) = (0, 0);
     for (at, one) in pairs.iter().enumerate() {
         for other in &pairs[at + 1..] {
@@ -154,7 +164,7 @@ fn swapped(pairs: &[(f64, f64)]) -> String {
             }
         }
     }
-    format!("{swapped} of {all}")
+    (swapped, all)
 }
 
 #[cfg(test)]
@@ -173,8 +183,33 @@ mod tests {
     }
 
     #[test]
+    fn an_order_that_is_another_in_reality_is_no_agreement() {
+        let heat = |goodputs: &[f64]| {
+            let scenarios = [super::super::scenario::all().swap_remove(1)];
+            let names = &super::super::contender::ALL[..goodputs.len()];
+            let contenders: Vec<&Contender> = names.iter().collect();
+            let mut scores = goodputs.iter();
+            in_order(&scenarios[0], &contenders, 1, |_, _, _| {
+                let goodput = *scores.next()?;
+                let nothing = super::super::score::median(&[]);
+                Some(super::super::score::Score { goodput, ..nothing })
+            })
+        };
+        let agrees = |simulated: &[f64], real: &[f64]| {
+            let agreement = Agreement {
+                simulated: heat(simulated),
+                real: heat(real),
+                lost: 0.0,
+            };
+            agreement.agrees()
+        };
+        assert!(agrees(&[0.9, 0.5, 0.1], &[0.8, 0.4, 0.0]));
+        assert!(!agrees(&[0.9, 0.5, 0.1], &[0.4, 0.8, 0.0]));
+    }
+
+    #[test]
     fn only_clear_differences_count_as_swapped() {
-        assert_eq!(swapped(&[(0.5, 0.6), (0.6, 0.5)]), "1 of 1");
-        assert_eq!(swapped(&[(0.5, 0.51), (0.6, 0.5)]), "0 of 0");
+        assert_eq!(swapped(&[(0.5, 0.6), (0.6, 0.5)]), (1, 1));
+        assert_eq!(swapped(&[(0.5, 0.51), (0.6, 0.5)]), (0, 0));
     }
 }
