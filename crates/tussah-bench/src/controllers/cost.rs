@@ -4,8 +4,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
 
+use tussah::stage::Class;
 use tussah::stage::control::{
-    Admission, Arrival, Cadence, Controller, Departure, Owns, Sample, Settings, Verdict,
+    Admission, Arrival, Cadence, Controller, Departure, Owns, Rule, Sample, Settings, Verdict,
 };
 
 use super::contender::Contender;
@@ -62,6 +63,9 @@ impl Controller for Timed {
         let decides = !self.inner.owns().has(Owns::ADMISSION);
         self.spent
             .time(decides, || self.inner.sample(sample, now_ns))
+    }
+    fn rule(&self, class: Class) -> Rule {
+        self.inner.rule(class)
     }
     fn on_enqueue(&mut self, arrival: &Arrival) -> Admission {
         self.spent.time(true, || self.inner.on_enqueue(arrival))

@@ -12,10 +12,10 @@ use std::time::{Duration, Instant};
 use parking_lot::Mutex;
 use tussah::Runtime;
 use tussah::stage::control::{
-    Admission, Arrival, Cadence, Controller, Departure, Owns, Sample, Settings, Verdict,
+    Admission, Arrival, Cadence, Controller, Departure, Owns, Rule, Sample, Settings, Verdict,
 };
 use tussah::stage::sim::{End, Outcome, Planned, Service, Simulation, Tick};
-use tussah::stage::{Batch, Event, Handler, Network, Sender, Stage};
+use tussah::stage::{Batch, Class, Event, Handler, Network, Sender, Stage};
 
 use super::contender::Contender;
 use super::scenario::Scenario;
@@ -348,6 +348,12 @@ impl Controller for Boxed {
     }
     fn sample(&mut self, sample: &Sample<'_>, now_ns: u64) -> Settings {
         self.0.sample(sample, now_ns)
+    }
+    fn rule(&self, class: Class) -> Rule {
+        self.0.rule(class)
+    }
+    fn on_enqueue_many(&mut self, first: &Arrival, most: u64) -> u64 {
+        self.0.on_enqueue_many(first, most)
     }
     fn on_enqueue(&mut self, arrival: &Arrival) -> Admission {
         self.0.on_enqueue(arrival)
