@@ -6,7 +6,7 @@ use std::fmt;
 use super::{Order, Rule, Sample, Settings};
 use crate::stage::event::Class;
 
-/// Bound, in decisions of a stage: how many are kept, the newest; about 32 KiB.
+/// Bound, in decisions of a stage: how many are kept, the newest; about 46 KiB.
 pub const DECISIONS_MAX: usize = 256;
 
 /// The last decisions about one stage.
@@ -80,8 +80,18 @@ pub struct Inputs {
     pub failed: u64,
     /// Servlets at work.
     pub servlets_busy: usize,
+    /// Of these, servlets whose handlers wait.
+    pub waiting: usize,
+    /// How long something was queued or in service, in nanoseconds.
+    pub busy_ns: u64,
     /// The mean time of a batch, in nanoseconds; 0 if none ended.
     pub batch_mean_ns: u64,
+    /// What an event takes of a servlet on average, in nanoseconds; 0 if none was finished.
+    pub event_mean_ns: u64,
+    /// Servlets of all stages of the process.
+    pub process_servlets: usize,
+    /// The moving average of that number.
+    pub process_servlets_mean: f64,
     /// The longest 90th percentile of the responses of a class, in nanoseconds.
     pub response_p90_ns: u64,
 }
@@ -100,7 +110,12 @@ impl Inputs {
             finished: sample.finished,
             failed: sample.failed,
             servlets_busy: sample.servlets.busy,
+            waiting: sample.waiting,
+            busy_ns: sample.busy_ns,
             batch_mean_ns: sample.service_ns / sample.batches.max(1),
+            event_mean_ns: sample.service_ns / sample.finished.max(1),
+            process_servlets: sample.process_servlets,
+            process_servlets_mean: sample.process_servlets_mean,
             response_p90_ns: p90s.max().unwrap_or(0),
         }
     }
@@ -230,16 +245,21 @@ impl fmt::Display for Inputs {
         let ms = |ns: u64| ns as f64 / 1e6;
         write!(
             f,
-            "queue {}, {} busy, in {} ms: {} arrived, {} refused, {} shed, {} finished, {} failed, batch {} ms, p90 {} ms",
+            "queue {}, {} busy, {} waiting, {} in all stages of {:.1} on average, in {} ms, busy {} ms: {} arrived, {} refused, {} shed, {} finished, {} failed, batch {} ms, event {} ms, p90 {} ms",
             self.queue_len,
             self.servlets_busy,
+            self.waiting,
+            self.process_servlets,
+            self.process_servlets_mean,
             ms(self.interval_ns),
+            ms(self.busy_ns),
             self.arrived,
             self.refused,
             self.shed,
             self.finished,
             self.failed,
             ms(self.batch_mean_ns),
+            ms(self.event_mean_ns),
             ms(self.response_p90_ns),
         )
     }
@@ -287,7 +307,7 @@ mod tests {
         assert_eq!(log.iter().len(), DECISIONS_MAX);
         assert_eq!(log.iter().next().map(|d| d.at_ns), Some(3));
         assert!(log.to_string().starts_with("(3 earlier"));
-        assert!(size_of::<Decision>() * DECISIONS_MAX <= 40 * 1024);
+        assert!(size_of::<Decision>() * DECISIONS_MAX <= 48 * 1024);
     }
 
     #[test]
@@ -297,7 +317,10 @@ mod tests {
             arrived: 9,
             refused: 2,
             batches: 2,
+            finished: 4,
             service_ns: 3_000_000,
+            process_servlets: 5,
+            process_servlets_mean: 2.5,
             ..quiet()
         };
         let decision = Decision {
@@ -308,7 +331,7 @@ mod tests {
         };
         assert_eq!(
             decision.to_string(),
-            "1.500000 s: codel: order Fifo -> Lifo; queue 7, 0 busy, in 1 ms: 9 arrived, 2 refused, 0 shed, 0 finished, 0 failed, batch 1.5 ms, p90 0 ms"
+            "1.500000 s: codel: order Fifo -> Lifo; queue 7, 0 busy, 0 waiting, 5 in all stages of 2.5 on average, in 1 ms, busy 0 ms: 9 arrived, 2 refused, 0 shed, 4 finished, 0 failed, batch 1.5 ms, event 0.75 ms, p90 0 ms"
         );
     }
 }
