@@ -13,7 +13,7 @@ use crate::stage::event::Class;
 const NUMBERS: [u64; 6] = [0, 1, 50, 1_000_000, 1 << 52, u64::MAX];
 
 fn controllers(target: Duration) -> Vec<Box<dyn Controller>> {
-    let target_ns = Some(u64::try_from(target.as_nanos()).unwrap_or(u64::MAX));
+    let target_ns = u64::try_from(target.as_nanos()).unwrap_or(u64::MAX);
     vec![
         Box::new(Aspen::default()),
         Box::new(AutoServlets::default()),
@@ -26,11 +26,11 @@ fn controllers(target: Duration) -> Vec<Box<dyn Controller>> {
         Box::new(ResponseMean::new(response_mean::Config::new(target))),
         Box::new(ResponseP90::new(response_p90::Config::new(target))),
         Box::new(SedaBatch::new(seda_batch::Config {
-            target_ns,
+            target_ns: Some(target_ns),
             ..seda_batch::Config::default()
         })),
         Box::new(SedaServlets::default()),
-        Box::new(Threshold::new(target_ns.unwrap_or(0))),
+        Box::new(Threshold::new(target_ns)),
     ]
 }
 
