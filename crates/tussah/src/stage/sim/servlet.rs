@@ -75,7 +75,7 @@ impl<F: FnMut(&Outcome)> Engine<'_, F> {
                 Phase::Compute => {
                     servlet.phase = Phase::Wait;
                     let event_ns = servlet.event.map_or(0, |event| event.compute_ns);
-                    let work_ns = event_ns + std::mem::take(&mut servlet.overhead_ns);
+                    let work_ns = event_ns.saturating_add(std::mem::take(&mut servlet.overhead_ns));
                     self.cpus
                         .begin(Who::Servlet(id), work_ns as f64, self.now_ns);
                     false

@@ -352,3 +352,11 @@ fn what_decides_about_each_event_is_in_the_log() {
         "{text}"
     );
 }
+
+#[test]
+fn a_service_without_end_does_not_end() {
+    let mut simulation = one_server(1000.0, Time::Constant(f64::INFINITY));
+    simulation.until_ns = SECOND / 10;
+    simulation.services[0].1.batch_ns = 1;
+    assert_eq!(outcomes(&simulation, 1), []);
+}
