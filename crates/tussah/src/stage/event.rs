@@ -194,6 +194,14 @@ impl<E> Event<E> {
         }
     }
 
+    /// Undoes [`queued`](Self::queued), for an event that was so before.
+    pub(crate) fn not_queued(&mut self, stamp: u64, within: Option<Duration>) {
+        self.stamp = stamp;
+        if let (Some(more), Some(_)) = (&mut self.more, within) {
+            (more.within, more.deadline_ns) = (within, 0);
+        }
+    }
+
     /// Notes what its queue counts for it.
     #[inline(always)]
     pub(crate) fn charge(&mut self, credits: u64) {

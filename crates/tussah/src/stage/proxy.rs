@@ -13,7 +13,7 @@ use super::event::Event;
 use super::handle::{Any, Stage};
 use super::host::Gone;
 use super::outgoing;
-use super::sender::{SendError, Sender, Why};
+use super::sender::{Sender, Why};
 use super::shared::{Inner, Shared};
 use super::table::Edge;
 
@@ -345,16 +345,15 @@ impl<E: Send + 'static> Shared<E> {
 }
 
 impl<E: Send + 'static> Sender<E> {
-    /// Sends an event by way of the proxy, and waits there for room; to the stage if the proxy is gone.
-    pub(crate) fn send_by_proxy(
-        &self,
-        event: Event<E>,
-    ) -> impl Future<Output = Result<(), SendError<E>>> + Send + '_ {
-        let mut event = event;
+    /// Sends the event in `place` by way of the proxy, and waits there for room; to the stage if the proxy is gone.
+    pub(crate) fn send_by_proxy<'a>(
+        &'a self,
+        place: &'a mut Option<Event<E>>,
+    ) -> impl Future<Output = Result<(), Why>> + Send + 'a {
         async move {
             loop {
                 let passing = match self.stage.way(self.from, true) {
-                    Way::Direct => return self.send(event).await,
+                    Way::Direct => return self.send_from(place).await,
                     Way::Proxy(passing) => passing,
                     Way::Held(held) => {
                         let mut goes_on = pin!(held.notified());
@@ -366,11 +365,8 @@ impl<E: Send + 'static> Sender<E> {
                         continue;
                     }
                 };
-                match passing.proxy.send(event).await {
-                    Err(refused) if refused.why == Why::Closed => {
-                        self.stage.forget_proxy(self.from);
-                        event = refused.event;
-                    }
+                match passing.proxy.send_from(place).await {
+                    Err(Why::Closed) => self.stage.forget_proxy(self.from),
                     sent => return sent,
                 }
             }

@@ -144,12 +144,17 @@ impl<E: Send + 'static> Sender<E> {
     #[cold]
     #[inline(never)]
     fn not_sent(&self, (event, why): (Event<E>, Why)) -> Sending<'_, E> {
-        let rest = if why.is_full() {
+        let rest = if why.is_full() || why == Why::Proxied {
             // Made here, since the future may be dropped before it is polled.
-            let waiting = Waiting(self);
-            Rest::Waits(Box::pin(self.send_later(event, waiting)))
-        } else if why == Why::Proxied {
-            Rest::Waits(Box::pin(self.send_by_proxy(event)))
+            let waiting = self.waiting(why);
+            let mut place = Some(event);
+            Rest::Waits(Box::pin(async move {
+                let sent = self.go_on(&mut place, why, waiting).await;
+                sent.map_err(|why| SendError {
+                    event: place.take().expect("what is not sent is in its place"),
+                    why,
+                })
+            }))
         } else {
             Rest::Refused(Some(SendError { event, why }))
         };
@@ -175,42 +180,82 @@ impl<E: Send + 'static> Sender<E> {
                 }
             }
             let event = batch.next_event().expect("it is not empty");
-            match self.send(event).await {
+            let Err((event, why)) = outgoing::send(self, event, true) else {
+                continue;
+            };
+            let mut unsent = Unsent {
+                batch,
+                event: Some(event),
+            };
+            let waiting = self.waiting(why);
+            match self.go_on(&mut unsent.event, why, waiting).await {
                 Ok(()) => {}
-                Err(SendError {
-                    event,
-                    why: Why::Closed,
-                }) => {
-                    batch.put_back(event);
-                    return Err(Why::Closed);
-                }
-                Err(SendError { event, .. }) => {
+                Err(Why::Closed) => return Err(Why::Closed),
+                Err(_) => {
                     turned_away += 1;
-                    event.end(Reason::Shed);
+                    if let Some(event) = unsent.event.take() {
+                        event.end(Reason::Shed);
+                    }
                 }
             }
         }
         Ok(turned_away)
     }
 
+    /// The sender as one of those that wait for room, if it was refused for want of that, and so counted.
+    fn waiting(&self, why: Why) -> Option<Waiting<'_, E>> {
+        why.is_full().then(|| Waiting(self))
+    }
+
+    /// Sends the event in `place`, which has just been refused, when there is room. Until it is sent it is in its place, also if the future is dropped.
+    async fn go_on(
+        &self,
+        place: &mut Option<Event<E>>,
+        why: Why,
+        waiting: Option<Waiting<'_, E>>,
+    ) -> Result<(), Why> {
+        match waiting {
+            Some(waiting) => self.send_later(place, waiting).await,
+            None if why == Why::Proxied => self.send_by_proxy(place).await,
+            None => Err(why),
+        }
+    }
+
+    /// Sends the event in `place`, and waits while the queue is full; as [`go_on`](Self::go_on) otherwise.
+    pub(crate) fn send_from<'a>(&'a self, place: &'a mut Option<Event<E>>) -> SendingFrom<'a> {
+        Box::pin(async move {
+            let event = place.take().expect("what is not sent is in its place");
+            match outgoing::send(self, event, true) {
+                Ok(()) => Ok(()),
+                Err((event, why)) => {
+                    *place = Some(event);
+                    self.go_on(place, why, self.waiting(why)).await
+                }
+            }
+        })
+    }
+
     /// Waits for room, as one of the senders that `waiting` counts.
     async fn send_later(
         &self,
-        mut event: Event<E>,
+        place: &mut Option<Event<E>>,
         waiting: Waiting<'_, E>,
-    ) -> Result<(), SendError<E>> {
+    ) -> Result<(), Why> {
         loop {
             let mut notified = pin!(self.stage.room.notified());
             // From here on no call is missed, and the next try sees whatever came before.
             notified.as_mut().enable();
-            match self.stage.offer(self.from, event, false, true) {
-                Ok(()) => return Ok(()),
-                Err((refused, why)) if why.is_full() => event = refused,
-                Err((event, Why::Proxied)) => {
-                    drop(waiting);
-                    return self.send_by_proxy(event).await;
-                }
-                Err((event, why)) => return Err(SendError { event, why }),
+            let event = place.take().expect("what is not sent is in its place");
+            let Err((event, why)) = self.stage.offer(self.from, event, false, true) else {
+                return Ok(());
+            };
+            *place = Some(event);
+            if why == Why::Proxied {
+                drop(waiting);
+                return self.send_by_proxy(place).await;
+            }
+            if !why.is_full() {
+                return Err(why);
             }
             // The refusal has counted this sender once more.
             waiting.uncount();
@@ -262,6 +307,23 @@ impl<E: Send + 'static> Rest<'_, E> {
                 None => Poll::Ready(Ok(())),
             },
             Rest::Waits(sending) => sending.as_mut().poll(cx),
+        }
+    }
+}
+
+/// What [`Sender::send_from`] returns.
+pub(crate) type SendingFrom<'a> = Pin<Box<dyn Future<Output = Result<(), Why>> + Send + 'a>>;
+
+/// An event that was taken out of a batch to be sent on; what is not sent goes back when this is dropped.
+struct Unsent<'a, E> {
+    batch: &'a mut Batch<E>,
+    event: Option<Event<E>>,
+}
+
+impl<E> Drop for Unsent<'_, E> {
+    fn drop(&mut self) {
+        if let Some(event) = self.event.take() {
+            self.batch.put_back(event);
         }
     }
 }

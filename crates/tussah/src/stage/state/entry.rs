@@ -5,7 +5,7 @@ use crate::stage::batch::{Batch, Chunk};
 use crate::stage::control::{Admission, Arrival};
 use crate::stage::event::{Class, Event, queued_ns};
 use crate::stage::outgoing::Outgoing;
-use crate::stage::queue::{CHUNK_MAX, Queue};
+use crate::stage::queue::{CHUNK_MAX, KeyFull, Queue};
 use crate::stage::sender::Why;
 
 impl<E> State<E> {
@@ -86,10 +86,14 @@ impl<E> State<E> {
     }
 
     fn insert(&mut self, class: usize, mut event: Event<E>, now_ns: u64) -> Result<(), Event<E>> {
+        let (stamp, within) = (event.stamp(), event.more.as_ref().and_then(|it| it.within));
         event.queued(now_ns);
         let (cost, extra) = (self.cost(&event), event.more.is_some());
         event.charge(cost);
-        self.queue.push(event).map_err(|full| full.0)?;
+        if let Err(KeyFull(mut event)) = self.queue.push(event) {
+            event.not_queued(stamp, within);
+            return Err(event);
+        }
         self.begin_busy(now_ns);
         self.len += 1;
         self.queued[class] += 1;

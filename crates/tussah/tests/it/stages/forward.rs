@@ -2,12 +2,13 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
 
 use tussah::stage::control::{Admission, Arrival, Cadence, Controller, Owns, Sample, Settings};
-use tussah::stage::{Batch, BuildError, Network};
+use tussah::stage::{Batch, BuildError, Event, Network, Why};
 
-use super::support::{adds_up, each};
-use crate::runtime;
+use super::support::{adds_up, each, idle};
+use crate::{by_hand, runtime};
 
 /// Rejects every other event, and counts how often it was asked.
 struct Alternates(Arc<AtomicU64>);
@@ -81,6 +82,73 @@ fn a_controller_is_asked_for_each_event_once() -> Result<(), BuildError> {
         stage.drain().await;
         assert_eq!((stage.stats().finished, stage.stats().refused), (50, 50));
         adds_up(&stage);
+        Ok(())
+    })
+}
+
+#[test]
+fn what_has_not_been_sent_stays_in_the_batch_when_the_future_is_dropped() -> Result<(), BuildError>
+{
+    runtime(1).block_on_spawned(async {
+        let network = Network::new("forward");
+        let stage = network
+            .stage("stage")
+            .queue(1)
+            .handler(|_| Ok(each(|_: u32| ())))?;
+        stage.pause();
+        stage.sender().try_send(0).expect("there is room");
+        let mut batch = Batch::of([1, 2, 3]);
+        let sender = stage.sender();
+        let forwarding = sender.forward(&mut batch);
+        let given_up = tussah::time::timeout(Duration::from_millis(1), forwarding).await;
+        assert!(given_up.is_err());
+        assert_eq!(batch.drain().collect::<Vec<_>>(), [1, 2, 3]);
+        Ok(())
+    })
+}
+
+#[test]
+fn what_waited_for_its_key_goes_back_as_it_was() -> Result<(), BuildError> {
+    let (clock, runtime) = by_hand();
+    runtime.block_on_spawned(async move {
+        let network = Network::new("forward");
+        let stage = network.stage("stage").keyed_by(|_: &u32| ()).key_queue(1);
+        let stage = stage.handler(|_| Ok(each(|_: u32| ())))?;
+        stage.pause();
+        let sender = stage.sender();
+        sender.try_send(0).expect("there is room");
+        clock.advance(Duration::from_secs(1));
+        let forwarding = tussah::spawn(async move {
+            let mut batch = Batch::of([1, 2]);
+            let why = sender.forward(&mut batch).await;
+            (why, batch.len())
+        });
+        idle().await;
+        stage.destroy(Duration::ZERO).await;
+        let left = forwarding.await.expect("no panic");
+        assert_eq!(left, (Err(Why::Closed), 2));
+        Ok(())
+    })
+}
+
+#[test]
+fn a_deadline_does_not_begin_with_a_refusal() -> Result<(), BuildError> {
+    let (clock, runtime) = by_hand();
+    runtime.block_on_spawned(async move {
+        let network = Network::new("forward");
+        let stage = network.stage("stage").keyed_by(|_: &u32| ()).key_queue(1);
+        let stage = stage.handler(|_| Ok(each(|_: u32| ())))?;
+        stage.pause();
+        let sender = stage.sender();
+        sender.try_send(0).expect("there is room");
+        let event = Event::new(1).within(Duration::from_secs(1));
+        let refused = sender.try_send(event).expect_err("the key is full");
+        clock.advance(Duration::from_secs(2));
+        stage.resume();
+        stage.settled().await;
+        sender.try_send(refused.event).expect("there is room");
+        stage.drain().await;
+        assert_eq!((stage.stats().finished, stage.stats().expired), (2, 0));
         Ok(())
     })
 }
