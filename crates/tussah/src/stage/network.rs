@@ -240,9 +240,17 @@ impl Network {
     }
 
     /// Takes a proxy out of the edges from one stage to another, and the edges that were made for it.
-    pub(crate) fn withdraw(&self, from: &Arc<str>, to: &Arc<str>, added: &[Edge]) {
+    pub(crate) fn withdraw(
+        &self,
+        from: &Arc<str>,
+        to: &Arc<str>,
+        proxy: &Arc<str>,
+        added: &[Edge],
+    ) {
         let mut table = self.inner.table.lock();
-        table.set_proxy(from, to, None);
+        if table.proxy(from, to).as_ref() == Some(proxy) {
+            table.set_proxy(from, to, None);
+        }
         table.edges.retain(|edge| !added.contains(edge));
     }
 

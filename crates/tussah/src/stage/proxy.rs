@@ -1,7 +1,6 @@
 //! Proxies: stages that are put between two others while these run, and taken away again.
 
 use std::fmt;
-use std::future::Future;
 use std::pin::pin;
 use std::sync::{Arc, Weak};
 
@@ -131,7 +130,7 @@ impl<E: Send + 'static> Between<E> {
     /// The proxy stays if the future is dropped, and [`Stage::destroy`] of the proxy takes it away without any order.
     pub async fn remove(self) {
         let target = &self.to.shared;
-        let Some((holding, passed)) = target.hold(self.from) else {
+        let Some((holding, passed)) = self.hold() else {
             // The proxy was destroyed.
             return self.forget();
         };
@@ -149,9 +148,19 @@ impl<E: Send + 'static> Between<E> {
         self.forget();
     }
 
+    /// Has senders wait; gives what is called when nothing passes.
+    fn hold(&self) -> Option<(Holding<'_, E>, Arc<Notify>)> {
+        let mut inner = self.to.shared.lock();
+        let route = inner.route_by(self.from, &self.proxy.shared)?;
+        let held = Arc::clone(route.held.get_or_insert_default());
+        let passed = Arc::clone(&route.passed);
+        Some((Holding(self, held), passed))
+    }
+
     fn forget(&self) {
         let (from, to) = (&self.from_name, &self.to.shared.name);
-        self.to.network.withdraw(from, to, &self.added);
+        let proxy = &self.proxy.shared.name;
+        self.to.network.withdraw(from, to, proxy, &self.added);
         self.to.shared.look_again();
     }
 }
@@ -167,20 +176,17 @@ impl<E> fmt::Debug for Between<E> {
 }
 
 /// Lets senders go on when dropped.
-struct Holding<'a, E> {
-    target: &'a Arc<Shared<E>>,
-    from: u32,
-    held: Arc<Notify>,
-}
+struct Holding<'a, E>(&'a Between<E>, Arc<Notify>);
 
 impl<E> Drop for Holding<'_, E> {
     fn drop(&mut self) {
-        let mut inner = self.target.lock_plain();
-        if let Some(route) = inner.route(self.from) {
+        let Self(between, held) = self;
+        let mut inner = between.to.shared.lock_plain();
+        if let Some(route) = inner.route_by(between.from, &between.proxy.shared) {
             route.held = None;
         }
         drop(inner);
-        self.held.notify_waiters();
+        held.notify_waiters();
     }
 }
 
@@ -211,7 +217,7 @@ pub(crate) struct Passing<'a, E> {
 impl<E> Drop for Passing<'_, E> {
     fn drop(&mut self) {
         let mut inner = self.target.lock_plain();
-        let Some(route) = inner.route(self.proxy.from) else {
+        let Some(route) = inner.route_by(self.proxy.from, &self.proxy.stage) else {
             return;
         };
         route.passing -= 1;
@@ -228,6 +234,17 @@ impl<E> Inner<E> {
         self.proxies.iter_mut().find(|route| route.from == from)
     }
 
+    /// Where the route by this very proxy is: another may have come after it.
+    fn place_of(&self, from: u32, proxy: *const Shared<E>) -> Option<usize> {
+        let mut routes = self.proxies.iter();
+        routes.position(|route| route.from == from && route.proxy.as_ptr() == proxy)
+    }
+
+    fn route_by(&mut self, from: u32, proxy: &Arc<Shared<E>>) -> Option<&mut Route<E>> {
+        let place = self.place_of(from, Arc::as_ptr(proxy))?;
+        Some(&mut self.proxies[place])
+    }
+
     /// Whether events from this stage go to a proxy.
     pub(crate) fn is_proxied(&self, from: u32) -> bool {
         self.proxies.iter().any(|route| route.from == from)
@@ -242,8 +259,10 @@ impl<E: Send + 'static> Shared<E> {
             return Way::Direct;
         };
         let Some(stage) = route.proxy.upgrade() else {
-            inner.proxies.retain(|route| route.from != from);
-            return Way::Direct;
+            let proxy = route.proxy.as_ptr();
+            drop(inner);
+            self.forget_proxy(from, proxy);
+            return self.way(from, waits);
         };
         if let (true, Some(held)) = (waits, &route.held) {
             return Way::Held(Arc::clone(held));
@@ -278,7 +297,7 @@ impl<E: Send + 'static> Shared<E> {
                 Err((event, Why::Proxied))
             }
             Err((event, Why::Closed)) => {
-                self.forget_proxy(from);
+                self.forget_proxy(from, Arc::as_ptr(&proxy.stage));
                 self.offer(from, event, asked, waits)
             }
             other => other,
@@ -301,36 +320,33 @@ impl<E: Send + 'static> Shared<E> {
         };
         let called = Box::pin(passing.proxy.stage.call_any(batch, from)).await;
         if called == Err(Gone) {
-            self.forget_proxy(from);
+            self.forget_proxy(from, Arc::as_ptr(&passing.proxy.stage));
         }
         called.ok()
     }
 
-    fn forget_proxy(&self, from: u32) {
-        self.lock().proxies.retain(|route| route.from != from);
-    }
-
-    /// Has senders wait; gives what is called when nothing passes.
-    fn hold(self: &Arc<Self>, from: u32) -> Option<(Holding<'_, E>, Arc<Notify>)> {
+    /// Goes by the proxy no longer, which is gone. Who waits for its way to be free, or for it to be taken away, is called.
+    fn forget_proxy(&self, from: u32, proxy: *const Self) {
         let mut inner = self.lock();
-        let route = inner.route(from)?;
-        let held = Arc::clone(route.held.get_or_insert_default());
-        let passed = Arc::clone(&route.passed);
-        let holding = Holding {
-            target: self,
-            from,
-            held,
+        let Some(place) = inner.place_of(from, proxy) else {
+            return;
         };
-        Some((holding, passed))
+        let route = inner.proxies.remove(place);
+        drop(inner);
+        route.passed.notify_waiters();
+        if let Some(held) = route.held {
+            held.notify_waiters();
+        }
     }
 
     /// Takes the proxy away if nothing is on its way through it.
-    fn take_away(&self, from: u32, proxy: &Self) -> Found {
+    fn take_away(&self, from: u32, proxy: &Arc<Self>) -> Found {
         let mut inner = self.lock();
-        match inner.route(from) {
-            None => return Found::Gone,
-            Some(route) if route.passing > 0 => return Found::Passing,
-            Some(_) => {}
+        let Some(place) = inner.place_of(from, Arc::as_ptr(proxy)) else {
+            return Found::Gone;
+        };
+        if inner.proxies[place].passing > 0 {
+            return Found::Passing;
         }
         // Two stages may be each other's proxies, and so their locks have no order.
         let Some(proxy) = proxy.try_lock() else {
@@ -339,36 +355,34 @@ impl<E: Send + 'static> Shared<E> {
         if !proxy.state.is_empty() {
             return Found::Busy;
         }
-        inner.proxies.retain(|route| route.from != from);
+        inner.proxies.remove(place);
         Found::Gone
     }
 }
 
 impl<E: Send + 'static> Sender<E> {
     /// Sends the event in `place` by way of the proxy, and waits there for room; to the stage if the proxy is gone.
-    pub(crate) fn send_by_proxy<'a>(
-        &'a self,
-        place: &'a mut Option<Event<E>>,
-    ) -> impl Future<Output = Result<(), Why>> + Send + 'a {
-        async move {
-            loop {
-                let passing = match self.stage.way(self.from, true) {
-                    Way::Direct => return self.send_from(place).await,
-                    Way::Proxy(passing) => passing,
-                    Way::Held(held) => {
-                        let mut goes_on = pin!(held.notified());
-                        goes_on.as_mut().enable();
-                        // From here on no call is missed.
-                        if self.stage.is_held(self.from) {
-                            goes_on.await;
-                        }
-                        continue;
+    pub(crate) async fn send_by_proxy(&self, place: &mut Option<Event<E>>) -> Result<(), Why> {
+        loop {
+            let passing = match self.stage.way(self.from, true) {
+                Way::Direct => return self.send_from(place).await,
+                Way::Proxy(passing) => passing,
+                Way::Held(held) => {
+                    let mut goes_on = pin!(held.notified());
+                    goes_on.as_mut().enable();
+                    // From here on no call is missed.
+                    if self.stage.is_held(self.from) {
+                        goes_on.await;
                     }
-                };
-                match passing.proxy.send_from(place).await {
-                    Err(Why::Closed) => self.stage.forget_proxy(self.from),
-                    sent => return sent,
+                    continue;
                 }
+            };
+            match passing.proxy.send_from(place).await {
+                Err(Why::Closed) => {
+                    let proxy = Arc::as_ptr(&passing.proxy.stage);
+                    self.stage.forget_proxy(self.from, proxy);
+                }
+                sent => return sent,
             }
         }
     }

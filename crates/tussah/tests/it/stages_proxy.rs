@@ -212,6 +212,46 @@ fn a_destroyed_proxy_loses_nothing() {
     });
 }
 
+/// Who waits at a proxy, or for it to go, goes on when it is destroyed.
+#[test]
+fn a_proxy_may_be_destroyed_while_it_is_taken_away() {
+    let runtime = runtime(1);
+    runtime.block_on(async {
+        let network = Network::new("n");
+        let (last, kept) = keep(&network, "last", 4);
+        let (first, _) = spy(&network, "first", &last);
+        let (other, _) = spy(&network, "other", &last);
+        let (proxy, _) = spy(&network, "proxy", &last);
+        let between = proxy.between("first", &last).expect("an edge");
+        drop(proxy.between("other", &last).expect("an edge"));
+        proxy.pause();
+        for event in 0..5 {
+            first.sender().send(event).await.expect("it is open");
+        }
+        while first.stats().waiting == 0 {
+            tussah::yield_now().await;
+        }
+        let removal = tussah::spawn(between.remove());
+        for _ in 0..10 {
+            tussah::yield_now().await;
+        }
+        assert_eq!(proxy.destroy(Duration::ZERO).await, 4);
+        let second = Duration::from_secs(10);
+        let removed = tussah::time::timeout(second, removal).await;
+        removed.expect("it is gone").expect("no panic");
+        // The next proxy has the place of the one that is gone.
+        let (next, seen) = spy(&network, "next", &last);
+        drop(next.between("other", &last).expect("an edge"));
+        other.sender().send(5).await.expect("it is open");
+        other.drain().await;
+        first.drain().await;
+        next.drain().await;
+        last.drain().await;
+        assert_eq!(seen.load(Ordering::Relaxed), 1);
+        assert_eq!(*kept.lock(), [4, 5]);
+    });
+}
+
 /// Calls and offers what it is sent.
 struct Both {
     call: Call<u64, Many<Keep>>,
