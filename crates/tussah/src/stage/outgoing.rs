@@ -161,16 +161,13 @@ pub(crate) fn hand_over_for<E: Send + 'static>(stage: &Arc<Shared<E>>) {
 
 #[inline]
 fn hand_over_all(here: &Here) {
-    if here.open.borrow().is_empty() {
-        return;
-    }
-    // Taken out first: wakers run as it is handed over.
-    let mut open = here.open.take();
-    for stage in open.drain(..) {
+    loop {
+        // Taken out one by one: as it is handed over wakers and drop callbacks run, and what these send may be collected too.
+        let Some(stage) = here.open.borrow_mut().pop() else {
+            return;
+        };
         stage.hand_over();
     }
-    // Its memory is for the next poll.
-    here.open.replace(open);
 }
 
 /// Sends an event, by way of what is collected where that is possible.

@@ -498,3 +498,56 @@ fn a_callback_that_panics_harms_nobody() -> Result<(), BuildError> {
         Ok(())
     })
 }
+
+/// A stage with one servlet, which waits with an event: what is sent to it is collected.
+async fn held(network: &Network, name: &str) -> Result<(Stage<u32>, Door), BuildError> {
+    let door = Door::new();
+    let at = door.clone();
+    let stage = network.stage(name).servlets(1).manual().batch(1);
+    stage.handler(move |_| {
+        Ok(by(move |batch: &mut Batch<u32>| {
+            let at = at.clone();
+            Box::pin(async move {
+                batch.next();
+                at.pass().await;
+            })
+        }))
+    })?;
+    let stage = network.find::<u32>(name)?;
+    stage.sender().try_send(0).expect("there is room");
+    door.until(1).await;
+    Ok((stage, door))
+}
+
+#[test]
+fn what_a_callback_sends_while_others_are_handed_over_is_handed_over_too() -> Result<(), BuildError>
+{
+    runtime(1).block_on_spawned(async {
+        let network = Network::new("dropped");
+        let (last, _door) = held(&network, "last").await?;
+        let (answers, door) = held(&network, "answers").await?;
+        let (next, answer) = (last.clone(), answers.sender());
+        let ends = std::sync::Arc::new(parking_lot::Mutex::new(Some(last)));
+        let first = network.stage("first").handler(move |edges| {
+            let next = edges.to(&next).queue(1)?;
+            Ok(by(move |batch: &mut Batch<u32>| {
+                let (next, answer, ends) = (next.clone(), answer.clone(), ends.clone());
+                Box::pin(async move {
+                    let n = batch.next().expect("an event");
+                    let event =
+                        Event::new(n).on_drop(move |_| answer.try_send(n).expect("there is room"));
+                    next.send(event).await.expect("it is open");
+                    let stage = ends.lock().take().expect("once");
+                    stage.destroy(Duration::ZERO).await;
+                })
+            }))
+        })?;
+        first.sender().try_send(7).expect("there is room");
+        first.drain().await;
+        let stats = answers.stats();
+        assert_eq!((stats.queued, stats.queue_len), (1, 1));
+        door.let_through(2);
+        answers.drain().await;
+        Ok(())
+    })
+}
