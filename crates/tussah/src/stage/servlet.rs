@@ -75,7 +75,7 @@ impl<E: Send + 'static> Serving<E> {
                 Next::Wait => continue,
                 Next::Work => {}
             }
-            let Some(mut handler) = host.enter(&self.stage.time).await else {
+            let Some(mut handler) = self.enter(&*host).await else {
                 self.stage.fail();
                 continue;
             };
@@ -89,6 +89,28 @@ impl<E: Send + 'static> Serving<E> {
             }
         }
         self.over = true;
+    }
+
+    /// Waits for the handler, as one that waits, if a call uses it.
+    async fn enter<'a, H: Host<E>>(&mut self, host: &'a H) -> Option<H::Guard<'a>> {
+        let Self {
+            stage, run, batch, ..
+        } = self;
+        let mut entering = pin!(host.enter(&stage.time));
+        let entered = poll_fn(|cx| {
+            let entered = entering.as_mut().poll(cx);
+            if entered.is_pending() && !run.waits {
+                batch.fill(&mut run.ahead, run.limit);
+                stage.waits(run);
+            }
+            entered
+        });
+        let handler = entered.await;
+        if run.waits {
+            run.resumed_ns = stage.time.now_ns();
+            self.now_ns = run.resumed_ns;
+        }
+        handler
     }
 
     /// Ends the last run and takes the next, or parks.
@@ -120,8 +142,11 @@ impl<E: Send + 'static> Serving<E> {
         let Self {
             stage, run, batch, ..
         } = self;
-        while !run.ahead.is_empty() {
+        loop {
             batch.fill(&mut run.ahead, run.limit);
+            if batch.is_empty() {
+                return;
+            }
             let outcome = handle(stage, run, batch, handler).await;
             if outcome.is_err() {
                 stage.panicked(batch);

@@ -5,7 +5,8 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use parking_lot::Mutex;
 use tussah::stage::{
-    Applicant, Batch, Builder, Handler, Network, Permits, Sender, Stage, ThreadManager,
+    AnyCall, Applicant, Batch, Builder, Handler, Network, Permits, Sender, SerialHandler, Stage,
+    ThreadManager,
 };
 use tussah::sync::Semaphore;
 
@@ -172,6 +173,68 @@ fn a_stage_that_waits_has_no_permit() {
         send_all(&[first], 2000).await;
         last.drain().await;
         assert_eq!(last.stats().finished, 2000);
+        rests(&permits).await;
+    });
+}
+
+/// Calls another stage with what it is sent.
+struct Calls(AnyCall<u64>);
+
+impl Handler for Calls {
+    type Event = u64;
+    async fn handle(&self, batch: &mut Batch<u64>) {
+        self.0.call(batch).await.expect("it is open");
+    }
+}
+
+impl SerialHandler for Pass {
+    type Event = u64;
+    async fn handle(&mut self, batch: &mut Batch<u64>) {
+        Handler::handle(self, batch).await;
+    }
+}
+
+/// A servlet that waits for its handler, which a call uses, lets those work that the call waits for.
+#[test]
+fn a_servlet_that_waits_for_its_handler_has_no_permit() {
+    let runtime = runtime(1);
+    runtime.block_on(async {
+        let network = Network::new("n");
+        let permits = Arc::new(Permits::new(1));
+        network.set_threads(permits.clone());
+        let last = network.stage("last").manual().queue(1).batch(1);
+        let last = last
+            .handler(|_| Ok(Compute(Inside::default())))
+            .expect("a stage");
+        let next = last.clone();
+        let serial = stage(&network, "serial");
+        let serial = serial
+            .serial(move |edges| Ok(Pass(edges.to(&next).queue(1)?)))
+            .expect("a stage");
+        let first = stage(&network, "first");
+        let first = first
+            .handler(|edges| Ok(Calls(edges.named("serial")?.call()?)))
+            .expect("a stage");
+        last.pause();
+        for event in 0..4 {
+            first.sender().try_send(event).expect("there is room");
+        }
+        while first.stats().waiting == 0 {
+            tussah::yield_now().await;
+        }
+        for event in 0..4 {
+            serial.sender().try_send(event).expect("there is room");
+        }
+        for _ in 0..10 {
+            tussah::yield_now().await;
+        }
+        last.resume();
+        let second = std::time::Duration::from_secs(10);
+        let drained = tussah::time::timeout(second, first.drain()).await;
+        drained.expect("the call goes on");
+        serial.drain().await;
+        last.drain().await;
+        assert_eq!((serial.stats().finished, last.stats().finished), (4, 8));
         rests(&permits).await;
     });
 }
