@@ -249,6 +249,8 @@ impl<E: Send + 'static> Shared<E> {
                 inner.senders.add(from);
                 inner.choosy |= !inner.state.is_like_others(event);
             }
+            // It comes again at once.
+            Err((_, Why::Degrade)) => {}
             // If this one has been called, it calls the next.
             _ => inner.state.freed |= waits,
         }

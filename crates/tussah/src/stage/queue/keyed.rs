@@ -10,6 +10,8 @@ use crate::stage::event::Event;
 /// A queue by key, whatever the type of the key.
 pub(crate) trait Keyed<E>: Send {
     fn push(&mut self, event: Event<E>) -> Result<(), KeyFull<E>>;
+    /// Whether there is no room for an event with the key of this one.
+    fn is_full(&self, event: &Event<E>) -> bool;
     /// Puts an event back to the front of its key.
     fn push_front(&mut self, event: Event<E>);
     /// Whether some key has events and is not busy.
@@ -132,6 +134,12 @@ where
             self.rest(place);
         }
         Ok(())
+    }
+
+    fn is_full(&self, event: &Event<E>) -> bool {
+        let place = self.places.get(&(self.key_of)(event));
+        let key = place.and_then(|&place| self.keys[place].as_ref());
+        key.is_some_and(|key| key.events.len() >= self.depth_max)
     }
 
     fn push_front(&mut self, event: Event<E>) {

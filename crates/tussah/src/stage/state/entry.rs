@@ -30,6 +30,12 @@ impl<E> State<E> {
         if asked || !self.council.admits() {
             return Ok(());
         }
+        // The controller is asked once for each event that there is room for.
+        if let Queue::Keyed(keyed) = &self.queue
+            && keyed.is_full(event)
+        {
+            return Err(Why::KeyFull);
+        }
         let random = self.random.next();
         let cohort = event.more.as_ref().and_then(|more| more.cohort);
         let arrival = Arrival {

@@ -4,7 +4,9 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use parking_lot::Mutex;
-use tussah::stage::control::{Order, Settings};
+use tussah::stage::control::{
+    Admission, Arrival, Cadence, Controller, Order, Owns, Sample, Settings,
+};
 use tussah::stage::{Batch, BuildError, Class, Event, Network, Why};
 
 use super::support::{Door, Noted, adds_up, by, idle, until};
@@ -262,4 +264,53 @@ fn a_lower_class_of_keys_is_not_starved() -> Result<(), BuildError> {
         "{place:?}"
     );
     Ok(())
+}
+
+/// Degrades all events.
+struct Degrades;
+
+impl Controller for Degrades {
+    fn name(&self) -> &'static str {
+        "degrades"
+    }
+    fn owns(&self) -> Owns {
+        Owns::ADMISSION
+    }
+    fn cadence(&self) -> Cadence {
+        Cadence::every_ns(1_000_000_000)
+    }
+    fn sample(&mut self, _: &Sample<'_>, _: u64) -> Settings {
+        Settings::default()
+    }
+    fn on_enqueue(&mut self, _: &Arrival) -> Admission {
+        Admission::Degrade
+    }
+}
+
+#[test]
+fn what_waits_for_its_key_is_degraded_once() -> Result<(), BuildError> {
+    runtime(1).block_on_spawned(async {
+        let network = Network::new("keyed");
+        let came = Noted::default();
+        let note = came.clone();
+        let stage = network
+            .stage("stage")
+            .controller(Degrades)
+            .degrade(|n: &mut u32| *n /= 10)
+            .keyed_by(|_: &u32| ())
+            .key_queue(1)
+            .handler(move |_| Ok(super::support::each(move |n: u32| note.add(n))))?;
+        stage.pause();
+        let sender = stage.sender();
+        sender.try_send(1000).expect("it is let in");
+        let error = sender.try_send(1000).expect_err("the key is full");
+        assert_eq!((error.why, *error.event), (Why::KeyFull, 1000));
+        let waiting = tussah::spawn(async move { sender.send(1000).await.is_ok() });
+        idle().await;
+        stage.resume();
+        assert!(waiting.await.expect("no panic"));
+        stage.drain().await;
+        assert_eq!(came.take(), [100, 100]);
+        Ok(())
+    })
 }
