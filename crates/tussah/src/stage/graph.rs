@@ -68,7 +68,7 @@ impl Network {
         let nodes = stages.iter().map(|known| Node {
             name: Arc::clone(&known.name),
             event: known.event,
-            stats: known.stage.stats(),
+            stats: Arc::clone(&known.stage).stats(),
         });
         Graph {
             network: self.name().to_owned(),
@@ -81,7 +81,10 @@ impl Network {
     #[must_use]
     pub fn stats(&self) -> Vec<StageStats> {
         let (stages, _) = self.known();
-        stages.iter().map(|known| known.stage.stats()).collect()
+        stages
+            .into_iter()
+            .map(|known| known.stage.stats())
+            .collect()
     }
 }
 

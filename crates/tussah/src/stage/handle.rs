@@ -66,7 +66,7 @@ impl<E: Send + 'static, C> Stage<E, C> {
     /// What it does, and has done.
     #[must_use]
     pub fn stats(&self) -> StageStats {
-        Inspect::stats(&*self.shared)
+        Inspect::stats(Arc::clone(&self.shared))
     }
 
     /// What its controllers decided last, and on what grounds.

@@ -6,15 +6,16 @@ use std::sync::Arc;
 use super::digest::Digest;
 use super::governing::Load;
 use super::shared::Shared;
+use super::state::State;
 use super::stats::StageStats;
 
 /// What a network asks its stages.
 pub(crate) trait Inspect: Any + Send + Sync {
     /// What the stage does and has done, and all its responses.
-    fn stats_and_responses(&self) -> (StageStats, Digest);
+    fn stats_and_responses(self: Arc<Self>) -> (StageStats, Digest);
 
     /// What the stage does, and has done.
-    fn stats(&self) -> StageStats;
+    fn stats(self: Arc<Self>) -> StageStats;
 
     /// What the governor has to know of the stage; nothing if there are no servlets to be governed.
     fn load(&self) -> Option<Load> {
@@ -25,19 +26,26 @@ pub(crate) trait Inspect: Any + Send + Sync {
     fn set_cap(self: Arc<Self>, _servlets: usize) {}
 }
 
-impl<E: Send + 'static> Inspect for Shared<E> {
-    fn stats_and_responses(&self) -> (StageStats, Digest) {
+impl<E: Send + 'static> Shared<E> {
+    /// What the stage does and has done, with what else there is to know at that moment. Its controllers decide then, if they are due.
+    fn stats_with<T>(self: Arc<Self>, more: impl FnOnce(&State<E>) -> T) -> (StageStats, T) {
         let now_ns = self.time.now_ns();
         let called = self.calls.sum();
         let mut inner = self.lock();
         let stats = StageStats::of(&self.name, &mut inner.state, called, now_ns);
-        (stats, inner.state.responses.clone())
+        let more = more(&inner.state);
+        self.release(inner);
+        (stats, more)
+    }
+}
+
+impl<E: Send + 'static> Inspect for Shared<E> {
+    fn stats_and_responses(self: Arc<Self>) -> (StageStats, Digest) {
+        self.stats_with(|state| state.responses.clone())
     }
 
-    fn stats(&self) -> StageStats {
-        let now_ns = self.time.now_ns();
-        let called = self.calls.sum();
-        StageStats::of(&self.name, &mut self.lock().state, called, now_ns)
+    fn stats(self: Arc<Self>) -> StageStats {
+        self.stats_with(|_| ()).0
     }
 
     fn load(&self) -> Option<Load> {

@@ -168,7 +168,7 @@ impl Sampler {
 
     fn row(&self, rows: &mut String, time: Duration, known: &Known) -> Seen {
         use std::fmt::Write;
-        let (stats, responses) = known.stage.stats_and_responses();
+        let (stats, responses) = Arc::clone(&known.stage).stats_and_responses();
         let last = self.last.iter().find(|seen| seen.id == known.id);
         let last = last.cloned().unwrap_or_default();
         let seen = Seen::of(known.id, &stats, responses);

@@ -95,11 +95,11 @@ impl Network {
 }
 
 impl Inspect for Shown {
-    fn stats_and_responses(&self) -> (StageStats, Digest) {
+    fn stats_and_responses(self: Arc<Self>) -> (StageStats, Digest) {
         (self.stats(), Digest::default())
     }
 
-    fn stats(&self) -> StageStats {
+    fn stats(self: Arc<Self>) -> StageStats {
         let io = (self.ask)();
         let ended = io.finished + io.failed + io.refused;
         StageStats {

@@ -2,8 +2,9 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
 
-use tussah::stage::control::Settings;
+use tussah::stage::control::{Cadence, Controller, Owns, Sample, Settings};
 use tussah::stage::{Batch, BuildError, Network};
 
 use super::support::{Door, adds_up, by, each, idle, one};
@@ -198,6 +199,61 @@ fn a_serial_handler_takes_the_next_batch_when_its_future_has_ended() -> Result<(
         stage.drain().await;
         assert_eq!(stage.stats().batches, 5);
         adds_up(&stage);
+        Ok(())
+    })
+}
+
+/// Wants two servlets, as soon as it is asked.
+struct Two;
+
+impl Controller for Two {
+    fn name(&self) -> &'static str {
+        "two"
+    }
+    fn owns(&self) -> Owns {
+        Owns::SERVLETS
+    }
+    fn cadence(&self) -> Cadence {
+        Cadence::every_ns(1_000_000_000)
+    }
+    fn sample(&mut self, _: &Sample<'_>, _: u64) -> Settings {
+        Settings {
+            servlets: Some(2),
+            ..Settings::default()
+        }
+    }
+}
+
+#[test]
+fn what_is_decided_as_a_stage_is_looked_at_is_done() -> Result<(), BuildError> {
+    let (clock, runtime) = crate::by_hand();
+    runtime.block_on_spawned(async move {
+        let network = Network::new("servlets");
+        let door = Door::new();
+        let at = door.clone();
+        let one = Settings {
+            servlets: Some(1),
+            ..Settings::default()
+        };
+        let stage = network.stage("stage").batch(1).settings(one).manual();
+        let stage = stage.controller(Two).handler(move |_| {
+            Ok(by(move |batch: &mut Batch<u32>| {
+                let at = at.clone();
+                Box::pin(async move {
+                    batch.next();
+                    at.pass().await;
+                })
+            }))
+        })?;
+        for n in 0..2 {
+            stage.sender().try_send(n).expect("there is room");
+        }
+        door.until(1).await;
+        clock.advance(Duration::from_secs(1));
+        assert_eq!(stage.stats().servlets.target, 2);
+        door.until(2).await;
+        door.let_through(2);
+        stage.drain().await;
         Ok(())
     })
 }
