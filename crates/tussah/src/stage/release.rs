@@ -69,7 +69,8 @@ impl<E: Send + 'static> Shared<E> {
         // Once for all room that there is: a sender that finds none though it was called must not call itself.
         if !inner.senders.is_empty() && inner.state.freed {
             let half = inner.state.credits() <= inner.state.threshold / 2;
-            if inner.choosy || half {
+            // If nobody computes there may be no more room before the sender goes on.
+            if inner.choosy || half || inner.state.computing() == 0 {
                 inner.state.freed = false;
                 calls.room = Some(inner.choosy);
                 any = true;

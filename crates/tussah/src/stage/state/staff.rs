@@ -25,10 +25,7 @@ impl<E> State<E> {
         {
             return false;
         }
-        let computing = match self.kind {
-            Kind::Async => servlets.busy - self.waiting,
-            Kind::Blocking => 0,
-        };
+        let computing = self.computing();
         // As long as no event has been finished, they may be long.
         let lasts_ns = if self.mean_ns == 0.0 {
             f64::INFINITY
@@ -38,6 +35,15 @@ impl<E> State<E> {
         let worth =
             computing == 0 || (computing < self.workers && lasts_ns > WORTH_NS * computing as f64);
         worth && !(self.orphaned && servlets.parked == 0)
+    }
+
+    /// How many servlets are sure to be computing.
+    #[inline]
+    pub(crate) fn computing(&self) -> usize {
+        match self.kind {
+            Kind::Async => self.servlets.busy - self.waiting,
+            Kind::Blocking => 0,
+        }
     }
 
     /// How many servlets may be at work.

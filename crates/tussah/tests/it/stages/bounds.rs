@@ -300,6 +300,60 @@ fn a_larger_bound_lets_waiting_senders_in() -> Result<(), BuildError> {
 }
 
 #[test]
+fn a_sender_goes_on_when_there_is_any_room_and_nobody_makes_more() -> Result<(), BuildError> {
+    runtime(1).block_on_spawned(async {
+        let network = Network::new("bounds");
+        let door = Door::new();
+        let at = door.clone();
+        let stage = network
+            .stage("stage")
+            .queue(4)
+            .servlets(1)
+            .batch(1)
+            .manual();
+        let stage = stage.handler(move |_| {
+            Ok(by(move |batch: &mut Batch<u32>| {
+                let at = at.clone();
+                Box::pin(async move {
+                    batch.next();
+                    at.pass().await;
+                })
+            }))
+        })?;
+        let sender = stage.sender();
+        sender.try_send(0).expect("there is room");
+        door.until(1).await;
+        for n in 1..5 {
+            sender.try_send(n).expect("there is room");
+        }
+        let mut sending: Vec<_> = (5..8).map(|n| Box::pin(sender.send(n))).collect();
+        for sending in &mut sending {
+            assert!(poll_once(sending).await.is_none());
+        }
+        // The next event's handler waits as well, perhaps for what the sender does then.
+        door.let_through(1);
+        door.until(2).await;
+        let mut sending = sending.into_iter();
+        sending
+            .next()
+            .expect("the first")
+            .await
+            .expect("it is open");
+        stage.set_queue_max(5);
+        sending
+            .next()
+            .expect("the second")
+            .await
+            .expect("it is open");
+        assert_eq!(stage.stats().queued, 5);
+        door.let_through(100);
+        sending.next().expect("the last").await.expect("it is open");
+        stage.drain().await;
+        Ok(())
+    })
+}
+
+#[test]
 fn what_to_do_instead_is_the_senders_choice() -> Result<(), BuildError> {
     runtime(1).block_on(async {
         let network = Network::new("bounds");
