@@ -1,9 +1,7 @@
 //! A stage as it is held, looked at and changed while it runs.
 
 use std::fmt;
-use std::future::poll_fn;
 use std::sync::Arc;
-use std::task::Poll;
 use std::time::Duration;
 
 use super::control::{Log, Settings};
@@ -111,22 +109,9 @@ impl<E: Send + 'static, C> Stage<E, C> {
     /// Waits until nothing is queued and no batch runs; of a stage that is [paused](Self::pause) with events in its queue, until it goes on.
     /// Not for the stage's own handler, as [`drain`](Self::drain).
     pub async fn settled(&self) {
-        poll_fn(|cx| {
-            let mut inner = self.shared.lock();
-            if inner.state.is_empty() {
-                return Poll::Ready(());
-            }
-            // One entry for each task that waits: a second poll of the same replaces none, and costs a wake for nothing.
-            if !inner
-                .settled
-                .iter()
-                .any(|waker| waker.will_wake(cx.waker()))
-            {
-                inner.settled.push(cx.waker().clone());
-            }
-            Poll::Pending
-        })
-        .await;
+        while let Some(settled) = self.shared.settles() {
+            settled.await;
+        }
     }
 
     /// Drains the stage for at most so long, drops what is left with its callbacks, and forgets it: its name is free again, and its senders are told that

@@ -4,6 +4,8 @@ use std::future::poll_fn;
 use std::sync::Arc;
 use std::task::Poll;
 
+use tussah_core::Notified;
+
 use super::batch::Batch;
 use super::error::BuildError;
 use super::event::Reason;
@@ -127,6 +129,17 @@ impl<E: Send + 'static> Shared<E> {
         }
         inner.state.swapping = true;
         Ok(matches!(inner.state.queue, Queue::Keyed(_)) || inner.state.servlets.max == 1)
+    }
+
+    /// What completes when nothing is queued and in service, unless that is so now.
+    pub(crate) fn settles(&self) -> Option<Notified<'_>> {
+        let settled = self.settled.notified();
+        let mut inner = self.lock();
+        if inner.state.is_empty() {
+            return None;
+        }
+        inner.settling = true;
+        Some(settled)
     }
 
     async fn nothing_runs(&self) {

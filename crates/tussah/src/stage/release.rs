@@ -15,7 +15,10 @@ struct Calls<E> {
     unpark: Option<Waker>,
     spawn: Option<(Start<E>, u32)>,
     room: Option<bool>,
-    settled: Vec<Waker>,
+    /// Nothing is queued and in service any more.
+    settled: bool,
+    /// Others who are to look at the stage again.
+    wakers: Vec<Waker>,
     /// The stage has been closed.
     closed: bool,
     /// What ended with it.
@@ -42,7 +45,8 @@ impl<E: Send + 'static> Shared<E> {
             unpark: None,
             spawn: None,
             room: None,
-            settled: Vec::new(),
+            settled: false,
+            wakers: Vec::new(),
             closed: false,
             ended: Vec::new(),
             reason: inner.state.ends,
@@ -76,16 +80,17 @@ impl<E: Send + 'static> Shared<E> {
                 any = true;
             }
         }
-        if !inner.settled.is_empty() && inner.state.is_empty() {
-            calls.settled = std::mem::take(&mut inner.settled);
-            any = true;
-        }
         if inner.swap.is_some() && inner.state.in_service() == 0 {
-            calls.settled.extend(inner.swap.take());
+            calls.wakers.extend(inner.swap.take());
             any = true;
         }
         if inner.state.is_left_alone() || inner.state.gate == Gate::Closed {
             any |= Self::ending(inner, &mut calls);
+        }
+        if inner.settling && inner.state.is_empty() {
+            inner.settling = false;
+            calls.settled = true;
+            any = true;
         }
         let rests = inner.state.rests();
         if rests != self.rests() {
@@ -105,12 +110,9 @@ impl<E: Send + 'static> Shared<E> {
         }
         if calls.closed {
             // They end.
-            calls.settled.extend(inner.call_parked());
+            calls.wakers.extend(inner.call_parked());
         }
-        if inner.state.is_empty() {
-            calls.settled.append(&mut inner.settled);
-        }
-        calls.closed || !calls.ended.is_empty() || !calls.settled.is_empty()
+        calls.closed || !calls.ended.is_empty()
     }
 
     /// Tells who sends and calls that the stage is closed, and lets the handler go: it ends with its last servlet, and so does a cycle of
@@ -135,7 +137,7 @@ impl<E: Send + 'static> Shared<E> {
             Some(true) => self.room.notify_waiters(),
             Some(false) => self.room.notify_one(),
         }
-        for waker in calls.settled {
+        for waker in calls.wakers {
             waker.wake();
         }
         if calls.closed {
@@ -143,6 +145,9 @@ impl<E: Send + 'static> Shared<E> {
         }
         for event in calls.ended {
             self.dropped(event, calls.reason);
+        }
+        if calls.settled {
+            self.settled.notify_waiters();
         }
         if let Some(threads) = &self.threads {
             threads.leave(calls.left);

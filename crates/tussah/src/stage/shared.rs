@@ -33,6 +33,8 @@ pub(crate) struct Shared<E> {
     inner: Apart<Mutex<Inner<E>>>,
     /// Senders that wait for room.
     pub(crate) room: Notify,
+    /// Those who wait for nothing to be queued and in service.
+    pub(crate) settled: Notify,
     /// What each worker has collected for the stage.
     pub(crate) outgoing: PerWorker<Outgoing<E>>,
     pub(crate) name: Arc<str>,
@@ -95,8 +97,8 @@ pub(crate) struct Inner<E> {
     pub(crate) next_servlet: u64,
     /// Counts the handlers: a servlet ends when it is not one of the present handler's.
     pub(crate) generation: u32,
-    /// Who wants to know when nothing is queued and in service.
-    pub(crate) settled: Vec<Waker>,
+    /// Somebody wants to know when nothing is queued and in service.
+    pub(crate) settling: bool,
     /// Who waits for nothing to be in service, to change the handler.
     pub(crate) swap: Option<Waker>,
     /// Servlets at work that the manager of servlets has let in.
@@ -129,12 +131,13 @@ impl<E: Send + 'static> Shared<E> {
                 choosy: false,
                 next_servlet: 0,
                 generation: 0,
-                settled: Vec::new(),
+                settling: false,
                 swap: None,
                 permits: 0,
                 proxies: Vec::new(),
             })),
             room: Notify::new(),
+            settled: Notify::new(),
             outgoing: PerWorker::new(&runtime, Outgoing::default),
             name,
             time: network.time.clone(),

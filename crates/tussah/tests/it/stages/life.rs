@@ -1,6 +1,8 @@
 //! Stages while they run: paused, drained, retuned, destroyed, and forgotten.
 
+use std::future::Future;
 use std::sync::{Arc, Weak};
+use std::task::{Context, Wake, Waker};
 use std::time::Duration;
 
 use futures_lite::future::poll_once;
@@ -144,6 +146,31 @@ fn a_destroyed_stage_frees_its_name_and_tells_its_senders() -> Result<(), BuildE
         network.stage("stage").handler(|_| Ok(each(|_: u8| ())))?;
         door.let_through(1);
         idle().await;
+        Ok(())
+    })
+}
+
+/// A waker that wakes nobody.
+struct Nobody;
+
+impl Wake for Nobody {
+    fn wake(self: Arc<Self>) {}
+}
+
+#[test]
+fn nothing_is_kept_of_who_gives_up_waiting_for_a_stage() -> Result<(), BuildError> {
+    runtime(1).block_on(async {
+        let network = Network::new("life");
+        let stage = network.stage("stage").handler(|_| Ok(each(|_: u32| ())))?;
+        stage.pause();
+        stage.sender().try_send(1).expect("there is room");
+        let nobody = Arc::new(Nobody);
+        let waker = Waker::from(Arc::clone(&nobody));
+        let mut settled = Box::pin(stage.settled());
+        let polled = settled.as_mut().poll(&mut Context::from_waker(&waker));
+        assert!(polled.is_pending());
+        drop((settled, waker));
+        assert_eq!(Arc::strong_count(&nobody), 1);
         Ok(())
     })
 }
