@@ -34,11 +34,12 @@ impl<E> Queue<E> {
         }
     }
 
-    /// Puts back what a servlet took and did not use, so that it is the first to be taken again. `events` come the youngest first.
-    pub(crate) fn push_front(&mut self, event: Event<E>) {
-        match self {
-            Queue::Lanes(lanes) => lanes.push_front(event),
-            Queue::Keyed(keyed) => keyed.push_front(event),
+    /// Puts back what a servlet took in this order and did not use, so that it is the first to be taken again. Of several, the one that was taken last comes first.
+    pub(crate) fn put_back(&mut self, event: Event<E>, order: Order) {
+        match (self, order) {
+            (Queue::Lanes(lanes), Order::Fifo) => lanes.push_front(event),
+            (Queue::Lanes(lanes), Order::Lifo) => lanes.push(event),
+            (Queue::Keyed(keyed), _) => keyed.push_front(event),
         }
     }
 

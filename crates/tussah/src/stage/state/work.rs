@@ -24,6 +24,8 @@ pub(crate) struct Run<E> {
     pub(crate) ahead: Batch<E>,
     /// How many events a batch may have.
     pub(crate) limit: usize,
+    /// Which end of the queue it was taken from.
+    pub(crate) order: Order,
     /// The busy key, in a stage by key.
     pub(crate) key: Option<usize>,
     /// What was shed or had expired: to be told under no lock.
@@ -54,6 +56,7 @@ impl<E> Default for Run<E> {
         Self {
             ahead: Batch::default(),
             limit: 1,
+            order: Order::Fifo,
             key: None,
             dropped: Vec::new(),
             untold: 0,
@@ -99,7 +102,7 @@ impl<E> State<E> {
             }
         }
         let (limit, most) = self.share();
-        run.limit = limit;
+        (run.limit, run.order) = (limit, self.order);
         run.exact = self.mean_ns > EXACT_NS;
         let keyed = run.key.is_some();
         let plain = self.extras == 0
@@ -213,7 +216,7 @@ impl<E> State<E> {
             self.queued[class] += 1;
             self.credits += event.charged();
             self.extras += u64::from(event.more.is_some());
-            self.queue.push_front(event);
+            self.queue.put_back(event, run.order);
         }
     }
 

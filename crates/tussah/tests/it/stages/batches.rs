@@ -1,5 +1,6 @@
 //! What a handler may do with a batch.
 
+use tussah::stage::control::{Order, Settings};
 use tussah::stage::{Batch, BuildError, Network};
 
 use super::support::{Noted, adds_up, by, one};
@@ -33,6 +34,35 @@ fn what_a_handler_leaves_comes_again_first() -> Result<(), BuildError> {
         assert_eq!(came[0].1, 3, "the first batch has four");
         adds_up(&stage);
         assert_eq!(stage.stats().finished, 9);
+        Ok(())
+    })
+}
+
+#[test]
+fn what_is_left_of_the_newest_comes_again_first() -> Result<(), BuildError> {
+    runtime(1).block_on(async {
+        let network = Network::new("batches");
+        let came = Noted::default();
+        let note = came.clone();
+        let newest_first = Settings {
+            order: Some(Order::Lifo),
+            ..Settings::default()
+        };
+        let stage = network.stage("stage").batch(3).settings(newest_first);
+        let stage = stage.manual().serial(move |_| {
+            let note = note.clone();
+            Ok(one(move |batch: &mut Batch<u32>| {
+                note.add(batch.next().expect("no batch is empty"));
+                Box::pin(async {})
+            }))
+        })?;
+        stage.pause();
+        for n in 1..=6 {
+            stage.sender().try_send(n).expect("there is room");
+        }
+        stage.resume();
+        stage.drain().await;
+        assert_eq!(came.take(), [6, 5, 4, 3, 2, 1]);
         Ok(())
     })
 }
