@@ -201,12 +201,12 @@ impl<E> Batch<E> {
             .count -= 1;
     }
 
-    /// Ends the batch; returns how many events were taken from it.
+    /// Ends the batch.
     #[inline]
-    pub(crate) fn end(&mut self) -> u64 {
+    pub(crate) fn end(&mut self) {
         self.kept.clear();
         self.traces.pause();
-        std::mem::take(&mut self.taken) as u64
+        self.taken = 0;
     }
 
     /// Tells of the events that were taken by a handler that did not come to its end.

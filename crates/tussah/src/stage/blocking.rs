@@ -116,7 +116,8 @@ impl<E: Send + 'static> Serving<E> {
                 if handled.is_err() {
                     stage.panicked(batch);
                 }
-                run.ended(batch.end());
+                batch.end();
+                run.ended();
                 if !batch.is_empty() {
                     // What is left goes back to the queue, for whoever takes next.
                     break;

@@ -151,10 +151,12 @@ impl<E: Send + 'static> Serving<E> {
             if outcome.is_err() {
                 stage.panicked(batch);
                 handler.broke();
-                run.ended(batch.end());
+                batch.end();
+                run.ended();
                 return;
             }
-            run.ended(batch.end());
+            batch.end();
+            run.ended();
             if !batch.is_empty() {
                 // What is left goes back to the queue, for whoever takes next.
                 return;

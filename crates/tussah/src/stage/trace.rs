@@ -346,7 +346,7 @@ impl<E: Send + 'static> Shared<E> {
         // What the caller took last goes on.
         outgoing::set_trace(trace);
         let ended_ns = self.time.now_ns();
-        for taken in &batch.traces().taken[before..] {
+        for taken in batch.traces().taken.iter().skip(before) {
             self.tracer.note(Span {
                 trace: taken.trace,
                 stage: Arc::clone(&self.name),

@@ -126,7 +126,7 @@ impl<E: Send + 'static> Shared<E> {
                 if batch.traces().has_any() {
                     self.traced(batch, run.begun_ns, now_ns);
                 }
-                run.ended(batch.taken());
+                run.ended();
                 inner.state.finish(run, batch, now_ns);
             }
             inner.state.ended();

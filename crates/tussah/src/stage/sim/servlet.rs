@@ -162,7 +162,8 @@ impl<F: FnMut(&Outcome)> Engine<'_, F> {
             servlet.phase = Phase::Compute;
             return;
         }
-        servlet.run.ended(servlet.batch.end());
+        servlet.batch.end();
+        servlet.run.ended();
         servlet.phase = Phase::Fill;
         for planned in servlet.done.drain(..) {
             let end = if planned.fails {

@@ -41,7 +41,6 @@ pub(crate) struct Run<E> {
     pub(crate) held_up: bool,
     pub(crate) held_up_ns: u64,
     pub(crate) batches: u64,
-    pub(crate) finished: u64,
     /// Events take so long that what is sent bears the time of its sending, not of the run.
     pub(crate) exact: bool,
     /// The handler waits, and the stage knows.
@@ -66,7 +65,6 @@ impl<E> Default for Run<E> {
             held_up: false,
             held_up_ns: 0,
             batches: 0,
-            finished: 0,
             exact: false,
             waits: false,
             trace: 0,
@@ -83,9 +81,8 @@ impl<E> Run<E> {
 
     /// Counts a batch that has ended.
     #[inline]
-    pub(crate) fn ended(&mut self, events: u64) {
+    pub(crate) fn ended(&mut self) {
         self.batches += 1;
-        self.finished += events;
     }
 }
 
@@ -240,7 +237,8 @@ impl<E> State<E> {
             self.responses.add(response_ns, wave.count);
             self.council.responded(class, response_ns, wave.count);
         }
-        let finished = std::mem::take(&mut run.finished);
+        // All that was not given back, also if the handler has taken the batch away.
+        let finished = std::mem::take(&mut run.taken);
         self.counts.finished += finished;
         self.counts.failed += batch.take_failed();
         self.counts.batches += std::mem::take(&mut run.batches);
@@ -256,7 +254,7 @@ impl<E> State<E> {
             let own_ns = service_ns.saturating_sub(held_up_ns);
             follow(&mut self.service_mean_ns, own_ns as f64 / finished as f64);
         }
-        self.in_service -= std::mem::take(&mut run.taken);
+        self.in_service -= finished;
         if let (Queue::Keyed(keyed), Some(key)) = (&mut self.queue, run.key.take()) {
             keyed.release(key);
         }

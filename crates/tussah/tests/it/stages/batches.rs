@@ -1,7 +1,7 @@
 //! What a handler may do with a batch.
 
 use tussah::stage::control::{Order, Settings};
-use tussah::stage::{Batch, BuildError, Network};
+use tussah::stage::{Batch, BuildError, Event, Network};
 
 use super::support::{Noted, adds_up, by, one};
 use crate::runtime;
@@ -130,6 +130,46 @@ fn a_filter_that_panics_loses_nothing() -> Result<(), BuildError> {
         stage.drain().await;
         assert_eq!(came.take(), (0..10).collect::<Vec<_>>());
         adds_up(&stage);
+        Ok(())
+    })
+}
+
+#[test]
+fn a_batch_that_is_taken_away_is_finished() -> Result<(), BuildError> {
+    runtime(1).block_on(async {
+        let network = Network::new("batches");
+        let stage = network.stage("stage").handler(|_| {
+            Ok(by(|batch: &mut Batch<u32>| {
+                let mut mine = std::mem::take(batch);
+                Box::pin(async move { mine.drain().for_each(drop) })
+            }))
+        })?;
+        // The one before has traces of its own.
+        let first = network.stage("first").handler(|edges| {
+            let next = edges.to(&stage).call()?;
+            Ok(by(move |batch: &mut Batch<u32>| {
+                let next = next.clone();
+                Box::pin(async move {
+                    batch.next();
+                    next.call(batch).await.expect("it is open");
+                })
+            }))
+        })?;
+        for stage in [network.find::<u32>("first")?, network.find("stage")?] {
+            stage.pause();
+            for n in 1..=6_u32 {
+                let event = Event::new(n).traced(u64::from(n));
+                stage.sender().try_send(event).expect("there is room");
+            }
+            stage.resume();
+        }
+        first.drain().await;
+        stage.drain().await;
+        for stage in [network.find::<u32>("first")?, network.find("stage")?] {
+            let stats = stage.stats();
+            assert_eq!((stats.finished, stats.batches), (6, 1), "{stats:?}");
+            adds_up(&stage);
+        }
         Ok(())
     })
 }
