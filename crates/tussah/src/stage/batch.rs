@@ -144,16 +144,19 @@ impl<E> Batch<E> {
         // Nothing is taken before all has been looked at.
         let keeps: Vec<bool> = self.events_mut().iter_mut().map(&mut keep).collect();
         let mut kept = VecDeque::with_capacity(keeps.len());
+        let mut dropped = Vec::new();
         for keeps in keeps {
             if keeps {
                 kept.extend(self.give_back());
             } else {
-                drop(self.next_event());
+                dropped.extend(self.next_event());
             }
         }
         self.traces.pause();
         self.left = kept.len();
         self.head = kept;
+        // When all else is in its place, since an event may panic as it is dropped.
+        drop(dropped);
     }
 
     /// Says that what was taken so far is done with: its drop callbacks are not told if the handler panics later.

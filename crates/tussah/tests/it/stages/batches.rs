@@ -134,6 +134,42 @@ fn a_filter_that_panics_loses_nothing() -> Result<(), BuildError> {
     })
 }
 
+/// Panics when the second is dropped.
+struct Fragile(u32);
+
+impl Drop for Fragile {
+    fn drop(&mut self) {
+        assert!(self.0 != 2, "expected: the second is dropped");
+    }
+}
+
+#[test]
+fn an_event_that_panics_as_it_is_filtered_out_takes_none_along() -> Result<(), BuildError> {
+    runtime(1).block_on(async {
+        let network = Network::new("batches");
+        let came = Noted::default();
+        let note = came.clone();
+        let stage = network.stage("stage").manual().handler(move |_| {
+            Ok(by(move |batch: &mut Batch<Fragile>| {
+                let note = note.clone();
+                Box::pin(async move {
+                    batch.retain(|event| event.0 != 2);
+                    batch.drain().for_each(|event| note.add(event.0));
+                })
+            }))
+        })?;
+        stage.pause();
+        for n in 1..=4 {
+            stage.sender().try_send(Fragile(n)).expect("there is room");
+        }
+        stage.resume();
+        stage.drain().await;
+        assert_eq!(came.take(), [1, 3, 4]);
+        adds_up(&stage);
+        Ok(())
+    })
+}
+
 #[test]
 fn a_batch_that_is_taken_away_is_finished() -> Result<(), BuildError> {
     runtime(1).block_on(async {
