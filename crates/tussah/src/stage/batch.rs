@@ -320,6 +320,8 @@ impl<E> Batch<E> {
                 self.put_one(event);
             }
         }
+        // What comes there next is looked at anew.
+        from.traces.any &= from.left > 0;
     }
 
     /// Whether an event of the next chunk costs more than one credit, is of a cohort, or may be traced.

@@ -7,7 +7,7 @@ use std::time::Duration;
 use tussah::stage::control::{Admission, Arrival, Cadence, Controller, Owns, Sample, Settings};
 use tussah::stage::{Batch, BuildError, Event, Network, Why};
 
-use super::support::{adds_up, each, idle};
+use super::support::{adds_up, by, each, idle};
 use crate::{by_hand, runtime};
 
 /// Rejects every other event, and counts how often it was asked.
@@ -33,6 +33,63 @@ impl Controller for Alternates {
             Admission::Admit
         }
     }
+}
+
+/// Counts how often it is asked for many at once.
+struct ManyAtOnce(Arc<AtomicU64>);
+
+impl Controller for ManyAtOnce {
+    fn name(&self) -> &'static str {
+        "many at once"
+    }
+    fn owns(&self) -> Owns {
+        Owns::ADMISSION
+    }
+    fn cadence(&self) -> Cadence {
+        Cadence::every_ns(1_000_000_000)
+    }
+    fn sample(&mut self, _: &Sample<'_>, _: u64) -> Settings {
+        Settings::default()
+    }
+    fn on_enqueue_many(&mut self, _: &Arrival, most: u64) -> u64 {
+        self.0.fetch_add(1, Ordering::Relaxed);
+        most
+    }
+}
+
+#[test]
+fn what_comes_after_a_traced_event_is_sent_on_whole_again() -> Result<(), BuildError> {
+    runtime(1).block_on(async {
+        let asked = Arc::new(AtomicU64::new(0));
+        let network = Network::new("forward");
+        let last = network.stage("last").manual();
+        let last = last.controller(ManyAtOnce(Arc::clone(&asked)));
+        let last = last.handler(|_| Ok(each(|_: u32| ())))?;
+        let first = network.stage("first").servlets(1).manual();
+        let first = first.handler(|edges| {
+            let next = edges.to(&last).queue(100)?;
+            Ok(by(move |batch: &mut Batch<u32>| {
+                let next = next.clone();
+                Box::pin(async move {
+                    next.forward(batch).await.expect("it is open");
+                })
+            }))
+        })?;
+        for trace in [0, 7, 0] {
+            asked.store(0, Ordering::Relaxed);
+            first.pause();
+            for n in 0..50 {
+                let trace = if n == 0 { trace } else { 0 };
+                let event = Event::new(n).traced(trace);
+                first.sender().try_send(event).expect("there is room");
+            }
+            first.resume();
+            first.settled().await;
+            last.settled().await;
+        }
+        assert_eq!(asked.load(Ordering::Relaxed), 1);
+        Ok(())
+    })
 }
 
 #[test]
