@@ -61,7 +61,7 @@ impl<E: Send + 'static> New<E> {
         self,
         make: impl FnOnce(&Edges<'_>) -> Result<H, BuildError>,
     ) -> Result<Stage<E, Arc<Many<H>>>, BuildError> {
-        let handler = self.undone_by(make(&self.0.edges()))?;
+        let handler = self.made(|stage| make(&stage.edges()))?;
         self.0.install(Arc::new(Many(handler)))
     }
 
@@ -70,7 +70,7 @@ impl<E: Send + 'static> New<E> {
         make: impl FnMut(&Edges<'_>) -> Result<H, BuildError> + Send + 'static,
         restarts: Restarts,
     ) -> Result<Stage<E, Arc<One<H>>>, BuildError> {
-        let one = self.undone_by(self.0.one(make, restarts))?;
+        let one = self.made(|stage| stage.one(make, restarts))?;
         self.0.shared.make_serial();
         self.0.install(Arc::new(one))
     }
@@ -80,19 +80,39 @@ impl<E: Send + 'static> New<E> {
         pool: Pool,
         make: impl FnOnce(&Edges<'_>) -> Result<F, BuildError>,
     ) -> Result<Stage<E>, BuildError> {
-        let handler = self.undone_by(make(&self.0.edges()))?;
+        let handler = self.made(|stage| make(&stage.edges()))?;
         self.0
             .shared
             .set_handler(Kind::Blocking, blocking::start(pool, handler), None)?;
         Ok(self.0)
     }
 
-    fn undone_by<T>(&self, made: Result<T, BuildError>) -> Result<T, BuildError> {
-        if made.is_err() {
-            self.0.shared.close();
-            self.0.network.remove(self.0.id);
+    fn made<T>(
+        &self,
+        make: impl FnOnce(&Stage<E>) -> Result<T, BuildError>,
+    ) -> Result<T, BuildError> {
+        let undo = Undo(Some(&self.0));
+        let made = make(&self.0)?;
+        undo.keep();
+        Ok(made)
+    }
+}
+
+/// Forgets a stage when it is dropped: its handler could not be made, or its maker panicked.
+struct Undo<'a, E: Send + 'static>(Option<&'a Stage<E>>);
+
+impl<E: Send + 'static> Undo<'_, E> {
+    fn keep(mut self) {
+        self.0 = None;
+    }
+}
+
+impl<E: Send + 'static> Drop for Undo<'_, E> {
+    fn drop(&mut self) {
+        if let Some(stage) = self.0 {
+            stage.shared.close();
+            stage.network.remove(stage.id);
         }
-        made
     }
 }
 

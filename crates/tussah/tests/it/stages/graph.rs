@@ -219,6 +219,17 @@ fn a_maker_that_fails_leaves_nothing() -> Result<(), BuildError> {
             Err::<super::support::Each<u32, fn(u32)>, _>(fails("stage"))
         });
         assert_eq!(made.err(), Some(fails("stage")));
+        type Made = Result<super::support::Each<u32, fn(u32)>, BuildError>;
+        let panics = || {
+            let stage = network.stage::<u32>("stage");
+            let made = stage.handler(|edges| -> Made {
+                edges.named::<u32>("last")?.queue(1)?;
+                panic!("expected: no handler")
+            });
+            drop(made);
+        };
+        let panicked = std::panic::catch_unwind(std::panic::AssertUnwindSafe(panics));
+        assert!(panicked.is_err());
         assert_eq!(network.names().len(), 1);
         assert!(network.edges().is_empty());
         network.stage("stage").handler(|_| Ok(each(|_: u32| ())))?;
