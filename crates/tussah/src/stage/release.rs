@@ -122,7 +122,7 @@ impl<E: Send + 'static> Shared<E> {
         self.look_again();
         self.room.notify_waiters();
         self.keys.notify_waiters();
-        drop(self.take_handler());
+        super::quietly(|| drop(self.take_handler()));
     }
 
     fn make(self: &Arc<Self>, calls: Calls<E>) {

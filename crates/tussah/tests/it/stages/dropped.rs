@@ -499,6 +499,31 @@ fn a_callback_that_panics_harms_nobody() -> Result<(), BuildError> {
     })
 }
 
+/// Panics when it is dropped.
+struct Loud;
+
+impl Drop for Loud {
+    fn drop(&mut self) {
+        assert!(std::thread::panicking(), "expected: a handler is dropped");
+    }
+}
+
+#[test]
+fn a_handler_that_panics_as_it_is_dropped_keeps_nobody_from_being_told() -> Result<(), BuildError> {
+    runtime(1).block_on(async {
+        let network = Network::new("dropped");
+        let (told, loud) = (Told::default(), Loud);
+        let stage = network.stage("stage").on_drop(stage_tells(&told));
+        stage.handler(move |_| Ok(each(move |_: u32| assert!(size_of_val(&loud) == 0))))?;
+        let stage = network.find::<u32>("stage")?;
+        stage.pause();
+        stage.sender().try_send(1).expect("there is room");
+        assert_eq!(stage.destroy(Duration::ZERO).await, 1);
+        assert_eq!(told.take(), [("stage", 1, Reason::ShutDown)]);
+        Ok(())
+    })
+}
+
 /// A stage with one servlet, which waits with an event: what is sent to it is collected.
 async fn held(network: &Network, name: &str) -> Result<(Stage<u32>, Door), BuildError> {
     let door = Door::new();
