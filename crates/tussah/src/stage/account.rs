@@ -1,5 +1,7 @@
 //! What a stage counts of itself, and the controllers that are shown it.
 
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
 use super::control::{
     Admission, Arrival, ClassSample, Controller, Departure, Owns, Rule, Sample, Servlets, Settings,
     Verdict,
@@ -56,6 +58,9 @@ pub(crate) struct Now {
     pub(crate) random: u64,
     pub(crate) queued: [u64; CLASSES_MAX],
 }
+
+/// The interval of a controller that is shown nothing any more, since it panicked.
+const NEVER: u64 = u64::MAX;
 
 /// A controller with what it was last shown.
 struct Seat {
@@ -164,19 +169,12 @@ impl Council {
 
     #[inline]
     pub(crate) fn on_enqueue(&mut self, arrival: &Arrival) -> Admission {
-        match self.admission {
-            None => Admission::Admit,
-            Some(at) => self.seats[at].controller.on_enqueue(arrival),
-        }
+        self.ask(Admission::Admit, |owner| owner.on_enqueue(arrival))
     }
 
     /// How many of so many events that come one after the other are let in at once.
     pub(crate) fn on_enqueue_many(&mut self, first: &Arrival, most: u64) -> u64 {
-        let at = self.admission;
-        at.map_or(0, |at| {
-            let controller = &mut self.seats[at].controller;
-            controller.on_enqueue_many(first, most).min(most)
-        })
+        self.ask(0, |owner| owner.on_enqueue_many(first, most).min(most))
     }
 
     /// Whether the next events that leave are to be shown to `on_dequeue`.
@@ -187,10 +185,22 @@ impl Council {
 
     #[inline]
     pub(crate) fn on_dequeue(&mut self, departure: &Departure) -> Verdict {
-        match self.admission {
-            None => Verdict::Serve,
-            Some(at) => self.seats[at].controller.on_dequeue(departure),
-        }
+        self.ask(Verdict::Serve, |owner| owner.on_dequeue(departure))
+    }
+
+    /// Asks the owner of admission, if there is one. One that panics is asked no more: events are in the middle of their way.
+    #[inline]
+    fn ask<R>(&mut self, otherwise: R, question: impl FnOnce(&mut dyn Controller) -> R) -> R {
+        let Some(at) = self.admission else {
+            return otherwise;
+        };
+        let seat = &mut self.seats[at];
+        let answer = catch_unwind(AssertUnwindSafe(|| question(&mut *seat.controller)));
+        answer.unwrap_or_else(|_| {
+            seat.interval_ns = NEVER;
+            self.admission = None;
+            otherwise
+        })
     }
 
     /// The name of who decides about admission.
@@ -230,7 +240,7 @@ impl Council {
         mut apply: impl FnMut(&Decided<'_>),
     ) {
         let classes_max = self.classes;
-        for seat in &mut self.seats {
+        for (at, seat) in self.seats.iter_mut().enumerate() {
             if !seat.is_due(counts, now.now_ns) {
                 continue;
             }
@@ -248,23 +258,33 @@ impl Council {
                 interval_ns,
                 &classes[..classes_max],
             );
-            let mut rules = [(Rule::All, Rule::All); CLASSES_MAX];
             let admits = seat.owns.has(Owns::ADMISSION);
             let ruled = if admits { classes_max } else { 0 };
-            for (class, rule) in (0..).map(Class).zip(&mut rules[..ruled]) {
-                rule.0 = seat.controller.rule(class);
+            let controller = &mut seat.controller;
+            let decided = catch_unwind(AssertUnwindSafe(|| {
+                let mut rules = [(Rule::All, Rule::All); CLASSES_MAX];
+                for (class, rule) in (0..).map(Class).zip(&mut rules[..ruled]) {
+                    rule.0 = controller.rule(class);
+                }
+                let settings = controller.sample(&sample, now.now_ns);
+                for (class, rule) in (0..).map(Class).zip(&mut rules[..ruled]) {
+                    rule.1 = controller.rule(class);
+                }
+                Decided {
+                    controller: controller.name(),
+                    owns: seat.owns,
+                    settings,
+                    sample: &sample,
+                    rules,
+                }
+            }));
+            match decided {
+                Ok(decided) => apply(&decided),
+                Err(_) => {
+                    seat.interval_ns = NEVER;
+                    self.admission.take_if(|admission| *admission == at);
+                }
             }
-            let settings = seat.controller.sample(&sample, now.now_ns);
-            for (class, rule) in (0..).map(Class).zip(&mut rules[..ruled]) {
-                rule.1 = seat.controller.rule(class);
-            }
-            apply(&Decided {
-                controller: seat.controller.name(),
-                owns: seat.owns,
-                settings,
-                sample: &sample,
-                rules,
-            });
             (seat.last_ns, seat.last) = (now.now_ns, *counts);
             seat.responses.iter_mut().for_each(Digest::clear);
         }

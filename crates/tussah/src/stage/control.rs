@@ -56,6 +56,8 @@ use super::event::Class;
 
 /// Decides settings of one stage.
 ///
+/// One that panics decides nothing any more: its settings stay as they are, and it lets everything in.
+///
 /// # Examples
 /// A controller that lets a stage have one servlet more for each hundred events that are queued, up to eight:
 /// ```

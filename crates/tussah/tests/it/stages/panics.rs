@@ -4,9 +4,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
+use tussah::stage::control::{Cadence, Controller, Departure, Owns, Sample, Settings, Verdict};
 use tussah::stage::{Batch, BuildError, Event, Network, Reason, Restarts, Stage, Why};
 
-use super::support::{Noted, adds_up, by, idle, one};
+use super::support::{Noted, adds_up, by, each, idle, one};
 use crate::{by_hand, runtime};
 
 /// Notes events with the number of the handler, and panics on zeros.
@@ -165,6 +166,66 @@ fn a_keyed_handler_that_panics_frees_its_key() -> Result<(), BuildError> {
         came.sort_unstable();
         assert_eq!(came, [0, 1, 3, 4, 5, 6, 7]);
         assert_eq!(stage.stats().keys, 0);
+        Ok(())
+    })
+}
+
+/// Panics when it is asked for the third time, be it for a departure or for settings.
+struct Third(u64);
+
+impl Third {
+    fn count(&mut self) {
+        self.0 += 1;
+        assert!(self.0 != 3, "expected: the third time");
+    }
+}
+
+impl Controller for Third {
+    fn name(&self) -> &'static str {
+        "third"
+    }
+    fn owns(&self) -> Owns {
+        Owns::ADMISSION
+    }
+    fn cadence(&self) -> Cadence {
+        Cadence::every_ns(1_000_000_000)
+    }
+    fn sample(&mut self, _: &Sample<'_>, _: u64) -> Settings {
+        self.count();
+        Settings::default()
+    }
+    fn on_dequeue(&mut self, _: &Departure) -> Verdict {
+        self.count();
+        Verdict::Serve
+    }
+}
+
+#[test]
+fn a_controller_that_panics_decides_nothing_any_more() -> Result<(), BuildError> {
+    let (clock, runtime) = by_hand();
+    runtime.block_on_spawned(async move {
+        // At a departure, and as it is shown a sample by the one who sends.
+        for (keyed, samples) in [(false, 0), (true, 0), (false, 3)] {
+            let network = Network::new("panics");
+            let came = Noted::default();
+            let note = came.clone();
+            let mut stage = network.stage("stage").controller(Third(0)).manual();
+            if keyed {
+                stage = stage.keyed_by(|_: &u32| ());
+            }
+            let stage = stage.handler(move |_| Ok(each(move |n: u32| note.add(n))))?;
+            stage.pause();
+            for n in 0..5 {
+                if n < samples {
+                    clock.advance(Duration::from_secs(1));
+                }
+                stage.sender().try_send(n).expect("there is room");
+            }
+            stage.resume();
+            stage.drain().await;
+            assert_eq!(came.take(), [0, 1, 2, 3, 4]);
+            adds_up(&stage);
+        }
         Ok(())
     })
 }
