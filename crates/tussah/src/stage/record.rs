@@ -173,7 +173,10 @@ impl Sampler {
         let last = last.cloned().unwrap_or_default();
         let seen = Seen::of(known.id, &stats, responses);
         let recent = seen.responses.since(&last.responses);
-        let (arrived, refused) = (seen.arrived - last.arrived, seen.refused - last.refused);
+        // What waits for the system may be lost without a count: then there is less than before.
+        let since = |last: u64, now: u64| now.saturating_sub(last);
+        let arrived = since(last.arrived, seen.arrived);
+        let refused = since(last.refused, seen.refused);
         let servlets = stats.servlets;
         writeln!(
             rows,
@@ -189,10 +192,10 @@ impl Sampler {
             stats.waiting,
             servlets.parked,
             servlets.target,
-            arrived - refused,
-            seen.shed - last.shed,
-            seen.expired - last.expired,
-            seen.finished - last.finished,
+            since(refused, arrived),
+            since(last.shed, seen.shed),
+            since(last.expired, seen.expired),
+            since(last.finished, seen.finished),
             recent.permille(500),
             recent.permille(990),
         )

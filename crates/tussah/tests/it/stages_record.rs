@@ -5,6 +5,8 @@ use std::sync::Arc;
 use std::sync::mpsc;
 use std::time::Duration;
 
+use tussah::net::UnixStream;
+use tussah::stage::net::{SocketEvent, Sockets};
 use tussah::stage::{Batch, COLUMNS, Handler, Network};
 use tussah::sync::Semaphore;
 
@@ -161,4 +163,58 @@ fn what_the_writer_says_is_passed_on() {
         panic!("it was not written")
     };
     assert_eq!(error.to_string(), "the disk is full");
+}
+
+/// Does nothing.
+struct Idle;
+
+impl Handler for Idle {
+    type Event = SocketEvent;
+    async fn handle(&self, batch: &mut Batch<SocketEvent>) {
+        batch.drain().for_each(drop);
+    }
+}
+
+#[test]
+fn what_the_system_has_may_become_less() {
+    let (clock, runtime) = by_hand();
+    runtime.block_on(async {
+        let network = Network::new("n");
+        let stage = network.stage("told").queue(1).handler(|_| Ok(Idle));
+        let stage = stage.expect("the name is free");
+        stage.pause();
+        let sockets = Sockets::new(&network, "sockets").expect("the name is free");
+        let (ours, theirs) = UnixStream::pair().expect("made");
+        let _connection = sockets.adopt(ours, &stage.sender()).expect("there is room");
+        // One packet is in the queue then, and the next waits for room.
+        while sockets.stats().read.queued == 0 {
+            drop(theirs.try_write(&[7]));
+            tussah::yield_now().await;
+        }
+        let (sender, rows) = mpsc::channel();
+        let recording = network.record(Duration::from_secs(1), Rows(sender));
+        let next = async || {
+            loop {
+                match rows.try_recv() {
+                    Ok(text) => return text,
+                    Err(mpsc::TryRecvError::Empty) => tussah::yield_now().await,
+                    Err(error) => panic!("the recording goes on: {error}"),
+                }
+            }
+        };
+        assert!(next().await.starts_with(COLUMNS));
+        let arrived = async || {
+            clock.advance(Duration::from_secs(1));
+            let text = next().await;
+            let row = text.lines().find(|row| row.contains(",sockets.read,"));
+            field(row.expect("it is shown"), "arrived")
+        };
+        assert_eq!(arrived().await, "2");
+        stage.destroy(Duration::ZERO).await;
+        while sockets.stats().read.queued > 0 {
+            tussah::yield_now().await;
+        }
+        assert_eq!(arrived().await, "0");
+        drop(recording);
+    });
 }
