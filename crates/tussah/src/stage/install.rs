@@ -184,7 +184,8 @@ impl<E: Send + 'static, C> Stage<E, C> {
         make: impl FnOnce(&Edges<'_>) -> Result<H, BuildError>,
     ) -> Result<Stage<E, Arc<Many<H>>>, BuildError> {
         self.shared.check_open()?;
-        let handler = make(&self.edges())?;
+        let name = &self.shared.name;
+        let handler = self.network.remake(name, || make(&self.edges()))?;
         let _swapping = self.shared.begin_swap(false).await?;
         self.install(Arc::new(Many(handler)))
     }
@@ -199,7 +200,8 @@ impl<E: Send + 'static, C> Stage<E, C> {
         make: impl FnMut(&Edges<'_>) -> Result<H, BuildError> + Send + 'static,
     ) -> Result<Stage<E, Arc<One<H>>>, BuildError> {
         self.shared.check_open()?;
-        let one = self.one(make, Restarts::default())?;
+        let one = || self.one(make, Restarts::default());
+        let one = self.network.remake(&self.shared.name, one)?;
         let _swapping = self.shared.begin_swap(true).await?;
         self.shared.make_serial();
         self.install(Arc::new(one))

@@ -173,13 +173,33 @@ impl Network {
         kind: EdgeKind,
     ) -> Result<(), BuildError> {
         let mut table = self.inner.table.lock();
-        let proxy = table.proxy(from, to);
+        let (proxy, before) = (table.proxy(from, to), table.edges.len());
         table.connect(from, to, kind)?;
         if let Some(proxy) = proxy {
-            table.connect(from, &proxy, kind)?;
+            if let Err(error) = table.connect(from, &proxy, kind) {
+                table.edges.truncate(before);
+                return Err(error);
+            }
             table.set_proxy(from, to, Some(&proxy));
         }
         Ok(())
+    }
+
+    /// Makes a handler for a stage in the place of another; if that fails, its edges are forgotten.
+    pub(crate) fn remake<T>(
+        &self,
+        from: &Arc<str>,
+        make: impl FnOnce() -> Result<T, BuildError>,
+    ) -> Result<T, BuildError> {
+        let before = self.edges();
+        let made = make();
+        if made.is_err() {
+            let same = |one: &Edge, it: &Edge| one.to == it.to && one.kind == it.kind;
+            let was = |it: &Edge| before.iter().any(|one| one.from == *from && same(one, it));
+            let mut table = self.inner.table.lock();
+            table.edges.retain(|edge| edge.from != *from || was(edge));
+        }
+        made
     }
 
     /// Puts a proxy in the edges from one stage to another; gives the first one's name and number, and the edges that there were not before.

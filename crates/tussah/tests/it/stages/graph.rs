@@ -266,3 +266,45 @@ fn an_edge_to_a_stage_that_is_gone_is_refused() -> Result<(), BuildError> {
         Ok(())
     })
 }
+
+#[test]
+fn a_swap_that_fails_leaves_no_edge() -> Result<(), BuildError> {
+    runtime(1).block_on(async {
+        let network = Network::new("graph");
+        let pass = |next: tussah::stage::Sender<u32>| {
+            by(move |batch: &mut Batch<u32>| {
+                let next = next.clone();
+                Box::pin(async move {
+                    next.forward(batch).await.expect("it is open");
+                })
+            })
+        };
+        let last = network.stage("last").handler(|_| Ok(each(|_: u32| ())))?;
+        let first = network.stage("first").handler(|edges| {
+            edges.to(&last).offer(1)?;
+            Ok(each(|_: u32| ()))
+        })?;
+        let before = network.edges();
+        let fails = first.swap(|edges| {
+            edges.to(&last).queue(1)?;
+            Err::<super::support::Each<u32, fn(u32)>, _>(BuildError::Closed {
+                stage: "none".into(),
+            })
+        });
+        assert!(fails.await.is_err());
+        assert_eq!(network.edges(), before);
+        // Neither does one whose edge would close a cycle through a proxy.
+        let proxy = network.stage("proxy");
+        let proxy = proxy.handler(|edges| Ok(pass(edges.to(&first).queue(1)?)))?;
+        drop(proxy.between("first", &last)?);
+        let before = network.edges();
+        let swapped = first.swap(|edges| {
+            let made = edges.to(&last).queue(1);
+            assert!(matches!(made.err(), Some(BuildError::Cycle { .. })));
+            Ok(each(|_: u32| ()))
+        });
+        swapped.await?;
+        assert_eq!(network.edges(), before);
+        Ok(())
+    })
+}
