@@ -181,7 +181,7 @@ struct Holding<'a, E>(&'a Between<E>, Arc<Notify>);
 impl<E> Drop for Holding<'_, E> {
     fn drop(&mut self) {
         let Self(between, held) = self;
-        let mut inner = between.to.shared.lock_plain();
+        let mut inner = between.to.shared.lock();
         if let Some(route) = inner.route_by(between.from, &between.proxy.shared) {
             route.held = None;
         }
@@ -216,7 +216,7 @@ pub(crate) struct Passing<'a, E> {
 
 impl<E> Drop for Passing<'_, E> {
     fn drop(&mut self) {
-        let mut inner = self.target.lock_plain();
+        let mut inner = self.target.lock();
         let Some(route) = inner.route_by(self.proxy.from, &self.proxy.stage) else {
             return;
         };

@@ -333,7 +333,7 @@ struct Waiting<'a, E>(&'a Sender<E>);
 
 impl<E> Waiting<'_, E> {
     fn uncount(&self) {
-        self.0.stage.lock_plain().uncount_sender(self.0.from);
+        self.0.stage.lock().uncount_sender(self.0.from);
     }
 }
 

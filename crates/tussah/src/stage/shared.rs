@@ -163,11 +163,6 @@ impl<E: Send + 'static> Shared<E> {
         self.rests.0.load(Ordering::Relaxed)
     }
 
-    #[inline]
-    pub(crate) fn lock(&self) -> MutexGuard<'_, Inner<E>> {
-        self.inner.0.lock()
-    }
-
     /// The lock, if nobody has it.
     pub(crate) fn try_lock(&self) -> Option<MutexGuard<'_, Inner<E>>> {
         self.inner.0.try_lock()
@@ -350,8 +345,8 @@ impl<E: Send + 'static> Shared<E> {
 }
 
 impl<E> Shared<E> {
-    /// The lock, for who must not need to know what an event is.
-    pub(crate) fn lock_plain(&self) -> MutexGuard<'_, Inner<E>> {
+    #[inline]
+    pub(crate) fn lock(&self) -> MutexGuard<'_, Inner<E>> {
         self.inner.0.lock()
     }
 }

@@ -81,6 +81,9 @@ impl Odd {
             service_ns: self.number(),
             compute_ns: self.number(),
             held_up_ns: self.number(),
+            bytes: self.number(),
+            pace_ns: self.number(),
+            outgoing_max: self.number(),
             batch_max: self.size(),
             servlets: Servlets {
                 busy: self.size(),

@@ -240,14 +240,14 @@ impl Desk {
             outgoing_max: self.settings(setting).outgoing_max.unwrap_or(u64::MAX),
             ..Now::default()
         };
-        council.decide(counts, &now, |name, owns, wanted, sample| {
+        council.decide(counts, &now, |decided| {
             let wanted = match self.queue {
-                Queue::Read => wanted.pace_ns,
-                _ => wanted.outgoing_max,
+                Queue::Read => decided.settings.pace_ns,
+                _ => decided.settings.outgoing_max,
             };
-            if let (true, Some(wanted)) = (owns != Owns::NOTHING, wanted) {
+            if let (true, Some(wanted)) = (decided.owns != Owns::NOTHING, wanted) {
                 let (before, after) = (self.settings(setting), self.settings(wanted));
-                log.note(now_ns, name, &before, &after, sample);
+                log.note(now_ns, decided.controller, &before, &after, decided.sample);
                 setting = wanted;
             }
         });
