@@ -32,11 +32,20 @@ const WAIT_SHARE_MAX: f64 = 0.27;
 /// The share of the target that a wait may take even if services take most of the target; with less, servers would be idle in overload.
 const WAIT_SHARE_MIN: f64 = 0.2;
 
+/// So many events may wait in overload even if that takes a larger share of the target, but not more than this: where few wait, a servlet that
+/// has worked off two of them soon has none, and a stage of one servlet would be idle in one part of ten.
+const WAITING_MIN: f64 = 4.0;
+const WAIT_SHARE_FEW: f64 = 0.4;
+
 /// How many mean services are left of the target for the service itself: one exponential service in a thousand takes longer.
 const SERVICES_LEFT: f64 = 7.0;
 
 /// How many times the budget of a wait an event may have been queued in overload and still be served.
-const OVERDUE: f64 = 1.6;
+const OVERDUE: f64 = 1.4;
+
+/// Arrivals so dispersed come in clumps, and then a wait may take up to this share of the target.
+const CLUMPS: f64 = 8.0;
+const WAIT_SHARE_CLUMPS: f64 = 0.9;
 
 /// How many mean services are left of the target when a class is shed that another is below. Such a class may have been passed over by
 /// those above it, and who would take its place comes later still: one exponential service in thirty takes longer.
@@ -134,11 +143,12 @@ impl Predict {
     }
 
     /// How long an event may wait in overload, in nanoseconds.
-    fn wait_budget_ns(&self) -> f64 {
+    fn wait_budget_ns(&self, per_ns: f64) -> f64 {
         let target_ns = self.target_ns as f64;
         let left_ns = target_ns - SERVICES_LEFT * self.capacity.service_ns();
         let budget_ns = left_ns.clamp(WAIT_SHARE_MIN * target_ns, WAIT_SHARE_MAX * target_ns);
-        budget_ns * self.correction
+        let few_ns = (WAITING_MIN / per_ns).min(WAIT_SHARE_FEW * target_ns);
+        budget_ns.max(few_ns) * self.correction
     }
 
     /// Learns from responses that come out longer than predicted, such as on a worker that others load. Half the target on average leaves nine in ten within it
@@ -155,19 +165,33 @@ impl Predict {
             return;
         }
         let step = (sample.interval_ns as f64 / self.target_ns as f64).min(1.0) / 32.0;
-        let late = self.response_mean_ns > self.target_ns as f64 / 2.0;
-        self.correction *= if late { 1.0 - step } else { 1.0 + step };
-        self.correction = self.correction.clamp(0.25, 1.0);
+        let mean = self.response_mean_ns / self.target_ns as f64;
+        // Between clumps of arrivals servlets have nothing to do, and so what waits until then may wait longer.
+        let clumps = self.load.clumps() > CLUMPS;
+        let most = if clumps {
+            WAIT_SHARE_CLUMPS / WAIT_SHARE_MAX
+        } else {
+            1.0
+        };
+        let idle = sample.busy_ns < sample.interval_ns;
+        if mean > 0.5 {
+            self.correction *= 1.0 - step;
+        } else if self.correction < 1.0 || clumps && idle {
+            self.correction *= if clumps { 1.0 + 4.0 * step } else { 1.0 + step };
+        }
+        self.correction = self.correction.clamp(0.25, most);
     }
 
     /// Sets how much room there is in overload.
     fn allot(&mut self, per_ns: f64) {
-        let budget_ns = self.wait_budget_ns();
+        let budget_ns = self.wait_budget_ns(per_ns);
         // As many as can be served at the same time wait for nobody.
         let events = per_ns * (budget_ns + self.capacity.service_ns_free());
         let credits = (events * self.cost_256 as f64 / 256.0).round() as u64;
         self.room = credits.max(self.servlets).clamp(1, u64::MAX >> 1);
-        self.sojourn_ns_max = (budget_ns * OVERDUE) as u64;
+        // Of few services ahead, the sum is less sure than of many.
+        let spread = OVERDUE / (per_ns * budget_ns).max(0.25).sqrt();
+        self.sojourn_ns_max = (budget_ns * (1.0 + spread)) as u64;
         let left_ns = self.target_ns as f64 - SERVICES_LEFT_ABOVE * self.capacity.service_ns();
         self.sojourn_ns_max_above = self.sojourn_ns_max.max(left_ns as u64);
     }

@@ -31,7 +31,9 @@ const QUEUE_STAYS: f64 = 4.0;
 const SERVICES_LATE: f64 = 2000.0;
 
 /// The dispersion is measured in intervals in which so many events could be served: in shorter ones, that a sample is taken when an event arrives would show.
+/// In longer ones, clumps that come regularly are none.
 const PART: f64 = 8.0;
+const PART_LONG: f64 = 64.0;
 
 /// How many targets without a rejection end an overload.
 const CALM_TARGETS: f64 = 64.0;
@@ -45,18 +47,59 @@ pub(super) struct Load {
     taken: f64,
     fall: f64,
     threshold_scale: f64,
-    /// The variance of the arrivals in an interval over their mean; 1 for arrivals that know nothing of each other.
-    dispersion: f64,
-    /// What arrived and how long that took, in the present part of the measurement and in the one before.
-    part: (f64, f64),
-    before: (f64, f64),
+    /// Of the arrivals, in short intervals and in long ones.
+    clumps: Dispersion,
+    surges: Dispersion,
     /// The variance of the services over the square of their mean; 1 for exponential ones.
     service_dispersion: f64,
     /// How many services were done since waits were last short.
     late: f64,
+    /// How long waits have been long, in nanoseconds, and what the queue's bound has refused in that time.
+    slow_ns: f64,
+    refused: u64,
     /// How long the queue has been long, and how long nobody was rejected, in nanoseconds.
     long_ns: f64,
     calm_ns: f64,
+}
+
+/// The variance of the arrivals in an interval over their mean; 1 for arrivals that know nothing of each other.
+#[derive(Debug)]
+struct Dispersion {
+    value: f64,
+    /// What arrived and how long that took, in the present part of the measurement and in the one before.
+    part: (f64, f64),
+    before: (f64, f64),
+}
+
+impl Default for Dispersion {
+    fn default() -> Self {
+        Self {
+            value: 1.0,
+            part: (0.0, 0.0),
+            before: (0.0, 0.0),
+        }
+    }
+}
+
+impl Dispersion {
+    /// From the difference of two neighbouring parts, which a step of the load hardly shows in.
+    fn observe(&mut self, arrived: f64, interval_ns: f64, part_ns: f64) {
+        self.part.0 += arrived;
+        self.part.1 += interval_ns;
+        if self.part.1 < part_ns {
+            return;
+        }
+        let (arrived, interval_ns) = std::mem::take(&mut self.part);
+        let (arrived_before, interval_ns_before) = self.before;
+        let both = arrived + arrived_before;
+        if interval_ns_before > 0.0 && both > 0.0 {
+            let difference = arrived * interval_ns_before - arrived_before * interval_ns;
+            let seen = difference * difference / (interval_ns * interval_ns_before * both);
+            self.value += (seen.min(1e6) - self.value) / 32.0;
+            self.value = self.value.max(1.0);
+        }
+        self.before = (arrived, interval_ns);
+    }
 }
 
 impl Default for Load {
@@ -68,11 +111,12 @@ impl Default for Load {
             taken: 0.0,
             fall: 0.0,
             threshold_scale: 1.0,
-            dispersion: 1.0,
-            part: (0.0, 0.0),
-            before: (0.0, 0.0),
+            clumps: Dispersion::default(),
+            surges: Dispersion::default(),
             service_dispersion: 1.0,
             late: 0.0,
+            slow_ns: 0.0,
+            refused: 0,
             long_ns: 0.0,
             calm_ns: 0.0,
         }
@@ -95,15 +139,14 @@ impl Load {
         let arrived = sample.arrived as f64;
         let interval_ns = sample.interval_ns as f64;
         let able = per_ns * interval_ns;
-        self.part.0 += arrived;
-        self.part.1 += interval_ns;
-        if self.part.1 * per_ns >= PART {
-            self.disperse();
-        }
+        // One burst is not a load: what comes at once counts as twice what could be served, unless it always comes so.
+        let counted = arrived.min(2.0 * able + 4.0 * self.clumps.value);
+        self.clumps.observe(arrived, interval_ns, PART / per_ns);
+        self.surges
+            .observe(arrived, interval_ns, PART_LONG / per_ns);
         self.disperse_services(sample, service_ns);
-        self.threshold_scale = self.dispersion * doubt;
-        // One burst is not a load: what comes at once counts as twice what could be served.
-        self.arrived += arrived.min(2.0 * able + 4.0);
+        self.threshold_scale = self.dispersion() * doubt;
+        self.arrived += counted;
         self.able += able;
         self.taken += taken;
         // Where a batch costs something, large ones can do more than was seen yet.
@@ -117,6 +160,16 @@ impl Load {
         self.fall = (self.fall + ratio).max(0.0);
     }
 
+    /// How dispersed the arrivals are in short intervals.
+    pub(super) fn clumps(&self) -> f64 {
+        self.clumps.value
+    }
+
+    /// How dispersed the arrivals are as far as it matters for a load.
+    fn dispersion(&self) -> f64 {
+        self.clumps.value.min(self.surges.value)
+    }
+
     /// Whether a stage that was not overloaded is.
     pub(super) fn risen(
         &mut self,
@@ -126,8 +179,9 @@ impl Load {
         target_ns: f64,
     ) -> bool {
         // Queues are as long as both are dispersed, in the mean of the two (Kingman's approximation).
-        let dispersion = ((self.dispersion + self.service_dispersion) / 2.0).max(1.0);
-        let long = queued > QUEUE_LONG * dispersion && wait_ns > QUEUE_LONG_TARGETS * target_ns;
+        let dispersion = ((self.dispersion() + self.service_dispersion) / 2.0).max(1.0);
+        let slow = wait_ns > QUEUE_LONG_TARGETS * target_ns;
+        let long = slow && queued > QUEUE_LONG * dispersion;
         let late = wait_ns > target_ns / 2.0;
         self.late = if late {
             self.late + sample.finished as f64
@@ -140,7 +194,18 @@ impl Load {
         } else {
             0.0
         };
-        late && self.rise > RISE_SUM * self.threshold_scale
+        (self.slow_ns, self.refused) = if slow {
+            (
+                self.slow_ns + interval_ns,
+                self.refused.saturating_add(sample.refused),
+            )
+        } else {
+            (0.0, 0)
+        };
+        // What the queue's bound turns away may as well be turned away in time.
+        let bounded = self.refused > 0 && self.slow_ns > QUEUE_STAYS * target_ns;
+        bounded
+            || late && self.rise > RISE_SUM * self.threshold_scale
             || self.long_ns > QUEUE_STAYS * target_ns
             || self.late > SERVICES_LATE * dispersion
     }
@@ -154,7 +219,7 @@ impl Load {
         } else {
             0.0
         };
-        self.fall > FALL_SUM * self.dispersion || self.calm_ns > CALM_TARGETS * target_ns
+        self.fall > FALL_SUM * self.dispersion() || self.calm_ns > CALM_TARGETS * target_ns
     }
 
     /// Forgets what spoke for the turn that was made.
@@ -162,20 +227,7 @@ impl Load {
         (self.rise, self.fall) = (0.0, 0.0);
         (self.arrived, self.able, self.taken) = (0.0, 0.0, 0.0);
         (self.long_ns, self.calm_ns, self.late) = (0.0, 0.0, 0.0);
-    }
-
-    /// From the difference of two neighbouring intervals, which a step of the load hardly shows in.
-    fn disperse(&mut self) {
-        let (arrived, interval_ns) = std::mem::take(&mut self.part);
-        let (arrived_before, interval_ns_before) = self.before;
-        let both = arrived + arrived_before;
-        if interval_ns_before > 0.0 && both > 0.0 {
-            let difference = arrived * interval_ns_before - arrived_before * interval_ns;
-            let seen = difference * difference / (interval_ns * interval_ns_before * both);
-            self.dispersion += (seen.min(1e6) - self.dispersion) / 32.0;
-            self.dispersion = self.dispersion.max(1.0);
-        }
-        self.before = (arrived, interval_ns);
+        (self.slow_ns, self.refused) = (0.0, 0);
     }
 
     /// From the difference between what an interval's services took and what they take on average.
@@ -261,7 +313,7 @@ mod tests {
                 ..quiet()
             };
             load.observe(&sample, &capacity(), false, 1.0);
-            assert!(load.dispersion < 3.0, "{}", load.dispersion);
+            assert!(load.clumps() < 3.0, "{}", load.clumps());
         }
     }
 

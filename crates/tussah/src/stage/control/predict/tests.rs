@@ -81,7 +81,7 @@ fn nine_in_ten_are_within_the_target() {
 #[test]
 fn an_overload_is_over_for_those_let_in_after_20_ms() {
     for load in [1.4, 2.0, 10.0] {
-        let settled = step(load, Service::Exponential, 7, |sim, start_ns| {
+        let settled = step(load, Service::Exponential, 15, |sim, start_ns| {
             settled_ns(&sim.done, MS, start_ns) as f64
         });
         assert!(
@@ -332,4 +332,36 @@ fn responses_longer_than_predicted_make_the_room_smaller() {
     assert_eq!(show(true, MS / 2), 1.0);
     assert_eq!(show(true, MS / 2 + 10), 0.25);
     assert_eq!(show(true, MS / 4), 1.0);
+}
+
+#[test]
+fn clumps_above_the_capacity_are_an_overload_and_those_below_are_none() {
+    use crate::stage::sim::{Arrivals, End, Service, Simulation, Time};
+    const TARGET_NS: u64 = 5 * MS;
+    let run = |clump: u32| {
+        // Of so many each 2.5 ms, where 50 can be done; before that, 80 % of what can be done.
+        let bursts = (200..1000).map(|i| (i * 5 * MS / 2, clump)).collect();
+        let simulation = Simulation {
+            until_ns: 5 * SECOND / 2,
+            services: vec![(0, Service::computing(Time::Exponential(100_000.0)))],
+            arrivals: Arrivals {
+                bursts,
+                ..Arrivals::steps(&[(0, 16_000.0), (SECOND / 2, 0.0)])
+            },
+            ..Simulation::default()
+        };
+        let predict: Box<dyn Controller> = Box::new(Predict::new(Duration::from_nanos(TARGET_NS)));
+        let (mut good, mut turned_away) = (0, 0);
+        simulation.run(vec![predict], 1, |outcome| match outcome.end {
+            End::Rejected | End::Shed => turned_away += 1,
+            _ => {
+                let counts = outcome.arrived_ns >= SECOND / 2;
+                good += u64::from(counts && outcome.response_ns() <= TARGET_NS);
+            }
+        });
+        (good as f64 / 40_000.0, turned_away)
+    };
+    let (good, turned_away) = run(100);
+    assert!(good >= 0.8 && turned_away >= 35_000, "{good} {turned_away}");
+    assert_eq!(run(40).1, 0);
 }
