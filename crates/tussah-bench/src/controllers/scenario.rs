@@ -115,22 +115,13 @@ fn halved() -> Scenario {
 }
 
 fn clumps() -> Scenario {
-    let base = computing();
-    let clumps = (300..800).map(|ms| (ms * MS, 40));
-    Scenario {
-        name: "clumps",
-        about: "from 80 % to twice the capacity, which comes in clumps of 40 each millisecond: all that can be done in twice the target",
-        from_ns: 300 * MS,
-        simulation: Simulation {
-            until_ns: 800 * MS,
-            arrivals: Arrivals {
-                bursts: clumps.collect(),
-                ..Arrivals::steps(&[(0, 0.8 * base.capacity), (300 * MS, 0.0)])
-            },
-            ..base.simulation
-        },
-        ..base
-    }
+    let mut clumps = step(
+        "clumps",
+        "from 80 % to twice the capacity, which comes in clumps of 40 each millisecond: all that can be done in twice the target",
+        0.0,
+    );
+    clumps.simulation.arrivals.bursts = (300..800).map(|ms| (ms * MS, 40)).collect();
+    clumps
 }
 
 fn bimodal() -> Scenario {
