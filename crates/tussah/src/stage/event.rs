@@ -4,6 +4,8 @@ use std::fmt;
 use std::ops::{Deref, DerefMut};
 use std::time::Duration;
 
+use parking_lot::Mutex;
+
 /// Bound, in classes of a stage: one byte of each event names its class, and samples carry an array of so many.
 pub const CLASSES_MAX: usize = 8;
 
@@ -64,6 +66,9 @@ pub struct Event<E> {
     pub(crate) more: Option<Box<More>>,
 }
 
+/// Who is told when an event is dropped.
+type Told = Box<dyn FnOnce(Reason) + Send>;
+
 /// What few events have.
 pub(crate) struct More {
     pub(crate) credits: u32,
@@ -73,7 +78,8 @@ pub(crate) struct More {
     pub(crate) within: Option<Duration>,
     /// Set when the event is first queued; 0 is none.
     pub(crate) deadline_ns: u64,
-    pub(crate) on_drop: Option<Box<dyn FnOnce(Reason) + Send>>,
+    /// Never locked: it makes an event as [`Sync`] as its value, though a callback need not be.
+    on_drop: Mutex<Option<Told>>,
     /// The number of the trace that it belongs to; 0 is none.
     pub(crate) trace: u64,
 }
@@ -86,7 +92,7 @@ impl Default for More {
             cohort: None,
             within: None,
             deadline_ns: 0,
-            on_drop: None,
+            on_drop: Mutex::new(None),
             trace: 0,
         }
     }
@@ -139,7 +145,7 @@ impl<E> Event<E> {
     /// contained. Replaces an earlier one. Not called for an event that its owner drops, or that a handler took and dropped.
     #[must_use]
     pub fn on_drop(mut self, f: impl FnOnce(Reason) + Send + 'static) -> Self {
-        self.more().on_drop = Some(Box::new(f));
+        *self.more().on_drop.get_mut() = Some(Box::new(f));
         self
     }
 
@@ -274,7 +280,7 @@ impl<E> Event<E> {
 impl More {
     /// Tells who wanted to know that the event ended; a panic in what they do stays there.
     pub(crate) fn end(&mut self, reason: Reason) {
-        if let Some(on_drop) = self.on_drop.take() {
+        if let Some(on_drop) = self.on_drop.get_mut().take() {
             super::quietly(move || on_drop(reason));
         }
     }
@@ -283,7 +289,7 @@ impl More {
 impl Drop for More {
     /// An event that a handler has taken whole ends with the handler that panics.
     fn drop(&mut self) {
-        if self.on_drop.is_some() && std::thread::panicking() {
+        if self.on_drop.get_mut().is_some() && std::thread::panicking() {
             self.end(Reason::Panicked);
         }
     }

@@ -92,7 +92,8 @@ impl fmt::Display for Why {
     }
 }
 
-/// An event that was not taken, and why.
+/// An event that was not taken, and why. It can be shared between threads if the event's value can, whatever its drop callback is; so it fits into
+/// `Box<dyn Error + Send + Sync>`.
 pub struct SendError<E> {
     /// The event, as it was sent.
     pub event: Event<E>,

@@ -19,7 +19,7 @@ mod swap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use tussah::stage::{Batch, BuildError, Handler, Network, Sender, SerialHandler};
+use tussah::stage::{Batch, BuildError, Event, Handler, Network, SendError, Sender, SerialHandler};
 
 use crate::runtime;
 
@@ -80,4 +80,31 @@ fn a_pipeline_handles_each_event_once() -> Result<(), BuildError> {
         assert_eq!(network.edges().len(), 1);
         Ok(())
     })
+}
+
+/// What is sent is as shareable as what it is made of, whatever its drop callback is.
+const _: () = {
+    const fn is_send_and_sync<T: Send + Sync>() {}
+    is_send_and_sync::<Event<u64>>();
+    is_send_and_sync::<SendError<u64>>();
+    is_send_and_sync::<Batch<u64>>();
+};
+
+#[test]
+fn a_refusal_is_an_error_that_others_can_be_told() {
+    async fn send(to: &Sender<u64>) -> Result<(), Box<dyn std::error::Error + Send + Sync>> {
+        to.send(Event::new(1).on_drop(drop)).await?;
+        Ok(())
+    }
+    runtime(1).block_on(async {
+        let network = Network::new("closed");
+        let stage = network
+            .stage("sum")
+            .handler(|_| Ok(Sum(Arc::default())))
+            .expect("a stage");
+        send(&stage.sender()).await.expect("it is open");
+        stage.drain().await;
+        let error = send(&stage.sender()).await.expect_err("it is closed");
+        assert!(error.to_string().contains("closed"), "{error}");
+    });
 }
