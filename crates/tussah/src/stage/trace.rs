@@ -60,8 +60,8 @@ pub struct Traces {
 }
 
 impl Network {
-    /// Has one in `n` of the events traced that are sent from outside of stages, from the next on; 0 ends that. Events that are sent
-    /// [traced](Event::traced) always are.
+    /// Has one in `n` of the events traced that are sent from outside of stages, from the next on; 0 ends that. What [sockets](super::net) tell comes from outside.
+    /// Events that are sent [traced](Event::traced) always are.
     ///
     /// What is not traced is neither slower for it nor looked at; the numbers of traces that begin so are 2^32 and above.
     ///

@@ -3,6 +3,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use tussah::net::UnixStream;
+use tussah::stage::net::{SocketEvent, Sockets};
 use tussah::stage::{
     AnyCall, Batch, Call, End, Event, Handler, Many, Network, Reason, SPANS_MAX, Sender, Stage,
 };
@@ -110,6 +112,58 @@ fn one_in_so_many_is_traced() {
             counts.push(traces.spans.len() as u64 + traces.forgotten);
         }
         assert_eq!(counts, [0, 20, 20, 2020]);
+    });
+}
+
+/// Sends on how many bytes have come.
+struct Count(Sender<u64>);
+
+impl Handler for Count {
+    type Event = SocketEvent;
+    async fn handle(&self, batch: &mut Batch<SocketEvent>) {
+        while let Some(event) = batch.next() {
+            if let SocketEvent::Packet(_, bytes) = event {
+                let bytes = bytes.len() as u64;
+                self.0.send(bytes).await.expect("it is open");
+            }
+        }
+    }
+}
+
+#[test]
+fn what_sockets_tell_is_traced() {
+    let runtime = runtime(1);
+    runtime.block_on(async {
+        let network = Network::new("n");
+        let last = stage::<()>(&network, "last", None);
+        let count = network
+            .stage("count")
+            .handler(|edges| Ok(Count(edges.to(&last).queue(10)?)))
+            .expect("a stage");
+        network.trace_one_in(1);
+        let sockets = Sockets::new(&network, "sockets").expect("the name is free");
+        let (ours, theirs) = UnixStream::pair().expect("made");
+        let connection = sockets.adopt(ours, &count.sender());
+        let connection = connection.expect("there is room");
+        theirs.write_all(b"one").await.expect("it is read");
+        drop(theirs);
+        last.sender().send(3).await.expect("it is open");
+        while count.stats().finished < 2 {
+            tussah::yield_now().await;
+        }
+        connection.close();
+        sockets.settled().await;
+        count.drain().await;
+        last.drain().await;
+        let (packets, others): (Vec<_>, Vec<_>) = ways(&network)
+            .into_iter()
+            .partition(|(_, way)| way.len() == 2);
+        assert_eq!(packets.len(), 1);
+        assert_eq!(packets[0].1, finished(&["count", "last"]));
+        // Its end, and what was sent without a socket.
+        let others: Vec<_> = others.into_iter().map(|(_, way)| way).collect();
+        assert!(others.contains(&finished(&["count"])), "{others:?}");
+        assert!(others.contains(&finished(&["last"])), "{others:?}");
     });
 }
 

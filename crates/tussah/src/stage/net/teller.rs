@@ -43,7 +43,7 @@ impl<E: From<SocketEvent> + Send + 'static> Teller<E> {
         if self.when_rejected == WhenRejected::Wait {
             return self.insist(event).await;
         }
-        let sent = self.to.send(event).await;
+        let sent = self.to.send(self.traced(event)).await;
         sent.map_err(|SendError { why, .. }| match why {
             Why::Closed => Untold::Gone,
             _ => Untold::Rejected,
@@ -55,7 +55,8 @@ impl<E: From<SocketEvent> + Send + 'static> Teller<E> {
         self.insist(Event::new(E::from(event))).await
     }
 
-    pub(super) async fn insist(&self, mut event: Event<E>) -> Result<(), Untold> {
+    pub(super) async fn insist(&self, event: Event<E>) -> Result<(), Untold> {
+        let mut event = self.traced(event);
         let mut pause = PAUSE_MIN;
         loop {
             event = match self.to.send(event).await {
@@ -68,5 +69,12 @@ impl<E: From<SocketEvent> + Send + 'static> Teller<E> {
             sleep(pause).await;
             pause = (pause * 2).min(Duration::from_millis(PAUSE_MS_MAX));
         }
+    }
+    /// The event as part of a trace, if the network wants it traced: it comes from outside, though the graph shows an edge to it.
+    fn traced(&self, mut event: Event<E>) -> Event<E> {
+        if let Some(trace) = self.to.stage.tracer.choose() {
+            event.trace_on(trace);
+        }
+        event
     }
 }
