@@ -105,6 +105,7 @@ mod inspect;
 mod install;
 mod json;
 mod lifecycle;
+mod making;
 pub mod net;
 mod network;
 mod outgoing;

@@ -18,6 +18,8 @@ pub struct Edges<'a> {
     pub(crate) network: &'a Network,
     pub(crate) from: Arc<str>,
     pub(crate) id: u32,
+    /// Holds them in the network's graph.
+    pub(crate) making: u32,
 }
 
 /// An edge to a stage, of which is still to be said how it sends.
@@ -93,9 +95,13 @@ impl<E: Send + 'static, C> To<'_, E, C> {
                 stage: self.stage.name.to_string(),
             });
         }
-        self.edges
-            .network
-            .connect(&self.edges.from, &self.stage.name, kind)
+        let Edges {
+            network,
+            from,
+            making,
+            ..
+        } = self.edges;
+        network.connect(from, &self.stage.name, kind, *making)
     }
 }
 

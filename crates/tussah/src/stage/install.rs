@@ -9,6 +9,7 @@ use super::error::BuildError;
 use super::handle::Stage;
 use super::handler::{Handler, SerialHandler};
 use super::host::{Host, Many, One};
+use super::making::Making;
 use super::restarts::Restarts;
 use super::servlet::serve;
 use super::shared::Shared;
@@ -61,8 +62,9 @@ impl<E: Send + 'static> New<E> {
         self,
         make: impl FnOnce(&Edges<'_>) -> Result<H, BuildError>,
     ) -> Result<Stage<E, Arc<Many<H>>>, BuildError> {
-        let handler = self.made(|stage| make(&stage.edges()))?;
-        self.0.install(Arc::new(Many(handler)))
+        let making = self.0.making();
+        let handler = self.made(|| make(&making.edges()))?;
+        self.0.install(Arc::new(Many(handler)), making)
     }
 
     pub(crate) fn with_serial<H: SerialHandler<Event = E>>(
@@ -70,9 +72,10 @@ impl<E: Send + 'static> New<E> {
         make: impl FnMut(&Edges<'_>) -> Result<H, BuildError> + Send + 'static,
         restarts: Restarts,
     ) -> Result<Stage<E, Arc<One<H>>>, BuildError> {
-        let one = self.made(|stage| stage.one(make, restarts))?;
+        let making = self.0.making();
+        let one = self.made(|| self.0.one(make, restarts, &making))?;
         self.0.shared.make_serial();
-        self.0.install(Arc::new(one))
+        self.0.install(Arc::new(one), making)
     }
 
     pub(crate) fn with_blocking<F: Fn(&mut Batch<E>) + Send + Sync + 'static>(
@@ -80,19 +83,18 @@ impl<E: Send + 'static> New<E> {
         pool: Pool,
         make: impl FnOnce(&Edges<'_>) -> Result<F, BuildError>,
     ) -> Result<Stage<E>, BuildError> {
-        let handler = self.made(|stage| make(&stage.edges()))?;
+        let making = self.0.making();
+        let handler = self.made(|| make(&making.edges()))?;
         self.0
             .shared
             .set_handler(Kind::Blocking, blocking::start(pool, handler), None)?;
+        making.keep();
         Ok(self.0)
     }
 
-    fn made<T>(
-        &self,
-        make: impl FnOnce(&Stage<E>) -> Result<T, BuildError>,
-    ) -> Result<T, BuildError> {
+    fn made<T>(&self, make: impl FnOnce() -> Result<T, BuildError>) -> Result<T, BuildError> {
         let undo = Undo(Some(&self.0));
-        let made = make(&self.0)?;
+        let made = make()?;
         undo.keep();
         Ok(made)
     }
@@ -117,13 +119,9 @@ impl<E: Send + 'static> Drop for Undo<'_, E> {
 }
 
 impl<E: Send + 'static, C> Stage<E, C> {
-    /// What to make edges from this stage with.
-    fn edges(&self) -> Edges<'_> {
-        Edges {
-            network: &self.network,
-            from: Arc::clone(&self.shared.name),
-            id: self.id,
-        }
+    /// Begins to make a handler, with its edges.
+    fn making(&self) -> Making {
+        Making::begin(&self.network, self.id, &self.shared.name)
     }
 
     /// A place for a serial handler, made now and after each panic.
@@ -131,13 +129,15 @@ impl<E: Send + 'static, C> Stage<E, C> {
         &self,
         mut make: impl FnMut(&Edges<'_>) -> Result<H, BuildError> + Send + 'static,
         restarts: Restarts,
+        making: &Making,
     ) -> Result<One<H>, BuildError> {
-        let handler = make(&self.edges())?;
+        let handler = make(&making.edges())?;
         let (network, name, id) = (
             self.network.downgrade(),
             Arc::clone(&self.shared.name),
             self.id,
         );
+        let making = making.number();
         let again = move || {
             let network = network.upgrade().ok_or_else(|| BuildError::Closed {
                 stage: name.to_string(),
@@ -146,13 +146,18 @@ impl<E: Send + 'static, C> Stage<E, C> {
                 network: &network,
                 from: Arc::clone(&name),
                 id,
+                making,
             })
         };
         Ok(One::new(handler, Box::new(again), restarts))
     }
 
-    /// Has the stage use a handler.
-    fn install<H: Host<E>>(&self, host: Arc<H>) -> Result<Stage<E, Arc<H>>, BuildError> {
+    /// Has the stage use a handler, whose edges take the place of those of the earlier one.
+    fn install<H: Host<E>>(
+        &self,
+        host: Arc<H>,
+        making: Making,
+    ) -> Result<Stage<E, Arc<H>>, BuildError> {
         let servlets = Arc::clone(&host);
         let start = move |stage: &Arc<Shared<E>>, generation| {
             let servlet = serve(Arc::clone(stage), Arc::clone(&servlets), generation);
@@ -165,6 +170,7 @@ impl<E: Send + 'static, C> Stage<E, C> {
         let present = Some(Arc::clone(&host) as _);
         self.shared
             .set_handler(Kind::Async, Arc::new(start), present)?;
+        making.keep();
         Ok(Stage {
             shared: Arc::clone(&self.shared),
             host,
@@ -175,6 +181,9 @@ impl<E: Send + 'static, C> Stage<E, C> {
 
     /// Has another handler take the place of the present one, without losing an event. Batches that run go on to their end; those of a stage by key are waited for.
     ///
+    /// With the earlier handler its edges leave the graph, and a cycle may be closed in their place; batches of it that still run may send by them to their end.
+    /// If `make` fails, or the swap is given up, nothing is left of the new handler's.
+    ///
     /// Calls that were made for the earlier handler's type cost as much as those by name from here on.
     ///
     /// # Errors
@@ -184,14 +193,13 @@ impl<E: Send + 'static, C> Stage<E, C> {
         make: impl FnOnce(&Edges<'_>) -> Result<H, BuildError>,
     ) -> Result<Stage<E, Arc<Many<H>>>, BuildError> {
         self.shared.check_open()?;
-        let name = &self.shared.name;
-        let handler = self.network.remake(name, || make(&self.edges()))?;
+        let making = self.making();
+        let handler = make(&making.edges())?;
         let _swapping = self.shared.begin_swap(false).await?;
-        self.install(Arc::new(Many(handler)))
+        self.install(Arc::new(Many(handler)), making)
     }
 
-    /// As [`swap`](Self::swap), with a handler that handles one batch after the other: the stage has one servlet from here on. Waits until no batch runs, and no call of a handler that is serial, too;
-    /// calls of one that is not go on to their end beside what the next does.
+    /// As [`swap`](Self::swap), with a handler that handles one batch after the other: the stage has one servlet from here on. Waits until no batch and no call runs.
     ///
     /// # Errors
     /// As [`swap`](Self::swap).
@@ -200,10 +208,10 @@ impl<E: Send + 'static, C> Stage<E, C> {
         make: impl FnMut(&Edges<'_>) -> Result<H, BuildError> + Send + 'static,
     ) -> Result<Stage<E, Arc<One<H>>>, BuildError> {
         self.shared.check_open()?;
-        let one = || self.one(make, Restarts::default());
-        let one = self.network.remake(&self.shared.name, one)?;
+        let making = self.making();
+        let one = self.one(make, Restarts::default(), &making)?;
         let _swapping = self.shared.begin_swap(true).await?;
         self.shared.make_serial();
-        self.install(Arc::new(one))
+        self.install(Arc::new(one), making)
     }
 }

@@ -13,7 +13,7 @@ use super::handle::{Any, Stage};
 use super::inspect::Inspect;
 use super::process::Process;
 use super::shared::{Shared, Time};
-use super::table::{Edge, EdgeKind, Known, Table};
+use super::table::{ALWAYS, Edge, EdgeKind, Known, Table};
 use super::threads::ThreadManager;
 use super::trace::Tracer;
 
@@ -115,13 +115,13 @@ impl Network {
     /// All edges, in the order in which they were made.
     #[must_use]
     pub fn edges(&self) -> Vec<Edge> {
-        self.inner.table.lock().edges.clone()
+        self.inner.table.lock().edges().cloned().collect()
     }
 
     /// The stages and edges that there are now. What is asked of the stages is asked under no lock of the network.
     pub(crate) fn known(&self) -> (Vec<Known>, Vec<Edge>) {
         let table = self.inner.table.lock();
-        (table.stages.clone(), table.edges.clone())
+        (table.stages.clone(), table.edges().cloned().collect())
     }
 
     /// Adds a stage; returns its number.
@@ -136,48 +136,38 @@ impl Network {
             let name = name.to_string();
             return Err(BuildError::NameTaken { name });
         }
-        table.next += 1;
-        let (id, name) = (table.next, Arc::clone(name));
+        let (id, name) = (table.number(), Arc::clone(name));
         table.stages.push(Known {
             id,
             name,
             event,
             stage,
+            making: ALWAYS,
         });
         Ok(id)
     }
 
     /// Forgets a stage and its edges.
     pub(crate) fn remove(&self, id: u32) {
-        let mut table = self.inner.table.lock();
-        let place = table.stages.iter().position(|known| known.id == id);
-        let removed = place.map(|place| table.stages.remove(place));
-        if let Some(removed) = &removed {
-            table
-                .edges
-                .retain(|edge| edge.from != removed.name && edge.to != removed.name);
-            for edge in &mut table.edges {
-                edge.proxy.take_if(|proxy| *proxy == removed.name);
-            }
-        }
-        drop(table);
+        let removed = self.inner.table.lock().remove(id);
         // Under no lock: it may be the last reference to a handler.
         drop(removed);
     }
 
-    /// Adds an edge; refuses one that closes a cycle in which all could wait.
+    /// Adds an edge, which is there until it is [released](Table::release); refuses one that closes a cycle in which all could wait.
     pub(crate) fn connect(
         &self,
         from: &Arc<str>,
         to: &Arc<str>,
         kind: EdgeKind,
+        by: u32,
     ) -> Result<(), BuildError> {
         let mut table = self.inner.table.lock();
-        let (proxy, before) = (table.proxy(from, to), table.edges.len());
-        table.connect(from, to, kind)?;
+        let proxy = table.proxy(from, to);
+        table.connect(from, to, kind, by)?;
         if let Some(proxy) = proxy {
-            if let Err(error) = table.connect(from, &proxy, kind) {
-                table.edges.truncate(before);
+            if let Err(error) = table.connect(from, &proxy, kind, by) {
+                table.disconnect(from, to, kind, by);
                 return Err(error);
             }
             table.set_proxy(from, to, Some(&proxy));
@@ -185,31 +175,15 @@ impl Network {
         Ok(())
     }
 
-    /// Makes a handler for a stage in the place of another; if that fails, its edges are forgotten.
-    pub(crate) fn remake<T>(
-        &self,
-        from: &Arc<str>,
-        make: impl FnOnce() -> Result<T, BuildError>,
-    ) -> Result<T, BuildError> {
-        let before = self.edges();
-        let made = make();
-        if made.is_err() {
-            let same = |one: &Edge, it: &Edge| one.to == it.to && one.kind == it.kind;
-            let was = |it: &Edge| before.iter().any(|one| one.from == *from && same(one, it));
-            let mut table = self.inner.table.lock();
-            table.edges.retain(|edge| edge.from != *from || was(edge));
-        }
-        made
-    }
-
-    /// Puts a proxy in the edges from one stage to another; gives the first one's name and number, and the edges that there were not before.
+    /// Puts a proxy in the edges from one stage to another; gives the first one's name and number, and the number that
+    /// holds the edges to the proxy.
     pub(crate) fn interpose(
         &self,
         from: &str,
         to: &Arc<str>,
         proxy: &Arc<str>,
         blocks: bool,
-    ) -> Result<(Arc<str>, u32, Vec<Edge>), BuildError> {
+    ) -> Result<(Arc<str>, u32, u32), BuildError> {
         let mut table = self.inner.table.lock();
         let known = table.find(from)?;
         let (from, id) = (Arc::clone(&known.name), known.id);
@@ -235,8 +209,9 @@ impl Network {
         if from == *proxy {
             return Err(BuildError::Cycle { path: way });
         }
-        let edges = table.edges.iter();
-        let there = edges.filter(|edge| edge.from == from && edge.to == *to);
+        let there = table
+            .edges()
+            .filter(|edge| edge.from == from && edge.to == *to);
         let kinds: Vec<_> = there.map(|edge| edge.kind).collect();
         if kinds.is_empty() {
             let (from, to) = names();
@@ -247,31 +222,24 @@ impl Network {
                 stage: proxy.to_string(),
             });
         }
-        let before = table.edges.len();
+        let by = table.number();
         for kind in kinds {
-            if let Err(error) = table.connect(&from, proxy, kind) {
-                table.edges.truncate(before);
+            if let Err(error) = table.connect(&from, proxy, kind, by) {
+                table.release(by);
                 return Err(error);
             }
         }
-        let added = table.edges[before..].to_vec();
         table.set_proxy(&from, to, Some(proxy));
-        Ok((from, id, added))
+        Ok((from, id, by))
     }
 
-    /// Takes a proxy out of the edges from one stage to another, and the edges that were made for it.
-    pub(crate) fn withdraw(
-        &self,
-        from: &Arc<str>,
-        to: &Arc<str>,
-        proxy: &Arc<str>,
-        added: &[Edge],
-    ) {
+    /// Takes a proxy out of the edges from one stage to another, and what it holds.
+    pub(crate) fn withdraw(&self, from: &Arc<str>, to: &Arc<str>, proxy: &Arc<str>, by: u32) {
         let mut table = self.inner.table.lock();
         if table.proxy(from, to).as_ref() == Some(proxy) {
             table.set_proxy(from, to, None);
         }
-        table.edges.retain(|edge| !added.contains(edge));
+        table.release(by);
     }
 
     pub(crate) fn downgrade(&self) -> Weak {

@@ -14,7 +14,6 @@ use super::host::Gone;
 use super::outgoing;
 use super::sender::{Sender, Why};
 use super::shared::{Inner, Shared};
-use super::table::Edge;
 
 /// Where events from one stage go in place of the stage that they are sent to.
 pub(crate) struct Route<E> {
@@ -36,8 +35,8 @@ pub struct Between<E> {
     from: u32,
     from_name: Arc<str>,
     to: Stage<E>,
-    /// The edges to the proxy that were not there before.
-    added: Vec<Edge>,
+    /// Holds the edges to the proxy.
+    holder: u32,
 }
 
 impl<E: Send + 'static, C> Stage<E, C> {
@@ -92,7 +91,7 @@ impl<E: Send + 'static, C> Stage<E, C> {
     /// ```
     pub fn between<D>(&self, from: &str, to: &Stage<E, D>) -> Result<Between<E>, BuildError> {
         let (proxy, target) = (&self.shared, &to.shared);
-        let (from_name, from, added) =
+        let (from_name, from, holder) =
             self.network
                 .interpose(from, &target.name, &proxy.name, proxy.blocks())?;
         target.lock().proxies.push(Route {
@@ -108,7 +107,7 @@ impl<E: Send + 'static, C> Stage<E, C> {
             from,
             from_name,
             to: to.untyped(),
-            added,
+            holder,
         })
     }
 
@@ -160,7 +159,7 @@ impl<E: Send + 'static> Between<E> {
     fn forget(&self) {
         let (from, to) = (&self.from_name, &self.to.shared.name);
         let proxy = &self.proxy.shared.name;
-        self.to.network.withdraw(from, to, proxy, &self.added);
+        self.to.network.withdraw(from, to, proxy, self.holder);
         self.to.shared.look_again();
     }
 }

@@ -10,9 +10,20 @@ use super::inspect::Inspect;
 #[derive(Default)]
 pub(crate) struct Table {
     pub(crate) stages: Vec<Known>,
-    pub(crate) edges: Vec<Edge>,
-    pub(crate) next: u32,
+    /// In the order in which they were made.
+    edges: Vec<Held>,
+    /// The last number that was given to a stage or to somebody who holds edges.
+    last: u32,
 }
+
+/// An edge, with the numbers of those who hold it there: makers of handlers, and proxies. An edge that has a proxy is there without them.
+struct Held {
+    edge: Edge,
+    by: Vec<u32>,
+}
+
+/// Holds what is there as long as its stages are.
+pub(crate) const ALWAYS: u32 = 0;
 
 /// A stage as the network knows it.
 #[derive(Clone)]
@@ -21,6 +32,8 @@ pub(crate) struct Known {
     pub(crate) name: Arc<str>,
     pub(crate) event: &'static str,
     pub(crate) stage: Arc<dyn Inspect>,
+    /// Who holds the edges of its handler; `ALWAYS` before it has one.
+    pub(crate) making: u32,
 }
 
 /// How one stage sends to another.
@@ -75,11 +88,26 @@ impl Table {
         })
     }
 
+    /// A number that nobody else has.
+    pub(crate) fn number(&mut self) -> u32 {
+        self.last += 1;
+        self.last
+    }
+
+    pub(crate) fn edges(&self) -> impl Iterator<Item = &Edge> {
+        self.edges.iter().map(|held| &held.edge)
+    }
+
+    /// Has an edge held, which is made if it is not there.
+    ///
+    /// # Errors
+    /// If it would close a cycle in which all could wait.
     pub(crate) fn connect(
         &mut self,
         from: &Arc<str>,
         to: &Arc<str>,
         kind: EdgeKind,
+        by: u32,
     ) -> Result<(), BuildError> {
         if kind.waits()
             && let Some(mut path) = self.path(to, from)
@@ -93,22 +121,60 @@ impl Table {
             kind,
             proxy: None,
         };
-        let mut there = self.edges.iter();
-        if !there.any(|it| it.from == edge.from && it.to == edge.to && it.kind == kind) {
-            self.edges.push(edge);
+        let mut there = self.edges.iter_mut();
+        let same = |it: &Edge| it.from == edge.from && it.to == edge.to && it.kind == kind;
+        match there.find(|held| same(&held.edge)) {
+            None => self.edges.push(Held { edge, by: vec![by] }),
+            Some(held) if held.by.contains(&by) => {}
+            Some(held) => held.by.push(by),
         }
         Ok(())
     }
 
+    /// Has an edge held no longer.
+    pub(crate) fn disconnect(&mut self, from: &Arc<str>, to: &Arc<str>, kind: EdgeKind, by: u32) {
+        for Held { edge, by: holders } in &mut self.edges {
+            if edge.from == *from && edge.to == *to && edge.kind == kind {
+                holders.retain(|holder| *holder != by);
+            }
+        }
+        self.release(ALWAYS);
+    }
+
+    /// Takes away the edges that nobody else holds.
+    pub(crate) fn release(&mut self, by: u32) {
+        if by != ALWAYS {
+            for held in &mut self.edges {
+                held.by.retain(|holder| *holder != by);
+            }
+        }
+        self.edges
+            .retain(|held| !held.by.is_empty() || held.edge.proxy.is_some());
+    }
+
+    /// Forgets a stage and its edges.
+    pub(crate) fn remove(&mut self, id: u32) -> Option<Known> {
+        let place = self.stages.iter().position(|known| known.id == id)?;
+        let removed = self.stages.remove(place);
+        let name = &removed.name;
+        self.edges
+            .retain(|Held { edge, .. }| edge.from != *name && edge.to != *name);
+        for held in &mut self.edges {
+            held.edge.proxy.take_if(|proxy| proxy == name);
+        }
+        self.release(ALWAYS);
+        Some(removed)
+    }
+
     /// The proxy between two stages.
     pub(crate) fn proxy(&self, from: &Arc<str>, to: &Arc<str>) -> Option<Arc<str>> {
-        let mut there = self.edges.iter();
+        let mut there = self.edges();
         let edge = there.find(|edge| edge.from == *from && edge.to == *to)?;
         edge.proxy.clone()
     }
 
     pub(crate) fn set_proxy(&mut self, from: &Arc<str>, to: &Arc<str>, proxy: Option<&Arc<str>>) {
-        for edge in &mut self.edges {
+        for Held { edge, .. } in &mut self.edges {
             if edge.from == *from && edge.to == *to {
                 edge.proxy = proxy.cloned();
             }
@@ -125,8 +191,7 @@ impl Table {
                 return Some(way.into_iter().map(ToString::to_string).collect());
             }
             for edge in self
-                .edges
-                .iter()
+                .edges()
                 .filter(|edge| edge.kind.waits() && edge.from == *last)
             {
                 if !seen.contains(&&edge.to) {

@@ -16,6 +16,7 @@ use super::shown::show;
 use super::stats::{IoStats, SocketStats};
 use super::teller::Teller;
 use crate::stage::network::Weak as WeakNetwork;
+use crate::stage::table::ALWAYS;
 use crate::stage::{BuildError, EdgeKind, Network, Sender};
 
 /// What a [`Sockets`](super::Sockets) and its clones share.
@@ -161,7 +162,7 @@ impl Hub {
         let shown = self.shown.get().expect("it is set when the hub is made");
         let (name, id) = &shown[queue as usize];
         if let Some(network) = self.network.upgrade() {
-            let connected = network.connect(name, &to.stage.name, EdgeKind::Queue);
+            let connected = network.connect(name, &to.stage.name, EdgeKind::Queue, ALWAYS);
             connected.expect("nothing is sent to a queue of sockets, so there is no cycle");
         }
         Teller {

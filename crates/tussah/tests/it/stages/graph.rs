@@ -2,10 +2,11 @@
 
 use std::time::Duration;
 
+use futures_lite::future::poll_once;
 use tussah::stage::control::{Owns, SedaBatch, Threshold};
 use tussah::stage::{AnyCall, Batch, BuildError, EdgeKind, Network, Stage};
 
-use super::support::{Noted, by, each, one};
+use super::support::{Door, Noted, by, each, one};
 use crate::runtime;
 
 /// How a stage of these tests sends to another.
@@ -305,6 +306,134 @@ fn a_swap_that_fails_leaves_no_edge() -> Result<(), BuildError> {
         });
         swapped.await?;
         assert_eq!(network.edges(), before);
+        Ok(())
+    })
+}
+
+/// Gives a stage another handler, with edges to these, that fails if `fails` does.
+async fn swapped(
+    stage: &Stage<u32>,
+    to: &[&str],
+    fails: Option<BuildError>,
+) -> Result<(), BuildError> {
+    let make = |edges: &tussah::stage::Edges<'_>| {
+        for name in to {
+            edges.named::<u32>(name)?.queue(1)?;
+        }
+        match fails {
+            None => Ok(each(|_: u32| ())),
+            Some(error) => Err(error),
+        }
+    };
+    stage.swap(make).await.map(drop)
+}
+
+/// The edges of a network, by the names of their stages.
+fn edges(network: &Network) -> Vec<(String, String)> {
+    let edges = network.edges().into_iter();
+    edges
+        .map(|edge| (edge.from.to_string(), edge.to.to_string()))
+        .collect()
+}
+
+fn named<const N: usize>(edges: [(&str, &str); N]) -> Vec<(String, String)> {
+    edges
+        .map(|(from, to)| (from.to_owned(), to.to_owned()))
+        .to_vec()
+}
+
+#[test]
+fn the_edges_of_a_handler_go_with_it() -> Result<(), BuildError> {
+    runtime(1).block_on(async {
+        let network = Network::new("graph");
+        for name in ["a", "b", "c"] {
+            network.stage(name).handler(|_| Ok(each(|_: u32| ())))?;
+        }
+        let [a, b]: [Stage<u32>; 2] = [network.find("a")?, network.find("b")?];
+        swapped(&a, &["b", "c"], None).await?;
+        assert_eq!(edges(&network), named([("a", "b"), ("a", "c")]));
+        assert!(swapped(&b, &["a"], None).await.is_err(), "a cycle");
+        // What both handlers have stays in its place.
+        swapped(&a, &["c"], None).await?;
+        assert_eq!(edges(&network), named([("a", "c")]));
+        swapped(&b, &["a"], None).await?;
+        assert_eq!(edges(&network), named([("a", "c"), ("b", "a")]));
+        Ok(())
+    })
+}
+
+#[test]
+fn the_edges_of_a_handler_that_is_not_installed_are_gone() -> Result<(), BuildError> {
+    runtime(1).block_on_spawned(async {
+        let network = Network::new("graph");
+        for name in ["b", "c"] {
+            network.stage(name).handler(|_| Ok(each(|_: u32| ())))?;
+        }
+        let door = Door::new();
+        let at = door.clone();
+        network.stage("a").serial(move |edges| {
+            edges.named::<u32>("b")?.queue(1)?;
+            let at = at.clone();
+            Ok(one(move |batch: &mut Batch<u32>| {
+                let at = at.clone();
+                Box::pin(async move {
+                    batch.next();
+                    at.pass().await;
+                })
+            }))
+        })?;
+        let a: Stage<u32> = network.find("a")?;
+        let before = named([("a", "b")]);
+        let error = BuildError::Handler {
+            stage: "a".into(),
+            why: "no reason".into(),
+        };
+        let failed = swapped(&a, &["b", "c"], Some(error.clone())).await;
+        assert_eq!(failed, Err(error));
+        assert_eq!(edges(&network), before, "the maker failed");
+        // A swap that is given up while it waits for the batch that runs.
+        a.sender().try_send(1).expect("there is room");
+        door.until(1).await;
+        let mut swap = Box::pin(swapped(&a, &["c"], None));
+        assert!(poll_once(&mut swap).await.is_none());
+        drop(swap);
+        assert_eq!(edges(&network), before, "the swap was given up");
+        // And one of a stage that is closed meanwhile.
+        let mut swap = Box::pin(swapped(&a, &["c"], None));
+        assert!(poll_once(&mut swap).await.is_none());
+        a.clone().destroy(Duration::ZERO).await;
+        door.let_through(1);
+        assert!(swap.await.is_err());
+        assert_eq!(a.stats().gate, "closed");
+        assert_eq!(edges(&network), [], "the stage is closed");
+        Ok(())
+    })
+}
+
+#[test]
+fn an_edge_with_a_proxy_stays_until_the_proxy_goes() -> Result<(), BuildError> {
+    runtime(1).block_on(async {
+        let network = Network::new("graph");
+        let last = network.stage("last").handler(|_| Ok(each(|_: u32| ())))?;
+        for name in ["first", "proxy"] {
+            let to = last.clone();
+            network.stage(name).handler(move |edges| {
+                edges.to(&to).queue(1)?;
+                Ok(each(|_: u32| ()))
+            })?;
+        }
+        let [first, proxy]: [Stage<u32>; 2] = [network.find("first")?, network.find("proxy")?];
+        let between = proxy.between("first", &last)?;
+        swapped(&first, &["proxy"], None).await?;
+        let all = [("first", "last"), ("proxy", "last"), ("first", "proxy")];
+        assert_eq!(edges(&network), named(all));
+        between.remove().await;
+        assert_eq!(
+            edges(&network),
+            named([("proxy", "last"), ("first", "proxy")])
+        );
+        swapped(&first, &[], None).await?;
+        assert_eq!(edges(&network), named([("proxy", "last")]));
         Ok(())
     })
 }
