@@ -97,13 +97,16 @@ impl fmt::Display for Why {
 pub struct SendError<E> {
     /// The event, as it was sent.
     pub event: Event<E>,
-    /// Why the stage did not take it.
+    /// The stage that did not take it.
+    pub stage: Arc<str>,
+    /// Why.
     pub why: Why,
 }
 
 impl<E> fmt::Debug for SendError<E> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("SendError")
+            .field("stage", &self.stage)
             .field("why", &self.why)
             .finish_non_exhaustive()
     }
@@ -111,7 +114,8 @@ impl<E> fmt::Debug for SendError<E> {
 
 impl<E> fmt::Display for SendError<E> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "the stage did not take the event: {}", self.why)
+        let Self { stage, why, .. } = self;
+        write!(f, "the stage `{stage}` did not take the event: {why}")
     }
 }
 
@@ -124,7 +128,7 @@ impl<E: Send + 'static> Sender<E> {
     /// With the event inside.
     #[inline]
     pub fn try_send(&self, event: impl Into<Event<E>>) -> Result<(), SendError<E>> {
-        outgoing::send(self, event.into(), false).map_err(|(event, why)| SendError { event, why })
+        outgoing::send(self, event.into(), false).map_err(|(event, why)| self.refused(event, why))
     }
 
     /// Sends an event, and waits while the queue is full.
@@ -143,6 +147,15 @@ impl<E: Send + 'static> Sender<E> {
     }
 
     #[cold]
+    fn refused(&self, event: Event<E>, why: Why) -> SendError<E> {
+        SendError {
+            event,
+            stage: Arc::clone(&self.stage.name),
+            why,
+        }
+    }
+
+    #[cold]
     #[inline(never)]
     fn not_sent(&self, (event, why): (Event<E>, Why)) -> Sending<'_, E> {
         let rest = if why.is_full() || why == Why::Proxied {
@@ -151,13 +164,13 @@ impl<E: Send + 'static> Sender<E> {
             let mut place = Some(event);
             Rest::Waits(Box::pin(async move {
                 let sent = self.go_on(&mut place, why, waiting).await;
-                sent.map_err(|why| SendError {
-                    event: place.take().expect("what is not sent is in its place"),
-                    why,
+                sent.map_err(|why| {
+                    let event = place.take().expect("what is not sent is in its place");
+                    self.refused(event, why)
                 })
             }))
         } else {
-            Rest::Refused(Some(SendError { event, why }))
+            Rest::Refused(Some(self.refused(event, why)))
         };
         Sending(Some(Box::new(rest)))
     }

@@ -105,6 +105,11 @@ fn a_refusal_is_an_error_that_others_can_be_told() {
         send(&stage.sender()).await.expect("it is open");
         stage.drain().await;
         let error = send(&stage.sender()).await.expect_err("it is closed");
-        assert!(error.to_string().contains("closed"), "{error}");
+        assert_eq!(
+            error.to_string(),
+            "the stage `sum` did not take the event: the stage is closed"
+        );
+        let said = format!("{error:?}");
+        assert!(said.contains("sum") && said.contains("Closed"), "{said}");
     });
 }
