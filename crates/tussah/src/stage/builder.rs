@@ -214,7 +214,7 @@ impl<E: Send + 'static> Builder<E> {
     ///
     /// # Errors
     /// If the name is taken, two controllers own one setting, an edge would close a cycle, or `make` fails; nothing is left of the stage then. With an error of
-    /// its own `make` fails by [`BuildError::Handler`]: `map_err(|error| BuildError::Handler { stage: edges.from().into(), why: error.to_string() })`.
+    /// its own `make` fails by [`Edges::failed`]: `map_err(|error| edges.failed(error))`.
     pub fn handler<H: Handler<Event = E>>(
         self,
         make: impl FnOnce(&Edges<'_>) -> Result<H, BuildError>,

@@ -1,5 +1,6 @@
 //! The edges that a handler sends by, made as the handler is made.
 
+use std::fmt;
 use std::marker::PhantomData;
 use std::sync::Arc;
 
@@ -47,6 +48,30 @@ impl Edges<'_> {
             stage: Arc::clone(&stage.shared),
             host: stage.host.clone(),
             event: PhantomData,
+        }
+    }
+
+    /// What a maker fails with, for a reason of its own: [`BuildError::Handler`] with the stage's name.
+    ///
+    /// # Examples
+    /// ```
+    /// use std::fs::File;
+    /// use tussah::stage::{Batch, Network};
+    ///
+    /// # let runtime = tussah::Runtime::builder().workers(1).build()?;
+    /// # let network = Network::on(runtime.handle(), "server");
+    /// let log = network.stage("log").blocking(|edges| {
+    ///     let file = File::open("/no/such/file").map_err(|error| edges.failed(error))?;
+    ///     Ok(move |batch: &mut Batch<String>| batch.drain().for_each(|line| println!("{line} to {file:?}")))
+    /// });
+    /// let error = log.expect_err("there is no such file").to_string();
+    /// assert!(error.starts_with("the handler of `log` could not be made: No such file"));
+    /// # std::io::Result::Ok(())
+    /// ```
+    pub fn failed(&self, why: impl fmt::Display) -> BuildError {
+        BuildError::Handler {
+            stage: self.from.to_string(),
+            why: why.to_string(),
         }
     }
 
