@@ -54,7 +54,7 @@ pub struct Graph {
 pub struct Node {
     /// Its name.
     pub name: Arc<str>,
-    /// The type of its events.
+    /// The type of its events, as the compiler tells it: with modules, private ones too. It is drawn without them.
     pub event: &'static str,
     /// What it does, and has done.
     pub stats: StageStats,
@@ -90,7 +90,7 @@ impl Network {
 
 impl Graph {
     /// The graph in the language of [Graphviz](https://graphviz.org/doc/info/lang.html). Queues are solid arrows, offers dashed ones, and calls bold ones with
-    /// an empty head; what a proxy is in between of is gray. A stage that has refused or shed something since it was made is drawn red.
+    /// an empty head; what a proxy is in between of is gray. Events that came by calls are counted where there are any. A stage that has refused or shed something since it was made is drawn red.
     #[must_use]
     pub fn to_dot(&self) -> String {
         let mut out = String::new();
@@ -104,10 +104,14 @@ impl Graph {
         writeln!(out, "  rankdir=LR;\n  node [shape=box];")?;
         for (at, node) in self.nodes.iter().enumerate() {
             let stats = &node.stats;
+            let called = match stats.called {
+                0 => String::new(),
+                calls => format!(", {calls} called"),
+            };
             let lines = format!(
-                "{}\n{}\n{} of {} queued, {} of {} servlets busy\n{} finished, {} refused, p99 {:?}",
+                "{}\n{}\n{} of {} queued, {} of {} servlets busy\n{} finished{called}, {} refused, p99 {:?}",
                 node.name,
-                node.event,
+                short(node.event),
                 stats.queue_len,
                 stats.threshold,
                 stats.servlets.busy,
@@ -154,7 +158,9 @@ impl Graph {
             .with("stages", |out| {
                 json::list(out, &self.nodes, |out, node| {
                     let mut stage = Object::new(out);
-                    stage.text("name", &node.name).text("event", node.event);
+                    stage
+                        .text("name", &node.name)
+                        .text("event", &short(node.event));
                     stats(&mut stage, &node.stats);
                     stage.end();
                 });
@@ -227,6 +233,25 @@ fn stats(stage: &mut Object<'_>, stats: &StageStats) {
     });
 }
 
+/// The name of a type without the modules that it and its parameters are in: those are long, and private ones say nothing to a reader.
+fn short(name: &str) -> String {
+    let mut out = String::new();
+    // Where the path begins that is being read.
+    let mut begin = 0;
+    let mut letters = name.chars().peekable();
+    while let Some(letter) = letters.next() {
+        if letter == ':' && letters.next_if_eq(&':').is_some() {
+            out.truncate(begin);
+            continue;
+        }
+        out.push(letter);
+        if !(letter.is_alphanumeric() || letter == '_') {
+            begin = out.len();
+        }
+    }
+    out
+}
+
 /// A text as DOT has it: backslashes and ampersands would begin escapes in a label.
 fn quoted(text: &str) -> String {
     let mut out = String::from('"');
@@ -246,7 +271,7 @@ fn quoted(text: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::quoted;
+    use super::{quoted, short};
 
     #[test]
     fn texts_are_quoted_for_dot() {
@@ -255,5 +280,22 @@ mod tests {
         check("a \"b\" \\", r#""a \"b\" \\""#);
         check("a\nb\0", r#""a\nb?""#);
         check("&lt; ż", r#""&amp;lt; ż""#);
+    }
+    #[test]
+    fn types_are_named_without_their_modules() {
+        let check = |name, expected| assert_eq!(short(name), expected);
+        check("u32", "u32");
+        check("alloc::string::String", "String");
+        check("&str", "&str");
+        check("(a::B, [c::d::E_1; 4])", "(B, [E_1; 4])");
+        check(
+            "a::Map<b::Key, core::option::Option<c::d::Value>>",
+            "Map<Key, Option<Value>>",
+        );
+        check(
+            "&dyn a::Of<Out = b::C> + d::Send",
+            "&dyn Of<Out = C> + Send",
+        );
+        check("fn(a::B) -> c::D", "fn(B) -> D");
     }
 }

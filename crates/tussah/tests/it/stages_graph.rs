@@ -6,6 +6,7 @@ use std::process::{Command, Stdio};
 
 use serde_json::Value;
 use tussah::Runtime;
+use tussah::stage::net::SocketEvent;
 use tussah::stage::{Batch, BuildError, Call, EdgeKind, Handler, Many, Network, Offerer, Sender};
 
 struct End;
@@ -133,6 +134,52 @@ fn the_graph_as_dot() -> Result<(), BuildError> {
     assert_eq!(style(1), "style=dashed, label=offer");
     assert_eq!(style(2), "style=bold, arrowhead=empty, label=call");
     assert_eq!(graph.edges[2].kind, EdgeKind::Call);
+    Ok(())
+}
+
+#[test]
+fn types_of_events_are_shown_without_their_modules() -> Result<(), BuildError> {
+    fn add<E: Send + 'static>(network: &Network, name: &str) -> Result<(), BuildError> {
+        let stage = network.stage::<E>(name);
+        stage.blocking(|_| Ok(|_: &mut Batch<E>| {}))?;
+        Ok(())
+    }
+    let runtime = runtime();
+    let network = Network::on(runtime.handle(), "types");
+    add::<SocketEvent>(&network, "sockets")?;
+    add::<Vec<(Option<SocketEvent>, [u8; 4])>>(&network, "many")?;
+    add::<Box<dyn Fn(String) -> Box<str> + Send>>(&network, "boxed")?;
+    let expected = [
+        "SocketEvent",
+        "Vec<(Option<SocketEvent>, [u8; 4])>",
+        "Box<dyn Fn(String) -> Box<str> + Send>",
+    ];
+    let graph = network.graph();
+    let (nodes, _) = read_dot(&graph.to_dot());
+    let shown = nodes.values().map(|label| label.lines().nth(1));
+    assert_eq!(shown.collect::<Vec<_>>(), expected.map(Some));
+    let json: Value = serde_json::from_str(&graph.to_json()).expect("JSON");
+    let shown = (0..3).map(|at| json["stages"][at]["event"].clone());
+    assert_eq!(shown.collect::<Vec<_>>(), expected);
+    Ok(())
+}
+
+#[test]
+fn a_stage_that_is_only_called_shows_its_calls() -> Result<(), BuildError> {
+    let runtime = runtime();
+    let network = network(&runtime)?;
+    let first = network.find::<u64>("first")?;
+    runtime.block_on(async {
+        for event in 0..100 {
+            first.sender().send(event).await.expect("it is open");
+        }
+        first.drain().await;
+    });
+    let (nodes, _) = read_dot(&network.graph().to_dot());
+    let called = &nodes["s2"];
+    assert!(called.contains("\n0 finished, 100 called, "), "{called}");
+    let sent = &nodes["s3"];
+    assert!(sent.contains("\n100 finished, 0 refused"), "{sent}");
     Ok(())
 }
 
