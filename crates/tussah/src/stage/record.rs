@@ -16,9 +16,9 @@ use super::table::Known;
 
 /// The columns of what [`Network::record`] writes.
 ///
-/// `time_s` counts from the network's start, in seconds. `arrived` to `finished` are events in the time since the row before of the same stage, and
+/// `time_s` counts from the network's start, in seconds. `arrived` to `called` are events in the time since the row before of the same stage, and
 /// the percentiles, in nanoseconds, are of what finished in that time; all else is how it is at that moment, as in [`StageStats`].
-pub const COLUMNS: &str = "time_s,stage,queued,queue_len,queue_bytes,threshold,batch,servlets_busy,servlets_waiting,servlets_parked,servlets_target,arrived,admitted,refused,shed,expired,finished,response_p50_ns,response_p99_ns";
+pub const COLUMNS: &str = "time_s,stage,queued,queue_len,queue_bytes,threshold,batch,servlets_busy,servlets_waiting,servlets_parked,servlets_target,arrived,admitted,refused,shed,expired,finished,called,response_p50_ns,response_p99_ns";
 
 /// A recording that goes on until it is stopped or dropped. Made by [`Network::record`].
 #[must_use = "dropping it ends the recording"]
@@ -120,6 +120,7 @@ struct Seen {
     shed: u64,
     expired: u64,
     finished: u64,
+    called: u64,
     responses: Digest,
 }
 
@@ -180,7 +181,7 @@ impl Sampler {
         let servlets = stats.servlets;
         writeln!(
             rows,
-            "{:.6},{},{},{},{},{},{},{},{},{},{},{arrived},{},{refused},{},{},{},{},{}",
+            "{:.6},{},{},{},{},{},{},{},{},{},{},{arrived},{},{refused},{},{},{},{},{},{}",
             time.as_secs_f64(),
             quoted(&stats.name),
             stats.queued,
@@ -196,6 +197,7 @@ impl Sampler {
             since(last.shed, seen.shed),
             since(last.expired, seen.expired),
             since(last.finished, seen.finished),
+            since(last.called, seen.called),
             recent.permille(500),
             recent.permille(990),
         )
@@ -213,6 +215,7 @@ impl Seen {
             shed: stats.shed,
             expired: stats.expired,
             finished: stats.finished,
+            called: stats.called,
             responses,
         }
     }

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use tussah::net::UnixStream;
 use tussah::stage::net::{SocketEvent, Sockets};
-use tussah::stage::{Batch, COLUMNS, Handler, Network};
+use tussah::stage::{AnyCall, Batch, COLUMNS, Handler, Network};
 use tussah::sync::Semaphore;
 
 use crate::{by_hand, runtime};
@@ -117,6 +117,53 @@ fn a_row_comes_after_each_interval() {
     // The writer came back, so there are no more.
     drop(stopped);
     assert!(rows.recv().is_err());
+}
+
+/// Calls another stage with what it is sent.
+struct Calls(AnyCall<u64>);
+
+impl Handler for Calls {
+    type Event = u64;
+    async fn handle(&self, batch: &mut Batch<u64>) {
+        self.0.call(batch).await.expect("it is open");
+    }
+}
+
+#[test]
+fn the_calls_of_a_stage_are_in_its_rows() {
+    let (clock, runtime) = by_hand();
+    let network = Network::on(runtime.handle(), "n");
+    let gated = Gated(Arc::new(Semaphore::new(100)));
+    let called = network.stage("called").handler(|_| Ok(gated));
+    called.expect("a stage");
+    let stage = network
+        .stage("calls")
+        .handler(|edges| Ok(Calls(edges.named("called")?.call()?)))
+        .expect("a stage");
+    let (sender, rows) = mpsc::channel();
+    let interval = Duration::from_millis(100);
+    let recording = network.record(interval, Rows(sender));
+    let next = || rows.recv().expect("the recording goes on");
+    next();
+    for sent in [7, 0, 3] {
+        for event in 0..sent {
+            stage.sender().try_send(event).expect("there is room");
+        }
+        runtime.block_on(stage.settled());
+        clock.advance(interval);
+        let rows = next();
+        let (called, calls) = rows.split_once('\n').expect("two rows");
+        let fields = ["called", "finished"];
+        assert_eq!(
+            fields.map(|name| field(called, name)),
+            [sent, 0].map(|n| n.to_string())
+        );
+        assert_eq!(
+            fields.map(|name| field(calls, name)),
+            [0, sent].map(|n| n.to_string())
+        );
+    }
+    drop(recording);
 }
 
 #[test]
