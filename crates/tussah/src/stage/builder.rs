@@ -149,7 +149,8 @@ impl<E: Send + 'static> Builder<E> {
     }
 
     /// The time within which an event should be handled, from its arrival to the end of its batch: the default controllers then turn away what would take
-    /// longer. Without one, only the queue's bounds turn anything away. It says nothing to a [controller](Self::controller) that was added, nor in a stage that is [manual](Self::manual).
+    /// longer, and keep batches short enough for it. Without one, only the queue's bounds turn anything away. It says nothing to a [controller](Self::controller) that was
+    /// added, which takes the default's place for what it owns, nor in a stage that is [manual](Self::manual).
     pub fn target(mut self, target: Duration) -> Self {
         self.target = Some(target);
         self
@@ -377,10 +378,12 @@ fn controllers(
         let others = given[..at].iter().map(|other| (other.name(), other.owns()));
         one_owner(stage, Owns::STAGE, others, &**one)?;
     }
-    let defaults = if manual {
-        Vec::new()
-    } else {
-        control::auto(target)
-    };
-    Ok(given.into_iter().chain(defaults).collect())
+    let taken = given.iter().map(|one| one.owns());
+    let taken = taken.fold(Owns::NOTHING, |all, owns| all | owns);
+    let mut all = given;
+    if !manual {
+        let defaults = control::auto(target).into_iter();
+        all.extend(defaults.filter(|one| one.owns().without(taken) != Owns::NOTHING));
+    }
+    Ok(all)
 }

@@ -437,3 +437,31 @@ fn an_edge_with_a_proxy_stays_until_the_proxy_goes() -> Result<(), BuildError> {
         Ok(())
     })
 }
+
+#[test]
+fn a_default_controller_that_would_decide_nothing_is_not_there() -> Result<(), BuildError> {
+    runtime(1).block_on(async {
+        let network = Network::new("graph");
+        let names = |stage: Stage<u32>| -> Vec<_> {
+            let controllers = stage.stats().controllers;
+            controllers.into_iter().map(|(name, _)| name).collect()
+        };
+        let target = Duration::from_millis(5);
+        let stage = network.stage::<u32>("admission").target(target);
+        let stage = stage.controller(Threshold::new(5)).declare()?;
+        assert_eq!(
+            names(stage.stage()),
+            ["threshold", "auto-servlets", "seda-batch"]
+        );
+        let stage = network.stage::<u32>("batch").target(target);
+        let stage = stage.controller(SedaBatch::default()).declare()?;
+        assert_eq!(
+            names(stage.stage()),
+            ["seda-batch", "auto-servlets", "predict"]
+        );
+        // Nobody decides what is manual.
+        let stage = network.stage::<u32>("manual").target(target).manual();
+        assert_eq!(names(stage.declare()?.stage()), [""; 0]);
+        Ok(())
+    })
+}
