@@ -59,8 +59,10 @@ pub fn print(agreements: &[Agreement]) {
     for agreement in agreements {
         let scenario = &agreement.real.scenario;
         println!(
-            "{}: {} (on {} workers)\n",
-            scenario.name, scenario.about, scenario.simulation.workers
+            "{}: {} ({})\n",
+            scenario.name,
+            scenario.about,
+            on_workers(scenario.simulation.workers)
         );
         let head = [
             "controller",
@@ -124,6 +126,10 @@ impl Agreement {
         })
         .collect()
     }
+}
+
+fn on_workers(workers: usize) -> String {
+    format!("on {workers} worker{}", if workers == 1 { "" } else { "s" })
 }
 
 /// Spearman's rank correlation: 1 if the orders are the same, -1 if they are opposite. What is the same shares its ranks.
@@ -205,6 +211,11 @@ mod tests {
         };
         assert!(agrees(&[0.9, 0.5, 0.1], &[0.8, 0.4, 0.0]));
         assert!(!agrees(&[0.9, 0.5, 0.1], &[0.4, 0.8, 0.0]));
+    }
+
+    #[test]
+    fn one_worker_is_not_many() {
+        assert_eq!([1, 2].map(on_workers), ["on 1 worker", "on 2 workers"]);
     }
 
     #[test]
