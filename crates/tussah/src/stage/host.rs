@@ -20,6 +20,10 @@ pub trait Host<E>: sealed::Sealed + Send + Sync + 'static {
     #[doc(hidden)]
     fn enter(&self, time: &Time) -> impl Future<Output = Option<Self::Guard<'_>>> + Send;
 
+    /// Why there is no handler any more, if that is for its panics.
+    #[doc(hidden)]
+    fn gone(&self) -> impl Future<Output = Option<String>> + Send;
+
     /// Waits until nobody uses the handler, if one at a time does; and nobody will.
     #[doc(hidden)]
     fn retire(&self) -> impl Future<Output = ()> + Send;
@@ -51,6 +55,10 @@ impl<H: Handler> Host<H::Event> for Many<H> {
         Some(&self.0)
     }
 
+    async fn gone(&self) -> Option<String> {
+        None
+    }
+
     async fn retire(&self) {}
 }
 
@@ -78,6 +86,8 @@ pub(crate) struct Place<H> {
     retired: bool,
     make: Make<H>,
     restarts: Restarts,
+    /// Why it is not made anew.
+    gone: Option<String>,
 }
 
 impl<H> One<H> {
@@ -89,6 +99,7 @@ impl<H> One<H> {
                 retired: false,
                 make,
                 restarts,
+                gone: None,
             }),
         }
     }
@@ -104,13 +115,23 @@ impl<H> Place<H> {
             return true;
         }
         if !self.restarts.allow(time.now_ns()) {
+            self.gone = Some(self.restarts.exceeded());
             return false;
         }
         let made = std::panic::catch_unwind(std::panic::AssertUnwindSafe(&mut self.make));
-        let Ok(Ok(handler)) = made else { return false };
-        self.handler = handler;
-        self.broken = false;
-        true
+        let why = match made {
+            Ok(Ok(handler)) => {
+                self.handler = handler;
+                self.broken = false;
+                return true;
+            }
+            Ok(Err(error)) => error.to_string(),
+            Err(_) => "its maker panicked".to_owned(),
+        };
+        self.gone = Some(format!(
+            "its handler panicked, and could not be made anew: {why}"
+        ));
+        false
     }
 }
 
@@ -124,6 +145,10 @@ impl<H: SerialHandler> Host<H::Event> for One<H> {
             None => self.place.lock().await,
         };
         place.mend(time).then_some(Entered(place))
+    }
+
+    async fn gone(&self) -> Option<String> {
+        self.place.lock().await.gone.clone()
     }
 
     async fn retire(&self) {

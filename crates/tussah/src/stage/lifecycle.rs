@@ -10,6 +10,7 @@ use super::batch::Batch;
 use super::error::BuildError;
 use super::event::Reason;
 use super::host::Gone;
+use super::network::Network;
 use super::queue::Queue;
 use super::shared::Shared;
 use super::state::{Gate, Kind};
@@ -42,8 +43,14 @@ impl<E: Send + 'static> Shared<E> {
     }
 
     /// The handler can't be made any more.
-    pub(crate) fn fail(self: &Arc<Self>) {
+    pub(crate) fn fail(self: &Arc<Self>, why: Option<String>) {
+        let closes = self.check_open().is_ok();
         self.end(Reason::Panicked);
+        if let (true, Some(why)) = (closes, why) {
+            let network = self.network.upgrade();
+            let network = network.as_ref().map(Network::name);
+            tracing::warn!(target: "tussah", network, "stage {:?} is closed: {why}", self.name);
+        }
     }
 
     /// Lets nothing in or out any more, and drops what is queued; returns how much that was.

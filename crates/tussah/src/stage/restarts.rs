@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::time::Duration;
 
 /// How often a serial handler may be made anew after a panic. A stage whose handler panics more often is closed: what is queued is dropped with
-/// its callbacks, and senders are told.
+/// its callbacks, senders are told, and a warning is logged.
 #[derive(Clone, Debug)]
 pub struct Restarts {
     max: usize,
@@ -40,6 +40,19 @@ impl Restarts {
         }
         self.times_ns.push_back(now_ns);
         true
+    }
+
+    /// Why a handler is not made anew when this does not allow it.
+    pub(crate) fn exceeded(&self) -> String {
+        let (max, period) = (self.max, Duration::from_nanos(self.period_ns));
+        let restarts = match max {
+            0 => return "its handler panicked, and it may not be made anew".to_owned(),
+            1 => "restart",
+            _ => "restarts",
+        };
+        format!(
+            "its handler panicked once more after the {max} {restarts} that it may have in {period:?}"
+        )
     }
 }
 

@@ -76,7 +76,7 @@ impl<E: Send + 'static> Serving<E> {
                 Next::Work => {}
             }
             let Some(mut handler) = self.enter(&*host).await else {
-                self.stage.fail();
+                self.stage.fail(host.gone().await);
                 continue;
             };
             begin(self.now_ns, self.run.exact);

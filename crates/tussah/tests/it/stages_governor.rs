@@ -15,7 +15,7 @@ use tussah::sync::Semaphore;
 use crate::{by_hand, runtime};
 
 /// Has tests that log run one after the other: `tracing` may ask only the first who comes to a place whether it listens there.
-static LOGS: Mutex<()> = Mutex::new(());
+pub static LOGS: Mutex<()> = Mutex::new(());
 
 /// Waits for a permit for each batch.
 struct Gated(Arc<Semaphore>);
@@ -209,7 +209,7 @@ fn a_network_need_not_be_governed() {
 
 /// Keeps the messages of what is logged.
 #[derive(Clone, Default)]
-struct Log(Arc<Mutex<Vec<String>>>);
+pub struct Log(pub Arc<Mutex<Vec<String>>>);
 
 impl Subscriber for Log {
     fn enabled(&self, _: &Metadata<'_>) -> bool {

@@ -5,9 +5,12 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use tussah::stage::control::{Cadence, Controller, Departure, Owns, Sample, Settings, Verdict};
-use tussah::stage::{Batch, BuildError, Event, Network, Reason, Restarts, Stage, Why};
+use tussah::stage::{
+    Batch, BuildError, Edges, Event, Network, Reason, Restarts, SerialHandler, Stage, Why,
+};
 
 use super::support::{Noted, adds_up, by, each, idle, one};
+use crate::stages_governor::{LOGS, Log};
 use crate::{by_hand, runtime};
 
 /// Notes events with the number of the handler, and panics on zeros.
@@ -97,6 +100,68 @@ fn a_handler_that_panics_too_often_closes_its_stage() -> Result<(), BuildError> 
         stage.drain().await;
         Ok(())
     })
+}
+
+/// What is logged of a stage that panics with each event, until it is closed; its handler is made by `make`.
+fn said<H: SerialHandler<Event = u32>>(
+    restarts: Restarts,
+    make: impl FnMut(&Edges<'_>) -> Result<H, BuildError> + Send + 'static,
+) -> Result<Vec<String>, BuildError> {
+    let _logs = LOGS.lock();
+    let log = Log::default();
+    let here = log.clone();
+    runtime(1).block_on_spawned(async move {
+        // It is the only worker's, and ends with it.
+        std::mem::forget(tracing::subscriber::set_default(here));
+        let network = Network::new("panics");
+        let stage = network.stage("stage").restarts(restarts).serial(make)?;
+        // It finds out with the event after the last panic.
+        while stage.sender().try_send(0).is_ok() {
+            stage.settled().await;
+        }
+        // One that is closed by somebody says nothing.
+        stage.destroy(Duration::ZERO).await;
+        Ok::<(), BuildError>(())
+    })?;
+    let said = log.0.lock();
+    let ours = said.iter().filter(|text| text.contains("panic"));
+    Ok(ours.cloned().collect())
+}
+
+#[test]
+fn a_stage_that_its_handler_closes_says_so() -> Result<(), BuildError> {
+    let panics = || {
+        one(|batch: &mut Batch<u32>| {
+            batch.next();
+            panic!("expected: a handler that panics")
+        })
+    };
+    let hour = Duration::from_secs(3600);
+    let check = |max, expected: &str| {
+        let said = said(Restarts::new(max, hour), move |_| Ok(panics()))?;
+        assert_eq!(said, [expected]);
+        Ok::<(), BuildError>(())
+    };
+    check(
+        0,
+        "stage \"stage\" is closed: its handler panicked, and it may not be made anew",
+    )?;
+    check(
+        1,
+        "stage \"stage\" is closed: its handler panicked once more after the 1 restart that it may have in 3600s",
+    )?;
+    let mut made = false;
+    let said = said(Restarts::default(), move |edges| {
+        if std::mem::replace(&mut made, true) {
+            return Err(BuildError::Closed {
+                stage: edges.from().to_owned(),
+            });
+        }
+        Ok(panics())
+    })?;
+    let expected = "stage \"stage\" is closed: its handler panicked, and could not be made anew: the stage `stage` is closed";
+    assert_eq!(said, [expected]);
+    Ok(())
 }
 
 #[test]
