@@ -66,7 +66,8 @@ const DRAIN_POLL: Duration = Duration::from_micros(200);
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 #[non_exhaustive]
 pub struct ShutdownReport {
-    /// Whether all that was queued ran.
+    /// Whether all that was queued ran. What waits in the queues of stages does not count: it waits for their handlers, and is dropped with its callbacks. A
+    /// network is drained before its runtime, by `Network::drain`.
     pub drained: bool,
     /// Threads whose futures were dropped before their end: they were waiting for something, were queued, or had not begun.
     pub threads_dropped: usize,
