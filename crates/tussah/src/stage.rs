@@ -41,8 +41,7 @@
 //! for text in ["1", "two", "3"] {
 //!     parse.sender().send(text).await.expect("`parse` is open");
 //! }
-//! parse.drain().await;
-//! sum.drain().await;
+//! network.drain().await;
 //! assert_eq!((parse.stats().finished, sum.stats().finished), (3, 2));
 //! # Ok::<(), BuildError>(())
 //! # }).expect("the network can be made");
@@ -79,8 +78,9 @@
 //! [between](Stage::between) two others; it can be found by its [name](Network::find).
 //!
 //! # The end
-//! [`drain`](Stage::drain) closes a stage and waits for what it has let in: first the stage that the others get their events from, then those that it sends to. With
-//! [sockets](net), these are closed and settled before. A runtime that ends drops what is still queued, with its callbacks.
+//! [`Network::drain`] closes all stages and waits for what they have let in: first those that the others get their events from, then those that these send to;
+//! [`Stage::drain`] does it with one. With [sockets](net), these are closed and settled before. A runtime that ends drops what is still queued, with its callbacks; its
+//! [report](crate::ShutdownReport) does not count that.
 //!
 //! # What a handler sends
 //! is collected while the servlet runs, and handed over by the chunk: one lock and one wake-up for many events. It is handed over when the chunk is full, when the receiver has nothing to
@@ -93,6 +93,7 @@ mod builder;
 mod call;
 pub mod control;
 mod digest;
+mod drain;
 mod edges;
 mod error;
 mod event;

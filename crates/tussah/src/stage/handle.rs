@@ -100,25 +100,23 @@ impl<E: Send + 'static, C> Stage<E, C> {
     /// Lets nothing in any more, and waits until everything that was let in is handled. A paused stage goes on. One that has no handler yet
     /// ([`Declared`](super::Declared)) is waited for until it has one.
     ///
-    /// To be called from outside of the stage: its own handler would wait for itself.
+    /// To be called from outside of the stage: its own handler would wait for itself. All stages are drained by [`Network::drain`].
     pub async fn drain(&self) {
-        self.shared.drain();
+        self.shared.close_for_draining();
         self.settled().await;
     }
 
     /// Waits until nothing is queued and no batch runs; of a stage that is [paused](Self::pause) with events in its queue, until it goes on.
     /// Not for the stage's own handler, as [`drain`](Self::drain).
     pub async fn settled(&self) {
-        while let Some(settled) = self.shared.settles() {
-            settled.await;
-        }
+        self.shared.settled().await;
     }
 
     /// Drains the stage for at most so long, drops what is left with its callbacks, and forgets it: its name is free again, and its senders are told that
     /// it is closed. Batches that run go on to their end, by themselves. Returns how many events were dropped.
     pub async fn destroy(self, within: Duration) -> u64 {
         if !within.is_zero() {
-            self.shared.drain();
+            self.shared.close_for_draining();
             // Either way it is closed now.
             let _ = crate::time::timeout(within, self.settled()).await;
         }

@@ -1,12 +1,14 @@
 //! A stage as its network sees it, whatever its events are.
 
 use std::any::Any;
+use std::future::Future;
+use std::pin::Pin;
 use std::sync::Arc;
 
 use super::digest::Digest;
 use super::governing::Load;
 use super::shared::Shared;
-use super::state::State;
+use super::state::{Gate, State};
 use super::stats::StageStats;
 
 /// What a network asks its stages.
@@ -24,6 +26,14 @@ pub(crate) trait Inspect: Any + Send + Sync {
 
     /// Has at most so many servlets at work, whatever the controllers want.
     fn set_cap(self: Arc<Self>, _servlets: usize) {}
+
+    /// Goes on if it is paused.
+    fn resume(self: Arc<Self>) {}
+
+    /// Lets nothing in any more, and waits until everything that was let in is handled; at once if nothing is ever let in.
+    fn drain(self: Arc<Self>) -> Pin<Box<dyn Future<Output = ()> + Send>> {
+        Box::pin(std::future::ready(()))
+    }
 }
 
 impl<E: Send + 'static> Shared<E> {
@@ -72,5 +82,14 @@ impl<E: Send + 'static> Inspect for Shared<E> {
             inner.state.cap = servlets;
             self.release(inner);
         }
+    }
+
+    fn resume(self: Arc<Self>) {
+        self.set_gate(Gate::Paused, Gate::Open);
+    }
+
+    fn drain(self: Arc<Self>) -> Pin<Box<dyn Future<Output = ()> + Send>> {
+        self.close_for_draining();
+        Box::pin(async move { self.settled().await })
     }
 }

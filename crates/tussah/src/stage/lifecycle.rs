@@ -26,13 +26,20 @@ impl<E: Send + 'static> Shared<E> {
     }
 
     /// Lets nothing in any more. Senders that wait are told.
-    pub(crate) fn drain(self: &Arc<Self>) {
+    pub(crate) fn close_for_draining(self: &Arc<Self>) {
         let mut inner = self.lock();
         if inner.state.gate != Gate::Closed {
             inner.state.gate = Gate::Draining;
         }
         self.release(inner);
         self.room.notify_waiters();
+    }
+
+    /// Waits until nothing is queued and no batch runs.
+    pub(crate) async fn settled(&self) {
+        while let Some(settled) = self.settles() {
+            settled.await;
+        }
     }
 
     /// Calls no servlet for a while, or does again.
@@ -139,7 +146,7 @@ impl<E: Send + 'static> Shared<E> {
     }
 
     /// What completes when nothing is queued and in service, unless that is so now.
-    pub(crate) fn settles(&self) -> Option<Notified<'_>> {
+    fn settles(&self) -> Option<Notified<'_>> {
         let settled = self.settled.notified();
         let mut inner = self.lock();
         if inner.state.is_empty() {
