@@ -54,6 +54,15 @@ pub enum BuildError {
         /// The stages of the cycle, from the new edge's source back to it.
         path: Vec<String>,
     },
+    /// An edge or a proxy can't lead to a stage of another network.
+    OtherNetwork {
+        /// The stage that should be sent to.
+        stage: String,
+        /// The network that it is of.
+        network: String,
+        /// The network of the stage that should send.
+        expected: String,
+    },
     /// A proxy can't be put where there is no edge.
     NoEdge {
         /// The stage that should send.
@@ -137,6 +146,14 @@ impl fmt::Display for BuildError {
                 f,
                 "the edge would close a cycle of awaited sends and calls, in which all could wait for each other: {}; make one of these edges with `.offer(..)`",
                 path.join(" -> ")
+            ),
+            Self::OtherNetwork {
+                stage,
+                network,
+                expected,
+            } => write!(
+                f,
+                "the stage `{stage}` is of the network `{network}`: expected one of `{expected}`, whose edges and proxies are its own; `Stage::sender` sends to any"
             ),
             Self::NoEdge { from, to } => {
                 write!(

@@ -165,6 +165,19 @@ impl Network {
         drop(removed);
     }
 
+    /// # Errors
+    /// If a stage is of another network: that one's names, numbers and edges are not known here.
+    pub(crate) fn check_own(&self, stage: &str, of: &Network) -> Result<(), BuildError> {
+        if Arc::ptr_eq(&self.inner, &of.inner) {
+            return Ok(());
+        }
+        Err(BuildError::OtherNetwork {
+            stage: stage.to_owned(),
+            network: of.name().to_owned(),
+            expected: self.name().to_owned(),
+        })
+    }
+
     /// Adds an edge; refuses one that closes a cycle in which all could wait.
     pub(crate) fn connect(
         &self,

@@ -48,7 +48,7 @@ impl<E: Send + 'static, C> Stage<E, C> {
     /// a stage, events are sent to that stage one by one, by whomever.
     ///
     /// # Errors
-    /// If the network has no stage `from`, or no edge from it to `to`; if there is a proxy already; if a way through this stage would close a cycle; if there is a
+    /// If `to` is of another network; if the network has no stage `from`, or no edge from it to `to`; if there is a proxy already; if a way through this stage would close a cycle; if there is a
     /// call edge, and this stage blocks.
     ///
     /// # Examples
@@ -92,6 +92,7 @@ impl<E: Send + 'static, C> Stage<E, C> {
     /// ```
     pub fn between<D>(&self, from: &str, to: &Stage<E, D>) -> Result<Between<E>, BuildError> {
         let (proxy, target) = (&self.shared, &to.shared);
+        self.network.check_own(&target.name, &to.network)?;
         let (from_name, from, added) =
             self.network
                 .interpose(from, &target.name, &proxy.name, proxy.blocks())?;
