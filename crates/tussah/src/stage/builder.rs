@@ -175,7 +175,8 @@ impl<E: Send + 'static> Builder<E> {
 
     /// Has events of one key handled one batch after the other, each batch of one key, and keys in parallel. Keys without events cost nothing.
     ///
-    /// `key_of` is called under the stage's lock: it must be short, and must not use the stage.
+    /// `key_of` is called under the stage's lock: it must be short, and must not use the stage. If it panics, the panic reaches who sends or calls, and the event
+    /// ends with it; what a handler leaves is of the key that it had.
     pub fn keyed_by<K>(mut self, key_of: impl Fn(&E) -> K + Send + 'static) -> Self
     where
         K: Hash + Eq + Clone + Send + 'static,

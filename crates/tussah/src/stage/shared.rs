@@ -240,6 +240,8 @@ impl<E: Send + 'static> Shared<E> {
             self.release(inner);
             return self.offer_by_proxy(from, event, asked, waits);
         }
+        // If this panics, the event ends with the sender, when the lock has been released.
+        inner.state.queue.look_at(&event);
         let now_ns = self.time.now_ns();
         let offered = inner.state.offer(event, asked, waits, now_ns);
         match &offered {

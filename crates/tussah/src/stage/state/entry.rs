@@ -32,7 +32,7 @@ impl<E> State<E> {
         }
         // The controller is asked once for each event that there is room for.
         if let Queue::Keyed(keyed) = &self.queue
-            && keyed.is_full(event)
+            && keyed.is_full()
         {
             return Err(Why::KeyFull);
         }
@@ -55,7 +55,7 @@ impl<E> State<E> {
         }
     }
 
-    /// Queues an event, or says why not. `asked` is true if it has been degraded, and the controller need not be asked again; `waits` if
+    /// Queues an event that the [queue](Queue::look_at) has looked at, or says why not. `asked` is true if it has been degraded, and the controller need not be asked again; `waits` if
     /// its sender will come again when there is room.
     pub(crate) fn offer(
         &mut self,

@@ -213,7 +213,7 @@ impl<E> State<E> {
             self.queued[class] += 1;
             self.credits += event.charged();
             self.extras += u64::from(event.more.is_some());
-            self.queue.put_back(event, run.order);
+            self.queue.put_back(event, run.order, run.key);
         }
     }
 
