@@ -6,8 +6,9 @@ use std::task::Waker;
 
 use parking_lot::MutexGuard;
 
+use super::batch::Batch;
 use super::event::{Event, Reason};
-use super::shared::{Inner, Shared, Start};
+use super::shared::{Inner, OnDrop, Shared, Start};
 use super::state::{Gate, Summon};
 
 /// What is to be done after the lock is released.
@@ -152,5 +153,45 @@ impl<E: Send + 'static> Shared<E> {
         if let Some(threads) = &self.threads {
             threads.leave(calls.left);
         }
+    }
+
+    /// Tells of the events of a batch whose handler panicked.
+    pub(crate) fn panicked(&self, batch: &mut Batch<E>) {
+        self.lock().state.counts.panicked += batch.taken();
+        batch.dropped(Reason::Panicked);
+    }
+
+    /// Tells of an event that ended in the queue.
+    pub(crate) fn dropped(&self, event: Event<E>, reason: Reason) {
+        self.trace_dropped(&event, reason);
+        tell(self.on_drop.as_ref(), event, reason);
+    }
+}
+
+impl<E> Drop for Shared<E> {
+    fn drop(&mut self) {
+        let inner = self.inner.0.get_mut();
+        inner.state.close(Reason::ShutDown);
+        let (ends, mut left) = (inner.state.ends, Vec::new());
+        while let Some(event) = inner.state.take_out() {
+            left.push(event);
+        }
+        for event in left {
+            self.trace_dropped(&event, ends);
+            tell(self.on_drop.as_ref(), event, ends);
+        }
+    }
+}
+
+/// Tells the stage's drop callback of an event, and then the event's own.
+fn tell<E>(on_drop: Option<&OnDrop<E>>, event: Event<E>, reason: Reason) {
+    let (value, more, _) = event.split();
+    if let Some(on_drop) = on_drop {
+        super::quietly(|| on_drop(value, reason));
+    } else {
+        super::quietly(|| drop(value));
+    }
+    if let Some(mut more) = more {
+        more.end(reason);
     }
 }

@@ -30,7 +30,7 @@ pub(crate) struct Shared<E> {
     /// True while no servlet computes: an event that is sent then is handed over at once. Read at each send, and so apart from what
     /// changes often.
     pub(super) rests: Apart<AtomicBool>,
-    inner: Apart<Mutex<Inner<E>>>,
+    pub(super) inner: Apart<Mutex<Inner<E>>>,
     /// Senders that wait for room.
     pub(crate) room: Notify,
     /// Those who wait for nothing to be queued and in service.
@@ -332,18 +332,6 @@ impl<E: Send + 'static> Shared<E> {
         inner.state.decide(now_ns);
         self.release(inner);
     }
-
-    /// Tells of the events of a batch whose handler panicked.
-    pub(crate) fn panicked(&self, batch: &mut Batch<E>) {
-        self.lock().state.counts.panicked += batch.taken();
-        batch.dropped(Reason::Panicked);
-    }
-
-    /// Tells of an event that ended in the queue.
-    pub(crate) fn dropped(&self, event: Event<E>, reason: Reason) {
-        self.trace_dropped(&event, reason);
-        tell(self.on_drop.as_ref(), event, reason);
-    }
 }
 
 impl<E> Shared<E> {
@@ -366,33 +354,5 @@ impl<E> Inner<E> {
         self.state.servlets.busy += wakers.len();
         self.state.servlets.parked -= wakers.len();
         wakers
-    }
-}
-
-impl<E> Drop for Shared<E> {
-    fn drop(&mut self) {
-        let inner = self.inner.0.get_mut();
-        inner.state.close(Reason::ShutDown);
-        let (ends, mut left) = (inner.state.ends, Vec::new());
-        while let Some(event) = inner.state.take_out() {
-            left.push(event);
-        }
-        for event in left {
-            self.trace_dropped(&event, ends);
-            tell(self.on_drop.as_ref(), event, ends);
-        }
-    }
-}
-
-/// Tells the stage's drop callback of an event, and then the event's own.
-fn tell<E>(on_drop: Option<&OnDrop<E>>, event: Event<E>, reason: Reason) {
-    let (value, more, _) = event.split();
-    if let Some(on_drop) = on_drop {
-        super::quietly(|| on_drop(value, reason));
-    } else {
-        super::quietly(|| drop(value));
-    }
-    if let Some(mut more) = more {
-        more.end(reason);
     }
 }
