@@ -9,7 +9,6 @@ use super::error::BuildError;
 use super::handle::Stage;
 use super::handler::{Handler, SerialHandler};
 use super::host::{Host, Many, One};
-use super::restarts::Restarts;
 use super::servlet::serve;
 use super::shared::Shared;
 use super::state::Kind;
@@ -18,16 +17,13 @@ use super::state::Kind;
 ///
 /// If this is dropped, the stage stays as it is, and only [`Stage::destroy`] ends the waiting. If its handler can't be made, the stage is forgotten, and what
 /// waits is dropped with its callbacks. A handler that blocks can't be given later: of stages that send to each other, declare another one.
-pub struct Declared<E> {
-    pub(crate) stage: Stage<E>,
-    pub(crate) restarts: Restarts,
-}
+pub struct Declared<E>(pub(crate) Stage<E>);
 
 impl<E: Send + 'static> Declared<E> {
     /// The stage, for others to make their edges to.
     #[must_use]
     pub fn stage(&self) -> Stage<E> {
-        self.stage.clone()
+        self.0.clone()
     }
 
     /// Gives it a handler that several servlets use at the same time.
@@ -38,7 +34,7 @@ impl<E: Send + 'static> Declared<E> {
         self,
         make: impl FnOnce(&Edges<'_>) -> Result<H, BuildError>,
     ) -> Result<Stage<E, Arc<Many<H>>>, BuildError> {
-        New(self.stage).with_handler(make)
+        New(self.0).with_handler(make)
     }
 
     /// Gives it a handler that handles one batch after the other.
@@ -49,7 +45,7 @@ impl<E: Send + 'static> Declared<E> {
         self,
         make: impl FnMut(&Edges<'_>) -> Result<H, BuildError> + Send + 'static,
     ) -> Result<Stage<E, Arc<One<H>>>, BuildError> {
-        New(self.stage).with_serial(make, self.restarts)
+        New(self.0).with_serial(make)
     }
 }
 
@@ -68,9 +64,8 @@ impl<E: Send + 'static> New<E> {
     pub(crate) fn with_serial<H: SerialHandler<Event = E>>(
         self,
         make: impl FnMut(&Edges<'_>) -> Result<H, BuildError> + Send + 'static,
-        restarts: Restarts,
     ) -> Result<Stage<E, Arc<One<H>>>, BuildError> {
-        let one = self.made(|stage| stage.one(make, restarts))?;
+        let one = self.made(|stage| stage.one(make))?;
         self.0.shared.make_serial();
         self.0.install(Arc::new(one))
     }
@@ -130,7 +125,6 @@ impl<E: Send + 'static, C> Stage<E, C> {
     fn one<H: SerialHandler<Event = E>>(
         &self,
         mut make: impl FnMut(&Edges<'_>) -> Result<H, BuildError> + Send + 'static,
-        restarts: Restarts,
     ) -> Result<One<H>, BuildError> {
         let handler = make(&self.edges())?;
         let (network, name, id) = (
@@ -148,6 +142,7 @@ impl<E: Send + 'static, C> Stage<E, C> {
                 id,
             })
         };
+        let restarts = self.shared.restarts.clone();
         Ok(One::new(handler, Box::new(again), restarts))
     }
 
@@ -200,7 +195,7 @@ impl<E: Send + 'static, C> Stage<E, C> {
         make: impl FnMut(&Edges<'_>) -> Result<H, BuildError> + Send + 'static,
     ) -> Result<Stage<E, Arc<One<H>>>, BuildError> {
         self.shared.check_open()?;
-        let one = || self.one(make, Restarts::default());
+        let one = || self.one(make);
         let one = self.network.remake(&self.shared.name, one)?;
         let _swapping = self.shared.begin_swap(true).await?;
         self.shared.make_serial();

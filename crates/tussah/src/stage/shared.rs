@@ -18,6 +18,7 @@ use super::network::{Network, Weak};
 use super::outgoing::Outgoing;
 use super::proxy::Route;
 use super::queue::Queue;
+use super::restarts::Restarts;
 use super::sender::Why;
 use super::senders::Senders;
 use super::state::{Gate, Kind, State};
@@ -60,6 +61,17 @@ pub(crate) struct Shared<E> {
     pub(crate) keys: Notify,
     pub(crate) on_drop: Option<OnDrop<E>>,
     pub(crate) degrade: Option<Degrade<E>>,
+    /// How often a serial handler may be made anew: what each that the stage gets begins with.
+    pub(crate) restarts: Restarts,
+}
+
+/// What a stage is built with, and keeps.
+pub(crate) struct Built<E> {
+    pub(crate) rank: Rank,
+    pub(crate) threads: Option<Threads>,
+    pub(crate) on_drop: Option<OnDrop<E>>,
+    pub(crate) degrade: Option<Degrade<E>>,
+    pub(crate) restarts: Restarts,
 }
 
 /// Starts a servlet of the handler with this number.
@@ -108,15 +120,7 @@ pub(crate) struct Inner<E> {
 }
 
 impl<E: Send + 'static> Shared<E> {
-    pub(crate) fn new(
-        name: Arc<str>,
-        network: &Network,
-        rank: Rank,
-        threads: Option<Threads>,
-        state: State<E>,
-        on_drop: Option<OnDrop<E>>,
-        degrade: Option<Degrade<E>>,
-    ) -> Self {
+    pub(crate) fn new(name: Arc<str>, network: &Network, state: State<E>, built: Built<E>) -> Self {
         let weak = network.downgrade();
         let network = &network.inner;
         let runtime = network.runtime.clone();
@@ -145,16 +149,17 @@ impl<E: Send + 'static> Shared<E> {
             tracer: Arc::clone(&network.tracer),
             network: weak,
             governing: Arc::clone(&network.governing),
-            rank,
-            threads,
+            rank: built.rank,
+            threads: built.threads,
             start: RwLock::new(None),
             present: RwLock::new(None),
             special: AtomicBool::new(special),
             calls,
             swaps: async_lock::Mutex::new(()),
             keys: Notify::new(),
-            on_drop,
-            degrade,
+            on_drop: built.on_drop,
+            degrade: built.degrade,
+            restarts: built.restarts,
         }
     }
 
