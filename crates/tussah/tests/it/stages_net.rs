@@ -893,6 +893,21 @@ fn a_runtime_may_end_with_connections_open() {
 }
 
 #[test]
+fn the_runtime_is_shown_whole_or_not_at_all() {
+    run(async {
+        let network = Network::new("n");
+        let taken = network.stage::<u32>("runtime.blocking").declare();
+        let taken = taken.expect("the name is free").stage();
+        network.show_runtime().expect_err("a name is taken");
+        assert_eq!(network.names().len(), 1);
+        taken.destroy(Duration::ZERO).await;
+        network.show_runtime().expect("the names are free");
+        network.show_runtime().expect_err("the names are taken");
+        assert_eq!(network.names().len(), 3);
+    });
+}
+
+#[test]
 fn the_queues_of_sockets_are_shown_as_stages() {
     run_on_one(async {
         let network = Network::new("shown");

@@ -12,7 +12,7 @@ use tussah_core::{Handle, Notify};
 
 use super::desk::Desk;
 use super::options::SocketOptions;
-use super::shown::show;
+use super::shown::{all, show};
 use super::stats::{IoStats, SocketStats};
 use super::teller::Teller;
 use crate::stage::network::Weak as WeakNetwork;
@@ -123,10 +123,10 @@ impl Hub {
             }),
             settled: Notify::new(),
         });
-        let mut ids = Vec::new();
-        for at in Queue::ALL {
-            let (of, event) = (at.of(), at.event());
-            let queue: Arc<str> = format!("{name}.{}", at.name()).into();
+        let names = Queue::ALL.map(|at| Arc::<str>::from(format!("{name}.{}", at.name())));
+        let queues = Queue::ALL.into_iter().zip(&names);
+        let shown = queues.map(|(at, name)| {
+            let of = at.of();
             let weak = Arc::downgrade(&hub);
             let ask = move || {
                 weak.upgrade()
@@ -137,14 +137,10 @@ impl Hub {
                 Queue::Write => Some(Arc::clone(&hub.writes)),
                 Queue::Listen | Queue::Connect => None,
             };
-            match show(network, &queue, event, controllers, ask) {
-                Ok(id) => ids.push((queue, id)),
-                Err(error) => {
-                    ids.iter().for_each(|(_, id)| network.remove(*id));
-                    return Err(error);
-                }
-            }
-        }
+            show(network, name, at.event(), controllers, ask)
+        });
+        let ids = all(network, shown)?;
+        let ids: Vec<_> = names.into_iter().zip(ids).collect();
         let shown = ids.try_into().expect("there are four queues");
         // Nobody else has it yet.
         let _ = hub.shown.set(shown);
