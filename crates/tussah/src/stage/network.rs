@@ -296,6 +296,11 @@ impl Network {
 pub(crate) struct Weak(std::sync::Weak<Inner>);
 
 impl Weak {
+    /// Whether both are the same network.
+    pub(crate) fn is(&self, other: &Self) -> bool {
+        self.0.ptr_eq(&other.0)
+    }
+
     pub(crate) fn upgrade(&self) -> Option<Network> {
         Some(Network {
             inner: self.0.upgrade()?,

@@ -907,6 +907,24 @@ fn the_runtime_is_shown_whole_or_not_at_all() {
     });
 }
 
+/// Of another network they know neither the names nor the numbers, and so nothing is shown.
+#[test]
+fn sockets_tell_a_stage_of_another_network() {
+    run(async {
+        let [here, there] = ["here", "there"].map(Network::new);
+        let sockets = Sockets::new(&here, "told").expect("the names are free");
+        let (sender, mut events) = mpsc::channel(10);
+        // Here this is the name of the queue that tells it.
+        let stage = there.stage("told.connect").handler(|_| Ok(Pass(sender)));
+        let stage = stage.expect("the name is free");
+        sockets.connect_unix("/nowhere", &stage.sender())?;
+        next!(events, SocketEvent::NotConnected(..) => ());
+        assert!(here.edges().is_empty());
+        io::Result::Ok(())
+    })
+    .expect("the network works");
+}
+
 #[test]
 fn the_queues_of_sockets_are_shown_as_stages() {
     run_on_one(async {

@@ -147,7 +147,7 @@ impl Hub {
         Ok(hub)
     }
 
-    /// What tells a stage of what comes out of a queue; the network shows the edge.
+    /// What tells a stage of what comes out of a queue. The network shows the edge, if the stage is one of its own.
     pub(super) fn teller<E: Send + 'static>(
         &self,
         queue: Queue,
@@ -156,14 +156,16 @@ impl Hub {
     ) -> Teller<E> {
         let shown = self.shown.get().expect("it is set when the hub is made");
         let (name, id) = &shown[queue as usize];
-        if let Some(network) = self.network.upgrade() {
+        let own = self.network.is(&to.stage.network);
+        if let (true, Some(network)) = (own, self.network.upgrade()) {
             let connected = network.connect(name, &to.stage.name, EdgeKind::Queue);
             connected.expect("nothing is sent to a queue of sockets, so there is no cycle");
         }
         Teller {
             to: Sender {
                 stage: Arc::clone(&to.stage),
-                from: *id,
+                // In another network this is the number of another stage.
+                from: if own { *id } else { 0 },
             },
             when_rejected: options.when_rejected,
         }
