@@ -119,8 +119,9 @@ impl<E> Event<E> {
         self
     }
 
-    /// Has it dropped, if it has not been taken by a handler so long after it was queued for the first time. It is dropped when its turn comes: no timer takes it
-    /// out of the queue before, so until then it has its room there, in a stage that is paused too.
+    /// Has it dropped, if no servlet has taken it so long after it was queued for the first time. That is found out as a servlet takes events out of the queue, of
+    /// each by itself: no timer takes one out before, so until then it has its room there, in a stage that is paused too; and one that was taken in time is
+    /// handled, however long the handler needs for those before it in the batch.
     #[must_use]
     pub fn within(mut self, time: Duration) -> Self {
         self.more().within = Some(time);
