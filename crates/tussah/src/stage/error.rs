@@ -105,16 +105,7 @@ impl fmt::Display for BuildError {
                 f,
                 "there is a stage `{name}` already: expected another name"
             ),
-            Self::NotFound { name, known } if known.is_empty() => {
-                write!(f, "there is no stage `{name}`: the network has none yet")
-            }
-            Self::NotFound { name, known } => {
-                write!(
-                    f,
-                    "there is no stage `{name}`: expected one of `{}`",
-                    known.join("`, `")
-                )
-            }
+            Self::NotFound { name, known } => not_found(f, name, known),
             Self::WrongType {
                 name,
                 expected,
@@ -178,3 +169,11 @@ impl fmt::Display for BuildError {
 }
 
 impl std::error::Error for BuildError {}
+
+fn not_found(f: &mut fmt::Formatter<'_>, name: &str, known: &[String]) -> fmt::Result {
+    if known.is_empty() {
+        return write!(f, "there is no stage `{name}`: the network has none yet");
+    }
+    let known = known.join("`, `");
+    write!(f, "there is no stage `{name}`: expected one of `{known}`")
+}
