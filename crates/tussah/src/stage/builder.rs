@@ -335,10 +335,12 @@ impl<E: Send + 'static> Builder<E> {
         state.retune(self.settings);
         let name: Arc<str> = self.name.into();
         let manager = self.threads.or_else(|| network.threads.lock().clone());
+        let id = self.network.number();
         let shared = Arc::new_cyclic(|stage| {
             let threads = manager
                 .map(|manager| Threads::new(manager, Arc::clone(&name), self.rank.priority, stage));
             let built = Built {
+                id,
                 rank: self.rank,
                 threads,
                 on_drop: self.on_drop,
@@ -347,7 +349,8 @@ impl<E: Send + 'static> Builder<E> {
             };
             Shared::new(name, &self.network, state, built)
         });
-        let id = self.network.add(
+        self.network.add(
+            id,
             &shared.name,
             std::any::type_name::<E>(),
             Arc::clone(&shared) as _,

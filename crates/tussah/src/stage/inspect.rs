@@ -24,6 +24,9 @@ pub(crate) trait Inspect: Any + Send + Sync {
 
     /// Has at most so many servlets at work, whatever the controllers want.
     fn set_cap(self: Arc<Self>, _servlets: usize) {}
+
+    /// Forgets the proxies for what the stage of this number sends, and those that it is.
+    fn forget_routes(&self, _gone: u32) {}
 }
 
 impl<E: Send + 'static> Shared<E> {
@@ -72,5 +75,9 @@ impl<E: Send + 'static> Inspect for Shared<E> {
             inner.state.cap = servlets;
             self.release(inner);
         }
+    }
+
+    fn forget_routes(&self, gone: u32) {
+        self.forget(|route| route.from == gone || route.by == gone);
     }
 }

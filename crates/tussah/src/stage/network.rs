@@ -124,27 +124,34 @@ impl Network {
         (table.stages.clone(), table.edges.clone())
     }
 
-    /// Adds a stage; returns its number.
+    /// A number for a stage to be.
+    pub(crate) fn number(&self) -> u32 {
+        let mut table = self.inner.table.lock();
+        table.next += 1;
+        table.next
+    }
+
+    /// Adds a stage under its number.
     pub(crate) fn add(
         &self,
+        id: u32,
         name: &Arc<str>,
         event: &'static str,
         stage: Arc<dyn Inspect>,
-    ) -> Result<u32, BuildError> {
+    ) -> Result<(), BuildError> {
         let mut table = self.inner.table.lock();
         if table.find(name).is_ok() {
             let name = name.to_string();
             return Err(BuildError::NameTaken { name });
         }
-        table.next += 1;
-        let (id, name) = (table.next, Arc::clone(name));
+        let name = Arc::clone(name);
         table.stages.push(Known {
             id,
             name,
             event,
             stage,
         });
-        Ok(id)
+        Ok(())
     }
 
     /// Forgets a stage and its edges.

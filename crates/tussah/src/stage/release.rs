@@ -22,6 +22,8 @@ struct Calls<E> {
     wakers: Vec<Waker>,
     /// The stage has been closed.
     closed: bool,
+    /// It has been, and its last batch has ended.
+    gone: bool,
     /// What ended with it.
     ended: Vec<Event<E>>,
     reason: Reason,
@@ -49,6 +51,7 @@ impl<E: Send + 'static> Shared<E> {
             settled: false,
             wakers: Vec::new(),
             closed: false,
+            gone: false,
             ended: Vec::new(),
             reason: inner.state.ends,
             left: 0,
@@ -113,7 +116,8 @@ impl<E: Send + 'static> Shared<E> {
             // They end.
             calls.wakers.extend(inner.call_parked());
         }
-        calls.closed || !calls.ended.is_empty()
+        calls.gone = inner.state.in_service() == 0 && !std::mem::replace(&mut inner.gone, true);
+        calls.closed || calls.gone || !calls.ended.is_empty()
     }
 
     /// Tells who sends and calls that the stage is closed, and lets the handler go: it ends with its last servlet, and so does a cycle of
@@ -124,6 +128,17 @@ impl<E: Send + 'static> Shared<E> {
         self.room.notify_waiters();
         self.keys.notify_waiters();
         super::quietly(|| drop(self.take_handler()));
+    }
+
+    /// Tells the network's stages that nothing comes from this one any more, nor through it: what they are sent takes the short way again.
+    #[cold]
+    fn gone(&self) {
+        let Some(network) = self.network.upgrade() else {
+            return;
+        };
+        for known in network.known().0 {
+            known.stage.forget_routes(self.id);
+        }
     }
 
     fn make(self: &Arc<Self>, calls: Calls<E>) {
@@ -146,6 +161,9 @@ impl<E: Send + 'static> Shared<E> {
         }
         for event in calls.ended {
             self.dropped(event, calls.reason);
+        }
+        if calls.gone {
+            self.gone();
         }
         if calls.settled {
             self.settled.notify_waiters();

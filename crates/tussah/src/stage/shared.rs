@@ -39,6 +39,8 @@ pub(crate) struct Shared<E> {
     /// What each worker has collected for the stage.
     pub(crate) outgoing: PerWorker<Outgoing<E>>,
     pub(crate) name: Arc<str>,
+    /// Its number in the network.
+    pub(crate) id: u32,
     pub(crate) time: Time,
     pub(crate) runtime: Handle,
     pub(crate) tracer: Arc<Tracer>,
@@ -67,6 +69,7 @@ pub(crate) struct Shared<E> {
 
 /// What a stage is built with, and keeps.
 pub(crate) struct Built<E> {
+    pub(crate) id: u32,
     pub(crate) rank: Rank,
     pub(crate) threads: Option<Threads>,
     pub(crate) on_drop: Option<OnDrop<E>>,
@@ -117,6 +120,8 @@ pub(crate) struct Inner<E> {
     pub(crate) permits: usize,
     /// What is sent from these stages goes to a proxy.
     pub(crate) proxies: Vec<Route<E>>,
+    /// It is closed, its last batch has ended, and the others have been told.
+    pub(crate) gone: bool,
 }
 
 impl<E: Send + 'static> Shared<E> {
@@ -139,11 +144,13 @@ impl<E: Send + 'static> Shared<E> {
                 swap: None,
                 permits: 0,
                 proxies: Vec::new(),
+                gone: false,
             })),
             room: Notify::new(),
             settled: Notify::new(),
             outgoing: PerWorker::new(&runtime, Outgoing::default),
             name,
+            id: built.id,
             time: network.time.clone(),
             runtime,
             tracer: Arc::clone(&network.tracer),

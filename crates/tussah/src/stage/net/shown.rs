@@ -36,7 +36,9 @@ pub(super) fn show(
         controllers,
         ask: Box::new(ask),
     };
-    network.add(name, event, Arc::new(shown))
+    let id = network.number();
+    network.add(id, name, event, Arc::new(shown))?;
+    Ok(id)
 }
 
 /// The numbers of queues that are shown one after the other.
