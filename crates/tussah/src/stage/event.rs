@@ -14,6 +14,14 @@ pub const CLASSES_MAX: usize = 8;
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
 pub struct Class(pub u8);
 
+impl Class {
+    /// Its place among so many classes, of which there is one at least.
+    #[inline(always)]
+    pub(crate) fn among(self, classes: usize) -> usize {
+        usize::from(self.0).min(classes - 1)
+    }
+}
+
 /// Why an event ended without having been handled.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[non_exhaustive]
@@ -174,7 +182,7 @@ impl<E> Event<E> {
     #[inline(always)]
     #[must_use]
     pub fn class_of(&self) -> Class {
-        Class((self.stamp & 0xff) as u8)
+        class_of(self.stamp)
     }
 
     #[inline(always)]
@@ -294,6 +302,12 @@ impl Drop for More {
 #[inline]
 pub(crate) fn queued_ns(stamp: u64) -> u64 {
     stamp >> 8
+}
+
+/// The class of an event with this stamp.
+#[inline(always)]
+pub(crate) fn class_of(stamp: u64) -> Class {
+    Class((stamp & 0xff) as u8)
 }
 
 impl<E> From<E> for Event<E> {

@@ -249,7 +249,7 @@ impl Controller for ResponseP90 {
     }
 
     fn rule(&self, class: Class) -> Rule {
-        let bucket = &self.classes[usize::from(class.0).min(CLASSES_MAX - 1)];
+        let bucket = &self.classes[class.among(CLASSES_MAX)];
         match bucket.degraded {
             _ if bucket.rate.is_finite() => Rule::Rate(bucket.rate.ceil() as u64),
             true => Rule::Degraded,
@@ -258,7 +258,7 @@ impl Controller for ResponseP90 {
     }
 
     fn on_enqueue(&mut self, arrival: &Arrival) -> Admission {
-        let class = usize::from(arrival.class.0).min(CLASSES_MAX - 1);
+        let class = arrival.class.among(CLASSES_MAX);
         let bucket = &mut self.classes[class];
         if bucket.rate.is_finite() {
             let since_ns = arrival.now_ns.saturating_sub(bucket.filled_ns) as f64;

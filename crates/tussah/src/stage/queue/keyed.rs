@@ -110,7 +110,7 @@ impl<E, K: Hash + Eq + Clone, F: Fn(&E) -> K> ByKey<E, K, F> {
         let classes = self.ready.len();
         match self.at(place).events.front() {
             Some(event) => {
-                let class = usize::from(event.class_of().0).min(classes - 1);
+                let class = event.class_of().among(classes);
                 self.ready[class].keys.push_back(place);
             }
             None => {

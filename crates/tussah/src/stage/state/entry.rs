@@ -124,7 +124,7 @@ impl<E> State<E> {
     /// Lets in as many plain events of a class ahead of time as make a chunk, so that they can be sent as one, and says what the controller has in mind
     /// for the next one, if that is something else. None in a stage whose events have to be looked at one by one.
     pub(crate) fn reserve(&mut self, class: Class, now_ns: u64) -> (u64, Option<Why>) {
-        let at = usize::from(class.0).min(self.classes - 1);
+        let at = class.among(self.classes);
         let plain = matches!(self.queue, Queue::Lanes(_)) && self.bounds.class_max[at] == u64::MAX;
         if matches!(self.gate, Gate::Draining | Gate::Closed) || !plain {
             return (0, None);
@@ -142,7 +142,7 @@ impl<E> State<E> {
 
     /// Counts an event that was turned away by itself.
     pub(crate) fn refuse(&mut self, class: Class) {
-        let at = usize::from(class.0).min(self.classes - 1);
+        let at = class.among(self.classes);
         self.arrived(at, 1);
         self.counts.refused += 1;
         self.counts.classes[at].refused += 1;
@@ -229,7 +229,7 @@ impl<E> State<E> {
     pub(crate) fn push_chunk(&mut self, outgoing: &mut Outgoing<E>) {
         let chunk = &mut outgoing.chunk;
         let count = chunk.len() as u64;
-        let at = usize::from(outgoing.class.0).min(self.classes - 1);
+        let at = outgoing.class.among(self.classes);
         self.freed |= outgoing.granted > 0;
         self.reserved -= count + std::mem::take(&mut outgoing.granted);
         if let Some(first) = chunk.front() {

@@ -4,7 +4,7 @@ use super::staff::WORTH_NS;
 use super::{Kind, State};
 use crate::stage::batch::Batch;
 use crate::stage::control::{Departure, Order, Verdict};
-use crate::stage::event::{Class, Event, Reason, queued_ns};
+use crate::stage::event::{Class, Event, Reason, class_of, queued_ns};
 use crate::stage::queue::{CHUNK_MAX, Queue};
 
 /// How long a servlet works, at a guess, before it looks at the queue again, in nanoseconds.
@@ -231,7 +231,7 @@ impl<E> State<E> {
             self.waiting -= 1;
         }
         for wave in batch.waves().drain(..) {
-            let class = usize::from((wave.stamp & 0xff) as u8).min(self.classes - 1);
+            let class = class_of(wave.stamp).among(self.classes);
             let response_ns = now_ns.saturating_sub(queued_ns(wave.stamp));
             self.counts.classes[class].finished += wave.count;
             self.responses.add(response_ns, wave.count);
