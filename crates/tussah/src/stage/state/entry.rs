@@ -77,9 +77,7 @@ impl<E> State<E> {
         };
         let comes_again = waits && matches!(refused.1, Why::Full | Why::KeyFull);
         if !comes_again && refused.1 != Why::Degrade {
-            self.arrived(class, 1);
-            self.counts.refused += 1;
-            self.counts.classes[class].refused += 1;
+            self.refuse(refused.0.class_of());
         }
         Err(refused)
     }
