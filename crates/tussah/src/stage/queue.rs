@@ -6,7 +6,6 @@ mod lane;
 pub(crate) use keyed::{ByKey, Keyed};
 pub(crate) use lane::{CHUNK_MAX, Lanes};
 
-use super::batch::Batch;
 use super::control::Order;
 use super::event::Event;
 
@@ -74,20 +73,6 @@ impl<E> Queue<E> {
         match self {
             Queue::Lanes(lanes) => lanes.take_one(order),
             Queue::Keyed(keyed) => keyed.take_one(),
-        }
-    }
-
-    /// Moves up to `limit` events to `batch`, by whole chunks where they fit.
-    pub(crate) fn take(&mut self, batch: &mut Batch<E>, limit: usize) {
-        if let Queue::Lanes(lanes) = self {
-            lanes.take(batch, limit);
-            return;
-        }
-        while batch.len() < limit {
-            let Some(event) = self.take_one(Order::Fifo) else {
-                break;
-            };
-            batch.put_one(event);
         }
     }
 }

@@ -101,17 +101,17 @@ impl<E> State<E> {
         let (limit, most) = self.share();
         (run.limit, run.order) = (limit, self.order);
         run.exact = self.mean_ns > EXACT_NS;
-        let keyed = run.key.is_some();
         let plain = self.extras == 0
             && self.classes == 1
             && self.order == Order::Fifo
-            && !keyed
             && !self.council.looks_at_departures();
-        if plain {
-            self.queue.take(&mut run.ahead, most);
-            self.left_queue(0, run.ahead.len() as u64);
-        } else {
-            self.take_each(run, if keyed { limit } else { most }, now_ns);
+        match &mut self.queue {
+            Queue::Lanes(lanes) if plain => {
+                lanes.take(&mut run.ahead, most);
+                self.left_queue(0, run.ahead.len() as u64);
+            }
+            Queue::Lanes(_) => self.take_each(run, most, now_ns),
+            Queue::Keyed(_) => self.take_each(run, limit, now_ns),
         }
         run.taken = run.ahead.len() as u64;
         (run.begun_ns, run.resumed_ns) = (now_ns, now_ns);
