@@ -247,21 +247,19 @@ impl<E> Batch<E> {
         }
     }
 
-    /// Moves the next event to `to`, and with it all that `same` finds like it.
+    /// Moves the next event to `to`, and with it all that `same` finds like it. If `same` panics, all are left.
     pub(crate) fn part(&mut self, to: &mut Batch<E>, same: impl Fn(&Event<E>, &Event<E>) -> bool) {
-        let Some(first) = self.give_back() else {
+        let [first, rest @ ..] = self.events_mut() else {
             return;
         };
+        let same = |event: &Event<E>| same(first, event);
+        let like: Vec<bool> = rest.iter().map(same).collect();
         let mut others = VecDeque::with_capacity(self.left);
-        let mut alike = VecDeque::new();
-        while let Some(event) = self.give_back() {
-            if same(&first, &event) {
-                alike.push_back(event)
-            } else {
-                others.push_back(event)
-            }
+        let mut alike: VecDeque<_> = self.give_back().into_iter().collect();
+        for like in like {
+            let to = if like { &mut alike } else { &mut others };
+            to.extend(self.give_back());
         }
-        alike.push_front(first);
         to.traces.any |= self.traces.any;
         to.put(alike);
         self.put(others);

@@ -20,7 +20,7 @@ use super::install::{Declared, New};
 use super::network::Network;
 use super::queue::{ByKey, Keyed, Lanes, Queue};
 use super::restarts::Restarts;
-use super::shared::{Degrade, OnDrop, Shared};
+use super::shared::{Built, Degrade, OnDrop, Shared};
 use super::state::{Bounds, Kind, Parts, State};
 use super::threads::{ThreadManager, Threads};
 use super::{Batch, control};
@@ -176,7 +176,8 @@ impl<E: Send + 'static> Builder<E> {
 
     /// Has events of one key handled one batch after the other, each batch of one key, and keys in parallel. Keys without events cost nothing.
     ///
-    /// `key_of` is called under the stage's lock: it must be short, and must not use the stage.
+    /// `key_of` is called under the stage's lock: it must be short, and must not use the stage. If it panics, the panic reaches who sends or calls, and the event
+    /// ends with it; what a handler leaves is of the key that it had.
     pub fn keyed_by<K>(mut self, key_of: impl Fn(&E) -> K + Send + 'static) -> Self
     where
         K: Hash + Eq + Clone + Send + 'static,
@@ -205,7 +206,7 @@ impl<E: Send + 'static> Builder<E> {
         self
     }
 
-    /// How often a serial handler is made anew after a panic; five times a minute by default.
+    /// How often a serial handler is made anew after a panic, also one that is [swapped](Stage::swap_serial) in; five times a minute by default.
     pub fn restarts(mut self, restarts: Restarts) -> Self {
         self.restarts = restarts;
         self
@@ -232,8 +233,7 @@ impl<E: Send + 'static> Builder<E> {
         self,
         make: impl FnMut(&Edges<'_>) -> Result<H, BuildError> + Send + 'static,
     ) -> Result<Stage<E, Arc<One<H>>>, BuildError> {
-        let restarts = self.restarts.clone();
-        self.create(Kind::Async, 1)?.with_serial(make, restarts)
+        self.create(Kind::Async, 1)?.with_serial(make)
     }
 
     /// Makes the stage with a handler that blocks its OS thread, in the runtime's pool of these. It can't await: it sends by [`Sender::try_send`](super::Sender::try_send) or
@@ -300,11 +300,7 @@ impl<E: Send + 'static> Builder<E> {
     /// If the name is taken, or two controllers own one setting.
     pub fn declare(self) -> Result<Declared<E>, BuildError> {
         let servlets = self.servlets_max.unwrap_or(SERVLETS_MAX);
-        let restarts = self.restarts.clone();
-        Ok(Declared {
-            stage: self.create(Kind::Async, servlets)?.0,
-            restarts,
-        })
+        Ok(Declared(self.create(Kind::Async, servlets)?.0))
     }
 
     fn create(self, kind: Kind, servlets_max: usize) -> Result<New<E>, BuildError> {
@@ -340,20 +336,22 @@ impl<E: Send + 'static> Builder<E> {
         state.retune(self.settings);
         let name: Arc<str> = self.name.into();
         let manager = self.threads.or_else(|| network.threads.lock().clone());
+        let id = self.network.number();
         let shared = Arc::new_cyclic(|stage| {
             let threads = manager
                 .map(|manager| Threads::new(manager, Arc::clone(&name), self.rank.priority, stage));
-            Shared::new(
-                name,
-                &self.network,
-                self.rank,
+            let built = Built {
+                id,
+                rank: self.rank,
                 threads,
-                state,
-                self.on_drop,
-                self.degrade,
-            )
+                on_drop: self.on_drop,
+                degrade: self.degrade,
+                restarts: self.restarts,
+            };
+            Shared::new(name, &self.network, state, built)
         });
-        let id = self.network.add(
+        self.network.add(
+            id,
             &shared.name,
             std::any::type_name::<E>(),
             Arc::clone(&shared) as _,

@@ -29,6 +29,8 @@ pub struct Edges<'a> {
 #[must_use = "an edge is made by `queue`, `offer` or `call`"]
 pub struct To<'a, E, C = Any> {
     edges: &'a Edges<'a>,
+    /// The network of the stage.
+    network: Network,
     stage: Arc<Shared<E>>,
     host: C,
     event: PhantomData<E>,
@@ -41,10 +43,11 @@ impl Edges<'_> {
         &self.from
     }
 
-    /// An edge to a stage.
+    /// An edge to a stage of the same network.
     pub fn to<'a, E: Send + 'static, C: Clone>(&'a self, stage: &Stage<E, C>) -> To<'a, E, C> {
         To {
             edges: self,
+            network: stage.network.clone(),
             stage: Arc::clone(&stage.shared),
             host: stage.host.clone(),
             event: PhantomData,
@@ -90,7 +93,7 @@ impl<E: Send + 'static, C> To<'_, E, C> {
     /// The queue is one for all who send to the stage.
     ///
     /// # Errors
-    /// If the edge closes a cycle of awaited sends and calls, or the stage is closed.
+    /// If the edge closes a cycle of awaited sends and calls, or the stage is closed or of another network.
     pub fn queue(self, room: u64) -> Result<Sender<E>, BuildError> {
         self.connect(EdgeKind::Queue)?;
         self.stage.make_room(room);
@@ -103,7 +106,7 @@ impl<E: Send + 'static, C> To<'_, E, C> {
     /// By the stage's queue, as [`queue`](Self::queue), if there is room: nobody ever waits, and so it may be part of a cycle.
     ///
     /// # Errors
-    /// If the stage is closed.
+    /// If the stage is closed or of another network.
     pub fn offer(self, room: u64) -> Result<Offerer<E>, BuildError> {
         self.connect(EdgeKind::Offer)?;
         self.stage.make_room(room);
@@ -114,19 +117,15 @@ impl<E: Send + 'static, C> To<'_, E, C> {
     }
 
     fn connect(&self, kind: EdgeKind) -> Result<(), BuildError> {
+        let own = self.edges.network;
+        own.check_own(&self.stage.name, &self.network)?;
         self.stage.check_open()?;
         if kind == EdgeKind::Call && self.stage.blocks() {
             return Err(BuildError::Blocks {
                 stage: self.stage.name.to_string(),
             });
         }
-        let Edges {
-            network,
-            from,
-            making,
-            ..
-        } = self.edges;
-        network.connect(from, &self.stage.name, kind, *making)
+        own.connect(&self.edges.from, &self.stage.name, kind, self.edges.making)
     }
 }
 
@@ -134,7 +133,7 @@ impl<E: Send + 'static, H: Host<E>> To<'_, E, Arc<H>> {
     /// By a call: the stage's handler runs in the servlet that sends, on its batch.
     ///
     /// # Errors
-    /// If the edge closes a cycle of awaited sends and calls, or the stage is closed, or its handler blocks.
+    /// If the edge closes a cycle of awaited sends and calls, or the stage is closed or of another network, or its handler blocks.
     pub fn call(self) -> Result<Call<E, H>, BuildError> {
         self.connect(EdgeKind::Call)?;
         Ok(Call {
@@ -149,7 +148,7 @@ impl<E: Send + 'static> To<'_, E, Any> {
     /// By a call: the stage's handler runs in the servlet that sends, on its batch.
     ///
     /// # Errors
-    /// If the edge closes a cycle of awaited sends and calls, or the stage is closed, or its handler blocks.
+    /// If the edge closes a cycle of awaited sends and calls, or the stage is closed or of another network, or its handler blocks.
     pub fn call(self) -> Result<AnyCall<E>, BuildError> {
         self.connect(EdgeKind::Call)?;
         Ok(AnyCall {

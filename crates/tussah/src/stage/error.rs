@@ -54,6 +54,15 @@ pub enum BuildError {
         /// The stages of the cycle, from the new edge's source back to it.
         path: Vec<String>,
     },
+    /// An edge or a proxy can't lead to a stage of another network.
+    OtherNetwork {
+        /// The stage that should be sent to.
+        stage: String,
+        /// The network that it is of.
+        network: String,
+        /// The network of the stage that should send.
+        expected: String,
+    },
     /// A proxy can't be put where there is no edge.
     NoEdge {
         /// The stage that should send.
@@ -96,16 +105,7 @@ impl fmt::Display for BuildError {
                 f,
                 "there is a stage `{name}` already: expected another name"
             ),
-            Self::NotFound { name, known } if known.is_empty() => {
-                write!(f, "there is no stage `{name}`: the network has none yet")
-            }
-            Self::NotFound { name, known } => {
-                write!(
-                    f,
-                    "there is no stage `{name}`: expected one of `{}`",
-                    known.join("`, `")
-                )
-            }
+            Self::NotFound { name, known } => not_found(f, name, known),
             Self::WrongType {
                 name,
                 expected,
@@ -138,6 +138,14 @@ impl fmt::Display for BuildError {
                 "the edge would close a cycle of awaited sends and calls, in which all could wait for each other: {}; make one of these edges with `.offer(..)`",
                 path.join(" -> ")
             ),
+            Self::OtherNetwork {
+                stage,
+                network,
+                expected,
+            } => write!(
+                f,
+                "the stage `{stage}` is of the network `{network}`: expected one of `{expected}`, whose edges and proxies are its own; `Stage::sender` sends to any"
+            ),
             Self::NoEdge { from, to } => {
                 write!(
                     f,
@@ -161,3 +169,11 @@ impl fmt::Display for BuildError {
 }
 
 impl std::error::Error for BuildError {}
+
+fn not_found(f: &mut fmt::Formatter<'_>, name: &str, known: &[String]) -> fmt::Result {
+    if known.is_empty() {
+        return write!(f, "there is no stage `{name}`: the network has none yet");
+    }
+    let known = known.join("`, `");
+    write!(f, "there is no stage `{name}`: expected one of `{known}`")
+}

@@ -16,6 +16,14 @@ pub const CLASSES_MAX: usize = 8;
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
 pub struct Class(pub u8);
 
+impl Class {
+    /// Its place among so many classes, of which there is one at least.
+    #[inline(always)]
+    pub(crate) fn among(self, classes: usize) -> usize {
+        usize::from(self.0).min(classes - 1)
+    }
+}
+
 /// Why an event ended without having been handled.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[non_exhaustive]
@@ -125,8 +133,9 @@ impl<E> Event<E> {
         self
     }
 
-    /// Has it dropped, if it has not been taken by a handler so long after it was queued for the first time. It is dropped when its turn comes: no timer takes it
-    /// out of the queue before, so until then it has its room there, in a stage that is paused too.
+    /// Has it dropped, if no servlet has taken it so long after it was queued for the first time. That is found out as a servlet takes events out of the queue, of
+    /// each by itself: no timer takes one out before, so until then it has its room there, in a stage that is paused too; and one that was taken in time is
+    /// handled, however long the handler needs for those before it in the batch.
     #[must_use]
     pub fn within(mut self, time: Duration) -> Self {
         self.more().within = Some(time);
@@ -179,7 +188,7 @@ impl<E> Event<E> {
     #[inline(always)]
     #[must_use]
     pub fn class_of(&self) -> Class {
-        Class((self.stamp & 0xff) as u8)
+        class_of(self.stamp)
     }
 
     #[inline(always)]
@@ -299,6 +308,12 @@ impl Drop for More {
 #[inline]
 pub(crate) fn queued_ns(stamp: u64) -> u64 {
     stamp >> 8
+}
+
+/// The class of an event with this stamp.
+#[inline(always)]
+pub(crate) fn class_of(stamp: u64) -> Class {
+    Class((stamp & 0xff) as u8)
 }
 
 impl<E> From<E> for Event<E> {

@@ -98,9 +98,12 @@ impl<E: Send + 'static, C> Stage<E, C> {
     }
 
     /// Lets nothing in any more, and waits until everything that was let in is handled. A paused stage goes on. One that has no handler yet
-    /// ([`Declared`](super::Declared)) is waited for until it has one.
+    /// ([`Declared`](super::Declared)) is waited for until it has one: if it never gets one and anything is queued, for ever. [`destroy`](Self::destroy) does not.
     ///
     /// To be called from outside of the stage: its own handler would wait for itself. All stages are drained by [`Network::drain`].
+    ///
+    /// # Cancellation
+    /// The stage goes on draining if the future is dropped: what is queued is handled, and nothing more is let in.
     pub async fn drain(&self) {
         self.shared.close_for_draining();
         self.settled().await;
@@ -114,6 +117,10 @@ impl<E: Send + 'static, C> Stage<E, C> {
 
     /// Drains the stage for at most so long, drops what is left with its callbacks, and forgets it: its name is free again, and its senders are told that
     /// it is closed. Batches that run go on to their end, by themselves. Returns how many events were dropped.
+    ///
+    /// # Cancellation
+    /// If the future is dropped while the stage drains, it goes on draining, and stays in the network, with its name: another `destroy`, by a clone of this handle
+    /// or by one that [`Network::find`] gives, ends it.
     pub async fn destroy(self, within: Duration) -> u64 {
         if !within.is_zero() {
             self.shared.close_for_draining();

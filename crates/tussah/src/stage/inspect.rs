@@ -34,6 +34,9 @@ pub(crate) trait Inspect: Any + Send + Sync {
     fn drain(self: Arc<Self>) -> Pin<Box<dyn Future<Output = ()> + Send>> {
         Box::pin(std::future::ready(()))
     }
+
+    /// Forgets the proxies for what the stage of this number sends, and those that it is.
+    fn forget_routes(&self, _gone: u32) {}
 }
 
 impl<E: Send + 'static> Shared<E> {
@@ -91,5 +94,9 @@ impl<E: Send + 'static> Inspect for Shared<E> {
     fn drain(self: Arc<Self>) -> Pin<Box<dyn Future<Output = ()> + Send>> {
         self.close_for_draining();
         Box::pin(async move { self.settled().await })
+    }
+
+    fn forget_routes(&self, gone: u32) {
+        self.forget(|route| route.from == gone || route.by == gone);
     }
 }

@@ -10,7 +10,6 @@ use super::handle::Stage;
 use super::handler::{Handler, SerialHandler};
 use super::host::{Host, Many, One};
 use super::making::Making;
-use super::restarts::Restarts;
 use super::servlet::serve;
 use super::shared::Shared;
 use super::state::Kind;
@@ -19,16 +18,13 @@ use super::state::Kind;
 ///
 /// If this is dropped, the stage stays as it is, and only [`Stage::destroy`] ends the waiting. If its handler can't be made, the stage is forgotten, and what
 /// waits is dropped with its callbacks. A handler that blocks can't be given later: of stages that send to each other, declare another one.
-pub struct Declared<E> {
-    pub(crate) stage: Stage<E>,
-    pub(crate) restarts: Restarts,
-}
+pub struct Declared<E>(pub(crate) Stage<E>);
 
 impl<E: Send + 'static> Declared<E> {
     /// The stage, for others to make their edges to.
     #[must_use]
     pub fn stage(&self) -> Stage<E> {
-        self.stage.clone()
+        self.0.clone()
     }
 
     /// Gives it a handler that several servlets use at the same time.
@@ -39,7 +35,7 @@ impl<E: Send + 'static> Declared<E> {
         self,
         make: impl FnOnce(&Edges<'_>) -> Result<H, BuildError>,
     ) -> Result<Stage<E, Arc<Many<H>>>, BuildError> {
-        New(self.stage).with_handler(make)
+        New(self.0).with_handler(make)
     }
 
     /// Gives it a handler that handles one batch after the other.
@@ -50,7 +46,7 @@ impl<E: Send + 'static> Declared<E> {
         self,
         make: impl FnMut(&Edges<'_>) -> Result<H, BuildError> + Send + 'static,
     ) -> Result<Stage<E, Arc<One<H>>>, BuildError> {
-        New(self.stage).with_serial(make, self.restarts)
+        New(self.0).with_serial(make)
     }
 }
 
@@ -70,10 +66,9 @@ impl<E: Send + 'static> New<E> {
     pub(crate) fn with_serial<H: SerialHandler<Event = E>>(
         self,
         make: impl FnMut(&Edges<'_>) -> Result<H, BuildError> + Send + 'static,
-        restarts: Restarts,
     ) -> Result<Stage<E, Arc<One<H>>>, BuildError> {
         let making = self.0.making();
-        let one = self.made(|| self.0.one(make, restarts, &making))?;
+        let one = self.made(|| self.0.one(make, &making))?;
         self.0.shared.make_serial();
         self.0.install(Arc::new(one), making)
     }
@@ -128,7 +123,6 @@ impl<E: Send + 'static, C> Stage<E, C> {
     fn one<H: SerialHandler<Event = E>>(
         &self,
         mut make: impl FnMut(&Edges<'_>) -> Result<H, BuildError> + Send + 'static,
-        restarts: Restarts,
         making: &Making,
     ) -> Result<One<H>, BuildError> {
         let handler = make(&making.edges())?;
@@ -149,6 +143,7 @@ impl<E: Send + 'static, C> Stage<E, C> {
                 making,
             })
         };
+        let restarts = self.shared.restarts.clone();
         Ok(One::new(handler, Box::new(again), restarts))
     }
 
@@ -209,7 +204,7 @@ impl<E: Send + 'static, C> Stage<E, C> {
     ) -> Result<Stage<E, Arc<One<H>>>, BuildError> {
         self.shared.check_open()?;
         let making = self.making();
-        let one = self.one(make, Restarts::default(), &making)?;
+        let one = self.one(make, &making)?;
         let _swapping = self.shared.begin_swap(true).await?;
         self.shared.make_serial();
         self.install(Arc::new(one), making)

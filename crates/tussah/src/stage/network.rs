@@ -124,19 +124,25 @@ impl Network {
         (table.stages.clone(), table.edges().cloned().collect())
     }
 
-    /// Adds a stage; returns its number.
+    /// A number for a stage to be.
+    pub(crate) fn number(&self) -> u32 {
+        self.inner.table.lock().number()
+    }
+
+    /// Adds a stage under its number.
     pub(crate) fn add(
         &self,
+        id: u32,
         name: &Arc<str>,
         event: &'static str,
         stage: Arc<dyn Inspect>,
-    ) -> Result<u32, BuildError> {
+    ) -> Result<(), BuildError> {
         let mut table = self.inner.table.lock();
         if table.find(name).is_ok() {
             let name = name.to_string();
             return Err(BuildError::NameTaken { name });
         }
-        let (id, name) = (table.number(), Arc::clone(name));
+        let name = Arc::clone(name);
         table.stages.push(Known {
             id,
             name,
@@ -144,7 +150,7 @@ impl Network {
             stage,
             making: ALWAYS,
         });
-        Ok(id)
+        Ok(())
     }
 
     /// Forgets a stage and its edges.
@@ -152,6 +158,19 @@ impl Network {
         let removed = self.inner.table.lock().remove(id);
         // Under no lock: it may be the last reference to a handler.
         drop(removed);
+    }
+
+    /// # Errors
+    /// If a stage is of another network: that one's names, numbers and edges are not known here.
+    pub(crate) fn check_own(&self, stage: &str, of: &Network) -> Result<(), BuildError> {
+        if Arc::ptr_eq(&self.inner, &of.inner) {
+            return Ok(());
+        }
+        Err(BuildError::OtherNetwork {
+            stage: stage.to_owned(),
+            network: of.name().to_owned(),
+            expected: self.name().to_owned(),
+        })
     }
 
     /// Adds an edge, which is there until it is [released](Table::release); refuses one that closes a cycle in which all could wait.
@@ -251,6 +270,11 @@ impl Network {
 pub(crate) struct Weak(std::sync::Weak<Inner>);
 
 impl Weak {
+    /// Whether both are the same network.
+    pub(crate) fn is(&self, other: &Self) -> bool {
+        self.0.ptr_eq(&other.0)
+    }
+
     pub(crate) fn upgrade(&self) -> Option<Network> {
         Some(Network {
             inner: self.0.upgrade()?,

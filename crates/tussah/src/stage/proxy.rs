@@ -17,7 +17,9 @@ use super::shared::{Inner, Shared};
 
 /// Where events from one stage go in place of the stage that they are sent to.
 pub(crate) struct Route<E> {
-    from: u32,
+    pub(crate) from: u32,
+    /// The proxy's number.
+    pub(crate) by: u32,
     /// Weak, as the proxy's handler sends to the stage that has this.
     proxy: Weak<Shared<E>>,
     /// Sends and calls that have found this way, and are not at its end.
@@ -47,7 +49,7 @@ impl<E: Send + 'static, C> Stage<E, C> {
     /// a stage, events are sent to that stage one by one, by whomever.
     ///
     /// # Errors
-    /// If the network has no stage `from`, or no edge from it to `to`; if there is a proxy already; if a way through this stage would close a cycle; if there is a
+    /// If `to` is of another network; if the network has no stage `from`, or no edge from it to `to`; if there is a proxy already; if a way through this stage would close a cycle; if there is a
     /// call edge, and this stage blocks.
     ///
     /// # Examples
@@ -91,11 +93,13 @@ impl<E: Send + 'static, C> Stage<E, C> {
     /// ```
     pub fn between<D>(&self, from: &str, to: &Stage<E, D>) -> Result<Between<E>, BuildError> {
         let (proxy, target) = (&self.shared, &to.shared);
+        self.network.check_own(&target.name, &to.network)?;
         let (from_name, from, holder) =
             self.network
                 .interpose(from, &target.name, &proxy.name, proxy.blocks())?;
         target.lock().proxies.push(Route {
             from,
+            by: self.id,
             proxy: Arc::downgrade(proxy),
             passing: 0,
             held: None,
@@ -324,17 +328,23 @@ impl<E: Send + 'static> Shared<E> {
         called.ok()
     }
 
-    /// Goes by the proxy no longer, which is gone. Who waits for its way to be free, or for it to be taken away, is called.
+    /// Goes by the proxy no longer, which is gone.
     fn forget_proxy(&self, from: u32, proxy: *const Self) {
-        let mut inner = self.lock();
-        let Some(place) = inner.place_of(from, proxy) else {
-            return;
-        };
-        let route = inner.proxies.remove(place);
-        drop(inner);
-        route.passed.notify_waiters();
-        if let Some(held) = route.held {
-            held.notify_waiters();
+        self.forget(|route| route.from == from && route.proxy.as_ptr() == proxy);
+    }
+
+    /// Forgets routes. Who waits for his way to be free, or for a proxy to be taken away, is called.
+    pub(crate) fn forget(&self, is_gone: impl Fn(&Route<E>) -> bool) {
+        let gone = |route: &mut Route<E>| is_gone(route);
+        let gone: Vec<_> = self.lock().proxies.extract_if(.., gone).collect();
+        if !gone.is_empty() {
+            self.look_again();
+        }
+        for route in gone {
+            route.passed.notify_waiters();
+            if let Some(held) = route.held {
+                held.notify_waiters();
+            }
         }
     }
 
@@ -383,6 +393,48 @@ impl<E: Send + 'static> Sender<E> {
                 }
                 sent => return sent,
             }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::super::{Batch, Handler, Network, Sender};
+
+    struct Pass(Option<Sender<u32>>);
+
+    impl Handler for Pass {
+        type Event = u32;
+        async fn handle(&self, batch: &mut Batch<u32>) {
+            while let (Some(next), Some(event)) = (&self.0, batch.next_event()) {
+                next.send(event).await.expect("it is open");
+            }
+        }
+    }
+
+    #[test]
+    fn what_is_destroyed_leaves_no_route() {
+        let runtime = crate::Runtime::builder().workers(1).build();
+        let runtime = runtime.expect("a runtime");
+        for gone in ["first", "proxy"] {
+            let network = Network::on(runtime.handle(), "n");
+            let last = network.stage("last").handler(|_| Ok(Pass(None)));
+            let last = last.expect("a stage");
+            for name in ["first", "proxy"] {
+                let stage = network.stage(name);
+                let made = stage.handler(|edges| Ok(Pass(Some(edges.to(&last).queue(4)?))));
+                made.expect("a stage");
+            }
+            let proxy = network.find::<u32>("proxy").expect("it is there");
+            let between = proxy.between("first", &last).expect("an edge");
+            assert!(last.shared.is_special());
+            let gone = network.find::<u32>(gone).expect("it is there");
+            runtime.block_on(gone.destroy(Duration::ZERO));
+            assert!(last.shared.lock().proxies.is_empty());
+            assert!(!last.shared.is_special());
+            runtime.block_on(between.remove());
         }
     }
 }

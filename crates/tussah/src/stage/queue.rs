@@ -6,7 +6,6 @@ mod lane;
 pub(crate) use keyed::{ByKey, Keyed};
 pub(crate) use lane::{CHUNK_MAX, Lanes};
 
-use super::batch::Batch;
 use super::control::Order;
 use super::event::Event;
 
@@ -24,6 +23,15 @@ pub(crate) enum Queue<E> {
 pub(crate) struct KeyFull<E>(pub(crate) Event<E>);
 
 impl<E> Queue<E> {
+    /// Finds out by which key an event will be queued: asks what may panic, while the event is not in here yet.
+    #[inline]
+    pub(crate) fn look_at(&mut self, event: &Event<E>) {
+        if let Queue::Keyed(keyed) = self {
+            keyed.look_at(event);
+        }
+    }
+
+    /// Queues the event that was looked at last.
     pub(crate) fn push(&mut self, event: Event<E>) -> Result<(), KeyFull<E>> {
         match self {
             Queue::Lanes(lanes) => {
@@ -34,12 +42,13 @@ impl<E> Queue<E> {
         }
     }
 
-    /// Puts back what a servlet took in this order and did not use, so that it is the first to be taken again. Of several, the one that was taken last comes first.
-    pub(crate) fn put_back(&mut self, event: Event<E>, order: Order) {
+    /// Puts back what a servlet took in this order, out of this key, and did not use, so that it is the first to be taken again. Of several, the one that
+    /// was taken last comes first.
+    pub(crate) fn put_back(&mut self, event: Event<E>, order: Order, key: Option<usize>) {
         match (self, order) {
             (Queue::Lanes(lanes), Order::Fifo) => lanes.push_front(event),
             (Queue::Lanes(lanes), Order::Lifo) => lanes.push(event),
-            (Queue::Keyed(keyed), _) => keyed.push_front(event),
+            (Queue::Keyed(keyed), _) => keyed.push_front(event, key),
         }
     }
 
@@ -64,20 +73,6 @@ impl<E> Queue<E> {
         match self {
             Queue::Lanes(lanes) => lanes.take_one(order),
             Queue::Keyed(keyed) => keyed.take_one(),
-        }
-    }
-
-    /// Moves up to `limit` events to `batch`, by whole chunks where they fit.
-    pub(crate) fn take(&mut self, batch: &mut Batch<E>, limit: usize) {
-        if let Queue::Lanes(lanes) = self {
-            lanes.take(batch, limit);
-            return;
-        }
-        while batch.len() < limit {
-            let Some(event) = self.take_one(Order::Fifo) else {
-                break;
-            };
-            batch.put_one(event);
         }
     }
 }

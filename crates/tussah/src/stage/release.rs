@@ -6,8 +6,9 @@ use std::task::Waker;
 
 use parking_lot::MutexGuard;
 
+use super::batch::Batch;
 use super::event::{Event, Reason};
-use super::shared::{Inner, Shared, Start};
+use super::shared::{Inner, OnDrop, Shared, Start};
 use super::state::{Gate, Summon};
 
 /// What is to be done after the lock is released.
@@ -21,6 +22,8 @@ struct Calls<E> {
     wakers: Vec<Waker>,
     /// The stage has been closed.
     closed: bool,
+    /// It has been, and its last batch has ended.
+    gone: bool,
     /// What ended with it.
     ended: Vec<Event<E>>,
     reason: Reason,
@@ -48,6 +51,7 @@ impl<E: Send + 'static> Shared<E> {
             settled: false,
             wakers: Vec::new(),
             closed: false,
+            gone: false,
             ended: Vec::new(),
             reason: inner.state.ends,
             left: 0,
@@ -112,7 +116,8 @@ impl<E: Send + 'static> Shared<E> {
             // They end.
             calls.wakers.extend(inner.call_parked());
         }
-        calls.closed || !calls.ended.is_empty()
+        calls.gone = inner.state.in_service() == 0 && !std::mem::replace(&mut inner.gone, true);
+        calls.closed || calls.gone || !calls.ended.is_empty()
     }
 
     /// Tells who sends and calls that the stage is closed, and lets the handler go: it ends with its last servlet, and so does a cycle of
@@ -123,6 +128,17 @@ impl<E: Send + 'static> Shared<E> {
         self.room.notify_waiters();
         self.keys.notify_waiters();
         super::quietly(|| drop(self.take_handler()));
+    }
+
+    /// Tells the network's stages that nothing comes from this one any more, nor through it: what they are sent takes the short way again.
+    #[cold]
+    fn gone(&self) {
+        let Some(network) = self.network.upgrade() else {
+            return;
+        };
+        for known in network.known().0 {
+            known.stage.forget_routes(self.id);
+        }
     }
 
     fn make(self: &Arc<Self>, calls: Calls<E>) {
@@ -146,11 +162,54 @@ impl<E: Send + 'static> Shared<E> {
         for event in calls.ended {
             self.dropped(event, calls.reason);
         }
+        if calls.gone {
+            self.gone();
+        }
         if calls.settled {
             self.settled.notify_waiters();
         }
         if let Some(threads) = &self.threads {
             threads.leave(calls.left);
         }
+    }
+
+    /// Tells of the events of a batch whose handler panicked.
+    pub(crate) fn panicked(&self, batch: &mut Batch<E>) {
+        self.lock().state.counts.panicked += batch.taken();
+        batch.dropped(Reason::Panicked);
+    }
+
+    /// Tells of an event that ended in the queue.
+    pub(crate) fn dropped(&self, event: Event<E>, reason: Reason) {
+        self.trace_dropped(&event, reason);
+        tell(self.on_drop.as_ref(), event, reason);
+    }
+}
+
+impl<E> Drop for Shared<E> {
+    fn drop(&mut self) {
+        let inner = self.inner.0.get_mut();
+        inner.state.close(Reason::ShutDown);
+        let (ends, mut left) = (inner.state.ends, Vec::new());
+        while let Some(event) = inner.state.take_out() {
+            left.push(event);
+        }
+        for event in left {
+            self.trace_dropped(&event, ends);
+            tell(self.on_drop.as_ref(), event, ends);
+        }
+    }
+}
+
+/// Tells the stage's drop callback of an event, and then the event's own.
+fn tell<E>(on_drop: Option<&OnDrop<E>>, event: Event<E>, reason: Reason) {
+    let (value, more, _) = event.split();
+    if let Some(on_drop) = on_drop {
+        super::quietly(|| on_drop(value, reason));
+    } else {
+        super::quietly(|| drop(value));
+    }
+    if let Some(mut more) = more {
+        more.end(reason);
     }
 }

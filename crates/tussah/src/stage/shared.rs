@@ -18,6 +18,7 @@ use super::network::{Network, Weak};
 use super::outgoing::Outgoing;
 use super::proxy::Route;
 use super::queue::Queue;
+use super::restarts::Restarts;
 use super::sender::Why;
 use super::senders::Senders;
 use super::state::{Gate, Kind, State};
@@ -30,7 +31,7 @@ pub(crate) struct Shared<E> {
     /// True while no servlet computes: an event that is sent then is handed over at once. Read at each send, and so apart from what
     /// changes often.
     pub(super) rests: Apart<AtomicBool>,
-    inner: Apart<Mutex<Inner<E>>>,
+    pub(super) inner: Apart<Mutex<Inner<E>>>,
     /// Senders that wait for room.
     pub(crate) room: Notify,
     /// Those who wait for nothing to be queued and in service.
@@ -38,6 +39,8 @@ pub(crate) struct Shared<E> {
     /// What each worker has collected for the stage.
     pub(crate) outgoing: PerWorker<Outgoing<E>>,
     pub(crate) name: Arc<str>,
+    /// Its number in the network.
+    pub(crate) id: u32,
     pub(crate) time: Time,
     pub(crate) runtime: Handle,
     pub(crate) tracer: Arc<Tracer>,
@@ -60,6 +63,18 @@ pub(crate) struct Shared<E> {
     pub(crate) keys: Notify,
     pub(crate) on_drop: Option<OnDrop<E>>,
     pub(crate) degrade: Option<Degrade<E>>,
+    /// How often a serial handler may be made anew: what each that the stage gets begins with.
+    pub(crate) restarts: Restarts,
+}
+
+/// What a stage is built with, and keeps.
+pub(crate) struct Built<E> {
+    pub(crate) id: u32,
+    pub(crate) rank: Rank,
+    pub(crate) threads: Option<Threads>,
+    pub(crate) on_drop: Option<OnDrop<E>>,
+    pub(crate) degrade: Option<Degrade<E>>,
+    pub(crate) restarts: Restarts,
 }
 
 /// Starts a servlet of the handler with this number.
@@ -105,18 +120,12 @@ pub(crate) struct Inner<E> {
     pub(crate) permits: usize,
     /// What is sent from these stages goes to a proxy.
     pub(crate) proxies: Vec<Route<E>>,
+    /// It is closed, its last batch has ended, and the others have been told.
+    pub(crate) gone: bool,
 }
 
 impl<E: Send + 'static> Shared<E> {
-    pub(crate) fn new(
-        name: Arc<str>,
-        network: &Network,
-        rank: Rank,
-        threads: Option<Threads>,
-        state: State<E>,
-        on_drop: Option<OnDrop<E>>,
-        degrade: Option<Degrade<E>>,
-    ) -> Self {
+    pub(crate) fn new(name: Arc<str>, network: &Network, state: State<E>, built: Built<E>) -> Self {
         let weak = network.downgrade();
         let network = &network.inner;
         let runtime = network.runtime.clone();
@@ -135,26 +144,29 @@ impl<E: Send + 'static> Shared<E> {
                 swap: None,
                 permits: 0,
                 proxies: Vec::new(),
+                gone: false,
             })),
             room: Notify::new(),
             settled: Notify::new(),
             outgoing: PerWorker::new(&runtime, Outgoing::default),
             name,
+            id: built.id,
             time: network.time.clone(),
             runtime,
             tracer: Arc::clone(&network.tracer),
             network: weak,
             governing: Arc::clone(&network.governing),
-            rank,
-            threads,
+            rank: built.rank,
+            threads: built.threads,
             start: RwLock::new(None),
             present: RwLock::new(None),
             special: AtomicBool::new(special),
             calls,
             swaps: async_lock::Mutex::new(()),
             keys: Notify::new(),
-            on_drop,
-            degrade,
+            on_drop: built.on_drop,
+            degrade: built.degrade,
+            restarts: built.restarts,
         }
     }
 
@@ -240,6 +252,8 @@ impl<E: Send + 'static> Shared<E> {
             self.release(inner);
             return self.offer_by_proxy(from, event, asked, waits);
         }
+        // If this panics, the event ends with the sender, when the lock has been released.
+        inner.state.queue.look_at(&event);
         let now_ns = self.time.now_ns();
         let offered = inner.state.offer(event, asked, waits, now_ns);
         match &offered {
@@ -330,18 +344,6 @@ impl<E: Send + 'static> Shared<E> {
         inner.state.decide(now_ns);
         self.release(inner);
     }
-
-    /// Tells of the events of a batch whose handler panicked.
-    pub(crate) fn panicked(&self, batch: &mut Batch<E>) {
-        self.lock().state.counts.panicked += batch.taken();
-        batch.dropped(Reason::Panicked);
-    }
-
-    /// Tells of an event that ended in the queue.
-    pub(crate) fn dropped(&self, event: Event<E>, reason: Reason) {
-        self.trace_dropped(&event, reason);
-        tell(self.on_drop.as_ref(), event, reason);
-    }
 }
 
 impl<E> Shared<E> {
@@ -364,33 +366,5 @@ impl<E> Inner<E> {
         self.state.servlets.busy += wakers.len();
         self.state.servlets.parked -= wakers.len();
         wakers
-    }
-}
-
-impl<E> Drop for Shared<E> {
-    fn drop(&mut self) {
-        let inner = self.inner.0.get_mut();
-        inner.state.close(Reason::ShutDown);
-        let (ends, mut left) = (inner.state.ends, Vec::new());
-        while let Some(event) = inner.state.take_out() {
-            left.push(event);
-        }
-        for event in left {
-            self.trace_dropped(&event, ends);
-            tell(self.on_drop.as_ref(), event, ends);
-        }
-    }
-}
-
-/// Tells the stage's drop callback of an event, and then the event's own.
-fn tell<E>(on_drop: Option<&OnDrop<E>>, event: Event<E>, reason: Reason) {
-    let (value, more, _) = event.split();
-    if let Some(on_drop) = on_drop {
-        super::quietly(|| on_drop(value, reason));
-    } else {
-        super::quietly(|| drop(value));
-    }
-    if let Some(mut more) = more {
-        more.end(reason);
     }
 }

@@ -221,7 +221,7 @@ impl<E> State<E> {
 
     #[inline]
     fn class(&self, event: &Event<E>) -> usize {
-        usize::from(event.class_of().0).min(self.classes - 1)
+        event.class_of().among(self.classes)
     }
 
     #[inline]

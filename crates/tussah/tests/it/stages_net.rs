@@ -893,6 +893,87 @@ fn a_runtime_may_end_with_connections_open() {
 }
 
 #[test]
+fn the_runtime_is_shown_whole_or_not_at_all() {
+    run(async {
+        let network = Network::new("n");
+        let taken = network.stage::<u32>("runtime.blocking").declare();
+        let taken = taken.expect("the name is free").stage();
+        network.show_runtime().expect_err("a name is taken");
+        assert_eq!(network.names().len(), 1);
+        taken.destroy(Duration::ZERO).await;
+        network.show_runtime().expect("the names are free");
+        network.show_runtime().expect_err("the names are taken");
+        assert_eq!(network.names().len(), 3);
+    });
+}
+
+/// A server that waits for its stage, be it for room or for a controller, sees that it is closed.
+#[test]
+fn a_server_is_closed_while_its_stage_takes_nothing() {
+    run_on_one(async {
+        for rejects in [false, true] {
+            let network = Network::new("n");
+            let (sender, mut events) = mpsc::channel(10);
+            let rejected = Arc::new(AtomicU64::new(if rejects { u64::MAX } else { 0 }));
+            let stage = network
+                .stage("stage")
+                .queue(1)
+                .controller(Gate(Arc::clone(&rejected)));
+            let stage = stage
+                .handler(|_| Ok(Pass(sender)))
+                .expect("the name is free");
+            stage.pause();
+            if !rejects {
+                stage
+                    .sender()
+                    .try_send(SocketEvent::NotConnected(0, ErrorKind::Other.into()))
+                    .expect("there is room");
+            }
+            let sockets = Sockets::new(&network, "sockets").expect("the name is free");
+            let options = SocketOptions::default().when_rejected(WhenRejected::Wait);
+            let listener = TcpListener::bind("127.0.0.1:0")?;
+            let address = listener.local_addr()?;
+            let server = sockets.with(options).listen(listener, &stage.sender())?;
+            let client = TcpStream::connect(address).await?;
+            until("a connection waits", || sockets.stats().listen.queued == 1).await;
+            server.close();
+            until("it no longer does", || sockets.stats().listen.queued == 0).await;
+            assert!(matches!(client.read(&mut [0]).await, Ok(0) | Err(_)));
+            TcpStream::connect(address)
+                .await
+                .expect_err("nobody listens");
+            rejected.store(0, Ordering::Relaxed);
+            stage.resume();
+            if !rejects {
+                next!(events, SocketEvent::NotConnected(..) => ());
+            }
+            next!(events, SocketEvent::Stopped(_, None) => ());
+            sockets.settled().await;
+        }
+        io::Result::Ok(())
+    })
+    .expect("the network works");
+}
+
+/// Of another network they know neither the names nor the numbers, and so nothing is shown.
+#[test]
+fn sockets_tell_a_stage_of_another_network() {
+    run(async {
+        let [here, there] = ["here", "there"].map(Network::new);
+        let sockets = Sockets::new(&here, "told").expect("the names are free");
+        let (sender, mut events) = mpsc::channel(10);
+        // Here this is the name of the queue that tells it.
+        let stage = there.stage("told.connect").handler(|_| Ok(Pass(sender)));
+        let stage = stage.expect("the name is free");
+        sockets.connect_unix("/nowhere", &stage.sender())?;
+        next!(events, SocketEvent::NotConnected(..) => ());
+        assert!(here.edges().is_empty());
+        io::Result::Ok(())
+    })
+    .expect("the network works");
+}
+
+#[test]
 fn the_queues_of_sockets_are_shown_as_stages() {
     run_on_one(async {
         let network = Network::new("shown");

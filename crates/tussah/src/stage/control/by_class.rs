@@ -71,7 +71,7 @@ impl Controller for ByClass {
     }
 
     fn on_enqueue(&mut self, arrival: &Arrival) -> Admission {
-        let class = usize::from(arrival.class.0).min(CLASSES_MAX - 1);
+        let class = arrival.class.among(CLASSES_MAX);
         let with_it = arrival.queue_len.saturating_add(u64::from(arrival.credits));
         if with_it <= self.limits[class] {
             Admission::Admit

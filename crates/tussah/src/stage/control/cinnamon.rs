@@ -178,7 +178,7 @@ impl Controller for Cinnamon {
     }
 
     fn on_enqueue(&mut self, arrival: &Arrival) -> Admission {
-        let class = usize::from(arrival.class.0).min(CLASSES_MAX - 1);
+        let class = arrival.class.among(CLASSES_MAX);
         let priority = class * COHORTS + usize::from(arrival.cohort) % COHORTS;
         self.arrivals[priority] += 1;
         self.arrived += 1;

@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::fmt;
 
 use super::{Order, Rule, Sample, Settings};
-use crate::stage::event::Class;
+use crate::stage::event::{CLASSES_MAX, Class};
 
 /// Bound, in decisions of a stage: how many are kept, the newest; about 46 KiB.
 pub const DECISIONS_MAX: usize = 256;
@@ -27,6 +27,49 @@ pub const DECISIONS_MAX: usize = 256;
 pub struct Log {
     decisions: VecDeque<Decision>,
     forgotten: u64,
+    /// By class.
+    courses: [Option<Course>; CLASSES_MAX],
+}
+
+/// How the rule of a class has moved since it was last noted.
+#[derive(Clone, Copy, Debug)]
+struct Course {
+    noted: Rule,
+    lowest: Rule,
+    highest: Rule,
+}
+
+impl Course {
+    fn from(rule: Rule) -> Self {
+        Self {
+            noted: rule,
+            lowest: rule,
+            highest: rule,
+        }
+    }
+
+    /// Goes on to another rule; gives what it came from, if that is far enough to be noted: where it turned, or else what was noted last.
+    fn go_on(&mut self, before: Rule, to: Rule) -> Option<Rule> {
+        let (far, rises) = match (self.noted.number(), to.number()) {
+            (Some((noted, near)), Some((number, _))) if self.noted.is_like(&to) => {
+                let away = noted.abs_diff(number);
+                (away > near && away >= noted / 10, number > noted)
+            }
+            _ => {
+                *self = Self::from(to);
+                return Some(before);
+            }
+        };
+        if !far {
+            let number = |rule: &Rule| rule.number();
+            self.lowest = [self.lowest, to].into_iter().min_by_key(number)?;
+            self.highest = [self.highest, to].into_iter().max_by_key(number)?;
+            return None;
+        }
+        let from = if rises { self.lowest } else { self.highest };
+        *self = Self::from(to);
+        Some(from)
+    }
 }
 
 /// One setting that a controller changed.
@@ -150,7 +193,8 @@ impl Log {
         }
     }
 
-    /// Notes for which classes, from 0 on, a controller lets events in by something else than before.
+    /// Notes for which classes, from 0 on, a controller lets events in by something else than before. A rule that moves a little with each sample is noted when
+    /// it is a tenth away from where it was noted last, and by more than one event, or one in a hundred of all; it is said to come from where it turned.
     pub fn note_rules(
         &mut self,
         at_ns: u64,
@@ -158,12 +202,16 @@ impl Log {
         rules: &[(Rule, Rule)],
         sample: &Sample<'_>,
     ) {
-        for (class, (before, after)) in (0..).map(Class).zip(rules) {
-            if before != after {
+        for (at, (before, after)) in rules.iter().enumerate().take(CLASSES_MAX) {
+            if before == after {
+                continue;
+            }
+            let course = self.courses[at].get_or_insert(Course::from(*before));
+            if let Some(from) = course.go_on(*before, *after) {
                 self.push(Decision {
                     at_ns,
                     controller,
-                    change: Change::Rule(class, *before, *after),
+                    change: Change::Rule(Class(at as u8), from, *after),
                     inputs: Inputs::of(sample),
                 });
             }
@@ -308,6 +356,48 @@ mod tests {
         assert_eq!(log.iter().next().map(|d| d.at_ns), Some(3));
         assert!(log.to_string().starts_with("(3 earlier"));
         assert!(size_of::<Decision>() * DECISIONS_MAX <= 48 * 1024);
+    }
+
+    #[test]
+    fn of_a_rule_that_keeps_moving_what_matters_is_noted() {
+        let check = |rules: &[Rule], expected: &[(Rule, Rule)]| {
+            let mut log = Log::default();
+            for (at_ns, pair) in (1..).zip(rules.windows(2)) {
+                // Each class for itself: the second one does not move.
+                let still = (Rule::Below(7), Rule::Below(7));
+                log.note_rules(at_ns, "c", &[(pair[0], pair[1]), still], &quiet());
+            }
+            let noted: Vec<_> = log
+                .iter()
+                .map(|decision| match decision.change {
+                    Change::Rule(Class(0), from, to) => (from, to),
+                    other => panic!("nothing else changed: {other}"),
+                })
+                .collect();
+            assert_eq!(noted, expected);
+        };
+        let rate = Rule::Rate;
+        // The first one, and another kind.
+        check(
+            &[Rule::All, rate(50), Rule::All],
+            &[(Rule::All, rate(50)), (rate(50), Rule::All)],
+        );
+        // A tenth away from the last one that was noted, however small the steps were.
+        let climbs: Vec<_> = (100..=125).map(rate).collect();
+        check(&climbs, &[(rate(100), rate(110)), (rate(110), rate(121))]);
+        // What stays near is not noted, but where it turned is.
+        let turns = [100, 104, 97, 103, 109, 105, 95, 90].map(rate);
+        check(&turns, &[(rate(109), rate(90))]);
+        // Of small numbers, one more or less is nothing; nor is one percent of all.
+        check(
+            &[3, 4, 3, 2, 4, 5].map(Rule::Below),
+            &[(Rule::Below(2), Rule::Below(5))],
+        );
+        check(&[0, 9, 0, 9].map(Rule::AllBut), &[]);
+        check(
+            &[0, 20].map(Rule::AllBut),
+            &[(Rule::AllBut(0), Rule::AllBut(20))],
+        );
     }
 
     #[test]

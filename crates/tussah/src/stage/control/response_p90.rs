@@ -98,6 +98,8 @@ struct Bucket {
     /// The filtered 90th percentile, in nanoseconds; none before the first.
     p90_ns: Option<f64>,
     degraded: bool,
+    /// Events of the class that are queued or in service, at most: what is shed or expires is not seen by class.
+    inside: u64,
 }
 
 /// Lets each class in at a rate that keeps its 90th percentile at the target.
@@ -117,6 +119,7 @@ impl ResponseP90 {
             filled_ns: 0,
             p90_ns: None,
             degraded: false,
+            inside: 0,
         };
         Self {
             config: config.in_range(),
@@ -136,6 +139,10 @@ impl ResponseP90 {
     fn error(&mut self, class: usize, sample: &Sample<'_>) -> Option<f64> {
         let seen = sample.classes[class];
         let bucket = &mut self.classes[class];
+        let admitted = seen.arrived.saturating_sub(seen.refused);
+        let came = bucket.inside.saturating_add(admitted);
+        let most = seen.queued.saturating_add(sample.in_service);
+        bucket.inside = came.saturating_sub(seen.finished).min(most);
         if seen.finished > 0 {
             let p90_ns = seen.response_p90_ns as f64;
             let keep = self.config.keep;
@@ -144,7 +151,7 @@ impl ResponseP90 {
                     .p90_ns
                     .map_or(p90_ns, |old| keep * old + (1.0 - keep) * p90_ns),
             );
-        } else if seen.refused > 0 && seen.queued == 0 {
+        } else if seen.refused > 0 && bucket.inside == 0 {
             // Nobody of it is here, and some wanted to be.
             bucket.p90_ns = Some(0.0);
         } else {
@@ -157,7 +164,8 @@ impl ResponseP90 {
     /// Degrades the lowest class at or below `class` that is not degraded, or else cuts the rate of the lowest that has one to cut.
     fn relieve(&mut self, class: usize, sample: &Sample<'_>) {
         let present = |c: &usize| sample.classes[*c].arrived > 0 || *c == class;
-        let candidates = (class..sample.classes.len()).rev().filter(present);
+        let classes = sample.classes.len().min(CLASSES_MAX);
+        let candidates = (class..classes).rev().filter(present);
         if self.config.degrade {
             let mut candidates = candidates.clone();
             if let Some(c) = candidates.find(|c| !self.classes[*c].degraded) {
@@ -241,7 +249,7 @@ impl Controller for ResponseP90 {
     }
 
     fn rule(&self, class: Class) -> Rule {
-        let bucket = &self.classes[usize::from(class.0).min(CLASSES_MAX - 1)];
+        let bucket = &self.classes[class.among(CLASSES_MAX)];
         match bucket.degraded {
             _ if bucket.rate.is_finite() => Rule::Rate(bucket.rate.ceil() as u64),
             true => Rule::Degraded,
@@ -250,7 +258,7 @@ impl Controller for ResponseP90 {
     }
 
     fn on_enqueue(&mut self, arrival: &Arrival) -> Admission {
-        let class = usize::from(arrival.class.0).min(CLASSES_MAX - 1);
+        let class = arrival.class.among(CLASSES_MAX);
         let bucket = &mut self.classes[class];
         if bucket.rate.is_finite() {
             let since_ns = arrival.now_ns.saturating_sub(bucket.filled_ns) as f64;
@@ -305,6 +313,48 @@ mod tests {
 
     fn near(a: f64, b: f64) -> bool {
         (a - b).abs() < 1e-6 * b
+    }
+
+    #[test]
+    fn a_class_whose_events_are_all_in_service_is_not_taken_for_one_that_nobody_is_of() {
+        let mut c = controller(false);
+        show(&mut c, &[class(200, 0)]);
+        let limited = c.rate(0);
+        let in_service = |arrived, finished, in_service| {
+            let classes = [ClassSample {
+                arrived,
+                refused: arrived / 2,
+                finished,
+                response_p90_ns: 200 * MS,
+                ..ClassSample::default()
+            }];
+            (classes, in_service)
+        };
+        let mut look = |(classes, in_service): ([ClassSample; 1], u64)| {
+            let sample = Sample {
+                interval_ns: SECOND,
+                classes: &classes,
+                in_service,
+                ..quiet()
+            };
+            c.sample(&sample, 0);
+            c.rate(0)
+        };
+        assert_eq!(look(in_service(8, 0, 4)), limited);
+        assert_eq!(look(in_service(8, 0, 8)), limited);
+        // They end, late as ever.
+        assert!(look(in_service(0, 8, 0)) < limited);
+        let lower = look(in_service(0, 0, 0));
+        assert!(look(in_service(8, 0, 0)) > lower, "nobody is here");
+    }
+
+    #[test]
+    fn classes_that_no_stage_has_are_let_be() {
+        let mut c = controller(true);
+        for _ in 0..20 {
+            show(&mut c, &[class(200, 0); CLASSES_MAX + 1]);
+        }
+        assert!(c.rate(CLASSES_MAX - 1) < 1000.0);
     }
 
     #[test]

@@ -21,6 +21,22 @@ pub enum Rule {
     AllBut(u16),
 }
 
+impl Rule {
+    /// Its number, if it has one, and by how much two of its kind may differ and be as good as the same.
+    pub(super) fn number(&self) -> Option<(u64, u64)> {
+        match self {
+            Rule::All | Rule::Degraded | Rule::InTime => None,
+            Rule::Below(number) | Rule::Rate(number) => Some((*number, 1)),
+            Rule::AllBut(permille) => Some((u64::from(*permille), 9)),
+        }
+    }
+
+    /// Whether both are of one kind.
+    pub(super) fn is_like(&self, other: &Rule) -> bool {
+        std::mem::discriminant(self) == std::mem::discriminant(other)
+    }
+}
+
 impl fmt::Display for Rule {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {

@@ -12,7 +12,7 @@ use tussah_core::{Handle, Notify};
 
 use super::desk::Desk;
 use super::options::SocketOptions;
-use super::shown::show;
+use super::shown::{all, show};
 use super::stats::{IoStats, SocketStats};
 use super::teller::Teller;
 use crate::stage::network::Weak as WeakNetwork;
@@ -124,10 +124,10 @@ impl Hub {
             }),
             settled: Notify::new(),
         });
-        let mut ids = Vec::new();
-        for at in Queue::ALL {
-            let (of, event) = (at.of(), at.event());
-            let queue: Arc<str> = format!("{name}.{}", at.name()).into();
+        let names = Queue::ALL.map(|at| Arc::<str>::from(format!("{name}.{}", at.name())));
+        let queues = Queue::ALL.into_iter().zip(&names);
+        let shown = queues.map(|(at, name)| {
+            let of = at.of();
             let weak = Arc::downgrade(&hub);
             let ask = move || {
                 weak.upgrade()
@@ -138,21 +138,17 @@ impl Hub {
                 Queue::Write => Some(Arc::clone(&hub.writes)),
                 Queue::Listen | Queue::Connect => None,
             };
-            match show(network, &queue, event, controllers, ask) {
-                Ok(id) => ids.push((queue, id)),
-                Err(error) => {
-                    ids.iter().for_each(|(_, id)| network.remove(*id));
-                    return Err(error);
-                }
-            }
-        }
+            show(network, name, at.event(), controllers, ask)
+        });
+        let ids = all(network, shown)?;
+        let ids: Vec<_> = names.into_iter().zip(ids).collect();
         let shown = ids.try_into().expect("there are four queues");
         // Nobody else has it yet.
         let _ = hub.shown.set(shown);
         Ok(hub)
     }
 
-    /// What tells a stage of what comes out of a queue; the network shows the edge.
+    /// What tells a stage of what comes out of a queue. The network shows the edge, if the stage is one of its own.
     pub(super) fn teller<E: Send + 'static>(
         &self,
         queue: Queue,
@@ -161,14 +157,16 @@ impl Hub {
     ) -> Teller<E> {
         let shown = self.shown.get().expect("it is set when the hub is made");
         let (name, id) = &shown[queue as usize];
-        if let Some(network) = self.network.upgrade() {
+        let own = self.network.is(&to.stage.network);
+        if let (true, Some(network)) = (own, self.network.upgrade()) {
             let connected = network.connect(name, &to.stage.name, EdgeKind::Queue, ALWAYS);
             connected.expect("nothing is sent to a queue of sockets, so there is no cycle");
         }
         Teller {
             to: Sender {
                 stage: Arc::clone(&to.stage),
-                from: *id,
+                // In another network this is the number of another stage.
+                from: if own { *id } else { 0 },
             },
             when_rejected: options.when_rejected,
         }

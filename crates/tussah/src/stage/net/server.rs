@@ -3,13 +3,13 @@
 use std::fmt;
 use std::future::{Future, poll_fn};
 use std::io;
-use std::pin::pin;
+use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::task::Poll;
 
 use async_lock::{Semaphore, SemaphoreGuardArc};
-use tussah_core::Notify;
+use tussah_core::{Notified, Notify};
 
 use super::address::Address;
 use super::event::SocketEvent;
@@ -94,7 +94,8 @@ impl Server {
         &self.shared.local
     }
 
-    /// Accepts nothing more, and closes the listener; [`SocketEvent::Stopped`] tells when that is done. Its connections go on.
+    /// Accepts nothing more, and closes the listener; [`SocketEvent::Stopped`] tells when that is done. Its connections go on, but one that the stage has not been told
+    /// of, for want of room or since a controller turns it away, is closed too.
     pub fn close(&self) {
         self.shared.close();
     }
@@ -157,19 +158,11 @@ where
         let mut stop = pin!(self.shared.stop.notified());
         let mut failing = false;
         loop {
-            let accepted = {
-                let mut accept = pin!(self.accept());
-                let next = poll_fn(|context| match stop.as_mut().poll(context) {
-                    Poll::Ready(()) => Poll::Ready(None),
-                    Poll::Pending => accept.as_mut().poll(context).map(Some),
-                });
-                next.await
-            };
-            match accepted {
+            match unless(stop.as_mut(), self.accept()).await {
                 None => return Ok(None),
                 Some(Ok((stream, place))) => {
                     failing = false;
-                    if !self.begin(stream, place).await? {
+                    if !self.begin(stop.as_mut(), stream, place).await? {
                         return Ok(None);
                     }
                 }
@@ -177,7 +170,10 @@ where
                     self.shared.failed.fetch_add(1, Ordering::Relaxed);
                     if !failing {
                         let failed = SocketEvent::AcceptFailed(self.shared.handle(), error);
-                        self.accepts.tell(failed).await?;
+                        match unless(stop.as_mut(), self.accepts.tell(failed)).await {
+                            None => return Ok(None),
+                            Some(told) => told?,
+                        }
                     }
                     failing = true;
                 }
@@ -198,8 +194,13 @@ where
         }
     }
 
-    /// Tells of a connection, and starts its thread. False: the sockets were closed.
-    async fn begin(&self, stream: Stream, place: SemaphoreGuardArc) -> Result<bool, Untold> {
+    /// Tells of a connection, and starts its thread. False: the sockets were closed, or the server by now.
+    async fn begin(
+        &self,
+        stop: Pin<&mut Notified<'_>>,
+        stream: Stream,
+        place: SemaphoreGuardArc,
+    ) -> Result<bool, Untold> {
         let id = next_id();
         let join = |member| self.hub.join(id, member);
         let Ok(prepared) = prepare(&self.options, id, stream, place, &self.hub.writes, join) else {
@@ -207,8 +208,11 @@ where
         };
         self.shared.waiting.store(1, Ordering::Relaxed);
         let first = prepared.first(SocketEvent::Accepted);
-        let told = self.accepts.offer(first).await;
+        let told = unless(stop, self.accepts.offer(first)).await;
         self.shared.waiting.store(0, Ordering::Relaxed);
+        let Some(told) = told else {
+            return Ok(false);
+        };
         match told {
             Ok(()) => {
                 self.shared.accepted.fetch_add(1, Ordering::Relaxed);
@@ -224,6 +228,16 @@ where
             Err(Untold::Gone) => Err(Untold::Gone),
         }
     }
+}
+
+/// What a future comes to, unless the server is closed before.
+async fn unless<T>(mut stop: Pin<&mut Notified<'_>>, future: impl Future<Output = T>) -> Option<T> {
+    let mut future = pin!(future);
+    poll_fn(|context| match stop.as_mut().poll(context) {
+        Poll::Ready(()) => Poll::Ready(None),
+        Poll::Pending => future.as_mut().poll(context).map(Some),
+    })
+    .await
 }
 
 /// Whether the process or the system has no descriptor or no memory left.

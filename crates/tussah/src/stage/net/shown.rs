@@ -3,6 +3,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use tussah_core::Handle;
+
 use super::desk::Desk;
 use super::stats::IoStats;
 use crate::stage::control::{Order, Servlets};
@@ -34,7 +36,30 @@ pub(super) fn show(
         controllers,
         ask: Box::new(ask),
     };
-    network.add(name, event, Arc::new(shown))
+    let id = network.number();
+    network.add(id, name, event, Arc::new(shown))?;
+    Ok(id)
+}
+
+/// The numbers of queues that are shown one after the other.
+///
+/// # Errors
+/// If one can't be; those before it are not shown then either.
+pub(super) fn all(
+    network: &Network,
+    queues: impl Iterator<Item = Result<u32, BuildError>>,
+) -> Result<Vec<u32>, BuildError> {
+    let mut ids = Vec::new();
+    for shown in queues {
+        match shown {
+            Ok(id) => ids.push(id),
+            Err(error) => {
+                ids.iter().for_each(|id| network.remove(*id));
+                return Err(error);
+            }
+        }
+    }
+    Ok(ids)
 }
 
 impl Network {
@@ -43,7 +68,7 @@ impl Network {
     /// files where there is no `io_uring`. Nothing can be sent to them.
     ///
     /// # Errors
-    /// If a name is taken, as by an earlier call.
+    /// If a name is taken, as by an earlier call; nothing more is shown then.
     ///
     /// # Examples
     /// ```
@@ -59,28 +84,24 @@ impl Network {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn show_runtime(&self) -> Result<(), BuildError> {
-        let runtime = self.inner.runtime.clone();
-        show(self, &"runtime.workers".into(), "color", None, move || {
+        let runtime = &self.inner.runtime;
+        let of = |ask: fn(&Handle) -> IoStats| {
+            let runtime = runtime.clone();
+            move || ask(&runtime)
+        };
+        let workers = of(|runtime| {
             let workers = runtime.stats().workers;
             IoStats {
                 queued: workers.iter().map(|one| one.queue_len as u64).sum(),
                 finished: workers.iter().map(|one| one.turns).sum(),
                 ..IoStats::default()
             }
-        })?;
-        let runtime = self.inner.runtime.clone();
-        show(
-            self,
-            &"runtime.files".into(),
-            "operation",
-            None,
-            move || IoStats {
-                in_service: runtime.driver().files_in_flight() as u64,
-                ..IoStats::default()
-            },
-        )?;
-        let runtime = self.inner.runtime.clone();
-        show(self, &"runtime.blocking".into(), "job", None, move || {
+        });
+        let files = of(|runtime| IoStats {
+            in_service: runtime.driver().files_in_flight() as u64,
+            ..IoStats::default()
+        });
+        let blocking = of(|runtime| {
             let blocking = runtime.blocking().stats();
             IoStats {
                 queued: blocking.queued as u64,
@@ -89,7 +110,15 @@ impl Network {
                 failed: blocking.panicked,
                 ..IoStats::default()
             }
-        })?;
+        });
+        let queues = [
+            ("runtime.workers", "color", workers),
+            ("runtime.files", "operation", files),
+            ("runtime.blocking", "job", blocking),
+        ];
+        let queues = queues.into_iter();
+        let shown = queues.map(|(name, event, ask)| show(self, &name.into(), event, None, ask));
+        all(self, shown)?;
         Ok(())
     }
 }

@@ -1,7 +1,9 @@
 //! Events by key: a key is busy from when some of its events are taken until their handler is done.
 
+use std::collections::hash_map::Entry;
 use std::collections::{HashMap, VecDeque};
 use std::hash::Hash;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use super::{KeyFull, PASSED_OVER_MAX};
 use crate::stage::control::Order;
@@ -9,11 +11,14 @@ use crate::stage::event::Event;
 
 /// A queue by key, whatever the type of the key.
 pub(crate) trait Keyed<E>: Send {
+    /// Finds the key of the event that `push` or `is_full` comes for next. If the key function panics, nothing has changed.
+    fn look_at(&mut self, event: &Event<E>);
+    /// Queues the event that was looked at last.
     fn push(&mut self, event: Event<E>) -> Result<(), KeyFull<E>>;
-    /// Whether there is no room for an event with the key of this one.
-    fn is_full(&self, event: &Event<E>) -> bool;
-    /// Puts an event back to the front of its key.
-    fn push_front(&mut self, event: Event<E>);
+    /// Whether there is no room for an event with the key of the one that was looked at last.
+    fn is_full(&self) -> bool;
+    /// Puts an event back to the front of its key, or if the key function panics to that of the busy key which it was taken from.
+    fn push_front(&mut self, event: Event<E>, taken_from: Option<usize>);
     /// Whether some key has events and is not busy.
     fn is_ready(&self) -> bool;
     /// Makes the next key busy, for whose events `take_one` is called until it returns none or enough were taken. The key's number goes to `release`.
@@ -36,6 +41,8 @@ pub(crate) trait Keyed<E>: Send {
 pub(crate) struct ByKey<E, K, F> {
     key_of: F,
     depth_max: usize,
+    /// The key of the event that was looked at last.
+    looked_at: Option<K>,
     places: HashMap<K, usize>,
     keys: Vec<Option<Key<E, K>>>,
     free: Vec<usize>,
@@ -65,6 +72,7 @@ impl<E, K: Hash + Eq + Clone, F: Fn(&E) -> K> ByKey<E, K, F> {
         Self {
             key_of,
             depth_max,
+            looked_at: None,
             places: HashMap::new(),
             keys: Vec::new(),
             free: Vec::new(),
@@ -73,22 +81,22 @@ impl<E, K: Hash + Eq + Clone, F: Fn(&E) -> K> ByKey<E, K, F> {
         }
     }
 
-    fn place(&mut self, event: &Event<E>) -> usize {
-        let key = (self.key_of)(event);
-        if let Some(&place) = self.places.get(&key) {
-            return place;
-        }
+    fn place(&mut self, key: K) -> usize {
+        let vacant = match self.places.entry(key) {
+            Entry::Occupied(known) => return *known.get(),
+            Entry::Vacant(vacant) => vacant,
+        };
+        let key = Key {
+            key: vacant.key().clone(),
+            events: VecDeque::new(),
+            busy: false,
+        };
         let place = self.free.pop().unwrap_or_else(|| {
             self.keys.push(None);
             self.keys.len() - 1
         });
-        self.keys[place] = Some(Key {
-            key: key.clone(),
-            events: VecDeque::new(),
-            busy: false,
-        });
-        self.places.insert(key, place);
-        place
+        self.keys[place] = Some(key);
+        *vacant.insert(place)
     }
 
     fn at(&mut self, place: usize) -> &mut Key<E, K> {
@@ -102,7 +110,7 @@ impl<E, K: Hash + Eq + Clone, F: Fn(&E) -> K> ByKey<E, K, F> {
         let classes = self.ready.len();
         match self.at(place).events.front() {
             Some(event) => {
-                let class = usize::from(event.class_of().0).min(classes - 1);
+                let class = event.class_of().among(classes);
                 self.ready[class].keys.push_back(place);
             }
             None => {
@@ -122,9 +130,14 @@ where
     K: Hash + Eq + Clone + Send,
     F: Fn(&E) -> K + Send,
 {
+    fn look_at(&mut self, event: &Event<E>) {
+        self.looked_at = Some((self.key_of)(event));
+    }
+
     fn push(&mut self, event: Event<E>) -> Result<(), KeyFull<E>> {
         let depth_max = self.depth_max;
-        let place = self.place(&event);
+        let key = self.looked_at.take();
+        let place = self.place(key.expect("an event is looked at before it is queued"));
         let key = self.at(place);
         if key.events.len() >= depth_max {
             return Err(KeyFull(event));
@@ -136,14 +149,20 @@ where
         Ok(())
     }
 
-    fn is_full(&self, event: &Event<E>) -> bool {
-        let place = self.places.get(&(self.key_of)(event));
+    fn is_full(&self) -> bool {
+        let key = self.looked_at.as_ref();
+        let place = key.and_then(|key| self.places.get(key));
         let key = place.and_then(|&place| self.keys[place].as_ref());
         key.is_some_and(|key| key.events.len() >= self.depth_max)
     }
 
-    fn push_front(&mut self, event: Event<E>) {
-        let place = self.place(&event);
+    fn push_front(&mut self, event: Event<E>, taken_from: Option<usize>) {
+        // A handler may have changed it. There is nobody to tell of a panic, but for the panic hook.
+        let key = catch_unwind(AssertUnwindSafe(|| (self.key_of)(&event))).ok();
+        let place = match key {
+            Some(key) => self.place(key),
+            None => taken_from.expect("what was taken is of a busy key"),
+        };
         let key = self.at(place);
         key.events.push_front(event);
         if !key.busy && key.events.len() == 1 {
@@ -188,7 +207,7 @@ where
     }
 
     fn enter(&mut self, event: &Event<E>) -> Option<usize> {
-        let place = self.place(event);
+        let place = self.place((self.key_of)(event));
         if self.at(place).busy {
             return None;
         }

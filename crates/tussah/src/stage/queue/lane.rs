@@ -46,7 +46,7 @@ impl<E> Lanes<E> {
     }
 
     fn lane(&self, event: &Event<E>) -> usize {
-        usize::from(event.class_of().0).min(self.lanes.len() - 1)
+        event.class_of().among(self.lanes.len())
     }
 
     pub(crate) fn push(&mut self, event: Event<E>) {

@@ -175,6 +175,7 @@ impl<'a, F: FnMut(&Outcome)> Engine<'a, F> {
         let mut asked = false;
         self.tick.arrived += 1;
         loop {
+            self.state.queue.look_at(&event);
             let offered = self.state.offer(event, asked, false, self.now_ns);
             self.state.decide(self.now_ns);
             self.summon();

@@ -32,7 +32,7 @@ impl<E> State<E> {
         }
         // The controller is asked once for each event that there is room for.
         if let Queue::Keyed(keyed) = &self.queue
-            && keyed.is_full(event)
+            && keyed.is_full()
         {
             return Err(Why::KeyFull);
         }
@@ -55,7 +55,7 @@ impl<E> State<E> {
         }
     }
 
-    /// Queues an event, or says why not. `asked` is true if it has been degraded, and the controller need not be asked again; `waits` if
+    /// Queues an event that the [queue](Queue::look_at) has looked at, or says why not. `asked` is true if it has been degraded, and the controller need not be asked again; `waits` if
     /// its sender will come again when there is room.
     pub(crate) fn offer(
         &mut self,
@@ -77,9 +77,7 @@ impl<E> State<E> {
         };
         let comes_again = waits && matches!(refused.1, Why::Full | Why::KeyFull);
         if !comes_again && refused.1 != Why::Degrade {
-            self.arrived(class, 1);
-            self.counts.refused += 1;
-            self.counts.classes[class].refused += 1;
+            self.refuse(refused.0.class_of());
         }
         Err(refused)
     }
@@ -124,7 +122,7 @@ impl<E> State<E> {
     /// Lets in as many plain events of a class ahead of time as make a chunk, so that they can be sent as one, and says what the controller has in mind
     /// for the next one, if that is something else. None in a stage whose events have to be looked at one by one.
     pub(crate) fn reserve(&mut self, class: Class, now_ns: u64) -> (u64, Option<Why>) {
-        let at = usize::from(class.0).min(self.classes - 1);
+        let at = class.among(self.classes);
         let plain = matches!(self.queue, Queue::Lanes(_)) && self.bounds.class_max[at] == u64::MAX;
         if matches!(self.gate, Gate::Draining | Gate::Closed) || !plain {
             return (0, None);
@@ -142,7 +140,7 @@ impl<E> State<E> {
 
     /// Counts an event that was turned away by itself.
     pub(crate) fn refuse(&mut self, class: Class) {
-        let at = usize::from(class.0).min(self.classes - 1);
+        let at = class.among(self.classes);
         self.arrived(at, 1);
         self.counts.refused += 1;
         self.counts.classes[at].refused += 1;
@@ -229,7 +227,7 @@ impl<E> State<E> {
     pub(crate) fn push_chunk(&mut self, outgoing: &mut Outgoing<E>) {
         let chunk = &mut outgoing.chunk;
         let count = chunk.len() as u64;
-        let at = usize::from(outgoing.class.0).min(self.classes - 1);
+        let at = outgoing.class.among(self.classes);
         self.freed |= outgoing.granted > 0;
         self.reserved -= count + std::mem::take(&mut outgoing.granted);
         if let Some(first) = chunk.front() {

@@ -4,7 +4,7 @@ use super::staff::WORTH_NS;
 use super::{Kind, State};
 use crate::stage::batch::Batch;
 use crate::stage::control::{Departure, Order, Verdict};
-use crate::stage::event::{Class, Event, Reason, queued_ns};
+use crate::stage::event::{Class, Event, Reason, class_of, queued_ns};
 use crate::stage::queue::{CHUNK_MAX, Queue};
 
 /// How long a servlet works, at a guess, before it looks at the queue again, in nanoseconds.
@@ -101,17 +101,17 @@ impl<E> State<E> {
         let (limit, most) = self.share();
         (run.limit, run.order) = (limit, self.order);
         run.exact = self.mean_ns > EXACT_NS;
-        let keyed = run.key.is_some();
         let plain = self.extras == 0
             && self.classes == 1
             && self.order == Order::Fifo
-            && !keyed
             && !self.council.looks_at_departures();
-        if plain {
-            self.queue.take(&mut run.ahead, most);
-            self.left_queue(0, run.ahead.len() as u64);
-        } else {
-            self.take_each(run, if keyed { limit } else { most }, now_ns);
+        match &mut self.queue {
+            Queue::Lanes(lanes) if plain => {
+                lanes.take(&mut run.ahead, most);
+                self.left_queue(0, run.ahead.len() as u64);
+            }
+            Queue::Lanes(_) => self.take_each(run, most, now_ns),
+            Queue::Keyed(_) => self.take_each(run, limit, now_ns),
         }
         run.taken = run.ahead.len() as u64;
         (run.begun_ns, run.resumed_ns) = (now_ns, now_ns);
@@ -213,7 +213,7 @@ impl<E> State<E> {
             self.queued[class] += 1;
             self.credits += event.charged();
             self.extras += u64::from(event.more.is_some());
-            self.queue.put_back(event, run.order);
+            self.queue.put_back(event, run.order, run.key);
         }
     }
 
@@ -231,7 +231,7 @@ impl<E> State<E> {
             self.waiting -= 1;
         }
         for wave in batch.waves().drain(..) {
-            let class = usize::from((wave.stamp & 0xff) as u8).min(self.classes - 1);
+            let class = class_of(wave.stamp).among(self.classes);
             let response_ns = now_ns.saturating_sub(queued_ns(wave.stamp));
             self.counts.classes[class].finished += wave.count;
             self.responses.add(response_ns, wave.count);

@@ -77,6 +77,62 @@ fn a_cycle_in_which_all_could_wait_is_refused() -> Result<(), BuildError> {
     })
 }
 
+/// A network knows its own stages only: neither cycles through another one would be seen, nor whose proxies are meant.
+#[test]
+fn an_edge_to_a_stage_of_another_network_is_refused() -> Result<(), BuildError> {
+    runtime(1).block_on(async {
+        let [here, there] = ["here", "there"].map(Network::new);
+        let other = |stage: &str| BuildError::OtherNetwork {
+            stage: stage.into(),
+            network: "there".into(),
+            expected: "here".into(),
+        };
+        // Of the same name as the one that sends, which is no cycle; the type of its handler is known or not.
+        let typed = there.stage("same").handler(|_| Ok(each(|_: u32| ())))?;
+        let found = there.find::<u32>("same")?;
+        let refused = |how: How, known: bool| {
+            let same = here.stage::<u32>("same").declare()?;
+            let made = same.handler(|edges| {
+                match (how, known) {
+                    (How::Queue, _) => drop(edges.to(&typed).queue(1)?),
+                    (How::Offer, _) => drop(edges.to(&typed).offer(1)?),
+                    (How::Call, true) => drop(edges.to(&typed).call()?),
+                    (How::Call, false) => drop(edges.to(&found).call()?),
+                }
+                Ok(each(|_: u32| ()))
+            });
+            let error = made.expect_err("it is of another network");
+            assert_eq!(error, other("same"));
+            Ok::<_, BuildError>(error)
+        };
+        refused(How::Queue, true)?;
+        refused(How::Offer, true)?;
+        refused(How::Call, true)?;
+        let error = refused(How::Call, false)?.to_string();
+        assert!(
+            error.contains("`there`") && error.contains("`here`"),
+            "{error}"
+        );
+        assert!(here.edges().is_empty());
+        // Nor does a proxy stand before one, though both networks have stages of these names.
+        let first = here.stage("first").handler(|edges| {
+            let _ = edges
+                .to(&here.stage("last").handler(|_| Ok(each(|_: u32| ())))?)
+                .queue(1)?;
+            Ok(each(|_: u32| ()))
+        })?;
+        let last = there.stage("last").handler(|_| Ok(each(|_: u32| ())))?;
+        let proxy = here.stage("proxy").handler(|_| Ok(each(|_: u32| ())))?;
+        let error = proxy
+            .between("first", &last)
+            .expect_err("it is of another network");
+        assert_eq!(error, other("last"));
+        drop(first);
+        assert!(here.edges().iter().all(|edge| edge.proxy.is_none()));
+        Ok(())
+    })
+}
+
 #[test]
 fn events_go_round_a_cycle_that_offers() -> Result<(), BuildError> {
     runtime(2).block_on(async {

@@ -1,19 +1,108 @@
 //! Stages by key.
 
 use std::collections::HashMap;
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::Arc;
 
+use futures_lite::FutureExt;
 use parking_lot::Mutex;
 use tussah::stage::control::{
     Admission, Arrival, Cadence, Controller, Order, Owns, Sample, Settings,
 };
-use tussah::stage::{Batch, BuildError, Class, Event, Network, Why};
+use tussah::stage::{Batch, BuildError, Class, Event, Network, Reason, Why};
 
-use super::support::{Door, Noted, adds_up, by, idle, until};
+use super::support::{Door, Noted, adds_up, by, each, idle, until};
 use crate::runtime;
 
 /// A key, and which of its events it is.
 type Keyed = (u8, u32);
+
+/// A key function that panics on 13.
+fn key_of(event: &u32) -> u32 {
+    assert_ne!(*event, 13, "on purpose");
+    event % 2
+}
+
+/// The event ends with its sender, under no lock: whoever is told of that may use the stage.
+#[test]
+fn a_panic_of_the_key_function_reaches_who_sends() -> Result<(), BuildError> {
+    runtime(1).block_on(async {
+        let network = Network::new("keyed");
+        let came = Noted::default();
+        let note = came.clone();
+        let stage = network.stage("stage").keyed_by(key_of);
+        let stage = stage.handler(move |_| Ok(each(move |n| note.add(n))))?;
+        let told = Noted::default();
+        let bad = || {
+            let (told, stage) = (told.clone(), stage.clone());
+            Event::new(13).on_drop(move |why| told.add((why, stage.stats().queued)))
+        };
+        let sender = stage.sender();
+        stage.pause();
+        sender.try_send(1).expect("there is room");
+        let sent = catch_unwind(AssertUnwindSafe(|| sender.try_send(bad()).is_ok()));
+        sent.expect_err("the key function panics");
+        let called = network.stage::<u32>("calls").handler(|edges| {
+            let call = edges.to(&stage).call()?;
+            Ok(by(move |batch: &mut Batch<u32>| {
+                let call = call.clone();
+                Box::pin(async move {
+                    let called = AssertUnwindSafe(call.call(batch)).catch_unwind().await;
+                    let left = batch.drain().count();
+                    assert_eq!(left, 2, "nothing has been taken");
+                    resume_unwind(called.expect_err("the key function panics"));
+                })
+            }))
+        })?;
+        called.pause();
+        called.sender().try_send(1).expect("there is room");
+        called.sender().try_send(bad()).expect("there is room");
+        called.resume();
+        called.settled().await;
+        assert_eq!(told.take(), [(Reason::Panicked, 1), (Reason::Panicked, 1)]);
+        sender.try_send(2).expect("there is room");
+        stage.resume();
+        stage.settled().await;
+        assert_eq!(came.take(), [1, 2]);
+        assert_eq!(stage.stats().keys, 0);
+        adds_up(&stage);
+        Ok(())
+    })
+}
+
+/// What has no key any more goes back to the one that it was taken from.
+#[test]
+fn what_is_given_back_stays_if_the_key_function_panics() -> Result<(), BuildError> {
+    runtime(1).block_on_spawned(async {
+        let network = Network::new("keyed");
+        let came = Noted::default();
+        let note = came.clone();
+        let stage = network.stage("stage").keyed_by(key_of).batch(2).manual();
+        let stage = stage.handler(move |_| {
+            Ok(by(move |batch: &mut Batch<u32>| {
+                let note = note.clone();
+                Box::pin(async move {
+                    if note.len() > 0 {
+                        return batch.drain().for_each(|n| note.add(n));
+                    }
+                    // It is left, as one that has no key.
+                    note.add(0);
+                    *batch.events_mut()[0] = 13;
+                })
+            }))
+        })?;
+        stage.pause();
+        for n in [1, 3, 5] {
+            stage.sender().try_send(n).expect("there is room");
+        }
+        stage.resume();
+        stage.settled().await;
+        assert_eq!(came.take(), [0, 13, 3, 5]);
+        assert_eq!(stage.stats().keys, 0);
+        adds_up(&stage);
+        Ok(())
+    })
+}
 
 #[test]
 fn a_key_is_busy_until_its_handler_is_done_and_others_run_meanwhile() -> Result<(), BuildError> {

@@ -64,6 +64,35 @@ fn a_serial_handler_is_made_anew() -> Result<(), BuildError> {
     })
 }
 
+/// How often a handler may be made anew is the stage's, and not the handler's.
+#[test]
+fn a_serial_handler_that_is_swapped_in_is_made_anew_as_often() -> Result<(), BuildError> {
+    let (clock, runtime) = by_hand();
+    runtime.block_on(async {
+        let network = Network::new("panics");
+        let builder = network.stage("stage");
+        let restarts = Restarts::new(1, Duration::from_secs(1));
+        let stage = builder
+            .restarts(restarts)
+            .handler(|_| Ok(each(|_: u32| ())))?;
+        let zero = |n: u32| assert_ne!(n, 0, "expected: a zero");
+        let stage = stage.swap_serial(move |_| Ok(each(zero))).await?;
+        let sender = stage.sender();
+        for (after, n) in [(0, 0), (0, 1), (1, 0), (0, 1), (0, 0)] {
+            clock.advance(Duration::from_secs(after));
+            sender.try_send(n).expect("it is open");
+            stage.settled().await;
+        }
+        let _ = sender.try_send(1);
+        stage.settled().await;
+        let refused = sender
+            .try_send(1)
+            .expect_err("it panicked twice in a second");
+        assert_eq!(refused.why, Why::Closed);
+        Ok(())
+    })
+}
+
 #[test]
 fn a_handler_that_panics_too_often_closes_its_stage() -> Result<(), BuildError> {
     runtime(1).block_on_spawned(async {
