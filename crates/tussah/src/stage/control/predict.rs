@@ -43,8 +43,8 @@ const SERVICES_LEFT: f64 = 7.0;
 /// How many times the budget of a wait an event may have been queued in overload and still be served.
 const OVERDUE: f64 = 1.4;
 
-/// Arrivals so dispersed come in clumps, and then a wait may take up to this share of the target.
-const CLUMPS: f64 = 8.0;
+/// If all servlets are without work for so large a part of the time in overload, a wait may take up to this share of the target.
+const IDLE: f64 = 0.1;
 const WAIT_SHARE_CLUMPS: f64 = 0.9;
 
 /// How many mean services are left of the target when a class is shed that another is below. Such a class may have been passed over by
@@ -95,6 +95,8 @@ pub struct Predict {
     /// What the budget of a wait is multiplied with; less than 1 while responses come out longer than predicted.
     correction: f64,
     response_mean_ns: f64,
+    /// The part of the time in which there was nothing to do, in overload.
+    idle: f64,
 }
 
 impl Predict {
@@ -121,6 +123,7 @@ impl Predict {
             queued: 0.0,
             correction: 1.0,
             response_mean_ns: 0.0,
+            idle: 0.0,
         }
     }
 
@@ -148,7 +151,7 @@ impl Predict {
         let left_ns = target_ns - SERVICES_LEFT * self.capacity.service_ns();
         let budget_ns = left_ns.clamp(WAIT_SHARE_MIN * target_ns, WAIT_SHARE_MAX * target_ns);
         let few_ns = (WAITING_MIN / per_ns).min(WAIT_SHARE_FEW * target_ns);
-        budget_ns.max(few_ns) * self.correction
+        (budget_ns.max(few_ns) * self.correction).min(WAIT_SHARE_CLUMPS * target_ns)
     }
 
     /// Learns from responses that come out longer than predicted, such as on a worker that others load. Half the target on average leaves nine in ten within it
@@ -166,19 +169,18 @@ impl Predict {
         }
         let step = (sample.interval_ns as f64 / self.target_ns as f64).min(1.0) / 32.0;
         let mean = self.response_mean_ns / self.target_ns as f64;
-        // Between clumps of arrivals servlets have nothing to do, and so what waits until then may wait longer.
-        let clumps = self.load.clumps() > CLUMPS;
-        let most = if clumps {
-            WAIT_SHARE_CLUMPS / WAIT_SHARE_MAX
-        } else {
-            1.0
-        };
-        let idle = sample.busy_ns < sample.interval_ns;
-        if mean > 0.5 {
+        // Where all servlets are without work for long although there is more than they can do, arrivals come in clumps, and what waits until then
+        // may wait longer.
+        let idle_ns = sample.interval_ns.saturating_sub(sample.busy_ns) as f64;
+        self.idle += (idle_ns / sample.interval_ns as f64 - self.idle) * step;
+        if mean > 0.5 || self.correction > 1.0 && self.idle < IDLE / 2.0 {
             self.correction *= 1.0 - step;
-        } else if self.correction < 1.0 || clumps && idle {
-            self.correction *= if clumps { 1.0 + 4.0 * step } else { 1.0 + step };
+        } else if self.correction < 1.0 {
+            self.correction = (self.correction * (1.0 + step)).min(1.0);
+        } else if self.idle > IDLE {
+            self.correction *= 1.0 + 4.0 * step;
         }
+        let most = WAIT_SHARE_CLUMPS / WAIT_SHARE_MAX;
         self.correction = self.correction.clamp(0.25, most);
     }
 
@@ -254,7 +256,7 @@ impl Controller for Predict {
             };
             if was != self.overloaded {
                 self.load.turned();
-                (self.correction, self.response_mean_ns) = (1.0, 0.0);
+                (self.correction, self.response_mean_ns, self.idle) = (1.0, 0.0, 0.0);
             }
             self.allot(per_ns);
         }

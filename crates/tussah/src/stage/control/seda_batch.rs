@@ -10,6 +10,8 @@
 //!   a stage with little to do, batches may be as large as they like, since a queue that is shorter than a batch is taken whole anyway.
 //! - The rate that is to be sustained is the highest average seen, fading: measured against the last average alone, many small losses would go
 //!   unnoticed. If even the largest batches do not reach it, what they do reach takes its place.
+//! - What batches and events take is learned besides, and no batch is tried that could do far less than the largest: where events are turned away, fewer come
+//!   the less gets done, and a search by the rate alone can lock itself in at the bottom.
 //! - With a target, a batch takes at most half of it, since all its events are answered at its end; but not where a batch without events would take a quarter
 //!   of it already.
 
@@ -66,6 +68,10 @@ const LOOK_EVENTS: u64 = 32;
 
 /// After so many events in sequence of which none was turned away, batches may be as large as they like.
 const CALM_EVENTS: u64 = 256;
+
+/// No batch is tried that could by what is known only do this share of what the largest could: in overload the search would not come back from it, as
+/// fewer are let in then, and so the large batches are not seen that would do more.
+const LEAST: f64 = 0.8;
 
 /// Searches for the smallest batch that sustains the output rate.
 #[derive(Debug)]
@@ -176,6 +182,18 @@ impl SedaBatch {
     }
 }
 
+impl SedaBatch {
+    /// The smallest batch that could do: by what batches and events were seen to take, no smaller one sustains the rate of the largest.
+    fn least(&self) -> f64 {
+        let Some((batch_ns, event_ns)) = self.cost.fit() else {
+            return 1.0;
+        };
+        let limit = self.limit();
+        let rate = LEAST * limit / (batch_ns + event_ns * limit);
+        (rate * batch_ns / (1.0 - rate * event_ns)).clamp(1.0, limit)
+    }
+}
+
 impl Controller for SedaBatch {
     fn name(&self) -> &'static str {
         "seda-batch"
@@ -221,7 +239,7 @@ impl Controller for SedaBatch {
                 }
             }
         }
-        self.batch = self.batch.min(self.limit());
+        self.batch = self.batch.max(self.least()).min(self.limit());
         let wanted = self.batch as usize;
         let changed = wanted != before || sample.batch_max > self.config.batch_max;
         Settings {

@@ -2,7 +2,7 @@
 //!
 //! A sequential test of two hypotheses about the arrivals' rate, on the sums of their log-likelihood ratios: Page, "Continuous inspection
 //! schemes" (Biometrika 1954). Arrivals that come in clumps say less than as many that come alone, so the threshold grows
-//! with their dispersion. A queue that was empty with a servlet to spare refutes an overload, whatever was summed; so
+//! with their dispersion, which is measured over short times and over longer ones, in which clumps that come regularly are none: the smaller counts. A queue that was empty with a servlet to spare refutes an overload, whatever was summed; so
 //! a capacity that is estimated too low does no harm.
 
 use super::super::Sample;
@@ -160,11 +160,6 @@ impl Load {
         self.fall = (self.fall + ratio).max(0.0);
     }
 
-    /// How dispersed the arrivals are in short intervals.
-    pub(super) fn clumps(&self) -> f64 {
-        self.clumps.value
-    }
-
     /// How dispersed the arrivals are as far as it matters for a load.
     fn dispersion(&self) -> f64 {
         self.clumps.value.min(self.surges.value)
@@ -313,7 +308,7 @@ mod tests {
                 ..quiet()
             };
             load.observe(&sample, &capacity(), false, 1.0);
-            assert!(load.clumps() < 3.0, "{}", load.clumps());
+            assert!(load.clumps.value < 3.0, "{:?}", load.clumps);
         }
     }
 

@@ -311,7 +311,7 @@ fn nothing_is_decided_before_anything_was_done() {
 #[test]
 fn responses_longer_than_predicted_make_the_room_smaller() {
     let mut predict = Predict::new(Duration::from_millis(1));
-    let mut show = |overloaded, response_mean_ns| {
+    let mut show = |overloaded, busy_ns, response_mean_ns| {
         predict.overloaded = overloaded;
         let classes = [super::super::ClassSample {
             finished: 1000,
@@ -321,6 +321,7 @@ fn responses_longer_than_predicted_make_the_room_smaller() {
         for _ in 0..500 {
             let sample = Sample {
                 finished: 1000,
+                busy_ns,
                 classes: &classes,
                 ..quiet()
             };
@@ -328,10 +329,13 @@ fn responses_longer_than_predicted_make_the_room_smaller() {
         }
         predict.correction
     };
-    assert_eq!(show(false, 2 * MS), 1.0);
-    assert_eq!(show(true, MS / 2), 1.0);
-    assert_eq!(show(true, MS / 2 + 10), 0.25);
-    assert_eq!(show(true, MS / 4), 1.0);
+    assert_eq!(show(false, MS, 2 * MS), 1.0);
+    assert_eq!(show(true, MS, MS / 2), 1.0);
+    assert_eq!(show(true, MS, MS / 2 + 10), 0.25);
+    assert_eq!(show(true, MS, MS / 4), 1.0);
+    // Servlets without work have it made larger.
+    assert!(show(true, MS / 2, MS / 4) > 3.0);
+    assert_eq!(show(true, MS, MS / 4), 1.0);
 }
 
 #[test]
