@@ -161,7 +161,7 @@ fn run_real(options: &Options, scenarios: &[Scenario], contenders: &[&Contender]
     } else {
         rank::print(&agreements);
     }
-    !options.check || agreements.iter().all(rank::Agreement::agrees)
+    !options.check || rank::check(&agreements)
 }
 
 fn scenarios(names: &[String]) -> Result<Vec<Scenario>, String> {

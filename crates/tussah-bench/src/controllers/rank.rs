@@ -110,13 +110,22 @@ pub fn print(agreements: &[Agreement]) {
     }
 }
 
-impl Agreement {
-    /// Whether the simulator ranks them as the real runs do.
-    pub fn agrees(&self) -> bool {
-        let (swapped, all) = swapped(&self.pairs());
-        f64::from(swapped) <= SWAPPED_MAX * f64::from(all)
-    }
+/// Whether the simulator ranks them as the real runs do, over all scenarios; tells so.
+pub fn check(agreements: &[Agreement]) -> bool {
+    let pairs = agreements
+        .iter()
+        .map(|agreement| swapped(&agreement.pairs()));
+    let (swapped, all) = pairs.fold((0, 0), |sum, it| (sum.0 + it.0, sum.1 + it.1));
+    let agree = f64::from(swapped) <= SWAPPED_MAX * f64::from(all);
+    let verdict = if agree { "PASS" } else { "FAIL" };
+    let percent = SWAPPED_MAX * 100.0;
+    eprintln!(
+        "  {verdict}  the order is the simulator's: {swapped} of {all} clear pairs change places, at most {percent} % may"
+    );
+    agree
+}
 
+impl Agreement {
     /// The goodputs of each contender: in reality, and simulated.
     pub fn pairs(&self) -> Vec<(f64, f64)> {
         let real = self.real.entries.iter();
@@ -207,7 +216,7 @@ mod tests {
                 real: heat(real),
                 lost: 0.0,
             };
-            agreement.agrees()
+            check(&[agreement])
         };
         assert!(agrees(&[0.9, 0.5, 0.1], &[0.8, 0.4, 0.0]));
         assert!(!agrees(&[0.9, 0.5, 0.1], &[0.4, 0.8, 0.0]));
