@@ -83,7 +83,7 @@ impl Seat {
         }
         let arrived = self.arrived > 0 && counts.arrived - self.last.arrived >= self.arrived;
         let finished = self.finished > 0 && counts.finished - self.last.finished >= self.finished;
-        arrived || finished || self.arrived + self.finished == 0
+        arrived || finished || self.arrived == 0 && self.finished == 0
     }
 }
 
@@ -147,7 +147,7 @@ impl Council {
         };
         self.seats.push(Seat {
             owns,
-            interval_ns: if cadence.arrived + cadence.finished == 0 {
+            interval_ns: if cadence.arrived == 0 && cadence.finished == 0 {
                 cadence.interval_ns.max(1)
             } else {
                 cadence.interval_ns
@@ -178,9 +178,8 @@ impl Council {
     }
 
     /// Whether the next events that leave are to be shown to `on_dequeue`.
-    pub(crate) fn looks_at_departures(&self) -> bool {
-        self.admission
-            .is_some_and(|at| self.seats[at].controller.looks_at_departures())
+    pub(crate) fn looks_at_departures(&mut self) -> bool {
+        self.ask(false, |owner| owner.looks_at_departures())
     }
 
     #[inline]

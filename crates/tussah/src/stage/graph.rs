@@ -281,6 +281,7 @@ mod tests {
         check("a\nb\0", r#""a\nb?""#);
         check("&lt; ż", r#""&amp;lt; ż""#);
     }
+
     #[test]
     fn types_are_named_without_their_modules() {
         let check = |name, expected| assert_eq!(short(name), expected);

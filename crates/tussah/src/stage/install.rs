@@ -194,7 +194,8 @@ impl<E: Send + 'static, C> Stage<E, C> {
         self.install(Arc::new(Many(handler)), making)
     }
 
-    /// As [`swap`](Self::swap), with a handler that handles one batch after the other: the stage has one servlet from here on. Waits until no batch and no call runs.
+    /// As [`swap`](Self::swap), with a handler that handles one batch after the other: the stage has one servlet from here on. Waits until no batch runs, and no call of a handler that is serial, too;
+    /// calls of one that is not go on to their end beside what the next does.
     ///
     /// # Errors
     /// As [`swap`](Self::swap).

@@ -1,5 +1,7 @@
 //! Sockets as stages: what comes to a stage's queue, in which order, and what is bounded.
 
+mod control;
+
 use std::io::{self, ErrorKind, Read, Write};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Weak};
@@ -14,8 +16,6 @@ use tussah::stage::net::{Closed, Connection, SocketEvent, SocketOptions, Sockets
 use tussah::stage::{Any, Batch, Handler, Network, Stage};
 use tussah::sync::mpsc;
 use tussah::{Color, OpError, spawn};
-
-mod control;
 
 use crate::alone::{alone, descriptors, descriptors_at_rest, exhaust, until};
 use crate::{by_hand, run, run_on_one};

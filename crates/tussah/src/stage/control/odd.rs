@@ -5,8 +5,8 @@ use std::time::Duration;
 use super::testing::SplitMix;
 use super::{
     Arrival, Aspen, AutoServlets, ByClass, Cinnamon, ClassSample, Codel, Controller, Departure,
-    Gradient, Predict, Red, ResponseMean, ResponseP90, Sample, SedaBatch, SedaServlets, Servlets,
-    Threshold, cinnamon, codel, response_mean, response_p90, seda_batch,
+    Gradient, InputRate, OutgoingBound, Predict, Red, ResponseMean, ResponseP90, Sample, SedaBatch,
+    SedaServlets, Servlets, Threshold, cinnamon, codel, response_mean, response_p90, seda_batch,
 };
 use crate::stage::event::Class;
 
@@ -21,6 +21,8 @@ fn controllers(target: Duration) -> Vec<Box<dyn Controller>> {
         Box::new(Cinnamon::new(cinnamon::Config::new(target))),
         Box::new(Codel::new(codel::Config::new(target, target))),
         Box::new(Gradient::default()),
+        Box::new(InputRate::packets(1).and_bytes(u64::MAX)),
+        Box::new(OutgoingBound::each(target_ns).of_all(1)),
         Box::new(Predict::new(target)),
         Box::new(Red::default()),
         Box::new(ResponseMean::new(response_mean::Config::new(target))),

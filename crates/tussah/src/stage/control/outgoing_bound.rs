@@ -47,7 +47,7 @@ impl OutgoingBound {
         }
     }
 
-    /// So many bytes for all peers together: each gets an equal part, but 16 KiB at least and what [`each`](Self::each) says at most. A peer that has more
+    /// So many bytes for all peers together: each socket gets an equal part, servers too, but 16 KiB at least and what [`each`](Self::each) says at most. A peer that has more
     /// when the part becomes smaller keeps it, and gets nothing more.
     #[must_use]
     pub fn of_all(self, bytes: u64) -> Self {

@@ -40,7 +40,8 @@ const WAIT_SHARE_FEW: f64 = 0.4;
 /// How many mean services are left of the target for the service itself: one exponential service in a thousand takes longer.
 const SERVICES_LEFT: f64 = 7.0;
 
-/// How many times the budget of a wait an event may have been queued in overload and still be served.
+/// How many standard deviations beyond the budget of a wait an event may have been queued in overload and still be served, if what was to be served in that time
+/// was exponential.
 const OVERDUE: f64 = 1.4;
 
 /// If all servlets are without work for so large a part of the time in overload, a wait may take up to this share of the target.
@@ -172,7 +173,7 @@ impl Predict {
         // Where all servlets are without work for long although there is more than they can do, arrivals come in clumps, and what waits until then
         // may wait longer.
         let idle_ns = sample.interval_ns.saturating_sub(sample.busy_ns) as f64;
-        self.idle += (idle_ns / sample.interval_ns as f64 - self.idle) * step;
+        self.idle += (idle_ns / sample.interval_ns.max(1) as f64 - self.idle) * step;
         if mean > 0.5 || self.correction > 1.0 && self.idle < IDLE / 2.0 {
             self.correction *= 1.0 - step;
         } else if self.correction < 1.0 {

@@ -180,9 +180,7 @@ impl SedaBatch {
         }
         ((within_ns - batch_ns) / event_ns).clamp(1.0, most)
     }
-}
 
-impl SedaBatch {
     /// The smallest batch that could do: by what batches and events were seen to take, no smaller one sustains the rate of the largest.
     fn least(&self) -> f64 {
         let Some((batch_ns, event_ns)) = self.cost.fit() else {

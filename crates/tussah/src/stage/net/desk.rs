@@ -74,7 +74,7 @@ struct Office {
 }
 
 impl Desk {
-    pub(super) fn new(hub: Weak<Hub>, queue: Queue, time: Time) -> Self {
+    pub(super) fn new(hub: Weak<Hub>, queue: Queue, time: Time, seed: u64) -> Self {
         let none = if queue == Queue::Write { u64::MAX } else { 0 };
         let turn = Notify::new();
         turn.notify_one();
@@ -88,7 +88,7 @@ impl Desk {
                 council: Council::new(Vec::new(), 1, 0),
                 counts: Counts::default(),
                 log: Log::default(),
-                random: Random::new(0),
+                random: Random::new(seed),
                 count_ns: 0,
             }),
             waiting: AtomicU64::new(0),
@@ -205,12 +205,12 @@ impl Desk {
         let Some(hub) = self.hub.upgrade() else {
             return;
         };
-        let connections = hub.len();
+        let sockets = hub.len();
         if self.queue == Queue::Write {
             if now_ns < office.count_ns {
                 return;
             }
-            let each_ns = COUNT_EACH_NS.saturating_mul(connections as u64);
+            let each_ns = COUNT_EACH_NS.saturating_mul(sockets as u64);
             office.count_ns = now_ns.saturating_add(COUNT_NS + each_ns);
             self.count(&mut office.counts, &hub);
         }
@@ -232,7 +232,7 @@ impl Desk {
                 _ => counts.arrived - counts.refused - counts.finished,
             },
             servlets: Servlets {
-                target: connections,
+                target: sockets,
                 ..Servlets::default()
             },
             random: random.next(),

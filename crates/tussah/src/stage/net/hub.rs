@@ -110,7 +110,10 @@ impl Hub {
     /// If a name is taken.
     pub(super) fn new(network: &Network, name: &str) -> Result<Arc<Self>, BuildError> {
         let time = &network.inner.time;
-        let desk = |hub: &Weak<Self>, queue| Arc::new(Desk::new(hub.clone(), queue, time.clone()));
+        let desk = |hub: &Weak<Self>, queue| {
+            let seed = network.inner.runtime.seed();
+            Arc::new(Desk::new(hub.clone(), queue, time.clone(), seed))
+        };
         let hub = Arc::new_cyclic(|hub| Self {
             reads: desk(hub, Queue::Read),
             writes: desk(hub, Queue::Write),

@@ -188,7 +188,7 @@ impl Sockets {
     /// Adds a controller of the queue `NAME.read`, such as an [`InputRate`](crate::stage::control::InputRate); those with other options are read under it, too.
     ///
     /// It can decide [`Owns::PACE`], the shortest time between two reads of all connections together, which wait for their turn in a row. Its [`Sample`] has packets that were
-    /// read as `arrived` and `finished`, with their `bytes`; the connections that wait for their turn as `queue_len`, and all as `servlets.target`; and
+    /// read as `arrived` and `finished`, with their `bytes`; the connections that wait for their turn as `queue_len`, and all sockets, servers too, as `servlets.target`; and
     /// `pace_ns`, which is in force. It is asked when a packet was read, and while some wait.
     ///
     /// # Errors
@@ -202,7 +202,7 @@ impl Sockets {
     ///
     /// It can decide [`Owns::OUTGOING`], how many bytes may be queued to each peer, which is in force beside [`SocketOptions::outgoing_bytes_max`]. Its [`Sample`] has
     /// packets that were sent as `arrived`, for which there was no room as `refused`, that were written as `finished`, with all `bytes` written, and that were dropped at
-    /// the end of their connection as `finished` and `failed`; the packets queued as `queue_len`, the connections as `servlets.target`; and `outgoing_max`, which is in force. It is asked when
+    /// the end of their connection as `finished` and `failed`; the packets queued as `queue_len`, all sockets, servers too, as `servlets.target`; and `outgoing_max`, which is in force. It is asked when
     /// something is sent or a connection is new, at most each 10 ms and 3 µs for each connection.
     ///
     /// # Errors

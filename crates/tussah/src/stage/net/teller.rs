@@ -70,6 +70,7 @@ impl<E: From<SocketEvent> + Send + 'static> Teller<E> {
             pause = (pause * 2).min(Duration::from_millis(PAUSE_MS_MAX));
         }
     }
+
     /// The event as part of a trace, if the network wants it traced: it comes from outside, though the graph shows an edge to it.
     fn traced(&self, mut event: Event<E>) -> Event<E> {
         if let Some(trace) = self.to.stage.tracer.choose() {

@@ -282,7 +282,10 @@ impl<E: From<SocketEvent> + Send + 'static> Reading<'_, E> {
         if let Some(limit) = &self.limit {
             limit.count(now(), packet.len());
         }
-        self.reads.count_read(packet.len());
+        // The end is no packet.
+        if !packet.is_empty() {
+            self.reads.count_read(packet.len());
+        }
         Ok(packet)
     }
 

@@ -1,6 +1,8 @@
 //! Controllers of what sockets read and write.
 
 use std::io;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use tussah::net::WhenFull;
@@ -212,6 +214,51 @@ fn what_sockets_do_not_have_is_not_decided() {
         let (sender, _receiver) = tussah::sync::mpsc::channel(1);
         let refused = stage.handler(|_| Ok(super::Pass(sender))).err();
         assert!(matches!(refused, Some(BuildError::NoSuchSetting { .. })));
+        io::Result::Ok(())
+    })
+    .expect("the network works");
+}
+
+/// Decides nothing, and adds up what it is shown.
+struct Adds(Arc<AtomicU64>);
+
+impl Controller for Adds {
+    fn name(&self) -> &'static str {
+        "adds"
+    }
+    fn owns(&self) -> Owns {
+        Owns::NOTHING
+    }
+    fn cadence(&self) -> Cadence {
+        Cadence {
+            finished: 1,
+            ..Cadence::default()
+        }
+    }
+    fn sample(&mut self, sample: &Sample<'_>, _: u64) -> Settings {
+        self.0.fetch_add(sample.finished, Ordering::Relaxed);
+        Settings::default()
+    }
+}
+
+#[test]
+fn the_end_of_a_stream_is_no_packet() {
+    run_on_one(async {
+        let network = Network::new("adds");
+        let (stage, mut events) = told(&network, 10);
+        let sockets = Sockets::new(&network, "sockets").expect("the name is free");
+        let seen = Arc::new(AtomicU64::new(0));
+        let adds = Adds(Arc::clone(&seen));
+        sockets.control_reads(adds).expect("it decides nothing");
+        let (connection, theirs) = pair(&sockets, &stage);
+        theirs.write_all(b"one").await?;
+        let event = events.recv().await.expect("the stage is there");
+        assert!(matches!(event, SocketEvent::Packet(..)), "{event:?}");
+        drop((event, theirs));
+        let event = events.recv().await.expect("the stage is there");
+        assert!(matches!(event, SocketEvent::Ended(_)), "{event:?}");
+        assert_eq!(seen.load(Ordering::Relaxed), 1);
+        drop(connection);
         io::Result::Ok(())
     })
     .expect("the network works");
