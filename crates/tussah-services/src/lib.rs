@@ -1,0 +1,6 @@
+//! Servers that tussah is proved by, as libraries: a web server, and what loads it.
+
+#![forbid(unsafe_code)]
+
+pub mod load;
+pub mod web;

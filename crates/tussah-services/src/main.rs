@@ -1,0 +1,5 @@
+//! The command `tussah`.
+
+#![forbid(unsafe_code)]
+
+fn main() {}

@@ -1,0 +1,1 @@
+//! A web server: a network of stages, with a connection as a color.

@@ -1,0 +1,1 @@
+//! HTTP/1.1, for a server: RFC 9110 (semantics) and RFC 9112 (messages).
