@@ -1,0 +1,116 @@
+//! Which host a request is for (RFC 9110, section 7.2, and RFC 3986, section 3.2).
+
+use crate::http::syntax::{HOST, is};
+
+/// Whether `text` is a host with or without a port. An empty host is one, as RFC 3986 has it.
+///
+/// Names may have every character that RFC 3986 allows; a user before the host (`user@host`) is refused, since
+/// programs disagree about which of the two counts.
+pub(super) fn is_valid(text: &[u8]) -> bool {
+    parts(text).is_some()
+}
+
+/// Whether `text` is a host that is not empty, and a port.
+pub(super) fn has_port(text: &[u8]) -> bool {
+    matches!(parts(text), Some(([_, ..], [b':', _, ..])))
+}
+
+/// The host, and the port with its colon.
+#[inline(always)]
+fn parts(text: &[u8]) -> Option<(&[u8], &[u8])> {
+    let host_len = match text {
+        [b'[', rest @ ..] => literal_len(rest)? + 2,
+        _ => name_len(text)?,
+    };
+    let (host, port) = text.split_at(host_len);
+    match port {
+        [] => Some((host, port)),
+        [b':', digits @ ..] if is_port(digits) => Some((host, port)),
+        _ => None,
+    }
+}
+
+/// Digits of a number that is a port, or none at all.
+fn is_port(digits: &[u8]) -> bool {
+    digits.len() <= 5
+        && digits.iter().all(u8::is_ascii_digit)
+        && digits
+            .iter()
+            .fold(0, |port: u32, digit| port * 10 + u32::from(digit - b'0'))
+            <= u16::MAX.into()
+}
+
+/// The length of the name at the start of `text`; nothing if it has a `%` without two hexadecimal digits.
+fn name_len(text: &[u8]) -> Option<usize> {
+    let mut at = 0;
+    while let Some(&byte) = text.get(at) {
+        at += match byte {
+            b'%' if text.get(at + 1..at + 3)?.iter().all(u8::is_ascii_hexdigit) => 3,
+            b'%' => return None,
+            _ if is(byte, HOST) => 1,
+            _ => break,
+        };
+    }
+    Some(at)
+}
+
+/// The length of what is in brackets, where `text` comes after the first of them: an IPv6 address, or one of a later version.
+fn literal_len(text: &[u8]) -> Option<usize> {
+    let len = text.iter().position(|&byte| byte == b']')?;
+    let literal = str::from_utf8(&text[..len]).ok()?;
+    let is_address = match literal.strip_prefix(['v', 'V']) {
+        Some(later) => {
+            let (version, address) = later.split_once('.')?;
+            let digits =
+                !version.is_empty() && version.bytes().all(|byte| byte.is_ascii_hexdigit());
+            digits
+                && !address.is_empty()
+                && address.bytes().all(|byte| byte == b':' || is(byte, HOST))
+        }
+        None => literal.parse::<std::net::Ipv6Addr>().is_ok(),
+    };
+    is_address.then_some(len)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn hosts() {
+        let check = |text: &str, valid| assert_eq!(is_valid(text.as_bytes()), valid, "{text:?}");
+        for text in [
+            "",
+            "a",
+            "example.org",
+            "example.org:",
+            "127.0.0.1:8080",
+            "[::1]",
+            "[::1]:80",
+            "a_b",
+            "a%41",
+            "[v1.a:b]",
+        ] {
+            check(text, true);
+        }
+        for text in [
+            "a b", "a,b c", "u@a", "a/b", "a:b", "a:65536", "a:123456", "a:+1", "[::1", "[]",
+            "::1", "[::1]a", "[::g]", "a%", "a%4", "a%4g", "a\\b", "a?", "a#", "a:80:80", "é",
+            "[v1]",
+        ] {
+            check(text, false);
+        }
+    }
+
+    #[test]
+    fn ports() {
+        let check = |text: &str, has| assert_eq!(has_port(text.as_bytes()), has, "{text:?}");
+        check("a:1", true);
+        check("[::1]:443", true);
+        check("a", false);
+        check("a:", false);
+        check(":1", false);
+        check("[::1]", false);
+        check("a/b:1", false);
+    }
+}

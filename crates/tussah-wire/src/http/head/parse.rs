@@ -1,0 +1,313 @@
+//! The parser of the head of a request: one pass, in which nothing is allocated.
+
+use super::{
+    EMPTY_LINES_MAX, Field, HEAD_BYTES_MAX, Head, Limits, METHOD_BYTES_MAX, Version, host,
+};
+use crate::http::Method;
+use crate::http::framing::{self, Framing};
+use crate::http::refusal::{Kind, Refusal};
+use crate::http::syntax::{
+    PATH, QUERY, Span, Stop, TOKEN, field_line, line_end, list, refuse_at, run,
+};
+
+/// Parses the head at the start of `bytes`, which may hold more than one request; nothing if it is not complete.
+///
+/// What is refused does not depend on what follows it: with more bytes it is refused in the same way.
+///
+/// # Errors
+///
+/// It breaks the rules of RFC 9112, or is over the limits.
+pub fn parse(bytes: &[u8], limits: &Limits) -> Result<Option<Head>, Refusal> {
+    let len_max = limits.head_bytes_max.min(HEAD_BYTES_MAX);
+    let seen = &bytes[..bytes.len().min(len_max)];
+    match request(seen, limits) {
+        Ok(head) => Ok(Some(head)),
+        Err(Stop::Refused(refusal)) => Err(refusal),
+        Err(Stop::More) if seen.len() == len_max => Err(Refusal::new(Kind::HeadLong, len_max)),
+        Err(Stop::More) => Ok(None),
+    }
+}
+
+fn request(bytes: &[u8], limits: &Limits) -> Result<Head, Stop> {
+    let start = skip_empty_lines(bytes)?;
+    let (method, method_end) = method(bytes, start)?;
+    let target = target(bytes, method_end + 1, limits)?;
+    let (version, fields_start) = version(bytes, target.span.end() + 1)?;
+    let mut draft = Draft {
+        head: Head {
+            framing: Framing::None,
+            spans: Default::default(),
+            method_span: Span::new(start, method_end),
+            target: target.span,
+            path: target.path,
+            fields_start: fields_start as u16,
+            len: 0,
+            repeated: 0,
+            method,
+            version,
+            keep_alive: version == Version::Http11,
+            expect_continue: false,
+            conditional: false,
+        },
+        body: framing::Fields::default(),
+        close: false,
+    };
+    let is_path = bytes[target.span.start()] == b'/' && method != Method::Connect;
+    let host = if is_path {
+        None
+    } else {
+        draft.other_form(bytes)?
+    };
+    let mut at = fields_start;
+    let mut fields = 0;
+    while bytes.get(at) != Some(&b'\r') {
+        let line = field_line(bytes, at)?;
+        fields += 1;
+        if fields > limits.fields_max {
+            return Err(Refusal::new(Kind::FieldsMany, at).into());
+        }
+        if let Some(known) = Known::of(line.name.of(bytes)) {
+            draft.field(known, bytes, line.value)?;
+        }
+        at = line.next;
+    }
+    let len = line_end(bytes, at, Kind::NameByte)?;
+    Ok(draft.finish(len, host)?)
+}
+
+fn skip_empty_lines(bytes: &[u8]) -> Result<usize, Stop> {
+    let mut at = 0;
+    while let Some(b'\r' | b'\n') = bytes.get(at) {
+        if at == 2 * EMPTY_LINES_MAX {
+            return Err(Refusal::new(Kind::LinesEmpty, at).into());
+        }
+        at = line_end(bytes, at, Kind::MethodByte)?;
+    }
+    Ok(at)
+}
+
+/// The method that begins at `at`, and the place of the space after it.
+#[inline(always)]
+fn method(bytes: &[u8], at: usize) -> Result<(Method, usize), Stop> {
+    if bytes.get(at..at + 4) == Some(b"GET ") {
+        return Ok((Method::Get, at + 3));
+    }
+    let end = run(bytes, at, TOKEN);
+    if end - at > METHOD_BYTES_MAX {
+        return Err(Refusal::new(Kind::MethodLong, at + METHOD_BYTES_MAX).into());
+    }
+    if end == at && bytes.get(at..at + 2) == Some(b"\x16\x03") {
+        return Err(Refusal::new(Kind::MethodTls, at).into());
+    }
+    if end == at || bytes.get(end) != Some(&b' ') {
+        return Err(refuse_at(bytes, end, Kind::MethodByte));
+    }
+    Ok((Method::from_token(&bytes[at..end]), end))
+}
+
+struct Target {
+    span: Span,
+    /// As if it were a path; what it really is says [`Draft::other_form`].
+    path: Span,
+}
+
+/// The target that begins at `at`; a space comes after it.
+#[inline(always)]
+fn target(bytes: &[u8], at: usize, limits: &Limits) -> Result<Target, Stop> {
+    let path_end = run(bytes, at, PATH);
+    let mut end = path_end;
+    if bytes.get(end) == Some(&b'?') {
+        end = run(bytes, end, QUERY);
+    }
+    if end - at > limits.target_bytes_max {
+        return Err(Refusal::new(Kind::TargetLong, at + limits.target_bytes_max).into());
+    }
+    if end == at || bytes.get(end) != Some(&b' ') {
+        return Err(refuse_at(bytes, end, Kind::TargetByte));
+    }
+    Ok(Target {
+        span: Span::new(at, end),
+        path: Span::new(at, path_end),
+    })
+}
+
+/// The version that begins at `at`, and where the next line begins.
+#[inline(always)]
+fn version(bytes: &[u8], at: usize) -> Result<(Version, usize), Stop> {
+    match bytes.get(at..at + 10) {
+        Some(b"HTTP/1.1\r\n") => Ok((Version::Http11, at + 10)),
+        _ => version_other(bytes, at),
+    }
+}
+
+#[cold]
+fn version_other(bytes: &[u8], at: usize) -> Result<(Version, usize), Stop> {
+    let digit = |at: usize| match bytes.get(at) {
+        Some(byte) if byte.is_ascii_digit() => Ok(byte - b'0'),
+        _ => Err(refuse_at(bytes, at, Kind::Version)),
+    };
+    let letter = |at: usize, letter: u8| match bytes.get(at) {
+        Some(&byte) if byte == letter => Ok(()),
+        _ => Err(refuse_at(bytes, at, Kind::Version)),
+    };
+    for (place, &expected) in b"HTTP/".iter().enumerate() {
+        letter(at + place, expected)?;
+    }
+    let major = digit(at + 5)?;
+    letter(at + 6, b'.')?;
+    let minor = digit(at + 7)?;
+    let next = line_end(bytes, at + 8, Kind::Version)?;
+    match (major, minor) {
+        (1, 0) => Ok((Version::Http10, next)),
+        (1, _) => Ok((Version::Http11, next)),
+        _ => Err(Refusal::new(Kind::VersionMajor, at + 5).into()),
+    }
+}
+
+/// The fields that mean something to this parser.
+#[derive(Clone, Copy)]
+enum Known {
+    Noted(Field),
+    Connection,
+    ContentLength,
+    TransferEncoding,
+    Expect,
+}
+
+impl Known {
+    #[inline(always)]
+    fn of(name: &[u8]) -> Option<Self> {
+        let (lower, known): (bool, Self) = match name.len() {
+            4 => (is_name(name, b"host"), Self::Noted(Field::Host)),
+            5 => (is_name(name, b"range"), Self::Noted(Field::Range)),
+            6 => (is_name(name, b"expect"), Self::Expect),
+            7 => (is_name(name, b"referer"), Self::Noted(Field::Referer)),
+            8 if is_name(name, b"if-match") => (true, Self::Noted(Field::IfMatch)),
+            8 => (is_name(name, b"if-range"), Self::Noted(Field::IfRange)),
+            9 => (is_name(name, b"forwarded"), Self::Noted(Field::Forwarded)),
+            10 if is_name(name, b"connection") => (true, Self::Connection),
+            10 => (is_name(name, b"user-agent"), Self::Noted(Field::UserAgent)),
+            13 => (
+                is_name(name, b"if-none-match"),
+                Self::Noted(Field::IfNoneMatch),
+            ),
+            14 => (is_name(name, b"content-length"), Self::ContentLength),
+            15 if is_name(name, b"accept-encoding") => (true, Self::Noted(Field::AcceptEncoding)),
+            15 => (
+                is_name(name, b"x-forwarded-for"),
+                Self::Noted(Field::ForwardedFor),
+            ),
+            17 if is_name(name, b"transfer-encoding") => (true, Self::TransferEncoding),
+            17 => (
+                is_name(name, b"if-modified-since"),
+                Self::Noted(Field::IfModifiedSince),
+            ),
+            19 => (
+                is_name(name, b"if-unmodified-since"),
+                Self::Noted(Field::IfUnmodifiedSince),
+            ),
+            _ => return None,
+        };
+        lower.then_some(known)
+    }
+}
+
+/// Whether the token `name` is `known`, which is in small letters and hyphens.
+///
+/// To set bit 5 maps no other character of a token to a small letter or a hyphen.
+#[inline(always)]
+fn is_name<const N: usize>(name: &[u8], known: &[u8; N]) -> bool {
+    <&[u8; N]>::try_from(name).is_ok_and(|name| name.map(|byte| byte | 0x20) == *known)
+}
+
+/// A head of which not all fields have been read.
+struct Draft {
+    head: Head,
+    body: framing::Fields,
+    close: bool,
+}
+
+impl Draft {
+    /// Takes a target that does not begin with a slash; the result is the place of the host in it.
+    #[cold]
+    fn other_form(&mut self, bytes: &[u8]) -> Result<Option<Span>, Refusal> {
+        let (start, end) = (self.head.target.start(), self.head.target.end());
+        let target = &bytes[start..end];
+        let scheme = |scheme: &[u8]| {
+            target
+                .get(..scheme.len())
+                .is_some_and(|it| it.eq_ignore_ascii_case(scheme))
+        };
+        let host_start = match self.head.method {
+            Method::Connect if host::has_port(target) => {
+                self.head.path = Span::new(end, end);
+                return Ok(Some(self.head.target));
+            }
+            Method::Options if target == b"*" => return Ok(None),
+            Method::Connect => return Err(Refusal::new(Kind::TargetForm, start)),
+            _ if scheme(b"http://") => start + 7,
+            _ if scheme(b"https://") => start + 8,
+            _ => return Err(Refusal::new(Kind::TargetForm, start)),
+        };
+        let path_end = self.head.path.end();
+        let slash = bytes[host_start..path_end]
+            .iter()
+            .position(|&byte| byte == b'/');
+        let host_end = slash.map_or(path_end, |len| host_start + len);
+        let text = &bytes[host_start..host_end];
+        if text.is_empty() || text[0] == b':' || !host::is_valid(text) {
+            return Err(Refusal::new(Kind::TargetHost, host_start));
+        }
+        self.head.path = Span::new(host_end, path_end);
+        Ok(Some(Span::new(host_start, host_end)))
+    }
+
+    #[inline(always)]
+    fn field(&mut self, known: Known, bytes: &[u8], value: Span) -> Result<(), Refusal> {
+        match known {
+            Known::Noted(Field::Host) => {
+                if !self.head.spans[Field::Host as usize].is_absent() {
+                    return Err(Refusal::new(Kind::HostTwice, value.start()));
+                }
+                if !host::is_valid(value.of(bytes)) {
+                    return Err(Refusal::new(Kind::HostInvalid, value.start()));
+                }
+                self.head.note(Field::Host, value);
+            }
+            Known::Noted(field) => self.head.note(field, value),
+            Known::Connection => self.connection(value.of(bytes)),
+            Known::ContentLength => self.body.content_length(bytes, value)?,
+            Known::TransferEncoding => self.body.transfer_encoding(bytes, value)?,
+            Known::Expect => {
+                self.head.expect_continue |= value.of(bytes).eq_ignore_ascii_case(b"100-continue")
+            }
+        }
+        Ok(())
+    }
+
+    /// RFC 9112, section 9.3; `close` prevails.
+    fn connection(&mut self, value: &[u8]) {
+        for option in list(value) {
+            self.close |= option.eq_ignore_ascii_case(b"close");
+            self.head.keep_alive |= option.eq_ignore_ascii_case(b"keep-alive");
+        }
+    }
+
+    /// The head when all of its fields have been read; `host` is that of the target, which prevails.
+    #[inline(always)]
+    fn finish(mut self, len: usize, host: Option<Span>) -> Result<Head, Refusal> {
+        let head = &mut self.head;
+        let http11 = head.version == Version::Http11;
+        if http11 && head.spans[Field::Host as usize].is_absent() {
+            return Err(Refusal::new(Kind::HostMissing, len));
+        }
+        head.framing = self.body.of_request(http11, len)?;
+        head.keep_alive &= !self.close;
+        head.expect_continue &= http11 && head.framing != Framing::None;
+        head.len = len as u16;
+        if let Some(host) = host {
+            head.spans[Field::Host as usize] = host;
+        }
+        Ok(self.head)
+    }
+}

@@ -1,0 +1,238 @@
+//! The parser of the head of a response, for clients.
+
+use crate::http::framing::{self, Framing, decimal};
+use crate::http::head::{Fields, HEAD_BYTES_MAX, Limits, Version};
+use crate::http::refusal::{Kind, Refusal};
+use crate::http::syntax::{Span, Stop, field_line, line_end, list, refuse_at, text_end};
+use crate::http::{Method, Status, date};
+
+/// The fields that the head of a response keeps the place of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Field {
+    /// `Content-Length`.
+    ContentLength,
+    /// `Content-Type`.
+    ContentType,
+    /// `Content-Encoding`.
+    ContentEncoding,
+    /// `Content-Range`.
+    ContentRange,
+    /// `ETag`.
+    ETag,
+    /// `Last-Modified`.
+    LastModified,
+    /// `Location`.
+    Location,
+}
+
+/// How many fields a head keeps the place of.
+const FIELDS: usize = Field::Location as usize + 1;
+
+/// When a client may come back (RFC 9110, section 10.2.3).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RetryAfter {
+    /// After so many seconds.
+    Seconds(u64),
+    /// At that time, in seconds since 1970.
+    At(u64),
+}
+
+/// The head of a response.
+///
+/// It owns nothing: the accessors that give text take the buffer that was parsed, and panic if it is
+/// shorter than the head.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ResponseHead {
+    /// How the end of the body is found.
+    pub framing: Framing,
+    /// `Retry-After`, if it can be understood.
+    pub retry_after: Option<RetryAfter>,
+    spans: [Span; FIELDS],
+    fields_start: u16,
+    len: u16,
+    /// What became of the request.
+    pub status: Status,
+    /// What the server speaks.
+    pub version: Version,
+    /// Whether another request can be sent on this connection once the body is over.
+    pub keep_alive: bool,
+}
+
+impl ResponseHead {
+    /// How many bytes it has, the empty line at its end included; the body begins there.
+    #[expect(clippy::len_without_is_empty, reason = "no head is empty")]
+    pub fn len(&self) -> usize {
+        self.len.into()
+    }
+
+    /// The value of a field, without blanks around it; its first line if it came on several.
+    pub fn field<'b>(&self, field: Field, bytes: &'b [u8]) -> Option<&'b [u8]> {
+        let span = self.spans[field as usize];
+        (!span.is_absent()).then(|| span.of(bytes))
+    }
+
+    /// All fields in their order, as names and values; the head is parsed again for it.
+    pub fn fields<'b>(&self, bytes: &'b [u8]) -> Fields<'b> {
+        Fields::new(&bytes[..self.len()], self.fields_start.into())
+    }
+}
+
+/// Parses the head at the start of `bytes` of a response to a request with `method`; nothing if it is not complete.
+///
+/// `100 Continue` and other 1xx are heads of their own, without a body; the final one follows.
+/// As strict as the parser of requests, but for the reason, which may be missing with its space.
+///
+/// ```
+/// use tussah_wire::http::{Framing, Method, head::Limits, response};
+///
+/// let bytes = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nhi";
+/// let head = response::parse(bytes, Method::Get, &Limits::default())?.expect("the head is complete");
+/// assert_eq!((head.status.code(), head.framing, head.len()), (200, Framing::Length(2), 38));
+/// # Ok::<(), tussah_wire::http::Refusal>(())
+/// ```
+///
+/// # Errors
+///
+/// It breaks the rules of RFC 9112, or is over the limits.
+pub fn parse(
+    bytes: &[u8],
+    method: Method,
+    limits: &Limits,
+) -> Result<Option<ResponseHead>, Refusal> {
+    let len_max = limits.head_bytes_max.min(HEAD_BYTES_MAX);
+    let seen = &bytes[..bytes.len().min(len_max)];
+    match response(seen, method, limits.fields_max) {
+        Ok(head) => Ok(Some(head)),
+        Err(Stop::Refused(refusal)) => Err(refusal),
+        Err(Stop::More) if seen.len() == len_max => Err(Refusal::new(Kind::HeadLong, len_max)),
+        Err(Stop::More) => Ok(None),
+    }
+}
+
+fn response(bytes: &[u8], method: Method, fields_max: usize) -> Result<ResponseHead, Stop> {
+    let (version, status, fields_start) = status_line(bytes)?;
+    let mut head = ResponseHead {
+        framing: Framing::None,
+        retry_after: None,
+        spans: Default::default(),
+        fields_start: fields_start as u16,
+        len: 0,
+        status,
+        version,
+        keep_alive: version == Version::Http11,
+    };
+    let mut body = framing::Fields::default();
+    let mut close = false;
+    let mut at = fields_start;
+    let mut fields = 0;
+    while bytes.get(at) != Some(&b'\r') {
+        let line = field_line(bytes, at)?;
+        fields += 1;
+        if fields > fields_max {
+            return Err(Refusal::new(Kind::FieldsMany, at).into());
+        }
+        let value = line.value.of(bytes);
+        match Known::of(line.name.of(bytes)) {
+            Some(Known::Noted(field)) => {
+                if field == Field::ContentLength {
+                    body.content_length(bytes, line.value)?;
+                }
+                let span = &mut head.spans[field as usize];
+                if span.is_absent() {
+                    *span = line.value;
+                }
+            }
+            Some(Known::TransferEncoding) => body.transfer_encoding(bytes, line.value)?,
+            Some(Known::RetryAfter) => head.retry_after = retry_after(value),
+            Some(Known::Connection) => {
+                for option in list(value) {
+                    close |= option.eq_ignore_ascii_case(b"close");
+                    head.keep_alive |= option.eq_ignore_ascii_case(b"keep-alive");
+                }
+            }
+            None => {}
+        }
+        at = line.next;
+    }
+    let len = line_end(bytes, at, Kind::NameByte)?;
+    let framing = body.of_response(version == Version::Http11, len)?;
+    let tunnel = method == Method::Connect && matches!(status.code(), 200..=299);
+    if method != Method::Head && status.has_body() && !tunnel {
+        head.framing = framing;
+    }
+    head.keep_alive &= !close && head.framing != Framing::UntilClose;
+    head.len = len as u16;
+    Ok(head)
+}
+
+/// The status line, and where the next line begins (RFC 9112, section 4).
+fn status_line(bytes: &[u8]) -> Result<(Version, Status, usize), Stop> {
+    for (at, expected) in b"HTTP/1.".iter().enumerate() {
+        if bytes.get(at) != Some(expected) {
+            let is_major = at == 5 && bytes.get(at).is_some_and(u8::is_ascii_digit);
+            let kind = if is_major {
+                Kind::VersionMajor
+            } else {
+                Kind::Version
+            };
+            return Err(refuse_at(bytes, at, kind));
+        }
+    }
+    let version = match bytes.get(7) {
+        Some(b'0') => Version::Http10,
+        Some(b'1'..=b'9') => Version::Http11,
+        _ => return Err(refuse_at(bytes, 7, Kind::Version)),
+    };
+    if bytes.get(8) != Some(&b' ') {
+        return Err(refuse_at(bytes, 8, Kind::Version));
+    }
+    let mut code = 0;
+    for at in 9..12 {
+        match bytes.get(at) {
+            Some(digit) if digit.is_ascii_digit() => code = code * 10 + u16::from(digit - b'0'),
+            _ => return Err(refuse_at(bytes, at, Kind::StatusCode)),
+        }
+    }
+    let status = Status::new(code).ok_or(Refusal::new(Kind::StatusCode, 9))?;
+    let end = if bytes.get(12) == Some(&b' ') {
+        text_end(bytes, 13)
+    } else {
+        12
+    };
+    Ok((version, status, line_end(bytes, end, Kind::ReasonByte)?))
+}
+
+/// The fields that mean something to this parser.
+enum Known {
+    Noted(Field),
+    Connection,
+    TransferEncoding,
+    RetryAfter,
+}
+
+impl Known {
+    fn of(name: &[u8]) -> Option<Self> {
+        const NAMES: [(&[u8], Known); FIELDS + 3] = [
+            (b"content-length", Known::Noted(Field::ContentLength)),
+            (b"content-type", Known::Noted(Field::ContentType)),
+            (b"connection", Known::Connection),
+            (b"etag", Known::Noted(Field::ETag)),
+            (b"last-modified", Known::Noted(Field::LastModified)),
+            (b"transfer-encoding", Known::TransferEncoding),
+            (b"content-encoding", Known::Noted(Field::ContentEncoding)),
+            (b"content-range", Known::Noted(Field::ContentRange)),
+            (b"location", Known::Noted(Field::Location)),
+            (b"retry-after", Known::RetryAfter),
+        ];
+        NAMES
+            .into_iter()
+            .find(|(known, _)| known.eq_ignore_ascii_case(name))
+            .map(|(_, known)| known)
+    }
+}
+
+fn retry_after(value: &[u8]) -> Option<RetryAfter> {
+    decimal(value)
+        .map(RetryAfter::Seconds)
+        .or_else(|| date::parse(value).map(RetryAfter::At))
+}

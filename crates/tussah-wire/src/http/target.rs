@@ -1,0 +1,258 @@
+//! The path and the query of a target, decoded (RFC 3986, sections 2.1, 5.2.4 and 6.2.2).
+
+use std::borrow::Cow;
+
+use super::refusal::{Kind, Refusal};
+
+/// Decodes a path and makes it normal, so that it names a resource in one way only.
+///
+/// The result starts with a slash and has neither `.` nor `..` as a segment, nor an empty segment but the
+/// last; it may hold any byte but control characters and the backslash. It is borrowed if nothing is to be done.
+///
+/// - `%XX` is decoded once, before dot segments are removed, as section 6.2.2 has it: `%2e%2e` is `..`.
+/// - An encoded slash or backslash is refused, and so is a backslash: other programs on the way may take
+///   it for a separator, and no file name holds one.
+/// - A `..` that would lead above the root is refused, while section 5.2.4 drops it: only an attack sends it.
+/// - Several slashes in a row are one, while RFC 3986 takes them for empty segments: a file system
+///   does so, and a redirect to a path that starts with two slashes would lead to another host.
+///
+/// ```
+/// use tussah_wire::http::target;
+///
+/// assert_eq!(target::path(b"/a%20b/./c/../d/")?, &b"/a b/d/"[..]);
+/// assert!(target::path(b"/../etc/passwd").is_err());
+/// # Ok::<(), tussah_wire::http::Refusal>(())
+/// ```
+///
+/// # Errors
+///
+/// The path does not start with a slash, has a `%` without two hexadecimal digits, a control character, a
+/// hidden separator, or leads above the root.
+pub fn path(raw: &[u8]) -> Result<Cow<'_, [u8]>, Refusal> {
+    if raw.first() != Some(&b'/') {
+        return Err(Refusal::new(Kind::PathStart, 0));
+    }
+    if is_normal(raw) {
+        Ok(Cow::Borrowed(raw))
+    } else {
+        normalize(raw).map(Cow::Owned)
+    }
+}
+
+/// Whether nothing is to be done and nothing to be refused; some paths of which that is true are taken for others.
+fn is_normal(raw: &[u8]) -> bool {
+    let mut before = 0;
+    raw.iter().all(|&byte| {
+        let after_slash = before == b'/';
+        before = byte;
+        match byte {
+            b'%' | b'\\' => false,
+            b'/' | b'.' => !after_slash,
+            _ => !byte.is_ascii_control(),
+        }
+    })
+}
+
+fn normalize(raw: &[u8]) -> Result<Vec<u8>, Refusal> {
+    let mut path = Vec::with_capacity(raw.len());
+    let mut at = 0;
+    while at < raw.len() {
+        // Here `raw[at]` is a slash, and `path` has none at its end.
+        path.push(b'/');
+        let start = path.len();
+        let segment_at = at;
+        at = decode_segment(raw, at + 1, &mut path)?;
+        let is_last = at == raw.len();
+        match &path[start..] {
+            b"" | b"." => path.truncate(start - 1),
+            b".." => {
+                let parent = path[..start - 1].iter().rposition(|&byte| byte == b'/');
+                path.truncate(parent.ok_or(Refusal::new(Kind::PathAboveRoot, segment_at))?);
+            }
+            _ => continue,
+        }
+        if is_last {
+            path.push(b'/');
+        }
+    }
+    Ok(path)
+}
+
+/// Appends the decoded segment that begins at `at`; the result is where the slash after it is, or the end.
+fn decode_segment(raw: &[u8], mut at: usize, path: &mut Vec<u8>) -> Result<usize, Refusal> {
+    while let Some(&byte) = raw.get(at) {
+        let (byte, len) = match byte {
+            b'/' => break,
+            b'%' => (
+                escaped(raw, at).ok_or(Refusal::new(Kind::PathEscape, at))?,
+                3,
+            ),
+            _ => (byte, 1),
+        };
+        match byte {
+            b'/' | b'\\' => return Err(Refusal::of_byte(Kind::PathSeparator, at, byte)),
+            _ if byte.is_ascii_control() => {
+                return Err(Refusal::of_byte(Kind::PathControl, at, byte));
+            }
+            _ => path.push(byte),
+        }
+        at += len;
+    }
+    Ok(at)
+}
+
+/// The byte that the two hexadecimal digits after the `%` at `at` stand for.
+fn escaped(raw: &[u8], at: usize) -> Option<u8> {
+    let digit = |byte: u8| char::from(byte).to_digit(16);
+    let [_, high, low] = raw.get(at..at + 3)? else {
+        return None;
+    };
+    u8::try_from(digit(*high)? * 16 + digit(*low)?).ok()
+}
+
+/// The pairs of a query like `key=value&other`, decoded: `+` is a space, and a pair without `=` has an empty value.
+///
+/// Empty pairs are left out. A `%` without two hexadecimal digits stands for itself, as in the parser of
+/// `application/x-www-form-urlencoded` in the URL standard of the WHATWG.
+///
+/// ```
+/// let pairs: Vec<_> = tussah_wire::http::target::query(b"name=a+b&x=%26&on").collect();
+/// assert_eq!(pairs[0], (b"name".into(), b"a b".into()));
+/// assert_eq!(pairs[1], (b"x".into(), b"&".into()));
+/// assert_eq!(pairs[2], (b"on".into(), b"".into()));
+/// ```
+pub fn query(raw: &[u8]) -> impl Iterator<Item = (Cow<'_, [u8]>, Cow<'_, [u8]>)> {
+    let pairs = raw
+        .split(|&byte| byte == b'&')
+        .filter(|pair| !pair.is_empty());
+    pairs.map(|pair| {
+        let key_len = pair
+            .iter()
+            .position(|&byte| byte == b'=')
+            .unwrap_or(pair.len());
+        let value = pair.get(key_len + 1..).unwrap_or_default();
+        (decode_form(&pair[..key_len]), decode_form(value))
+    })
+}
+
+fn decode_form(raw: &[u8]) -> Cow<'_, [u8]> {
+    if memchr::memchr2(b'%', b'+', raw).is_none() {
+        return Cow::Borrowed(raw);
+    }
+    let mut text = Vec::with_capacity(raw.len());
+    let mut at = 0;
+    while let Some(&byte) = raw.get(at) {
+        let (byte, len) = match (byte, escaped(raw, at)) {
+            (b'%', Some(byte)) => (byte, 3),
+            (b'+', _) => (b' ', 1),
+            _ => (byte, 1),
+        };
+        text.push(byte);
+        at += len;
+    }
+    Cow::Owned(text)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn paths() {
+        let check = |raw: &str, expected: &str| {
+            let path = path(raw.as_bytes()).unwrap_or_else(|refusal| panic!("{raw}: {refusal}"));
+            assert_eq!(String::from_utf8_lossy(&path), expected, "{raw}");
+        };
+        check("/", "/");
+        check("/a/b.html", "/a/b.html");
+        check("/a/", "/a/");
+        check("//", "/");
+        check("//a//b//", "/a/b/");
+        check("//example.org/x", "/example.org/x");
+        check("/.", "/");
+        check("/./a", "/a");
+        check("/a/.", "/a/");
+        check("/a/b/../c", "/a/c");
+        check("/a/b/..", "/a/");
+        check("/a/..", "/");
+        check("/a/b/../../c", "/c");
+        check("/a//../c", "/c");
+        check("/a/%2e%2E/c", "/c");
+        check("/%61%2Db", "/a-b");
+        check("/%C3%A9", "/é");
+        check("/a%20b%25", "/a b%");
+        check("/%252e%252e/a", "/%2e%2e/a");
+        check("/.well-known/x", "/.well-known/x");
+        check("/...", "/...");
+        check("/..a", "/..a");
+        check("/a/..b/", "/a/..b/");
+        check("/a;v=1,2", "/a;v=1,2");
+        check("/a%3Fb%23", "/a?b#");
+    }
+
+    #[test]
+    fn paths_refused() {
+        let check = |raw: &[u8], kind, at| {
+            let refusal = path(raw).expect_err(&String::from_utf8_lossy(raw));
+            assert_eq!((refusal.kind(), refusal.at()), (kind, at), "{raw:?}");
+            assert_eq!(refusal.status().code(), 400);
+        };
+        check(b"", Kind::PathStart, 0);
+        check(b"a", Kind::PathStart, 0);
+        check(b"*", Kind::PathStart, 0);
+        check(b"/..", Kind::PathAboveRoot, 0);
+        check(b"/../a", Kind::PathAboveRoot, 0);
+        check(b"/a/../..", Kind::PathAboveRoot, 5);
+        check(b"/a/%2e%2e/.%2e/b", Kind::PathAboveRoot, 9);
+        check(b"/./../a", Kind::PathAboveRoot, 2);
+        check(b"//../a", Kind::PathAboveRoot, 1);
+        check(b"/%", Kind::PathEscape, 1);
+        check(b"/%4", Kind::PathEscape, 1);
+        check(b"/%4g", Kind::PathEscape, 1);
+        check(b"/%+1", Kind::PathEscape, 1);
+        check(b"/a%00", Kind::PathControl, 2);
+        check(b"/a%0d%0aB", Kind::PathControl, 2);
+        check(b"/a%7f", Kind::PathControl, 2);
+        check(b"/a\0", Kind::PathControl, 2);
+        check(b"/a%2fb", Kind::PathSeparator, 2);
+        check(b"/..%2F..%2Fetc", Kind::PathSeparator, 3);
+        check(b"/..%5c..", Kind::PathSeparator, 3);
+        check(b"/..\\..", Kind::PathSeparator, 3);
+    }
+
+    #[test]
+    fn what_is_normal_is_borrowed() {
+        assert!(matches!(path(b"/dir00001/class1_3"), Ok(Cow::Borrowed(_))));
+        assert!(matches!(path(b"/a/b.tar.gz"), Ok(Cow::Borrowed(_))));
+        assert!(matches!(path(b"/a/./b"), Ok(Cow::Owned(_))));
+    }
+
+    #[test]
+    fn queries() {
+        let check = |raw: &str, expected: &[(&str, &str)]| {
+            let pairs: Vec<_> = query(raw.as_bytes())
+                .map(|(key, value)| {
+                    (
+                        String::from_utf8(key.into()).unwrap(),
+                        String::from_utf8(value.into()).unwrap(),
+                    )
+                })
+                .collect();
+            let pairs: Vec<_> = pairs
+                .iter()
+                .map(|(key, value)| (&key[..], &value[..]))
+                .collect();
+            assert_eq!(pairs, expected, "{raw}");
+        };
+        check("", &[]);
+        check("a", &[("a", "")]);
+        check("a=b", &[("a", "b")]);
+        check("a=b=c&&d=", &[("a", "b=c"), ("d", "")]);
+        check("=x", &[("", "x")]);
+        check("a+b=%2B+%3d", &[("a b", "+ =")]);
+        check(
+            "p=100%&q=%zz&r=%4",
+            &[("p", "100%"), ("q", "%zz"), ("r", "%4")],
+        );
+    }
+}
