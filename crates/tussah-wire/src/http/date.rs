@@ -3,7 +3,7 @@
 use std::io::Write as _;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-/// The length of a date as [`format`] writes it, in bytes.
+/// The length of a date as [`format()`] writes it, in bytes.
 pub const LEN: usize = 29;
 
 /// Bound, in seconds since 1970: the last second that an HTTP date can name, the end of the year 9999.

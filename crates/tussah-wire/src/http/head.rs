@@ -276,6 +276,6 @@ impl<'b> Iterator for Fields<'b> {
     fn next(&mut self) -> Option<Self::Item> {
         let line = field_line(self.bytes, self.at).ok()?;
         self.at = line.next;
-        Some((line.name.of(self.bytes), line.value.of(self.bytes)))
+        Some((line.name, line.value.of(self.bytes)))
     }
 }

@@ -130,7 +130,7 @@ impl Refusal {
         self.kind
     }
 
-    /// The status to answer with; [`BAD_GATEWAY`](Status::BAD_GATEWAY) where what is refused is a response.
+    /// The status to answer with, if it is a request that is refused.
     pub fn status(&self) -> Status {
         self.kind.facts().0
     }

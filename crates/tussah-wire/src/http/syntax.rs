@@ -89,36 +89,67 @@ pub(crate) fn run(bytes: &[u8], at: usize, class: u8) -> usize {
         .unwrap_or(rest.len())
 }
 
-/// Where the text that begins at `at` ends: at the first control character but for tabs.
+/// A byte of value one in each place.
+const ONES: u64 = 0x0101_0101_0101_0101;
+
+/// How many bytes come before the first for which `marks` sets the high bit of its place, eight at a time; or how
+/// many there are in whole eights.
 ///
-/// Eight bytes at a time; the lowest byte that a subtraction marks is marked rightly
-/// (H. S. Warren, "Hacker's Delight", section 6-1).
+/// `marks` may also set that bit in places above the first, but in none below.
 #[inline(always)]
-pub(crate) fn text_end(bytes: &[u8], mut at: usize) -> usize {
-    const ONES: u64 = 0x0101_0101_0101_0101;
-    const HIGHS: u64 = ONES << 7;
-    while let Some(eight) = bytes.get(at..).and_then(|rest| rest.first_chunk::<8>()) {
-        let word = u64::from_le_bytes(*eight);
-        let delete = word ^ (ONES * 0x7f);
-        let below_space = word.wrapping_sub(ONES * 0x20) & !word;
-        let found = (below_space | (delete.wrapping_sub(ONES) & !delete)) & HIGHS;
-        if found == 0 {
-            at += 8;
-            continue;
+fn eights_before(bytes: &[u8], marks: impl Fn(u64) -> u64) -> usize {
+    let mut before = 0;
+    for eight in bytes.as_chunks::<8>().0 {
+        let marked = marks(u64::from_le_bytes(*eight)) & (ONES << 7);
+        if marked != 0 {
+            return before + marked.trailing_zeros() as usize / 8;
         }
-        at += found.trailing_zeros() as usize / 8;
-        if bytes[at] != b'\t' {
-            return at;
+        before += 8;
+    }
+    before
+}
+
+/// The length of the name of a field at the start of `bytes`.
+#[inline(always)]
+fn name_len(bytes: &[u8]) -> usize {
+    // Names are made of letters and hyphens, but for few.
+    let len = eights_before(bytes, |word| {
+        let ascii = word & (ONES * 0x7f);
+        let small = ascii | (ONES * 0x20);
+        // The high bit of a place is set where the sum says so; no sum leaves its place.
+        let not_before_a = small + ONES * (0x80 - u64::from(b'a'));
+        let after_z = small + ONES * (0x7f - u64::from(b'z'));
+        let not_hyphen = (ascii ^ (ONES * u64::from(b'-'))) + ONES * 0x7f;
+        (!not_before_a | after_z) & not_hyphen | word
+    });
+    match bytes.get(len) {
+        Some(b':') => len,
+        _ => run(bytes, len, TOKEN),
+    }
+}
+
+/// The length of the text at the start of `bytes`: up to the first control character but for tabs.
+#[inline(always)]
+pub(crate) fn text_len(bytes: &[u8]) -> usize {
+    let mut len = 0;
+    loop {
+        // The subtractions set the high bit of a byte that is below the space, or is DEL
+        // (H. S. Warren, "Hacker's Delight", section 6-1).
+        len += eights_before(&bytes[len..], |word| {
+            let below_space = word.wrapping_sub(ONES * 0x20);
+            let delete = (word ^ (ONES * 0x7f)).wrapping_sub(ONES);
+            (below_space | delete) & !word
+        });
+        match bytes.get(len) {
+            Some(&byte) if is_text(byte) => len += 1,
+            _ => return len,
         }
-        at += 1;
     }
-    while bytes
-        .get(at)
-        .is_some_and(|&byte| byte == b'\t' || !byte.is_ascii_control())
-    {
-        at += 1;
-    }
-    at
+}
+
+/// Whether `byte` may be in the value of a field (RFC 9110, section 5.5).
+pub(crate) fn is_text(byte: u8) -> bool {
+    byte == b'\t' || !byte.is_ascii_control()
 }
 
 /// Why parsing cannot go on.
@@ -206,8 +237,8 @@ impl Span {
 }
 
 /// The line of a field.
-pub(crate) struct FieldLine {
-    pub(crate) name: Span,
+pub(crate) struct FieldLine<'b> {
+    pub(crate) name: &'b [u8],
     /// Without the white space around it.
     pub(crate) value: Span,
     /// Where the next line begins.
@@ -216,24 +247,28 @@ pub(crate) struct FieldLine {
 
 /// Reads the line of a field at `at` (RFC 9112, section 5).
 #[inline(always)]
-pub(crate) fn field_line(bytes: &[u8], at: usize) -> Result<FieldLine, Stop> {
-    let colon = run(bytes, at, TOKEN);
-    if colon == at || bytes.get(colon) != Some(&b':') {
-        return Err(name_refused(bytes, at, colon));
+pub(crate) fn field_line(bytes: &[u8], at: usize) -> Result<FieldLine<'_>, Stop> {
+    let line = &bytes[at..];
+    let name_len = name_len(line);
+    let (name, [b':', after @ ..]) = line.split_at(name_len) else {
+        return Err(name_refused(bytes, at, at + name_len));
+    };
+    if name.is_empty() {
+        return Err(name_refused(bytes, at, at));
     }
-    let mut from = colon + 1;
-    while bytes.get(from).is_some_and(|&byte| is_blank(byte)) {
-        from += 1;
+    let mut text = after;
+    while let [b' ' | b'\t', rest @ ..] = text {
+        text = rest;
     }
-    let stop = text_end(bytes, from);
-    let next = line_end(bytes, stop, Kind::ValueByte)?;
-    let mut to = stop;
-    while to > from && is_blank(bytes[to - 1]) {
-        to -= 1;
+    let start = bytes.len() - text.len();
+    let mut value = &text[..text_len(text)];
+    let next = line_end(bytes, start + value.len(), Kind::ValueByte)?;
+    while let [rest @ .., b' ' | b'\t'] = value {
+        value = rest;
     }
     Ok(FieldLine {
-        name: Span::new(at, colon),
-        value: Span::new(from, to),
+        name,
+        value: Span::new(start, start + value.len()),
         next,
     })
 }
@@ -274,4 +309,26 @@ pub(crate) fn trim(mut text: &[u8]) -> &[u8] {
 /// The members of a list without quoted strings, empty ones too (RFC 9110, section 5.6.1).
 pub(crate) fn list(value: &[u8]) -> impl Iterator<Item = &[u8]> {
     value.split(|&byte| byte == b',').map(trim)
+}
+
+/// Whether `text` is `word`, which is in small letters and hyphens and has four of them at least.
+///
+/// Four bytes at a time, the last of which may be looked at twice. To set bit 5 maps no other character
+/// to a small letter or a hyphen but CR, which is neither in a name nor in a value.
+#[inline(always)]
+pub(crate) fn is_word<const N: usize>(text: &[u8], word: &[u8; N]) -> bool {
+    let Ok(text) = <&[u8; N]>::try_from(text) else {
+        return false;
+    };
+    let four =
+        |of: &[u8; N], at: usize| u32::from_le_bytes([of[at], of[at + 1], of[at + 2], of[at + 3]]);
+    let mut at = 0;
+    while at < N {
+        let start = at.min(N - 4);
+        if four(text, start) | 0x2020_2020 != four(word, start) {
+            return false;
+        }
+        at += 4;
+    }
+    true
 }

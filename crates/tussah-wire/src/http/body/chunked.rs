@@ -2,7 +2,7 @@
 
 use super::{Limits, Step};
 use crate::http::refusal::{Kind, Refusal};
-use crate::http::syntax::{TOKEN, is, is_blank};
+use crate::http::syntax::{TOKEN, is, is_blank, is_text};
 
 /// Bound, in digits: the size of a chunk, leading zeros included; as many as a `u64` needs.
 const SIZE_DIGITS_MAX: u8 = 16;
@@ -233,8 +233,4 @@ impl Chunked {
             _ => Err(Kind::NameByte),
         }
     }
-}
-
-fn is_text(byte: u8) -> bool {
-    byte == b'\t' || !byte.is_ascii_control()
 }

@@ -1,6 +1,7 @@
 //! Which host a request is for (RFC 9110, section 7.2, and RFC 3986, section 3.2).
 
-use crate::http::syntax::{HOST, is};
+use crate::http::framing::decimal;
+use crate::http::syntax::{HOST, is, run};
 
 /// Whether `text` is a host with or without a port. An empty host is one, as RFC 3986 has it.
 ///
@@ -31,25 +32,20 @@ fn parts(text: &[u8]) -> Option<(&[u8], &[u8])> {
 }
 
 /// Digits of a number that is a port, or none at all.
+#[inline(always)]
 fn is_port(digits: &[u8]) -> bool {
-    digits.len() <= 5
-        && digits.iter().all(u8::is_ascii_digit)
-        && digits
-            .iter()
-            .fold(0, |port: u32, digit| port * 10 + u32::from(digit - b'0'))
-            <= u16::MAX.into()
+    digits.is_empty()
+        || digits.len() <= 5 && decimal(digits).is_some_and(|port| port <= u16::MAX.into())
 }
 
 /// The length of the name at the start of `text`; nothing if it has a `%` without two hexadecimal digits.
 fn name_len(text: &[u8]) -> Option<usize> {
-    let mut at = 0;
-    while let Some(&byte) = text.get(at) {
-        at += match byte {
-            b'%' if text.get(at + 1..at + 3)?.iter().all(u8::is_ascii_hexdigit) => 3,
-            b'%' => return None,
-            _ if is(byte, HOST) => 1,
-            _ => break,
-        };
+    let mut at = run(text, 0, HOST);
+    while text.get(at) == Some(&b'%') {
+        if !text.get(at + 1..at + 3)?.iter().all(u8::is_ascii_hexdigit) {
+            return None;
+        }
+        at = run(text, at + 3, HOST);
     }
     Some(at)
 }

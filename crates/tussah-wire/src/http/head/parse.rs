@@ -7,7 +7,7 @@ use crate::http::Method;
 use crate::http::framing::{self, Framing};
 use crate::http::refusal::{Kind, Refusal};
 use crate::http::syntax::{
-    PATH, QUERY, Span, Stop, TOKEN, field_line, line_end, list, refuse_at, run,
+    PATH, QUERY, Span, Stop, TOKEN, field_line, is_word, line_end, list, refuse_at, run,
 };
 
 /// Parses the head at the start of `bytes`, which may hold more than one request; nothing if it is not complete.
@@ -66,7 +66,7 @@ fn request(bytes: &[u8], limits: &Limits) -> Result<Head, Stop> {
         if fields > limits.fields_max {
             return Err(Refusal::new(Kind::FieldsMany, at).into());
         }
-        if let Some(known) = Known::of(line.name.of(bytes)) {
+        if let Some(known) = Known::of(line.name) {
             draft.field(known, bytes, line.value)?;
         }
         at = line.next;
@@ -134,10 +134,10 @@ fn target(bytes: &[u8], at: usize, limits: &Limits) -> Result<Target, Stop> {
 /// The version that begins at `at`, and where the next line begins.
 #[inline(always)]
 fn version(bytes: &[u8], at: usize) -> Result<(Version, usize), Stop> {
-    match bytes.get(at..at + 10) {
-        Some(b"HTTP/1.1\r\n") => Ok((Version::Http11, at + 10)),
-        _ => version_other(bytes, at),
+    if bytes.get(at..at + 10) == Some(b"HTTP/1.1\r\n") {
+        return Ok((Version::Http11, at + 10));
     }
+    version_other(bytes, at)
 }
 
 #[cold]
@@ -178,46 +178,38 @@ impl Known {
     #[inline(always)]
     fn of(name: &[u8]) -> Option<Self> {
         let (lower, known): (bool, Self) = match name.len() {
-            4 => (is_name(name, b"host"), Self::Noted(Field::Host)),
-            5 => (is_name(name, b"range"), Self::Noted(Field::Range)),
-            6 => (is_name(name, b"expect"), Self::Expect),
-            7 => (is_name(name, b"referer"), Self::Noted(Field::Referer)),
-            8 if is_name(name, b"if-match") => (true, Self::Noted(Field::IfMatch)),
-            8 => (is_name(name, b"if-range"), Self::Noted(Field::IfRange)),
-            9 => (is_name(name, b"forwarded"), Self::Noted(Field::Forwarded)),
-            10 if is_name(name, b"connection") => (true, Self::Connection),
-            10 => (is_name(name, b"user-agent"), Self::Noted(Field::UserAgent)),
+            4 => (is_word(name, b"host"), Self::Noted(Field::Host)),
+            5 => (is_word(name, b"range"), Self::Noted(Field::Range)),
+            6 => (is_word(name, b"expect"), Self::Expect),
+            7 => (is_word(name, b"referer"), Self::Noted(Field::Referer)),
+            8 if is_word(name, b"if-match") => (true, Self::Noted(Field::IfMatch)),
+            8 => (is_word(name, b"if-range"), Self::Noted(Field::IfRange)),
+            9 => (is_word(name, b"forwarded"), Self::Noted(Field::Forwarded)),
+            10 if is_word(name, b"connection") => (true, Self::Connection),
+            10 => (is_word(name, b"user-agent"), Self::Noted(Field::UserAgent)),
             13 => (
-                is_name(name, b"if-none-match"),
+                is_word(name, b"if-none-match"),
                 Self::Noted(Field::IfNoneMatch),
             ),
-            14 => (is_name(name, b"content-length"), Self::ContentLength),
-            15 if is_name(name, b"accept-encoding") => (true, Self::Noted(Field::AcceptEncoding)),
+            14 => (is_word(name, b"content-length"), Self::ContentLength),
+            15 if is_word(name, b"accept-encoding") => (true, Self::Noted(Field::AcceptEncoding)),
             15 => (
-                is_name(name, b"x-forwarded-for"),
+                is_word(name, b"x-forwarded-for"),
                 Self::Noted(Field::ForwardedFor),
             ),
-            17 if is_name(name, b"transfer-encoding") => (true, Self::TransferEncoding),
+            17 if is_word(name, b"transfer-encoding") => (true, Self::TransferEncoding),
             17 => (
-                is_name(name, b"if-modified-since"),
+                is_word(name, b"if-modified-since"),
                 Self::Noted(Field::IfModifiedSince),
             ),
             19 => (
-                is_name(name, b"if-unmodified-since"),
+                is_word(name, b"if-unmodified-since"),
                 Self::Noted(Field::IfUnmodifiedSince),
             ),
             _ => return None,
         };
         lower.then_some(known)
     }
-}
-
-/// Whether the token `name` is `known`, which is in small letters and hyphens.
-///
-/// To set bit 5 maps no other character of a token to a small letter or a hyphen.
-#[inline(always)]
-fn is_name<const N: usize>(name: &[u8], known: &[u8; N]) -> bool {
-    <&[u8; N]>::try_from(name).is_ok_and(|name| name.map(|byte| byte | 0x20) == *known)
 }
 
 /// A head of which not all fields have been read.
@@ -288,8 +280,8 @@ impl Draft {
     /// RFC 9112, section 9.3; `close` prevails.
     fn connection(&mut self, value: &[u8]) {
         for option in list(value) {
-            self.close |= option.eq_ignore_ascii_case(b"close");
-            self.head.keep_alive |= option.eq_ignore_ascii_case(b"keep-alive");
+            self.close |= is_word(option, b"close");
+            self.head.keep_alive |= is_word(option, b"keep-alive");
         }
     }
 

@@ -3,7 +3,7 @@
 use crate::http::framing::{self, Framing, decimal};
 use crate::http::head::{Fields, HEAD_BYTES_MAX, Limits, Version};
 use crate::http::refusal::{Kind, Refusal};
-use crate::http::syntax::{Span, Stop, field_line, line_end, list, refuse_at, text_end};
+use crate::http::syntax::{Span, Stop, field_line, line_end, list, refuse_at, text_len};
 use crate::http::{Method, Status, date};
 
 /// The fields that the head of a response keeps the place of.
@@ -132,7 +132,7 @@ fn response(bytes: &[u8], method: Method, fields_max: usize) -> Result<ResponseH
             return Err(Refusal::new(Kind::FieldsMany, at).into());
         }
         let value = line.value.of(bytes);
-        match Known::of(line.name.of(bytes)) {
+        match Known::of(line.name) {
             Some(Known::Noted(field)) => {
                 if field == Field::ContentLength {
                     body.content_length(bytes, line.value)?;
@@ -195,7 +195,7 @@ fn status_line(bytes: &[u8]) -> Result<(Version, Status, usize), Stop> {
     }
     let status = Status::new(code).ok_or(Refusal::new(Kind::StatusCode, 9))?;
     let end = if bytes.get(12) == Some(&b' ') {
-        text_end(bytes, 13)
+        13 + text_len(&bytes[13..])
     } else {
         12
     };

@@ -5,7 +5,7 @@ use std::fmt;
 
 use crate::http::Status;
 use crate::http::date;
-use crate::http::syntax::{TOKEN, run, text_end};
+use crate::http::syntax::{TOKEN, run, text_len};
 
 /// Appends the head of a response to a buffer (RFC 9112, section 4).
 ///
@@ -52,7 +52,7 @@ impl<'o> HeadWriter<'o> {
             return Err(FieldInvalid::Name);
         }
         let blank = |byte: Option<&u8>| matches!(byte, Some(b' ' | b'\t'));
-        if text_end(value, 0) < value.len() || blank(value.first()) || blank(value.last()) {
+        if text_len(value) < value.len() || blank(value.first()) || blank(value.last()) {
             return Err(FieldInvalid::Value);
         }
         self.push(&[name, b": ", value, b"\r\n"]);
