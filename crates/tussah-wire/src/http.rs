@@ -5,10 +5,13 @@
 //! is then to be closed, for nobody knows where the next message would begin.
 
 pub mod body;
+pub mod condition;
 pub mod date;
+pub mod encoding;
 mod framing;
 pub mod head;
 mod method;
+pub mod range;
 mod refusal;
 pub mod response;
 mod status;

@@ -2,9 +2,11 @@
 
 use std::error::Error;
 use std::fmt;
+use std::io::Write as _;
 
 use crate::http::Status;
 use crate::http::date;
+use crate::http::range::ContentRange;
 use crate::http::syntax::{TOKEN, run, text_len};
 
 /// Appends the head of a response to a buffer (RFC 9112, section 4).
@@ -75,6 +77,11 @@ impl<'o> HeadWriter<'o> {
     pub fn connection(&mut self, keep_alive: bool) {
         let option: &[u8] = if keep_alive { b"keep-alive" } else { b"close" };
         self.push(&[b"Connection: ", option, b"\r\n"]);
+    }
+
+    /// Appends `Content-Range`.
+    pub fn content_range(&mut self, range: ContentRange) {
+        write!(self.out, "Content-Range: {range}\r\n").expect("a vector takes all");
     }
 
     /// Appends `Transfer-Encoding: chunked`.

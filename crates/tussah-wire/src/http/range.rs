@@ -1,0 +1,300 @@
+//! Range requests (RFC 9110, section 14): which parts of a representation are asked for, and how they are sent.
+
+use std::fmt;
+
+mod multipart;
+
+pub use multipart::{Multipart, Part};
+
+use super::syntax::list;
+
+/// Bound, in ranges: how many one request may ask for, since each costs a part with a head of its own; with more, all is sent.
+pub const RANGES_MAX: usize = 32;
+
+/// Bytes of a representation, from `first` to `last`, both included.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ByteRange {
+    /// The first byte, from 0.
+    pub first: u64,
+    /// The last byte, at least `first`.
+    pub last: u64,
+}
+
+impl ByteRange {
+    /// How many bytes it has, at least one.
+    #[expect(clippy::len_without_is_empty, reason = "no range is empty")]
+    pub fn len(&self) -> u64 {
+        self.last - self.first + 1
+    }
+}
+
+/// What a `Range` field asks for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Ranges {
+    /// Nothing that is to be respected: send all, with 200.
+    Whole,
+    /// One part: send it with 206 and `Content-Range`.
+    Single(ByteRange),
+    /// Several parts, in the order in which they were asked for: send them as [`Multipart`], with 206.
+    Several(Vec<ByteRange>),
+    /// Only what is not there: answer 416, with [`ContentRange::none`].
+    Unsatisfiable,
+}
+
+impl Ranges {
+    /// Reads the value of a `Range` field of a GET request for a representation of `len` bytes; other
+    /// methods have no ranges (section 14.2).
+    ///
+    /// As section 14.2 allows, it is ignored if it is malformed, of another unit than bytes, asks for more than
+    /// [`RANGES_MAX`] ranges, or for more bytes than there are, as only overlapping ranges can: nobody needs
+    /// that, and it makes a small request cost a lot (section 17.15). The end of nothing is nothing as well.
+    ///
+    /// ```
+    /// use tussah_wire::http::range::{ByteRange, Ranges};
+    ///
+    /// assert_eq!(Ranges::parse(b"bytes=0-9", 100), Ranges::Single(ByteRange { first: 0, last: 9 }));
+    /// assert_eq!(Ranges::parse(b"bytes=-10", 100), Ranges::Single(ByteRange { first: 90, last: 99 }));
+    /// assert_eq!(Ranges::parse(b"bytes=100-", 100), Ranges::Unsatisfiable);
+    /// ```
+    pub fn parse(value: &[u8], len: u64) -> Self {
+        let Some((unit, set)) = value.split_at_checked(6) else {
+            return Self::Whole;
+        };
+        if !unit.eq_ignore_ascii_case(b"bytes=") {
+            return Self::Whole;
+        }
+        let mut asked = 0;
+        let mut latest = None;
+        let mut several = Vec::new();
+        let mut total = 0_u64;
+        // A list may have empty members, a few of them (section 5.6.1).
+        for (place, member) in list(set).enumerate() {
+            if place >= 2 * RANGES_MAX {
+                return Self::Whole;
+            }
+            if member.is_empty() {
+                continue;
+            }
+            let Some(spec) = Spec::parse(member) else {
+                return Self::Whole;
+            };
+            asked += 1;
+            let Some(range) = spec.of(len) else { continue };
+            total = total.saturating_add(range.len());
+            if let Some(before) = latest.replace(range) {
+                several.push(before);
+            }
+        }
+        let Some(last) = latest else {
+            return if asked == 0 || len == 0 {
+                Self::Whole
+            } else {
+                Self::Unsatisfiable
+            };
+        };
+        if asked > RANGES_MAX || total > len {
+            return Self::Whole;
+        }
+        if several.is_empty() {
+            return Self::Single(last);
+        }
+        several.push(last);
+        Self::Several(several)
+    }
+}
+
+/// One member of the set (section 14.1.1).
+enum Spec {
+    From(u64),
+    Between(u64, u64),
+    Last(u64),
+}
+
+impl Spec {
+    fn parse(text: &[u8]) -> Option<Self> {
+        let dash = text.iter().position(|&byte| byte == b'-')?;
+        match (&text[..dash], &text[dash + 1..]) {
+            ([], suffix) => position(suffix).map(Self::Last),
+            (first, []) => position(first).map(Self::From),
+            (first, last) => {
+                let (first, last) = (position(first)?, position(last)?);
+                (first <= last).then_some(Self::Between(first, last))
+            }
+        }
+    }
+
+    /// What of it is there, in a representation of `len` bytes.
+    fn of(&self, len: u64) -> Option<ByteRange> {
+        let end = len.checked_sub(1)?;
+        let (first, last) = match *self {
+            Self::From(first) => (first, end),
+            Self::Between(first, last) => (first, last.min(end)),
+            Self::Last(0) => return None,
+            Self::Last(suffix) => (len.saturating_sub(suffix), end),
+        };
+        (first <= end).then_some(ByteRange { first, last })
+    }
+}
+
+/// A position, in digits; one that is too large for 64 bits is beyond every end.
+fn position(digits: &[u8]) -> Option<u64> {
+    if digits.is_empty() || !digits.iter().all(u8::is_ascii_digit) {
+        return None;
+    }
+    let add = |number: u64, digit: &u8| {
+        number
+            .saturating_mul(10)
+            .saturating_add((digit - b'0').into())
+    };
+    Some(digits.iter().fold(0, add))
+}
+
+/// The value of `Content-Range` (section 14.4), as its `Display`.
+///
+/// ```
+/// use tussah_wire::http::range::{ByteRange, ContentRange};
+///
+/// assert_eq!(ContentRange::of(ByteRange { first: 0, last: 9 }, 100).to_string(), "bytes 0-9/100");
+/// assert_eq!(ContentRange::none(100).to_string(), "bytes */100");
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ContentRange {
+    range: Option<ByteRange>,
+    len: u64,
+}
+
+impl ContentRange {
+    /// Says that `range` is sent of a representation of `len` bytes.
+    pub fn of(range: ByteRange, len: u64) -> Self {
+        Self {
+            range: Some(range),
+            len,
+        }
+    }
+
+    /// Says that nothing is sent of it, with 416.
+    pub fn none(len: u64) -> Self {
+        Self { range: None, len }
+    }
+}
+
+impl fmt::Display for ContentRange {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.range {
+            Some(range) => write!(out, "bytes {}-{}/{}", range.first, range.last, self.len),
+            None => write!(out, "bytes */{}", self.len),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn range((first, last): (u64, u64)) -> ByteRange {
+        ByteRange { first, last }
+    }
+
+    #[test]
+    fn single() {
+        let check = |value: &str, len, expected| {
+            assert_eq!(
+                Ranges::parse(value.as_bytes(), len),
+                Ranges::Single(range(expected)),
+                "{value} of {len}"
+            );
+        };
+        check("bytes=0-0", 1, (0, 0));
+        check("bytes=0-", 10, (0, 9));
+        check("bytes=3-5", 10, (3, 5));
+        check("bytes=3-100", 10, (3, 9));
+        check("bytes=9-9", 10, (9, 9));
+        check("bytes=-1", 10, (9, 9));
+        check("bytes=-10", 10, (0, 9));
+        check("bytes=-11", 10, (0, 9));
+        check("bytes=-99999999999999999999999", 10, (0, 9));
+        check("bytes=0-99999999999999999999999", 10, (0, 9));
+        check("bytes=00-001", 10, (0, 1));
+        check("BYTES=0-1", 10, (0, 1));
+        check("bytes= 0-1 ,", 10, (0, 1));
+        check("bytes=0-1, 20-30", 10, (0, 1));
+        check("bytes=20-30, -2", 10, (8, 9));
+        check("bytes=0-", u64::MAX, (0, u64::MAX - 1));
+    }
+
+    #[test]
+    fn several() {
+        let check = |value: &str, len, expected: &[(u64, u64)]| {
+            let expected = Ranges::Several(expected.iter().copied().map(range).collect());
+            assert_eq!(
+                Ranges::parse(value.as_bytes(), len),
+                expected,
+                "{value} of {len}"
+            );
+        };
+        check("bytes=0-1,3-4", 10, &[(0, 1), (3, 4)]);
+        check("bytes=5-6, 0-1", 10, &[(5, 6), (0, 1)]);
+        check("bytes=0-0,,-1", 10, &[(0, 0), (9, 9)]);
+        check("bytes=0-1,1-2", 10, &[(0, 1), (1, 2)]);
+        check("bytes=0-1,50-,8-", 10, &[(0, 1), (8, 9)]);
+        let most = format!("bytes={}", vec!["0-0"; RANGES_MAX].join(","));
+        check(&most, 1000, &[(0, 0); RANGES_MAX]);
+    }
+
+    #[test]
+    fn none() {
+        let check = |value: &str, len, expected| {
+            assert_eq!(
+                Ranges::parse(value.as_bytes(), len),
+                expected,
+                "{value:?} of {len}"
+            )
+        };
+        for value in [
+            "bytes=10-",
+            "bytes=10-20",
+            "bytes=-0",
+            "bytes=99999999999999999999999-",
+            "bytes=10-,11-",
+        ] {
+            check(value, 10, Ranges::Unsatisfiable);
+        }
+        for value in [
+            "",
+            "bytes",
+            "bytes=",
+            "bytes=,",
+            "bytes=-",
+            "bytes=a-b",
+            "bytes=1",
+            "bytes=2-1",
+            "bytes=0-1,2-1",
+            "bytes=+1-2",
+            "bytes=0 - 1",
+            "bytes=--1",
+            "bytes=0-1-2",
+            "bytes 0-1",
+            "lines=0-1",
+            "bytes =0-1",
+            "bytes=0x0-0x1",
+            "bytes=0-1;2-3",
+            "bytes=0-8,1-9",
+        ] {
+            check(value, 10, Ranges::Whole);
+        }
+        check("bytes=0-", 0, Ranges::Whole);
+        check("bytes=-1", 0, Ranges::Whole);
+        check(
+            &format!("bytes={}", vec!["0-0"; RANGES_MAX + 1].join(",")),
+            1000,
+            Ranges::Whole,
+        );
+        check(
+            &format!("bytes=0-0{}", ",".repeat(1000)),
+            1000,
+            Ranges::Whole,
+        );
+        check("bytes=0-0,0-0", 1, Ranges::Whole);
+        check("bytes=0-,0-,0-", u64::MAX - 1, Ranges::Whole);
+    }
+}
