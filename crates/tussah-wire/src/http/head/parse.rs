@@ -96,7 +96,7 @@ fn method(bytes: &[u8], at: usize) -> Result<(Method, usize), Stop> {
     if end - at > METHOD_BYTES_MAX {
         return Err(Refusal::new(Kind::MethodLong, at + METHOD_BYTES_MAX).into());
     }
-    if end == at && bytes.get(at..at + 2) == Some(b"\x16\x03") {
+    if bytes.get(at) == Some(&0x16) {
         return Err(Refusal::new(Kind::MethodTls, at).into());
     }
     if end == at || bytes.get(end) != Some(&b' ') {
