@@ -2,4 +2,12 @@
 
 #![forbid(unsafe_code)]
 
-fn main() {}
+fn main() {
+    let args: Vec<String> = std::env::args().collect();
+    tussah_services::web::serve::run(
+        args[1].clone().into(),
+        &args[2],
+        args[3].parse().expect("n"),
+    )
+    .expect("runs");
+}
