@@ -168,6 +168,7 @@ fn links_are_followed_as_far_as_allowed() {
     symlink("../a", root.join("d/above")).unwrap();
     symlink("d", root.join("directory")).unwrap();
     symlink("../root/a", root.join("out-and-in")).unwrap();
+    symlink("../a", root.join("above-root")).unwrap();
     symlink("../secret", root.join("out")).unwrap();
     symlink("../outside", root.join("out-directory")).unwrap();
     symlink(place.path().join("secret"), root.join("absolute")).unwrap();
@@ -175,7 +176,7 @@ fn links_are_followed_as_far_as_allowed() {
     symlink("loop", root.join("loop")).unwrap();
     symlink("/proc/self/cwd", root.join("magic")).unwrap();
     symlink("nobody", root.join("dangling")).unwrap();
-    let check = |symlinks, expected: [&str; 10]| {
+    let check = |symlinks, expected: [&str; 11]| {
         let paths = ["/beside", "/d/above", "/directory/b", "/out-and-in", "/out"];
         let more = [
             "/out-directory/a",
@@ -183,6 +184,7 @@ fn links_are_followed_as_far_as_allowed() {
             "/absolute-in",
             "/loop",
             "/dangling",
+            "/above-root",
         ];
         let paths = paths.into_iter().chain(more);
         let table: Vec<_> = paths.zip(expected).collect();
@@ -196,14 +198,16 @@ fn links_are_followed_as_far_as_allowed() {
         );
     };
     const NO: &str = "NotFound";
-    check(Symlinks::None, [NO; 10]);
+    check(Symlinks::None, [NO; 11]);
     check(
         Symlinks::Inside,
-        ["a", "a", "d/b", NO, NO, NO, NO, NO, NO, NO],
+        ["a", "a", "d/b", NO, NO, NO, NO, NO, NO, NO, NO],
     );
     check(
         Symlinks::All,
-        ["a", "a", "d/b", "a", SECRET, SECRET, SECRET, "a", NO, NO],
+        [
+            "a", "a", "d/b", "a", SECRET, SECRET, SECRET, "a", NO, NO, NO,
+        ],
     );
     let site = site(&place, Beneath::Kernel, SiteOptions::default());
     let magic = outcome(site.look_up(b"/magic/Cargo.toml", Encodings::NONE));
@@ -587,10 +591,11 @@ proptest! {
 fn swapping_a_directory_with_a_link_lets_nobody_out() {
     for symlinks in [Symlinks::None, Symlinks::Inside] {
         for beneath in OPENERS {
-            let place = tree(&["d/a", "d/e/a", "e/a"]);
+            let place = tree(&["d/a", "d/e/a", "e/a", "file"]);
             let root = place.path().join("root");
             symlink("../outside", root.join("link")).unwrap();
-            // `d/back` is `..` on the way while `d` comes and goes.
+            symlink("../outside/a", root.join("file-link")).unwrap();
+            // `e/back` is `..` on the way while `d` comes and goes.
             symlink("../d/a", root.join("e/back")).unwrap();
             let site = site(
                 &place,
@@ -604,8 +609,10 @@ fn swapping_a_directory_with_a_link_lets_nobody_out() {
             std::thread::scope(|scope| {
                 scope.spawn(|| {
                     while !done.load(Ordering::Relaxed) {
-                        let (d, link) = (root.join("d"), root.join("link"));
-                        renameat_with(CWD, &d, CWD, &link, RenameFlags::EXCHANGE).unwrap();
+                        for (one, other) in [("d", "link"), ("file", "file-link")] {
+                            let (one, other) = (root.join(one), root.join(other));
+                            renameat_with(CWD, &one, CWD, &other, RenameFlags::EXCHANGE).unwrap();
+                        }
                     }
                 });
                 let mut seen = [0, 0];
@@ -623,11 +630,13 @@ fn swapping_a_directory_with_a_link_lets_nobody_out() {
                         }
                     }
                 }
-                for _ in 0..2000 {
-                    let found = outcome(site.look_up(b"/d/a", Encodings::ALL));
-                    if found == SECRET {
-                        done.store(true, Ordering::Relaxed);
-                        panic!("{found} by {beneath:?}");
+                for _ in 0..10_000 {
+                    for path in [&b"/d/a"[..], b"/file"] {
+                        let found = outcome(site.look_up(path, Encodings::ALL));
+                        if found == SECRET {
+                            done.store(true, Ordering::Relaxed);
+                            panic!("{found} by {beneath:?}");
+                        }
                     }
                 }
                 done.store(true, Ordering::Relaxed);
