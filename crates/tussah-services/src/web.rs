@@ -2,4 +2,5 @@
 
 // What needs no runtime: files beneath a root, and what is around the server.
 mod civil;
+pub mod config;
 pub mod site;

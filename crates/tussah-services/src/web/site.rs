@@ -137,7 +137,11 @@ impl Site {
     /// The header fields that the operator's rules add to the answer for a path, whatever it is.
     #[must_use]
     pub fn fields(&self, path: &[u8]) -> Vec<(&str, &str)> {
-        rules::fields(&self.options.rules, path)
+        rules::fields(
+            self.options.cache_control.as_deref(),
+            &self.options.rules,
+            path,
+        )
     }
 
     fn find(&self, path: &[u8], acceptable: Encodings, wait: Wait) -> Result<Found, Missing> {

@@ -27,8 +27,8 @@ pub enum Dotfiles {
     Served,
 }
 
-/// How a directory is shown.
-#[derive(Clone, Debug)]
+/// What is served of a directory, and how.
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SiteOptions {
     /// The files that stand for a directory, in order of preference; paths relative to it.
     pub index: Vec<String>,
@@ -47,6 +47,8 @@ pub struct SiteOptions {
     pub error_pages: BTreeMap<u16, String>,
     /// Media types by extension without the dot, before those that are known.
     pub types: BTreeMap<String, String>,
+    /// `Cache-Control` of everything for which no rule sets it.
+    pub cache_control: Option<String>,
     /// Which header fields are added where. Later rules replace what earlier ones set.
     pub rules: Vec<FieldRule>,
 }
@@ -62,6 +64,7 @@ impl Default for SiteOptions {
             fallback: None,
             error_pages: BTreeMap::new(),
             types: BTreeMap::new(),
+            cache_control: None,
             rules: Vec::new(),
         }
     }

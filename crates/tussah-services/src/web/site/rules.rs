@@ -62,8 +62,15 @@ impl FieldRule {
 }
 
 /// The fields for a path, in the order in which rules first set them.
-pub(super) fn fields<'a>(rules: &'a [FieldRule], path: &[u8]) -> Vec<(&'a str, &'a str)> {
-    let mut set: Vec<(&str, &str)> = Vec::new();
+pub(super) fn fields<'a>(
+    cache_control: Option<&'a str>,
+    rules: &'a [FieldRule],
+    path: &[u8],
+) -> Vec<(&'a str, &'a str)> {
+    let mut set: Vec<_> = cache_control
+        .map(|value| ("Cache-Control", value))
+        .into_iter()
+        .collect();
     let matching = rules
         .iter()
         .filter(|rule| matches(rule.pattern.as_bytes(), path));
@@ -189,11 +196,19 @@ mod tests {
         ];
         let rules = rules.map(Result::unwrap);
         assert_eq!(
-            fields(&rules, b"/"),
+            fields(None, &rules, b"/"),
             [("X-A", "1"), ("X-B", "2"), ("X-C", "3")]
         );
-        assert_eq!(fields(&rules, b"/b/c"), [("x-a", "4"), ("X-C", "3")]);
-        assert_eq!(fields(&[], b"/"), []);
+        assert_eq!(fields(None, &rules, b"/b/c"), [("x-a", "4"), ("X-C", "3")]);
+        let caching = [rule("/b", &[("cache-control", "no-store")]).unwrap()];
+        assert_eq!(
+            fields(Some("no-cache"), &caching, b"/"),
+            [("Cache-Control", "no-cache")]
+        );
+        assert_eq!(
+            fields(Some("no-cache"), &caching, b"/b"),
+            [("cache-control", "no-store")]
+        );
     }
 
     #[test]
