@@ -2,12 +2,57 @@
 
 #![forbid(unsafe_code)]
 
-fn main() {
-    let args: Vec<String> = std::env::args().collect();
-    tussah_services::web::serve::run(
-        args[1].clone().into(),
-        &args[2],
-        args[3].parse().expect("n"),
-    )
-    .expect("runs");
+use std::process::ExitCode;
+
+use clap::{CommandFactory, Parser};
+use clap_complete::Shell;
+use tussah_services::web::config::{Arguments, Config};
+
+/// Servers on tussah, a concurrency runtime.
+#[derive(Parser)]
+#[command(name = "tussah", version, propagate_version = true)]
+struct Tussah {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(clap::Subcommand)]
+enum Command {
+    Web(Arguments),
+    /// Print what a shell needs to complete this command.
+    ///
+    /// For bash: tussah completions bash > ~/.local/share/bash-completion/completions/tussah
+    Completions {
+        /// Which shell.
+        shell: Shell,
+    },
+}
+
+fn main() -> ExitCode {
+    match Tussah::parse().command {
+        Command::Web(arguments) => web(&arguments),
+        Command::Completions { shell } => {
+            clap_complete::generate(
+                shell,
+                &mut Tussah::command(),
+                "tussah",
+                &mut std::io::stdout(),
+            );
+            ExitCode::SUCCESS
+        }
+    }
+}
+
+fn web(arguments: &Arguments) -> ExitCode {
+    let config = match Config::load(arguments) {
+        Ok(config) => config,
+        Err(errors) => {
+            eprintln!("{errors}");
+            return ExitCode::from(2);
+        }
+    };
+    if arguments.check_config {
+        print!("{}", config.show());
+    }
+    ExitCode::SUCCESS
 }

@@ -17,3 +17,7 @@ pub mod serve;
 mod server;
 mod stream;
 mod thread;
+// What needs no runtime: files beneath a root, and what is around the server.
+mod civil;
+pub mod config;
+pub mod site;

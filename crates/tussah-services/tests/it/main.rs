@@ -1,0 +1,4 @@
+//! The servers and the command, from outside.
+
+mod config;
+mod site;
