@@ -18,6 +18,7 @@ mod server;
 mod stream;
 mod thread;
 // What needs no runtime: files beneath a root, and what is around the server.
+pub mod access_log;
 mod civil;
 pub mod config;
 pub mod site;

@@ -1,5 +1,12 @@
 //! Calendar dates in UTC.
 
+use std::time::{SystemTime, UNIX_EPOCH};
+
+/// The English names of the months, as HTTP and log formats abbreviate them.
+pub(super) const MONTHS: [&str; 12] = [
+    "Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec",
+];
+
 /// A moment of the Gregorian calendar in UTC, to the second.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Civil {
@@ -11,6 +18,17 @@ pub(super) struct Civil {
     pub(super) hour: u8,
     pub(super) minute: u8,
     pub(super) second: u8,
+}
+
+/// Whole seconds since 1970, negative before.
+pub(super) fn unix_seconds(time: SystemTime) -> i64 {
+    match time.duration_since(UNIX_EPOCH) {
+        Ok(after) => after.as_secs().cast_signed(),
+        Err(before) => {
+            let before = before.duration();
+            -before.as_secs().cast_signed() - i64::from(before.subsec_nanos() > 0)
+        }
+    }
 }
 
 /// The date of a moment, by `civil_from_days` of Howard Hinnant's "chrono-compatible low-level
@@ -44,6 +62,7 @@ pub(super) fn civil(unix_seconds: i64) -> Civil {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::time::Duration;
 
     #[test]
     fn seconds_are_dates() {
@@ -69,5 +88,12 @@ mod tests {
             };
             assert_eq!(civil(seconds), expected, "{seconds}");
         }
+    }
+
+    #[test]
+    fn moments_before_1970_are_rounded_down() {
+        assert_eq!(unix_seconds(UNIX_EPOCH + Duration::from_millis(1500)), 1);
+        assert_eq!(unix_seconds(UNIX_EPOCH - Duration::from_millis(1500)), -2);
+        assert_eq!(unix_seconds(UNIX_EPOCH - Duration::from_secs(2)), -2);
     }
 }
