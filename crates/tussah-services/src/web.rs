@@ -21,4 +21,5 @@ mod thread;
 pub mod access_log;
 mod civil;
 pub mod config;
+pub mod port;
 pub mod site;
