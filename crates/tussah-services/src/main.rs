@@ -54,5 +54,9 @@ fn web(arguments: &Arguments) -> ExitCode {
     if arguments.check_config {
         print!("{}", config.show());
     }
+    if let Err(problems) = config.check() {
+        eprintln!("{}", problems.join("\n"));
+        return ExitCode::from(2);
+    }
     ExitCode::SUCCESS
 }

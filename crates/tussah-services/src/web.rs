@@ -23,3 +23,4 @@ mod civil;
 pub mod config;
 pub mod port;
 pub mod site;
+pub mod tls;

@@ -23,6 +23,7 @@
 //! ```
 
 mod arguments;
+mod check;
 mod error;
 mod file;
 mod keys;

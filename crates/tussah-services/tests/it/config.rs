@@ -98,6 +98,25 @@ fn all_errors_are_printed() {
 }
 
 #[test]
+fn what_is_not_there_is_said() {
+    let place = tempfile::tempdir().unwrap();
+    let place = place.path().to_str().unwrap();
+    let words = ["web", place, "--check-config", "--fallback=app.html"];
+    let tls = [
+        format!("--tls-cert={place}/c.pem"),
+        format!("--tls-key={place}/k.pem"),
+    ];
+    let output = tussah(&[&words[..], &tls.each_ref().map(String::as_str)].concat());
+    assert_eq!(output.status.code(), Some(2));
+    let expected = format!(
+        "expected a file \"app.html\" in {place} as the fallback: it is not there\n\
+         {place}/c.pem: expected a certificate in PEM (-----BEGIN CERTIFICATE-----): \
+         No such file or directory (os error 2)\n"
+    );
+    assert_eq!(text(&output.stderr), expected);
+}
+
+#[test]
 fn shells_get_completions() {
     for (shell, expected) in [
         ("bash", "_tussah()"),
