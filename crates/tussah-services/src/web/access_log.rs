@@ -224,7 +224,7 @@ impl Writer {
 
             let mut pending = self.shared.pending.lock();
             pending.lost += lost;
-            if closing && pending.lines.is_empty() {
+            if closing {
                 pending.closed = true;
                 self.shared.done.notify_all();
                 return;

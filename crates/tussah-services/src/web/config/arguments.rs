@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::{Arg, ArgAction, ArgMatches, Args, Command, Error, FromArgMatches, ValueHint};
 
 use super::error::Origin;
-use super::keys::{KEYS, Key, Kind};
+use super::keys::{Given, KEYS, Key, Kind};
 use super::settings::Config;
 use super::value::{Raw, Value};
 
@@ -16,7 +16,7 @@ pub struct Arguments {
     pub config: Option<PathBuf>,
     /// Whether the configuration is only to be checked and shown.
     pub check_config: bool,
-    pub(super) values: Vec<(&'static Key, Value)>,
+    pub(super) values: Vec<Given>,
 }
 
 impl FromArgMatches for Arguments {

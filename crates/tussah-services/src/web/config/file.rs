@@ -7,11 +7,11 @@ use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
 use super::error::{Origin, Problem, did_you_mean};
-use super::keys::{KEYS, Key, key};
+use super::keys::{Given, KEYS, key};
 use super::value::{Raw, Value};
 
 /// What is found in a file: values for keys, and everything that is wrong with the rest.
-pub(super) fn read_text(path: &Path, text: &str) -> (Vec<(&'static Key, Value)>, Vec<Problem>) {
+pub(super) fn read_text(path: &Path, text: &str) -> (Vec<Given>, Vec<Problem>) {
     let mut reader = Reader {
         path: path.into(),
         text,
@@ -30,7 +30,7 @@ pub(super) fn read_text(path: &Path, text: &str) -> (Vec<(&'static Key, Value)>,
 struct Reader<'a> {
     path: Arc<Path>,
     text: &'a str,
-    values: Vec<(&'static Key, Value)>,
+    values: Vec<Given>,
     problems: Vec<Problem>,
 }
 

@@ -29,6 +29,9 @@ pub(super) struct Key {
     pub(super) show: fn(&Config) -> String,
 }
 
+/// What a source says of a key.
+pub(super) type Given = (&'static Key, Value);
+
 /// How often an option is given, and whether with a value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {

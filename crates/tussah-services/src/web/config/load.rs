@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use super::arguments::Arguments;
 use super::error::{ConfigErrors, Origin, Problem, did_you_mean};
 use super::file;
-use super::keys::{KEYS, Key, PREFIX};
+use super::keys::{Given, KEYS, Key, PREFIX};
 use super::settings::Config;
 use super::value::{Raw, Value};
 
@@ -43,12 +43,13 @@ impl Config {
         environment: impl IntoIterator<Item = (OsString, OsString)>,
     ) -> Result<Self, ConfigErrors> {
         let mut draft = Draft::default();
-        let (variables, mut file) = read_environment(environment, &mut draft.problems);
-        if arguments.config.is_some() {
-            file.clone_from(&arguments.config);
-        }
-        if let Some(file) = file {
-            draft.read_file(&file);
+        let (variables, named) = read_environment(environment, &mut draft.problems);
+        let given = arguments
+            .config
+            .clone()
+            .map(|file| (Origin::CommandLine("config"), file));
+        if let Some((origin, file)) = given.or(named) {
+            draft.read_file(origin, &file);
         }
         for (key, value) in variables.iter().chain(&arguments.values) {
             draft.set(key, value);
@@ -64,7 +65,7 @@ struct Draft {
 }
 
 impl Draft {
-    fn read_file(&mut self, path: &Path) {
+    fn read_file(&mut self, origin: Origin, path: &Path) {
         let read = std::fs::metadata(path).and_then(|meta| match meta.len() {
             FILE_BYTES_MAX.. => Err(std::io::Error::other("it is longer than 1 MiB")),
             _ => std::fs::read_to_string(path),
@@ -83,7 +84,7 @@ impl Draft {
                     path.display()
                 );
                 self.problems.push(Problem {
-                    origin: Origin::CommandLine("config"),
+                    origin,
                     key: None,
                     what,
                 });
@@ -150,7 +151,7 @@ impl Draft {
 fn read_environment(
     environment: impl IntoIterator<Item = (OsString, OsString)>,
     problems: &mut Vec<Problem>,
-) -> (Vec<(&'static Key, Value)>, Option<PathBuf>) {
+) -> (Vec<Given>, Option<(Origin, PathBuf)>) {
     let known: BTreeMap<String, &Key> = KEYS.iter().map(|key| (key.variable(), key)).collect();
     let config = format!("{PREFIX}CONFIG");
     let (mut values, mut file) = (Vec::new(), None);
@@ -160,7 +161,7 @@ fn read_environment(
         };
         let origin = Origin::Environment(name.to_owned());
         if name == config {
-            file = Some(text.into());
+            file = Some((origin, text.into()));
         } else if let Some(key) = known.get(name) {
             let word = text.into_string();
             let raw = word.map_or(Raw::Other("bytes that are not UTF-8"), Raw::Word);

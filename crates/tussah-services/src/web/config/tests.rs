@@ -393,12 +393,11 @@ fn a_file_that_is_no_toml_is_described_as_far_as_it_can_be_read() {
         "{errors}"
     );
     assert!(errors.contains("site.toml:4:10: target: "), "{errors}");
-    let missing = Arguments {
-        config: Some("/nobody/site.toml".into()),
-        ..Arguments::default()
-    };
-    let error = Config::load_from(&missing, []).unwrap_err().to_string();
-    let expected = "--config: expected a configuration file in TOML at /nobody/site.toml: \
+    let environment = [("TUSSAH_WEB_CONFIG".into(), "/nobody/site.toml".into())];
+    let error = Config::load_from(&Arguments::default(), environment)
+        .unwrap_err()
+        .to_string();
+    let expected = "TUSSAH_WEB_CONFIG: expected a configuration file in TOML at /nobody/site.toml: \
                     No such file or directory (os error 2)";
     assert_eq!(error, expected);
 }
