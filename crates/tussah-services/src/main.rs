@@ -6,6 +6,7 @@ use std::process::ExitCode;
 
 use clap::{CommandFactory, Parser};
 use clap_complete::Shell;
+use tussah_services::web::Web;
 use tussah_services::web::config::{Arguments, Config};
 
 /// Servers on tussah, a concurrency runtime.
@@ -58,5 +59,16 @@ fn web(arguments: &Arguments) -> ExitCode {
         eprintln!("{}", problems.join("\n"));
         return ExitCode::from(2);
     }
-    ExitCode::SUCCESS
+    if arguments.check_config {
+        return ExitCode::SUCCESS;
+    }
+    let again = arguments.clone();
+    let web = Web::new(config).reload_by(move || Config::load(&again));
+    match web.run() {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("tussah web: {error}");
+            ExitCode::FAILURE
+        }
+    }
 }

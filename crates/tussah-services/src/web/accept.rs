@@ -1,15 +1,15 @@
-//! *Accept*: starts a thread for each connection.
+//! *Accept*: starts a thread for each connection, as long as there are not too many.
 
 use std::sync::Arc;
 
-use tussah::stage::{Batch, Direct, Handler};
+use tussah::stage::{Direct, DirectHandler};
 
 use super::connection::Connection;
 use super::exchange::Exchange;
 use super::parse::Parse;
 use super::server::Server;
 use super::stream::Stream;
-use super::thread::serve;
+use super::thread::{refuse, serve};
 
 /// The stage.
 pub(crate) struct Accept(pub(crate) Arc<Entry>);
@@ -20,13 +20,15 @@ pub(crate) struct Entry {
     pub(crate) parse: Direct<Box<Exchange>, Parse>,
 }
 
-impl Handler for Accept {
+impl DirectHandler for Accept {
     type Event = Stream;
 
-    async fn handle(&self, batch: &mut Batch<Stream>) {
-        while let Some(stream) = batch.next() {
-            let connection = Arc::new(Connection::new(stream));
-            tussah::spawn(serve(connection, Arc::clone(&self.0)));
+    fn handle(&self, stream: Stream) {
+        let connection = Arc::new(Connection::new(stream));
+        let entry = Arc::clone(&self.0);
+        match entry.server.connections.enter(&connection) {
+            Some(place) => drop(tussah::spawn(serve(connection, entry, place))),
+            None => drop(tussah::spawn(refuse(connection, entry))),
         }
     }
 }

@@ -88,7 +88,8 @@ impl Connection {
         self.wake();
     }
 
-    fn wake(&self) {
+    /// Has the thread look what there is to do.
+    pub(crate) fn wake(&self) {
         if let Some(waker) = self.waker.get() {
             waker.wake_by_ref();
         }

@@ -2,8 +2,9 @@
 
 use std::cell::RefCell;
 use std::sync::Arc;
+use std::time::Instant;
 
-use tussah_wire::http::head::Head;
+use tussah_wire::http::head::{Head, Scan, Version};
 
 use super::connection::Connection;
 use super::response::Response;
@@ -21,13 +22,30 @@ pub(crate) struct Exchange {
     pub(crate) input: Input,
     /// The request's head, once it is there.
     pub(crate) head: Option<Head>,
-    /// What is asked for: decoded, normalised, beginning with `/`.
-    pub(crate) path: Vec<u8>,
-    /// Of the path, made in the connection's color, so that the cache need not.
+    /// Where the search for the end of the head goes on, and since when it has been coming, if it did not come at once.
+    pub(crate) coming: Option<(Scan, Instant)>,
+    /// What the cache knows the page by: the path, decoded and normalised, beginning with `/`, and the codings that are acceptable, in a byte.
+    pub(crate) key: Vec<u8>,
+    /// Of the key, made in the connection's color, so that the cache need not.
     pub(crate) hash: u64,
+    pub(crate) body: Body,
+    /// The connection ends after it.
+    pub(crate) is_last: bool,
     pub(crate) response: Response,
     /// What its connection is to do next.
     pub(crate) next: Next,
+}
+
+/// The body of a request.
+#[derive(Debug, Default)]
+pub(crate) enum Body {
+    /// It was not read, or there is none.
+    #[default]
+    Unread,
+    /// It is to be read, and kept if somebody wants it.
+    Wanted { keep: bool },
+    /// It was read, and this is what was kept.
+    Read(Vec<u8>),
 }
 
 /// What a connection is to do with an exchange that it gets back.
@@ -36,6 +54,8 @@ pub(crate) enum Next {
     /// The request is not complete: read more of it.
     #[default]
     Read,
+    /// The request's body is wanted: read it.
+    Body,
     /// Send the rest of the answer.
     Write,
     /// It has been answered, and the next request has begun to come.
@@ -73,15 +93,25 @@ impl Input {
         debug_assert!(self.filled <= self.bytes.len());
     }
 
-    /// Makes room for so many bytes in all.
-    pub(crate) fn grow(&mut self, bytes: usize) {
-        self.bytes.resize(bytes.max(self.bytes.len()), 0);
-    }
-
     /// Forgets what has been used.
     pub(crate) fn consume(&mut self, len: usize) {
-        self.bytes.copy_within(len..self.filled, 0);
+        self.remove(0, len);
+    }
+
+    /// Takes out what has been used, from somewhere in the middle.
+    pub(crate) fn remove(&mut self, from: usize, len: usize) {
+        self.bytes.copy_within(from + len..self.filled, from);
         self.filled -= len;
+    }
+
+    /// Whether nothing more can be put.
+    pub(crate) fn is_full(&self) -> bool {
+        self.filled == self.bytes.len()
+    }
+
+    /// Makes more room.
+    pub(crate) fn grow(&mut self) {
+        self.bytes.resize(2 * self.bytes.len(), 0);
     }
 }
 
@@ -108,8 +138,11 @@ impl Exchange {
                 filled: 0,
             },
             head: None,
-            path: Vec::new(),
+            coming: None,
+            key: Vec::new(),
             hash: 0,
+            body: Body::Unread,
+            is_last: false,
             response: Response::default(),
             next: Next::Read,
         })
@@ -120,9 +153,7 @@ impl Exchange {
     pub(crate) fn put(mut this: Box<Self>) {
         debug_assert!(this.connection.is_none(), "its connection has been told");
         this.input.filled = 0;
-        this.head = None;
-        this.path.clear();
-        this.response.clear();
+        this.renew();
         this.next = Next::Read;
         if this.input.bytes.len() > INPUT_BYTES {
             this.input.bytes.truncate(INPUT_BYTES);
@@ -161,14 +192,41 @@ impl Exchange {
             return false;
         }
         self.input.consume(used);
-        self.path.clear();
-        self.response.clear();
+        self.renew();
         true
     }
 
+    /// Makes it ready for the next request.
+    fn renew(&mut self) {
+        self.head = None;
+        self.coming = None;
+        self.key.clear();
+        self.body = Body::Unread;
+        self.is_last = false;
+        self.response.clear();
+    }
+
+    /// The head, in a stage that gets requests only.
+    #[inline]
+    pub(crate) fn head(&self) -> &Head {
+        self.head.as_ref().expect("it has been parsed")
+    }
+
+    /// The path that is asked for.
+    #[inline]
+    pub(crate) fn path(&self) -> &[u8] {
+        self.key.split_last().map_or(&[], |(_, path)| path)
+    }
+
     /// Whether its connection may go on after it.
-    pub(crate) fn keep_alive(&self) -> bool {
-        self.head.is_some_and(|head| head.keep_alive)
+    pub(crate) fn keeps_alive(&self) -> bool {
+        self.head.is_some_and(|head| head.keep_alive) && !self.is_last
+    }
+
+    /// Whether it is of HTTP/1.0, where to go on has to be said.
+    pub(crate) fn is_old(&self) -> bool {
+        self.head
+            .is_some_and(|head| head.version == Version::Http10)
     }
 
     /// Gives it back to its connection, which does what [`next`](Self::next) says.

@@ -3,6 +3,11 @@
 //! The pages are sharded over several serial stages, and a serial stage has its handler to itself: there is no lock. Of a batch, hits come before misses, and short answers
 //! before long ones: shortest connection first (Welsh, Culler and Brewer: SEDA, SOSP 2001, section 5.1.1). Since that reorders one batch only, nobody starves.
 
+#![expect(
+    clippy::vec_box,
+    reason = "exchanges and loads go through queues in their boxes"
+)]
+
 mod table;
 
 use std::mem;
@@ -10,7 +15,7 @@ use std::sync::Arc;
 
 use tussah::stage::{Batch, Offerer, SerialHandler};
 
-use super::answer::answer;
+use super::answer;
 use super::cache_miss::{Load, Outcome};
 use super::exchange::Exchange;
 use super::graph::Sending;
@@ -40,7 +45,7 @@ pub(crate) struct PageCache {
 impl PageCache {
     pub(crate) fn new(server: Arc<Server>, miss: Offerer<Box<Load>>, send: Sending) -> Self {
         Self {
-            table: Table::new(server.cache_bytes / server.shards),
+            table: Table::new(server.config.cache.bytes as usize / server.shards),
             server,
             answered: Vec::new(),
             missed: Vec::new(),
@@ -54,7 +59,7 @@ impl PageCache {
         match self.table.look_up(exchange, fresh_s) {
             Found::Hit(page, hit) => {
                 exchange = hit;
-                answer(&self.server, &mut exchange, &page);
+                answer::page(&self.server, &mut exchange, &page);
                 self.answered.push(exchange);
             }
             Found::Miss(known, exchange) => self.missed.push(Load::new(exchange, known)),
@@ -63,6 +68,7 @@ impl PageCache {
     }
 
     /// Answers all who have waited for a page.
+    #[expect(clippy::boxed_local, reason = "it comes in one")]
     fn loaded(&mut self, mut load: Box<Load>) {
         let outcome = mem::take(&mut load.outcome);
         let Some(exchange) = load.exchange.take() else {
@@ -70,9 +76,9 @@ impl PageCache {
         };
         let page = match &outcome {
             Outcome::Page(page) => Some((page, self.server.clock.passed_s())),
-            _ => None,
+            Outcome::Lost | Outcome::None(_) => None,
         };
-        let waited = self.table.loaded(exchange.hash, &exchange.path, page);
+        let waited = self.table.loaded(exchange.hash, &exchange.key, page);
         for mut exchange in std::iter::once(exchange).chain(waited) {
             outcome.answer(&self.server, &mut exchange);
             self.answered.push(exchange);

@@ -21,6 +21,8 @@ pub(crate) struct Response {
     pub(crate) pieces: Vec<Piece>,
     /// Bytes of all pieces together.
     pub(crate) len: u64,
+    /// Bytes of the head among them.
+    pub(crate) head_len: u64,
     /// Bytes of the first piece that have been sent; those before it are gone.
     sent: u64,
     /// Bytes that have been sent in all.
@@ -54,6 +56,7 @@ impl Default for Response {
             own: Vec::new(),
             pieces: Vec::new(),
             len: 0,
+            head_len: 0,
             sent: 0,
             sent_in_all: 0,
         }
@@ -67,6 +70,7 @@ impl Response {
         self.own.clear();
         self.pieces.clear();
         self.len = 0;
+        self.head_len = 0;
         self.sent = 0;
         self.sent_in_all = 0;
     }
@@ -76,6 +80,11 @@ impl Response {
     pub(crate) fn push(&mut self, piece: Piece) {
         self.len += piece.len();
         self.pieces.push(piece);
+    }
+
+    /// Bytes that have been sent of the body.
+    pub(crate) fn body_sent(&self) -> u64 {
+        self.sent_in_all.saturating_sub(self.head_len)
     }
 
     /// What comes next of what is in memory. Empty if it is a file's turn, or nothing is left.

@@ -1,14 +1,16 @@
 //! *HttpSend*: writes answers. What there is no room for goes on in the connection's thread.
 
 use std::io::{self, IoSlice};
+use std::sync::Arc;
 
 use tussah::stage::DirectHandler;
 
 use super::exchange::{Exchange, Next};
 use super::response::SLICES_MAX;
+use super::server::Server;
 
 /// The stage.
-pub(crate) struct Send;
+pub(crate) struct Send(pub(crate) Arc<Server>);
 
 impl DirectHandler for Send {
     type Event = Box<Exchange>;
@@ -25,7 +27,10 @@ impl DirectHandler for Send {
             }
         };
         exchange.next = match written {
-            Ok(len) if exchange.response.advance(len as u64) => return exchange.finish(),
+            Ok(len) if exchange.response.advance(len as u64) => {
+                self.0.note(&exchange);
+                return exchange.finish();
+            }
             Ok(_) => Next::Write,
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => Next::Write,
             Err(_) => Next::Reset,

@@ -2,41 +2,55 @@
 //!
 //! What it needs between two requests is small; all else is in boxes that are there as long as they are needed.
 
+mod body;
+mod write;
+
 use std::future::{Future as _, poll_fn};
-use std::io::{self, IoSlice};
-use std::os::fd::AsFd as _;
 use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
 
 use tussah::time::{Sleep, sleep, timeout};
+use tussah_wire::http::Status;
 
 use super::accept::Entry;
+use super::answer;
 use super::connection::{Connection, Event};
+use super::connections::Place;
 use super::exchange::{Exchange, Next};
-use super::response::SLICES_MAX;
 use super::server::Server;
 use super::stream::Stream;
 
 /// Serves a connection until it ends.
-pub(crate) async fn serve(connection: Arc<Connection>, entry: Arc<Entry>) {
+pub(crate) async fn serve(connection: Arc<Connection>, entry: Arc<Entry>, place: Place) {
+    let _open = Open(&entry.server, place);
+    if !handshake(&connection, &entry.server).await {
+        return;
+    }
     let mut idle = Idle {
-        sleep: pin!(sleep(entry.server.limits.idle_max)),
+        sleep: pin!(sleep(entry.server.config.timeouts.idle)),
         is_set: false,
     };
     let mut active_s = entry.server.clock.passed_s();
+    let mut requests = 0;
     let mut spare = None;
     loop {
         let event = poll_fn(|cx| match connection.poll(cx, &mut spare) {
+            Poll::Ready(event) => Poll::Ready(Some(event)),
             Poll::Pending => {
                 let busy = connection.is_busy();
+                if entry.server.is_ending() && !busy {
+                    return Poll::Ready(None);
+                }
                 idle.poll(cx, &entry.server, active_s, busy).map(|()| None)
             }
-            Poll::Ready(event) => Poll::Ready(Some(event)),
         });
         let mut exchange = match event.await {
-            Some(Event::Read(Ok(1..))) => spare.take().expect("it was read into"),
+            Some(Event::Read(Ok(1..))) => {
+                requests += 1;
+                spare.take().expect("it was read into")
+            }
             Some(Event::Handed(Some(handed))) => {
                 match Box::pin(go_on(&connection, &entry.server, handed)).await {
                     After::Parse(exchange) => exchange,
@@ -48,11 +62,53 @@ pub(crate) async fn serve(connection: Arc<Connection>, entry: Arc<Entry>) {
             _ => return,
         };
         active_s = entry.server.clock.passed_s();
+        exchange.is_last |= entry
+            .server
+            .config
+            .limits
+            .requests
+            .is_some_and(|max| requests >= max);
         connection.begin(&mut exchange);
         if entry.parse.send(exchange).is_err() {
             return; // the server ends
         }
     }
+}
+
+/// Tells a client that there are too many, and ends.
+pub(crate) async fn refuse(connection: Arc<Connection>, entry: Arc<Entry>) {
+    let server = &entry.server;
+    let mut exchange = Exchange::take();
+    exchange.is_last = true;
+    let fields = [("Retry-After", "1")];
+    answer::text(server, &mut exchange, Status::SERVICE_UNAVAILABLE, &fields);
+    if handshake(&connection, server).await
+        && write::all(&connection.stream, server, &mut exchange)
+            .await
+            .is_ok()
+    {
+        linger(&connection.stream, server, &mut exchange).await;
+    }
+}
+
+/// A connection's place among those that are open, until this is dropped.
+struct Open<'a>(&'a Server, Place);
+
+impl Drop for Open<'_> {
+    fn drop(&mut self) {
+        self.0.connections.leave(&self.1);
+    }
+}
+
+async fn handshake(connection: &Connection, server: &Server) -> bool {
+    if !connection.stream.is_tls() {
+        return true;
+    }
+    let shaken = timeout(
+        server.config.timeouts.head,
+        Box::pin(connection.stream.handshake()),
+    );
+    matches!(shaken.await, Ok(Ok(())))
 }
 
 /// Waits until there was no request for too long. The timer is not touched by requests: when it fires, it is looked when the last one was.
@@ -73,12 +129,14 @@ impl Idle<'_> {
             return Poll::Pending;
         }
         while self.sleep.as_mut().poll(cx).is_ready() {
-            let idle_max = server.limits.idle_max;
+            let idle_max = server.config.timeouts.idle;
             let passed = Duration::from_secs(server.clock.passed_s() - active_s);
             if !busy && passed >= idle_max {
                 return Poll::Ready(());
             }
+            // The clock may be a second behind.
             let rest = if busy { idle_max } else { idle_max - passed };
+            let rest = rest.max(Duration::from_millis(100));
             self.sleep.as_mut().reset(Instant::now() + rest);
         }
         self.is_set = true;
@@ -88,7 +146,7 @@ impl Idle<'_> {
 
 /// What a connection does next.
 enum After {
-    /// The next request is there, as far as it has come.
+    /// The next request is there, as far as it has come; or its body.
     Parse(Box<Exchange>),
     /// Wait for the next one.
     Wait,
@@ -102,9 +160,23 @@ async fn go_on(connection: &Connection, server: &Server, mut exchange: Box<Excha
         Next::Again => return After::Parse(exchange),
         Next::Read => return read_more(connection, server, exchange).await,
         Next::Reset => return After::End,
+        Next::Body => match body::read(&connection.stream, server, &mut exchange).await {
+            Ok(()) => return After::Parse(exchange),
+            Err(None) => return After::End,
+            Err(Some(status)) => {
+                exchange.is_last = true;
+                answer::text(server, &mut exchange, status, &[]);
+                if write::all(&connection.stream, server, &mut exchange)
+                    .await
+                    .is_err()
+                {
+                    return After::End;
+                }
+            }
+        },
         Next::Close => {}
         Next::Write => {
-            if write(&connection.stream, server, &mut exchange)
+            if write::all(&connection.stream, server, &mut exchange)
                 .await
                 .is_err()
             {
@@ -123,42 +195,40 @@ async fn go_on(connection: &Connection, server: &Server, mut exchange: Box<Excha
     After::End
 }
 
-/// Reads more of a head that has begun.
+/// Reads more of a head that has begun. It may take so long in all, however it drips.
 async fn read_more(connection: &Connection, server: &Server, mut exchange: Box<Exchange>) -> After {
+    let begun = exchange
+        .coming
+        .as_ref()
+        .map_or_else(Instant::now, |(_, begun)| *begun);
+    let left = server.config.timeouts.head.saturating_sub(begun.elapsed());
+    if exchange.input.is_full() {
+        exchange.input.grow();
+    }
     let read = poll_fn(|cx| connection.stream.poll_read(cx, exchange.input.room()));
-    match timeout(server.limits.head_max, read).await {
+    match timeout(left, read).await {
         Ok(Ok(len @ 1..)) => {
             exchange.input.add(len);
             After::Parse(exchange)
         }
-        _ => After::End,
-    }
-}
-
-/// Sends the rest of an answer.
-async fn write(stream: &Stream, server: &Server, exchange: &mut Exchange) -> io::Result<()> {
-    loop {
-        let response = &exchange.response;
-        let sent = if let Some((page, from, len)) = response.file() {
-            let len = len.min(256 * 1024);
-            let file = page.file.as_ref().expect("a piece of a file has one");
-            stream.send_file(file.as_fd(), from, len).await?;
-            len
-        } else {
-            let mut slices = [IoSlice::new(&[]); SLICES_MAX];
-            let count = response.slices(&mut slices);
-            let write = poll_fn(|cx| stream.poll_write(cx, &slices[..count]));
-            timeout(server.limits.stall_max, write).await?? as u64
-        };
-        if exchange.response.advance(sent) {
-            return Ok(());
+        Ok(_) => After::End,
+        Err(_) => {
+            exchange.is_last = true;
+            answer::text(server, &mut exchange, Status::REQUEST_TIMEOUT, &[]);
+            if write::all(&connection.stream, server, &mut exchange)
+                .await
+                .is_ok()
+            {
+                linger(&connection.stream, server, &mut exchange).await;
+            }
+            After::End
         }
     }
 }
 
 /// Ends a connection so that the peer gets all of the last answer: a reset would take it away (RFC 9112, section 9.6).
 async fn linger(stream: &Stream, server: &Server, exchange: &mut Exchange) {
-    if stream.finish().is_err() {
+    if poll_fn(|cx| stream.poll_finish(cx)).await.is_err() {
         return;
     }
     let drain = async {
@@ -171,5 +241,5 @@ async fn linger(stream: &Stream, server: &Server, exchange: &mut Exchange) {
         }
     };
     // Over after this time in any case.
-    let _ = timeout(server.limits.linger_max, drain).await;
+    let _ = timeout(server.config.timeouts.linger, drain).await;
 }

@@ -27,7 +27,7 @@ pub(crate) struct Table {
 
 struct Entry {
     hash: u64,
-    path: Box<[u8]>,
+    key: Box<[u8]>,
     state: State,
     newer: u32,
     older: u32,
@@ -66,20 +66,10 @@ impl Table {
         }
     }
 
-    /// Bytes of the pages, and of what they cost here.
-    pub(crate) fn bytes(&self) -> usize {
-        self.bytes
-    }
-
-    /// Pages and those that are being loaded.
-    pub(crate) fn len(&self) -> usize {
-        self.places.len()
-    }
-
     /// Looks a page up. What was looked at before `fresh_s` is loaded again.
     #[inline]
     pub(crate) fn look_up(&mut self, exchange: Box<Exchange>, fresh_s: u64) -> Found {
-        let Some(at) = self.find(exchange.hash, &exchange.path) else {
+        let Some(at) = self.find(exchange.hash, &exchange.key) else {
             self.begin(&exchange);
             return Found::Miss(None, exchange);
         };
@@ -113,10 +103,10 @@ impl Table {
     pub(crate) fn loaded(
         &mut self,
         hash: u64,
-        path: &[u8],
+        key: &[u8],
         page: Option<(&Arc<Page>, u64)>,
     ) -> Vec<Box<Exchange>> {
-        let Some(at) = self.find(hash, path) else {
+        let Some(at) = self.find(hash, key) else {
             return Vec::new();
         };
         let State::Loading(waiting) =
@@ -142,8 +132,8 @@ impl Table {
     }
 
     #[inline]
-    fn find(&self, hash: u64, path: &[u8]) -> Option<u32> {
-        let same = |&at: &u32| *self.entries[at as usize].path == *path;
+    fn find(&self, hash: u64, key: &[u8]) -> Option<u32> {
+        let same = |&at: &u32| *self.entries[at as usize].key == *key;
         self.places.find(hash, same).copied()
     }
 
@@ -151,7 +141,7 @@ impl Table {
     fn begin(&mut self, exchange: &Exchange) {
         let entry = Entry {
             hash: exchange.hash,
-            path: exchange.path.as_slice().into(),
+            key: exchange.key.as_slice().into(),
             state: State::Loading(Vec::new()),
             newer: NONE,
             older: NONE,
@@ -186,7 +176,7 @@ impl Table {
             place.remove();
         }
         let entry = &mut self.entries[at as usize];
-        entry.path = Box::default();
+        entry.key = Box::default();
         entry.state = State::Free;
         entry.older = self.free;
         self.free = at;
@@ -220,5 +210,5 @@ impl Table {
 }
 
 fn cost(page: &Page) -> usize {
-    page.len() + ENTRY_BYTES
+    page.memory_bytes() + ENTRY_BYTES
 }

@@ -58,6 +58,12 @@ impl Encodings {
         self.0 & 1 << encoding as u8 != 0
     }
 
+    /// The set with these [bits](Self::bits); others count for nothing.
+    #[must_use]
+    pub const fn from_bits(bits: u8) -> Self {
+        Self(bits & Self::ALL.0)
+    }
+
     /// The set as a number below 8, to index tables with.
     #[must_use]
     pub const fn bits(self) -> u8 {
