@@ -332,3 +332,73 @@ pub(crate) fn is_word<const N: usize>(text: &[u8], word: &[u8; N]) -> bool {
     }
     true
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Eight at a time is the same as one at a time: each byte, at each place, before and after another that ends it.
+    #[test]
+    fn lengths() {
+        for byte in 0..=u8::MAX {
+            for place in 0..20 {
+                let mut text = [b'a'; 20];
+                text[place] = byte;
+                assert_eq!(
+                    text_len(&text),
+                    if is_text(byte) { 20 } else { place },
+                    "{byte} at {place}"
+                );
+                assert_eq!(
+                    name_len(&text),
+                    if is(byte, TOKEN) { 20 } else { place },
+                    "{byte} at {place}"
+                );
+                if place > 0 {
+                    text[0] = b'\r';
+                    assert_eq!((text_len(&text), name_len(&text)), (0, 0));
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn words() {
+        let check = |text: &str, expected| {
+            assert_eq!(is_word(text.as_bytes(), b"if-match"), expected, "{text}")
+        };
+        check("if-match", true);
+        check("IF-mAtCh", true);
+        check("if-matc", false);
+        check("if-match2", false);
+        check("if_match", false);
+        check("if-matcH", true);
+        check("xf-match", false);
+    }
+
+    /// The bytes that RFC 9110, section 5.6.2, lists, and the bytes that a target may hold.
+    #[test]
+    fn classes() {
+        let all = |class| {
+            (0..=u8::MAX)
+                .filter(|&byte| is(byte, class))
+                .map(char::from)
+                .collect::<String>()
+        };
+        let (digits, letters) = ("0123456789", "ABCDEFGHIJKLMNOPQRSTUVWXYZ");
+        let small = letters.to_lowercase();
+        assert_eq!(
+            all(TOKEN),
+            format!("!#$%&'*+-.{digits}{letters}^_`{small}|~")
+        );
+        assert_eq!(
+            all(QUERY),
+            format!("!$%&'()*+,-./{digits}:;=?@{letters}[\\]^_`{small}{{|}}~")
+        );
+        assert_eq!(all(PATH), all(QUERY).replace('?', ""));
+        assert_eq!(
+            all(HOST),
+            format!("!$&'()*+,-.{digits};={letters}_{small}~")
+        );
+    }
+}
