@@ -5,10 +5,10 @@ use super::{
 };
 use crate::http::Method;
 use crate::http::framing::{self, Framing};
+use crate::http::line::{Stop, field_line, line_end, refuse_at};
 use crate::http::refusal::{Kind, Refusal};
-use crate::http::syntax::{
-    PATH, QUERY, Span, Stop, TOKEN, field_line, is_word, line_end, list, refuse_at, run,
-};
+use crate::http::span::Span;
+use crate::http::syntax::{PATH, QUERY, TOKEN, is_word, list, run};
 
 /// Parses the head at the start of `bytes`, which may hold more than one request; nothing if it is not complete.
 ///
@@ -177,38 +177,25 @@ enum Known {
 impl Known {
     #[inline(always)]
     fn of(name: &[u8]) -> Option<Self> {
-        let (lower, known): (bool, Self) = match name.len() {
-            4 => (is_word(name, b"host"), Self::Noted(Field::Host)),
-            5 => (is_word(name, b"range"), Self::Noted(Field::Range)),
-            6 => (is_word(name, b"expect"), Self::Expect),
-            7 => (is_word(name, b"referer"), Self::Noted(Field::Referer)),
-            8 if is_word(name, b"if-match") => (true, Self::Noted(Field::IfMatch)),
-            8 => (is_word(name, b"if-range"), Self::Noted(Field::IfRange)),
-            9 => (is_word(name, b"forwarded"), Self::Noted(Field::Forwarded)),
-            10 if is_word(name, b"connection") => (true, Self::Connection),
-            10 => (is_word(name, b"user-agent"), Self::Noted(Field::UserAgent)),
-            13 => (
-                is_word(name, b"if-none-match"),
-                Self::Noted(Field::IfNoneMatch),
-            ),
-            14 => (is_word(name, b"content-length"), Self::ContentLength),
-            15 if is_word(name, b"accept-encoding") => (true, Self::Noted(Field::AcceptEncoding)),
-            15 => (
-                is_word(name, b"x-forwarded-for"),
-                Self::Noted(Field::ForwardedFor),
-            ),
-            17 if is_word(name, b"transfer-encoding") => (true, Self::TransferEncoding),
-            17 => (
-                is_word(name, b"if-modified-since"),
-                Self::Noted(Field::IfModifiedSince),
-            ),
-            19 => (
-                is_word(name, b"if-unmodified-since"),
-                Self::Noted(Field::IfUnmodifiedSince),
-            ),
+        Some(match name.len() {
+            4 if is_word(name, b"host") => Self::Noted(Field::Host),
+            5 if is_word(name, b"range") => Self::Noted(Field::Range),
+            6 if is_word(name, b"expect") => Self::Expect,
+            7 if is_word(name, b"referer") => Self::Noted(Field::Referer),
+            8 if is_word(name, b"if-match") => Self::Noted(Field::IfMatch),
+            8 if is_word(name, b"if-range") => Self::Noted(Field::IfRange),
+            9 if is_word(name, b"forwarded") => Self::Noted(Field::Forwarded),
+            10 if is_word(name, b"connection") => Self::Connection,
+            10 if is_word(name, b"user-agent") => Self::Noted(Field::UserAgent),
+            13 if is_word(name, b"if-none-match") => Self::Noted(Field::IfNoneMatch),
+            14 if is_word(name, b"content-length") => Self::ContentLength,
+            15 if is_word(name, b"accept-encoding") => Self::Noted(Field::AcceptEncoding),
+            15 if is_word(name, b"x-forwarded-for") => Self::Noted(Field::ForwardedFor),
+            17 if is_word(name, b"transfer-encoding") => Self::TransferEncoding,
+            17 if is_word(name, b"if-modified-since") => Self::Noted(Field::IfModifiedSince),
+            19 if is_word(name, b"if-unmodified-since") => Self::Noted(Field::IfUnmodifiedSince),
             _ => return None,
-        };
-        lower.then_some(known)
+        })
     }
 }
 

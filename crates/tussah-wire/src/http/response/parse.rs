@@ -2,8 +2,10 @@
 
 use crate::http::framing::{self, Framing, decimal};
 use crate::http::head::{Fields, HEAD_BYTES_MAX, Limits, Version};
+use crate::http::line::{Stop, field_line, line_end, refuse_at};
 use crate::http::refusal::{Kind, Refusal};
-use crate::http::syntax::{Span, Stop, field_line, line_end, list, refuse_at, text_len};
+use crate::http::span::Span;
+use crate::http::syntax::{is_word, list, text_len};
 use crate::http::{Method, Status, date};
 
 /// The fields that the head of a response keeps the place of.
@@ -146,8 +148,8 @@ fn response(bytes: &[u8], method: Method, fields_max: usize) -> Result<ResponseH
             Some(Known::RetryAfter) => head.retry_after = retry_after(value),
             Some(Known::Connection) => {
                 for option in list(value) {
-                    close |= option.eq_ignore_ascii_case(b"close");
-                    head.keep_alive |= option.eq_ignore_ascii_case(b"keep-alive");
+                    close |= is_word(option, b"close");
+                    head.keep_alive |= is_word(option, b"keep-alive");
                 }
             }
             None => {}
@@ -212,22 +214,19 @@ enum Known {
 
 impl Known {
     fn of(name: &[u8]) -> Option<Self> {
-        const NAMES: [(&[u8], Known); FIELDS + 3] = [
-            (b"content-length", Known::Noted(Field::ContentLength)),
-            (b"content-type", Known::Noted(Field::ContentType)),
-            (b"connection", Known::Connection),
-            (b"etag", Known::Noted(Field::ETag)),
-            (b"last-modified", Known::Noted(Field::LastModified)),
-            (b"transfer-encoding", Known::TransferEncoding),
-            (b"content-encoding", Known::Noted(Field::ContentEncoding)),
-            (b"content-range", Known::Noted(Field::ContentRange)),
-            (b"location", Known::Noted(Field::Location)),
-            (b"retry-after", Known::RetryAfter),
-        ];
-        NAMES
-            .into_iter()
-            .find(|(known, _)| known.eq_ignore_ascii_case(name))
-            .map(|(_, known)| known)
+        Some(match name.len() {
+            4 if is_word(name, b"etag") => Self::Noted(Field::ETag),
+            8 if is_word(name, b"location") => Self::Noted(Field::Location),
+            10 if is_word(name, b"connection") => Self::Connection,
+            11 if is_word(name, b"retry-after") => Self::RetryAfter,
+            12 if is_word(name, b"content-type") => Self::Noted(Field::ContentType),
+            13 if is_word(name, b"content-range") => Self::Noted(Field::ContentRange),
+            13 if is_word(name, b"last-modified") => Self::Noted(Field::LastModified),
+            14 if is_word(name, b"content-length") => Self::Noted(Field::ContentLength),
+            16 if is_word(name, b"content-encoding") => Self::Noted(Field::ContentEncoding),
+            17 if is_word(name, b"transfer-encoding") => Self::TransferEncoding,
+            _ => return None,
+        })
     }
 }
 
