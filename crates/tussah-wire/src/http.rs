@@ -6,6 +6,7 @@
 
 pub mod body;
 pub mod condition;
+mod connection;
 pub mod date;
 pub mod encoding;
 mod framing;

@@ -1,5 +1,6 @@
 //! The lines of a head (RFC 9112, sections 2 and 5).
 
+use super::head::{HEAD_BYTES_MAX, Limits};
 use super::refusal::{Kind, Refusal};
 use super::span::Span;
 use super::syntax::{name_len, text_len};
@@ -16,6 +17,23 @@ pub(crate) enum Stop {
 impl From<Refusal> for Stop {
     fn from(refusal: Refusal) -> Self {
         Self::Refused(refusal)
+    }
+}
+
+/// Has `parse` read the head at the start of `bytes`, of which it sees no more than the limit; nothing if the head is not complete.
+#[inline(always)]
+pub(crate) fn head_within<H>(
+    bytes: &[u8],
+    limits: &Limits,
+    parse: impl FnOnce(&[u8]) -> Result<H, Stop>,
+) -> Result<Option<H>, Refusal> {
+    let len_max = limits.head_bytes_max.min(HEAD_BYTES_MAX);
+    let seen = &bytes[..bytes.len().min(len_max)];
+    match parse(seen) {
+        Ok(head) => Ok(Some(head)),
+        Err(Stop::Refused(refusal)) => Err(refusal),
+        Err(Stop::More) if seen.len() == len_max => Err(Refusal::new(Kind::HeadLong, len_max)),
+        Err(Stop::More) => Ok(None),
     }
 }
 

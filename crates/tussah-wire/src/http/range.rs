@@ -65,7 +65,7 @@ impl Ranges {
     ///
     /// As section 14.2 allows, it is ignored if it is malformed, of another unit than bytes, asks for more than
     /// [`RANGES_MAX`] ranges, or for more bytes than there are, as only overlapping ranges can: nobody needs
-    /// that, and it makes a small request cost a lot (section 17.15). The end of nothing is nothing as well.
+    /// that, and it makes a small request cost a lot (section 17.15). An empty representation has no ranges, so it is sent whole.
     ///
     /// ```
     /// use tussah_wire::http::range::{ByteRange, Ranges};
