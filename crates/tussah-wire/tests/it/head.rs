@@ -377,3 +377,14 @@ fn what_is_never_right_is_refused_at_once() {
         assert_eq!(scan, Scan::new());
     }
 }
+
+/// A CR may be the last byte of the first piece, and what must be LF the first of the second.
+#[test]
+fn a_line_end_may_be_cut() {
+    let limits = Limits::default();
+    let mut scan = Scan::new();
+    assert_eq!(scan.parse(b"GET / HTTP/1.1\r\nX: y\r", &limits), Ok(None));
+    let mut other = scan;
+    assert!(other.parse(b"GET / HTTP/1.1\r\nX: y\rx", &limits).is_err());
+    assert_eq!(scan.parse(b"GET / HTTP/1.1\r\nX: y\r\n", &limits), Ok(None));
+}
