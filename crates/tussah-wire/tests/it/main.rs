@@ -1,6 +1,10 @@
 //! Tests of the protocols from outside.
 
+mod body;
+mod compare;
 mod corpus;
 mod differential;
+mod head;
 mod properties;
+mod response;
 mod session;
