@@ -7,18 +7,21 @@
 mod answer;
 pub mod cli;
 mod client;
+mod compare;
 mod conduct;
 mod cpu;
 mod descriptors;
 mod dial;
 mod doubts;
 mod exchange;
+mod expect;
 mod fairness;
 mod fault;
 pub mod files;
 mod gather;
 mod ledger;
 mod pace;
+mod plot;
 mod random;
 mod requests;
 mod run;
@@ -30,6 +33,8 @@ mod tls;
 mod units;
 mod url;
 
+pub use compare::compare;
+pub use expect::{Expectation, Judged};
 pub use fault::Fault;
 pub use settings::CloseBy;
 pub use summary::{

@@ -4,9 +4,10 @@ mod compare;
 mod files;
 mod target;
 
-use std::io::{IsTerminal, Write};
+use std::fs;
+use std::io::{self, IsTerminal, Write};
 use std::net::IpAddr;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,10 +15,13 @@ use std::time::Duration;
 use clap::{Args, Subcommand};
 
 use super::conduct::{Stage, conduct};
+use super::expect::Expectation;
+use super::plot::{self, Curve};
 use super::run::Run;
 use super::settings::{CloseBy, Settings};
 use super::summary::Summary;
 use super::table::table;
+use super::tally::Tally;
 use super::units::{duration, show_count, some_duration};
 use super::url::Url;
 
@@ -154,6 +158,14 @@ struct Options {
     /// Writes the results as JSON; `-`: to standard output, instead of the table
     #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
+
+    /// Draws the latencies by percentile, and the requests of each second
+    #[arg(long, value_name = "FILE")]
+    svg: Option<PathBuf>,
+
+    /// What the run is to reach; if it does not, the exit status is 1; may be given several times
+    #[arg(long, value_name = "BOUND")]
+    expect: Vec<Expectation>,
 }
 
 /// Runs the command; the exit status is 0, 1 if there is nothing to tell, or 2 if the arguments make no sense.
@@ -187,37 +199,59 @@ fn load(options: &Options) -> ExitCode {
         Ok(Summary::of(&run, &options.url, directories, &course))
     });
     match result {
-        Ok((summary, _)) => report(options, &summary),
+        Ok((summary, tally)) => match report(options, &summary, &tally) {
+            Ok(status) => status,
+            Err(error) => failed(&error),
+        },
         Err(error) => failed(&error),
     }
 }
 
-fn report(options: &Options, summary: &Summary) -> ExitCode {
-    let json = || serde_json::to_string_pretty(summary).expect("it has only names as keys");
-    let to_stdout = options
-        .json
-        .as_ref()
-        .is_some_and(|path| path.as_os_str() == "-");
-    let text = if to_stdout {
-        json() + "\n"
-    } else {
-        table(summary)
+/// Tells what the run has shown, and whether it is as expected.
+fn report(options: &Options, summary: &Summary, tally: &Tally) -> Result<ExitCode, String> {
+    let write = |path: &Path, text: String| {
+        fs::write(path, text).map_err(|error| format!("{}: {error}", path.display()))
     };
-    let mut written = std::io::stdout().write_all(text.as_bytes());
-    if let Some(path) = &options.json
-        && !to_stdout
-    {
-        written = written.and(std::fs::write(path, json() + "\n"));
+    if let Some(path) = &options.svg {
+        let histograms = [
+            Curve::of("latency", "#1f77b4", &tally.latency()),
+            Curve::of("with connect", "#2ca02c", &tally.response())
+                .filter(|_| summary.connect.count > 0),
+            Curve::of("503", "#ff7f0e", &tally.rejected),
+        ];
+        let curves: Vec<Curve> = histograms.into_iter().flatten().collect();
+        write(path, plot::svg(summary, &curves))?;
     }
-    match written {
+    let json = || serde_json::to_string_pretty(summary).expect("it has only names as keys") + "\n";
+    match &options.json {
+        Some(path) if path.as_os_str() == "-" => print(&json()),
+        Some(path) => {
+            write(path, json())?;
+            print(&table(summary))
+        }
+        None => print(&table(summary)),
+    };
+    let mut all_met = true;
+    for expectation in &options.expect {
+        let judged = expectation.judge(summary);
+        eprintln!("{}", judged.text);
+        all_met &= judged.is_met;
+    }
+    Ok(ExitCode::from(u8::from(!all_met)))
+}
+
+/// Prints the results; who does not want them any more has closed the pipe.
+fn print(text: &str) -> ExitCode {
+    match io::stdout().write_all(text.as_bytes()) {
         Ok(()) => ExitCode::SUCCESS,
+        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => ExitCode::SUCCESS,
         Err(error) => failed(&format!("the results can't be written: {error}")),
     }
 }
 
 /// Tells how the run is in one line, if anybody sees it.
 fn progress() -> impl FnMut(&Run, Stage) {
-    let is_seen = std::io::stderr().is_terminal();
+    let is_seen = io::stderr().is_terminal();
     let mut before = 0;
     move |run, stage| {
         if !is_seen {

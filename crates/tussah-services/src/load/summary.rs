@@ -220,3 +220,25 @@ impl Summary {
         self.requests.failed as f64 / self.attempted().max(1) as f64
     }
 }
+
+#[cfg(test)]
+pub(super) mod tests {
+    use super::*;
+
+    /// The results of a run in which nothing happened.
+    pub(in crate::load) fn summary() -> Summary {
+        let json = include_str!("summary/nothing.json");
+        serde_json::from_str(json).expect("it has the format")
+    }
+
+    #[test]
+    fn the_format_stays() {
+        let json = include_str!("summary/nothing.json");
+        let written = serde_json::to_string_pretty(&summary()).expect("it has only names as keys");
+        assert_eq!(
+            written,
+            json.trim_end(),
+            "a change of the format needs another version"
+        );
+    }
+}
