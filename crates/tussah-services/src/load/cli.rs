@@ -214,9 +214,10 @@ fn report(options: &Options, summary: &Summary, tally: &Tally) -> Result<ExitCod
     };
     if let Some(path) = &options.svg {
         let histograms = [
-            Curve::of("latency", "#1f77b4", &tally.latency()),
+            // Beneath the other, from which it often does not differ.
             Curve::of("with connect", "#2ca02c", &tally.response())
                 .filter(|_| summary.connect.count > 0),
+            Curve::of("latency", "#1f77b4", &tally.latency()),
             Curve::of("503", "#ff7f0e", &tally.rejected),
         ];
         let curves: Vec<Curve> = histograms.into_iter().flatten().collect();

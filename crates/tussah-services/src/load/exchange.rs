@@ -5,6 +5,8 @@ use std::collections::VecDeque;
 use std::io::{self, IoSlice};
 use std::task::{Context, Poll};
 
+use tussah_wire::http::Method;
+
 use super::answer::{Ended, Head, Parser, Step};
 use super::dial::{Failure, Stream};
 use super::fault::Fault;
@@ -76,8 +78,10 @@ struct Answer {
 }
 
 impl Answer {
-    fn new(head: Head, flight: &Flight, bodiless: bool) -> Self {
-        let file = flight.file.filter(|_| head.status == 200 && !bodiless);
+    fn new(head: Head, flight: &Flight, method: Method) -> Self {
+        let file = flight
+            .file
+            .filter(|_| head.status == 200 && method != Method::Head);
         Self {
             head,
             body_len: 0,
@@ -216,27 +220,42 @@ impl Exchange {
         stream: &mut Stream,
         requests: &Requests,
     ) -> Option<io::Error> {
-        while self.written < self.flights.len() {
-            let mut slices = [IoSlice::new(&[]); BUFFERS_MAX];
-            let mut count = 0;
-            let mut written_bytes = self.written_bytes;
-            for flight in self.flights.range(self.written..) {
-                if count + 2 > BUFFERS_MAX {
-                    break;
-                }
-                requests.rest(flight.file, flight.last, written_bytes, |slice| {
-                    slices[count] = slice;
-                    count += 1;
-                });
-                written_bytes = 0;
-            }
-            match stream.poll_write(context, &slices[..count]) {
+        loop {
+            let polled = match self.flights.len() - self.written {
+                0 => return None,
+                // Most often there is one; clearing room for more costs as much as all else here.
+                1 => self.write_some::<2>(context, stream, requests),
+                _ => self.write_some::<BUFFERS_MAX>(context, stream, requests),
+            };
+            match polled {
                 Poll::Ready(Ok(len)) => self.advance(len, requests),
                 Poll::Ready(Err(error)) => return Some(error),
                 Poll::Pending => return None,
             }
         }
-        None
+    }
+
+    /// Writes up to so many buffers.
+    fn write_some<const BUFFERS: usize>(
+        &self,
+        context: &mut Context<'_>,
+        stream: &mut Stream,
+        requests: &Requests,
+    ) -> Poll<io::Result<usize>> {
+        let mut slices = [IoSlice::new(&[]); BUFFERS];
+        let mut count = 0;
+        let mut written_bytes = self.written_bytes;
+        for flight in self.flights.range(self.written..) {
+            if count + 2 > BUFFERS {
+                break;
+            }
+            requests.rest(flight.file, flight.last, written_bytes, |slice| {
+                slices[count] = slice;
+                count += 1;
+            });
+            written_bytes = 0;
+        }
+        stream.poll_write(context, &slices[..count])
     }
 
     /// So many more bytes are written.
@@ -275,14 +294,14 @@ impl Exchange {
         }
         self.bytes += input.len() as u64;
         loop {
-            let step = self.parser.step(&mut input, requests.bodiless);
+            let step = self.parser.step(&mut input, requests.method);
             match step.map_err(|_| Fault::BadResponse)? {
                 Step::Starved => return Ok(()),
                 Step::Head(head) => {
                     // An answer that nobody has asked for.
                     let flight = self.flights.front().ok_or(Fault::BadResponse)?;
                     self.closes |= head.closes;
-                    self.answer = Some(Answer::new(head, flight, requests.bodiless));
+                    self.answer = Some(Answer::new(head, flight, requests.method));
                 }
                 Step::Body(bytes) => self.answer.as_mut().expect("a head precedes").body(bytes),
                 Step::End => self.end(answered),

@@ -2,6 +2,8 @@
 
 use std::io::IoSlice;
 
+use tussah_wire::http::Method;
+
 use super::files::{FileNumber, FileSet, Popularity};
 use super::random::Random;
 use super::url::Url;
@@ -25,7 +27,8 @@ pub(super) struct Requests {
     last_heads: Option<Heads>,
     body: Vec<u8>,
     files: Option<Popularity>,
-    pub(super) bodiless: bool,
+    /// The method, as far as it matters to answers.
+    pub(super) method: Method,
 }
 
 /// All heads, one behind the other.
@@ -43,7 +46,7 @@ impl Requests {
             heads: heads(false),
             last_heads: message.announces_end.then(|| heads(true)),
             files: set.map(Popularity::of),
-            bodiless: message.method == "HEAD",
+            method: Method::from_token(message.method.as_bytes()),
             body: message.body,
         }
     }
