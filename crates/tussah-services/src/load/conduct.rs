@@ -71,9 +71,9 @@ pub(super) async fn conduct(
             .map_or("no answer in time", String::as_str);
         return Err(format!("no connection could be made: {why}"));
     }
-    run.start();
-    let warm_up_ns = run.now_ns() + run.settings.warm_up.as_nanos() as u64;
     if !run.settings.warm_up.is_zero() {
+        run.start();
+        let warm_up_ns = run.now_ns() + run.settings.warm_up.as_nanos() as u64;
         wait.until(Stage::WarmingUp, Some(warm_up_ns), |_| false)
             .await;
     }
@@ -87,6 +87,8 @@ pub(super) async fn conduct(
         .map(|duration| duration.as_nanos() as u64);
     let until_ns = length_ns.map(|length_ns| from_ns + length_ns);
     run.measure(from_ns, until_ns.unwrap_or(u64::MAX - 1));
+    // Without a warm-up, clients begin now, and all that they do counts.
+    run.start();
     if !wait.interrupted {
         wait.until(Stage::Measuring, until_ns, |run| run.ended_count() == count)
             .await;

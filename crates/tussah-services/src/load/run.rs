@@ -120,11 +120,13 @@ impl Run {
         self.progress.notify_one();
     }
 
-    /// Lets the clients begin.
+    /// Lets the clients begin, unless they have.
     pub(super) fn start(&self) {
-        // Partner: `begun`.
-        self.begun_ns.store(self.now_ns(), Ordering::Release);
-        self.begin.notify_waiters();
+        if self.begun_ns.load(Ordering::Relaxed) == u64::MAX {
+            // Partner: `begun`.
+            self.begun_ns.store(self.now_ns(), Ordering::Release);
+            self.begin.notify_waiters();
+        }
     }
 
     /// Waits until clients may begin; says when that was.

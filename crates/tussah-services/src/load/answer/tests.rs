@@ -96,7 +96,7 @@ fn responses() {
         Between,
     );
     ok(
-        "HTTP/1.1 200 OK\r\nTransfer-Encoding: gzip, chunked\r\n\r\n0\r\nA: b\r\nC: d\r\n\r\n",
+        "HTTP/1.1 200 OK\r\nTransfer-Encoding: Chunked\r\n\r\n0\r\nA: b\r\nC: d\r\n\r\n",
         &[(200, "")],
         Between,
     );

@@ -1,0 +1,3 @@
+//! The servers and the command, from outside.
+
+mod load;
