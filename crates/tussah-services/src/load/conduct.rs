@@ -65,11 +65,11 @@ pub(super) async fn conduct(
     if run.failures_before().values().sum::<u64>() as usize == count {
         end(clients).await;
         let samples = run.samples();
-        let why = samples
-            .values()
-            .next()
-            .map_or("no answer in time", String::as_str);
-        return Err(format!("no connection could be made: {why}"));
+        let said = samples.values().next();
+        return Err(format!(
+            "no connection could be made: {}",
+            said.map_or("no answer in time", String::as_str)
+        ));
     }
     if !run.settings.warm_up.is_zero() {
         run.start();

@@ -10,6 +10,10 @@ use std::time::Duration;
 use futures_io::{AsyncRead, AsyncWrite};
 use futures_rustls::TlsConnector;
 use futures_rustls::client::TlsStream;
+use nix::sys::socket::setsockopt;
+use nix::sys::socket::sockopt::IpBindAddressNoPort;
+use rustix::io::Errno;
+use rustix::net::{self, AddressFamily, SocketFlags, SocketType, ipproto};
 use rustls::pki_types::ServerName;
 use tussah::net::{TcpStream, UnixStream};
 use tussah::time::timeout;
@@ -66,13 +70,20 @@ impl Dial {
                 let stream = UnixStream::connect(path).await.map_err(failed)?;
                 return Ok(Stream::Unix(stream));
             }
-            Peer::Tcp(address) => {
-                let mut options = TcpStream::builder().nodelay(true);
-                if !self.sources.is_empty() {
-                    let source = self.sources[client % self.sources.len()];
-                    options = options.bind(SocketAddr::new(source, 0));
-                }
+            Peer::Tcp(address) if self.sources.is_empty() => {
+                let options = TcpStream::builder().nodelay(true);
                 options.connect(*address).await.map_err(failed)?
+            }
+            Peer::Tcp(address) => {
+                let source = self.sources[client % self.sources.len()];
+                let connected = connect_from(source, *address).await;
+                connected.map_err(|error| {
+                    let text = format!("connect to {address} from {source}: {error}");
+                    Failure {
+                        fault: Fault::of_connect(&error),
+                        error: Some(io::Error::other(text)),
+                    }
+                })?
             }
         };
         let Some((connector, name)) = &self.tls else {
@@ -85,6 +96,31 @@ impl Dial {
         })?;
         Ok(Stream::Tls(Box::new(stream)))
     }
+}
+
+/// Connects from an address of this machine. Its port is chosen last (`IP_BIND_ADDRESS_NO_PORT`): so it need only differ from those of
+/// connections to the same server, and those that wait in TIME_WAIT on this machine can be taken.
+async fn connect_from(source: IpAddr, address: SocketAddr) -> io::Result<TcpStream> {
+    let family = match address {
+        SocketAddr::V4(_) => AddressFamily::INET,
+        SocketAddr::V6(_) => AddressFamily::INET6,
+    };
+    let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
+    let socket = net::socket_with(family, SocketType::STREAM, flags, Some(ipproto::TCP))?;
+    // A system that can't do it chooses the port at once.
+    let _ = setsockopt(&socket, IpBindAddressNoPort, &true);
+    net::bind(&socket, &SocketAddr::new(source, 0))?;
+    match net::connect(&socket, &address) {
+        Ok(()) | Err(Errno::INPROGRESS) => {}
+        Err(error) => return Err(error.into()),
+    }
+    let stream = TcpStream::from_std(socket.into())?;
+    stream.writable().await?;
+    if let Some(error) = stream.take_error()? {
+        return Err(error);
+    }
+    stream.set_nodelay(true)?;
+    Ok(stream)
 }
 
 /// A connection to the server.

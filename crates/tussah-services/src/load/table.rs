@@ -32,11 +32,17 @@ fn write(text: &mut String, summary: &Summary) -> std::fmt::Result {
         url, measured_s, ..
     } = summary;
     let connections = parameters.connections;
+    let connecting_s = summary.connecting_s;
     writeln!(text, "{url}")?;
     writeln!(
         text,
-        "{connections} connections, {pace}, measured for {measured_s:.2} s{interrupted}\n"
+        "{connections} connections (made before, in {connecting_s:.2} s), {pace}"
     )?;
+    match parameters.warm_up_s {
+        0.0 => {}
+        warm_up_s => writeln!(text, "warmed up for {warm_up_s:.2} s")?,
+    }
+    writeln!(text, "measured for {measured_s:.2} s{interrupted}\n")?;
     counts(text, summary)?;
     times(text, summary)?;
     costs(text, summary)?;
@@ -110,7 +116,7 @@ fn costs(text: &mut String, summary: &Summary) -> std::fmt::Result {
 /// The distributions, a line each.
 fn times(text: &mut String, summary: &Summary) -> std::fmt::Result {
     let rows = [
-        ("latency", &summary.latency, true),
+        ("latency", &summary.latency, summary.latency.count > 0),
         ("with connect", &summary.response, summary.connect.count > 0),
         ("connect", &summary.connect, summary.connect.count > 0),
         (

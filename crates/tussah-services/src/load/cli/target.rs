@@ -34,7 +34,10 @@ pub(super) fn prepare(options: &Options) -> Result<Prepared, String> {
     {
         return Err(format!("--pid: there is no process {pid}"));
     }
-    let url = options.url()?;
+    let url = Url::parse(&options.url)?;
+    if url.tls && options.unix.is_some() {
+        return Err("--unix: TLS goes over TCP only; expected an http:// URL".to_owned());
+    }
     let set = options.files.as_deref().map(file_set).transpose()?;
     let body = match (&options.body, &options.body_file) {
         (Some(text), _) => text.clone().into_bytes(),
