@@ -59,26 +59,10 @@ impl Client {
                 self.ledger.woken(due_ns, woken_ns);
                 now_ns = woken_ns;
             }
-            self.ledger.waits_since(due_ns);
-            if !self.exchange.is_connected() {
-                match self.connect(now_ns).await {
-                    Ok(connected_ns) => now_ns = connected_ns,
-                    Err(failure) => {
-                        let Some(claimed) = self.ledger.claim(now_ns) else {
-                            return;
-                        };
-                        let flight = self.flight(due_ns, now_ns, claimed);
-                        now_ns = self.ledger.failed(failure, [flight].into_iter());
-                        due_ns = self.next(now_ns);
-                        continue;
-                    }
-                }
-            }
             if !self.fill(due_ns, now_ns) {
                 return;
             }
-            let result = self.exchange(now_ns).await;
-            now_ns = match result {
+            now_ns = match self.make(now_ns).await {
                 Ok(()) => self.ledger.last_ns(),
                 Err(failure) => self.ledger.failed(failure, self.exchange.fail()),
             };
@@ -159,6 +143,16 @@ impl Client {
             next = self.pace.another(due_ns, now_ns);
         }
         !self.exchange.flights().is_empty()
+    }
+
+    /// Connects if need be, and makes the requests.
+    async fn make(&mut self, now_ns: u64) -> Result<(), Failure> {
+        let mut sent_ns = now_ns;
+        if !self.exchange.is_connected() {
+            sent_ns = self.connect(now_ns).await?;
+            self.exchange.sent_at(sent_ns);
+        }
+        self.exchange(sent_ns).await
     }
 
     /// Sends, and receives all answers.

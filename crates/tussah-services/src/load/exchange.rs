@@ -59,7 +59,7 @@ pub(super) struct Exchange {
     written_bytes: usize,
     answer: Option<Answer>,
     bytes: u64,
-    /// Requests that were begun on this connection.
+    /// Requests that were begun on this connection, or are to be on the next.
     pub(super) begun: u32,
     /// The server closes it.
     closes: bool,
@@ -134,12 +134,12 @@ impl Exchange {
     pub(super) fn connected(&mut self, stream: Stream) {
         self.stream = Some(stream);
         self.parser = Parser::new();
-        self.begun = 0;
         self.closes = false;
     }
 
     /// Takes the connection, which is not used any more.
     pub(super) fn disconnect(&mut self) -> Option<Stream> {
+        self.begun = 0;
         self.stream.take()
     }
 
@@ -154,6 +154,12 @@ impl Exchange {
         self.flights.push_back(flight);
     }
 
+    /// What is to be sent had to wait for a connection until now.
+    pub(super) fn sent_at(&mut self, now_ns: u64) {
+        let flights = self.flights.iter_mut();
+        flights.for_each(|flight| flight.sent_ns = now_ns);
+    }
+
     /// What is under way.
     pub(super) fn flights(&mut self) -> &mut VecDeque<Flight> {
         &mut self.flights
@@ -161,7 +167,7 @@ impl Exchange {
 
     /// Gives up what is under way, and the connection.
     pub(super) fn fail(&mut self) -> impl Iterator<Item = Flight> {
-        self.stream = None;
+        self.disconnect();
         self.answer = None;
         self.bytes = 0;
         self.written = 0;

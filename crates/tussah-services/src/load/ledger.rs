@@ -30,8 +30,6 @@ pub(super) struct Ledger {
     lot: u64,
     last_ns: u64,
     not_before_ns: u64,
-    /// When the request that is next was due, while it is neither sent nor failed.
-    waits_since_ns: Option<u64>,
 }
 
 impl Ledger {
@@ -42,7 +40,6 @@ impl Ledger {
             lot: 0,
             last_ns: 0,
             not_before_ns: 0,
-            waits_since_ns: None,
         }
     }
 
@@ -64,14 +61,8 @@ impl Ledger {
         }
     }
 
-    /// A request is due from now on.
-    pub(super) fn waits_since(&mut self, due_ns: u64) {
-        self.waits_since_ns = Some(due_ns);
-    }
-
     /// Whether another request is to be made, and whether it counts towards how many there are to be. `None`: enough were made.
     pub(super) fn claim(&mut self, now_ns: u64) -> Option<bool> {
-        self.waits_since_ns = None;
         let Some(budget) = &self.run.budget else {
             return Some(false);
         };
@@ -183,9 +174,7 @@ impl Ledger {
         (missed, since_ns): (u64, Option<u64>),
     ) {
         let mut record = std::mem::take(&mut self.record);
-        let due = flights
-            .map(|flight| flight.due_ns)
-            .chain(self.waits_since_ns);
+        let due = flights.map(|flight| flight.due_ns);
         let end_ns = self.run.end_ns();
         for due_ns in due.filter(|&due_ns| due_ns <= end_ns) {
             record.under_way += 1;

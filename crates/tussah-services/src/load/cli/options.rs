@@ -14,37 +14,55 @@ use crate::load::units::{duration, some_duration};
 /// What stands behind the options in the long help.
 pub(super) const MORE: &str = "\
 Results:
-  served        whole answers that are right: not 4xx or 5xx, and of the right length and content if it is known
+  served        whole answers that are right: not 4xx or 5xx, and of the right
+                length and content if it is known
   rejected      answers 503, with their latency apart
-  failed        by kind: connect_refused, connect_timeout, no_free_port, no_descriptor, tls, connect_other, reset, closed_early
-                (before the first byte of the answer), truncated, timeout, bad_response, wrong_body, status, other
-  unfinished    requests that were due but not answered in the end; they are in no other number, so look how long they waited
-  latency       of what is served: from sending the request (in open loop: from when it was due) to the last byte of the answer
-  with connect  the same, but the first request on a connection counts from when it was due, with connecting
-  sent late     in open loop: by how much a request whose connection was free was sent late; the generator adds this to latency
-  fairness      Jain's index over what each client was served: 1 if all got the same, 1/N if one of N got everything
-  server CPU    of --pid and its descendants, by the kernel's clock of the process (nanoseconds)
+  failed        by kind: connect_refused, connect_timeout, no_free_port,
+                no_descriptor, tls, connect_other, reset, closed_early (before
+                the first byte of the answer), truncated, timeout,
+                bad_response, wrong_body, status, other
+  unfinished    requests that were due but not answered in the end; they are
+                in no other number, so look how long they waited
+  latency       of what is served: from sending the request (in open loop:
+                from when it was due) to the last byte of the answer
+  with connect  the same, but the first request on a connection counts from
+                when it was due, with connecting
+  sent late     in open loop: by how much a request whose connection was free
+                was sent late; the generator adds this to latency
+  fairness      Jain's index over what each client was served: 1 if all got
+                the same, 1/N if one of N got everything
+  server CPU    of --pid and its descendants, by the kernel's clock of the
+                process (nanoseconds)
 
-The exit status is 0; 1 if nothing could be measured or an --expect is not met; 2 if the arguments make no sense.
-Ctrl-C ends the measurement and prints what there is; a second one ends at once.
+  The JSON has everything, latencies in nanoseconds. Its `version` changes
+  only if a field is taken away or means something else.
 
-Bounds for --expect are MEASURE<VALUE, or with <=, > and >=. Measures are p50 p75 p90 p95 p99 p99.9 p99.99 mean min max (of latency; of others
-as response.p99, connect.max, 503.p99), errors and rejected (parts of all requests: 0.1%), rate (served a second), bytes (a second),
-jain and jain_worst, cpu (of the server for 1000 requests: 12ms), busy (the generator's workers: 80%).
+Bounds:
+  --expect takes MEASURE<VALUE, or with <=, > or >=. Measures are p50 p75 p90
+  p95 p99 p99.9 p99.99 mean min max (of latency; of others as response.p99,
+  connect.max, 503.p99), errors and rejected (parts of all requests: 0.1%),
+  rate (served a second), bytes (a second), jain and jain_worst, cpu (of the
+  server for 1000 requests: 12ms), busy (the generator's workers: 80%).
 
-The JSON has everything, latencies in nanoseconds; its `version` changes only if a field is taken away or means something else.
+Exit status:
+  0; 1 if nothing could be measured or an --expect is not met; 2 if the
+  arguments make no sense. Ctrl-C ends the measurement and prints what there
+  is; a second one ends at once.
 
 Examples:
   One page by 64 connections for ten seconds:
     tussah load http://127.0.0.1:8080/index.html
   10,000 connections, a warm-up, and the CPU time of the server:
-    tussah load -c 10000 -d 60s --warm-up 5s --pid $(pgrep -o nginx) http://127.0.0.1:8080/
+    tussah load -c 10000 -d 60s --warm-up 5s --pid $(pgrep -o nginx) \\
+        http://127.0.0.1:8080/
   1000 requests a second whatever the server does, and how it should do:
-    tussah load --rate 1000 -d 30s --expect 'p99<20ms' --expect 'errors<0.1%' http://127.0.0.1:8080/
+    tussah load --rate 1000 -d 30s --expect 'p99<20ms' --expect 'errors<0.1%' \\
+        http://127.0.0.1:8080/
   Files as in SPECweb99, with new connections and pauses as in the SEDA paper:
     tussah load files --size 3.3GB /srv/set
     tussah web /srv/set
-    tussah load -c 1024 --files /srv/set --requests-per-connection 5 --think 20ms http://127.0.0.1:8080/
+    tussah load -c 1024 --files /srv/set --requests-per-connection 5 \\
+        --think 20ms http://127.0.0.1:8080/
   Two runs beside each other:
     tussah load --json before.json http://127.0.0.1:8080/
     tussah load --json after.json --svg after.svg http://127.0.0.1:8080/

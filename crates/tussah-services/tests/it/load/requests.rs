@@ -40,7 +40,6 @@ fn connections_are_made_anew() {
     // Those that were made beforehand, and those that were made since.
     assert_eq!(seen.0 as u64, 4 + summary.connect.count);
     assert!(seen.1.iter().all(|&count| count <= 5), "{seen:?}");
-    // Clients that find no work left end with a connection that is not used up.
     assert!((20..=24).contains(&seen.0), "{seen:?}");
     assert_eq!(summary.response.count, 100);
 }
