@@ -1,1 +1,43 @@
 //! A load generator for web servers.
+//!
+//! Each client is a thread with one connection at a time. In a *closed loop* it makes a request, waits for the answer, thinks, and makes the
+//! next; in an *open loop* requests are due at even times whatever the server does, and their latency counts from then on (no coordinated
+//! omission). All clients connect first; then a warm-up may follow; then what ends is counted, by each worker for itself.
+
+mod answer;
+pub mod cli;
+mod client;
+mod compare;
+mod conduct;
+mod cpu;
+mod descriptors;
+mod dial;
+mod doubts;
+mod exchange;
+mod expect;
+mod fairness;
+mod fault;
+pub mod files;
+mod gather;
+mod ledger;
+mod pace;
+mod plot;
+mod random;
+mod requests;
+mod run;
+mod settings;
+mod summary;
+mod table;
+mod tally;
+mod tls;
+mod units;
+mod url;
+
+pub use compare::compare;
+pub use expect::{Expectation, Judged};
+pub use fault::Fault;
+pub use settings::CloseBy;
+pub use summary::{
+    Cpu, Fairness, Parameters, Requests, Second, ServerCpu, Summary, Times, VERSION,
+};
+pub use table::table;

@@ -6,10 +6,11 @@ use std::process::ExitCode;
 
 use clap::{CommandFactory, Parser};
 use clap_complete::Shell;
+use tussah_services::load;
 use tussah_services::web::Web;
 use tussah_services::web::config::{Arguments, Config};
 
-/// Servers on tussah, a concurrency runtime.
+/// Serves the web, and loads servers, on the concurrency runtime tussah.
 #[derive(Parser)]
 #[command(name = "tussah", version, propagate_version = true)]
 struct Tussah {
@@ -20,6 +21,7 @@ struct Tussah {
 #[derive(clap::Subcommand)]
 enum Command {
     Web(Arguments),
+    Load(Box<load::cli::Arguments>),
     /// Print what a shell needs to complete this command.
     ///
     /// For bash: tussah completions bash > ~/.local/share/bash-completion/completions/tussah
@@ -32,6 +34,7 @@ enum Command {
 fn main() -> ExitCode {
     match Tussah::parse().command {
         Command::Web(arguments) => web(&arguments),
+        Command::Load(arguments) => load::cli::run(*arguments),
         Command::Completions { shell } => {
             clap_complete::generate(
                 shell,

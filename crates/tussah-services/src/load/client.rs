@@ -1,0 +1,232 @@
+//! One client: a thread that makes a request whenever one is due.
+
+use std::future::poll_fn;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+
+use tussah::time::{Sleep, sleep, sleep_until};
+
+use super::dial::Failure;
+use super::exchange::{Answered, Exchange, Flight};
+use super::ledger::Ledger;
+use super::pace::Pace;
+use super::random::Random;
+use super::run::{CONNECT_PAUSE, Run};
+use super::settings::CloseBy;
+
+/// A client. What it has done is in the run's records when it is dropped.
+pub(super) struct Client {
+    run: Arc<Run>,
+    number: usize,
+    pace: Pace,
+    ledger: Ledger,
+    exchange: Exchange,
+    random: Random,
+    limit: Limit,
+    /// Requests until the next one whose body is compared.
+    until_check: u32,
+}
+
+impl Client {
+    pub(super) fn new(run: Arc<Run>, number: usize) -> Self {
+        let seed = run.settings.seed.wrapping_add(number as u64);
+        // Neighbouring seeds give neighbouring sequences, until they are mixed.
+        let seed = Random::new(seed).next();
+        Self {
+            number,
+            pace: Pace::Closed { think_ns: 0 },
+            exchange: Exchange::new(),
+            random: Random::new(seed),
+            limit: Limit::new(),
+            until_check: (seed % u64::from(run.settings.check_every.max(1))) as u32,
+            ledger: Ledger::new(run.clone()),
+            run,
+        }
+    }
+
+    /// Connects, waits for the others, and makes requests until the run needs no more; else until it is aborted.
+    pub(super) async fn run(mut self) {
+        self.arrive().await;
+        let start_ns = self.run.begun().await;
+        self.pace = self.run.settings.pace(self.number, start_ns);
+        let mut due_ns = self.pace.first(start_ns, &mut self.random);
+        let mut now_ns = self.run.now_ns();
+        loop {
+            if due_ns > now_ns {
+                sleep_until(self.run.instant(due_ns)).await;
+                let woken_ns = self.run.now_ns();
+                self.ledger.woken(due_ns, woken_ns);
+                now_ns = woken_ns;
+            }
+            if !self.fill(due_ns, now_ns) {
+                return;
+            }
+            now_ns = match self.make(now_ns).await {
+                Ok(()) => self.ledger.last_ns(),
+                Err(failure) => self.ledger.failed(failure, self.exchange.fail()),
+            };
+            self.close_if_last();
+            due_ns = self.next(now_ns);
+        }
+    }
+
+    /// When the next request is due; in closed loop not before a pause is over.
+    fn next(&mut self, now_ns: u64) -> u64 {
+        let due_ns = self.pace.after(now_ns);
+        match self.pace {
+            Pace::Closed { .. } => due_ns.max(self.ledger.not_before_ns()),
+            Pace::Open { .. } => due_ns,
+        }
+    }
+
+    /// The first connection, made while only few others are made. A client without one goes on without.
+    async fn arrive(&mut self) {
+        let run = self.run.clone();
+        let permit = run.connecting.acquire().await;
+        let began_ns = run.now_ns();
+        if let Err(failure) = self.connect(began_ns).await {
+            self.ledger.failed_before(failure);
+        }
+        sleep(CONNECT_PAUSE).await;
+        drop(permit);
+        run.arrived();
+    }
+
+    /// Connects; says when that was done.
+    async fn connect(&mut self, began_ns: u64) -> Result<u64, Failure> {
+        let stream = self.run.dial.connect(self.number).await?;
+        self.exchange.connected(stream);
+        Ok(self.ledger.connected(began_ns))
+    }
+
+    /// A request of this client.
+    fn flight(&mut self, due_ns: u64, sent_ns: u64, claimed: bool) -> Flight {
+        let run = &*self.run;
+        let begun = self.exchange.begun;
+        let checked = match run.settings.check_every {
+            0 => false,
+            every if self.until_check == 0 => {
+                self.until_check = every - 1;
+                true
+            }
+            _ => {
+                self.until_check -= 1;
+                false
+            }
+        };
+        let per_connection = run.settings.requests_per_connection;
+        Flight {
+            file: run.requests.pick(&mut self.random),
+            first: begun == 0,
+            last: per_connection.is_some_and(|count| begun + 1 >= count),
+            checked,
+            claimed,
+            due_ns,
+            sent_ns,
+        }
+    }
+
+    /// Takes what is to be sent now. False: the run needs no more.
+    fn fill(&mut self, due_ns: u64, now_ns: u64) -> bool {
+        let pipeline = self.run.settings.pipeline;
+        let mut next = Some(due_ns);
+        while let Some(due_ns) = next {
+            let Some(claimed) = self.ledger.claim(now_ns) else {
+                break;
+            };
+            let flight = self.flight(due_ns, now_ns, claimed);
+            self.exchange.push(flight);
+            if flight.last || self.exchange.flights().len() >= pipeline {
+                break;
+            }
+            next = self.pace.another(due_ns, now_ns);
+        }
+        !self.exchange.flights().is_empty()
+    }
+
+    /// Connects if need be, and makes the requests.
+    async fn make(&mut self, now_ns: u64) -> Result<(), Failure> {
+        let mut sent_ns = now_ns;
+        if !self.exchange.is_connected() {
+            sent_ns = self.connect(now_ns).await?;
+            self.exchange.sent_at(sent_ns);
+        }
+        self.exchange(sent_ns).await
+    }
+
+    /// Sends, and receives all answers.
+    async fn exchange(&mut self, sent_ns: u64) -> Result<(), Failure> {
+        let Self {
+            run,
+            ledger,
+            exchange,
+            limit,
+            ..
+        } = self;
+        let deadline_ns = sent_ns + run.settings.timeout.as_nanos() as u64;
+        poll_fn(|context| {
+            let answered = |flight: Flight, answer: Answered| ledger.answered(flight, answer);
+            match exchange.poll(context, &run.requests, answered) {
+                Poll::Ready(result) => Poll::Ready(result),
+                Poll::Pending => limit
+                    .poll(context, run, deadline_ns)
+                    .map(|()| Err(super::fault::Fault::Timeout.into())),
+            }
+        })
+        .await
+    }
+
+    /// Closes the connection after its last request, or with the server.
+    fn close_if_last(&mut self) {
+        let settings = &self.run.settings;
+        let count = settings.requests_per_connection;
+        let is_last = count.is_some_and(|count| self.exchange.begun >= count);
+        if !is_last && !self.exchange.closes() {
+            return;
+        }
+        if let Some(stream) = self.exchange.disconnect()
+            && settings.close_by == CloseBy::Reset
+        {
+            stream.reset_on_drop();
+        }
+    }
+}
+
+impl Drop for Client {
+    fn drop(&mut self) {
+        let missed = self.pace.missed(self.run.end_ns());
+        self.ledger.close(self.exchange.flights().iter(), missed);
+    }
+}
+
+/// A time limit that costs nothing as long as it is kept: the timer is set anew only when an earlier limit has passed.
+struct Limit {
+    timer: Pin<Box<Sleep>>,
+    is_set: bool,
+}
+
+impl Limit {
+    fn new() -> Self {
+        Self {
+            timer: Box::pin(sleep_until(tussah::time::now())),
+            is_set: false,
+        }
+    }
+
+    /// Ready when the deadline has passed. Deadlines never become earlier.
+    fn poll(&mut self, context: &mut Context<'_>, run: &Run, deadline_ns: u64) -> Poll<()> {
+        while !self.is_set || self.timer.is_elapsed() {
+            if self.is_set && run.now_ns() >= deadline_ns {
+                return Poll::Ready(());
+            }
+            self.is_set = true;
+            self.timer.as_mut().reset(run.instant(deadline_ns));
+            // Its wake-up goes to this thread, which has the same waker all its life.
+            if self.timer.as_mut().poll(context).is_pending() {
+                break;
+            }
+        }
+        Poll::Pending
+    }
+}

@@ -1,0 +1,192 @@
+//! A run from its beginning to its end.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures_lite::future::or;
+use tussah::signal::{Signal, Signals, signal};
+use tussah::time::sleep_until;
+use tussah::{JoinHandle, spawn};
+
+use super::client::Client;
+use super::cpu::{self, Usage, Used};
+use super::run::Run;
+
+/// How often a run tells how it is.
+const TICK_NS: u64 = 1_000_000_000;
+
+/// What a run is doing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Stage {
+    Connecting,
+    WarmingUp,
+    Measuring,
+}
+
+/// What is known of a run beside its counts.
+#[derive(Clone, Debug)]
+pub(super) struct Course {
+    pub(super) interrupted: bool,
+    /// How long connecting took.
+    pub(super) connecting: Duration,
+    /// How long was measured.
+    pub(super) measured: Duration,
+    /// When that ended.
+    pub(super) until_ns: u64,
+    /// The server's CPU time in that, if its process is known.
+    pub(super) server: Option<Used>,
+    /// Our own.
+    pub(super) own: Duration,
+}
+
+/// Has clients connect, begin together, and make requests; ends with the requests or the time, or by a signal. `tell` is called every
+/// second.
+///
+/// # Errors
+/// A sentence that says why there was nothing to measure.
+pub(super) async fn conduct(
+    run: Arc<Run>,
+    tell: impl FnMut(&Run, Stage),
+) -> Result<Course, String> {
+    let signals = Told::new().map_err(|error| format!("signals can't be received: {error}"))?;
+    let mut wait = Wait {
+        run: run.clone(),
+        signals,
+        tell,
+        interrupted: false,
+    };
+    let count = run.settings.connections;
+    let clients: Vec<_> = (0..count)
+        .map(|number| spawn(Client::new(run.clone(), number).run()))
+        .collect();
+    wait.until(Stage::Connecting, None, |run| run.arrived_count() == count)
+        .await;
+    let connecting = Duration::from_nanos(run.now_ns());
+    if run.failures_before().values().sum::<u64>() as usize == count {
+        end(clients).await;
+        let samples = run.samples();
+        let said = samples.values().next();
+        return Err(format!(
+            "no connection could be made: {}",
+            said.map_or("no answer in time", String::as_str)
+        ));
+    }
+    if !run.settings.warm_up.is_zero() {
+        run.start();
+        let warm_up_ns = run.now_ns() + run.settings.warm_up.as_nanos() as u64;
+        wait.until(Stage::WarmingUp, Some(warm_up_ns), |_| false)
+            .await;
+    }
+    let before = run.settings.pid.map(Usage::of);
+    let own = || cpu::time(std::process::id()).unwrap_or_default();
+    let own_before = own();
+    let from_ns = run.now_ns();
+    let length_ns = run
+        .settings
+        .duration
+        .map(|duration| duration.as_nanos() as u64);
+    let until_ns = length_ns.map(|length_ns| from_ns + length_ns);
+    run.measure(from_ns, until_ns.unwrap_or(u64::MAX - 1));
+    // Without a warm-up, clients begin now, and all that they do counts.
+    run.start();
+    if !wait.interrupted {
+        wait.until(Stage::Measuring, until_ns, |run| run.ended_count() == count)
+            .await;
+    }
+    let own = own().saturating_sub(own_before);
+    let server = before.map(|before| {
+        let pid = run.settings.pid.expect("it was asked for before");
+        Usage::of(pid).since(&before)
+    });
+    run.finish(run.now_ns());
+    let until_ns = run.end_ns();
+    end(clients).await;
+    Ok(Course {
+        interrupted: wait.interrupted,
+        connecting,
+        measured: Duration::from_nanos(until_ns - from_ns),
+        until_ns,
+        server,
+        own,
+    })
+}
+
+/// Ends the clients, who then leave their records.
+async fn end(clients: Vec<JoinHandle<()>>) {
+    clients.iter().for_each(JoinHandle::abort);
+    for client in clients {
+        if let Err(error) = client.await
+            && error.is_panic()
+        {
+            error.resume();
+        }
+    }
+}
+
+/// The signals that end a run early.
+struct Told {
+    interrupt: Signals,
+    terminate: Signals,
+}
+
+impl Told {
+    fn new() -> std::io::Result<Self> {
+        Ok(Self {
+            interrupt: signal(Signal::INT)?,
+            terminate: signal(Signal::TERM)?,
+        })
+    }
+
+    async fn recv(&self) {
+        // An error would be that of a runtime that ends.
+        let _ = or(self.interrupt.recv(), self.terminate.recv()).await;
+    }
+}
+
+struct Wait<F> {
+    run: Arc<Run>,
+    signals: Told,
+    tell: F,
+    interrupted: bool,
+}
+
+impl<F: FnMut(&Run, Stage)> Wait<F> {
+    /// Waits until something is so, or a time, or a signal, which a second one makes the end of the process.
+    async fn until(&mut self, stage: Stage, until_ns: Option<u64>, is_so: impl Fn(&Run) -> bool) {
+        let mut tick_ns = self.run.now_ns() + TICK_NS;
+        while !self.interrupted && !is_so(&self.run) {
+            let next_ns = until_ns.unwrap_or(u64::MAX).min(tick_ns);
+            let run = &self.run;
+            let timer = async {
+                sleep_until(run.instant(next_ns)).await;
+                false
+            };
+            let progress = async {
+                run.progressed().await;
+                false
+            };
+            let told = async {
+                self.signals.recv().await;
+                true
+            };
+            self.interrupted = or(told, or(timer, progress)).await;
+            let now_ns = self.run.now_ns();
+            if until_ns.is_some_and(|until_ns| now_ns >= until_ns) {
+                break;
+            }
+            if now_ns >= tick_ns {
+                tick_ns += TICK_NS;
+                (self.tell)(&self.run, stage);
+            }
+        }
+        if self.interrupted {
+            let again = Told::new();
+            spawn(async move {
+                if let Ok(again) = again {
+                    again.recv().await;
+                    std::process::exit(130);
+                }
+            });
+        }
+    }
+}

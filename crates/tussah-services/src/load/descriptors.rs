@@ -1,0 +1,44 @@
+//! The limit on the open files of this process.
+
+use rustix::process::{Resource, getrlimit, setrlimit};
+
+/// Bound, in descriptors: what is open beside the connections.
+const BESIDE_MAX: u64 = 64;
+
+/// Raises the soft limit to the hard one.
+///
+/// # Errors
+/// A sentence that says what to do, if so many connections need more.
+pub(super) fn allow(connections: usize) -> Result<(), String> {
+    let mut limit = getrlimit(Resource::Nofile);
+    limit.current = limit.maximum;
+    // If it fails, the limit stays, and is judged below.
+    let _ = setrlimit(Resource::Nofile, limit);
+    judge(getrlimit(Resource::Nofile).current, connections)
+}
+
+fn judge(limit: Option<u64>, connections: usize) -> Result<(), String> {
+    let needed = connections as u64 + BESIDE_MAX;
+    match limit {
+        Some(limit) if limit < needed => Err(format!(
+            "{connections} connections need {needed} descriptors, but the hard limit is {limit}: raise it (as root: `ulimit -Hn {needed}`, \
+             `prlimit --nofile={needed} tussah ..`, or /etc/security/limits.conf), or ask for at most {} connections",
+            limit.saturating_sub(BESIDE_MAX)
+        )),
+        _ => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn limits() {
+        assert_eq!(judge(None, 10_000), Ok(()));
+        assert_eq!(judge(Some(1024), 960), Ok(()));
+        let error = judge(Some(1024), 961).expect_err("it is one too many");
+        assert!(error.contains("need 1025 descriptors"), "{error}");
+        assert!(error.contains("at most 960 connections"), "{error}");
+    }
+}

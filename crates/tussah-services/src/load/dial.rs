@@ -1,0 +1,175 @@
+//! Connecting to the server.
+
+use std::io;
+use std::net::{IpAddr, SocketAddr};
+use std::path::PathBuf;
+use std::pin::Pin;
+use std::task::{Context, Poll, ready};
+use std::time::Duration;
+
+use futures_io::{AsyncRead, AsyncWrite};
+use futures_rustls::TlsConnector;
+use futures_rustls::client::TlsStream;
+use nix::sys::socket::setsockopt;
+use nix::sys::socket::sockopt::IpBindAddressNoPort;
+use rustix::io::Errno;
+use rustix::net::{self, AddressFamily, SocketFlags, SocketType, ipproto};
+use rustls::pki_types::ServerName;
+use tussah::net::{TcpStream, UnixStream};
+use tussah::time::timeout;
+
+use super::fault::Fault;
+
+/// How the server is reached.
+#[derive(Clone)]
+pub(super) struct Dial {
+    pub(super) peer: Peer,
+    pub(super) tls: Option<(TlsConnector, ServerName<'static>)>,
+    /// The addresses that clients connect from, in turn; none: the system chooses.
+    pub(super) sources: Vec<IpAddr>,
+    pub(super) limit: Duration,
+}
+
+/// Where the server listens.
+#[derive(Clone, Debug)]
+pub(super) enum Peer {
+    Tcp(SocketAddr),
+    Unix(PathBuf),
+}
+
+/// Why there is no connection, or no more.
+#[derive(Debug)]
+pub(super) struct Failure {
+    pub(super) fault: Fault,
+    /// What the system, or TLS, said.
+    pub(super) error: Option<io::Error>,
+}
+
+impl From<Fault> for Failure {
+    fn from(fault: Fault) -> Self {
+        Self { fault, error: None }
+    }
+}
+
+impl Dial {
+    /// Connects for a client, within the time limit.
+    pub(super) async fn connect(&self, client: usize) -> Result<Stream, Failure> {
+        match timeout(self.limit, self.connect_unlimited(client)).await {
+            Ok(result) => result,
+            Err(_) => Err(Fault::ConnectTimeout.into()),
+        }
+    }
+
+    async fn connect_unlimited(&self, client: usize) -> Result<Stream, Failure> {
+        let failed = |error| Failure {
+            fault: Fault::of_connect(&error),
+            error: Some(error),
+        };
+        let stream = match &self.peer {
+            Peer::Unix(path) => {
+                let stream = UnixStream::connect(path).await.map_err(failed)?;
+                return Ok(Stream::Unix(stream));
+            }
+            Peer::Tcp(address) if self.sources.is_empty() => {
+                let options = TcpStream::builder().nodelay(true);
+                options.connect(*address).await.map_err(failed)?
+            }
+            Peer::Tcp(address) => {
+                let source = self.sources[client % self.sources.len()];
+                let connected = connect_from(source, *address).await;
+                connected.map_err(|error| {
+                    let text = format!("connect to {address} from {source}: {error}");
+                    Failure {
+                        fault: Fault::of_connect(&error),
+                        error: Some(io::Error::other(text)),
+                    }
+                })?
+            }
+        };
+        let Some((connector, name)) = &self.tls else {
+            return Ok(Stream::Tcp(stream));
+        };
+        let handshake = connector.connect(name.clone(), stream).await;
+        let stream = handshake.map_err(|error| Failure {
+            fault: Fault::Tls,
+            error: Some(error),
+        })?;
+        Ok(Stream::Tls(Box::new(stream)))
+    }
+}
+
+/// Connects from an address of this machine. Its port is chosen last (`IP_BIND_ADDRESS_NO_PORT`): so it need only differ from those of
+/// connections to the same server, and those that wait in TIME_WAIT on this machine can be taken.
+async fn connect_from(source: IpAddr, address: SocketAddr) -> io::Result<TcpStream> {
+    let family = match address {
+        SocketAddr::V4(_) => AddressFamily::INET,
+        SocketAddr::V6(_) => AddressFamily::INET6,
+    };
+    let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
+    let socket = net::socket_with(family, SocketType::STREAM, flags, Some(ipproto::TCP))?;
+    // A system that can't do it chooses the port at once.
+    let _ = setsockopt(&socket, IpBindAddressNoPort, &true);
+    net::bind(&socket, &SocketAddr::new(source, 0))?;
+    match net::connect(&socket, &address) {
+        Ok(()) | Err(Errno::INPROGRESS) => {}
+        Err(error) => return Err(error.into()),
+    }
+    let stream = TcpStream::from_std(socket.into())?;
+    stream.writable().await?;
+    if let Some(error) = stream.take_error()? {
+        return Err(error);
+    }
+    stream.set_nodelay(true)?;
+    Ok(stream)
+}
+
+/// A connection to the server.
+pub(super) enum Stream {
+    Tcp(TcpStream),
+    Unix(UnixStream),
+    Tls(Box<TlsStream<TcpStream>>),
+}
+
+impl Stream {
+    pub(super) fn poll_read(
+        &mut self,
+        context: &mut Context<'_>,
+        buffer: &mut [u8],
+    ) -> Poll<io::Result<usize>> {
+        match self {
+            Self::Tcp(stream) => Pin::new(stream).poll_read(context, buffer),
+            Self::Unix(stream) => Pin::new(stream).poll_read(context, buffer),
+            Self::Tls(stream) => Pin::new(&mut **stream).poll_read(context, buffer),
+        }
+    }
+
+    /// Writes, and hands over what TLS has kept back.
+    pub(super) fn poll_write(
+        &mut self,
+        context: &mut Context<'_>,
+        buffers: &[io::IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        match self {
+            Self::Tcp(stream) => Pin::new(stream).poll_write_vectored(context, buffers),
+            Self::Unix(stream) => Pin::new(stream).poll_write_vectored(context, buffers),
+            Self::Tls(stream) => {
+                let mut stream = Pin::new(&mut **stream);
+                let written = ready!(stream.as_mut().poll_write_vectored(context, buffers));
+                // What it can't hand over now, it does with the next write or read.
+                let _ = stream.poll_flush(context)?;
+                Poll::Ready(written)
+            }
+        }
+    }
+
+    /// Resets the connection when it is dropped, instead of closing it.
+    pub(super) fn reset_on_drop(&self) {
+        let set = |stream: &TcpStream| stream.set_linger(Some(Duration::ZERO));
+        // If it can't be set, the connection is closed as any other.
+        let _ = match self {
+            Self::Tcp(stream) => set(stream),
+            Self::Tls(stream) => set(stream.get_ref().0),
+            Self::Unix(_) => Ok(()),
+        };
+    }
+}

@@ -1,0 +1,339 @@
+//! Requests that are sent together on a connection, and their answers.
+
+use std::cell::RefCell;
+use std::collections::VecDeque;
+use std::io::{self, IoSlice};
+use std::task::{Context, Poll};
+
+use tussah_wire::http::Method;
+
+use super::answer::{Ended, Head, Parser, Step};
+use super::dial::{Failure, Stream};
+use super::fault::Fault;
+use super::files::{Contents, FileNumber};
+use super::requests::Requests;
+use super::tally::Outcome;
+
+/// Bytes that are read at once.
+const READ_BYTES: usize = 64 * 1024;
+
+/// Bound, in buffers: what is written at once.
+const BUFFERS_MAX: usize = 64;
+
+thread_local! {
+    // Nothing stays in it from one poll to the next, so that waiting connections have no buffer.
+    static SCRATCH: RefCell<Box<[u8]>> = RefCell::new(vec![0; READ_BYTES].into());
+}
+
+/// A request that is under way.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Flight {
+    pub(super) file: Option<FileNumber>,
+    /// The first, or the last, on its connection.
+    pub(super) first: bool,
+    pub(super) last: bool,
+    /// The bytes of its body are compared.
+    pub(super) checked: bool,
+    /// It is one of those that the run is to make.
+    pub(super) claimed: bool,
+    pub(super) due_ns: u64,
+    pub(super) sent_ns: u64,
+}
+
+/// The answer to a request.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Answered {
+    pub(super) outcome: Outcome,
+    pub(super) head: Head,
+    /// Bytes that were received since the last answer.
+    pub(super) bytes: u64,
+}
+
+/// The connection of a client, with what is under way on it.
+pub(super) struct Exchange {
+    stream: Option<Stream>,
+    parser: Parser,
+    flights: VecDeque<Flight>,
+    /// How many of them are written, and how many bytes of the next.
+    written: usize,
+    written_bytes: usize,
+    answer: Option<Answer>,
+    bytes: u64,
+    /// Requests that were begun on this connection, or are to be on the next.
+    pub(super) begun: u32,
+    /// The server closes it.
+    closes: bool,
+}
+
+/// An answer whose head is here.
+struct Answer {
+    head: Head,
+    /// Bytes of its body that are here.
+    body_len: u64,
+    /// How many there should be.
+    expected_len: Option<u64>,
+    /// What the rest of the body should be.
+    contents: Option<Contents>,
+    is_wrong: bool,
+}
+
+impl Answer {
+    fn new(head: Head, flight: &Flight, method: Method) -> Self {
+        let file = flight
+            .file
+            .filter(|_| head.status == 200 && method != Method::Head);
+        Self {
+            head,
+            body_len: 0,
+            expected_len: file.map(FileNumber::len),
+            contents: file.filter(|_| flight.checked).map(FileNumber::contents),
+            is_wrong: false,
+        }
+    }
+
+    fn body(&mut self, bytes: &[u8]) {
+        self.body_len += bytes.len() as u64;
+        if let Some(contents) = &mut self.contents
+            && !contents.continues(bytes)
+        {
+            self.is_wrong = true;
+            self.contents = None;
+        }
+    }
+
+    fn outcome(&self) -> Outcome {
+        let is_length_wrong = self.expected_len.is_some_and(|len| len != self.body_len);
+        match self.head.status {
+            503 => Outcome::Rejected,
+            400.. => Outcome::Failed(Fault::Status),
+            _ if self.is_wrong || is_length_wrong => Outcome::Failed(Fault::WrongBody),
+            _ => Outcome::Served,
+        }
+    }
+}
+
+impl Exchange {
+    pub(super) fn new() -> Self {
+        Self {
+            stream: None,
+            parser: Parser::new(),
+            flights: VecDeque::new(),
+            written: 0,
+            written_bytes: 0,
+            answer: None,
+            bytes: 0,
+            begun: 0,
+            closes: false,
+        }
+    }
+
+    pub(super) fn is_connected(&self) -> bool {
+        self.stream.is_some()
+    }
+
+    pub(super) fn connected(&mut self, stream: Stream) {
+        self.stream = Some(stream);
+        self.parser = Parser::new();
+        self.closes = false;
+    }
+
+    /// Takes the connection, which is not used any more.
+    pub(super) fn disconnect(&mut self) -> Option<Stream> {
+        self.begun = 0;
+        self.stream.take()
+    }
+
+    /// Whether the server will close the connection, or has.
+    pub(super) fn closes(&self) -> bool {
+        self.closes
+    }
+
+    /// Adds a request to what is to be sent.
+    pub(super) fn push(&mut self, flight: Flight) {
+        self.begun += 1;
+        self.flights.push_back(flight);
+    }
+
+    /// What is to be sent had to wait for a connection until now.
+    pub(super) fn sent_at(&mut self, now_ns: u64) {
+        let flights = self.flights.iter_mut();
+        flights.for_each(|flight| flight.sent_ns = now_ns);
+    }
+
+    /// What is under way.
+    pub(super) fn flights(&mut self) -> &mut VecDeque<Flight> {
+        &mut self.flights
+    }
+
+    /// Gives up what is under way, and the connection.
+    pub(super) fn fail(&mut self) -> impl Iterator<Item = Flight> {
+        self.disconnect();
+        self.answer = None;
+        self.bytes = 0;
+        self.written = 0;
+        self.written_bytes = 0;
+        self.flights.drain(..)
+    }
+
+    /// Sends what is to be sent and receives answers, until all are here. `answered` is told of each.
+    pub(super) fn poll(
+        &mut self,
+        context: &mut Context<'_>,
+        requests: &Requests,
+        mut answered: impl FnMut(Flight, Answered),
+    ) -> Poll<Result<(), Failure>> {
+        let mut stream = self.stream.take().expect("a request needs a connection");
+        let result = loop {
+            // If writing fails the answer may be there all the same, as to a body that is too long.
+            let broken = self.write(context, &mut stream, requests);
+            let read = SCRATCH.with_borrow_mut(|buffer| {
+                let read = stream.poll_read(context, buffer);
+                read.map_ok(|len| self.receive(&buffer[..len], requests, &mut answered))
+            });
+            match (read, broken) {
+                (Poll::Pending, None) => break Poll::Pending,
+                (Poll::Pending, Some(error)) | (Poll::Ready(Err(error)), _) => {
+                    break Poll::Ready(Err(self.broken(error)));
+                }
+                (Poll::Ready(Ok(Err(fault))), _) => break Poll::Ready(Err(fault.into())),
+                (Poll::Ready(Ok(Ok(()))), _) if self.flights.is_empty() => {
+                    break Poll::Ready(Ok(()));
+                }
+                (Poll::Ready(Ok(Ok(()))), _) => {}
+            }
+        };
+        self.stream = Some(stream);
+        result
+    }
+
+    /// What a connection that fails means.
+    fn broken(&self, error: io::Error) -> Failure {
+        let fault = match Fault::of_transfer(&error) {
+            // TLS says so when a connection is closed without notice.
+            Fault::Closed if self.answer.is_some() => Fault::Truncated,
+            fault => fault,
+        };
+        Failure {
+            fault,
+            error: Some(error),
+        }
+    }
+
+    /// Writes as much as there is room for.
+    fn write(
+        &mut self,
+        context: &mut Context<'_>,
+        stream: &mut Stream,
+        requests: &Requests,
+    ) -> Option<io::Error> {
+        loop {
+            let polled = match self.flights.len() - self.written {
+                0 => return None,
+                // Most often there is one; clearing room for more costs as much as all else here.
+                1 => self.write_some::<2>(context, stream, requests),
+                _ => self.write_some::<BUFFERS_MAX>(context, stream, requests),
+            };
+            match polled {
+                Poll::Ready(Ok(len)) => self.advance(len, requests),
+                Poll::Ready(Err(error)) => return Some(error),
+                Poll::Pending => return None,
+            }
+        }
+    }
+
+    /// Writes up to so many buffers.
+    fn write_some<const BUFFERS: usize>(
+        &self,
+        context: &mut Context<'_>,
+        stream: &mut Stream,
+        requests: &Requests,
+    ) -> Poll<io::Result<usize>> {
+        let mut slices = [IoSlice::new(&[]); BUFFERS];
+        let mut count = 0;
+        let mut written_bytes = self.written_bytes;
+        for flight in self.flights.range(self.written..) {
+            if count + 2 > BUFFERS {
+                break;
+            }
+            requests.rest(flight.file, flight.last, written_bytes, |slice| {
+                slices[count] = slice;
+                count += 1;
+            });
+            written_bytes = 0;
+        }
+        stream.poll_write(context, &slices[..count])
+    }
+
+    /// So many more bytes are written.
+    fn advance(&mut self, len: usize, requests: &Requests) {
+        self.written_bytes += len;
+        while let Some(flight) = self.flights.get(self.written) {
+            let len = requests.len(flight.file, flight.last);
+            if self.written_bytes < len {
+                return;
+            }
+            self.written_bytes -= len;
+            self.written += 1;
+        }
+    }
+
+    /// Takes what was read; nothing: the stream has ended.
+    fn receive(
+        &mut self,
+        mut input: &[u8],
+        requests: &Requests,
+        answered: &mut impl FnMut(Flight, Answered),
+    ) -> Result<(), Fault> {
+        if input.is_empty() {
+            self.closes = true;
+            return match self.parser.ended() {
+                Ended::Between => Err(Fault::Closed),
+                Ended::Within => Err(Fault::Truncated),
+                Ended::Whole => {
+                    self.end(answered);
+                    match self.flights.is_empty() {
+                        true => Ok(()),
+                        false => Err(Fault::Closed),
+                    }
+                }
+            };
+        }
+        self.bytes += input.len() as u64;
+        loop {
+            let step = self.parser.step(&mut input, requests.method);
+            match step.map_err(|_| Fault::BadResponse)? {
+                Step::Starved => return Ok(()),
+                Step::Head(head) => {
+                    // An answer that nobody has asked for.
+                    let flight = self.flights.front().ok_or(Fault::BadResponse)?;
+                    self.closes |= head.closes;
+                    self.answer = Some(Answer::new(head, flight, requests.method));
+                }
+                Step::Body(bytes) => self.answer.as_mut().expect("a head precedes").body(bytes),
+                Step::End => self.end(answered),
+            }
+        }
+    }
+
+    /// An answer is whole.
+    fn end(&mut self, answered: &mut impl FnMut(Flight, Answered)) {
+        let answer = self.answer.take().expect("a head precedes an end");
+        let flight = self.flights.pop_front().expect("an answer has a request");
+        // An answer that comes before its request is written whole makes the rest of that useless.
+        match self.written.checked_sub(1) {
+            Some(written) => self.written = written,
+            None => {
+                self.closes = true;
+                self.written = self.flights.len();
+                self.written_bytes = 0;
+            }
+        }
+        let bytes = std::mem::take(&mut self.bytes);
+        let ended = Answered {
+            outcome: answer.outcome(),
+            head: answer.head,
+            bytes,
+        };
+        answered(flight, ended);
+    }
+}

@@ -1,0 +1,142 @@
+//! What can be wrong with a request, by kind.
+
+use std::io;
+
+use rustix::io::Errno;
+use tussah::OpError;
+
+/// Why a request was not served. An answer 503 is not among these: it is counted as a rejection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Fault {
+    /// Nobody listens there.
+    Refused,
+    /// No connection within the time limit.
+    ConnectTimeout,
+    /// No port is free on this side (`EADDRNOTAVAIL`).
+    NoPort,
+    /// No descriptor is free on this side (`EMFILE`, `ENFILE`).
+    NoDescriptor,
+    /// The TLS handshake failed.
+    Tls,
+    /// Connecting failed in another way.
+    Connect,
+    /// The connection was reset.
+    Reset,
+    /// The connection was closed before the first byte of the answer.
+    Closed,
+    /// The connection was closed within the answer.
+    Truncated,
+    /// The answer was not there within the time limit.
+    Timeout,
+    /// The answer is no HTTP.
+    BadResponse,
+    /// The body has another length, or other bytes, than the file.
+    WrongBody,
+    /// The status says that it failed: 4xx or 5xx, but not 503.
+    Status,
+    /// Reading or writing failed in another way.
+    Other,
+}
+
+impl Fault {
+    /// All of them, each at its own number.
+    pub const ALL: [Self; 14] = [
+        Self::Refused,
+        Self::ConnectTimeout,
+        Self::NoPort,
+        Self::NoDescriptor,
+        Self::Tls,
+        Self::Connect,
+        Self::Reset,
+        Self::Closed,
+        Self::Truncated,
+        Self::Timeout,
+        Self::BadResponse,
+        Self::WrongBody,
+        Self::Status,
+        Self::Other,
+    ];
+
+    /// Its name in the results.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Refused => "connect_refused",
+            Self::ConnectTimeout => "connect_timeout",
+            Self::NoPort => "no_free_port",
+            Self::NoDescriptor => "no_descriptor",
+            Self::Tls => "tls",
+            Self::Connect => "connect_other",
+            Self::Reset => "reset",
+            Self::Closed => "closed_early",
+            Self::Truncated => "truncated",
+            Self::Timeout => "timeout",
+            Self::BadResponse => "bad_response",
+            Self::WrongBody => "wrong_body",
+            Self::Status => "status",
+            Self::Other => "other",
+        }
+    }
+
+    /// What a failed attempt to connect is.
+    pub(super) fn of_connect(error: &io::Error) -> Self {
+        match errno(error) {
+            Some(Errno::CONNREFUSED) => Self::Refused,
+            Some(Errno::ADDRNOTAVAIL) => Self::NoPort,
+            Some(Errno::MFILE | Errno::NFILE) => Self::NoDescriptor,
+            Some(Errno::TIMEDOUT) => Self::ConnectTimeout,
+            Some(Errno::CONNRESET) => Self::Reset,
+            _ => match error.kind() {
+                io::ErrorKind::TimedOut => Self::ConnectTimeout,
+                io::ErrorKind::ConnectionRefused => Self::Refused,
+                _ => Self::Connect,
+            },
+        }
+    }
+
+    /// What a failed read or write is.
+    pub(super) fn of_transfer(error: &io::Error) -> Self {
+        match error.kind() {
+            io::ErrorKind::ConnectionReset | io::ErrorKind::BrokenPipe => Self::Reset,
+            io::ErrorKind::UnexpectedEof => Self::Closed,
+            io::ErrorKind::InvalidData => Self::Tls,
+            io::ErrorKind::TimedOut => Self::Timeout,
+            _ => Self::Other,
+        }
+    }
+}
+
+/// The system's number, which an error keeps under what was tried.
+fn errno(error: &io::Error) -> Option<Errno> {
+    let number = OpError::of(error).and_then(OpError::raw_os_error);
+    let number = number.or_else(|| error.raw_os_error())?;
+    Some(Errno::from_raw_os_error(number))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_has_a_number_and_a_name() {
+        for (at, fault) in Fault::ALL.into_iter().enumerate() {
+            assert_eq!(fault as usize, at);
+            let same = Fault::ALL
+                .iter()
+                .filter(|other| other.name() == fault.name());
+            assert_eq!(same.count(), 1, "{fault:?}");
+        }
+    }
+
+    #[test]
+    fn connect_errors() {
+        let check = |errno: Errno, expected: Fault| {
+            assert_eq!(Fault::of_connect(&errno.into()), expected, "{errno:?}");
+        };
+        check(Errno::CONNREFUSED, Fault::Refused);
+        check(Errno::ADDRNOTAVAIL, Fault::NoPort);
+        check(Errno::MFILE, Fault::NoDescriptor);
+        check(Errno::TIMEDOUT, Fault::ConnectTimeout);
+        check(Errno::HOSTUNREACH, Fault::Connect);
+    }
+}

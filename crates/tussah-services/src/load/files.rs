@@ -1,0 +1,222 @@
+//! The set of files of SPECweb99: names, sizes, contents, and how often each is asked for.
+//!
+//! A directory has 36 files in four classes of nine, from 102 to 921,600 bytes, 4.88 MiB in all. Of the requests, 35, 50, 14 and 1 % are for the
+//! classes; within a class, file 5 is the most popular, then 4, 6, 3, 7, 2, 8, 9 and 1, by Zipf's law; and so are directories, in their order.
+//! (Nahum, "Deconstructing SPECweb99", 2002; the numbers within a class are those of its table, 35.3 % for file 5 to 3.9 % for file 1.)
+
+mod generate;
+
+pub use generate::{Made, generate};
+
+use super::random::Random;
+
+/// Files of a directory.
+pub const FILES: usize = CLASSES * PER_CLASS;
+
+const CLASSES: usize = 4;
+const PER_CLASS: usize = 9;
+
+/// Bytes of the first file of each class; the others are multiples of it.
+const STEPS: [u64; CLASSES] = [102, 1_024, 10_240, 102_400];
+
+/// Bytes of all files of a directory.
+pub const DIRECTORY_BYTES: u64 = 45 * (102 + 1_024 + 10_240 + 102_400);
+
+/// The share of each class in the requests.
+const SHARES: [f64; CLASSES] = [0.35, 0.50, 0.14, 0.01];
+
+/// The rank of each file within its class.
+const RANKS: [u32; PER_CLASS] = [9, 6, 4, 2, 1, 3, 5, 7, 8];
+
+/// Directories of the set of the SEDA paper (SOSP 2001), section 5.1: "3.31 GB".
+const DIRECTORIES_SEDA: usize = 678;
+
+/// Bound, in directories: their number has five digits.
+const DIRECTORIES_MAX: usize = 100_000;
+
+/// A set of files.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FileSet {
+    /// How many directories it has, at least one.
+    directories: usize,
+}
+
+impl FileSet {
+    /// The set of so many directories.
+    ///
+    /// # Errors
+    /// A sentence that says what was expected, if it is none or more than 100,000.
+    pub fn of(directories: usize) -> Result<Self, String> {
+        match directories {
+            1..=DIRECTORIES_MAX => Ok(Self { directories }),
+            _ => Err(format!(
+                "expected 1 to {DIRECTORIES_MAX} directories, and so 5.2MB to 512GB, not {directories}"
+            )),
+        }
+    }
+
+    /// The set that is nearest below a size; `3.3GB` is the one of the SEDA paper, which is a little larger.
+    ///
+    /// # Errors
+    /// A sentence that says what was expected, if the size is none, or too small or too large.
+    pub fn of_size(text: &str) -> Result<Self, String> {
+        let bytes = super::units::size(text)?;
+        // 100 MB are 20 directories of 4.88 MiB, as it is usually reckoned.
+        match bytes {
+            3_300_000_000 => Self::of(DIRECTORIES_SEDA),
+            _ => Self::of((bytes as f64 * 1.048_576 / DIRECTORY_BYTES as f64) as usize),
+        }
+    }
+
+    /// How many directories it has.
+    #[must_use]
+    pub fn directories(self) -> usize {
+        self.directories
+    }
+
+    /// How many files it has.
+    #[must_use]
+    pub fn files(self) -> usize {
+        self.directories * FILES
+    }
+
+    /// How many bytes its files have.
+    #[must_use]
+    pub fn bytes(self) -> u64 {
+        self.directories as u64 * DIRECTORY_BYTES
+    }
+}
+
+/// One file of a set, by its number.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct FileNumber(pub(super) u32);
+
+impl FileNumber {
+    fn new(directory: usize, class: usize, file: usize) -> Self {
+        Self((directory * FILES + class * PER_CLASS + file) as u32)
+    }
+
+    fn class_and_file(self) -> (usize, usize) {
+        let within = self.0 as usize % FILES;
+        (within / PER_CLASS, within % PER_CLASS)
+    }
+
+    /// Its name, such as `dir00007/class2_4`; files of a class are counted from 0.
+    pub(super) fn path(self) -> String {
+        let (class, file) = self.class_and_file();
+        format!("dir{:05}/class{class}_{file}", self.0 as usize / FILES)
+    }
+
+    /// Its length in bytes.
+    pub(super) fn len(self) -> u64 {
+        let (class, file) = self.class_and_file();
+        STEPS[class] * (file as u64 + 1)
+    }
+
+    /// What is in it, from the beginning.
+    pub(super) fn contents(self) -> Contents {
+        Contents {
+            random: Random::new(u64::from(self.0) << 32),
+            rest: [0; 8],
+            rest_len: 0,
+        }
+    }
+}
+
+/// The bytes of a file, one after the other: printable ones, which follow from its number.
+#[derive(Clone, Debug)]
+pub(super) struct Contents {
+    random: Random,
+    /// What is left of the last word, at its end.
+    rest: [u8; 8],
+    rest_len: usize,
+}
+
+impl Contents {
+    fn word(&mut self) -> [u8; 8] {
+        // Six bits of each byte, and then the range from space to underscore.
+        let word = (self.random.next() & 0x3f3f_3f3f_3f3f_3f3f) + 0x2020_2020_2020_2020;
+        word.to_le_bytes()
+    }
+
+    /// Calls with the next `len` bytes, in pieces, until it says false; true if it never did.
+    fn pieces(&mut self, len: usize, mut each: impl FnMut(usize, &[u8]) -> bool) -> bool {
+        let mut at = 0;
+        while at < len {
+            if self.rest_len == 0 {
+                self.rest = self.word();
+                self.rest_len = 8;
+            }
+            let take = self.rest_len.min(len - at);
+            let from = 8 - self.rest_len;
+            if !each(at, &self.rest[from..from + take]) {
+                return false;
+            }
+            self.rest_len -= take;
+            at += take;
+        }
+        true
+    }
+
+    /// Fills a buffer with the next bytes.
+    pub(super) fn fill(&mut self, buffer: &mut [u8]) {
+        self.pieces(buffer.len(), |at, piece| {
+            buffer[at..at + piece.len()].copy_from_slice(piece);
+            true
+        });
+    }
+
+    /// Whether these are the next bytes.
+    pub(super) fn continues(&mut self, bytes: &[u8]) -> bool {
+        self.pieces(bytes.len(), |at, piece| {
+            bytes[at..at + piece.len()] == *piece
+        })
+    }
+}
+
+/// Picks files as SPECweb99 does.
+#[derive(Debug)]
+pub(super) struct Popularity {
+    /// For each directory, the share of it and of those before it.
+    directories: Vec<f64>,
+    /// The same for the files of a directory.
+    files: Vec<f64>,
+}
+
+impl Popularity {
+    pub(super) fn of(set: FileSet) -> Self {
+        let zipf = (1..=set.directories).map(|rank| 1.0 / rank as f64);
+        let files = (0..FILES).map(|at| SHARES[at / PER_CLASS] / f64::from(RANKS[at % PER_CLASS]));
+        Self {
+            directories: cumulative(zipf),
+            files: cumulative(files),
+        }
+    }
+
+    pub(super) fn pick(&self, random: &mut Random) -> FileNumber {
+        let directory = sample(&self.directories, random.unit());
+        let within = sample(&self.files, random.unit());
+        FileNumber::new(directory, within / PER_CLASS, within % PER_CLASS)
+    }
+}
+
+/// Sums from the first weight on, the last of which is 1.
+fn cumulative(weights: impl Iterator<Item = f64>) -> Vec<f64> {
+    let mut sums: Vec<f64> = weights
+        .scan(0.0, |sum, weight| {
+            *sum += weight;
+            Some(*sum)
+        })
+        .collect();
+    let all = sums.last().copied().expect("there is at least one weight");
+    sums.iter_mut().for_each(|sum| *sum /= all);
+    sums
+}
+
+/// The first whose sum is above a number from 0 to below 1.
+fn sample(sums: &[f64], at: f64) -> usize {
+    sums.partition_point(|&sum| sum <= at).min(sums.len() - 1)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,198 @@
+//! What one client has done, and where it is told.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::dial::Failure;
+use super::exchange::{Answered, Flight};
+use super::run::Run;
+use super::tally::{Ended, Outcome};
+
+/// What a client has done in all.
+#[derive(Debug, Default)]
+pub(super) struct Record {
+    /// Requests that were served.
+    pub(super) total: u64,
+    /// The same in each slot of the measurement.
+    pub(super) served: Vec<u32>,
+    /// Requests that were under way in the end, or due but not sent.
+    pub(super) under_way: u64,
+    pub(super) never_sent: u64,
+    /// When the oldest of both was due.
+    pub(super) oldest_ns: Option<u64>,
+}
+
+/// The accounts of a client.
+pub(super) struct Ledger {
+    run: Arc<Run>,
+    record: Record,
+    /// Requests that this client may make of those that the run is to make.
+    lot: u64,
+    last_ns: u64,
+    not_before_ns: u64,
+}
+
+impl Ledger {
+    pub(super) fn new(run: Arc<Run>) -> Self {
+        Self {
+            run,
+            record: Record::default(),
+            lot: 0,
+            last_ns: 0,
+            not_before_ns: 0,
+        }
+    }
+
+    /// When the last request ended.
+    pub(super) fn last_ns(&self) -> u64 {
+        self.last_ns
+    }
+
+    /// When the pause ends that the last answer asked for.
+    pub(super) fn not_before_ns(&self) -> u64 {
+        self.not_before_ns
+    }
+
+    /// A free client woke up for a request.
+    pub(super) fn woken(&mut self, due_ns: u64, now_ns: u64) {
+        if self.run.settings.rate.is_some() && self.run.since(now_ns).is_some() {
+            self.run
+                .tally(|tally| tally.lag.saturating_record(now_ns - due_ns));
+        }
+    }
+
+    /// Whether another request is to be made, and whether it counts towards how many there are to be. `None`: enough were made.
+    pub(super) fn claim(&mut self, now_ns: u64) -> Option<bool> {
+        let Some(budget) = &self.run.budget else {
+            return Some(false);
+        };
+        if self.run.since(now_ns).is_none() {
+            return Some(false);
+        }
+        if self.lot == 0 {
+            self.lot = budget.claim(self.run.settings.connections as u64);
+        }
+        self.lot = self.lot.checked_sub(1)?;
+        Some(true)
+    }
+
+    /// A connection was made; says when.
+    pub(super) fn connected(&mut self, began_ns: u64) -> u64 {
+        let now_ns = self.run.now_ns();
+        let took_ns = now_ns - began_ns;
+        let is_measured = self.run.since(now_ns).is_some();
+        self.run.tally(|tally| match is_measured {
+            true => tally.connect.saturating_record(took_ns),
+            false => tally.connect_before.saturating_record(took_ns),
+        });
+        now_ns
+    }
+
+    /// The first connection was not made.
+    pub(super) fn failed_before(&mut self, failure: Failure) {
+        self.run.failed_before(&failure);
+    }
+
+    /// An answer is here.
+    pub(super) fn answered(&mut self, flight: Flight, answer: Answered) {
+        self.last_ns = self.run.now_ns();
+        if answer.outcome == Outcome::Rejected {
+            let asked = answer.head.retry_after;
+            let asked = asked.filter(|_| self.run.settings.honor_retry_after);
+            self.pause(asked.unwrap_or(self.run.settings.retry_pause));
+        }
+        self.ended(
+            &flight,
+            answer.outcome,
+            Some(answer.head.status),
+            answer.bytes,
+        );
+    }
+
+    /// Requests have failed together; says when.
+    pub(super) fn failed(
+        &mut self,
+        failure: Failure,
+        flights: impl Iterator<Item = Flight>,
+    ) -> u64 {
+        self.last_ns = self.run.now_ns();
+        self.pause(self.run.settings.retry_pause);
+        for flight in flights {
+            self.ended(&flight, Outcome::Failed(failure.fault), None, 0);
+        }
+        if self.run.since(self.last_ns).is_some() {
+            self.run.sample(&failure);
+        }
+        self.last_ns
+    }
+
+    fn pause(&mut self, pause: Duration) {
+        self.not_before_ns = self.last_ns + pause.as_nanos() as u64;
+    }
+
+    fn ended(&mut self, flight: &Flight, outcome: Outcome, status: Option<u16>, bytes: u64) {
+        let Some(since_ns) = self.run.since(self.last_ns) else {
+            self.late(flight.due_ns);
+            return;
+        };
+        if self.run.budget.is_some() && !flight.claimed {
+            return;
+        }
+        if outcome == Outcome::Served {
+            self.record.total += 1;
+            self.run.slots.count(&mut self.record.served, since_ns);
+        }
+        let from_ns = match self.run.settings.rate {
+            Some(_) => flight.due_ns,
+            None => flight.sent_ns,
+        };
+        let ended = Ended {
+            outcome,
+            status,
+            bytes,
+            due_ns: flight.due_ns,
+            from_ns,
+            ended_ns: self.last_ns,
+            first: flight.first,
+        };
+        self.run.tally(|tally| tally.count(&ended, since_ns));
+    }
+
+    /// A request ended outside of the measurement: it was under way in its end if it was due before that.
+    fn late(&mut self, due_ns: u64) {
+        let end_ns = self.run.end_ns();
+        if due_ns <= end_ns && end_ns < self.last_ns {
+            self.record.under_way += 1;
+            self.record.wait_since(due_ns);
+        }
+    }
+
+    /// The client ends, with these still under way, and so many that were due and not begun, with when the first of them was.
+    pub(super) fn close<'a>(
+        &mut self,
+        flights: impl Iterator<Item = &'a Flight>,
+        (missed, since_ns): (u64, Option<u64>),
+    ) {
+        let mut record = std::mem::take(&mut self.record);
+        let due = flights.map(|flight| flight.due_ns);
+        let end_ns = self.run.end_ns();
+        for due_ns in due.filter(|&due_ns| due_ns <= end_ns) {
+            record.under_way += 1;
+            record.wait_since(due_ns);
+        }
+        record.never_sent = missed;
+        since_ns
+            .into_iter()
+            .for_each(|since_ns| record.wait_since(since_ns));
+        self.run.close(record);
+    }
+}
+
+impl Record {
+    fn wait_since(&mut self, due_ns: u64) {
+        self.oldest_ns = Some(
+            self.oldest_ns
+                .map_or(due_ns, |oldest_ns| oldest_ns.min(due_ns)),
+        );
+    }
+}

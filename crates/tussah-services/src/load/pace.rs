@@ -1,0 +1,120 @@
+//! When a client's requests are due.
+
+use super::random::Random;
+
+/// When requests are due, in nanoseconds of the run's clock.
+#[derive(Clone, Debug)]
+pub(super) enum Pace {
+    /// Closed loop: a time to think after the last answer.
+    Closed { think_ns: u64 },
+    /// Open loop: at even times, whatever became of earlier requests.
+    Open {
+        next_ns: u64,
+        every_ns: f64,
+        /// What the rounding of the times has left.
+        rest_ns: f64,
+    },
+}
+
+impl Pace {
+    /// The pace of client `number` of `clients` who begin at `start_ns`, for so many requests a second by all of them.
+    pub(super) fn open(rate: f64, number: usize, clients: usize, start_ns: u64) -> Self {
+        let first_ns = number as f64 / rate * 1e9;
+        Self::Open {
+            next_ns: start_ns + first_ns as u64,
+            every_ns: clients as f64 / rate * 1e9,
+            rest_ns: 0.0,
+        }
+    }
+
+    /// When the first request is due. Clients who think begin at any time within a thought, or else they would all do so at once.
+    pub(super) fn first(&mut self, start_ns: u64, random: &mut Random) -> u64 {
+        match self {
+            Self::Closed { think_ns } => start_ns + (*think_ns as f64 * random.unit()) as u64,
+            Self::Open { .. } => self.after(start_ns),
+        }
+    }
+
+    /// When the request after an answer is due.
+    pub(super) fn after(&mut self, answered_ns: u64) -> u64 {
+        match self {
+            Self::Closed { think_ns } => answered_ns + *think_ns,
+            Self::Open {
+                next_ns,
+                every_ns,
+                rest_ns,
+            } => {
+                let due_ns = *next_ns;
+                let step = *every_ns + *rest_ns;
+                *next_ns += step as u64;
+                *rest_ns = step.fract();
+                due_ns
+            }
+        }
+    }
+
+    /// Another request to go with one that is sent now: one that is due too, or in closed loop any.
+    pub(super) fn another(&mut self, due_ns: u64, now_ns: u64) -> Option<u64> {
+        match self {
+            Self::Closed { .. } => Some(due_ns),
+            Self::Open { next_ns, .. } if *next_ns <= now_ns => Some(self.after(now_ns)),
+            Self::Open { .. } => None,
+        }
+    }
+
+    /// How many requests were due by a time but have not been taken, and since when.
+    pub(super) fn missed(&self, by_ns: u64) -> (u64, Option<u64>) {
+        match self {
+            Self::Open {
+                next_ns, every_ns, ..
+            } if *next_ns < by_ns => {
+                let count = ((by_ns - next_ns) as f64 / every_ns) as u64 + 1;
+                (count, Some(*next_ns))
+            }
+            _ => (0, None),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn open_loops_are_even() {
+        // 300 a second by 3 clients: each every 10 ms, 3.3 ms apart.
+        let mut due = Vec::new();
+        for number in 0..3 {
+            let mut pace = Pace::open(300.0, number, 3, 1_000);
+            due.extend((0..100).map(|_| pace.after(0)));
+        }
+        due.sort_unstable();
+        for (at, due_ns) in due.into_iter().enumerate() {
+            let expected = 1_000.0 + at as f64 / 300.0 * 1e9;
+            assert!((due_ns as f64 - expected).abs() <= 2.0, "{at}: {due_ns}");
+        }
+    }
+
+    #[test]
+    fn what_is_overdue_goes_along() {
+        let mut pace = Pace::open(100.0, 0, 1, 0);
+        let due = pace.after(0);
+        let now = 25_000_000;
+        assert_eq!(due, 0);
+        assert_eq!(pace.missed(now), (2, Some(10_000_000)));
+        assert_eq!(pace.another(due, now), Some(10_000_000));
+        assert_eq!(pace.another(due, now), Some(20_000_000));
+        assert_eq!(pace.another(due, now), None);
+        assert_eq!(pace.missed(now), (0, None));
+    }
+
+    #[test]
+    fn closed_loops_think() {
+        let mut pace = Pace::Closed { think_ns: 20 };
+        assert_eq!(pace.after(100), 120);
+        assert_eq!(pace.another(120, 130), Some(120));
+        assert_eq!(pace.missed(u64::MAX), (0, None));
+        let first = pace.first(100, &mut Random::new(3));
+        assert!((100..120).contains(&first));
+    }
+}

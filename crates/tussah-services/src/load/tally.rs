@@ -1,0 +1,239 @@
+//! What is counted while requests are made: by each worker for itself, and merged in the end.
+
+use std::time::Duration;
+
+use hdrhistogram::Histogram;
+
+use super::fault::Fault;
+
+/// Bound, in seconds: longer times count as this.
+const LATENCY_S_MAX: u64 = 3600;
+
+/// Bound, in seconds: how much of a run is told second by second.
+const SECONDS_MAX: usize = 24 * 3600;
+
+/// Bound, in statuses: 100 to 999.
+const STATUSES: usize = 900;
+
+/// A histogram of times in nanoseconds, exact to three digits.
+pub(super) fn histogram() -> Histogram<u64> {
+    let max = Duration::from_secs(LATENCY_S_MAX).as_nanos() as u64;
+    Histogram::new_with_bounds(1, max, 3).expect("the bounds are in order")
+}
+
+/// What became of a request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Outcome {
+    /// A whole and right answer.
+    Served,
+    /// An answer 503.
+    Rejected,
+    /// None, or a wrong one.
+    Failed(Fault),
+}
+
+/// A request that has ended, in nanoseconds of the run's clock.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Ended {
+    pub(super) outcome: Outcome,
+    /// Of the answer, if there was one.
+    pub(super) status: Option<u16>,
+    pub(super) bytes: u64,
+    /// When it should have begun.
+    pub(super) due_ns: u64,
+    /// From when its latency counts: when it was sent, or when it should have begun.
+    pub(super) from_ns: u64,
+    pub(super) ended_ns: u64,
+    /// The first one on its connection.
+    pub(super) first: bool,
+}
+
+/// What one second was like.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Second {
+    pub(super) served: u64,
+    pub(super) rejected: u64,
+    pub(super) failed: u64,
+}
+
+/// The counts.
+#[derive(Debug)]
+pub(super) struct Tally {
+    /// Of answers to requests on connections that were there.
+    later: Histogram<u64>,
+    /// Of answers to the first requests on their connections, without and with connecting.
+    first: Histogram<u64>,
+    first_with_connect: Histogram<u64>,
+    pub(super) rejected: Histogram<u64>,
+    pub(super) connect: Histogram<u64>,
+    /// Of the connections that were made before the measurement.
+    pub(super) connect_before: Histogram<u64>,
+    /// By how much requests began too late though their client was free.
+    pub(super) lag: Histogram<u64>,
+    pub(super) faults: [u64; Fault::ALL.len()],
+    pub(super) statuses: Box<[u64]>,
+    pub(super) bytes: u64,
+    pub(super) seconds: Vec<Second>,
+}
+
+impl Tally {
+    pub(super) fn new() -> Self {
+        Self {
+            later: histogram(),
+            first: histogram(),
+            first_with_connect: histogram(),
+            rejected: histogram(),
+            connect: histogram(),
+            connect_before: histogram(),
+            lag: histogram(),
+            faults: [0; Fault::ALL.len()],
+            statuses: vec![0; STATUSES].into(),
+            bytes: 0,
+            seconds: Vec::new(),
+        }
+    }
+
+    /// Counts a request that ended `since_ns` after the beginning of the measurement.
+    pub(super) fn count(&mut self, ended: &Ended, since_ns: u64) {
+        self.bytes += ended.bytes;
+        if let Some(at) = ended.status.and_then(|status| status.checked_sub(100))
+            && let Some(count) = self.statuses.get_mut(usize::from(at))
+        {
+            *count += 1;
+        }
+        let second = (since_ns / 1_000_000_000) as usize;
+        if second >= self.seconds.len() && second < SECONDS_MAX {
+            self.seconds.resize(second + 1, Second::default());
+        }
+        let mut beyond = Second::default();
+        let second = self.seconds.get_mut(second).unwrap_or(&mut beyond);
+        let latency_ns = ended.ended_ns.saturating_sub(ended.from_ns);
+        match ended.outcome {
+            Outcome::Served if ended.first => {
+                second.served += 1;
+                self.first.saturating_record(latency_ns);
+                let response_ns = ended.ended_ns.saturating_sub(ended.due_ns);
+                self.first_with_connect.saturating_record(response_ns);
+            }
+            Outcome::Served => {
+                second.served += 1;
+                self.later.saturating_record(latency_ns);
+            }
+            Outcome::Rejected => {
+                second.rejected += 1;
+                self.rejected.saturating_record(latency_ns);
+            }
+            Outcome::Failed(fault) => {
+                second.failed += 1;
+                self.faults[fault as usize] += 1;
+            }
+        }
+    }
+
+    /// Adds the counts of another.
+    pub(super) fn add(&mut self, other: &Self) {
+        let pairs = [
+            (&mut self.later, &other.later),
+            (&mut self.first, &other.first),
+            (&mut self.first_with_connect, &other.first_with_connect),
+            (&mut self.rejected, &other.rejected),
+            (&mut self.connect, &other.connect),
+            (&mut self.connect_before, &other.connect_before),
+            (&mut self.lag, &other.lag),
+        ];
+        for (to, from) in pairs {
+            to.add(from).expect("both have the same bounds");
+        }
+        let faults = self.faults.iter_mut().zip(&other.faults);
+        let statuses = self.statuses.iter_mut().zip(&*other.statuses);
+        for (to, from) in faults.chain(statuses) {
+            *to += from;
+        }
+        self.bytes += other.bytes;
+        let len = self.seconds.len().max(other.seconds.len());
+        self.seconds.resize(len, Second::default());
+        for (to, from) in self.seconds.iter_mut().zip(&other.seconds) {
+            to.served += from.served;
+            to.rejected += from.rejected;
+            to.failed += from.failed;
+        }
+    }
+
+    /// Of all answers, from sending on.
+    pub(super) fn latency(&self) -> Histogram<u64> {
+        sum(&self.later, &self.first)
+    }
+
+    /// The same with connecting, from when the first request on a connection should have begun.
+    pub(super) fn response(&self) -> Histogram<u64> {
+        sum(&self.later, &self.first_with_connect)
+    }
+
+    pub(super) fn served(&self) -> u64 {
+        self.later.len() + self.first.len()
+    }
+
+    pub(super) fn failed(&self) -> u64 {
+        self.faults.iter().sum()
+    }
+}
+
+fn sum(one: &Histogram<u64>, other: &Histogram<u64>) -> Histogram<u64> {
+    let mut sum = one.clone();
+    sum.add(other).expect("both have the same bounds");
+    sum
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn ended(outcome: Outcome, first: bool) -> Ended {
+        Ended {
+            outcome,
+            status: Some(200),
+            bytes: 10,
+            due_ns: 1_000,
+            from_ns: 3_000,
+            ended_ns: 8_000,
+            first,
+        }
+    }
+
+    #[test]
+    fn counts_and_adds() {
+        let mut one = Tally::new();
+        one.count(&ended(Outcome::Served, true), 0);
+        one.count(&ended(Outcome::Served, false), 2_500_000_000);
+        let mut other = Tally::new();
+        other.count(&ended(Outcome::Rejected, false), 1_000_000_000);
+        other.count(&ended(Outcome::Failed(Fault::Reset), false), 0);
+        one.add(&other);
+        assert_eq!((one.served(), one.rejected.len(), one.failed()), (2, 1, 1));
+        assert_eq!(one.faults[Fault::Reset as usize], 1);
+        assert_eq!((one.bytes, one.statuses[100]), (40, 4));
+        let seconds = one.seconds.iter();
+        let seconds = seconds.map(|s| (s.served, s.rejected, s.failed));
+        assert_eq!(
+            seconds.collect::<Vec<_>>(),
+            [(1, 0, 1), (0, 1, 0), (1, 0, 0)]
+        );
+        // The first request on a connection counts from its sending, and from when it was due.
+        let (latency, response) = (one.latency(), one.response());
+        assert!(latency.equivalent(latency.max(), 5_000));
+        assert!(response.equivalent(response.max(), 7_000));
+        assert!(response.equivalent(response.min(), 5_000));
+    }
+
+    #[test]
+    fn what_is_too_long_counts_as_the_longest() {
+        let mut tally = Tally::new();
+        let late = Ended {
+            ended_ns: u64::MAX,
+            ..ended(Outcome::Served, false)
+        };
+        tally.count(&late, u64::MAX);
+        assert_eq!(tally.served(), 1);
+        assert!(tally.seconds.is_empty());
+    }
+}

@@ -1,0 +1,128 @@
+//! What can go wrong, by kind.
+
+use std::net::TcpListener;
+
+use super::server::{Action, Server, ok};
+use super::{ended, summary};
+
+#[test]
+fn kinds() {
+    let check = |kind: &str, bytes: &'static [u8], closes: bool| {
+        // The first answer is good, so that it is known which request it is.
+        let server = Server::start(move |request| match (request.number, closes) {
+            (0, _) => Action::Send(ok(b"good")),
+            (_, true) => Action::SendAndClose(bytes.to_vec()),
+            (_, false) => Action::Send(bytes.to_vec()),
+        });
+        let options = "-c 1 -n 3 --retry-pause 0s --timeout 1s";
+        let summary = summary(&format!("{} {options}", server.url()));
+        assert_eq!(summary.requests.served, 1, "{kind}");
+        assert_eq!(summary.requests.failed, 2, "{kind}: {:?}", summary.errors);
+        assert_eq!(summary.errors[kind], 2, "{kind}: {:?}", summary.errors);
+    };
+    check("closed_early", b"", true);
+    check(
+        "truncated",
+        b"HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nabc",
+        true,
+    );
+    check("truncated", b"HTTP/1.1 200 OK\r\nContent-", true);
+    check(
+        "timeout",
+        b"HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nabc",
+        false,
+    );
+    check("timeout", b"", false);
+    check("bad_response", b"hello\r\n", true);
+    check(
+        "status",
+        b"HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\n\r\n",
+        false,
+    );
+    check(
+        "status",
+        b"HTTP/1.1 500 Oh\r\nConnection: close\r\n\r\n",
+        true,
+    );
+    // An answer that nobody has asked for.
+    let twice = b"HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\n\r\nHTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n";
+    let server = Server::start(|_| Action::Send(twice.to_vec()));
+    let summary = summary(&format!("{} -c 1 -n 1", server.url()));
+    assert_eq!(summary.errors["status"], 1);
+}
+
+#[test]
+fn a_server_that_resets() {
+    // Closing with something unread resets a connection.
+    let server = Server::start(|request| match request.number {
+        0 => Action::Send(ok(b"good")),
+        _ => Action::SendAndClose(Vec::new()),
+    });
+    let options = "-c 1 -n 2 --pipeline 1 --retry-pause 0s --body 0123456789 -H Content-Length:3";
+    let summary = summary(&format!("{} {options}", server.url()));
+    assert_eq!(summary.requests.failed, 1);
+    let kinds = summary.errors["reset"] + summary.errors["closed_early"];
+    assert_eq!(kinds, 1, "{:?}", summary.errors);
+}
+
+#[test]
+fn rejections_are_apart() {
+    let server = Server::start(|request| match request.number % 2 {
+        0 => Action::Send(ok(b"good")),
+        _ => Action::Send(b"HTTP/1.1 503 No\r\nContent-Length: 0\r\n\r\n".to_vec()),
+    });
+    let summary = summary(&format!("{} -c 1 -n 100 --retry-pause 0s", server.url()));
+    assert_eq!(
+        (summary.requests.served, summary.requests.rejected),
+        (50, 50)
+    );
+    assert_eq!(summary.requests.failed, 0);
+    assert_eq!(
+        (summary.latency.count, summary.rejected_latency.count),
+        (50, 50)
+    );
+    assert_eq!(summary.statuses, [(200, 50), (503, 50)].into());
+}
+
+#[test]
+fn clients_come_again_when_they_are_told() {
+    let answer = |wait: &str| {
+        let answer = format!("HTTP/1.1 503 No\r\nContent-Length: 0\r\nRetry-After: {wait}\r\n\r\n");
+        Server::start(move |_| Action::Send(answer.clone().into_bytes()))
+    };
+    // They would wait for an hour.
+    let server = answer("3600");
+    let summary_of = |server: &Server, options: &str| {
+        let arguments = format!("{} -c 3 -d 300ms --retry-pause 0s {options}", server.url());
+        summary(&arguments).requests.rejected
+    };
+    assert_eq!(summary_of(&server, "--honor-retry-after"), 3);
+    assert!(summary_of(&server, "") > 3);
+    let server = answer("Fri, 31 Dec 2100 23:59:59 GMT");
+    assert_eq!(summary_of(&server, "--honor-retry-after"), 3);
+    let server = answer("0");
+    assert!(summary_of(&server, "--honor-retry-after") > 3);
+}
+
+#[test]
+fn nobody_listens() {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a port is free");
+    let port = listener.local_addr().expect("it is bound").port();
+    drop(listener);
+    let (status, text) = ended(&format!("http://127.0.0.1:{port} -c 2 -n 2"));
+    assert_eq!(status, 1, "{text}");
+    assert!(text.contains("no connection could be made"), "{text}");
+    assert!(text.contains("Connection refused"), "{text}");
+}
+
+#[test]
+fn a_server_that_goes_away() {
+    let server = Server::start(|request| match request.number {
+        0..10 => Action::Send(ok(b"good")),
+        _ => Action::Hang,
+    });
+    let summary = summary(&format!("{} -c 2 -d 2s", server.url()));
+    assert_eq!(summary.requests.served, 10);
+    assert_eq!(summary.requests.unfinished, 2);
+    assert!(summary.requests.unfinished_wait_ns > 0);
+}

@@ -1,0 +1,119 @@
+//! How a run is judged, told and ended.
+
+use std::fs;
+use std::io::Read;
+use std::process::Stdio;
+
+use rustix::process::{Pid, Signal, kill_process};
+use tussah_services::load::Summary;
+
+use super::server::{Action, Server, ok};
+use super::{command, ended, output};
+
+fn server() -> Server {
+    Server::start(|_| Action::Send(ok(b"x")))
+}
+
+#[test]
+fn bounds_set_the_exit_status() {
+    let server = server();
+    let check = |options: &str, expected: i32, part: &str| {
+        let (status, text) = ended(&format!("{} -c 1 -n 10 {options}", server.url()));
+        assert_eq!(status, expected, "{options}: {text}");
+        assert!(text.contains(part), "{options}: {text}");
+    };
+    check(
+        "--expect errors<=0% --expect p99<1h",
+        0,
+        "errors<=0% met: 0.000 %",
+    );
+    check(
+        "--expect errors<=0% --expect rate>1e9",
+        1,
+        "rate>1e9 NOT MET",
+    );
+    check("--expect connect.max<1h", 1, "not measured");
+    check("--expect fast", 2, "p99<20ms");
+}
+
+#[test]
+fn arguments_that_make_no_sense() {
+    let check = |arguments: &str, part: &str| {
+        let (status, text) = ended(arguments);
+        assert_eq!(status, 2, "{arguments}: {text}");
+        assert!(text.contains(part), "{arguments}: {text}");
+    };
+    check("ftp://127.0.0.1/", "http:// or https://");
+    check("http://127.0.0.1:1 -c 0", "1..=10000");
+    check("http://127.0.0.1:1 -c 10001", "1..=10000");
+    check("http://127.0.0.1:1 -d 0s", "above zero");
+    check("http://127.0.0.1:1 -d soon", "expected a duration");
+    check("http://127.0.0.1:1 --rate 0", "requests a second");
+    check(
+        "http://127.0.0.1:1 --rate 10 --think 1s",
+        "cannot be used with",
+    );
+    check("http://127.0.0.1:1 -H nonsense", "Accept: text/html");
+    check("http://127.0.0.1:1 --pid 4000000000", "no process");
+    check("http://127.0.0.1:1 --body-file /no/such", "/no/such");
+    check("compare /no/such /no/such", "/no/such");
+}
+
+#[test]
+fn ctrl_c_tells_what_there_is() {
+    let server = server();
+    let mut child = command(&format!("{} -c 2 -d 1h --json -", server.url()))
+        .stdout(Stdio::piped())
+        .spawn()
+        .expect("the command starts");
+    while server.see(|seen| seen.requests) < 100 {
+        std::thread::yield_now();
+    }
+    let pid = Pid::from_child(&child);
+    kill_process(pid, Signal::INT).expect("it runs");
+    let mut json = String::new();
+    let mut stdout = child.stdout.take().expect("it is piped");
+    stdout.read_to_string(&mut json).expect("it is text");
+    assert!(child.wait().expect("it ends").success());
+    let summary: Summary = serde_json::from_str(&json).expect("it has the format");
+    assert!(summary.interrupted);
+    assert!(summary.requests.served > 0);
+}
+
+#[test]
+fn results_in_files() {
+    let server = server();
+    let root = tempfile::tempdir().expect("a directory");
+    let path = |name: &str| root.path().join(name).display().to_string();
+    let run = |name: &str, count: u32| {
+        let files = format!("--json {} --svg {}", path(name), path("plot.svg"));
+        let output = output(&format!("{} -c 1 -n {count} {files}", server.url()));
+        assert!(output.status.success());
+    };
+    run("before.json", 100);
+    run("after.json", 200);
+    let svg = fs::read_to_string(path("plot.svg")).expect("it was written");
+    assert!(
+        svg.starts_with("<svg ") && svg.ends_with("</svg>\n"),
+        "{svg}"
+    );
+    let compare = format!("compare {} {}", path("before.json"), path("after.json"));
+    let (status, text) = ended(&compare);
+    assert_eq!(status, 0, "{text}");
+    assert!(
+        text.contains("latency p99") && text.contains("different parameters"),
+        "{text}"
+    );
+    let json = fs::read_to_string(path("after.json")).expect("it was written");
+    let later = json.replacen("\"version\": 1", "\"version\": 2", 1);
+    fs::write(path("after.json"), later).expect("there is room");
+    let (status, text) = ended(&compare);
+    assert_eq!(status, 2);
+    assert!(
+        text.contains("expected results of version 1, not 2"),
+        "{text}"
+    );
+    let (status, text) = ended(&format!("{} -n 1 --json /no/such", server.url()));
+    assert_eq!(status, 1);
+    assert!(text.contains("/no/such"), "{text}");
+}
