@@ -163,7 +163,7 @@ impl DirectHandler for CacheMiss {
 }
 
 /// *Disk*: as the other, on OS threads that may wait.
-pub(crate) fn disk(
+pub(crate) fn load_waiting(
     server: Arc<Server>,
     back: Back,
 ) -> impl Fn(&mut Batch<Box<Load>>) + Send + Sync {

@@ -82,6 +82,11 @@ impl Server {
         })
     }
 
+    /// Bound, in requests: how many are in the network at a time, one of each connection; so a queue with so much room is never full.
+    pub(crate) fn room(&self) -> u64 {
+        self.config.limits.connections as u64
+    }
+
     /// Pages that were looked at in this second or later need not be looked at again.
     #[inline]
     pub(crate) fn fresh_s(&self) -> u64 {

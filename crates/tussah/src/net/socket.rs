@@ -29,11 +29,11 @@
 mod message;
 mod multicast;
 mod options;
+mod run;
 
 use std::future::Future;
 use std::io::{self, IoSlice, IoSliceMut};
 use std::net::SocketAddr;
-use std::ops::Range;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::task::{Context, Poll};
 
@@ -48,6 +48,8 @@ use rustix::net::{
 pub(crate) use tussah_core::io::Direction;
 use tussah_core::io::{Source, spend_bytes};
 use tussah_core::{Handle, Network};
+
+use run::run;
 
 /// Bound, in bytes: what one attempt moves at most, about 50 µs of copying, so that a fast peer doesn't hold a worker.
 pub(crate) const TRANSFER_MAX: usize = 256 * 1024;
@@ -374,22 +376,6 @@ pub(crate) fn ready(fd: impl AsFd, direction: Direction) -> io::Result<()> {
     }
 }
 
-/// Of several buffers, those that one attempt moves: from the first that is not empty on, as many as the system takes and as
-/// hold no more than so many bytes. The first is among them however long it is; it is then the only one.
-fn run(lens: impl Iterator<Item = usize>, bytes_max: usize) -> Range<usize> {
-    let bytes_max = bytes_max.min(TRANSFER_MAX);
-    let mut lens = lens.enumerate().skip_while(|&(_, len)| len == 0);
-    let Some((first, mut bytes)) = lens.next() else {
-        return 0..0;
-    };
-    let fits = |&(_, len): &(usize, usize)| {
-        bytes = bytes.saturating_add(len);
-        bytes <= bytes_max
-    };
-    let more = lens.take(BUFFERS_MAX - 1).take_while(fits).count();
-    first..first + 1 + more
-}
-
 /// The address of an internet socket.
 ///
 /// # Errors
@@ -403,25 +389,5 @@ pub(crate) fn family(address: &SocketAddr) -> AddressFamily {
     match address {
         SocketAddr::V4(_) => AddressFamily::INET,
         SocketAddr::V6(_) => AddressFamily::INET6,
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn runs_of_buffers() {
-        let check = |lens: &[usize], bytes_max: usize, expected: Range<usize>| {
-            assert_eq!(run(lens.iter().copied(), bytes_max), expected);
-        };
-        check(&[], 10, 0..0);
-        check(&[0, 0], 10, 0..0);
-        check(&[0, 0, 5, 0, 5, 1], 10, 2..5);
-        check(&[11, 1], 10, 0..1);
-        check(&[10, 0, 1], 10, 0..2);
-        check(&[TRANSFER_MAX, 1], usize::MAX, 0..1);
-        check(&[1, usize::MAX], usize::MAX, 0..1);
-        check(&[1; 2000], usize::MAX, 0..BUFFERS_MAX);
     }
 }
