@@ -25,7 +25,7 @@ use super::stream::Stream;
 /// Serves a connection until it ends.
 pub(crate) async fn serve(connection: Arc<Connection>, entry: Arc<Entry>, place: Place) {
     let _open = Open(&entry.server, place);
-    if !handshake(&connection, &entry.server).await {
+    if connection.stream.is_tls() && !Box::pin(handshake(&connection, &entry.server)).await {
         return;
     }
     let mut idle = Idle {
@@ -101,9 +101,6 @@ impl Drop for Open<'_> {
 }
 
 async fn handshake(connection: &Connection, server: &Server) -> bool {
-    if !connection.stream.is_tls() {
-        return true;
-    }
     let shaken = timeout(
         server.config.timeouts.head,
         Box::pin(connection.stream.handshake()),
@@ -242,4 +239,21 @@ async fn linger(stream: &Stream, server: &Server, exchange: &mut Exchange) {
     };
     // Over after this time in any case.
     let _ = timeout(server.config.timeouts.linger, drain).await;
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The size of the future that such a function gives.
+    fn future_bytes<A, B, C, F>(_: impl Fn(A, B, C) -> F) -> usize {
+        size_of::<F>()
+    }
+
+    #[test]
+    fn a_connection_that_waits_is_small() {
+        assert!(size_of::<Connection>() <= 104);
+        let thread = future_bytes(serve);
+        assert!(thread <= 232, "{thread}");
+    }
 }
