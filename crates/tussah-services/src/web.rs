@@ -2,6 +2,7 @@
 
 mod accept;
 mod answer;
+mod buffers;
 mod cache_miss;
 mod clock;
 mod connection;

@@ -3,7 +3,6 @@
 use std::sync::Arc;
 
 use tussah_wire::http::condition::{self, Outcome};
-use tussah_wire::http::head::Field;
 use tussah_wire::http::range::{ByteRange, ContentRange, Multipart, Ranges};
 use tussah_wire::http::response::HeadWriter;
 use tussah_wire::http::{Method, Status};
@@ -58,14 +57,11 @@ fn by_conditions(server: &Server, exchange: &mut Exchange, page: &Arc<Page>) {
         }
         Outcome::Failed => return text(server, exchange, Status::PRECONDITION_FAILED, &[]),
     }
-    let asked = head.field_single(Field::Range, bytes).filter(|_| {
-        head.method == Method::Get && condition::range_counts(&head, bytes, &validators)
-    });
-    match asked.map(|range| Ranges::parse(range, page.body_len)) {
-        None | Some(Ranges::Whole) => whole(server, exchange, page, head.method != Method::Head),
-        Some(Ranges::Single(range)) => single(server, exchange, page, range),
-        Some(Ranges::Several(ranges)) => several(server, exchange, page, &ranges),
-        Some(Ranges::Unsatisfiable) => {
+    match Ranges::of(&head, bytes, &validators, page.body_len) {
+        Ranges::Whole => whole(server, exchange, page, head.method != Method::Head),
+        Ranges::Single(range) => single(server, exchange, page, range),
+        Ranges::Several(ranges) => several(server, exchange, page, &ranges),
+        Ranges::Unsatisfiable => {
             let range = ContentRange::none(page.body_len).to_string();
             text(
                 server,

@@ -3,13 +3,16 @@
 use std::fmt::Write as _;
 use std::fs::File;
 use std::io;
+use std::mem;
 use std::ops::Range;
 use std::os::unix::fs::FileExt as _;
+use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use tussah_wire::http::condition::Validators;
 use tussah_wire::http::date;
 
+use super::buffers::Buffers;
 use super::server::Server;
 use super::site::{Meta, Opened};
 
@@ -17,8 +20,11 @@ use super::site::{Meta, Opened};
 ///
 /// Its header comes after the status line, the date and what is said of the connection. It begins with the lines that an answer without a body has too, such as 304.
 pub(crate) struct Page {
-    /// The header with its empty line, and then the body.
+    /// The header with its empty line, and then the body, up to `end`.
     bytes: Vec<u8>,
+    end: usize,
+    /// Where the bytes go in the end.
+    buffers: Arc<Buffers>,
     /// Where the lines end that belong to 304 as well.
     shared_end: usize,
     /// Where the lines end that belong to 206 as well; then come the length and the empty line.
@@ -47,36 +53,45 @@ impl Page {
         let modified_s = seconds(meta.modified);
         let (head, shared_end, part_end) = head(server, path, &meta, modified_s);
         let head_end = head.len();
+        let body_len = meta.len;
+        let keeps = body_len <= server.config.cache.file_bytes;
+        let end = if keeps {
+            head_end + body_len as usize
+        } else {
+            head_end
+        };
+        let mut bytes = server.buffers.take(end);
+        bytes[..head_end].copy_from_slice(head.as_bytes());
         let mut page = Self {
-            bytes: head.into_bytes(),
+            bytes,
+            end,
+            buffers: Arc::clone(&server.buffers),
             shared_end,
             part_end,
             head_end,
-            body_len: meta.len,
+            body_len,
             file: None,
             meta,
             modified_s,
         };
-        if page.body_len > server.config.cache.file_bytes {
+        if keeps {
+            read(&file, &mut page.bytes[head_end..end])?;
+        } else {
             page.file = Some(file);
-            return Ok(page);
         }
-        page.bytes.reserve_exact(page.body_len as usize);
-        page.bytes.resize(head_end + page.body_len as usize, 0);
-        read(&file, &mut page.bytes[head_end..])?;
         Ok(page)
     }
 
     /// Header, and body if it is in memory.
     #[inline]
     pub(crate) fn bytes(&self) -> &[u8] {
-        &self.bytes
+        &self.bytes[..self.end]
     }
 
     /// What it takes in memory.
     #[inline]
     pub(crate) fn memory_bytes(&self) -> usize {
-        self.bytes.capacity()
+        self.bytes.len()
     }
 
     /// The whole header.
@@ -113,6 +128,12 @@ impl Page {
         self.meta.etag == meta.etag
             && self.meta.encoding == meta.encoding
             && self.meta.vary == meta.vary
+    }
+}
+
+impl Drop for Page {
+    fn drop(&mut self) {
+        self.buffers.put(mem::take(&mut self.bytes));
     }
 }
 

@@ -11,6 +11,7 @@ use tussah::stage::Network;
 use tussah_wire::http::head::{self, Field};
 
 use super::access_log::{AccessLog, Record};
+use super::buffers::Buffers;
 use super::clock::Clock;
 use super::config::{CacheKind, Config};
 use super::connections::Connections;
@@ -21,12 +22,16 @@ use super::site::{Encodings, Site, SiteError};
 /// Bound, in seconds: how long after it was looked at a page is given without another look at its file; the age of the Date that goes with it.
 const FRESH_S: u64 = 1;
 
+/// About what the header of a page takes, in bytes.
+const HEAD_BYTES: usize = 1024;
+
 /// What all stages share.
 pub(crate) struct Server {
     pub(crate) config: Config,
     pub(crate) site: Site,
     pub(crate) routes: Routes,
     pub(crate) clock: Arc<Clock>,
+    pub(crate) buffers: Arc<Buffers>,
     pub(crate) connections: Connections,
     pub(crate) log: Option<Arc<AccessLog>>,
     /// One's own pages for errors: their types, and their bytes.
@@ -62,6 +67,7 @@ impl Server {
             clock,
             log,
             error_pages,
+            buffers: Arc::new(Buffers::new(config.cache.file_bytes as usize + HEAD_BYTES)),
             connections: Connections::new(config.limits.connections),
             head_limits: head::Limits {
                 head_bytes_max: config.limits.head_bytes as usize,
