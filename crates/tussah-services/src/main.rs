@@ -4,24 +4,74 @@
 
 use std::process::ExitCode;
 
-use clap::{Parser, Subcommand};
+use clap::{CommandFactory, Parser};
+use clap_complete::Shell;
 use tussah_services::load;
+use tussah_services::web::Web;
+use tussah_services::web::config::{Arguments, Config};
 
 /// Serves the web, and loads servers, on the concurrency runtime tussah.
 #[derive(Parser)]
 #[command(name = "tussah", version, propagate_version = true)]
-struct Arguments {
+struct Tussah {
     #[command(subcommand)]
     command: Command,
 }
 
-#[derive(Subcommand)]
+#[derive(clap::Subcommand)]
 enum Command {
+    Web(Arguments),
     Load(Box<load::cli::Arguments>),
+    /// Print what a shell needs to complete this command.
+    ///
+    /// For bash: tussah completions bash > ~/.local/share/bash-completion/completions/tussah
+    Completions {
+        /// Which shell.
+        shell: Shell,
+    },
 }
 
 fn main() -> ExitCode {
-    match Arguments::parse().command {
+    match Tussah::parse().command {
+        Command::Web(arguments) => web(&arguments),
         Command::Load(arguments) => load::cli::run(*arguments),
+        Command::Completions { shell } => {
+            clap_complete::generate(
+                shell,
+                &mut Tussah::command(),
+                "tussah",
+                &mut std::io::stdout(),
+            );
+            ExitCode::SUCCESS
+        }
+    }
+}
+
+fn web(arguments: &Arguments) -> ExitCode {
+    let config = match Config::load(arguments) {
+        Ok(config) => config,
+        Err(errors) => {
+            eprintln!("{errors}");
+            return ExitCode::from(2);
+        }
+    };
+    if arguments.check_config {
+        print!("{}", config.show());
+    }
+    if let Err(problems) = config.check() {
+        eprintln!("{}", problems.join("\n"));
+        return ExitCode::from(2);
+    }
+    if arguments.check_config {
+        return ExitCode::SUCCESS;
+    }
+    let again = arguments.clone();
+    let web = Web::new(config).reload_by(move || Config::load(&again));
+    match web.run() {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("tussah web: {error}");
+            ExitCode::FAILURE
+        }
     }
 }

@@ -1,1 +1,37 @@
 //! A web server: a network of stages, with a connection as a color.
+
+mod accept;
+mod answer;
+mod cache_miss;
+mod clock;
+mod connection;
+mod connections;
+mod dynamic;
+mod exchange;
+mod graph;
+mod page;
+mod page_cache;
+mod parse;
+mod receive;
+mod response;
+mod route;
+mod running;
+mod send;
+mod serve;
+mod server;
+mod status;
+mod stream;
+mod thread;
+mod work;
+// What needs no runtime: files beneath a root, and what is around the server.
+pub mod access_log;
+mod civil;
+pub mod config;
+pub mod port;
+pub mod site;
+pub mod tls;
+
+pub use route::{Reply, Request, Routes};
+pub use running::{Running, Stopped};
+pub use serve::{Web, WebError};
+pub use tussah_wire::http::{Method, Status};

@@ -6,14 +6,17 @@
 
 pub mod body;
 pub mod condition;
+mod connection;
 pub mod date;
 pub mod encoding;
 mod framing;
 pub mod head;
+mod line;
 mod method;
 pub mod range;
 mod refusal;
 pub mod response;
+mod span;
 mod status;
 mod syntax;
 pub mod target;

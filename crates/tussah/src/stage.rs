@@ -53,6 +53,7 @@
 //! | [`Handler`] (`&self`) | at once, on another servlet | [`Builder::handler`] |
 //! | the same, by key | when no batch of its key runs; keys run beside each other | [`Builder::keyed_by`] |
 //! | [`SerialHandler`] (`&mut self`) | when the future has ended, awaits included | [`Builder::serial`] |
+//! | [`DirectHandler`] (`&self`, one event at a time, no awaiting) | at once, on another servlet or where it is sent from | [`Builder::direct`] |
 //! | a plain function that blocks | on another OS thread of a pool | [`Builder::blocking`] |
 //!
 //! A stage that never awaits has at most one servlet for each worker at work, since more would only take turns.
@@ -60,6 +61,7 @@
 //! # Edges
 //! Handlers are made with the [`Edges`] that they send by. A queue decouples; a call is a function call: the callee runs in the caller's servlet, on the
 //! caller's batch, with no queue and no admission. The choice is one word: `edges.to(&next).queue(100)` or `edges.to(&next).call()`.
+//! Where the callee is a [`DirectHandler`], [`direct`](To::direct) costs no more than a function.
 //! A cycle made only of queues that are waited for and of calls could come to a standstill; it is refused when its last edge is made, and one of its edges has to be an
 //! [`offer`](To::offer), which never waits.
 //!
@@ -93,6 +95,7 @@ mod builder;
 mod call;
 pub mod control;
 mod digest;
+mod direct;
 mod drain;
 mod edges;
 mod error;
@@ -133,6 +136,7 @@ mod turn;
 pub use batch::Batch;
 pub use builder::Builder;
 pub use call::{AnyCall, Call, CallError};
+pub use direct::{Direct, DirectHandler, DirectHost, Directly};
 pub use edges::{Edges, To};
 pub use error::BuildError;
 pub use event::{CLASSES_MAX, Class, Event, Reason};

@@ -124,6 +124,23 @@ impl Source {
         self.poll_with(context, direction, &mut { POLLED }, &mut operation)
     }
 
+    /// Waits until an operation may succeed, as far as the driver has reported; makes none, and asks the system nothing. Of those who wait for
+    /// a direction by this function or [`poll_io`](Self::poll_io), the last one to call is woken.
+    ///
+    /// # Errors
+    /// What the system says when the descriptor can't be registered; `Other` when the runtime ends.
+    pub fn poll_ready(
+        &self,
+        context: &mut Context<'_>,
+        direction: Direction,
+    ) -> Poll<io::Result<()>> {
+        let seen = self.slot().seen();
+        if seen.is_ready(direction) || self.wait(context, direction, seen, &mut { POLLED })? {
+            return Poll::Ready(Ok(()));
+        }
+        Poll::Pending
+    }
+
     /// Tries an operation once.
     ///
     /// # Errors

@@ -1,3 +1,5 @@
 //! The servers and the command, from outside.
 
+mod config;
 mod load;
+mod site;

@@ -1,7 +1,8 @@
 //! How long the body of a message is (RFC 9112, section 6).
 
 use super::refusal::{Kind, Refusal};
-use super::syntax::{Span, list};
+use super::span::Span;
+use super::syntax::list;
 
 /// How the end of a body is found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,7 +1,8 @@
 //! The head of a request: what a server needs of it, as offsets into the buffer that it was read into.
 
 use super::{Framing, Method};
-use crate::http::syntax::{Span, field_line};
+use crate::http::line::field_line;
+use crate::http::span::Span;
 
 mod host;
 mod parse;

@@ -6,6 +6,9 @@ mod multipart;
 
 pub use multipart::{Multipart, Part};
 
+use super::Method;
+use super::condition::{self, Validators};
+use super::head::{Field, Head};
 use super::syntax::list;
 
 /// Bound, in ranges: how many one request may ask for, since each costs a part with a head of its own; with more, all is sent.
@@ -42,12 +45,27 @@ pub enum Ranges {
 }
 
 impl Ranges {
-    /// Reads the value of a `Range` field of a GET request for a representation of `len` bytes; other
-    /// methods have no ranges (section 14.2).
+    /// What a request asks for of a representation of `len` bytes that `current` is the version of; `bytes` is what `head` was
+    /// parsed from.
+    ///
+    /// That is all but for GET, since other methods have no ranges (section 14.2), with several `Range` lines, and if
+    /// its `If-Range` is not met.
+    pub fn of(head: &Head, bytes: &[u8], current: &Validators<'_>, len: u64) -> Self {
+        match head.field_single(Field::Range, bytes) {
+            Some(value)
+                if head.method == Method::Get && condition::range_counts(head, bytes, current) =>
+            {
+                Self::parse(value, len)
+            }
+            _ => Self::Whole,
+        }
+    }
+
+    /// Reads the value of a `Range` field for a representation of `len` bytes.
     ///
     /// As section 14.2 allows, it is ignored if it is malformed, of another unit than bytes, asks for more than
     /// [`RANGES_MAX`] ranges, or for more bytes than there are, as only overlapping ranges can: nobody needs
-    /// that, and it makes a small request cost a lot (section 17.15). The end of nothing is nothing as well.
+    /// that, and it makes a small request cost a lot (section 17.15). An empty representation has no ranges, so it is sent whole.
     ///
     /// ```
     /// use tussah_wire::http::range::{ByteRange, Ranges};
@@ -239,6 +257,33 @@ mod tests {
         check("bytes=0-1,50-,8-", 10, &[(0, 1), (8, 9)]);
         let most = format!("bytes={}", vec!["0-0"; RANGES_MAX].join(","));
         check(&most, 1000, &[(0, 0); RANGES_MAX]);
+    }
+
+    #[test]
+    fn requests() {
+        let check = |method: &str, fields: &str, expected| {
+            let bytes = format!("{method} / HTTP/1.1\r\nHost: a\r\n{fields}\r\n\r\n").into_bytes();
+            let head = crate::http::head::parse(&bytes, &Default::default())
+                .unwrap()
+                .unwrap();
+            let current = Validators {
+                etag: Some("\"e\""),
+                modified: None,
+            };
+            assert_eq!(
+                Ranges::of(&head, &bytes, &current, 10),
+                expected,
+                "{method} {fields}"
+            );
+        };
+        let single = Ranges::Single(range((0, 1)));
+        check("GET", "Range: bytes=0-1", single.clone());
+        check("GET", "Range: bytes=0-1\r\nIf-Range: \"e\"", single);
+        check("GET", "Range: bytes=0-1\r\nIf-Range: \"f\"", Ranges::Whole);
+        check("GET", "Range: bytes=0-1\r\nRange: bytes=0-1", Ranges::Whole);
+        check("GET", "X: y", Ranges::Whole);
+        check("HEAD", "Range: bytes=0-1", Ranges::Whole);
+        check("POST", "Range: bytes=0-1", Ranges::Whole);
     }
 
     #[test]

@@ -5,3 +5,11 @@ mod write;
 
 pub use parse::{Field, ResponseHead, RetryAfter, parse};
 pub use write::{FieldInvalid, HeadWriter};
+
+use super::{Method, Status};
+
+/// Whether an answer with `status` to a request with `method` has a body, were it an empty one (RFC 9112, section 6.3).
+pub fn has_body(method: Method, status: Status) -> bool {
+    let is_tunnel = method == Method::Connect && matches!(status.code(), 200..=299);
+    method != Method::Head && !is_tunnel && status.has_body()
+}

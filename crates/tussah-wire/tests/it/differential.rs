@@ -1,48 +1,11 @@
 //! What this parser takes, httparse takes as well, and reads in the same way: it is stricter, never looser.
 
 use proptest::prelude::*;
-use tussah_wire::http::head::{self, Head};
+use tussah_wire::http::head;
 use tussah_wire::http::{Method, response};
 
+use crate::compare::compare;
 use crate::corpus;
-
-/// Compares the reading of a head that was taken.
-fn compare(bytes: &[u8], head: &Head) {
-    let mut fields = [httparse::EMPTY_HEADER; 128];
-    let mut request = httparse::Request::new(&mut fields);
-    // Later minor versions are unknown to httparse; nothing else depends on the digit.
-    let mut bytes = bytes.to_vec();
-    let version_end = bytes
-        .windows(2)
-        .skip(8)
-        .position(|two| two == b"\r\n")
-        .map_or(0, |at| at + 8);
-    if head.version == head::Version::Http11 {
-        bytes[version_end - 1] = b'1';
-    }
-    let len = match request.parse(&bytes) {
-        Ok(httparse::Status::Complete(len)) => len,
-        other => panic!(
-            "httparse says {other:?} to {:?}",
-            String::from_utf8_lossy(&bytes)
-        ),
-    };
-    assert_eq!(len, head.len());
-    assert_eq!(request.method.unwrap().as_bytes(), head.method_text(&bytes));
-    assert_eq!(request.path.unwrap().as_bytes(), head.target(&bytes));
-    assert_eq!(
-        request.version == Some(1),
-        head.version == head::Version::Http11
-    );
-    // It leaves blanks at the end of a value.
-    let theirs: Vec<_> = request
-        .headers
-        .iter()
-        .map(|field| (field.name.as_bytes(), field.value.trim_ascii()))
-        .collect();
-    let ours: Vec<_> = head.fields(&bytes).collect();
-    assert_eq!(ours, theirs);
-}
 
 #[test]
 fn the_corpus() {

@@ -368,8 +368,23 @@ fn what_is_never_right_is_refused_at_once() {
             bytes.push(*byte);
             assert_eq!(scan.parse(&bytes, &limits), Ok(None));
         }
-        bytes.extend_from_slice(wrong);
+        for &byte in &wrong[..wrong.len() - 1] {
+            bytes.push(byte);
+            assert_eq!(scan.parse(&bytes, &limits), Ok(None), "{wrong:?}");
+        }
+        bytes.push(wrong[wrong.len() - 1]);
         assert!(scan.parse(&bytes, &limits).is_err(), "{wrong:?}");
         assert_eq!(scan, Scan::new());
     }
+}
+
+/// A CR may be the last byte of the first piece, and what must be LF the first of the second.
+#[test]
+fn a_line_end_may_be_cut() {
+    let limits = Limits::default();
+    let mut scan = Scan::new();
+    assert_eq!(scan.parse(b"GET / HTTP/1.1\r\nX: y\r", &limits), Ok(None));
+    let mut other = scan;
+    assert!(other.parse(b"GET / HTTP/1.1\r\nX: y\rx", &limits).is_err());
+    assert_eq!(scan.parse(b"GET / HTTP/1.1\r\nX: y\r\n", &limits), Ok(None));
 }

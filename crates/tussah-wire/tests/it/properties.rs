@@ -6,9 +6,8 @@ use tussah_wire::http::range::Ranges;
 use tussah_wire::http::response::{self, HeadWriter};
 use tussah_wire::http::{Framing, Method, Status, body, condition, encoding, head, target};
 
-use crate::corpus::same;
 use crate::differential::soup;
-use crate::session::run;
+use crate::session::{run, same};
 
 /// `bytes` cut at these places, which are taken modulo its length.
 fn cut<'b>(bytes: &'b [u8], places: &[usize]) -> Vec<&'b [u8]> {

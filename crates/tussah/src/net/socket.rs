@@ -336,6 +336,17 @@ impl Socket {
         }
     }
 
+    /// Waits until an attempt may succeed, as far as is known without a look.
+    pub(crate) fn poll_hint(
+        &self,
+        context: &mut Context<'_>,
+        direction: Direction,
+    ) -> Poll<io::Result<()>> {
+        match self {
+            Self::Os(source) => source.poll_ready(context, direction),
+        }
+    }
+
     /// Waits until an attempt would not block.
     pub(crate) async fn wait_ready(&self, direction: Direction) -> io::Result<()> {
         self.operate(direction, || self.ready(direction)).await

@@ -9,6 +9,7 @@ use tussah_core::BlockingPool;
 use super::account::{Council, one_owner};
 use super::blocking::Pool;
 use super::control::{Controller, Owns, Settings};
+use super::direct::{DirectHandler, DirectHost, Directly};
 use super::edges::Edges;
 use super::error::BuildError;
 use super::event::{CLASSES_MAX, Class, Reason};
@@ -223,6 +224,17 @@ impl<E: Send + 'static> Builder<E> {
     ) -> Result<Stage<E, Arc<Many<H>>>, BuildError> {
         let servlets = self.servlets_max.unwrap_or(SERVLETS_MAX);
         self.create(Kind::Async, servlets)?.with_handler(make)
+    }
+
+    /// Makes the stage with a handler that never waits, and so can be called directly.
+    ///
+    /// # Errors
+    /// As [`handler`](Self::handler).
+    pub fn direct<H: DirectHandler<Event = E>>(
+        self,
+        make: impl FnOnce(&Edges<'_>) -> Result<H, BuildError>,
+    ) -> Result<Stage<E, DirectHost<H>>, BuildError> {
+        self.handler(|edges| Ok(Directly(make(edges)?)))
     }
 
     /// Makes the stage with a handler that handles one batch after the other. After a panic `make` is called again.

@@ -26,13 +26,13 @@ pub struct Edges<'a> {
 /// An edge to a stage, of which is still to be said how it sends.
 ///
 /// The choice between a queue and a call is one word: `edges.to(&next).queue(100)` or `edges.to(&next).call()`.
-#[must_use = "an edge is made by `queue`, `offer` or `call`"]
+#[must_use = "an edge is made by `queue`, `offer`, `call` or `direct`"]
 pub struct To<'a, E, C = Any> {
-    edges: &'a Edges<'a>,
+    pub(crate) edges: &'a Edges<'a>,
     /// The network of the stage.
     network: Network,
-    stage: Arc<Shared<E>>,
-    host: C,
+    pub(crate) stage: Arc<Shared<E>>,
+    pub(crate) host: C,
     event: PhantomData<E>,
 }
 
@@ -116,7 +116,7 @@ impl<E: Send + 'static, C> To<'_, E, C> {
         }))
     }
 
-    fn connect(&self, kind: EdgeKind) -> Result<(), BuildError> {
+    pub(crate) fn connect(&self, kind: EdgeKind) -> Result<(), BuildError> {
         let own = self.edges.network;
         own.check_own(&self.stage.name, &self.network)?;
         self.stage.check_open()?;

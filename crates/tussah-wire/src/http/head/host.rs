@@ -34,8 +34,7 @@ fn parts(text: &[u8]) -> Option<(&[u8], &[u8])> {
 /// Digits of a number that is a port, or none at all.
 #[inline(always)]
 fn is_port(digits: &[u8]) -> bool {
-    digits.is_empty()
-        || digits.len() <= 5 && decimal(digits).is_some_and(|port| port <= u16::MAX.into())
+    digits.is_empty() || decimal(digits).is_some_and(|port| port <= u16::MAX.into())
 }
 
 /// The length of the name at the start of `text`; nothing if it has a `%` without two hexadecimal digits.
@@ -83,6 +82,7 @@ mod tests {
             "127.0.0.1:8080",
             "[::1]",
             "[::1]:80",
+            "a:00080",
             "a_b",
             "a%41",
             "[v1.a:b]",

@@ -1,14 +1,13 @@
 //! The parser of the head of a request: one pass, in which nothing is allocated.
 
-use super::{
-    EMPTY_LINES_MAX, Field, HEAD_BYTES_MAX, Head, Limits, METHOD_BYTES_MAX, Version, host,
-};
+use super::{EMPTY_LINES_MAX, Field, Head, Limits, METHOD_BYTES_MAX, Version, host};
 use crate::http::Method;
+use crate::http::connection::Connection;
 use crate::http::framing::{self, Framing};
+use crate::http::line::{Stop, field_line, head_within, line_end, refuse_at};
 use crate::http::refusal::{Kind, Refusal};
-use crate::http::syntax::{
-    PATH, QUERY, Span, Stop, TOKEN, field_line, is_word, line_end, list, refuse_at, run,
-};
+use crate::http::span::Span;
+use crate::http::syntax::{PATH, QUERY, TOKEN, is_word, run};
 
 /// Parses the head at the start of `bytes`, which may hold more than one request; nothing if it is not complete.
 ///
@@ -18,14 +17,7 @@ use crate::http::syntax::{
 ///
 /// It breaks the rules of RFC 9112, or is over the limits.
 pub fn parse(bytes: &[u8], limits: &Limits) -> Result<Option<Head>, Refusal> {
-    let len_max = limits.head_bytes_max.min(HEAD_BYTES_MAX);
-    let seen = &bytes[..bytes.len().min(len_max)];
-    match request(seen, limits) {
-        Ok(head) => Ok(Some(head)),
-        Err(Stop::Refused(refusal)) => Err(refusal),
-        Err(Stop::More) if seen.len() == len_max => Err(Refusal::new(Kind::HeadLong, len_max)),
-        Err(Stop::More) => Ok(None),
-    }
+    head_within(bytes, limits, |seen| request(seen, limits))
 }
 
 fn request(bytes: &[u8], limits: &Limits) -> Result<Head, Stop> {
@@ -45,12 +37,12 @@ fn request(bytes: &[u8], limits: &Limits) -> Result<Head, Stop> {
             repeated: 0,
             method,
             version,
-            keep_alive: version == Version::Http11,
+            keep_alive: false,
             expect_continue: false,
             conditional: false,
         },
         body: framing::Fields::default(),
-        close: false,
+        connection: Connection::default(),
     };
     let is_path = bytes[target.span.start()] == b'/' && method != Method::Connect;
     let host = if is_path {
@@ -177,38 +169,25 @@ enum Known {
 impl Known {
     #[inline(always)]
     fn of(name: &[u8]) -> Option<Self> {
-        let (lower, known): (bool, Self) = match name.len() {
-            4 => (is_word(name, b"host"), Self::Noted(Field::Host)),
-            5 => (is_word(name, b"range"), Self::Noted(Field::Range)),
-            6 => (is_word(name, b"expect"), Self::Expect),
-            7 => (is_word(name, b"referer"), Self::Noted(Field::Referer)),
-            8 if is_word(name, b"if-match") => (true, Self::Noted(Field::IfMatch)),
-            8 => (is_word(name, b"if-range"), Self::Noted(Field::IfRange)),
-            9 => (is_word(name, b"forwarded"), Self::Noted(Field::Forwarded)),
-            10 if is_word(name, b"connection") => (true, Self::Connection),
-            10 => (is_word(name, b"user-agent"), Self::Noted(Field::UserAgent)),
-            13 => (
-                is_word(name, b"if-none-match"),
-                Self::Noted(Field::IfNoneMatch),
-            ),
-            14 => (is_word(name, b"content-length"), Self::ContentLength),
-            15 if is_word(name, b"accept-encoding") => (true, Self::Noted(Field::AcceptEncoding)),
-            15 => (
-                is_word(name, b"x-forwarded-for"),
-                Self::Noted(Field::ForwardedFor),
-            ),
-            17 if is_word(name, b"transfer-encoding") => (true, Self::TransferEncoding),
-            17 => (
-                is_word(name, b"if-modified-since"),
-                Self::Noted(Field::IfModifiedSince),
-            ),
-            19 => (
-                is_word(name, b"if-unmodified-since"),
-                Self::Noted(Field::IfUnmodifiedSince),
-            ),
+        Some(match name.len() {
+            4 if is_word(name, b"host") => Self::Noted(Field::Host),
+            5 if is_word(name, b"range") => Self::Noted(Field::Range),
+            6 if is_word(name, b"expect") => Self::Expect,
+            7 if is_word(name, b"referer") => Self::Noted(Field::Referer),
+            8 if is_word(name, b"if-match") => Self::Noted(Field::IfMatch),
+            8 if is_word(name, b"if-range") => Self::Noted(Field::IfRange),
+            9 if is_word(name, b"forwarded") => Self::Noted(Field::Forwarded),
+            10 if is_word(name, b"connection") => Self::Connection,
+            10 if is_word(name, b"user-agent") => Self::Noted(Field::UserAgent),
+            13 if is_word(name, b"if-none-match") => Self::Noted(Field::IfNoneMatch),
+            14 if is_word(name, b"content-length") => Self::ContentLength,
+            15 if is_word(name, b"accept-encoding") => Self::Noted(Field::AcceptEncoding),
+            15 if is_word(name, b"x-forwarded-for") => Self::Noted(Field::ForwardedFor),
+            17 if is_word(name, b"transfer-encoding") => Self::TransferEncoding,
+            17 if is_word(name, b"if-modified-since") => Self::Noted(Field::IfModifiedSince),
+            19 if is_word(name, b"if-unmodified-since") => Self::Noted(Field::IfUnmodifiedSince),
             _ => return None,
-        };
-        lower.then_some(known)
+        })
     }
 }
 
@@ -216,7 +195,7 @@ impl Known {
 struct Draft {
     head: Head,
     body: framing::Fields,
-    close: bool,
+    connection: Connection,
 }
 
 impl Draft {
@@ -267,7 +246,7 @@ impl Draft {
                 self.head.note(Field::Host, value);
             }
             Known::Noted(field) => self.head.note(field, value),
-            Known::Connection => self.connection(value.of(bytes)),
+            Known::Connection => self.connection.field(value.of(bytes)),
             Known::ContentLength => self.body.content_length(bytes, value)?,
             Known::TransferEncoding => self.body.transfer_encoding(bytes, value)?,
             Known::Expect => {
@@ -275,14 +254,6 @@ impl Draft {
             }
         }
         Ok(())
-    }
-
-    /// RFC 9112, section 9.3; `close` prevails.
-    fn connection(&mut self, value: &[u8]) {
-        for option in list(value) {
-            self.close |= is_word(option, b"close");
-            self.head.keep_alive |= is_word(option, b"keep-alive");
-        }
     }
 
     /// The head when all of its fields have been read; `host` is that of the target, which prevails.
@@ -294,7 +265,7 @@ impl Draft {
             return Err(Refusal::new(Kind::HostMissing, len));
         }
         head.framing = self.body.of_request(http11, len)?;
-        head.keep_alive &= !self.close;
+        head.keep_alive = self.connection.is_kept(head.version);
         head.expect_continue &= http11 && head.framing != Framing::None;
         head.len = len as u16;
         if let Some(host) = host {

@@ -49,7 +49,7 @@ impl Scan {
         }
         // The last byte may have been a CR whose LF is to come.
         let start = self.searched - 1;
-        self.searched = bytes.len().max(1);
+        self.searched = bytes.len();
         memchr::memchr3_iter(b'\r', b'\n', 0, bytes.get(start..).unwrap_or_default()).any(|found| {
             let at = start + found;
             match bytes[at] {

@@ -1,9 +1,13 @@
 //! The parser of the head of a response, for clients.
 
+use super::has_body;
+use crate::http::connection::Connection;
 use crate::http::framing::{self, Framing, decimal};
-use crate::http::head::{Fields, HEAD_BYTES_MAX, Limits, Version};
+use crate::http::head::{Fields, Limits, Version};
+use crate::http::line::{Stop, field_line, head_within, line_end, refuse_at};
 use crate::http::refusal::{Kind, Refusal};
-use crate::http::syntax::{Span, Stop, field_line, line_end, list, refuse_at, text_len};
+use crate::http::span::Span;
+use crate::http::syntax::{is_word, text_len};
 use crate::http::{Method, Status, date};
 
 /// The fields that the head of a response keeps the place of.
@@ -99,14 +103,9 @@ pub fn parse(
     method: Method,
     limits: &Limits,
 ) -> Result<Option<ResponseHead>, Refusal> {
-    let len_max = limits.head_bytes_max.min(HEAD_BYTES_MAX);
-    let seen = &bytes[..bytes.len().min(len_max)];
-    match response(seen, method, limits.fields_max) {
-        Ok(head) => Ok(Some(head)),
-        Err(Stop::Refused(refusal)) => Err(refusal),
-        Err(Stop::More) if seen.len() == len_max => Err(Refusal::new(Kind::HeadLong, len_max)),
-        Err(Stop::More) => Ok(None),
-    }
+    head_within(bytes, limits, |seen| {
+        response(seen, method, limits.fields_max)
+    })
 }
 
 fn response(bytes: &[u8], method: Method, fields_max: usize) -> Result<ResponseHead, Stop> {
@@ -119,10 +118,10 @@ fn response(bytes: &[u8], method: Method, fields_max: usize) -> Result<ResponseH
         len: 0,
         status,
         version,
-        keep_alive: version == Version::Http11,
+        keep_alive: false,
     };
     let mut body = framing::Fields::default();
-    let mut close = false;
+    let mut connection = Connection::default();
     let mut at = fields_start;
     let mut fields = 0;
     while bytes.get(at) != Some(&b'\r') {
@@ -144,23 +143,17 @@ fn response(bytes: &[u8], method: Method, fields_max: usize) -> Result<ResponseH
             }
             Some(Known::TransferEncoding) => body.transfer_encoding(bytes, line.value)?,
             Some(Known::RetryAfter) => head.retry_after = retry_after(value),
-            Some(Known::Connection) => {
-                for option in list(value) {
-                    close |= option.eq_ignore_ascii_case(b"close");
-                    head.keep_alive |= option.eq_ignore_ascii_case(b"keep-alive");
-                }
-            }
+            Some(Known::Connection) => connection.field(value),
             None => {}
         }
         at = line.next;
     }
     let len = line_end(bytes, at, Kind::NameByte)?;
     let framing = body.of_response(version == Version::Http11, len)?;
-    let tunnel = method == Method::Connect && matches!(status.code(), 200..=299);
-    if method != Method::Head && status.has_body() && !tunnel {
+    if has_body(method, status) {
         head.framing = framing;
     }
-    head.keep_alive &= !close && head.framing != Framing::UntilClose;
+    head.keep_alive = connection.is_kept(version) && head.framing != Framing::UntilClose;
     head.len = len as u16;
     Ok(head)
 }
@@ -212,22 +205,19 @@ enum Known {
 
 impl Known {
     fn of(name: &[u8]) -> Option<Self> {
-        const NAMES: [(&[u8], Known); FIELDS + 3] = [
-            (b"content-length", Known::Noted(Field::ContentLength)),
-            (b"content-type", Known::Noted(Field::ContentType)),
-            (b"connection", Known::Connection),
-            (b"etag", Known::Noted(Field::ETag)),
-            (b"last-modified", Known::Noted(Field::LastModified)),
-            (b"transfer-encoding", Known::TransferEncoding),
-            (b"content-encoding", Known::Noted(Field::ContentEncoding)),
-            (b"content-range", Known::Noted(Field::ContentRange)),
-            (b"location", Known::Noted(Field::Location)),
-            (b"retry-after", Known::RetryAfter),
-        ];
-        NAMES
-            .into_iter()
-            .find(|(known, _)| known.eq_ignore_ascii_case(name))
-            .map(|(_, known)| known)
+        Some(match name.len() {
+            4 if is_word(name, b"etag") => Self::Noted(Field::ETag),
+            8 if is_word(name, b"location") => Self::Noted(Field::Location),
+            10 if is_word(name, b"connection") => Self::Connection,
+            11 if is_word(name, b"retry-after") => Self::RetryAfter,
+            12 if is_word(name, b"content-type") => Self::Noted(Field::ContentType),
+            13 if is_word(name, b"content-range") => Self::Noted(Field::ContentRange),
+            13 if is_word(name, b"last-modified") => Self::Noted(Field::LastModified),
+            14 if is_word(name, b"content-length") => Self::Noted(Field::ContentLength),
+            16 if is_word(name, b"content-encoding") => Self::Noted(Field::ContentEncoding),
+            17 if is_word(name, b"transfer-encoding") => Self::TransferEncoding,
+            _ => return None,
+        })
     }
 }
 

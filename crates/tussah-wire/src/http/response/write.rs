@@ -42,6 +42,11 @@ impl<'o> HeadWriter<'o> {
         Self { out }
     }
 
+    /// Goes on with a head whose status line, and perhaps more lines, are there.
+    pub fn go_on(out: &'o mut Vec<u8>) -> Self {
+        Self { out }
+    }
+
     /// Appends a field.
     ///
     /// # Errors

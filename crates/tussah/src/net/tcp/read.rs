@@ -3,6 +3,7 @@
 use std::future::Future;
 use std::io::{self, IoSliceMut};
 use std::mem;
+use std::task::{Context, Poll};
 
 use super::stream::TcpStream;
 use super::transfer::{Limited as _, Verb};
@@ -120,6 +121,34 @@ impl TcpStream {
         self.transfer(Verb::Read, || {
             self.socket().ready(Direction::Read).map(Some)
         })
+    }
+
+    /// Waits until a read may find something, as far as has been reported; for who has nowhere to read to yet. It costs no system call, and knows of no
+    /// limits. Of those who wait by this function or by `poll_read`, the last one to call is woken.
+    ///
+    /// # Errors
+    /// What the system says when the descriptor can't be registered; `Other` when the runtime ends.
+    ///
+    /// # Examples
+    /// ```
+    /// use std::future::poll_fn;
+    /// # use tussah::net::{TcpListener, TcpStream};
+    /// # let runtime = tussah::Runtime::builder().workers(1).build()?;
+    /// # runtime.block_on(async {
+    /// # let listener = TcpListener::bind("127.0.0.1:0")?;
+    /// # let client = TcpStream::connect(listener.local_addr()?).await?;
+    /// # let (server, _) = listener.accept().await?;
+    /// client.write_all(b"hello").await?;
+    /// poll_fn(|cx| server.poll_readable(cx)).await?;
+    /// let mut buffer = [0; 1024]; // not there while it waits
+    /// assert_eq!(server.read(&mut buffer).await?, 5);
+    /// # std::io::Result::Ok(())
+    /// # })?;
+    /// # std::io::Result::Ok(())
+    /// ```
+    pub fn poll_readable(&self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        let done = self.socket().poll_hint(context, Direction::Read);
+        done.map_err(|error| self.failed(Verb::Read, error))
     }
 
     /// Reads what is there into a buffer that is given away until then; as [`read`](Self::read) otherwise.

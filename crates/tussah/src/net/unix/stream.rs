@@ -7,6 +7,7 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd, RawFd};
 use std::os::unix::net::SocketAddr;
 use std::path::Path;
 use std::sync::OnceLock;
+use std::task::{Context, Poll};
 use std::time::Duration;
 
 use rustix::net::{AddressFamily, SocketType};
@@ -289,6 +290,15 @@ impl UnixStream {
     /// `WouldBlock` if nothing is there; else what the system says.
     pub fn try_read(&self, buffer: &mut [u8]) -> io::Result<usize> {
         self.socket.receive_some(buffer)
+    }
+
+    /// Waits until a read may find something; as [`TcpStream::poll_readable`](crate::net::TcpStream::poll_readable).
+    ///
+    /// # Errors
+    /// As there.
+    pub fn poll_readable(&self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        let done = self.socket.poll_hint(context, Direction::Read);
+        done.map_err(|error| self.failed(Verb::Read, error))
     }
 
     /// Writes without waiting.

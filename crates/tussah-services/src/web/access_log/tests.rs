@@ -1,0 +1,164 @@
+//! What reaches a log.
+
+use std::fs;
+use std::io;
+use std::sync::mpsc;
+use std::time::SystemTime;
+
+use super::*;
+
+/// A disk that does what it is told to do, write by write, and shows what was written.
+#[derive(Debug)]
+pub(super) struct Slow {
+    orders: mpsc::Receiver<io::Result<()>>,
+    written: mpsc::Sender<Vec<u8>>,
+}
+
+impl Slow {
+    pub(super) fn write_all(&mut self, lines: &[u8]) -> io::Result<()> {
+        // Without further orders everything is written.
+        self.orders.recv().unwrap_or(Ok(()))?;
+        let _ = self.written.send(lines.into());
+        Ok(())
+    }
+}
+
+fn slow() -> (
+    AccessLog,
+    mpsc::SyncSender<io::Result<()>>,
+    mpsc::Receiver<Vec<u8>>,
+) {
+    let ((order, orders), (written, shown)) = (mpsc::sync_channel(0), mpsc::channel());
+    let sink = Sink::Test(Slow { orders, written });
+    (
+        AccessLog::start(sink, LogFile::Stdout, LogFormat::Common).unwrap(),
+        order,
+        shown,
+    )
+}
+
+fn log(log: &AccessLog, request: &str) {
+    log.log(&Record {
+        client: Some([127, 0, 0, 1].into()),
+        user: None,
+        time: SystemTime::UNIX_EPOCH,
+        request: request.as_bytes(),
+        status: 200,
+        body_bytes: 1,
+        referrer: None,
+        user_agent: None,
+    });
+}
+
+/// The requests in a log, and its remarks.
+fn requests(text: &[u8]) -> Vec<String> {
+    let lines = str::from_utf8(text).unwrap().lines();
+    lines
+        .map(|line| line.split('"').nth(1).unwrap_or(line).to_owned())
+        .collect()
+}
+
+#[test]
+fn every_line_is_in_the_file_when_it_is_closed() {
+    let place = tempfile::tempdir().unwrap();
+    let path = place.path().join("log");
+    fs::write(&path, "before\n").unwrap();
+    let file = LogFile::Path(path.clone());
+    let access_log = AccessLog::open(&file, LogFormat::Common).unwrap();
+    std::thread::scope(|scope| {
+        for thread in 0..4 {
+            let access_log = &access_log;
+            scope.spawn(move || (0..500).for_each(|n| log(access_log, &format!("{thread} {n}"))));
+        }
+    });
+    assert!(access_log.close());
+    let lines = requests(&fs::read(&path).unwrap());
+    assert_eq!((lines.len(), &*lines[0]), (2001, "before"));
+    for thread in ["0 ", "1 ", "2 ", "3 "] {
+        let own = lines.iter().filter(|line| line.starts_with(thread));
+        assert!(
+            own.eq((0..500)
+                .map(|n| format!("{thread}{n}"))
+                .collect::<Vec<_>>()
+                .iter())
+        );
+    }
+}
+
+#[test]
+fn a_log_is_reopened_between_two_lines() {
+    let place = tempfile::tempdir().unwrap();
+    let (path, old) = (place.path().join("log"), place.path().join("log.1"));
+    let access_log = AccessLog::open(&LogFile::Path(path.clone()), LogFormat::Common).unwrap();
+    log(&access_log, "1");
+    log(&access_log, "2");
+    fs::rename(&path, &old).unwrap();
+    access_log.reopen();
+    log(&access_log, "3");
+    drop(access_log);
+    assert_eq!(requests(&fs::read(&old).unwrap()), ["1", "2"]);
+    assert_eq!(requests(&fs::read(&path).unwrap()), ["3"]);
+}
+
+#[test]
+fn a_log_that_cant_be_reopened_goes_on() {
+    let place = tempfile::tempdir().unwrap();
+    let (directory, moved) = (place.path().join("d"), place.path().join("moved"));
+    fs::create_dir(&directory).unwrap();
+    let file = LogFile::Path(directory.join("log"));
+    let access_log = AccessLog::open(&file, LogFormat::Common).unwrap();
+    fs::rename(&directory, &moved).unwrap();
+    access_log.reopen();
+    log(&access_log, "1");
+    assert!(access_log.close());
+    assert_eq!(requests(&fs::read(moved.join("log")).unwrap()), ["1"]);
+    let error = AccessLog::open(&file, LogFormat::Common)
+        .unwrap_err()
+        .to_string();
+    let shown = directory.display();
+    let expected = format!(
+        "expected a file to append to at {shown}/log: No such file or directory (os error 2)"
+    );
+    assert_eq!(error, expected);
+}
+
+#[test]
+fn what_a_slow_disk_has_no_room_for_is_counted() {
+    let (access_log, order, shown) = slow();
+    // While the first batch is being written, a second one is collected, and then there is no room.
+    log(&access_log, "first");
+    let long = "x".repeat(PENDING_BYTES_MAX / 4);
+    for _ in 0..11 {
+        log(&access_log, &long);
+    }
+    drop(order);
+    assert!(access_log.close());
+    let lines = requests(&shown.iter().flatten().collect::<Vec<_>>());
+    let kept = lines.iter().filter(|line| **line == long).count();
+    let told = lines.iter().filter(|line| line.starts_with("# "));
+    let told = told.map(|line| line.split(' ').nth(1).unwrap().parse::<usize>().unwrap());
+    assert_eq!(lines[0], "first");
+    assert_eq!(
+        (kept + told.sum::<usize>(), kept <= 6),
+        (11, true),
+        "{kept}"
+    );
+}
+
+#[test]
+fn what_a_full_disk_has_not_taken_is_counted() {
+    let (access_log, order, shown) = slow();
+    let full = || Err(io::ErrorKind::StorageFull.into());
+    for request in ["1", "2"] {
+        log(&access_log, request);
+        order.send(full()).unwrap(); // It is taken when the write is.
+    }
+    log(&access_log, "3");
+    drop(order);
+    assert!(access_log.close());
+    let written: Vec<_> = shown.iter().collect();
+    // What was written of the line that failed ends here.
+    assert_eq!(written[0], b"\n");
+    let remark = "# 2 requests are not in this log, since it could not be written fast enough";
+    assert_eq!(requests(&written[1..].concat()), ["3", remark]);
+}

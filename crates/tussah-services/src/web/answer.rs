@@ -1,0 +1,218 @@
+//! Answers: a page whole, a part of it, that it has not changed; or a short text.
+
+use std::sync::Arc;
+
+use tussah_wire::http::condition::{self, Outcome};
+use tussah_wire::http::head::Field;
+use tussah_wire::http::range::{ByteRange, ContentRange, Multipart, Ranges};
+use tussah_wire::http::response::HeadWriter;
+use tussah_wire::http::{Method, Status};
+
+use super::exchange::Exchange;
+use super::page::Page;
+use super::response::Piece;
+use super::server::Server;
+
+/// Answers a request for a page.
+#[inline]
+pub(crate) fn page(server: &Server, exchange: &mut Exchange, page: &Arc<Page>) {
+    let head = exchange.head();
+    if head.conditional {
+        return by_conditions(server, exchange, page);
+    }
+    let with_body = head.method != Method::Head;
+    whole(server, exchange, page, with_body);
+}
+
+#[inline]
+fn whole(server: &Server, exchange: &mut Exchange, page: &Arc<Page>, with_body: bool) {
+    begin(server, exchange, Status::OK);
+    end_own(exchange, 0);
+    let response = &mut exchange.response;
+    response.head_len = response.len + page.head().end as u64;
+    if !with_body {
+        response.push(Piece::Page(Arc::clone(page), page.head()));
+    } else if page.file.is_some() {
+        response.push(Piece::Page(Arc::clone(page), page.head()));
+        response.push(Piece::File(Arc::clone(page), 0..page.body_len));
+    } else {
+        response.push(Piece::Page(Arc::clone(page), 0..page.bytes().len()));
+    }
+}
+
+/// Answers a request that has conditions, or asks for a part (RFC 9110, section 13.2.2).
+#[cold]
+fn by_conditions(server: &Server, exchange: &mut Exchange, page: &Arc<Page>) {
+    let head = *exchange.head();
+    let bytes = exchange.input.filled();
+    let validators = page.validators();
+    match condition::evaluate(&head, bytes, Some(&validators)) {
+        Outcome::Proceed => {}
+        Outcome::NotModified => {
+            begin(server, exchange, Status::NOT_MODIFIED);
+            end_own(exchange, 0);
+            let lines = Piece::Page(Arc::clone(page), page.shared_lines());
+            exchange.response.push(lines);
+            own(exchange, |own| own.extend_from_slice(b"\r\n"));
+            return end_head(exchange);
+        }
+        Outcome::Failed => return text(server, exchange, Status::PRECONDITION_FAILED, &[]),
+    }
+    let asked = head.field_single(Field::Range, bytes).filter(|_| {
+        head.method == Method::Get && condition::range_counts(&head, bytes, &validators)
+    });
+    match asked.map(|range| Ranges::parse(range, page.body_len)) {
+        None | Some(Ranges::Whole) => whole(server, exchange, page, head.method != Method::Head),
+        Some(Ranges::Single(range)) => single(server, exchange, page, range),
+        Some(Ranges::Several(ranges)) => several(server, exchange, page, &ranges),
+        Some(Ranges::Unsatisfiable) => {
+            let range = ContentRange::none(page.body_len).to_string();
+            text(
+                server,
+                exchange,
+                Status::RANGE_NOT_SATISFIABLE,
+                &[("Content-Range", &range)],
+            );
+        }
+    }
+}
+
+fn single(server: &Server, exchange: &mut Exchange, page: &Arc<Page>, range: ByteRange) {
+    begin(server, exchange, Status::PARTIAL_CONTENT);
+    end_own(exchange, 0);
+    exchange
+        .response
+        .push(Piece::Page(Arc::clone(page), page.part_lines()));
+    let content_range = ContentRange::of(range, page.body_len);
+    own(exchange, |own| {
+        let lines = format!(
+            "Content-Range: {content_range}\r\nContent-Length: {}\r\n\r\n",
+            range.len()
+        );
+        own.extend_from_slice(lines.as_bytes());
+    });
+    end_head(exchange);
+    exchange.response.push(part(page, range));
+}
+
+fn several(server: &Server, exchange: &mut Exchange, page: &Arc<Page>, ranges: &[ByteRange]) {
+    let random = server.hash(&exchange.hash.to_ne_bytes());
+    let parts = Multipart::new(ranges, page.body_len, &page.meta.media_type, random);
+    let Ok(parts) = parts else {
+        return whole(server, exchange, page, true);
+    };
+    begin(server, exchange, Status::PARTIAL_CONTENT);
+    end_own(exchange, 0);
+    exchange
+        .response
+        .push(Piece::Page(Arc::clone(page), page.shared_lines()));
+    own(exchange, |own| {
+        let encoding = page.meta.encoding.map_or(String::new(), |encoding| {
+            format!("Content-Encoding: {}\r\n", encoding.token())
+        });
+        let (kind, len) = (parts.content_type(), parts.len());
+        let lines = format!("{encoding}Content-Type: {kind}\r\nContent-Length: {len}\r\n\r\n");
+        own.extend_from_slice(lines.as_bytes());
+    });
+    end_head(exchange);
+    for one in &parts.parts {
+        own(exchange, |own| own.extend_from_slice(&one.head));
+        exchange.response.push(part(page, one.range));
+    }
+    own(exchange, |own| own.extend_from_slice(&parts.end));
+}
+
+fn part(page: &Arc<Page>, range: ByteRange) -> Piece {
+    let range = range.first..range.last + 1;
+    match page.file {
+        Some(_) => Piece::File(Arc::clone(page), range),
+        None => Piece::Page(Arc::clone(page), page.body(range)),
+    }
+}
+
+/// Answers with a short text that says what the status is; or with one's own page for it.
+pub(crate) fn text(
+    server: &Server,
+    exchange: &mut Exchange,
+    status: Status,
+    fields: &[(&str, &str)],
+) {
+    match server.error_pages.get(&status.code()) {
+        Some((kind, page)) => body(server, exchange, status, fields, kind, page),
+        None => {
+            let text = format!("{} {}\n", status.code(), status.reason());
+            let kind = "text/plain; charset=utf-8";
+            body(server, exchange, status, fields, kind, text.as_bytes());
+        }
+    }
+}
+
+/// Answers with bytes that are there.
+pub(crate) fn body(
+    server: &Server,
+    exchange: &mut Exchange,
+    status: Status,
+    fields: &[(&str, &str)],
+    kind: &str,
+    body: &[u8],
+) {
+    exchange.response.clear();
+    begin(server, exchange, status);
+    let with_body =
+        exchange.head.is_none_or(|head| head.method != Method::Head) && status.has_body();
+    let own = &mut exchange.response.own;
+    let mut writer = HeadWriter::go_on(own);
+    if let Some(name) = &server.config.server_header {
+        let _ = writer.field("Server", name); // checked with the configuration
+    }
+    for (name, value) in fields {
+        let _ = writer.field(name, value); // one that can't be sent is left out
+    }
+    if status.has_body() {
+        let _ = writer.field("Content-Type", kind);
+        writer.content_length(body.len() as u64);
+    }
+    writer.end();
+    exchange.response.head_len = own.len() as u64;
+    if with_body {
+        own.extend_from_slice(body);
+    }
+    end_own(exchange, 0);
+}
+
+/// Begins an answer: status, date, and what becomes of the connection.
+#[inline]
+fn begin(server: &Server, exchange: &mut Exchange, status: Status) {
+    let keep_alive = exchange.keeps_alive() && !server.is_ending();
+    let response = &mut exchange.response;
+    response.status = status;
+    response.keep_alive = keep_alive;
+    server.clock.begin(status, &mut response.own);
+    if !keep_alive {
+        response.own.extend_from_slice(b"Connection: close\r\n");
+    } else if exchange.is_old() {
+        exchange
+            .response
+            .own
+            .extend_from_slice(b"Connection: keep-alive\r\n");
+    }
+}
+
+/// All pieces until now are its head.
+fn end_head(exchange: &mut Exchange) {
+    exchange.response.head_len = exchange.response.len;
+}
+
+/// Adds a piece of the answer's own bytes.
+fn own(exchange: &mut Exchange, write: impl FnOnce(&mut Vec<u8>)) {
+    let start = exchange.response.own.len();
+    write(&mut exchange.response.own);
+    end_own(exchange, start);
+}
+
+/// Ends a piece of the answer's own bytes.
+#[inline]
+fn end_own(exchange: &mut Exchange, start: usize) {
+    let end = exchange.response.own.len();
+    exchange.response.push(Piece::Own(start..end));
+}

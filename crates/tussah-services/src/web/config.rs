@@ -1,0 +1,42 @@
+//! The configuration of a web server: what can be set, and where it is taken from.
+//!
+//! One table has every key; the command line, the environment, files, the help and what
+//! `--check-config` shows are made from it.
+//!
+//! ```
+//! use clap::{Args, Command, FromArgMatches};
+//! use tussah_services::web::config::{Arguments, Config};
+//!
+//! let command = Arguments::augment_args(Command::new("web"));
+//! let matches = command.get_matches_from(["web", "--cache-size", "1.5GiB", "/srv/www"]);
+//! let config = Config::load_from(&Arguments::from_arg_matches(&matches)?, [])?;
+//! assert_eq!(config.root.to_str(), Some("/srv/www"));
+//! assert_eq!(config.cache.bytes, 1_610_612_736);
+//!
+//! let command = Arguments::augment_args(Command::new("web"));
+//! let matches = command.get_matches_from(["web", "--drain=soon", "--limit-headers=1"]);
+//! let errors = Config::load_from(&Arguments::from_arg_matches(&matches)?, []).unwrap_err();
+//! assert_eq!(errors.to_string(), "\
+//! --drain: drain: expected a duration such as \"250ms\" or \"1.5s\", from 0ns to 1d, found \"soon\"
+//! --limit-headers: limits.headers: expected a whole number from 8 to 1000, found \"1\"");
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+
+mod arguments;
+mod check;
+mod error;
+mod file;
+mod keys;
+mod load;
+mod settings;
+mod show;
+#[cfg(test)]
+mod tests;
+mod units;
+mod value;
+
+pub use arguments::Arguments;
+pub use error::ConfigErrors;
+pub use settings::{
+    Cache, CacheKind, Config, Limits, ListenAddress, Log, LogFile, LogFormat, Status, Timeouts, Tls,
+};

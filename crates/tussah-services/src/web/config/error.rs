@@ -1,0 +1,115 @@
+//! What is wrong with a configuration.
+
+use std::fmt;
+use std::path::Path;
+use std::sync::Arc;
+
+/// Where a value comes from.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Origin {
+    Default,
+    /// A place in a file; lines and columns count from 1, columns in characters.
+    File {
+        path: Arc<Path>,
+        line: usize,
+        column: usize,
+    },
+    /// The name of the variable.
+    Environment(String),
+    /// The option without its dashes, or `DIR`.
+    CommandLine(&'static str),
+}
+
+impl fmt::Display for Origin {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Default => f.write_str("default"),
+            Self::File { path, line, column } => write!(f, "{}:{line}:{column}", path.display()),
+            Self::Environment(name) => f.write_str(name),
+            Self::CommandLine("DIR") => f.write_str("DIR"),
+            Self::CommandLine(flag) => write!(f, "--{flag}"),
+        }
+    }
+}
+
+/// One thing that is wrong.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Problem {
+    pub(super) origin: Origin,
+    /// The key that is meant, if it is known.
+    pub(super) key: Option<&'static str>,
+    pub(super) what: String,
+}
+
+impl Problem {
+    /// A value that is something else than what was expected.
+    pub(super) fn unexpected(origin: &Origin, expected: &str, found: &str) -> Self {
+        let what = format!("expected {expected}, found {found}");
+        Self {
+            origin: origin.clone(),
+            key: None,
+            what,
+        }
+    }
+}
+
+impl fmt::Display for Problem {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: ", self.origin)?;
+        if let Some(key) = self.key {
+            write!(f, "{key}: ")?;
+        }
+        f.write_str(&self.what)
+    }
+}
+
+/// Everything that is wrong with a configuration: one line for each problem, with the place, the key, what was expected and
+/// what was found, in the order of the sources.
+#[derive(Debug)]
+pub struct ConfigErrors(pub(super) Vec<Problem>);
+
+impl fmt::Display for ConfigErrors {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (n, problem) in self.0.iter().enumerate() {
+            let line = if n == 0 { "" } else { "\n" };
+            write!(f, "{line}{problem}")?;
+        }
+        Ok(())
+    }
+}
+
+impl std::error::Error for ConfigErrors {}
+
+/// What may have been meant by a name that nobody knows, as the end of a sentence.
+pub(super) fn did_you_mean<'a>(name: &str, known: impl Iterator<Item = &'a str>) -> String {
+    // A third of the letters may be wrong; and the last part of a name may stand in the wrong section.
+    let far = (name.chars().count() / 3).clamp(1, 4);
+    let near = known.filter_map(|known| {
+        let same_end = known.rsplit('.').next() == name.rsplit('.').next();
+        let distance = strsim::damerau_levenshtein(name, known);
+        (distance <= far || same_end).then_some((distance, known))
+    });
+    near.min().map_or(String::new(), |(_, known)| {
+        format!("; did you mean `{known}`?")
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn near_names_are_suggested() {
+        let table = [
+            ("limits.haed", "; did you mean `limits.head`?"),
+            ("limit.head", "; did you mean `limits.head`?"),
+            ("head", "; did you mean `limits.head`?"),
+            ("lisen", "; did you mean `listen`?"),
+            ("colour", ""),
+        ];
+        for (name, expected) in table {
+            let known = ["listen", "limits.head", "limits.body"];
+            assert_eq!(did_you_mean(name, known.into_iter()), expected, "{name}");
+        }
+    }
+}

@@ -1,0 +1,146 @@
+//! A configuration as a file that gives the same one.
+
+use std::collections::BTreeMap;
+use std::fmt::{Display, Write};
+use std::path::Path;
+use std::time::Duration;
+
+use super::keys::KEYS;
+use super::settings::{Config, LogFile};
+use super::units;
+use super::value::Choice;
+use crate::web::site::{Encoding, Encodings, FieldRule};
+
+impl Config {
+    /// The whole configuration as TOML, which as a file would give the same one, with the place
+    /// where each value comes from.
+    #[must_use]
+    pub fn show(&self) -> String {
+        let mut page = String::new();
+        let mut section = "";
+        for key in KEYS {
+            let (in_section, name) = key.name.rsplit_once('.').unwrap_or(("", key.name));
+            if in_section != section {
+                section = in_section;
+                write!(page, "\n[{section}]\n").expect("a string takes everything");
+            }
+            let line = format!("{name} = {}", (key.show)(self));
+            let origin = self.origins.of(key.name);
+            writeln!(page, "{line:<39} # {origin}").expect("a string takes everything");
+        }
+        page
+    }
+}
+
+pub(super) fn plain<T: Display>(value: &T) -> String {
+    value.to_string()
+}
+
+pub(super) fn text(text: &str) -> String {
+    quoted(text)
+}
+
+pub(super) fn path(path: &Path) -> String {
+    // What follows from the place of a file must not depend on it any more.
+    let whole = if path.is_absolute() {
+        None
+    } else {
+        std::path::absolute(path).ok()
+    };
+    quoted(
+        &whole
+            .as_deref()
+            .unwrap_or(Path::new(path))
+            .to_string_lossy(),
+    )
+}
+
+pub(super) fn log_file(file: &LogFile) -> String {
+    match file {
+        LogFile::Stdout => quoted("-"),
+        LogFile::Path(file) => path(file),
+    }
+}
+
+pub(super) fn size(bytes: &u64) -> String {
+    quoted(&units::show_size(*bytes))
+}
+
+pub(super) fn duration(duration: &Duration) -> String {
+    quoted(&units::show_duration(*duration))
+}
+
+pub(super) fn choice<T: Choice>(choice: &T) -> String {
+    let word = T::WORDS.iter().find(|(_, value)| value == choice);
+    quoted(word.expect("every choice has a word").0)
+}
+
+/// A value, or the word for its lack.
+pub(super) fn or<T>(word: &str, value: &Option<T>, show: fn(&T) -> String) -> String {
+    value.as_ref().map_or_else(|| quoted(word), show)
+}
+
+pub(super) fn texts(texts: &[String]) -> String {
+    list(texts.iter().map(|text| quoted(text)))
+}
+
+pub(super) fn words<T: Display>(words: &[T]) -> String {
+    list(words.iter().map(|word| quoted(&word.to_string())))
+}
+
+pub(super) fn encodings(encodings: &Encodings) -> String {
+    let set = Encoding::ALL
+        .into_iter()
+        .filter(|encoding| encodings.contains(*encoding));
+    list(set.map(|encoding| quoted(encoding.token())))
+}
+
+pub(super) fn table<K: Display>(entries: &BTreeMap<K, String>) -> String {
+    inline(
+        entries
+            .iter()
+            .map(|(name, value)| (name.to_string(), quoted(value))),
+    )
+}
+
+pub(super) fn rules(rules: &[FieldRule]) -> String {
+    list(rules.iter().map(|rule| {
+        let fields = rule
+            .fields()
+            .iter()
+            .map(|(name, value)| (name.clone(), quoted(value)));
+        let set = inline(fields);
+        format!("{{ match = {}, set = {set} }}", quoted(rule.pattern()))
+    }))
+}
+
+fn list(items: impl Iterator<Item = String>) -> String {
+    format!("[{}]", items.collect::<Vec<_>>().join(", "))
+}
+
+fn inline(entries: impl Iterator<Item = (String, String)>) -> String {
+    let entries: Vec<_> = entries
+        .map(|(name, value)| format!("{} = {value}", quoted(&name)))
+        .collect();
+    if entries.is_empty() {
+        "{}".into()
+    } else {
+        format!("{{ {} }}", entries.join(", "))
+    }
+}
+
+/// A basic string of TOML.
+fn quoted(text: &str) -> String {
+    let mut quoted = String::from("\"");
+    for c in text.chars() {
+        match c {
+            '"' | '\\' => quoted.extend(['\\', c]),
+            c if c.is_control() => {
+                write!(quoted, "\\u{:04X}", u32::from(c)).expect("a string takes everything");
+            }
+            c => quoted.push(c),
+        }
+    }
+    quoted.push('"');
+    quoted
+}

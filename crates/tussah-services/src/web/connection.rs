@@ -1,0 +1,145 @@
+//! A connection: a thread of its own color, which waits for requests and sends them into the network one at a time.
+//!
+//! # Who has what
+//! A request on its way is an [`Exchange`], which one stage owns at a time; with it goes the right to write to the connection. The thread goes on waiting meanwhile, and
+//! reads nothing until it is free again. So nothing of a connection is behind a lock, and who waits has no buffer.
+//!
+//! | state | who may write | the thread | goes on to |
+//! |---|---|---|---|
+//! | `IDLE` | the thread | waits for something to read | `BUSY` by the thread, which sends a request on |
+//! | `BUSY` | who has the exchange | waits, and is not called when it is answered | `IDLE` by [`release`](Connection::release), `HANDED` by [`hand`](Connection::hand), `WAITED` by the thread |
+//! | `WAITED` | who has the exchange | something more has come: it wants to be called | `IDLE` or `HANDED`, with a call |
+//! | `HANDED` | the thread | takes the exchange | `IDLE` by the thread |
+
+use std::sync::atomic::{AtomicU8, Ordering};
+use std::sync::{Arc, OnceLock};
+use std::task::{Context, Poll, Waker};
+
+use parking_lot::Mutex;
+
+use super::exchange::Exchange;
+use super::stream::Stream;
+
+const IDLE: u8 = 0;
+const BUSY: u8 = 1;
+const WAITED: u8 = 2;
+const HANDED: u8 = 3;
+
+/// A connection, as its thread and the exchange on its way share it.
+pub(crate) struct Connection {
+    pub(crate) stream: Stream,
+    state: AtomicU8,
+    handed: Mutex<Option<Box<Exchange>>>,
+    /// The thread's, which is the same for all of its life.
+    waker: OnceLock<Waker>,
+}
+
+/// What a connection's thread has to see to.
+pub(crate) enum Event {
+    /// So many bytes came; 0 is the end.
+    Read(std::io::Result<usize>),
+    /// An exchange came back; `None` if it was lost.
+    Handed(Option<Box<Exchange>>),
+}
+
+impl Connection {
+    pub(crate) fn new(stream: Stream) -> Self {
+        Self {
+            stream,
+            state: AtomicU8::new(IDLE),
+            handed: Mutex::new(None),
+            waker: OnceLock::new(),
+        }
+    }
+
+    /// Whether a request of it is on its way.
+    pub(crate) fn is_busy(&self) -> bool {
+        // Relaxed: the thread alone begins a request, and asks.
+        matches!(self.state.load(Ordering::Relaxed), BUSY | WAITED)
+    }
+
+    /// A request begins its way. For the thread.
+    pub(crate) fn begin(self: &Arc<Self>, exchange: &mut Exchange) {
+        exchange.connection = Some(Arc::clone(self));
+        // Relaxed: whoever gets the exchange gets it by a queue or a call.
+        self.state.store(BUSY, Ordering::Relaxed);
+    }
+
+    /// It was answered, and nothing is left of it.
+    #[inline]
+    pub(crate) fn release(&self) {
+        // Release: the thread's next look sees what was done with the connection. Acquire: its waker is there if it waits.
+        if self.state.swap(IDLE, Ordering::AcqRel) == WAITED {
+            self.wake();
+        }
+    }
+
+    /// Gives the thread an exchange back.
+    pub(crate) fn hand(&self, exchange: Box<Exchange>) {
+        *self.handed.lock() = Some(exchange);
+        // Release: pairs with the Acquire in `poll`.
+        self.state.swap(HANDED, Ordering::AcqRel);
+        self.wake();
+    }
+
+    /// The exchange is lost; the thread is to close the connection.
+    pub(crate) fn lose(&self) {
+        self.state.swap(HANDED, Ordering::AcqRel);
+        self.wake();
+    }
+
+    /// Has the thread look what there is to do.
+    pub(crate) fn wake(&self) {
+        if let Some(waker) = self.waker.get() {
+            waker.wake_by_ref();
+        }
+    }
+
+    /// Waits for what there is to do. `exchange` is where bytes are read to; one is taken for it when there may be some. For the thread.
+    pub(crate) fn poll(
+        &self,
+        context: &mut Context<'_>,
+        exchange: &mut Option<Box<Exchange>>,
+    ) -> Poll<Event> {
+        self.waker.get_or_init(|| context.waker().clone());
+        loop {
+            // Acquire: pairs with `release` and `hand`.
+            match self.state.load(Ordering::Acquire) {
+                HANDED => {
+                    self.state.store(IDLE, Ordering::Relaxed);
+                    return Poll::Ready(Event::Handed(self.handed.lock().take()));
+                }
+                IDLE => return self.poll_read(context, exchange).map(Event::Read),
+                _ if self.stream.poll_readable(context).is_pending() => return Poll::Pending,
+                state => {
+                    // Release: with the waker. If it fails, it has just been answered.
+                    let waits = self.state.compare_exchange(
+                        BUSY,
+                        WAITED,
+                        Ordering::AcqRel,
+                        Ordering::Relaxed,
+                    );
+                    if state == WAITED || waits.is_ok() {
+                        return Poll::Pending;
+                    }
+                }
+            }
+        }
+    }
+
+    fn poll_read(
+        &self,
+        context: &mut Context<'_>,
+        exchange: &mut Option<Box<Exchange>>,
+    ) -> Poll<std::io::Result<usize>> {
+        let had = exchange.is_some();
+        let into = exchange.get_or_insert_with(Exchange::take);
+        let polled = self.stream.poll_read(context, into.input.room());
+        if let Poll::Ready(Ok(len)) = polled {
+            into.input.add(len);
+        } else if !had && let Some(exchange) = exchange.take() {
+            Exchange::put(exchange);
+        }
+        polled
+    }
+}

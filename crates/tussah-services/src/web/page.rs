@@ -1,0 +1,188 @@
+//! A page: what is sent for a path, header and body in one buffer, or its file if that is large.
+
+use std::fmt::Write as _;
+use std::fs::File;
+use std::io;
+use std::ops::Range;
+use std::os::unix::fs::FileExt as _;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use tussah_wire::http::condition::Validators;
+use tussah_wire::http::date;
+
+use super::server::Server;
+use super::site::{Meta, Opened};
+
+/// A page. Shared by all who are sent it, and not copied.
+///
+/// Its header comes after the status line, the date and what is said of the connection. It begins with the lines that an answer without a body has too, such as 304.
+pub(crate) struct Page {
+    /// The header with its empty line, and then the body.
+    bytes: Vec<u8>,
+    /// Where the lines end that belong to 304 as well.
+    shared_end: usize,
+    /// Where the lines end that belong to 206 as well; then come the length and the empty line.
+    part_end: usize,
+    /// Where the body begins.
+    head_end: usize,
+    pub(crate) body_len: u64,
+    /// The file, if the body is not in memory.
+    pub(crate) file: Option<File>,
+    pub(crate) meta: Meta,
+    modified_s: Option<u64>,
+}
+
+impl Page {
+    /// Makes a page of a file: its body is read if it is short enough to be kept, and `read` says how.
+    ///
+    /// # Errors
+    /// What the system says; `UnexpectedEof` if the file has become shorter.
+    pub(crate) fn load(
+        server: &Server,
+        path: &[u8],
+        opened: Opened,
+        read: impl FnOnce(&File, &mut [u8]) -> io::Result<()>,
+    ) -> io::Result<Self> {
+        let Opened { file, meta } = opened;
+        let modified_s = seconds(meta.modified);
+        let (head, shared_end, part_end) = head(server, path, &meta, modified_s);
+        let head_end = head.len();
+        let mut page = Self {
+            bytes: head.into_bytes(),
+            shared_end,
+            part_end,
+            head_end,
+            body_len: meta.len,
+            file: None,
+            meta,
+            modified_s,
+        };
+        if page.body_len > server.config.cache.file_bytes {
+            page.file = Some(file);
+            return Ok(page);
+        }
+        page.bytes.reserve_exact(page.body_len as usize);
+        page.bytes.resize(head_end + page.body_len as usize, 0);
+        read(&file, &mut page.bytes[head_end..])?;
+        Ok(page)
+    }
+
+    /// Header, and body if it is in memory.
+    #[inline]
+    pub(crate) fn bytes(&self) -> &[u8] {
+        &self.bytes
+    }
+
+    /// What it takes in memory.
+    #[inline]
+    pub(crate) fn memory_bytes(&self) -> usize {
+        self.bytes.capacity()
+    }
+
+    /// The whole header.
+    #[inline]
+    pub(crate) fn head(&self) -> Range<usize> {
+        0..self.head_end
+    }
+
+    /// The lines that belong to 304 as well.
+    pub(crate) fn shared_lines(&self) -> Range<usize> {
+        0..self.shared_end
+    }
+
+    /// The lines that belong to 206 as well.
+    pub(crate) fn part_lines(&self) -> Range<usize> {
+        0..self.part_end
+    }
+
+    /// Bytes of the body, if it is in memory, as a range of [`bytes`](Self::bytes).
+    pub(crate) fn body(&self, range: Range<u64>) -> Range<usize> {
+        self.head_end + range.start as usize..self.head_end + range.end as usize
+    }
+
+    /// What tells it from other versions.
+    pub(crate) fn validators(&self) -> Validators<'_> {
+        Validators {
+            etag: Some(self.meta.etag.as_str()),
+            modified: self.modified_s,
+        }
+    }
+
+    /// Whether a file that was opened now is the one that this was made of.
+    pub(crate) fn is_of(&self, meta: &Meta) -> bool {
+        self.meta.etag == meta.etag
+            && self.meta.encoding == meta.encoding
+            && self.meta.vary == meta.vary
+    }
+}
+
+/// Reads all of a file that is as long as the buffer.
+pub(crate) fn read(file: &File, buffer: &mut [u8]) -> io::Result<()> {
+    file.read_exact_at(buffer, 0)
+}
+
+/// Reads it if it is in the system's memory.
+///
+/// # Errors
+/// `WouldBlock` if it is not.
+pub(crate) fn read_cached(file: &File, buffer: &mut [u8]) -> io::Result<()> {
+    let mut done = 0;
+    while done < buffer.len() {
+        let into = &mut [io::IoSliceMut::new(&mut buffer[done..])];
+        let flags = rustix::io::ReadWriteFlags::NOWAIT;
+        match rustix::io::preadv2(file, into, done as u64, flags) {
+            Ok(0) => return Err(io::ErrorKind::UnexpectedEof.into()),
+            Ok(len) => done += len,
+            // Some file systems can't say.
+            Err(rustix::io::Errno::OPNOTSUPP) => return Err(io::ErrorKind::WouldBlock.into()),
+            Err(error) => return Err(error.into()),
+        }
+    }
+    Ok(())
+}
+
+fn seconds(time: SystemTime) -> Option<u64> {
+    Some(time.duration_since(UNIX_EPOCH).ok()?.as_secs())
+}
+
+/// The header of a page, and where its parts end.
+fn head(
+    server: &Server,
+    path: &[u8],
+    meta: &Meta,
+    modified_s: Option<u64>,
+) -> (String, usize, usize) {
+    let mut head = String::new();
+    let mut line = |name: &str, value: &str| {
+        let _ = write!(head, "{name}: {value}\r\n"); // a string takes all
+    };
+    if let Some(name) = &server.config.server_header {
+        line("Server", name);
+    }
+    line("ETag", meta.etag.as_str());
+    if let Some(modified_s) = modified_s {
+        let date = date::format(modified_s);
+        line(
+            "Last-Modified",
+            std::str::from_utf8(&date).expect("a date is ASCII"),
+        );
+    }
+    line("Accept-Ranges", "bytes");
+    if meta.vary {
+        line("Vary", "Accept-Encoding");
+    }
+    for (name, value) in server.site.fields(path) {
+        line(name, value);
+    }
+    let shared_end = head.len();
+    let mut line = |name: &str, value: &str| {
+        let _ = write!(head, "{name}: {value}\r\n");
+    };
+    line("Content-Type", &meta.media_type);
+    if let Some(encoding) = meta.encoding {
+        line("Content-Encoding", encoding.token());
+    }
+    let part_end = head.len();
+    let _ = write!(head, "Content-Length: {}\r\n\r\n", meta.len);
+    (head, shared_end, part_end)
+}

@@ -1,0 +1,134 @@
+//! *HttpRecv*: says what a request is for, and which stage it goes to.
+
+use std::sync::Arc;
+
+use tussah::stage::{DirectHandler, Offerer, SendError};
+use tussah_wire::http::encoding::{Accepted, Coding};
+use tussah_wire::http::head::Field;
+use tussah_wire::http::{Framing, Method, Status, target};
+
+use super::answer;
+use super::cache_miss::Load;
+use super::dynamic::overloaded;
+use super::exchange::{Body, Exchange, Next};
+use super::graph::Sending;
+use super::page_cache::Ask;
+use super::server::Server;
+use super::site::{Encoding, Encodings};
+use super::status;
+
+/// The stage.
+pub(crate) struct Receive {
+    pub(crate) server: Arc<Server>,
+    pub(crate) pages: Pages,
+    pub(crate) dynamic: Offerer<Box<Exchange>>,
+    pub(crate) send: Sending,
+}
+
+/// Where pages come from.
+pub(crate) enum Pages {
+    /// From the shards of a cache.
+    Caches(Vec<Offerer<Ask>>),
+    /// From their files.
+    Miss(Offerer<Box<Load>>),
+}
+
+impl DirectHandler for Receive {
+    type Event = Box<Exchange>;
+
+    fn handle(&self, mut exchange: Box<Exchange>) {
+        let head = *exchange.head();
+        match target::path(head.path(exchange.input.filled())) {
+            Ok(path) => exchange.key.extend_from_slice(&path),
+            Err(refusal) => return self.refuse(exchange, refusal.status()),
+        }
+        if status::is_asked_for(&self.server, &exchange) {
+            status::answer(&self.server, &mut exchange);
+            return drop(self.send.send(exchange));
+        }
+        let route = self.server.routes.find(&exchange.key);
+        let reads = matches!(head.method, Method::Get | Method::Head);
+        if route.is_none() && !reads {
+            return self.other_method(exchange);
+        }
+        if head.framing != Framing::None && matches!(exchange.body, Body::Unread) {
+            exchange.body = Body::Wanted {
+                keep: route.is_some(),
+            };
+            exchange.key.clear();
+            exchange.next = Next::Body;
+            return exchange.give_back();
+        }
+        if route.is_some() {
+            exchange.key.push(0);
+            if let Err(SendError { event, .. }) = self.dynamic.try_send(exchange) {
+                overloaded(&self.server, event.into_inner(), &self.send);
+            }
+            return;
+        }
+        let acceptable = self.acceptable(&exchange);
+        exchange.key.push(acceptable.bits());
+        exchange.hash = self.server.hash(&exchange.key);
+        // They have room for a request of each connection: if they don't take this one, the server ends.
+        match &self.pages {
+            Pages::Caches(caches) => {
+                let shard = self.server.shard_of(exchange.hash);
+                caches[shard].send_or(Ask::Page(exchange), |_, _| {});
+            }
+            Pages::Miss(miss) => miss.send_or(Load::new(exchange, None), |_, _| {}),
+        }
+    }
+}
+
+impl Receive {
+    /// Which codings of a file are as good for this client as none.
+    #[inline]
+    fn acceptable(&self, exchange: &Exchange) -> Encodings {
+        let (head, bytes) = (exchange.head(), exchange.input.filled());
+        if head.field(Field::AcceptEncoding, bytes).is_none() {
+            return Encodings::NONE;
+        }
+        let accepted = Accepted::parse(head.field_lines(Field::AcceptEncoding, bytes));
+        let offers = self.server.offers();
+        let codings = [
+            (Encoding::Brotli, Coding::Brotli),
+            (Encoding::Zstd, Coding::Zstd),
+            (Encoding::Gzip, Coding::Gzip),
+        ];
+        let plain = accepted.quality(Coding::Identity);
+        codings
+            .iter()
+            .fold(Encodings::NONE, |all, &(encoding, coding)| {
+                let quality = accepted.quality(coding);
+                if offers.contains(encoding) && quality > 0 && quality >= plain {
+                    all.with(encoding)
+                } else {
+                    all
+                }
+            })
+    }
+
+    /// Files can be read only.
+    fn other_method(&self, mut exchange: Box<Exchange>) {
+        let status = match exchange.head().method {
+            Method::Options => Status::NO_CONTENT,
+            Method::Connect | Method::Trace | Method::Other => Status::NOT_IMPLEMENTED,
+            _ => Status::METHOD_NOT_ALLOWED,
+        };
+        // A body may be coming, which nobody reads.
+        exchange.is_last |= exchange.head().framing != Framing::None;
+        answer::text(
+            &self.server,
+            &mut exchange,
+            status,
+            &[("Allow", "GET, HEAD, OPTIONS")],
+        );
+        drop(self.send.send(exchange));
+    }
+
+    fn refuse(&self, mut exchange: Box<Exchange>, status: Status) {
+        exchange.is_last = true;
+        answer::text(&self.server, &mut exchange, status, &[]);
+        drop(self.send.send(exchange));
+    }
+}

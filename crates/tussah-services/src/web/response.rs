@@ -1,0 +1,140 @@
+//! An answer on its way to the peer: pieces of memory and of files, which are shared and not copied.
+
+use std::io::IoSlice;
+use std::ops::Range;
+use std::sync::Arc;
+
+use tussah_wire::http::Status;
+
+use super::page::Page;
+
+/// Bound, in pieces: how many are handed to the system at once.
+pub(crate) const SLICES_MAX: usize = 8;
+
+/// An answer.
+pub(crate) struct Response {
+    pub(crate) status: Status,
+    /// Whether the connection goes on after it.
+    pub(crate) keep_alive: bool,
+    /// Bytes of this answer alone: its head, or the beginning of it, and whatever else `pieces` show.
+    pub(crate) own: Vec<u8>,
+    pub(crate) pieces: Vec<Piece>,
+    /// Bytes of all pieces together.
+    pub(crate) len: u64,
+    /// Bytes of the head among them.
+    pub(crate) head_len: u64,
+    /// Bytes of the first piece that have been sent; those before it are gone.
+    sent: u64,
+    /// Bytes that have been sent in all.
+    pub(crate) sent_in_all: u64,
+}
+
+/// A piece of an answer.
+pub(crate) enum Piece {
+    /// Of the answer's own bytes.
+    Own(Range<usize>),
+    /// Of a page in memory.
+    Page(Arc<Page>, Range<usize>),
+    /// Of a page's file.
+    File(Arc<Page>, Range<u64>),
+}
+
+impl Piece {
+    fn len(&self) -> u64 {
+        match self {
+            Self::Own(range) | Self::Page(_, range) => range.len() as u64,
+            Self::File(_, range) => range.end - range.start,
+        }
+    }
+}
+
+impl Default for Response {
+    fn default() -> Self {
+        Self {
+            status: Status::OK,
+            keep_alive: false,
+            own: Vec::new(),
+            pieces: Vec::new(),
+            len: 0,
+            head_len: 0,
+            sent: 0,
+            sent_in_all: 0,
+        }
+    }
+}
+
+impl Response {
+    /// Makes it ready to be used for another.
+    #[inline]
+    pub(crate) fn clear(&mut self) {
+        self.own.clear();
+        self.pieces.clear();
+        self.len = 0;
+        self.head_len = 0;
+        self.sent = 0;
+        self.sent_in_all = 0;
+    }
+
+    /// Adds a piece.
+    #[inline]
+    pub(crate) fn push(&mut self, piece: Piece) {
+        self.len += piece.len();
+        self.pieces.push(piece);
+    }
+
+    /// Bytes that have been sent of the body.
+    pub(crate) fn body_sent(&self) -> u64 {
+        self.sent_in_all.saturating_sub(self.head_len)
+    }
+
+    /// What comes next of what is in memory. Empty if it is a file's turn, or nothing is left.
+    #[inline]
+    pub(crate) fn slices<'a>(&'a self, to: &mut [IoSlice<'a>; SLICES_MAX]) -> usize {
+        let mut skip = self.sent as usize;
+        let mut count = 0;
+        for piece in self.pieces.iter().take(SLICES_MAX) {
+            let bytes = match piece {
+                Piece::Own(range) => &self.own[range.clone()],
+                Piece::Page(page, range) => &page.bytes()[range.clone()],
+                Piece::File(..) => break,
+            };
+            to[count] = IoSlice::new(&bytes[skip..]);
+            count += 1;
+            skip = 0;
+        }
+        count
+    }
+
+    /// The file's turn: which page, from where, and how many bytes.
+    pub(crate) fn file(&self) -> Option<(&Arc<Page>, u64, u64)> {
+        match self.pieces.first() {
+            Some(Piece::File(page, range)) => Some((
+                page,
+                range.start + self.sent,
+                range.end - range.start - self.sent,
+            )),
+            _ => None,
+        }
+    }
+
+    /// So many bytes more were sent; says whether that was all.
+    #[inline]
+    pub(crate) fn advance(&mut self, len: u64) -> bool {
+        self.sent_in_all += len;
+        self.sent += len;
+        let mut done = 0;
+        for piece in &self.pieces {
+            if self.sent < piece.len() {
+                break;
+            }
+            self.sent -= piece.len();
+            done += 1;
+        }
+        if done == self.pieces.len() {
+            self.pieces.clear();
+            return true;
+        }
+        self.pieces.drain(..done);
+        false
+    }
+}

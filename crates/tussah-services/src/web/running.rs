@@ -1,0 +1,265 @@
+//! A web server that runs: its listeners, and the network that they feed. Another network takes the place of the first when the configuration is loaded anew.
+
+mod listen;
+
+use std::fmt;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use parking_lot::RwLock;
+use tussah::JoinHandle;
+use tussah::stage::{Network, Sender};
+use tussah::time::{sleep, timeout};
+
+use super::access_log::AccessLog;
+use super::clock::Clock;
+use super::config::{CacheKind, Config, ListenAddress};
+use super::graph::wire;
+use super::route::Routes;
+use super::serve::WebError;
+use super::server::Server;
+use super::stream::Stream;
+use super::tls::Reloadable;
+use super::work;
+use listen::Listening;
+
+/// A server that runs. Dropping it closes its listeners and lets go of its connections.
+pub struct Running {
+    current: Arc<RwLock<Arc<Instance>>>,
+    listening: Vec<Listening>,
+    routes: Routes,
+    clock: Arc<Clock>,
+    ticking: JoinHandle<()>,
+}
+
+/// A network, for one configuration.
+pub(crate) struct Instance {
+    pub(crate) server: Arc<Server>,
+    pub(crate) accept: Sender<Stream>,
+    pub(crate) tls: Option<Reloadable>,
+    network: Network,
+    retrying: JoinHandle<()>,
+}
+
+/// What became of a server's connections when it was stopped.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Stopped {
+    /// Connections that had not ended in time, and were cut.
+    pub cut: usize,
+}
+
+impl fmt::Display for Stopped {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.cut {
+            0 => f.write_str("stopped; everything in flight was finished"),
+            cut => write!(f, "stopped; connections that had not ended in time: {cut}"),
+        }
+    }
+}
+
+impl Running {
+    pub(super) async fn start(config: Config, routes: Routes) -> Result<Self, WebError> {
+        let clock = Arc::new(Clock::new());
+        let instance = Arc::new(Instance::new(config, &routes, &clock, None)?);
+        let addresses = instance.server.config.listen.clone();
+        let current = Arc::new(RwLock::new(instance));
+        let mut listening = Vec::new();
+        for address in addresses {
+            listening.push(Listening::begin(address, &current)?);
+        }
+        let ticking = tussah::spawn(Arc::clone(&clock).run());
+        Ok(Self {
+            current,
+            listening,
+            routes,
+            clock,
+            ticking,
+        })
+    }
+
+    /// Where it listens: with the ports that the system has chosen.
+    pub fn addresses(&self) -> impl Iterator<Item = &ListenAddress> {
+        self.listening.iter().map(Listening::address)
+    }
+
+    /// The network of stages, to be looked at. It is another one after each [`reload`](Self::reload).
+    #[must_use]
+    pub fn network(&self) -> Network {
+        self.current.read().network.clone()
+    }
+
+    /// How many connections are open.
+    #[must_use]
+    pub fn connections(&self) -> usize {
+        self.current.read().server.connections.count()
+    }
+
+    /// Opens the access log again, as after it was moved away.
+    pub fn reopen_log(&self) {
+        if let Some(log) = &self.current.read().server.log {
+            log.reopen();
+        }
+    }
+
+    /// Has another configuration hold for new connections; those that are open end after the request that they have begun. The number of workers stays as it is.
+    ///
+    /// # Errors
+    /// As [`Web::start`](super::Web::start); everything then stays as it was.
+    pub async fn reload(&mut self, config: Config) -> Result<(), WebError> {
+        let before = Arc::clone(&self.current.read());
+        let log = before
+            .server
+            .log
+            .clone()
+            .filter(|_| before.server.config.log == config.log);
+        let next = Arc::new(Instance::new(config, &self.routes, &self.clock, log)?);
+        let wanted = &next.server.config.listen;
+        let mut added = Vec::new();
+        for address in wanted {
+            if !self
+                .listening
+                .iter()
+                .any(|listening| listening.is_for(address))
+            {
+                added.push(Listening::begin(address.clone(), &self.current)?);
+            }
+        }
+        self.listening
+            .retain(|listening| wanted.iter().any(|address| listening.is_for(address)));
+        self.listening.append(&mut added);
+        *self.current.write() = next;
+        let drain = before.server.config.drain;
+        drop(tussah::spawn(async move { before.end(drain).await }));
+        Ok(())
+    }
+
+    /// Stops: nothing more is accepted, and what is in flight is finished, for as long as [`Config::drain`] says.
+    pub async fn stop(self) -> Stopped {
+        drop(self.listening);
+        let current = Arc::clone(&self.current.read());
+        let drain = current.server.config.drain;
+        let stopped = current.end(drain).await;
+        self.ticking.abort();
+        stopped
+    }
+}
+
+impl fmt::Display for Running {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let current = self.current.read();
+        let config = &current.server.config;
+        write!(f, "serving {} at", config.root.display())?;
+        for address in self.addresses() {
+            match address {
+                ListenAddress::Tcp(address) if current.tls.is_some() => {
+                    write!(f, " https://{address}/")?
+                }
+                ListenAddress::Tcp(address) => write!(f, " http://{address}/")?,
+                ListenAddress::Unix(_) => write!(f, " {address}")?,
+            }
+        }
+        let cache = match config.cache.kind {
+            CacheKind::None => "no cache".to_owned(),
+            CacheKind::Sharded => format!("cache {} MB", config.cache.bytes / 1_000_000),
+        };
+        write!(f, " (dynamic pages within {:?}, {cache}", config.target)?;
+        match &config.status.path {
+            Some(path) => write!(f, ", status at {path})"),
+            None => f.write_str(")"),
+        }
+    }
+}
+
+impl fmt::Debug for Running {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Running")
+            .field("addresses", &self.addresses().collect::<Vec<_>>())
+            .finish_non_exhaustive()
+    }
+}
+
+impl Drop for Instance {
+    fn drop(&mut self) {
+        self.retrying.abort();
+    }
+}
+
+impl Instance {
+    fn new(
+        config: Config,
+        routes: &Routes,
+        clock: &Arc<Clock>,
+        log: Option<Arc<AccessLog>>,
+    ) -> Result<Self, WebError> {
+        let tls = match (&config.tls.cert, &config.tls.key) {
+            (Some(cert), Some(key)) => Some(Reloadable::open(cert, key).map_err(WebError::Tls)?),
+            _ => None,
+        };
+        let log = match (log, &config.log.file) {
+            (Some(log), _) => Some(log),
+            (None, Some(file)) => {
+                let opened = AccessLog::open(file, config.log.format);
+                let failed =
+                    |error| WebError::Log(format!("the access log can't be opened: {error}"));
+                Some(Arc::new(opened.map_err(failed)?))
+            }
+            (None, None) => None,
+        };
+        let routes = if config.work {
+            work::route(routes.clone(), &config.root)
+        } else {
+            routes.clone()
+        };
+        let network = Network::new("web");
+        let workers = tussah::Handle::current().workers();
+        let server = Server::new(
+            config,
+            routes,
+            Arc::clone(clock),
+            log,
+            network.clone(),
+            workers,
+        );
+        let server = Arc::new(server.map_err(WebError::Site)?);
+        let accept = wire(&network, &server).map_err(WebError::Network)?;
+        let retrying = tussah::spawn(estimate_retry(network.clone(), Arc::clone(&server)));
+        Ok(Self {
+            server,
+            accept,
+            tls,
+            network,
+            retrying,
+        })
+    }
+
+    /// Ends it: connections finish what they have begun, for so long.
+    async fn end(&self, drain: Duration) -> Stopped {
+        self.server.end();
+        let ended = timeout(drain, self.server.connections.none()).await;
+        let cut = match ended {
+            Ok(()) => 0,
+            Err(_) => self.server.connections.count(),
+        };
+        self.server.connections.cut_all();
+        self.network.drain().await;
+        Stopped { cut }
+    }
+}
+
+/// Estimates once a second when who was turned away should come again: when the queue will have been served, and a second later at the earliest.
+async fn estimate_retry(network: Network, server: Arc<Server>) {
+    let Ok(dynamic) = network.find::<Box<super::exchange::Exchange>>("dynamic") else {
+        return;
+    };
+    let mut before = 0;
+    loop {
+        sleep(Duration::from_secs(1)).await;
+        let stats = dynamic.stats();
+        let a_second = (stats.finished - before).max(1);
+        before = stats.finished;
+        let queued = stats.queued + stats.in_service;
+        let after_s = queued.div_ceil(a_second).clamp(1, 60);
+        server.retry_s.store(after_s as u32, Ordering::Relaxed);
+    }
+}

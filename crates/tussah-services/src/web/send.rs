@@ -1,0 +1,40 @@
+//! *HttpSend*: writes answers. What there is no room for goes on in the connection's thread.
+
+use std::io::{self, IoSlice};
+use std::sync::Arc;
+
+use tussah::stage::DirectHandler;
+
+use super::exchange::{Exchange, Next};
+use super::response::SLICES_MAX;
+use super::server::Server;
+
+/// The stage.
+pub(crate) struct Send(pub(crate) Arc<Server>);
+
+impl DirectHandler for Send {
+    type Event = Box<Exchange>;
+
+    fn handle(&self, mut exchange: Box<Exchange>) {
+        let Some(connection) = &exchange.connection else {
+            return;
+        };
+        let written = {
+            let mut slices = [IoSlice::new(&[]); SLICES_MAX];
+            match exchange.response.slices(&mut slices) {
+                0 => Ok(0),
+                count => connection.stream.try_write(&slices[..count]),
+            }
+        };
+        exchange.next = match written {
+            Ok(len) if exchange.response.advance(len as u64) => {
+                self.0.note(&exchange);
+                return exchange.finish();
+            }
+            Ok(_) => Next::Write,
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => Next::Write,
+            Err(_) => Next::Reset,
+        };
+        exchange.give_back();
+    }
+}

@@ -1,0 +1,194 @@
+//! What all stages of a server share.
+
+use std::collections::BTreeMap;
+use std::hash::BuildHasher as _;
+use std::net::IpAddr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+use std::time::SystemTime;
+
+use tussah::stage::Network;
+use tussah_wire::http::head::{self, Field};
+
+use super::access_log::{AccessLog, Record};
+use super::clock::Clock;
+use super::config::{CacheKind, Config};
+use super::connections::Connections;
+use super::exchange::Exchange;
+use super::route::Routes;
+use super::site::{Encodings, Site, SiteError};
+
+/// Bound, in seconds: how long after it was looked at a page is given without another look at its file; the age of the Date that goes with it.
+const FRESH_S: u64 = 1;
+
+/// What all stages share.
+pub(crate) struct Server {
+    pub(crate) config: Config,
+    pub(crate) site: Site,
+    pub(crate) routes: Routes,
+    pub(crate) clock: Arc<Clock>,
+    pub(crate) connections: Connections,
+    pub(crate) log: Option<Arc<AccessLog>>,
+    /// One's own pages for errors: their types, and their bytes.
+    pub(crate) error_pages: BTreeMap<u16, (Arc<str>, Vec<u8>)>,
+    pub(crate) head_limits: head::Limits,
+    /// Shards of the page cache; none if there is no cache.
+    pub(crate) shards: usize,
+    /// The network, for the status page.
+    pub(crate) network: Network,
+    hasher: foldhash::fast::RandomState,
+    /// In how many seconds who was turned away should come again.
+    pub(crate) retry_s: AtomicU32,
+    randoms: AtomicU64,
+    ending: AtomicBool,
+}
+
+impl Server {
+    /// # Errors
+    /// If the site can't be opened.
+    pub(crate) fn new(
+        config: Config,
+        routes: Routes,
+        clock: Arc<Clock>,
+        log: Option<Arc<AccessLog>>,
+        network: Network,
+        workers: usize,
+    ) -> Result<Self, SiteError> {
+        let site = Site::open(&config.root, config.site.clone())?;
+        let error_pages = error_pages(&site, &config);
+        Ok(Self {
+            site,
+            routes,
+            clock,
+            log,
+            error_pages,
+            connections: Connections::new(config.limits.connections),
+            head_limits: head::Limits {
+                head_bytes_max: config.limits.head_bytes as usize,
+                fields_max: config.limits.headers,
+                ..head::Limits::default()
+            },
+            shards: match config.cache.kind {
+                CacheKind::None => 0,
+                CacheKind::Sharded if workers == 1 => 1,
+                CacheKind::Sharded => 2 * workers,
+            },
+            hasher: foldhash::fast::RandomState::default(),
+            retry_s: AtomicU32::new(1),
+            randoms: AtomicU64::new(0),
+            ending: AtomicBool::new(false),
+            network,
+            config,
+        })
+    }
+
+    /// Pages that were looked at in this second or later need not be looked at again.
+    #[inline]
+    pub(crate) fn fresh_s(&self) -> u64 {
+        self.clock.passed_s().saturating_sub(FRESH_S)
+    }
+
+    /// Of what is asked for; made in the connection's color, so that the cache need not (libasync-smp, section "HTTP server").
+    #[inline]
+    pub(crate) fn hash(&self, key: &[u8]) -> u64 {
+        self.hasher.hash_one(key)
+    }
+
+    /// The shard of a page; of several at least.
+    #[inline]
+    pub(crate) fn shard_of(&self, hash: u64) -> usize {
+        // The tables of the shards take other bits.
+        (hash >> 20) as usize % self.shards
+    }
+
+    /// Which codings of files are of use to a client.
+    pub(crate) fn offers(&self) -> Encodings {
+        self.config.site.precompressed
+    }
+
+    /// Who has sent a request: the peer; or, if that is a proxy that is trusted, whom it names last that is none.
+    pub(crate) fn client(&self, exchange: &Exchange) -> Option<IpAddr> {
+        let mut client = exchange.connection.as_ref()?.stream.peer()?;
+        let trusts = |address: IpAddr| {
+            let proxies = &self.config.trusted_proxies;
+            proxies.iter().any(|network| network.contains(&address))
+        };
+        let (Some(head), bytes) = (&exchange.head, exchange.input.filled()) else {
+            return Some(client);
+        };
+        if !trusts(client) {
+            return Some(client);
+        }
+        let lines: Vec<_> = head.field_lines(Field::ForwardedFor, bytes).collect();
+        let names = lines
+            .iter()
+            .rev()
+            .flat_map(|line| line.rsplit(|&byte| byte == b','));
+        for name in names {
+            let name = std::str::from_utf8(name).unwrap_or("").trim();
+            let Ok(named) = name.parse() else {
+                break;
+            };
+            client = named;
+            if !trusts(client) {
+                break;
+            }
+        }
+        Some(client)
+    }
+
+    /// Some number, another each time.
+    pub(crate) fn random(&self) -> u32 {
+        let count = self.randoms.fetch_add(1, Ordering::Relaxed);
+        (self.hasher.hash_one(count) >> 32) as u32
+    }
+
+    /// Writes down that a request was answered.
+    #[inline]
+    pub(crate) fn note(&self, exchange: &Exchange) {
+        if let Some(log) = &self.log {
+            self.log(log, exchange);
+        }
+    }
+
+    #[cold]
+    fn log(&self, log: &AccessLog, exchange: &Exchange) {
+        let bytes = exchange.input.filled();
+        let line = bytes.split(|&byte| byte == b'\r').next().unwrap_or(b"");
+        let field = |field| exchange.head.as_ref()?.field(field, bytes);
+        log.log(&Record {
+            client: self.client(exchange),
+            user: None,
+            time: SystemTime::now(),
+            request: line,
+            status: exchange.response.status.code(),
+            body_bytes: exchange.response.body_sent(),
+            referrer: field(Field::Referer),
+            user_agent: field(Field::UserAgent),
+        });
+    }
+
+    /// Whether connections are to end with the request that they have begun.
+    #[inline]
+    pub(crate) fn is_ending(&self) -> bool {
+        self.ending.load(Ordering::Relaxed)
+    }
+
+    /// Has all connections end with the request that they have begun.
+    pub(crate) fn end(&self) {
+        self.ending.store(true, Ordering::Relaxed);
+        self.connections.wake_all();
+    }
+}
+
+/// Read once, so that nobody waits for them later.
+fn error_pages(site: &Site, config: &Config) -> BTreeMap<u16, (Arc<str>, Vec<u8>)> {
+    let statuses = config.site.error_pages.keys();
+    let page = |&status: &u16| {
+        let opened = site.error_page(status).ok()??;
+        let mut bytes = Vec::new();
+        std::io::Read::read_to_end(&mut &opened.file, &mut bytes).ok()?;
+        Some((status, (opened.meta.media_type, bytes)))
+    };
+    statuses.filter_map(page).collect()
+}

@@ -1,0 +1,346 @@
+//! A directory of files as a site: what is at a path, and what is told about it.
+//!
+//! Everything is opened beneath one directory by the kernel's own means, so that neither dots nor
+//! links nor renames lead out of it. Nothing here waits for anything but the file system, and
+//! [`Site::try_look_up`] not even for that.
+//!
+//! ```
+//! # let root = tempfile::tempdir()?;
+//! use tussah_services::web::site::{Encodings, Found, Missing, Site, SiteOptions};
+//!
+//! std::fs::write(root.path().join("index.html"), "<p>Hello")?;
+//! let site = Site::open(root.path(), SiteOptions::default())?;
+//! let Ok(Found::File(index)) = site.look_up(b"/", Encodings::NONE) else { panic!("not a file") };
+//! assert_eq!(&*index.meta.media_type, "text/html; charset=utf-8");
+//! assert_eq!(index.meta.len, 8);
+//! assert!(matches!(site.look_up(b"/nobody", Encodings::NONE), Err(Missing::NotFound)));
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+
+mod encoding;
+mod entity_tag;
+mod found;
+mod listing;
+mod media_type;
+mod options;
+mod path;
+mod root;
+mod rules;
+#[cfg(test)]
+mod tests;
+mod walk;
+
+use std::fmt;
+use std::fs::File;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use rustix::fs::{FileType, OFlags, Stat, fcntl_setfl, fstat};
+
+pub use encoding::{Encoding, Encodings};
+pub use entity_tag::EntityTag;
+pub use found::{Found, Meta, Missing, Opened};
+pub use listing::LISTING_TYPE;
+pub use options::{Dotfiles, SiteOptions, Symlinks};
+pub use root::Beneath;
+pub use rules::{FieldRule, FieldRuleError};
+
+use media_type::MediaTypes;
+use path::SitePath;
+use root::{Root, Wait};
+
+/// A directory of files that is served.
+#[derive(Debug)]
+pub struct Site {
+    root: Root,
+    options: SiteOptions,
+    types: MediaTypes,
+}
+
+impl Site {
+    /// Takes hold of a directory, and finds out how the kernel opens files beneath one.
+    ///
+    /// # Errors
+    /// If there is no such directory, or the fallback or an error page is not a file that can be read.
+    pub fn open(path: &Path, options: SiteOptions) -> Result<Self, SiteError> {
+        let failed = |problem| SiteError {
+            root: path.into(),
+            problem,
+        };
+        let root = Root::open(path, options.symlinks)
+            .map_err(|error| failed(Problem::Root(error.into())))?;
+        let types = MediaTypes::new(&options.types);
+        let site = Self {
+            root,
+            options,
+            types,
+        };
+        let pages = site
+            .options
+            .error_pages
+            .iter()
+            .map(|(status, file)| (Some(*status), file));
+        for (status, file) in pages.chain(site.options.fallback.iter().map(|file| (None, file))) {
+            if let Err(missing) = site.open_file(relative(file), Encodings::NONE, Wait::Allowed) {
+                return Err(failed(Problem::Page {
+                    status,
+                    file: file.clone(),
+                    missing,
+                }));
+            }
+        }
+        Ok(site)
+    }
+
+    /// How files are opened beneath the root here.
+    #[must_use]
+    pub fn beneath(&self) -> Beneath {
+        self.root.beneath()
+    }
+
+    /// Looks up a path; it may wait for a disk. The path is decoded and normalised: it begins with
+    /// a slash and has no dot segments. Anything else is not found.
+    ///
+    /// Of the codings in which the file lies beside itself, the first of [`Encoding::ALL`] is given
+    /// that is acceptable. One that is older than the file is stale and not given; whole seconds are compared, since
+    /// archives and checkouts write both files within one, in any order.
+    ///
+    /// # Errors
+    /// If nothing is found, or the system fails; never [`Missing::WouldBlock`].
+    pub fn look_up(&self, path: &[u8], acceptable: Encodings) -> Result<Found, Missing> {
+        self.find(path, acceptable, Wait::Allowed)
+    }
+
+    /// Looks up a path as [`look_up`](Self::look_up) does, but never waits for a disk.
+    ///
+    /// # Errors
+    /// Also [`Missing::WouldBlock`]: if a name is not in the kernel's cache, if the kernel can't be asked so, and for listings.
+    pub fn try_look_up(&self, path: &[u8], acceptable: Encodings) -> Result<Found, Missing> {
+        self.find(path, acceptable, Wait::Never)
+    }
+
+    /// The page for an error, if there is one of one's own; it may wait for a disk.
+    ///
+    /// # Errors
+    /// If it can't be opened now, though it could be when the site was.
+    pub fn error_page(&self, status: u16) -> Result<Option<Opened>, Missing> {
+        let Some(file) = self.options.error_pages.get(&status) else {
+            return Ok(None);
+        };
+        Ok(Some(self.open_file(
+            relative(file),
+            Encodings::NONE,
+            Wait::Allowed,
+        )?))
+    }
+
+    /// The header fields that the operator's rules add to the answer for a path, whatever it is.
+    #[must_use]
+    pub fn fields(&self, path: &[u8]) -> Vec<(&str, &str)> {
+        rules::fields(
+            self.options.cache_control.as_deref(),
+            &self.options.rules,
+            path,
+        )
+    }
+
+    fn find(&self, path: &[u8], acceptable: Encodings, wait: Wait) -> Result<Found, Missing> {
+        let path = SitePath::new(path).ok_or(Missing::NotFound)?;
+        if path.is_hidden() && self.options.dotfiles == Dotfiles::Hidden {
+            return Err(Missing::NotFound);
+        }
+        let found = if path.is_directory() {
+            self.find_in(path, acceptable, wait)
+        } else {
+            match self.open_file(path.relative(), acceptable, wait) {
+                Ok(opened) => Ok(Found::File(opened)),
+                Err(Unopened::Directory) => Ok(Found::Redirect {
+                    location: path.location(),
+                }),
+                Err(Unopened::Missing(missing)) => Err(missing),
+            }
+        };
+        match (&self.options.fallback, found) {
+            (Some(file), Err(Missing::NotFound)) if path.lacks_extension() => Ok(Found::File(
+                self.open_file(relative(file), acceptable, wait)?,
+            )),
+            (_, found) => found,
+        }
+    }
+
+    /// What stands for a directory: its index, or a list of what is in it.
+    fn find_in(
+        &self,
+        path: SitePath<'_>,
+        acceptable: Encodings,
+        wait: Wait,
+    ) -> Result<Found, Missing> {
+        for index in &self.options.index {
+            match self
+                .open_file(&path.child(index), acceptable, wait)
+                .map_err(Missing::from)
+            {
+                Err(Missing::NotFound) => {}
+                result => return result.map(Found::File),
+            }
+        }
+        match (self.options.listing, wait) {
+            (false, _) => Err(Missing::NotFound),
+            (true, Wait::Never) => Err(Missing::WouldBlock),
+            (true, Wait::Allowed) => {
+                let dotfiles = self.options.dotfiles == Dotfiles::Served;
+                Ok(Found::Listing(listing::listing(
+                    &self.root, path, dotfiles,
+                )?))
+            }
+        }
+    }
+
+    /// Opens a file, or what lies beside it in an acceptable coding.
+    fn open_file(
+        &self,
+        path: &[u8],
+        acceptable: Encodings,
+        wait: Wait,
+    ) -> Result<Opened, Unopened> {
+        let (file, stat) = self.open_regular(path, wait)?;
+        let name = path::name(path);
+        let mut opened = Opened {
+            file,
+            meta: Meta::new(&stat, self.types.of(name)),
+        };
+        if Encoding::ALL
+            .iter()
+            .any(|encoding| name.ends_with(encoding.suffix().as_bytes()))
+        {
+            return Ok(opened);
+        }
+        // Acceptable ones first; of the others it only matters whether there are any.
+        let wanted = Encoding::ALL
+            .iter()
+            .filter(|encoding| acceptable.contains(**encoding));
+        let others = Encoding::ALL
+            .iter()
+            .filter(|encoding| !acceptable.contains(**encoding));
+        for &encoding in wanted.chain(others) {
+            if !self.options.precompressed.contains(encoding) {
+                continue;
+            }
+            let sibling = [path, encoding.suffix().as_bytes()].concat();
+            match self.open_regular(&sibling, wait) {
+                Ok((file, sibling)) if sibling.st_mtime >= stat.st_mtime => {
+                    if acceptable.contains(encoding) {
+                        let media_type = opened.meta.media_type.clone();
+                        opened = Opened {
+                            file,
+                            meta: Meta::new(&sibling, media_type),
+                        };
+                        opened.meta.encoding = Some(encoding);
+                    }
+                    opened.meta.vary = true;
+                    break;
+                }
+                Err(Unopened::Missing(missing @ (Missing::WouldBlock | Missing::Io(_)))) => {
+                    return Err(missing.into());
+                }
+                _ => {}
+            }
+        }
+        Ok(opened)
+    }
+
+    fn open_regular(&self, path: &[u8], wait: Wait) -> Result<(File, Stat), Unopened> {
+        // Opening a pipe would wait for its writer, and a terminal would become our own.
+        let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY;
+        let file = self
+            .root
+            .open_at(path, flags, wait)
+            .map_err(Missing::from)?;
+        let stat = fstat(&file).map_err(Missing::from)?;
+        match FileType::from_raw_mode(stat.st_mode) {
+            FileType::RegularFile => {
+                // On some file systems io_uring fails with EAGAIN, and does not wait, if it is left on.
+                fcntl_setfl(&file, OFlags::empty()).map_err(Missing::from)?;
+                Ok((file.into(), stat))
+            }
+            FileType::Directory => Err(Unopened::Directory),
+            _ => Err(Missing::NotAFile.into()),
+        }
+    }
+}
+
+/// The path of a file that the operator names.
+fn relative(file: &str) -> &[u8] {
+    file.trim_start_matches('/').as_bytes()
+}
+
+/// Why a file was not opened.
+#[derive(Debug)]
+enum Unopened {
+    Directory,
+    Missing(Missing),
+}
+
+impl From<Missing> for Unopened {
+    fn from(missing: Missing) -> Self {
+        Self::Missing(missing)
+    }
+}
+
+impl From<Unopened> for Missing {
+    fn from(unopened: Unopened) -> Self {
+        match unopened {
+            Unopened::Directory => Self::NotFound,
+            Unopened::Missing(missing) => missing,
+        }
+    }
+}
+
+/// Why a directory can't be served.
+#[derive(Debug)]
+pub struct SiteError {
+    root: PathBuf,
+    problem: Problem,
+}
+
+#[derive(Debug)]
+enum Problem {
+    Root(io::Error),
+    /// An error page, or the fallback.
+    Page {
+        status: Option<u16>,
+        file: String,
+        missing: Unopened,
+    },
+}
+
+impl fmt::Display for SiteError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let root = self.root.display();
+        match &self.problem {
+            Problem::Root(error) => write!(f, "can't serve {root}: expected a directory: {error}"),
+            Problem::Page {
+                status,
+                file,
+                missing,
+            } => {
+                write!(f, "expected a file {file:?} in {root} ")?;
+                match status {
+                    Some(status) => write!(f, "as the page for {status}: ")?,
+                    None => f.write_str("as the fallback: ")?,
+                }
+                match missing {
+                    Unopened::Directory => f.write_str("it is a directory"),
+                    Unopened::Missing(Missing::NotFound) => f.write_str("it is not there"),
+                    Unopened::Missing(Missing::Forbidden) => {
+                        f.write_str("no permission to read it")
+                    }
+                    Unopened::Missing(Missing::Io(error)) => error.fmt(f),
+                    Unopened::Missing(_) => f.write_str("it is not a regular file"),
+                }
+            }
+        }
+    }
+}
+
+impl std::error::Error for SiteError {}

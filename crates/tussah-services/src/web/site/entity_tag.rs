@@ -1,0 +1,58 @@
+//! Entity tags (RFC 9110, section 8.8.3) of files.
+
+use std::fmt;
+use std::io::Write;
+
+use rustix::fs::Stat;
+
+/// Bound, in bytes: three numbers of 64 bits in hexadecimal with what is around them; the tag lies inside its owner.
+const TAG_MAX: usize = 3 * 16 + 4;
+
+/// A strong entity tag with its quotes: modification time, length and inode of a file.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub struct EntityTag {
+    bytes: [u8; TAG_MAX],
+    len: u8,
+}
+
+impl EntityTag {
+    pub(super) fn new(stat: &Stat) -> Self {
+        let nanos = stat.st_mtime.wrapping_mul(1_000_000_000).cast_unsigned();
+        let nanos = nanos.wrapping_add(stat.st_mtime_nsec);
+        let mut bytes = [0; TAG_MAX];
+        let mut rest = &mut bytes[..];
+        write!(rest, "\"{nanos:x}-{:x}-{:x}\"", stat.st_size, stat.st_ino)
+            .expect("three numbers of 64 bits fit");
+        let len = u8::try_from(TAG_MAX - rest.len()).expect("a tag is short");
+        Self { bytes, len }
+    }
+
+    /// The tag as it stands in a header field, quotes included.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        str::from_utf8(&self.bytes[..usize::from(self.len)]).expect("a tag is ASCII")
+    }
+}
+
+impl fmt::Debug for EntityTag {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::fd::AsFd;
+
+    #[test]
+    fn the_largest_numbers_fit() {
+        let file = tempfile::tempfile().expect("a file");
+        let mut stat = rustix::fs::fstat(file.as_fd()).expect("stat");
+        (stat.st_mtime, stat.st_mtime_nsec, stat.st_size, stat.st_ino) = (0, 255, 0, 1);
+        assert_eq!(EntityTag::new(&stat).as_str(), "\"ff-0-1\"");
+        (stat.st_mtime, stat.st_mtime_nsec, stat.st_size, stat.st_ino) = (-1, 0, -1, u64::MAX);
+        let expected = "\"ffffffffc4653600-ffffffffffffffff-ffffffffffffffff\"";
+        assert_eq!(EntityTag::new(&stat).as_str(), expected);
+    }
+}

@@ -1,0 +1,183 @@
+//! The page that lists a directory.
+
+use std::fmt::Write;
+
+use rustix::fs::{Dir, FileType, OFlags, fstat};
+use rustix::io::Errno;
+
+use super::path::{SitePath, is_hidden_name, percent_encode};
+use super::root::{Root, Wait};
+use crate::web::civil::civil;
+
+/// The media type of the page.
+pub const LISTING_TYPE: &str = "text/html; charset=utf-8";
+
+/// Bound, in entries: how many one page shows, some 300 KB; each costs a few system calls. The page says when there are more.
+const ENTRIES_MAX: usize = 2000;
+
+const STYLE: &str = "\
+:root{color-scheme:light dark}\
+body{font:16px/1.5 system-ui,sans-serif;max-width:60rem;margin:2rem auto;padding:0 1rem}\
+h1{font-size:1.25rem;overflow-wrap:anywhere}\
+table{width:100%;border-collapse:collapse}\
+td{padding:.2rem .5rem;border-top:1px solid #8884;overflow-wrap:anywhere}\
+td+td{text-align:right;white-space:nowrap;color:GrayText;font-variant-numeric:tabular-nums}\
+a{text-decoration:none}a:hover{text-decoration:underline}";
+
+struct Entry {
+    name: Vec<u8>,
+    is_directory: bool,
+    len: u64,
+    modified: i64,
+}
+
+/// Lists a directory: directories first, then by name. Shown is only what could be opened under its name.
+pub(super) fn listing(root: &Root, path: SitePath<'_>, dotfiles: bool) -> Result<Vec<u8>, Errno> {
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY;
+    let mut directory = Dir::new(root.open_at(path.relative(), flags, Wait::Allowed)?)?;
+    let mut entries = Vec::new();
+    let mut more = false;
+    while let Some(entry) = directory.read() {
+        let entry = entry?;
+        let name = entry.file_name().to_bytes();
+        if name == b"." || name == b".." || (!dotfiles && is_hidden_name(name)) {
+            continue;
+        }
+        more = entries.len() == ENTRIES_MAX;
+        if more {
+            break;
+        }
+        let at = [path.relative(), b"/", name].concat();
+        entries.extend(look_at(root, &at, name)?);
+    }
+    entries.sort_by(|a, b| (!a.is_directory, &a.name).cmp(&(!b.is_directory, &b.name)));
+    Ok(page(path, &entries, more).into_bytes())
+}
+
+/// What is known of an entry; nothing if it is gone, leads outside of the root or is no file.
+fn look_at(root: &Root, path: &[u8], name: &[u8]) -> Result<Option<Entry>, Errno> {
+    let stat = match root.open_at(path, OFlags::PATH, Wait::Allowed) {
+        Ok(there) => fstat(there)?,
+        Err(error @ (Errno::MFILE | Errno::NFILE | Errno::NOMEM)) => return Err(error),
+        Err(_) => return Ok(None),
+    };
+    let kind = FileType::from_raw_mode(stat.st_mode);
+    let shown = matches!(kind, FileType::Directory | FileType::RegularFile);
+    Ok(shown.then(|| Entry {
+        name: name.into(),
+        is_directory: kind == FileType::Directory,
+        len: stat.st_size.cast_unsigned(),
+        modified: stat.st_mtime,
+    }))
+}
+
+fn page(path: SitePath<'_>, entries: &[Entry], more: bool) -> String {
+    let mut title = String::from("/");
+    if path.relative() != b"." {
+        escape(&String::from_utf8_lossy(path.relative()), &mut title);
+    }
+    let mut page = format!(
+        "<!doctype html><html lang=en><meta charset=utf-8>\
+         <meta name=viewport content=\"width=device-width\"><title>{title}</title>\
+         <style>{STYLE}</style><h1>{title}</h1><table>\n"
+    );
+    if path.relative() != b"." {
+        page.push_str("<tr><td><a href=\"../\">../</a><td><td>\n");
+    }
+    for entry in entries {
+        row(entry, &mut page);
+    }
+    page.push_str("</table>\n");
+    if more {
+        let note = format!("<p>There is more: only {ENTRIES_MAX} entries are shown.\n");
+        page.push_str(&note);
+    }
+    page
+}
+
+fn row(entry: &Entry, page: &mut String) {
+    let slash = if entry.is_directory { "/" } else { "" };
+    // Without `./` a name with a colon in it would be taken for a scheme.
+    page.push_str("<tr><td><a href=\"./");
+    percent_encode(&entry.name, false, page);
+    page.push_str(slash);
+    page.push_str("\">");
+    escape(&String::from_utf8_lossy(&entry.name), page);
+    let len = if entry.is_directory {
+        String::new()
+    } else {
+        short_len(entry.len)
+    };
+    let date = civil(entry.modified);
+    writeln!(
+        page,
+        "{slash}</a><td>{len}<td>{:04}-{:02}-{:02} {:02}:{:02} UTC",
+        date.year, date.month, date.day, date.hour, date.minute
+    )
+    .expect("a string takes everything");
+}
+
+/// A length for people: with three digits or less, rounded up.
+fn short_len(len: u64) -> String {
+    let mut unit = 1;
+    for name in ["B", "KiB", "MiB", "GiB", "TiB", "PiB"] {
+        let count = len.div_ceil(unit);
+        if count < 1000 {
+            return format!("{count} {name}");
+        }
+        unit *= 1024;
+    }
+    format!("{} EiB", len.div_ceil(unit))
+}
+
+/// Text for HTML, in elements and in quotes.
+fn escape(text: &str, out: &mut String) {
+    for c in text.chars() {
+        match c {
+            '&' => out.push_str("&amp;"),
+            '<' => out.push_str("&lt;"),
+            '>' => out.push_str("&gt;"),
+            '"' => out.push_str("&quot;"),
+            '\'' => out.push_str("&#39;"),
+            other => out.push(other),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lengths_are_short() {
+        let table = [
+            (0, "0 B"),
+            (999, "999 B"),
+            (1000, "1 KiB"),
+            (1025, "2 KiB"),
+            (1024 * 999, "999 KiB"),
+            (1024 * 1000, "1 MiB"),
+            (u64::MAX, "16 EiB"),
+        ];
+        for (len, expected) in table {
+            assert_eq!(short_len(len), expected);
+        }
+    }
+
+    #[test]
+    fn names_are_escaped() {
+        let entry = |name: &str, is_directory| Entry {
+            name: name.into(),
+            is_directory,
+            len: 5,
+            modified: 784_111_777,
+        };
+        let mut html = String::new();
+        row(&entry("<b>&\"'.js", false), &mut html);
+        row(&entry("javascript:x", true), &mut html);
+        let expected = "<tr><td><a href=\"./%3Cb%3E%26%22%27.js\">&lt;b&gt;&amp;&quot;&#39;.js</a>\
+            <td>5 B<td>1994-11-06 08:49 UTC\n\
+            <tr><td><a href=\"./javascript%3Ax/\">javascript:x/</a><td><td>1994-11-06 08:49 UTC\n";
+        assert_eq!(html, expected);
+    }
+}

@@ -1,0 +1,71 @@
+//! An encrypted connection.
+
+use std::future::Future as _;
+use std::io;
+use std::net::{IpAddr, Ipv4Addr};
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll, ready};
+
+use futures_rustls::rustls::ServerConfig;
+use futures_rustls::server::TlsStream;
+use futures_rustls::{Accept, TlsAcceptor};
+use parking_lot::Mutex;
+use tussah::net::TcpStream;
+
+/// A connection by TLS. Only its thread uses it; the lock is for the compiler.
+pub(crate) struct Tls {
+    state: Mutex<State>,
+    peer: IpAddr,
+}
+
+enum State {
+    Shaking(Accept<TcpStream>),
+    Open(TlsStream<TcpStream>),
+    /// The handshake has failed.
+    Failed,
+}
+
+impl Tls {
+    /// A connection that has not been agreed on.
+    pub(crate) fn new(stream: TcpStream, config: Arc<ServerConfig>) -> Self {
+        let peer = stream.peer_addr();
+        let peer = peer.map_or(IpAddr::V4(Ipv4Addr::UNSPECIFIED), |peer| peer.ip());
+        let accept = TlsAcceptor::from(config).accept(stream);
+        Self {
+            state: Mutex::new(State::Shaking(accept)),
+            peer,
+        }
+    }
+
+    pub(super) fn peer(&self) -> IpAddr {
+        self.peer
+    }
+
+    /// Agrees with the peer.
+    pub(super) fn poll_handshake(&self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        let mut state = self.state.lock();
+        let State::Shaking(accept) = &mut *state else {
+            return Poll::Ready(Ok(()));
+        };
+        let shaken = ready!(Pin::new(accept).poll(cx));
+        let (next, result) = match shaken {
+            Ok(stream) => (State::Open(stream), Ok(())),
+            Err(error) => (State::Failed, Err(error)),
+        };
+        *state = next;
+        Poll::Ready(result)
+    }
+
+    pub(super) fn with<R>(
+        &self,
+        f: impl FnOnce(Pin<&mut TlsStream<TcpStream>>) -> Poll<io::Result<R>>,
+    ) -> Poll<io::Result<R>> {
+        match &mut *self.state.lock() {
+            State::Open(stream) => f(Pin::new(stream)),
+            State::Shaking(_) | State::Failed => {
+                Poll::Ready(Err(io::ErrorKind::NotConnected.into()))
+            }
+        }
+    }
+}

@@ -1,0 +1,245 @@
+//! A connection's thread: waits for requests, sends them into the network, and sees to what that gives back.
+//!
+//! What it needs between two requests is small; all else is in boxes that are there as long as they are needed.
+
+mod body;
+mod write;
+
+use std::future::{Future as _, poll_fn};
+use std::pin::{Pin, pin};
+use std::sync::Arc;
+use std::task::{Context, Poll};
+use std::time::{Duration, Instant};
+
+use tussah::time::{Sleep, sleep, timeout};
+use tussah_wire::http::Status;
+
+use super::accept::Entry;
+use super::answer;
+use super::connection::{Connection, Event};
+use super::connections::Place;
+use super::exchange::{Exchange, Next};
+use super::server::Server;
+use super::stream::Stream;
+
+/// Serves a connection until it ends.
+pub(crate) async fn serve(connection: Arc<Connection>, entry: Arc<Entry>, place: Place) {
+    let _open = Open(&entry.server, place);
+    if !handshake(&connection, &entry.server).await {
+        return;
+    }
+    let mut idle = Idle {
+        sleep: pin!(sleep(entry.server.config.timeouts.idle)),
+        is_set: false,
+    };
+    let mut active_s = entry.server.clock.passed_s();
+    let mut requests = 0;
+    let mut spare = None;
+    loop {
+        let event = poll_fn(|cx| match connection.poll(cx, &mut spare) {
+            Poll::Ready(event) => Poll::Ready(Some(event)),
+            Poll::Pending => {
+                let busy = connection.is_busy();
+                if entry.server.is_ending() && !busy {
+                    return Poll::Ready(None);
+                }
+                idle.poll(cx, &entry.server, active_s, busy).map(|()| None)
+            }
+        });
+        let mut exchange = match event.await {
+            Some(Event::Read(Ok(1..))) => {
+                requests += 1;
+                spare.take().expect("it was read into")
+            }
+            Some(Event::Handed(Some(handed))) => {
+                match Box::pin(go_on(&connection, &entry.server, handed)).await {
+                    After::Parse(exchange) => exchange,
+                    After::Wait => continue,
+                    After::End => return,
+                }
+            }
+            // The end, an error, a lost exchange, or too long without a request.
+            _ => return,
+        };
+        active_s = entry.server.clock.passed_s();
+        exchange.is_last |= entry
+            .server
+            .config
+            .limits
+            .requests
+            .is_some_and(|max| requests >= max);
+        connection.begin(&mut exchange);
+        if entry.parse.send(exchange).is_err() {
+            return; // the server ends
+        }
+    }
+}
+
+/// Tells a client that there are too many, and ends.
+pub(crate) async fn refuse(connection: Arc<Connection>, entry: Arc<Entry>) {
+    let server = &entry.server;
+    let mut exchange = Exchange::take();
+    exchange.is_last = true;
+    let fields = [("Retry-After", "1")];
+    answer::text(server, &mut exchange, Status::SERVICE_UNAVAILABLE, &fields);
+    if handshake(&connection, server).await
+        && write::all(&connection.stream, server, &mut exchange)
+            .await
+            .is_ok()
+    {
+        linger(&connection.stream, server, &mut exchange).await;
+    }
+}
+
+/// A connection's place among those that are open, until this is dropped.
+struct Open<'a>(&'a Server, Place);
+
+impl Drop for Open<'_> {
+    fn drop(&mut self) {
+        self.0.connections.leave(&self.1);
+    }
+}
+
+async fn handshake(connection: &Connection, server: &Server) -> bool {
+    if !connection.stream.is_tls() {
+        return true;
+    }
+    let shaken = timeout(
+        server.config.timeouts.head,
+        Box::pin(connection.stream.handshake()),
+    );
+    matches!(shaken.await, Ok(Ok(())))
+}
+
+/// Waits until there was no request for too long. The timer is not touched by requests: when it fires, it is looked when the last one was.
+struct Idle<'a> {
+    sleep: Pin<&'a mut Sleep>,
+    is_set: bool,
+}
+
+impl Idle<'_> {
+    fn poll(
+        &mut self,
+        cx: &mut Context<'_>,
+        server: &Server,
+        active_s: u64,
+        busy: bool,
+    ) -> Poll<()> {
+        if self.is_set && !self.sleep.is_elapsed() {
+            return Poll::Pending;
+        }
+        while self.sleep.as_mut().poll(cx).is_ready() {
+            let idle_max = server.config.timeouts.idle;
+            let passed = Duration::from_secs(server.clock.passed_s() - active_s);
+            if !busy && passed >= idle_max {
+                return Poll::Ready(());
+            }
+            // The clock may be a second behind.
+            let rest = if busy { idle_max } else { idle_max - passed };
+            let rest = rest.max(Duration::from_millis(100));
+            self.sleep.as_mut().reset(Instant::now() + rest);
+        }
+        self.is_set = true;
+        Poll::Pending
+    }
+}
+
+/// What a connection does next.
+enum After {
+    /// The next request is there, as far as it has come; or its body.
+    Parse(Box<Exchange>),
+    /// Wait for the next one.
+    Wait,
+    /// End.
+    End,
+}
+
+/// Does what the network has left to do.
+async fn go_on(connection: &Connection, server: &Server, mut exchange: Box<Exchange>) -> After {
+    match exchange.next {
+        Next::Again => return After::Parse(exchange),
+        Next::Read => return read_more(connection, server, exchange).await,
+        Next::Reset => return After::End,
+        Next::Body => match body::read(&connection.stream, server, &mut exchange).await {
+            Ok(()) => return After::Parse(exchange),
+            Err(None) => return After::End,
+            Err(Some(status)) => {
+                exchange.is_last = true;
+                answer::text(server, &mut exchange, status, &[]);
+                if write::all(&connection.stream, server, &mut exchange)
+                    .await
+                    .is_err()
+                {
+                    return After::End;
+                }
+            }
+        },
+        Next::Close => {}
+        Next::Write => {
+            if write::all(&connection.stream, server, &mut exchange)
+                .await
+                .is_err()
+            {
+                return After::End;
+            }
+            if exchange.response.keep_alive {
+                if exchange.has_more() {
+                    return After::Parse(exchange);
+                }
+                Exchange::put(exchange);
+                return After::Wait;
+            }
+        }
+    }
+    linger(&connection.stream, server, &mut exchange).await;
+    After::End
+}
+
+/// Reads more of a head that has begun. It may take so long in all, however it drips.
+async fn read_more(connection: &Connection, server: &Server, mut exchange: Box<Exchange>) -> After {
+    let begun = exchange
+        .coming
+        .as_ref()
+        .map_or_else(Instant::now, |(_, begun)| *begun);
+    let left = server.config.timeouts.head.saturating_sub(begun.elapsed());
+    if exchange.input.is_full() {
+        exchange.input.grow();
+    }
+    let read = poll_fn(|cx| connection.stream.poll_read(cx, exchange.input.room()));
+    match timeout(left, read).await {
+        Ok(Ok(len @ 1..)) => {
+            exchange.input.add(len);
+            After::Parse(exchange)
+        }
+        Ok(_) => After::End,
+        Err(_) => {
+            exchange.is_last = true;
+            answer::text(server, &mut exchange, Status::REQUEST_TIMEOUT, &[]);
+            if write::all(&connection.stream, server, &mut exchange)
+                .await
+                .is_ok()
+            {
+                linger(&connection.stream, server, &mut exchange).await;
+            }
+            After::End
+        }
+    }
+}
+
+/// Ends a connection so that the peer gets all of the last answer: a reset would take it away (RFC 9112, section 9.6).
+async fn linger(stream: &Stream, server: &Server, exchange: &mut Exchange) {
+    if poll_fn(|cx| stream.poll_finish(cx)).await.is_err() {
+        return;
+    }
+    let drain = async {
+        loop {
+            exchange.input.consume(exchange.input.filled().len());
+            let read = poll_fn(|cx| stream.poll_read(cx, exchange.input.room())).await;
+            if !matches!(read, Ok(1..)) {
+                return;
+            }
+        }
+    };
+    // Over after this time in any case.
+    let _ = timeout(server.config.timeouts.linger, drain).await;
+}

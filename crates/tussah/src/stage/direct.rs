@@ -1,0 +1,151 @@
+//! A direct edge: a handler that never waits is called like a function, with one event.
+
+use std::fmt;
+use std::sync::Arc;
+
+use super::batch::Batch;
+use super::edges::To;
+use super::error::BuildError;
+use super::handler::Handler;
+use super::host::Many;
+use super::outgoing;
+use super::sender::{SendError, Sender};
+use super::shared::Shared;
+use super::table::EdgeKind;
+
+/// Handles one event at a time, and never waits: no awaiting, and nothing that blocks. Such a stage can be [called directly](To::direct), and gets what is
+/// sent to its queue as any other.
+///
+/// # Examples
+/// ```
+/// use tussah::stage::{Direct, DirectHandler, Network, Sender};
+///
+/// struct Parse(Sender<u64>);
+///
+/// impl DirectHandler for Parse {
+///     type Event = String;
+///     fn handle(&self, text: String) {
+///         if let Ok(number) = text.parse() {
+///             drop(self.0.try_send(number));
+///         }
+///     }
+/// }
+///
+/// struct Trim(Direct<String, Parse>);
+///
+/// impl DirectHandler for Trim {
+///     type Event = String;
+///     fn handle(&self, text: String) {
+///         drop(self.0.send(text.trim().to_owned()));
+///     }
+/// }
+///
+/// # use tussah::stage::{Batch, BuildError, SerialHandler};
+/// # struct Sum(u64);
+/// # impl SerialHandler for Sum {
+/// #     type Event = u64;
+/// #     async fn handle(&mut self, batch: &mut Batch<u64>) { self.0 += batch.drain().sum::<u64>(); }
+/// # }
+/// # let runtime = tussah::Runtime::builder().workers(1).build().expect("a runtime");
+/// # runtime.block_on(async {
+/// let network = Network::new("sums");
+/// let sum = network.stage("sum").serial(|_| Ok(Sum(0)))?;
+/// let parse = network.stage("parse").direct(|edges| Ok(Parse(edges.to(&sum).queue(100)?)))?;
+/// let trim = network.stage("trim").direct(|edges| Ok(Trim(edges.to(&parse).direct(100)?)))?;
+/// trim.sender().send(" 1 ".to_owned()).await.expect("`trim` is open");
+/// network.drain().await;
+/// assert_eq!((parse.stats().called, sum.stats().finished), (1, 1));
+/// # Ok::<(), BuildError>(())
+/// # }).expect("the network can be made");
+/// ```
+pub trait DirectHandler: Send + Sync + 'static {
+    /// What it is sent.
+    type Event: Send + 'static;
+
+    /// Handles an event.
+    fn handle(&self, event: Self::Event);
+}
+
+/// A [`DirectHandler`] as a [`Handler`].
+pub struct Directly<H>(pub(crate) H);
+
+impl<H: DirectHandler> Handler for Directly<H> {
+    type Event = H::Event;
+
+    async fn handle(&self, batch: &mut Batch<H::Event>) {
+        while let Some(event) = batch.next() {
+            self.0.handle(event);
+        }
+    }
+}
+
+/// Where a [`DirectHandler`] lives.
+pub type DirectHost<H> = Arc<Many<Directly<H>>>;
+
+/// Has a [`DirectHandler`] called by whoever sends, with no queue and no admission, at the price of a function call; a panic in it is the caller's. Where more has to be
+/// seen to, since another handler has taken its place, the event is traced, or a proxy is in between, it goes to the stage's queue. Made by [`To::direct`]. Cheap to clone.
+pub struct Direct<E, H> {
+    stage: Arc<Shared<E>>,
+    host: DirectHost<H>,
+    from: u32,
+}
+
+impl<E: Send + 'static, H: DirectHandler<Event = E>> Direct<E, H> {
+    /// Sends an event.
+    ///
+    /// # Errors
+    /// With the event inside, if the stage is closed, or it had to be queued and was not let in.
+    #[inline]
+    pub fn send(&self, event: E) -> Result<(), SendError<E>> {
+        if self.stage.is_special() || outgoing::trace() != 0 {
+            return self.queue(event);
+        }
+        self.stage.calls.add(1);
+        self.host.0.0.handle(event);
+        Ok(())
+    }
+
+    #[cold]
+    fn queue(&self, event: E) -> Result<(), SendError<E>> {
+        let sender = Sender {
+            stage: Arc::clone(&self.stage),
+            from: self.from,
+        };
+        sender.try_send(event)
+    }
+}
+
+impl<E: Send + 'static, H: DirectHandler<Event = E>> To<'_, E, DirectHost<H>> {
+    /// By a function call; by the stage's queue, which has room for at least so many credits from here on, where that can't be.
+    ///
+    /// # Errors
+    /// If the edge closes a cycle of awaited sends and calls, or the stage is closed or of another network.
+    pub fn direct(self, room: u64) -> Result<Direct<E, H>, BuildError> {
+        self.connect(EdgeKind::Call)?;
+        self.stage.make_room(room);
+        Ok(Direct {
+            stage: self.stage,
+            host: self.host,
+            from: self.edges.id,
+        })
+    }
+}
+
+impl<E, H> Clone for Direct<E, H> {
+    fn clone(&self) -> Self {
+        Self {
+            stage: Arc::clone(&self.stage),
+            host: Arc::clone(&self.host),
+            from: self.from,
+        }
+    }
+}
+
+impl<E, H> fmt::Debug for Direct<E, H> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let stage = &self.stage.name;
+        f.debug_struct("Direct")
+            .field("stage", stage)
+            .finish_non_exhaustive()
+    }
+}
