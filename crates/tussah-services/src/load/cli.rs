@@ -15,6 +15,7 @@ use clap::{Args, Subcommand};
 use options::{MORE, Options};
 
 use super::conduct::{Stage, conduct};
+use super::descriptors;
 use super::plot::{self, Curve};
 use super::run::Run;
 use super::summary::Summary;
@@ -61,6 +62,9 @@ fn load(options: &Options) -> ExitCode {
         Err(error) => return usage(&error),
     };
     let settings = options.settings();
+    if let Err(error) = descriptors::allow(settings.connections) {
+        return failed(&error);
+    }
     let runtime = tussah::Runtime::builder().workers(settings.workers).build();
     let runtime = match runtime {
         Ok(runtime) => runtime,

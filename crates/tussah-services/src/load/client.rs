@@ -15,6 +15,9 @@ use super::random::Random;
 use super::run::{CONNECT_PAUSE, Run};
 use super::settings::CloseBy;
 
+/// No request is due.
+const IDLE: Pace = Pace::Closed { think_ns: 0 };
+
 /// A client. What it has done is in the run's records when it is dropped.
 pub(super) struct Client {
     run: Arc<Run>,
@@ -35,7 +38,7 @@ impl Client {
         let seed = Random::new(seed).next();
         Self {
             number,
-            pace: Pace::Closed { think_ns: 0 },
+            pace: IDLE,
             exchange: Exchange::new(),
             random: Random::new(seed),
             limit: Limit::new(),
@@ -60,6 +63,8 @@ impl Client {
                 now_ns = woken_ns;
             }
             if !self.fill(due_ns, now_ns) {
+                // What would be due is not wanted.
+                self.pace = IDLE;
                 return;
             }
             now_ns = match self.make(now_ns).await {

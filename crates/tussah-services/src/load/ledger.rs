@@ -127,7 +127,9 @@ impl Ledger {
     }
 
     fn pause(&mut self, pause: Duration) {
-        self.not_before_ns = self.last_ns + pause.as_nanos() as u64;
+        // A server may ask for any time.
+        let pause_ns = u64::try_from(pause.as_nanos()).unwrap_or(u64::MAX);
+        self.not_before_ns = self.last_ns.saturating_add(pause_ns);
     }
 
     fn ended(&mut self, flight: &Flight, outcome: Outcome, status: Option<u16>, bytes: u64) {

@@ -2,6 +2,9 @@
 
 use std::time::Duration;
 
+/// Bound, in hours: longer durations are refused, so that sums of them fit into nanoseconds.
+const DURATION_HOURS_MAX: u64 = 10_000;
+
 /// The units of time, with what they are in nanoseconds.
 const TIMES: [(&str, f64); 6] = [
     ("ns", 1.0),
@@ -32,7 +35,9 @@ pub fn duration(text: &str) -> Result<Duration, String> {
     let (number, unit) = split(text).ok_or_else(expected)?;
     let unit = if unit.is_empty() { "s" } else { unit };
     let ns = factor(&TIMES, unit).ok_or_else(expected)?;
-    Duration::try_from_secs_f64(number * ns / 1e9).map_err(|_| expected())
+    let duration = Duration::try_from_secs_f64(number * ns / 1e9).ok();
+    let duration = duration.filter(|time| time.as_secs() <= DURATION_HOURS_MAX * 3600);
+    duration.ok_or_else(expected)
 }
 
 /// Reads a duration that is longer than nothing.
@@ -138,6 +143,8 @@ mod tests {
         check("-1s", None);
         check("1d", None);
         check("1.2.3s", None);
+        check("10000h", Some(36_000_000_000_000_000));
+        check("10001h", None);
         check("99999999999999999999999h", None);
         assert!(some_duration("0ms").is_err());
         assert!(some_duration("1ns").is_ok());

@@ -8,7 +8,6 @@ use tussah::dns::Resolver;
 use tussah::net::TcpStream;
 
 use super::Options;
-use crate::load::descriptors;
 use crate::load::dial::{Dial, Peer};
 use crate::load::files::FileSet;
 use crate::load::requests::{Message, Requests};
@@ -28,7 +27,6 @@ pub(super) struct Prepared {
 /// # Errors
 /// A sentence that says what was expected.
 pub(super) fn prepare(options: &Options) -> Result<Prepared, String> {
-    descriptors::allow(options.connections as usize)?;
     if let Some(pid) = options.pid
         && crate::load::cpu::Usage::of(pid).is_empty()
     {

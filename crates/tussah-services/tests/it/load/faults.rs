@@ -100,6 +100,8 @@ fn clients_come_again_when_they_are_told() {
     assert!(summary_of(&server, "") > 3);
     let server = answer("Fri, 31 Dec 2100 23:59:59 GMT");
     assert_eq!(summary_of(&server, "--honor-retry-after"), 3);
+    let server = answer("18446744073709551615");
+    assert_eq!(summary_of(&server, "--honor-retry-after"), 3);
     let server = answer("0");
     assert!(summary_of(&server, "--honor-retry-after") > 3);
 }

@@ -124,6 +124,8 @@ fn an_open_loop_makes_its_requests() {
     let server = server();
     let summary = summary(&format!("{} -c 3 --rate 1000 -n 300", server.url()));
     assert_eq!(summary.requests.served, 300);
+    let requests = &summary.requests;
+    assert_eq!((requests.unfinished, requests.never_sent), (0, 0));
     assert_eq!(summary.parameters.rate_per_s, Some(1000.0));
     // Requests are not made before they are due, and the last of these is due after 299 ms.
     assert!(summary.measured_s >= 0.29, "{}", summary.measured_s);

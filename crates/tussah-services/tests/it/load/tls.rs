@@ -7,6 +7,7 @@ use std::thread;
 use rustls::crypto::ring;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::{ServerConfig, ServerConnection, StreamOwned};
+use tussah_services::load::Times;
 
 use super::server::{Action, Server, ok};
 use super::{ended, summary};
@@ -66,6 +67,13 @@ fn trusted_and_not() {
         "{:?}",
         anyone.errors
     );
+    // The first request on a connection counts from its sending, and with connecting from when it was due.
+    let options = "-c 1 -n 10 --requests-per-connection 1 --insecure";
+    let anew = summary(&format!("{url} {options}"));
+    let sum = |times: &Times| times.mean * times.count as f64;
+    assert_eq!(anew.connect.count, 9);
+    let (parts, all) = (sum(&anew.latency) + sum(&anew.connect), sum(&anew.response));
+    assert!(parts < all * 1.01, "{parts} ns of {all}");
     let other = rcgen::generate_simple_self_signed(vec!["localhost".to_owned()]);
     std::fs::write(path, other.expect("a certificate").cert.pem()).expect("there is room");
     let (status, text) = ended(&format!("{url} -c 1 -n 1 --cacert {}", path.display()));
