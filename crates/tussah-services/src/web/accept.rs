@@ -2,14 +2,19 @@
 
 use std::sync::Arc;
 
+use tussah::Color;
 use tussah::stage::{Direct, DirectHandler};
 
+use super::config::Colors;
 use super::connection::Connection;
 use super::exchange::Exchange;
 use super::parse::Parse;
 use super::server::Server;
 use super::stream::Stream;
 use super::thread::{refuse, serve};
+
+/// The color of all connections, if none has one of its own.
+const ALL: Color = Color(1);
 
 /// The stage.
 pub(crate) struct Accept(pub(crate) Arc<Entry>);
@@ -27,7 +32,12 @@ impl DirectHandler for Accept {
         let connection = Arc::new(Connection::new(stream));
         let entry = Arc::clone(&self.0);
         match entry.server.connections.enter(&connection) {
-            Some(place) => drop(tussah::spawn(serve(connection, entry, place))),
+            Some(place) => match entry.server.config.colors {
+                Colors::Connection => drop(tussah::spawn(serve(connection, entry, place))),
+                Colors::One => {
+                    drop(tussah::spawn_in(ALL, serve(connection, entry, place)));
+                }
+            },
             None => drop(tussah::spawn(refuse(connection, entry))),
         }
     }

@@ -38,5 +38,6 @@ mod value;
 pub use arguments::Arguments;
 pub use error::ConfigErrors;
 pub use settings::{
-    Cache, CacheKind, Config, Limits, ListenAddress, Log, LogFile, LogFormat, Status, Timeouts, Tls,
+    Cache, CacheKind, Colors, Config, Limits, ListenAddress, Log, LogFile, LogFormat, Status,
+    Timeouts, Tls,
 };

@@ -93,10 +93,12 @@ impl Date {
             let (year, hour, minute) = (date.year, date.hour, date.minute);
             self.text.clear();
             let (day, second_of) = (date.day, date.second);
-            let text = format_args!(
-                "{day:02}/{month}/{year:04}:{hour:02}:{minute:02}:{second_of:02} +0000"
+            put(
+                &mut self.text,
+                format_args!(
+                    "{day:02}/{month}/{year:04}:{hour:02}:{minute:02}:{second_of:02} +0000"
+                ),
             );
-            put(&mut self.text, text);
             self.second = second;
         }
         &self.text

@@ -5,7 +5,7 @@
 use std::ops::RangeInclusive;
 use std::time::Duration;
 
-use super::settings::{CacheKind, Config, LogFormat};
+use super::settings::{CacheKind, Colors, Config, LogFormat};
 use super::show;
 use super::value::{Choice, Read, Value};
 use crate::web::site::{Dotfiles, Symlinks};
@@ -175,6 +175,12 @@ pub(super) const KEYS: &[Key] = &[
         |c| show::or("auto", &c.workers, show::plain)
     ),
     key!(
+        One "colors", "colors", "WHAT", RUNNING,
+        "What has a color of its own, and so runs beside the others: each connection; or one for all, to measure what that is worth",
+        colors = Value::choice,
+        |c| show::choice(&c.colors)
+    ),
+    key!(
         One "target", "target", "TIME", RUNNING,
         "Within which time dynamic pages are answered; what can't be is turned away with 503",
         target = |v| v.duration(time(1, DAY_MS)),
@@ -331,6 +337,11 @@ const DAY_MS: u64 = 86_400_000;
 
 fn time(least_ms: u64, most_ms: u64) -> RangeInclusive<Duration> {
     Duration::from_millis(least_ms)..=Duration::from_millis(most_ms)
+}
+
+impl Choice for Colors {
+    const WORDS: &'static [(&'static str, Self)] =
+        &[("connection", Self::Connection), ("one", Self::One)];
 }
 
 impl Choice for CacheKind {

@@ -19,6 +19,8 @@ pub struct Config {
     pub listen: Vec<ListenAddress>,
     /// How many OS threads run the server; `None` is one for each CPU.
     pub workers: Option<usize>,
+    /// What has a color of its own.
+    pub colors: Colors,
     /// Within which time dynamic content is answered; what can't be is turned away with 503.
     pub target: Duration,
     /// How long requests in flight may take when the server is told to stop.
@@ -52,6 +54,7 @@ impl Default for Config {
             root: ".".into(),
             listen: vec![ListenAddress::Tcp(([127, 0, 0, 1], 8080).into())],
             workers: None,
+            colors: Colors::default(),
             target: Duration::from_secs(1),
             drain: Duration::from_secs(30),
             server_header: Some("tussah".into()),
@@ -85,6 +88,16 @@ impl fmt::Display for ListenAddress {
             Self::Unix(path) => write!(f, "unix:{}", path.display()),
         }
     }
+}
+
+/// What has a color of its own: events of one color run one at a time.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Colors {
+    /// Each connection.
+    #[default]
+    Connection,
+    /// Nothing: all connections have one color. So it is measured what colors are worth.
+    One,
 }
 
 /// The stage that keeps pages in memory.

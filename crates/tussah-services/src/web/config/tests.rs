@@ -61,6 +61,7 @@ const SAMPLES: &[(&str, &str, &str)] = &[
         r#"["[::1]:0", "unix:/run/web"]"#,
     ),
     ("workers", "3", "3"),
+    ("colors", "one", r#""one""#),
     ("target", "500ms", r#""500ms""#),
     ("drain", "0", r#""0ns""#),
     ("server-header", "off", r#""off""#),

@@ -1,0 +1,97 @@
+//! Buffers of pages that were evicted, to be used again.
+//!
+//! A page of some size is a mapping of its own to most allocators, and its memory is faulted in anew each time. So what a page leaves is given to the next one
+//! that is about as long, as Haboob does (Welsh, Culler and Brewer: SEDA, SOSP 2001, section 5.1.1).
+
+use crossbeam_queue::ArrayQueue;
+
+/// Bound, in bytes: shorter buffers are the allocator's; it is good at them.
+const BYTES_MIN: usize = 16 * 1024;
+
+/// Sizes in each doubling, so that at most a fifth of a buffer is unused.
+const STEPS: usize = 4;
+
+/// Bound, in buffers: how many of one size are kept.
+const SPARE_MAX: usize = 8;
+
+/// Spare buffers by their sizes.
+pub(crate) struct Buffers {
+    classes: Box<[ArrayQueue<Vec<u8>>]>,
+}
+
+impl Buffers {
+    /// For pages of so many bytes at most.
+    pub(crate) fn new(bytes_max: usize) -> Self {
+        let classes = class(bytes_max.max(BYTES_MIN)) + 1;
+        Self {
+            classes: (0..classes).map(|_| ArrayQueue::new(SPARE_MAX)).collect(),
+        }
+    }
+
+    /// A buffer that is at least so long. What is in it is of no meaning.
+    pub(crate) fn take(&self, len: usize) -> Vec<u8> {
+        if len < BYTES_MIN {
+            return vec![0; len];
+        }
+        let class = class(len);
+        let spare = self.classes.get(class).and_then(ArrayQueue::pop);
+        spare.unwrap_or_else(|| vec![0; size(class)])
+    }
+
+    /// Keeps a buffer that was [taken](Self::take), unless there are enough of its size.
+    pub(crate) fn put(&self, buffer: Vec<u8>) {
+        if buffer.len() >= BYTES_MIN
+            && let Some(spare) = self.classes.get(class(buffer.len()))
+        {
+            drop(spare.push(buffer));
+        }
+    }
+}
+
+/// The smallest class whose buffers are so long.
+fn class(len: usize) -> usize {
+    let doublings = (len / BYTES_MIN).ilog2() as usize;
+    let start = BYTES_MIN << doublings;
+    doublings * STEPS + (len - start).div_ceil(start / STEPS)
+}
+
+/// How long the buffers of a class are.
+fn size(class: usize) -> usize {
+    let start = BYTES_MIN << (class / STEPS);
+    start + class % STEPS * (start / STEPS)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn classes_hold_what_they_are_for() {
+        for len in (BYTES_MIN..3_000_000).step_by(997) {
+            let (size, below) = (size(class(len)), class(len).checked_sub(1).map_or(0, size));
+            assert!(
+                below < len && len <= size,
+                "{len} is not in {below}..{size}"
+            );
+            assert!(size <= len + len.div_ceil(STEPS));
+            assert_eq!(class(size), class(len));
+        }
+    }
+
+    #[test]
+    fn a_buffer_is_used_again() {
+        let buffers = Buffers::new(1_000_000);
+        let first = buffers.take(100_000);
+        let place = first.as_ptr();
+        buffers.put(first);
+        let (other, again) = (buffers.take(40_000), buffers.take(99_000));
+        assert_ne!(other.as_ptr(), place, "that is another size");
+        assert_eq!(again.as_ptr(), place);
+        for _ in 0..=SPARE_MAX {
+            buffers.put(vec![0; BYTES_MIN]);
+        }
+        assert_eq!(buffers.classes[0].len(), SPARE_MAX);
+        buffers.put(buffers.take(10));
+        buffers.put(buffers.take(5_000_000));
+    }
+}
