@@ -25,17 +25,33 @@ pub(crate) fn page(server: &Server, exchange: &mut Exchange, page: &Arc<Page>) {
 
 #[inline]
 fn whole(server: &Server, exchange: &mut Exchange, page: &Arc<Page>, with_body: bool) {
+    let keep_alive = exchange.keeps_alive() && !server.is_ending();
+    let is_as_it_is = keep_alive && with_body && page.file.is_none() && !exchange.is_old();
+    if !is_as_it_is || !page.is_of_second(server.clock.unix_s()) {
+        return with_own_beginning(server, exchange, page, with_body);
+    }
+    let response = &mut exchange.response;
+    response.status = Status::OK;
+    response.keep_alive = keep_alive;
+    response.head_len = page.head_len() as u64;
+    response.push(Piece::Page(Arc::clone(page), page.whole()));
+}
+
+/// Sends a page with another date than it has, or with something said of the connection, or without its body.
+#[cold]
+fn with_own_beginning(server: &Server, exchange: &mut Exchange, page: &Arc<Page>, with_body: bool) {
     begin(server, exchange, Status::OK);
     end_own(exchange, 0);
     let response = &mut exchange.response;
-    response.head_len = response.len + page.head().end as u64;
-    if !with_body {
-        response.push(Piece::Page(Arc::clone(page), page.head()));
-    } else if page.file.is_some() {
-        response.push(Piece::Page(Arc::clone(page), page.head()));
-        response.push(Piece::File(Arc::clone(page), 0..page.body_len));
+    response.head_len = response.len + page.head().len() as u64;
+    let range = if with_body {
+        page.after_date()
     } else {
-        response.push(Piece::Page(Arc::clone(page), 0..page.bytes().len()));
+        page.head()
+    };
+    response.push(Piece::Page(Arc::clone(page), range));
+    if with_body && page.file.is_some() {
+        response.push(Piece::File(Arc::clone(page), 0..page.body_len));
     }
 }
 

@@ -60,6 +60,12 @@ impl Clock {
     }
 }
 
+/// A status line with 200, and the date.
+pub(crate) fn ok(unix_s: u64) -> [u8; OK_LEN] {
+    let text = [OK, DATE, &date::format(unix_s), b"\r\n"].concat();
+    text.try_into().expect("they are always as long")
+}
+
 #[cold]
 fn other(status: Status, lines: &Lines, to: &mut Vec<u8>) {
     to.extend_from_slice(b"HTTP/1.1 ");
@@ -71,23 +77,23 @@ fn other(status: Status, lines: &Lines, to: &mut Vec<u8>) {
 
 const OK: &[u8] = b"HTTP/1.1 200 OK";
 const DATE: &[u8] = b"\r\nDate: ";
-const LEN: usize = OK.len() + DATE.len() + date::LEN + 2;
+/// Bytes of a status line with 200 and the date.
+pub(crate) const OK_LEN: usize = OK.len() + DATE.len() + date::LEN + 2;
 
 /// What responses of this second begin with.
 struct Lines {
     unix_s: u64,
-    ok: [u8; LEN],
+    ok: [u8; OK_LEN],
 }
 
 impl Lines {
     #[cold]
     fn renew(&mut self, unix_s: u64) {
         self.unix_s = unix_s;
-        let text = [OK, DATE, &date::format(unix_s), b"\r\n"].concat();
-        self.ok.copy_from_slice(&text);
+        self.ok = ok(unix_s);
     }
 }
 
 thread_local! {
-    static LINES: RefCell<Lines> = const { RefCell::new(Lines { unix_s: 0, ok: [0; LEN] }) };
+    static LINES: RefCell<Lines> = const { RefCell::new(Lines { unix_s: 0, ok: [0; OK_LEN] }) };
 }

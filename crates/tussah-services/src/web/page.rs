@@ -13,16 +13,20 @@ use tussah_wire::http::condition::Validators;
 use tussah_wire::http::date;
 
 use super::buffers::Buffers;
+use super::clock::{self, OK_LEN};
 use super::server::Server;
 use super::site::{Meta, Opened};
 
 /// A page. Shared by all who are sent it, and not copied.
 ///
-/// Its header comes after the status line, the date and what is said of the connection. It begins with the lines that an answer without a body has too, such as 304.
+/// It is what is sent with 200, whole: from the status line and the date, of some second, to the end of the body. What other answers have in common with that, they take
+/// from it; so the lines that 304 has too come first, and then those that 206 has.
 pub(crate) struct Page {
-    /// The header with its empty line, and then the body, up to `end`.
     bytes: Vec<u8>,
+    /// Where the body ends, or what of it is in memory.
     end: usize,
+    /// The second of its date.
+    date_s: u64,
     /// Where the bytes go in the end.
     buffers: Arc<Buffers>,
     /// Where the lines end that belong to 304 as well.
@@ -52,7 +56,9 @@ impl Page {
         let Opened { file, meta } = opened;
         let modified_s = seconds(meta.modified);
         let (head, shared_end, part_end) = head(server, path, &meta, modified_s);
-        let head_end = head.len();
+        let [shared_end, part_end, head_end] =
+            [shared_end, part_end, head.len()].map(|end| OK_LEN + end);
+        let date_s = server.clock.unix_s();
         let body_len = meta.len;
         let keeps = body_len <= server.config.cache.file_bytes;
         let end = if keeps {
@@ -61,10 +67,12 @@ impl Page {
             head_end
         };
         let mut bytes = server.buffers.take(end);
-        bytes[..head_end].copy_from_slice(head.as_bytes());
+        bytes[..OK_LEN].copy_from_slice(&clock::ok(date_s));
+        bytes[OK_LEN..head_end].copy_from_slice(head.as_bytes());
         let mut page = Self {
             bytes,
             end,
+            date_s,
             buffers: Arc::clone(&server.buffers),
             shared_end,
             part_end,
@@ -82,7 +90,7 @@ impl Page {
         Ok(page)
     }
 
-    /// Header, and body if it is in memory.
+    /// All that is in memory.
     #[inline]
     pub(crate) fn bytes(&self) -> &[u8] {
         &self.bytes[..self.end]
@@ -94,20 +102,49 @@ impl Page {
         self.bytes.len()
     }
 
-    /// The whole header.
+    /// Whether the date at its beginning is of this second.
     #[inline]
+    pub(crate) fn is_of_second(&self, unix_s: u64) -> bool {
+        self.date_s == unix_s
+    }
+
+    /// Makes the date at its beginning that of another second.
+    #[cold]
+    pub(crate) fn set_second(&mut self, unix_s: u64) {
+        self.date_s = unix_s;
+        self.bytes[..OK_LEN].copy_from_slice(&clock::ok(unix_s));
+    }
+
+    /// All that is sent with 200, as far as it is in memory.
+    #[inline]
+    pub(crate) fn whole(&self) -> Range<usize> {
+        0..self.end
+    }
+
+    /// The same without the status line and the date.
+    pub(crate) fn after_date(&self) -> Range<usize> {
+        OK_LEN..self.end
+    }
+
+    /// The header without the status line and the date.
     pub(crate) fn head(&self) -> Range<usize> {
-        0..self.head_end
+        OK_LEN..self.head_end
+    }
+
+    /// Bytes of the whole header.
+    #[inline]
+    pub(crate) fn head_len(&self) -> usize {
+        self.head_end
     }
 
     /// The lines that belong to 304 as well.
     pub(crate) fn shared_lines(&self) -> Range<usize> {
-        0..self.shared_end
+        OK_LEN..self.shared_end
     }
 
     /// The lines that belong to 206 as well.
     pub(crate) fn part_lines(&self) -> Range<usize> {
-        0..self.part_end
+        OK_LEN..self.part_end
     }
 
     /// Bytes of the body, if it is in memory, as a range of [`bytes`](Self::bytes).

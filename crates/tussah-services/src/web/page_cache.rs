@@ -55,8 +55,8 @@ impl PageCache {
     }
 
     fn look_up(&mut self, mut exchange: Box<Exchange>) {
-        let fresh_s = self.server.fresh_s();
-        match self.table.look_up(exchange, fresh_s) {
+        let (fresh_s, unix_s) = (self.server.fresh_s(), self.server.clock.unix_s());
+        match self.table.look_up(exchange, fresh_s, unix_s) {
             Found::Hit(page, hit) => {
                 exchange = hit;
                 answer::page(&self.server, &mut exchange, &page);

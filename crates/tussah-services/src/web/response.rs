@@ -122,6 +122,10 @@ impl Response {
     pub(crate) fn advance(&mut self, len: u64) -> bool {
         self.sent_in_all += len;
         self.sent += len;
+        if self.sent_in_all == self.len {
+            self.pieces.clear();
+            return true;
+        }
         let mut done = 0;
         for piece in &self.pieces {
             if self.sent < piece.len() {
@@ -129,10 +133,6 @@ impl Response {
             }
             self.sent -= piece.len();
             done += 1;
-        }
-        if done == self.pieces.len() {
-            self.pieces.clear();
-            return true;
         }
         self.pieces.drain(..done);
         false

@@ -66,9 +66,9 @@ impl Table {
         }
     }
 
-    /// Looks a page up. What was looked at before `fresh_s` is loaded again.
+    /// Looks a page up. What was looked at before `fresh_s` is loaded again. A page that is not being sent gets the date of this second.
     #[inline]
-    pub(crate) fn look_up(&mut self, exchange: Box<Exchange>, fresh_s: u64) -> Found {
+    pub(crate) fn look_up(&mut self, exchange: Box<Exchange>, fresh_s: u64, unix_s: u64) -> Found {
         let Some(at) = self.find(exchange.hash, &exchange.key) else {
             self.begin(&exchange);
             return Found::Miss(None, exchange);
@@ -76,6 +76,11 @@ impl Table {
         let entry = &mut self.entries[at as usize];
         match &mut entry.state {
             State::Kept { page, checked_s } if *checked_s >= fresh_s => {
+                if !page.is_of_second(unix_s)
+                    && let Some(page) = Arc::get_mut(page)
+                {
+                    page.set_second(unix_s);
+                }
                 let page = Arc::clone(page);
                 if self.newest != at {
                     self.unlink(at);
