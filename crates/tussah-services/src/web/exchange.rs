@@ -196,6 +196,12 @@ impl Exchange {
         true
     }
 
+    /// Whether nothing of its request has been looked at yet.
+    #[inline]
+    pub(crate) fn begins(&self) -> bool {
+        self.head.is_none() && self.coming.is_none()
+    }
+
     /// Makes it ready for the next request.
     fn renew(&mut self) {
         self.head = None;

@@ -47,10 +47,7 @@ pub(crate) async fn serve(connection: Arc<Connection>, entry: Arc<Entry>, place:
             }
         });
         let mut exchange = match event.await {
-            Some(Event::Read(Ok(1..))) => {
-                requests += 1;
-                spare.take().expect("it was read into")
-            }
+            Some(Event::Read(Ok(1..))) => spare.take().expect("it was read into"),
             Some(Event::Handed(Some(handed))) => {
                 match Box::pin(go_on(&connection, &entry.server, handed)).await {
                     After::Parse(exchange) => exchange,
@@ -62,6 +59,7 @@ pub(crate) async fn serve(connection: Arc<Connection>, entry: Arc<Entry>, place:
             _ => return,
         };
         active_s = entry.server.clock.passed_s();
+        requests += usize::from(exchange.begins());
         exchange.is_last |= entry
             .server
             .config
