@@ -1,0 +1,170 @@
+//! What a request costs a server: one file, or a set of files, on many connections.
+
+use std::time::Duration;
+
+use super::bench::{self, Bench, Scratch, Server};
+use super::client::{Clients, Plan, Slice, Until};
+use super::figures::{Aim, Bound, Findings};
+use super::site::Site;
+use super::{Common, check};
+use crate::metric::Metric;
+
+/// The unit that the aims are about.
+pub const CPU: &str = "CPU ms / 1000 requests";
+
+/// How long an answer takes that only one in a hundred exceeds.
+pub const P99: &str = "µs p99";
+
+/// Requests of a connection in the set of files.
+const REQUESTS_PER_CONNECTION: u32 = 10;
+
+/// Rounds unless the user says otherwise.
+const ROUNDS: u32 = 40;
+
+/// Not counted at the begin of each slice: the connects, and this.
+const WARM_UP: Duration = Duration::from_millis(100);
+
+/// Peers that tussah should not cost more than.
+pub const PEERS: [&str; 5] = ["hyper", "actix-web", "h2o", "lighttpd", "nginx"];
+
+/// What is asked for, and how.
+#[derive(Clone, Copy, Debug)]
+pub struct Shape {
+    /// Clients.
+    pub connections: usize,
+    /// Requests after which a client opens another connection.
+    pub requests_per_connection: u32,
+}
+
+impl Shape {
+    /// Clients that never close their connection.
+    pub fn keep_alive(connections: usize) -> Shape {
+        Shape {
+            connections,
+            requests_per_connection: u32::MAX,
+        }
+    }
+
+    /// The clients of a server.
+    pub fn clients(&self, bench: &Bench, server: &Server, seed: u64) -> Clients {
+        Clients::new(Plan {
+            address: server.process.address,
+            site: bench.site.clone(),
+            connections: self.connections,
+            requests_per_connection: self.requests_per_connection,
+            seed,
+        })
+    }
+}
+
+/// `web one-file`.
+pub fn one_file(common: &Common, connections: usize) -> Result<Findings, String> {
+    let scratch = Scratch::new()?;
+    let mut bench = common.one_file(&scratch)?;
+    let servers = bench.start()?;
+    for server in &servers {
+        let checked = check::keeps_alive(server.process.address, &bench.site);
+        checked.map_err(|error| format!("{}: {error}", server.peer.name))?;
+    }
+    let shape = Shape::keep_alive(connections);
+    let mut aims = vec![aim(CPU, "floor", 1.1)];
+    aims.extend(PEERS.map(|peer| aim(CPU, peer, 1.0)));
+    Ok(Findings {
+        about: format!(
+            "one file of 4 KB, {connections} keep-alive connections, workers: {}",
+            common.workers
+        ),
+        base: common.base.clone(),
+        series: measured(common, &bench, &servers, shape)?,
+        missing: bench.missing,
+        aims,
+    })
+}
+
+/// `web files`: p99 should be at most 1.2 of that of the best, and so of each.
+pub fn files(common: &Common, clients: usize, megabytes: usize) -> Result<Findings, String> {
+    let scratch = Scratch::new()?;
+    let site = common.site(Site::files(&scratch.path().join("site"), megabytes))?;
+    let mut bench = Bench::new(common, &scratch, site, common.workers)?;
+    let servers = bench.start()?;
+    let shape = Shape {
+        connections: clients,
+        requests_per_connection: REQUESTS_PER_CONNECTION,
+    };
+    let mut aims = vec![aim(CPU, "floor", 1.1)];
+    aims.extend(
+        ["floor"]
+            .into_iter()
+            .chain(PEERS)
+            .map(|peer| aim(P99, peer, 1.2)),
+    );
+    Ok(Findings {
+        about: format!(
+            "{megabytes} MB of files like those of SPECweb99, {clients} clients, {REQUESTS_PER_CONNECTION} requests a \
+             connection, workers: {}",
+            common.workers
+        ),
+        base: common.base.clone(),
+        series: measured(common, &bench, &servers, shape)?,
+        missing: bench.missing,
+        aims,
+    })
+}
+
+/// The base's figure in ratio to that of `peer` is at most `bound`.
+pub fn aim(unit: &'static str, peer: &'static str, bound: f64) -> Aim {
+    Aim {
+        unit,
+        over: Some(peer),
+        bound: Bound::Most(bound),
+    }
+}
+
+/// The costs of all servers in all rounds, and which part of them is the kernel's.
+pub fn measured(
+    common: &Common,
+    bench: &Bench,
+    servers: &[Server],
+    shape: Shape,
+) -> Result<Vec<super::figures::Series>, String> {
+    let before: Vec<_> = servers
+        .iter()
+        .map(|server| server.process.ticks())
+        .collect();
+    let mut all = bench::rounds(servers, common, common.rounds(ROUNDS), |server, seed| {
+        slice(common, server, shape.clients(bench, server, seed))
+    })?;
+    for ((server, before), series) in servers.iter().zip(before).zip(&mut all) {
+        let now = server.process.ticks();
+        let (user, system) = (now.user - before.user, now.system - before.system);
+        let share = 100.0 * system as f64 / (user + system).max(1) as f64;
+        // Ticks are too coarse for one slice, so there is one figure for all.
+        if let Some(first) = series.rounds.first_mut() {
+            first.push(Metric::info("% of CPU in the kernel", share));
+        }
+    }
+    Ok(all)
+}
+
+/// One slice of one server: all clients connect and have one answer each, and a little more, before it begins.
+fn slice(common: &Common, server: &Server, mut clients: Clients) -> Result<Vec<Metric>, String> {
+    clients.once()?;
+    clients.run(Until::Time(WARM_UP), None)?;
+    let before = server.process.cpu();
+    let slice = clients.run(Until::Time(common.slice()), None)?;
+    let cpu = server.process.cpu() - before;
+    Ok(metrics(&slice, cpu))
+}
+
+/// The figures of a slice for which a server needed so much CPU time.
+pub fn metrics(slice: &Slice, cpu: Duration) -> Vec<Metric> {
+    let quantile = |q: f64| slice.latency_ns.value_at_quantile(q) as f64 / 1e3;
+    let seconds = slice.elapsed.as_secs_f64();
+    vec![
+        Metric::lower(CPU, cpu.as_secs_f64() * 1e6 / slice.requests as f64),
+        Metric::higher("requests/s", slice.requests as f64 / seconds),
+        Metric::info("% of a CPU used", 100.0 * cpu.as_secs_f64() / seconds),
+        Metric::lower("µs p50", quantile(0.5)),
+        Metric::lower(P99, quantile(0.99)),
+    ]
+}
