@@ -16,6 +16,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 #include <sys/epoll.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
@@ -114,12 +115,25 @@ static int flush(int epoll, int fd, struct connection *c, int waits) {
     return 0;
 }
 
+/* The end of the request that begins at `at`, or NULL; notes whether it is the last one. */
+static const char *request_end(const char *at, const char *end, int *close) {
+    while ((at = memchr(at, '\n', end - at))) {
+        at++;
+        if (end - at >= 2 && at[0] == '\r' && at[1] == '\n')
+            return at + 2;
+        if (end - at >= 17 && (at[0] | 32) == 'c' && !strncasecmp(at, "connection: close", 17))
+            *close = 1;
+    }
+    return NULL;
+}
+
 /* Answers the requests in `bytes` in order; returns how many bytes were theirs, or -1 if the connection has ended. */
 static ssize_t answer(int epoll, int fd, struct connection *c, const char *bytes, size_t len) {
     size_t done = 0;
     while (done < len && !c->out_len) {
         const char *begin = bytes + done;
-        const char *stop = memmem(begin, len - done, "\r\n\r\n", 4);
+        int last = 0;
+        const char *stop = request_end(begin, bytes + len, &last);
         if (!stop)
             break;
         const char *path = memchr(begin, ' ', stop - begin);
@@ -129,8 +143,8 @@ static ssize_t answer(int epoll, int fd, struct connection *c, const char *bytes
             found = &not_found;
         c->out = found->bytes;
         c->out_len = found->len;
-        c->close = memmem(begin, stop - begin, "\r\nConnection: close", 19) != NULL;
-        done = stop + 4 - bytes;
+        c->close = last;
+        done = stop - bytes;
         if (flush(epoll, fd, c, 0) < 0)
             return -1;
     }

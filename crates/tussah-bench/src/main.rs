@@ -10,6 +10,7 @@ mod epoll;
 mod harness;
 mod measure;
 mod metric;
+mod plot;
 mod report;
 mod runtimes;
 mod server;

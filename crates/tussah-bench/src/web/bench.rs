@@ -3,7 +3,8 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
+use std::time::{Duration, Instant};
 
 use super::config::Setting;
 use super::figures::Series;
@@ -31,7 +32,9 @@ impl Cpus {
     ///
     /// There is only one CPU.
     pub fn of(workers: usize) -> Result<Cpus, String> {
-        let allowed = runtimes::allowed_cpus();
+        // Those of this program, before it bound itself to some of them.
+        static ALLOWED: OnceLock<Vec<usize>> = OnceLock::new();
+        let allowed = ALLOWED.get_or_init(runtimes::allowed_cpus).clone();
         let [first, .., last] = allowed[..] else {
             return Err("two CPUs are needed, one for the server and one for its clients".into());
         };
@@ -80,6 +83,8 @@ pub struct Server {
     pub peer: &'static Peer,
     /// Its processes.
     pub process: Process,
+    /// From the start to the end of the first answer, if there is one page.
+    pub first_answer: Duration,
 }
 
 /// Starts servers for one scenario.
@@ -91,16 +96,21 @@ pub struct Bench {
     pub cpus: Cpus,
     /// Servers that were asked for and are not there, and why.
     pub missing: Vec<String>,
-    workers: usize,
-    peers: Peers,
-    chosen: Vec<&'static Peer>,
+    /// Workers of the servers that are started next.
+    pub workers: usize,
+    /// The bound on what these keep in memory, if there is one.
+    pub cache_megabytes: Option<usize>,
+    /// Where the programs are.
+    pub peers: Peers,
+    /// The servers that were asked for.
+    pub chosen: Vec<&'static Peer>,
     scratch: PathBuf,
     /// Keeps the clients' CPU awake.
     _spinner: Option<Spinner>,
 }
 
 impl Bench {
-    /// A bench for servers with so many workers, and the calling OS thread bound to the CPUs of the clients.
+    /// A bench for servers with so many workers.
     ///
     /// # Errors
     ///
@@ -112,7 +122,6 @@ impl Bench {
         workers: usize,
     ) -> Result<Bench, String> {
         let cpus = Cpus::of(workers)?;
-        runtimes::pin_to_cpus(&cpus.clients);
         let spinner = match cpus.clients[..] {
             [cpu] => Some(Spinner::start(cpu)?),
             _ => None,
@@ -122,6 +131,7 @@ impl Bench {
             cpus,
             missing: Vec::new(),
             workers,
+            cache_megabytes: None,
             peers: common.programs(scratch.path()),
             chosen: common.chosen()?,
             scratch: scratch.path().to_owned(),
@@ -143,6 +153,17 @@ impl Bench {
             return Err("no server is there".into());
         }
         Ok(servers)
+    }
+
+    /// Takes servers out, for a reason that is told.
+    pub fn leave_out(&mut self, names: &[&str], reason: &str) {
+        let chosen = std::mem::take(&mut self.chosen);
+        for peer in chosen {
+            match names.contains(&peer.name) {
+                true => self.missing.push(format!("{}: {reason}", peer.name)),
+                false => self.chosen.push(peer),
+            }
+        }
     }
 
     /// What is known of the servers that were asked for: a line for each, whether it is there included.
@@ -177,6 +198,7 @@ impl Bench {
             scratch: &scratch,
             port,
             workers: self.workers,
+            cache_megabytes: self.cache_megabytes,
         };
         let command = match self.peers.command(peer, &setting) {
             Ok(command) => command,
@@ -191,10 +213,16 @@ impl Bench {
         };
         let command = wrap(command).map_err(named)?;
         let log = scratch.join("output");
+        let begin = Instant::now();
         let process = Process::start(command, port, &self.cpus.server, &log).map_err(named)?;
         check::answers(process.address, &self.site).map_err(named)?;
+        let first_answer = begin.elapsed();
         check::log_is_off(&scratch).map_err(named)?;
-        Ok(Some(Server { peer, process }))
+        Ok(Some(Server {
+            peer,
+            process,
+            first_answer,
+        }))
     }
 }
 
@@ -235,7 +263,12 @@ pub fn rounds_anew(
     Ok(all)
 }
 
-fn turns(
+/// The same for whatever has these names; `measure` is told which is next, and a seed that is the same for all in a round.
+///
+/// # Errors
+///
+/// One of them failed.
+pub fn turns(
     names: &[&str],
     common: &Common,
     count: u32,
@@ -272,9 +305,13 @@ impl Spinner {
     fn start(cpu: usize) -> Result<Spinner, String> {
         let mut command = peer::installed("chrt", "util-linux")?;
         command.args(["-i", "0", "taskset", "-c", &cpu.to_string()]);
+        // It ends with this program in any case.
+        let spin =
+            "while kill -0 $PPID; do i=0; while [ $i -lt 99999 ]; do i=$((i + 1)); done; done";
         command
-            .args(["sh", "-c", "while :; do :; done"])
-            .stdin(Stdio::null());
+            .args(["sh", "-c", spin])
+            .stdin(Stdio::null())
+            .stderr(Stdio::null());
         let child = command.spawn().map_err(|error| format!("chrt: {error}"))?;
         Ok(Spinner(child))
     }

@@ -16,9 +16,13 @@ use super::site::Site;
 use super::windows::Windows;
 use crate::epoll::{Epoll, EventFlags, token};
 use crate::measure::Random;
+use crate::metric::Metric;
 
 /// Bound, in seconds: how long all servers together may answer nobody; longer than the slowest takes for a full round.
 const SILENCE_SECONDS_MAX: u64 = 30;
+
+/// More failed requests than this part, and a server does something else than serve.
+const FAILED_MAX: f64 = 0.2;
 
 /// Bound, in bytes: what one read takes; a file of the largest class in four.
 const READ_BYTES_MAX: usize = 256 * 1024;
@@ -26,8 +30,8 @@ const READ_BYTES_MAX: usize = 256 * 1024;
 /// What the clients do.
 #[derive(Clone, Debug)]
 pub struct Plan {
-    /// Where the server listens.
-    pub address: SocketAddr,
+    /// Where the server listens; clients are divided among several addresses.
+    pub addresses: Vec<SocketAddr>,
     /// What is asked for.
     pub site: Arc<Site>,
     /// Clients, each with one connection at a time.
@@ -58,10 +62,23 @@ pub struct Slice {
     pub elapsed: Duration,
     /// Connections that were opened.
     pub connects: u64,
-    /// Connections that the server ended though the client did not want that.
-    pub ended: u64,
+    /// Requests whose connection the server ended instead of an answer; their clients connect again.
+    pub failed: u64,
     /// From the send, or from the connect, to the end of the answer, in nanoseconds.
     pub latency_ns: Histogram<u64>,
+}
+
+impl Slice {
+    /// What mostly does not happen, and is told when it does.
+    pub fn unusual(&self) -> impl Iterator<Item = Metric> {
+        let counts = [
+            ("connects / 1000 requests", self.connects),
+            ("failed / 1000 requests", self.failed),
+        ];
+        let requests = self.requests as f64;
+        let happened = counts.into_iter().filter(|(_, count)| *count > 0);
+        happened.map(move |(unit, count)| Metric::info(unit, 1e3 * count as f64 / requests))
+    }
 }
 
 /// The clients with their connections.
@@ -73,24 +90,26 @@ pub struct Clients {
     all: Vec<Client>,
     random: Random,
     buffer: Vec<u8>,
+    failed: u64,
 }
 
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct Client {
     stream: Option<TcpStream>,
     page: usize,
     /// Requests that may still be sent on the connection.
     left: u32,
-    sent_at: Option<Instant>,
+    sent_at: Instant,
+    /// Whether the last request came to nothing.
+    failed: bool,
     state: State,
     /// The beginning of a head that came in parts.
     head: Vec<u8>,
 }
 
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug)]
 enum State {
     /// Nothing is under way.
-    #[default]
     Idle,
     /// The connection is not yet there; then the request is sent.
     Connecting,
@@ -103,15 +122,16 @@ enum State {
 impl Clients {
     /// Clients without connections: each opens its own with its first request.
     pub fn new(plan: Plan) -> Clients {
-        let host = plan.address;
+        let host = plan.addresses[0];
         let request = |path: &str| format!("GET {path} HTTP/1.1\r\nHost: {host}\r\n\r\n");
         let pages = plan.site.pages.iter();
         Clients {
             requests: pages.map(|page| request(&page.path).into_bytes()).collect(),
             epoll: Epoll::new(),
-            all: (0..plan.connections).map(|_| Client::default()).collect(),
+            all: (0..plan.connections).map(|_| Client::new()).collect(),
             random: Random(plan.seed),
             buffer: vec![0; READ_BYTES_MAX],
+            failed: 0,
             plan,
         }
     }
@@ -140,9 +160,10 @@ impl Clients {
             requests: 0,
             elapsed: Duration::ZERO,
             connects: 0,
-            ended: 0,
+            failed: 0,
             latency_ns: latencies(),
         };
+        let failed_before = self.failed;
         let (mut sent, mut under_way) = (0, 0);
         let more = |sent: u64, now: Instant, windows: &Option<&mut Windows>| match until {
             Until::Time(time) => now.duration_since(start) < time,
@@ -169,17 +190,17 @@ impl Clients {
             }
             for event in &ready {
                 let index = token(event);
-                if !self.receive(index, &mut slice)? {
+                if !self.receive(index)? {
                     continue;
                 }
                 let now = Instant::now();
-                slice.requests += 1;
-                if let Some(sent_at) = self.all[index].sent_at.take() {
-                    let taken = now.duration_since(sent_at);
+                if !self.all[index].failed {
+                    slice.requests += 1;
+                    let taken = now.duration_since(self.all[index].sent_at);
                     slice.latency_ns.saturating_record(taken.as_nanos() as u64);
-                }
-                if let Some(windows) = windows.as_deref_mut() {
-                    windows.completed(index, now);
+                    if let Some(windows) = windows.as_deref_mut() {
+                        windows.completed(index, now);
+                    }
                 }
                 if more(sent, now, &windows) {
                     self.send(index, &mut slice)?;
@@ -190,6 +211,13 @@ impl Clients {
             }
         }
         slice.elapsed = start.elapsed();
+        slice.failed = self.failed - failed_before;
+        if slice.failed as f64 > FAILED_MAX * slice.requests as f64 {
+            return Err(format!(
+                "{} requests failed beside {}",
+                slice.failed, slice.requests
+            ));
+        }
         Ok(slice)
     }
 
@@ -198,18 +226,23 @@ impl Clients {
         let page = self.plan.site.pick(&mut self.random);
         let client = &mut self.all[index];
         client.page = page;
-        client.sent_at = Some(Instant::now());
+        client.sent_at = Instant::now();
+        client.failed = false;
         client.state = State::Head;
         if client.left == 0 {
             client.stream = None;
         }
         client.left = client.left.wrapping_sub(1);
-        if let Some(stream) = &mut client.stream {
-            return write(stream, &self.requests[page]);
+        // A connection that the server has ended while it was idle is no failure.
+        if let Some(stream) = &mut client.stream
+            && write(stream, &self.requests[page]).is_ok()
+        {
+            return Ok(());
         }
         client.left = self.plan.requests_per_connection - 1;
         slice.connects += 1;
-        let (mut stream, connected) = connect(self.plan.address)?;
+        let (mut stream, connected) =
+            connect(self.plan.addresses[index % self.plan.addresses.len()])?;
         let flags = EventFlags::IN | EventFlags::RDHUP | EventFlags::ET;
         if connected {
             write(&mut stream, &self.requests[page])?;
@@ -223,7 +256,7 @@ impl Clients {
     }
 
     /// Receives what is there for a client; whether that was the end of an answer.
-    fn receive(&mut self, index: usize, slice: &mut Slice) -> Result<bool, String> {
+    fn receive(&mut self, index: usize) -> Result<bool, String> {
         loop {
             let client = &mut self.all[index];
             let Some(stream) = &mut client.stream else {
@@ -233,7 +266,6 @@ impl Clients {
                 // The server has ended a connection that nobody uses now, or the event is an old one.
                 State::Idle => {
                     if matches!(stream.read(&mut self.buffer), Ok(0)) {
-                        slice.ended += 1;
                         client.stream = None;
                     }
                     return Ok(false);
@@ -249,16 +281,16 @@ impl Clients {
                 State::Head | State::Body(..) => {}
             }
             let read = match stream.read(&mut self.buffer) {
-                Ok(0) => return Err("the server ended a connection within an answer".into()),
-                Ok(read) => read,
+                Ok(read) if read > 0 => read,
                 Err(error) if error.kind() == ErrorKind::WouldBlock => return Ok(false),
-                Err(error) => return Err(format!("a connection failed: {error}")),
+                _ => {
+                    client.fail();
+                    self.failed += 1;
+                    return Ok(true);
+                }
             };
             let expected = self.plan.site.pages[client.page].len;
             if client.take(&self.buffer[..read], expected)? {
-                if client.stream.is_none() {
-                    slice.ended += 1;
-                }
                 return Ok(true);
             }
             if read < self.buffer.len() {
@@ -269,6 +301,26 @@ impl Clients {
 }
 
 impl Client {
+    fn new() -> Client {
+        Client {
+            stream: None,
+            page: 0,
+            left: 0,
+            sent_at: Instant::now(),
+            failed: false,
+            state: State::Idle,
+            head: Vec::new(),
+        }
+    }
+
+    /// The connection was ended within an answer.
+    fn fail(&mut self) {
+        self.stream = None;
+        self.state = State::Idle;
+        self.head = Vec::new();
+        self.failed = true;
+    }
+
     /// Takes the next bytes of an answer whose body should have `expected` bytes; whether they are its end.
     fn take(&mut self, bytes: &[u8], expected: usize) -> Result<bool, String> {
         let (left, close, body) = match self.state {

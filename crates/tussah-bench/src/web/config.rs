@@ -18,11 +18,13 @@ pub struct Setting<'a> {
     pub port: u16,
     /// Processes or OS threads that serve.
     pub workers: usize,
+    /// What may be kept in memory of the site; all of it if there is no bound.
+    pub cache_megabytes: Option<usize>,
 }
 
 impl Setting<'_> {
     /// nginx. Without sendfile a small file is one `pread` and one `writev`, header included, which is what costs least; the
-    /// large ones of the set fit the output buffers as well.
+    /// large ones of the set fit the output buffers as well. What does not fit into memory is read by its pool of threads.
     pub fn nginx(&self) -> String {
         let Setting { port, workers, .. } = self;
         let (site, scratch) = (self.site.display(), self.scratch.display());
@@ -30,6 +32,10 @@ impl Setting<'_> {
         let user = match rustix::process::getuid().is_root() {
             true => "user root;",
             false => "",
+        };
+        let read = match self.cache_megabytes {
+            None => "sendfile off; output_buffers 2 1m;",
+            Some(_) => "sendfile on; aio threads; sendfile_max_chunk 512k;",
         };
         let reuseport = if *workers > 1 { " reuseport" } else { "" };
         format!(
@@ -40,7 +46,7 @@ http {{
     access_log off;
     client_body_temp_path {scratch}/body; proxy_temp_path {scratch}/proxy; fastcgi_temp_path {scratch}/fastcgi;
     uwsgi_temp_path {scratch}/uwsgi; scgi_temp_path {scratch}/scgi;
-    sendfile off; output_buffers 2 1m; tcp_nodelay on;
+    {read} tcp_nodelay on;
     keepalive_timeout 1h; keepalive_requests 1000000000; client_header_timeout 1h; send_timeout 1h;
     open_file_cache max=20000 inactive=1h; open_file_cache_valid 1m; open_file_cache_min_uses 1;
     server {{ listen 127.0.0.1:{port} backlog=4096{reuseport}; root {site}; }}

@@ -5,21 +5,24 @@ use std::time::Duration;
 use super::bench::{self, Bench, Scratch, Server};
 use super::client::{Clients, Plan, Slice, Until};
 use super::figures::{Aim, Bound, Findings};
-use super::site::Site;
-use super::{Common, check};
+use super::load::Command;
+use super::{Common, Load, check};
 use crate::metric::Metric;
 
 /// The unit that the aims are about.
 pub const CPU: &str = "CPU ms / 1000 requests";
 
+/// Answers a second.
+pub const RATE: &str = "requests/s";
+
 /// How long an answer takes that only one in a hundred exceeds.
 pub const P99: &str = "µs p99";
 
 /// Requests of a connection in the set of files.
-const REQUESTS_PER_CONNECTION: u32 = 10;
+pub const REQUESTS_PER_CONNECTION: u32 = 10;
 
 /// Rounds unless the user says otherwise.
-const ROUNDS: u32 = 40;
+pub const ROUNDS: u32 = 40;
 
 /// Not counted at the begin of each slice: the connects, and this.
 const WARM_UP: Duration = Duration::from_millis(100);
@@ -45,10 +48,33 @@ impl Shape {
         }
     }
 
-    /// The clients of a server.
+    /// Clients of a set of files.
+    pub fn files(connections: usize) -> Shape {
+        Shape {
+            connections,
+            requests_per_connection: REQUESTS_PER_CONNECTION,
+        }
+    }
+
+    /// What `tussah load` is told to ask for.
+    fn path(&self, bench: &Bench) -> String {
+        match &bench.site.pages[..] {
+            [page] => page.path.clone(),
+            _ => String::new(),
+        }
+    }
+
+    /// The clients of a server, and the calling OS thread bound to their CPUs.
     pub fn clients(&self, bench: &Bench, server: &Server, seed: u64) -> Clients {
+        self.clients_of(bench, &[server], seed)
+    }
+
+    /// The same, divided among several servers.
+    pub fn clients_of(&self, bench: &Bench, servers: &[&Server], seed: u64) -> Clients {
+        crate::runtimes::pin_to_cpus(&bench.cpus.clients);
+        let addresses = servers.iter().map(|server| server.process.address);
         Clients::new(Plan {
-            address: server.process.address,
+            addresses: addresses.collect(),
             site: bench.site.clone(),
             connections: self.connections,
             requests_per_connection: self.requests_per_connection,
@@ -82,15 +108,10 @@ pub fn one_file(common: &Common, connections: usize) -> Result<Findings, String>
 }
 
 /// `web files`: p99 should be at most 1.2 of that of the best, and so of each.
-pub fn files(common: &Common, clients: usize, megabytes: usize) -> Result<Findings, String> {
+pub fn files(common: &Common, clients: usize) -> Result<Findings, String> {
     let scratch = Scratch::new()?;
-    let site = common.site(Site::files(&scratch.path().join("site"), megabytes))?;
-    let mut bench = Bench::new(common, &scratch, site, common.workers)?;
+    let mut bench = common.files(&scratch, common.workers)?;
     let servers = bench.start()?;
-    let shape = Shape {
-        connections: clients,
-        requests_per_connection: REQUESTS_PER_CONNECTION,
-    };
     let mut aims = vec![aim(CPU, "floor", 1.1)];
     aims.extend(
         ["floor"]
@@ -100,12 +121,12 @@ pub fn files(common: &Common, clients: usize, megabytes: usize) -> Result<Findin
     );
     Ok(Findings {
         about: format!(
-            "{megabytes} MB of files like those of SPECweb99, {clients} clients, {REQUESTS_PER_CONNECTION} requests a \
-             connection, workers: {}",
+            "100 MB of files like those of SPECweb99, {clients} clients, {REQUESTS_PER_CONNECTION} requests a connection, \
+             workers: {}",
             common.workers
         ),
         base: common.base.clone(),
-        series: measured(common, &bench, &servers, shape)?,
+        series: measured(common, &bench, &servers, Shape::files(clients))?,
         missing: bench.missing,
         aims,
     })
@@ -131,9 +152,15 @@ pub fn measured(
         .iter()
         .map(|server| server.process.ticks())
         .collect();
-    let mut all = bench::rounds(servers, common, common.rounds(ROUNDS), |server, seed| {
-        slice(common, server, shape.clients(bench, server, seed))
-    })?;
+    let mut all = bench::rounds(
+        servers,
+        common,
+        common.rounds(ROUNDS),
+        |server, seed| match common.load {
+            Load::Own => slice(common, &[server], shape.clients(bench, server, seed)),
+            Load::Tussah => by_tussah(common, bench, server, shape, seed),
+        },
+    )?;
     for ((server, before), series) in servers.iter().zip(before).zip(&mut all) {
         let now = server.process.ticks();
         let (user, system) = (now.user - before.user, now.system - before.system);
@@ -146,25 +173,63 @@ pub fn measured(
     Ok(all)
 }
 
-/// One slice of one server: all clients connect and have one answer each, and a little more, before it begins.
-fn slice(common: &Common, server: &Server, mut clients: Clients) -> Result<Vec<Metric>, String> {
+/// One slice of servers whose costs are added: all clients connect and have one answer each, and a little more, before it
+/// begins.
+pub fn slice(
+    common: &Common,
+    servers: &[&Server],
+    mut clients: Clients,
+) -> Result<Vec<Metric>, String> {
     clients.once()?;
     clients.run(Until::Time(WARM_UP), None)?;
-    let before = server.process.cpu();
+    let cpu = || {
+        servers
+            .iter()
+            .map(|server| server.process.cpu())
+            .sum::<Duration>()
+    };
+    let before = cpu();
     let slice = clients.run(Until::Time(common.slice()), None)?;
-    let cpu = server.process.cpu() - before;
-    Ok(metrics(&slice, cpu))
+    Ok(metrics(&slice, cpu() - before))
 }
 
 /// The figures of a slice for which a server needed so much CPU time.
-pub fn metrics(slice: &Slice, cpu: Duration) -> Vec<Metric> {
+fn metrics(slice: &Slice, cpu: Duration) -> Vec<Metric> {
     let quantile = |q: f64| slice.latency_ns.value_at_quantile(q) as f64 / 1e3;
     let seconds = slice.elapsed.as_secs_f64();
-    vec![
+    let mut metrics = vec![
         Metric::lower(CPU, cpu.as_secs_f64() * 1e6 / slice.requests as f64),
-        Metric::higher("requests/s", slice.requests as f64 / seconds),
+        Metric::higher(RATE, slice.requests as f64 / seconds),
         Metric::info("% of a CPU used", 100.0 * cpu.as_secs_f64() / seconds),
         Metric::lower("µs p50", quantile(0.5)),
         Metric::lower(P99, quantile(0.99)),
-    ]
+    ];
+    metrics.extend(slice.unusual());
+    metrics
+}
+
+/// The same slice by the command `tussah load`.
+fn by_tussah(
+    common: &Common,
+    bench: &Bench,
+    server: &Server,
+    shape: Shape,
+    seed: u64,
+) -> Result<Vec<Metric>, String> {
+    let mut load = Command::load(bench, server, &shape.path(bench));
+    load.clients(shape.connections, shape.requests_per_connection)
+        .time(common.slice());
+    let report = load.flag("--seed", seed).run()?;
+    let us = |ns: u64| ns as f64 / 1e3;
+    let server = report.cpu.server.ok_or("tussah load tells no CPU time")?;
+    Ok(vec![
+        Metric::lower(CPU, server.ms_per_1000_requests),
+        Metric::higher(RATE, report.served_per_s),
+        Metric::info(
+            "% of a CPU used",
+            100.0 * server.seconds / report.measured_s,
+        ),
+        Metric::lower("µs p50", us(report.response.p50)),
+        Metric::lower(P99, us(report.response.p99)),
+    ])
 }

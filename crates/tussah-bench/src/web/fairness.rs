@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use super::Common;
 use super::bench::{self, Bench, Scratch, Server};
 use super::client::Until;
-use super::cost::{P99, Shape};
+use super::cost::{P99, RATE, Shape};
 use super::figures::{Aim, Bound, Findings};
 use super::windows::Windows;
 use crate::metric::Metric;
@@ -54,14 +54,13 @@ fn slice(bench: &Bench, server: &Server, shape: Shape, seed: u64) -> Result<Vec<
     let until = Until::Windows(WINDOWS, Duration::from_secs(SLICE_SECONDS_MAX));
     let slice = clients.run(until, Some(&mut windows))?;
     let quantile = |q: f64| slice.latency_ns.value_at_quantile(q) as f64 / 1e3;
-    Ok(vec![
+    let mut metrics = vec![
         Metric::higher(JAIN, windows.worst()),
         Metric::lower(SPREAD, quantile(0.99) / quantile(0.5)),
         Metric::lower(P99, quantile(0.99)),
         Metric::lower("µs max", slice.latency_ns.max() as f64 / 1e3),
-        Metric::higher(
-            "requests/s",
-            slice.requests as f64 / slice.elapsed.as_secs_f64(),
-        ),
-    ])
+        Metric::higher(RATE, slice.requests as f64 / slice.elapsed.as_secs_f64()),
+    ];
+    metrics.extend(slice.unusual());
+    Ok(metrics)
 }

@@ -17,6 +17,11 @@ pub struct Series {
 }
 
 impl Series {
+    /// The median in one unit.
+    pub fn median(&self, unit: &str) -> Option<f64> {
+        Some(Summary::of(self.values(unit))?.median)
+    }
+
     /// The values in one unit, round by round.
     fn values(&self, unit: &str) -> Vec<f64> {
         let rounds = self.rounds.iter();
@@ -145,8 +150,10 @@ impl Findings {
                 rows.extend(estimate.map(|estimate| cells(&series.name, &unit, estimate)));
             }
         }
-        text.push('\n');
-        columns(&rows, &mut text);
+        if rows.len() > 1 {
+            text.push('\n');
+            columns(&rows, &mut text);
+        }
         let ratios = self.ratios();
         if !ratios.is_empty() {
             text.push_str(&format!(

@@ -4,6 +4,9 @@
 //! taken within a round. One worker has a CPU to itself and the clients another one, which is kept from sleeping.
 
 mod bench;
+mod big;
+mod bottleneck;
+mod cgroup;
 mod check;
 mod client;
 mod config;
@@ -11,6 +14,7 @@ mod cost;
 mod counts;
 mod fairness;
 mod figures;
+mod load;
 mod memory;
 mod peer;
 mod process;
@@ -18,6 +22,8 @@ mod response;
 #[cfg(feature = "web-peers")]
 pub mod serve;
 mod site;
+mod speed;
+mod start;
 mod windows;
 
 use std::path::{Path, PathBuf};
@@ -27,6 +33,7 @@ use std::time::Duration;
 use clap::{Args, Parser, Subcommand};
 
 use self::bench::{Bench, Scratch};
+use self::bottleneck::After503;
 use self::figures::Findings;
 use self::peer::{Peer, Peers};
 use self::site::Site;
@@ -100,9 +107,32 @@ pub struct Common {
     )]
     tussah_flags: String,
 
+    /// One more server: `tussah web` with other flags, called tussah-NAME
+    #[arg(
+        long,
+        global = true,
+        value_name = "NAME=FLAGS",
+        allow_hyphen_values = true
+    )]
+    variant: Vec<String>,
+
+    /// What makes the requests of `one-file` and `files`: clients of this program, which pause between two slices with all
+    /// answers received, or `tussah load`
+    #[arg(long, global = true, value_enum, default_value_t = Load::Own)]
+    load: Load,
+
     /// Fail if an aim is missed
     #[arg(long, global = true)]
     check: bool,
+}
+
+/// What makes requests.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+enum Load {
+    /// The clients of this program.
+    Own,
+    /// The command `tussah load`.
+    Tussah,
 }
 
 #[derive(Debug, Subcommand)]
@@ -120,9 +150,56 @@ enum Scenario {
         /// Clients
         #[arg(long, default_value_t = 256)]
         clients: usize,
-        /// Size of the set
-        #[arg(long, default_value_t = 100)]
-        megabytes: usize,
+    },
+    /// The same set: CPU a request of two workers over that of one
+    SpeedUp {
+        /// Clients
+        #[arg(long, default_value_t = 256)]
+        clients: usize,
+    },
+    /// The same set: the base with two workers beside two copies of it with one
+    NCopy {
+        /// Clients
+        #[arg(long, default_value_t = 256)]
+        clients: usize,
+    },
+    /// Throughput from one client to 8000
+    Clients {
+        /// Draws it, as SVG
+        #[arg(long, value_name = "FILE")]
+        plot: Option<PathBuf>,
+    },
+    /// From the start of a server to its first answer
+    Start,
+    /// 3.3 GB of files, 1 GB of memory and a cache of 200 MB, as root; loaded by `tussah load`
+    Big {
+        /// Clients
+        #[arg(long, default_value_t = 1024)]
+        clients: usize,
+        /// How long a server is measured in a round, in seconds
+        #[arg(long, default_value_t = 20)]
+        seconds: u32,
+        /// How long it is loaded before that, until its caches hold what they can
+        #[arg(long, default_value_t = 20)]
+        warm_up_seconds: u32,
+        /// Where the files are, which are kept for the next time [default: a folder for temporary files]
+        #[arg(long, value_name = "PATH")]
+        folder: Option<PathBuf>,
+    },
+    /// A page of 20 ms of CPU and 20 ms of waiting, overloaded; tussah alone, loaded by `tussah load`
+    Bottleneck {
+        /// Clients
+        #[arg(long, default_value_t = 1024)]
+        clients: usize,
+        /// Within which time pages are to be answered, in milliseconds
+        #[arg(long, default_value_t = 5000)]
+        target_ms: u32,
+        /// Clients wait after a 503 as long as Retry-After says; else they return after 20 ms
+        #[arg(long)]
+        honor_retry_after: bool,
+        /// How long is measured, in seconds [default: until a client has 20 pages on average]
+        #[arg(long)]
+        seconds: Option<u32>,
     },
     /// User instructions a request, counted by valgrind, with one file of 4 KB
     Instructions {
@@ -157,6 +234,12 @@ impl Common {
         Bench::new(self, scratch, self.site(site)?, self.workers)
     }
 
+    /// A bench for servers with so many workers of the set of 100 MB.
+    fn files(&self, scratch: &Scratch, workers: usize) -> Result<Bench, String> {
+        let site = Site::files(&scratch.path().join("site"), site::FOLDERS);
+        Bench::new(self, scratch, self.site(site)?, workers)
+    }
+
     /// The servers that were asked for.
     fn chosen(&self) -> Result<Vec<&'static Peer>, String> {
         let known = |name: &str| {
@@ -169,7 +252,11 @@ impl Common {
         let asked = |name: &str| self.peers.iter().any(|asked| asked == name);
         let chosen =
             |peer: &&Peer| asked("all") || (asked("usual") && peer.usual) || asked(peer.name);
-        Ok(peer::ALL.iter().filter(chosen).collect())
+        let mut chosen: Vec<&'static Peer> = peer::ALL.iter().filter(chosen).collect();
+        for variant in &self.variant {
+            chosen.push(Peer::variant(variant)?);
+        }
+        Ok(chosen)
     }
 
     /// Where the programs are.
@@ -208,6 +295,7 @@ pub fn main(arguments: impl Iterator<Item = String>) -> ExitCode {
         eprintln!("{error}");
         return ExitCode::FAILURE;
     }
+    process::end_with_this_program();
     match run(&options) {
         Ok(findings) => {
             let (text, reached) = findings.report();
@@ -236,7 +324,35 @@ fn run(options: &Options) -> Result<Findings, String> {
             })
         }
         Scenario::OneFile { connections } => cost::one_file(common, connections),
-        Scenario::Files { clients, megabytes } => cost::files(common, clients, megabytes),
+        Scenario::Files { clients } => cost::files(common, clients),
+        Scenario::SpeedUp { clients } => speed::speed_up(common, clients),
+        Scenario::NCopy { clients } => speed::n_copy(common, clients),
+        Scenario::Clients { ref plot } => speed::clients(common, plot.as_deref()),
+        Scenario::Start => start::start(common),
+        Scenario::Big {
+            clients,
+            seconds,
+            warm_up_seconds,
+            ref folder,
+        } => {
+            let times = big::Times {
+                seconds,
+                warm_up_seconds,
+            };
+            big::big(common, clients, times, folder.as_deref())
+        }
+        Scenario::Bottleneck {
+            clients,
+            target_ms,
+            honor_retry_after,
+            seconds,
+        } => {
+            let after = match honor_retry_after {
+                true => After503::Honor,
+                false => After503::Return,
+            };
+            bottleneck::bottleneck(common, clients, target_ms, after, seconds)
+        }
         Scenario::Instructions { connections } => counts::instructions(common, connections),
         Scenario::Syscalls { connections } => counts::syscalls(common, connections),
         Scenario::Memory { connections } => memory::memory(common, connections),

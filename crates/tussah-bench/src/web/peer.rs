@@ -5,7 +5,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use super::config::Setting;
+use super::config::{CONNECTIONS_MAX, Setting};
 
 /// A server of the comparison.
 #[derive(Debug)]
@@ -16,8 +16,16 @@ pub struct Peer {
     pub about: &'static str,
     /// Whether it takes part unless it is asked for.
     pub usual: bool,
-    command: fn(&Peers, &Setting<'_>) -> Result<Command, String>,
+    /// Flags of its own, separated by spaces.
+    flags: &'static str,
+    command: Start,
 }
+
+/// Room for all files of a scenario, if there is no bound on the cache: some more than the set has.
+const ALL_MEGABYTES: usize = 256;
+
+/// Makes the command that starts a server.
+type Start = fn(&Peers, &Setting<'_>) -> Result<Command, String>;
 
 /// All servers, in the order of the tables.
 pub const ALL: &[Peer] = &[
@@ -48,15 +56,12 @@ pub const ALL: &[Peer] = &[
     peer("tussah", "the command `tussah web`", tussah),
 ];
 
-const fn peer(
-    name: &'static str,
-    about: &'static str,
-    command: fn(&Peers, &Setting<'_>) -> Result<Command, String>,
-) -> Peer {
+const fn peer(name: &'static str, about: &'static str, command: Start) -> Peer {
     Peer {
         name,
         about,
         usual: true,
+        flags: "",
         command,
     }
 }
@@ -72,6 +77,27 @@ pub struct Peers {
     pub scratch: PathBuf,
 }
 
+impl Peer {
+    /// tussah with other flags, from `NAME=FLAGS`; it lives as long as the program.
+    ///
+    /// # Errors
+    ///
+    /// The text has another form.
+    pub fn variant(text: &str) -> Result<&'static Peer, String> {
+        let (name, flags) = text
+            .split_once('=')
+            .ok_or_else(|| format!("expected NAME=FLAGS, not {text}"))?;
+        Ok(Box::leak(Box::new(Peer {
+            flags: flags.to_owned().leak(),
+            ..peer(
+                format!("tussah-{name}").leak(),
+                "a variant of tussah",
+                tussah,
+            )
+        })))
+    }
+}
+
 impl Peers {
     /// The command that starts a server.
     ///
@@ -79,7 +105,9 @@ impl Peers {
     ///
     /// It is not there; what to do about it.
     pub fn command(&self, peer: &Peer, setting: &Setting<'_>) -> Result<Command, String> {
-        (peer.command)(self, setting)
+        let mut command = (peer.command)(self, setting)?;
+        command.args(peer.flags.split_whitespace());
+        Ok(command)
     }
 
     /// A server that is part of this program.
@@ -92,9 +120,11 @@ impl Peers {
         let program = std::env::current_exe().map_err(|error| error.to_string())?;
         let mut command = Command::new(program);
         command.args(["web-serve", name, "--port", &setting.port.to_string()]);
-        command
-            .args(["--workers", &setting.workers.to_string()])
-            .arg(setting.site);
+        command.args(["--workers", &setting.workers.to_string()]);
+        if let Some(megabytes) = setting.cache_megabytes {
+            command.args(["--cache-megabytes", &megabytes.to_string()]);
+        }
+        command.arg(setting.site);
         Ok(command)
     }
 }
@@ -133,9 +163,12 @@ fn tussah(peers: &Peers, setting: &Setting<'_>) -> Result<Command, String> {
     let mut command = Command::new(&peers.tussah);
     command.arg("web").arg(setting.site);
     command.args(["--listen", &format!("127.0.0.1:{}", setting.port)]);
-    command
-        .args(["--workers", &setting.workers.to_string()])
-        .args(&peers.tussah_flags);
+    command.args(["--workers", &setting.workers.to_string()]);
+    let megabytes = setting.cache_megabytes.unwrap_or(ALL_MEGABYTES);
+    command.args(["--cache-size", &format!("{megabytes}MB")]);
+    command.args(["--limit-connections", &CONNECTIONS_MAX.to_string()]);
+    command.args(["--timeout-idle", "1h", "--timeout-head", "1h"]);
+    command.args(&peers.tussah_flags);
     Ok(command)
 }
 

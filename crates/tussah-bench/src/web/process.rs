@@ -2,10 +2,13 @@
 
 use std::fs;
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
+use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
+use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
+use nix::sys::signal::{Signal, kill, killpg};
 use nix::unistd::Pid;
 
 /// Bound, in seconds: how long a server may take until it accepts; valgrind makes it some fifty times slower.
@@ -15,7 +18,10 @@ const START_SECONDS_MAX: u64 = 60;
 const END_SECONDS_MAX: u64 = 5;
 
 /// How often a process is looked at that is about to start or to end.
-const LOOK: Duration = Duration::from_millis(2);
+const LOOK: Duration = Duration::from_micros(200);
+
+/// The servers that run now: each leads a process group of its own, as some end by a signal to all of theirs.
+static RUNNING: Mutex<Vec<Pid>> = Mutex::new(Vec::new());
 
 /// A server with all of its processes; dropping it ends them.
 #[derive(Debug)]
@@ -49,6 +55,7 @@ impl Process {
         let out = fs::File::create(log).map_err(|error| format!("{}: {error}", log.display()))?;
         let errors = out.try_clone().map_err(|error| error.to_string())?;
         command.stdin(Stdio::null()).stdout(out).stderr(errors);
+        command.process_group(0);
         // A new process has the CPUs of the OS thread that makes it.
         let spawned = std::thread::scope(|scope| {
             let spawn = || {
@@ -61,6 +68,9 @@ impl Process {
             let program = command.get_program().to_string_lossy().into_owned();
             format!("{program} could not be started: {error}")
         })?;
+        let mut running = RUNNING.lock().expect("nothing panics meanwhile");
+        running.push(Pid::from_raw(child.id() as i32));
+        drop(running);
         let address = SocketAddr::from((Ipv4Addr::LOCALHOST, port));
         let mut process = Process { address, child };
         let told = |what: String| {
@@ -85,9 +95,14 @@ impl Process {
         Ok(())
     }
 
+    /// The process that was started.
+    pub fn pid(&self) -> u32 {
+        self.child.id()
+    }
+
     /// The process that was started, and all of its descendants.
     pub fn tree(&self) -> Vec<u32> {
-        let mut tree = vec![self.child.id()];
+        let mut tree = vec![self.pid()];
         let parents = parents();
         let mut at = 0;
         while at < tree.len() {
@@ -136,10 +151,9 @@ impl Process {
 
     /// Asks it to end, as one would ask any server, and waits for that; returns whether it had to be killed.
     pub fn end(&mut self) -> bool {
-        let tree = self.tree();
-        let pid = rustix::process::Pid::from_child(&self.child);
+        let group = Pid::from_raw(self.pid() as i32);
         // It may have ended on its own, which is as good.
-        let _ = rustix::process::kill_process(pid, rustix::process::Signal::TERM);
+        let _ = kill(group, Signal::SIGTERM);
         let deadline = Instant::now() + Duration::from_secs(END_SECONDS_MAX);
         while Instant::now() < deadline {
             if matches!(self.child.try_wait(), Ok(Some(_))) {
@@ -147,12 +161,7 @@ impl Process {
             }
             std::thread::sleep(LOOK);
         }
-        for pid in tree
-            .iter()
-            .filter_map(|pid| rustix::process::Pid::from_raw(*pid as i32))
-        {
-            let _ = rustix::process::kill_process(pid, rustix::process::Signal::KILL);
-        }
+        let _ = killpg(group, Signal::SIGKILL);
         let _ = self.child.wait();
         true
     }
@@ -160,10 +169,31 @@ impl Process {
 
 impl Drop for Process {
     fn drop(&mut self) {
+        let own = self.pid() as i32;
+        let mut running = RUNNING.lock().expect("nothing panics meanwhile");
+        running.retain(|pid| pid.as_raw() != own);
+        drop(running);
         if !matches!(self.child.try_wait(), Ok(Some(_))) {
             self.end();
         }
     }
+}
+
+/// Ends all servers with this program when the user ends that.
+///
+/// # Panics
+///
+/// At the second call.
+pub fn end_with_this_program() {
+    let end = || {
+        let running = RUNNING.lock().expect("nothing panics meanwhile");
+        for group in running.iter() {
+            // Nobody waits for them any more.
+            let _ = killpg(*group, Signal::SIGKILL);
+        }
+        std::process::exit(130);
+    };
+    ctrlc::set_handler(end).expect("there is no other handler");
 }
 
 /// A port of the loopback that nobody listens at, now.

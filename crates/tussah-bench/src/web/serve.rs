@@ -1,6 +1,7 @@
 //! The peers that are part of this program, each in a process of its own: `tussah-bench web-serve NAME`.
 //!
-//! They are what a user of the library would write who wants files served fast: all files in memory, in a map by their path.
+//! They are what a user of the library would write who wants files served fast: all files in memory, in a map by their path. hyper
+//! can serve more than fits there, too: then a cache holds what is asked for most, and the rest is read on the blocking pool.
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -28,10 +29,39 @@ struct Options {
     /// Workers
     #[arg(long, default_value_t = 1)]
     workers: usize,
+    /// Keep at most so much of the site in memory, in MB (hyper)
+    #[arg(long)]
+    cache_megabytes: Option<u64>,
 }
 
-/// All files of the site by their path in a URL.
-type Files = HashMap<String, Bytes>;
+/// The files of the site.
+struct Files {
+    folder: PathBuf,
+    /// All of them by their path in a URL, if they are kept in memory.
+    all: HashMap<String, Bytes>,
+    /// Those that are asked for most, if not all are.
+    some: Option<moka::sync::Cache<String, Bytes>>,
+}
+
+impl Files {
+    /// All files of a folder.
+    fn all(folder: PathBuf) -> std::io::Result<Files> {
+        let mut all = HashMap::new();
+        read(&folder, "", &mut all)?;
+        let some = None;
+        Ok(Files { folder, all, some })
+    }
+
+    /// A cache for the files of a folder.
+    fn some(folder: PathBuf, megabytes: u64) -> Files {
+        let cache = moka::sync::Cache::builder()
+            .weigher(|_: &String, file: &Bytes| file.len() as u32)
+            .max_capacity(megabytes * 1_000_000);
+        let some = Some(cache.build());
+        let all = HashMap::new();
+        Files { folder, all, some }
+    }
+}
 
 /// Serves until the process is ended.
 pub fn main(arguments: impl Iterator<Item = String>) -> std::process::ExitCode {
@@ -40,9 +70,11 @@ pub fn main(arguments: impl Iterator<Item = String>) -> std::process::ExitCode {
         eprintln!("{error}");
         return std::process::ExitCode::FAILURE;
     }
-    let mut files = Files::new();
-    read(&options.folder, "", &mut files).expect("the files of the site can be read");
-    let files: &'static Files = Box::leak(Box::new(files));
+    let files = match options.cache_megabytes {
+        Some(megabytes) => Ok(Files::some(options.folder, megabytes)),
+        None => Files::all(options.folder),
+    };
+    let files: &'static Files = Box::leak(Box::new(files.expect("the files can be read")));
     let serve = match options.peer.as_str() {
         "hyper" => hyper::each,
         "hyper-shared" => hyper::shared,
@@ -54,7 +86,7 @@ pub fn main(arguments: impl Iterator<Item = String>) -> std::process::ExitCode {
 }
 
 /// Reads the files of `folder`, whose path is `path`.
-fn read(folder: &Path, path: &str, files: &mut Files) -> std::io::Result<()> {
+fn read(folder: &Path, path: &str, files: &mut HashMap<String, Bytes>) -> std::io::Result<()> {
     for entry in std::fs::read_dir(folder)? {
         let entry = entry?;
         let path = format!("{path}/{}", entry.file_name().to_string_lossy());

@@ -34,6 +34,16 @@ const FILES: [f64; 9] = [
     0.039, 0.059, 0.088, 0.178, 0.353, 0.118, 0.071, 0.050, 0.044,
 ];
 
+/// Files of a folder of the set, and their bytes.
+pub const FILES_OF_FOLDER: usize = CLASSES.len() * FILES.len();
+/// The same.
+pub const BYTES_OF_FOLDER: u64 = 45 * (102 + 1024 + 10_240 + 102_400);
+
+/// Folders of the set of 100 MB, and of that of 3.3 GB of the SEDA paper (SOSP 2001), section 5.1.
+pub const FOLDERS: usize = 20;
+/// The same.
+pub const FOLDERS_SEDA: usize = 678;
+
 impl Site {
     /// Writes one file of `len` bytes, `/file`.
     ///
@@ -45,20 +55,18 @@ impl Site {
         Site::write(folder, vec![(Page { path, len }, 1.0)])
     }
 
-    /// Writes a set of about `megabytes` MB like that of SPECweb99: folders of 36 files of 102 bytes to 900 KB, of which
-    /// the first is asked for twice as often as the second, three times as often as the third, and so on.
+    /// Writes a set like that of SPECweb99: so many folders of 36 files of 102 bytes to 900 KB, of which the first is asked
+    /// for twice as often as the second, three times as often as the third, and so on.
     ///
     /// # Errors
     ///
     /// The folder cannot be written.
-    pub fn files(folder: &Path, megabytes: usize) -> io::Result<Site> {
-        let units: usize = CLASSES.iter().map(|(unit, _)| unit).sum();
-        let folders = (megabytes * 1_000_000).div_ceil(units * 45);
+    pub fn files(folder: &Path, folders: usize) -> io::Result<Site> {
         let mut pages = Vec::new();
         for at in 0..folders {
             for (class, (unit, of_class)) in CLASSES.iter().enumerate() {
                 for (file, of_file) in FILES.iter().enumerate() {
-                    let path = format!("/dir{at:05}/class{class}_{}", file + 1);
+                    let path = format!("/dir{at:05}/class{class}_{file}");
                     let len = unit * (file + 1);
                     let weight = of_class * of_file / (at + 1) as f64;
                     pages.push((Page { path, len }, weight));
@@ -95,6 +103,21 @@ impl Site {
         })
     }
 
+    /// Gives up what the kernel keeps of the files in memory, so that whoever reads them next does so from the disk.
+    ///
+    /// # Errors
+    ///
+    /// A file is gone.
+    pub fn forget(&self) -> io::Result<()> {
+        for page in &self.pages {
+            let file = fs::File::open(self.folder.join(&page.path[1..]))?;
+            // What is not yet written stays in memory.
+            file.sync_data()?;
+            rustix::fs::fadvise(&file, 0, None, rustix::fs::Advice::DontNeed)?;
+        }
+        Ok(())
+    }
+
     /// The page that a client asks for next.
     pub fn pick(&self, random: &mut Random) -> usize {
         if self.pages.len() == 1 {
@@ -113,13 +136,13 @@ mod tests {
     #[test]
     fn a_set_has_its_size_and_its_shares() {
         let folder = std::env::temp_dir().join(format!("tussah-bench-site-{}", std::process::id()));
-        let site = Site::files(&folder, 10).unwrap();
+        let site = Site::files(&folder, 2).unwrap();
         let bytes: usize = site.pages.iter().map(|page| page.len).sum();
         assert!((9_000_000..16_000_000).contains(&bytes), "{bytes}");
         let page = &site.pages[4];
-        assert_eq!((page.path.as_str(), page.len), ("/dir00000/class0_5", 510));
+        assert_eq!((page.path.as_str(), page.len), ("/dir00000/class0_4", 510));
         assert_eq!(
-            fs::metadata(folder.join("dir00000/class0_5"))
+            fs::metadata(folder.join("dir00000/class0_4"))
                 .unwrap()
                 .len(),
             510

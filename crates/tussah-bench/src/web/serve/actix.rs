@@ -25,7 +25,7 @@ pub fn serve(port: u16, workers: usize, files: &'static Files) -> std::io::Resul
 }
 
 fn answer(files: &Files, request: &HttpRequest) -> HttpResponse {
-    match files.get(request.path()) {
+    match files.all.get(request.path()) {
         Some(file) => HttpResponse::Ok()
             .content_type("application/octet-stream")
             .body(file.clone()),

@@ -11,6 +11,7 @@ use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper::{Request, Response, StatusCode};
 use hyper_util::rt::TokioIo;
+use moka::sync::Cache;
 use tokio::net::{TcpListener, TcpSocket, TcpStream};
 
 use super::{BACKLOG_MAX, Files};
@@ -60,22 +61,46 @@ fn listen(port: u16, reuse: bool) -> std::io::Result<TcpListener> {
 }
 
 async fn connection(stream: TcpStream, files: &'static Files) {
-    let service = service_fn(async |request| answer(files, &request));
+    let service = service_fn(|request| answer(files, request));
     // A client may end its connection as it likes.
     let _ = http1::Builder::new()
         .serve_connection(TokioIo::new(stream), service)
         .await;
 }
 
-fn answer(files: &Files, request: &Request<Incoming>) -> Result<Response<Full<Bytes>>, Infallible> {
+async fn answer(
+    files: &'static Files,
+    request: Request<Incoming>,
+) -> Result<Response<Full<Bytes>>, Infallible> {
+    let path = request.uri().path();
+    let file = match (files.all.get(path), &files.some) {
+        (Some(file), _) => Some(file.clone()),
+        (None, None) => None,
+        (None, Some(cache)) => cached(files, cache, path).await,
+    };
     let mut response = Response::new(Full::default());
-    match files.get(request.uri().path()) {
+    match file {
         Some(file) => {
-            *response.body_mut() = Full::new(file.clone());
+            *response.body_mut() = Full::new(file);
             let kind = HeaderValue::from_static("application/octet-stream");
             response.headers_mut().insert(CONTENT_TYPE, kind);
         }
         None => *response.status_mut() = StatusCode::NOT_FOUND,
     }
     Ok(response)
+}
+
+/// A file from the cache, or from the disk.
+async fn cached(files: &'static Files, cache: &Cache<String, Bytes>, path: &str) -> Option<Bytes> {
+    if let Some(file) = cache.get(path) {
+        return Some(file);
+    }
+    if path.contains("..") {
+        return None;
+    }
+    let name = files.folder.join(path.trim_start_matches('/'));
+    let read = tokio::task::spawn_blocking(move || std::fs::read(name));
+    let file = Bytes::from(read.await.ok()?.ok()?);
+    cache.insert(path.to_owned(), file.clone());
+    Some(file)
 }
