@@ -58,9 +58,14 @@ pub struct Scratch(PathBuf);
 impl Scratch {
     /// A new one.
     pub fn new() -> Result<Scratch, String> {
-        let path = std::env::temp_dir().join(format!("tussah-web-{}", std::process::id()));
+        let path = Scratch::folder();
         fs::create_dir_all(&path).map_err(|error| format!("{}: {error}", path.display()))?;
         Ok(Scratch(path))
+    }
+
+    /// Where that of this program is, or will be.
+    pub fn folder() -> PathBuf {
+        std::env::temp_dir().join(format!("tussah-web-{}", std::process::id()))
     }
 
     /// Where it is.
@@ -230,7 +235,7 @@ impl Bench {
 ///
 /// # Errors
 ///
-/// One of them failed.
+/// The base failed; another one that does is left out from then on, and named.
 pub fn rounds(
     servers: &[Server],
     common: &Common,
@@ -247,7 +252,7 @@ pub fn rounds(
 ///
 /// # Errors
 ///
-/// One of them failed.
+/// The base failed; another one that does is left out from then on, and named.
 pub fn rounds_anew(
     bench: &mut Bench,
     common: &Common,
@@ -259,7 +264,7 @@ pub fn rounds_anew(
     let mut all = turns(&names, common, count, |at, seed| {
         measure(bench, peers[at], seed)
     })?;
-    all.retain(|series| !series.rounds.is_empty());
+    all.retain(|series| !series.rounds.is_empty() || series.failed.is_some());
     Ok(all)
 }
 
@@ -267,7 +272,7 @@ pub fn rounds_anew(
 ///
 /// # Errors
 ///
-/// One of them failed.
+/// The base failed; another one that does is left out from then on, and named.
 pub fn turns(
     names: &[&str],
     common: &Common,
@@ -277,6 +282,7 @@ pub fn turns(
     let series = |name: &&str| Series {
         name: (*name).to_owned(),
         rounds: Vec::new(),
+        failed: None,
     };
     let mut all: Vec<Series> = names.iter().map(series).collect();
     let mut random = Random(common.seed);
@@ -287,10 +293,19 @@ pub fn turns(
         }
         let seed = random.next();
         for at in order {
+            if all[at].failed.is_some() {
+                continue;
+            }
             eprint!("\rround {} of {count}: {:<12}", round + 1, names[at]);
-            let metrics = measure(at, seed);
-            let metrics = metrics.map_err(|error| format!("{}: {error}", names[at]))?;
-            all[at].rounds.extend(metrics);
+            match measure(at, seed) {
+                Ok(metrics) => all[at].rounds.extend(metrics),
+                // The others go on without it.
+                Err(error) if names[at] != common.base && names.len() > 1 => {
+                    eprintln!("\nfailed: {}: {error}", names[at]);
+                    all[at].failed = Some(error);
+                }
+                Err(error) => return Err(format!("{}: {error}", names[at])),
+            }
         }
     }
     eprintln!();

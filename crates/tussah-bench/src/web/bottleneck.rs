@@ -75,17 +75,7 @@ pub fn bottleneck(
         hit_s * 1e6
     );
     let series = bench::rounds(&servers, common, common.rounds(1), |server, seed| {
-        let mut load = load::Command::load(&bench, server, PAGE);
-        load.clients(clients, REQUESTS_PER_CONNECTION).time(time);
-        load.flag("--warm-up", format!("{}s", WARM_UP.as_secs()))
-            .flag("--retry-pause", PAUSE);
-        // Slower than any target; what takes as long is no success and no failure of the server, but counted.
-        load.flag("--timeout", "10m")
-            .flag("--seed", seed % 1_000_000);
-        if after == After503::Honor {
-            load.switch("--honor-retry-after");
-        }
-        let report = load.run()?;
+        let report = overload(&bench, server, clients, time, after, seed)?;
         Ok(metrics(
             &report,
             common.workers,
@@ -123,6 +113,26 @@ pub fn bottleneck(
             aim(JAIN, Bound::Least(0.95)),
         ],
     })
+}
+
+/// All clients at once.
+fn overload(
+    bench: &Bench,
+    server: &Server,
+    clients: usize,
+    time: Duration,
+    after: After503,
+    seed: u64,
+) -> Result<Report, String> {
+    let mut load = load::Command::load(bench, server, PAGE);
+    load.clients(clients, REQUESTS_PER_CONNECTION).time(time);
+    load.flag("--warm-up", format!("{}s", WARM_UP.as_secs()));
+    // An answer that is later than any target is still an answer.
+    load.flag("--retry-pause", PAUSE).flag("--timeout", "10m");
+    if after == After503::Honor {
+        load.switch("--honor-retry-after");
+    }
+    load.flag("--seed", seed % 1_000_000).run()
 }
 
 /// Pages a second that the server gives when no client is too many.

@@ -8,15 +8,14 @@ use std::net::{SocketAddr, TcpStream};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use hdrhistogram::Histogram;
 use rustix::net::{AddressFamily, SocketFlags, SocketType, sockopt};
 
 use super::response::{self, Head};
 use super::site::Site;
+use super::slice::Slice;
 use super::windows::Windows;
 use crate::epoll::{Epoll, EventFlags, token};
 use crate::measure::Random;
-use crate::metric::Metric;
 
 /// Bound, in seconds: how long all servers together may answer nobody; longer than the slowest takes for a full round.
 const SILENCE_SECONDS_MAX: u64 = 30;
@@ -53,34 +52,6 @@ pub enum Until {
     Windows(usize, Duration),
 }
 
-/// What happened in a slice.
-#[derive(Debug)]
-pub struct Slice {
-    /// Answers, all of them right.
-    pub requests: u64,
-    /// From its begin to the last answer.
-    pub elapsed: Duration,
-    /// Connections that were opened.
-    pub connects: u64,
-    /// Requests whose connection the server ended instead of an answer; their clients connect again.
-    pub failed: u64,
-    /// From the send, or from the connect, to the end of the answer, in nanoseconds.
-    pub latency_ns: Histogram<u64>,
-}
-
-impl Slice {
-    /// What mostly does not happen, and is told when it does.
-    pub fn unusual(&self) -> impl Iterator<Item = Metric> {
-        let counts = [
-            ("connects / 1000 requests", self.connects),
-            ("failed / 1000 requests", self.failed),
-        ];
-        let requests = self.requests as f64;
-        let happened = counts.into_iter().filter(|(_, count)| *count > 0);
-        happened.map(move |(unit, count)| Metric::info(unit, 1e3 * count as f64 / requests))
-    }
-}
-
 /// The clients with their connections.
 #[derive(Debug)]
 pub struct Clients {
@@ -99,6 +70,8 @@ struct Client {
     page: usize,
     /// Requests that may still be sent on the connection.
     left: u32,
+    /// Whether it never had a connection.
+    is_new: bool,
     sent_at: Instant,
     /// Whether the last request came to nothing.
     failed: bool,
@@ -156,13 +129,7 @@ impl Clients {
         mut windows: Option<&mut Windows>,
     ) -> Result<Slice, String> {
         let start = Instant::now();
-        let mut slice = Slice {
-            requests: 0,
-            elapsed: Duration::ZERO,
-            connects: 0,
-            failed: 0,
-            latency_ns: latencies(),
-        };
+        let mut slice = Slice::new();
         let failed_before = self.failed;
         let (mut sent, mut under_way) = (0, 0);
         let more = |sent: u64, now: Instant, windows: &Option<&mut Windows>| match until {
@@ -240,6 +207,11 @@ impl Clients {
             return Ok(());
         }
         client.left = self.plan.requests_per_connection - 1;
+        // The first connections end one by one, as later ones do, so that no slice has more or fewer than its share.
+        if client.is_new && client.left < u32::MAX / 2 {
+            client.left = self.random.below(client.left as usize + 1) as u32;
+        }
+        client.is_new = false;
         slice.connects += 1;
         let (mut stream, connected) =
             connect(self.plan.addresses[index % self.plan.addresses.len()])?;
@@ -306,6 +278,7 @@ impl Client {
             stream: None,
             page: 0,
             left: 0,
+            is_new: true,
             sent_at: Instant::now(),
             failed: false,
             state: State::Idle,
@@ -369,11 +342,6 @@ impl Client {
             (head, body)
         }))
     }
-}
-
-/// Room for a microsecond to two minutes, at three digits.
-fn latencies() -> Histogram<u64> {
-    Histogram::new_with_bounds(1000, 120_000_000_000, 3).expect("the bounds are in order")
 }
 
 /// A request always fits into the buffer of a socket whose answers have all come.

@@ -3,9 +3,10 @@
 use std::time::Duration;
 
 use super::bench::{self, Bench, Scratch, Server};
-use super::client::{Clients, Plan, Slice, Until};
+use super::client::{Clients, Plan, Until};
 use super::figures::{Aim, Bound, Findings};
 use super::load::Command;
+use super::slice::Slice;
 use super::{Common, Load, check};
 use crate::metric::Metric;
 

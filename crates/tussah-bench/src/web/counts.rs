@@ -22,6 +22,9 @@ const ROUNDS: u32 = 3;
 /// Requests of the shorter and of the longer run; the difference has no start and no end in it.
 const REQUESTS: [u64; 2] = [4_000, 24_000];
 
+/// Fewer instructions for each request, and valgrind has not seen who answers it.
+const EACH_MIN: f64 = 50.0;
+
 /// Bound, in seconds: how long strace may take until it has all OS threads of a server.
 const ATTACH_SECONDS_MAX: u64 = 10;
 
@@ -47,6 +50,13 @@ pub fn instructions(common: &Common, connections: usize) -> Result<Findings, Str
                 counted.push(count);
             }
             let each = (counted[1] - counted[0]) / (REQUESTS[1] - REQUESTS[0]) as f64;
+            if each < EACH_MIN {
+                let missing = format!("{}: valgrind has counted nothing", peer.name);
+                if !bench.missing.contains(&missing) {
+                    bench.missing.push(missing);
+                }
+                return Ok(None);
+            }
             Ok(Some(vec![Metric::lower(INSTRUCTIONS, each)]))
         },
     )?;
@@ -78,7 +88,7 @@ fn callgrind(
     fs::create_dir_all(folder).map_err(|error| error.to_string())?;
     let server = bench.start_one(peer, |command| {
         let mut valgrind = peer::installed("valgrind", "valgrind")?;
-        valgrind.arg("--tool=callgrind");
+        valgrind.args(["--tool=callgrind", "--trace-children=yes"]);
         valgrind.arg(format!("--callgrind-out-file={}/%p", folder.display()));
         valgrind.arg(command.get_program()).args(command.get_args());
         Ok(valgrind)

@@ -14,6 +14,8 @@ pub struct Series {
     pub name: String,
     /// What it has reached in each round.
     pub rounds: Vec<Vec<Metric>>,
+    /// Why there are no more rounds, if it has failed.
+    pub failed: Option<String>,
 }
 
 impl Series {
@@ -132,6 +134,12 @@ impl Findings {
         let mut text = format!("{}\n", self.about);
         for missing in &self.missing {
             text.push_str(&format!("missing: {missing}\n"));
+        }
+        for series in &self.series {
+            if let Some(error) = &series.failed {
+                let (name, rounds) = (&series.name, series.rounds.len());
+                text.push_str(&format!("failed after {rounds} rounds: {name}: {error}\n"));
+            }
         }
         let head = [
             "server",
@@ -330,6 +338,7 @@ mod tests {
                 .iter()
                 .map(|value| vec![Metric::lower("ms", *value)])
                 .collect(),
+            failed: None,
         };
         let aim = |peer| Aim {
             unit: "ms",

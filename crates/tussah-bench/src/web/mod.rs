@@ -22,6 +22,7 @@ mod response;
 #[cfg(feature = "web-peers")]
 pub mod serve;
 mod site;
+mod slice;
 mod speed;
 mod start;
 mod windows;
@@ -295,7 +296,7 @@ pub fn main(arguments: impl Iterator<Item = String>) -> ExitCode {
         eprintln!("{error}");
         return ExitCode::FAILURE;
     }
-    process::end_with_this_program();
+    process::end_with_this_program(bench::Scratch::folder());
     match run(&options) {
         Ok(findings) => {
             let (text, reached) = findings.report();

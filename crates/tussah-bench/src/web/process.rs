@@ -3,7 +3,7 @@
 use std::fs;
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
 use std::os::unix::process::CommandExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::Mutex;
 use std::time::{Duration, Instant};
@@ -179,18 +179,20 @@ impl Drop for Process {
     }
 }
 
-/// Ends all servers with this program when the user ends that.
+/// Ends all servers with this program when the user ends that, and removes their folder.
 ///
 /// # Panics
 ///
 /// At the second call.
-pub fn end_with_this_program() {
-    let end = || {
+pub fn end_with_this_program(folder: PathBuf) {
+    let end = move || {
         let running = RUNNING.lock().expect("nothing panics meanwhile");
         for group in running.iter() {
             // Nobody waits for them any more.
             let _ = killpg(*group, Signal::SIGKILL);
         }
+        // What is left over lies in the folder for temporary files.
+        let _ = fs::remove_dir_all(&folder);
         std::process::exit(130);
     };
     ctrlc::set_handler(end).expect("there is no other handler");

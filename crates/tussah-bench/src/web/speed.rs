@@ -42,7 +42,7 @@ pub fn speed_up(common: &Common, clients: usize) -> Result<Findings, String> {
     )?;
     Ok(Findings {
         about: format!(
-            "100 MB of files like those of SPECweb99, {clients} clients; {WORKERS} workers, which share {} CPUs with the \\
+            "100 MB of files like those of SPECweb99, {clients} clients; {WORKERS} workers, which share {} CPUs with the \
              clients, over one with a CPU of its own",
             more.cpus.server.len()
         ),
@@ -95,7 +95,7 @@ pub fn n_copy(common: &Common, clients: usize) -> Result<Findings, String> {
     };
     Ok(Findings {
         about: format!(
-            "100 MB of files like those of SPECweb99, {clients} clients; one process with {WORKERS} workers beside \\
+            "100 MB of files like those of SPECweb99, {clients} clients; one process with {WORKERS} workers beside \
              {WORKERS} processes with one, which have half of the clients each"
         ),
         base: common.base.clone(),
