@@ -1,5 +1,5 @@
-//! Benchmarks of tussah beside its peers and bare floors: `tussah-bench WORKLOAD [flags]`; and the
-//! controllers of stages, compared on a simulator: `tussah-bench controllers [flags]`.
+//! Benchmarks of tussah beside its peers and bare floors: `tussah-bench WORKLOAD [flags]`; the controllers
+//! of stages, compared on a simulator: `tussah-bench controllers [flags]`; web servers: `tussah-bench web [flags]`.
 #![forbid(unsafe_code)]
 
 mod cli;
@@ -10,9 +10,11 @@ mod epoll;
 mod harness;
 mod measure;
 mod metric;
+mod plot;
 mod report;
 mod runtimes;
 mod server;
+mod web;
 mod workload;
 
 use clap::Parser;
@@ -52,9 +54,14 @@ const ALLOCATOR_NAME: &str = if cfg!(feature = "system-alloc") {
 };
 
 fn main() -> std::process::ExitCode {
-    #[cfg(feature = "tussah")]
-    if std::env::args().nth(1).as_deref() == Some("controllers") {
-        return controllers::main(std::env::args().skip(2));
+    let arguments = std::env::args().skip(2);
+    match std::env::args().nth(1).as_deref() {
+        #[cfg(feature = "tussah")]
+        Some("controllers") => return controllers::main(arguments),
+        Some("web") => return web::main(arguments),
+        #[cfg(feature = "web-peers")]
+        Some("web-serve") => return web::serve::main(arguments),
+        _ => {}
     }
     let options = cli::Options::parse();
     match options.child.clone() {

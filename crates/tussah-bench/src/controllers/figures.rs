@@ -10,8 +10,8 @@ use tussah::stage::control::{self, Aspen, Controller, Owns, SedaBatch, SedaServl
 use tussah::stage::sim::{Arrivals, End, Outcome, Service, Simulation, Tick, Time};
 
 use super::contender::{Contender, Set};
-use super::plot::{Line, Panel, svg};
 use super::scenario::{self, Scenario};
+use crate::plot::{Line, Panel, svg};
 
 const MS: u64 = 1_000_000;
 const SECOND: u64 = 1_000_000_000;

@@ -7,7 +7,6 @@ mod check;
 mod contender;
 mod cost;
 mod figures;
-mod plot;
 mod rank;
 mod real;
 mod scenario;

@@ -9,6 +9,8 @@ pub struct Panel {
     pub x: String,
     /// The same, upwards.
     pub y: String,
+    /// Whether a step to the right is a factor.
+    pub logarithmic_x: bool,
     /// Whether a step upwards is a factor; what is below the lowest power of ten is drawn there.
     pub logarithmic: bool,
     /// The lines, each in a color of its own.
@@ -73,6 +75,7 @@ struct Frame {
     top: f64,
     x: (f64, f64),
     y: (f64, f64),
+    logarithmic_x: bool,
     logarithmic: bool,
 }
 
@@ -100,10 +103,14 @@ impl Frame {
         } else {
             y.1 = rounded_up(y.1);
         }
+        if panel.logarithmic_x {
+            x = (x.0.max(f64::MIN_POSITIVE).log10(), x.1.log10());
+        }
         Self {
             top,
             x,
             y,
+            logarithmic_x: panel.logarithmic_x,
             logarithmic: panel.logarithmic,
         }
     }
@@ -113,6 +120,10 @@ impl Frame {
             y.max(f64::MIN_POSITIVE).log10()
         } else {
             y
+        };
+        let x = match self.logarithmic_x {
+            true => x.max(f64::MIN_POSITIVE).log10(),
+            false => x,
         };
         let right = (x - self.x.0) / (self.x.1 - self.x.0);
         let up = ((y - self.y.0) / (self.y.1 - self.y.0)).clamp(0.0, 1.0);
@@ -127,6 +138,7 @@ impl Frame {
         for tick in 0..=TICKS {
             let part = f64::from(tick) / f64::from(TICKS);
             let x = self.x.0 + part * (self.x.1 - self.x.0);
+            let x = if self.logarithmic_x { 10f64.powf(x) } else { x };
             let (at_x, _) = self.place((x, 0.0));
             add(format_args!(
                 r##"<text x="{at_x:.1}" y="{:.1}" text-anchor="middle">{}</text>"##,

@@ -1,0 +1,341 @@
+//! The servers of a scenario, all started and checked, and the rounds in which they take turns.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::sync::{Arc, OnceLock};
+use std::time::{Duration, Instant};
+
+use super::config::Setting;
+use super::figures::Series;
+use super::peer::{self, Peer, Peers};
+use super::process::{self, Process};
+use super::site::Site;
+use super::{Common, check};
+use crate::measure::Random;
+use crate::metric::Metric;
+use crate::runtimes;
+
+/// Where the servers and the clients run.
+#[derive(Clone, Debug)]
+pub struct Cpus {
+    /// The CPUs of the servers.
+    pub server: Vec<usize>,
+    /// Those of the clients.
+    pub clients: Vec<usize>,
+}
+
+impl Cpus {
+    /// One worker has the first CPU and the clients the last one; more workers and the clients share all.
+    ///
+    /// # Errors
+    ///
+    /// There is only one CPU.
+    pub fn of(workers: usize) -> Result<Cpus, String> {
+        // Those of this program, before it bound itself to some of them.
+        static ALLOWED: OnceLock<Vec<usize>> = OnceLock::new();
+        let allowed = ALLOWED.get_or_init(runtimes::allowed_cpus).clone();
+        let [first, .., last] = allowed[..] else {
+            return Err("two CPUs are needed, one for the server and one for its clients".into());
+        };
+        Ok(match workers {
+            1 => Cpus {
+                server: vec![first],
+                clients: vec![last],
+            },
+            _ => Cpus {
+                server: allowed.clone(),
+                clients: allowed,
+            },
+        })
+    }
+}
+
+/// A folder for a scenario's files, which goes with it.
+#[derive(Debug)]
+pub struct Scratch(PathBuf);
+
+impl Scratch {
+    /// A new one.
+    pub fn new() -> Result<Scratch, String> {
+        let path = Scratch::folder();
+        fs::create_dir_all(&path).map_err(|error| format!("{}: {error}", path.display()))?;
+        Ok(Scratch(path))
+    }
+
+    /// Where that of this program is, or will be.
+    pub fn folder() -> PathBuf {
+        std::env::temp_dir().join(format!("tussah-web-{}", std::process::id()))
+    }
+
+    /// Where it is.
+    pub fn path(&self) -> &Path {
+        &self.0
+    }
+}
+
+impl Drop for Scratch {
+    fn drop(&mut self) {
+        // What is left over lies in the folder for temporary files.
+        let _ = fs::remove_dir_all(&self.0);
+    }
+}
+
+/// A server that takes part.
+#[derive(Debug)]
+pub struct Server {
+    /// Which one it is.
+    pub peer: &'static Peer,
+    /// Its processes.
+    pub process: Process,
+    /// From the start to the end of the first answer, if there is one page.
+    pub first_answer: Duration,
+}
+
+/// Starts servers for one scenario.
+#[derive(Debug)]
+pub struct Bench {
+    /// What they serve.
+    pub site: Arc<Site>,
+    /// Where they run.
+    pub cpus: Cpus,
+    /// Servers that were asked for and are not there, and why.
+    pub missing: Vec<String>,
+    /// Workers of the servers that are started next.
+    pub workers: usize,
+    /// The bound on what these keep in memory, if there is one.
+    pub cache_megabytes: Option<usize>,
+    /// Where the programs are.
+    pub peers: Peers,
+    /// The servers that were asked for.
+    pub chosen: Vec<&'static Peer>,
+    scratch: PathBuf,
+    /// Keeps the clients' CPU awake.
+    _spinner: Option<Spinner>,
+}
+
+impl Bench {
+    /// A bench for servers with so many workers.
+    ///
+    /// # Errors
+    ///
+    /// A server that was asked for is not known, or the machine is too small.
+    pub fn new(
+        common: &Common,
+        scratch: &Scratch,
+        site: Site,
+        workers: usize,
+    ) -> Result<Bench, String> {
+        let cpus = Cpus::of(workers)?;
+        let spinner = match cpus.clients[..] {
+            [cpu] => Some(Spinner::start(cpu)?),
+            _ => None,
+        };
+        Ok(Bench {
+            site: Arc::new(site),
+            cpus,
+            missing: Vec::new(),
+            workers,
+            cache_megabytes: None,
+            peers: common.programs(scratch.path()),
+            chosen: common.chosen()?,
+            scratch: scratch.path().to_owned(),
+            _spinner: spinner,
+        })
+    }
+
+    /// Starts every server that was asked for and checks it; those that are not there are missing.
+    ///
+    /// # Errors
+    ///
+    /// One of them does not do what it should.
+    pub fn start(&mut self) -> Result<Vec<Server>, String> {
+        let mut servers = Vec::new();
+        for peer in self.chosen.clone() {
+            servers.extend(self.start_one(peer, Ok)?);
+        }
+        if servers.is_empty() {
+            return Err("no server is there".into());
+        }
+        Ok(servers)
+    }
+
+    /// Takes servers out, for a reason that is told.
+    pub fn leave_out(&mut self, names: &[&str], reason: &str) {
+        let chosen = std::mem::take(&mut self.chosen);
+        for peer in chosen {
+            match names.contains(&peer.name) {
+                true => self.missing.push(format!("{}: {reason}", peer.name)),
+                false => self.chosen.push(peer),
+            }
+        }
+    }
+
+    /// What is known of the servers that were asked for: a line for each, whether it is there included.
+    pub fn list(&mut self) -> Result<String, String> {
+        let mut lines = String::new();
+        for peer in self.chosen.clone() {
+            let there = match self.start_one(peer, Ok)? {
+                Some(_) => "there",
+                None => "missing",
+            };
+            lines.push_str(&format!("{:<12}  {there:<7}  {}\n", peer.name, peer.about));
+        }
+        Ok(lines)
+    }
+
+    /// The same for one server, whose command is put into another one, such as that of a debugger.
+    ///
+    /// # Errors
+    ///
+    /// As in [`start`](Self::start).
+    pub fn start_one(
+        &mut self,
+        peer: &'static Peer,
+        wrap: impl FnOnce(Command) -> Result<Command, String>,
+    ) -> Result<Option<Server>, String> {
+        let named = |error: String| format!("{}: {error}", peer.name);
+        let port = process::free_port();
+        let scratch = self.scratch.join(format!("{}-{port}", peer.name));
+        fs::create_dir_all(&scratch).map_err(|error| error.to_string())?;
+        let setting = Setting {
+            site: &self.site.folder,
+            scratch: &scratch,
+            port,
+            workers: self.workers,
+            cache_megabytes: self.cache_megabytes,
+        };
+        let command = match self.peers.command(peer, &setting) {
+            Ok(command) => command,
+            Err(reason) => {
+                let missing = named(reason);
+                if !self.missing.contains(&missing) {
+                    eprintln!("missing: {missing}");
+                    self.missing.push(missing);
+                }
+                return Ok(None);
+            }
+        };
+        let command = wrap(command).map_err(named)?;
+        let log = scratch.join("output");
+        let begin = Instant::now();
+        let process = Process::start(command, port, &self.cpus.server, &log).map_err(named)?;
+        check::answers(process.address, &self.site).map_err(named)?;
+        let first_answer = begin.elapsed();
+        check::log_is_off(&scratch).map_err(named)?;
+        Ok(Some(Server {
+            peer,
+            process,
+            first_answer,
+        }))
+    }
+}
+
+/// Measures all servers in each of `count` rounds, in an order that changes from round to round.
+///
+/// # Errors
+///
+/// The base failed; another one that does is left out from then on, and named.
+pub fn rounds(
+    servers: &[Server],
+    common: &Common,
+    count: u32,
+    mut measure: impl FnMut(&Server, u64) -> Result<Vec<Metric>, String>,
+) -> Result<Vec<Series>, String> {
+    let names: Vec<_> = servers.iter().map(|server| server.peer.name).collect();
+    turns(&names, common, count, |at, seed| {
+        measure(&servers[at], seed).map(Some)
+    })
+}
+
+/// The same for servers that `measure` starts anew each time; it returns nothing for one that is not there.
+///
+/// # Errors
+///
+/// The base failed; another one that does is left out from then on, and named.
+pub fn rounds_anew(
+    bench: &mut Bench,
+    common: &Common,
+    count: u32,
+    mut measure: impl FnMut(&mut Bench, &'static Peer, u64) -> Result<Option<Vec<Metric>>, String>,
+) -> Result<Vec<Series>, String> {
+    let peers = bench.chosen.clone();
+    let names: Vec<_> = peers.iter().map(|peer| peer.name).collect();
+    let mut all = turns(&names, common, count, |at, seed| {
+        measure(bench, peers[at], seed)
+    })?;
+    all.retain(|series| !series.rounds.is_empty() || series.failed.is_some());
+    Ok(all)
+}
+
+/// The same for whatever has these names; `measure` is told which is next, and a seed that is the same for all in a round.
+///
+/// # Errors
+///
+/// The base failed; another one that does is left out from then on, and named.
+pub fn turns(
+    names: &[&str],
+    common: &Common,
+    count: u32,
+    mut measure: impl FnMut(usize, u64) -> Result<Option<Vec<Metric>>, String>,
+) -> Result<Vec<Series>, String> {
+    let series = |name: &&str| Series {
+        name: (*name).to_owned(),
+        rounds: Vec::new(),
+        failed: None,
+    };
+    let mut all: Vec<Series> = names.iter().map(series).collect();
+    let mut random = Random(common.seed);
+    for round in 0..count {
+        let mut order: Vec<usize> = (0..names.len()).collect();
+        for at in (1..order.len()).rev() {
+            order.swap(at, random.below(at + 1));
+        }
+        let seed = random.next();
+        for at in order {
+            if all[at].failed.is_some() {
+                continue;
+            }
+            eprint!("\rround {} of {count}: {:<12}", round + 1, names[at]);
+            match measure(at, seed) {
+                Ok(metrics) => all[at].rounds.extend(metrics),
+                // The others go on without it.
+                Err(error) if names[at] != common.base && names.len() > 1 => {
+                    eprintln!("\nfailed: {}: {error}", names[at]);
+                    all[at].failed = Some(error);
+                }
+                Err(error) => return Err(format!("{}: {error}", names[at])),
+            }
+        }
+    }
+    eprintln!();
+    Ok(all)
+}
+
+/// A process that uses what nobody else wants of a CPU, so that it never sleeps; dropping it ends it.
+#[derive(Debug)]
+struct Spinner(Child);
+
+impl Spinner {
+    fn start(cpu: usize) -> Result<Spinner, String> {
+        let mut command = peer::installed("chrt", "util-linux")?;
+        command.args(["-i", "0", "taskset", "-c", &cpu.to_string()]);
+        // It ends with this program in any case.
+        let spin =
+            "while kill -0 $PPID; do i=0; while [ $i -lt 99999 ]; do i=$((i + 1)); done; done";
+        command
+            .args(["sh", "-c", spin])
+            .stdin(Stdio::null())
+            .stderr(Stdio::null());
+        let child = command.spawn().map_err(|error| format!("chrt: {error}"))?;
+        Ok(Spinner(child))
+    }
+}
+
+impl Drop for Spinner {
+    fn drop(&mut self) {
+        // It does nothing else than wait for this.
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}

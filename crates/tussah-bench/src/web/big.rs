@@ -1,0 +1,133 @@
+//! More files than fit into memory: 3.3 GB, of which a server has 1 GB and a cache of 200 MB.
+
+use std::path::Path;
+use std::time::Duration;
+
+use super::Common;
+use super::bench::{self, Bench, Scratch, Server};
+use super::cgroup::Cgroup;
+use super::cost::RATE;
+use super::figures::{Aim, Bound, Findings};
+use super::load;
+use super::site::{self, Site};
+use crate::metric::Metric;
+
+/// What a server has, in bytes, and what it may keep of the files, in MB.
+const MEMORY: u64 = 1 << 30;
+const CACHE_MEGABYTES: usize = 200;
+
+/// What a client does: requests of a connection, and a pause before each.
+const REQUESTS_PER_CONNECTION: u32 = 5;
+const THINK: &str = "20ms";
+
+/// Rounds unless the user says otherwise.
+const ROUNDS: u32 = 5;
+
+/// Servers that have no form for more files than fit into memory.
+const IN_MEMORY: [&str; 2] = ["floor", "actix-web"];
+
+const JAIN: &str = "Jain";
+const SECONDS_MAX: &str = "s max, connecting included";
+
+/// How long a server is loaded, and before that until its caches hold what they can.
+#[derive(Clone, Copy, Debug)]
+pub struct Times {
+    /// Measured.
+    pub seconds: u32,
+    /// Before.
+    pub warm_up_seconds: u32,
+}
+
+/// `web big`; the files are kept in `folder` for the next time, if there is one.
+pub fn big(
+    common: &Common,
+    clients: usize,
+    times: Times,
+    folder: Option<&Path>,
+) -> Result<Findings, String> {
+    let scratch = Scratch::new()?;
+    let folder = folder.map_or_else(|| scratch.path().join("site"), Path::to_owned);
+    eprintln!(
+        "writing 3.3 GB to {}, as far as they are not there",
+        folder.display()
+    );
+    let folder = std::path::absolute(folder).map_err(|error| error.to_string())?;
+    let site = common.site(Site::files(&folder, site::FOLDERS_SEDA))?;
+    let mut bench = Bench::new(common, &scratch, site, common.workers)?;
+    bench.cache_megabytes = Some(CACHE_MEGABYTES);
+    bench.leave_out(&IN_MEMORY, "all of its files are in memory");
+    let series = bench::rounds_anew(
+        &mut bench,
+        common,
+        common.rounds(ROUNDS),
+        |bench, peer, seed| {
+            // What one server has read would be there for the next, and in nobody's account.
+            bench.site.forget().map_err(|error| error.to_string())?;
+            let group = Cgroup::new(peer.name, MEMORY)?;
+            let server = bench.start_one(peer, |command| Ok(group.wrap(&command)))?;
+            let Some(server) = server else {
+                return Ok(None);
+            };
+            let mut metrics = measure(bench, &server, clients, times, seed)?;
+            let peak = group.peak_bytes().map(|bytes| bytes / 1e6);
+            metrics.extend(
+                peak.map(|peak| Metric::info("MB of memory at most, files included", peak)),
+            );
+            Ok(Some(metrics))
+        },
+    )?;
+    let own = |unit, bound| Aim {
+        unit,
+        over: None,
+        bound,
+    };
+    let mut aims = vec![
+        own(JAIN, Bound::Least(0.99)),
+        own(SECONDS_MAX, Bound::Most(3.9)),
+    ];
+    aims.extend(["nginx", "lighttpd", "hyper"].map(|peer| Aim {
+        unit: RATE,
+        over: Some(peer),
+        bound: Bound::Least(1.0),
+    }));
+    Ok(Findings {
+        about: format!(
+            "3.3 GB of files like those of SPECweb99, 1 GB of memory, a cache of {CACHE_MEGABYTES} MB; {clients} clients, \
+             {THINK} of thinking, {REQUESTS_PER_CONNECTION} requests a connection; {} s, after {}; workers: {}",
+            times.seconds, times.warm_up_seconds, common.workers
+        ),
+        base: common.base.clone(),
+        series,
+        missing: bench.missing,
+        aims,
+    })
+}
+
+fn measure(
+    bench: &Bench,
+    server: &Server,
+    clients: usize,
+    times: Times,
+    seed: u64,
+) -> Result<Vec<Metric>, String> {
+    let mut load = load::Command::load(bench, server, "");
+    load.clients(clients, REQUESTS_PER_CONNECTION)
+        .flag("--think", THINK);
+    load.flag("--warm-up", format!("{}s", times.warm_up_seconds));
+    load.time(Duration::from_secs(times.seconds.into()));
+    let report = load.flag("--seed", seed % 1_000_000).run()?;
+    let seconds = |ns: u64| ns as f64 / 1e9;
+    let cpus = report
+        .cpu
+        .server
+        .map_or(f64::NAN, |cpu| cpu.seconds / report.measured_s);
+    Ok(vec![
+        Metric::higher(RATE, report.served_per_s),
+        Metric::info("MB/s", report.bytes_per_s / 1e6),
+        Metric::higher(JAIN, report.fairness.jain),
+        Metric::info("Jain, worst window", report.fairness.jain_worst),
+        Metric::lower(SECONDS_MAX, seconds(report.response.max)),
+        Metric::lower("s p99, connecting included", seconds(report.response.p99)),
+        Metric::info("CPUs used", cpus),
+    ])
+}

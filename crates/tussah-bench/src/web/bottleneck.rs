@@ -1,0 +1,192 @@
+//! Overload of a dynamic page: 20 ms of a CPU and 20 ms of waiting, for many more clients than there is capacity.
+
+use std::time::Duration;
+
+use super::Common;
+use super::bench::{self, Bench, Scratch, Server};
+use super::figures::{Aim, Bound, Findings};
+use super::load::{self, Report};
+use super::peer::Peer;
+use crate::metric::Metric;
+
+/// The page, and the flag that makes tussah answer it.
+const PAGE: &str = "/work?compute=20ms&wait=20ms";
+const WORK: &str = "--work";
+
+/// Requests of a connection, and what a client waits that does not honour Retry-After.
+const REQUESTS_PER_CONNECTION: u32 = 5;
+const PAUSE: &str = "20ms";
+
+/// Clients for each worker that measure the capacity: enough that none is ever idle, and few enough that all are served.
+const CLIENTS_AT_CAPACITY: usize = 4;
+
+/// How long the capacity is measured, and what a hit of the cache costs.
+const CAPACITY: Duration = Duration::from_secs(20);
+const HITS: Duration = Duration::from_secs(5);
+
+/// A rejection may cost as many cached hits.
+const REJECTION_HITS: f64 = 1.2;
+
+/// Admissions of a client, on average, in a run whose fairness is judged.
+const ADMISSIONS: f64 = 20.0;
+
+/// Not counted: the queue fills, and the controllers settle.
+const WARM_UP: Duration = Duration::from_secs(10);
+
+const IN_TARGET: &str = "p90 of admitted / target";
+const REJECTED: &str = "ms p99 of rejections";
+const GOODPUT: &str = "goodput / what is possible";
+const JAIN: &str = "Jain";
+
+/// What clients do after a 503.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum After503 {
+    /// They wait as long as they are told.
+    Honor,
+    /// They come again after 20 ms.
+    Return,
+}
+
+/// `web bottleneck`: the base alone, as no peer has such a page.
+pub fn bottleneck(
+    common: &Common,
+    clients: usize,
+    target_ms: u32,
+    after: After503,
+    seconds: Option<u32>,
+) -> Result<Findings, String> {
+    let scratch = Scratch::new()?;
+    let mut bench = common.one_file(&scratch)?;
+    let target = format!("--target {target_ms}ms {WORK}");
+    let peer = Peer::variant(&format!("{target_ms}ms={target}"))?;
+    bench.chosen = vec![peer];
+    let servers = bench.start()?;
+    let Some(server) = servers.first() else {
+        return Err("it is not there".into());
+    };
+    let capacity = at_capacity(&bench, server)?;
+    let hit_s = hit(&bench, server, clients)?;
+    let time = match seconds {
+        Some(seconds) => Duration::from_secs(seconds.into()),
+        None => Duration::from_secs_f64(ADMISSIONS * clients as f64 / capacity),
+    };
+    eprintln!(
+        "capacity {capacity:.1}/s, a hit costs {:.1} µs, measuring for {time:.0?}",
+        hit_s * 1e6
+    );
+    let series = bench::rounds(&servers, common, common.rounds(1), |server, seed| {
+        let report = overload(&bench, server, clients, time, after, seed)?;
+        Ok(metrics(
+            &report,
+            common.workers,
+            target_ms,
+            capacity,
+            hit_s,
+            after,
+        ))
+    })?;
+    let aim = |unit, bound| Aim {
+        unit,
+        over: None,
+        bound,
+    };
+    let goodput = if after == After503::Honor { 0.95 } else { 0.9 };
+    Ok(Findings {
+        about: format!(
+            "{PAGE}, {clients} clients, {REQUESTS_PER_CONNECTION} requests a connection, target {target_ms} ms, workers: {}; after a \
+             503 clients {}; {:.0} s, capacity {capacity:.1}/s, a cached hit {:.1} µs of CPU",
+            common.workers,
+            match after {
+                After503::Honor => "wait as long as Retry-After says",
+                After503::Return => "return after 20 ms",
+            },
+            time.as_secs_f64(),
+            hit_s * 1e6
+        ),
+        base: peer.name.to_owned(),
+        series,
+        missing: bench.missing,
+        aims: vec![
+            aim(IN_TARGET, Bound::Most(1.0)),
+            aim(GOODPUT, Bound::Least(goodput)),
+            aim(REJECTED, Bound::Most(50.0)),
+            aim(JAIN, Bound::Least(0.95)),
+        ],
+    })
+}
+
+/// All clients at once.
+fn overload(
+    bench: &Bench,
+    server: &Server,
+    clients: usize,
+    time: Duration,
+    after: After503,
+    seed: u64,
+) -> Result<Report, String> {
+    let mut load = load::Command::load(bench, server, PAGE);
+    load.clients(clients, REQUESTS_PER_CONNECTION).time(time);
+    load.flag("--warm-up", format!("{}s", WARM_UP.as_secs()));
+    // An answer that is later than any target is still an answer.
+    load.flag("--retry-pause", PAUSE).flag("--timeout", "10m");
+    if after == After503::Honor {
+        load.switch("--honor-retry-after");
+    }
+    load.flag("--seed", seed % 1_000_000).run()
+}
+
+/// Pages a second that the server gives when no client is too many.
+fn at_capacity(bench: &Bench, server: &Server) -> Result<f64, String> {
+    let mut load = load::Command::load(bench, server, PAGE);
+    load.clients(CLIENTS_AT_CAPACITY * bench.workers, u32::MAX)
+        .time(CAPACITY);
+    let report = load.flag("--warm-up", "2s").run()?;
+    if report.requests.rejected > 0 {
+        eprintln!(
+            "warning: {} rejections at capacity",
+            report.requests.rejected
+        );
+    }
+    Ok(report.served_per_s)
+}
+
+/// What a hit of the cache costs, in seconds of CPU, for as many clients as will be too many.
+fn hit(bench: &Bench, server: &Server, clients: usize) -> Result<f64, String> {
+    let mut load = load::Command::load(bench, server, &bench.site.pages[0].path);
+    load.clients(clients, REQUESTS_PER_CONNECTION).time(HITS);
+    let report = load.flag("--warm-up", "1s").run()?;
+    let cpu = report.cpu.server.ok_or("tussah load tells no CPU time")?;
+    Ok(cpu.ms_per_1000_requests / 1e6)
+}
+
+fn metrics(
+    report: &Report,
+    workers: usize,
+    target_ms: u32,
+    capacity: f64,
+    hit_s: f64,
+    after: After503,
+) -> Vec<Metric> {
+    let ms = |ns: u64| ns as f64 / 1e6;
+    let rejected = report.requests.rejected as f64 / report.measured_s;
+    // Clients that obey leave all of the capacity; the others take what turning them away may cost.
+    let spent = match after {
+        After503::Honor => 0.0,
+        After503::Return => rejected * REJECTION_HITS * hit_s / workers as f64,
+    };
+    let possible = capacity * (1.0 - spent);
+    vec![
+        Metric::lower(IN_TARGET, ms(report.latency.p90) / f64::from(target_ms)),
+        Metric::info("ms p90 of admitted", ms(report.latency.p90)),
+        Metric::info(
+            "ms max of admitted, connecting included",
+            ms(report.response.max),
+        ),
+        Metric::higher(GOODPUT, report.served_per_s / possible),
+        Metric::info("goodput/s", report.served_per_s),
+        Metric::info("possible/s", possible),
+        Metric::info("rejections/s", rejected),
+        Metric::lower(REJECTED, ms(report.rejected_latency.p99)),
+        Metric::higher(JAIN, report.fairness.jain),
+    ]
+}

@@ -1,0 +1,153 @@
+//! What the web servers of others are configured with, as somebody would who knows them.
+//!
+//! All: no access log, keep-alive without a limit on requests and with an hour of patience, small answers at once.
+
+use std::path::Path;
+
+/// Bound, in connections: as many as the scenarios open, and some to spare.
+pub const CONNECTIONS_MAX: usize = 16_384;
+
+/// What a configuration depends on.
+#[derive(Clone, Copy, Debug)]
+pub struct Setting<'a> {
+    /// The folder of the files that are served.
+    pub site: &'a Path,
+    /// A folder for what the server itself writes.
+    pub scratch: &'a Path,
+    /// The port of the loopback at which it listens.
+    pub port: u16,
+    /// Processes or OS threads that serve.
+    pub workers: usize,
+    /// What may be kept in memory of the site; all of it if there is no bound.
+    pub cache_megabytes: Option<usize>,
+}
+
+impl Setting<'_> {
+    /// nginx. Without sendfile a small file is one `pread` and one `writev`, header included, which is what costs least; the
+    /// large ones of the set fit the output buffers as well. What does not fit into memory is read by its pool of threads.
+    pub fn nginx(&self) -> String {
+        let Setting { port, workers, .. } = self;
+        let (site, scratch) = (self.site.display(), self.scratch.display());
+        // The workers of a server that root starts are those of another user, to whom the files may not be open.
+        let user = match rustix::process::getuid().is_root() {
+            true => "user root;",
+            false => "",
+        };
+        let read = match self.cache_megabytes {
+            None => "sendfile off; output_buffers 2 1m;",
+            Some(_) => "sendfile on; aio threads; sendfile_max_chunk 512k;",
+        };
+        let reuseport = if *workers > 1 { " reuseport" } else { "" };
+        format!(
+            "daemon off; {user} worker_processes {workers}; worker_rlimit_nofile 20000;
+pid {scratch}/nginx.pid; error_log {scratch}/nginx.log crit;
+events {{ worker_connections {CONNECTIONS_MAX}; use epoll; multi_accept on; }}
+http {{
+    access_log off;
+    client_body_temp_path {scratch}/body; proxy_temp_path {scratch}/proxy; fastcgi_temp_path {scratch}/fastcgi;
+    uwsgi_temp_path {scratch}/uwsgi; scgi_temp_path {scratch}/scgi;
+    {read} tcp_nodelay on;
+    keepalive_timeout 1h; keepalive_requests 1000000000; client_header_timeout 1h; send_timeout 1h;
+    open_file_cache max=20000 inactive=1h; open_file_cache_valid 1m; open_file_cache_min_uses 1;
+    server {{ listen 127.0.0.1:{port} backlog=4096{reuseport}; root {site}; }}
+}}
+"
+        )
+    }
+
+    /// lighttpd, with its cache of what files are like kept by inotify.
+    pub fn lighttpd(&self) -> String {
+        let Setting { port, workers, .. } = self;
+        let (site, scratch) = (self.site.display(), self.scratch.display());
+        // One worker is the process itself; more are its children.
+        let workers = if *workers > 1 { *workers } else { 0 };
+        format!(
+            "server.bind = \"127.0.0.1\"
+server.port = {port}
+server.document-root = \"{site}\"
+server.errorlog = \"{scratch}/lighttpd.log\"
+server.pid-file = \"{scratch}/lighttpd.pid\"
+server.max-worker = {workers}
+server.max-fds = 20000
+server.max-connections = {CONNECTIONS_MAX}
+server.listen-backlog = 4096
+server.event-handler = \"linux-sysepoll\"
+server.stat-cache-engine = \"inotify\"
+server.max-keep-alive-requests = {LIGHTTPD_REQUESTS_MAX}
+server.max-keep-alive-idle = 3600
+server.max-read-idle = 3600
+server.max-write-idle = 3600
+mimetype.assign = ( \"\" => \"application/octet-stream\" )
+"
+        )
+    }
+
+    /// h2o, with a thread for each worker.
+    pub fn h2o(&self) -> String {
+        let Setting { port, workers, .. } = self;
+        let (site, scratch) = (self.site.display(), self.scratch.display());
+        let user = match rustix::process::getuid().is_root() {
+            true => "user: root\n",
+            false => "",
+        };
+        format!(
+            "{user}num-threads: {workers}
+max-connections: {CONNECTIONS_MAX}
+http1-request-timeout: 3600
+listen:
+  host: 127.0.0.1
+  port: {port}
+pid-file: {scratch}/h2o.pid
+error-log: {scratch}/h2o.log
+hosts:
+  default:
+    paths:
+      \"/\":
+        file.dir: {site}
+"
+        )
+    }
+
+    /// Apache with the event MPM; `modules` is the folder of its modules.
+    pub fn apache(&self, modules: &Path) -> String {
+        let Setting { port, workers, .. } = self;
+        let (site, scratch) = (self.site.display(), self.scratch.display());
+        let modules = modules.display();
+        let (user, threads) = ("User www-data\nGroup www-data", 64);
+        format!(
+            "LoadModule mpm_event_module {modules}/mod_mpm_event.so
+LoadModule authz_core_module {modules}/mod_authz_core.so
+ServerName localhost
+Listen 127.0.0.1:{port}
+ListenBacklog 4096
+DocumentRoot {site}
+{user}
+PidFile {scratch}/apache.pid
+ErrorLog {scratch}/apache.log
+LogLevel crit
+DefaultRuntimeDir {scratch}
+Mutex file:{scratch} default
+ServerLimit {workers}
+StartServers {workers}
+ThreadLimit {threads}
+ThreadsPerChild {threads}
+MinSpareThreads {threads}
+MaxRequestWorkers {all}
+AsyncRequestWorkerFactor 256
+KeepAlive On
+MaxKeepAliveRequests 0
+KeepAliveTimeout 3600
+Timeout 3600
+<Directory {site}>
+    Require all granted
+    AllowOverride None
+    Options FollowSymLinks
+</Directory>
+",
+            all = workers * threads
+        )
+    }
+}
+
+/// Bound, in requests: lighttpd counts those of a connection in 16 bits and closes it after so many; the clients connect again.
+const LIGHTTPD_REQUESTS_MAX: u32 = 65_535;

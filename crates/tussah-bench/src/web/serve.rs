@@ -1,0 +1,100 @@
+//! The peers that are part of this program, each in a process of its own: `tussah-bench web-serve NAME`.
+//!
+//! They are what a user of the library would write who wants files served fast: all files in memory, in a map by their path. hyper
+//! can serve more than fits there, too: then a cache holds what is asked for most, and the rest is read on the blocking pool.
+
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+
+use bytes::Bytes;
+use clap::Parser;
+
+mod actix;
+mod hyper;
+
+/// Bound, in connections: those that wait to be accepted; more than the clients have under way at once.
+const BACKLOG_MAX: u32 = 4096;
+
+/// Serves a folder with one of the peers, for the benchmark.
+#[derive(Debug, Parser)]
+#[command(name = "tussah-bench web-serve")]
+struct Options {
+    /// The peer: hyper, hyper-shared, actix-web
+    peer: String,
+    /// The folder
+    folder: PathBuf,
+    /// The port of the loopback
+    #[arg(long)]
+    port: u16,
+    /// Workers
+    #[arg(long, default_value_t = 1)]
+    workers: usize,
+    /// Keep at most so much of the site in memory, in MB (hyper)
+    #[arg(long)]
+    cache_megabytes: Option<u64>,
+}
+
+/// The files of the site.
+struct Files {
+    folder: PathBuf,
+    /// All of them by their path in a URL, if they are kept in memory.
+    all: HashMap<String, Bytes>,
+    /// Those that are asked for most, if not all are.
+    some: Option<moka::sync::Cache<String, Bytes>>,
+}
+
+impl Files {
+    /// All files of a folder.
+    fn all(folder: PathBuf) -> std::io::Result<Files> {
+        let mut all = HashMap::new();
+        read(&folder, "", &mut all)?;
+        let some = None;
+        Ok(Files { folder, all, some })
+    }
+
+    /// A cache for the files of a folder.
+    fn some(folder: PathBuf, megabytes: u64) -> Files {
+        let cache = moka::sync::Cache::builder()
+            .weigher(|_: &String, file: &Bytes| file.len() as u32)
+            .max_capacity(megabytes * 1_000_000);
+        let some = Some(cache.build());
+        let all = HashMap::new();
+        Files { folder, all, some }
+    }
+}
+
+/// Serves until the process is ended.
+pub fn main(arguments: impl Iterator<Item = String>) -> std::process::ExitCode {
+    let options = Options::parse_from(std::iter::once("web-serve".to_owned()).chain(arguments));
+    if let Err(error) = crate::descriptors::allow(super::config::CONNECTIONS_MAX) {
+        eprintln!("{error}");
+        return std::process::ExitCode::FAILURE;
+    }
+    let files = match options.cache_megabytes {
+        Some(megabytes) => Ok(Files::some(options.folder, megabytes)),
+        None => Files::all(options.folder),
+    };
+    let files: &'static Files = Box::leak(Box::new(files.expect("the files can be read")));
+    let serve = match options.peer.as_str() {
+        "hyper" => hyper::each,
+        "hyper-shared" => hyper::shared,
+        "actix-web" => actix::serve,
+        other => panic!("expected hyper, hyper-shared or actix-web, not {other}"),
+    };
+    serve(options.port, options.workers, files).expect("the server runs");
+    std::process::ExitCode::SUCCESS
+}
+
+/// Reads the files of `folder`, whose path is `path`.
+fn read(folder: &Path, path: &str, files: &mut HashMap<String, Bytes>) -> std::io::Result<()> {
+    for entry in std::fs::read_dir(folder)? {
+        let entry = entry?;
+        let path = format!("{path}/{}", entry.file_name().to_string_lossy());
+        if entry.file_type()?.is_dir() {
+            read(&entry.path(), &path, files)?;
+        } else {
+            files.insert(path, std::fs::read(entry.path())?.into());
+        }
+    }
+    Ok(())
+}
