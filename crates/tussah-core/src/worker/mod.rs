@@ -6,6 +6,7 @@ mod idle;
 mod idle_loom_tests;
 #[cfg(all(test, loom))]
 pub(crate) mod model;
+mod pin;
 mod remote;
 mod run;
 mod steal;

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::context::Worker;
+use super::pin::pin_to_cpu;
 use super::remote::{Counters, Remote};
 use super::steal::Watch;
 use crate::color::cell::ColorCell;
@@ -22,6 +23,13 @@ const TURNS_PER_TICK_MAX: u64 = 64;
 
 /// Bound, in nanoseconds: turns of the measured average length that may pass before a worker looks at its timers.
 const TICK_NS: u64 = 50_000;
+
+/// Bound, in turns: so many pass before a worker that has more to run asks its driver, which is a system call. Whoever is reported comes behind what is
+/// runnable already, so that to ask later costs little, and to ask for many at once saves a lot.
+const TURNS_PER_LOOK: u64 = 16;
+
+/// Bound, in nanoseconds: as long as that takes at most, unless one turn takes longer.
+const LOOK_NS: u64 = 500_000;
 
 /// Bound, in rounds over all workers: how long a searcher spins before it sleeps.
 const SEARCH_ROUNDS: u32 = if cfg!(loom) { 1 } else { 32 };
@@ -42,24 +50,6 @@ pub(crate) fn main(shared: Arc<Shared>, remote: Arc<Remote>, index: usize) {
         local: true,
     });
     worker.enter(|| Loop::new(&worker).run());
-}
-
-/// Pins this OS thread to one of the CPUs that the process may use: the index-th, counted around. Left as it is where the
-/// system refuses: pinning is for speed alone.
-fn pin_to_cpu(index: usize) {
-    use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
-    let Ok(allowed) = sched_getaffinity(None) else {
-        return;
-    };
-    let cpus: Vec<_> = (0..CpuSet::MAX_CPU)
-        .filter(|&cpu| allowed.is_set(cpu))
-        .collect();
-    if cpus.is_empty() {
-        return;
-    }
-    let mut one = CpuSet::new();
-    one.set(cpus[index % cpus.len()]);
-    let _ = sched_setaffinity(None, &one);
 }
 
 /// The worker's policy; the default one if the user's function panics.
@@ -85,6 +75,9 @@ struct Loop<'a> {
     until_tick: u64,
     turns_per_tick: u64,
     turn_mean_ns: u64,
+    /// Turns since the driver was asked, and when that was.
+    turns_since_look: u64,
+    looked_ns: u64,
 }
 
 /// A running estimate of the median: each sample moves it a step toward itself, however far away it is. So one long turn
@@ -114,6 +107,8 @@ impl<'a> Loop<'a> {
             until_tick: 0,
             turns_per_tick: 1,
             turn_mean_ns: 0,
+            turns_since_look: TURNS_PER_LOOK,
+            looked_ns: 0,
         }
     }
 
@@ -240,7 +235,7 @@ impl<'a> Loop<'a> {
         let mut now_ns = shared.now_ns();
         let fired = self.fire(shared.tick_at(now_ns));
         shared.flush_orphans(worker.index);
-        let reported = self.look();
+        let reported = self.look_if_due(now_ns);
         if fired + reported > 0 {
             // The time that these took is not the next turn's.
             now_ns = shared.now_ns();
@@ -250,6 +245,7 @@ impl<'a> Loop<'a> {
         if self.turns_per_tick > 1 {
             self.until_tick = 1 + worker.random() % (2 * self.turns_per_tick);
         }
+        self.turns_since_look += self.until_tick;
         worker.weight.set(self.until_tick);
         worker.measured_since.set(now_ns.max(1));
     }
@@ -261,6 +257,17 @@ impl<'a> Loop<'a> {
         let fired = remote.shard.fire(now_tick);
         self.worker.handle.shared.fire_orphans();
         fired
+    }
+
+    /// What files have completed is always there to be seen; the driver is asked now and then.
+    fn look_if_due(&mut self, now_ns: u64) -> usize {
+        let since_ns = now_ns.saturating_sub(self.looked_ns);
+        if self.looked || self.turns_since_look >= TURNS_PER_LOOK || since_ns >= LOOK_NS {
+            (self.turns_since_look, self.looked_ns) = (0, now_ns);
+            return self.look();
+        }
+        let _waking = self.worker.remote.begin_wakes();
+        self.worker.remote.files.serve()
     }
 
     /// Passes on what the driver has to report; says how much.

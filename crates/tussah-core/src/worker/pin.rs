@@ -1,0 +1,19 @@
+//! Pinning a worker to a CPU.
+
+/// Pins this OS thread to one of the CPUs that the process may use: the index-th, counted around. Left as it is where the
+/// system refuses: pinning is for speed alone.
+pub(super) fn pin_to_cpu(index: usize) {
+    use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
+    let Ok(allowed) = sched_getaffinity(None) else {
+        return;
+    };
+    let cpus: Vec<_> = (0..CpuSet::MAX_CPU)
+        .filter(|&cpu| allowed.is_set(cpu))
+        .collect();
+    if cpus.is_empty() {
+        return;
+    }
+    let mut one = CpuSet::new();
+    one.set(cpus[index % cpus.len()]);
+    let _ = sched_setaffinity(None, &one);
+}
