@@ -4,6 +4,7 @@ mod context;
 mod idle;
 #[cfg(all(test, loom))]
 mod idle_loom_tests;
+mod median;
 #[cfg(all(test, loom))]
 pub(crate) mod model;
 mod pin;

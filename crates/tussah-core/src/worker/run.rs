@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::context::Worker;
+use super::median::toward_median;
 use super::pin::pin_to_cpu;
 use super::remote::{Counters, Remote};
 use super::steal::Watch;
@@ -78,20 +79,6 @@ struct Loop<'a> {
     /// Turns since the driver was asked, and when that was.
     turns_since_look: u64,
     looked_ns: u64,
-}
-
-/// A running estimate of the median: each sample moves it a step toward itself, however far away it is. So one long turn
-/// among many short ones does not make the short ones seem worth to be stolen.
-fn toward_median(median: u64, sample: u64) -> u64 {
-    if median == 0 {
-        return sample.max(1);
-    }
-    let step = median / 8 + 1;
-    if sample > median {
-        median + step.min(sample - median)
-    } else {
-        (median - step.min(median - sample)).max(1)
-    }
 }
 
 impl<'a> Loop<'a> {
@@ -402,24 +389,5 @@ impl<'a> Loop<'a> {
             shared.dispatch(&mut self.events, worker.random());
         }
         self.until_tick = 0;
-    }
-}
-
-#[cfg(all(test, not(loom)))]
-mod tests {
-    use super::toward_median;
-
-    #[test]
-    fn one_long_turn_moves_the_median_by_a_step() {
-        assert_eq!(toward_median(0, 40), 40);
-        assert_eq!(toward_median(80, 400_000), 91);
-        assert_eq!(toward_median(80, 81), 81);
-        assert_eq!(toward_median(80, 10), 69);
-        assert_eq!(toward_median(1, 0), 1);
-        let mut median = 1_000_000;
-        for sample in (0..200).map(|n| if n % 10 == 0 { 1_000_000 } else { 50 }) {
-            median = toward_median(median, sample);
-        }
-        assert!(median < 100, "{median}");
     }
 }
