@@ -27,8 +27,13 @@ impl Handler for Dynamic {
 
     async fn handle(&self, batch: &mut Batch<Box<Exchange>>) {
         while let Some(mut exchange) = batch.next() {
-            let reply = self.reply(&mut exchange).await;
+            let mut reply = self.reply(&mut exchange).await;
+            if reply.status.code() < 200 {
+                tracing::error!(status = %reply.status, "expected a final status of a handler");
+                reply = Reply::status(Status::INTERNAL_SERVER_ERROR);
+            }
             let fields = reply.fields.iter();
+            let fields = fields.filter(|(name, _)| !is_own(name));
             let fields: Vec<_> = fields.map(|(name, value)| (&**name, &**value)).collect();
             let (kind, body) = (&*reply.media_type, &*reply.body);
             answer::body(
@@ -65,6 +70,19 @@ impl Dynamic {
         })
         .await
     }
+}
+
+/// Whether a field is one that the server says itself: a second one would make another message of it.
+fn is_own(name: &str) -> bool {
+    let own = [
+        "connection",
+        "content-length",
+        "content-type",
+        "date",
+        "server",
+        "transfer-encoding",
+    ];
+    own.iter().any(|own| own.eq_ignore_ascii_case(name))
 }
 
 /// What a handler is given.
