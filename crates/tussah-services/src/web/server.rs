@@ -137,10 +137,10 @@ impl Server {
             .flat_map(|line| line.rsplit(|&byte| byte == b','));
         for name in names {
             let name = std::str::from_utf8(name).unwrap_or("").trim();
-            let Ok(named) = name.parse() else {
+            let Ok(named) = name.parse::<IpAddr>() else {
                 break;
             };
-            client = named;
+            client = named.to_canonical();
             if !trusts(client) {
                 break;
             }

@@ -121,13 +121,14 @@ impl Stream {
         Ok(())
     }
 
-    /// The peer's address, if it has one.
+    /// The peer's address, if it has one. One of IPv4 is one even if the listener is for both.
     pub(crate) fn peer(&self) -> Option<IpAddr> {
-        match self {
-            Self::Tcp(stream) => Some(stream.peer_addr().ok()?.ip()),
-            Self::Unix(_) => None,
-            Self::Tls(stream) => Some(stream.peer()),
-        }
+        let peer = match self {
+            Self::Tcp(stream) => stream.peer_addr().ok()?.ip(),
+            Self::Unix(_) => return None,
+            Self::Tls(stream) => stream.peer(),
+        };
+        Some(peer.to_canonical())
     }
 
     /// Whether it is on this machine for sure.
