@@ -1,0 +1,12 @@
+//! `tussah web`, spoken to over sockets.
+
+mod bodies;
+mod client;
+mod conditions;
+mod connections;
+mod corpus;
+mod files;
+mod methods;
+mod pages;
+mod ranges;
+mod server;
