@@ -1,6 +1,7 @@
 //! `tussah web`, spoken to over sockets.
 
 mod bodies;
+mod cache;
 mod client;
 mod conditions;
 mod connections;

@@ -2,6 +2,9 @@
 
 use std::io::{ErrorKind, Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpStream};
+use std::os::fd::OwnedFd;
+use std::os::unix::net::UnixStream;
+use std::path::Path;
 use std::time::Duration;
 
 /// A connection. A server that says nothing for too long fails the test.
@@ -61,6 +64,16 @@ impl Client {
     pub fn connect(address: SocketAddr) -> Self {
         let stream = TcpStream::connect(address).expect("the server listens");
         stream.set_nodelay(true).expect("TCP has this option");
+        Self::new(stream)
+    }
+
+    pub fn connect_unix(path: &Path) -> Self {
+        let stream = UnixStream::connect(path).expect("the server listens");
+        Self::new(OwnedFd::from(stream).into())
+    }
+
+    /// By a socket of any kind, of which nothing is used that only TCP has.
+    fn new(stream: TcpStream) -> Self {
         let patience = Some(Duration::from_secs(20));
         stream.set_read_timeout(patience).expect("it is not zero");
         stream.set_write_timeout(patience).expect("it is not zero");
@@ -127,17 +140,23 @@ impl Client {
                 .expect_field("Content-Length")
                 .parse()
                 .expect("one number");
-            while self.buffer.len() < len {
-                assert!(self.fill(), "the body of {} is cut", answer.head);
-            }
+            self.fill_to(len);
             answer.body = self.buffer.drain(..len).collect();
         }
         Some(answer)
     }
 
+    /// Reads until so many bytes are there.
+    #[track_caller]
+    pub fn fill_to(&mut self, len: usize) {
+        while self.buffer.len() < len {
+            assert!(self.fill(), "expected {len} bytes, found the end");
+        }
+    }
+
     /// Reads more; false at the end.
     #[track_caller]
-    pub fn fill(&mut self) -> bool {
+    fn fill(&mut self) -> bool {
         let mut piece = vec![0; 64 * 1024];
         match self.stream.read(&mut piece) {
             Ok(0) => false,

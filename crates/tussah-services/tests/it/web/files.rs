@@ -3,13 +3,12 @@
 use std::fs;
 use std::os::unix::fs::{PermissionsExt as _, symlink};
 use std::os::unix::net::UnixListener;
-use std::time::Duration;
 
 use tussah_services::web::config::CacheKind;
 use tussah_services::web::site::{Dotfiles, FieldRule, Symlinks};
 
 use super::client::request;
-use super::server::{Server, Site, bytes};
+use super::server::{Server, Site, assert_same, bytes};
 
 fn pairs(fields: &[(&str, &str)]) -> Vec<(String, String)> {
     let owned = |(name, value): &(&str, &str)| ((*name).to_owned(), (*value).to_owned());
@@ -385,7 +384,7 @@ fn changes_are_seen_after_a_second() {
         let (server, hand) = site.start_by_hand();
         let mut client = server.connect();
         assert_eq!(client.get("/a.txt", "").text(), "first\n");
-        assert_eq!(client.get("/large.bin", "").body, bytes(2_000_000));
+        assert_same(&client.get("/large.bin", "").body, &bytes(2_000_000));
         server.check_status("/new.txt", 404);
         server.site.write("a.txt", "second, longer\n", 784_111_778);
         server.site.write("large.bin", "short", 784_111_778);
@@ -399,7 +398,7 @@ fn changes_are_seen_after_a_second() {
                 "within the second"
             );
         }
-        pass(&server, &hand, 2);
+        server.pass(&hand, 2);
         let answer = client.get("/a.txt", "");
         assert_eq!(answer.text(), "second, longer\n");
         assert_eq!(
@@ -408,21 +407,8 @@ fn changes_are_seen_after_a_second() {
         );
         assert_eq!(client.get("/large.bin", "").text(), "short");
         fs::remove_file(server.site.path("a.txt")).expect("it is there");
-        pass(&server, &hand, 2);
+        server.pass(&hand, 2);
         assert_eq!(client.get("/a.txt", "").status, 404);
-    }
-}
-
-/// Lets seconds pass, one by one, until the server has seen them.
-fn pass(server: &Server, hand: &tussah::ManualClock, seconds: u64) {
-    let up = || -> u64 {
-        let page = server.get("/status?json", "");
-        let page: serde_json::Value = serde_json::from_slice(&page.body).expect("it is JSON");
-        page["up_s"].as_u64().expect("a number")
-    };
-    let until = up() + seconds;
-    while up() < until {
-        hand.advance(Duration::from_millis(500));
     }
 }
 
@@ -430,8 +416,8 @@ fn pass(server: &Server, hand: &tussah::ManualClock, seconds: u64) {
 fn a_page_that_has_not_changed_stays() {
     let (server, hand) = site().start_by_hand();
     let before = server.get("/medium.bin", "");
-    pass(&server, &hand, 5);
+    server.pass(&hand, 5);
     let after = server.get("/medium.bin", "");
     assert_eq!(after.told(), before.told());
-    assert_eq!(after.body, before.body);
+    assert_same(&after.body, &before.body);
 }

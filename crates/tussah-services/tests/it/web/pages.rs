@@ -276,3 +276,20 @@ fn the_common_log_has_less() {
     });
     assert_eq!(lines, [r#"127.0.0.1 - - "GET /a.txt HTTP/1.1" 200 6"#]);
 }
+
+#[test]
+fn who_breaks_off_is_a_line_as_well() {
+    let lines = log(LogFormat::Common, |server| {
+        server.site.write("large.bin", vec![0; 20_000_000], 0);
+        let mut client = server.connect();
+        client.send(request("GET", "/large.bin", ""));
+        client.fill_to(1_000_000);
+    });
+    let [line] = &lines[..] else {
+        panic!("one line: {lines:?}");
+    };
+    // Nobody knows any more who it was.
+    let start = r#"- - - "GET /large.bin HTTP/1.1" 200 "#;
+    let bytes = line.strip_prefix(start).and_then(|rest| rest.parse().ok());
+    assert!(bytes.is_some_and(|bytes: u64| bytes < 20_000_000), "{line}");
+}

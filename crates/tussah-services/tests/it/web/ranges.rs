@@ -223,3 +223,23 @@ fn a_part_is_of_the_version_that_the_client_has() {
         }
     }
 }
+
+#[test]
+fn as_many_parts_as_may_be_are_sent() {
+    let server = server();
+    for (path, len) in PAGES {
+        let all = bytes(len);
+        let ranges: Vec<_> = (0..32).map(|n| 7 * n..7 * n + 3).collect();
+        let text = ranges
+            .iter()
+            .map(|range| format!("{}-{}", range.start, range.end - 1));
+        let text = text.collect::<Vec<_>>().join(",");
+        let answer = server.get(path, &format!("Range: bytes={text}\r\n"));
+        let bodies: Vec<_> = parts(&answer).into_iter().map(|(_, body)| body).collect();
+        let expected: Vec<_> = ranges
+            .into_iter()
+            .map(|range| all[range].to_vec())
+            .collect();
+        assert_eq!(bodies, expected, "{path}");
+    }
+}

@@ -130,6 +130,20 @@ impl Server {
         assert_eq!(answer.status, expected, "{path}: {}", answer.head);
     }
 
+    /// Lets seconds pass, until the server has seen them.
+    pub fn pass(&self, hand: &ManualClock, seconds: u64) {
+        let mut client = self.connect();
+        let mut up = || -> u64 {
+            let page = client.get("/status?json", "");
+            let page: serde_json::Value = serde_json::from_slice(&page.body).expect("it is JSON");
+            page["up_s"].as_u64().expect("a number")
+        };
+        let until = up() + seconds;
+        while up() < until {
+            hand.advance(Duration::from_millis(500));
+        }
+    }
+
     /// Stops it, and waits until it has stopped.
     pub fn stop(&mut self) {
         drop(self.stop.take());
@@ -154,6 +168,18 @@ pub fn bytes(len: usize) -> Vec<u8> {
     let mut bytes = pattern.collect::<Vec<_>>().repeat(len.div_ceil(4093));
     bytes.truncate(len);
     bytes
+}
+
+/// Long bodies are compared with this, since nobody could read what `assert_eq` prints.
+#[track_caller]
+pub fn assert_same(found: &[u8], expected: &[u8]) {
+    let differs = found.iter().zip(expected).position(|(a, b)| a != b);
+    assert!(
+        found == expected,
+        "{} bytes, expected {}; the first that differs is at {differs:?}",
+        found.len(),
+        expected.len()
+    );
 }
 
 /// A client with its server.
