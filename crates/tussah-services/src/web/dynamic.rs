@@ -92,12 +92,14 @@ fn request(server: &Server, exchange: &mut Exchange) -> Request {
         Body::Read(body) => body,
         Body::Unread | Body::Wanted { .. } => Vec::new(),
     };
+    let connection = exchange.connection.as_ref();
+    let client = connection.and_then(|connection| server.client(&connection.stream, exchange));
     Request {
         head,
         bytes: exchange.input.filled()[..head.len()].to_vec(),
         path: exchange.path().to_vec(),
         body,
-        client: server.client(exchange),
+        client,
     }
 }
 

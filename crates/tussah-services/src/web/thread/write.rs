@@ -25,7 +25,7 @@ pub(super) async fn all(
     exchange: &mut Exchange,
 ) -> io::Result<()> {
     let sent = rest(stream, server, exchange).await;
-    server.note(exchange);
+    server.note(stream, exchange);
     sent
 }
 
