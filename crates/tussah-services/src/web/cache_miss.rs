@@ -81,19 +81,24 @@ impl Outcome {
 
 impl Instead {
     fn answer(&self, server: &Server, exchange: &mut Exchange) {
+        let mut fields = server.site.fields(exchange.path());
         match self {
-            Self::Error(status) => answer::text(server, exchange, *status, &[]),
+            Self::Error(status) => {
+                // It may be over sooner than what the page's rule is made for.
+                fields.retain(|(name, _)| !name.eq_ignore_ascii_case("Cache-Control"));
+                answer::text(server, exchange, *status, &fields);
+            }
             Self::Redirect(path) => {
                 let mut location = path.clone();
                 if let Some(query) = exchange.head().query(exchange.input.filled()) {
                     location.push('?');
                     location.push_str(&String::from_utf8_lossy(query));
                 }
-                let fields = [("Location", &*location)];
+                fields.push(("Location", &location));
                 answer::text(server, exchange, Status::MOVED_PERMANENTLY, &fields);
             }
             Self::Listing(page) => {
-                answer::body(server, exchange, Status::OK, &[], LISTING_TYPE, page);
+                answer::body(server, exchange, Status::OK, &fields, LISTING_TYPE, page);
             }
         }
     }

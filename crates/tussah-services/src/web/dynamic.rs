@@ -27,8 +27,13 @@ impl Handler for Dynamic {
 
     async fn handle(&self, batch: &mut Batch<Box<Exchange>>) {
         while let Some(mut exchange) = batch.next() {
-            let reply = self.reply(&mut exchange).await;
+            let mut reply = self.reply(&mut exchange).await;
+            if reply.status.code() < 200 {
+                tracing::error!(status = %reply.status, "expected a final status of a handler");
+                reply = Reply::status(Status::INTERNAL_SERVER_ERROR);
+            }
             let fields = reply.fields.iter();
+            let fields = fields.filter(|(name, _)| !is_own(name));
             let fields: Vec<_> = fields.map(|(name, value)| (&**name, &**value)).collect();
             let (kind, body) = (&*reply.media_type, &*reply.body);
             answer::body(
@@ -67,6 +72,19 @@ impl Dynamic {
     }
 }
 
+/// Whether a field is one that the server says itself: a second one would make another message of it.
+fn is_own(name: &str) -> bool {
+    let own = [
+        "connection",
+        "content-length",
+        "content-type",
+        "date",
+        "server",
+        "transfer-encoding",
+    ];
+    own.iter().any(|own| own.eq_ignore_ascii_case(name))
+}
+
 /// What a handler is given.
 fn request(server: &Server, exchange: &mut Exchange) -> Request {
     let head = *exchange.head();
@@ -74,12 +92,14 @@ fn request(server: &Server, exchange: &mut Exchange) -> Request {
         Body::Read(body) => body,
         Body::Unread | Body::Wanted { .. } => Vec::new(),
     };
+    let connection = exchange.connection.as_ref();
+    let client = connection.and_then(|connection| server.client(&connection.stream, exchange));
     Request {
         head,
         bytes: exchange.input.filled()[..head.len()].to_vec(),
         path: exchange.path().to_vec(),
         body,
-        client: server.client(exchange),
+        client,
     }
 }
 

@@ -38,28 +38,31 @@ impl DirectHandler for Receive {
 
     fn handle(&self, mut exchange: Box<Exchange>) {
         let head = *exchange.head();
-        match target::path(head.path(exchange.input.filled())) {
-            Ok(path) => exchange.key.extend_from_slice(&path),
-            Err(refusal) => return self.refuse(exchange, refusal.status()),
+        match head.path(exchange.input.filled()) {
+            // All of the server, or a tunnel (RFC 9112, sections 3.2.3 and 3.2.4).
+            b"*" | b"" => return self.other_method(exchange),
+            raw => match target::path(raw) {
+                Ok(path) => exchange.key.extend_from_slice(&path),
+                Err(refusal) => return self.refuse(exchange, refusal.status()),
+            },
         }
-        if status::is_asked_for(&self.server, &exchange) {
-            status::answer(&self.server, &mut exchange);
-            return drop(self.send.send(exchange));
-        }
-        let route = self.server.routes.find(&exchange.key);
+        let is_status = status::is_asked_for(&self.server, &exchange);
+        let has_route = !is_status && self.server.routes.find(&exchange.key).is_some();
         let reads = matches!(head.method, Method::Get | Method::Head);
-        if route.is_none() && !reads {
+        if !has_route && !reads {
             return self.other_method(exchange);
         }
         if head.framing != Framing::None && matches!(exchange.body, Body::Unread) {
-            exchange.body = Body::Wanted {
-                keep: route.is_some(),
-            };
+            exchange.body = Body::Wanted { keep: has_route };
             exchange.key.clear();
             exchange.next = Next::Body;
             return exchange.give_back();
         }
-        if route.is_some() {
+        if is_status {
+            status::answer(&self.server, &mut exchange);
+            return drop(self.send.send(exchange));
+        }
+        if has_route {
             exchange.key.push(0);
             if let Err(SendError { event, .. }) = self.dynamic.try_send(exchange) {
                 overloaded(&self.server, event.into_inner(), &self.send);
@@ -110,13 +113,15 @@ impl Receive {
 
     /// Files can be read only.
     fn other_method(&self, mut exchange: Box<Exchange>) {
-        let status = match exchange.head().method {
+        let head = exchange.head();
+        let status = match head.method {
             Method::Options => Status::NO_CONTENT,
             Method::Connect | Method::Trace | Method::Other => Status::NOT_IMPLEMENTED,
             _ => Status::METHOD_NOT_ALLOWED,
         };
-        // A body may be coming, which nobody reads.
-        exchange.is_last |= exchange.head().framing != Framing::None;
+        // A body may be coming, which nobody reads; or what is meant for a tunnel.
+        exchange.is_last |= !matches!(head.framing, Framing::None | Framing::Length(0))
+            || head.method == Method::Connect;
         answer::text(
             &self.server,
             &mut exchange,

@@ -71,11 +71,12 @@ fn text(bytes: Cow<'_, [u8]>) -> Cow<'_, str> {
 /// What a handler answers.
 #[derive(Clone, Debug)]
 pub struct Reply {
-    /// The status.
+    /// The status; one below 200 is no answer, and 500 is sent for it.
     pub status: Status,
     /// `Content-Type`.
     pub media_type: String,
-    /// Fields beside those that the server adds: the length, the date, and what becomes of the connection. One with bytes that can't be sent is left out.
+    /// Fields beside those that the server adds: its name, the type and the length of the body, the date, and what becomes of the connection. One of these, or with bytes that
+    /// can't be sent, is left out.
     pub fields: Vec<(String, String)>,
     /// The body.
     pub body: Vec<u8>,

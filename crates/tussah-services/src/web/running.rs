@@ -141,6 +141,10 @@ impl Running {
         let drain = current.server.config.drain;
         let stopped = current.end(drain).await;
         self.ticking.abort();
+        if let Some(log) = current.server.log.clone() {
+            // The disk may be slow; the log says it if something is lost.
+            let _ = tussah::spawn_blocking(move || log.close()).await;
+        }
         stopped
     }
 }

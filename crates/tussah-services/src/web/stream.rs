@@ -14,7 +14,7 @@ use tussah::net::{TcpStream, UnixStream};
 pub(crate) use tls::Tls;
 
 /// Bound, in bytes: what is read of a file at once where the system can't send it by itself.
-const COPY_BYTES: usize = 64 * 1024;
+const COPY_BYTES: u64 = 64 * 1024;
 
 /// A connection's two streams of bytes.
 pub(crate) enum Stream {
@@ -103,13 +103,16 @@ impl Stream {
             return stream.send_file(file, offset, len).await;
         }
         let file = tussah::fs::File::from(std::fs::File::from(file.try_clone_to_owned()?));
-        let mut buffer = Vec::with_capacity(COPY_BYTES);
+        let mut buffer = Vec::with_capacity(len.min(COPY_BYTES) as usize);
         let (mut at, end) = (offset, offset + len);
         while at < end {
-            buffer.resize((end - at).min(COPY_BYTES as u64) as usize, 0);
             let read;
-            (read, buffer) = file.read_exact_at(buffer, at).await;
-            read?;
+            // As much as there is room for, which is more than is wanted at the end.
+            (read, buffer) = file.read_at(buffer, at).await;
+            if read? == 0 {
+                return Err(io::ErrorKind::UnexpectedEof.into());
+            }
+            buffer.truncate((end - at) as usize);
             let mut rest = &*buffer;
             while !rest.is_empty() {
                 let slices = [IoSlice::new(rest)];
@@ -121,13 +124,14 @@ impl Stream {
         Ok(())
     }
 
-    /// The peer's address, if it has one.
+    /// The peer's address, if it has one. One of IPv4 is one even if the listener is for both.
     pub(crate) fn peer(&self) -> Option<IpAddr> {
-        match self {
-            Self::Tcp(stream) => Some(stream.peer_addr().ok()?.ip()),
-            Self::Unix(_) => None,
-            Self::Tls(stream) => Some(stream.peer()),
-        }
+        let peer = match self {
+            Self::Tcp(stream) => stream.peer_addr().ok()?.ip(),
+            Self::Unix(_) => return None,
+            Self::Tls(stream) => stream.peer(),
+        };
+        Some(peer.to_canonical())
     }
 
     /// Whether it is on this machine for sure.

@@ -11,7 +11,7 @@ use crate::web::config::LogFormat;
 /// What is written down of a request.
 #[derive(Clone, Copy, Debug)]
 pub struct Record<'a> {
-    /// Who asked; `None` for a Unix socket.
+    /// Who asked; `None` if that is not known: by a Unix socket, or if the connection was reset.
     pub client: Option<IpAddr>,
     /// Who they say they are, if they were asked.
     pub user: Option<&'a [u8]>,
@@ -33,7 +33,7 @@ pub struct Record<'a> {
 pub(super) fn write_line(record: &Record<'_>, format: LogFormat, line: &mut Vec<u8>) {
     match record.client {
         Some(address) => put(line, format_args!("{}", address.to_canonical())),
-        None => line.extend(b"unix:"),
+        None => line.push(b'-'),
     }
     line.extend(b" - ");
     escaped(record.user, line);
@@ -162,7 +162,7 @@ mod tests {
         check(
             &odd,
             LogFormat::Combined,
-            r#"unix: - - [01/Jan/1970:00:00:00 +0000] "-" 200 2326 "-" "\x22\x5C\x0D\x0A\x1B[31m\x7F\xFF""#,
+            r#"- - - [01/Jan/1970:00:00:00 +0000] "-" 200 2326 "-" "\x22\x5C\x0D\x0A\x1B[31m\x7F\xFF""#,
         );
     }
 

@@ -15,7 +15,7 @@ use crate::web::stream::Stream;
 /// Bound, in bytes: what is sent of a file before it is looked how fast the client takes it.
 const PIECE_BYTES: u64 = 256 * 1024;
 
-/// Sends what is left of an answer.
+/// Sends what is left of an answer, and writes down how much of it was sent.
 ///
 /// # Errors
 /// What the system says; `TimedOut` if the client is too slow; `UnexpectedEof` if a file has become shorter.
@@ -24,6 +24,12 @@ pub(super) async fn all(
     server: &Server,
     exchange: &mut Exchange,
 ) -> io::Result<()> {
+    let sent = rest(stream, server, exchange).await;
+    server.note(stream, exchange);
+    sent
+}
+
+async fn rest(stream: &Stream, server: &Server, exchange: &mut Exchange) -> io::Result<()> {
     let mut pace = Pace::new(server);
     loop {
         let response = &exchange.response;
@@ -45,9 +51,7 @@ pub(super) async fn all(
         pace.sent(sent)?;
     }
     let flush = poll_fn(|cx| stream.poll_flush(cx));
-    timeout(server.config.timeouts.write, flush).await??;
-    server.note(exchange);
-    Ok(())
+    timeout(server.config.timeouts.write, flush).await?
 }
 
 /// Sends some bytes.

@@ -1,0 +1,13 @@
+//! `tussah web`, spoken to over sockets.
+
+mod bodies;
+mod cache;
+mod client;
+mod conditions;
+mod connections;
+mod corpus;
+mod files;
+mod methods;
+mod pages;
+mod ranges;
+mod server;

@@ -1,0 +1,154 @@
+//! Methods, and requests that are refused.
+
+use tussah_services::web::Reply;
+
+use super::client::request;
+use super::server::{Server, Site};
+
+fn server() -> Server {
+    Site::new().file("a.txt", "first\n").start_with(|web| {
+        let method = async |request: tussah_services::web::Request| {
+            Reply::text(format!("{:?}", request.method()))
+        };
+        web.route("/method", method)
+    })
+}
+
+#[test]
+fn files_can_be_read_only() {
+    let server = server();
+    let table = [
+        ("GET", 200, None),
+        ("OPTIONS", 204, Some("GET, HEAD, OPTIONS")),
+        ("POST", 405, Some("GET, HEAD, OPTIONS")),
+        ("PUT", 405, Some("GET, HEAD, OPTIONS")),
+        ("DELETE", 405, Some("GET, HEAD, OPTIONS")),
+        ("PATCH", 405, Some("GET, HEAD, OPTIONS")),
+        ("TRACE", 501, Some("GET, HEAD, OPTIONS")),
+        ("BREW", 501, Some("GET, HEAD, OPTIONS")),
+        ("get", 501, Some("GET, HEAD, OPTIONS")),
+    ];
+    let mut client = server.connect();
+    for (method, status, allow) in table {
+        let answer = client.ask(request(method, "/a.txt", ""));
+        assert_eq!(answer.status, status, "{method}");
+        assert_eq!(answer.field("Allow").as_deref(), allow, "{method}");
+        assert!(!answer.ends(), "{method}: there is no reason to close");
+    }
+}
+
+#[test]
+fn what_is_no_path_is_answered_too() {
+    let server = server();
+    let check = |request: &str, expected| {
+        let answer = server.ask(request);
+        assert_eq!(answer.status, expected, "{request}: {}", answer.head);
+    };
+    // All of the server (RFC 9110, section 9.3.7), and a tunnel, which it does not make (section 9.3.6).
+    check("OPTIONS * HTTP/1.1\r\nHost: a\r\n\r\n", 204);
+    check("CONNECT a:443 HTTP/1.1\r\nHost: a\r\n\r\n", 501);
+    check("GET http://b/a.txt HTTP/1.1\r\nHost: a\r\n\r\n", 200);
+    check("GET http://b HTTP/1.1\r\nHost: a\r\n\r\n", 404);
+    check("GET * HTTP/1.1\r\nHost: a\r\n\r\n", 400);
+    check("GET a.txt HTTP/1.1\r\nHost: a\r\n\r\n", 400);
+}
+
+#[test]
+fn routes_see_every_method() {
+    let server = server();
+    let table = [
+        ("GET", "Get"),
+        ("POST", "Post"),
+        ("DELETE", "Delete"),
+        ("OPTIONS", "Options"),
+        ("BREW", "Other"),
+    ];
+    for (method, expected) in table {
+        assert_eq!(server.ask(request(method, "/method", "")).text(), expected);
+    }
+}
+
+#[test]
+fn paths_are_made_normal_before_anything_else() {
+    let server = server();
+    let table = [
+        ("/./a.txt", 200),
+        ("//a.txt", 200),
+        ("/b/../a.txt", 200),
+        ("/%61.txt", 200),
+        ("/a%2Etxt?x=/../..", 200),
+        ("/x/../method", 200),
+        ("/a.txt/", 404),
+        ("/A.TXT", 404),
+        ("/../a.txt", 400),
+        ("/b/%2e%2e/%2E./a.txt", 400),
+        ("/..%2fa.txt", 400),
+        ("/a%5c..%5ca.txt", 400),
+        ("/a.txt%00", 400),
+        ("/a%0d%0aX:%20y", 400),
+        ("/a%zz", 400),
+        ("/%", 400),
+    ];
+    for (path, expected) in table {
+        server.check_status(path, expected);
+    }
+}
+
+#[test]
+fn what_is_refused_closes_the_connection() {
+    let server = server();
+    let long = "x".repeat(20_000);
+    let table = [
+        (request("GET", &format!("/{long}"), ""), 414),
+        (request("GET", "/", &format!("X: {long}\r\n")), 431),
+        (request("GET", "/", &"X: y\r\n".repeat(101)), 431),
+        (request("GET", "/", "Host: b\r\n"), 400),
+        ("GET / HTTP/1.1\r\n\r\n".into(), 400),
+        ("GET / HTTP/2.0\r\nHost: a\r\n\r\n".into(), 505),
+        (request(&"M".repeat(40), "/", ""), 501),
+        (
+            request("POST", "/method", "Transfer-Encoding: gzip, chunked\r\n"),
+            501,
+        ),
+        (
+            request("POST", "/method", "Transfer-Encoding: gzip\r\n"),
+            400,
+        ),
+        (
+            request(
+                "POST",
+                "/method",
+                "Content-Length: 1\r\nTransfer-Encoding: chunked\r\n",
+            ),
+            400,
+        ),
+        (request("GET", "/..", ""), 400),
+    ];
+    for (text, expected) in table {
+        let start = &text[..text.len().min(60)];
+        let mut client = server.connect();
+        client.send(
+            [&text, &request("GET", "/a.txt", "")]
+                .map(String::as_str)
+                .concat(),
+        );
+        let answer = client.answer();
+        assert_eq!((answer.status, answer.ends()), (expected, true), "{start}");
+        client.expect_end();
+    }
+}
+
+#[test]
+fn limits_are_as_they_are_set() {
+    let server = Site::new().file("a.txt", "first\n").with(|config| {
+        config.limits.head_bytes = 200;
+        config.limits.headers = 3;
+    });
+    let server = server.start();
+    let get = |lines: &str| server.get("/a.txt", lines).status;
+    assert_eq!(get("A: 1\r\nB: 2\r\n"), 200);
+    assert_eq!(get("A: 1\r\nB: 2\r\nC: 3\r\n"), 431);
+    let head = request("GET", "/a.txt", "X: \r\n").len();
+    assert_eq!(get(&format!("X: {}\r\n", "y".repeat(200 - head))), 200);
+    assert_eq!(get(&format!("X: {}\r\n", "y".repeat(201 - head))), 431);
+}
