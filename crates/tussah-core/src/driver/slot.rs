@@ -56,6 +56,12 @@ impl Seen {
     pub(super) fn is_ready(self, direction: Direction) -> bool {
         self.0 & direction.flag() != 0
     }
+
+    /// Whether anything has been reported; after some 500 million reports it may say no once more.
+    #[inline]
+    pub(super) fn is_reported(self) -> bool {
+        self.0 >= REPORT
+    }
 }
 
 /// A descriptor's place in the table of a runtime: a line of the cache.
@@ -251,6 +257,11 @@ impl Slot {
         Seen(self.state.load(Ordering::Acquire))
     }
 
+    #[cold]
+    pub(super) fn is_registered(&self) -> bool {
+        self.lock().home != 0
+    }
+
     fn set(&self, _: &Inner, state: u32) {
         self.state.store(state, Ordering::Release);
     }
@@ -265,14 +276,18 @@ impl Slot {
         unchanged
     }
 
-    /// An operation that began when the state was `seen` has taken all that there was. Has no effect as long as nobody would report
-    /// that there is more.
-    pub(super) fn exhausted(&self, direction: Direction, seen: Seen) {
+    /// An operation that began when the state was `seen` has come short: it has taken all that there was, but for the end, which is reported only once.
+    pub(super) fn came_short(&self, direction: Direction, seen: Seen) {
         if seen.0 & CLOSED == 0 {
-            let inner = self.lock();
-            if inner.home != 0 {
-                self.clear_if(&inner, direction, seen);
-            }
+            self.exhausted(direction, seen);
+        }
+    }
+
+    /// An operation that began when the state was `seen` would have blocked. Has no effect as long as nobody would report that there is more.
+    pub(super) fn exhausted(&self, direction: Direction, seen: Seen) {
+        let inner = self.lock();
+        if inner.home != 0 {
+            self.clear_if(&inner, direction, seen);
         }
     }
 

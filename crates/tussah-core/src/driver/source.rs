@@ -124,7 +124,8 @@ impl Source {
         self.poll_with(context, direction, &mut { POLLED }, &mut operation)
     }
 
-    /// Waits until an operation may succeed, as far as the driver has reported; makes none, and asks the system nothing. Of those who wait for
+    /// Waits until an operation may succeed, as far as the driver has reported; makes none, and asks the system nothing, but for the first time to have the
+    /// descriptor registered. Of those who wait for
     /// a direction by this function or [`poll_io`](Self::poll_io), the last one to call is woken.
     ///
     /// # Errors
@@ -134,8 +135,12 @@ impl Source {
         context: &mut Context<'_>,
         direction: Direction,
     ) -> Poll<io::Result<()>> {
+        ready!(coop::poll_budget(context));
         let seen = self.slot().seen();
-        if seen.is_ready(direction) || self.wait(context, direction, seen, &mut { POLLED })? {
+        // What is not registered seems to be ready for ever: nobody would report otherwise.
+        let is_known = seen.is_reported() || self.slot().is_registered();
+        let is_ready = is_known && seen.is_ready(direction);
+        if is_ready || self.wait(context, direction, seen, &mut { POLLED })? {
             return Poll::Ready(Ok(()));
         }
         Poll::Pending
@@ -250,10 +255,15 @@ impl Source {
     /// For TCP only, and for writing to a Unix stream: a reading also comes short at the end of a packet, of a message with
     /// descriptors, and at the mark of urgent data that was read out of band, with more behind it of which nothing will be reported.
     pub fn came_short(&self, direction: Direction, seen_before: Marker) {
+        self.slot().came_short(direction, seen_before.0);
+    }
+
+    /// An operation that was made without [`io`](Self::io) and the like said `WouldBlock`: nothing is there, or there is no room, until the driver says so.
+    pub fn would_block(&self, direction: Direction, seen_before: Marker) {
         self.slot().exhausted(direction, seen_before.0);
     }
 
-    /// What [`came_short`](Self::came_short) has to know.
+    /// What [`came_short`](Self::came_short) and [`would_block`](Self::would_block) have to know.
     #[must_use]
     pub fn marker(&self) -> Marker {
         Marker(self.slot().seen())

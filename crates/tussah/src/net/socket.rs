@@ -30,12 +30,11 @@ mod message;
 mod multicast;
 mod options;
 mod run;
+mod waiting;
 
-use std::future::Future;
 use std::io::{self, IoSlice, IoSliceMut};
 use std::net::SocketAddr;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
-use std::task::{Context, Poll};
 
 pub(crate) use message::{BATCH_MAX, DESCRIPTORS_MAX, Message};
 pub(crate) use options::packet_options;
@@ -307,51 +306,6 @@ impl Socket {
         }
         spend_bytes(len);
         Ok(len)
-    }
-}
-
-/// Waiting.
-impl Socket {
-    /// Has an attempt succeed, or fail.
-    pub(crate) fn operate<'a, R, F>(
-        &'a self,
-        direction: Direction,
-        mut attempt: F,
-    ) -> impl Future<Output = io::Result<R>> + Unpin + use<'a, R, F>
-    where
-        F: FnMut() -> io::Result<R> + Unpin,
-    {
-        match self {
-            Self::Os(source) => source.io(direction, move |_| attempt()),
-        }
-    }
-
-    /// The same for `poll_` functions. Of those who wait for a direction by it, the last one to call is woken.
-    pub(crate) fn poll_operate<R>(
-        &self,
-        context: &mut Context<'_>,
-        direction: Direction,
-        mut attempt: impl FnMut() -> io::Result<R>,
-    ) -> Poll<io::Result<R>> {
-        match self {
-            Self::Os(source) => source.poll_io(context, direction, |_| attempt()),
-        }
-    }
-
-    /// Waits until an attempt may succeed, as far as is known without a look.
-    pub(crate) fn poll_hint(
-        &self,
-        context: &mut Context<'_>,
-        direction: Direction,
-    ) -> Poll<io::Result<()>> {
-        match self {
-            Self::Os(source) => source.poll_ready(context, direction),
-        }
-    }
-
-    /// Waits until an attempt would not block.
-    pub(crate) async fn wait_ready(&self, direction: Direction) -> io::Result<()> {
-        self.operate(direction, || self.ready(direction)).await
     }
 }
 

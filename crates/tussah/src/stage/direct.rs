@@ -25,7 +25,7 @@ use super::table::EdgeKind;
 /// impl DirectHandler for Parse {
 ///     type Event = String;
 ///     fn handle(&self, text: String) {
-///         if let Ok(number) = text.parse() {
+///         if let Ok(number) = text.parse::<u64>() {
 ///             drop(self.0.try_send(number));
 ///         }
 ///     }
@@ -82,8 +82,14 @@ impl<H: DirectHandler> Handler for Directly<H> {
 /// Where a [`DirectHandler`] lives.
 pub type DirectHost<H> = Arc<Many<Directly<H>>>;
 
-/// Has a [`DirectHandler`] called by whoever sends, with no queue and no admission, at the price of a function call; a panic in it is the caller's. Where more has to be
-/// seen to, since another handler has taken its place, the event is traced, or a proxy is in between, it goes to the stage's queue. Made by [`To::direct`]. Cheap to clone.
+/// Has a [`DirectHandler`] called by whoever sends, with no queue and no admission, at the price of a function call. Made by [`To::direct`]. Cheap to clone.
+///
+/// Where more has to be seen to, since another handler has taken its place, the event is traced, its stage is by key, or a proxy is in between, it goes to the stage's queue.
+/// Between what is called and what is queued there is no order: an event that is called may be handled before those that its sender has sent before it.
+///
+/// As with any call, the caller's stage counts the event and its panic, and waits for its end when it is drained. The stage that is called counts it as
+/// [`called`](super::StageStats::called), goes on being called while it is paused or drained, and waits for no call; [`Network::drain`](super::Network::drain) drains those
+/// that call it before it. Once it is [destroyed](super::Stage::destroy) it is not called any more, but for calls that have begun.
 pub struct Direct<E, H> {
     stage: Arc<Shared<E>>,
     host: DirectHost<H>,
@@ -95,6 +101,9 @@ impl<E: Send + 'static, H: DirectHandler<Event = E>> Direct<E, H> {
     ///
     /// # Errors
     /// With the event inside, if the stage is closed, or it had to be queued and was not let in.
+    ///
+    /// # Panics
+    /// If the handler does, with the event in it.
     #[inline]
     pub fn send(&self, event: E) -> Result<(), SendError<E>> {
         if self.stage.is_special() || outgoing::trace() != 0 {
@@ -119,7 +128,7 @@ impl<E: Send + 'static, H: DirectHandler<Event = E>> To<'_, E, DirectHost<H>> {
     /// By a function call; by the stage's queue, which has room for at least so many credits from here on, where that can't be.
     ///
     /// # Errors
-    /// If the edge closes a cycle of awaited sends and calls, or the stage is closed or of another network.
+    /// If the edge closes a cycle of awaited sends and calls, or the stage is closed or of another network: so no handler comes to call itself.
     pub fn direct(self, room: u64) -> Result<Direct<E, H>, BuildError> {
         self.connect(EdgeKind::Call)?;
         self.stage.make_room(room);

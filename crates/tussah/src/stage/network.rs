@@ -51,14 +51,10 @@ impl Network {
     /// A network whose servlets run in the given runtime.
     #[must_use]
     pub fn on(runtime: &Handle, name: impl Into<String>) -> Self {
-        let clock = runtime.clock();
         let inner = Inner {
             name: name.into(),
             runtime: runtime.clone(),
-            time: Time {
-                start: clock.now(),
-                clock,
-            },
+            time: Time::new(runtime.clock()),
             process: Arc::default(),
             tracer: Arc::default(),
             governing: Arc::default(),

@@ -244,15 +244,20 @@ fn send_now<E: Send + 'static>(
     waits: bool,
 ) -> Result<(), (Event<E>, Why)> {
     let stage = &sender.stage;
-    let said = said(stage, &event);
-    Arc::clone(stage).hand_over();
+    let said = if HERE.with(Here::may_have_collected) {
+        let said = said(stage, &event);
+        Arc::clone(stage).hand_over();
+        said
+    } else {
+        None
+    };
     if let Some(trace) = HERE.with(|here| here.trace_of(sender)) {
         event.trace_on(trace);
     }
     if let Some(said) = said {
         return stage.obey(sender.from, event, waits, said);
     }
-    let collects = event.is_plain() && !stage.rests() && HERE.with(Here::collects);
+    let collects = HERE.with(Here::collects) && event.is_plain() && !stage.rests();
     if collects && stage.outgoing.get().is_some() {
         let class = event.class_of();
         let begun_ns = HERE.with(|here| here.now_ns.get());
@@ -292,6 +297,13 @@ impl Here {
             0 => None,
             trace => Some(trace),
         }
+    }
+
+    /// Whether something may be collected on this OS thread for any stage. What is collected is so for one in `open`, and that is empty when a servlet's poll
+    /// has ended, but for what is just being handed over.
+    #[inline]
+    fn may_have_collected(&self) -> bool {
+        self.inside.get() || !self.open.borrow().is_empty()
     }
 
     /// Whether a servlet is being polled that may collect for one more stage.

@@ -45,7 +45,7 @@ impl<E: Send + 'static, C> Stage<E, C> {
     /// Puts this stage between two others while they run: what `from` sends to `to`, or calls it with, goes to this stage instead. Its handler sees,
     /// counts, changes or drops the events, and sends them to `to` by an edge of its own.
     ///
-    /// No event is lost, and none overtakes another of its sender. A proxy may be between several stages, and between another proxy and its target. While there is one before
+    /// No event is lost, and none overtakes another of its sender, but for calls after it was taken away: these do not wait for what it has queued. A proxy may be between several stages, and between another proxy and its target. While there is one before
     /// a stage, events are sent to that stage one by one, by whomever.
     ///
     /// # Errors

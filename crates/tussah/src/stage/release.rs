@@ -11,10 +11,26 @@ use super::event::{Event, Reason};
 use super::shared::{Inner, OnDrop, Shared, Start};
 use super::state::{Gate, Summon};
 
-/// What is to be done after the lock is released.
+/// A servlet that is to go to work.
+enum Summoned<E> {
+    Nobody,
+    Parked(Waker),
+    New(Start<E>, u32),
+}
+
+impl<E: Send + 'static> Summoned<E> {
+    #[inline]
+    fn call(self, stage: &Arc<Shared<E>>) {
+        match self {
+            Self::Nobody => {}
+            Self::Parked(waker) => waker.wake(),
+            Self::New(start, generation) => start(stage, generation),
+        }
+    }
+}
+
+/// What else is to be done after the lock is released, which is rare.
 struct Calls<E> {
-    unpark: Option<Waker>,
-    spawn: Option<(Start<E>, u32)>,
     room: Option<bool>,
     /// Nothing is queued and in service any more.
     settled: bool,
@@ -35,18 +51,64 @@ impl<E: Send + 'static> Shared<E> {
     /// Releases the lock, having seen to who must be called because of what changed.
     #[inline]
     pub(crate) fn release(self: &Arc<Self>, mut inner: MutexGuard<'_, Inner<E>>) {
-        let calls = self.calls(&mut inner);
-        drop(inner);
-        if let Some(calls) = calls {
-            self.make(calls);
+        let (summon, left) = match &self.threads {
+            None => (inner.state.summon(), 0),
+            Some(threads) => threads.summon(&mut inner),
+        };
+        let summoned = match summon {
+            Summon::Nobody => Summoned::Nobody,
+            Summon::Unpark => self.unparked(&mut inner),
+            Summon::Spawn => self.spawned(&inner),
+        };
+        if left > 0 || inner.concerns_others() {
+            return self.release_with(inner, summoned, left);
         }
+        self.show_rest(&inner);
+        drop(inner);
+        summoned.call(self);
     }
 
     #[inline]
-    fn calls(&self, inner: &mut Inner<E>) -> Option<Calls<E>> {
+    fn unparked(&self, inner: &mut Inner<E>) -> Summoned<E> {
+        let parked = inner.parked.pop();
+        parked.map_or(Summoned::Nobody, |(_, waker)| Summoned::Parked(waker))
+    }
+
+    /// It is a servlet of the present handler, however late it starts.
+    #[cold]
+    fn spawned(&self, inner: &Inner<E>) -> Summoned<E> {
+        let start = self.start.read().clone();
+        start.map_or(Summoned::Nobody, |start| {
+            Summoned::New(start, inner.generation)
+        })
+    }
+
+    #[inline]
+    fn show_rest(&self, inner: &Inner<E>) {
+        let rests = inner.state.rests();
+        if rests != self.rests() {
+            self.rests.0.store(rests, Ordering::Relaxed);
+        }
+    }
+
+    /// The same where not only servlets may be concerned.
+    #[cold]
+    #[inline(never)]
+    fn release_with(
+        self: &Arc<Self>,
+        mut inner: MutexGuard<'_, Inner<E>>,
+        summoned: Summoned<E>,
+        left: usize,
+    ) {
+        let calls = Self::calls(&mut inner, left);
+        self.show_rest(&inner);
+        drop(inner);
+        summoned.call(self);
+        self.make(calls);
+    }
+
+    fn calls(inner: &mut Inner<E>, left: usize) -> Calls<E> {
         let mut calls = Calls {
-            unpark: None,
-            spawn: None,
             room: None,
             settled: false,
             wakers: Vec::new(),
@@ -54,26 +116,8 @@ impl<E: Send + 'static> Shared<E> {
             gone: false,
             ended: Vec::new(),
             reason: inner.state.ends,
-            left: 0,
+            left,
         };
-        let mut any = true;
-        let summon = match &self.threads {
-            None => inner.state.summon(),
-            Some(threads) => {
-                let (summon, left) = threads.summon(inner);
-                calls.left = left;
-                summon
-            }
-        };
-        match summon {
-            Summon::Nobody => any = calls.left > 0,
-            Summon::Unpark => calls.unpark = inner.parked.pop().map(|(_, waker)| waker),
-            // It is a servlet of the present handler, however late it starts.
-            Summon::Spawn => {
-                let start = self.start.read().clone();
-                calls.spawn = start.map(|start| (start, inner.generation));
-            }
-        }
         // Once for all room that there is: a sender that finds none though it was called must not call itself.
         if !inner.senders.is_empty() && inner.state.freed {
             let half = inner.state.credits() <= inner.state.threshold / 2;
@@ -81,31 +125,24 @@ impl<E: Send + 'static> Shared<E> {
             if inner.choosy || half || inner.state.computing() == 0 {
                 inner.state.freed = false;
                 calls.room = Some(inner.choosy);
-                any = true;
             }
         }
         if inner.swap.is_some() && inner.state.in_service() == 0 {
             calls.wakers.extend(inner.swap.take());
-            any = true;
         }
         if inner.state.is_left_alone() || inner.state.gate == Gate::Closed {
-            any |= Self::ending(inner, &mut calls);
+            Self::ending(inner, &mut calls);
         }
         if inner.settling && inner.state.is_empty() {
             inner.settling = false;
             calls.settled = true;
-            any = true;
         }
-        let rests = inner.state.rests();
-        if rests != self.rests() {
-            self.rests.0.store(rests, Ordering::Relaxed);
-        }
-        any.then_some(calls)
+        calls
     }
 
-    /// Nothing is let in or out any more: what is queued ends, also what is given back later. True if there is something to do.
+    /// Nothing is let in or out any more: what is queued ends, also what is given back later.
     #[cold]
-    fn ending(inner: &mut Inner<E>, calls: &mut Calls<E>) -> bool {
+    fn ending(inner: &mut Inner<E>, calls: &mut Calls<E>) {
         inner.state.close(Reason::ShutDown);
         calls.closed = std::mem::take(&mut inner.state.closing);
         calls.reason = inner.state.ends;
@@ -117,7 +154,6 @@ impl<E: Send + 'static> Shared<E> {
             calls.wakers.extend(inner.call_parked());
         }
         calls.gone = inner.state.in_service() == 0 && !std::mem::replace(&mut inner.gone, true);
-        calls.closed || calls.gone || !calls.ended.is_empty()
     }
 
     /// Tells who sends and calls that the stage is closed, and lets the handler go: it ends with its last servlet, and so does a cycle of
@@ -142,12 +178,6 @@ impl<E: Send + 'static> Shared<E> {
     }
 
     fn make(self: &Arc<Self>, calls: Calls<E>) {
-        if let Some(waker) = calls.unpark {
-            waker.wake();
-        }
-        if let Some((start, generation)) = calls.spawn {
-            start(self, generation);
-        }
         match calls.room {
             None => {}
             Some(true) => self.room.notify_waiters(),
@@ -183,6 +213,18 @@ impl<E: Send + 'static> Shared<E> {
     pub(crate) fn dropped(&self, event: Event<E>, reason: Reason) {
         self.trace_dropped(&event, reason);
         tell(self.on_drop.as_ref(), event, reason);
+    }
+}
+
+impl<E> Inner<E> {
+    /// Whether others than servlets may have to be called: most of the time there are none.
+    #[inline]
+    fn concerns_others(&self) -> bool {
+        !self.senders.is_empty() && self.state.freed
+            || self.settling
+            || self.swap.is_some()
+            || self.state.orphaned
+            || self.state.gate == Gate::Closed
     }
 }
 

@@ -92,12 +92,23 @@ pub(super) struct Apart<T>(pub(super) T);
 pub struct Time {
     pub(crate) clock: Clock,
     pub(crate) start: Instant,
+    start_ns: u64,
 }
 
 impl Time {
+    /// Begins now.
+    pub(crate) fn new(clock: Clock) -> Self {
+        Self {
+            start: clock.now(),
+            start_ns: clock.now_ns(),
+            clock,
+        }
+    }
+
+    /// Nanoseconds since the start.
     #[inline]
     pub(crate) fn now_ns(&self) -> u64 {
-        self.clock.now().duration_since(self.start).as_nanos() as u64
+        self.clock.now_ns().saturating_sub(self.start_ns)
     }
 }
 

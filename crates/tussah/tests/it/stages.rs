@@ -4,6 +4,7 @@ mod batches;
 mod blocking;
 mod bounds;
 mod calls;
+mod direct;
 mod drain;
 mod dropped;
 mod forward;

@@ -52,7 +52,7 @@ fn a_report_after_the_look_is_not_waited_for() {
     assert_eq!(waited, Ok(true));
     slot.exhausted(Direction::Read, seen);
     assert!(slot.seen().is_ready(Direction::Read));
-    slot.exhausted(Direction::Read, slot.seen());
+    slot.came_short(Direction::Read, slot.seen());
     assert!(!slot.seen().is_ready(Direction::Read));
 }
 
@@ -69,11 +69,14 @@ fn the_end_is_not_forgotten() {
     let slot = Slot::new(0);
     slot.lock().moved(0);
     slot.report(0, READ | CLOSED).wake();
-    slot.exhausted(Direction::Read, slot.seen());
+    slot.came_short(Direction::Read, slot.seen());
     assert!(
         slot.seen().is_ready(Direction::Read),
         "the end is still to be read"
     );
+    // As after urgent data: what would block is not at the end.
+    slot.exhausted(Direction::Read, slot.seen());
+    assert!(!slot.seen().is_ready(Direction::Read));
 }
 
 /// Whoever gives up leaves no place behind, wherever in the line it was.

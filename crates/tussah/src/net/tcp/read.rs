@@ -89,7 +89,9 @@ impl TcpStream {
             Some(extra) if extra.delay(Direction::Read, false).is_some() => {
                 Err(io::ErrorKind::WouldBlock.into())
             }
-            _ => self.receive(buffer),
+            _ => self
+                .socket()
+                .attempt(Direction::Read, || self.receive(buffer)),
         }
     }
 
@@ -123,8 +125,8 @@ impl TcpStream {
         })
     }
 
-    /// Waits until a read may find something, as far as has been reported; for who has nowhere to read to yet. It costs no system call, and knows of no
-    /// limits. Of those who wait by this function or by `poll_read`, the last one to call is woken.
+    /// Waits until a read may find something, as far as has been reported; for who has nowhere to read to yet. It costs no system call, but for the first one that
+    /// waits, and knows of no limits. It says so again until a reading has found nothing. Of those who wait by this function or by `poll_read`, the last one to call is woken.
     ///
     /// # Errors
     /// What the system says when the descriptor can't be registered; `Other` when the runtime ends.

@@ -289,7 +289,8 @@ impl UnixStream {
     /// # Errors
     /// `WouldBlock` if nothing is there; else what the system says.
     pub fn try_read(&self, buffer: &mut [u8]) -> io::Result<usize> {
-        self.socket.receive_some(buffer)
+        self.socket
+            .attempt(Direction::Read, || self.socket.receive_some(buffer))
     }
 
     /// Waits until a read may find something; as [`TcpStream::poll_readable`](crate::net::TcpStream::poll_readable).
