@@ -9,6 +9,8 @@ mod command;
 mod steps;
 mod toolchain;
 
+pub(crate) use steps::cargo;
+
 #[derive(Args)]
 pub(crate) struct Options {
     /// Run this step and no other (may be given several times, or as a list with commas)
@@ -25,7 +27,7 @@ pub(crate) struct Options {
     /// Go on with the next step when one has failed
     #[arg(long)]
     keep_going: bool,
-    /// Never install a toolchain or a component; skip the steps that lack one
+    /// Never install a toolchain, a component or a package; skip what lacks one
     #[arg(long)]
     no_install: bool,
 }
@@ -49,6 +51,8 @@ pub(crate) enum Step {
     Loom,
     /// Miri finds no undefined behavior in the selected tests
     Miri,
+    /// Curl, wrk and a browser are served well
+    Clients,
 }
 
 impl Step {

@@ -7,6 +7,7 @@ use std::process::ExitCode;
 use clap::{Args, Parser, Subcommand};
 
 mod ci;
+mod clients;
 mod tidy;
 
 /// The project's own tasks: what runs in CI, and what keeps the tree tidy.

@@ -10,7 +10,7 @@ use toml::Value;
 
 use super::toolchain::{NIGHTLY, Rustup};
 use super::{Outcome, Step, command};
-use crate::tidy;
+use crate::{clients, tidy};
 
 /// The tests that run under Miri, as filters on the names of the unit tests of `tussah-core`.
 ///
@@ -66,6 +66,7 @@ impl Context {
                 let modules = MIRI_TESTS.concat();
                 format!("the tests of tussah-core in {modules:?}, under Miri")
             }
+            Step::Clients => "curl, wrk and a browser against `tussah web`".into(),
         }
     }
 
@@ -82,6 +83,7 @@ impl Context {
             Step::Msrv => self.msrv(),
             Step::Loom => self.loom(),
             Step::Miri => self.miri(),
+            Step::Clients => self.clients(),
         }
     }
 
@@ -181,13 +183,30 @@ impl Context {
         })
     }
 
+    fn clients(&self) -> anyhow::Result<Outcome> {
+        let report = clients::run(&self.root, &self.target_dir, self.rustup.may_install)?;
+        for failure in &report.failures {
+            println!("{failure}");
+        }
+        Ok(match (report.failures.len(), report.skipped.join("; ")) {
+            (0, skipped) if skipped.is_empty() => Outcome::Passed,
+            (0, skipped) => Outcome::Skipped(format!("{skipped}; the others passed")),
+            (failures, skipped) if skipped.is_empty() => {
+                Outcome::Failed(format!("{failures} checks"))
+            }
+            (failures, skipped) => {
+                Outcome::Failed(format!("{failures} checks; skipped: {skipped}"))
+            }
+        })
+    }
+
     fn run_command(&self, command: &mut Command) -> anyhow::Result<Outcome> {
         command::run(command.current_dir(&self.root))
     }
 }
 
 /// The cargo that runs xtask.
-pub(super) fn cargo() -> Command {
+pub(crate) fn cargo() -> Command {
     Command::new(std::env::var_os("CARGO").unwrap_or_else(|| OsString::from("cargo")))
 }
 

@@ -75,7 +75,7 @@ fn load(certificate: &Path, key: &Path) -> Result<Arc<ServerConfig>, TlsError> {
         }
         other => failed(Problem::Rustls(other)),
     })?;
-    config.alpn_protocols = vec![b"http/1.1".to_vec()];
+    config.alpn_protocols = vec![b"http/1.1".to_vec(), b"http/1.0".to_vec()];
     Ok(Arc::new(config))
 }
 

@@ -1,0 +1,119 @@
+//! Real clients against `tussah web`: curl, wrk and a browser, each with the example site over real sockets.
+
+use std::path::Path;
+use std::process::Command;
+use std::time::Instant;
+
+use anyhow::Context as _;
+
+mod browser;
+mod curl;
+mod packages;
+mod server;
+mod wrk;
+
+use packages::Packages;
+use server::Place;
+
+/// What came of the clients.
+pub(crate) struct Report {
+    /// What went wrong, a line each.
+    pub(crate) failures: Vec<String>,
+    /// Which clients were not there, and why.
+    pub(crate) skipped: Vec<String>,
+}
+
+/// A client: its name, the programs and their packages, and what it checks.
+struct Client {
+    name: &'static str,
+    /// Any one of the programs will do.
+    programs: &'static [&'static str],
+    package: &'static str,
+    check: fn(&Place, &str) -> anyhow::Result<Vec<String>>,
+}
+
+const CLIENTS: [Client; 3] = [
+    Client {
+        name: "curl",
+        programs: &["curl"],
+        package: "curl",
+        check: curl::check,
+    },
+    Client {
+        name: "wrk",
+        programs: &["wrk"],
+        package: "wrk",
+        check: wrk::check,
+    },
+    Client {
+        name: "browser",
+        programs: &["chromium", "chromium-browser", "google-chrome"],
+        package: "chromium",
+        check: browser::check,
+    },
+];
+
+/// Builds the server, and runs every client that is there or may be installed.
+///
+/// # Errors
+///
+/// A program could not be started, or a file not be written.
+pub(crate) fn run(root: &Path, target: &Path, may_install: bool) -> anyhow::Result<Report> {
+    let mut cargo = crate::ci::cargo();
+    cargo.args(["build", "--quiet", "--package", "tussah-services"]);
+    let built = cargo
+        .current_dir(root)
+        .status()
+        .context("could not start cargo")?;
+    anyhow::ensure!(built.success(), "the server does not build");
+    let mut packages = Packages::new(may_install);
+    let mut report = Report {
+        failures: Vec::new(),
+        skipped: Vec::new(),
+    };
+    if let Err(reason) = packages.program(&["openssl"], "openssl") {
+        report.skipped.push(format!("https: {reason}"));
+    }
+    let place = Place::new(root, target)?;
+    for client in &CLIENTS {
+        match packages.program(client.programs, client.package) {
+            Ok(program) => {
+                let begun = Instant::now();
+                let failures = (client.check)(&place, &program)?;
+                println!(
+                    "    {}: {} failures, {:.1} s",
+                    client.name,
+                    failures.len(),
+                    begun.elapsed().as_secs_f64()
+                );
+                let named = failures
+                    .into_iter()
+                    .map(|failure| format!("{}: {failure}", client.name));
+                report.failures.extend(named);
+            }
+            Err(reason) => report.skipped.push(format!("{}: {reason}", client.name)),
+        }
+    }
+    Ok(report)
+}
+
+/// What a program has printed, both of its streams apart.
+struct Printed {
+    out: Vec<u8>,
+    errors: String,
+}
+
+/// Runs a program to its end.
+///
+/// # Errors
+///
+/// It could not be started.
+fn output(command: &mut Command) -> anyhow::Result<Printed> {
+    let output = command
+        .output()
+        .with_context(|| format!("could not start {command:?}"))?;
+    Ok(Printed {
+        out: output.stdout,
+        errors: String::from_utf8_lossy(&output.stderr).into_owned(),
+    })
+}

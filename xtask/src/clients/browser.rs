@@ -1,0 +1,105 @@
+//! Chromium without a window: every page with all that it is made of, and nothing on the console.
+
+use std::process::Command;
+
+use super::output;
+use super::server::Place;
+
+/// The pages of the site, each with what it has to load.
+const PAGES: [(&str, &[&str]); 3] = [
+    ("/", &["/style.css", "/cocoon.svg"]),
+    ("/guide/", &["/style.css", "/cocoon.svg"]),
+    (
+        "/stages.html",
+        &["/style.css", "/cocoon.svg", "/stages.svg"],
+    ),
+];
+
+/// Shows all pages; pictures of them are left in the folder.
+pub(super) fn check(place: &Place, program: &str) -> anyhow::Result<Vec<String>> {
+    let mut failures = Vec::new();
+    for server in place.servers()? {
+        let scheme = if server.is_tls() { "https" } else { "http" };
+        for (number, (page, _)) in PAGES.iter().enumerate() {
+            let picture = place.folder.join(format!("{scheme}-{number}.png"));
+            let profile = place.folder.join(format!("profile-{scheme}-{number}"));
+            let mut browser = Command::new(program);
+            // The sandbox is not to be had by root, and in containers.
+            browser.args([
+                "--headless",
+                "--no-sandbox",
+                "--disable-gpu",
+                "--disable-dev-shm-usage",
+            ]);
+            browser.args([
+                "--ignore-certificate-errors",
+                "--no-proxy-server",
+                "--enable-logging=stderr",
+            ]);
+            browser.args(["--window-size=1000,1200", "--timeout=20000"]);
+            browser.arg(format!("--user-data-dir={}", profile.display()));
+            browser.arg(format!("--screenshot={}", picture.display()));
+            let printed = output(browser.arg(server.url.clone() + page))?;
+            let told = printed
+                .errors
+                .lines()
+                .filter(|line| line.contains("CONSOLE"));
+            failures.extend(told.map(|line| format!("{scheme} {page}: {line}")));
+            if !picture.is_file() {
+                failures.push(format!("{scheme} {page}: no picture: {}", printed.errors));
+            }
+        }
+        let log = server.end()?;
+        failures.extend(
+            missing(&log)
+                .into_iter()
+                .map(|line| format!("{scheme}: {line}")),
+        );
+    }
+    Ok(failures)
+}
+
+/// What is wrong with the requests of a browser that has seen all pages, each with an empty cache.
+fn missing(log: &[String]) -> Vec<String> {
+    // A picture that is the icon as well is asked for again.
+    let is_good = |line: &&String| line.contains("\" 200 ") || line.contains("\" 304 ");
+    let mut wrong: Vec<_> = log.iter().filter(|line| !is_good(line)).cloned().collect();
+    let mut expected: Vec<_> = PAGES
+        .iter()
+        .flat_map(|(page, parts)| [&[*page], *parts].concat())
+        .collect();
+    expected.sort_unstable();
+    for path in expected.chunk_by(PartialEq::eq) {
+        let request = format!("\"GET {} HTTP/1.1\" 200 ", path[0]);
+        let count = log.iter().filter(|line| line.contains(&request)).count();
+        if count < path.len() {
+            wrong.push(format!(
+                "{}: {count} requests, expected {}",
+                path[0],
+                path.len()
+            ));
+        }
+    }
+    wrong
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_not_loaded_is_named() {
+        let line =
+            |path: &&str| format!("127.0.0.1 - - [x] \"GET {path} HTTP/1.1\" 200 9 \"-\" \"-\"");
+        let whole: Vec<_> = PAGES
+            .iter()
+            .flat_map(|(page, parts)| [&[*page], *parts].concat())
+            .collect();
+        let mut log: Vec<_> = whole.iter().map(line).collect();
+        assert_eq!(missing(&log), Vec::<String>::new());
+        log.pop();
+        assert_eq!(missing(&log), ["/stages.svg: 0 requests, expected 1"]);
+        log.push("127.0.0.1 - - [x] \"GET /stages.svg HTTP/1.1\" 500 9 \"-\" \"-\"".into());
+        assert_eq!(missing(&log).len(), 2);
+    }
+}
