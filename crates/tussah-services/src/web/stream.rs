@@ -106,17 +106,20 @@ impl Stream {
         let mut buffer = Vec::with_capacity(COPY_BYTES);
         let (mut at, end) = (offset, offset + len);
         while at < end {
-            buffer.resize((end - at).min(COPY_BYTES as u64) as usize, 0);
             let read;
-            (read, buffer) = file.read_exact_at(buffer, at).await;
-            read?;
-            let mut rest = &*buffer;
+            (read, buffer) = file.read_at(buffer, at).await;
+            if read? == 0 {
+                return Err(io::ErrorKind::UnexpectedEof.into());
+            }
+            // As much is read as there is room for, which may be more than is wanted.
+            let wanted = (end - at).min(buffer.len() as u64);
+            let mut rest = &buffer[..wanted as usize];
             while !rest.is_empty() {
                 let slices = [IoSlice::new(rest)];
                 let sent = std::future::poll_fn(|cx| self.poll_write(cx, &slices)).await?;
                 rest = &rest[sent..];
             }
-            at += buffer.len() as u64;
+            at += wanted;
         }
         Ok(())
     }

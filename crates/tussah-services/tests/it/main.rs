@@ -3,3 +3,4 @@
 mod config;
 mod load;
 mod site;
+mod web_robust;

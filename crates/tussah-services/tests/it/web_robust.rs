@@ -1,0 +1,9 @@
+//! `tussah web` when its clients, its files and its system fail it, as a process of its own.
+
+mod client;
+mod files;
+mod listen;
+mod process;
+mod secure;
+mod slow;
+mod vanish;
