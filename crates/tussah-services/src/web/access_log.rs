@@ -35,7 +35,7 @@ const CLOSE_SECONDS: u64 = 5;
 pub struct AccessLog {
     shared: Arc<Shared>,
     format: LogFormat,
-    writer: Option<JoinHandle<()>>,
+    writer: Mutex<Option<JoinHandle<()>>>,
 }
 
 #[derive(Debug, Default)]
@@ -81,7 +81,7 @@ impl AccessLog {
         Ok(Self {
             shared,
             format,
-            writer: Some(writer),
+            writer: Mutex::new(Some(writer)),
         })
     }
 
@@ -117,13 +117,9 @@ impl AccessLog {
         self.shared.wanted.notify_one();
     }
 
-    /// Writes what is left, and ends. It blocks the OS thread, for five seconds at most, and gives back whether all was written.
-    pub fn close(mut self) -> bool {
-        self.end()
-    }
-
-    fn end(&mut self) -> bool {
-        let Some(writer) = self.writer.take() else {
+    /// Writes what is left, and ends: what is logged later is lost. It blocks the OS thread, for five seconds at most, and gives back whether all was written.
+    pub fn close(&self) -> bool {
+        let Some(writer) = self.writer.lock().take() else {
             return true;
         };
         let mut pending = self.shared.pending.lock();
@@ -140,7 +136,7 @@ impl AccessLog {
 
 impl Drop for AccessLog {
     fn drop(&mut self) {
-        self.end();
+        self.close();
     }
 }
 

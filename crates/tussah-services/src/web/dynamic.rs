@@ -70,6 +70,8 @@ impl Dynamic {
 /// What a handler is given.
 fn request(server: &Server, exchange: &mut Exchange) -> Request {
     let head = *exchange.head();
+    let connection = exchange.connection.as_ref();
+    let client = connection.and_then(|connection| server.client(&connection.stream, exchange));
     let body = match std::mem::take(&mut exchange.body) {
         Body::Read(body) => body,
         Body::Unread | Body::Wanted { .. } => Vec::new(),
@@ -79,7 +81,7 @@ fn request(server: &Server, exchange: &mut Exchange) -> Request {
         bytes: exchange.input.filled()[..head.len()].to_vec(),
         path: exchange.path().to_vec(),
         body,
-        client: server.client(exchange),
+        client,
     }
 }
 

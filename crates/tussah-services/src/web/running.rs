@@ -141,6 +141,9 @@ impl Running {
         let drain = current.server.config.drain;
         let stopped = current.end(drain).await;
         self.ticking.abort();
+        if let Some(log) = &current.server.log {
+            log.close();
+        }
         stopped
     }
 }

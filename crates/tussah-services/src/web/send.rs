@@ -28,7 +28,7 @@ impl DirectHandler for Send {
         };
         exchange.next = match written {
             Ok(len) if exchange.response.advance(len as u64) => {
-                self.0.note(&exchange);
+                self.0.note(&connection.stream, &exchange);
                 return exchange.finish();
             }
             Ok(_) => Next::Write,

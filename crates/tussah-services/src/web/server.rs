@@ -17,6 +17,7 @@ use super::connections::Connections;
 use super::exchange::Exchange;
 use super::route::Routes;
 use super::site::{Encodings, Site, SiteError};
+use super::stream::Stream;
 
 /// Bound, in seconds: how long after it was looked at a page is given without another look at its file; the age of the Date that goes with it.
 const FRESH_S: u64 = 1;
@@ -107,8 +108,9 @@ impl Server {
     }
 
     /// Who has sent a request: the peer; or, if that is a proxy that is trusted, whom it names last that is none.
-    pub(crate) fn client(&self, exchange: &Exchange) -> Option<IpAddr> {
-        let mut client = exchange.connection.as_ref()?.stream.peer()?;
+    pub(crate) fn client(&self, stream: &Stream, exchange: &Exchange) -> Option<IpAddr> {
+        // By a listener for both kinds of addresses, those of the older kind come in clothes of the newer.
+        let mut client = stream.peer()?.to_canonical();
         let trusts = |address: IpAddr| {
             let proxies = &self.config.trusted_proxies;
             proxies.iter().any(|network| network.contains(&address))
@@ -126,10 +128,10 @@ impl Server {
             .flat_map(|line| line.rsplit(|&byte| byte == b','));
         for name in names {
             let name = std::str::from_utf8(name).unwrap_or("").trim();
-            let Ok(named) = name.parse() else {
+            let Ok(named) = name.parse::<IpAddr>() else {
                 break;
             };
-            client = named;
+            client = named.to_canonical();
             if !trusts(client) {
                 break;
             }
@@ -145,19 +147,19 @@ impl Server {
 
     /// Writes down that a request was answered.
     #[inline]
-    pub(crate) fn note(&self, exchange: &Exchange) {
+    pub(crate) fn note(&self, stream: &Stream, exchange: &Exchange) {
         if let Some(log) = &self.log {
-            self.log(log, exchange);
+            self.log(log, stream, exchange);
         }
     }
 
     #[cold]
-    fn log(&self, log: &AccessLog, exchange: &Exchange) {
+    fn log(&self, log: &AccessLog, stream: &Stream, exchange: &Exchange) {
         let bytes = exchange.input.filled();
         let line = bytes.split(|&byte| byte == b'\r').next().unwrap_or(b"");
         let field = |field| exchange.head.as_ref()?.field(field, bytes);
         log.log(&Record {
-            client: self.client(exchange),
+            client: self.client(stream, exchange),
             user: None,
             time: SystemTime::now(),
             request: line,

@@ -21,7 +21,7 @@ fn is_allowed(server: &Server, exchange: &Exchange) -> bool {
     let Some(connection) = &exchange.connection else {
         return false;
     };
-    match server.client(exchange) {
+    match server.client(&connection.stream, exchange) {
         None => connection.stream.is_local(),
         Some(client) => server
             .config

@@ -4,6 +4,7 @@ mod client;
 mod files;
 mod listen;
 mod process;
+mod proxies;
 mod secure;
 mod slow;
 mod vanish;

@@ -46,7 +46,7 @@ pub(super) async fn all(
     }
     let flush = poll_fn(|cx| stream.poll_flush(cx));
     timeout(server.config.timeouts.write, flush).await??;
-    server.note(exchange);
+    server.note(stream, exchange);
     Ok(())
 }
 
