@@ -88,6 +88,12 @@ impl Connection {
         self.wake();
     }
 
+    /// Ends the connection, whatever is being done with it.
+    pub(crate) fn cut(&self) {
+        self.stream.cut();
+        self.lose();
+    }
+
     /// Has the thread look what there is to do.
     pub(crate) fn wake(&self) {
         if let Some(waker) = self.waker.get() {

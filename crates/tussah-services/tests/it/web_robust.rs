@@ -2,9 +2,11 @@
 
 mod client;
 mod files;
+mod life;
 mod listen;
 mod process;
 mod proxies;
+mod reload;
 mod secure;
 mod slow;
 mod vanish;
