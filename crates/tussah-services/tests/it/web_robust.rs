@@ -9,4 +9,5 @@ mod proxies;
 mod reload;
 mod secure;
 mod slow;
+mod stop;
 mod vanish;

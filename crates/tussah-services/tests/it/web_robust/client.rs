@@ -168,6 +168,7 @@ impl<S: Socket> Client<S> {
             {
                 false
             }
+            Err(error) if error.kind() == ErrorKind::Interrupted => self.fill(),
             Err(error) => panic!("expected more, found {error}"),
         }
     }

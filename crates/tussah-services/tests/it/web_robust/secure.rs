@@ -123,6 +123,14 @@ fn handshakes_that_are_none() {
 }
 
 #[test]
+fn idle_connections_end_cleanly() {
+    let server = site().serve(&format!("{OPTIONS} --timeout-idle 300ms"));
+    let mut client = connect(&server);
+    assert_eq!(client.ask(&request("/a.txt", "")).status, 200);
+    assert_eq!(client.stream.read(&mut [0]).expect("a clean end"), 0);
+}
+
+#[test]
 fn a_peer_that_takes_nothing_does_not_keep_its_connection() {
     let server = site()
         .file("site/large.bin", bytes(30_000_000))
