@@ -117,7 +117,7 @@ impl AccessLog {
         self.shared.wanted.notify_one();
     }
 
-    /// Writes what is left, and ends: nothing is logged any more. It blocks the OS thread, for five seconds at most, and gives back whether all was written.
+    /// Writes what is left, and ends: what is logged later is lost. It blocks the OS thread, for five seconds at most, and gives back whether all was written.
     pub fn close(&self) -> bool {
         let Some(writer) = self.writer.lock().take() else {
             return true;

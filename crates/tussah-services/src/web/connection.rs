@@ -58,6 +58,14 @@ impl Connection {
         matches!(self.state.load(Ordering::Relaxed), BUSY | WAITED)
     }
 
+    /// Whether no request of it is on its way. If one is, the thread is called when that has been answered.
+    pub(crate) fn is_free(&self) -> bool {
+        let waits = self
+            .state
+            .compare_exchange(BUSY, WAITED, Ordering::AcqRel, Ordering::Acquire);
+        waits == Err(IDLE)
+    }
+
     /// A request begins its way. For the thread.
     pub(crate) fn begin(self: &Arc<Self>, exchange: &mut Exchange) {
         exchange.connection = Some(Arc::clone(self));
@@ -86,6 +94,12 @@ impl Connection {
     pub(crate) fn lose(&self) {
         self.state.swap(HANDED, Ordering::AcqRel);
         self.wake();
+    }
+
+    /// Ends the connection, whatever is being done with it.
+    pub(crate) fn cut(&self) {
+        self.stream.cut();
+        self.lose();
     }
 
     /// Has the thread look what there is to do.

@@ -81,7 +81,7 @@ impl Connections {
     pub(crate) fn cut_all(&self) {
         let open: Vec<_> = self.open.lock().places.clone();
         for connection in open.iter().filter_map(Weak::upgrade) {
-            connection.lose();
+            connection.cut();
         }
     }
 

@@ -186,6 +186,9 @@ impl fmt::Debug for Running {
 impl Drop for Instance {
     fn drop(&mut self) {
         self.retrying.abort();
+        self.server.connections.cut_all();
+        // Its stages refer to each other, and to the server.
+        self.network.close();
     }
 }
 
@@ -246,7 +249,7 @@ impl Instance {
             Err(_) => self.server.connections.count(),
         };
         self.server.connections.cut_all();
-        self.network.drain().await;
+        self.network.close();
         Stopped { cut }
     }
 }

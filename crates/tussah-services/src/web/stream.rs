@@ -3,7 +3,7 @@
 mod tls;
 
 use std::io::{self, IoSlice};
-use std::net::IpAddr;
+use std::net::{IpAddr, Shutdown};
 use std::os::fd::BorrowedFd;
 use std::pin::Pin;
 use std::task::{Context, Poll};
@@ -80,6 +80,16 @@ impl Stream {
             Self::Unix(stream) => Pin::new(&mut &*stream).poll_close(cx),
             Self::Tls(stream) => stream.with(|stream| stream.poll_close(cx)),
         }
+    }
+
+    /// Ends both directions at once: whoever reads or writes is told so.
+    pub(crate) fn cut(&self) {
+        // It may have ended already.
+        let _ = match self {
+            Self::Tcp(stream) => stream.shutdown(Shutdown::Both),
+            Self::Unix(stream) => stream.shutdown(Shutdown::Both),
+            Self::Tls(stream) => stream.cut(),
+        };
     }
 
     /// Writes without waiting, if that can be done anywhere; else only the connection's thread writes.

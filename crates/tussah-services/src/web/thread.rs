@@ -31,6 +31,7 @@ pub(crate) async fn serve(connection: Arc<Connection>, entry: Arc<Entry>, place:
     let mut idle = Idle {
         sleep: pin!(sleep(entry.server.config.timeouts.idle)),
         is_set: false,
+        is_ending: false,
     };
     let mut active_s = entry.server.clock.passed_s();
     let mut requests = 0;
@@ -39,11 +40,8 @@ pub(crate) async fn serve(connection: Arc<Connection>, entry: Arc<Entry>, place:
         let event = poll_fn(|cx| match connection.poll(cx, &mut spare) {
             Poll::Ready(event) => Poll::Ready(Some(event)),
             Poll::Pending => {
-                let busy = connection.is_busy();
-                if entry.server.is_ending() && !busy {
-                    return Poll::Ready(None);
-                }
-                idle.poll(cx, &entry.server, active_s, busy).map(|()| None)
+                let is_over = idle.poll(cx, &connection, &entry.server, active_s);
+                is_over.map(|()| None)
             }
         });
         let mut exchange = match event.await {
@@ -55,7 +53,11 @@ pub(crate) async fn serve(connection: Arc<Connection>, entry: Arc<Entry>, place:
                     After::End => return,
                 }
             }
-            // The end, an error, a lost exchange, or too long without a request.
+            // Too long without a request, or the peer has ended.
+            None | Some(Event::Read(Ok(0))) => {
+                return Box::pin(finish(&connection.stream, &entry.server)).await;
+            }
+            // An error, or a lost exchange.
             _ => return,
         };
         active_s = entry.server.clock.passed_s();
@@ -110,21 +112,25 @@ async fn handshake(connection: &Connection, server: &Server) -> bool {
 struct Idle<'a> {
     sleep: Pin<&'a mut Sleep>,
     is_set: bool,
+    is_ending: bool,
 }
 
 impl Idle<'_> {
     fn poll(
         &mut self,
         cx: &mut Context<'_>,
+        connection: &Connection,
         server: &Server,
         active_s: u64,
-        busy: bool,
     ) -> Poll<()> {
+        if server.is_ending() {
+            return self.poll_ending(cx, connection, server);
+        }
         if self.is_set && !self.sleep.is_elapsed() {
             return Poll::Pending;
         }
         while self.sleep.as_mut().poll(cx).is_ready() {
-            let idle_max = server.config.timeouts.idle;
+            let (idle_max, busy) = (server.config.timeouts.idle, connection.is_busy());
             let passed = Duration::from_secs(server.clock.passed_s() - active_s);
             if !busy && passed >= idle_max {
                 return Poll::Ready(());
@@ -136,6 +142,25 @@ impl Idle<'_> {
         }
         self.is_set = true;
         Poll::Pending
+    }
+
+    /// The server ends, and so does the connection when it is idle; the client does not know of that yet, and its next request may be on its way.
+    #[cold]
+    fn poll_ending(
+        &mut self,
+        cx: &mut Context<'_>,
+        connection: &Connection,
+        server: &Server,
+    ) -> Poll<()> {
+        if !connection.is_free() {
+            return Poll::Pending;
+        }
+        if !self.is_ending {
+            self.is_ending = true;
+            let until = Instant::now() + server.config.timeouts.linger;
+            self.sleep.as_mut().reset(until);
+        }
+        self.sleep.as_mut().poll(cx)
     }
 }
 
@@ -223,10 +248,10 @@ async fn read_more(connection: &Connection, server: &Server, mut exchange: Box<E
 
 /// Ends a connection so that the peer gets all of the last answer: a reset would take it away (RFC 9112, section 9.6).
 async fn linger(stream: &Stream, server: &Server, exchange: &mut Exchange) {
-    if poll_fn(|cx| stream.poll_finish(cx)).await.is_err() {
-        return;
-    }
-    let drain = async {
+    let end = async {
+        if poll_fn(|cx| stream.poll_finish(cx)).await.is_err() {
+            return;
+        }
         loop {
             exchange.input.consume(exchange.input.filled().len());
             let read = poll_fn(|cx| stream.poll_read(cx, exchange.input.room())).await;
@@ -236,7 +261,14 @@ async fn linger(stream: &Stream, server: &Server, exchange: &mut Exchange) {
         }
     };
     // Over after this time in any case.
-    let _ = timeout(server.config.timeouts.linger, drain).await;
+    let _ = timeout(server.config.timeouts.linger, end).await;
+}
+
+/// Ends a connection between two requests.
+async fn finish(stream: &Stream, server: &Server) {
+    let end = poll_fn(|cx| stream.poll_finish(cx));
+    // It is closed in any case.
+    let _ = timeout(server.config.timeouts.linger, end).await;
 }
 
 #[cfg(test)]

@@ -4,3 +4,4 @@ mod config;
 mod load;
 mod site;
 mod web;
+mod web_robust;

@@ -50,6 +50,37 @@ impl Network {
             stage.drain().await;
         }
     }
+
+    /// Drops what is queued, with its callbacks, and forgets all stages; returns how many events were dropped. Batches that run go on to their end, by themselves. The
+    /// handlers go with them, also where stages refer to each other in a circle, or to the network: without this, or [`Stage::destroy`](super::Stage::destroy), such
+    /// a network is never freed. [Sockets](super::net) are only forgotten.
+    ///
+    /// # Examples
+    /// ```
+    /// use std::sync::Arc;
+    /// use tussah::stage::{Batch, Network};
+    ///
+    /// # let runtime = tussah::Runtime::builder().workers(1).build()?;
+    /// let network = Network::on(runtime.handle(), "circle");
+    /// let held = Arc::new(());
+    /// let (own, holds) = (network.clone(), Arc::clone(&held));
+    /// network.stage("one").blocking(move |_| Ok({
+    ///     let (own, holds) = (own.clone(), Arc::clone(&holds));
+    ///     move |_: &mut Batch<u8>| drop((own.name(), &holds))
+    /// }))?;
+    /// network.close();
+    /// drop(network);
+    /// assert_eq!(Arc::strong_count(&held), 1);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn close(&self) -> u64 {
+        let mut dropped = 0;
+        for known in self.known().0 {
+            dropped += known.stage.close();
+            self.remove(known.id);
+        }
+        dropped
+    }
 }
 
 /// Which of the stages is drained next: the first that nobody of them sends to, or that all send to who can come to it.

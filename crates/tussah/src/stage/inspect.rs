@@ -35,6 +35,11 @@ pub(crate) trait Inspect: Any + Send + Sync {
         Box::pin(std::future::ready(()))
     }
 
+    /// Lets nothing in any more, and drops what is queued; says how much that was.
+    fn close(self: Arc<Self>) -> u64 {
+        0
+    }
+
     /// Forgets the proxies for what the stage of this number sends, and those that it is.
     fn forget_routes(&self, _gone: u32) {}
 }
@@ -94,6 +99,10 @@ impl<E: Send + 'static> Inspect for Shared<E> {
     fn drain(self: Arc<Self>) -> Pin<Box<dyn Future<Output = ()> + Send>> {
         self.close_for_draining();
         Box::pin(async move { self.settled().await })
+    }
+
+    fn close(self: Arc<Self>) -> u64 {
+        Self::close(&self)
     }
 
     fn forget_routes(&self, gone: u32) {

@@ -284,7 +284,7 @@ pub(super) const KEYS: &[Key] = &[
     ),
     key!(
         One "timeouts.linger", "timeout-linger", "TIME", TIMEOUTS,
-        "For going on sending after the server has closed its side",
+        "For going on sending after the server has closed its side, and for a request on its way when it stops",
         timeouts.linger = |v| v.duration(time(0, DAY_MS)),
         |c| show::duration(&c.timeouts.linger)
     ),

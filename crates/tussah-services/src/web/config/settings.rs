@@ -171,7 +171,7 @@ pub struct Timeouts {
     pub write: Duration,
     /// The slowest that a client may take an answer, on average over `write`, in bytes a second.
     pub rate: Option<u64>,
-    /// For going on sending when the server has closed its side.
+    /// For going on sending when the server has closed its side; and, when it stops, for a request that is on its way.
     pub linger: Duration,
 }
 

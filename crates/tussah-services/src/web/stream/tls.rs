@@ -2,7 +2,7 @@
 
 use std::future::Future as _;
 use std::io;
-use std::net::{IpAddr, Ipv4Addr};
+use std::net::{IpAddr, Ipv4Addr, Shutdown};
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
@@ -55,6 +55,14 @@ impl Tls {
         };
         *state = next;
         Poll::Ready(result)
+    }
+
+    /// Ends both directions at once; not a handshake, which has its own time limit.
+    pub(super) fn cut(&self) -> io::Result<()> {
+        match &*self.state.lock() {
+            State::Open(stream) => stream.get_ref().0.shutdown(Shutdown::Both),
+            State::Shaking(_) | State::Failed => Ok(()),
+        }
     }
 
     pub(super) fn with<R>(

@@ -1,0 +1,13 @@
+//! `tussah web` when its clients, its files and its system fail it, as a process of its own.
+
+mod client;
+mod files;
+mod life;
+mod listen;
+mod process;
+mod proxies;
+mod reload;
+mod secure;
+mod slow;
+mod stop;
+mod vanish;

@@ -1,0 +1,154 @@
+//! A server as a library: what is lost, and what is left when it ends.
+
+use std::future::{Future, Ready, pending, ready};
+use std::net::{SocketAddr, TcpStream};
+use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use tussah::Runtime;
+use tussah_services::web::config::{Config, ListenAddress};
+use tussah_services::web::{Reply, Request, Running, Web};
+
+use super::client::{Client, End, request};
+use super::process::{Site, until};
+
+fn config(site: &Site) -> Config {
+    let mut config = Config::default();
+    config.root = site.path("site");
+    config.listen = vec![ListenAddress::Tcp(([127, 0, 0, 1], 0).into())];
+    config.drain = Duration::from_millis(200);
+    config.target = Duration::from_secs(20);
+    config
+}
+
+fn runtime() -> Runtime {
+    Runtime::builder().workers(2).build().expect("a runtime")
+}
+
+fn address(running: &Running) -> SocketAddr {
+    match running.addresses().next() {
+        Some(ListenAddress::Tcp(address)) => *address,
+        other => panic!("{other:?}"),
+    }
+}
+
+fn connect(running: &Running) -> Client<TcpStream> {
+    Client::new(TcpStream::connect(address(running)).expect("it listens there"))
+}
+
+/// A page that never comes.
+async fn never(_: Request) -> Reply {
+    pending().await
+}
+
+#[test]
+fn a_page_that_never_comes_does_not_hold_up_the_end() {
+    let runtime = runtime();
+    let site = Site::new();
+    let web = Web::new(config(&site)).route("/never", never);
+    let running = runtime.block_on(web.start()).expect("it starts");
+    let mut client = connect(&running);
+    client.send(request("/never", ""));
+    until("it has begun", || {
+        let stats = running.network().stats();
+        stats
+            .iter()
+            .any(|stage| stage.name.contains("dynamic") && stage.in_service == 1)
+    });
+    let stopped = runtime.block_on(running.stop());
+    assert_eq!(stopped.cut, 1);
+    assert!(matches!(client.next(), Err(End::Between)));
+}
+
+/// Panics when it is dropped, after it has answered.
+struct Bomb(Ready<Reply>);
+
+impl Future for Bomb {
+    type Output = Reply;
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Reply> {
+        Pin::new(&mut self.0).poll(cx)
+    }
+}
+
+impl Drop for Bomb {
+    fn drop(&mut self) {
+        panic!("in a destructor, on purpose");
+    }
+}
+
+#[test]
+fn a_request_that_is_lost_ends_its_connection() {
+    let runtime = runtime();
+    let site = Site::new();
+    let web = Web::new(config(&site)).route("/bomb", |_| Bomb(ready(Reply::text("never sent"))));
+    let running = runtime.block_on(web.start()).expect("it starts");
+    for _ in 0..20 {
+        let mut client = connect(&running);
+        client.send(request("/bomb", ""));
+        client.expect_end();
+        let mut other = connect(&running);
+        assert_eq!(other.ask(&request("/a.txt", "")).text(), "hello\n");
+    }
+    until("no connection is left", || running.connections() == 0);
+    runtime.block_on(running.stop());
+}
+
+#[test]
+fn nothing_is_left_of_a_server_that_was_stopped_or_dropped() {
+    let runtime = runtime();
+    for stops in [true, false] {
+        let site = Site::new();
+        let held = Arc::new(());
+        let route = {
+            let held = Arc::clone(&held);
+            move |_| {
+                let held = Arc::clone(&held);
+                async move {
+                    drop(held);
+                    Reply::text("there")
+                }
+            }
+        };
+        let web = Web::new(config(&site)).route("/there", route);
+        let running = runtime.block_on(web.start()).expect("it starts");
+        let mut client = connect(&running);
+        assert_eq!(client.ask(&request("/there", "")).text(), "there");
+        assert_eq!(client.ask(&request("/a.txt", "")).text(), "hello\n");
+        if stops {
+            assert_eq!(runtime.block_on(running.stop()).cut, 0);
+        } else {
+            drop(running);
+        }
+        client.expect_end();
+        until(&format!("its routes are gone, stopped: {stops}"), || {
+            Arc::strong_count(&held) == 1
+        });
+    }
+}
+
+#[test]
+fn large_replies_are_not_kept() {
+    static MADE: AtomicUsize = AtomicUsize::new(0);
+    let runtime = runtime();
+    let site = Site::new();
+    let large = |_| {
+        MADE.fetch_add(1, Ordering::Relaxed);
+        ready(Reply::text("x".repeat(4_000_000)))
+    };
+    let web = Web::new(config(&site)).route("/large", large);
+    let running = runtime.block_on(web.start()).expect("it starts");
+    let mut clients: Vec<_> = (0..50).map(|_| connect(&running)).collect();
+    for client in &mut clients {
+        client.send(request("/large", ""));
+    }
+    until("all are made", || MADE.load(Ordering::Relaxed) == 50);
+    for client in &mut clients {
+        assert_eq!(client.answer().body.len(), 4_000_000);
+        assert_eq!(client.ask(&request("/a.txt", "")).text(), "hello\n");
+    }
+    runtime.block_on(running.stop());
+}

@@ -1,0 +1,194 @@
+//! TLS: its own time limits, ends, and certificates.
+
+use std::io::{Read, Write};
+use std::net::TcpStream;
+use std::sync::Arc;
+
+use rustix::process::Signal;
+use rustls::crypto::ring;
+use rustls::pki_types::pem::PemObject as _;
+use rustls::pki_types::{CertificateDer, ServerName};
+use rustls::{ClientConfig, ClientConnection, HandshakeKind, RootCertStore, StreamOwned};
+
+use super::client::{Client, request};
+use super::process::{Process, Site, bytes, until};
+
+/// What has a server use the certificate of [`site`].
+pub const OPTIONS: &str = "--tls-cert {}/cert.pem --tls-key {}/key.pem";
+
+type Secure = StreamOwned<ClientConnection, TcpStream>;
+
+/// A site with a certificate of its own.
+pub fn site() -> Site {
+    let (cert, key) = certificate();
+    Site::new().file("cert.pem", cert).file("key.pem", key)
+}
+
+pub fn certificate() -> (String, String) {
+    let made = rcgen::generate_simple_self_signed(vec!["localhost".to_owned()]);
+    let made = made.expect("a certificate can be made");
+    (made.cert.pem(), made.signing_key.serialize_pem())
+}
+
+/// What a client needs that trusts the server's certificate.
+fn trusting(server: &Process) -> Arc<ClientConfig> {
+    let mut roots = RootCertStore::empty();
+    let cert = CertificateDer::from_pem_file(server.site.path("cert.pem")).expect("it is there");
+    roots.add(cert).expect("it is good");
+    let config = ClientConfig::builder_with_provider(Arc::new(ring::default_provider()))
+        .with_safe_default_protocol_versions()
+        .expect("the provider has them")
+        .with_root_certificates(roots);
+    let mut config = config.with_no_client_auth();
+    config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
+    Arc::new(config)
+}
+
+fn connect_as(server: &Process, config: &Arc<ClientConfig>) -> Client<Secure> {
+    let name = ServerName::try_from("localhost").expect("a name");
+    let session =
+        ClientConnection::new(Arc::clone(config), name).expect("the configuration is good");
+    let stream = TcpStream::connect(server.address()).expect("the server listens");
+    Client::new(StreamOwned::new(session, stream))
+}
+
+pub fn connect(server: &Process) -> Client<Secure> {
+    connect_as(server, &trusting(server))
+}
+
+#[test]
+fn requests_over_tls() {
+    let large = bytes(5_000_000);
+    let server = site()
+        .file("site/large.bin", &large)
+        .serve(&format!("{OPTIONS} --work"));
+    let sockets = server.sockets();
+    let mut client = connect(&server);
+    assert_eq!(client.ask(&request("/a.txt", "")).text(), "hello\n");
+    assert_eq!(client.stream.conn.alpn_protocol(), Some(&b"http/1.1"[..]));
+    assert!(
+        client.ask(&request("/large.bin", "")).body == large,
+        "other bytes"
+    );
+    let paths = ["/a.txt", "/large.bin", "/work?wait=5ms", "/none", "/a.txt"];
+    client.send(paths.map(|path| request(path, "")).concat());
+    let statuses = paths.map(|_| client.answer().status);
+    assert_eq!(statuses, [200, 200, 200, 404, 200]);
+    let answer = client
+        .ask("POST /work HTTP/1.1\r\nHost: a\r\nContent-Length: 3\r\nExpect: 100-continue\r\n\r\n");
+    assert_eq!(answer.status, 100);
+    assert_eq!(client.ask("abc").status, 200);
+    assert!(
+        client
+            .ask(&request("/a.txt", "Connection: close\r\n"))
+            .ends()
+    );
+    // `close_notify`: without it, this is an error.
+    assert_eq!(client.stream.read(&mut [0]).expect("a clean end"), 0);
+    drop(client);
+    server.expect_sockets(sockets);
+}
+
+#[test]
+fn sessions_are_resumed() {
+    let server = site().serve(OPTIONS);
+    let config = trusting(&server);
+    let mut kinds = Vec::new();
+    for _ in 0..3 {
+        let mut client = connect_as(&server, &config);
+        assert_eq!(client.ask(&request("/a.txt", "")).status, 200);
+        kinds.push(client.stream.conn.handshake_kind());
+    }
+    assert_eq!(kinds[0], Some(HandshakeKind::Full));
+    assert_eq!(kinds[2], Some(HandshakeKind::Resumed));
+}
+
+#[test]
+fn handshakes_that_are_none() {
+    let server = site().serve(&format!("{OPTIONS} --timeout-head 300ms"));
+    let sockets = server.sockets();
+    // Nothing at all, plain HTTP, half a hello, and who goes.
+    server.connect().expect_end();
+    let mut plain = server.connect();
+    plain.send(request("/a.txt", ""));
+    while plain.fill() {}
+    server.connect().send([22, 3, 1, 2, 0, 1]);
+    for sent in ["", "\x16\x03\x01", "GET /"] {
+        let mut client = server.connect();
+        client.send(sent);
+        client.vanish();
+    }
+    server.expect_sockets(sockets);
+    assert_eq!(connect(&server).ask(&request("/a.txt", "")).status, 200);
+}
+
+#[test]
+fn idle_connections_end_cleanly() {
+    let server = site().serve(&format!("{OPTIONS} --timeout-idle 300ms"));
+    let mut client = connect(&server);
+    assert_eq!(client.ask(&request("/a.txt", "")).status, 200);
+    assert_eq!(client.stream.read(&mut [0]).expect("a clean end"), 0);
+}
+
+#[test]
+fn a_peer_that_takes_nothing_does_not_keep_its_connection() {
+    let server = site()
+        .file("site/large.bin", bytes(30_000_000))
+        .serve(&format!(
+            "{OPTIONS} --timeout-write 300ms --timeout-linger 300ms"
+        ));
+    let sockets = server.sockets();
+    let mut client = connect(&server);
+    client.send(request("/large.bin", "Connection: close\r\n"));
+    assert!(client.fill());
+    server.expect_sockets(sockets);
+}
+
+#[test]
+fn half_closed_clients_are_answered() {
+    let server = site()
+        .file("site/large.bin", bytes(5_000_000))
+        .serve(&format!("{OPTIONS} --work"));
+    for path in ["/a.txt", "/large.bin", "/work?wait=50ms"] {
+        let mut client = connect(&server);
+        client.send(request(path, ""));
+        client.stream.conn.send_close_notify();
+        client.stream.flush().expect("the server takes it");
+        client
+            .stream
+            .sock
+            .shutdown(std::net::Shutdown::Write)
+            .expect("it is open");
+        assert_eq!(client.answer().status, 200, "{path}");
+        client.expect_end();
+    }
+}
+
+#[test]
+fn certificates_are_read_again() {
+    let mut server = site().serve(OPTIONS);
+    let mut old = connect(&server);
+    assert_eq!(old.ask(&request("/a.txt", "")).status, 200);
+    let before = trusting(&server);
+    let (cert, key) = certificate();
+    std::fs::write(server.site.path("cert.pem"), cert).expect("there is room");
+    // They don't fit together: the old ones stay.
+    server.signal(Signal::HUP);
+    server.says("the configuration stays as it is");
+    assert_eq!(
+        connect_as(&server, &before)
+            .ask(&request("/a.txt", ""))
+            .status,
+        200
+    );
+    assert_eq!(old.ask(&request("/a.txt", "")).status, 200);
+    std::fs::write(server.site.path("key.pem"), key).expect("there is room");
+    server.signal(Signal::HUP);
+    server.says("are loaded anew");
+    until("the other is used", || {
+        let mut client = connect(&server);
+        let sent = client.stream.write_all(request("/a.txt", "").as_bytes());
+        sent.is_ok() && client.next().is_ok()
+    });
+    old.expect_end();
+}
