@@ -1,4 +1,4 @@
-//! Real clients against `tussah web`: curl, wrk and a browser, each with the example site over real sockets.
+//! Real clients against `tussah web`: curl, wrk and a browser, each with the example site over real sockets; and nginx beside it.
 
 use std::path::Path;
 use std::process::Command;
@@ -94,7 +94,27 @@ pub(crate) fn run(root: &Path, target: &Path, may_install: bool) -> anyhow::Resu
             Err(reason) => report.skipped.push(format!("{}: {reason}", client.name)),
         }
     }
+    corpus(root, &mut report)?;
     Ok(report)
+}
+
+/// Has nginx answer the corpus of requests too: a difference that `docs/http.md` has no reason for fails.
+fn corpus(root: &Path, report: &mut Report) -> anyhow::Result<()> {
+    if packages::found(&["nginx"]).is_none() {
+        let reason = "corpus: nginx is not installed; try `scripts/peers`";
+        report.skipped.push(reason.into());
+        return Ok(());
+    }
+    let mut cargo = crate::ci::cargo();
+    cargo.args(["run", "--quiet", "--package", "tussah-bench", "--"]);
+    cargo.args(["web", "corpus", "--peers", "nginx,tussah"]);
+    let ran = cargo.current_dir(root).output();
+    let ran = ran.context("could not start cargo")?;
+    if !ran.status.success() {
+        let text = String::from_utf8_lossy(&ran.stderr);
+        report.failures.push(format!("corpus: {text}"));
+    }
+    Ok(())
 }
 
 /// What a program has printed, both of its streams apart.

@@ -1,6 +1,5 @@
 //! Programs that are there, or are installed with apt-get where that may be done.
 
-use std::path::Path;
 use std::process::{Command, Stdio};
 
 pub(super) struct Packages {
@@ -44,11 +43,14 @@ impl Packages {
     }
 }
 
-fn found(programs: &[&str]) -> Option<String> {
+/// The first of the programs that is there.
+pub(super) fn found(programs: &[&str]) -> Option<String> {
     let path = std::env::var_os("PATH").unwrap_or_default();
-    let there = |program: &&&str| {
-        std::env::split_paths(&path).any(|folder| folder.join(Path::new(**program)).is_file())
-    };
+    // Where servers are, and not on the path of every user.
+    let folders: Vec<_> = std::env::split_paths(&path)
+        .chain(["/usr/sbin".into()])
+        .collect();
+    let there = |program: &&&str| folders.iter().any(|folder| folder.join(program).is_file());
     programs
         .iter()
         .find(there)

@@ -10,6 +10,7 @@ mod cgroup;
 mod check;
 mod client;
 mod config;
+mod corpus;
 mod cost;
 mod counts;
 mod fairness;
@@ -170,6 +171,12 @@ enum Scenario {
         #[arg(long, value_name = "FILE")]
         plot: Option<PathBuf>,
     },
+    /// The corpus of requests: where nginx and hyper differ from tussah, as docs/http.md has it
+    Corpus {
+        /// Where the requests are
+        #[arg(long, value_name = "PATH", default_value = concat!(env!("CARGO_MANIFEST_DIR"), "/../tussah-wire/tests/corpus"))]
+        folder: PathBuf,
+    },
     /// From the start of a server to its first answer
     Start,
     /// 3.3 GB of files, 1 GB of memory and a cache of 200 MB, as root; loaded by `tussah load`
@@ -329,6 +336,7 @@ fn run(options: &Options) -> Result<Findings, String> {
         Scenario::SpeedUp { clients } => speed::speed_up(common, clients),
         Scenario::NCopy { clients } => speed::n_copy(common, clients),
         Scenario::Clients { ref plot } => speed::clients(common, plot.as_deref()),
+        Scenario::Corpus { ref folder } => corpus::corpus(common, folder),
         Scenario::Start => start::start(common),
         Scenario::Big {
             clients,
