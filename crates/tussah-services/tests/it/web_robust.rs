@@ -5,6 +5,7 @@ mod descriptors;
 mod files;
 mod life;
 mod listen;
+mod overload;
 mod process;
 mod proxies;
 mod reload;
