@@ -4,6 +4,7 @@ use std::fs::File;
 use std::io;
 use std::sync::Arc;
 
+use rustix::io::Errno;
 use tussah::stage::{Batch, DirectHandler, Offerer};
 use tussah_wire::http::Status;
 
@@ -207,7 +208,14 @@ fn look_up(
         Ok(Found::Listing(page)) => Instead::Listing(page),
         Err(Missing::NotFound) => Instead::Error(Status::NOT_FOUND),
         Err(Missing::Forbidden | Missing::NotAFile) => Instead::Error(Status::FORBIDDEN),
-        Err(Missing::Io(error)) => failed(&error),
+        Err(Missing::Io(error)) => match load.known.take() {
+            // It may be a little old, but it is there.
+            Some(known) if is_exhausted(&error) => {
+                load.outcome = Outcome::Page(known);
+                return true;
+            }
+            _ => failed(&error),
+        },
     };
     load.outcome = Outcome::None(instead);
     true
@@ -230,14 +238,17 @@ fn make(
 /// What a failing disk is answered with: without descriptors or memory one may come again.
 fn failed(error: &io::Error) -> Instead {
     tracing::error!(%error, "a file could not be read");
-    let exhausted = [
-        rustix::io::Errno::MFILE,
-        rustix::io::Errno::NFILE,
-        rustix::io::Errno::NOMEM,
-    ];
-    let exhausted = exhausted.map(rustix::io::Errno::raw_os_error);
-    Instead::Error(match error.raw_os_error() {
-        Some(code) if exhausted.contains(&code) => Status::SERVICE_UNAVAILABLE,
-        _ => Status::INTERNAL_SERVER_ERROR,
+    Instead::Error(if is_exhausted(error) {
+        Status::SERVICE_UNAVAILABLE
+    } else {
+        Status::INTERNAL_SERVER_ERROR
     })
+}
+
+/// Whether the system lacks descriptors or memory.
+fn is_exhausted(error: &io::Error) -> bool {
+    matches!(
+        Errno::from_io_error(error),
+        Some(Errno::MFILE | Errno::NFILE | Errno::NOMEM)
+    )
 }

@@ -1,5 +1,6 @@
 //! The connections that are open: how many, and which.
 
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Weak};
 
 use parking_lot::Mutex;
@@ -7,9 +8,13 @@ use tussah::sync::Notify;
 
 use super::connection::Connection;
 
+/// Bound, in connections: those that are told at a time that there are too many; others are closed without a word.
+const REFUSED_MAX: usize = 1000;
+
 /// The connections of a server.
 pub(crate) struct Connections {
     max: usize,
+    refused: AtomicUsize,
     open: Mutex<Open>,
     /// Called when the last one ends.
     none: Notify,
@@ -22,6 +27,15 @@ struct Open {
     free: Vec<u32>,
 }
 
+/// A connection that is told that there are too many.
+pub(crate) struct Refused<'a>(&'a AtomicUsize);
+
+impl Drop for Refused<'_> {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
 /// A connection's place among those that are open.
 pub(crate) struct Place(u32);
 
@@ -29,6 +43,7 @@ impl Connections {
     pub(crate) fn new(max: usize) -> Self {
         Self {
             max,
+            refused: AtomicUsize::new(0),
             open: Mutex::default(),
             none: Notify::new(),
         }
@@ -50,6 +65,12 @@ impl Connections {
             (open.places.len() - 1) as u32
         };
         Some(Place(place))
+    }
+
+    /// Takes in one that is to be told that there are too many, until what this returns is dropped; `None` if there are too many of these.
+    pub(crate) fn refuse(&self) -> Option<Refused<'_>> {
+        let refused = Refused(&self.refused);
+        (self.refused.fetch_add(1, Ordering::Relaxed) < REFUSED_MAX).then_some(refused)
     }
 
     /// A connection has ended.

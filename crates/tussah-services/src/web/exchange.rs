@@ -12,6 +12,9 @@ use super::response::Response;
 /// Bound, in bytes: what is read of a request at first; enough for those of browsers. It grows for a longer head.
 const INPUT_BYTES: usize = 4096;
 
+/// Bound, in bytes: what a spare one keeps of an answer's own bytes; those of small dynamic pages.
+const OWN_BYTES_MAX: usize = 16 << 10;
+
 /// Bound, in exchanges: how many a worker keeps to be used again, as many as become ready at one look of its driver.
 const SPARE_MAX: usize = 256;
 
@@ -158,6 +161,9 @@ impl Exchange {
         if this.input.bytes.len() > INPUT_BYTES {
             this.input.bytes.truncate(INPUT_BYTES);
             this.input.bytes.shrink_to_fit();
+        }
+        if this.response.own.capacity() > OWN_BYTES_MAX {
+            this.response.own = Vec::new();
         }
         SPARE.with_borrow_mut(|spare| {
             if spare.len() < SPARE_MAX {

@@ -78,6 +78,9 @@ pub(crate) async fn serve(connection: Arc<Connection>, entry: Arc<Entry>, place:
 /// Tells a client that there are too many, and ends.
 pub(crate) async fn refuse(connection: Arc<Connection>, entry: Arc<Entry>) {
     let server = &entry.server;
+    let Some(_refused) = server.connections.refuse() else {
+        return;
+    };
     let mut exchange = Exchange::take();
     exchange.is_last = true;
     let fields = [("Retry-After", "1")];

@@ -1,9 +1,11 @@
 //! `tussah web` when its clients, its files and its system fail it, as a process of its own.
 
 mod client;
+mod descriptors;
 mod files;
 mod life;
 mod listen;
+mod overload;
 mod process;
 mod proxies;
 mod reload;

@@ -13,6 +13,9 @@ const NONE: u32 = u32::MAX;
 /// Bound, in bytes: what an entry costs beside its page, by estimate: its place here, and what the allocator adds.
 const ENTRY_BYTES: usize = 256;
 
+/// Bound, in bytes: what a file that is kept open counts for, so that 200 MB of them leave descriptors for connections where a process may have 1024.
+const FILE_BYTES: usize = 1 << 20;
+
 /// A shard's pages.
 pub(crate) struct Table {
     places: HashTable<u32>,
@@ -215,5 +218,6 @@ impl Table {
 }
 
 fn cost(page: &Page) -> usize {
-    page.memory_bytes() + ENTRY_BYTES
+    let file = page.file.as_ref().map_or(0, |_| FILE_BYTES);
+    page.memory_bytes() + ENTRY_BYTES + file
 }

@@ -116,8 +116,11 @@ fn a_file_that_fails() {
         let site = Site::new().file("site/secret.txt", "x");
         symlink(odd, site.path("site/odd")).expect("there is room");
         symlink("loop", site.path("site/loop")).expect("there is room");
-        fs::set_permissions(site.path("site/secret.txt"), fs::Permissions::from_mode(0))
-            .expect("it is ours");
+        fs::set_permissions(
+            site.path("site/secret.txt"),
+            fs::Permissions::from_mode(0o000),
+        )
+        .expect("it is ours");
         let sent = site.serve(&format!(
             "--symlinks all --cache {kind} --cache-file-size 1KB"
         ));

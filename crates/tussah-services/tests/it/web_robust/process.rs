@@ -79,8 +79,13 @@ pub fn until(what: &str, mut is_so: impl FnMut() -> bool) {
             begun.elapsed() < PATIENCE,
             "not within {PATIENCE:?}: {what}"
         );
-        thread::sleep(Duration::from_millis(2));
+        pause(2);
     }
+}
+
+/// Lets others go on for so many milliseconds: what happens in another process calls nobody here.
+pub fn pause(ms: u64) {
+    thread::park_timeout(Duration::from_millis(ms));
 }
 
 /// A server that runs, until this is dropped.

@@ -3,10 +3,9 @@
 use std::io::{ErrorKind, Read, Write};
 use std::net::TcpStream;
 use std::thread;
-use std::time::Duration;
 
 use super::client::{Client, request};
-use super::process::{Process, Site, bytes};
+use super::process::{Process, Site, bytes, pause};
 
 /// Sends a beginning at once, and what follows byte by byte for ever; gives what is answered meanwhile.
 fn drip(server: &Process, beginning: &str, rest: &'static [u8]) -> Client<TcpStream> {
@@ -18,7 +17,7 @@ fn drip(server: &Process, beginning: &str, rest: &'static [u8]) -> Client<TcpStr
             if dripping.write_all(&[*byte]).is_err() {
                 return;
             }
-            thread::sleep(Duration::from_millis(5));
+            pause(5);
         }
     });
     client
@@ -105,7 +104,7 @@ fn an_answer_that_is_taken_too_slowly() {
                 Err(error) if error.kind() == ErrorKind::ConnectionReset => return taken,
                 Err(error) => panic!("{error}"),
             }
-            thread::sleep(Duration::from_millis(5));
+            pause(5);
         }
     });
     server.expect_sockets(sockets);
