@@ -160,8 +160,10 @@ impl Idle<'_> {
         }
         if !self.is_ending {
             self.is_ending = true;
-            let until = Instant::now() + server.config.timeouts.linger;
-            self.sleep.as_mut().reset(until);
+            // Within the time of the whole end, so that it is not cut.
+            let config = &server.config;
+            let wait = config.timeouts.linger.min(config.drain / 2);
+            self.sleep.as_mut().reset(Instant::now() + wait);
         }
         self.sleep.as_mut().poll(cx)
     }

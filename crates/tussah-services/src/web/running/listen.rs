@@ -1,6 +1,7 @@
 //! Listeners.
 
 use std::io;
+use std::os::unix::fs::FileTypeExt as _;
 use std::os::unix::net::UnixStream as StdStream;
 use std::path::Path;
 use std::sync::Arc;
@@ -78,6 +79,10 @@ impl Drop for Listening {
 fn bind_unix(path: &Path) -> io::Result<UnixListener> {
     match UnixListener::bind(path) {
         Err(error) if error.kind() == io::ErrorKind::AddrInUse => {
+            // A connection to what is no socket is refused, too, and that is not ours to remove.
+            if !std::fs::symlink_metadata(path)?.file_type().is_socket() {
+                return Err(error);
+            }
             let gone = StdStream::connect(path);
             if !matches!(gone, Err(gone) if gone.kind() == io::ErrorKind::ConnectionRefused) {
                 return Err(error);

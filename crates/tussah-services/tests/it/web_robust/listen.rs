@@ -1,20 +1,39 @@
 //! Where it listens, and what it says when it can't.
 
+use std::io::{Read as _, Seek as _};
 use std::net::{Ipv6Addr, SocketAddr, TcpListener, TcpStream};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::process::Command;
+use std::time::Instant;
 
 use rustix::process::Signal;
 
 use super::client::{Client, request};
-use super::process::{Process, Site};
+use super::process::{PATIENCE, Process, Site, pause};
 
 /// What a command that ends says, and its exit status.
+#[track_caller]
 fn ended(mut command: Command) -> (i32, String) {
-    let output = command.output().expect("the command is there");
-    let said = [output.stdout, output.stderr].concat();
-    let said = String::from_utf8(said).expect("it says text");
-    (output.status.code().unwrap_or(-1), said)
+    let mut said = tempfile::tempfile().expect("there is room");
+    let out = || said.try_clone().expect("there are descriptors");
+    let mut child = command
+        .stdout(out())
+        .stderr(out())
+        .spawn()
+        .expect("the command is there");
+    let mut status = None;
+    let begun = Instant::now();
+    while status.is_none() && begun.elapsed() < PATIENCE {
+        pause(2);
+        status = child.try_wait().expect("it is ours");
+    }
+    drop(child.kill());
+    drop(child.wait());
+    let mut text = String::new();
+    said.rewind().expect("it is a file");
+    said.read_to_string(&mut text).expect("it says text");
+    let status = status.unwrap_or_else(|| panic!("it does not end: {text}"));
+    (status.code().unwrap_or(-1), text)
 }
 
 #[test]
