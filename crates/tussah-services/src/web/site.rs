@@ -134,7 +134,7 @@ impl Site {
         )?))
     }
 
-    /// The header fields that the operator's rules add to the answer for a path, whatever it is.
+    /// The header fields that the operator's rules add to the answer for a path; an error has them without `Cache-Control`.
     #[must_use]
     pub fn fields(&self, path: &[u8]) -> Vec<(&str, &str)> {
         rules::fields(

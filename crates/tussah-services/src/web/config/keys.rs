@@ -140,7 +140,7 @@ pub(super) const KEYS: &[Key] = &[
     ),
     key!(
         One "cache-control", "cache-control", "VALUE", SERVED,
-        "The Cache-Control of every answer for which no other rule sets one",
+        "The Cache-Control of every page for which no other rule sets one; errors have none",
         site.cache_control = |v| v.or_none("off", Value::field_value),
         |c| show::or("off", &c.site.cache_control, |x| show::text(x))
     ),

@@ -47,7 +47,7 @@ pub struct SiteOptions {
     pub error_pages: BTreeMap<u16, String>,
     /// Media types by extension without the dot, before those that are known.
     pub types: BTreeMap<String, String>,
-    /// `Cache-Control` of everything for which no rule sets it.
+    /// `Cache-Control` of every page for which no rule sets it.
     pub cache_control: Option<String>,
     /// Which header fields are added where. Later rules replace what earlier ones set.
     pub rules: Vec<FieldRule>,
