@@ -11,8 +11,8 @@ const BYTES_MIN: usize = 16 * 1024;
 /// Sizes in each doubling, so that at most a fifth of a buffer is unused.
 const STEPS: usize = 4;
 
-/// Bound, in buffers: how many of one size are kept.
-const SPARE_MAX: usize = 8;
+/// Bound, in bytes: longer buffers are not kept, nor more than these of one size: some 25 MB in all.
+const BYTES_MAX: usize = 1024 * 1024;
 
 /// Spare buffers by their sizes.
 pub(crate) struct Buffers {
@@ -20,11 +20,10 @@ pub(crate) struct Buffers {
 }
 
 impl Buffers {
-    /// For pages of so many bytes at most.
-    pub(crate) fn new(bytes_max: usize) -> Self {
-        let classes = class(bytes_max.max(BYTES_MIN)) + 1;
+    pub(crate) fn new() -> Self {
+        let places = |class| ArrayQueue::new(BYTES_MAX / size(class));
         Self {
-            classes: (0..classes).map(|_| ArrayQueue::new(SPARE_MAX)).collect(),
+            classes: (0..=class(BYTES_MAX)).map(places).collect(),
         }
     }
 
@@ -34,8 +33,10 @@ impl Buffers {
             return vec![0; len];
         }
         let class = class(len);
-        let spare = self.classes.get(class).and_then(ArrayQueue::pop);
-        spare.unwrap_or_else(|| vec![0; size(class)])
+        match self.classes.get(class) {
+            Some(spare) => spare.pop().unwrap_or_else(|| vec![0; size(class)]),
+            None => vec![0; len],
+        }
     }
 
     /// Keeps a buffer that was [taken](Self::take), unless there are enough of its size.
@@ -80,17 +81,17 @@ mod tests {
 
     #[test]
     fn a_buffer_is_used_again() {
-        let buffers = Buffers::new(1_000_000);
+        let buffers = Buffers::new();
         let first = buffers.take(100_000);
         let place = first.as_ptr();
         buffers.put(first);
         let (other, again) = (buffers.take(40_000), buffers.take(99_000));
         assert_ne!(other.as_ptr(), place, "that is another size");
         assert_eq!(again.as_ptr(), place);
-        for _ in 0..=SPARE_MAX {
+        for _ in 0..100 {
             buffers.put(vec![0; BYTES_MIN]);
         }
-        assert_eq!(buffers.classes[0].len(), SPARE_MAX);
+        assert_eq!(buffers.classes[0].len(), BYTES_MAX / BYTES_MIN);
         buffers.put(buffers.take(10));
         buffers.put(buffers.take(5_000_000));
     }

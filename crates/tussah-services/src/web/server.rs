@@ -23,9 +23,6 @@ use super::stream::Stream;
 /// Bound, in seconds: how long after it was looked at a page is given without another look at its file; the age of the Date that goes with it.
 const FRESH_S: u64 = 1;
 
-/// About what the header of a page takes, in bytes.
-const HEAD_BYTES: usize = 1024;
-
 /// What all stages share.
 pub(crate) struct Server {
     pub(crate) config: Config,
@@ -68,7 +65,7 @@ impl Server {
             clock,
             log,
             error_pages,
-            buffers: Arc::new(Buffers::new(config.cache.file_bytes as usize + HEAD_BYTES)),
+            buffers: Arc::new(Buffers::new()),
             connections: Connections::new(config.limits.connections),
             head_limits: head::Limits {
                 head_bytes_max: config.limits.head_bytes as usize,
