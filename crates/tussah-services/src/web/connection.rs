@@ -2,7 +2,8 @@
 //!
 //! # Who has what
 //! A request on its way is an [`Exchange`], which one stage owns at a time; with it goes the right to write to the connection. The thread goes on waiting meanwhile, and
-//! reads nothing until it is free again. So nothing of a connection is behind a lock, and who waits has no buffer.
+//! reads nothing until it is free again. So a request that is answered at once takes no lock of its connection's,
+//! and who waits has no buffer.
 //!
 //! | state | who may write | the thread | goes on to |
 //! |---|---|---|---|

@@ -44,8 +44,8 @@ impl Web {
         }
     }
 
-    /// Has an async function answer for a path, whatever the method; for all paths that begin so, if it ends in `/*`. It is given requests whole, with their bodies. Requests
-    /// that could not be answered within [`Config::target`] are turned away with 503 before they get here.
+    /// Has an async function answer for a path, whatever the method; for all paths that begin so, if it ends in `/*`. It is given requests whole, with their bodies. When more arrive
+    /// than can be answered within [`Config::target`], the rest is turned away with 503 before it gets here.
     #[must_use]
     pub fn route<F, A>(mut self, path: &str, handler: F) -> Self
     where

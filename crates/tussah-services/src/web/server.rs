@@ -20,7 +20,7 @@ use super::route::Routes;
 use super::site::{Encodings, Site, SiteError};
 use super::stream::Stream;
 
-/// Bound, in seconds: how long after it was looked at a page is given without another look at its file; the age of the Date that goes with it.
+/// Bound, in seconds: for how long a page is given without another look at its file, so that changes are seen soon and hits cost no system call.
 const FRESH_S: u64 = 1;
 
 /// What all stages share.
