@@ -257,3 +257,23 @@ impl Drop for Exchange {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_spare_one_keeps_little() {
+        let mut exchange = Exchange::take();
+        let place = std::ptr::from_ref(&*exchange);
+        exchange.input.grow();
+        exchange.response.own = vec![0; 4_000_000];
+        exchange.key = b"/".to_vec();
+        Exchange::put(exchange);
+        let again = Exchange::take();
+        assert!(std::ptr::eq(place, &*again), "it is used again");
+        assert_eq!(again.input.bytes.capacity(), INPUT_BYTES);
+        assert!(again.response.own.capacity() <= OWN_BYTES_MAX);
+        assert!(again.key.is_empty());
+    }
+}

@@ -131,7 +131,7 @@ fn nothing_is_left_of_a_server_that_was_stopped_or_dropped() {
 }
 
 #[test]
-fn large_replies_are_not_kept() {
+fn large_replies_come_whole_and_their_connections_go_on() {
     static MADE: AtomicUsize = AtomicUsize::new(0);
     let runtime = runtime();
     let site = Site::new();
