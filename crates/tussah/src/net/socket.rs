@@ -137,6 +137,14 @@ impl Socket {
         Ok(net::getsockname(self.as_fd())?)
     }
 
+    /// Ends a TCP connection at once: what is on its way is thrown away, and the peer sees that it was reset. Whoever still has the
+    /// socket sees the same.
+    ///
+    /// The socket has no peer then, which for Linux is what `connect` to `AF_UNSPEC` asks for (connect(2)).
+    pub(crate) fn reset(&self) -> io::Result<()> {
+        Ok(net::connect_unspec(self.as_fd())?)
+    }
+
     /// The peer; `None` if it has no name, as a Unix socket may.
     pub(crate) fn peer_address(&self) -> io::Result<Option<SocketAddrAny>> {
         Ok(net::getpeername(self.as_fd())?)

@@ -66,3 +66,11 @@ where
 {
     runtime(1).block_on_spawned(future)
 }
+
+/// Lets others run for a while, so that what should not happen has its chance. Enough on a runtime with one worker: it looks at the
+/// clock after 128 turns at the most.
+async fn idle() {
+    for _ in 0..1000 {
+        tussah::yield_now().await;
+    }
+}

@@ -700,9 +700,7 @@ fn no_more_connections_than_there_may_be() {
         }
         let first = next!(events, SocketEvent::Accepted(connection) => connection);
         next!(events, SocketEvent::Accepted(_) => ());
-        for _ in 0..100 {
-            tussah::yield_now().await;
-        }
+        crate::idle().await;
         assert!(events.is_empty(), "the third waits");
         first.break_off();
         next!(events, SocketEvent::Closed(closed, Closed::BrokenOff) => assert_eq!(closed, first));

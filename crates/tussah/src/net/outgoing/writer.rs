@@ -29,7 +29,7 @@ pub trait BreakOff: AsyncWrite + Unpin + Send + 'static {
 impl BreakOff for TcpStream {
     fn break_off(&self) {
         // If either fails, there is no connection any more.
-        let _ = self.set_linger(Some(Duration::ZERO));
+        let _ = self.reset();
         let _ = self.shutdown(Shutdown::Both);
     }
 }

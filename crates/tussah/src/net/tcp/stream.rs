@@ -157,8 +157,13 @@ impl TcpStream {
     }
 }
 
-/// For callbacks.
+/// For callbacks and queues of what is to be written.
 impl TcpStream {
+    /// Ends the connection at once, see [`Socket::reset`].
+    pub(crate) fn reset(&self) -> io::Result<()> {
+        self.socket.reset()
+    }
+
     pub(crate) fn handle(&self) -> Handle {
         self.socket.handle()
     }

@@ -211,9 +211,7 @@ fn a_peer_that_does_not_read_holds_the_end_up_for_so_long() {
                 // It is told of the end, though it reads nothing.
                 until(|| matches!(peer.take_error(), Ok(Some(_)) | Err(_))).await;
             });
-            for _ in 0..100 {
-                tussah::yield_now().await;
-            }
+            crate::idle().await;
             assert!(!broken.is_finished(), "there is time");
             until(|| {
                 clock.advance(time / 10);

@@ -7,8 +7,8 @@ use futures_lite::future::poll_once;
 use tussah::stage::control::{Admission, Arrival, Cadence, Controller, Owns, Sample, Settings};
 use tussah::stage::{Batch, BuildError, Class, Event, Network, Reason, Stage, Why, shed};
 
-use super::support::{Door, Noted, adds_up, by, each, idle};
-use crate::runtime;
+use super::support::{Door, Noted, adds_up, by, each};
+use crate::{idle, runtime};
 
 #[test]
 fn a_full_queue_gives_the_event_back_and_says_why() -> Result<(), BuildError> {

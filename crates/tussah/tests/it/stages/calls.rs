@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use tussah::stage::{AnyCall, Batch, BuildError, CallError, Event, Network, Reason, Stage};
 
-use super::support::{Door, Noted, adds_up, by, each, idle, one};
-use crate::runtime;
+use super::support::{Door, Noted, adds_up, by, each, one};
+use crate::{idle, runtime};
 
 /// A stage that calls another by its name with each batch, and what comes of it.
 fn caller(

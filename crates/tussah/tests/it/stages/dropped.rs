@@ -7,8 +7,8 @@ use tussah::stage::control::{
 };
 use tussah::stage::{Batch, BuildError, Event, Network, Reason, Stage};
 
-use super::support::{Door, Noted, adds_up, by, each, idle};
-use crate::{by_hand, runtime};
+use super::support::{Door, Noted, adds_up, by, each};
+use crate::{by_hand, idle, runtime};
 
 /// What was told, of which event, and by whom.
 type Told = Noted<(&'static str, u32, Reason)>;

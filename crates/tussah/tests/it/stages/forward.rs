@@ -7,8 +7,8 @@ use std::time::Duration;
 use tussah::stage::control::{Admission, Arrival, Cadence, Controller, Owns, Sample, Settings};
 use tussah::stage::{Batch, BuildError, Event, Network, Why};
 
-use super::support::{adds_up, by, each, idle};
-use crate::{by_hand, runtime};
+use super::support::{adds_up, by, each};
+use crate::{by_hand, idle, runtime};
 
 /// Rejects every other event, and counts how often it was asked.
 struct Alternates(Arc<AtomicU64>);

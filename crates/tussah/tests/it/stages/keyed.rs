@@ -11,8 +11,8 @@ use tussah::stage::control::{
 };
 use tussah::stage::{Batch, BuildError, Class, Event, Network, Reason, Why};
 
-use super::support::{Door, Noted, adds_up, by, each, idle, until};
-use crate::runtime;
+use super::support::{Door, Noted, adds_up, by, each, until};
+use crate::{idle, runtime};
 
 /// A key, and which of its events it is.
 type Keyed = (u8, u32);

@@ -9,8 +9,8 @@ use futures_lite::future::poll_once;
 use tussah::stage::control::Settings;
 use tussah::stage::{Batch, BuildError, Network, Sender, Stage, Why};
 
-use super::support::{Door, Noted, adds_up, by, each, idle};
-use crate::runtime;
+use super::support::{Door, Noted, adds_up, by, each};
+use crate::{idle, runtime};
 
 #[test]
 fn a_paused_stage_queues_and_begins_nothing() -> Result<(), BuildError> {

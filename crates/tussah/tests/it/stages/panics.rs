@@ -9,9 +9,9 @@ use tussah::stage::{
     Batch, BuildError, Edges, Event, Network, Reason, Restarts, SerialHandler, Stage, Why,
 };
 
-use super::support::{Noted, adds_up, by, each, idle, one};
+use super::support::{Noted, adds_up, by, each, one};
 use crate::stages_governor::{LOGS, Log};
-use crate::{by_hand, runtime};
+use crate::{by_hand, idle, runtime};
 
 /// Notes events with the number of the handler, and panics on zeros.
 fn fragile(

@@ -7,8 +7,8 @@ use std::time::Duration;
 use tussah::stage::control::{Cadence, Controller, Owns, Sample, Settings};
 use tussah::stage::{Batch, BuildError, Network};
 
-use super::support::{Door, adds_up, by, each, idle, one};
-use crate::runtime;
+use super::support::{Door, adds_up, by, each, one};
+use crate::{idle, runtime};
 
 #[test]
 fn servlets_bound_the_batches_in_flight() -> Result<(), BuildError> {

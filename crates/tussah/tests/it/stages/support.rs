@@ -160,13 +160,6 @@ impl Door {
     }
 }
 
-/// Lets others run for a while, so that what should not happen has its chance. Enough on a runtime with one worker.
-pub async fn idle() {
-    for _ in 0..100 {
-        yield_now().await;
-    }
-}
-
 /// Waits until a stage is as wanted.
 pub async fn until<E: Send + 'static, C>(
     stage: &Stage<E, C>,

@@ -7,8 +7,8 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use futures_lite::future::poll_once;
 use tussah::stage::{AnyCall, Batch, BuildError, Network, Stage};
 
-use super::support::{Door, Noted, adds_up, by, each, idle, one};
-use crate::runtime;
+use super::support::{Door, Noted, adds_up, by, each, one};
+use crate::{idle, runtime};
 
 /// How many events are sent, and how often the handler is swapped meanwhile.
 const EVENTS: u32 = 3000;
