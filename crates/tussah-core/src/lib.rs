@@ -12,6 +12,7 @@ mod join_error;
 mod loom;
 mod per_worker;
 mod policy;
+mod prefetch;
 mod queue;
 mod quietly;
 mod runtime;

@@ -10,6 +10,7 @@
 
 use std::{fmt, mem::ManuallyDrop, ptr, task::Waker};
 
+use crate::prefetch;
 use crate::quietly::quietly;
 use crate::task::waker::VTABLE;
 
@@ -92,6 +93,12 @@ impl TinyWaker {
             // SAFETY: `from_waker` took the data out of a waker of this table and forgot that waker.
             None => unsafe { Waker::new(this.word.cast_const(), &VTABLE) },
         })
+    }
+
+    /// Asks for what it points at, since it is called soon.
+    #[inline]
+    pub(crate) fn prefetch(&self) {
+        prefetch::line(self.word);
     }
 
     /// Leaves nothing behind.

@@ -8,6 +8,7 @@ use rustix::event::epoll::{self, CreateFlags, Event, EventData, EventFlags};
 use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
 use rustix::io::Errno;
 
+use super::Sources;
 use crate::loom::atomic::{AtomicUsize, Ordering};
 
 /// Bound, in events: what one look at a driver takes, so that timers and colors get their turn soon.
@@ -35,37 +36,76 @@ pub(crate) enum Report {
     Files(usize),
 }
 
+impl Report {
+    /// What an event means; `None` for a wake.
+    #[inline]
+    fn of(event: &Event) -> Option<Self> {
+        let token = event.data.u64();
+        let (high, low) = ((token >> 32) as u32, token as u32);
+        match token {
+            WAKE => None,
+            _ if low == NO_SOURCE => Some(Self::Adopted(high as usize)),
+            _ if low == RING => Some(Self::Files(high as usize)),
+            _ => Some(Self::Source(token, event.flags)),
+        }
+    }
+}
+
 /// Reports of one look, in the buffer of whoever looks.
-pub(crate) struct Events(Vec<Event>);
+pub(crate) struct Events {
+    buffer: Box<[Event]>,
+    len: usize,
+    /// How many the next look may take.
+    most: usize,
+}
 
 impl Events {
     pub(crate) fn new() -> Self {
-        Self(Vec::with_capacity(EVENTS_MAX))
+        let nothing = Event {
+            flags: EventFlags::empty(),
+            data: EventData::new_u64(WAKE),
+        };
+        Self {
+            buffer: vec![nothing; EVENTS_MAX].into(),
+            len: 0,
+            most: EVENTS_MAX,
+        }
+    }
+
+    /// Has looks take at most so many reports, but at least one; the rest stays with the system, in its order.
+    pub(crate) fn take_at_most(&mut self, reports: usize) {
+        self.most = reports.clamp(1, EVENTS_MAX);
+    }
+
+    fn reported(&self) -> &[Event] {
+        &self.buffer[..self.len]
+    }
+
+    /// Asks for the slots of what was reported.
+    pub(crate) fn prefetch(&self, sources: &Sources) {
+        for report in self.reported().iter().filter_map(Report::of) {
+            if let Report::Source(token, _) = report {
+                sources.prefetch(token);
+            }
+        }
     }
 
     /// What was reported, from one at random on, so that none is favoured (SEDA, section 4.2).
     pub(crate) fn drain(&mut self, random: u64) -> impl Iterator<Item = Report> {
-        let first = (random % self.0.len().max(1) as u64) as usize;
-        self.0.rotate_left(first);
-        self.0.drain(..).filter_map(|event| {
-            let token = event.data.u64();
-            let (high, low) = ((token >> 32) as u32, token as u32);
-            match token {
-                WAKE => None,
-                _ if low == NO_SOURCE => Some(Report::Adopted(high as usize)),
-                _ if low == RING => Some(Report::Files(high as usize)),
-                _ => Some(Report::Source(token, event.flags)),
-            }
-        })
+        let len = std::mem::take(&mut self.len);
+        let first = (random % len.max(1) as u64) as usize;
+        let (late, early) = self.buffer[..len].split_at(first);
+        early.iter().chain(late).filter_map(Report::of)
     }
 
     /// Whether somebody wanted the worker to wake up.
     pub(crate) fn has_wake(&self) -> bool {
-        self.0.iter().any(|event| event.data.u64() == WAKE)
+        let wake = |event: &Event| event.data.u64() == WAKE;
+        self.reported().iter().any(wake)
     }
 
     pub(crate) fn is_empty(&self) -> bool {
-        self.0.is_empty()
+        self.len == 0
     }
 }
 
@@ -175,11 +215,12 @@ impl Driver {
     }
 
     fn get(&self, limit: Option<Duration>, events: &mut Events) {
-        events.0.clear();
+        events.len = 0;
         let limit = limit.map(timespec);
-        let buffer = rustix::buffer::spare_capacity(&mut events.0);
+        let buffer = &mut events.buffer[..events.most];
         match epoll::wait(&self.epoll, buffer, limit.as_ref()) {
-            Ok(_) | Err(Errno::INTR) => {}
+            Ok(len) => events.len = len,
+            Err(Errno::INTR) => {}
             Err(error) => unreachable!("the epoll instance is open, and its buffer valid: {error}"),
         }
     }
@@ -191,5 +232,43 @@ fn timespec(duration: Duration) -> Timespec {
     Timespec {
         tv_sec: duration.as_secs() as i64,
         tv_nsec: i64::from(duration.subsec_nanos()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_not_taken_is_reported_next() {
+        let driver = Driver::new().expect("there are descriptors");
+        let sources: Vec<_> = (0..10)
+            .map(|token| {
+                let source = eventfd(1, EventfdFlags::CLOEXEC).expect("there are descriptors");
+                let flags = EventFlags::IN | EventFlags::ET;
+                epoll::add(&driver.epoll, &source, EventData::new_u64(token), flags)
+                    .expect("it may be watched");
+                source
+            })
+            .collect();
+        let mut events = Events::new();
+        let mut look = |most| {
+            events.take_at_most(most);
+            driver.look(&mut events);
+            events
+                .drain(most as u64)
+                .map(|report| match report {
+                    Report::Source(token, _) => token,
+                    _ => unreachable!("only sources were added"),
+                })
+                .collect::<Vec<_>>()
+        };
+        let looks: Vec<_> = [3, 0, 4, 1000].into_iter().map(&mut look).collect();
+        let lens: Vec<_> = looks.iter().map(Vec::len).collect();
+        assert_eq!(lens, [3, 1, 4, 2]);
+        let mut tokens = looks.concat();
+        tokens.sort_unstable();
+        assert_eq!(tokens, (0..sources.len() as u64).collect::<Vec<_>>());
+        assert!(look(1000).is_empty(), "each edge is reported once");
     }
 }

@@ -35,5 +35,6 @@ mod tests;
 pub(crate) use epoll::{Driver, Events, Report};
 pub use report::DriverReport;
 pub use slot::Direction;
+pub(crate) use slot::Late;
 pub use source::{Io, Marker, Source, spend_bytes};
 pub(crate) use table::Sources;

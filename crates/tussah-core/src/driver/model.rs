@@ -70,6 +70,10 @@ impl Events {
         Self { woken: false }
     }
 
+    pub(crate) fn take_at_most(&mut self, _: usize) {}
+
+    pub(crate) fn prefetch(&self, _: &Sources) {}
+
     pub(crate) fn has_wake(&self) -> bool {
         self.woken
     }
@@ -91,6 +95,19 @@ pub(crate) enum Report {
     Files(usize),
 }
 
+/// Nobody.
+pub(crate) struct Late;
+
+impl Late {
+    pub(crate) fn new() -> Self {
+        Self
+    }
+
+    pub(crate) fn wake(self) -> usize {
+        0
+    }
+}
+
 /// The descriptors of a runtime that has none.
 pub(crate) struct Sources;
 
@@ -99,7 +116,7 @@ impl Sources {
         Self
     }
 
-    pub(crate) fn report(&self, _: u64, (): ()) -> usize {
+    pub(crate) fn report(&self, _: u64, (): (), _: &mut Late) -> usize {
         0
     }
 

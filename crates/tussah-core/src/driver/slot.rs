@@ -121,6 +121,12 @@ impl Wakers {
         }
     }
 
+    /// Asks for what the first ones point at.
+    #[inline]
+    fn prefetch(&self) {
+        self.first.iter().for_each(TinyWaker::prefetch);
+    }
+
     /// Calls them; says how many there were.
     #[inline]
     pub(super) fn wake(self) -> usize {
@@ -137,6 +143,37 @@ impl Wakers {
     #[cold]
     fn wake_more(more: Vec<TinyWaker>) -> usize {
         more.into_iter().map(TinyWaker::wake_guarded).count()
+    }
+}
+
+/// Bound, in reports: how far calling runs behind reporting, so that what is called has come into the cache.
+const BEHIND: usize = 4;
+
+/// Wakers of the last reports, which are called a little later.
+pub(crate) struct Late {
+    wakers: [Wakers; BEHIND],
+    next: usize,
+}
+
+impl Late {
+    pub(crate) fn new() -> Self {
+        Self {
+            wakers: [const { Wakers::new() }; BEHIND],
+            next: 0,
+        }
+    }
+
+    /// Takes those of a report, and calls those of an earlier one; says how many these were.
+    #[inline]
+    pub(super) fn push(&mut self, wakers: Wakers) -> usize {
+        wakers.prefetch();
+        self.next = (self.next + 1) % BEHIND;
+        mem::replace(&mut self.wakers[self.next], wakers).wake()
+    }
+
+    /// Calls all that are left; says how many there were.
+    pub(crate) fn wake(self) -> usize {
+        self.wakers.into_iter().map(Wakers::wake).sum()
     }
 }
 

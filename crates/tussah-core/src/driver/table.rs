@@ -5,8 +5,9 @@ use std::sync::OnceLock;
 use parking_lot::Mutex;
 use rustix::event::epoll::EventFlags;
 
-use super::slot::{CLOSED, READ, Slot, WRITE};
+use super::slot::{CLOSED, Late, READ, Slot, WRITE};
 use crate::loom::atomic::{AtomicBool, AtomicU32, Ordering};
+use crate::prefetch;
 
 /// Slots of each of the first chunks.
 const FIRST: u32 = 64;
@@ -65,8 +66,14 @@ impl Sources {
         &chunk.expect("the index was given out")[at]
     }
 
-    /// Passes on what a driver reported; says how many it woke.
-    pub(crate) fn report(&self, token: u64, events: EventFlags) -> usize {
+    /// Asks for the slot of a token.
+    #[inline]
+    pub(super) fn prefetch(&self, token: u64) {
+        prefetch::line(self.slot(token as u32));
+    }
+
+    /// Takes in what a driver reported; says how many `late` has woken meanwhile.
+    pub(crate) fn report(&self, token: u64, events: EventFlags, late: &mut Late) -> usize {
         let (generation, index) = ((token >> 32) as u32, token as u32);
         let mut flags = 0;
         let gone = EventFlags::HUP | EventFlags::ERR;
@@ -80,7 +87,7 @@ impl Sources {
         if events.intersects(EventFlags::RDHUP | EventFlags::PRI | gone) {
             flags |= CLOSED;
         }
-        self.slot(index).report(generation, flags).wake()
+        late.push(self.slot(index).report(generation, flags))
     }
 
     /// No driver will report anything any more: who waits is woken, and nobody waits again.

@@ -4,7 +4,7 @@
 use std::io;
 
 use super::shared::Shared;
-use crate::driver::{Driver, Events, Report};
+use crate::driver::{Driver, Events, Late, Report};
 use crate::loom::atomic::Ordering;
 use crate::worker::Worker;
 
@@ -42,15 +42,16 @@ impl Shared {
 
     /// Passes on what a driver has reported; says how many it woke.
     pub(crate) fn dispatch(&self, events: &mut Events, random: u64) -> usize {
-        let mut woken = 0;
+        events.prefetch(&self.sources);
+        let (mut woken, mut late) = (0, Late::new());
         for report in events.drain(random) {
             woken += match report {
-                Report::Source(token, flags) => self.sources.report(token, flags),
+                Report::Source(token, flags) => self.sources.report(token, flags, &mut late),
                 Report::Adopted(place) => self.look_for(place, &mut Events::new()),
                 Report::Files(place) => self.place(place).files.serve(),
             };
         }
-        woken
+        woken + late.wake()
     }
 
     /// Looks at the driver of another place, whose worker is held or was taken away, and passes on what it reports; says how

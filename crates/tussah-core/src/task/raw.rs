@@ -15,6 +15,7 @@ use crate::event::{self, After, DropReason, Node};
 use crate::join_error::JoinError;
 use crate::loom::UnsafeCell;
 use crate::loom::atomic::{AtomicU64, Ordering};
+use crate::prefetch;
 use crate::quietly::quietly;
 use crate::runtime::Shared;
 use crate::slab::{self, Kind};
@@ -117,6 +118,8 @@ where
     };
 
     unsafe fn schedule(thread: NonNull<Header>) {
+        // It runs soon.
+        prefetch::rest_of(thread.cast::<Self>().as_ptr());
         // SAFETY: the caller has a reference and the right to queue.
         unsafe { (*thread.cast::<Self>().as_ptr()).home.schedule(thread) }
     }

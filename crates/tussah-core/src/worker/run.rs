@@ -32,6 +32,11 @@ const TURNS_PER_LOOK: u64 = 16;
 /// Bound, in nanoseconds: as long as that takes at most, unless one turn takes longer.
 const LOOK_NS: u64 = 500_000;
 
+/// Bound, in colors: a worker that has so many to run takes few reports from its driver. They would only wait here instead of there, and
+/// what is read in the meantime would no longer be in the processor's cache when it is answered. It takes half as many as it had turns since
+/// the last look all the same, so that those who wait for descriptors get on beside those who only compute.
+const QUEUE_FULL: usize = 64;
+
 /// Bound, in rounds over all workers: how long a searcher spins before it sleeps.
 const SEARCH_ROUNDS: u32 = if cfg!(loom) { 1 } else { 32 };
 
@@ -250,20 +255,23 @@ impl<'a> Loop<'a> {
     fn look_if_due(&mut self, now_ns: u64) -> usize {
         let since_ns = now_ns.saturating_sub(self.looked_ns);
         if self.looked || self.turns_since_look >= TURNS_PER_LOOK || since_ns >= LOOK_NS {
-            (self.turns_since_look, self.looked_ns) = (0, now_ns);
-            return self.look();
+            let turns = std::mem::take(&mut self.turns_since_look);
+            self.looked_ns = now_ns;
+            return self.look(turns as usize / 2);
         }
         let _waking = self.worker.remote.begin_wakes();
         self.worker.remote.files.serve()
     }
 
-    /// Passes on what the driver has to report; says how much.
-    fn look(&mut self) -> usize {
+    /// Passes on what the driver has to report, as far as the queue has room, but at least so much; says how much.
+    fn look(&mut self, least: usize) -> usize {
         let worker = self.worker;
         let _waking = worker.remote.begin_wakes();
         let ended = worker.remote.files.serve();
         let reported = match worker.handle.shared.used_driver(worker.index) {
             Some(driver) if !std::mem::take(&mut self.looked) => {
+                let room = QUEUE_FULL.saturating_sub(worker.remote.queue_len());
+                self.events.take_at_most(room.max(least));
                 driver.look(&mut self.events);
                 worker
                     .handle
@@ -288,7 +296,7 @@ impl<'a> Loop<'a> {
                 return true;
             }
         }
-        if self.worker.handle.shared.places() < 2 || self.look() == 0 {
+        if self.worker.handle.shared.places() < 2 || self.look(0) == 0 {
             return false;
         }
         self.looked = true;
@@ -352,7 +360,7 @@ impl<'a> Loop<'a> {
         if !shared.has_idlers() {
             return false;
         }
-        if self.look() == 0 {
+        if self.look(0) == 0 {
             shared.wake_idlers();
         }
         true
@@ -378,6 +386,7 @@ impl<'a> Loop<'a> {
                 } else {
                     Some(limit.map_or(FLUSH_AGAIN, |limit| limit.min(FLUSH_AGAIN)))
                 };
+                self.events.take_at_most(QUEUE_FULL);
                 worker.remote.park(limit, &mut self.events);
             }
         }
