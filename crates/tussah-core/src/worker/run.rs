@@ -25,16 +25,14 @@ const TURNS_PER_TICK_MAX: u64 = 64;
 /// Bound, in nanoseconds: turns of the measured average length that may pass before a worker looks at its timers.
 const TICK_NS: u64 = 50_000;
 
-/// Bound, in turns: so many pass before a worker that has more to run asks its driver, which is a system call. Whoever is reported comes behind what is
-/// runnable already, so that to ask later costs little, and to ask for many at once saves a lot.
+/// Bound, in turns: so many pass before a worker that has more to run asks its driver, a system call; who is reported comes last anyway.
 const TURNS_PER_LOOK: u64 = 16;
 
 /// Bound, in nanoseconds: as long as that takes at most, unless one turn takes longer.
 const LOOK_NS: u64 = 500_000;
 
-/// Bound, in colors: a worker that has so many to run takes few reports from its driver. They would only wait here instead of there, and
-/// what is read in the meantime would no longer be in the processor's cache when it is answered. It takes half as many as it had turns since
-/// the last look all the same, so that those who wait for descriptors get on beside those who only compute.
+/// Bound, in colors: a worker that has so many to run takes few reports, half as many as it had turns: the others may as well wait in the
+/// driver, and what is read is still in the processor's cache when it is answered.
 const QUEUE_FULL: usize = 64;
 
 /// Bound, in rounds over all workers: how long a searcher spins before it sleeps.
@@ -255,8 +253,8 @@ impl<'a> Loop<'a> {
     fn look_if_due(&mut self, now_ns: u64) -> usize {
         let since_ns = now_ns.saturating_sub(self.looked_ns);
         if self.looked || self.turns_since_look >= TURNS_PER_LOOK || since_ns >= LOOK_NS {
-            let turns = std::mem::take(&mut self.turns_since_look);
             self.looked_ns = now_ns;
+            let turns = std::mem::take(&mut self.turns_since_look);
             return self.look(turns as usize / 2);
         }
         let _waking = self.worker.remote.begin_wakes();
@@ -270,8 +268,10 @@ impl<'a> Loop<'a> {
         let ended = worker.remote.files.serve();
         let reported = match worker.handle.shared.used_driver(worker.index) {
             Some(driver) if !std::mem::take(&mut self.looked) => {
-                let room = QUEUE_FULL.saturating_sub(worker.remote.queue_len());
-                self.events.take_at_most(room.max(least));
+                let room = QUEUE_FULL
+                    .saturating_sub(worker.remote.queue_len())
+                    .max(least);
+                self.events.take_at_most(room);
                 driver.look(&mut self.events);
                 worker
                     .handle
