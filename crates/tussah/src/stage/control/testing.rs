@@ -34,6 +34,7 @@ pub(super) fn quiet() -> Sample<'static> {
         service_ns: 0,
         compute_ns: 0,
         held_up_ns: 0,
+        ready_ns: 0,
         bytes: 0,
         batch_max: 1,
         servlets: Servlets {
