@@ -143,8 +143,10 @@ impl AutoServlets {
         window.finished = window.finished.saturating_add(sample.finished);
         window.compute_ns = window.compute_ns.saturating_add(sample.compute_ns);
         window.interval_ns = window.interval_ns.saturating_add(sample.interval_ns);
-        // What computed is known when it ends; so few that end say nothing.
-        if window.finished >= FINISHED_MIN.max(sample.servlets.busy as u64) {
+        // What computed is known when it ends; so few that end say nothing, unless more should have.
+        let enough = window.finished >= FINISHED_MIN.max(sample.servlets.busy as u64);
+        let mean_ns = self.service_ns / self.finished.max(1);
+        if enough || window.interval_ns > mean_ns.saturating_mul(2) {
             let full_ns = WORKERS_FULL * sample.workers as f64 * window.interval_ns as f64;
             self.full = !sample.blocking && window.compute_ns as f64 > full_ns;
             self.window = Window::default();

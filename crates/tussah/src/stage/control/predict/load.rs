@@ -17,11 +17,11 @@ const RISE_SUM: f64 = 22.0;
 
 /// The loads between which the test of a stand tells: of a queue that neither grows nor goes, as in a closed loop, where who is answered comes
 /// again. What is queued when waits become long speaks as if it had arrived just then, up to so many events: a burst of any length may still go away, and
-/// one that comes before a load of 0.8 is taken for a stand less than once in 50 times.
+/// one that comes before a load of 0.8 is taken for a stand less than once in 40 times.
 const STAND: (f64, f64) = (0.8, 1.0);
 const STAND_QUEUE_MAX: f64 = 64.0;
 
-/// The sum at which the queue stands: by chance, less than once in 10^8 arrivals at a load of 0.8. Of 64 clients, it is reached after some 250 services.
+/// The sum at which the queue stands: by chance, less than once in 10^7 arrivals at a load of 0.8. Of 64 clients, it is reached after some 250 services.
 const STAND_SUM: f64 = 18.0;
 
 /// For so many services after an overload, as of less than so large a part of the sums, growing to all of it, another one is found: those who were
@@ -263,7 +263,7 @@ impl Load {
         let bounded = self.refused > 0 && self.slow_ns > QUEUE_STAYS * target_ns;
         bounded
             || late && self.rise > RISE_SUM * scale
-            || self.stand.sum(queued / wait_ns) > STAND_SUM * scale
+            || late && self.stand.sum(queued / wait_ns) > STAND_SUM * scale
             || self.long_ns > QUEUE_STAYS * target_ns
             || self.late > SERVICES_LATE * dispersion
     }
