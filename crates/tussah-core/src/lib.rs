@@ -52,6 +52,8 @@ pub use runtime::{
     spawn_in,
 };
 pub use stats::{ColorStats, Stats, WorkerStats};
+#[doc(hidden)]
+pub use task::has_yielded;
 pub use task::{AbortHandle, JoinHandle, YieldNow, consume_budget, yield_now};
 pub use wait::{Notified, Notify};
 pub use watchdog::Stuck;

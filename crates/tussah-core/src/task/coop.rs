@@ -44,6 +44,13 @@ impl Future for YieldNow {
     }
 }
 
+/// Whether the poll that runs here has yielded: its thread is ready, and waits for nothing but its worker.
+#[doc(hidden)]
+#[must_use]
+pub fn has_yielded() -> bool {
+    Worker::with(|worker| worker.is_some_and(Worker::yields))
+}
+
 /// Spends one operation of the running poll's budget, and yields with the last one: for loops around operations that
 /// seldom wait. Every `with` that enters its color at once does this by itself.
 ///

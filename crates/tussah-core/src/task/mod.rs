@@ -32,7 +32,7 @@ mod loom_tests;
 mod raw;
 pub(crate) mod waker;
 
-pub use coop::{YieldNow, consume_budget, yield_now};
+pub use coop::{YieldNow, consume_budget, has_yielded, yield_now};
 pub use join::{AbortHandle, JoinHandle};
 
 pub(crate) use coop::again;

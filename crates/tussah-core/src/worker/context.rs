@@ -220,6 +220,11 @@ impl Worker {
         self.yielded.set(true);
     }
 
+    /// Whether it does.
+    pub(crate) fn yields(&self) -> bool {
+        self.yielded.get()
+    }
+
     /// Spends one operation of the poll's budget.
     #[inline]
     pub(crate) fn spend(&self) -> Budget {

@@ -25,6 +25,7 @@ pub(crate) struct Counts {
     pub(crate) service_ns: u64,
     pub(crate) compute_ns: u64,
     pub(crate) held_up_ns: u64,
+    pub(crate) ready_ns: u64,
     pub(crate) busy_ns: u64,
     /// Of sockets: the bytes of what finished.
     pub(crate) bytes: u64,
@@ -364,6 +365,7 @@ fn sample<'a>(
         service_ns: is.service_ns - was.service_ns,
         compute_ns: is.compute_ns - was.compute_ns,
         held_up_ns: is.held_up_ns - was.held_up_ns,
+        ready_ns: is.ready_ns - was.ready_ns,
         bytes: is.bytes - was.bytes,
         batch_max: now.batch_max,
         servlets: now.servlets,

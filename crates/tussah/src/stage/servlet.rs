@@ -185,8 +185,11 @@ async fn handle<E: Send + 'static>(
         if suspended {
             let waited_ns = run.resumed_ns;
             run.resumed_ns = stage.time.now_ns();
+            let away_ns = run.resumed_ns.saturating_sub(waited_ns);
             if std::mem::take(&mut run.held_up) {
-                run.held_up_ns += run.resumed_ns.saturating_sub(waited_ns);
+                run.held_up_ns += away_ns;
+            } else if run.yielded {
+                run.ready_ns += away_ns;
             }
             begin(run.resumed_ns, run.exact);
             if run.trace != 0 {
@@ -204,7 +207,8 @@ async fn handle<E: Send + 'static>(
                 run.resumed_ns = now_ns;
                 run.trace = trace();
                 run.held_up = take_held_up();
-                if !run.waits {
+                run.yielded = tussah_core::has_yielded();
+                if !run.waits || run.only_yields && !run.yielded {
                     stage.waits(run);
                 }
                 Poll::Pending

@@ -104,6 +104,8 @@ pub(crate) struct State<E> {
     in_service: u64,
     /// Busy servlets whose handlers wait.
     waiting: usize,
+    /// Of these, those who have only let others have their turn.
+    yielding: usize,
     /// The moving mean of the computing time of an event, in nanoseconds; 0 before the first.
     mean_ns: f64,
     /// The same of the time of an event with its waits.
@@ -164,6 +166,7 @@ impl<E> State<E> {
             extras: 0,
             in_service: 0,
             waiting: 0,
+            yielding: 0,
             mean_ns: 0.0,
             service_mean_ns: 0.0,
             busy_since_ns: 0,

@@ -102,7 +102,11 @@ impl<E: Send + 'static> Shared<E> {
     /// Says that a handler waits, and gives back what its servlet has taken beyond the batch.
     pub(crate) fn waits(self: &Arc<Self>, run: &mut Run<E>) {
         let mut inner = self.lock();
-        inner.state.waits(run);
+        if run.waits {
+            inner.state.waits_after_all(run);
+        } else {
+            inner.state.waits(run);
+        }
         self.release(inner);
     }
 

@@ -1,8 +1,10 @@
 //! The controllers of a stage that names none.
 //!
-//! Servlets are [Aspen's](super::aspen) if the stage waits, and else one for each worker, since servlets that compute only take turns. Those that are
+//! Servlets are [Aspen's](super::aspen) if the stage waits, and else as many as keep the workers at work, since servlets that compute only take turns: one for
+//! each worker, and more in proportion to what they wait besides. Those that are
 //! tussah threads cost next to nothing, so there are twice as many as are busy on average, without viscosity; and while all of them wait and events are
-//! queued, they are doubled, since what they wait for shows in no average yet. Batches are
+//! queued, they are doubled, since what they wait for shows in no average yet. But more than could keep the workers at work twice over would make each
+//! late, and nothing sooner. Batches are
 //! [SEDA's](super::seda_batch); and if there is a latency target, [`Predict`] rejects what would not meet it. Without one, only
 //! the queue's own bounds reject.
 
@@ -46,6 +48,12 @@ const COMPUTES_ABOVE: f64 = 0.5;
 /// The share of all workers' time above which a stage is held up by the workers, so that more servlets would only share them.
 const WORKERS_FULL: f64 = 0.9;
 
+/// A stage whose service time is so many times its computing keeps the workers at work with one servlet each; above it, there is one each to spare.
+const WAITS_LITTLE: f64 = 1.5;
+
+/// How many times over the servlets of a stage that waits may keep the workers at work.
+const SPARE: f64 = 2.0;
+
 /// LOW of Aspen where servlets cost little: with twice as many as are busy on average, hardly ever all are.
 const CHEAP_LOW: f64 = 0.5;
 
@@ -64,7 +72,8 @@ const FINISHED_MIN: u64 = 10;
 /// Aspen's servlets on a stage that waits, and one a worker on a stage that computes.
 ///
 /// A blocking stage waits: its OS threads take no worker. Elsewhere the time that batches spent on workers is compared with how long they took. This
-/// begins with a servlet a worker, so that servlets that wait for each other's worker are not taken for servlets that wait for something else.
+/// begins with a servlet a worker, so that servlets that wait for each other's worker are not taken for servlets that wait for something else. What handlers wait for after
+/// they let others have their turn is known to be a worker, and does not count.
 #[derive(Debug)]
 pub struct AutoServlets {
     /// For servlets that are tussah threads, and for those that are OS threads.
@@ -74,6 +83,16 @@ pub struct AutoServlets {
     finished: u64,
     service_ns: u64,
     compute_ns: u64,
+    /// The same since it was last found out whether the workers are full, with what time has passed.
+    window: Window,
+    full: bool,
+}
+
+#[derive(Clone, Copy, Debug, Default)]
+struct Window {
+    finished: u64,
+    compute_ns: u64,
+    interval_ns: u64,
 }
 
 impl Default for AutoServlets {
@@ -89,6 +108,8 @@ impl Default for AutoServlets {
             finished: 0,
             service_ns: 0,
             compute_ns: 0,
+            window: Window::default(),
+            full: false,
         }
     }
 }
@@ -118,6 +139,39 @@ impl AutoServlets {
             self.waits = (self.compute_ns as f64) < limit * self.service_ns as f64;
         }
         self.waits |= sample.blocking;
+        let window = &mut self.window;
+        window.finished = window.finished.saturating_add(sample.finished);
+        window.compute_ns = window.compute_ns.saturating_add(sample.compute_ns);
+        window.interval_ns = window.interval_ns.saturating_add(sample.interval_ns);
+        // What computed is known when it ends; so few that end say nothing, unless more should have.
+        let enough = window.finished >= FINISHED_MIN.max(sample.servlets.busy as u64);
+        let mean_ns = self.service_ns / self.finished.max(1);
+        if enough || window.interval_ns > mean_ns.saturating_mul(2) {
+            let full_ns = WORKERS_FULL * sample.workers as f64 * window.interval_ns as f64;
+            self.full = !sample.blocking && window.compute_ns as f64 > full_ns;
+            self.window = Window::default();
+        }
+    }
+
+    /// How many servlets keep the workers at work, those that wait included.
+    fn kept_at_work(&self, workers: usize) -> f64 {
+        workers as f64 * self.service_ns as f64 / self.compute_ns.max(1) as f64
+    }
+
+    /// How many servlets a stage has that computes most of the time, and has `now`.
+    fn computing(&self, sample: &Sample<'_>) -> usize {
+        let (workers, now) = (sample.workers, sample.servlets.target);
+        let needed = self.kept_at_work(workers);
+        if self.finished < FINISHED_MIN || needed < WAITS_LITTLE * workers as f64 {
+            return workers;
+        }
+        let wanted = (needed.round() as usize).saturating_add(workers);
+        // One more or less, as it is measured now or then, is none.
+        if now.abs_diff(wanted) <= 1 {
+            now
+        } else {
+            wanted
+        }
     }
 }
 
@@ -138,9 +192,10 @@ impl Controller for AutoServlets {
     }
 
     fn sample(&mut self, sample: &Sample<'_>, now_ns: u64) -> Settings {
-        // Where the next stage has no room, more servlets would only wait too.
+        // Where the next stage has no room, more servlets would only wait too; as they would where it is workers that are lacking.
+        let not_ns = sample.held_up_ns.saturating_add(sample.ready_ns);
         let sample = &Sample {
-            service_ns: sample.service_ns.saturating_sub(sample.held_up_ns),
+            service_ns: sample.service_ns.saturating_sub(not_ns),
             ..*sample
         };
         self.learn(sample);
@@ -151,11 +206,9 @@ impl Controller for AutoServlets {
         };
         let by_load = aspen.sample(sample, now_ns);
         let now = sample.servlets.target;
-        let full_ns = WORKERS_FULL * sample.workers as f64 * sample.interval_ns as f64;
-        let full = !sample.blocking && sample.compute_ns as f64 > full_ns;
         // More could begin if all wait, and they have not been at it for long enough to be seen in the load.
         let may_wait = self.waits || self.finished < FINISHED_MIN;
-        let stuck = may_wait && sample.waiting >= now && sample.queue_len > 0 && !full;
+        let stuck = may_wait && sample.waiting >= now && sample.queue_len > 0 && !self.full;
         let wanted = if stuck {
             // Nothing is known of a stage that has finished nothing: it may be held up by the next one.
             let most = if self.waits {
@@ -169,11 +222,17 @@ impl Controller for AutoServlets {
             let more = by_load.servlets.unwrap_or(now).max(now.saturating_mul(2));
             more.min(most).max(now)
         } else if !self.waits {
-            sample.workers.clamp(1, sample.servlets.max.max(1))
-        } else if full {
+            self.computing(sample).clamp(1, sample.servlets.max.max(1))
+        } else if self.full {
             by_load.servlets.map_or(now, |servlets| servlets.min(now))
         } else {
             by_load.servlets.unwrap_or(now)
+        };
+        let wanted = if self.waits && !sample.blocking {
+            let most = (SPARE * self.kept_at_work(sample.workers)).ceil() as usize;
+            wanted.min(most.max(sample.workers)).max(1)
+        } else {
+            wanted
         };
         Settings {
             servlets: (wanted != now).then_some(wanted),
@@ -213,6 +272,39 @@ mod tests {
         check(1, Some(2));
         check(2, None);
         check(50, Some(2));
+    }
+
+    #[test]
+    fn a_stage_that_waits_half_of_the_time_has_servlets_for_that_and_one_a_worker_to_spare() {
+        let first = |sample: Sample<'_>| AutoServlets::default().sample(&sample, 0).servlets;
+        assert_eq!(first(look(2, 40, 20)), Some(6));
+        assert_eq!(first(look(5, 40, 20)), None);
+        assert_eq!(first(look(2, 29, 20)), None);
+        // To wait for a worker is not to wait.
+        let sharing = Sample {
+            ready_ns: 360 * MS,
+            ..look(16, 400, 20)
+        };
+        assert_eq!(first(sharing), Some(6));
+    }
+
+    #[test]
+    fn no_more_servlets_wait_than_keep_the_workers_at_work_twice_over() {
+        let mut auto = AutoServlets::default();
+        // A thousand a millisecond arrive, of which few are let in.
+        let rejecting = Sample {
+            arrived: 10_000,
+            ..look(2, 50, 10)
+        };
+        assert_eq!(auto.sample(&rejecting, 0).servlets, Some(20));
+        assert!(auto.waits());
+        let stuck = Sample {
+            finished: 0,
+            waiting: 20,
+            queue_len: 1,
+            ..look(20, 0, 0)
+        };
+        assert_eq!(auto.sample(&stuck, 0).servlets, None);
     }
 
     #[test]

@@ -83,6 +83,7 @@ impl Odd {
             service_ns: self.number(),
             compute_ns: self.number(),
             held_up_ns: self.number(),
+            ready_ns: self.number(),
             bytes: self.number(),
             pace_ns: self.number(),
             outgoing_max: self.number(),

@@ -5,7 +5,9 @@
 //! the wait that it would meet (what is queued and in service, over the capacity) is within a budget, and an event
 //! that has waited beyond the target's reach is shed when it leaves the queue, so that a standing queue is gone at once. The
 //! load tells which: a sequential test of the arrivals against the capacity, so that a load that is there to stay is found after as
-//! many services as it takes to be sure; and one of what gets done against the capacity, so that a stage that has become slower is found as soon.
+//! many services as it takes to be sure; one of whether the queue stands, since in a closed loop, where clients send again when they are answered, no more
+//! arrives than is done, and waits are long all the same; and one of what gets done against the capacity, so that a stage that has become slower is found as soon.
+//! Who was turned away comes again, perhaps all at once; so for some time after an overload less evidence will do for another one.
 //!
 //! The idea that the length of a queue, over the rate at which it drains, predicts a wait is Little's law; that a queue that stays is bad and
 //! one that goes is good is Nichols and Jacobson's ("Controlling queue delay", ACM Queue 2012), who however take longer than an

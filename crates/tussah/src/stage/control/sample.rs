@@ -36,13 +36,15 @@ pub struct Sample<'a> {
     pub compute_ns: u64,
     /// Of `service_ns`, what they waited for room in other stages, in nanoseconds.
     pub held_up_ns: u64,
+    /// Of `service_ns`, what they waited for their next turn on a worker after they let others have theirs (`yield_now`), in nanoseconds.
+    pub ready_ns: u64,
     /// The bytes of what finished in the interval; 0 but of sockets.
     pub bytes: u64,
     /// The most events that a batch may have now.
     pub batch_max: usize,
     /// Servlets, and what they do.
     pub servlets: Servlets,
-    /// Of the busy ones, those whose handler has waited since it began its batch.
+    /// Of the busy ones, those whose handler has waited since it began its batch; to let others have their turn is not to wait.
     pub waiting: usize,
     /// How many can compute at the same time: the runtime's workers.
     pub workers: usize,

@@ -1,11 +1,15 @@
 //! What the tests of controllers share: samples by hand, and a queue with servers on a virtual clock.
 
+mod clients;
+
 use std::collections::VecDeque;
 
 use super::{
     Admission, Arrival, ClassSample, Controller, Departure, Order, Sample, Servlets, Verdict,
 };
 use crate::stage::event::Class;
+
+pub(super) use self::clients::{Back, Clients};
 
 pub(super) const MS: u64 = 1_000_000;
 
@@ -30,6 +34,7 @@ pub(super) fn quiet() -> Sample<'static> {
         service_ns: 0,
         compute_ns: 0,
         held_up_ns: 0,
+        ready_ns: 0,
         bytes: 0,
         batch_max: 1,
         servlets: Servlets {
@@ -172,6 +177,7 @@ pub(super) struct Sim<C> {
     pub(super) shed: u64,
     random: SplitMix,
     next_arrival_ns: u64,
+    clients: Option<Clients>,
     queues: Vec<VecDeque<u64>>,
     queue_len: u64,
     in_service: u64,
@@ -206,6 +212,7 @@ impl<C: Controller> Sim<C> {
             shed: 0,
             random: SplitMix(seed),
             next_arrival_ns: 0,
+            clients: None,
             queues: vec![VecDeque::new(); model.classes],
             queue_len: 0,
             in_service: 0,
@@ -224,7 +231,25 @@ impl<C: Controller> Sim<C> {
         let until_ns = self.now_ns + for_ns;
         let gap_ns = 1.0 / (load * capacity);
         self.next_arrival_ns = self.now_ns + self.random.exponential(gap_ns) as u64;
+        self.go(until_ns, Some(gap_ns));
+    }
+
+    /// Goes on for so long in a closed loop: only these clients send, each when it has been answered.
+    pub(super) fn run_closed(&mut self, clients: Clients, for_ns: u64) {
+        self.clients = Some(clients);
+        self.go(self.now_ns + for_ns, None);
+    }
+
+    /// Goes on with the same clients.
+    pub(super) fn go_on(&mut self, for_ns: u64) {
+        self.go(self.now_ns + for_ns, None);
+    }
+
+    fn go(&mut self, until_ns: u64, gap_ns: Option<f64>) {
         loop {
+            if let Some(clients) = &self.clients {
+                self.next_arrival_ns = clients.next_ns();
+            }
             let ends = self.running.iter().enumerate().min_by_key(|r| r.1.ends_ns);
             let ends = ends.map(|(i, running)| (i, running.ends_ns));
             let next_ns = ends.map_or(u64::MAX, |e| e.1).min(self.next_arrival_ns);
@@ -236,8 +261,13 @@ impl<C: Controller> Sim<C> {
             match ends {
                 Some((i, ends_ns)) if ends_ns == next_ns => self.finish(i),
                 _ => {
+                    if let Some(clients) = &mut self.clients {
+                        clients.sends();
+                    }
                     self.arrive();
-                    self.next_arrival_ns += self.random.exponential(gap_ns) as u64;
+                    if let Some(gap_ns) = gap_ns {
+                        self.next_arrival_ns += self.random.exponential(gap_ns) as u64;
+                    }
                 }
             }
             self.begin();
@@ -271,6 +301,7 @@ impl<C: Controller> Sim<C> {
             self.refused += 1;
             self.counts.refused += 1;
             self.classes[usize::from(class)].refused += 1;
+            self.turned_away();
             return;
         }
         if let Some(emptied_ns) = self.emptied_ns.take() {
@@ -298,6 +329,7 @@ impl<C: Controller> Sim<C> {
                 } else {
                     self.shed += 1;
                     self.counts.shed += 1;
+                    self.turned_away();
                 }
             }
             if batch.is_empty() {
@@ -317,6 +349,13 @@ impl<C: Controller> Sim<C> {
         }
         if self.running.is_empty() && self.emptied_ns.is_none() {
             self.emptied_ns = Some(self.now_ns);
+        }
+    }
+
+    fn turned_away(&mut self) {
+        if let Some(clients) = &mut self.clients {
+            let inside = self.queue_len / u64::from(self.model.cost) + self.in_service;
+            clients.turned_away(self.now_ns, inside, &mut self.random);
         }
     }
 
@@ -347,6 +386,9 @@ impl<C: Controller> Sim<C> {
                 response_ns,
                 class,
             });
+            if let Some(clients) = &mut self.clients {
+                clients.answered(self.now_ns, &mut self.random);
+            }
         }
     }
 

@@ -66,7 +66,7 @@ impl<E> State<E> {
             in_service: self.in_service,
             batch_max: self.batch,
             servlets: self.servlets,
-            waiting: self.waiting,
+            waiting: self.waiting - self.yielding,
             workers: self.workers,
             blocking: self.kind == Kind::Blocking,
             process_servlets: self.process.servlets(),

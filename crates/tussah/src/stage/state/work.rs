@@ -40,6 +40,11 @@ pub(crate) struct Run<E> {
     /// It waits for room in another stage, and has waited so long for that.
     pub(crate) held_up: bool,
     pub(crate) held_up_ns: u64,
+    /// It is ready, and has waited so long for its turn after it let others have theirs.
+    pub(crate) yielded: bool,
+    pub(crate) ready_ns: u64,
+    /// It has done nothing but that since it counts as one that waits.
+    pub(crate) only_yields: bool,
     pub(crate) batches: u64,
     /// Events take so long that what is sent bears the time of its sending, not of the run.
     pub(crate) exact: bool,
@@ -64,6 +69,9 @@ impl<E> Default for Run<E> {
             compute_ns: 0,
             held_up: false,
             held_up_ns: 0,
+            yielded: false,
+            ready_ns: 0,
+            only_yields: false,
             batches: 0,
             exact: false,
             waits: false,
@@ -221,7 +229,14 @@ impl<E> State<E> {
     pub(crate) fn waits(&mut self, run: &mut Run<E>) {
         run.waits = true;
         self.waiting += 1;
+        run.only_yields = run.yielded;
+        self.yielding += usize::from(run.yielded);
         self.give_back(run, &mut Batch::default());
+    }
+
+    /// One that has only let others have their turn so far waits for something else.
+    pub(crate) fn waits_after_all(&mut self, run: &mut Run<E>) {
+        self.yielding -= usize::from(std::mem::take(&mut run.only_yields));
     }
 
     /// A run has ended: all its events are finished or given back.
@@ -229,6 +244,7 @@ impl<E> State<E> {
         self.give_back(run, batch);
         if std::mem::take(&mut run.waits) {
             self.waiting -= 1;
+            self.waits_after_all(run);
         }
         for wave in batch.waves().drain(..) {
             let class = class_of(wave.stamp).among(self.classes);
@@ -246,12 +262,15 @@ impl<E> State<E> {
         self.counts.service_ns += service_ns;
         let held_up_ns = std::mem::take(&mut run.held_up_ns);
         self.counts.held_up_ns += held_up_ns;
+        run.yielded = false;
+        let ready_ns = std::mem::take(&mut run.ready_ns);
+        self.counts.ready_ns += ready_ns;
         let compute_ns =
             std::mem::take(&mut run.compute_ns) + now_ns.saturating_sub(run.resumed_ns);
         self.counts.compute_ns += compute_ns;
         if finished > 0 {
             follow(&mut self.mean_ns, compute_ns as f64 / finished as f64);
-            let own_ns = service_ns.saturating_sub(held_up_ns);
+            let own_ns = service_ns.saturating_sub(held_up_ns + ready_ns);
             follow(&mut self.service_mean_ns, own_ns as f64 / finished as f64);
         }
         self.in_service -= finished;

@@ -1,7 +1,8 @@
 //! Whether a stage is offered more than it can do.
 //!
-//! A sequential test of two hypotheses about the arrivals' rate, on the sums of their log-likelihood ratios: Page, "Continuous inspection
-//! schemes" (Biometrika 1954). Arrivals that come in clumps say less than as many that come alone, so the threshold grows
+//! Sequential tests of two hypotheses about the arrivals' rate each, on the sums of their log-likelihood ratios: Page, "Continuous inspection
+//! schemes" (Biometrika 1954). One is of a load that is far too high, one of a load that is just what can be served while waits are long: that is
+//! what a closed loop looks like. Arrivals that come in clumps say less than as many that come alone, so the threshold grows
 //! with their dispersion, which is measured over short times and over longer ones, in which clumps that come regularly are none: the smaller counts. A queue that was empty with a servlet to spare refutes an overload, whatever was summed; so
 //! a capacity that is estimated too low does no harm.
 
@@ -13,6 +14,20 @@ const RISE: (f64, f64) = (0.8, 1.4);
 
 /// The sum at which the load has risen: by chance, less than once in 10^9 arrivals at a load of 0.8.
 const RISE_SUM: f64 = 22.0;
+
+/// The loads between which the test of a stand tells: of a queue that neither grows nor goes, as in a closed loop, where who is answered comes
+/// again. What is queued when waits become long speaks as if it had arrived just then, up to so many events: a burst of any length may still go away, and
+/// one that comes before a load of 0.8 is taken for a stand less than once in 40 times.
+const STAND: (f64, f64) = (0.8, 1.0);
+const STAND_QUEUE_MAX: f64 = 64.0;
+
+/// The sum at which the queue stands: by chance, less than once in 10^7 arrivals at a load of 0.8. Of 64 clients, it is reached after some 250 services.
+const STAND_SUM: f64 = 18.0;
+
+/// For so many services after an overload, as of less than so large a part of the sums, growing to all of it, another one is found: those who were
+/// turned away come again.
+const MEMORY: f64 = 2000.0;
+const MEMORY_SHARE: f64 = 0.2;
 
 /// The loads between which the test of a fall tells. They lie high, since at a load of 0.95 most responses would be late without it.
 const FALL: (f64, f64) = (1.0, 0.85);
@@ -46,6 +61,10 @@ pub(super) struct Load {
     able: f64,
     taken: f64,
     fall: f64,
+    /// Since waits were last short: what speaks for a stand besides the arrivals and the time, which are summed.
+    stand: Stand,
+    /// How many services of the memory are left.
+    remembered: f64,
     threshold_scale: f64,
     /// Of the arrivals, in short intervals and in long ones.
     clumps: Dispersion,
@@ -60,6 +79,26 @@ pub(super) struct Load {
     /// How long the queue has been long, and how long nobody was rejected, in nanoseconds.
     long_ns: f64,
     calm_ns: f64,
+}
+
+/// A test of whether a queue stands, as long as waits are long.
+#[derive(Debug, Default)]
+struct Stand {
+    /// Of the sum, what the queue's length was worth when waits became long; none before.
+    since: Option<f64>,
+    arrived: f64,
+    ns: f64,
+}
+
+impl Stand {
+    /// The sum. Time counts by what is known of the capacity now, which is more than was known when it passed; what arrives beyond the capacity is left to
+    /// the test of a rise.
+    fn sum(&self, per_ns: f64) -> f64 {
+        let able = per_ns * self.ns;
+        let queue = self.since.unwrap_or(0.0);
+        let arrived = self.arrived.min(able);
+        queue + arrived * (STAND.1 / STAND.0).ln() - able * (STAND.1 - STAND.0)
+    }
 }
 
 /// The variance of the arrivals in an interval over their mean; 1 for arrivals that know nothing of each other.
@@ -110,6 +149,8 @@ impl Default for Load {
             able: 0.0,
             taken: 0.0,
             fall: 0.0,
+            stand: Stand::default(),
+            remembered: 0.0,
             threshold_scale: 1.0,
             clumps: Dispersion::default(),
             surges: Dispersion::default(),
@@ -156,6 +197,18 @@ impl Load {
             self.rise = 0.0;
             (self.arrived, self.able, self.taken) = (0.0, 0.0, 0.0);
         }
+        if idle {
+            self.stand = Stand::default();
+        } else if self.stand.since.is_some() {
+            self.stand.arrived += arrived;
+            self.stand.ns += interval_ns;
+            if self.stand.sum(per_ns) < 0.0 {
+                self.stand = Stand {
+                    since: Some(0.0),
+                    ..Stand::default()
+                };
+            }
+        }
         let ratio = arrived * (FALL.1 / FALL.0).ln() - able * (FALL.1 - FALL.0);
         self.fall = (self.fall + ratio).max(0.0);
     }
@@ -197,10 +250,20 @@ impl Load {
         } else {
             (0.0, 0)
         };
+        if !late {
+            self.stand = Stand::default();
+        } else if self.stand.since.is_none() {
+            let worth = queued.min(STAND_QUEUE_MAX) * (STAND.1 / STAND.0).ln();
+            self.stand.since = Some(worth);
+        }
+        self.remembered = (self.remembered - sample.finished as f64).max(0.0);
+        let part = 1.0 - (1.0 - MEMORY_SHARE) * self.remembered / MEMORY;
+        let scale = part * self.threshold_scale;
         // What the queue's bound turns away may as well be turned away in time.
         let bounded = self.refused > 0 && self.slow_ns > QUEUE_STAYS * target_ns;
         bounded
-            || late && self.rise > RISE_SUM * self.threshold_scale
+            || late && self.rise > RISE_SUM * scale
+            || late && self.stand.sum(queued / wait_ns) > STAND_SUM * scale
             || self.long_ns > QUEUE_STAYS * target_ns
             || self.late > SERVICES_LATE * dispersion
     }
@@ -217,8 +280,10 @@ impl Load {
         self.fall > FALL_SUM * self.dispersion() || self.calm_ns > CALM_TARGETS * target_ns
     }
 
-    /// Forgets what spoke for the turn that was made.
+    /// Forgets what spoke for the turn that was made; not that there was an overload.
     pub(super) fn turned(&mut self) {
+        self.stand = Stand::default();
+        self.remembered = MEMORY;
         (self.rise, self.fall) = (0.0, 0.0);
         (self.arrived, self.able, self.taken) = (0.0, 0.0, 0.0);
         (self.long_ns, self.calm_ns, self.late) = (0.0, 0.0, 0.0);
@@ -280,6 +345,35 @@ mod tests {
         // That waits last is seen all the same.
         assert_eq!(risen(|_| 40, true, 60.0, 6.0), Some(200));
         assert_eq!(risen(|_| 40, false, 60.0, 4.0), None);
+    }
+
+    #[test]
+    fn a_queue_that_stands_is_an_overload_and_sooner_if_there_was_one() {
+        let found = |turned: bool, arrived: u64, queued: f64| {
+            let mut load = Load::default();
+            if turned {
+                load.turned();
+            }
+            let capacity = capacity();
+            (0..195).find(|_| {
+                let sample = Sample {
+                    arrived,
+                    finished: 10,
+                    service_ns: MS,
+                    ..quiet()
+                };
+                load.observe(&sample, &capacity, false, 0.0);
+                load.risen(queued, queued / 10.0 * MS as f64, &sample, 10.0 * MS as f64)
+            })
+        };
+        // 18 (1 + 32 / 1000) - 62 ln 1.25, over 10 ln 1.25 - 2; a fifth of the 18 and more as time goes by, over as much.
+        assert_eq!(found(false, 10, 62.0), Some(21));
+        assert_eq!(found(true, 10, 62.0), Some(0));
+        assert_eq!(found(false, 10, 51.0), Some(32));
+        assert_eq!(found(false, 8, 62.0), None);
+        // However many wait, some time has to pass.
+        assert_eq!(found(false, 10, 190.0), Some(19));
+        assert_eq!(found(false, 6, 190.0), None);
     }
 
     #[test]

@@ -1,5 +1,7 @@
 //! The properties that the controller has to have, on simulated queues.
 
+mod closed;
+
 use super::super::testing::{Done, MS, Model, SECOND, Service, Sim, SplitMix, arrival, quiet};
 use super::*;
 

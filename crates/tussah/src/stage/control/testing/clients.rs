@@ -1,0 +1,71 @@
+//! Clients in a closed loop: each sends, waits for the answer, thinks, and sends again.
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+
+use super::{SECOND, SplitMix};
+
+/// When a client that was turned away comes again.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Back {
+    /// After so many nanoseconds.
+    After(u64),
+    /// When it is told, as a web server tells it: once a second, what is queued and in service over what was done in that second, in whole seconds
+    /// of at least one; each is told between once and twice that.
+    WhenTold,
+}
+
+/// Clients that are alike.
+pub(crate) struct Clients {
+    think_mean_ns: f64,
+    back: Back,
+    /// When those send that are not waiting for an answer.
+    next: BinaryHeap<Reverse<u64>>,
+    /// What was answered since the second began, and what is told in it.
+    answered: u64,
+    second: u64,
+    told_s: u64,
+}
+
+impl Clients {
+    /// So many, which all send within 1 ms; they think for exponential times.
+    pub(crate) fn new(count: u64, think_mean_ns: f64, back: Back) -> Self {
+        Self {
+            think_mean_ns,
+            back,
+            next: (0..count).map(|i| Reverse(1_000_000 * i / count)).collect(),
+            answered: 0,
+            second: 0,
+            told_s: 1,
+        }
+    }
+
+    pub(super) fn next_ns(&self) -> u64 {
+        self.next.peek().map_or(u64::MAX, |next| next.0)
+    }
+
+    pub(super) fn sends(&mut self) {
+        self.next.pop();
+    }
+
+    pub(super) fn answered(&mut self, now_ns: u64, random: &mut SplitMix) {
+        self.answered += 1;
+        let think_ns = random.exponential(self.think_mean_ns) as u64;
+        self.next.push(Reverse(now_ns + think_ns));
+    }
+
+    /// One was, while so many events were queued or in service.
+    pub(super) fn turned_away(&mut self, now_ns: u64, inside: u64, random: &mut SplitMix) {
+        if now_ns / SECOND > self.second {
+            let seconds = now_ns / SECOND - self.second;
+            self.second += seconds;
+            let a_second = (std::mem::take(&mut self.answered) / seconds).max(1);
+            self.told_s = inside.div_ceil(a_second).clamp(1, 60);
+        }
+        let after_ns = match self.back {
+            Back::After(after_ns) => after_ns,
+            Back::WhenTold => (self.told_s + random.next() % (self.told_s + 1)) * SECOND,
+        };
+        self.next.push(Reverse(now_ns + after_ns));
+    }
+}
