@@ -268,15 +268,11 @@ impl<'a> Loop<'a> {
         let ended = worker.remote.files.serve();
         let reported = match worker.handle.shared.used_driver(worker.index) {
             Some(driver) if !std::mem::take(&mut self.looked) => {
-                let room = QUEUE_FULL
-                    .saturating_sub(worker.remote.queue_len())
-                    .max(least);
-                self.events.take_at_most(room);
+                let room = QUEUE_FULL.saturating_sub(worker.remote.queue_len());
+                self.events.take_at_most(room.max(least));
                 driver.look(&mut self.events);
-                worker
-                    .handle
-                    .shared
-                    .dispatch(&mut self.events, worker.random())
+                let shared = &worker.handle.shared;
+                shared.dispatch(&mut self.events, worker.random())
             }
             _ => 0,
         };
