@@ -70,8 +70,12 @@ impl Site {
 
     /// With a clock that the test moves.
     pub fn start_by_hand(self) -> (Server, ManualClock) {
+        self.start_by_hand_with(|web| web)
+    }
+
+    pub fn start_by_hand_with(self, add: impl FnOnce(Web) -> Web) -> (Server, ManualClock) {
         let hand = Clock::manual();
-        (Server::start(self, |web| web, hand.clock()), hand)
+        (Server::start(self, add, hand.clock()), hand)
     }
 }
 
