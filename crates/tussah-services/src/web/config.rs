@@ -37,6 +37,7 @@ mod value;
 
 pub use arguments::Arguments;
 pub use error::ConfigErrors;
+pub use load::Origins;
 pub use settings::{
     Cache, CacheKind, Colors, Config, Limits, ListenAddress, Log, LogFile, LogFormat, Status,
     Timeouts, Tls,

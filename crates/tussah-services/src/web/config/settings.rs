@@ -11,6 +11,19 @@ use super::load::Origins;
 use crate::web::site::SiteOptions;
 
 /// The configuration of a web server.
+///
+/// ```
+/// use tussah_services::web::config::{Config, Limits, ListenAddress};
+///
+/// let config = Config {
+///     root: "/srv/www".into(),
+///     listen: vec![ListenAddress::Tcp("[::1]:8080".parse()?)],
+///     limits: Limits { connections: 1000, ..Default::default() },
+///     ..Default::default()
+/// };
+/// assert!(config.show().contains("root = \"/srv/www\""));
+/// # Ok::<(), std::net::AddrParseError>(())
+/// ```
 #[derive(Clone, Debug)]
 pub struct Config {
     /// The directory that is served.
@@ -45,7 +58,8 @@ pub struct Config {
     pub status: Status,
     /// What is served, and how.
     pub site: SiteOptions,
-    pub(super) origins: Origins,
+    /// Where the values come from, for [`show`](Self::show); not to be set, but by `..Default::default()`.
+    pub origins: Origins,
 }
 
 impl Default for Config {

@@ -26,9 +26,11 @@ impl Site {
     /// An empty one.
     pub fn new() -> Self {
         let directory = tempfile::tempdir().expect("there is room for a directory");
-        let mut config = Config::default();
-        config.root = directory.path().into();
-        config.listen = vec![ListenAddress::Tcp(([127, 0, 0, 1], 0).into())];
+        let config = Config {
+            root: directory.path().into(),
+            listen: vec![ListenAddress::Tcp(([127, 0, 0, 1], 0).into())],
+            ..Default::default()
+        };
         Self { directory, config }
     }
 

@@ -16,12 +16,13 @@ use super::client::{Client, End, request};
 use super::process::{Site, until};
 
 fn config(site: &Site) -> Config {
-    let mut config = Config::default();
-    config.root = site.path("site");
-    config.listen = vec![ListenAddress::Tcp(([127, 0, 0, 1], 0).into())];
-    config.drain = Duration::from_millis(200);
-    config.target = Duration::from_secs(20);
-    config
+    Config {
+        root: site.path("site"),
+        listen: vec![ListenAddress::Tcp(([127, 0, 0, 1], 0).into())],
+        drain: Duration::from_millis(200),
+        target: Duration::from_secs(20),
+        ..Default::default()
+    }
 }
 
 fn runtime() -> Runtime {
