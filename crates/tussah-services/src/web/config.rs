@@ -28,6 +28,7 @@ mod error;
 mod file;
 mod keys;
 mod load;
+mod peers;
 mod settings;
 mod show;
 #[cfg(test)]
@@ -38,6 +39,7 @@ mod value;
 pub use arguments::Arguments;
 pub use error::ConfigErrors;
 pub use load::Origins;
+pub use peers::Peers;
 pub use settings::{
     Cache, CacheKind, Colors, Config, Limits, ListenAddress, Log, LogFile, LogFormat, Status,
     Timeouts, Tls,

@@ -155,8 +155,8 @@ impl Stream {
         Some(peer.to_canonical())
     }
 
-    /// Whether it is on this machine for sure.
-    pub(crate) fn is_local(&self) -> bool {
+    /// Whether the peer has no address because it needs none.
+    pub(crate) fn is_unix(&self) -> bool {
         matches!(self, Self::Unix(_))
     }
 

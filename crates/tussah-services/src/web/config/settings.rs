@@ -5,9 +5,8 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use ipnet::IpNet;
-
 use super::load::Origins;
+use super::peers::Peers;
 use crate::web::site::SiteOptions;
 
 /// The configuration of a web server.
@@ -41,7 +40,7 @@ pub struct Config {
     /// The value of `Server`, or none.
     pub server_header: Option<String>,
     /// Whose word about the client's address is believed (`X-Forwarded-For`).
-    pub trusted_proxies: Vec<IpNet>,
+    pub trusted_proxies: Vec<Peers>,
     /// Whether the page `/work` is there, which costs as much as it is asked for.
     pub work: bool,
     /// What is kept in memory.
@@ -244,8 +243,8 @@ pub struct Log {
 pub struct Status {
     /// Where it is, or nowhere.
     pub path: Option<String>,
-    /// Who sees it; to others it is not there.
-    pub from: Vec<IpNet>,
+    /// Who sees it; to others it is not there. Who comes through a proxy is who that names, if it is [trusted](Config::trusted_proxies), and else nobody.
+    pub from: Vec<Peers>,
 }
 
 impl Default for Status {
