@@ -33,7 +33,6 @@ mod settings;
 mod show;
 #[cfg(test)]
 mod tests;
-mod units;
 mod value;
 
 pub use arguments::Arguments;

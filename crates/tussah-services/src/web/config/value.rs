@@ -8,7 +8,7 @@ use std::time::Duration;
 use super::error::{Origin, Problem};
 use super::peers::Peers;
 use super::settings::{ListenAddress, LogFile};
-use super::units::{read_duration, read_size, show_duration, show_size};
+use crate::units::{read_duration, read_size, show_duration, show_size};
 use crate::web::site::{Encoding, Encodings, FieldRule};
 
 /// A value with the place that it comes from.
