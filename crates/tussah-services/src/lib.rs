@@ -3,4 +3,5 @@
 #![forbid(unsafe_code)]
 
 pub mod load;
+mod units;
 pub mod web;

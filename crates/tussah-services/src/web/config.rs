@@ -28,15 +28,17 @@ mod error;
 mod file;
 mod keys;
 mod load;
+mod peers;
 mod settings;
 mod show;
 #[cfg(test)]
 mod tests;
-mod units;
 mod value;
 
 pub use arguments::Arguments;
 pub use error::ConfigErrors;
+pub use load::Origins;
+pub use peers::Peers;
 pub use settings::{
     Cache, CacheKind, Colors, Config, Limits, ListenAddress, Log, LogFile, LogFormat, Status,
     Timeouts, Tls,

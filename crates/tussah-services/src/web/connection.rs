@@ -12,7 +12,7 @@
 //! | `WAITED` | who has the exchange | something more has come: it wants to be called | `IDLE` or `HANDED`, with a call |
 //! | `HANDED` | the thread | takes the exchange | `IDLE` by the thread |
 
-use std::sync::atomic::{AtomicU8, Ordering};
+use std::sync::atomic::{AtomicU8, AtomicU32, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::task::{Context, Poll, Waker};
 
@@ -30,6 +30,8 @@ const HANDED: u8 = 3;
 pub(crate) struct Connection {
     pub(crate) stream: Stream,
     state: AtomicU8,
+    /// In which second of the server's clock it began to wait for the client.
+    waits_since_s: AtomicU32,
     handed: Mutex<Option<Box<Exchange>>>,
     /// The thread's, which is the same for all of its life.
     waker: OnceLock<Waker>,
@@ -48,6 +50,7 @@ impl Connection {
         Self {
             stream,
             state: AtomicU8::new(IDLE),
+            waits_since_s: AtomicU32::new(0),
             handed: Mutex::new(None),
             waker: OnceLock::new(),
         }
@@ -55,8 +58,8 @@ impl Connection {
 
     /// Whether a request of it is on its way.
     pub(crate) fn is_busy(&self) -> bool {
-        // Relaxed: the thread alone begins a request, and asks.
-        matches!(self.state.load(Ordering::Relaxed), BUSY | WAITED)
+        // Acquire: pairs with `release`, so that the second is known in which it was answered.
+        matches!(self.state.load(Ordering::Acquire), BUSY | WAITED)
     }
 
     /// Whether no request of it is on its way. If one is, the thread is called when that has been answered.
@@ -74,9 +77,22 @@ impl Connection {
         self.state.store(BUSY, Ordering::Relaxed);
     }
 
-    /// It was answered, and nothing is left of it.
+    /// The client has got all that it has asked for, and is waited for from now on.
     #[inline]
-    pub(crate) fn release(&self) {
+    pub(crate) fn wait_since(&self, now_s: u64) {
+        // Relaxed: the thread writes it, or `release` publishes it.
+        self.waits_since_s.store(now_s as u32, Ordering::Relaxed);
+    }
+
+    /// In which second that was.
+    pub(crate) fn waits_since_s(&self) -> u64 {
+        self.waits_since_s.load(Ordering::Relaxed).into()
+    }
+
+    /// It was answered in this second, and nothing is left of it.
+    #[inline]
+    pub(crate) fn release(&self, now_s: u64) {
+        self.wait_since(now_s);
         // Release: the thread's next look sees what was done with the connection. Acquire: its waker is there if it waits.
         if self.state.swap(IDLE, Ordering::AcqRel) == WAITED {
             self.wake();

@@ -172,9 +172,9 @@ impl Exchange {
         });
     }
 
-    /// Ends an exchange that was answered whole: the connection goes on by itself.
+    /// Ends an exchange that was answered whole in this second: the connection goes on by itself.
     #[inline]
-    pub(crate) fn finish(mut self: Box<Self>) {
+    pub(crate) fn finish(mut self: Box<Self>, now_s: u64) {
         if !self.response.keep_alive {
             self.next = Next::Close;
             return self.give_back();
@@ -186,7 +186,7 @@ impl Exchange {
         let connection = self.connection.take();
         Self::put(self);
         if let Some(connection) = connection {
-            connection.release();
+            connection.release(now_s);
         }
     }
 

@@ -13,9 +13,7 @@
 
 use std::sync::{Arc, OnceLock};
 
-use tussah::stage::{
-    BuildError, Declared, Direct, DirectHost, Edges, Network, Offerer, Sender, Stage,
-};
+use tussah::stage::{BuildError, Declared, Direct, DirectHost, Edges, Network, Offerer, Stage};
 
 use super::accept::{Accept, Entry};
 use super::cache_miss::{Back, CacheMiss, Load, load_waiting};
@@ -37,12 +35,15 @@ const CACHE_BATCH: usize = 256;
 /// Bound, in requests: how many dynamic pages are made at the same time, if they wait.
 const DYNAMIC_MAX: usize = 4096;
 
+/// Where accepted connections are sent.
+pub(crate) type AcceptStage = Stage<Stream, DirectHost<Accept>>;
+
 type SendStage = Stage<Box<Exchange>, DirectHost<Send>>;
 
 /// Wires a server, and gives where accepted connections are sent.
 ///
 /// One request of a connection is in the network at a time, so a queue that has room for all connections is never full.
-pub(crate) fn wire(network: &Network, server: &Arc<Server>) -> Result<Sender<Stream>, BuildError> {
+pub(crate) fn wire(network: &Network, server: &Arc<Server>) -> Result<AcceptStage, BuildError> {
     let (own, room) = (|| Arc::clone(server), server.room());
     let send = network.stage("send").direct(|_| Ok(Send(own())))?;
     let pages = wire_pages(network, server, &send)?;
@@ -63,14 +64,13 @@ pub(crate) fn wire(network: &Network, server: &Arc<Server>) -> Result<Sender<Str
             send: edges.to(&send).direct(room)?,
         })
     })?;
-    let accept = network.stage("accept").manual().direct(|edges| {
+    network.stage("accept").manual().direct(|edges| {
         let parse = edges.to(&parse).direct(room)?;
         Ok(Accept(Arc::new(Entry {
             server: own(),
             parse,
         })))
-    })?;
-    Ok(accept.sender())
+    })
 }
 
 /// Where pages come from.

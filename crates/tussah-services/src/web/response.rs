@@ -1,5 +1,6 @@
 //! An answer on its way to the peer: pieces of memory and of files, which are shared and not copied.
 
+use std::fs::File;
 use std::io::IoSlice;
 use std::ops::Range;
 use std::sync::Arc;
@@ -105,11 +106,11 @@ impl Response {
         count
     }
 
-    /// The file's turn: which page, from where, and how many bytes.
-    pub(crate) fn file(&self) -> Option<(&Arc<Page>, u64, u64)> {
+    /// The file's turn: which, from where, and how many bytes.
+    pub(crate) fn file(&self) -> Option<(&File, u64, u64)> {
         match self.pieces.first() {
             Some(Piece::File(page, range)) => Some((
-                page,
+                page.file.as_ref().expect("a piece of a file has one"),
                 range.start + self.sent,
                 range.end - range.start - self.sent,
             )),

@@ -3,23 +3,23 @@
 mod listen;
 
 use std::fmt;
+use std::mem;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use parking_lot::RwLock;
 use tussah::JoinHandle;
-use tussah::stage::{Network, Sender};
+use tussah::stage::Network;
 use tussah::time::{sleep, timeout};
 
 use super::access_log::AccessLog;
 use super::clock::Clock;
 use super::config::{CacheKind, Config, ListenAddress};
-use super::graph::wire;
+use super::graph::{AcceptStage, wire};
 use super::route::Routes;
 use super::serve::WebError;
 use super::server::Server;
-use super::stream::Stream;
 use super::tls::Reloadable;
 use super::work;
 use listen::Listening;
@@ -36,7 +36,7 @@ pub struct Running {
 /// A network, for one configuration.
 pub(crate) struct Instance {
     pub(crate) server: Arc<Server>,
-    pub(crate) accept: Sender<Stream>,
+    pub(crate) accept: AcceptStage,
     pub(crate) tls: Option<Reloadable>,
     network: Network,
     retrying: JoinHandle<()>,
@@ -125,18 +125,23 @@ impl Running {
                 added.push(Listening::begin(address.clone(), &self.current)?);
             }
         }
-        self.listening
-            .retain(|listening| wanted.iter().any(|address| listening.is_for(address)));
+        let is_wanted =
+            |listening: &Listening| wanted.iter().any(|address| listening.is_for(address));
+        let (kept, gone) = mem::take(&mut self.listening)
+            .into_iter()
+            .partition(is_wanted);
+        self.listening = kept;
         self.listening.append(&mut added);
         *self.current.write() = next;
+        close(gone).await;
         let drain = before.server.config.drain;
         drop(tussah::spawn(async move { before.end(drain).await }));
         Ok(())
     }
 
-    /// Stops: nothing more is accepted, and what is in flight is finished, for as long as [`Config::drain`] says.
+    /// Stops: who has connected before is served once more, nothing more is accepted, and what is in flight is finished, for as long as [`Config::drain`] says.
     pub async fn stop(self) -> Stopped {
-        drop(self.listening);
+        close(self.listening).await;
         let current = Arc::clone(&self.current.read());
         let drain = current.server.config.drain;
         let stopped = current.end(drain).await;
@@ -242,6 +247,8 @@ impl Instance {
 
     /// Ends it: connections finish what they have begun, for so long.
     async fn end(&self, drain: Duration) -> Stopped {
+        // From here on a connection is among those that are waited for, or whoever has accepted it has it back.
+        self.accept.drain().await;
         self.server.end();
         let ended = timeout(drain, self.server.connections.none()).await;
         let cut = match ended {
@@ -251,6 +258,12 @@ impl Instance {
         self.server.connections.cut_all();
         self.network.close();
         Stopped { cut }
+    }
+}
+
+async fn close(listening: Vec<Listening>) {
+    for listening in listening {
+        listening.close().await;
     }
 }
 

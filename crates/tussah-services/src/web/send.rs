@@ -29,7 +29,7 @@ impl DirectHandler for Send {
         exchange.next = match written {
             Ok(len) if exchange.response.advance(len as u64) => {
                 self.0.note(&connection.stream, &exchange);
-                return exchange.finish();
+                return exchange.finish(self.0.clock.passed_s());
             }
             Ok(_) => Next::Write,
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => Next::Write,

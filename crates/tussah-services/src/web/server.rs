@@ -23,6 +23,9 @@ use super::stream::Stream;
 /// Bound, in seconds: for how long a page is given without another look at its file, so that changes are seen soon and hits cost no system call.
 const FRESH_S: u64 = 1;
 
+/// Who has sent a request: an address, or `None` by a Unix socket.
+pub(crate) type Client = Option<IpAddr>;
+
 /// What all stages share.
 pub(crate) struct Server {
     pub(crate) config: Config,
@@ -117,33 +120,60 @@ impl Server {
 
     /// Who has sent a request: the peer; or, if that is a proxy that is trusted, whom it names last that is none.
     pub(crate) fn client(&self, stream: &Stream, exchange: &Exchange) -> Option<IpAddr> {
-        let mut client = stream.peer()?;
-        let trusts = |address: IpAddr| {
-            let proxies = &self.config.trusted_proxies;
-            proxies.iter().any(|network| network.contains(&address))
-        };
+        let (Ok(named) | Err(named)) = self.forwarded_for(stream, exchange);
+        named.or_else(|| stream.peer())
+    }
+
+    /// The same, if it is known: nobody, if a proxy has sent it that is not trusted or names nobody.
+    pub(crate) fn known_client(&self, stream: &Stream, exchange: &Exchange) -> Option<Client> {
+        let head = exchange.head.as_ref()?;
+        let says = |field| head.field(field, exchange.input.filled()).is_some();
+        let peer = known_peer(stream)?;
+        if let Some(named) = self.forwarded_for(stream, exchange).ok()? {
+            return Some(Some(named));
+        }
+        let is_proxy = says(Field::ForwardedFor)
+            || says(Field::Forwarded)
+            || peer.is_some() && self.trusts(peer);
+        (!is_proxy).then_some(peer)
+    }
+
+    fn trusts(&self, peer: Option<IpAddr>) -> bool {
+        let proxies = &self.config.trusted_proxies;
+        proxies.iter().any(|peers| peers.contains(peer))
+    }
+
+    /// Whom trusted proxies name as the one whose request they forward.
+    ///
+    /// # Errors
+    /// With the last proxy that is named so, if what it says can't be read.
+    fn forwarded_for(
+        &self,
+        stream: &Stream,
+        exchange: &Exchange,
+    ) -> Result<Option<IpAddr>, Option<IpAddr>> {
         let (Some(head), bytes) = (&exchange.head, exchange.input.filled()) else {
-            return Some(client);
+            return Ok(None);
         };
-        if !trusts(client) {
-            return Some(client);
+        let has_proxies = !self.config.trusted_proxies.is_empty();
+        if !(has_proxies && known_peer(stream).is_some_and(|peer| self.trusts(peer))) {
+            return Ok(None);
         }
         let lines: Vec<_> = head.field_lines(Field::ForwardedFor, bytes).collect();
         let names = lines
             .iter()
             .rev()
             .flat_map(|line| line.rsplit(|&byte| byte == b','));
+        let mut client = None;
         for name in names {
             let name = std::str::from_utf8(name).unwrap_or("").trim();
-            let Ok(named) = name.parse::<IpAddr>() else {
-                break;
-            };
-            client = named.to_canonical();
-            if !trusts(client) {
+            let named = name.parse::<IpAddr>().map_err(|_| client)?;
+            client = Some(named.to_canonical());
+            if !self.trusts(client) {
                 break;
             }
         }
-        Some(client)
+        Ok(client)
     }
 
     /// Some number, another each time.
@@ -188,6 +218,12 @@ impl Server {
         self.ending.store(true, Ordering::Relaxed);
         self.connections.wake_all();
     }
+}
+
+/// Who has connected. Who has broken off is not known any more.
+fn known_peer(stream: &Stream) -> Option<Client> {
+    let peer = stream.peer();
+    (peer.is_some() || stream.is_unix()).then_some(peer)
 }
 
 /// Read once, so that nobody waits for them later.

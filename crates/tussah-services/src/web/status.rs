@@ -21,15 +21,9 @@ fn is_allowed(server: &Server, exchange: &Exchange) -> bool {
     let Some(connection) = &exchange.connection else {
         return false;
     };
-    match server.client(&connection.stream, exchange) {
-        None => connection.stream.is_local(),
-        Some(client) => server
-            .config
-            .status
-            .from
-            .iter()
-            .any(|network| network.contains(&client)),
-    }
+    let from = &server.config.status.from;
+    let client = server.known_client(&connection.stream, exchange);
+    client.is_some_and(|client| from.iter().any(|peers| peers.contains(client)))
 }
 
 /// Answers with the page: as JSON for `?json`, else as HTML.

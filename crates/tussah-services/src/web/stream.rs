@@ -2,13 +2,16 @@
 
 mod tls;
 
-use std::io::{self, IoSlice};
+use std::fs::File;
+use std::future::poll_fn;
+use std::io::{self, IoSlice, IoSliceMut};
 use std::net::{IpAddr, Shutdown};
-use std::os::fd::BorrowedFd;
 use std::pin::Pin;
 use std::task::{Context, Poll};
 
 use futures_io::{AsyncRead, AsyncWrite};
+use rustix::fs::sendfile;
+use rustix::io::{Errno, ReadWriteFlags, preadv2, retry_on_intr};
 use tussah::net::{TcpStream, UnixStream};
 
 pub(crate) use tls::Tls;
@@ -102,36 +105,44 @@ impl Stream {
         }
     }
 
-    /// Sends a piece of a file; by the system, without copying it, where it can.
-    pub(crate) async fn send_file(
-        &self,
-        file: BorrowedFd<'_>,
-        offset: u64,
-        len: u64,
-    ) -> io::Result<()> {
-        if let Self::Tcp(stream) = self {
-            return stream.send_file(file, offset, len).await;
-        }
-        let file = tussah::fs::File::from(std::fs::File::from(file.try_clone_to_owned()?));
-        let mut buffer = Vec::with_capacity(len.min(COPY_BYTES) as usize);
-        let (mut at, end) = (offset, offset + len);
-        while at < end {
-            let read;
-            // As much as there is room for, which is more than is wanted at the end.
-            (read, buffer) = file.read_at(buffer, at).await;
-            if read? == 0 {
-                return Err(io::ErrorKind::UnexpectedEof.into());
+    /// Sends what there is room for of a piece of a file, and waits until there is some; by the system, without copying it, where it can and the file is in memory.
+    pub(crate) async fn send_file(&self, file: &File, offset: u64, len: u64) -> io::Result<u64> {
+        if let Self::Tcp(stream) = self
+            && is_in_memory(file, offset, len)
+        {
+            // The runtime does not count what is sent so; others have their turn.
+            tussah::yield_now().await;
+            loop {
+                match self.try_send_file(file, offset, len) {
+                    Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                        stream.writable().await?;
+                    }
+                    sent => return sent,
+                }
             }
-            buffer.truncate((end - at) as usize);
-            let mut rest = &*buffer;
-            while !rest.is_empty() {
-                let slices = [IoSlice::new(rest)];
-                let sent = std::future::poll_fn(|cx| self.poll_write(cx, &slices)).await?;
-                rest = &rest[sent..];
-            }
-            at += buffer.len() as u64;
         }
-        Ok(())
+        let file = tussah::fs::File::from(file.try_clone()?);
+        let buffer = Vec::with_capacity(len.min(COPY_BYTES) as usize);
+        let (read, mut buffer) = file.read_at(buffer, offset).await;
+        if read? == 0 {
+            return Err(io::ErrorKind::UnexpectedEof.into());
+        }
+        // As much as there is room for was read, which may be more than is wanted.
+        buffer.truncate(len as usize);
+        let sent = poll_fn(|cx| self.poll_write(cx, &[IoSlice::new(&buffer)])).await?;
+        Ok(sent as u64)
+    }
+
+    /// The same without waiting, if the system can send it by itself; the disk may still be waited for.
+    pub(crate) fn try_send_file(&self, file: &File, offset: u64, len: u64) -> io::Result<u64> {
+        let Self::Tcp(stream) = self else {
+            return Err(io::ErrorKind::WouldBlock.into());
+        };
+        let mut from = offset;
+        match retry_on_intr(|| sendfile(stream, file, Some(&mut from), len as usize))? {
+            0 => Err(io::ErrorKind::UnexpectedEof.into()),
+            sent => Ok(sent as u64),
+        }
     }
 
     /// The peer's address, if it has one. One of IPv4 is one even if the listener is for both.
@@ -144,8 +155,8 @@ impl Stream {
         Some(peer.to_canonical())
     }
 
-    /// Whether it is on this machine for sure.
-    pub(crate) fn is_local(&self) -> bool {
+    /// Whether the peer has no address because it needs none.
+    pub(crate) fn is_unix(&self) -> bool {
         matches!(self, Self::Unix(_))
     }
 
@@ -158,7 +169,16 @@ impl Stream {
     pub(crate) async fn handshake(&self) -> io::Result<()> {
         match self {
             Self::Tcp(_) | Self::Unix(_) => Ok(()),
-            Self::Tls(stream) => std::future::poll_fn(|cx| stream.poll_handshake(cx)).await,
+            Self::Tls(stream) => poll_fn(|cx| stream.poll_handshake(cx)).await,
         }
     }
+}
+
+/// Whether the ends of a piece of a file are in memory, and so most likely all of it. A file system that can't tell is taken for a fast one.
+fn is_in_memory(file: &File, offset: u64, len: u64) -> bool {
+    [offset, offset + len - 1].into_iter().all(|at| {
+        let mut byte = [0];
+        let into = &mut [IoSliceMut::new(&mut byte)];
+        preadv2(file, into, at, ReadWriteFlags::NOWAIT) != Err(Errno::AGAIN)
+    })
 }

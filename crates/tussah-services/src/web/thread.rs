@@ -11,7 +11,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
 
-use tussah::time::{Sleep, sleep, timeout};
+use tussah::time::{Sleep, now, sleep, timeout};
 use tussah_wire::http::Status;
 
 use super::accept::Entry;
@@ -33,14 +33,15 @@ pub(crate) async fn serve(connection: Arc<Connection>, entry: Arc<Entry>, place:
         is_set: false,
         is_ending: false,
     };
-    let mut active_s = entry.server.clock.passed_s();
+    let clock = &entry.server.clock;
+    connection.wait_since(clock.passed_s());
     let mut requests = 0;
     let mut spare = None;
     loop {
         let event = poll_fn(|cx| match connection.poll(cx, &mut spare) {
             Poll::Ready(event) => Poll::Ready(Some(event)),
             Poll::Pending => {
-                let is_over = idle.poll(cx, &connection, &entry.server, active_s);
+                let is_over = idle.poll(cx, &connection, &entry.server);
                 is_over.map(|()| None)
             }
         });
@@ -49,7 +50,10 @@ pub(crate) async fn serve(connection: Arc<Connection>, entry: Arc<Entry>, place:
             Some(Event::Handed(Some(handed))) => {
                 match Box::pin(go_on(&connection, &entry.server, handed)).await {
                     After::Parse(exchange) => exchange,
-                    After::Wait => continue,
+                    After::Wait => {
+                        connection.wait_since(clock.passed_s());
+                        continue;
+                    }
                     After::End => return,
                 }
             }
@@ -60,7 +64,6 @@ pub(crate) async fn serve(connection: Arc<Connection>, entry: Arc<Entry>, place:
             // An error, or a lost exchange.
             _ => return,
         };
-        active_s = entry.server.clock.passed_s();
         requests += usize::from(exchange.begins());
         exchange.is_last |= entry
             .server
@@ -111,7 +114,7 @@ async fn handshake(connection: &Connection, server: &Server) -> bool {
     matches!(shaken.await, Ok(Ok(())))
 }
 
-/// Waits until there was no request for too long. The timer is not touched by requests: when it fires, it is looked when the last one was.
+/// Waits until a client has been waited for for too long. The timer is not touched by requests: when it fires, it is looked since when that is so.
 struct Idle<'a> {
     sleep: Pin<&'a mut Sleep>,
     is_set: bool,
@@ -119,13 +122,7 @@ struct Idle<'a> {
 }
 
 impl Idle<'_> {
-    fn poll(
-        &mut self,
-        cx: &mut Context<'_>,
-        connection: &Connection,
-        server: &Server,
-        active_s: u64,
-    ) -> Poll<()> {
+    fn poll(&mut self, cx: &mut Context<'_>, connection: &Connection, server: &Server) -> Poll<()> {
         if server.is_ending() {
             return self.poll_ending(cx, connection, server);
         }
@@ -134,14 +131,16 @@ impl Idle<'_> {
         }
         while self.sleep.as_mut().poll(cx).is_ready() {
             let (idle_max, busy) = (server.config.timeouts.idle, connection.is_busy());
-            let passed = Duration::from_secs(server.clock.passed_s() - active_s);
+            let passed_s = server.clock.passed_s() - connection.waits_since_s();
+            // Of the first second only a part has passed.
+            let passed = Duration::from_secs(passed_s.saturating_sub(1));
             if !busy && passed >= idle_max {
                 return Poll::Ready(());
             }
             // The clock may be a second behind.
             let rest = if busy { idle_max } else { idle_max - passed };
             let rest = rest.max(Duration::from_millis(100));
-            self.sleep.as_mut().reset(Instant::now() + rest);
+            self.sleep.as_mut().reset(now() + rest);
         }
         self.is_set = true;
         Poll::Pending
@@ -163,7 +162,7 @@ impl Idle<'_> {
             // Within the time of the whole end, so that it is not cut.
             let config = &server.config;
             let wait = config.timeouts.linger.min(config.drain / 2);
-            self.sleep.as_mut().reset(Instant::now() + wait);
+            self.sleep.as_mut().reset(now() + wait);
         }
         self.sleep.as_mut().poll(cx)
     }

@@ -200,8 +200,8 @@ pub(super) const KEYS: &[Key] = &[
     ),
     key!(
         Many "trusted-proxies", "trusted-proxies", "NETWORK", RUNNING,
-        "Addresses and networks whose X-Forwarded-For is believed",
-        trusted_proxies = |v| v.list(Value::network),
+        "Addresses and networks whose X-Forwarded-For is believed; unix is all who come by a Unix socket",
+        trusted_proxies = |v| v.list(Value::peers),
         |c| show::words(&c.trusted_proxies)
     ),
     key!(
@@ -320,8 +320,8 @@ pub(super) const KEYS: &[Key] = &[
     ),
     key!(
         Many "status.from", "status-from", "NETWORK", STATUS,
-        "Addresses and networks that see that page, loopback by default; to others it is not there",
-        status.from = |v| v.list(Value::network),
+        "Addresses and networks that see that page, loopback by default; unix is all who come by a Unix socket. Who comes through a proxy is who that names, if it is one of --trusted-proxies, and else does not see it",
+        status.from = |v| v.list(Value::peers),
         |c| show::words(&c.status.from)
     ),
     key!(

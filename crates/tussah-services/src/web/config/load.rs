@@ -14,9 +14,9 @@ use super::value::{Raw, Value};
 /// Bound, in bytes: the longest configuration file; a longer one is something else.
 const FILE_BYTES_MAX: u64 = 1 << 20;
 
-/// Where the values come from that are not defaults, by the names of their keys.
+/// Where the values come from that are not defaults, by the names of their keys: the line of a file, an option or a variable.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Origins(BTreeMap<&'static str, Origin>);
+pub struct Origins(BTreeMap<&'static str, Origin>);
 
 impl Origins {
     pub(super) fn of(&self, key: &str) -> &Origin {

@@ -5,12 +5,24 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use ipnet::IpNet;
-
 use super::load::Origins;
+use super::peers::Peers;
 use crate::web::site::SiteOptions;
 
 /// The configuration of a web server.
+///
+/// ```
+/// use tussah_services::web::config::{Config, Limits, ListenAddress};
+///
+/// let config = Config {
+///     root: "/srv/www".into(),
+///     listen: vec![ListenAddress::Tcp("[::1]:8080".parse()?)],
+///     limits: Limits { connections: 1000, ..Default::default() },
+///     ..Default::default()
+/// };
+/// assert!(config.show().contains("root = \"/srv/www\""));
+/// # Ok::<(), std::net::AddrParseError>(())
+/// ```
 #[derive(Clone, Debug)]
 pub struct Config {
     /// The directory that is served.
@@ -28,7 +40,7 @@ pub struct Config {
     /// The value of `Server`, or none.
     pub server_header: Option<String>,
     /// Whose word about the client's address is believed (`X-Forwarded-For`).
-    pub trusted_proxies: Vec<IpNet>,
+    pub trusted_proxies: Vec<Peers>,
     /// Whether the page `/work` is there, which costs as much as it is asked for.
     pub work: bool,
     /// What is kept in memory.
@@ -45,7 +57,8 @@ pub struct Config {
     pub status: Status,
     /// What is served, and how.
     pub site: SiteOptions,
-    pub(super) origins: Origins,
+    /// Where the values come from, for [`show`](Self::show); not to be set, but by `..Default::default()`.
+    pub origins: Origins,
 }
 
 impl Default for Config {
@@ -230,8 +243,8 @@ pub struct Log {
 pub struct Status {
     /// Where it is, or nowhere.
     pub path: Option<String>,
-    /// Who sees it; to others it is not there.
-    pub from: Vec<IpNet>,
+    /// Who sees it; to others it is not there. Who comes through a proxy is who that names, if it is [trusted](Config::trusted_proxies), and else nobody.
+    pub from: Vec<Peers>,
 }
 
 impl Default for Status {

@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use super::keys::KEYS;
 use super::settings::{Config, LogFile};
-use super::units;
 use super::value::Choice;
+use crate::units;
 use crate::web::site::{Encoding, Encodings, FieldRule};
 
 impl Config {

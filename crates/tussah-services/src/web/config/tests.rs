@@ -89,7 +89,7 @@ const SAMPLES: &[(&str, &str, &str)] = &[
     ("log.file", "-", r#""-""#),
     ("log.format", "common", r#""common""#),
     ("status.path", "/_/status", r#""/_/status""#),
-    ("status.from", "0.0.0.0/0", r#"["0.0.0.0/0"]"#),
+    ("status.from", "0.0.0.0/0,unix", r#"["0.0.0.0/0", "unix"]"#),
     ("status.work", "true", "true"),
 ];
 
@@ -275,8 +275,8 @@ fn everything_that_is_wrong_is_said() {
             "site.toml:6:1: unknown key `limits.size`; did you mean `cache.size`?",
             "site.toml:7:2: unknown section `limit`; did you mean `limits`?",
             "site.toml:10:8: cache.kind: expected \"sharded\" or \"none\", found true",
-            "site.toml:12:23: status.from: expected an address or a network such as \"10.0.0.0/8\" or \"::1\", found \"localhost\"",
-            "site.toml:12:36: status.from: expected an address or a network such as \"10.0.0.0/8\" or \"::1\", found 5",
+            "site.toml:12:23: status.from: expected an address or a network such as \"10.0.0.0/8\" or \"::1\", or \"unix\", found \"localhost\"",
+            "site.toml:12:36: status.from: expected an address or a network such as \"10.0.0.0/8\" or \"::1\", or \"unix\", found 5",
             "TUSSAH_WEB_WROKERS: unknown variable; did you mean `TUSSAH_WEB_WORKERS`?",
             "TUSSAH_WEB_LOG_FORMAT: log.format: expected \"common\" or \"combined\", found \"json\"",
             "--target: target: expected a duration such as \"250ms\" or \"1.5s\", from 1ms to 1d, found \"1\"",

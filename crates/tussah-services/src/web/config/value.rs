@@ -1,16 +1,14 @@
 //! Values as sources give them, and how they are read.
 
 use std::collections::BTreeMap;
-use std::net::IpAddr;
 use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use ipnet::IpNet;
-
 use super::error::{Origin, Problem};
+use super::peers::Peers;
 use super::settings::{ListenAddress, LogFile};
-use super::units::{read_duration, read_size, show_duration, show_size};
+use crate::units::{read_duration, read_size, show_duration, show_size};
 use crate::web::site::{Encoding, Encodings, FieldRule};
 
 /// A value with the place that it comes from.
@@ -205,13 +203,11 @@ impl Value {
         self.or(address.map(ListenAddress::Tcp), expected)
     }
 
-    pub(super) fn network(&self) -> Read<IpNet> {
-        let text = self.as_text().unwrap_or_default();
-        let address = || text.parse::<IpAddr>().ok().map(IpNet::from);
-        let network = text.parse().ok().or_else(address);
+    pub(super) fn peers(&self) -> Read<Peers> {
+        let peers = self.as_text().and_then(|text| text.parse().ok());
         self.or(
-            network,
-            "an address or a network such as \"10.0.0.0/8\" or \"::1\"",
+            peers,
+            "an address or a network such as \"10.0.0.0/8\" or \"::1\", or \"unix\"",
         )
     }
 

@@ -6,27 +6,32 @@ use std::os::unix::net::UnixStream as StdStream;
 use std::path::Path;
 use std::sync::Arc;
 
+use futures_lite::future;
 use parking_lot::RwLock;
 use tussah::JoinHandle;
-use tussah::net::{TcpListener, UnixListener};
+use tussah::net::{TcpListener, TcpStream, UnixListener, UnixStream};
+use tussah::sync::oneshot;
 
 use super::Instance;
 use crate::web::config::ListenAddress;
 use crate::web::port::explain;
 use crate::web::serve::WebError;
 use crate::web::stream::{Stream, Tls};
+use crate::web::tls::Reloadable;
 
 /// Bound, in connections: how many the system keeps that have not been accepted, so that a burst of clients is not turned away. The system has a bound of its own besides
 /// (`net.core.somaxconn`).
 const BACKLOG: u32 = 4096;
 
-/// An address that is listened at, until this is dropped.
+/// An address that is listened at, until this is closed or dropped.
 pub(super) struct Listening {
     /// As it was asked for.
     asked: ListenAddress,
     /// As it is: with the port.
     address: ListenAddress,
     thread: JoinHandle<()>,
+    /// To drop, when it is to close.
+    closing: Option<oneshot::Sender<()>>,
 }
 
 type Current = Arc<RwLock<Arc<Instance>>>;
@@ -36,24 +41,31 @@ impl Listening {
     pub(super) fn begin(asked: ListenAddress, current: &Current) -> Result<Self, WebError> {
         let failed = |error| WebError::Listen(explain(&asked, &error));
         let current = Arc::clone(current);
-        let (address, thread) = match &asked {
+        let (closing, told) = oneshot::async_channel();
+        let (address, listener) = match &asked {
             ListenAddress::Tcp(address) => {
                 let listener = TcpListener::builder().backlog(BACKLOG).bind(*address);
                 let listener = listener.map_err(failed)?;
                 let address = listener.local_addr().map_err(failed)?;
-                let thread = tussah::spawn(accept_tcp(listener, current));
-                (ListenAddress::Tcp(address), thread)
+                (ListenAddress::Tcp(address), Listener::Tcp(listener))
             }
             ListenAddress::Unix(path) => {
                 let listener = bind_unix(path).map_err(failed)?;
-                (asked.clone(), tussah::spawn(accept_unix(listener, current)))
+                (asked.clone(), Listener::Unix(listener))
             }
         };
         Ok(Self {
             asked,
             address,
-            thread,
+            thread: tussah::spawn(accept(listener, current, told)),
+            closing: Some(closing),
         })
+    }
+
+    /// Closes it, and has those served who have connected before.
+    pub(super) async fn close(mut self) {
+        drop(self.closing.take());
+        let _ = (&mut self.thread).await; // it logs what is wrong
     }
 
     pub(super) fn address(&self) -> &ListenAddress {
@@ -94,32 +106,123 @@ fn bind_unix(path: &Path) -> io::Result<UnixListener> {
     }
 }
 
-async fn accept_tcp(listener: TcpListener, current: Current) {
-    loop {
-        match listener.accept().await {
-            Ok((stream, _)) => {
-                // Answers are written whole; the system need not wait for more.
-                drop(stream.set_nodelay(true));
-                let current = Arc::clone(&current.read());
-                let stream = match &current.tls {
-                    None => Stream::Tcp(stream),
-                    Some(tls) => Stream::Tls(Box::new(Tls::new(stream, tls.current()))),
-                };
-                drop(current.accept.send(stream).await);
-            }
-            Err(error) => return tracing::error!(%error, "a listener has ended"),
+/// A listener of either kind.
+enum Listener {
+    Tcp(TcpListener),
+    Unix(UnixListener),
+}
+
+impl Listener {
+    async fn accept(&self) -> io::Result<Accepted> {
+        match self {
+            Self::Tcp(listener) => listener.accept().await.map(|(tcp, _)| Accepted::Tcp(tcp)),
+            Self::Unix(listener) => listener
+                .accept()
+                .await
+                .map(|(unix, _)| Accepted::Unix(unix)),
+        }
+    }
+
+    fn try_accept(&self) -> io::Result<Accepted> {
+        match self {
+            Self::Tcp(listener) => listener.try_accept().map(|(tcp, _)| Accepted::Tcp(tcp)),
+            Self::Unix(listener) => listener.try_accept().map(|(unix, _)| Accepted::Unix(unix)),
         }
     }
 }
 
-async fn accept_unix(listener: UnixListener, current: Current) {
-    loop {
-        match listener.accept().await {
-            Ok((stream, _)) => {
-                let accept = current.read().accept.clone();
-                drop(accept.send(Stream::Unix(stream)).await);
+/// A connection that nothing is known of yet.
+enum Accepted {
+    Tcp(TcpStream),
+    Unix(UnixStream),
+}
+
+impl Accepted {
+    fn stream(self, tls: Option<&Reloadable>) -> Stream {
+        match self {
+            Self::Tcp(tcp) => {
+                // Answers are written whole; the system need not wait for more.
+                drop(tcp.set_nodelay(true));
+                match tls {
+                    None => Stream::Tcp(tcp),
+                    Some(tls) => Stream::Tls(Box::new(Tls::new(tcp, tls.current()))),
+                }
             }
-            Err(error) => return tracing::error!(%error, "a listener has ended"),
+            Self::Unix(unix) => Stream::Unix(unix),
         }
+    }
+}
+
+/// Accepts connections until it is told to close, and then those that are there already.
+async fn accept(listener: Listener, current: Current, mut closing: oneshot::AsyncReceiver<()>) {
+    loop {
+        let accepted = async { Some(listener.accept().await) };
+        let closed = async {
+            let _ = (&mut closing).await; // told, or forgotten
+            None
+        };
+        match future::or(accepted, closed).await {
+            Some(Ok(accepted)) => take_in(accepted, &current).await,
+            Some(Err(error)) => return tracing::error!(%error, "a listener has ended"),
+            None => break,
+        }
+    }
+    // The system would reset them.
+    for _ in 0..=BACKLOG {
+        match listener.try_accept() {
+            Ok(accepted) => take_in(accepted, &current).await,
+            Err(_) => return,
+        }
+    }
+}
+
+async fn take_in(accepted: Accepted, current: &Current) {
+    let instance = Arc::clone(&current.read());
+    let stream = accepted.stream(instance.tls.as_ref());
+    hand_over(stream, instance, current).await;
+}
+
+/// Gives a connection to a network; to the one that has taken its place, if it takes nothing more.
+///
+/// None is lost: a network ends after another has become the current one, and begins with its accept stage, which then handles what it has let in and gives back
+/// the rest. What it handles is counted among its connections, which it waits for.
+async fn hand_over(mut stream: Stream, mut instance: Arc<Instance>, current: &Current) {
+    while let Err(refused) = instance.accept.sender().send(stream).await {
+        let next = Arc::clone(&current.read());
+        if Arc::ptr_eq(&instance, &next) {
+            return; // the server ends
+        }
+        stream = refused.event.into_inner();
+        instance = next;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::time::Duration;
+
+    use crate::web::clock::Clock;
+    use crate::web::config::Config;
+    use crate::web::route::Routes;
+
+    #[test]
+    fn a_connection_that_is_accepted_during_a_reload_is_not_lost() {
+        let runtime = tussah::Runtime::builder().workers(1).build();
+        runtime.expect("a runtime").block_on(async {
+            let clock = Arc::new(Clock::new());
+            let instance = || {
+                let instance = Instance::new(Config::default(), &Routes::default(), &clock, None);
+                Arc::new(instance.expect("the directory can be read"))
+            };
+            let (before, after) = (instance(), instance());
+            let current = Arc::new(RwLock::new(Arc::clone(&after)));
+            let (_peer, stream) = UnixStream::pair().expect("there are descriptors");
+            // Between the look at the current one and this the old one has ended.
+            before.end(Duration::ZERO).await;
+            hand_over(Stream::Unix(stream), before, &current).await;
+            after.accept.drain().await;
+            assert_eq!(after.server.connections.count(), 1);
+        });
     }
 }

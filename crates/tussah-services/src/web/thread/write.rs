@@ -2,17 +2,17 @@
 
 use std::future::poll_fn;
 use std::io::{self, IoSlice};
-use std::os::fd::AsFd as _;
 use std::time::Instant;
 
 use tussah::time::timeout;
 
+use crate::web::config::Timeouts;
 use crate::web::exchange::Exchange;
-use crate::web::response::SLICES_MAX;
+use crate::web::response::{Response, SLICES_MAX};
 use crate::web::server::Server;
 use crate::web::stream::Stream;
 
-/// Bound, in bytes: what is sent of a file before it is looked how fast the client takes it.
+/// Bound, in bytes: what is sent of a file at once, about 50 µs of copying, before others have their turn and it is looked how fast the client takes it.
 const PIECE_BYTES: u64 = 256 * 1024;
 
 /// Sends what is left of an answer, and writes down how much of it was sent.
@@ -30,20 +30,17 @@ pub(super) async fn all(
 }
 
 async fn rest(stream: &Stream, server: &Server, exchange: &mut Exchange) -> io::Result<()> {
-    let mut pace = Pace::new(server);
+    let timeouts = &server.config.timeouts;
+    let mut pace = Pace::new(timeouts);
     loop {
         let response = &exchange.response;
-        let sent = if let Some((page, from, len)) = response.file() {
-            let file = page.file.as_ref().expect("a piece of a file has one");
-            let len = len.min(pace.piece_bytes());
-            let send = stream.send_file(file.as_fd(), from, len);
-            timeout(server.config.timeouts.write, send).await??;
-            len
-        } else {
-            let mut slices = [IoSlice::new(&[]); SLICES_MAX];
-            let count = response.slices(&mut slices);
-            let write = poll_fn(|cx| stream.poll_write(cx, &slices[..count]));
-            timeout(server.config.timeouts.write, write).await?? as u64
+        let sent = match timeout(timeouts.write, some(stream, response)).await {
+            Ok(sent) => sent?,
+            // The system says that there is room when there is much of it; a client that is slow may have made a little.
+            Err(elapsed) => match some_at_once(stream, response) {
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => Err(elapsed)?,
+                sent => sent?,
+            },
         };
         if exchange.response.advance(sent) {
             break;
@@ -51,7 +48,28 @@ async fn rest(stream: &Stream, server: &Server, exchange: &mut Exchange) -> io::
         pace.sent(sent)?;
     }
     let flush = poll_fn(|cx| stream.poll_flush(cx));
-    timeout(server.config.timeouts.write, flush).await?
+    timeout(timeouts.write, flush).await?
+}
+
+/// Sends what there is room for of what comes next, and waits until there is some.
+async fn some(stream: &Stream, response: &Response) -> io::Result<u64> {
+    if let Some((file, from, len)) = response.file() {
+        return stream.send_file(file, from, len.min(PIECE_BYTES)).await;
+    }
+    let mut slices = [IoSlice::new(&[]); SLICES_MAX];
+    let count = response.slices(&mut slices);
+    let sent = poll_fn(|cx| stream.poll_write(cx, &slices[..count])).await?;
+    Ok(sent as u64)
+}
+
+/// The same without waiting.
+fn some_at_once(stream: &Stream, response: &Response) -> io::Result<u64> {
+    if let Some((file, from, len)) = response.file() {
+        return stream.try_send_file(file, from, len.min(PIECE_BYTES));
+    }
+    let mut slices = [IoSlice::new(&[]); SLICES_MAX];
+    let count = response.slices(&mut slices);
+    stream.try_write(&slices[..count]).map(|sent| sent as u64)
 }
 
 /// Sends some bytes.
@@ -68,33 +86,24 @@ pub(super) async fn bytes(stream: &Stream, server: &Server, mut bytes: &[u8]) ->
 
 /// How fast a client takes what it is sent.
 struct Pace<'a> {
-    server: &'a Server,
+    timeouts: &'a Timeouts,
     begun: Instant,
     bytes: u64,
 }
 
 impl<'a> Pace<'a> {
-    fn new(server: &'a Server) -> Self {
+    fn new(timeouts: &'a Timeouts) -> Self {
         Self {
-            server,
+            timeouts,
             begun: Instant::now(),
             bytes: 0,
         }
     }
 
-    /// What may be sent of a file within one time limit: less where clients may be slow.
-    fn piece_bytes(&self) -> u64 {
-        let timeouts = &self.server.config.timeouts;
-        let slowest = timeouts.rate.map_or(PIECE_BYTES, |rate| {
-            (rate.saturating_mul(timeouts.write.as_secs())).max(4096)
-        });
-        PIECE_BYTES.min(slowest)
-    }
-
     /// So much more was taken.
     fn sent(&mut self, bytes: u64) -> io::Result<()> {
         self.bytes += bytes;
-        let timeouts = &self.server.config.timeouts;
+        let timeouts = self.timeouts;
         let passed = self.begun.elapsed();
         if passed < timeouts.write {
             return Ok(());

@@ -1,9 +1,12 @@
 //! Connections: how long they last, and that answers come in the order of the requests.
 
 use std::net::SocketAddr;
-use std::sync::LazyLock;
+use std::sync::{LazyLock, mpsc};
+use std::time::Duration;
 
 use proptest::prelude::*;
+use tussah::ManualClock;
+use tussah::sync::oneshot;
 use tussah_services::web::config::ListenAddress;
 use tussah_services::web::{Reply, Request, Status};
 
@@ -200,6 +203,52 @@ fn a_connection_carries_as_many_requests_as_it_may() {
         client.send(piece);
     }
     assert!(!client.answer().ends());
+}
+
+/// With a time limit of 10 s between requests, and a page that is made when the test says so.
+fn with_idle_limit() -> (Server, ManualClock, mpsc::Receiver<oneshot::Sender<()>>) {
+    let (tell, begun) = mpsc::channel();
+    let site = site().with(|config| config.timeouts.idle = Duration::from_secs(10));
+    let (server, hand) = site.start_by_hand_with(|web| {
+        web.route("/later", move |_| {
+            let (go, told) = oneshot::async_channel();
+            tell.send(go).expect("the test waits for it");
+            async {
+                let _ = told.await; // or the test has failed
+                Reply::text("at last\n")
+            }
+        })
+    });
+    (server, hand, begun)
+}
+
+#[test]
+fn a_page_that_takes_long_is_not_time_without_a_request() {
+    let (server, hand, begun) = with_idle_limit();
+    let mut client = server.connect();
+    client.send(request("GET", "/later", ""));
+    let go = begun.recv().expect("it begins");
+    // When the limit is reached for the first time, it has just been answered.
+    server.pass(&hand, 9);
+    go.send(()).expect("it waits");
+    assert_eq!(client.answer().text(), "at last\n");
+    server.pass(&hand, 6);
+    assert_eq!(client.get("/a.txt", "").text(), "first\n");
+    server.pass(&hand, 13);
+    client.expect_end();
+}
+
+#[test]
+fn an_answer_that_takes_long_is_not_time_without_a_request() {
+    let (server, hand, _begun) = with_idle_limit();
+    let mut client = server.connect();
+    client.send(request("GET", "/large.bin", ""));
+    server.pass(&hand, 13);
+    assert_same(&client.answer().body, &bytes(LARGE));
+    server.pass(&hand, 6);
+    assert_eq!(client.get("/a.txt", "").text(), "first\n");
+    server.pass(&hand, 13);
+    client.expect_end();
 }
 
 #[test]

@@ -58,7 +58,10 @@ fn the_status_page_is_for_this_machine() {
     });
     let server = server.start();
     let table = [
-        ("".to_owned(), 200),
+        // A proxy that names nobody.
+        ("".to_owned(), 404),
+        (behind("nonsense"), 404),
+        (behind("192.0.2.1:80, 127.0.0.1"), 404),
         (behind("127.0.0.9"), 200),
         (behind("::1"), 200),
         (behind("::ffff:127.0.0.1"), 200),
@@ -72,7 +75,10 @@ fn the_status_page_is_for_this_machine() {
     }
     // Nobody's word is believed unless it is said so.
     let server = site().start();
-    assert_eq!(server.get("/status", &behind("192.0.2.1")).status, 200);
+    assert_eq!(server.get("/status", &behind("127.0.0.1")).status, 404);
+    let other = "Forwarded: for=127.0.0.1\r\n";
+    assert_eq!(server.get("/status", other).status, 404);
+    server.check_status("/status", 200);
     let server = site().with(|config| config.status.from.clear()).start();
     server.check_status("/status", 404);
     let server = site().with(|config| config.status.path = None).start();

@@ -26,9 +26,11 @@ impl Site {
     /// An empty one.
     pub fn new() -> Self {
         let directory = tempfile::tempdir().expect("there is room for a directory");
-        let mut config = Config::default();
-        config.root = directory.path().into();
-        config.listen = vec![ListenAddress::Tcp(([127, 0, 0, 1], 0).into())];
+        let config = Config {
+            root: directory.path().into(),
+            listen: vec![ListenAddress::Tcp(([127, 0, 0, 1], 0).into())],
+            ..Default::default()
+        };
         Self { directory, config }
     }
 
@@ -70,8 +72,12 @@ impl Site {
 
     /// With a clock that the test moves.
     pub fn start_by_hand(self) -> (Server, ManualClock) {
+        self.start_by_hand_with(|web| web)
+    }
+
+    pub fn start_by_hand_with(self, add: impl FnOnce(Web) -> Web) -> (Server, ManualClock) {
         let hand = Clock::manual();
-        (Server::start(self, |web| web, hand.clock()), hand)
+        (Server::start(self, add, hand.clock()), hand)
     }
 }
 

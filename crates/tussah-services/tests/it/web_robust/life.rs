@@ -2,6 +2,8 @@
 
 use std::future::{Future, Ready, pending, ready};
 use std::net::{SocketAddr, TcpStream};
+use std::os::unix::net::UnixStream;
+use std::path::Path;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -12,16 +14,17 @@ use tussah::Runtime;
 use tussah_services::web::config::{Config, ListenAddress};
 use tussah_services::web::{Reply, Request, Running, Web};
 
-use super::client::{Client, End, request};
-use super::process::{Site, until};
+use super::client::{Answer, Client, End, Socket, request};
+use super::process::{PATIENCE, Site, until};
 
 fn config(site: &Site) -> Config {
-    let mut config = Config::default();
-    config.root = site.path("site");
-    config.listen = vec![ListenAddress::Tcp(([127, 0, 0, 1], 0).into())];
-    config.drain = Duration::from_millis(200);
-    config.target = Duration::from_secs(20);
-    config
+    Config {
+        root: site.path("site"),
+        listen: vec![ListenAddress::Tcp(([127, 0, 0, 1], 0).into())],
+        drain: Duration::from_millis(200),
+        target: Duration::from_secs(20),
+        ..Default::default()
+    }
 }
 
 fn runtime() -> Runtime {
@@ -61,6 +64,84 @@ fn a_page_that_never_comes_does_not_hold_up_the_end() {
     let stopped = runtime.block_on(running.stop());
     assert_eq!(stopped.cut, 1);
     assert!(matches!(client.next(), Err(End::Between)));
+}
+
+/// Connects so many times while the only worker accepts nothing, and asks on each.
+fn connect_unseen(running: &Running, socket: &Path) -> Vec<Box<dyn Unseen>> {
+    let asking = request("/a.txt", "");
+    let mut clients: Vec<Box<dyn Unseen>> = Vec::new();
+    for _ in 0..20 {
+        let mut tcp = connect(running);
+        tcp.send(&asking);
+        clients.push(Box::new(tcp));
+        let mut unix = Client::new(UnixStream::connect(socket).expect("it listens there"));
+        unix.send(&asking);
+        clients.push(Box::new(unix));
+    }
+    clients
+}
+
+/// A client that has asked.
+trait Unseen: Send {
+    fn answer(&mut self) -> Answer;
+}
+
+impl<S: Socket + Send> Unseen for Client<S> {
+    #[track_caller]
+    fn answer(&mut self) -> Answer {
+        Client::answer(self)
+    }
+}
+
+#[test]
+fn who_has_connected_before_the_end_is_answered() {
+    let runtime = Runtime::builder().workers(1).build().expect("a runtime");
+    let site = Site::new();
+    let socket = site.path("web.sock");
+    let mut config = config(&site);
+    config.listen.push(ListenAddress::Unix(socket.clone()));
+    config.drain = PATIENCE;
+    let (address, clients, stopped) = runtime.block_on(async move {
+        let running = Web::new(config).start().await.expect("it starts");
+        // In one event of the only worker, up to where it waits for the end.
+        let stopping = tussah::spawn(async move {
+            let clients = connect_unseen(&running, &socket);
+            (address(&running), clients, running.stop().await)
+        });
+        stopping.await.expect("it does not panic")
+    });
+    for mut client in clients {
+        let answer = client.answer();
+        assert_eq!((answer.status, answer.ends()), (200, true));
+    }
+    assert_eq!(stopped.cut, 0);
+    assert!(TcpStream::connect(address).is_err(), "it has ended");
+}
+
+#[test]
+fn who_has_connected_before_a_listener_goes_is_answered() {
+    let runtime = Runtime::builder().workers(1).build().expect("a runtime");
+    let site = Site::new();
+    let socket = site.path("web.sock");
+    let mut config = config(&site);
+    config.listen.push(ListenAddress::Unix(socket.clone()));
+    let stopped = runtime.block_on(async move {
+        let mut running = Web::new(config.clone()).start().await.expect("it starts");
+        config.listen = vec![ListenAddress::Unix(socket.with_extension("other"))];
+        let reloading = tussah::spawn(async move {
+            let clients = connect_unseen(&running, &socket);
+            running.reload(config).await.expect("the socket is free");
+            let asking = tussah::spawn_blocking(move || {
+                for mut client in clients {
+                    assert_eq!(client.answer().status, 200);
+                }
+            });
+            asking.await.expect("all are answered");
+            running.stop().await
+        });
+        reloading.await.expect("it does not panic")
+    });
+    assert_eq!(stopped.cut, 0);
 }
 
 /// Panics when it is dropped, after it has answered.

@@ -231,6 +231,14 @@ impl Process {
         kb.expect("the kernel says so") * 1024
     }
 
+    /// How many calls it has made that write, `sendfile` among them and `sendmsg` not (proc_pid_io(5)).
+    pub fn writes(&self) -> u64 {
+        let io = fs::read_to_string(format!("/proc/{}/io", self.child.id())).expect("it lives");
+        let count = io.lines().find_map(|line| line.strip_prefix("syscw: "));
+        let count = count.and_then(|count| count.parse().ok());
+        count.expect("the kernel says so")
+    }
+
     /// What it has used of CPUs, in ticks of the kernel's.
     pub fn cpu_ticks(&self) -> u64 {
         let stat = fs::read_to_string(format!("/proc/{}/stat", self.child.id())).expect("it lives");

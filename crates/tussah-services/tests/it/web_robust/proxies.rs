@@ -81,15 +81,12 @@ fn addresses_of_both_kinds_are_the_same() {
 
 #[test]
 fn who_sees_the_status_page() {
-    let server = Site::new().serve("--listen unix:{}/web.sock --trusted-proxies 127.0.0.1");
-    assert_eq!(server.get("/status").status, 200);
+    let server = Site::new().serve("--trusted-proxies 127.0.0.1");
     let ask = |line: &str| server.connect().ask(&request("/status", line)).status;
+    assert_eq!(ask(""), 404);
     assert_eq!(ask("X-Forwarded-For: 192.0.2.1\r\n"), 404);
     assert_eq!(ask("X-Forwarded-For: 127.0.0.2\r\n"), 200);
     assert_eq!(ask("X-Forwarded-For: 127.0.0.1, 192.0.2.1\r\n"), 404);
-    let path = server.site.path("web.sock");
-    let mut unix = Client::new(UnixStream::connect(path).expect("it listens there"));
-    assert_eq!(unix.ask(&request("/status?json", "")).status, 200);
     let all = Site::new().serve("--status-from 192.0.2.0/24");
     assert_eq!(all.get("/status").status, 404);
     if std::net::TcpListener::bind("[::]:0").is_ok() {
@@ -101,6 +98,29 @@ fn who_sees_the_status_page() {
             assert_eq!(client.ask(&request("/status", "")).status, 200, "{address}");
         }
     }
+}
+
+#[test]
+fn who_sees_the_status_page_by_a_unix_socket() {
+    let (local, other) = (
+        "X-Forwarded-For: 127.0.0.1\r\n",
+        "X-Forwarded-For: 192.0.2.1\r\n",
+    );
+    let check = |options: &str, expected: [u16; 3]| {
+        let server = Site::new().serve(&format!("--listen unix:{{}}/web.sock {options}"));
+        let path = server.site.path("web.sock");
+        let ask = |lines: &str| {
+            let mut client = Client::new(UnixStream::connect(&path).expect("it listens there"));
+            client.ask(&request("/status?json", lines)).status
+        };
+        assert_eq!(["", local, other].map(ask), expected, "{options}");
+        assert_eq!(server.get("/status").status, 200);
+    };
+    check("", [404, 404, 404]);
+    check("--trusted-proxies unix", [404, 200, 404]);
+    let from = "--status-from 127.0.0.0/8,unix";
+    check(from, [200, 404, 404]);
+    check(&format!("{from} --trusted-proxies unix"), [200, 200, 404]);
 }
 
 #[test]

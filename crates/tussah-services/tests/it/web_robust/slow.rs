@@ -114,6 +114,45 @@ fn an_answer_that_is_taken_too_slowly() {
 }
 
 #[test]
+fn an_answer_that_is_taken_slowly_but_steadily() {
+    // From its file, and from memory. In a second it takes less than what the system waits for until it says that there is room again.
+    for kept in ["1KB", "40MB"] {
+        let site = Site::new().file("site/large.bin", bytes(LARGE));
+        let options = "--timeout-write 1s --timeout-rate 1KB --cache-file-size";
+        let server = site.serve(&format!("{options} {kept}"));
+        let mut client = server.connect();
+        client.send(request("/large.bin", ""));
+        let mut piece = vec![0; 20_000];
+        for _ in 0..60 {
+            let read = client.stream.read_exact(&mut piece);
+            read.expect("it is not cut");
+            pause(50);
+        }
+        let mut taken = 60 * piece.len();
+        while taken < LARGE {
+            let len = client.stream.read(&mut piece).expect("it is not reset");
+            assert!(len > 0, "{kept}: cut after {taken} bytes");
+            taken += len;
+        }
+    }
+}
+
+#[test]
+fn files_are_sent_in_large_pieces() {
+    const LEN: usize = 900_000;
+    let site = Site::new().file("site/large.bin", bytes(LEN));
+    let server = site.serve("--cache-file-size 1KB");
+    let sent = || {
+        let before = server.writes();
+        assert!(server.get("/large.bin").body == bytes(LEN), "other bytes");
+        server.writes() - before
+    };
+    // How many there are besides depends on how fast the client makes room.
+    let fewest = (0..10).map(|_| sent()).min().expect("it was asked for");
+    assert!(fewest < 20, "{fewest} calls for {LEN} bytes");
+}
+
+#[test]
 fn a_connection_without_requests() {
     let server = Site::new().serve("--timeout-idle 300ms --timeout-linger 200ms");
     let mut silent = server.connect();

@@ -27,12 +27,12 @@ const TIMES: [(&str, u64); 7] = [
 ];
 
 /// Reads `200MB`, `64KiB`, `1.5 GiB`, in any case; a number alone is in bytes.
-pub(super) fn read_size(text: &str) -> Option<u64> {
+pub(crate) fn read_size(text: &str) -> Option<u64> {
     read(text, &SIZES, Some(1))
 }
 
 /// Reads `250ms`, `1s`, `1.5h`; only 0 needs no unit.
-pub(super) fn read_duration(text: &str) -> Option<Duration> {
+pub(crate) fn read_duration(text: &str) -> Option<Duration> {
     if text.trim() == "0" {
         return Some(Duration::ZERO);
     }
@@ -40,12 +40,12 @@ pub(super) fn read_duration(text: &str) -> Option<Duration> {
 }
 
 /// A size in the largest unit that it is a whole number of.
-pub(super) fn show_size(bytes: u64) -> String {
+pub(crate) fn show_size(bytes: u64) -> String {
     show(bytes, &SIZES)
 }
 
 /// A duration in the largest unit that it is a whole number of.
-pub(super) fn show_duration(duration: Duration) -> String {
+pub(crate) fn show_duration(duration: Duration) -> String {
     show(
         u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX),
         &TIMES,

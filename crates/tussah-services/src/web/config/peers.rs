@@ -1,0 +1,59 @@
+//! Some of those who connect: by where they come from.
+
+use std::fmt;
+use std::net::IpAddr;
+use std::str::FromStr;
+
+use ipnet::{AddrParseError, IpNet};
+
+/// Some of those who connect.
+///
+/// ```
+/// use tussah_services::web::config::Peers;
+///
+/// assert_eq!("unix".parse(), Ok(Peers::Unix));
+/// let local: Peers = "127.0.0.0/8".parse()?;
+/// assert!(local.contains(Some([127, 0, 0, 9].into())) && !local.contains(None));
+/// # Ok::<(), ipnet::AddrParseError>(())
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Peers {
+    /// Those whose addresses are in a network.
+    Network(IpNet),
+    /// Those who come by a Unix socket, and have no address.
+    Unix,
+}
+
+impl Peers {
+    /// Whether this is one of them, by the address if it has one.
+    #[must_use]
+    pub fn contains(&self, address: Option<IpAddr>) -> bool {
+        match (self, address) {
+            (Self::Network(network), Some(address)) => network.contains(&address),
+            (Self::Unix, None) => true,
+            _ => false,
+        }
+    }
+}
+
+impl FromStr for Peers {
+    type Err = AddrParseError;
+
+    /// Reads an address, a network, or `unix`.
+    fn from_str(text: &str) -> Result<Self, AddrParseError> {
+        if text == "unix" {
+            return Ok(Self::Unix);
+        }
+        let address = text.parse::<IpAddr>().map(IpNet::from);
+        address.or_else(|_| text.parse()).map(Self::Network)
+    }
+}
+
+impl fmt::Display for Peers {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Network(network) => network.fmt(f),
+            Self::Unix => f.write_str("unix"),
+        }
+    }
+}
