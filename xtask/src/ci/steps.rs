@@ -144,15 +144,21 @@ impl Context {
 
     fn loom(&self) -> anyhow::Result<Outcome> {
         let mut cargo = cargo();
-        cargo.args(["test", "--package", "tussah-core", "--release", "--lib"]);
+        cargo.args([
+            "test",
+            "--package",
+            "tussah-core",
+            "--profile",
+            "loom",
+            "--lib",
+        ]);
         // The flag reaches the dependencies too, so a shared directory would be rebuilt each time.
         cargo.arg("--target-dir").arg(self.target_dir.join("loom"));
         cargo.env(
             "RUSTFLAGS",
             with_flags(std::env::var("RUSTFLAGS").ok(), "--cfg loom"),
         );
-        // One model at a time; each sets its own bound on preemptions, which LOOM_MAX_PREEMPTIONS overrides.
-        cargo.env("RUST_TEST_THREADS", "1");
+        // Each model sets its own bound on preemptions, which LOOM_MAX_PREEMPTIONS overrides.
         command::run_tests(cargo.current_dir(&self.root), LOOM_TESTS)
     }
 
