@@ -132,7 +132,14 @@ impl Context {
     }
 
     fn test(&self) -> anyhow::Result<Outcome> {
-        self.run_command(cargo().args(["test", "--quiet", "--workspace", "--no-fail-fast"]))
+        let mut cargo = cargo();
+        cargo.args(["test", "--quiet", "--workspace", "--no-fail-fast"]);
+        // Many tests wait more than they work.
+        if std::env::var_os("RUST_TEST_THREADS").is_none() {
+            let cpus = thread::available_parallelism().map_or(1, usize::from);
+            cargo.env("RUST_TEST_THREADS", (2 * cpus).to_string());
+        }
+        self.run_command(&mut cargo)
     }
 
     fn msrv(&self) -> anyhow::Result<Outcome> {
