@@ -59,8 +59,9 @@ const CLIENTS: [Client; 3] = [
 ///
 /// A program could not be started, or a file not be written.
 pub(crate) fn run(root: &Path, target: &Path, may_install: bool) -> anyhow::Result<Report> {
+    // With the examples the features are those of the tests, so that what these have built is not built once more.
     let mut cargo = crate::ci::cargo();
-    cargo.args(["build", "--quiet", "--package", "tussah-services"]);
+    cargo.args(["build", "--quiet", "--workspace", "--bins", "--examples"]);
     let built = cargo
         .current_dir(root)
         .status()
@@ -94,22 +95,21 @@ pub(crate) fn run(root: &Path, target: &Path, may_install: bool) -> anyhow::Resu
             Err(reason) => report.skipped.push(format!("{}: {reason}", client.name)),
         }
     }
-    corpus(root, &mut report)?;
+    corpus(root, target, &mut report)?;
     Ok(report)
 }
 
 /// Has nginx answer the corpus of requests too: a difference that `docs/http.md` has no reason for fails.
-fn corpus(root: &Path, report: &mut Report) -> anyhow::Result<()> {
+fn corpus(root: &Path, target: &Path, report: &mut Report) -> anyhow::Result<()> {
     if packages::found(&["nginx"]).is_none() {
         let reason = "corpus: nginx is not installed; try `scripts/peers`";
         report.skipped.push(reason.into());
         return Ok(());
     }
-    let mut cargo = crate::ci::cargo();
-    cargo.args(["run", "--quiet", "--package", "tussah-bench", "--"]);
-    cargo.args(["web", "corpus", "--peers", "nginx,tussah"]);
-    let ran = cargo.current_dir(root).output();
-    let ran = ran.context("could not start cargo")?;
+    let mut bench = Command::new(target.join("debug/tussah-bench"));
+    bench.args(["web", "corpus", "--peers", "nginx,tussah"]);
+    let ran = bench.current_dir(root).output();
+    let ran = ran.context("could not start tussah-bench")?;
     if !ran.status.success() {
         let text = String::from_utf8_lossy(&ran.stderr);
         report.failures.push(format!("corpus: {text}"));

@@ -92,7 +92,7 @@ fn classes_fit_and_waste_little() {
     }
     assert_eq!(last, SLOT_BYTES_MAX);
 
-    for size in 0..=SLOT_BYTES_MAX {
+    for size in (0..=SLOT_BYTES_MAX).step_by(if cfg!(miri) { 97 } else { 1 }) {
         let class = class_of(Kind::Event, layout(size, 16)).unwrap();
         assert!(slot_bytes(class) >= size && slot_bytes(class).is_multiple_of(16));
     }

@@ -443,7 +443,7 @@ proptest! {
     })]
 
     #[test]
-    fn behaves_as_a_plain_line(ops in prop::collection::vec(op(), 1..80)) {
+    fn behaves_as_a_plain_line(ops in prop::collection::vec(op(), 1..if cfg!(miri) { 40 } else { 80 })) {
         let notify = Notify::new();
         let mut line = Line::default();
         let mut waiters: Vec<Option<Waiter<'_>>> = Vec::new();

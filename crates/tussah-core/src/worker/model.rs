@@ -1,9 +1,10 @@
 //! Scaffolding of the loom models: a runtime without OS threads, whose workers are driven by hand.
 
+use std::cell::Cell;
 use std::ptr::NonNull;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Acquire;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use super::Worker;
@@ -15,8 +16,11 @@ use crate::runtime::{Config, Handle, Shared};
 use crate::time::Clock;
 use crate::world::{Network, World};
 
-/// Something panicked while a [`Report`] was there. Events and requests catch panics, so the model has to be told.
-static FAILED: AtomicBool = AtomicBool::new(false);
+thread_local! {
+    /// Something panicked while a [`Report`] was there. Events and requests catch panics, so the model has to be told.
+    /// All threads of a model run on one OS thread.
+    static FAILED: Cell<bool> = const { Cell::new(false) };
+}
 
 /// Explores what `f` can do with at most so many preemptions, unless `LOOM_MAX_PREEMPTIONS` says otherwise.
 pub(crate) fn explore(preemptions: usize, f: impl Fn() + Send + Sync + 'static) {
@@ -26,7 +30,7 @@ pub(crate) fn explore(preemptions: usize, f: impl Fn() + Send + Sync + 'static) 
     let runs = Count::default();
     let count = runs.clone();
     builder.check(move || {
-        FAILED.store(false, Ordering::SeqCst);
+        FAILED.set(false);
         count.add();
         f();
     });
@@ -67,7 +71,7 @@ pub(crate) struct Report;
 impl Drop for Report {
     fn drop(&mut self) {
         if std::thread::panicking() {
-            FAILED.store(true, Ordering::SeqCst);
+            FAILED.set(true);
         }
     }
 }
@@ -262,10 +266,7 @@ impl Model {
                 "an event panicked"
             );
         }
-        assert!(
-            !FAILED.load(Ordering::SeqCst),
-            "a check inside an event failed"
-        );
+        assert!(!FAILED.get(), "a check inside an event failed");
         // The shutdown does this itself, and leaves a reference to the runtime if it finds that something is left.
         assert!(
             !self.shared.is_open() || self.shared.slab.close(),

@@ -206,27 +206,3 @@ fn what_is_left_after_a_mistake_compiles() {
         "{text}"
     );
 }
-
-/// The spans are those of the tokens at fault.
-#[test]
-fn mistakes_have_a_place() {
-    let column = |entry, arguments: &str, item: &str| {
-        let function: ItemFn = syn::parse_str(item).expect("the item is a function");
-        let error = match syn::parse_str::<Arguments>(arguments) {
-            Err(error) => error,
-            Ok(_) => check_signature(entry, &function.sig).expect_err("there is a mistake"),
-        };
-        let (start, end) = (error.span().start(), error.span().end());
-        (start.column, end.column)
-    };
-    assert_eq!(
-        column(Entry::Main, "workers = 1, size = 2", "async fn main() {}"),
-        (13, 17)
-    );
-    assert_eq!(
-        column(Entry::Main, "workers = 1.5", "async fn main() {}"),
-        (10, 13)
-    );
-    assert_eq!(column(Entry::Main, "", "fn main() {}"), (0, 2));
-    assert_eq!(column(Entry::Main, "", "async fn begin() {}"), (9, 14));
-}

@@ -29,7 +29,6 @@ mod sync;
 mod threads;
 mod time;
 mod udp;
-mod ui;
 mod unix;
 
 /// A runtime with so many workers.

@@ -8,7 +8,7 @@ use std::io::{BufRead, BufReader, ErrorKind, Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
 use std::process::{Child, Command, Stdio};
 
-use crate::examples::example;
+use crate::examples::{complaints, example};
 use origin::{LARGE, Origin, bytes, checksum};
 
 /// A proxy that runs.
@@ -63,6 +63,7 @@ impl Proxy {
         let mut errors = String::new();
         let stderr = self.child.stderr.as_mut().expect("it is piped");
         stderr.read_to_string(&mut errors).expect("it is text");
+        let errors = complaints(&errors);
         let status = self.child.wait().expect("it is a child");
         assert!(status.success() && errors.is_empty(), "{status}: {errors}");
     }

@@ -1,4 +1,4 @@
-//! Passes: arguments, a result, and attributes of its own.
+//! What the compiler must take: arguments, a result, and attributes of its own.
 
 #[tussah::main(workers = 1, name = "ui")]
 async fn main() -> Result<(), std::num::ParseIntError> {
@@ -8,4 +8,9 @@ async fn main() -> Result<(), std::num::ParseIntError> {
         return Ok(());
     }
     unreachable!()
+}
+
+#[test]
+fn main_has_a_result() {
+    assert_eq!(main(), Ok(()));
 }
