@@ -15,6 +15,7 @@ mod page_cache;
 mod parse;
 mod receive;
 mod response;
+mod retry;
 mod route;
 mod running;
 mod send;

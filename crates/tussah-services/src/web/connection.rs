@@ -12,7 +12,7 @@
 //! | `WAITED` | who has the exchange | something more has come: it wants to be called | `IDLE` or `HANDED`, with a call |
 //! | `HANDED` | the thread | takes the exchange | `IDLE` by the thread |
 
-use std::sync::atomic::{AtomicU8, AtomicU32, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::task::{Context, Poll, Waker};
 
@@ -32,6 +32,8 @@ pub(crate) struct Connection {
     state: AtomicU8,
     /// In which second of the server's clock it began to wait for the client.
     waits_since_s: AtomicU32,
+    /// Its last request for a dynamic page was turned away.
+    pub(crate) was_turned_away: AtomicBool,
     handed: Mutex<Option<Box<Exchange>>>,
     /// The thread's, which is the same for all of its life.
     waker: OnceLock<Waker>,
@@ -51,6 +53,7 @@ impl Connection {
             stream,
             state: AtomicU8::new(IDLE),
             waits_since_s: AtomicU32::new(0),
+            was_turned_away: AtomicBool::new(false),
             handed: Mutex::new(None),
             waker: OnceLock::new(),
         }

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::task::Poll;
 
-use tussah::stage::{Batch, Handler};
+use tussah::stage::{Batch, Class, Handler};
 use tussah_wire::http::Status;
 
 use super::answer;
@@ -27,6 +27,9 @@ impl Handler for Dynamic {
 
     async fn handle(&self, batch: &mut Batch<Box<Exchange>>) {
         while let Some(mut exchange) = batch.next() {
+            if let Some(connection) = &exchange.connection {
+                connection.was_turned_away.store(false, Ordering::Relaxed);
+            }
             let mut reply = self.reply(&mut exchange).await;
             if reply.status.code() < 200 {
                 tracing::error!(status = %reply.status, "expected a final status of a handler");
@@ -103,12 +106,24 @@ fn request(server: &Server, exchange: &mut Exchange) -> Request {
     }
 }
 
+/// Dynamic requests are of so many classes.
+pub(crate) const CLASSES: usize = 2;
+
+/// The class of a request. Who was turned away goes before who was not: else those who are served would come again at once, and take the place that they have left.
+pub(crate) fn class(exchange: &Exchange) -> Class {
+    let connection = exchange.connection.as_ref();
+    // Relaxed: written by who had the connection's last exchange.
+    let was = connection.is_some_and(|it| it.was_turned_away.load(Ordering::Relaxed));
+    Class(u8::from(!was))
+}
+
 /// Answers a request that is turned away: the client is told when to come again, each another time.
 pub(crate) fn overloaded(server: &Server, mut exchange: Box<Exchange>, send: &Sending) {
-    let after_s = server.retry_s.load(Ordering::Relaxed);
-    // Between once and twice as long, so that those who are turned away together don't come together.
-    let after_s = after_s + server.random() % (after_s + 1);
-    let after = after_s.to_string();
+    if let Some(connection) = &exchange.connection {
+        connection.was_turned_away.store(true, Ordering::Relaxed);
+    }
+    let clients = server.connections.count();
+    let after = server.retry.after_s(clients, server.random()).to_string();
     answer::text(
         server,
         &mut exchange,

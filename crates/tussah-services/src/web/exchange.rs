@@ -15,8 +15,8 @@ const INPUT_BYTES: usize = 4096;
 /// Bound, in bytes: what a spare one keeps of an answer's own bytes; those of small dynamic pages.
 const OWN_BYTES_MAX: usize = 16 << 10;
 
-/// Bound, in exchanges: how many a worker keeps to be used again, as many as become ready at one look of its driver.
-const SPARE_MAX: usize = 256;
+/// Bound, in exchanges: how many a worker keeps to be used again, half a megabyte: twice as many as it usually has to run at a time.
+const SPARE_MAX: usize = 128;
 
 /// A request and its answer. It belongs to one stage at a time, and so does the connection that it came by.
 pub(crate) struct Exchange {

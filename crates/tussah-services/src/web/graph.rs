@@ -17,7 +17,7 @@ use tussah::stage::{BuildError, Declared, Direct, DirectHost, Edges, Network, Of
 
 use super::accept::{Accept, Entry};
 use super::cache_miss::{Back, CacheMiss, Load, load_waiting};
-use super::dynamic::{Dynamic, overloaded};
+use super::dynamic::{CLASSES, Dynamic, overloaded};
 use super::exchange::Exchange;
 use super::page_cache::{Ask, PageCache};
 use super::parse::Parse;
@@ -161,6 +161,7 @@ fn wire_dynamic(
     let dynamic = network
         .stage("dynamic")
         .target(server.config.target)
+        .classes(CLASSES)
         .batch(1);
     let dynamic = dynamic
         .servlets(DYNAMIC_MAX)

@@ -2,14 +2,14 @@
 
 use std::sync::Arc;
 
-use tussah::stage::{DirectHandler, Offerer, SendError};
+use tussah::stage::{DirectHandler, Event, Offerer, SendError};
 use tussah_wire::http::encoding::{Accepted, Coding};
 use tussah_wire::http::head::Field;
 use tussah_wire::http::{Framing, Method, Status, target};
 
 use super::answer;
 use super::cache_miss::Load;
-use super::dynamic::overloaded;
+use super::dynamic::{self, overloaded};
 use super::exchange::{Body, Exchange, Next};
 use super::graph::Sending;
 use super::page_cache::Ask;
@@ -64,7 +64,9 @@ impl DirectHandler for Receive {
         }
         if has_route {
             exchange.key.push(0);
-            if let Err(SendError { event, .. }) = self.dynamic.try_send(exchange) {
+            let class = dynamic::class(&exchange);
+            let event = Event::new(exchange).class(class);
+            if let Err(SendError { event, .. }) = self.dynamic.try_send(event) {
                 overloaded(&self.server, event.into_inner(), &self.send);
             }
             return;

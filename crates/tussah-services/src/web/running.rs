@@ -5,7 +5,6 @@ mod listen;
 use std::fmt;
 use std::mem;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use parking_lot::RwLock;
@@ -267,19 +266,26 @@ async fn close(listening: Vec<Listening>) {
     }
 }
 
-/// Estimates once a second when who was turned away should come again: when the queue will have been served, and a second later at the earliest.
+/// Finds out once a second how many dynamic pages can be made in a second: as many as were made while some were turned away, or as were made at any time.
 async fn estimate_retry(network: Network, server: Arc<Server>) {
     let Ok(dynamic) = network.find::<Box<super::exchange::Exchange>>("dynamic") else {
         return;
     };
-    let mut before = 0;
+    let (mut before, mut rate) = (dynamic.stats(), 0.0_f64);
     loop {
         sleep(Duration::from_secs(1)).await;
         let stats = dynamic.stats();
-        let a_second = (stats.finished - before).max(1);
-        before = stats.finished;
-        let queued = stats.queued + stats.in_service;
-        let after_s = queued.div_ceil(a_second).clamp(1, 60);
-        server.retry_s.store(after_s as u32, Ordering::Relaxed);
+        let made = (stats.finished - before.finished) as f64;
+        if stats.refused + stats.shed > before.refused + before.shed {
+            rate += if rate > 0.0 {
+                (made - rate) / 4.0
+            } else {
+                made
+            };
+        } else {
+            rate = rate.max(made);
+        }
+        server.retry.set_rate(rate);
+        before = stats;
     }
 }

@@ -45,7 +45,9 @@ impl Web {
     }
 
     /// Has an async function answer for a path, whatever the method; for all paths that begin so, if it ends in `/*`. It is given requests whole, with their bodies. When more arrive
-    /// than can be answered within [`Config::target`], the rest is turned away with 503 before it gets here.
+    /// than can be answered within [`Config::target`], the rest is turned away with 503 before it gets here,
+    /// and told when its turn is (`Retry-After`): in the order of a queue that holds who was turned away. On a connection that was turned away the next request goes before those
+    /// of others.
     #[must_use]
     pub fn route<F, A>(mut self, path: &str, handler: F) -> Self
     where

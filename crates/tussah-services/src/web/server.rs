@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::hash::BuildHasher as _;
 use std::net::IpAddr;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::SystemTime;
 
 use tussah::stage::Network;
@@ -16,6 +16,7 @@ use super::clock::Clock;
 use super::config::{CacheKind, Config};
 use super::connections::Connections;
 use super::exchange::Exchange;
+use super::retry::Retry;
 use super::route::Routes;
 use super::site::{Encodings, Site, SiteError};
 use super::stream::Stream;
@@ -43,8 +44,7 @@ pub(crate) struct Server {
     /// The network, for the status page.
     pub(crate) network: Network,
     hasher: foldhash::fast::RandomState,
-    /// In how many seconds who was turned away should come again.
-    pub(crate) retry_s: AtomicU32,
+    pub(crate) retry: Retry,
     randoms: AtomicU64,
     ending: AtomicBool,
 }
@@ -81,7 +81,7 @@ impl Server {
                 CacheKind::Sharded => 2 * workers,
             },
             hasher: foldhash::fast::RandomState::default(),
-            retry_s: AtomicU32::new(1),
+            retry: Retry::new(),
             randoms: AtomicU64::new(0),
             ending: AtomicBool::new(false),
             network,

@@ -48,8 +48,17 @@ const COMPUTES_ABOVE: f64 = 0.5;
 /// The share of all workers' time above which a stage is held up by the workers, so that more servlets would only share them.
 const WORKERS_FULL: f64 = 0.9;
 
-/// A stage whose service time is so many times its computing keeps the workers at work with one servlet each; above it, there is one each to spare.
+/// A stage whose service time is so many times its computing keeps the workers at work with one servlet each; above it, there is one each to spare, if more do help.
 const WAITS_LITTLE: f64 = 1.5;
+
+/// Servlets are added to a stage that computes most of the time after so many events with all at work, and judged by as many. They help if
+/// the workers then have half as much more to do as they should, and are tried if that is so many times what they had.
+const TRIAL: u64 = 64;
+const HELPS: f64 = 1.1;
+
+/// Where they do not help, since servlets wait for each other, they are added again after so many events; then after twice as many, up to the second.
+const REST_MIN: u64 = 4_000;
+const REST_MAX: u64 = 16_000;
 
 /// How many times over the servlets of a stage that waits may keep the workers at work.
 const SPARE: f64 = 2.0;
@@ -86,6 +95,89 @@ pub struct AutoServlets {
     /// The same since it was last found out whether the workers are full, with what time has passed.
     window: Window,
     full: bool,
+    trial: Trial,
+}
+
+/// Whether more servlets help a stage that computes most of the time. If what they wait for is each other, they do not.
+#[derive(Clone, Copy, Debug, Default)]
+struct Trial {
+    /// What was done while all servlets were at work; in a trial, while more were than before it.
+    window: Window,
+    /// How many there were before the trial, and how many workers are to be kept at work in it.
+    before: Option<(usize, f64)>,
+    /// The trial is over, and did not help; events until the next one.
+    rest: u64,
+    /// How many these will be the next time.
+    rest_next: u64,
+}
+
+impl Trial {
+    /// Whether there is one, or was one in vain not long ago.
+    fn is_on(&self) -> bool {
+        self.before.is_some()
+    }
+
+    /// There is nothing to try.
+    fn break_off(&mut self) {
+        if self.rest == 0 {
+            self.before = None;
+        }
+    }
+
+    fn learn(&mut self, sample: &Sample<'_>) {
+        if self.rest > 0 {
+            self.rest = self.rest.saturating_sub(sample.finished);
+            if self.rest == 0 {
+                *self = Self {
+                    rest_next: self.rest_next,
+                    ..Self::default()
+                };
+            }
+            return;
+        }
+        let at_work = match self.before {
+            Some((servlets, _)) => servlets.saturating_add(1),
+            None => sample.servlets.target,
+        };
+        if sample.servlets.busy < at_work {
+            return;
+        }
+        self.window.add(sample);
+        let Some((_, aim)) = self.before else {
+            return;
+        };
+        // What the new ones have begun with is in no sum yet.
+        if self.window.finished >= TRIAL.saturating_add(sample.servlets.target as u64) {
+            if self.window.workers() > aim {
+                *self = Self::default();
+            } else {
+                self.rest = self.rest_next.clamp(REST_MIN, REST_MAX);
+                self.rest_next = 2 * self.rest;
+            }
+        }
+    }
+
+    /// How many servlets there are to be, if so many are wanted.
+    fn servlets(&mut self, sample: &Sample<'_>, wanted: usize) -> usize {
+        let now = sample.servlets.target;
+        match self.before {
+            Some((servlets, _)) if self.rest > 0 => servlets,
+            Some(_) => now,
+            None if wanted <= now => wanted,
+            None if sample.queue_len == 0 || self.window.finished < TRIAL => now,
+            None => {
+                let workers = self.window.workers();
+                let more = workers * wanted as f64 / now.max(1) as f64;
+                let aim = (workers + more.min(sample.workers as f64)) / 2.0;
+                if aim < HELPS * workers {
+                    return now;
+                }
+                self.before = Some((now, aim));
+                self.window = Window::default();
+                wanted
+            }
+        }
+    }
 }
 
 #[derive(Clone, Copy, Debug, Default)]
@@ -93,6 +185,19 @@ struct Window {
     finished: u64,
     compute_ns: u64,
     interval_ns: u64,
+}
+
+impl Window {
+    fn add(&mut self, sample: &Sample<'_>) {
+        self.finished = self.finished.saturating_add(sample.finished);
+        self.compute_ns = self.compute_ns.saturating_add(sample.compute_ns);
+        self.interval_ns = self.interval_ns.saturating_add(sample.interval_ns);
+    }
+
+    /// How many workers were kept at work.
+    fn workers(&self) -> f64 {
+        self.compute_ns as f64 / self.interval_ns.max(1) as f64
+    }
 }
 
 impl Default for AutoServlets {
@@ -110,6 +215,7 @@ impl Default for AutoServlets {
             compute_ns: 0,
             window: Window::default(),
             full: false,
+            trial: Trial::default(),
         }
     }
 }
@@ -136,19 +242,21 @@ impl AutoServlets {
             } else {
                 WAITS_BELOW
             };
-            self.waits = (self.compute_ns as f64) < limit * self.service_ns as f64;
+            let waits = (self.compute_ns as f64) < limit * self.service_ns as f64;
+            self.waits = waits && !self.trial.is_on();
+        }
+        if !self.waits {
+            self.trial.learn(sample);
         }
         self.waits |= sample.blocking;
         let window = &mut self.window;
-        window.finished = window.finished.saturating_add(sample.finished);
-        window.compute_ns = window.compute_ns.saturating_add(sample.compute_ns);
-        window.interval_ns = window.interval_ns.saturating_add(sample.interval_ns);
+        window.add(sample);
         // What computed is known when it ends; so few that end say nothing, unless more should have.
         let enough = window.finished >= FINISHED_MIN.max(sample.servlets.busy as u64);
         let mean_ns = self.service_ns / self.finished.max(1);
         if enough || window.interval_ns > mean_ns.saturating_mul(2) {
-            let full_ns = WORKERS_FULL * sample.workers as f64 * window.interval_ns as f64;
-            self.full = !sample.blocking && window.compute_ns as f64 > full_ns;
+            let full = WORKERS_FULL * sample.workers as f64;
+            self.full = !sample.blocking && window.workers() > full;
             self.window = Window::default();
         }
     }
@@ -159,19 +267,21 @@ impl AutoServlets {
     }
 
     /// How many servlets a stage has that computes most of the time, and has `now`.
-    fn computing(&self, sample: &Sample<'_>) -> usize {
+    fn computing(&mut self, sample: &Sample<'_>) -> usize {
         let (workers, now) = (sample.workers, sample.servlets.target);
         let needed = self.kept_at_work(workers);
         if self.finished < FINISHED_MIN || needed < WAITS_LITTLE * workers as f64 {
+            self.trial.break_off();
             return workers;
         }
         let wanted = (needed.round() as usize).saturating_add(workers);
         // One more or less, as it is measured now or then, is none.
-        if now.abs_diff(wanted) <= 1 {
+        let wanted = if now.abs_diff(wanted) <= 1 {
             now
         } else {
             wanted
-        }
+        };
+        self.trial.servlets(sample, wanted)
     }
 }
 
@@ -262,6 +372,40 @@ mod tests {
         }
     }
 
+    /// What becomes of the servlets while all of them are at work, and events are queued.
+    fn at_work(auto: &mut AutoServlets, sample: &Sample<'_>) -> Option<usize> {
+        (0..20).find_map(|_| auto.sample(&full(*sample), 0).servlets)
+    }
+
+    fn full(sample: Sample<'_>) -> Sample<'_> {
+        let servlets = Servlets {
+            busy: sample.servlets.target,
+            ..sample.servlets
+        };
+        Sample {
+            queue_len: 1,
+            servlets,
+            ..sample
+        }
+    }
+
+    #[test]
+    fn servlets_that_wait_for_each_other_are_as_many_as_before() {
+        let mut auto = AutoServlets::default();
+        assert_eq!(at_work(&mut auto, &look(2, 20, 10)), Some(6));
+        // The workers have no more to do.
+        assert_eq!(at_work(&mut auto, &look(6, 60, 10)), Some(2));
+        assert!(!auto.waits());
+        let mut events = 0;
+        while auto.sample(&full(look(2, 20, 10)), 0).servlets.is_none() {
+            events += 10;
+        }
+        assert!((3_900..4_200).contains(&events), "{events}");
+        // Now they have.
+        assert_eq!(at_work(&mut auto, &look(6, 60, 20)), None);
+        assert!(!auto.trial.is_on());
+    }
+
     #[test]
     fn a_stage_that_computes_has_a_servlet_a_worker() {
         let check = |target, expected| {
@@ -276,14 +420,14 @@ mod tests {
 
     #[test]
     fn a_stage_that_waits_half_of_the_time_has_servlets_for_that_and_one_a_worker_to_spare() {
-        let first = |sample: Sample<'_>| AutoServlets::default().sample(&sample, 0).servlets;
-        assert_eq!(first(look(2, 40, 20)), Some(6));
-        assert_eq!(first(look(5, 40, 20)), None);
+        let first = |sample: Sample<'_>| at_work(&mut AutoServlets::default(), &sample);
+        assert_eq!(first(look(2, 20, 10)), Some(6));
+        assert_eq!(first(look(5, 20, 10)), None);
         assert_eq!(first(look(2, 29, 20)), None);
         // To wait for a worker is not to wait.
         let sharing = Sample {
-            ready_ns: 360 * MS,
-            ..look(16, 400, 20)
+            ready_ns: 180 * MS,
+            ..look(16, 200, 10)
         };
         assert_eq!(first(sharing), Some(6));
     }
