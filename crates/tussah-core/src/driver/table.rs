@@ -12,11 +12,11 @@ use crate::prefetch;
 /// Slots of each of the first chunks.
 const FIRST: u32 = 64;
 
-/// Chunks of one size; the next ones are twice as large, so that a quarter of the slots is unused at most.
-const STEPS: u32 = 4;
+/// Chunks of one size; the next ones are twice as large, so that an eighth of the slots is unused at most.
+const STEPS: u32 = 8;
 
 /// Bound, in chunks: 2^26 slots, more than the system gives descriptors to a process (`fs.nr_open` is 2^20).
-const CHUNKS_MAX: usize = 72;
+const CHUNKS_MAX: usize = 136;
 
 /// Slots are never freed, only used again: as many are kept as there were descriptors at one time.
 pub(crate) struct Sources {
