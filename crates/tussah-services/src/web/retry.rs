@@ -34,8 +34,11 @@ impl Retry {
         }
     }
 
-    /// So many can be served in a second.
+    /// So many can be served in a second; as long as none has been, a hundred are taken for granted.
     pub(crate) fn set_rate(&self, per_second: f64) {
+        if per_second <= 0.0 {
+            return;
+        }
         let step_ns = SECOND_NS as f64 / (MORE * per_second.max(0.01));
         self.step_ns.store(step_ns as u64, Ordering::Relaxed);
     }
@@ -104,6 +107,15 @@ mod tests {
                 .all(|after_s| (1..=60).contains(after_s))
         );
         assert_eq!(told(100, 0.001)[50], 60);
+    }
+
+    #[test]
+    fn a_server_that_has_served_nobody_yet_sends_nobody_away_for_long() {
+        assert!(
+            told(100, 0.0)
+                .iter()
+                .all(|after_s| (1..=2).contains(after_s))
+        );
     }
 
     #[test]
