@@ -119,11 +119,11 @@ fn several(server: &Server, exchange: &mut Exchange, page: &Arc<Page>, ranges: &
         .response
         .push(Piece::Page(Arc::clone(page), page.shared_lines()));
     own(exchange, |own| {
-        let encoding = page.meta.encoding.map_or(String::new(), |encoding| {
-            format!("Content-Encoding: {}\r\n", encoding.token())
+        let coding = page.meta.coding.map_or(String::new(), |coding| {
+            format!("Content-Encoding: {}\r\n", coding.name())
         });
         let (kind, len) = (parts.content_type(), parts.len());
-        let lines = format!("{encoding}Content-Type: {kind}\r\nContent-Length: {len}\r\n\r\n");
+        let lines = format!("{coding}Content-Type: {kind}\r\nContent-Length: {len}\r\n\r\n");
         own.extend_from_slice(lines.as_bytes());
     });
     end_head(exchange);

@@ -14,7 +14,7 @@ use super::graph::Sending;
 use super::page::{self, Page};
 use super::page_cache::Ask;
 use super::server::Server;
-use super::site::{Encodings, Found, LISTING_TYPE, Missing, Opened, Site};
+use super::site::{Codings, Found, LISTING_TYPE, Missing, Opened, Site};
 
 /// A page that is to be loaded, and for whom.
 pub(crate) struct Load {
@@ -185,14 +185,14 @@ pub(crate) fn load_waiting(
 fn look_up(
     server: &Server,
     load: &mut Load,
-    look_up: impl FnOnce(&Site, &[u8], Encodings) -> Result<Found, Missing>,
+    look_up: impl FnOnce(&Site, &[u8], Codings) -> Result<Found, Missing>,
     read: impl FnOnce(&File, &mut [u8]) -> io::Result<()>,
 ) -> bool {
     let Some(exchange) = &load.exchange else {
         return true;
     };
-    let acceptable = Encodings::from_bits(exchange.key.last().copied().unwrap_or(0));
-    let instead = match look_up(&server.site, exchange.path(), acceptable) {
+    let codings = Codings::from_bits(exchange.key.last().copied().unwrap_or(0));
+    let instead = match look_up(&server.site, exchange.path(), codings) {
         Err(Missing::WouldBlock) => return false,
         Ok(Found::File(opened)) => {
             match make(server, exchange.path(), load.known.take(), opened, read) {

@@ -27,7 +27,7 @@ pub(crate) struct Exchange {
     pub(crate) head: Option<Head>,
     /// Where the search for the end of the head goes on, and since when it has been coming, if it did not come at once.
     pub(crate) coming: Option<(Scan, Instant)>,
-    /// What the cache knows the page by: the path, decoded and normalised, beginning with `/`, and the codings that are acceptable, in a byte.
+    /// What the cache knows the page by: the path, decoded and normalised, beginning with `/`, and the codings that are preferred, in a byte.
     pub(crate) key: Vec<u8>,
     /// Of the key, made in the connection's color, so that the cache need not.
     pub(crate) hash: u64,

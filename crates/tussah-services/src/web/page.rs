@@ -163,7 +163,7 @@ impl Page {
     /// Whether a file that was opened now is the one that this was made of.
     pub(crate) fn is_of(&self, meta: &Meta) -> bool {
         self.meta.etag == meta.etag
-            && self.meta.encoding == meta.encoding
+            && self.meta.coding == meta.coding
             && self.meta.vary == meta.vary
     }
 }
@@ -237,8 +237,8 @@ fn head(
         let _ = write!(head, "{name}: {value}\r\n");
     };
     line("Content-Type", &meta.media_type);
-    if let Some(encoding) = meta.encoding {
-        line("Content-Encoding", encoding.token());
+    if let Some(coding) = meta.coding {
+        line("Content-Encoding", coding.name());
     }
     let part_end = head.len();
     let _ = write!(head, "Content-Length: {}\r\n\r\n", meta.len);

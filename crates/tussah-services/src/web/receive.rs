@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use tussah::stage::{DirectHandler, Event, Offerer, SendError};
-use tussah_wire::http::encoding::{Accepted, Coding};
+use tussah_wire::http::encoding::{Accepted, Codings};
 use tussah_wire::http::head::Field;
 use tussah_wire::http::{Framing, Method, Status, target};
 
@@ -14,7 +14,6 @@ use super::exchange::{Body, Exchange, Next};
 use super::graph::Sending;
 use super::page_cache::Ask;
 use super::server::Server;
-use super::site::{Encoding, Encodings};
 use super::status;
 
 /// The stage.
@@ -71,8 +70,8 @@ impl DirectHandler for Receive {
             }
             return;
         }
-        let acceptable = self.acceptable(&exchange);
-        exchange.key.push(acceptable.bits());
+        let codings = self.codings(&exchange);
+        exchange.key.push(codings.bits());
         exchange.hash = self.server.hash(&exchange.key);
         // They have room for a request of each connection: if they don't take this one, the server ends.
         match &self.pages {
@@ -86,31 +85,15 @@ impl DirectHandler for Receive {
 }
 
 impl Receive {
-    /// Which codings of a file are as good for this client as none.
+    /// The codings of a file that are as good for this client as none, the best first.
     #[inline]
-    fn acceptable(&self, exchange: &Exchange) -> Encodings {
+    fn codings(&self, exchange: &Exchange) -> Codings {
         let (head, bytes) = (exchange.head(), exchange.input.filled());
         if head.field(Field::AcceptEncoding, bytes).is_none() {
-            return Encodings::NONE;
+            return Codings::NONE;
         }
         let accepted = Accepted::parse(head.field_lines(Field::AcceptEncoding, bytes));
-        let offers = self.server.offers();
-        let codings = [
-            (Encoding::Brotli, Coding::Brotli),
-            (Encoding::Zstd, Coding::Zstd),
-            (Encoding::Gzip, Coding::Gzip),
-        ];
-        let plain = accepted.quality(Coding::Identity);
-        codings
-            .iter()
-            .fold(Encodings::NONE, |all, &(encoding, coding)| {
-                let quality = accepted.quality(coding);
-                if offers.contains(encoding) && quality > 0 && quality >= plain {
-                    all.with(encoding)
-                } else {
-                    all
-                }
-            })
+        accepted.preferred(self.server.config.site.precompressed)
     }
 
     /// Files can be read only.

@@ -18,7 +18,7 @@ use super::connections::Connections;
 use super::exchange::Exchange;
 use super::retry::Retry;
 use super::route::Routes;
-use super::site::{Encodings, Site, SiteError};
+use super::site::{Site, SiteError};
 use super::stream::Stream;
 
 /// Bound, in seconds: for how long a page is given without another look at its file, so that changes are seen soon and hits cost no system call.
@@ -111,11 +111,6 @@ impl Server {
     pub(crate) fn shard_of(&self, hash: u64) -> usize {
         // The tables of the shards take other bits.
         (hash >> 20) as usize % self.shards
-    }
-
-    /// Which codings of files are of use to a client.
-    pub(crate) fn offers(&self) -> Encodings {
-        self.config.site.precompressed
     }
 
     /// Who has sent a request: the peer; or, if that is a proxy that is trusted, whom it names last that is none.

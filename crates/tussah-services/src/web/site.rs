@@ -6,18 +6,17 @@
 //!
 //! ```
 //! # let root = tempfile::tempdir()?;
-//! use tussah_services::web::site::{Encodings, Found, Missing, Site, SiteOptions};
+//! use tussah_services::web::site::{Codings, Found, Missing, Site, SiteOptions};
 //!
 //! std::fs::write(root.path().join("index.html"), "<p>Hello")?;
 //! let site = Site::open(root.path(), SiteOptions::default())?;
-//! let Ok(Found::File(index)) = site.look_up(b"/", Encodings::NONE) else { panic!("not a file") };
+//! let Ok(Found::File(index)) = site.look_up(b"/", Codings::NONE) else { panic!("not a file") };
 //! assert_eq!(&*index.meta.media_type, "text/html; charset=utf-8");
 //! assert_eq!(index.meta.len, 8);
-//! assert!(matches!(site.look_up(b"/nobody", Encodings::NONE), Err(Missing::NotFound)));
+//! assert!(matches!(site.look_up(b"/nobody", Codings::NONE), Err(Missing::NotFound)));
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
-mod encoding;
 mod entity_tag;
 mod found;
 mod listing;
@@ -37,13 +36,13 @@ use std::path::{Path, PathBuf};
 
 use rustix::fs::{FileType, OFlags, Stat, fcntl_setfl, fstat};
 
-pub use encoding::{Encoding, Encodings};
 pub use entity_tag::EntityTag;
 pub use found::{Found, Meta, Missing, Opened};
 pub use listing::LISTING_TYPE;
 pub use options::{Dotfiles, SiteOptions, Symlinks};
 pub use root::Beneath;
 pub use rules::{FieldRule, FieldRuleError};
+pub use tussah_wire::http::encoding::{Coding, Codings};
 
 use media_type::MediaTypes;
 use path::SitePath;
@@ -81,7 +80,7 @@ impl Site {
             .iter()
             .map(|(status, file)| (Some(*status), file));
         for (status, file) in pages.chain(site.options.fallback.iter().map(|file| (None, file))) {
-            if let Err(missing) = site.open_file(relative(file), Encodings::NONE, Wait::Allowed) {
+            if let Err(missing) = site.open_file(relative(file), Codings::NONE, Wait::Allowed) {
                 return Err(failed(Problem::Page {
                     status,
                     file: file.clone(),
@@ -101,22 +100,21 @@ impl Site {
     /// Looks up a path; it may wait for a disk. The path is decoded and normalised: it begins with
     /// a slash and has no dot segments. Anything else is not found.
     ///
-    /// Of the codings in which the file lies beside itself, the first of [`Encoding::ALL`] is given
-    /// that is acceptable. One that is older than the file is stale and not given; whole seconds are compared, since
+    /// Of the codings in which the file lies beside itself, the first that is in `preferred` is given. One that is older than the file is stale and not given; whole seconds are compared, since
     /// archives and checkouts write both files within one, in any order.
     ///
     /// # Errors
     /// If nothing is found, or the system fails; never [`Missing::WouldBlock`].
-    pub fn look_up(&self, path: &[u8], acceptable: Encodings) -> Result<Found, Missing> {
-        self.find(path, acceptable, Wait::Allowed)
+    pub fn look_up(&self, path: &[u8], preferred: Codings) -> Result<Found, Missing> {
+        self.find(path, preferred, Wait::Allowed)
     }
 
     /// Looks up a path as [`look_up`](Self::look_up) does, but never waits for a disk.
     ///
     /// # Errors
     /// Also [`Missing::WouldBlock`]: if a name is not in the kernel's cache, if the kernel can't be asked so, and for listings.
-    pub fn try_look_up(&self, path: &[u8], acceptable: Encodings) -> Result<Found, Missing> {
-        self.find(path, acceptable, Wait::Never)
+    pub fn try_look_up(&self, path: &[u8], preferred: Codings) -> Result<Found, Missing> {
+        self.find(path, preferred, Wait::Never)
     }
 
     /// The page for an error, if there is one of one's own; it may wait for a disk.
@@ -129,7 +127,7 @@ impl Site {
         };
         Ok(Some(self.open_file(
             relative(file),
-            Encodings::NONE,
+            Codings::NONE,
             Wait::Allowed,
         )?))
     }
@@ -144,15 +142,15 @@ impl Site {
         )
     }
 
-    fn find(&self, path: &[u8], acceptable: Encodings, wait: Wait) -> Result<Found, Missing> {
+    fn find(&self, path: &[u8], preferred: Codings, wait: Wait) -> Result<Found, Missing> {
         let path = SitePath::new(path).ok_or(Missing::NotFound)?;
         if path.is_hidden() && self.options.dotfiles == Dotfiles::Hidden {
             return Err(Missing::NotFound);
         }
         let found = if path.is_directory() {
-            self.find_in(path, acceptable, wait)
+            self.find_in(path, preferred, wait)
         } else {
-            match self.open_file(path.relative(), acceptable, wait) {
+            match self.open_file(path.relative(), preferred, wait) {
                 Ok(opened) => Ok(Found::File(opened)),
                 Err(Unopened::Directory) => Ok(Found::Redirect {
                     location: path.location(),
@@ -162,7 +160,7 @@ impl Site {
         };
         match (&self.options.fallback, found) {
             (Some(file), Err(Missing::NotFound)) if path.lacks_extension() => Ok(Found::File(
-                self.open_file(relative(file), acceptable, wait)?,
+                self.open_file(relative(file), preferred, wait)?,
             )),
             (_, found) => found,
         }
@@ -172,12 +170,12 @@ impl Site {
     fn find_in(
         &self,
         path: SitePath<'_>,
-        acceptable: Encodings,
+        preferred: Codings,
         wait: Wait,
     ) -> Result<Found, Missing> {
         for index in &self.options.index {
             match self
-                .open_file(&path.child(index), acceptable, wait)
+                .open_file(&path.child(index), preferred, wait)
                 .map_err(Missing::from)
             {
                 Err(Missing::NotFound) => {}
@@ -196,46 +194,39 @@ impl Site {
         }
     }
 
-    /// Opens a file, or what lies beside it in an acceptable coding.
-    fn open_file(
-        &self,
-        path: &[u8],
-        acceptable: Encodings,
-        wait: Wait,
-    ) -> Result<Opened, Unopened> {
+    /// Opens a file, or what lies beside it in a coding that is preferred.
+    fn open_file(&self, path: &[u8], preferred: Codings, wait: Wait) -> Result<Opened, Unopened> {
         let (file, stat) = self.open_regular(path, wait)?;
         let name = path::name(path);
         let mut opened = Opened {
             file,
             meta: Meta::new(&stat, self.types.of(name)),
         };
-        if Encoding::ALL
+        if Codings::ALL
             .iter()
-            .any(|encoding| name.ends_with(encoding.suffix().as_bytes()))
+            .any(|coding| name.ends_with(suffix(coding)))
         {
             return Ok(opened);
         }
-        // Acceptable ones first; of the others it only matters whether there are any.
-        let wanted = Encoding::ALL
+        // Of the others it only matters whether there are any.
+        let looked_for = self.options.precompressed;
+        let wanted = preferred
             .iter()
-            .filter(|encoding| acceptable.contains(**encoding));
-        let others = Encoding::ALL
+            .filter(|&coding| looked_for.contains(coding));
+        let others = looked_for
             .iter()
-            .filter(|encoding| !acceptable.contains(**encoding));
-        for &encoding in wanted.chain(others) {
-            if !self.options.precompressed.contains(encoding) {
-                continue;
-            }
-            let sibling = [path, encoding.suffix().as_bytes()].concat();
+            .filter(|&coding| !preferred.contains(coding));
+        for coding in wanted.chain(others) {
+            let sibling = [path, suffix(coding)].concat();
             match self.open_regular(&sibling, wait) {
                 Ok((file, sibling)) if sibling.st_mtime >= stat.st_mtime => {
-                    if acceptable.contains(encoding) {
+                    if preferred.contains(coding) {
                         let media_type = opened.meta.media_type.clone();
                         opened = Opened {
                             file,
                             meta: Meta::new(&sibling, media_type),
                         };
-                        opened.meta.encoding = Some(encoding);
+                        opened.meta.coding = Some(coding);
                     }
                     opened.meta.vary = true;
                     break;
@@ -266,6 +257,16 @@ impl Site {
             FileType::Directory => Err(Unopened::Directory),
             _ => Err(Missing::NotAFile.into()),
         }
+    }
+}
+
+/// What the name of a file in a coding ends with.
+fn suffix(coding: Coding) -> &'static [u8] {
+    match coding {
+        Coding::Identity => b"",
+        Coding::Gzip => b".gz",
+        Coding::Brotli => b".br",
+        Coding::Zstd => b".zst",
     }
 }
 

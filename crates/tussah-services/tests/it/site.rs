@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::io::Read;
 
-use tussah_services::web::site::{Encoding, Encodings, Found, Opened, Site, SiteOptions};
+use tussah_services::web::site::{Coding, Codings, Found, Opened, Site, SiteOptions};
 
 use crate::config::{example, examples};
 
@@ -29,7 +29,7 @@ fn every_link_leads_to_something() {
         if matches!(&*path, "/status" | "/nowhere") || !seen.insert(path.clone()) {
             continue;
         }
-        let opened = file(site.look_up(path.as_bytes(), Encodings::NONE), &path);
+        let opened = file(site.look_up(path.as_bytes(), Codings::NONE), &path);
         if &*opened.meta.media_type != "text/html; charset=utf-8" {
             continue;
         }
@@ -58,15 +58,15 @@ fn the_compressed_style_is_that_of_the_style() {
     let site = Site::open(&examples().join("site"), SiteOptions::default()).unwrap();
     let found = |acceptable| file(site.look_up(b"/style.css", acceptable), "/style.css");
     // The older one of the two would not be given, but which that is depends on how they were copied.
-    let compressed = site.look_up(b"/style.css.gz", Encodings::NONE);
+    let compressed = site.look_up(b"/style.css.gz", Codings::NONE);
     let mut style = Vec::new();
     let compressed = file(compressed, "/style.css.gz").file;
     flate2::read::GzDecoder::new(compressed)
         .read_to_end(&mut style)
         .unwrap();
-    assert_eq!(style, bytes(found(Encodings::NONE)));
-    let told = found(Encodings::ALL).meta.encoding;
-    assert!(matches!(told, None | Some(Encoding::Gzip)), "{told:?}");
+    assert_eq!(style, bytes(found(Codings::NONE)));
+    let told = found(Codings::ALL).meta.coding;
+    assert!(matches!(told, None | Some(Coding::Gzip)), "{told:?}");
 }
 
 #[test]
@@ -74,7 +74,7 @@ fn the_example_configuration_serves_it() {
     let config = example();
     let site = Site::open(&config.root, config.site).unwrap();
     assert!(matches!(
-        site.look_up(b"/files/", Encodings::NONE),
+        site.look_up(b"/files/", Codings::NONE),
         Ok(Found::Listing(_))
     ));
     let page = site.error_page(404).unwrap().expect("there is a page");

@@ -1,9 +1,12 @@
-//! Which codings of the content a client takes (RFC 9110, section 12.5.3).
+//! Codings of the content (RFC 9110, section 8.4.1), and which of them a client takes (section 12.5.3).
+
+use std::cmp::Reverse;
+use std::iter;
 
 use super::syntax::{list, trim};
 
 /// A coding that a representation can be stored in.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Coding {
     /// As it is.
     Identity,
@@ -19,6 +22,8 @@ pub enum Coding {
 const CODINGS: usize = Coding::Zstd as usize + 1;
 
 impl Coding {
+    const KNOWN: [Self; CODINGS] = [Self::Identity, Self::Gzip, Self::Brotli, Self::Zstd];
+
     /// The name in `Content-Encoding`; that of the identity is only used in requests.
     pub const fn name(self) -> &'static str {
         match self {
@@ -30,10 +35,70 @@ impl Coding {
     }
 
     fn from_name(name: &[u8]) -> Option<Self> {
-        let known = [Self::Identity, Self::Gzip, Self::Brotli, Self::Zstd];
         let same = |coding: &Self| coding.name().as_bytes().eq_ignore_ascii_case(name);
         let old_gzip = || name.eq_ignore_ascii_case(b"x-gzip").then_some(Self::Gzip);
-        known.into_iter().find(same).or_else(old_gzip)
+        Self::KNOWN.into_iter().find(same).or_else(old_gzip)
+    }
+}
+
+/// Codings in an order, each once at most. The identity is always behind them and never among them.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Codings(u8);
+
+/// Of a coding in [`Codings`], the first one in the lowest bits; what is behind the last one is 0, which is the identity.
+const CODING_BITS: u32 = 2;
+
+impl Codings {
+    /// Only the identity.
+    pub const NONE: Self = Self(0);
+    /// All of them, what is usually smallest first.
+    pub const ALL: Self = Self::NONE
+        .with(Coding::Brotli)
+        .with(Coding::Zstd)
+        .with(Coding::Gzip);
+
+    /// These and behind them `coding`, if it is not there.
+    #[must_use]
+    pub const fn with(self, coding: Coding) -> Self {
+        let mut shift = 0;
+        while self.0 >> shift != 0 {
+            if self.0 >> shift & 0b11 == coding as u8 {
+                return self;
+            }
+            shift += CODING_BITS;
+        }
+        Self(self.0 | (coding as u8) << shift)
+    }
+
+    /// Whether a coding is among them.
+    pub fn contains(self, coding: Coding) -> bool {
+        self.iter().any(|other| other == coding)
+    }
+
+    /// Them, in their order.
+    pub fn iter(self) -> impl Iterator<Item = Coding> {
+        let mut rest = self.0;
+        iter::from_fn(move || {
+            let coding = Coding::KNOWN[usize::from(rest & 0b11)];
+            rest >>= CODING_BITS;
+            (coding != Coding::Identity).then_some(coding)
+        })
+    }
+
+    /// Them and their order as a number.
+    pub const fn bits(self) -> u8 {
+        self.0
+    }
+
+    /// Those with these [bits](Self::bits); any number stands for some.
+    pub fn from_bits(bits: u8) -> Self {
+        Self(bits).iter().collect()
+    }
+}
+
+impl FromIterator<Coding> for Codings {
+    fn from_iter<T: IntoIterator<Item = Coding>>(codings: T) -> Self {
+        codings.into_iter().fold(Self::NONE, Self::with)
     }
 }
 
@@ -52,11 +117,10 @@ impl Accepted {
     /// whatever is. A member of the list that is malformed is left out.
     ///
     /// ```
-    /// use tussah_wire::http::encoding::{Accepted, Coding};
+    /// use tussah_wire::http::encoding::{Accepted, Coding, Codings};
     ///
-    /// let accepted = Accepted::parse([&b"gzip;q=0.8, br"[..]]);
-    /// assert_eq!(accepted.choose(&[Coding::Gzip, Coding::Brotli]), Some(Coding::Brotli));
-    /// assert_eq!(accepted.choose(&[Coding::Zstd, Coding::Identity]), Some(Coding::Identity));
+    /// let accepted = Accepted::parse([&b"br;q=0.8, gzip"[..]]);
+    /// assert!(accepted.preferred(Codings::ALL).iter().eq([Coding::Gzip, Coding::Brotli]));
     /// ```
     pub fn parse<'v>(lines: impl IntoIterator<Item = &'v [u8]>) -> Self {
         let mut named = [None; CODINGS];
@@ -82,20 +146,25 @@ impl Accepted {
     }
 
     /// How much a coding is liked, in thousandths; 0 if it is not accepted.
-    pub fn quality(&self, coding: Coding) -> u16 {
+    fn quality(&self, coding: Coding) -> u16 {
         self.qualities[coding as usize]
     }
 
-    /// The coding out of `offered` that the client likes most, and the first of those that it likes equally; nothing if
-    /// it takes none of them.
-    pub fn choose(&self, offered: &[Coding]) -> Option<Coding> {
-        // Of several maxima `max_by_key` takes the last.
-        let best = offered
-            .iter()
-            .copied()
-            .rev()
-            .max_by_key(|&coding| self.quality(coding))?;
-        (self.quality(best) > 0).then_some(best)
+    /// Those out of `offered` that the client accepts and likes no less than the identity, the most liked one first; those that it likes equally
+    /// keep their order.
+    pub fn preferred(&self, offered: Codings) -> Codings {
+        let least = self.quality(Coding::Identity).max(1);
+        let mut preferred = Codings::NONE;
+        let next = |preferred: Codings| {
+            let liked = |coding: &Coding| self.quality(*coding) >= least;
+            let rest = offered.iter().filter(liked);
+            rest.filter(|&coding| !preferred.contains(coding))
+                .min_by_key(|&coding| Reverse(self.quality(coding))) // the first of several
+        };
+        while let Some(coding) = next(preferred) {
+            preferred = preferred.with(coding);
+        }
+        preferred
     }
 }
 
@@ -131,63 +200,88 @@ fn quality<'p>(mut parameters: impl Iterator<Item = &'p [u8]>) -> Option<u16> {
 
 #[cfg(test)]
 mod tests {
+    use super::Coding::{Brotli, Gzip, Identity, Zstd};
     use super::*;
 
     #[test]
-    fn choices() {
-        use Coding::*;
-        let check = |lines: &[&str], expected| {
+    fn preferences() {
+        let check = |lines: &[&str], expected: &[Coding]| {
             let accepted = Accepted::parse(lines.iter().map(|line| line.as_bytes()));
-            assert_eq!(
-                accepted.choose(&[Zstd, Brotli, Gzip, Identity]),
-                expected,
-                "{lines:?}"
-            );
+            let preferred: Vec<_> = accepted.preferred(Codings::ALL).iter().collect();
+            assert_eq!(preferred, expected, "{lines:?}");
         };
-        check(&[], Some(Identity));
-        check(&[""], Some(Identity));
-        check(&["gzip"], Some(Gzip));
-        check(&["GZip"], Some(Gzip));
-        check(&["x-gzip"], Some(Gzip));
-        check(&["gzip, deflate, br, zstd"], Some(Zstd));
-        check(&["gzip, deflate, br"], Some(Brotli));
-        check(&["gzip", "br"], Some(Brotli));
-        check(&["gzip;q=1.0, br;q=0.9"], Some(Gzip));
-        check(&["gzip;q=0.001"], Some(Gzip));
-        check(&["gzip; Q=0.5 , br ; q=0.6"], Some(Brotli));
-        check(&["gzip;q=0"], Some(Identity));
-        check(&["gzip;q=0.000, br;q=0.0"], Some(Identity));
-        check(&["identity"], Some(Identity));
-        check(&["identity, gzip;q=0.5"], Some(Identity));
-        check(&["identity;q=0.5, gzip"], Some(Gzip));
-        check(&["*"], Some(Zstd));
-        check(&["*;q=0.5, br"], Some(Brotli));
-        check(&["*, zstd;q=0"], Some(Brotli));
-        check(&["*;q=0"], None);
-        check(&["*;q=0, identity"], Some(Identity));
-        check(&["identity;q=0"], None);
-        check(&["identity;q=0, gzip"], Some(Gzip));
-        check(&["compress, deflate"], Some(Identity));
-        check(&["gzip;q=2, br;q=1.5, zstd;q=x"], Some(Identity));
-        check(&["gzip;q=0.1234"], Some(Identity));
-        check(&["gzip;q=", "br;q", "zstd;level=1"], Some(Identity));
-        check(&["gzip;q=1;q=1"], Some(Identity));
-        check(&["gzip;q=1.000, br;q=1."], Some(Brotli));
-        check(&[",,gzip,"], Some(Gzip));
-        check(&["gzipped"], Some(Identity));
+        check(&[], &[]);
+        check(&[""], &[]);
+        check(&["gzip"], &[Gzip]);
+        check(&["GZip"], &[Gzip]);
+        check(&["x-gzip"], &[Gzip]);
+        check(&["gzip, deflate, br, zstd"], &[Brotli, Zstd, Gzip]);
+        check(&["gzip, deflate, br"], &[Brotli, Gzip]);
+        check(&["gzip", "br"], &[Brotli, Gzip]);
+        check(&["gzip;q=1.0, br;q=0.9"], &[Gzip, Brotli]);
+        check(&["gzip;q=0.3, br;q=0.1, zstd;q=0.2"], &[Gzip, Zstd, Brotli]);
+        check(&["gzip;q=0.3, br;q=0.1, zstd;q=0.3"], &[Zstd, Gzip, Brotli]);
+        check(&["gzip;q=0.001"], &[Gzip]);
+        check(&["gzip; Q=0.5 , br ; q=0.6"], &[Brotli, Gzip]);
+        check(&["gzip;q=0"], &[]);
+        check(&["gzip;q=0.000, br;q=0.0"], &[]);
+        check(&["identity"], &[]);
+        check(&["identity, gzip;q=0.5"], &[]);
+        check(&["identity;q=0.5, gzip;q=0.5, br;q=0.4"], &[Gzip]);
+        check(&["*"], &[Brotli, Zstd, Gzip]);
+        check(&["*;q=0.5, gzip"], &[Gzip, Brotli, Zstd]);
+        check(&["*, br;q=0"], &[Zstd, Gzip]);
+        check(&["*;q=0"], &[]);
+        check(&["*;q=0, identity"], &[]);
+        check(&["identity;q=0"], &[]);
+        check(&["identity;q=0, gzip"], &[Gzip]);
+        check(&["compress, deflate"], &[]);
+        check(&["gzip;q=2, br;q=1.5, zstd;q=x"], &[]);
+        check(&["gzip;q=0.1234"], &[]);
+        check(&["gzip;q=", "br;q", "zstd;level=1"], &[]);
+        check(&["gzip;q=1;q=1"], &[]);
+        check(&["gzip;q=1.000, br;q=1."], &[Brotli, Gzip]);
+        check(&[",,gzip,"], &[Gzip]);
+        check(&["gzipped"], &[]);
     }
 
     #[test]
-    fn nothing_is_chosen_of_what_is_not_offered() {
-        let accepted = Accepted::parse([&b"br"[..]]);
-        assert_eq!(accepted.choose(&[]), None);
-        assert_eq!(accepted.choose(&[Coding::Gzip]), None);
-        assert_eq!(
-            (
-                accepted.quality(Coding::Brotli),
-                accepted.quality(Coding::Gzip)
-            ),
-            (1000, 0)
+    fn what_is_not_offered_is_not_preferred() {
+        let accepted = Accepted::parse([&b"br, gzip;q=0.5"[..]]);
+        assert_eq!(accepted.preferred(Codings::NONE), Codings::NONE);
+        let gzip = Codings::NONE.with(Gzip);
+        assert_eq!(accepted.preferred(gzip.with(Zstd)), gzip);
+    }
+
+    #[test]
+    fn each_coding_has_one_place() {
+        let check = |codings: &[Coding], expected: &[Coding]| {
+            let codings: Codings = codings.iter().copied().collect();
+            assert!(codings.iter().eq(expected.iter().copied()), "{codings:?}");
+            assert_eq!(Codings::from_bits(codings.bits()), codings);
+            for coding in Coding::KNOWN {
+                assert_eq!(codings.contains(coding), expected.contains(&coding));
+            }
+        };
+        check(&[], &[]);
+        check(&[Identity], &[]);
+        check(&[Zstd, Gzip], &[Zstd, Gzip]);
+        check(
+            &[Gzip, Identity, Gzip, Brotli, Zstd, Gzip],
+            &[Gzip, Brotli, Zstd],
         );
+        for bits in 0..=u8::MAX {
+            let codings = Codings::from_bits(bits);
+            assert_eq!(
+                codings
+                    .iter()
+                    .chain(Codings::ALL.iter())
+                    .collect::<Codings>()
+                    .iter()
+                    .count(),
+                3,
+                "{bits}"
+            );
+        }
     }
 }

@@ -134,9 +134,9 @@ pub(super) const KEYS: &[Key] = &[
     ),
     key!(
         Many "precompressed", "precompressed", "CODING", SERVED,
-        "Give FILE.br, FILE.zst or FILE.gz for FILE to clients that take it (br, zstd, gzip)",
-        site.precompressed = Value::encodings,
-        |c| show::encodings(&c.site.precompressed)
+        "Give FILE.br, FILE.zst or FILE.gz for FILE to clients that take it (br, zstd, gzip); of codings liked equally the first",
+        site.precompressed = Value::codings,
+        |c| show::codings(c.site.precompressed)
     ),
     key!(
         One "cache-control", "cache-control", "VALUE", SERVED,

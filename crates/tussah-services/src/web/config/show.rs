@@ -9,7 +9,7 @@ use super::keys::KEYS;
 use super::settings::{Config, LogFile};
 use super::value::Choice;
 use crate::units;
-use crate::web::site::{Encoding, Encodings, FieldRule};
+use crate::web::site::{Codings, FieldRule};
 
 impl Config {
     /// The whole configuration as TOML, which as a file would give the same one, with the place
@@ -88,11 +88,8 @@ pub(super) fn words<T: Display>(words: &[T]) -> String {
     list(words.iter().map(|word| quoted(&word.to_string())))
 }
 
-pub(super) fn encodings(encodings: &Encodings) -> String {
-    let set = Encoding::ALL
-        .into_iter()
-        .filter(|encoding| encodings.contains(*encoding));
-    list(set.map(|encoding| quoted(encoding.token())))
+pub(super) fn codings(codings: Codings) -> String {
+    list(codings.iter().map(|coding| quoted(coding.name())))
 }
 
 pub(super) fn table<K: Display>(entries: &BTreeMap<K, String>) -> String {

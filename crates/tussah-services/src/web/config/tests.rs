@@ -8,7 +8,7 @@ use proptest::prelude::*;
 
 use super::keys::{KEYS, Kind};
 use super::*;
-use crate::web::site::{Encoding, Encodings, Symlinks};
+use crate::web::site::{Coding, Codings, Symlinks};
 
 fn arguments(words: &[&str]) -> Arguments {
     let command = Arguments::augment_args(Command::new("web"));
@@ -156,7 +156,7 @@ fn values_have_the_meaning_that_was_given() {
     let words = [
         "--symlinks=none",
         "--precompressed",
-        "br,zstd",
+        "zstd,br",
         "--workers=auto",
         "--listing",
     ];
@@ -171,7 +171,7 @@ fn values_have_the_meaning_that_was_given() {
     ];
     let config = load(&[&words[..], &more[..]].concat(), &[], "").unwrap();
     assert_eq!(config.site.symlinks, Symlinks::None);
-    let expected = Encodings::NONE.with(Encoding::Brotli).with(Encoding::Zstd);
+    let expected = Codings::NONE.with(Coding::Zstd).with(Coding::Brotli);
     assert_eq!(config.site.precompressed, expected);
     assert_eq!((config.workers, config.site.listing), (None, true));
     assert_eq!(config.drain, Duration::from_secs(60));

@@ -9,7 +9,7 @@ use super::error::{Origin, Problem};
 use super::peers::Peers;
 use super::settings::{ListenAddress, LogFile};
 use crate::units::{read_duration, read_size, show_duration, show_size};
-use crate::web::site::{Encoding, Encodings, FieldRule};
+use crate::web::site::{Codings, FieldRule};
 
 /// A value with the place that it comes from.
 #[derive(Clone, Debug)]
@@ -239,11 +239,11 @@ impl Value {
         all(parts.map(|value| read(&value)))
     }
 
-    pub(super) fn encodings(&self) -> Read<Encodings> {
+    pub(super) fn codings(&self) -> Read<Codings> {
         let one = |value: &Self| {
-            let named = Encoding::ALL
-                .into_iter()
-                .find(|e| Some(e.token()) == value.as_text());
+            let named = Codings::ALL
+                .iter()
+                .find(|coding| Some(coding.name()) == value.as_text());
             value.or(named, "\"br\", \"zstd\" or \"gzip\"")
         };
         Ok(self.list(one)?.into_iter().collect())

@@ -7,8 +7,8 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use rustix::fs::Stat;
 use rustix::io::Errno;
+use tussah_wire::http::encoding::Coding;
 
-use super::encoding::Encoding;
 use super::entity_tag::EntityTag;
 
 /// What is at a path.
@@ -83,7 +83,7 @@ pub struct Meta {
     /// The value of `Content-Type`, charset included.
     pub media_type: Arc<str>,
     /// The coding of the bytes in the file, for `Content-Encoding`.
-    pub encoding: Option<Encoding>,
+    pub coding: Option<Coding>,
     /// Whether other acceptable codings would have given another file. If not, the answer is the
     /// same for every set of them; if so, it needs `Vary: Accept-Encoding`.
     pub vary: bool,
@@ -96,7 +96,7 @@ impl Meta {
             modified: modified(stat),
             etag: EntityTag::new(stat),
             media_type,
-            encoding: None,
+            coding: None,
             vary: false,
         }
     }

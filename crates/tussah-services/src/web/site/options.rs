@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use super::encoding::Encodings;
 use super::rules::FieldRule;
+use tussah_wire::http::encoding::Codings;
 
 /// Which symbolic links are followed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -38,8 +38,8 @@ pub struct SiteOptions {
     pub symlinks: Symlinks,
     /// What happens to names that begin with a dot.
     pub dotfiles: Dotfiles,
-    /// The codings of precompressed files that are looked for beside a file.
-    pub precompressed: Encodings,
+    /// The codings of precompressed files that are looked for beside a file. Of those that a client likes equally the first is given.
+    pub precompressed: Codings,
     /// The file that is given, as if it had been asked for, where nothing is found and the last
     /// segment of the path has no dot: for applications that do their own routing. Relative to the root.
     pub fallback: Option<String>,
@@ -60,7 +60,7 @@ impl Default for SiteOptions {
             listing: false,
             symlinks: Symlinks::default(),
             dotfiles: Dotfiles::default(),
-            precompressed: Encodings::ALL,
+            precompressed: Codings::ALL,
             fallback: None,
             error_pages: BTreeMap::new(),
             types: BTreeMap::new(),

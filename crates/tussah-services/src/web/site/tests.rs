@@ -61,7 +61,7 @@ fn check(place: &TempDir, options: &SiteOptions, table: &[(&str, &str)]) {
     for beneath in OPENERS {
         let site = site(place, beneath, options.clone());
         for (path, expected) in table {
-            let found = outcome(site.look_up(path.as_bytes(), Encodings::NONE));
+            let found = outcome(site.look_up(path.as_bytes(), Codings::NONE));
             assert_eq!(found, *expected, "{path} by {beneath:?}");
         }
     }
@@ -210,7 +210,7 @@ fn links_are_followed_as_far_as_allowed() {
         ],
     );
     let site = site(&place, Beneath::Kernel, SiteOptions::default());
-    let magic = outcome(site.look_up(b"/magic/Cargo.toml", Encodings::NONE));
+    let magic = outcome(site.look_up(b"/magic/Cargo.toml", Codings::NONE));
     assert_eq!(magic, NO);
 }
 
@@ -271,14 +271,14 @@ fn meta_tells_of_the_file() {
     };
     set(time);
     let site = site(&place, Beneath::Kernel, SiteOptions::default());
-    let meta = || match site.look_up(b"/a.css", Encodings::ALL) {
+    let meta = || match site.look_up(b"/a.css", Codings::ALL) {
         Ok(Found::File(opened)) => opened.meta,
         other => panic!("{other:?}"),
     };
     let first = meta();
     assert_eq!((first.len, first.modified), (5, time));
     assert_eq!(&*first.media_type, "text/css; charset=utf-8");
-    assert_eq!((first.encoding, first.vary), (None, false));
+    assert_eq!((first.coding, first.vary), (None, false));
     assert_eq!(meta().etag, first.etag);
     set(time + Duration::from_nanos(1));
     assert_ne!(meta().etag, first.etag);
@@ -287,35 +287,36 @@ fn meta_tells_of_the_file() {
 }
 
 #[test]
-fn the_best_acceptable_coding_is_given() {
+fn the_coding_that_is_liked_most_is_given() {
     let place = tree(&[
         "a.js", "a.js.br", "a.js.gz", "b.js", "b.js.zst", "c.js", "d.js.gz",
     ]);
-    const GZIP: Encodings = Encodings::NONE.with(Encoding::Gzip);
-    const ZSTD: Encodings = Encodings::NONE.with(Encoding::Zstd);
+    const GZIP: Codings = Codings::NONE.with(Coding::Gzip);
+    const ZSTD: Codings = Codings::NONE.with(Coding::Zstd);
     let table = [
+        ("/a.js", Codings::ALL, "a.js.br", Some(Coding::Brotli), true),
+        ("/a.js", GZIP, "a.js.gz", Some(Coding::Gzip), true),
         (
             "/a.js",
-            Encodings::ALL,
-            "a.js.br",
-            Some(Encoding::Brotli),
+            ZSTD.with(Coding::Gzip).with(Coding::Brotli),
+            "a.js.gz",
+            Some(Coding::Gzip),
             true,
         ),
-        ("/a.js", GZIP, "a.js.gz", Some(Encoding::Gzip), true),
         ("/a.js", ZSTD, "a.js", None, true),
-        ("/a.js", Encodings::NONE, "a.js", None, true),
-        ("/b.js", ZSTD, "b.js.zst", Some(Encoding::Zstd), true),
+        ("/a.js", Codings::NONE, "a.js", None, true),
+        ("/b.js", ZSTD, "b.js.zst", Some(Coding::Zstd), true),
         ("/b.js", GZIP, "b.js", None, true),
-        ("/c.js", Encodings::ALL, "c.js", None, false),
-        ("/a.js.gz", Encodings::ALL, "a.js.gz", None, false),
+        ("/c.js", Codings::ALL, "c.js", None, false),
+        ("/a.js.gz", Codings::ALL, "a.js.gz", None, false),
     ];
     for beneath in OPENERS {
         let site = site(&place, beneath, SiteOptions::default());
-        for (path, acceptable, expected, encoding, vary) in table {
-            let Ok(Found::File(opened)) = site.look_up(path.as_bytes(), acceptable) else {
+        for (path, preferred, expected, coding, vary) in table {
+            let Ok(Found::File(opened)) = site.look_up(path.as_bytes(), preferred) else {
                 panic!("{path}");
             };
-            let told = (opened.meta.encoding, opened.meta.vary);
+            let told = (opened.meta.coding, opened.meta.vary);
             let types = ["text/javascript; charset=utf-8", "application/gzip"];
             assert_eq!(
                 &*opened.meta.media_type,
@@ -324,18 +325,18 @@ fn the_best_acceptable_coding_is_given() {
             assert_eq!(opened.meta.len, expected.len() as u64);
             assert_eq!(
                 (content(opened).as_str(), told),
-                (expected, (encoding, vary)),
+                (expected, (coding, vary)),
                 "{path}"
             );
         }
-        assert_eq!(outcome(site.look_up(b"/d.js", Encodings::ALL)), "NotFound");
+        assert_eq!(outcome(site.look_up(b"/d.js", Codings::ALL)), "NotFound");
     }
     let only = SiteOptions {
         precompressed: GZIP,
         ..SiteOptions::default()
     };
     let site = site(&place, Beneath::Kernel, only);
-    assert_eq!(outcome(site.look_up(b"/a.js", Encodings::ALL)), "a.js.gz");
+    assert_eq!(outcome(site.look_up(b"/a.js", Codings::ALL)), "a.js.gz");
 }
 
 #[test]
@@ -359,7 +360,7 @@ fn stale_precompressed_files_are_passed_over() {
         set("a.js.br", brotli);
         set("a.js.gz", gzip);
         assert_eq!(
-            outcome(site.look_up(b"/a.js", Encodings::ALL)),
+            outcome(site.look_up(b"/a.js", Codings::ALL)),
             expected,
             "{original}"
         );
@@ -380,7 +381,7 @@ fn a_precompressed_file_may_not_lead_outside() {
     .unwrap();
     for beneath in OPENERS {
         let site = site(&place, beneath, SiteOptions::default());
-        assert_eq!(outcome(site.look_up(b"/a.js", Encodings::ALL)), "a.js");
+        assert_eq!(outcome(site.look_up(b"/a.js", Codings::ALL)), "a.js");
     }
 }
 
@@ -404,7 +405,7 @@ fn a_listing_shows_what_can_be_asked_for() {
     };
     for beneath in OPENERS {
         let site = site(&place, beneath, options.clone());
-        let page = |path: &[u8]| match site.look_up(path, Encodings::NONE) {
+        let page = |path: &[u8]| match site.look_up(path, Codings::NONE) {
             Ok(Found::Listing(page)) => page,
             other => panic!("{other:?}"),
         };
@@ -412,11 +413,11 @@ fn a_listing_shows_what_can_be_asked_for() {
         assert_eq!(links(&page(b"/d/")), expected, "{beneath:?}");
         assert_eq!(links(&page(b"/")), ["./d/", "./e/"], "{beneath:?}");
         assert_eq!(
-            outcome(site.look_up(b"/nobody/", Encodings::NONE)),
+            outcome(site.look_up(b"/nobody/", Codings::NONE)),
             "NotFound"
         );
         assert!(matches!(
-            site.try_look_up(b"/d/", Encodings::NONE),
+            site.try_look_up(b"/d/", Codings::NONE),
             Err(Missing::WouldBlock)
         ));
     }
@@ -433,7 +434,7 @@ fn a_listing_is_cut() {
         ..SiteOptions::default()
     };
     let site = site(&place, Beneath::Kernel, options);
-    let rows = || match site.look_up(b"/", Encodings::NONE) {
+    let rows = || match site.look_up(b"/", Codings::NONE) {
         Ok(Found::Listing(page)) => {
             let page = String::from_utf8(page).unwrap();
             (page.matches("<tr>").count(), page.contains("There is more"))
@@ -454,17 +455,14 @@ fn looking_up_without_waiting_finds_what_is_cached() {
     }
     for path in [&b"/d/"[..], b"/a", b"/nobody"] {
         // This brings all names into the kernel's cache, and nothing here is large enough to push them out again.
-        let expected = outcome(site.look_up(path, Encodings::ALL));
-        let found = outcome(site.try_look_up(path, Encodings::ALL));
+        let expected = outcome(site.look_up(path, Codings::ALL));
+        let found = outcome(site.try_look_up(path, Codings::ALL));
         assert!(found == expected || found == "WouldBlock", "{found}");
     }
-    assert_eq!(outcome(site.try_look_up(b"/a", Encodings::ALL)), "a");
+    assert_eq!(outcome(site.try_look_up(b"/a", Codings::ALL)), "a");
     for beneath in [Beneath::KernelWaits, Beneath::Steps] {
         let site = self::site(&place, beneath, SiteOptions::default());
-        assert_eq!(
-            outcome(site.try_look_up(b"/a", Encodings::ALL)),
-            "WouldBlock"
-        );
+        assert_eq!(outcome(site.try_look_up(b"/a", Codings::ALL)), "WouldBlock");
     }
 }
 
@@ -474,7 +472,7 @@ fn the_root_that_was_opened_stays() {
     let site = site(&place, Beneath::Kernel, SiteOptions::default());
     fs::rename(place.path().join("root"), place.path().join("moved")).unwrap();
     symlink("outside", place.path().join("root")).unwrap();
-    assert_eq!(outcome(site.look_up(b"/a", Encodings::NONE)), "a");
+    assert_eq!(outcome(site.look_up(b"/a", Codings::NONE)), "a");
 }
 
 #[test]
@@ -567,7 +565,7 @@ proptest! {
             for listing in [false, true] {
                 let site = site(&place, beneath, SiteOptions { listing, ..SiteOptions::default() });
                 for path in &paths {
-                    match site.look_up(path, Encodings::ALL) {
+                    match site.look_up(path, Codings::ALL) {
                         Ok(Found::File(opened)) => prop_assert_ne!(content(opened), SECRET),
                         Ok(Found::Listing(page)) => {
                             let page = String::from_utf8(page).unwrap();
@@ -618,7 +616,7 @@ fn swapping_a_directory_with_a_link_lets_nobody_out() {
                 let mut seen = [0, 0];
                 while seen.contains(&0) && !swapper.is_finished() {
                     for path in ["/d/a", "/d/e/a", "/link/a", "/e/back"] {
-                        match outcome(site.look_up(path.as_bytes(), Encodings::NONE)).as_str() {
+                        match outcome(site.look_up(path.as_bytes(), Codings::NONE)).as_str() {
                             "d/a" | "d/e/a" => seen[0] += 1,
                             "NotFound" => seen[1] += 1,
                             // So many renames that the kernel could never be sure.
@@ -632,7 +630,7 @@ fn swapping_a_directory_with_a_link_lets_nobody_out() {
                 }
                 for _ in 0..10_000 {
                     for path in [&b"/d/a"[..], b"/file"] {
-                        let found = outcome(site.look_up(path, Encodings::ALL));
+                        let found = outcome(site.look_up(path, Codings::ALL));
                         if found == SECRET {
                             done.store(true, Ordering::Relaxed);
                             panic!("{found} by {beneath:?}");
