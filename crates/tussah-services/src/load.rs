@@ -38,6 +38,6 @@ pub use expect::{Expectation, Judged};
 pub use fault::Fault;
 pub use settings::CloseBy;
 pub use summary::{
-    Cpu, Fairness, Parameters, Requests, Second, ServerCpu, Summary, Times, VERSION,
+    Cpu, Fairness, Parameters, Requests, Second, ServerCpu, Summary, Times, VERSION, Within,
 };
 pub use table::table;

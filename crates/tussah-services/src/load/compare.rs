@@ -64,6 +64,7 @@ fn values(summary: &Summary) -> Vec<Value> {
         let ns = (times.count > 0).then_some(ns as f64);
         value(name, Lower, ns, show_ns)
     };
+    let show_rate: fn(f64) -> String = |rate| format!("{rate:.1}");
     let index: fn(f64) -> String = |index| format!("{index:.4}");
     let Summary {
         latency, fairness, ..
@@ -76,9 +77,11 @@ fn values(summary: &Summary) -> Vec<Value> {
     let server = summary.cpu.server.as_ref();
     let cpu_ms = server.map(|server| server.ms_per_1000_requests);
     let rate = Some(summary.served_per_s);
+    let goodput = summary.within.as_ref().map(|within| within.per_s);
     let share = Some(summary.error_share());
     vec![
-        value("served a second", Higher, rate, |rate| format!("{rate:.1}")),
+        value("served a second", Higher, rate, show_rate),
+        value("in time a second", Higher, goodput, show_rate),
         value(
             "bytes a second",
             Higher,

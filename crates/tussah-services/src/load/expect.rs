@@ -8,7 +8,7 @@ use super::units::{duration, show_bytes, show_ns, size};
 
 /// What can be named in an [`Expectation`], beside the times.
 const MEASURES: &str = "p50, p75, p90, p95, p99, p99.9, p99.99, mean, min or max (of `latency`, or as response.p99, connect.p99, 503.p99), \
-                        errors, rejected, rate, bytes, jain, jain_worst, cpu or busy";
+                        errors, rejected, within, rate, goodput, bytes, jain, jain_worst, cpu or busy";
 
 /// A bound for one of the results, such as `p99<20ms`.
 #[derive(Clone, Debug, PartialEq)]
@@ -35,8 +35,10 @@ enum Measure {
     /// Parts of all requests.
     Errors,
     Rejected,
+    Within,
     /// Requests a second.
     Rate,
+    Goodput,
     /// Bytes a second.
     Bytes,
     Jain,
@@ -158,7 +160,9 @@ impl Measure {
             _ => match name {
                 "errors" => Some(Self::Errors),
                 "rejected" => Some(Self::Rejected),
+                "within" => Some(Self::Within),
                 "rate" => Some(Self::Rate),
+                "goodput" => Some(Self::Goodput),
                 "bytes" => Some(Self::Bytes),
                 "jain" => Some(Self::Jain),
                 "jain_worst" => Some(Self::JainWorst),
@@ -203,7 +207,9 @@ impl Measure {
             }
             Self::Errors => share(summary.requests.failed),
             Self::Rejected => share(summary.requests.rejected),
+            Self::Within => summary.within.as_ref().map(|within| within.share),
             Self::Rate => Some(summary.served_per_s),
+            Self::Goodput => summary.within.as_ref().map(|within| within.per_s),
             Self::Bytes => Some(summary.bytes_per_s),
             Self::Jain => Some(summary.fairness.jain),
             Self::JainWorst => Some(summary.fairness.jain_worst),
@@ -220,8 +226,10 @@ impl Measure {
         match self {
             Self::Time(..) => show_ns(value),
             Self::Bytes => format!("{}/s", show_bytes(value)),
-            Self::Errors | Self::Rejected | Self::Busy => format!("{:.3} %", value * 100.0),
-            Self::Rate => format!("{value:.1}"),
+            Self::Errors | Self::Rejected | Self::Within | Self::Busy => {
+                format!("{:.3} %", value * 100.0)
+            }
+            Self::Rate | Self::Goodput => format!("{value:.1}"),
             Self::Jain | Self::JainWorst => format!("{value:.4}"),
             Self::Cpu => format!("{value:.3} ms"),
         }
@@ -285,6 +293,8 @@ mod tests {
         check("connect.p99<1h", false);
         check("503.max<1h", false);
         check("cpu<1h", false);
+        check("within>=0%", false);
+        check("goodput>=0", false);
     }
 
     #[test]

@@ -9,7 +9,7 @@ use super::doubts::doubts;
 use super::fault::Fault;
 use super::run::Run;
 use super::summary::{
-    Cpu, Fairness, Parameters, Requests, Second, ServerCpu, Summary, Times, VERSION,
+    Cpu, Fairness, Parameters, Requests, Second, ServerCpu, Summary, Times, VERSION, Within,
 };
 use super::tally::Tally;
 
@@ -50,6 +50,7 @@ impl Summary {
         let per_s = |count: u64| count as f64 / measured_s.max(f64::MIN_POSITIVE);
         let ended = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
         let requests = requests(run, &tally, course);
+        let response = tally.response();
         let mut summary = Self {
             version: VERSION,
             url: url.to_owned(),
@@ -60,10 +61,11 @@ impl Summary {
             measured_s,
             connecting_s: course.connecting.as_secs_f64(),
             served_per_s: per_s(requests.served),
+            within: None,
             bytes: tally.bytes,
             bytes_per_s: per_s(tally.bytes),
             latency: Times::of(&tally.latency()),
-            response: Times::of(&tally.response()),
+            response: Times::of(&response),
             rejected_latency: Times::of(&tally.rejected),
             connect: Times::of(&tally.connect),
             connect_before: Times::of(&tally.connect_before),
@@ -84,6 +86,14 @@ impl Summary {
             warnings: Vec::new(),
             requests,
         };
+        summary.within = run.settings.within.map(|limit| {
+            let count = response.count_between(0, limit.as_nanos() as u64);
+            Within {
+                count,
+                share: count as f64 / summary.attempted().max(1) as f64,
+                per_s: per_s(count),
+            }
+        });
         summary.warnings = doubts(&summary, course);
         (summary, tally)
     }
@@ -126,6 +136,7 @@ impl Parameters {
             honor_retry_after: settings.honor_retry_after,
             retry_pause_ms: settings.retry_pause.as_secs_f64() * 1e3,
             check_every: settings.check_every,
+            within_ms: settings.within.map(|limit| limit.as_secs_f64() * 1e3),
             file_directories,
             seed: settings.seed,
         }

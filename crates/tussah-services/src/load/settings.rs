@@ -38,6 +38,7 @@ pub(super) struct Settings {
     /// Of a client's requests, one in so many has its body compared; 0: none.
     pub(super) check_every: u32,
     pub(super) window: Option<Duration>,
+    pub(super) within: Option<Duration>,
     pub(super) pid: Option<u32>,
     pub(super) seed: u64,
 }

@@ -32,6 +32,8 @@ pub struct Summary {
     pub requests: Requests,
     /// Requests that were served, a second.
     pub served_per_s: f64,
+    /// Requests that were served in time; `null` if no time was given.
+    pub within: Option<Within>,
     /// Bytes that were received, heads and bodies.
     pub bytes: u64,
     /// The same a second.
@@ -97,6 +99,8 @@ pub struct Parameters {
     pub retry_pause_ms: f64,
     /// One in so many bodies is compared; 0: none.
     pub check_every: u32,
+    /// The time in which requests should be served, if one was given.
+    pub within_ms: Option<f64>,
     /// Directories of the set of files, if there is one.
     pub file_directories: Option<usize>,
     /// Where random choices begin.
@@ -118,6 +122,17 @@ pub struct Requests {
     pub never_sent: u64,
     /// For how long the oldest of these was due.
     pub unfinished_wait_ns: u64,
+}
+
+/// Requests whose `response` was at most [`Parameters::within_ms`].
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Within {
+    /// How many there are.
+    pub count: u64,
+    /// Their part of all requests, 0 to 1.
+    pub share: f64,
+    /// How many there are a second: the goodput.
+    pub per_s: f64,
 }
 
 /// The distribution of times, in nanoseconds; all 0 if there is none.
@@ -240,5 +255,16 @@ pub(super) mod tests {
             json.trim_end(),
             "a change of the format needs another version"
         );
+    }
+
+    #[test]
+    fn results_without_what_was_added_are_read() {
+        let mut value = serde_json::to_value(summary()).expect("it has only names as keys");
+        let fields = value.as_object_mut().expect("it is an object");
+        assert!(fields.remove("within").is_some());
+        let parameters = fields["parameters"].as_object_mut();
+        assert!(parameters.and_then(|all| all.remove("within_ms")).is_some());
+        let read: Summary = serde_json::from_value(value).expect("it has the format");
+        assert_eq!((read.within, read.parameters.within_ms), (None, None));
     }
 }

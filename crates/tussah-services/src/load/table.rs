@@ -66,6 +66,17 @@ fn counts(text: &mut String, summary: &Summary) -> std::fmt::Result {
         requests.served,
         &format!("{rate:.1} requests/s, {bytes}/s"),
     )?;
+    if let (Some(within), Some(limit_ms)) = (&summary.within, summary.parameters.within_ms) {
+        line(
+            &format!("  within {}", show_ns(limit_ms * 1e6)),
+            within.count,
+            &format!(
+                "{:.1} requests/s, {:.3} % of all",
+                within.per_s,
+                within.share * 100.0
+            ),
+        )?;
+    }
     if requests.rejected > 0 {
         line("rejected", requests.rejected, "answered 503")?;
     }

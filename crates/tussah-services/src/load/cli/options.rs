@@ -27,6 +27,8 @@ Results:
                 from when it was due) to the last byte of the answer
   with connect  the same, but the first request on a connection counts from
                 when it was due, with connecting
+  within        of what is served: `with connect` is at most --within, which
+                is also called goodput
   sent late     in open loop: by how much a request whose connection was free
                 was sent late; the generator adds this to latency
   fairness      Jain's index over what each client was served: 1 if all got
@@ -40,9 +42,10 @@ Results:
 Bounds:
   --expect takes MEASURE<VALUE, or with <=, > or >=. Measures are p50 p75 p90
   p95 p99 p99.9 p99.99 mean min max (of latency; of others as response.p99,
-  connect.max, 503.p99), errors and rejected (parts of all requests: 0.1%),
-  rate (served a second), bytes (a second), jain and jain_worst, cpu (of the
-  server for 1000 requests: 12ms), busy (the generator's workers: 80%).
+  connect.max, 503.p99), errors, rejected and within (parts of all requests:
+  0.1%), rate (served a second), goodput (served a second within --within),
+  bytes (a second), jain and jain_worst, cpu (of the server for 1000 requests:
+  12ms), busy (the generator's workers: 80%).
 
 Exit status:
   0; 1 if nothing could be measured or an --expect is not met; 2 if the
@@ -58,6 +61,10 @@ Examples:
   1000 requests a second whatever the server does, and how it should do:
     tussah load --rate 1000 -d 30s --expect 'p99<20ms' --expect 'errors<0.1%' \\
         http://127.0.0.1:8080/
+  A server that is overloaded: how much it serves in time, and in how much time
+  it says no:
+    tussah load -c 1024 --within 1s --expect 'goodput>100' \\
+        --expect '503.p99<50ms' 'http://127.0.0.1:8080/work?compute=20ms'
   Files as in SPECweb99, with new connections and pauses as in the SEDA paper:
     tussah load files --size 3.3GB /srv/set
     tussah web /srv/set
@@ -188,6 +195,10 @@ pub(super) struct Options {
     #[arg(long, value_name = "DURATION", value_parser = some_duration, help_heading = MEASURING)]
     window: Option<Duration>,
 
+    /// Tells how many requests were served within so long, as part of all and a second (goodput)
+    #[arg(long, value_name = "DURATION", value_parser = some_duration, help_heading = MEASURING)]
+    within: Option<Duration>,
+
     /// What the run is to reach, such as 'p99<20ms', 'errors<0.1%', 'rate>1000' or 'jain>0.99'; if it does not, the exit status is 1; may be
     /// given several times
     #[arg(long, value_name = "BOUND", help_heading = MEASURING)]
@@ -222,6 +233,7 @@ impl Options {
             retry_pause: self.retry_pause,
             check_every: self.check_every,
             window: self.window,
+            within: self.within,
             pid: self.pid,
             seed: self.seed,
         }

@@ -8,7 +8,7 @@ use rustix::process::{Pid, Signal, kill_process};
 use tussah_services::load::Summary;
 
 use super::server::{Action, Server, ok};
-use super::{command, ended, output};
+use super::{command, ended, output, summary};
 
 fn server() -> Server {
     Server::start(|_| Action::Send(ok(b"x")))
@@ -34,6 +34,44 @@ fn bounds_set_the_exit_status() {
     );
     check("--expect connect.max<1h", 1, "not measured");
     check("--expect fast", 2, "p99<20ms");
+}
+
+#[test]
+fn what_is_served_in_time_is_told() {
+    let server = Server::start(|request| match request.number % 4 {
+        0 => Action::Send(b"HTTP/1.1 503 Busy\r\nContent-Length: 0\r\n\r\n".to_vec()),
+        _ => Action::Send(ok(b"x")),
+    });
+    let load = |options: &str| format!("{} -c 1 -n 40 --retry-pause 0s {options}", server.url());
+    let check = |limit: &str, count: u64, share: f64| {
+        let summary = summary(&load(&format!("--within {limit}")));
+        let within = summary.within.expect("it was asked for");
+        assert_eq!((within.count, within.share), (count, share), "{limit}");
+        // JSON keeps all but the last digit.
+        let off = within.per_s * summary.measured_s - count as f64;
+        assert!(off.abs() < 1e-6, "{limit}: {off}");
+    };
+    check("1h", 30, 0.75);
+    check("1ns", 0, 0.0);
+    assert_eq!(summary(&load("")).within, None);
+    let check = |options: &str, expected: i32, part: &str| {
+        let (status, text) = ended(&load(options));
+        assert_eq!(status, expected, "{options}: {text}");
+        assert!(text.contains(part), "{options}: {text}");
+    };
+    check(
+        "--within 1h --expect within>=75% --expect goodput>0",
+        0,
+        "within>=75% met: 75.000 %",
+    );
+    check(
+        "--within 1ns --expect goodput>0",
+        1,
+        "goodput>0 NOT MET: 0.0",
+    );
+    check("--within 1h", 0, "requests/s, 75.000 % of all");
+    check("--expect within>0%", 1, "not measured");
+    check("--within 0s", 2, "above zero");
 }
 
 #[test]
