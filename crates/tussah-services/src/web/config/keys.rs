@@ -200,7 +200,7 @@ pub(super) const KEYS: &[Key] = &[
     ),
     key!(
         Many "trusted-proxies", "trusted-proxies", "NETWORK", RUNNING,
-        "Addresses and networks whose X-Forwarded-For is believed; unix is all who come by a Unix socket",
+        "Addresses and networks of proxies, whose X-Forwarded-For is believed; unix is all who come by a Unix socket. Name every proxy on this machine, see --status-from",
         trusted_proxies = |v| v.list(Value::peers),
         |c| show::words(&c.trusted_proxies)
     ),
@@ -320,7 +320,7 @@ pub(super) const KEYS: &[Key] = &[
     ),
     key!(
         Many "status.from", "status-from", "NETWORK", STATUS,
-        "Addresses and networks that see that page, loopback by default; unix is all who come by a Unix socket. Who comes through a proxy is who that names, if it is one of --trusted-proxies, and else does not see it",
+        "Addresses and networks that see that page, loopback by default; unix is all who come by a Unix socket. Who comes through a proxy is who that names, if it is one of --trusted-proxies, and else does not see it. A proxy that is not one of these and adds neither X-Forwarded-For nor Forwarded can't be told from a client: through one on this machine everybody sees the page",
         status.from = |v| v.list(Value::peers),
         |c| show::words(&c.status.from)
     ),

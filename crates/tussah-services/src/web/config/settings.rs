@@ -39,7 +39,7 @@ pub struct Config {
     pub drain: Duration,
     /// The value of `Server`, or none.
     pub server_header: Option<String>,
-    /// Whose word about the client's address is believed (`X-Forwarded-For`).
+    /// Whose word about the client's address is believed (`X-Forwarded-For`). Every proxy on this machine should be here, see [`Status::from`].
     pub trusted_proxies: Vec<Peers>,
     /// Whether the page `/work` is there, which costs as much as it is asked for.
     pub work: bool,
@@ -243,7 +243,8 @@ pub struct Log {
 pub struct Status {
     /// Where it is, or nowhere.
     pub path: Option<String>,
-    /// Who sees it; to others it is not there. Who comes through a proxy is who that names, if it is [trusted](Config::trusted_proxies), and else nobody.
+    /// Who sees it; to others it is not there. Who comes through a proxy is who that names, if it is [trusted](Config::trusted_proxies), and else nobody. A proxy
+    /// that is not trusted and adds no field (`X-Forwarded-For`, `Forwarded`) can't be told from a client: through one on this machine everybody sees the page.
     pub from: Vec<Peers>,
 }
 
