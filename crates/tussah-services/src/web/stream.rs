@@ -100,7 +100,7 @@ impl Stream {
     pub(crate) fn try_write(&self, buffers: &[IoSlice<'_>]) -> io::Result<usize> {
         match self {
             Self::Tcp(stream) => stream.try_write_vectored(buffers),
-            Self::Unix(stream) => stream.try_write(&buffers[0]),
+            Self::Unix(stream) => stream.try_write_vectored(buffers),
             Self::Tls(_) => Err(io::ErrorKind::WouldBlock.into()),
         }
     }

@@ -1,7 +1,7 @@
 //! Unix sockets.
 
 use std::fs::File;
-use std::io::{self, ErrorKind, Read, Write};
+use std::io::{self, ErrorKind, IoSlice, Read, Write};
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::os::linux::net::SocketAddrExt;
 use std::sync::{Arc, mpsc};
@@ -729,4 +729,20 @@ fn callbacks_for_listeners_and_datagrams() {
     let (receiver, socket) = datagrams;
     assert_eq!(receiver.recv(), Ok((4, true)));
     on_readable(&socket, None);
+}
+
+#[test]
+fn several_buffers_are_written_without_waiting() {
+    run(async {
+        let (a, b) = UnixStream::pair().expect("made");
+        let parts = [&b"one"[..], b"", b"three"].map(IoSlice::new);
+        let len = a.try_write_vectored(&parts).expect("there is room");
+        assert_eq!(len, 8);
+        let mut buffer = [0; 8];
+        b.read_exact(&mut buffer).await.expect("it came");
+        assert_eq!(&buffer, b"onethree");
+        while a.try_write(&[0; 100_000]).is_ok() {}
+        let full = a.try_write_vectored(&parts).expect_err("there is no room");
+        assert_eq!(full.kind(), ErrorKind::WouldBlock);
+    });
 }

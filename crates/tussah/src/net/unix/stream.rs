@@ -1,7 +1,7 @@
 //! A connection between Unix sockets.
 
 use std::fmt;
-use std::io;
+use std::io::{self, IoSlice};
 use std::net::Shutdown;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, RawFd};
 use std::os::unix::net::SocketAddr;
@@ -308,6 +308,14 @@ impl UnixStream {
     /// `WouldBlock` if there is no room; else what the system says.
     pub fn try_write(&self, data: &[u8]) -> io::Result<usize> {
         self.socket.send(data)
+    }
+
+    /// The same from several buffers.
+    ///
+    /// # Errors
+    /// As [`try_write`](Self::try_write).
+    pub fn try_write_vectored(&self, buffers: &[IoSlice<'_>]) -> io::Result<usize> {
+        self.socket.send_vectored(buffers)
     }
 
     time_limits!();
