@@ -180,8 +180,7 @@ fn raise_descriptors() {
     }
 }
 
-/// Why a server can't be started.
-#[derive(Debug)]
+/// Why a server can't be started. To `main`, which shows what it returns by `Debug`, it says the same as to others.
 #[non_exhaustive]
 pub enum WebError {
     /// No runtime could be had, or no signals.
@@ -210,6 +209,12 @@ impl fmt::Display for WebError {
     }
 }
 
+impl fmt::Debug for WebError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
+
 impl std::error::Error for WebError {
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
         match self {
@@ -219,5 +224,16 @@ impl std::error::Error for WebError {
             Self::Network(error) => Some(error),
             Self::Listen(_) | Self::Log(_) => None,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn main_shows_a_sentence() {
+        let error = WebError::Listen("can't listen at \"x\"".to_owned());
+        assert_eq!(format!("{error:?}"), "can't listen at \"x\"");
     }
 }

@@ -64,8 +64,7 @@ impl fmt::Display for Problem {
 }
 
 /// Everything that is wrong with a configuration: one line for each problem, with the place, the key, what was expected and
-/// what was found, in the order of the sources.
-#[derive(Debug)]
+/// what was found, in the order of the sources. To `main`, which shows what it returns by `Debug`, it says the same.
 pub struct ConfigErrors(pub(super) Vec<Problem>);
 
 impl fmt::Display for ConfigErrors {
@@ -75,6 +74,12 @@ impl fmt::Display for ConfigErrors {
             write!(f, "{line}{problem}")?;
         }
         Ok(())
+    }
+}
+
+impl fmt::Debug for ConfigErrors {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
     }
 }
 
@@ -97,6 +102,17 @@ pub(super) fn did_you_mean<'a>(name: &str, known: impl Iterator<Item = &'a str>)
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn main_shows_sentences() {
+        let problem = |flag| {
+            let origin = Origin::CommandLine(flag);
+            Problem::unexpected(&origin, "a file", "\"x\"")
+        };
+        let errors = ConfigErrors(vec![problem("a"), problem("b")]);
+        let expected = "--a: expected a file, found \"x\"\n--b: expected a file, found \"x\"";
+        assert_eq!(format!("{errors:?}"), expected);
+    }
 
     #[test]
     fn near_names_are_suggested() {
