@@ -23,7 +23,7 @@ use super::table::table;
 use super::tally::Tally;
 use super::units::show_count;
 
-/// Makes requests to a web server, and tells how it does.
+/// Make requests to a web server, and tell how it does.
 ///
 /// Every client is one connection at a time. In a closed loop, which is the default, it sends a request, waits for the whole answer, thinks for
 /// --think, and sends the next. In an open loop (--rate) requests are due at even times whatever the server does, and their latency counts

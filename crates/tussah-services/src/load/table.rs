@@ -137,6 +137,9 @@ fn times(text: &mut String, summary: &Summary) -> std::fmt::Result {
         ),
         ("sent late", &summary.lag, summary.lag.count > 0),
     ];
+    if !rows.iter().any(|(.., is_shown)| *is_shown) {
+        return Ok(());
+    }
     let names = ["mean", "p50", "p75", "p90", "p95", "p99", "p99.9", "max"];
     write!(text, "{:<12}", "")?;
     for name in names {

@@ -9,7 +9,7 @@ use clap::Args;
 use crate::load::compare::compare;
 use crate::load::summary::{Summary, VERSION};
 
-/// Prints two runs beside each other, with ratios and which is better.
+/// Print two runs beside each other, with ratios and which is better.
 #[derive(Args, Debug)]
 pub(super) struct Arguments {
     /// JSON of the run that the other is measured by

@@ -9,7 +9,7 @@ use clap::Args;
 use crate::load::files::{FileSet, generate};
 use crate::load::units::{show_bytes, show_count};
 
-/// Writes a set of files like that of SPECweb99, to be served and loaded with --files.
+/// Write a set of files like that of SPECweb99, to be served and loaded with --files.
 #[derive(Args, Debug)]
 pub(super) struct Arguments {
     /// How large it is to be: 100MB are 20 directories and 720 files, 3.3GB (that of the SEDA paper) 678 and 24,408

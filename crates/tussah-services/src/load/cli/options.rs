@@ -63,7 +63,8 @@ Examples:
         http://127.0.0.1:8080/
   A server that is overloaded: how much it serves in time, and in how much time
   it says no:
-    tussah load -c 1024 --within 1s --expect 'goodput>100' \\
+    tussah web --work DIR
+    tussah load -c 1024 --within 1s --expect 'goodput>50' \\
         --expect '503.p99<50ms' 'http://127.0.0.1:8080/work?compute=20ms'
   Files as in SPECweb99, with new connections and pauses as in the SEDA paper:
     tussah load files --size 3.3GB /srv/set

@@ -75,6 +75,16 @@ fn what_is_served_in_time_is_told() {
 }
 
 #[test]
+fn without_an_answer_there_are_no_times() {
+    let server = Server::start(|_| {
+        Action::Send(b"HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\n\r\n".to_vec())
+    });
+    let (_, text) = ended(&format!("{} -c 1 -n 2", server.url()));
+    assert!(text.contains("status 404"), "{text}");
+    assert!(!text.contains("p99"), "{text}");
+}
+
+#[test]
 fn arguments_that_make_no_sense() {
     let check = |arguments: &str, part: &str| {
         let (status, text) = ended(arguments);
