@@ -24,7 +24,9 @@ enum Command {
     Load(Box<load::cli::Arguments>),
     /// Print what a shell needs to complete this command.
     ///
-    /// For bash: tussah completions bash > ~/.local/share/bash-completion/completions/tussah
+    /// For this bash: source <(tussah completions bash)
+    ///
+    /// For every bash: put that line into ~/.bashrc.
     Completions {
         /// Which shell.
         shell: Shell,
