@@ -70,6 +70,9 @@ impl Controller for Timed {
     fn on_enqueue(&mut self, arrival: &Arrival) -> Admission {
         self.spent.time(true, || self.inner.on_enqueue(arrival))
     }
+    fn is_overdue(&self, departure: &Departure) -> bool {
+        self.inner.is_overdue(departure)
+    }
     fn on_dequeue(&mut self, departure: &Departure) -> Verdict {
         self.spent.time(false, || self.inner.on_dequeue(departure))
     }

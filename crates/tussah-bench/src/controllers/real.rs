@@ -358,6 +358,9 @@ impl Controller for Boxed {
     fn on_enqueue(&mut self, arrival: &Arrival) -> Admission {
         self.0.on_enqueue(arrival)
     }
+    fn is_overdue(&self, departure: &Departure) -> bool {
+        self.0.is_overdue(departure)
+    }
     fn on_dequeue(&mut self, departure: &Departure) -> Verdict {
         self.0.on_dequeue(departure)
     }

@@ -188,6 +188,10 @@ impl Council {
         self.ask(Verdict::Serve, |owner| owner.on_dequeue(departure))
     }
 
+    pub(crate) fn is_overdue(&mut self, departure: &Departure) -> bool {
+        self.ask(false, |owner| owner.is_overdue(departure))
+    }
+
     /// Asks the owner of admission, if there is one. One that panics is asked no more: events are in the middle of their way.
     #[inline]
     fn ask<R>(&mut self, otherwise: R, question: impl FnOnce(&mut dyn Controller) -> R) -> R {

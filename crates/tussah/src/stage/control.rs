@@ -125,6 +125,13 @@ pub trait Controller: Send + 'static {
         0
     }
 
+    /// Whether an event that higher classes pass over is to be shed although it is not its turn: it would be shed if it left the queue now. Asked of the
+    /// oldest events of classes other than the highest, when [`looks_at_departures`](Self::looks_at_departures) says so, each time that a servlet takes
+    /// something; not of stages by key.
+    fn is_overdue(&self, _departure: &Departure) -> bool {
+        false
+    }
+
     /// Whether an event that leaves the queue is served; asked only of the owner of [`Owns::ADMISSION`].
     fn on_dequeue(&mut self, _departure: &Departure) -> Verdict {
         Verdict::Serve

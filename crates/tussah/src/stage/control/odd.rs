@@ -138,6 +138,7 @@ fn show(controller: &mut dyn Controller, odd: &mut Odd) {
     for _ in 0..3 {
         controller.on_enqueue(&odd.arrival());
         controller.on_enqueue_many(&odd.arrival(), odd.number());
+        controller.is_overdue(&odd.departure());
         controller.on_dequeue(&odd.departure());
     }
 }

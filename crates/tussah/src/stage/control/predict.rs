@@ -1,10 +1,10 @@
 //! The admission of a stage with a latency target: in overload, who would wait too long is not let in.
 //!
-//! Two states. In the *normal* one everybody is let in up to the queue's own bound, and nobody is shed, however long a burst makes the
-//! queue: a load of 80 % has queues of 60 events by chance alone, and they go away by themselves. In *overload* an event is let in while
+//! Two states. In the *normal* one everybody is let in up to a queue of some targets, and nobody is shed, since most queues go away by
+//! themselves: a load of 80 % has some of 60 events by chance alone, and a burst has them. In *overload* an event is let in while
 //! the wait that it would meet (what is queued and in service, over the capacity) is within a budget, and an event
-//! that has waited beyond the target's reach is shed when it leaves the queue, so that a standing queue is gone at once. The
-//! load tells which: a sequential test of the arrivals against the capacity, so that a load that is there to stay is found after as
+//! that has waited beyond the target's reach is shed, so that a standing queue is gone at once. Of a class that is below others, less is let in, as
+//! who comes later of those goes first (Cobham, "Priority assignment in waiting line problems", 1954). Which state it is, a burst of more than some targets tells at once, else the load: a sequential test of the arrivals against the capacity, so that a load that is there to stay is found after as
 //! many services as it takes to be sure; one of whether the queue stands, since in a closed loop, where clients send again when they are answered, no more
 //! arrives than is done, and waits are long all the same; and one of what gets done against the capacity, so that a stage that has become slower is found as soon.
 //! Who was turned away comes again, perhaps all at once; so for some time after an overload less evidence will do for another one.
@@ -25,7 +25,7 @@ use self::load::Load;
 use super::{
     Admission, Arrival, Cadence, Controller, Departure, Owns, Rule, Sample, Settings, Verdict,
 };
-use crate::stage::event::Class;
+use crate::stage::event::{CLASSES_MAX, Class};
 
 /// The share of the target that a wait may take in overload, if services are short. The rest is for the service, and for waits that come out
 /// longer than predicted: of a hundred exponential services, one takes five times the mean.
@@ -50,9 +50,12 @@ const OVERDUE: f64 = 1.4;
 const IDLE: f64 = 0.1;
 const WAIT_SHARE_CLUMPS: f64 = 0.9;
 
-/// How many mean services are left of the target when a class is shed that another is below. Such a class may have been passed over by
+/// How many mean services are left of the target when an event is shed where there are classes. It may have been passed over by
 /// those above it, and who would take its place comes later still: one exponential service in thirty takes longer.
-const SERVICES_LEFT_ABOVE: f64 = 3.5;
+const SERVICES_LEFT_CLASSES: f64 = 3.5;
+
+/// Bound, in events: the window in which is seen how much of the capacity a class takes.
+const TAKEN_WINDOW: f64 = 64.0;
 
 /// Bound, in nanoseconds: the shortest time between two samples; the controller's own cost stays below one in a hundred.
 const SLOT_NS_MIN: u64 = 50_000;
@@ -80,13 +83,18 @@ pub struct Predict {
 
     /// What decides about events, set by each sample.
     overloaded: bool,
+    /// Credits queued at which a stage that is not overloaded is, and whether they were.
+    far: u64,
+    found_far: bool,
     servlets: u64,
-    /// Credits ahead in the queue and in service at which the lowest class is not let in. Those above it have twice the room: servers that
-    /// are kept at work by what is below find their queue full more often than it would be if it were alone.
-    room: u64,
+    /// Credits ahead in the queue and in service at which each class is not let in, and the part of the capacity that it has had.
+    room: [u64; CLASSES_MAX],
+    taken: [f64; CLASSES_MAX],
     sojourn_ns_max: u64,
-    /// The same for a class that another is below, and the lowest class.
-    sojourn_ns_max_above: u64,
+    /// The same for what was let in since then, where there are classes.
+    since_ns: u64,
+    sojourn_ns_max_since: u64,
+    /// The lowest class.
     lowest: u8,
     /// Credits that an event costs on average, times 256.
     cost_256: u64,
@@ -115,10 +123,14 @@ impl Predict {
             asked_credits: 0,
             found_idle: false,
             overloaded: false,
+            far: u64::MAX >> 1,
+            found_far: false,
             servlets: 1,
-            room: u64::MAX >> 1,
+            room: [u64::MAX >> 1; CLASSES_MAX],
+            taken: [0.0; CLASSES_MAX],
             sojourn_ns_max: u64::MAX,
-            sojourn_ns_max_above: u64::MAX,
+            since_ns: 0,
+            sojourn_ns_max_since: u64::MAX,
             lowest: 0,
             cost_256: 256,
             capacity: Capacity::default(),
@@ -187,18 +199,44 @@ impl Predict {
         self.correction = self.correction.clamp(0.25, most);
     }
 
+    /// What so many events cost.
+    fn credits(&self, events: f64) -> u64 {
+        let credits = (events * self.cost_256 as f64 / 256.0).round();
+        (credits as u64).min(u64::MAX >> 1)
+    }
+
+    /// Learns how much of the capacity each class takes.
+    fn share(&mut self, sample: &Sample<'_>, per_ns: f64) {
+        let able = per_ns * sample.interval_ns as f64;
+        let weight = able / (able + TAKEN_WINDOW);
+        for (taken, class) in self.taken.iter_mut().zip(sample.classes) {
+            let let_in = class.arrived.saturating_sub(class.refused) as f64;
+            *taken += weight * (let_in / able.max(f64::MIN_POSITIVE) - *taken);
+        }
+    }
+
     /// Sets how much room there is in overload.
     fn allot(&mut self, per_ns: f64) {
         let budget_ns = self.wait_budget_ns(per_ns);
-        // As many as can be served at the same time wait for nobody.
-        let events = per_ns * (budget_ns + self.capacity.service_ns_free());
-        let credits = (events * self.cost_256 as f64 / 256.0).round() as u64;
-        self.room = credits.max(self.servlets).clamp(1, u64::MAX >> 1);
+        let lowest = usize::from(self.lowest);
+        let mut above = 0.0_f64;
+        for class in 0..=lowest {
+            // What comes meanwhile of the classes above goes before it.
+            let mut wait_ns = budget_ns * (1.0 - above).max(0.0);
+            if class < lowest {
+                // Servers that are kept at work by what is below find their queue full more often than it would be if this were alone.
+                wait_ns *= 2.0;
+            }
+            // As many as can be served at the same time wait for nobody.
+            let events = per_ns * (wait_ns + self.capacity.service_ns_free());
+            self.room[class] = self.credits(events).max(self.servlets).max(1);
+            above += self.taken[class];
+        }
         // Of few services ahead, the sum is less sure than of many.
         let spread = OVERDUE / (per_ns * budget_ns).max(0.25).sqrt();
         self.sojourn_ns_max = (budget_ns * (1.0 + spread)) as u64;
-        let left_ns = self.target_ns as f64 - SERVICES_LEFT_ABOVE * self.capacity.service_ns();
-        self.sojourn_ns_max_above = self.sojourn_ns_max.max(left_ns as u64);
+        let left_ns = self.target_ns as f64 - SERVICES_LEFT_CLASSES * self.capacity.service_ns();
+        self.sojourn_ns_max_since = self.sojourn_ns_max.max(left_ns as u64);
     }
 }
 
@@ -223,7 +261,7 @@ impl Controller for Predict {
         Cadence::every_ns(self.slot_ns)
     }
 
-    fn sample(&mut self, sample: &Sample<'_>, _now_ns: u64) -> Settings {
+    fn sample(&mut self, sample: &Sample<'_>, now_ns: u64) -> Settings {
         if let Some(seen_256) = self
             .asked_credits
             .saturating_mul(256)
@@ -243,7 +281,7 @@ impl Controller for Predict {
         let full = !idle && self.queued > 0.0 && sample.queue_len > 0;
         self.capacity.watch(sample, full);
         self.servlets = sample.servlets.target as u64;
-        self.lowest = sample.classes.len().saturating_sub(1).min(255) as u8;
+        self.lowest = sample.classes.len().clamp(1, CLASSES_MAX) as u8 - 1;
         self.correct(sample);
         if let Some(per_ns) = self.capacity.per_ns() {
             let wait_ns = queued / per_ns;
@@ -255,16 +293,21 @@ impl Controller for Predict {
             self.overloaded = if was {
                 !self.load.fallen(sample, target_ns)
             } else {
-                self.load.risen(queued, wait_ns, sample, target_ns)
+                self.load.risen(queued, wait_ns, sample, target_ns) || self.found_far
             };
             if was != self.overloaded {
                 self.load.turned();
+                self.since_ns = now_ns;
                 (self.correction, self.response_mean_ns, self.idle) = (1.0, 0.0, 0.0);
             }
+            self.share(sample, per_ns);
             self.allot(per_ns);
+            let far = self.load.far(&self.capacity, target_ns);
+            self.far = self.credits(far);
         }
         self.queued = queued;
-        (self.asked, self.asked_credits, self.found_idle) = (0, 0, false);
+        (self.asked, self.asked_credits) = (0, 0);
+        (self.found_idle, self.found_far) = (false, false);
         Settings::default()
     }
 
@@ -284,12 +327,16 @@ impl Controller for Predict {
             .saturating_add(u64::from(arrival.credits));
         self.found_idle |= arrival.queue_len == 0 && arrival.in_service < self.servlets;
         if !self.overloaded {
-            return Admission::Admit;
+            if arrival.queue_len < self.far {
+                return Admission::Admit;
+            }
+            self.found_far = true;
+            return Admission::Reject;
         }
         let in_service = arrival.in_service.saturating_mul(self.cost_256) >> 8;
         let ahead = arrival.ahead.saturating_add(in_service);
-        let above = arrival.class.0 < self.lowest;
-        if ahead < self.room << u32::from(above) {
+        let class = arrival.class.0.min(self.lowest);
+        if ahead < self.room[usize::from(class)] {
             Admission::Admit
         } else {
             Admission::Reject
@@ -300,22 +347,29 @@ impl Controller for Predict {
         if self.overloaded {
             return 0;
         }
+        let most = most.min(self.far.saturating_sub(first.queue_len));
         self.asked = self.asked.saturating_add(most);
         self.asked_credits = self.asked_credits.saturating_add(most);
         self.found_idle |= first.queue_len == 0 && first.in_service < self.servlets;
         most
     }
 
+    fn is_overdue(&self, departure: &Departure) -> bool {
+        let came_ns = departure.now_ns.saturating_sub(departure.sojourn_ns);
+        let sojourn_ns_max = if self.lowest > 0 && came_ns >= self.since_ns {
+            self.sojourn_ns_max_since
+        } else {
+            self.sojourn_ns_max
+        };
+        self.overloaded && departure.sojourn_ns > sojourn_ns_max
+    }
+
     #[inline]
     fn on_dequeue(&mut self, departure: &Departure) -> Verdict {
-        if !self.overloaded || departure.sojourn_ns <= self.sojourn_ns_max {
-            return Verdict::Serve;
-        }
-        let above = departure.class.0 < self.lowest;
-        if above && departure.sojourn_ns <= self.sojourn_ns_max_above {
-            Verdict::Serve
-        } else {
+        if self.is_overdue(departure) {
             Verdict::Shed
+        } else {
+            Verdict::Serve
         }
     }
 }

@@ -118,6 +118,24 @@ impl<E> Lanes<E> {
         starving.or_else(|| self.lanes.iter().position(waiting))
     }
 
+    /// The oldest event of a class.
+    pub(crate) fn oldest(&self, class: usize) -> Option<&Event<E>> {
+        self.lanes[class].chunks.front().and_then(VecDeque::front)
+    }
+
+    /// Takes the oldest event of a class, whatever else there is.
+    pub(crate) fn take_oldest(&mut self, class: usize) -> Option<Event<E>> {
+        let chunks = &mut self.lanes[class].chunks;
+        let event = chunks.front_mut()?.pop_front()?;
+        if chunks.front().is_some_and(VecDeque::is_empty) {
+            let emptied = chunks.pop_front();
+            self.keep(emptied.expect("it was just seen"));
+        }
+        self.len -= 1;
+        self.lanes[class].len -= 1;
+        Some(event)
+    }
+
     fn took(&mut self, at: usize, count: usize) {
         self.len -= count;
         self.lanes[at].len -= count;

@@ -360,3 +360,30 @@ fn a_service_without_end_does_not_end() {
     simulation.services[0].1.batch_ns = 1;
     assert_eq!(outcomes(&simulation, 1), []);
 }
+
+#[test]
+fn what_is_passed_over_is_shed_when_it_is_overdue_and_not_when_its_turn_comes() {
+    use std::time::Duration;
+
+    use crate::stage::control::Predict;
+    const TARGET_NS: u64 = 20 * MS;
+    // The higher class alone is more than can be done.
+    let simulation = Simulation {
+        arrivals: Arrivals {
+            classes: vec![1.0, 1.0],
+            ..Arrivals::steps(&[(0, 3000.0)])
+        },
+        ..one_server(0.0, Time::Exponential(MS as f64))
+    };
+    let predict: Box<dyn Controller> = Box::new(Predict::new(Duration::from_nanos(TARGET_NS)));
+    let (mut shed, mut longest_ns) = (0, 0);
+    simulation.run(vec![predict], 1, |outcome| {
+        if outcome.end == End::Shed && outcome.class == Class(1) {
+            shed += 1;
+            longest_ns = longest_ns.max(outcome.response_ns());
+        }
+    });
+    // Some came before it was known how much can be done.
+    assert!(shed > 10, "{shed}");
+    assert!(longest_ns < 4 * TARGET_NS, "{longest_ns}");
+}

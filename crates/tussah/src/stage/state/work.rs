@@ -94,6 +94,16 @@ impl<E> Run<E> {
     }
 }
 
+/// An event of this class, as it leaves a queue of so many credits.
+fn departure<E>(event: &Event<E>, class: usize, queue_len: u64, now_ns: u64) -> Departure {
+    Departure {
+        class: Class(class as u8),
+        sojourn_ns: now_ns.saturating_sub(queued_ns(event.stamp())),
+        queue_len,
+        now_ns,
+    }
+}
+
 impl<E> State<E> {
     /// Takes events for a servlet to work on; false if there are none.
     pub(crate) fn take(&mut self, run: &mut Run<E>, now_ns: u64) -> bool {
@@ -164,8 +174,34 @@ impl<E> State<E> {
         self.freed = true;
     }
 
+    /// Sheds what has been passed over by higher classes for so long that it would be shed if it were its turn.
+    fn shed_passed_over(&mut self, run: &mut Run<E>, now_ns: u64) {
+        for class in 1..self.classes {
+            let Queue::Lanes(lanes) = &mut self.queue else {
+                return;
+            };
+            while let Some(event) = lanes.oldest(class) {
+                let departure = departure(event, class, self.credits, now_ns);
+                if !self.council.is_overdue(&departure) {
+                    break;
+                }
+                let event = lanes.take_oldest(class).expect("it was just seen");
+                self.len -= 1;
+                self.queued[class] -= 1;
+                self.credits -= event.charged();
+                self.freed = true;
+                self.extras -= u64::from(event.more.is_some());
+                self.counts.shed += 1;
+                run.dropped.push((event, Reason::Shed));
+            }
+        }
+    }
+
     fn take_each(&mut self, run: &mut Run<E>, most: usize, now_ns: u64) {
         let asks = self.council.looks_at_departures();
+        if asks {
+            self.shed_passed_over(run, now_ns);
+        }
         while run.ahead.len() < most {
             let Some(event) = self.queue.take_one(self.order) else {
                 return;
@@ -183,12 +219,7 @@ impl<E> State<E> {
                     continue;
                 }
             }
-            let departure = Departure {
-                class: Class(class as u8),
-                sojourn_ns: now_ns.saturating_sub(queued_ns(event.stamp())),
-                queue_len: self.credits,
-                now_ns,
-            };
+            let departure = departure(&event, class, self.credits, now_ns);
             if asks && self.council.on_dequeue(&departure) == Verdict::Shed {
                 self.counts.shed += 1;
                 run.dropped.push((event, Reason::Shed));

@@ -41,6 +41,9 @@ const QUEUE_LONG: f64 = 128.0;
 const QUEUE_LONG_TARGETS: f64 = 2.0;
 const QUEUE_STAYS: f64 = 4.0;
 
+/// A queue that is long and of so many targets is an overload at once: even if it goes away by itself, nobody will have waited for it.
+const QUEUE_FAR_TARGETS: f64 = 4.0;
+
 /// Waits of over half a target that last for so many services are an overload too. At a load r, a queue of exponential services stays for n of
 /// them with a probability of about exp(-n (1 - sqrt r)^2), at 0.8 that is once in 10^10; this is what finds a load that is hardly above 1.
 const SERVICES_LATE: f64 = 2000.0;
@@ -49,6 +52,9 @@ const SERVICES_LATE: f64 = 2000.0;
 /// In longer ones, clumps that come regularly are none.
 const PART: f64 = 8.0;
 const PART_LONG: f64 = 64.0;
+
+/// What is seen of the dispersion counts as at most so many times what was known of it.
+const SURPRISE: f64 = 16.0;
 
 /// How many targets without a rejection end an overload.
 const CALM_TARGETS: f64 = 64.0;
@@ -134,7 +140,9 @@ impl Dispersion {
         if interval_ns_before > 0.0 && both > 0.0 {
             let difference = arrived * interval_ns_before - arrived_before * interval_ns;
             let seen = difference * difference / (interval_ns * interval_ns_before * both);
-            self.value += (seen.min(1e6) - self.value) / 32.0;
+            // One burst says little of how arrivals come; clumps that come again and again say so soon.
+            let seen = seen.min(SURPRISE * self.value);
+            self.value += (seen - self.value) / 32.0;
             self.value = self.value.max(1.0);
         }
         self.before = (arrived, interval_ns);
@@ -218,6 +226,18 @@ impl Load {
         self.clumps.value.min(self.surges.value)
     }
 
+    /// How dispersed queues are, which are as long as arrivals and services are dispersed, in the mean of the two (Kingman's approximation).
+    fn dispersion_of_queues(&self) -> f64 {
+        ((self.dispersion() + self.service_dispersion) / 2.0).max(1.0)
+    }
+
+    /// A queue of so many events is an overload.
+    pub(super) fn far(&self, capacity: &Capacity, target_ns: f64) -> f64 {
+        let long = QUEUE_LONG * self.dispersion_of_queues() * capacity.doubt();
+        let per_ns = capacity.per_ns().unwrap_or(f64::INFINITY);
+        long.max(QUEUE_FAR_TARGETS * target_ns * per_ns)
+    }
+
     /// Whether a stage that was not overloaded is.
     pub(super) fn risen(
         &mut self,
@@ -226,8 +246,7 @@ impl Load {
         sample: &Sample<'_>,
         target_ns: f64,
     ) -> bool {
-        // Queues are as long as both are dispersed, in the mean of the two (Kingman's approximation).
-        let dispersion = ((self.dispersion() + self.service_dispersion) / 2.0).max(1.0);
+        let dispersion = self.dispersion_of_queues();
         let slow = wait_ns > QUEUE_LONG_TARGETS * target_ns;
         let long = slow && queued > QUEUE_LONG * dispersion;
         let late = wait_ns > target_ns / 2.0;
