@@ -43,7 +43,7 @@ impl Client {
             random: Random::new(seed),
             limit: Limit::new(),
             until_check: (seed % u64::from(run.settings.check_every.max(1))) as u32,
-            ledger: Ledger::new(run.clone()),
+            ledger: Ledger::new(run.clone(), Random::new(!seed)),
             run,
         }
     }

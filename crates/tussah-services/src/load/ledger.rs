@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use super::dial::Failure;
 use super::exchange::{Answered, Flight};
+use super::random::Random;
 use super::run::Run;
 use super::tally::{Ended, Outcome};
 
@@ -30,16 +31,18 @@ pub(super) struct Ledger {
     lot: u64,
     last_ns: u64,
     not_before_ns: u64,
+    random: Random,
 }
 
 impl Ledger {
-    pub(super) fn new(run: Arc<Run>) -> Self {
+    pub(super) fn new(run: Arc<Run>, random: Random) -> Self {
         Self {
             run,
             record: Record::default(),
             lot: 0,
             last_ns: 0,
             not_before_ns: 0,
+            random,
         }
     }
 
@@ -99,6 +102,8 @@ impl Ledger {
         if answer.outcome == Outcome::Rejected {
             let asked = answer.head.retry_after;
             let asked = asked.filter(|_| self.run.settings.honor_retry_after);
+            // The field has whole seconds. Clients that were turned away at the same moment would all come at the same moment for ever, as real ones don't.
+            let asked = asked.map(|asked| asked.saturating_add(self.part_of_a_second()));
             self.pause(asked.unwrap_or(self.run.settings.retry_pause));
         }
         self.ended(
@@ -124,6 +129,10 @@ impl Ledger {
             self.run.sample(&failure);
         }
         self.last_ns
+    }
+
+    fn part_of_a_second(&mut self) -> Duration {
+        Duration::from_secs_f64(self.random.unit())
     }
 
     fn pause(&mut self, pause: Duration) {

@@ -12,12 +12,13 @@
 //! | `WAITED` | who has the exchange | something more has come: it wants to be called | `IDLE` or `HANDED`, with a call |
 //! | `HANDED` | the thread | takes the exchange | `IDLE` by the thread |
 
-use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, Ordering};
+use std::sync::atomic::{AtomicU8, AtomicU32, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::task::{Context, Poll, Waker};
 
 use parking_lot::Mutex;
 
+use super::dynamic;
 use super::exchange::Exchange;
 use super::stream::Stream;
 
@@ -32,8 +33,8 @@ pub(crate) struct Connection {
     state: AtomicU8,
     /// In which second of the server's clock it began to wait for the client.
     waits_since_s: AtomicU32,
-    /// Its last request for a dynamic page was turned away.
-    pub(crate) was_turned_away: AtomicBool,
+    /// The class of its next request for a dynamic page, by how its last one went.
+    pub(crate) class: AtomicU8,
     handed: Mutex<Option<Box<Exchange>>>,
     /// The thread's, which is the same for all of its life.
     waker: OnceLock<Waker>,
@@ -53,7 +54,7 @@ impl Connection {
             stream,
             state: AtomicU8::new(IDLE),
             waits_since_s: AtomicU32::new(0),
-            was_turned_away: AtomicBool::new(false),
+            class: AtomicU8::new(dynamic::NEW),
             handed: Mutex::new(None),
             waker: OnceLock::new(),
         }

@@ -28,7 +28,7 @@ impl Handler for Dynamic {
     async fn handle(&self, batch: &mut Batch<Box<Exchange>>) {
         while let Some(mut exchange) = batch.next() {
             if let Some(connection) = &exchange.connection {
-                connection.was_turned_away.store(false, Ordering::Relaxed);
+                connection.class.store(SERVED, Ordering::Relaxed);
             }
             let mut reply = self.reply(&mut exchange).await;
             if reply.status.code() < 200 {
@@ -106,21 +106,26 @@ fn request(server: &Server, exchange: &mut Exchange) -> Request {
     }
 }
 
-/// Dynamic requests are of so many classes.
-pub(crate) const CLASSES: usize = 2;
+/// The classes of dynamic requests, the first first. Who was turned away goes before who has just come, and both before who has just been served: else those who are
+/// served would come again at once, and take the place that they have left.
+const TURNED_AWAY: u8 = 0;
+pub(crate) const NEW: u8 = 1;
+const SERVED: u8 = 2;
 
-/// The class of a request. Who was turned away goes before who was not: else those who are served would come again at once, and take the place that they have left.
+/// So many classes there are.
+pub(crate) const CLASSES: usize = 3;
+
+/// The class of a request.
 pub(crate) fn class(exchange: &Exchange) -> Class {
     let connection = exchange.connection.as_ref();
     // Relaxed: written by who had the connection's last exchange.
-    let was = connection.is_some_and(|it| it.was_turned_away.load(Ordering::Relaxed));
-    Class(u8::from(!was))
+    Class(connection.map_or(NEW, |it| it.class.load(Ordering::Relaxed)))
 }
 
 /// Answers a request that is turned away: the client is told when to come again, each another time.
 pub(crate) fn overloaded(server: &Server, mut exchange: Box<Exchange>, send: &Sending) {
     if let Some(connection) = &exchange.connection {
-        connection.was_turned_away.store(true, Ordering::Relaxed);
+        connection.class.store(TURNED_AWAY, Ordering::Relaxed);
     }
     let clients = server.connections.count();
     let after = server.retry.after_s(clients, server.random()).to_string();

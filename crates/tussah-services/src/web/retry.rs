@@ -11,6 +11,9 @@ use tussah::time::now;
 /// How many times as many are told to come as can be served: if it were just as many, the stage would often have nothing to do.
 const MORE: f64 = 1.25;
 
+/// What was served before so many have been says little of what can be.
+const DOUBT: f64 = 128.0;
+
 /// Bound, in seconds: the latest time at which a client is told to come.
 const AFTER_S_MAX: u64 = 60;
 
@@ -34,12 +37,14 @@ impl Retry {
         }
     }
 
-    /// So many can be served in a second; as long as none has been, a hundred are taken for granted.
-    pub(crate) fn set_rate(&self, per_second: f64) {
+    /// So many can be served in a second, as is known from so many that were served; as long as none has been, a hundred are taken for granted.
+    pub(crate) fn set_rate(&self, per_second: f64, served: u64) {
         if per_second <= 0.0 {
             return;
         }
-        let step_ns = SECOND_NS as f64 / (MORE * per_second.max(0.01));
+        // A stage that has just begun may do far more; who has been told to stay away can't be called back.
+        let more = MORE * (1.0 + DOUBT / served.max(1) as f64);
+        let step_ns = SECOND_NS as f64 / (more * per_second.max(0.01));
         self.step_ns.store(step_ns as u64, Ordering::Relaxed);
     }
 
@@ -81,7 +86,7 @@ mod tests {
     /// In how many seconds each of so many clients is told to come who are turned away at once.
     fn told(clients: u32, per_second: f64) -> Vec<u64> {
         let retry = Retry::new();
-        retry.set_rate(per_second);
+        retry.set_rate(per_second, u64::MAX);
         let luck = |client: u32| f64::from(client * 37 % 100) / 100.0;
         (0..clients)
             .map(|client| retry.turn_s(Duration::from_secs(5), clients as usize, luck(client)))
@@ -119,9 +124,21 @@ mod tests {
     }
 
     #[test]
+    fn a_server_that_has_just_begun_sends_nobody_away_for_long() {
+        let retry = Retry::new();
+        retry.set_rate(2.0, 2);
+        let told = |client| retry.turn_s(Duration::ZERO, 1000, f64::from(client) / 1000.0);
+        assert!(
+            (0..1000)
+                .map(told)
+                .all(|after_s| (1..=8).contains(&after_s))
+        );
+    }
+
+    #[test]
     fn who_does_not_wait_for_a_turn_makes_the_queue_no_longer_than_there_are_clients() {
         let retry = Retry::new();
-        retry.set_rate(80.0);
+        retry.set_rate(80.0, u64::MAX);
         for ms in 0..10_000 {
             let after_s = retry.turn_s(Duration::from_millis(ms), 200, 0.999);
             assert!((1..=3).contains(&after_s), "{after_s} after {ms} ms");

@@ -285,7 +285,7 @@ async fn estimate_retry(network: Network, server: Arc<Server>) {
         } else {
             rate = rate.max(made);
         }
-        server.retry.set_rate(rate);
+        server.retry.set_rate(rate, stats.finished);
         before = stats;
     }
 }

@@ -147,7 +147,7 @@ pub(super) struct Options {
     #[arg(long, value_name = "DURATION", default_value = "30s", value_parser = some_duration, help_heading = REQUESTS)]
     timeout: Duration,
 
-    /// In closed loop, after a 503 a client waits as long as its Retry-After says
+    /// In closed loop, after a 503 a client waits as long as its Retry-After says, and up to a second more by chance
     #[arg(long, conflicts_with = "rate", help_heading = REQUESTS)]
     honor_retry_after: bool,
 
