@@ -59,7 +59,10 @@ pub(crate) async fn serve(connection: Arc<Connection>, entry: Arc<Entry>, place:
             }
             // Too long without a request, or the peer has ended.
             None | Some(Event::Read(Ok(0))) => {
-                return Box::pin(finish(&connection.stream, &entry.server)).await;
+                if connection.stream.is_tls() {
+                    Box::pin(finish(&connection.stream, &entry.server)).await;
+                }
+                return;
             }
             // An error, or a lost exchange.
             _ => return,
@@ -215,7 +218,10 @@ async fn go_on(connection: &Connection, server: &Server, mut exchange: Box<Excha
             }
         }
     }
-    linger(&connection.stream, server, &mut exchange).await;
+    if connection.stream.is_tls() || !exchange.is_clients_last() {
+        linger(&connection.stream, server, &mut exchange).await;
+    }
+    Exchange::put(exchange);
     After::End
 }
 
@@ -268,7 +274,7 @@ async fn linger(stream: &Stream, server: &Server, exchange: &mut Exchange) {
     let _ = timeout(server.config.timeouts.linger, end).await;
 }
 
-/// Ends a connection between two requests.
+/// Ends an encrypted connection between two requests.
 async fn finish(stream: &Stream, server: &Server) {
     let end = poll_fn(|cx| stream.poll_finish(cx));
     // It is closed in any case.
