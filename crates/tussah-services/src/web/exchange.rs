@@ -16,8 +16,8 @@ const INPUT_BYTES: usize = 4096;
 /// Bound, in bytes: what a spare one keeps of an answer's own bytes; those of small dynamic pages.
 const OWN_BYTES_MAX: usize = 16 << 10;
 
-/// Bound, in exchanges: how many a worker keeps to be used again, half a megabyte: twice as many as it usually has to run at a time.
-const SPARE_MAX: usize = 128;
+/// Bound, in exchanges: how many a worker keeps to be used again, a megabyte: as many as become ready at one look of a driver.
+const SPARE_MAX: usize = 256;
 
 /// A request and its answer. It belongs to one stage at a time, and so does the connection that it came by.
 pub(crate) struct Exchange {
