@@ -130,6 +130,7 @@ pub(crate) fn take_held_up() -> bool {
 }
 
 /// The trace that what is sent here belongs to; 0 is none.
+#[inline]
 pub(crate) fn trace() -> u64 {
     HERE.with(|here| here.trace.get())
 }
