@@ -60,12 +60,13 @@ pub(crate) fn is(byte: u8, class: u8) -> bool {
 
 /// Where the bytes of `class` that begin at `at` end.
 #[inline(always)]
-pub(crate) fn run(bytes: &[u8], at: usize, class: u8) -> usize {
-    let rest = bytes.get(at..).unwrap_or_default();
-    at + rest
-        .iter()
-        .position(|&byte| !is(byte, class))
-        .unwrap_or(rest.len())
+pub(crate) fn run(bytes: &[u8], mut at: usize, class: u8) -> usize {
+    while let Some(&byte) = bytes.get(at)
+        && is(byte, class)
+    {
+        at += 1;
+    }
+    at
 }
 
 /// A byte of value one in each place.
