@@ -143,6 +143,13 @@ impl Response {
             self.pieces.clear();
             return true;
         }
+        self.skip_sent();
+        false
+    }
+
+    /// Lets go of the pieces that have been sent.
+    #[cold]
+    fn skip_sent(&mut self) {
         let mut done = 0;
         for piece in &self.pieces {
             if self.sent < piece.len() {
@@ -152,6 +159,5 @@ impl Response {
             done += 1;
         }
         self.pieces.drain(..done);
-        false
     }
 }

@@ -75,7 +75,7 @@ pub(crate) async fn serve(connection: Arc<Connection>, entry: Arc<Entry>, place:
             .requests
             .is_some_and(|max| requests >= max);
         connection.begin(&mut exchange);
-        if entry.parse.send(exchange).is_err() {
+        if let Err(_refused) = entry.parse.send(exchange) {
             return; // the server ends
         }
     }
@@ -125,12 +125,23 @@ struct Idle<'a> {
 }
 
 impl Idle<'_> {
+    #[inline]
     fn poll(&mut self, cx: &mut Context<'_>, connection: &Connection, server: &Server) -> Poll<()> {
+        if self.is_set && !self.sleep.is_elapsed() && !server.is_ending() {
+            return Poll::Pending;
+        }
+        self.poll_sleep(cx, connection, server)
+    }
+
+    #[cold]
+    fn poll_sleep(
+        &mut self,
+        cx: &mut Context<'_>,
+        connection: &Connection,
+        server: &Server,
+    ) -> Poll<()> {
         if server.is_ending() {
             return self.poll_ending(cx, connection, server);
-        }
-        if self.is_set && !self.sleep.is_elapsed() {
-            return Poll::Pending;
         }
         while self.sleep.as_mut().poll(cx).is_ready() {
             let (idle_max, busy) = (server.config.timeouts.idle, connection.is_busy());
@@ -150,7 +161,6 @@ impl Idle<'_> {
     }
 
     /// The server ends, and so does the connection when it is idle; the client does not know of that yet, and its next request may be on its way.
-    #[cold]
     fn poll_ending(
         &mut self,
         cx: &mut Context<'_>,
