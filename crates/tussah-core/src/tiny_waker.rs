@@ -135,11 +135,14 @@ impl TinyWaker {
         }
     }
 
-    /// Wakes, if there is somebody to wake. A foreign waker's panic is caught and dropped: it is not the caller's.
+    /// Wakes, if there is somebody to wake. A foreign waker's panic is caught and dropped: it is not the caller's. A native one calls no code of users.
     #[inline]
     pub(crate) fn wake_guarded(self) {
-        if let Some(waker) = self.into_waker() {
-            quietly(|| waker.wake());
+        let is_foreign = self.boxed().is_some();
+        match self.into_waker() {
+            Some(waker) if is_foreign => quietly(|| waker.wake()),
+            Some(waker) => waker.wake(),
+            None => {}
         }
     }
 }

@@ -234,14 +234,18 @@ impl Inner {
             return; // nobody is among the others then
         }
         wakers.first[at] = self.wakers[at].take();
-        if let Some(more) = &mut self.more.0 {
-            let gone = more.extract_if(.., |entry| entry.direction == direction);
-            let gone = gone.map(|entry| entry.waker);
-            wakers.more.get_or_insert_default().extend(gone);
-            if more.is_empty() {
-                self.more = More(None);
-            }
+        if self.more.0.is_some() {
+            self.take_more(direction, wakers);
         }
+    }
+
+    #[cold]
+    fn take_more(&mut self, direction: Direction, wakers: &mut Wakers) {
+        let mut more = self.more.0.take().unwrap_or_default();
+        let gone = more.extract_if(.., |entry| entry.direction == direction);
+        let gone = gone.map(|entry| entry.waker);
+        wakers.more.get_or_insert_default().extend(gone);
+        self.more = More((!more.is_empty()).then_some(more));
     }
 
     /// Whether the descriptor, registered elsewhere, should move to where it is waited for now.
@@ -350,10 +354,9 @@ impl Slot {
             if *key == 0 {
                 *key = inner.new_key();
             }
-            let key = *key;
             before = inner.put(Entry {
                 direction,
-                key,
+                key: *key,
                 waker,
             });
         }

@@ -254,6 +254,7 @@ impl Source {
     ///
     /// For TCP only, and for writing to a Unix stream: a reading also comes short at the end of a packet, of a message with
     /// descriptors, and at the mark of urgent data that was read out of band, with more behind it of which nothing will be reported.
+    #[inline]
     pub fn came_short(&self, direction: Direction, seen_before: Marker) {
         self.slot().came_short(direction, seen_before.0);
     }
@@ -265,6 +266,7 @@ impl Source {
 
     /// What [`came_short`](Self::came_short) and [`would_block`](Self::would_block) have to know.
     #[must_use]
+    #[inline]
     pub fn marker(&self) -> Marker {
         Marker(self.slot().seen())
     }
@@ -285,7 +287,15 @@ pub struct Marker(Seen);
 
 /// Spends of the running poll's budget what a transfer of so many bytes is worth beyond a small one, so that a descriptor that
 /// is always ready lets others have their turn.
+#[inline]
 pub fn spend_bytes(bytes: usize) {
+    if bytes >= BYTES_PER_OPERATION {
+        spend_many(bytes);
+    }
+}
+
+#[cold]
+fn spend_many(bytes: usize) {
     Worker::with(|worker| {
         if let Some(worker) = worker {
             worker.spend_more((bytes / BYTES_PER_OPERATION) as u32);
@@ -294,6 +304,7 @@ pub fn spend_bytes(bytes: usize) {
 }
 
 impl AsFd for Source {
+    #[inline]
     fn as_fd(&self) -> BorrowedFd<'_> {
         let fd = self.fd.as_ref();
         fd.expect("it is there until the drop").as_fd()

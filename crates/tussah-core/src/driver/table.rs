@@ -117,8 +117,11 @@ fn place_of(index: u32) -> (usize, usize) {
     let first = FIRST * STEPS;
     let above = index + first;
     let level = above.ilog2() - first.ilog2();
-    let (at, size) = (above - (first << level), FIRST << level);
-    ((level * STEPS + at / size) as usize, (at % size) as usize)
+    let at = above - (first << level);
+    // A chunk has this power of two slots.
+    let bits = FIRST.ilog2() + level;
+    let (chunk, place) = (level * STEPS + (at >> bits), at & ((1 << bits) - 1));
+    (chunk as usize, place as usize)
 }
 
 fn size_of_chunk(chunk: usize) -> u32 {

@@ -60,6 +60,7 @@ impl Sleep {
 
     /// True if the timer has fired; a timer that has never been polled has not.
     #[must_use]
+    #[inline]
     pub fn is_elapsed(&self) -> bool {
         self.entry.data.is_fired()
     }

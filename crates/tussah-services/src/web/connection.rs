@@ -170,7 +170,7 @@ impl Connection {
         let had = exchange.is_some();
         let into = exchange.get_or_insert_with(Exchange::take);
         let polled = self.stream.poll_read(context, into.input.room());
-        if let Poll::Ready(Ok(len)) = polled {
+        if let Poll::Ready(Ok(len @ 1..)) = polled {
             into.input.add(len);
         } else if !had && let Some(exchange) = exchange.take() {
             Exchange::put(exchange);

@@ -4,6 +4,7 @@ use std::cell::RefCell;
 use std::sync::Arc;
 use std::time::Instant;
 
+use tussah_wire::http::Framing;
 use tussah_wire::http::head::{Head, Scan, Version};
 
 use super::connection::Connection;
@@ -15,8 +16,8 @@ const INPUT_BYTES: usize = 4096;
 /// Bound, in bytes: what a spare one keeps of an answer's own bytes; those of small dynamic pages.
 const OWN_BYTES_MAX: usize = 16 << 10;
 
-/// Bound, in exchanges: how many a worker keeps to be used again, half a megabyte: twice as many as it usually has to run at a time.
-const SPARE_MAX: usize = 128;
+/// Bound, in exchanges: how many a worker keeps to be used again, a megabyte: as many as become ready at one look of a driver.
+const SPARE_MAX: usize = 256;
 
 /// A request and its answer. It belongs to one stage at a time, and so does the connection that it came by.
 pub(crate) struct Exchange {
@@ -235,6 +236,13 @@ impl Exchange {
         self.head.is_some_and(|head| head.keep_alive) && !self.is_last
     }
 
+    /// Whether the client has said that nothing comes after its request, and as far as is known nothing has come (RFC 9112, section 9.6).
+    pub(crate) fn is_clients_last(&self) -> bool {
+        self.head.is_some_and(|head| {
+            !head.keep_alive && head.framing == Framing::None && head.len() == self.input.filled
+        })
+    }
+
     /// Whether it is of HTTP/1.0, where to go on has to be said.
     pub(crate) fn is_old(&self) -> bool {
         self.head
@@ -261,6 +269,7 @@ impl Drop for Exchange {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use tussah_wire::http::head;
 
     #[test]
     fn a_spare_one_keeps_little() {
@@ -275,5 +284,24 @@ mod tests {
         assert_eq!(again.input.bytes.capacity(), INPUT_BYTES);
         assert!(again.response.own.capacity() <= OWN_BYTES_MAX);
         assert!(again.key.is_empty());
+    }
+
+    #[test]
+    fn after_the_last_request_of_a_client_nothing_comes() {
+        let check = |text: &str, expected| {
+            let mut exchange = Exchange::take();
+            exchange.input.room()[..text.len()].copy_from_slice(text.as_bytes());
+            exchange.input.add(text.len());
+            let parsed = head::parse(exchange.input.filled(), &head::Limits::default());
+            exchange.head = parsed.expect("it is valid");
+            assert_eq!(exchange.is_clients_last(), expected, "{text}");
+        };
+        let close = "GET / HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n";
+        check(close, true);
+        check(&format!("{close}GET"), false);
+        check("GET / HTTP/1.0\r\n\r\n", true);
+        check("GET / HTTP/1.1\r\nHost: a\r\n\r\n", false);
+        check("POST / HTTP/1.0\r\nContent-Length: 1\r\n\r\n", false);
+        check("GET / HTTP/1.0\r\n", false);
     }
 }

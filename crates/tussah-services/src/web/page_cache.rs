@@ -98,7 +98,9 @@ impl SerialHandler for PageCache {
         }
         self.answered.sort_by_key(|exchange| exchange.response.len);
         for exchange in self.answered.drain(..) {
-            drop(self.send.send(exchange)); // if it is not taken, the server ends
+            if let Err(refused) = self.send.send(exchange) {
+                drop(refused); // the server ends
+            }
         }
         for load in self.missed.drain(..) {
             self.miss.send_or(load, |load, _why| {

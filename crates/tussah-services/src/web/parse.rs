@@ -36,7 +36,9 @@ impl DirectHandler for Parse {
         match parsed {
             Ok(Some(head)) => {
                 exchange.head = Some(head);
-                drop(self.receive.send(exchange));
+                if let Err(refused) = self.receive.send(exchange) {
+                    drop(refused);
+                }
             }
             Ok(None) => {
                 exchange

@@ -36,7 +36,7 @@ impl DirectHandler for Receive {
     type Event = Box<Exchange>;
 
     fn handle(&self, mut exchange: Box<Exchange>) {
-        let head = *exchange.head();
+        let head = exchange.head.as_ref().expect("it has been parsed");
         match head.path(exchange.input.filled()) {
             // All of the server, or a tunnel (RFC 9112, sections 3.2.3 and 3.2.4).
             b"*" | b"" => return self.other_method(exchange),

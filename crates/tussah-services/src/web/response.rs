@@ -88,16 +88,32 @@ impl Response {
         self.sent_in_all.saturating_sub(self.head_len)
     }
 
+    /// All that is left, if that is one piece in memory.
+    #[inline]
+    pub(crate) fn only(&self) -> Option<&[u8]> {
+        match &*self.pieces {
+            [piece] => Some(&self.bytes(piece)?[self.sent as usize..]),
+            _ => None,
+        }
+    }
+
+    #[inline]
+    fn bytes<'a>(&'a self, piece: &'a Piece) -> Option<&'a [u8]> {
+        match piece {
+            Piece::Own(range) => Some(&self.own[range.clone()]),
+            Piece::Page(page, range) => Some(&page.bytes()[range.clone()]),
+            Piece::File(..) => None,
+        }
+    }
+
     /// What comes next of what is in memory. Empty if it is a file's turn, or nothing is left.
     #[inline]
     pub(crate) fn slices<'a>(&'a self, to: &mut [IoSlice<'a>; SLICES_MAX]) -> usize {
         let mut skip = self.sent as usize;
         let mut count = 0;
         for piece in self.pieces.iter().take(SLICES_MAX) {
-            let bytes = match piece {
-                Piece::Own(range) => &self.own[range.clone()],
-                Piece::Page(page, range) => &page.bytes()[range.clone()],
-                Piece::File(..) => break,
+            let Some(bytes) = self.bytes(piece) else {
+                break;
             };
             to[count] = IoSlice::new(&bytes[skip..]);
             count += 1;
@@ -127,6 +143,13 @@ impl Response {
             self.pieces.clear();
             return true;
         }
+        self.skip_sent();
+        false
+    }
+
+    /// Lets go of the pieces that have been sent.
+    #[cold]
+    fn skip_sent(&mut self) {
         let mut done = 0;
         for piece in &self.pieces {
             if self.sent < piece.len() {
@@ -136,6 +159,5 @@ impl Response {
             done += 1;
         }
         self.pieces.drain(..done);
-        false
     }
 }

@@ -19,11 +19,14 @@ impl DirectHandler for Send {
         let Some(connection) = &exchange.connection else {
             return;
         };
-        let written = {
-            let mut slices = [IoSlice::new(&[]); SLICES_MAX];
-            match exchange.response.slices(&mut slices) {
-                0 => Ok(0),
-                count => connection.stream.try_write(&slices[..count]),
+        let written = match exchange.response.only() {
+            Some(bytes) => connection.stream.try_write(bytes),
+            None => {
+                let mut slices = [IoSlice::new(&[]); SLICES_MAX];
+                match exchange.response.slices(&mut slices) {
+                    0 => Ok(0),
+                    count => connection.stream.try_write_vectored(&slices[..count]),
+                }
             }
         };
         exchange.next = match written {

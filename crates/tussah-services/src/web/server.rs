@@ -109,8 +109,9 @@ impl Server {
     /// The shard of a page; of several at least.
     #[inline]
     pub(crate) fn shard_of(&self, hash: u64) -> usize {
-        // The tables of the shards take other bits.
-        (hash >> 20) as usize % self.shards
+        // The tables of the shards take other bits than these 32, of which it is a share.
+        let bits = u64::from((hash >> 24) as u32);
+        ((bits * self.shards as u64) >> 32) as usize
     }
 
     /// Who has sent a request: the peer; or, if that is a proxy that is trusted, whom it names last that is none.

@@ -97,7 +97,16 @@ impl Stream {
 
     /// Writes without waiting, if that can be done anywhere; else only the connection's thread writes.
     #[inline]
-    pub(crate) fn try_write(&self, buffers: &[IoSlice<'_>]) -> io::Result<usize> {
+    pub(crate) fn try_write(&self, buffer: &[u8]) -> io::Result<usize> {
+        match self {
+            Self::Tcp(stream) => stream.try_write(buffer),
+            Self::Unix(stream) => stream.try_write(buffer),
+            Self::Tls(_) => Err(io::ErrorKind::WouldBlock.into()),
+        }
+    }
+
+    /// The same from several buffers.
+    pub(crate) fn try_write_vectored(&self, buffers: &[IoSlice<'_>]) -> io::Result<usize> {
         match self {
             Self::Tcp(stream) => stream.try_write_vectored(buffers),
             Self::Unix(stream) => stream.try_write_vectored(buffers),

@@ -59,7 +59,10 @@ pub(crate) async fn serve(connection: Arc<Connection>, entry: Arc<Entry>, place:
             }
             // Too long without a request, or the peer has ended.
             None | Some(Event::Read(Ok(0))) => {
-                return Box::pin(finish(&connection.stream, &entry.server)).await;
+                if connection.stream.is_tls() {
+                    Box::pin(finish(&connection.stream, &entry.server)).await;
+                }
+                return;
             }
             // An error, or a lost exchange.
             _ => return,
@@ -72,7 +75,7 @@ pub(crate) async fn serve(connection: Arc<Connection>, entry: Arc<Entry>, place:
             .requests
             .is_some_and(|max| requests >= max);
         connection.begin(&mut exchange);
-        if entry.parse.send(exchange).is_err() {
+        if let Err(_refused) = entry.parse.send(exchange) {
             return; // the server ends
         }
     }
@@ -122,12 +125,23 @@ struct Idle<'a> {
 }
 
 impl Idle<'_> {
+    #[inline]
     fn poll(&mut self, cx: &mut Context<'_>, connection: &Connection, server: &Server) -> Poll<()> {
+        if self.is_set && !self.sleep.is_elapsed() && !server.is_ending() {
+            return Poll::Pending;
+        }
+        self.poll_sleep(cx, connection, server)
+    }
+
+    #[cold]
+    fn poll_sleep(
+        &mut self,
+        cx: &mut Context<'_>,
+        connection: &Connection,
+        server: &Server,
+    ) -> Poll<()> {
         if server.is_ending() {
             return self.poll_ending(cx, connection, server);
-        }
-        if self.is_set && !self.sleep.is_elapsed() {
-            return Poll::Pending;
         }
         while self.sleep.as_mut().poll(cx).is_ready() {
             let (idle_max, busy) = (server.config.timeouts.idle, connection.is_busy());
@@ -147,7 +161,6 @@ impl Idle<'_> {
     }
 
     /// The server ends, and so does the connection when it is idle; the client does not know of that yet, and its next request may be on its way.
-    #[cold]
     fn poll_ending(
         &mut self,
         cx: &mut Context<'_>,
@@ -215,7 +228,10 @@ async fn go_on(connection: &Connection, server: &Server, mut exchange: Box<Excha
             }
         }
     }
-    linger(&connection.stream, server, &mut exchange).await;
+    if connection.stream.is_tls() || !exchange.is_clients_last() {
+        linger(&connection.stream, server, &mut exchange).await;
+    }
+    Exchange::put(exchange);
     After::End
 }
 
@@ -268,7 +284,7 @@ async fn linger(stream: &Stream, server: &Server, exchange: &mut Exchange) {
     let _ = timeout(server.config.timeouts.linger, end).await;
 }
 
-/// Ends a connection between two requests.
+/// Ends an encrypted connection between two requests.
 async fn finish(stream: &Stream, server: &Server) {
     let end = poll_fn(|cx| stream.poll_finish(cx));
     // It is closed in any case.

@@ -8,6 +8,8 @@ pub(crate) const PATH: u8 = 2;
 pub(crate) const QUERY: u8 = 4;
 /// May be in the name of a host.
 pub(crate) const HOST: u8 = 8;
+/// Stands for itself in a path, whatever is beside it.
+pub(crate) const PLAIN: u8 = 16;
 
 static CLASSES: [u8; 256] = classes();
 
@@ -30,7 +32,15 @@ const fn classes() -> [u8; 256] {
     let classes = with(TOKEN, b"!#$%&'*+-.^_`|~", classes);
     let classes = with(PATH | QUERY, b"!$%&'()*+,-./:;=@[\\]^_`{|}~", classes);
     let classes = with(QUERY, b"?", classes);
-    with(HOST, b"!$&'()*+,-.;=_~", classes)
+    let mut classes = with(HOST, b"!$&'()*+,-.;=_~", classes);
+    let mut byte = 0;
+    while byte < classes.len() {
+        if !matches!(byte as u8, b'%' | b'\\' | b'/' | b'.') && !(byte as u8).is_ascii_control() {
+            classes[byte] |= PLAIN;
+        }
+        byte += 1;
+    }
+    classes
 }
 
 /// `classes` where `class` has these bytes, too.
@@ -50,12 +60,13 @@ pub(crate) fn is(byte: u8, class: u8) -> bool {
 
 /// Where the bytes of `class` that begin at `at` end.
 #[inline(always)]
-pub(crate) fn run(bytes: &[u8], at: usize, class: u8) -> usize {
-    let rest = bytes.get(at..).unwrap_or_default();
-    at + rest
-        .iter()
-        .position(|&byte| !is(byte, class))
-        .unwrap_or(rest.len())
+pub(crate) fn run(bytes: &[u8], mut at: usize, class: u8) -> usize {
+    while let Some(&byte) = bytes.get(at)
+        && is(byte, class)
+    {
+        at += 1;
+    }
+    at
 }
 
 /// A byte of value one in each place.

@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 
 use super::refusal::{Kind, Refusal};
+use super::syntax::{PLAIN, run};
 
 /// Decodes a path and makes it normal, so that it names a resource in one way only.
 ///
@@ -41,16 +42,15 @@ pub fn path(raw: &[u8]) -> Result<Cow<'_, [u8]>, Refusal> {
 
 /// Whether nothing is to be done and nothing to be refused; some paths of which that is true are taken for others.
 fn is_normal(raw: &[u8]) -> bool {
-    let mut before = 0;
-    raw.iter().all(|&byte| {
-        let after_slash = before == b'/';
-        before = byte;
-        match byte {
-            b'%' | b'\\' => false,
-            b'/' | b'.' => !after_slash,
-            _ => !byte.is_ascii_control(),
+    let mut at = 0;
+    loop {
+        at = run(raw, at, PLAIN);
+        match raw.get(at) {
+            None => return true,
+            Some(b'/' | b'.') if at == 0 || raw[at - 1] != b'/' => at += 1,
+            Some(_) => return false,
         }
-    })
+    }
 }
 
 fn normalize(raw: &[u8]) -> Result<Vec<u8>, Refusal> {

@@ -130,6 +130,7 @@ pub(crate) fn take_held_up() -> bool {
 }
 
 /// The trace that what is sent here belongs to; 0 is none.
+#[inline]
 pub(crate) fn trace() -> u64 {
     HERE.with(|here| here.trace.get())
 }
@@ -190,6 +191,9 @@ pub(crate) fn send<E: Send + 'static>(
         }
         return Ok(());
     }
+    if sender.from != 0 && HERE.with(Here::is_outside) {
+        return stage.offer(sender.from, event, false, waits);
+    }
     send_now(sender, event, waits)
 }
 
@@ -244,12 +248,12 @@ fn send_now<E: Send + 'static>(
     waits: bool,
 ) -> Result<(), (Event<E>, Why)> {
     let stage = &sender.stage;
-    let said = if HERE.with(Here::may_have_collected) {
+    let said = if HERE.with(Here::is_outside) {
+        None
+    } else {
         let said = said(stage, &event);
         Arc::clone(stage).hand_over();
         said
-    } else {
-        None
     };
     if let Some(trace) = HERE.with(|here| here.trace_of(sender)) {
         event.trace_on(trace);
@@ -299,11 +303,11 @@ impl Here {
         }
     }
 
-    /// Whether something may be collected on this OS thread for any stage. What is collected is so for one in `open`, and that is empty when a servlet's poll
-    /// has ended, but for what is just being handed over.
+    /// Whether nothing is collected on this OS thread for any stage, and nothing will be. What is collected is so for one in `open`, and that is empty when a servlet's
+    /// poll has ended, but for what is just being handed over. There is no trace either.
     #[inline]
-    fn may_have_collected(&self) -> bool {
-        self.inside.get() || !self.open.borrow().is_empty()
+    fn is_outside(&self) -> bool {
+        !self.inside.get() && self.open.borrow().is_empty()
     }
 
     /// Whether a servlet is being polled that may collect for one more stage.

@@ -32,6 +32,7 @@ impl<E> Queue<E> {
     }
 
     /// Queues the event that was looked at last.
+    #[inline(always)]
     pub(crate) fn push(&mut self, event: Event<E>) -> Result<(), KeyFull<E>> {
         match self {
             Queue::Lanes(lanes) => {

@@ -283,8 +283,9 @@ impl<E: Send + 'static> Shared<E> {
             self.plan(now_ns);
         }
         match offered {
+            Ok(()) => Ok(()),
             Err((event, Why::Degrade)) => self.offer_degraded(from, event, waits),
-            other => other,
+            refused => refused,
         }
     }
 

@@ -44,8 +44,9 @@ impl Listening {
         let (closing, told) = oneshot::async_channel();
         let (address, listener) = match &asked {
             ListenAddress::Tcp(address) => {
-                let listener = TcpListener::builder().backlog(BACKLOG).bind(*address);
-                let listener = listener.map_err(failed)?;
+                // Answers are written whole; the system need not wait for more.
+                let options = TcpListener::builder().backlog(BACKLOG).nodelay(true);
+                let listener = options.bind(*address).map_err(failed)?;
                 let address = listener.local_addr().map_err(failed)?;
                 (ListenAddress::Tcp(address), Listener::Tcp(listener))
             }
@@ -140,14 +141,10 @@ enum Accepted {
 impl Accepted {
     fn stream(self, tls: Option<&Reloadable>) -> Stream {
         match self {
-            Self::Tcp(tcp) => {
-                // Answers are written whole; the system need not wait for more.
-                drop(tcp.set_nodelay(true));
-                match tls {
-                    None => Stream::Tcp(tcp),
-                    Some(tls) => Stream::Tls(Box::new(Tls::new(tcp, tls.current()))),
-                }
-            }
+            Self::Tcp(tcp) => match tls {
+                None => Stream::Tcp(tcp),
+                Some(tls) => Stream::Tls(Box::new(Tls::new(tcp, tls.current()))),
+            },
             Self::Unix(unix) => Stream::Unix(unix),
         }
     }

@@ -69,7 +69,8 @@ fn some_at_once(stream: &Stream, response: &Response) -> io::Result<u64> {
     }
     let mut slices = [IoSlice::new(&[]); SLICES_MAX];
     let count = response.slices(&mut slices);
-    stream.try_write(&slices[..count]).map(|sent| sent as u64)
+    let sent = stream.try_write_vectored(&slices[..count]);
+    sent.map(|sent| sent as u64)
 }
 
 /// Sends some bytes.

@@ -1,6 +1,5 @@
 //! Which host a request is for (RFC 9110, section 7.2, and RFC 3986, section 3.2).
 
-use crate::http::framing::decimal;
 use crate::http::syntax::{HOST, is, run};
 
 /// Whether `text` is a host with or without a port. An empty host is one, as RFC 3986 has it.
@@ -34,7 +33,12 @@ fn parts(text: &[u8]) -> Option<(&[u8], &[u8])> {
 /// Digits of a number that is a port, or none at all.
 #[inline(always)]
 fn is_port(digits: &[u8]) -> bool {
-    digits.is_empty() || decimal(digits).is_some_and(|port| port <= u16::MAX.into())
+    let mut port = 0;
+    digits.iter().all(|digit| {
+        let digit = u32::from(digit.wrapping_sub(b'0'));
+        port = 10 * port + digit;
+        digit < 10 && port <= u16::MAX.into()
+    })
 }
 
 /// The length of the name at the start of `text`; nothing if it has a `%` without two hexadecimal digits.

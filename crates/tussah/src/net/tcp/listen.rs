@@ -26,6 +26,7 @@ pub struct ListenOptions {
     reuse_port: bool,
     v6only: Option<bool>,
     ttl: Option<u32>,
+    nodelay: bool,
     connections_max: Option<usize>,
     exhaustion_fails: bool,
 }
@@ -38,6 +39,7 @@ impl Default for ListenOptions {
             reuse_port: false,
             v6only: None,
             ttl: None,
+            nodelay: false,
             connections_max: None,
             exhaustion_fails: false,
         }
@@ -82,6 +84,14 @@ impl ListenOptions {
     pub fn ttl(self, hops: u32) -> Self {
         Self {
             ttl: Some(hops),
+            ..self
+        }
+    }
+
+    /// Whether its connections begin with [`TcpStream::set_nodelay`](super::TcpStream::set_nodelay) on; off by default. It costs no system call of theirs.
+    pub fn nodelay(self, on: bool) -> Self {
+        Self {
+            nodelay: on,
             ..self
         }
     }
@@ -219,6 +229,9 @@ impl ListenOptions {
         }
         if let Some(hops) = self.ttl {
             socket.set_ttl(hops)?;
+        }
+        if self.nodelay {
+            socket.set_nodelay(true)?;
         }
         socket.bind(&address.into())?;
         socket.listen(self.backlog.try_into().unwrap_or(i32::MAX))?;

@@ -49,6 +49,7 @@ impl<E> Lanes<E> {
         event.class_of().among(self.lanes.len())
     }
 
+    #[inline(always)]
     pub(crate) fn push(&mut self, event: Event<E>) {
         let at = self.lane(&event);
         let lane = &mut self.lanes[at];

@@ -9,7 +9,8 @@ use crate::stage::queue::{CHUNK_MAX, KeyFull, Queue};
 use crate::stage::sender::Why;
 
 impl<E> State<E> {
-    /// Whether an event that costs so much may come in now; `asked` is false if the controller has let it in already.
+    /// Whether an event that costs so much may come in now; `asked` is true if the controller has let it in already.
+    #[inline]
     fn admit(
         &mut self,
         class: usize,
@@ -30,7 +31,12 @@ impl<E> State<E> {
         if asked || !self.council.admits() {
             return Ok(());
         }
-        // The controller is asked once for each event that there is room for.
+        self.ask(class, event, used, now_ns)
+    }
+
+    /// Asks the controller, once for each event that there is room for.
+    #[inline(never)]
+    fn ask(&mut self, class: usize, event: &Event<E>, used: u64, now_ns: u64) -> Result<(), Why> {
         if let Queue::Keyed(keyed) = &self.queue
             && keyed.is_full()
         {
@@ -57,6 +63,7 @@ impl<E> State<E> {
 
     /// Queues an event that the [queue](Queue::look_at) has looked at, or says why not. `asked` is true if it has been degraded, and the controller need not be asked again; `waits` if
     /// its sender will come again when there is room.
+    #[inline(always)]
     pub(crate) fn offer(
         &mut self,
         event: Event<E>,
@@ -89,6 +96,7 @@ impl<E> State<E> {
             && self.bounds.class_max[self.class(event)] == u64::MAX
     }
 
+    #[inline(always)]
     fn insert(&mut self, class: usize, mut event: Event<E>, now_ns: u64) -> Result<(), Event<E>> {
         let (stamp, within) = (event.stamp(), event.more.as_ref().and_then(|it| it.within));
         event.queued(now_ns);

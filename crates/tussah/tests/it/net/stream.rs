@@ -283,6 +283,12 @@ fn options_are_kept() {
         let options = TcpStream::builder().ttl(8);
         let client = options.connect(listener.local_addr()?).await?;
         assert_eq!(client.ttl()?, 8);
+        for on in [true, false] {
+            let listener = TcpListener::builder().nodelay(on).bind("127.0.0.1:0")?;
+            let _client = TcpStream::connect(listener.local_addr()?).await?;
+            let (server, _) = listener.accept().await?;
+            assert_eq!(server.nodelay()?, on);
+        }
         Ok(())
     });
 }
