@@ -59,10 +59,10 @@ impl Connection {
         }
     }
 
-    /// Whether a request of it is on its way.
+    /// Whether a request of it is on its way, or comes back.
     pub(crate) fn is_busy(&self) -> bool {
         // Acquire: pairs with `release`, so that the second is known in which it was answered.
-        matches!(self.state.load(Ordering::Acquire), BUSY | WAITED)
+        self.state.load(Ordering::Acquire) != IDLE
     }
 
     /// Whether no request of it is on its way. If one is, the thread is called when that has been answered.
