@@ -6,6 +6,8 @@ mod buffers;
 mod cache_miss;
 mod clock;
 mod connection;
+#[cfg(test)]
+mod connection_loom_tests;
 mod connections;
 mod dynamic;
 mod exchange;
@@ -23,6 +25,7 @@ mod serve;
 mod server;
 mod status;
 mod stream;
+mod sync;
 mod thread;
 mod work;
 // What needs no runtime: files beneath a root, and what is around the server.

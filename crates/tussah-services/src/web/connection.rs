@@ -11,16 +11,17 @@
 //! | `BUSY` | who has the exchange | waits, and is not called when it is answered | `IDLE` by [`release`](Connection::release), `HANDED` by [`hand`](Connection::hand), `WAITED` by the thread |
 //! | `WAITED` | who has the exchange | something more has come: it wants to be called | `IDLE` or `HANDED`, with a call |
 //! | `HANDED` | the thread | takes the exchange | `IDLE` by the thread |
+//!
+//! Anybody may [`cut`](Connection::cut) it: that looks like a lost exchange, and where something else takes the place of this, the thread comes upon the end of the stream.
+//! The thread's waker is there before its first request begins its way. All this is modelled in `connection_loom_tests.rs`.
 
-use std::sync::atomic::{AtomicU8, AtomicU32, Ordering};
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
-
-use parking_lot::Mutex;
 
 use super::dynamic;
 use super::exchange::Exchange;
 use super::stream::Stream;
+use super::sync::{AtomicU8, AtomicU32, Mutex, OnceLock, Ordering};
 
 const IDLE: u8 = 0;
 const BUSY: u8 = 1;
@@ -60,17 +61,18 @@ impl Connection {
         }
     }
 
-    /// Whether a request of it is on its way.
+    /// Whether a request of it is on its way, or comes back.
     pub(crate) fn is_busy(&self) -> bool {
         // Acquire: pairs with `release`, so that the second is known in which it was answered.
-        matches!(self.state.load(Ordering::Acquire), BUSY | WAITED)
+        self.state.load(Ordering::Acquire) != IDLE
     }
 
     /// Whether no request of it is on its way. If one is, the thread is called when that has been answered.
     pub(crate) fn is_free(&self) -> bool {
+        // Acquire: pairs with `release`.
         let waits = self
             .state
-            .compare_exchange(BUSY, WAITED, Ordering::AcqRel, Ordering::Acquire);
+            .compare_exchange(BUSY, WAITED, Ordering::Relaxed, Ordering::Acquire);
         waits == Err(IDLE)
     }
 
@@ -97,8 +99,8 @@ impl Connection {
     #[inline]
     pub(crate) fn release(&self, now_s: u64) {
         self.wait_since(now_s);
-        // Release: the thread's next look sees what was done with the connection. Acquire: its waker is there if it waits.
-        if self.state.swap(IDLE, Ordering::AcqRel) == WAITED {
+        // Release: the thread's next look sees what was done with the connection.
+        if self.state.swap(IDLE, Ordering::Release) == WAITED {
             self.wake();
         }
     }
@@ -107,13 +109,14 @@ impl Connection {
     pub(crate) fn hand(&self, exchange: Box<Exchange>) {
         *self.handed.lock() = Some(exchange);
         // Release: pairs with the Acquire in `poll`.
-        self.state.swap(HANDED, Ordering::AcqRel);
+        self.state.swap(HANDED, Ordering::Release);
         self.wake();
     }
 
     /// The exchange is lost; the thread is to close the connection.
     pub(crate) fn lose(&self) {
-        self.state.swap(HANDED, Ordering::AcqRel);
+        // Release: as in `hand`.
+        self.state.swap(HANDED, Ordering::Release);
         self.wake();
     }
 
@@ -147,11 +150,11 @@ impl Connection {
                 IDLE => return self.poll_read(context, exchange).map(Event::Read),
                 _ if self.stream.poll_readable(context).is_pending() => return Poll::Pending,
                 state => {
-                    // Release: with the waker. If it fails, it has just been answered.
+                    // If it fails, it has just been answered.
                     let waits = self.state.compare_exchange(
                         BUSY,
                         WAITED,
-                        Ordering::AcqRel,
+                        Ordering::Relaxed,
                         Ordering::Relaxed,
                     );
                     if state == WAITED || waits.is_ok() {

@@ -168,6 +168,28 @@ impl Page {
     }
 }
 
+#[cfg(test)]
+impl Page {
+    /// One of nothing that takes so many bytes, with a file or without, and with a date of 1970.
+    pub(crate) fn blank(buffers: &Arc<Buffers>, len: usize, has_file: bool) -> Self {
+        let file = File::open("/dev/null").expect("it is there");
+        let stat = rustix::fs::fstat(&file).expect("it is open");
+        Self {
+            bytes: vec![0; len],
+            end: len,
+            date_s: 0,
+            buffers: Arc::clone(buffers),
+            shared_end: len,
+            part_end: len,
+            head_end: len,
+            body_len: 0,
+            file: has_file.then_some(file),
+            meta: Meta::new(&stat, "".into()),
+            modified_s: None,
+        }
+    }
+}
+
 impl Drop for Page {
     fn drop(&mut self) {
         self.buffers.put(mem::take(&mut self.bytes));

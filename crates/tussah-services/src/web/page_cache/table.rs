@@ -1,5 +1,8 @@
 //! The pages of a shard, the one that was used last first; and who waits for one that is being loaded.
 
+#[cfg(test)]
+mod tests;
+
 use std::sync::Arc;
 
 use hashbrown::HashTable;

@@ -90,7 +90,7 @@ pub struct Meta {
 }
 
 impl Meta {
-    pub(super) fn new(stat: &Stat, media_type: Arc<str>) -> Self {
+    pub(crate) fn new(stat: &Stat, media_type: Arc<str>) -> Self {
         Self {
             len: stat.st_size.cast_unsigned(),
             modified: modified(stat),

@@ -4,7 +4,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use tussah::stage::control::{Cadence, Controller, Owns, Sample, Settings};
+use parking_lot::Mutex;
+use tussah::stage::control::{AutoServlets, Cadence, Controller, Owns, Sample, Settings};
 use tussah::stage::{Batch, BuildError, Network};
 
 use super::support::{Door, adds_up, by, each, one};
@@ -256,4 +257,106 @@ fn what_is_decided_as_a_stage_is_looked_at_is_done() -> Result<(), BuildError> {
         stage.drain().await;
         Ok(())
     })
+}
+
+/// Decides as `AutoServlets` does, and adds up what that is shown.
+struct Watched(AutoServlets, Arc<Mutex<Shown>>);
+
+#[derive(Clone, Copy, Default, Debug)]
+struct Shown {
+    service_ns: u64,
+    compute_ns: u64,
+    ready_ns: u64,
+    /// It has taken the stage to wait.
+    has_waited: bool,
+}
+
+impl Controller for Watched {
+    fn name(&self) -> &'static str {
+        "watched"
+    }
+    fn owns(&self) -> Owns {
+        self.0.owns()
+    }
+    fn cadence(&self) -> Cadence {
+        Cadence::every_ns(1_000_000)
+    }
+    fn sample(&mut self, sample: &Sample<'_>, now_ns: u64) -> Settings {
+        let settings = self.0.sample(sample, now_ns);
+        let mut shown = self.1.lock();
+        shown.service_ns += sample.service_ns;
+        shown.compute_ns += sample.compute_ns;
+        shown.ready_ns += sample.ready_ns;
+        shown.has_waited |= self.0.waits();
+        settings
+    }
+}
+
+/// Events of the stage that is watched.
+const EVENTS: usize = 40;
+
+/// What is shown of a stage on one worker. Each of its events computes four times for 1 ms, and lets others have their turn of 20 ms after each; then it
+/// waits for so long at a door, or does not. Nothing else takes time.
+fn shown(waits: bool) -> Result<Shown, BuildError> {
+    let (clock, runtime) = crate::by_hand();
+    runtime.block_on_spawned(async move {
+        let network = Network::new("servlets");
+        let door = Door::new();
+        let (at, turns) = (door.clone(), clock.clone());
+        let shown = Arc::default();
+        let watched = Watched(AutoServlets::default(), Arc::clone(&shown));
+        let stage = network.stage("shares").batch(1).servlets(8).manual();
+        let stage = stage.controller(watched).handler(move |_| {
+            let (at, turns) = (at.clone(), turns.clone());
+            Ok(by(move |batch: &mut Batch<usize>| {
+                let (at, turns) = (at.clone(), turns.clone());
+                Box::pin(async move {
+                    batch.next();
+                    for _ in 0..4 {
+                        turns.advance(Duration::from_millis(1));
+                        tussah::yield_now().await;
+                    }
+                    if waits {
+                        at.pass().await;
+                    }
+                })
+            }))
+        })?;
+        for n in 0..EVENTS {
+            stage.sender().try_send(n).expect("there is room");
+        }
+        let mut through = 0;
+        while stage.stats().finished < EVENTS as u64 {
+            let came = door.came();
+            clock.advance(Duration::from_millis(20));
+            door.let_through(came - through);
+            through = came;
+            tussah::yield_now().await;
+        }
+        // The last of it is told when the stage is looked at next, which `adds_up` does.
+        clock.advance(Duration::from_millis(1));
+        adds_up(&stage);
+        Ok(*shown.lock())
+    })
+}
+
+#[test]
+fn to_be_ready_while_others_have_their_turn_is_not_to_wait() -> Result<(), BuildError> {
+    let each_ns = |ms| EVENTS as u64 * ms * 1_000_000;
+    let shares = shown(false)?;
+    assert_eq!(shares.compute_ns, each_ns(4), "{shares:?}");
+    assert_eq!(
+        shares.service_ns,
+        each_ns(4) + shares.ready_ns,
+        "{shares:?}"
+    );
+    assert!(shares.ready_ns > 0 && !shares.has_waited, "{shares:?}");
+    let waits = shown(true)?;
+    assert_eq!(waits.compute_ns, each_ns(4), "{waits:?}");
+    assert!(
+        waits.service_ns >= each_ns(4 + 20) + waits.ready_ns,
+        "{waits:?}"
+    );
+    assert!(waits.ready_ns > 0 && waits.has_waited, "{waits:?}");
+    Ok(())
 }
