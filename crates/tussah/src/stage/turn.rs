@@ -68,7 +68,7 @@ impl<E: Send + 'static> Shared<E> {
             Some(threads) if present => threads.goes_on(&mut inner),
             _ => present,
         };
-        let next = if goes_on && inner.state.take(run, now_ns) {
+        let next = if goes_on && inner.state.begins() && inner.state.take(run, now_ns) {
             Next::Work
         } else if !run.dropped.is_empty() {
             // It looks again when it has told of what was dropped.

@@ -51,8 +51,12 @@ const COMPUTES_ABOVE: f64 = 0.5;
 /// The share of all workers' time above which a stage is held up by the workers, so that more servlets would only share them.
 const WORKERS_FULL: f64 = 0.9;
 
-/// A stage whose service time is so many times its computing keeps the workers at work with one servlet each; above it, there is one each to spare, if more do help.
+/// A stage whose service time is so many times its computing keeps the workers at work with one servlet each; above it, there are some to spare, if more do help.
 const WAITS_LITTLE: f64 = 1.5;
+
+/// Servlets to spare of such a stage, in square roots of those that keep the workers at work. Of four servlets that wait as long as they compute, all wait for 1.5 % of
+/// the time; of three, for 6 % (the machine repair model, with exponential times).
+const SPARE_ROOT: f64 = 1.5;
 
 /// How many times over the servlets of a stage that waits may keep the workers at work.
 const SPARE: f64 = 2.0;
@@ -166,7 +170,8 @@ impl AutoServlets {
             self.trial.break_off();
             return workers;
         }
-        let wanted = (needed.round() as usize).saturating_add(workers);
+        let spare = SPARE_ROOT * (needed * workers as f64).sqrt();
+        let wanted = (needed + spare).round() as usize;
         // One more or less, as it is measured now or then, is none.
         let wanted = if now.abs_diff(wanted) <= 1 {
             now

@@ -5,6 +5,10 @@ use super::{Gate, Kind, State};
 /// A queue that lasts longer than this is worth another servlet: what it takes to wake a worker, in nanoseconds.
 pub(super) const WORTH_NS: f64 = 10_000.0;
 
+/// Bound, in servlets for each worker: while so many have only let others have their turn so far, no further event is begun. If all that are there took turns, they would be done,
+/// and then wait, all at about the same time, in which the workers have nothing to do; with one, a long event would hold up all others.
+const YIELDING_MAX: usize = 2;
+
 /// Who is to be called to work.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Summon {
@@ -21,6 +25,7 @@ impl<E> State<E> {
         if !self.works()
             || self.held_back
             || servlets.busy >= self.allowed()
+            || !self.begins()
             || !self.queue.is_ready()
         {
             return false;
@@ -35,6 +40,12 @@ impl<E> State<E> {
         let worth =
             computing == 0 || (computing < self.workers && lasts_ns > WORTH_NS * computing as f64);
         worth && !(self.orphaned && servlets.parked == 0)
+    }
+
+    /// Whether a servlet may begin with an event, as far as it is up to those that take turns.
+    #[inline]
+    pub(crate) fn begins(&self) -> bool {
+        self.yielding < YIELDING_MAX * self.workers.max(1)
     }
 
     /// How many servlets are sure to be computing.
