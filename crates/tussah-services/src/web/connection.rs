@@ -34,8 +34,8 @@ pub(crate) struct Connection {
     state: AtomicU8,
     /// In which second of the server's clock it began to wait for the client.
     waits_since_s: AtomicU32,
-    /// The class of its next request for a dynamic page, by how its last one went.
-    pub(crate) class: AtomicU8,
+    /// How its last request for a dynamic page went.
+    pub(crate) last: AtomicU8,
     handed: Mutex<Option<Box<Exchange>>>,
     /// The thread's, which is the same for all of its life.
     waker: OnceLock<Waker>,
@@ -55,7 +55,7 @@ impl Connection {
             stream,
             state: AtomicU8::new(IDLE),
             waits_since_s: AtomicU32::new(0),
-            class: AtomicU8::new(dynamic::NEW),
+            last: AtomicU8::new(dynamic::NONE),
             handed: Mutex::new(None),
             waker: OnceLock::new(),
         }

@@ -20,7 +20,7 @@ use exchange::Exchange;
 use stream::Stream;
 
 mod dynamic {
-    pub(crate) const NEW: u8 = 1;
+    pub(crate) const NONE: u8 = 0;
 }
 
 mod sync {

@@ -28,7 +28,7 @@ impl Handler for Dynamic {
     async fn handle(&self, batch: &mut Batch<Box<Exchange>>) {
         while let Some(mut exchange) = batch.next() {
             if let Some(connection) = &exchange.connection {
-                connection.class.store(SERVED, Ordering::Relaxed);
+                connection.last.store(SERVED, Ordering::Relaxed);
             }
             let mut reply = self.reply(&mut exchange).await;
             if reply.status.code() < 200 {
@@ -106,29 +106,47 @@ fn request(server: &Server, exchange: &mut Exchange) -> Request {
     }
 }
 
-/// The classes of dynamic requests, the first first. Who was turned away goes before who has just come, and both before who has just been served: else those who are
-/// served would come again at once, and take the place that they have left.
-const TURNED_AWAY: u8 = 0;
-pub(crate) const NEW: u8 = 1;
-const SERVED: u8 = 2;
+/// The classes of dynamic requests, the first first: who was turned away and comes again when told to; who has just come; and who has just been served or comes too soon. Else
+/// those who are served would come again at once, and take the place that they have left.
+const IN_TURN: Class = Class(0);
+const NEW: Class = Class(1);
+const OUT_OF_TURN: Class = Class(2);
 
 /// So many classes there are.
 pub(crate) const CLASSES: usize = 3;
 
+/// How a connection's last dynamic request went: there was none, it was served, or it was turned away for so many seconds, which are fewer.
+pub(crate) const NONE: u8 = 0;
+const SERVED: u8 = u8::MAX;
+
 /// The class of a request.
-pub(crate) fn class(exchange: &Exchange) -> Class {
-    let connection = exchange.connection.as_ref();
+pub(crate) fn class(server: &Server, exchange: &Exchange) -> Class {
+    let Some(connection) = &exchange.connection else {
+        return NEW;
+    };
     // Relaxed: written by who had the connection's last exchange.
-    Class(connection.map_or(NEW, |it| it.class.load(Ordering::Relaxed)))
+    match connection.last.load(Ordering::Relaxed) {
+        NONE => NEW,
+        SERVED => OUT_OF_TURN,
+        after_s => {
+            let turn_s = connection.waits_since_s() + u64::from(after_s);
+            if server.clock.passed_s() >= turn_s {
+                IN_TURN
+            } else {
+                OUT_OF_TURN
+            }
+        }
+    }
 }
 
 /// Answers a request that is turned away: the client is told when to come again, each another time.
 pub(crate) fn overloaded(server: &Server, mut exchange: Box<Exchange>, send: &Sending) {
-    if let Some(connection) = &exchange.connection {
-        connection.class.store(TURNED_AWAY, Ordering::Relaxed);
-    }
     let clients = server.connections.count();
-    let after = server.retry.after_s(clients, server.random()).to_string();
+    let after_s = server.retry.after_s(clients, server.random());
+    if let Some(connection) = &exchange.connection {
+        connection.last.store(after_s, Ordering::Relaxed);
+    }
+    let after = after_s.to_string();
     answer::text(
         server,
         &mut exchange,

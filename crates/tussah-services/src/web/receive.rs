@@ -63,7 +63,7 @@ impl DirectHandler for Receive {
         }
         if has_route {
             exchange.key.push(0);
-            let class = dynamic::class(&exchange);
+            let class = dynamic::class(&self.server, &exchange);
             let event = Event::new(exchange).class(class);
             if let Err(SendError { event, .. }) = self.dynamic.try_send(event) {
                 overloaded(&self.server, event.into_inner(), &self.send);

@@ -15,7 +15,7 @@ const MORE: f64 = 1.25;
 const DOUBT: f64 = 128.0;
 
 /// Bound, in seconds: the latest time at which a client is told to come.
-const AFTER_S_MAX: u64 = 60;
+const AFTER_S_MAX: u8 = 60;
 
 const SECOND_NS: u64 = 1_000_000_000;
 
@@ -37,7 +37,7 @@ impl Retry {
         }
     }
 
-    /// So many can be served in a second, as is known from so many that were served; as long as none has been, a hundred are taken for granted.
+    /// So many can be served in a second, as is known from so many that were served while others were turned away; as long as none has been, a hundred are taken for granted.
     pub(crate) fn set_rate(&self, per_second: f64, served: u64) {
         if per_second <= 0.0 {
             return;
@@ -49,13 +49,13 @@ impl Retry {
     }
 
     /// In how many seconds one of at most so many clients should come.
-    pub(crate) fn after_s(&self, clients: usize, random: u32) -> u64 {
+    pub(crate) fn after_s(&self, clients: usize, random: u32) -> u8 {
         let passed = now().saturating_duration_since(self.begun);
         self.turn_s(passed, clients, f64::from(random) / 2f64.powi(32))
     }
 
     /// The same at a time since the beginning, with luck from 0 to 1.
-    fn turn_s(&self, passed: Duration, clients: usize, luck: f64) -> u64 {
+    fn turn_s(&self, passed: Duration, clients: usize, luck: f64) -> u8 {
         let now_ns = passed.as_nanos() as u64;
         let step_ns = self.step_ns.load(Ordering::Relaxed);
         // No more can be waiting than there are.
@@ -74,7 +74,7 @@ impl Retry {
             wait_s *= luck;
         }
         // The field has whole seconds: in the mean, those are right.
-        let after_s = (wait_s + luck).floor() as u64;
+        let after_s = (wait_s + luck).floor() as u8; // at most 255
         after_s.clamp(1, AFTER_S_MAX)
     }
 }
@@ -84,7 +84,7 @@ mod tests {
     use super::*;
 
     /// In how many seconds each of so many clients is told to come who are turned away at once.
-    fn told(clients: u32, per_second: f64) -> Vec<u64> {
+    fn told(clients: u32, per_second: f64) -> Vec<u8> {
         let retry = Retry::new();
         retry.set_rate(per_second, u64::MAX);
         let luck = |client: u32| f64::from(client * 37 % 100) / 100.0;

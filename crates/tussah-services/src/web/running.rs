@@ -271,12 +271,14 @@ async fn estimate_retry(network: Network, server: Arc<Server>) {
     let Ok(dynamic) = network.find::<Box<super::exchange::Exchange>>("dynamic") else {
         return;
     };
-    let (mut before, mut rate) = (dynamic.stats(), 0.0_f64);
+    let (mut before, mut rate, mut known) = (dynamic.stats(), 0.0_f64, 0);
     loop {
         sleep(Duration::from_secs(1)).await;
         let stats = dynamic.stats();
         let made = (stats.finished - before.finished) as f64;
         if stats.refused + stats.shed > before.refused + before.shed {
+            // What was made when nobody was turned away may be all that was asked for.
+            known += stats.finished - before.finished;
             rate += if rate > 0.0 {
                 (made - rate) / 4.0
             } else {
@@ -285,7 +287,7 @@ async fn estimate_retry(network: Network, server: Arc<Server>) {
         } else {
             rate = rate.max(made);
         }
-        server.retry.set_rate(rate, stats.finished);
+        server.retry.set_rate(rate, known);
         before = stats;
     }
 }

@@ -214,12 +214,18 @@ impl<E> State<E> {
         self.len + self.in_service + self.reserved + self.untold == 0
     }
 
-    /// Events in the queue of this class and those before it; credits, where there is but one class.
+    /// Credits in the queue of this class and those before it; where there are several, as if all events cost as much as they do on average.
     fn ahead(&self, class: usize) -> u64 {
         if self.classes == 1 {
             return self.credits();
         }
-        self.queued[..=class].iter().sum::<u64>() + self.reserved
+        let events = self.queued[..=class].iter().sum::<u64>();
+        let credits = if self.credits == self.len {
+            events
+        } else {
+            (events as f64 * self.credits as f64 / self.len.max(1) as f64) as u64
+        };
+        credits + self.reserved
     }
 
     #[inline]

@@ -289,9 +289,9 @@ mod tests {
     #[test]
     fn servlets_that_wait_for_each_other_are_as_many_as_before() {
         let mut auto = AutoServlets::default();
-        assert_eq!(at_work(&mut auto, &look(2, 20, 10)), Some(6));
+        assert_eq!(at_work(&mut auto, &look(2, 20, 10)), Some(8));
         // The workers have no more to do.
-        assert_eq!(at_work(&mut auto, &look(6, 60, 10)), Some(2));
+        assert_eq!(at_work(&mut auto, &look(8, 80, 10)), Some(2));
         assert!(!auto.waits());
         let mut events = 0;
         while auto.sample(&full(look(2, 20, 10)), 0).servlets.is_none() {
@@ -299,7 +299,7 @@ mod tests {
         }
         assert!((3_900..4_200).contains(&events), "{events}");
         // Now they have.
-        assert_eq!(at_work(&mut auto, &look(6, 60, 20)), None);
+        assert_eq!(at_work(&mut auto, &look(8, 80, 20)), None);
         assert!(!auto.trial.is_on());
     }
 
@@ -316,17 +316,17 @@ mod tests {
     }
 
     #[test]
-    fn a_stage_that_waits_half_of_the_time_has_servlets_for_that_and_one_a_worker_to_spare() {
+    fn a_stage_that_waits_half_of_the_time_has_servlets_for_that_and_some_to_spare() {
         let first = |sample: Sample<'_>| at_work(&mut AutoServlets::default(), &sample);
-        assert_eq!(first(look(2, 20, 10)), Some(6));
-        assert_eq!(first(look(5, 20, 10)), None);
+        assert_eq!(first(look(2, 20, 10)), Some(8));
+        assert_eq!(first(look(7, 20, 10)), None);
         assert_eq!(first(look(2, 29, 20)), None);
         // To wait for a worker is not to wait.
         let sharing = Sample {
             ready_ns: 180 * MS,
             ..look(16, 200, 10)
         };
-        assert_eq!(first(sharing), Some(6));
+        assert_eq!(first(sharing), Some(8));
     }
 
     #[test]

@@ -54,6 +54,9 @@ const WAIT_SHARE_CLUMPS: f64 = 0.9;
 /// those above it, and who would take its place comes later still: one exponential service in thirty takes longer.
 const SERVICES_LEFT_CLASSES: f64 = 3.5;
 
+/// Bound, in events: how many places each worker's senders may have asked for ahead of time, which count as queued.
+const RESERVED_MAX: f64 = 128.0;
+
 /// Bound, in events: the window in which is seen how much of the capacity a class takes.
 const TAKEN_WINDOW: f64 = 64.0;
 
@@ -83,9 +86,8 @@ pub struct Predict {
 
     /// What decides about events, set by each sample.
     overloaded: bool,
-    /// Credits queued at which a stage that is not overloaded is, and whether they were.
+    /// Credits ahead at which nobody is let in even if the stage is not overloaded: it will be by the next sample.
     far: u64,
-    found_far: bool,
     servlets: u64,
     /// Credits ahead in the queue and in service at which each class is not let in, and the part of the capacity that it has had.
     room: [u64; CLASSES_MAX],
@@ -124,7 +126,6 @@ impl Predict {
             found_idle: false,
             overloaded: false,
             far: u64::MAX >> 1,
-            found_far: false,
             servlets: 1,
             room: [u64::MAX >> 1; CLASSES_MAX],
             taken: [0.0; CLASSES_MAX],
@@ -240,6 +241,11 @@ impl Predict {
     }
 }
 
+/// Events in the queue, without places that senders have only asked for.
+fn waiting(sample: &Sample<'_>) -> f64 {
+    sample.classes.iter().map(|class| class.queued as f64).sum()
+}
+
 impl Controller for Predict {
     fn name(&self) -> &'static str {
         "predict"
@@ -293,7 +299,8 @@ impl Controller for Predict {
             self.overloaded = if was {
                 !self.load.fallen(sample, target_ns)
             } else {
-                self.load.risen(queued, wait_ns, sample, target_ns) || self.found_far
+                let far = self.load.far(&self.capacity, target_ns);
+                self.load.risen(queued, wait_ns, sample, target_ns) || waiting(sample) > far
             };
             if was != self.overloaded {
                 self.load.turned();
@@ -303,11 +310,10 @@ impl Controller for Predict {
             self.share(sample, per_ns);
             self.allot(per_ns);
             let far = self.load.far(&self.capacity, target_ns);
-            self.far = self.credits(far);
+            self.far = self.credits(far + RESERVED_MAX * sample.workers as f64);
         }
         self.queued = queued;
-        (self.asked, self.asked_credits) = (0, 0);
-        (self.found_idle, self.found_far) = (false, false);
+        (self.asked, self.asked_credits, self.found_idle) = (0, 0, false);
         Settings::default()
     }
 
@@ -327,11 +333,11 @@ impl Controller for Predict {
             .saturating_add(u64::from(arrival.credits));
         self.found_idle |= arrival.queue_len == 0 && arrival.in_service < self.servlets;
         if !self.overloaded {
-            if arrival.queue_len < self.far {
-                return Admission::Admit;
-            }
-            self.found_far = true;
-            return Admission::Reject;
+            return if arrival.ahead < self.far {
+                Admission::Admit
+            } else {
+                Admission::Reject
+            };
         }
         let in_service = arrival.in_service.saturating_mul(self.cost_256) >> 8;
         let ahead = arrival.ahead.saturating_add(in_service);
@@ -347,7 +353,7 @@ impl Controller for Predict {
         if self.overloaded {
             return 0;
         }
-        let most = most.min(self.far.saturating_sub(first.queue_len));
+        let most = most.min(self.far.saturating_sub(first.ahead));
         self.asked = self.asked.saturating_add(most);
         self.asked_credits = self.asked_credits.saturating_add(most);
         self.found_idle |= first.queue_len == 0 && first.in_service < self.servlets;

@@ -133,7 +133,11 @@ impl<E> Lanes<E> {
             self.keep(emptied.expect("it was just seen"));
         }
         self.len -= 1;
-        self.lanes[class].len -= 1;
+        let lane = &mut self.lanes[class];
+        lane.len -= 1;
+        if lane.len == 0 {
+            lane.passed_over = 0;
+        }
         Some(event)
     }
 

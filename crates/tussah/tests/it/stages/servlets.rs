@@ -127,6 +127,46 @@ fn a_handler_that_never_waits_computes_on_each_worker_once() -> Result<(), Build
 }
 
 #[test]
+fn two_handlers_of_a_worker_take_turns_and_others_begin_when_they_wait() -> Result<(), BuildError> {
+    runtime(1).block_on_spawned(async {
+        let network = Network::new("servlets");
+        let door = Door::new();
+        let (now, most) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
+        let (at, inside, highest) = (door.clone(), Arc::clone(&now), Arc::clone(&most));
+        let stage = network.stage("turns").batch(1).servlets(6).manual();
+        let stage = stage.handler(move |_| {
+            let (at, inside, highest) = (at.clone(), Arc::clone(&inside), Arc::clone(&highest));
+            Ok(by(move |batch: &mut Batch<u32>| {
+                let (at, inside, highest) = (at.clone(), Arc::clone(&inside), Arc::clone(&highest));
+                Box::pin(async move {
+                    batch.next();
+                    let here = inside.fetch_add(1, Ordering::Relaxed) + 1;
+                    highest.fetch_max(here, Ordering::Relaxed);
+                    for _ in 0..10 {
+                        tussah::yield_now().await;
+                    }
+                    inside.fetch_sub(1, Ordering::Relaxed);
+                    at.pass().await;
+                })
+            }))
+        })?;
+        let sender = stage.sender();
+        for n in 0..12 {
+            sender.try_send(n).expect("there is room");
+        }
+        door.until(6).await;
+        idle().await;
+        assert_eq!((door.came(), stage.stats().in_service), (6, 6));
+        door.let_through(12);
+        stage.drain().await;
+        adds_up(&stage);
+        assert_eq!(stage.stats().finished, 12);
+        assert_eq!(most.load(Ordering::Relaxed), 2);
+        Ok(())
+    })
+}
+
+#[test]
 fn what_was_taken_ahead_is_given_back_when_the_handler_waits() -> Result<(), BuildError> {
     runtime(1).block_on_spawned(async {
         let network = Network::new("servlets");
