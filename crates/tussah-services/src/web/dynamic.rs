@@ -106,11 +106,11 @@ fn request(server: &Server, exchange: &mut Exchange) -> Request {
     }
 }
 
-/// The classes of dynamic requests, the first first: who was turned away and comes again when told to; who has just come; and who has just been served or comes too soon. Else
+/// The classes of dynamic requests, the first first: who was turned away and comes again when told to; who has just come, or comes too soon; and who has just been served. Else
 /// those who are served would come again at once, and take the place that they have left.
 const IN_TURN: Class = Class(0);
 const NEW: Class = Class(1);
-const OUT_OF_TURN: Class = Class(2);
+const AGAIN: Class = Class(2);
 
 /// So many classes there are.
 pub(crate) const CLASSES: usize = 3;
@@ -127,13 +127,13 @@ pub(crate) fn class(server: &Server, exchange: &Exchange) -> Class {
     // Relaxed: written by who had the connection's last exchange.
     match connection.last.load(Ordering::Relaxed) {
         NONE => NEW,
-        SERVED => OUT_OF_TURN,
+        SERVED => AGAIN,
         after_s => {
             let turn_s = connection.waits_since_s() + u64::from(after_s);
             if server.clock.passed_s() >= turn_s {
                 IN_TURN
             } else {
-                OUT_OF_TURN
+                NEW
             }
         }
     }
