@@ -47,13 +47,9 @@ async fn never(_: Request) -> Reply {
     pending().await
 }
 
-#[test]
-fn a_page_that_never_comes_does_not_hold_up_the_end() {
-    let runtime = runtime();
-    let site = Site::new();
-    let web = Web::new(config(&site)).route("/never", never);
-    let running = runtime.block_on(web.start()).expect("it starts");
-    let mut client = connect(&running);
+/// A client that has asked for it, when that has begun.
+fn ask_for_never(running: &Running) -> Client<TcpStream> {
+    let mut client = connect(running);
     client.send(request("/never", ""));
     until("it has begun", || {
         let stats = running.network().stats();
@@ -61,9 +57,39 @@ fn a_page_that_never_comes_does_not_hold_up_the_end() {
             .iter()
             .any(|stage| stage.name.contains("dynamic") && stage.in_service == 1)
     });
+    client
+}
+
+#[test]
+fn a_page_that_never_comes_does_not_hold_up_the_end() {
+    let runtime = runtime();
+    let site = Site::new();
+    let web = Web::new(config(&site)).route("/never", never);
+    let running = runtime.block_on(web.start()).expect("it starts");
+    let mut client = ask_for_never(&running);
     let stopped = runtime.block_on(running.stop());
     assert_eq!(stopped.cut, 1);
     assert!(matches!(client.next(), Err(End::Between)));
+}
+
+#[test]
+fn what_is_cut_of_an_old_configuration_counts() {
+    let runtime = Runtime::builder().workers(1).build().expect("a runtime");
+    let site = Site::new();
+    let web = Web::new(config(&site)).route("/never", never);
+    let mut running = runtime.block_on(web.start()).expect("it starts");
+    let mut old = ask_for_never(&running);
+    let config = config(&site);
+    let stopped = runtime.block_on(async move {
+        // The only worker goes from one to the other at once.
+        let stopping = tussah::spawn(async move {
+            running.reload(config).await.expect("nothing is in the way");
+            running.stop().await
+        });
+        stopping.await.expect("it does not panic")
+    });
+    assert_eq!(stopped.cut, 1);
+    assert!(matches!(old.next(), Err(End::Between)));
 }
 
 /// Connects so many times while the only worker accepts nothing, and asks on each.
