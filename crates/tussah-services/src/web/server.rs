@@ -178,7 +178,7 @@ impl Server {
         (self.hasher.hash_one(count) >> 32) as u32
     }
 
-    /// Writes down that a request was answered.
+    /// Writes down what became of a request: it was answered, or as much of that was sent as could be.
     #[inline]
     pub(crate) fn note(&self, stream: &Stream, exchange: &Exchange) {
         if let Some(log) = &self.log {
