@@ -5,6 +5,8 @@
 use std::ops::RangeInclusive;
 use std::time::Duration;
 
+use tussah_wire::http::head::HEAD_BYTES_MAX;
+
 use super::settings::{CacheKind, Colors, Config, LogFormat};
 use super::show;
 use super::value::{Choice, Read, Value};
@@ -224,8 +226,8 @@ pub(super) const KEYS: &[Key] = &[
     ),
     key!(
         One "limits.head", "limit-head", "SIZE", LIMITS,
-        "The head of a request; 431 beyond",
-        limits.head_bytes = |v| v.size(512..=1 << 20),
+        "The head of a request; 431 beyond. Of that the target in its first line may have 8KiB; 414 beyond",
+        limits.head_bytes = |v| v.size(512..=HEAD_BYTES_MAX as u64),
         |c| show::size(&c.limits.head_bytes)
     ),
     key!(

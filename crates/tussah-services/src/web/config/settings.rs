@@ -147,7 +147,7 @@ impl Default for Cache {
 /// How much a client may ask for.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Limits {
-    /// Bound, in bytes: the head of a request, 16 KiB by default; 431 beyond.
+    /// Bound, in bytes: the head of a request, 16 KiB by default, 65,535 at most; 431 beyond. Of that the target may have 8 KiB; 414 beyond.
     pub head_bytes: u64,
     /// Bound, in fields: the head of a request, 100 by default; 431 beyond.
     pub headers: usize,
