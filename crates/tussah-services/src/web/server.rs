@@ -21,7 +21,8 @@ use super::route::Routes;
 use super::site::{Site, SiteError};
 use super::stream::Stream;
 
-/// Bound, in seconds: for how long a page is given without another look at its file, so that changes are seen soon and hits cost no system call.
+/// Bound, in seconds: for how long a page is given without another look at its file, by a clock of whole seconds, so for up to nearly 2 s; then changes are seen soon, and hits cost
+/// no system call.
 const FRESH_S: u64 = 1;
 
 /// Who has sent a request: an address, or `None` by a Unix socket.

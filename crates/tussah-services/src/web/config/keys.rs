@@ -238,7 +238,7 @@ pub(super) const KEYS: &[Key] = &[
     ),
     key!(
         One "limits.body", "limit-body", "SIZE", LIMITS,
-        "The body of a request; 413 beyond",
+        "The body of a request; 413 beyond. Those for pages that are made are read whole before a request is let in, so they may take --limit-connections times this of memory",
         limits.body_bytes = |v| v.size(0..=1 << 40),
         |c| show::size(&c.limits.body_bytes)
     ),

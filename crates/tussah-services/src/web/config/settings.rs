@@ -151,7 +151,7 @@ pub struct Limits {
     pub head_bytes: u64,
     /// Bound, in fields: the head of a request, 100 by default; 431 beyond.
     pub headers: usize,
-    /// Bound, in bytes: the body of a request, 1 MiB by default; 413 beyond.
+    /// Bound, in bytes: the body of a request, 1 MiB by default; 413 beyond. A body for a route is read whole before the request is let in, so bodies may take as much memory as `connections` times this.
     pub body_bytes: u64,
     /// Bound, in connections: those that are open at a time, 20,000 by default; 503 beyond.
     pub connections: usize,
