@@ -27,6 +27,8 @@ use listen::Listening;
 pub struct Running {
     current: Arc<RwLock<Arc<Instance>>>,
     listening: Vec<Listening>,
+    /// Those whose place another has taken, as long as their connections end.
+    ending: Vec<JoinHandle<Stopped>>,
     routes: Routes,
     clock: Arc<Clock>,
     ticking: JoinHandle<()>,
@@ -71,6 +73,7 @@ impl Running {
         Ok(Self {
             current,
             listening,
+            ending: Vec::new(),
             routes,
             clock,
             ticking,
@@ -134,16 +137,23 @@ impl Running {
         *self.current.write() = next;
         close(gone).await;
         let drain = before.server.config.drain;
-        drop(tussah::spawn(async move { before.end(drain).await }));
+        self.ending.retain(|ending| !ending.is_finished());
+        self.ending
+            .push(tussah::spawn(async move { before.end(drain).await }));
         Ok(())
     }
 
-    /// Stops: who has connected before is served once more, nothing more is accepted, and what is in flight is finished, for as long as [`Config::drain`] says.
-    pub async fn stop(self) -> Stopped {
+    /// Stops: who has connected before is served once more, nothing more is accepted, and what is in flight is finished, for as long as [`Config::drain`] says. What a [`reload`](Self::reload) has left to end is waited for too, for as long as
+    /// its own configuration says.
+    pub async fn stop(mut self) -> Stopped {
+        self.ending.retain(|ending| !ending.is_finished());
         close(self.listening).await;
         let current = Arc::clone(&self.current.read());
         let drain = current.server.config.drain;
-        let stopped = current.end(drain).await;
+        let mut stopped = current.end(drain).await;
+        for ending in self.ending {
+            stopped.cut += ending.await.map_or(0, |stopped| stopped.cut);
+        }
         self.ticking.abort();
         if let Some(log) = current.server.log.clone() {
             // The disk may be slow; the log says it if something is lost.

@@ -36,7 +36,10 @@ impl DirectHandler for Send {
             }
             Ok(_) => Next::Write,
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => Next::Write,
-            Err(_) => Next::Reset,
+            Err(_) => {
+                self.0.note(&connection.stream, &exchange);
+                Next::Reset
+            }
         };
         exchange.give_back();
     }

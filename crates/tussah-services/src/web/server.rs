@@ -21,7 +21,8 @@ use super::route::Routes;
 use super::site::{Site, SiteError};
 use super::stream::Stream;
 
-/// Bound, in seconds: for how long a page is given without another look at its file, so that changes are seen soon and hits cost no system call.
+/// Bound, in seconds: for how long a page is given without another look at its file, by a clock of whole seconds, so for up to nearly 2 s; then changes are seen soon, and hits cost
+/// no system call.
 const FRESH_S: u64 = 1;
 
 /// Who has sent a request: an address, or `None` by a Unix socket.
@@ -178,7 +179,7 @@ impl Server {
         (self.hasher.hash_one(count) >> 32) as u32
     }
 
-    /// Writes down that a request was answered.
+    /// Writes down what became of a request: it was answered, or as much of that was sent as could be.
     #[inline]
     pub(crate) fn note(&self, stream: &Stream, exchange: &Exchange) {
         if let Some(log) = &self.log {

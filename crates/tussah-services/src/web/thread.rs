@@ -145,7 +145,9 @@ impl Idle<'_> {
         }
         while self.sleep.as_mut().poll(cx).is_ready() {
             let (idle_max, busy) = (server.config.timeouts.idle, connection.is_busy());
-            let passed_s = server.clock.passed_s() - connection.waits_since_s();
+            // While it is busy, it may be answered meanwhile, in a later second.
+            let now_s = server.clock.passed_s();
+            let passed_s = now_s.saturating_sub(connection.waits_since_s());
             // Of the first second only a part has passed.
             let passed = Duration::from_secs(passed_s.saturating_sub(1));
             if !busy && passed >= idle_max {

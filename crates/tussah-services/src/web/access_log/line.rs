@@ -15,7 +15,7 @@ pub struct Record<'a> {
     pub client: Option<IpAddr>,
     /// Who they say they are, if they were asked.
     pub user: Option<&'a [u8]>,
-    /// When the request came.
+    /// When the answer ended.
     pub time: SystemTime,
     /// The first line of the request, as it came.
     pub request: &'a [u8],

@@ -5,6 +5,8 @@
 use std::ops::RangeInclusive;
 use std::time::Duration;
 
+use tussah_wire::http::head::HEAD_BYTES_MAX;
+
 use super::settings::{CacheKind, Colors, Config, LogFormat};
 use super::show;
 use super::value::{Choice, Read, Value};
@@ -224,8 +226,8 @@ pub(super) const KEYS: &[Key] = &[
     ),
     key!(
         One "limits.head", "limit-head", "SIZE", LIMITS,
-        "The head of a request; 431 beyond",
-        limits.head_bytes = |v| v.size(512..=1 << 20),
+        "The head of a request; 431 beyond. Of that the target in its first line may have 8KiB; 414 beyond",
+        limits.head_bytes = |v| v.size(512..=HEAD_BYTES_MAX as u64),
         |c| show::size(&c.limits.head_bytes)
     ),
     key!(
@@ -236,7 +238,7 @@ pub(super) const KEYS: &[Key] = &[
     ),
     key!(
         One "limits.body", "limit-body", "SIZE", LIMITS,
-        "The body of a request; 413 beyond",
+        "The body of a request; 413 beyond. Those for pages that are made are read whole before a request is let in, so they may take --limit-connections times this of memory",
         limits.body_bytes = |v| v.size(0..=1 << 40),
         |c| show::size(&c.limits.body_bytes)
     ),

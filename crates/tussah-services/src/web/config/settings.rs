@@ -147,11 +147,11 @@ impl Default for Cache {
 /// How much a client may ask for.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Limits {
-    /// Bound, in bytes: the head of a request, 16 KiB by default; 431 beyond.
+    /// Bound, in bytes: the head of a request, 16 KiB by default, 65,535 at most; 431 beyond. Of that the target may have 8 KiB; 414 beyond.
     pub head_bytes: u64,
     /// Bound, in fields: the head of a request, 100 by default; 431 beyond.
     pub headers: usize,
-    /// Bound, in bytes: the body of a request, 1 MiB by default; 413 beyond.
+    /// Bound, in bytes: the body of a request, 1 MiB by default; 413 beyond. A body for a route is read whole before the request is let in, so bodies may take as much memory as `connections` times this.
     pub body_bytes: u64,
     /// Bound, in connections: those that are open at a time, 20,000 by default; 503 beyond.
     pub connections: usize,

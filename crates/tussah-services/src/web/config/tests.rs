@@ -271,7 +271,7 @@ fn everything_that_is_wrong_is_said() {
             "site.toml:1:1: unknown key `lisen`; did you mean `listen`?",
             "site.toml:2:11: workers: expected \"auto\" or a whole number from 1 to 1024, found 0",
             "site.toml:3:12: headers: expected a pattern that begins with `/` or `*`",
-            "site.toml:5:8: limits.head: expected a size such as \"64KiB\" or \"200MB\", from 512B to 1MiB, found \"16 kilos\"",
+            "site.toml:5:8: limits.head: expected a size such as \"64KiB\" or \"200MB\", from 512B to 65535B, found \"16 kilos\"",
             "site.toml:6:1: unknown key `limits.size`; did you mean `cache.size`?",
             "site.toml:7:2: unknown section `limit`; did you mean `limits`?",
             "site.toml:10:8: cache.kind: expected \"sharded\" or \"none\", found true",
@@ -288,6 +288,10 @@ fn everything_that_is_wrong_is_said() {
 #[test]
 fn each_kind_of_value_is_checked() {
     let table = [
+        (
+            "[limits]\nhead = \"64KiB\"",
+            "2:8: limits.head: expected a size such as \"64KiB\" or \"200MB\", from 512B to 65535B, found \"64KiB\"",
+        ),
         (
             "listing = \"true\"",
             "1:11: listing: expected true or false, found \"true\"",

@@ -11,7 +11,8 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use tussah::Runtime;
-use tussah_services::web::config::{Config, ListenAddress};
+use tussah::sync::Notify;
+use tussah_services::web::config::{Config, ListenAddress, LogFile};
 use tussah_services::web::{Reply, Request, Running, Web};
 
 use super::client::{Answer, Client, End, Socket, request};
@@ -47,23 +48,49 @@ async fn never(_: Request) -> Reply {
     pending().await
 }
 
-#[test]
-fn a_page_that_never_comes_does_not_hold_up_the_end() {
-    let runtime = runtime();
-    let site = Site::new();
-    let web = Web::new(config(&site)).route("/never", never);
-    let running = runtime.block_on(web.start()).expect("it starts");
-    let mut client = connect(&running);
-    client.send(request("/never", ""));
+/// A client that has asked for a page, when that has begun.
+fn ask_for(path: &str, running: &Running) -> Client<TcpStream> {
+    let mut client = connect(running);
+    client.send(request(path, ""));
     until("it has begun", || {
         let stats = running.network().stats();
         stats
             .iter()
             .any(|stage| stage.name.contains("dynamic") && stage.in_service == 1)
     });
+    client
+}
+
+#[test]
+fn a_page_that_never_comes_does_not_hold_up_the_end() {
+    let runtime = runtime();
+    let site = Site::new();
+    let web = Web::new(config(&site)).route("/never", never);
+    let running = runtime.block_on(web.start()).expect("it starts");
+    let mut client = ask_for("/never", &running);
     let stopped = runtime.block_on(running.stop());
     assert_eq!(stopped.cut, 1);
     assert!(matches!(client.next(), Err(End::Between)));
+}
+
+#[test]
+fn what_is_cut_of_an_old_configuration_counts() {
+    let runtime = Runtime::builder().workers(1).build().expect("a runtime");
+    let site = Site::new();
+    let web = Web::new(config(&site)).route("/never", never);
+    let mut running = runtime.block_on(web.start()).expect("it starts");
+    let mut old = ask_for("/never", &running);
+    let config = config(&site);
+    let stopped = runtime.block_on(async move {
+        // The only worker goes from one to the other at once.
+        let stopping = tussah::spawn(async move {
+            running.reload(config).await.expect("nothing is in the way");
+            running.stop().await
+        });
+        stopping.await.expect("it does not panic")
+    });
+    assert_eq!(stopped.cut, 1);
+    assert!(matches!(old.next(), Err(End::Between)));
 }
 
 /// Connects so many times while the only worker accepts nothing, and asks on each.
@@ -142,6 +169,34 @@ fn who_has_connected_before_a_listener_goes_is_answered() {
         reloading.await.expect("it does not panic")
     });
     assert_eq!(stopped.cut, 0);
+}
+
+#[test]
+fn an_answer_that_nobody_takes_is_in_the_log() {
+    let runtime = runtime();
+    let site = Site::new();
+    let log = site.path("log");
+    let mut config = config(&site);
+    config.log.file = Some(LogFile::Path(log.clone()));
+    let gone = Arc::new(Notify::new());
+    let late = {
+        let gone = Arc::clone(&gone);
+        move |_| {
+            let gone = Arc::clone(&gone);
+            async move {
+                gone.notified().await;
+                Reply::text("too late")
+            }
+        }
+    };
+    let web = Web::new(config).route("/late", late);
+    let running = runtime.block_on(web.start()).expect("it starts");
+    ask_for("/late", &running).vanish();
+    gone.notify_one();
+    until("its connection has ended", || running.connections() == 0);
+    runtime.block_on(running.stop());
+    let log = std::fs::read_to_string(log).expect("it is there");
+    assert!(log.contains("\"GET /late HTTP/1.1\" 200 -"), "{log:?}");
 }
 
 /// Panics when it is dropped, after it has answered.

@@ -7,7 +7,7 @@ use std::os::unix::net::UnixStream;
 use rustix::process::Signal;
 
 use super::client::{Client, request};
-use super::process::{Process, Site, until};
+use super::process::{Process, Site, bytes, until};
 
 fn site(config: &str) -> Site {
     Site::new().file("site.toml", config)
@@ -183,7 +183,7 @@ fn the_log_is_opened_again() {
 
 #[test]
 fn old_configurations_leave_nothing_behind() {
-    let large: Vec<u8> = super::process::bytes(900_000);
+    let large: Vec<u8> = bytes(900_000);
     let mut site = site("workers = 1");
     for n in 0..10 {
         site = site.file(&format!("site/{n}.bin"), &large);
@@ -209,7 +209,7 @@ fn old_configurations_leave_nothing_behind() {
 
 #[test]
 fn old_connections_end_when_their_time_is_over() {
-    let site = site("drain = \"300ms\"").file("site/large.bin", super::process::bytes(30_000_000));
+    let site = site("drain = \"300ms\"").file("site/large.bin", bytes(30_000_000));
     let mut server = site.serve("--config {}/site.toml --timeout-write 60s --timeout-rate off --timeout-body 60s --timeout-head 60s --work --target 20s");
     let sockets = server.sockets();
     let mut reading = server.connect();
@@ -228,4 +228,29 @@ fn old_connections_end_when_their_time_is_over() {
         assert!(client.next().is_err());
     }
     assert_eq!(server.get("/a.txt").status, 200);
+}
+
+#[test]
+fn the_end_waits_for_old_connections() {
+    let large = bytes(30_000_000);
+    let site = site("").file("site/large.bin", &large);
+    let mut server =
+        site.serve("--config {}/site.toml --log-file {}/log --drain 60s --work --target 20s");
+    let mut reading = server.connect();
+    reading.send(request("/large.bin", ""));
+    assert!(reading.fill());
+    let mut page = server.connect();
+    page.send(request("/work?wait=1000ms", ""));
+    assert_eq!(server.get("/a.txt").status, 200);
+    reload(&mut server, "", LOADED);
+    server.signal(Signal::TERM);
+    assert_eq!(page.answer().status, 200);
+    assert!(reading.answer().body == large, "other bytes");
+    drop((page, reading));
+    assert_eq!(server.ended().code(), Some(0));
+    server.says("everything in flight was finished");
+    let log = fs::read_to_string(server.site.path("log")).expect("it is there");
+    for path in ["/large.bin", "/work"] {
+        assert!(log.contains(path), "{path} is not in {log:?}");
+    }
 }
