@@ -200,8 +200,8 @@ impl Client {
 
 impl Drop for Client {
     fn drop(&mut self) {
-        let missed = self.pace.missed(self.run.end_ns());
-        self.ledger.close(self.exchange.flights().iter(), missed);
+        let flights = self.exchange.flights().iter();
+        self.ledger.close(flights, &self.pace);
     }
 }
 

@@ -205,7 +205,7 @@ impl Measure {
                 };
                 (times.count > 0).then(|| point.of(times))
             }
-            Self::Errors => share(summary.requests.failed),
+            Self::Errors => share(summary.errors()),
             Self::Rejected => share(summary.requests.rejected),
             Self::Within => summary.within.as_ref().map(|within| within.share),
             Self::Rate => Some(summary.served_per_s),
@@ -295,6 +295,20 @@ mod tests {
         check("cpu<1h", false);
         check("within>=0%", false);
         check("goodput>=0", false);
+        // In open loop what is not answered counts, and what was not sent is an error.
+        summary.requests.rejected = 1000;
+        summary.requests.unfinished = 1000;
+        summary.requests.never_sent = 997;
+        summary.requests.overdue = 1;
+        let judge = |text: &str, summary: &Summary| {
+            let expectation: Expectation = text.parse().expect(text);
+            expectation.judge(summary).text
+        };
+        assert_eq!(judge("errors<1", &summary), "errors<1 met: 0.100 %");
+        assert_eq!(judge("rejected<1", &summary), "rejected<1 met: 50.000 %");
+        summary.parameters.rate_per_s = Some(1000.0);
+        assert_eq!(judge("errors<1", &summary), "errors<1 met: 25.019 %");
+        assert_eq!(judge("rejected<1", &summary), "rejected<1 met: 25.019 %");
     }
 
     #[test]

@@ -88,9 +88,11 @@ impl Summary {
         };
         summary.within = run.settings.within.map(|limit| {
             let count = response.count_between(0, limit.as_nanos() as u64);
+            let late: u64 = run.records().iter().map(|record| record.late).sum();
+            let all = summary.requests.ended() + late;
             Within {
                 count,
-                share: count as f64 / summary.attempted().max(1) as f64,
+                share: count as f64 / all.max(1) as f64,
                 per_s: per_s(count),
             }
         });
@@ -108,6 +110,7 @@ fn requests(run: &Run, tally: &Tally, course: &Course) -> Requests {
         failed: tally.failed(),
         unfinished: records.iter().map(|record| record.under_way).sum(),
         never_sent: records.iter().map(|record| record.never_sent).sum(),
+        overdue: records.iter().map(|record| record.overdue).sum(),
         unfinished_wait_ns: oldest_ns
             .map_or(0, |oldest_ns| course.until_ns.saturating_sub(oldest_ns)),
     }

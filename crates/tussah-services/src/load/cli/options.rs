@@ -21,14 +21,17 @@ Results:
                 no_descriptor, tls, connect_other, reset, closed_early (before
                 the first byte of the answer), truncated, timeout,
                 bad_response, wrong_body, status, other
-  unfinished    requests that were due but not answered in the end; they are
-                in no other number, so look how long they waited
+  unfinished    requests that were due but not answered in the end. In closed
+                loop each client has some, and they are no errors. In open loop
+                they are among all requests, and errors are also those that
+                were never sent, or were due longer ago than --timeout
   latency       of what is served: from sending the request (in open loop:
                 from when it was due) to the last byte of the answer
   with connect  the same, but the first request on a connection counts from
                 when it was due, with connecting
   within        of what is served: `with connect` is at most --within, which
-                is also called goodput
+                is also called goodput; a part of all that ended, or were due
+                longer ago than that in the end
   sent late     in open loop: by how much a request whose connection was free
                 was sent late; the generator adds this to latency
   fairness      Jain's index over what each client was served: 1 if all got
