@@ -108,13 +108,13 @@ fn report(options: &Options, summary: &Summary, tally: &Tally) -> Result<ExitCod
     }
     let json = || serde_json::to_string_pretty(summary).expect("it has only names as keys") + "\n";
     match &options.json {
-        Some(path) if path.as_os_str() == "-" => print(&json()),
+        Some(path) if path.as_os_str() == "-" => print(&json())?,
         Some(path) => {
             write(path, json())?;
-            print(&table(summary))
+            print(&table(summary))?;
         }
-        None => print(&table(summary)),
-    };
+        None => print(&table(summary))?,
+    }
     let mut all_met = true;
     for expectation in &options.expect {
         let judged = expectation.judge(summary);
@@ -125,11 +125,12 @@ fn report(options: &Options, summary: &Summary, tally: &Tally) -> Result<ExitCod
 }
 
 /// Prints the results; who does not want them any more has closed the pipe.
-fn print(text: &str) -> ExitCode {
+fn print(text: &str) -> Result<(), String> {
     match io::stdout().write_all(text.as_bytes()) {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => ExitCode::SUCCESS,
-        Err(error) => failed(&format!("the results can't be written: {error}")),
+        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
+            Err(format!("the results can't be written: {error}"))
+        }
+        _ => Ok(()),
     }
 }
 

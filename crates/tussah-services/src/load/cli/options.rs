@@ -51,9 +51,9 @@ Bounds:
   12ms), busy (the generator's workers: 80%).
 
 Exit status:
-  0; 1 if nothing could be measured or an --expect is not met; 2 if the
-  arguments make no sense. Ctrl-C ends the measurement and prints what there
-  is; a second one ends at once.
+  0; 1 if nothing could be measured, the results can't be written, or an
+  --expect is not met; 2 if the arguments make no sense. Ctrl-C ends the
+  measurement and prints what there is; a second one ends at once.
 
 Examples:
   One page by 64 connections for ten seconds:

@@ -165,3 +165,18 @@ fn results_in_files() {
     assert_eq!(status, 1);
     assert!(text.contains("/no/such"), "{text}");
 }
+
+#[test]
+fn results_that_cannot_be_written() {
+    let server = server();
+    for options in ["--json -", "", "--expect errors<=0%"] {
+        let full = fs::OpenOptions::new().write(true).open("/dev/full");
+        let output = command(&format!("{} -c 1 -n 1 {options}", server.url()))
+            .stdout(full.expect("it is there"))
+            .output()
+            .expect("the command starts");
+        let text = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(1), "{options}: {text}");
+        assert!(text.contains("can't be written"), "{options}: {text}");
+    }
+}
