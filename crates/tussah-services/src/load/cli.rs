@@ -121,6 +121,9 @@ fn report(options: &Options, summary: &Summary, tally: &Tally) -> Result<ExitCod
         eprintln!("{}", judged.text);
         all_met &= judged.is_met;
     }
+    if summary.requests.ended() == 0 {
+        return Err("nothing was measured: no request was answered, and none failed".to_owned());
+    }
     Ok(ExitCode::from(u8::from(!all_met)))
 }
 

@@ -158,3 +158,11 @@ fn what_is_not_answered_is_no_success() {
     assert_eq!(closed.error_share(), 0.0);
     assert!(within(&closed) < 0.9, "{:?}", closed.within);
 }
+
+#[test]
+fn a_server_that_never_answers() {
+    let server = Server::start(|_| Action::Hang);
+    let (status, text) = ended(&format!("{} -c 2 -d 300ms", server.url()));
+    assert_eq!(status, 1, "{text}");
+    assert!(text.contains("nothing was measured"), "{text}");
+}
