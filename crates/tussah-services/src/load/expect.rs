@@ -43,7 +43,7 @@ enum Measure {
     Bytes,
     Jain,
     JainWorst,
-    /// Milliseconds of the server's CPU time a thousand requests.
+    /// Milliseconds of the server's CPU time a thousand answers.
     Cpu,
     /// The part of the time in which the generator was busy.
     Busy,

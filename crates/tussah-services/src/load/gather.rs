@@ -81,7 +81,7 @@ impl Summary {
                 .filter(|&(_, count)| count > 0)
                 .collect(),
             fairness: Fairness::of(run, course),
-            cpu: Cpu::of(run, &requests, course),
+            cpu: Cpu::of(run, &tally, course),
             seconds: tally.seconds.iter().map(Second::of).collect(),
             warnings: Vec::new(),
             requests,
@@ -172,9 +172,9 @@ impl Fairness {
 }
 
 impl Cpu {
-    fn of(run: &Run, requests: &Requests, course: &Course) -> Self {
+    fn of(run: &Run, tally: &Tally, course: &Course) -> Self {
         let measured_s = course.measured.as_secs_f64().max(f64::MIN_POSITIVE);
-        let answered = requests.served + requests.rejected;
+        let answered: u64 = tally.statuses.iter().sum();
         let server = course.server.zip(run.settings.pid).map(|(used, pid)| {
             let seconds = used.time.as_secs_f64();
             ServerCpu {

@@ -208,7 +208,7 @@ pub struct ServerCpu {
     pub processes: usize,
     /// Seconds.
     pub seconds: f64,
-    /// Milliseconds by a thousand requests that were answered, 503 included.
+    /// Milliseconds by a thousand requests that were answered, whatever the status.
     pub ms_per_1000_requests: f64,
     /// CPUs that it kept busy.
     pub cpus: f64,

@@ -47,7 +47,7 @@ Bounds:
   p95 p99 p99.9 p99.99 mean min max (of latency; of others as response.p99,
   connect.max, 503.p99), errors, rejected and within (parts of all requests:
   0.1%), rate (served a second), goodput (served a second within --within),
-  bytes (a second), jain and jain_worst, cpu (of the server for 1000 requests:
+  bytes (a second), jain and jain_worst, cpu (of the server for 1000 answers:
   12ms), busy (the generator's workers: 80%).
 
 Exit status:

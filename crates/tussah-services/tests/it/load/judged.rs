@@ -85,6 +85,18 @@ fn without_an_answer_there_are_no_times() {
 }
 
 #[test]
+fn cpu_time_is_divided_by_all_answers() {
+    let server = Server::start(|_| {
+        Action::Send(b"HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\n\r\n".to_vec())
+    });
+    let options = format!("-c 1 -n 10 --retry-pause 0s --pid {}", std::process::id());
+    let cpu = summary(&format!("{} {options}", server.url())).cpu;
+    let server = cpu.server.expect("it was asked for");
+    let off = server.ms_per_1000_requests * 10.0 - server.seconds * 1e6;
+    assert!(off.abs() <= server.seconds, "{server:?}");
+}
+
+#[test]
 fn arguments_that_make_no_sense() {
     let check = |arguments: &str, part: &str| {
         let (status, text) = ended(arguments);
