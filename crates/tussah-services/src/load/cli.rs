@@ -57,7 +57,7 @@ pub fn run(arguments: Arguments) -> ExitCode {
 }
 
 fn load(options: &Options) -> ExitCode {
-    let prepared = match target::prepare(options) {
+    let prepared = match options.check().and_then(|()| target::prepare(options)) {
         Ok(prepared) => prepared,
         Err(error) => return usage(&error),
     };

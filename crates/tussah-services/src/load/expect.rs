@@ -117,6 +117,16 @@ impl fmt::Display for Expectation {
 }
 
 impl Expectation {
+    /// The option without which this is not measured, if there is one.
+    #[must_use]
+    pub(super) fn option(&self) -> Option<&'static str> {
+        match self.measure {
+            Measure::Within | Measure::Goodput => Some("--within"),
+            Measure::Cpu => Some("--pid"),
+            _ => None,
+        }
+    }
+
     /// Whether a run is as expected. What was not measured is not.
     #[must_use]
     pub fn judge(&self, summary: &Summary) -> Judged {

@@ -48,7 +48,8 @@ Bounds:
   connect.max, 503.p99), errors, rejected and within (parts of all requests:
   0.1%), rate (served a second), goodput (served a second within --within),
   bytes (a second), jain and jain_worst, cpu (of the server for 1000 answers:
-  12ms), busy (the generator's workers: 80%).
+  12ms), busy (the generator's workers: 80%). within and goodput need --within,
+  cpu needs --pid.
 
 Exit status:
   0; 1 if nothing could be measured, the results can't be written, or an
@@ -218,6 +219,23 @@ pub(super) struct Options {
 }
 
 impl Options {
+    /// Whether all that is expected will be measured.
+    ///
+    /// # Errors
+    /// A sentence that says which option is missing.
+    pub(super) fn check(&self) -> Result<(), String> {
+        let is_given = |option| match option {
+            "--within" => self.within.is_some(),
+            _ => self.pid.is_some(),
+        };
+        for expectation in &self.expect {
+            if let Some(option) = expectation.option().filter(|option| !is_given(*option)) {
+                return Err(format!("--expect '{expectation}' needs {option}"));
+            }
+        }
+        Ok(())
+    }
+
     pub(super) fn settings(&self) -> Settings {
         let no_end = self.requests.is_none() && self.duration.is_none();
         let cpus = std::thread::available_parallelism().map_or(1, usize::from);

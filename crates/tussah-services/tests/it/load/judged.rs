@@ -70,7 +70,9 @@ fn what_is_served_in_time_is_told() {
         "goodput>0 NOT MET: 0.0",
     );
     check("--within 1h", 0, "requests/s, 75.000 % of all");
-    check("--expect within>0%", 1, "not measured");
+    check("--expect within>0%", 2, "needs --within");
+    check("--expect goodput>0", 2, "needs --within");
+    check("--expect cpu<1h", 2, "needs --pid");
     check("--within 0s", 2, "above zero");
 }
 
