@@ -166,3 +166,18 @@ fn a_server_that_never_answers() {
     assert_eq!(status, 1, "{text}");
     assert!(text.contains("nothing was measured"), "{text}");
 }
+
+#[test]
+fn a_server_that_nobody_can_connect_to() {
+    // It accepts, but the handshake of TLS does not come to an end.
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a port is free");
+    let port = listener.local_addr().expect("it is bound").port();
+    let options = "-k -c 1000 -n 1 --connect-timeout 1s";
+    let (status, text) = ended(&format!("https://127.0.0.1:{port} {options}"));
+    assert_eq!(status, 1, "{text}");
+    let (_, rest) = text
+        .split_once("connection could be made by ")
+        .expect(&text);
+    let (tried, _) = rest.split_once(" of 1000 clients").expect(&text);
+    assert!(tried.parse::<u32>().expect(&text) < 500, "{text}");
+}
