@@ -57,7 +57,7 @@ pub fn run(arguments: Arguments) -> ExitCode {
 }
 
 fn load(options: &Options) -> ExitCode {
-    let prepared = match target::prepare(options) {
+    let prepared = match options.check().and_then(|()| target::prepare(options)) {
         Ok(prepared) => prepared,
         Err(error) => return usage(&error),
     };
@@ -108,28 +108,32 @@ fn report(options: &Options, summary: &Summary, tally: &Tally) -> Result<ExitCod
     }
     let json = || serde_json::to_string_pretty(summary).expect("it has only names as keys") + "\n";
     match &options.json {
-        Some(path) if path.as_os_str() == "-" => print(&json()),
+        Some(path) if path.as_os_str() == "-" => print(&json())?,
         Some(path) => {
             write(path, json())?;
-            print(&table(summary))
+            print(&table(summary))?;
         }
-        None => print(&table(summary)),
-    };
+        None => print(&table(summary))?,
+    }
     let mut all_met = true;
     for expectation in &options.expect {
         let judged = expectation.judge(summary);
         eprintln!("{}", judged.text);
         all_met &= judged.is_met;
     }
+    if summary.requests.ended() == 0 {
+        return Err("nothing was measured: no request was answered, and none failed".to_owned());
+    }
     Ok(ExitCode::from(u8::from(!all_met)))
 }
 
 /// Prints the results; who does not want them any more has closed the pipe.
-fn print(text: &str) -> ExitCode {
+fn print(text: &str) -> Result<(), String> {
     match io::stdout().write_all(text.as_bytes()) {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => ExitCode::SUCCESS,
-        Err(error) => failed(&format!("the results can't be written: {error}")),
+        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
+            Err(format!("the results can't be written: {error}"))
+        }
+        _ => Ok(()),
     }
 }
 

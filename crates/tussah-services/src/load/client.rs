@@ -90,8 +90,9 @@ impl Client {
         let run = self.run.clone();
         let permit = run.connecting.acquire().await;
         let began_ns = run.now_ns();
-        if let Err(failure) = self.connect(began_ns).await {
-            self.ledger.failed_before(failure);
+        match self.connect(began_ns).await {
+            Ok(_) => run.connected(),
+            Err(failure) => self.ledger.failed_before(failure),
         }
         sleep(CONNECT_PAUSE).await;
         drop(permit);
@@ -200,8 +201,8 @@ impl Client {
 
 impl Drop for Client {
     fn drop(&mut self) {
-        let missed = self.pace.missed(self.run.end_ns());
-        self.ledger.close(self.exchange.flights().iter(), missed);
+        let flights = self.exchange.flights().iter();
+        self.ledger.close(flights, &self.pace);
     }
 }
 

@@ -59,15 +59,18 @@ pub(super) async fn conduct(
     let clients: Vec<_> = (0..count)
         .map(|number| spawn(Client::new(run.clone(), number).run()))
         .collect();
-    wait.until(Stage::Connecting, None, |run| run.arrived_count() == count)
-        .await;
+    wait.until(Stage::Connecting, None, |run| {
+        run.arrived_count() == count || run.is_hopeless()
+    })
+    .await;
     let connecting = Duration::from_nanos(run.now_ns());
-    if run.failures_before().values().sum::<u64>() as usize == count {
+    if run.is_hopeless() {
+        let tried = run.arrived_count();
         end(clients).await;
         let samples = run.samples();
         let said = samples.values().next();
         return Err(format!(
-            "no connection could be made: {}",
+            "no connection could be made by {tried} of {count} clients: {}",
             said.map_or("no answer in time", String::as_str)
         ));
     }

@@ -43,7 +43,7 @@ enum Measure {
     Bytes,
     Jain,
     JainWorst,
-    /// Milliseconds of the server's CPU time a thousand requests.
+    /// Milliseconds of the server's CPU time a thousand answers.
     Cpu,
     /// The part of the time in which the generator was busy.
     Busy,
@@ -117,6 +117,16 @@ impl fmt::Display for Expectation {
 }
 
 impl Expectation {
+    /// The option without which this is not measured, if there is one.
+    #[must_use]
+    pub(super) fn option(&self) -> Option<&'static str> {
+        match self.measure {
+            Measure::Within | Measure::Goodput => Some("--within"),
+            Measure::Cpu => Some("--pid"),
+            _ => None,
+        }
+    }
+
     /// Whether a run is as expected. What was not measured is not.
     #[must_use]
     pub fn judge(&self, summary: &Summary) -> Judged {
@@ -205,7 +215,7 @@ impl Measure {
                 };
                 (times.count > 0).then(|| point.of(times))
             }
-            Self::Errors => share(summary.requests.failed),
+            Self::Errors => share(summary.errors()),
             Self::Rejected => share(summary.requests.rejected),
             Self::Within => summary.within.as_ref().map(|within| within.share),
             Self::Rate => Some(summary.served_per_s),
@@ -295,6 +305,20 @@ mod tests {
         check("cpu<1h", false);
         check("within>=0%", false);
         check("goodput>=0", false);
+        // In open loop what is not answered counts, and what was not sent is an error.
+        summary.requests.rejected = 1000;
+        summary.requests.unfinished = 1000;
+        summary.requests.never_sent = 997;
+        summary.requests.overdue = 1;
+        let judge = |text: &str, summary: &Summary| {
+            let expectation: Expectation = text.parse().expect(text);
+            expectation.judge(summary).text
+        };
+        assert_eq!(judge("errors<1", &summary), "errors<1 met: 0.100 %");
+        assert_eq!(judge("rejected<1", &summary), "rejected<1 met: 50.000 %");
+        summary.parameters.rate_per_s = Some(1000.0);
+        assert_eq!(judge("errors<1", &summary), "errors<1 met: 25.019 %");
+        assert_eq!(judge("rejected<1", &summary), "rejected<1 met: 25.019 %");
     }
 
     #[test]

@@ -81,16 +81,18 @@ impl Summary {
                 .filter(|&(_, count)| count > 0)
                 .collect(),
             fairness: Fairness::of(run, course),
-            cpu: Cpu::of(run, &requests, course),
+            cpu: Cpu::of(run, &tally, course),
             seconds: tally.seconds.iter().map(Second::of).collect(),
             warnings: Vec::new(),
             requests,
         };
         summary.within = run.settings.within.map(|limit| {
             let count = response.count_between(0, limit.as_nanos() as u64);
+            let late: u64 = run.records().iter().map(|record| record.late).sum();
+            let all = summary.requests.ended() + late;
             Within {
                 count,
-                share: count as f64 / summary.attempted().max(1) as f64,
+                share: count as f64 / all.max(1) as f64,
                 per_s: per_s(count),
             }
         });
@@ -108,6 +110,7 @@ fn requests(run: &Run, tally: &Tally, course: &Course) -> Requests {
         failed: tally.failed(),
         unfinished: records.iter().map(|record| record.under_way).sum(),
         never_sent: records.iter().map(|record| record.never_sent).sum(),
+        overdue: records.iter().map(|record| record.overdue).sum(),
         unfinished_wait_ns: oldest_ns
             .map_or(0, |oldest_ns| course.until_ns.saturating_sub(oldest_ns)),
     }
@@ -169,9 +172,9 @@ impl Fairness {
 }
 
 impl Cpu {
-    fn of(run: &Run, requests: &Requests, course: &Course) -> Self {
+    fn of(run: &Run, tally: &Tally, course: &Course) -> Self {
         let measured_s = course.measured.as_secs_f64().max(f64::MIN_POSITIVE);
-        let answered = requests.served + requests.rejected;
+        let answered: u64 = tally.statuses.iter().sum();
         let server = course.server.zip(run.settings.pid).map(|(used, pid)| {
             let seconds = used.time.as_secs_f64();
             ServerCpu {

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use super::dial::Failure;
 use super::exchange::{Answered, Flight};
+use super::pace::Pace;
 use super::random::Random;
 use super::run::Run;
 use super::tally::{Ended, Outcome};
@@ -19,6 +20,10 @@ pub(super) struct Record {
     /// Requests that were under way in the end, or due but not sent.
     pub(super) under_way: u64,
     pub(super) never_sent: u64,
+    /// Those under way that were due longer ago than the time limit for an answer.
+    pub(super) overdue: u64,
+    /// Of both: those that were due longer ago than requests are to be served within.
+    pub(super) late: u64,
     /// When the oldest of both was due.
     pub(super) oldest_ns: Option<u64>,
 }
@@ -173,28 +178,37 @@ impl Ledger {
     fn late(&mut self, due_ns: u64) {
         let end_ns = self.run.end_ns();
         if due_ns <= end_ns && end_ns < self.last_ns {
-            self.record.under_way += 1;
-            self.record.wait_since(due_ns);
+            self.under_way(due_ns, end_ns);
         }
     }
 
-    /// The client ends, with these still under way, and so many that were due and not begun, with when the first of them was.
-    pub(super) fn close<'a>(
-        &mut self,
-        flights: impl Iterator<Item = &'a Flight>,
-        (missed, since_ns): (u64, Option<u64>),
-    ) {
-        let mut record = std::mem::take(&mut self.record);
-        let due = flights.map(|flight| flight.due_ns);
+    /// A request is not answered in the end.
+    fn under_way(&mut self, due_ns: u64, end_ns: u64) {
+        let settings = &self.run.settings;
+        let waited = Duration::from_nanos(end_ns - due_ns);
+        self.record.under_way += 1;
+        self.record.overdue += u64::from(waited > settings.timeout);
+        self.record.late += u64::from(settings.within.is_some_and(|limit| waited > limit));
+        self.record.wait_since(due_ns);
+    }
+
+    /// The client ends, with these still under way, and with what its pace has due but not begun.
+    pub(super) fn close<'a>(&mut self, flights: impl Iterator<Item = &'a Flight>, pace: &Pace) {
         let end_ns = self.run.end_ns();
-        for due_ns in due.filter(|&due_ns| due_ns <= end_ns) {
-            record.under_way += 1;
-            record.wait_since(due_ns);
-        }
+        let due = flights.map(|flight| flight.due_ns);
+        due.filter(|&due_ns| due_ns <= end_ns)
+            .for_each(|due_ns| self.under_way(due_ns, end_ns));
+        let mut record = std::mem::take(&mut self.record);
+        let (missed, since_ns) = pace.missed(end_ns);
         record.never_sent = missed;
-        since_ns
-            .into_iter()
-            .for_each(|since_ns| record.wait_since(since_ns));
+        if let Some(since_ns) = since_ns {
+            record.wait_since(since_ns);
+        }
+        if let Some(limit) = self.run.settings.within {
+            record.late += pace
+                .missed(end_ns.saturating_sub(limit.as_nanos() as u64))
+                .0;
+        }
         self.run.close(record);
     }
 }

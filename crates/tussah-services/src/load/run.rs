@@ -35,8 +35,9 @@ pub(super) struct Run {
     begun_ns: AtomicU64,
     from_ns: AtomicU64,
     until_ns: AtomicU64,
-    /// Clients that have tried to connect, and that have ended.
+    /// Clients that have tried to connect, that could, and that have ended.
     arrived: AtomicUsize,
+    connected: AtomicUsize,
     ended: AtomicUsize,
     /// Told when clients may begin; when all have tried to connect; when all have ended.
     begin: Notify,
@@ -61,6 +62,7 @@ impl Run {
             from_ns: AtomicU64::new(u64::MAX),
             until_ns: AtomicU64::new(u64::MAX),
             arrived: AtomicUsize::new(0),
+            connected: AtomicUsize::new(0),
             ended: AtomicUsize::new(0),
             begin: Notify::new(),
             progress: Notify::new(),
@@ -114,9 +116,21 @@ impl Run {
 
 /// The clients come and go.
 impl Run {
+    /// A client has connected, before the measurement.
+    pub(super) fn connected(&self) {
+        self.connected.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// None of the first clients could connect, nor any other.
+    pub(super) fn is_hopeless(&self) -> bool {
+        let first = CONNECTING_MAX.min(self.settings.connections);
+        self.arrived_count() >= first && self.connected.load(Ordering::Relaxed) == 0
+    }
+
     /// A client has tried to connect.
     pub(super) fn arrived(&self) {
-        self.arrived.fetch_add(1, Ordering::Relaxed);
+        // Partner: `arrived_count`. Who has arrived is among the connected, if it is.
+        self.arrived.fetch_add(1, Ordering::Release);
         self.progress.notify_one();
     }
 
@@ -155,7 +169,8 @@ impl Run {
     }
 
     pub(super) fn arrived_count(&self) -> usize {
-        self.arrived.load(Ordering::Relaxed)
+        // Partner: `arrived`.
+        self.arrived.load(Ordering::Acquire)
     }
 
     pub(super) fn ended_count(&self) -> usize {

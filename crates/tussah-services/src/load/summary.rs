@@ -116,10 +116,13 @@ pub struct Requests {
     pub rejected: u64,
     /// Failed in some way.
     pub failed: u64,
-    /// Under way in the end; they count nowhere else.
+    /// Under way in the end. In open loop they are among all requests, in closed loop they are not, as each client has some.
     pub unfinished: u64,
-    /// Due but not sent in the end, in open loop.
+    /// Due but not sent in the end, in open loop, where each is an error.
     pub never_sent: u64,
+    /// Of the unfinished: due longer ago than [`Parameters::timeout_s`]; in open loop each is an error.
+    #[serde(default)]
+    pub overdue: u64,
     /// For how long the oldest of these was due.
     pub unfinished_wait_ns: u64,
 }
@@ -129,7 +132,7 @@ pub struct Requests {
 pub struct Within {
     /// How many there are.
     pub count: u64,
-    /// Their part of all requests, 0 to 1.
+    /// Their part of all requests that ended, or were due longer ago than that in the end, 0 to 1.
     pub share: f64,
     /// How many there are a second: the goodput.
     pub per_s: f64,
@@ -205,7 +208,7 @@ pub struct ServerCpu {
     pub processes: usize,
     /// Seconds.
     pub seconds: f64,
-    /// Milliseconds by a thousand requests that were answered, 503 included.
+    /// Milliseconds by a thousand requests that were answered, whatever the status.
     pub ms_per_1000_requests: f64,
     /// CPUs that it kept busy.
     pub cpus: f64,
@@ -222,17 +225,39 @@ pub struct Second {
     pub failed: u64,
 }
 
+impl Requests {
+    /// Those that ended within the measurement.
+    pub(super) fn ended(&self) -> u64 {
+        self.served + self.rejected + self.failed
+    }
+}
+
 impl Summary {
-    /// All requests that ended, or should have.
+    /// All requests that ended; in open loop all that were due.
     #[must_use]
     pub fn attempted(&self) -> u64 {
-        self.requests.served + self.requests.rejected + self.requests.failed
+        let requests = &self.requests;
+        match self.parameters.rate_per_s {
+            Some(_) => requests.ended() + requests.unfinished + requests.never_sent,
+            None => requests.ended(),
+        }
     }
 
-    /// The part of requests that failed, 0 to 1; not counting rejected ones.
+    /// Requests that failed, not counting rejected ones; in open loop also those that were never sent, or not answered within the time
+    /// limit when the run ended.
+    #[must_use]
+    pub fn errors(&self) -> u64 {
+        let requests = &self.requests;
+        match self.parameters.rate_per_s {
+            Some(_) => requests.failed + requests.never_sent + requests.overdue,
+            None => requests.failed,
+        }
+    }
+
+    /// The part of [`attempted`](Self::attempted) requests that are [`errors`](Self::errors), 0 to 1.
     #[must_use]
     pub fn error_share(&self) -> f64 {
-        self.requests.failed as f64 / self.attempted().max(1) as f64
+        self.errors() as f64 / self.attempted().max(1) as f64
     }
 }
 

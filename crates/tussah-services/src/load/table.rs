@@ -81,7 +81,7 @@ fn counts(text: &mut String, summary: &Summary) -> std::fmt::Result {
         line("rejected", requests.rejected, "answered 503")?;
     }
     let share = summary.error_share() * 100.0;
-    line("failed", requests.failed, &format!("{share:.3} %"))?;
+    line("failed", requests.failed, &format!("{share:.3} % errors"))?;
     for (name, &count) in summary.errors.iter().filter(|&(_, &count)| count > 0) {
         let sample = summary.error_samples.get(name).map_or("", String::as_str);
         line(&format!("  {name}"), count, sample)?;

@@ -21,7 +21,10 @@ pub(super) struct Arguments {
 
 pub(super) fn run(arguments: &Arguments) -> ExitCode {
     match read(&arguments.before).and_then(|before| Ok((before, read(&arguments.after)?))) {
-        Ok((before, after)) => super::print(&compare(&before, &after)),
+        Ok((before, after)) => match super::print(&compare(&before, &after)) {
+            Ok(()) => ExitCode::SUCCESS,
+            Err(error) => super::failed(&error),
+        },
         Err(error) => super::usage(&error),
     }
 }

@@ -21,14 +21,17 @@ Results:
                 no_descriptor, tls, connect_other, reset, closed_early (before
                 the first byte of the answer), truncated, timeout,
                 bad_response, wrong_body, status, other
-  unfinished    requests that were due but not answered in the end; they are
-                in no other number, so look how long they waited
+  unfinished    requests that were due but not answered in the end. In closed
+                loop each client has some, and they are no errors. In open loop
+                they are among all requests, and errors are also those that
+                were never sent, or were due longer ago than --timeout
   latency       of what is served: from sending the request (in open loop:
                 from when it was due) to the last byte of the answer
   with connect  the same, but the first request on a connection counts from
                 when it was due, with connecting
   within        of what is served: `with connect` is at most --within, which
-                is also called goodput
+                is also called goodput; a part of all that ended, or were due
+                longer ago than that in the end
   sent late     in open loop: by how much a request whose connection was free
                 was sent late; the generator adds this to latency
   fairness      Jain's index over what each client was served: 1 if all got
@@ -44,13 +47,14 @@ Bounds:
   p95 p99 p99.9 p99.99 mean min max (of latency; of others as response.p99,
   connect.max, 503.p99), errors, rejected and within (parts of all requests:
   0.1%), rate (served a second), goodput (served a second within --within),
-  bytes (a second), jain and jain_worst, cpu (of the server for 1000 requests:
-  12ms), busy (the generator's workers: 80%).
+  bytes (a second), jain and jain_worst, cpu (of the server for 1000 answers:
+  12ms), busy (the generator's workers: 80%). within and goodput need --within,
+  cpu needs --pid.
 
 Exit status:
-  0; 1 if nothing could be measured or an --expect is not met; 2 if the
-  arguments make no sense. Ctrl-C ends the measurement and prints what there
-  is; a second one ends at once.
+  0; 1 if nothing could be measured, the results can't be written, or an
+  --expect is not met; 2 if the arguments make no sense. Ctrl-C ends the
+  measurement and prints what there is; a second one ends at once.
 
 Examples:
   One page by 64 connections for ten seconds:
@@ -215,6 +219,23 @@ pub(super) struct Options {
 }
 
 impl Options {
+    /// Whether all that is expected will be measured.
+    ///
+    /// # Errors
+    /// A sentence that says which option is missing.
+    pub(super) fn check(&self) -> Result<(), String> {
+        let is_given = |option| match option {
+            "--within" => self.within.is_some(),
+            _ => self.pid.is_some(),
+        };
+        for expectation in &self.expect {
+            if let Some(option) = expectation.option().filter(|option| !is_given(*option)) {
+                return Err(format!("--expect '{expectation}' needs {option}"));
+            }
+        }
+        Ok(())
+    }
+
     pub(super) fn settings(&self) -> Settings {
         let no_end = self.requests.is_none() && self.duration.is_none();
         let cpus = std::thread::available_parallelism().map_or(1, usize::from);

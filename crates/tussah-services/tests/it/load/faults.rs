@@ -2,6 +2,8 @@
 
 use std::net::TcpListener;
 
+use tussah_services::load::Summary;
+
 use super::server::{Action, Server, ok};
 use super::{ended, summary};
 
@@ -127,4 +129,55 @@ fn a_server_that_goes_away() {
     assert_eq!(summary.requests.served, 10);
     assert_eq!(summary.requests.unfinished, 2);
     assert!(summary.requests.unfinished_wait_ns > 0);
+}
+
+#[test]
+fn what_is_not_answered_is_no_success() {
+    let load = |options: &str| {
+        let server = Server::start(|request| match request.number {
+            0..10 => Action::Send(ok(b"good")),
+            _ => Action::Hang,
+        });
+        summary(&format!(
+            "{} -c 2 -d 2s --within 100ms {options}",
+            server.url()
+        ))
+    };
+    let within = |summary: &Summary| summary.within.as_ref().map_or(1.0, |within| within.share);
+    // 200 are due, and most of them never sent.
+    let open = load("--rate 100");
+    assert_eq!((open.requests.served, open.requests.unfinished), (10, 2));
+    assert!(open.error_share() > 0.9, "{:?}", open.requests);
+    assert!(within(&open) < 0.1, "{:?}", open.within);
+    // Both connections wait: that is no error yet, but too late.
+    let closed = load("");
+    assert_eq!(
+        (closed.requests.served, closed.requests.unfinished),
+        (10, 2)
+    );
+    assert_eq!(closed.error_share(), 0.0);
+    assert!(within(&closed) < 0.9, "{:?}", closed.within);
+}
+
+#[test]
+fn a_server_that_never_answers() {
+    let server = Server::start(|_| Action::Hang);
+    let (status, text) = ended(&format!("{} -c 2 -d 300ms", server.url()));
+    assert_eq!(status, 1, "{text}");
+    assert!(text.contains("nothing was measured"), "{text}");
+}
+
+#[test]
+fn a_server_that_nobody_can_connect_to() {
+    // It accepts, but the handshake of TLS does not come to an end.
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a port is free");
+    let port = listener.local_addr().expect("it is bound").port();
+    let options = "-k -c 1000 -n 1 --connect-timeout 1s";
+    let (status, text) = ended(&format!("https://127.0.0.1:{port} {options}"));
+    assert_eq!(status, 1, "{text}");
+    let (_, rest) = text
+        .split_once("connection could be made by ")
+        .expect(&text);
+    let (tried, _) = rest.split_once(" of 1000 clients").expect(&text);
+    assert!(tried.parse::<u32>().expect(&text) < 500, "{text}");
 }

@@ -70,7 +70,9 @@ fn what_is_served_in_time_is_told() {
         "goodput>0 NOT MET: 0.0",
     );
     check("--within 1h", 0, "requests/s, 75.000 % of all");
-    check("--expect within>0%", 1, "not measured");
+    check("--expect within>0%", 2, "needs --within");
+    check("--expect goodput>0", 2, "needs --within");
+    check("--expect cpu<1h", 2, "needs --pid");
     check("--within 0s", 2, "above zero");
 }
 
@@ -82,6 +84,18 @@ fn without_an_answer_there_are_no_times() {
     let (_, text) = ended(&format!("{} -c 1 -n 2", server.url()));
     assert!(text.contains("status 404"), "{text}");
     assert!(!text.contains("p99"), "{text}");
+}
+
+#[test]
+fn cpu_time_is_divided_by_all_answers() {
+    let server = Server::start(|_| {
+        Action::Send(b"HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\n\r\n".to_vec())
+    });
+    let options = format!("-c 1 -n 10 --retry-pause 0s --pid {}", std::process::id());
+    let cpu = summary(&format!("{} {options}", server.url())).cpu;
+    let server = cpu.server.expect("it was asked for");
+    let off = server.ms_per_1000_requests * 10.0 - server.seconds * 1e6;
+    assert!(off.abs() <= server.seconds, "{server:?}");
 }
 
 #[test]
@@ -164,4 +178,19 @@ fn results_in_files() {
     let (status, text) = ended(&format!("{} -n 1 --json /no/such", server.url()));
     assert_eq!(status, 1);
     assert!(text.contains("/no/such"), "{text}");
+}
+
+#[test]
+fn results_that_cannot_be_written() {
+    let server = server();
+    for options in ["--json -", "", "--expect errors<=0%"] {
+        let full = fs::OpenOptions::new().write(true).open("/dev/full");
+        let output = command(&format!("{} -c 1 -n 1 {options}", server.url()))
+            .stdout(full.expect("it is there"))
+            .output()
+            .expect("the command starts");
+        let text = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(1), "{options}: {text}");
+        assert!(text.contains("can't be written"), "{options}: {text}");
+    }
 }
