@@ -4,7 +4,7 @@ use std::io;
 use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 use std::pin::Pin;
-use std::task::{Context, Poll, ready};
+use std::task::{Context, Poll};
 use std::time::Duration;
 
 use futures_io::{AsyncRead, AsyncWrite};
@@ -143,7 +143,7 @@ impl Stream {
         }
     }
 
-    /// Writes, and hands over what TLS has kept back.
+    /// Writes. TLS may keep some of it back, until [`poll_flush`](Self::poll_flush).
     pub(super) fn poll_write(
         &mut self,
         context: &mut Context<'_>,
@@ -152,13 +152,15 @@ impl Stream {
         match self {
             Self::Tcp(stream) => Pin::new(stream).poll_write_vectored(context, buffers),
             Self::Unix(stream) => Pin::new(stream).poll_write_vectored(context, buffers),
-            Self::Tls(stream) => {
-                let mut stream = Pin::new(&mut **stream);
-                let written = ready!(stream.as_mut().poll_write_vectored(context, buffers));
-                // What it can't hand over now, it does with the next write or read.
-                let _ = stream.poll_flush(context)?;
-                Poll::Ready(written)
-            }
+            Self::Tls(stream) => Pin::new(&mut **stream).poll_write_vectored(context, buffers),
+        }
+    }
+
+    /// Hands over what TLS has kept back.
+    pub(super) fn poll_flush(&mut self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        match self {
+            Self::Tcp(_) | Self::Unix(_) => Poll::Ready(Ok(())),
+            Self::Tls(stream) => Pin::new(&mut **stream).poll_flush(context),
         }
     }
 

@@ -219,7 +219,7 @@ impl Exchange {
         }
     }
 
-    /// Writes as much as there is room for.
+    /// Writes as much as there is room for, what TLS has kept back included.
     fn write(
         &mut self,
         context: &mut Context<'_>,
@@ -228,7 +228,12 @@ impl Exchange {
     ) -> Option<io::Error> {
         loop {
             let polled = match self.flights.len() - self.written {
-                0 => return None,
+                0 => {
+                    return match stream.poll_flush(context) {
+                        Poll::Ready(Err(error)) => Some(error),
+                        _ => None,
+                    };
+                }
                 // Most often there is one; clearing room for more costs as much as all else here.
                 1 => self.write_some::<2>(context, stream, requests),
                 _ => self.write_some::<BUFFERS_MAX>(context, stream, requests),
@@ -337,3 +342,6 @@ impl Exchange {
         answered(flight, ended);
     }
 }
+
+#[cfg(test)]
+mod tests;
