@@ -80,7 +80,7 @@ fn ask(address: SocketAddr, number: usize, at_once: usize, seen: &Seen) {
 
 fn under_load(signal: Signal, at_once: usize) {
     let site = Site::new().file("site/large.bin", bytes(LARGE));
-    let mut server = site.serve("--work --target 20s --drain 60s --timeout-linger 5s");
+    let mut server = site.serve("--work --target 20s --drain 60s --timeout-linger 30s");
     let seen = Arc::new(Seen::default());
     let address = server.address();
     let clients: Vec<_> = (0..12)
