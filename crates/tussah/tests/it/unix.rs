@@ -531,7 +531,8 @@ fn cancelled_connects_and_accepts() {
 fn cancelled_operations_of_datagrams() {
     run(async {
         for polls in cuts() {
-            let address = name("cancel-datagram");
+            // Another name each time: a process that another test starts has the socket, too, until it runs its program.
+            let address = name(&format!("cancel-datagram-{polls}"));
             let server = UnixDatagram::bind_addr(&address).expect("it is free");
             let client = UnixDatagram::unbound().expect("made");
             let mut full = 0u32;
