@@ -129,6 +129,7 @@ pub(crate) fn class(server: &Server, exchange: &Exchange) -> Class {
         NONE => NEW,
         SERVED => AGAIN,
         after_s => {
+            // As long as the client has not got another answer since.
             let turn_s = connection.waits_since_s() + u64::from(after_s);
             if server.clock.passed_s() >= turn_s {
                 IN_TURN

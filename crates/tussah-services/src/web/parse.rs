@@ -37,7 +37,7 @@ impl DirectHandler for Parse {
             Ok(Some(head)) => {
                 exchange.head = Some(head);
                 if let Err(refused) = self.receive.send(exchange) {
-                    drop(refused);
+                    drop(refused); // the server ends
                 }
             }
             Ok(None) => {

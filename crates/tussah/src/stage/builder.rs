@@ -121,6 +121,7 @@ impl<E: Send + 'static> Builder<E> {
     }
 
     /// The most servlets at work at once, at least 1. By default 1000, and 20 in a stage that blocks; a serial stage has one.
+    /// While two for each worker only take turns by `yield_now`, no other one begins with an event; so a handler should not yield until another event of its stage is handled.
     pub fn servlets(mut self, servlets: usize) -> Self {
         self.servlets_max = Some(servlets.max(1));
         self

@@ -295,11 +295,12 @@ impl Controller for Predict {
             let taken = sample.admitted as f64 - sample.shed as f64 - (queued - self.queued);
             self.load
                 .observe(sample, &self.capacity, idle, taken.max(0.0));
+            let far = self.load.far(&self.capacity, target_ns);
+            self.far = self.credits(far + RESERVED_MAX * sample.workers as f64);
             let was = self.overloaded;
             self.overloaded = if was {
                 !self.load.fallen(sample, target_ns)
             } else {
-                let far = self.load.far(&self.capacity, target_ns);
                 self.load.risen(queued, wait_ns, sample, target_ns) || waiting(sample) > far
             };
             if was != self.overloaded {
@@ -309,8 +310,6 @@ impl Controller for Predict {
             }
             self.share(sample, per_ns);
             self.allot(per_ns);
-            let far = self.load.far(&self.capacity, target_ns);
-            self.far = self.credits(far + RESERVED_MAX * sample.workers as f64);
         }
         self.queued = queued;
         (self.asked, self.asked_credits, self.found_idle) = (0, 0, false);
