@@ -44,7 +44,7 @@ pub(super) type Key = u32;
 /// The key of those who wait by `poll_` functions: the last one to call takes the place.
 pub(super) const POLLED: Key = 1;
 
-/// How many foreign deliveries in a row make a descriptor move to where it is waited for.
+/// How many foreign deliveries make a descriptor move to where it is waited for: not in a row, so that those that are stolen now and then move away from a worker that has more than the others.
 const FOREIGN_MAX: u8 = 16;
 
 /// The state of a descriptor at some moment.
@@ -82,7 +82,7 @@ pub(super) struct Inner {
     pub(super) generation: u32,
     /// The place whose driver has the descriptor, plus one; 0: it is not registered.
     pub(super) home: u16,
-    /// How often in a row it was waited for elsewhere.
+    /// How often it was waited for elsewhere since it is there.
     foreign: u8,
     last_key: Key,
     /// The first who waits for each direction: its key, 0 for nobody, and its waker.
@@ -251,7 +251,6 @@ impl Inner {
     /// Whether the descriptor, registered elsewhere, should move to where it is waited for now.
     pub(super) fn is_foreign(&mut self, place: usize) -> bool {
         if usize::from(self.home) == place + 1 {
-            self.foreign = 0;
             return false;
         }
         self.foreign = self.foreign.saturating_add(1);

@@ -48,6 +48,8 @@ pub struct Source {
     shared: Arc<Shared>,
     /// In the table of `shared`.
     slot: NonNull<Slot>,
+    /// Which worker's driver has it first does not depend on who waits.
+    spreads: bool,
 }
 
 // SAFETY: a slot is shared between OS threads by its own rules.
@@ -73,7 +75,16 @@ impl Source {
             fd: Some(fd),
             shared,
             slot,
+            spreads: false,
         }
+    }
+
+    /// Has this and others like it registered with one worker after the other, not with the one that waits first. For connections that one worker has accepted: so the workers share
+    /// the load from the beginning, and need not steal.
+    #[must_use]
+    pub fn spread(mut self) -> Self {
+        self.spreads = true;
+        self
     }
 
     /// The runtime that the descriptor belongs to.
@@ -169,7 +180,7 @@ impl Source {
     }
 
     #[inline]
-    fn slot(&self) -> &Slot {
+    pub(super) fn slot(&self) -> &Slot {
         // SAFETY: slots are neither moved nor freed before the table, which `shared` keeps. Each test of a source reads its slot.
         unsafe { self.slot.as_ref() }
     }
@@ -219,7 +230,7 @@ impl Source {
             })
     }
 
-    /// Sees to it that the descriptor is registered, with the worker that runs here if that is one of our runtime.
+    /// Sees to it that the descriptor is registered: with the worker that runs here if that is one of our runtime, unless it is to be spread.
     fn register(&self, inner: &mut Inner) -> io::Result<()> {
         let here = Worker::with(|worker| {
             let worker = worker.filter(|worker| worker.is_of(&self.shared));
@@ -227,6 +238,7 @@ impl Source {
         });
         let token = token(inner.generation, self.slot().index);
         if inner.home == 0 {
+            let here = here.filter(|_| !self.spreads);
             let place = here.unwrap_or_else(|| self.shared.any_place());
             self.shared.driver_of(place).add(self.as_fd(), token)?;
             inner.moved(place);

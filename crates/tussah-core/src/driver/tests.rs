@@ -1,10 +1,12 @@
 //! Sockets on a real epoll while workers come and go.
 
 use std::io;
+use std::os::fd::BorrowedFd;
 use std::os::unix::net::UnixStream;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{self, RecvTimeoutError};
+use std::task::{Context, Waker};
 use std::time::Duration;
 
 use super::{Direction, Source};
@@ -20,6 +22,34 @@ fn pair() -> [Source; 2] {
         end.set_nonblocking(true).expect("a socket may be");
         Source::new(end.into())
     })
+}
+
+#[test]
+fn what_is_to_be_spread_goes_to_all_workers_in_turn() {
+    /// How many of eight that one event waits for are registered with each of two workers.
+    fn homes(spread: bool) -> [usize; 2] {
+        let waits = async move {
+            let mut homes = [0; 2];
+            for _ in 0..8 {
+                let [source, _peer] = pair();
+                let source = if spread { source.spread() } else { source };
+                let mut context = Context::from_waker(Waker::noop());
+                let read = |_: BorrowedFd<'_>| Err::<(), _>(io::ErrorKind::WouldBlock.into());
+                assert!(
+                    source
+                        .poll_io(&mut context, Direction::Read, read)
+                        .is_pending()
+                );
+                homes[usize::from(source.slot().lock().home) - 1] += 1;
+            }
+            homes.sort_unstable();
+            homes
+        };
+        let runtime = Runtime::builder().workers(2).build().expect("a runtime");
+        runtime.block_on_spawned(waits)
+    }
+    assert_eq!(homes(true), [4, 4]);
+    assert_eq!(homes(false), [0, 8]);
 }
 
 async fn write_all(source: &Source, mut bytes: &[u8]) -> io::Result<()> {

@@ -35,8 +35,8 @@ const LOOK_NS: u64 = 500_000;
 /// driver, and what is read is still in the processor's cache when it is answered.
 const QUEUE_FULL: usize = 64;
 
-/// Bound, in rounds over all workers: how long a searcher spins before it sleeps.
-const SEARCH_ROUNDS: u32 = if cfg!(loom) { 1 } else { 32 };
+/// Bound, in rounds over all workers: how long a searcher spins before it sleeps; and one that sleeps in its driver, whose reports it does not see meanwhile.
+const SEARCH_ROUNDS: [u32; 2] = if cfg!(loom) { [1; 2] } else { [32, 2] };
 
 /// How long a worker sleeps at most if the kernel has not taken all operations on files.
 const FLUSH_AGAIN: Duration = Duration::from_millis(1);
@@ -336,7 +336,8 @@ impl<'a> Loop<'a> {
         worker.remote.files.serve();
         drop(waking);
         let alone = worker.handle.shared.places() < 2;
-        for _ in 0..if alone { 1 } else { SEARCH_ROUNDS } {
+        let rounds = SEARCH_ROUNDS[usize::from(worker.remote.driver().is_some())];
+        for _ in 0..if alone { 1 } else { rounds } {
             if self.watch.steal(worker)
                 || worker.remote.queue_len() > 0
                 || !worker.remote.injector.is_empty()

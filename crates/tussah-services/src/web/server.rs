@@ -78,8 +78,8 @@ impl Server {
             },
             shards: match config.cache.kind {
                 CacheKind::None => 0,
-                CacheKind::Sharded if workers == 1 => 1,
-                CacheKind::Sharded => 2 * workers,
+                // More would be more turns with fewer requests in each.
+                CacheKind::Sharded => workers,
             },
             hasher: foldhash::fast::RandomState::default(),
             retry: Retry::new(),
@@ -107,7 +107,7 @@ impl Server {
         self.hasher.hash_one(key)
     }
 
-    /// The shard of a page; of several at least.
+    /// The shard of a page, if there are any.
     #[inline]
     pub(crate) fn shard_of(&self, hash: u64) -> usize {
         // The tables of the shards take other bits than these 32, of which it is a share.

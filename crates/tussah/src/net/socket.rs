@@ -159,12 +159,14 @@ impl Socket {
 
 /// Attempts.
 impl Socket {
-    /// Takes a connection, for the runtime of this socket.
-    pub(crate) fn accept(&self) -> io::Result<(Self, Option<SocketAddrAny>)> {
+    /// Takes a connection, for the runtime of this socket; one that the worker keeps which waits for it first, or one that goes to any.
+    pub(crate) fn accept(&self, spread: bool) -> io::Result<(Self, Option<SocketAddrAny>)> {
         let Self::Os(source) = self;
         let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
         let (fd, peer) = net::acceptfrom_with(source, flags)?;
-        Ok((Self::Os(Source::new_in(&source.handle(), fd)), peer))
+        let accepted = Source::new_in(&source.handle(), fd);
+        let accepted = if spread { accepted.spread() } else { accepted };
+        Ok((Self::Os(accepted), peer))
     }
 
     /// Says how a [`connect`](Self::connect) that has begun has ended.

@@ -116,7 +116,7 @@ pub enum Colors {
 /// The stage that keeps pages in memory.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum CacheKind {
-    /// Shards, each in a color.
+    /// Shards, each in a color: as many as workers.
     #[default]
     Sharded,
     /// None: every request reads its file.

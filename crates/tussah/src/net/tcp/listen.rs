@@ -204,7 +204,12 @@ impl ListenOptions {
             match self.listen_at(address) {
                 Ok(socket) => {
                     let connections = connections.clone();
-                    return Ok(TcpListener::new(socket, connections, self.exhaustion_fails));
+                    return Ok(TcpListener::new(
+                        socket,
+                        connections,
+                        self.exhaustion_fails,
+                        !self.reuse_port,
+                    ));
                 }
                 Err(error) => last = Some(context(error, "listen at", address)),
             }

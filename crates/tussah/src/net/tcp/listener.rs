@@ -56,6 +56,8 @@ pub struct TcpListener {
     socket: Socket,
     connections: Option<Arc<Semaphore>>,
     exhaustion_fails: bool,
+    /// Its connections go to all workers: there is no other listener for each of them.
+    spreads: bool,
     /// `try_accept` has found no room in the system.
     exhausted: AtomicBool,
     counts: Counts,
@@ -117,11 +119,13 @@ impl TcpListener {
         socket: Socket,
         connections: Option<Arc<Semaphore>>,
         exhaustion_fails: bool,
+        spreads: bool,
     ) -> Self {
         Self {
             socket,
             connections,
             exhaustion_fails,
+            spreads,
             exhausted: AtomicBool::new(false),
             counts: Counts::default(),
         }
@@ -136,10 +140,18 @@ impl TcpListener {
     /// Outside of a runtime.
     #[track_caller]
     pub fn from_std(listener: std::net::TcpListener) -> io::Result<Self> {
-        Ok(Self::new(Socket::from_fd(listener.into())?, None, false))
+        Ok(Self::new(
+            Socket::from_fd(listener.into())?,
+            None,
+            false,
+            true,
+        ))
     }
 
     /// Accepts a connection, once there is one; and a place for it, if their number is limited.
+    ///
+    /// Whichever thread waits for it, one worker after the other is told what comes by the connections of a listener; those of a listener for each worker
+    /// ([`bind_per_worker`](Self::bind_per_worker)) stay with the worker that waits first.
     ///
     /// # Cancellation
     /// Dropping the future accepts nothing.
@@ -298,7 +310,7 @@ impl TcpListener {
 
     fn attempt(&self) -> io::Result<(TcpStream, SocketAddr)> {
         add(&self.counts.attempts);
-        let (socket, peer) = self.socket.accept()?;
+        let (socket, peer) = self.socket.accept(self.spreads)?;
         let peer = internet(peer.ok_or(io::ErrorKind::ConnectionAborted)?)?;
         Ok((TcpStream::new(socket, Some(peer)), peer))
     }

@@ -125,7 +125,7 @@ impl UnixListener {
     pub async fn accept(&self) -> io::Result<(UnixStream, SocketAddr)> {
         let mut pauses = Pauses::new();
         loop {
-            let attempt = || self.socket.accept();
+            let attempt = || self.socket.accept(true);
             let error = match self.socket.operate(Direction::Read, attempt).await {
                 Ok((socket, peer)) => return Ok((UnixStream::new(socket), from_any(peer)?)),
                 Err(error) => error,
@@ -145,7 +145,7 @@ impl UnixListener {
     /// is then called again after a millisecond, or when a stream is closed. Else what the system says.
     pub fn try_accept(&self) -> io::Result<(UnixStream, SocketAddr)> {
         loop {
-            let error = match self.socket.accept() {
+            let error = match self.socket.accept(true) {
                 Ok((socket, peer)) => return Ok((UnixStream::new(socket), from_any(peer)?)),
                 Err(error) => error,
             };
