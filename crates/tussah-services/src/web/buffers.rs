@@ -5,14 +5,18 @@
 
 use crossbeam_queue::ArrayQueue;
 
-/// Bound, in bytes: shorter buffers are the allocator's; it is good at them.
-const BYTES_MIN: usize = 16 * 1024;
+/// Bound, in bytes: as long is a buffer at least. Short ones are kept too: what the OS threads of *disk* allocate and workers free is, with the C library's allocator, memory that
+/// others can't use.
+const BYTES_MIN: usize = 512;
 
 /// Sizes in each doubling, so that at most a fifth of a buffer is unused.
 const STEPS: usize = 4;
 
-/// Bound, in bytes: longer buffers are not kept, nor more than these of one size: some 25 MB in all.
+/// Bound, in bytes: longer buffers are not kept, nor more than these of one size: some 30 MB in all.
 const BYTES_MAX: usize = 1024 * 1024;
+
+/// Bound, in buffers: as many are kept of one size.
+const SPARE_MAX: usize = 64;
 
 /// Spare buffers by their sizes.
 pub(crate) struct Buffers {
@@ -21,7 +25,7 @@ pub(crate) struct Buffers {
 
 impl Buffers {
     pub(crate) fn new() -> Self {
-        let places = |class| ArrayQueue::new(BYTES_MAX / size(class));
+        let places = |class| ArrayQueue::new((BYTES_MAX / size(class)).min(SPARE_MAX));
         Self {
             classes: (0..=class(BYTES_MAX)).map(places).collect(),
         }
@@ -29,9 +33,6 @@ impl Buffers {
 
     /// A buffer that is at least so long. What is in it is of no meaning.
     pub(crate) fn take(&self, len: usize) -> Vec<u8> {
-        if len < BYTES_MIN {
-            return vec![0; len];
-        }
         let class = class(len);
         match self.classes.get(class) {
             Some(spare) => spare.pop().unwrap_or_else(|| vec![0; size(class)]),
@@ -51,6 +52,7 @@ impl Buffers {
 
 /// The smallest class whose buffers are so long.
 fn class(len: usize) -> usize {
+    let len = len.max(BYTES_MIN);
     let doublings = (len / BYTES_MIN).ilog2() as usize;
     let start = BYTES_MIN << doublings;
     doublings * STEPS + (len - start).div_ceil(start / STEPS)
@@ -91,8 +93,9 @@ mod tests {
         for _ in 0..100 {
             buffers.put(vec![0; BYTES_MIN]);
         }
-        assert_eq!(buffers.classes[0].len(), BYTES_MAX / BYTES_MIN);
-        buffers.put(buffers.take(10));
+        assert_eq!(buffers.classes[0].len(), SPARE_MAX);
+        assert_eq!(buffers.take(10).len(), BYTES_MIN);
+        assert_eq!(buffers.classes[0].len(), SPARE_MAX - 1);
         buffers.put(buffers.take(5_000_000));
     }
 }

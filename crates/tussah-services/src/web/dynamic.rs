@@ -125,18 +125,18 @@ pub(crate) fn class(server: &Server, exchange: &Exchange) -> Class {
         return NEW;
     };
     // Relaxed: written by who had the connection's last exchange.
-    match connection.last.load(Ordering::Relaxed) {
+    let last = connection.last.load(Ordering::Relaxed);
+    class_after(last, connection.waits_since_s(), server.clock.passed_s())
+}
+
+/// The class of a request by how the one before it went, and since when the client was waited for.
+fn class_after(last: u8, since_s: u64, now_s: u64) -> Class {
+    match last {
         NONE => NEW,
         SERVED => AGAIN,
-        after_s => {
-            // As long as the client has not got another answer since.
-            let turn_s = connection.waits_since_s() + u64::from(after_s);
-            if server.clock.passed_s() >= turn_s {
-                IN_TURN
-            } else {
-                NEW
-            }
-        }
+        // As long as the client has not got another answer since.
+        after_s if now_s >= since_s + u64::from(after_s) => IN_TURN,
+        _ => NEW,
     }
 }
 
@@ -155,4 +155,25 @@ pub(crate) fn overloaded(server: &Server, mut exchange: Box<Exchange>, send: &Se
         &[("Retry-After", &after)],
     );
     drop(send.send(exchange));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn who_was_turned_away_goes_first_when_its_turn_has_come() {
+        let table = [
+            (NONE, 109, NEW),
+            (SERVED, 109, AGAIN),
+            (3, 100, NEW),
+            (3, 102, NEW),
+            (3, 103, IN_TURN),
+            (3, 109, IN_TURN),
+        ];
+        for (last, now_s, expected) in table {
+            assert_eq!(class_after(last, 100, now_s), expected, "{last} {now_s}");
+        }
+        assert!(IN_TURN < NEW && NEW < AGAIN, "the first class goes first");
+    }
 }
