@@ -8,6 +8,7 @@ mod colored;
 #[cfg_attr(loom, path = "driver/model.rs")]
 mod driver;
 mod event;
+pub mod heap;
 mod join_error;
 mod loom;
 mod per_worker;

@@ -93,6 +93,7 @@ pub use events::{
 pub use io_error::OpError;
 pub use scope::{Child, Nursery, Scope, scope, scope_in};
 pub use thread::{named, spawn, spawn_blocking, spawn_in, thread_name, try_spawn_blocking};
+pub use tussah_core::heap;
 pub use tussah_core::time::{AdvanceHook, Clock, ManualClock};
 pub use tussah_core::{
     AbortHandle, AllColored, AsColor, BlockingHandle, BlockingPool, BlockingStats, Builder,

@@ -79,13 +79,15 @@ impl Web {
         Running::start(self.config, self.routes).await
     }
 
-    /// Runs the server in a runtime of its own, until SIGTERM or Ctrl-C: then what is in flight is finished, and a second one ends that at once. SIGHUP loads
+    /// Runs the server in a runtime of its own, with at most as many arenas of the C library's allocator as workers if the process has no second OS thread yet
+    /// ([`bound_arenas`](tussah::heap::bound_arenas)), until SIGTERM or Ctrl-C: then what is in flight is finished, and a second one ends that at once. SIGHUP loads
     /// configuration and certificates anew, and opens logs again.
     ///
     /// # Errors
     /// As [`start`](Self::start).
     pub fn run(mut self) -> Result<(), WebError> {
         raise_descriptors();
+        bound_arenas(self.config.workers);
         let mut builder = tussah::Runtime::builder();
         if let Some(workers) = self.config.workers {
             builder = builder.workers(workers);
@@ -177,6 +179,14 @@ fn raise_descriptors() {
         if let Err(error) = setrlimit(Resource::Nofile, limit) {
             tracing::warn!(%error, "the number of descriptors stays as it is");
         }
+    }
+}
+
+/// Has the allocator keep what it keeps for each arena a few times at most: pages are read by some OS threads, and let go by others.
+fn bound_arenas(workers: Option<usize>) {
+    let cpus = || std::thread::available_parallelism().map_or(1, usize::from);
+    if !tussah::heap::bound_arenas(workers.unwrap_or_else(cpus)) {
+        tracing::debug!("the allocator's arenas are not bounded");
     }
 }
 
