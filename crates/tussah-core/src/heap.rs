@@ -2,7 +2,7 @@
 
 /// Bounds how many arenas the C library's allocator makes, of which there may be eight for each CPU else (glibc; `M_ARENA_MAX` in mallopt(3)).
 /// Each OS thread allocates from one arena, and what another one frees goes back there. So where OS threads hand over to each other what they allocate, as
-/// those that read files do, each arena comes to hold free memory that the others can't use, and a server grows for hours. With fewer arenas there is less of
+/// those that read files do, each arena comes to hold free memory that the others can't use, and a server keeps growing. With fewer arenas there is less of
 /// that; OS threads that allocate much wait for each other then.
 ///
 /// Call it at the beginning of `main`. Once the process has a second OS thread it does nothing and returns false, and so it does with other C libraries. Another
