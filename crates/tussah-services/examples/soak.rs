@@ -1,4 +1,5 @@
-//! Loads the web server for a long time with everything that clients do, and prints once a minute what it holds: its memory, descriptors and connections.
+//! Loads the web server for a long time with everything that clients do, and prints for each minute what it holds: its memory, descriptors and connections, each the median
+//! of what it was in the minute's seconds.
 //!
 //! ```sh
 //! cargo build --release -p tussah-services --bin tussah
@@ -25,13 +26,8 @@ const FILES: u64 = 2000;
 /// How long a client waits for the server.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// What the server holds.
-#[derive(Debug)]
-struct Held {
-    memory_kb: u64,
-    descriptors: u64,
-    connections: u64,
-}
+/// What the server holds: its memory in KB, descriptors, and connections.
+type Held = [u64; 3];
 
 /// A server that is ended when this is dropped.
 struct Server {
@@ -66,15 +62,14 @@ fn main() -> Result<ExitCode, Box<dyn Error>> {
     let mut last = None;
     println!("minute  requests  memory in KB  descriptors  connections");
     for minute in 1..=minutes {
-        let until = begun + Duration::from_secs(60 * minute);
-        thread::sleep(until.saturating_duration_since(Instant::now()));
-        let held = held(&server)?;
+        let mut seconds = Vec::new();
+        for second in 60 * (minute - 1)..60 * minute {
+            let until = begun + Duration::from_secs(second + 1);
+            thread::sleep(until.saturating_duration_since(Instant::now()));
+            seconds.push(held(&server)?);
+        }
         let requests = done.swap(0, Ordering::Relaxed);
-        let Held {
-            memory_kb,
-            descriptors,
-            connections,
-        } = held;
+        let [memory_kb, descriptors, connections] = medians(&seconds);
         println!("{minute:6}  {requests:8}  {memory_kb:12}  {descriptors:11}  {connections:11}");
         if minute == 2 {
             second = Some(memory_kb);
@@ -94,6 +89,15 @@ fn main() -> Result<ExitCode, Box<dyn Error>> {
         ExitCode::FAILURE
     } else {
         ExitCode::SUCCESS
+    })
+}
+
+/// What it held in half of the seconds at most.
+fn medians(seconds: &[Held]) -> Held {
+    std::array::from_fn(|what| {
+        let mut all: Vec<_> = seconds.iter().map(|held| held[what]).collect();
+        all.sort_unstable();
+        all[all.len() / 2]
     })
 }
 
@@ -242,10 +246,10 @@ fn held(server: &Server) -> Result<Held, Box<dyn Error>> {
     let sockets = targets
         .iter()
         .filter(|target| target.to_string_lossy().starts_with("socket:"));
-    Ok(Held {
-        memory_kb: memory.parse()?,
-        descriptors: targets.len() as u64,
+    Ok([
+        memory.parse()?,
+        targets.len() as u64,
         // One of them listens.
-        connections: (sockets.count() as u64).saturating_sub(1),
-    })
+        (sockets.count() as u64).saturating_sub(1),
+    ])
 }

@@ -35,6 +35,7 @@ const WARM_UP: Duration = Duration::from_secs(10);
 
 const IN_TARGET: &str = "p90 of admitted / target";
 const REJECTED: &str = "ms p99 of rejections";
+const REJECTION: &str = "a rejection / a cached hit, at most";
 const GOODPUT: &str = "goodput / what is possible";
 const JAIN: &str = "Jain";
 
@@ -91,6 +92,15 @@ pub fn bottleneck(
         bound,
     };
     let goodput = if after == After503::Honor { 0.95 } else { 0.9 };
+    let mut aims = vec![
+        aim(IN_TARGET, Bound::Most(1.0)),
+        aim(GOODPUT, Bound::Least(goodput)),
+        aim(REJECTED, Bound::Most(50.0)),
+        aim(JAIN, Bound::Least(0.95)),
+    ];
+    if after == After503::Return {
+        aims.push(aim(REJECTION, Bound::Most(REJECTION_HITS)));
+    }
     Ok(Findings {
         about: format!(
             "{PAGE}, {clients} clients, {REQUESTS_PER_CONNECTION} requests a connection, target {target_ms} ms, workers: {}; after a \
@@ -106,12 +116,7 @@ pub fn bottleneck(
         base: peer.name.to_owned(),
         series,
         missing: bench.missing,
-        aims: vec![
-            aim(IN_TARGET, Bound::Most(1.0)),
-            aim(GOODPUT, Bound::Least(goodput)),
-            aim(REJECTED, Bound::Most(50.0)),
-            aim(JAIN, Bound::Least(0.95)),
-        ],
+        aims,
     })
 }
 
@@ -175,7 +180,7 @@ fn metrics(
         After503::Return => rejected * REJECTION_HITS * hit_s / workers as f64,
     };
     let possible = capacity * (1.0 - spent);
-    vec![
+    let mut metrics = vec![
         Metric::lower(IN_TARGET, ms(report.latency.p90) / f64::from(target_ms)),
         Metric::info("ms p90 of admitted", ms(report.latency.p90)),
         Metric::info(
@@ -188,5 +193,11 @@ fn metrics(
         Metric::info("rejections/s", rejected),
         Metric::lower(REJECTED, ms(report.rejected_latency.p99)),
         Metric::higher(JAIN, report.fairness.jain),
-    ]
+    ];
+    if after == After503::Return {
+        // Whatever CPU the pages have left.
+        let left = (1.0 - report.served_per_s / capacity) * workers as f64;
+        metrics.push(Metric::lower(REJECTION, left / rejected / hit_s));
+    }
+    metrics
 }

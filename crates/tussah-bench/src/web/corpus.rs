@@ -58,7 +58,7 @@ pub fn corpus(common: &Common, folder: &Path) -> Result<Findings, String> {
 fn cases(folder: &Path) -> std::io::Result<Vec<(String, Vec<u8>)>> {
     let mut cases = Vec::new();
     // Half a request is no half any more when another one comes after it.
-    let is_whole = |name: &str| !name.contains("more-");
+    let is_whole = |name: &str| !name.starts_with("more-") && !name.contains("+more-");
     for entry in fs::read_dir(folder)? {
         let path = entry?.path();
         if let (Some("http"), Some(name)) = (

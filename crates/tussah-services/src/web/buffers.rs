@@ -3,6 +3,8 @@
 //! A page of some size is a mapping of its own to most allocators, and its memory is faulted in anew each time. So what a page leaves is given to the next one
 //! that is about as long, as Haboob does (Welsh, Culler and Brewer: SEDA, SOSP 2001, section 5.1.1).
 
+use std::sync::atomic::{AtomicUsize, Ordering};
+
 use crossbeam_queue::ArrayQueue;
 
 /// Bound, in bytes: as long is a buffer at least. Short ones are kept too: what the OS threads of *disk* allocate and workers free is, with the C library's allocator, memory that
@@ -12,8 +14,12 @@ const BYTES_MIN: usize = 512;
 /// Sizes in each doubling, so that at most a fifth of a buffer is unused.
 const STEPS: usize = 4;
 
-/// Bound, in bytes: longer buffers are not kept, nor more than these of one size: some 30 MB in all.
+/// Bound, in bytes: longer buffers are not kept, nor more than these of one size.
 const BYTES_MAX: usize = 1024 * 1024;
+
+/// What the cache may hold is so many times what spare buffers may, all together. How many there are of a size goes up and down as pages come and go; with a bound for each size alone they would
+/// come to be the most of each that there ever were.
+const CACHE_RATIO: u64 = 16;
 
 /// Bound, in buffers: as many are kept of one size.
 const SPARE_MAX: usize = 64;
@@ -21,31 +27,48 @@ const SPARE_MAX: usize = 64;
 /// Spare buffers by their sizes.
 pub(crate) struct Buffers {
     classes: Box<[ArrayQueue<Vec<u8>>]>,
+    /// What they take, in bytes.
+    spare_bytes: AtomicUsize,
+    spare_bytes_max: usize,
 }
 
 impl Buffers {
-    pub(crate) fn new() -> Self {
+    /// None yet, beside a cache of so many bytes.
+    pub(crate) fn new(cache_bytes: u64) -> Self {
         let places = |class| ArrayQueue::new((BYTES_MAX / size(class)).min(SPARE_MAX));
         Self {
             classes: (0..=class(BYTES_MAX)).map(places).collect(),
+            spare_bytes: AtomicUsize::new(0),
+            spare_bytes_max: ((cache_bytes / CACHE_RATIO) as usize).max(BYTES_MAX),
         }
     }
 
     /// A buffer that is at least so long. What is in it is of no meaning.
     pub(crate) fn take(&self, len: usize) -> Vec<u8> {
         let class = class(len);
-        match self.classes.get(class) {
-            Some(spare) => spare.pop().unwrap_or_else(|| vec![0; size(class)]),
-            None => vec![0; len],
-        }
+        let Some(spare) = self.classes.get(class) else {
+            return vec![0; len];
+        };
+        let Some(buffer) = spare.pop() else {
+            return vec![0; size(class)];
+        };
+        self.spare_bytes.fetch_sub(buffer.len(), Ordering::Relaxed);
+        buffer
     }
 
-    /// Keeps a buffer that was [taken](Self::take), unless there are enough of its size.
+    /// Keeps a buffer that was [taken](Self::take), unless there are enough of its size, or of all.
     pub(crate) fn put(&self, buffer: Vec<u8>) {
-        if buffer.len() >= BYTES_MIN
-            && let Some(spare) = self.classes.get(class(buffer.len()))
-        {
-            drop(spare.push(buffer));
+        let len = buffer.len();
+        if len < BYTES_MIN {
+            return;
+        }
+        let Some(spare) = self.classes.get(class(len)) else {
+            return;
+        };
+        // It is counted before others can take it, so that the count does not go below nothing.
+        let before = self.spare_bytes.fetch_add(len, Ordering::Relaxed);
+        if before + len > self.spare_bytes_max || spare.push(buffer).is_err() {
+            self.spare_bytes.fetch_sub(len, Ordering::Relaxed);
         }
     }
 }
@@ -83,7 +106,7 @@ mod tests {
 
     #[test]
     fn a_buffer_is_used_again() {
-        let buffers = Buffers::new();
+        let buffers = Buffers::new(0);
         let first = buffers.take(100_000);
         let place = first.as_ptr();
         buffers.put(first);
@@ -97,5 +120,32 @@ mod tests {
         assert_eq!(buffers.take(10).len(), BYTES_MIN);
         assert_eq!(buffers.classes[0].len(), SPARE_MAX - 1);
         buffers.put(buffers.take(5_000_000));
+    }
+
+    #[test]
+    fn all_sizes_together_are_bounded() {
+        let bound = 2 * BYTES_MAX;
+        let buffers = Buffers::new(bound as u64 * CACHE_RATIO);
+        let kept = || {
+            let of_class = |(class, spare): (usize, &ArrayQueue<_>)| size(class) * spare.len();
+            buffers
+                .classes
+                .iter()
+                .enumerate()
+                .map(of_class)
+                .sum::<usize>()
+        };
+        for class in 0..buffers.classes.len() {
+            for _ in 0..SPARE_MAX {
+                buffers.put(vec![0; size(class)]);
+            }
+        }
+        assert!((bound - BYTES_MAX..=bound).contains(&kept()), "{}", kept());
+        assert_eq!(buffers.spare_bytes.load(Ordering::Relaxed), kept());
+        // There is room again for what is taken out, and for no more.
+        let (before, short) = (kept(), buffers.take(BYTES_MIN));
+        assert_eq!(kept(), before - BYTES_MIN);
+        buffers.put(short);
+        assert_eq!(kept(), before);
     }
 }

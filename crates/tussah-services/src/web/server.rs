@@ -69,7 +69,7 @@ impl Server {
             clock,
             log,
             error_pages,
-            buffers: Arc::new(Buffers::new()),
+            buffers: Arc::new(Buffers::new(config.cache.bytes)),
             connections: Connections::new(config.limits.connections),
             head_limits: head::Limits {
                 head_bytes_max: config.limits.head_bytes as usize,

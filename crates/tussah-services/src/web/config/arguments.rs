@@ -1,7 +1,9 @@
 //! The command line of a web server.
 
+use std::ffi::OsStr;
 use std::path::PathBuf;
 
+use clap::builder::{PossibleValue, StringValueParser, TypedValueParser};
 use clap::{Arg, ArgAction, ArgMatches, Args, Command, Error, FromArgMatches, ValueHint};
 
 use super::error::Origin;
@@ -91,6 +93,8 @@ fn argument(key: &'static Key, defaults: &Config) -> Arg {
     let long = format!("{short}\n[file: {}] [env: {}]", key.name, key.variable());
     let argument = Arg::new(key.name)
         .value_name(key.value)
+        .value_parser(Words(key))
+        .hide_possible_values(true)
         .help(short)
         .long_help(long)
         .value_hint(match key.value {
@@ -109,6 +113,29 @@ fn argument(key: &'static Key, defaults: &Config) -> Arg {
             .num_args(0..=1)
             .require_equals(true)
             .default_missing_value("true"),
+    }
+}
+
+/// Tells shells the words that a key can have; whether it has one of them is found out with the other sources.
+#[derive(Clone)]
+struct Words(&'static Key);
+
+impl TypedValueParser for Words {
+    type Value = String;
+
+    fn parse_ref(
+        &self,
+        command: &Command,
+        argument: Option<&Arg>,
+        value: &OsStr,
+    ) -> Result<String, Error> {
+        StringValueParser::new().parse_ref(command, argument, value)
+    }
+
+    fn possible_values(&self) -> Option<Box<dyn Iterator<Item = PossibleValue> + '_>> {
+        let mut words = self.0.words().peekable();
+        words.peek()?;
+        Some(Box::new(words.map(PossibleValue::new)))
     }
 }
 

@@ -56,7 +56,12 @@ impl Problem {
 impl fmt::Display for Problem {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}: ", self.origin)?;
-        if let Some(key) = self.key {
+        // An option that stands for the key has said it.
+        let is_said = |name: &&str| {
+            let key = super::keys::key(name);
+            key.is_some_and(|key| self.origin == Origin::CommandLine(key.flag))
+        };
+        if let Some(key) = self.key.filter(|name| !is_said(name)) {
             write!(f, "{key}: ")?;
         }
         f.write_str(&self.what)

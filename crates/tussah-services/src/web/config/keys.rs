@@ -19,7 +19,7 @@ pub(super) struct Key {
     pub(super) name: &'static str,
     /// Its option on the command line. In capitals, with underscores and a prefix, it is the variable.
     pub(super) flag: &'static str,
-    /// What the help calls its value.
+    /// What the help calls its value: words with `|` between if it is one of these.
     pub(super) value: &'static str,
     /// The heading that it has in the help.
     pub(super) heading: &'static str,
@@ -46,6 +46,16 @@ pub(super) enum Kind {
 }
 
 impl Key {
+    /// The words of which its value is one, for shells to complete; none if it is something else.
+    pub(super) fn words(&self) -> impl Iterator<Item = &'static str> + use<> {
+        let words = if self.kind == Kind::Switch {
+            "true|false"
+        } else {
+            self.value
+        };
+        words.split('|').filter(|_| words.contains('|'))
+    }
+
     /// The environment variable.
     pub(super) fn variable(&self) -> String {
         format!(
@@ -123,13 +133,13 @@ pub(super) const KEYS: &[Key] = &[
         |c| show::or("off", &c.site.fallback, |x| show::text(x))
     ),
     key!(
-        One "symlinks", "symlinks", "WHICH", SERVED,
+        One "symlinks", "symlinks", "none|inside|all", SERVED,
         "Which symbolic links are followed: none, those that stay inside DIR, or all",
         site.symlinks = Value::choice,
         |c| show::choice(&c.site.symlinks)
     ),
     key!(
-        One "dotfiles", "dotfiles", "HOW", SERVED,
+        One "dotfiles", "dotfiles", "hidden|served", SERVED,
         "Names that begin with a dot are hidden (but for .well-known) or served",
         site.dotfiles = Value::choice,
         |c| show::choice(&c.site.dotfiles)
@@ -177,7 +187,7 @@ pub(super) const KEYS: &[Key] = &[
         |c| show::or("auto", &c.workers, show::plain)
     ),
     key!(
-        One "colors", "colors", "WHAT", RUNNING,
+        One "colors", "colors", "connection|one", RUNNING,
         "What has a color of its own, and so runs beside the others: each connection; or one for all, to measure what that is worth",
         colors = Value::choice,
         |c| show::choice(&c.colors)
@@ -207,7 +217,7 @@ pub(super) const KEYS: &[Key] = &[
         |c| show::words(&c.trusted_proxies)
     ),
     key!(
-        One "cache.kind", "cache", "KIND", CACHE,
+        One "cache.kind", "cache", "sharded|none", CACHE,
         "The stage that keeps pages in memory: sharded, or none",
         cache.kind = Value::choice,
         |c| show::choice(&c.cache.kind)
@@ -309,7 +319,7 @@ pub(super) const KEYS: &[Key] = &[
         |c| show::or("off", &c.log.file, show::log_file)
     ),
     key!(
-        One "log.format", "log-format", "FORMAT", LOG,
+        One "log.format", "log-format", "common|combined", LOG,
         "How: common, or combined, which has referrer and user agent too",
         log.format = Value::choice,
         |c| show::choice(&c.log.format)

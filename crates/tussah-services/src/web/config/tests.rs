@@ -279,8 +279,8 @@ fn everything_that_is_wrong_is_said() {
             "site.toml:12:36: status.from: expected an address or a network such as \"10.0.0.0/8\" or \"::1\", or \"unix\", found 5",
             "TUSSAH_WEB_WROKERS: unknown variable; did you mean `TUSSAH_WEB_WORKERS`?",
             "TUSSAH_WEB_LOG_FORMAT: log.format: expected \"common\" or \"combined\", found \"json\"",
-            "--target: target: expected a duration such as \"250ms\" or \"1.5s\", from 1ms to 1d, found \"1\"",
-            "--cache-size: cache.size: expected a size such as \"64KiB\" or \"200MB\", from 0B to 1TiB, found \"lots\"",
+            "--target: expected a duration such as \"250ms\" or \"1.5s\", from 1ms to 1d, found \"1\"",
+            "--cache-size: expected a size such as \"64KiB\" or \"200MB\", from 0B to 1TiB, found \"lots\"",
         ],
     );
 }
@@ -378,9 +378,9 @@ fn each_kind_of_value_is_checked() {
         &[],
         "",
         &[
-            "--header: headers: expected \"[PATTERN] NAME: VALUE\", found \"X\"",
-            "--type: types: expected a table of extensions and media types, as NAME=VALUE, found \"md\"",
-            "--listen: listen: expected at least one address, found none",
+            "--header: expected \"[PATTERN] NAME: VALUE\", found \"X\"",
+            "--type: expected a table of extensions and media types, as NAME=VALUE, found \"md\"",
+            "--listen: expected at least one address, found none",
         ],
     );
 }
@@ -436,5 +436,33 @@ proptest! {
     #[test]
     fn no_word_makes_it_panic(at in 0..KEYS.len(), word in "(\\PC|[=:, /]){0,12}") {
         let _ = load(&[], &[(&KEYS[at].variable(), &word)], "");
+    }
+}
+
+#[test]
+fn shells_complete_the_words_that_a_key_takes() {
+    let mut keys = 0;
+    for key in KEYS {
+        let words: Vec<_> = key.words().collect();
+        if words.is_empty() || key.kind == Kind::Switch {
+            continue;
+        }
+        keys += 1;
+        let option = format!("--{}=nonsense", key.flag);
+        let quoted: Vec<_> = words.iter().map(|word| format!("{word:?}")).collect();
+        let expected = quoted.join(" or ");
+        let problem = format!("--{}: expected {expected}, found \"nonsense\"", key.flag);
+        check_errors(&[&option], &[], "", &[&problem]);
+    }
+    assert_eq!(keys, 5);
+    let mut script = Vec::new();
+    let mut command = Arguments::augment_args(Command::new("web"));
+    clap_complete::generate(clap_complete::Shell::Bash, &mut command, "web", &mut script);
+    let script = String::from_utf8(script).expect("text");
+    for words in ["sharded none", "common combined", "true false"] {
+        assert!(
+            script.contains(&format!("compgen -W \"{words}\"")),
+            "{words}"
+        );
     }
 }

@@ -114,6 +114,8 @@ impl UnixListener {
 
     /// Accepts a connection, once there is one.
     ///
+    /// Whichever thread waits for it, one worker after the other is told what comes by the connections.
+    ///
     /// # Cancellation
     /// Dropping the future accepts nothing.
     ///

@@ -86,7 +86,7 @@ impl Both {
             loading: HashMap::new(),
             most: 0,
             sent: Vec::new(),
-            buffers: Arc::new(Buffers::new()),
+            buffers: Arc::new(Buffers::new(0)),
             now_s: 10,
         }
     }
