@@ -54,6 +54,11 @@ impl Cgroup {
         let join = "echo $$ > \"$0\" && exec \"$@\"";
         wrapped.args(["-c", join]).arg(self.0.join("cgroup.procs"));
         wrapped.arg(command.get_program()).args(command.get_args());
+        wrapped.envs(
+            command
+                .get_envs()
+                .filter_map(|(name, value)| Some((name, value?))),
+        );
         wrapped
     }
 }
