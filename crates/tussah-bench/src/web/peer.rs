@@ -123,7 +123,7 @@ impl Peers {
         command.args(["--workers", &setting.workers.to_string()]);
         if let Some(megabytes) = setting.cache_megabytes {
             command.args(["--cache-megabytes", &megabytes.to_string()]);
-            // Many OS threads read the files. With as many arenas as glibc likes, what is free in each of them takes a gigabyte.
+            // Many OS threads read the files; with as many arenas as glibc likes hyper runs out of a gigabyte.
             command.env("MALLOC_ARENA_MAX", "2");
         }
         command.arg(setting.site);

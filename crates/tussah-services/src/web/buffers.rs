@@ -17,8 +17,8 @@ const STEPS: usize = 4;
 /// Bound, in bytes: longer buffers are not kept, nor more than these of one size.
 const BYTES_MAX: usize = 1024 * 1024;
 
-/// What the cache may hold is so many times what spare buffers may, all together; but one of the longest may be kept in any case. How many there are of a size goes up and down as pages come and go; with a bound for each size alone they would
-/// come to be the most of each that there ever were.
+/// What the cache may hold is so many times what spare buffers may, all together; but one of the longest may be kept in any case. How many there are of a size goes up and down as pages
+/// come and go; with a bound for each size alone they would come to be the most of each that there ever were.
 const CACHE_RATIO: u64 = 16;
 
 /// Bound, in buffers: as many are kept of one size.

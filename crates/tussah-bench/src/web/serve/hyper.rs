@@ -16,6 +16,9 @@ use tokio::net::{TcpListener, TcpSocket, TcpStream};
 
 use super::{BACKLOG_MAX, Files};
 
+/// Bound, in OS threads: those that read files of a site which is larger than the memory. With the 512 that tokio allows it runs out of a gigabyte.
+const READERS_MAX: usize = 32;
+
 /// A single-threaded runtime for each worker, among whose listeners the kernel divides the connections.
 pub fn each(port: u16, workers: usize, files: &'static Files) -> std::io::Result<()> {
     let cpus = crate::runtimes::allowed_cpus();
@@ -25,6 +28,7 @@ pub fn each(port: u16, workers: usize, files: &'static Files) -> std::io::Result
             scope.spawn(move || {
                 crate::runtimes::pin_to_cpus(&[cpu]);
                 let mut builder = tokio::runtime::Builder::new_current_thread();
+                builder.max_blocking_threads(READERS_MAX);
                 let runtime = builder.enable_io().build()?;
                 runtime.block_on(serve(port, workers > 1, files))
             });
@@ -36,6 +40,7 @@ pub fn each(port: u16, workers: usize, files: &'static Files) -> std::io::Result
 /// One runtime with so many workers.
 pub fn shared(port: u16, workers: usize, files: &'static Files) -> std::io::Result<()> {
     let mut builder = tokio::runtime::Builder::new_multi_thread();
+    builder.max_blocking_threads(READERS_MAX);
     let runtime = builder.worker_threads(workers).enable_io().build()?;
     let serving = runtime.spawn(serve(port, false, files));
     runtime
