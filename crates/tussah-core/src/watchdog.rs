@@ -1,10 +1,18 @@
 //! The watchdog: reports an event, or a waker, that holds its worker for too long.
 //!
 //! An OS thread of its own, since a worker that is held can't look at itself, and all may be held. A waker of another executor is
-//! called by a worker between two turns, when descriptors are ready, files are done or timers have run out, and may block there. It wakes twice per limit
-//! and compares numbers that the workers write anyway. Where descriptors are waited for it wakes every 10 ms while anything
-//! runs, since a worker that is held holds up its driver too: others see to that, or, if there are none who could, the watchdog itself. Once it finds all workers parked for long enough it sleeps until one
-//! runs again, so that an idle runtime costs nothing.
+//! called by a worker between two turns, when descriptors are ready, files are done or timers have run out, and may block there.
+//!
+//! While anything runs, the watchdog looks at all workers once per `LOOK`, and compares numbers that the workers write anyway. It
+//! also sees to the timers and descriptors of a worker that is held, since others may be unable to. Once `QUIET_LOOKS` looks in a
+//! row find that no worker has run anything, it sleeps until one runs again, so that an idle runtime costs nothing.
+//!
+//! # Precision
+//!
+//! An event begins between two looks. The watchdog counts its time from the second one, so a length that it reports is at most one
+//! look short. It reports when the counted time reaches the limit: never too early, and at most one look and the time that the
+//! system takes to run an OS thread too late. An event that lasts a look longer than the limit is therefore always reported, and its end, with its
+//! whole length, at the look after it.
 
 use std::panic::Location;
 use std::sync::{Arc, Weak};
@@ -22,8 +30,10 @@ use crate::stats::Site;
 pub struct Stuck {
     /// Which worker.
     pub worker: usize,
-    /// How long it has been in the event, at least.
+    /// How long it has been in the event, or was, to the precision of one look: 10 ms, or a quarter of the limit if that is shorter.
     pub held: Duration,
+    /// Whether the event, or waker, has ended: `held` is its whole length then. False in the first report on it.
+    pub ended: bool,
     /// The type of the closure or future; its path names the function. `None`: no event holds the worker, but one of the wakers
     /// that it calls when descriptors are ready, files are done or timers have run out. One that blocks is another executor's.
     pub event: Option<&'static str>,
@@ -34,12 +44,21 @@ pub struct Stuck {
 impl std::fmt::Display for Stuck {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let Self { worker, held, .. } = self;
-        match self.event {
-            Some(event) => write!(
+        match (self.event, self.ended) {
+            (Some(event), false) => {
+                write!(
+                    f,
+                    "worker {worker} has been in one event for {held:?} so far: {event}"
+                )?;
+            }
+            (Some(event), true) => {
+                write!(f, "worker {worker} was in one event for {held:?}: {event}")?
+            }
+            (None, false) => write!(
                 f,
-                "worker {worker} has been in one event for {held:?}: {event}"
+                "worker {worker} has been calling wakers for {held:?} so far"
             )?,
-            None => write!(f, "worker {worker} has been calling wakers for {held:?}")?,
+            (None, true) => write!(f, "worker {worker} was calling wakers for {held:?}")?,
         }
         match self.location {
             Some(location) => write!(f, ", from {location}"),
@@ -48,7 +67,7 @@ impl std::fmt::Display for Stuck {
     }
 }
 
-/// What is called with each event or waker that is found to hold its worker, once for each.
+/// What is called with each event or waker that is found to hold its worker: once when it is found, and once when it has ended.
 pub(crate) type Report = Box<dyn Fn(&Stuck) + Send + Sync>;
 
 /// The running watchdog; dropping it ends it.
@@ -65,16 +84,32 @@ struct Orders {
     asleep: bool,
 }
 
-/// How often the watchdog looks while descriptors are waited for and something runs.
+/// How long the watchdog waits between two looks while anything runs, if the limit is not short.
 const LOOK: Duration = Duration::from_millis(10);
 
-/// How long to wait until the next look: `LOOK` after one that found something running, then twice as long each time; `longest` where
-/// nothing is waited for.
-fn next_pause(before: Duration, longest: Duration, waits: bool, runs: bool) -> Duration {
-    match (waits, runs) {
-        (false, _) => longest,
-        (true, true) => LOOK.min(longest),
-        (true, false) => (before * 2).min(longest),
+/// Bound, in looks: so many in a row have to find that nobody has run before the watchdog sleeps. Events that come more often need not wake it.
+const QUIET_LOOKS: u32 = 3;
+
+/// How long the watchdog waits between two looks while anything runs: the precision of its reports.
+fn look_every(limit: Duration) -> Duration {
+    LOOK.min(limit / 4)
+}
+
+/// How often in a row a look has found that nobody has run since the look before.
+#[derive(Default)]
+struct Quiet {
+    looks: u32,
+    /// What `Idle::all_parked` said at the last look.
+    parks: Option<u64>,
+}
+
+impl Quiet {
+    /// One more look; says whether the watchdog may sleep.
+    fn look(&mut self, parks: Option<u64>) -> bool {
+        let same = parks.is_some() && parks == self.parks;
+        self.looks = if same { self.looks + 1 } else { 0 };
+        self.parks = parks;
+        self.looks >= QUIET_LOOKS
     }
 }
 
@@ -83,7 +118,8 @@ fn next_pause(before: Duration, longest: Duration, waits: bool, runs: bool) -> D
 struct Seen {
     begun: u64,
     since: Instant,
-    reported: bool,
+    /// What was reported of the event that the worker is in.
+    reported: Option<Stuck>,
     /// It has been held since the last look, something may come for those who wait outside, and no other worker would see that.
     alone: bool,
 }
@@ -134,27 +170,30 @@ fn watch(
     report: &Report,
     (orders, changed): &(Mutex<Orders>, Condvar),
 ) {
-    let mut seen: Vec<Seen> = Vec::new();
-    let mut pause = limit / 2;
+    let every = look_every(limit);
+    let (mut seen, mut quiet) = (Vec::<Seen>::new(), Quiet::default());
     let mut orders = orders.lock();
-    while !orders.stop {
-        if orders.asleep {
+    let mut stop = false;
+    while !stop {
+        if orders.asleep && !orders.stop {
             changed.wait(&mut orders);
             // What was seen before its sleep says nothing about how long an event has gone on.
             seen.clear();
-            pause = Duration::ZERO;
+            quiet = Quiet::default();
             continue;
         }
-        changed.wait_for(&mut orders, pause.max(LOOK.min(limit / 2)));
+        if !orders.stop {
+            changed.wait_for(&mut orders, every);
+        }
+        // The last look reports the ends of events.
+        stop = orders.stop;
         let Some(shared) = shared.upgrade() else {
             return;
         };
-        let runs = shared.idle.all_parked().is_none();
-        if !runs && pause >= limit / 2 {
+        if quiet.look(shared.idle.all_parked()) {
             // With the lock, which `wake` takes: it comes after this.
             orders.asleep = shared.idle.sleep_watchdog();
         }
-        pause = next_pause(pause, limit / 2, shared.waits_for_descriptors(), runs);
         // Without the lock: what is called may end the runtime, and so the watchdog.
         MutexGuard::unlocked(&mut orders, || {
             for stuck in look(&shared, &mut seen, Instant::now(), limit) {
@@ -168,8 +207,8 @@ fn watch(
     }
 }
 
-/// One look at all workers: who has been in the same event since `limit`. Sees to it that somebody keeps watch over the timers
-/// of a worker that has been in the same event since the last look.
+/// One look at all workers: who has been in the same event since `limit`, and who no longer is. Sees to it that somebody keeps watch
+/// over the timers of a worker that has been in the same event since the last look.
 fn look(shared: &Shared, seen: &mut Vec<Seen>, now: Instant, limit: Duration) -> Vec<Stuck> {
     let mut found = Vec::new();
     for worker in 0..shared.places() {
@@ -178,14 +217,20 @@ fn look(shared: &Shared, seen: &mut Vec<Seen>, now: Instant, limit: Duration) ->
         let new = Seen {
             begun,
             since: now,
-            reported: false,
+            reported: None,
             alone: false,
         };
         let Some(before) = seen.get_mut(worker) else {
             seen.push(new);
             continue;
         };
+        let held = now - before.since;
         if before.begun != begun || remote.steps().is_multiple_of(2) {
+            found.extend(before.reported.map(|stuck| Stuck {
+                held,
+                ended: true,
+                ..stuck
+            }));
             *before = new;
             continue;
         }
@@ -197,15 +242,17 @@ fn look(shared: &Shared, seen: &mut Vec<Seen>, now: Instant, limit: Duration) ->
             shared.call_watch();
         }
         before.alone = waits && !(shared.stealing && shared.idle.any_parked());
-        if !before.reported && now - before.since >= limit {
-            before.reported = true;
+        if before.reported.is_none() && held >= limit {
             let site = in_event.then(|| remote.running.site()).flatten();
-            found.push(Stuck {
+            let stuck = Stuck {
                 worker,
-                held: now - before.since,
+                held,
+                ended: false,
                 event: site.map(|site: Site| site.name),
                 location: site.and_then(|site| site.location),
-            });
+            };
+            before.reported = Some(stuck);
+            found.push(stuck);
         }
     }
     found
@@ -219,6 +266,7 @@ mod tests {
     use std::task::{Context, Wake, Waker};
 
     use super::*;
+    use crate::driver::Direction;
     use crate::time::{Sleep, now};
 
     struct Fired(AtomicBool);
@@ -287,6 +335,127 @@ mod tests {
         runtime.block_on(Sleep::new_until(now() + Duration::from_millis(1)));
         drop(release);
         runtime.block_on(held).expect("no panic");
+    }
+
+    /// A runtime without a watchdog of its own, and an event that holds its only worker until the sender is dropped.
+    fn held() -> (crate::Runtime, crate::JoinHandle<()>, mpsc::Sender<()>) {
+        let runtime = crate::Runtime::builder()
+            .workers(1)
+            .no_watchdog()
+            .build()
+            .expect("workers start");
+        let (begin, begun) = mpsc::channel();
+        let (release, released) = mpsc::channel();
+        let held = runtime.spawn(async move {
+            begin.send(()).expect("the test listens");
+            let _ = released.recv();
+        });
+        begun.recv().expect("it runs");
+        (runtime, held, release)
+    }
+
+    /// The watchdog looks at a moment that is the worst for it, so the first look that sees the event comes a whole look after
+    /// the beginning. Time is a number here.
+    #[test]
+    fn an_event_is_reported_a_look_after_its_limit_and_then_at_its_end() {
+        for limit_ms in [1, 40, 1000] {
+            let limit = Duration::from_millis(limit_ms);
+            let every = look_every(limit);
+            assert!(every <= limit / 4 && every <= LOOK, "the precision");
+            let (runtime, held, release) = held();
+            let shared = &runtime.handle().shared;
+            let (began, mut seen) = (Instant::now(), Vec::new());
+            let mut look_at = |since| look(shared, &mut seen, began + since, limit);
+            let mut since = every;
+            while since < limit + every {
+                assert!(look_at(since).is_empty(), "after {since:?} of {limit:?}");
+                since += every;
+            }
+            let first = look_at(limit + every);
+            assert_eq!(first.len(), 1);
+            assert_eq!((first[0].held, first[0].ended), (limit, false));
+            assert!(first[0].to_string().contains(" so far: "), "{}", first[0]);
+            assert!(look_at(3 * limit).is_empty(), "one report");
+            drop(release);
+            runtime.block_on(held).expect("no panic");
+            while shared.idle.all_parked().is_none() {
+                std::thread::yield_now();
+            }
+            let last = look_at(4 * limit + every);
+            assert_eq!(last.len(), 1);
+            assert_eq!((last[0].held, last[0].ended), (4 * limit, true));
+            assert_eq!(last[0].event, first[0].event);
+            assert!(look_at(5 * limit).is_empty(), "two reports");
+        }
+    }
+
+    /// An event that was reported ends just before the runtime does.
+    #[test]
+    fn the_end_of_an_event_is_reported_though_the_runtime_ends() {
+        let (tell, told) = mpsc::channel();
+        let tell = Mutex::new(tell);
+        let runtime = crate::Runtime::builder()
+            .workers(1)
+            .watchdog(Duration::from_millis(1), move |stuck| {
+                tell.lock().send(*stuck).expect("the test listens");
+            })
+            .build()
+            .expect("workers start");
+        let (release, released) = mpsc::channel::<()>();
+        let held = runtime.spawn(async move {
+            let _ = released.recv();
+        });
+        assert!(!told.recv().expect("it is reported").ended);
+        drop(release);
+        runtime.block_on(held).expect("no panic");
+        drop(runtime);
+        assert!(told.recv().expect("its end is reported").ended);
+    }
+
+    /// An idle runtime costs nothing, again and again: also if it waits for descriptors, and its limit is long.
+    #[test]
+    fn the_watchdog_sleeps_after_each_event_of_a_runtime_that_waits_for_descriptors() {
+        let runtime = crate::Runtime::builder()
+            .workers(1)
+            .watchdog(Duration::from_secs(1), |_| ())
+            .build()
+            .expect("workers start");
+        let (ours, _theirs) = std::os::unix::net::UnixStream::pair().expect("a pair");
+        ours.set_nonblocking(true).expect("it can be set");
+        let source = crate::driver::Source::new_in(runtime.handle(), ours.into());
+        let first = source.poll_io(
+            &mut Context::from_waker(Waker::noop()),
+            Direction::Read,
+            |fd| Ok(rustix::io::read(fd, &mut [0; 1])?),
+        );
+        assert!(first.is_pending(), "nothing was written");
+        for _ in 0..3 {
+            runtime.block_on(runtime.spawn(async {})).expect("no panic");
+            while !runtime.handle().shared.idle.watchdog_sleeps() {
+                std::thread::yield_now();
+            }
+        }
+    }
+
+    #[test]
+    fn the_watchdog_may_sleep_when_nobody_has_run_for_some_looks() {
+        let mut quiet = Quiet::default();
+        let looks = [
+            Some(1),
+            Some(2),
+            Some(2),
+            None,
+            None,
+            None,
+            None,
+            Some(3),
+            Some(3),
+            Some(3),
+            Some(3),
+        ];
+        let slept: Vec<_> = looks.into_iter().map(|parks| quiet.look(parks)).collect();
+        let at = slept.iter().position(|&sleeps| sleeps);
+        assert_eq!(at, Some(looks.len() - 1), "{slept:?}");
     }
 
     /// Once it sleeps because nothing runs, it is woken by the next event, which holds its worker until it is reported.

@@ -133,12 +133,17 @@ impl Builder {
         self
     }
 
-    /// Has `report` called, on an OS thread of its own, with each event that holds its worker for `limit` or longer; once an
-    /// event. Default: 1 s, printed to the standard error. So are wakers of other executors that a worker calls, and that block.
+    /// Has `report` called, on an OS thread of its own, with each event that holds its worker for longer than `limit`: once when it
+    /// is found, and once, with its whole length, when it has ended. Default: 1 s, printed to the standard error. Wakers of other
+    /// executors that a worker calls, and that block, are reported like events.
     ///
-    /// While an event holds its worker for that long, the timers that were set on that worker, its descriptors and its files are seen
-    /// to by another one; if there is none that could, on the OS thread of the watchdog, so that who waits outside of the
-    /// runtime does not wait for the event. So neither `report` nor wakers of other executors may block.
+    /// The precision is one look: 10 ms, or a quarter of `limit` if that is shorter. An event that is shorter than `limit` is never
+    /// reported. One that lasts a look longer than `limit` always is, unless the system does not run the OS thread of the watchdog
+    /// meanwhile. The watchdog sleeps while no worker has anything to run.
+    ///
+    /// While an event holds its worker for longer than two looks, the timers that were set on that worker, its descriptors and its
+    /// files are seen to by another one; if there is none that could, on the OS thread of the watchdog, so that who waits outside
+    /// of the runtime does not wait for the event. So neither `report` nor wakers of other executors may block.
     pub fn watchdog(
         mut self,
         limit: Duration,

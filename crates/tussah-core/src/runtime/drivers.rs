@@ -35,11 +35,6 @@ impl Shared {
         self.place(place).files.is_busy() || self.used_driver(place).is_some()
     }
 
-    /// Whether any worker has to wait for descriptors.
-    pub(crate) fn waits_for_descriptors(&self) -> bool {
-        (0..self.places()).any(|place| self.waits(place))
-    }
-
     /// Passes on what a driver has reported; says how many it woke.
     pub(crate) fn dispatch(&self, events: &mut Events, random: u64) -> usize {
         events.prefetch(&self.sources);
