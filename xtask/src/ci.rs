@@ -10,6 +10,7 @@ mod steps;
 mod toolchain;
 
 pub(crate) use steps::cargo;
+pub(crate) use toolchain::{NIGHTLY, Rustup};
 
 #[derive(Args)]
 pub(crate) struct Options {

@@ -8,6 +8,9 @@ use clap::{Args, Parser, Subcommand};
 
 mod ci;
 mod clients;
+mod fuzz;
+mod process;
+mod record;
 mod tidy;
 
 /// The project's own tasks: what runs in CI, and what keeps the tree tidy.
@@ -36,6 +39,12 @@ enum Task {
     /// stand, what may not be left in the code, the first line of each file, and the list of
     /// bounds in docs/bounds.md. Each finding is printed as `path:line: what is wrong`.
     Tidy(TidyOptions),
+    /// Fuzz the parsers of tussah-wire, and add the hours to record/fuzz.txt
+    ///
+    /// Each target runs for the given time, one after the other, at idle priority. A finding is a
+    /// file in crates/tussah-wire/fuzz/artifacts, and makes the exit status non-zero. Ctrl-C ends
+    /// the run and records what was done until then. Needs nightly and cargo-fuzz.
+    Fuzz(fuzz::Options),
 }
 
 #[derive(Args)]
@@ -49,6 +58,7 @@ fn main() -> ExitCode {
     let result = match Cli::parse().task {
         Task::Ci(options) => ci::run(&workspace_root(), &options),
         Task::Tidy(options) => tidy::run(&workspace_root(), options.bless),
+        Task::Fuzz(options) => fuzz::run(&workspace_root(), &options),
     };
     match result {
         Ok(true) => ExitCode::SUCCESS,

@@ -3,16 +3,16 @@
 use std::process::{Command, Stdio};
 
 /// The toolchain that Miri comes with.
-pub(super) const NIGHTLY: &str = "nightly";
+pub(crate) const NIGHTLY: &str = "nightly";
 
 /// What may be done about a missing toolchain.
-pub(super) struct Rustup {
-    pub(super) may_install: bool,
+pub(crate) struct Rustup {
+    pub(crate) may_install: bool,
 }
 
 impl Rustup {
     /// A `cargo` of the given toolchain; `Err` is the reason why there is none.
-    pub(super) fn cargo(&self, toolchain: &str, components: &[&str]) -> Result<Command, String> {
+    pub(crate) fn cargo(&self, toolchain: &str, components: &[&str]) -> Result<Command, String> {
         if !is_installed() {
             return Err(format!(
                 "needs toolchain {toolchain}, and rustup is not installed"
@@ -30,7 +30,7 @@ impl Rustup {
     }
 
     /// A subcommand of the cargo that runs xtask; `Err` is the reason why there is none.
-    pub(super) fn subcommand(&self, subcommand: &str, component: &str) -> Result<Command, String> {
+    pub(crate) fn subcommand(&self, subcommand: &str, component: &str) -> Result<Command, String> {
         let there = || succeeds(super::steps::cargo().args([subcommand, "--version"]));
         if !there() && is_installed() {
             self.ensure_component(None, component)?;

@@ -1,0 +1,267 @@
+//! `cargo xtask fuzz`: the fuzz targets of `tussah-wire`, and the sum of their hours in `record/fuzz.txt`.
+
+use std::collections::BTreeMap;
+use std::ffi::OsStr;
+use std::fs::File;
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::time::Duration;
+
+use anyhow::{Context as _, bail};
+use clap::Args;
+
+use crate::ci::{NIGHTLY, Rustup};
+use crate::process::{self, End, Interrupt};
+use crate::record;
+
+#[derive(Args)]
+pub(crate) struct Options {
+    /// How long each target runs, in minutes
+    #[arg(long, value_name = "MINUTES", default_value_t = 10)]
+    minutes: u64,
+    /// Run this target and no other (may be given several times, or as a list with commas)
+    #[arg(long, value_name = "TARGET", value_delimiter = ',')]
+    only: Vec<String>,
+    /// Forget the hours of the selected targets that are recorded: their parser has changed
+    #[arg(long)]
+    from_zero: bool,
+}
+
+/// How often a line of progress is printed.
+const PROGRESS: Duration = Duration::from_secs(30);
+/// What runs a program only when nothing else wants to run.
+const IDLE: &[&str] = &["chrt", "--idle", "0"];
+/// The name of the record.
+const RECORD: &str = "fuzz";
+const HEAD: &str = "target          inputs  CPU hours  findings";
+
+/// What a target has done so far.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+struct Sum {
+    inputs: u64,
+    cpu_hours: f64,
+    findings: u64,
+}
+
+/// Fuzzes the selected targets; the result says whether nothing was found.
+///
+/// # Errors
+///
+/// A toolchain or cargo-fuzz is missing, a target does not build, or the record cannot be read or written.
+pub(crate) fn run(root: &Path, options: &Options) -> anyhow::Result<bool> {
+    let interrupt = Interrupt::install()?;
+    let wire = root.join("crates/tussah-wire");
+    let all = targets(&std::fs::read_to_string(wire.join("fuzz/Cargo.toml"))?)?;
+    if let Some(unknown) = options.only.iter().find(|name| !all.contains(name)) {
+        bail!(
+            "no fuzz target is called {unknown}; there are {}",
+            all.join(", ")
+        );
+    }
+    let selected = |name: &String| options.only.is_empty() || options.only.contains(name);
+    let recorded = std::fs::read_to_string(root.join("record/fuzz.txt")).unwrap_or_default();
+    let mut sums = parse(&recorded);
+    sums.retain(|name, _| all.contains(name) && !(options.from_zero && selected(name)));
+    let mut command = format!("cargo xtask fuzz --minutes {}", options.minutes);
+    if !options.only.is_empty() {
+        command.push_str(&format!(" --only {}", options.only.join(",")));
+    }
+    let mut found = 0;
+    for name in all.iter().filter(|name| selected(name)) {
+        let done = fuzz(&wire, name, options.minutes, &interrupt)?;
+        found += done.findings;
+        let sum = sums.entry(name.clone()).or_default();
+        sum.inputs += done.inputs;
+        sum.cpu_hours += done.cpu_hours;
+        sum.findings += done.findings;
+        record::write(root, RECORD, &command, &table(&sums))?;
+        if interrupt.is_set() {
+            break;
+        }
+    }
+    println!("{}", table(&sums));
+    Ok(found == 0)
+}
+
+/// Runs one target.
+fn fuzz(wire: &Path, name: &str, minutes: u64, interrupt: &Interrupt) -> anyhow::Result<Sum> {
+    println!("==> {name}: building");
+    let mut build = fuzz_command(&[], "build", name)?;
+    build.current_dir(wire);
+    match process::run(&mut build, None, interrupt, |_| ())? {
+        End::Interrupted => return Ok(Sum::default()),
+        end if !end.is_success() => bail!(
+            "{name} does not build; is cargo-fuzz installed? `cargo install cargo-fuzz --locked`"
+        ),
+        _ => {}
+    }
+    let log = wire.join("fuzz/target").join(name).with_extension("log");
+    let output = File::create(&log).with_context(|| format!("cannot create {}", log.display()))?;
+    let corpus = format!("fuzz/corpus/{name}");
+    std::fs::create_dir_all(wire.join(&corpus)).context("cannot create the corpus")?;
+    let mut fuzzer = fuzz_command(IDLE, "run", name)?;
+    fuzzer.current_dir(wire).arg(corpus);
+    if name == "connection" {
+        fuzzer.arg("tests/corpus");
+    }
+    let max_len = if name == "values" { 256 } else { 4096 };
+    fuzzer.args(["--", "-dict=fuzz/http.dict", "-print_final_stats=1"]);
+    fuzzer.arg(format!("-max_total_time={}", minutes * 60));
+    fuzzer.arg(format!("-max_len={max_len}"));
+    fuzzer.stdout(Stdio::null()).stderr(output);
+    println!("==> {name}: {minutes} minutes");
+    let cpu = children_cpu();
+    let mut next = PROGRESS;
+    let end = process::run(&mut fuzzer, None, interrupt, |elapsed| {
+        if elapsed >= next {
+            next += PROGRESS;
+            println!("    {} s: {}", elapsed.as_secs(), last_line(&log));
+        }
+    })?;
+    let text = String::from_utf8_lossy(&std::fs::read(&log)?).into_owned();
+    let found = !end.is_success() && end != End::Interrupted;
+    if found {
+        println!("{text}");
+    }
+    Ok(Sum {
+        inputs: inputs(&text),
+        cpu_hours: (children_cpu() - cpu).as_secs_f64() / 3600.0,
+        findings: u64::from(found),
+    })
+}
+
+/// `cargo fuzz` with nightly, started by another program if one is given.
+fn fuzz_command(wrapper: &[&str], subcommand: &str, name: &str) -> anyhow::Result<Command> {
+    let rustup = Rustup { may_install: true };
+    let cargo = rustup.cargo(NIGHTLY, &[]).map_err(anyhow::Error::msg)?;
+    let mut line: Vec<_> = wrapper.iter().map(OsStr::new).collect();
+    line.push(cargo.get_program());
+    line.extend(cargo.get_args());
+    let mut command = Command::new(line[0]);
+    command.args(&line[1..]).args(["fuzz", subcommand, name]);
+    command.env_remove("LD_LIBRARY_PATH");
+    Ok(command)
+}
+
+/// The names of the targets.
+fn targets(manifest: &str) -> anyhow::Result<Vec<String>> {
+    let manifest: toml::Table = manifest.parse().context("fuzz/Cargo.toml does not parse")?;
+    let bins = manifest.get("bin").and_then(toml::Value::as_array);
+    let names = bins
+        .into_iter()
+        .flatten()
+        .filter_map(|bin| bin.get("name")?.as_str());
+    Ok(names.map(str::to_owned).collect())
+}
+
+/// The CPU time of all children that have been waited for, and of theirs.
+fn children_cpu() -> Duration {
+    let stat = std::fs::read_to_string("/proc/self/stat").unwrap_or_default();
+    // proc(5): the name in parentheses is field 2; `cutime` and `cstime` are fields 16 and 17.
+    let fields = stat.rsplit_once(')').map_or("", |(_, fields)| fields);
+    let ticks = fields
+        .split_whitespace()
+        .skip(13)
+        .take(2)
+        .filter_map(|field| field.parse::<u64>().ok());
+    Duration::from_secs_f64(
+        ticks.sum::<u64>() as f64 / rustix::param::clock_ticks_per_second() as f64,
+    )
+}
+
+/// How many inputs a fuzzer says to have tried: at its end, or else in its last line of progress.
+fn inputs(log: &str) -> u64 {
+    let stat = |line: &str| {
+        let number = line.strip_prefix("stat::number_of_executed_units:")?;
+        number.trim().parse().ok()
+    };
+    let progress = |line: &str| {
+        line.strip_prefix('#')?
+            .split_whitespace()
+            .next()?
+            .parse()
+            .ok()
+    };
+    let lines = || log.lines().rev();
+    lines()
+        .find_map(stat)
+        .or_else(|| lines().find_map(progress))
+        .unwrap_or(0)
+}
+
+fn last_line(log: &Path) -> String {
+    let text = std::fs::read(log).unwrap_or_default();
+    let text = String::from_utf8_lossy(&text);
+    let line = text.lines().rev().find(|line| line.starts_with('#'));
+    line.unwrap_or("starting").to_owned()
+}
+
+fn table(sums: &BTreeMap<String, Sum>) -> String {
+    let mut text = format!("{HEAD}\n");
+    for (name, sum) in sums {
+        let Sum {
+            inputs,
+            cpu_hours,
+            findings,
+        } = sum;
+        text.push_str(&format!(
+            "{name:<11}{inputs:>11}  {cpu_hours:>9.2}  {findings:>8}\n"
+        ));
+    }
+    text
+}
+
+fn parse(record: &str) -> BTreeMap<String, Sum> {
+    let rows = record.lines().skip_while(|line| *line != HEAD).skip(1);
+    let row = |line: &str| {
+        let mut fields = line.split_whitespace();
+        let name = fields.next()?.to_owned();
+        let inputs = fields.next()?.parse().ok()?;
+        let cpu_hours = fields.next()?.parse().ok()?;
+        let findings = fields.next()?.parse().ok()?;
+        Some((
+            name,
+            Sum {
+                inputs,
+                cpu_hours,
+                findings,
+            },
+        ))
+    };
+    rows.filter_map(row).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_table_is_read_as_it_is_written() {
+        let sum = Sum {
+            inputs: 13_900_000,
+            cpu_hours: 4.25,
+            findings: 1,
+        };
+        let sums = BTreeMap::from([
+            ("connection".to_owned(), sum),
+            ("values".to_owned(), Sum::default()),
+        ]);
+        let text = format!("$ cargo xtask fuzz\n2026-11-23\n\n{}", table(&sums));
+        assert_eq!(parse(&text), sums);
+    }
+
+    #[test]
+    fn inputs_are_counted_at_the_end_or_so_far() {
+        let log = "#2\tINITED cov: 1\n#4096\tpulse  cov: 2\n";
+        assert_eq!(inputs(log), 4096);
+        let ended = format!("{log}Done\nstat::number_of_executed_units: 5000\nstat::x: 1\n");
+        assert_eq!(inputs(&ended), 5000);
+        assert_eq!(inputs(""), 0);
+    }
+
+    #[test]
+    fn targets_are_the_programs_of_the_manifest() {
+        let manifest = "[[bin]]\nname = \"a\"\n[[bin]]\nname = \"b\"\n";
+        assert_eq!(targets(manifest).unwrap(), ["a", "b"]);
+    }
+}

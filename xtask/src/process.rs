@@ -1,0 +1,157 @@
+//! Running a program with a time limit; Ctrl-C ends it with everything that it started.
+
+use std::os::unix::process::CommandExt;
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use anyhow::Context as _;
+use rustix::process::{Pid, Signal, kill_process_group};
+use signal_hook::consts::{SIGINT, SIGTERM};
+
+/// How often a running program is looked at.
+const LOOK: Duration = Duration::from_millis(50);
+/// How long a program may take to end after it was asked to.
+const GRACE: Duration = Duration::from_secs(5);
+
+/// Whether the user has asked this program to end.
+#[derive(Clone, Default)]
+pub(crate) struct Interrupt(Arc<AtomicBool>);
+
+impl Interrupt {
+    /// Takes over SIGINT and SIGTERM. The second signal ends the process at once.
+    ///
+    /// # Errors
+    ///
+    /// The handlers cannot be installed.
+    pub(crate) fn install() -> anyhow::Result<Self> {
+        let interrupt = Self::default();
+        for signal in [SIGINT, SIGTERM] {
+            let flag = || Arc::clone(&interrupt.0);
+            // In this order: the first signal finds the flag unset.
+            signal_hook::flag::register_conditional_shutdown(signal, 128 + signal, flag())
+                .and_then(|_| signal_hook::flag::register(signal, flag()))
+                .context("cannot install a signal handler")?;
+        }
+        Ok(interrupt)
+    }
+
+    pub(crate) fn is_set(&self) -> bool {
+        self.0.load(Ordering::Relaxed)
+    }
+}
+
+/// How a program ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum End {
+    Exited(ExitStatus),
+    /// It was still running at the end of its time limit, and was killed.
+    TimedOut,
+    /// The user asked for the end, and the program was ended.
+    Interrupted,
+}
+
+impl End {
+    pub(crate) fn is_success(self) -> bool {
+        matches!(self, Self::Exited(status) if status.success())
+    }
+}
+
+/// Runs a program in a process group of its own, without an input, until it ends, its time is up or the user interrupts.
+/// In the latter two cases its whole group is asked to end, and killed if that takes too long. Calls `tick` with the time
+/// since the start, again and again, for whoever shows progress.
+///
+/// # Errors
+///
+/// The program could not be started or waited for.
+pub(crate) fn run(
+    command: &mut Command,
+    limit: Option<Duration>,
+    interrupt: &Interrupt,
+    mut tick: impl FnMut(Duration),
+) -> anyhow::Result<End> {
+    let start = Instant::now();
+    let mut child = command
+        .stdin(Stdio::null())
+        .process_group(0)
+        .spawn()
+        .with_context(|| format!("cannot start {}", command.get_program().display()))?;
+    loop {
+        if let Some(status) = child.try_wait().context("cannot wait for a program")? {
+            return Ok(End::Exited(status));
+        }
+        let end = if interrupt.is_set() {
+            End::Interrupted
+        } else if limit.is_some_and(|limit| start.elapsed() >= limit) {
+            End::TimedOut
+        } else {
+            tick(start.elapsed());
+            std::thread::sleep(LOOK);
+            continue;
+        };
+        end_group(&mut child)?;
+        return Ok(end);
+    }
+}
+
+/// Ends a child and its process group: first politely, then by force.
+fn end_group(child: &mut Child) -> anyhow::Result<()> {
+    let group = Pid::from_child(child);
+    // A group without a process in it has ended by itself.
+    let _ = kill_process_group(group, Signal::TERM);
+    let asked = Instant::now();
+    while asked.elapsed() < GRACE {
+        if child
+            .try_wait()
+            .context("cannot wait for a program")?
+            .is_some()
+        {
+            break;
+        }
+        std::thread::sleep(LOOK);
+    }
+    let _ = kill_process_group(group, Signal::KILL);
+    child.wait().context("cannot wait for a program")?;
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn run_for(script: &str, limit: Option<Duration>, interrupt: &Interrupt) -> End {
+        run(&mut shell(script), limit, interrupt, |_| ()).unwrap()
+    }
+
+    fn shell(script: &str) -> Command {
+        let mut command = Command::new("sh");
+        command.args(["-c", script]);
+        command
+    }
+
+    #[test]
+    fn a_program_that_ends_gives_its_status() {
+        let end = run_for("exit 3", None, &Interrupt::default());
+        assert!(matches!(end, End::Exited(status) if status.code() == Some(3)));
+    }
+
+    #[test]
+    fn a_program_that_does_not_end_is_killed_with_its_children() {
+        let limit = Some(Duration::ZERO);
+        let end = run_for(
+            "cat /dev/zero | cat > /dev/null",
+            limit,
+            &Interrupt::default(),
+        );
+        assert_eq!(end, End::TimedOut);
+    }
+
+    #[test]
+    fn an_interrupt_ends_the_program() {
+        let interrupt = Interrupt::default();
+        interrupt.0.store(true, Ordering::Relaxed);
+        let end = run_for("cat /dev/zero > /dev/null", None, &interrupt);
+        assert_eq!(end, End::Interrupted);
+    }
+}
