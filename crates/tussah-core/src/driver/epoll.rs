@@ -9,6 +9,7 @@ use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
 use rustix::io::Errno;
 
 use super::Sources;
+use super::outage::{self, Outage};
 use crate::loom::atomic::{AtomicUsize, Ordering};
 
 /// Bound, in events: what one look at a driver takes, so that timers and colors get their turn soon.
@@ -115,6 +116,7 @@ pub(crate) struct Driver {
     wake: OwnedFd,
     /// Descriptors that are registered here.
     registered: AtomicUsize,
+    outage: Outage,
 }
 
 impl Driver {
@@ -130,6 +132,7 @@ impl Driver {
             epoll,
             wake,
             registered: AtomicUsize::new(0),
+            outage: Outage::new(),
         })
     }
 
@@ -146,9 +149,10 @@ impl Driver {
     }
 
     pub(crate) fn remove(&self, fd: BorrowedFd<'_>) {
-        // It can only fail for a descriptor that is not registered.
-        let removed = epoll::delete(&self.epoll, fd);
-        debug_assert!(removed.is_ok(), "{removed:?}");
+        if let Err(error) = epoll::delete(&self.epoll, fd) {
+            // What is still reported has an old token, or a second driver reports it too: either is ignored.
+            tracing::warn!(target: "tussah", %error, "a descriptor stays registered with an epoll instance");
+        }
         self.registered.fetch_sub(1, Ordering::Relaxed);
     }
 
@@ -189,40 +193,68 @@ impl Driver {
 
     /// Has somebody's present or next `wait` return.
     pub(crate) fn wake(&self) {
-        // It can only fail when the counter is full, and then it can be read.
-        let _ = rustix::io::write(&self.wake, &1u64.to_ne_bytes());
+        loop {
+            match rustix::io::write(&self.wake, &1u64.to_ne_bytes()) {
+                Ok(_) => return,
+                Err(Errno::INTR) => {}
+                // The counter is full, and a write that fails is no edge.
+                Err(Errno::AGAIN) => {
+                    let _ = rustix::io::read(&self.wake, &mut [0; 8]);
+                }
+                Err(error) => outage::fatal("waking a worker by its eventfd", error),
+            }
+        }
     }
 
     /// Waits for reports, or for so long; without a limit if `None`.
     pub(crate) fn wait(&self, limit: Option<Duration>, events: &mut Events) {
         let Some(limit) = limit else {
-            return self.get(None, events);
+            return self.get_or_pause(None, events);
         };
         let whole = Duration::from_millis(limit.as_millis() as u64);
         if limit == whole || limit >= COARSE {
-            return self.get(Some(whole), events);
+            return self.get_or_pause(Some(whole), events);
         }
         // `epoll_wait` counts in milliseconds, and `epoll_pwait2` is younger than some systems and their filters.
         let fd = PollFd::new(&self.epoll, PollFlags::IN);
-        if matches!(poll(&mut [fd], Some(&timespec(limit))), Ok(1..)) {
-            self.get(Some(Duration::ZERO), events);
+        match poll(&mut [fd], Some(&timespec(limit))) {
+            Ok(0) | Err(Errno::INTR) => {}
+            Ok(_) => self.look(events),
+            // It has no memory, or the process may have no descriptors at all: `epoll_wait` can do it, to the millisecond.
+            Err(_) => self.get_or_pause(Some(whole + Duration::from_millis(1)), events),
+        }
+    }
+
+    /// Waits for a moment if the kernel can't wait now, so that a worker does not ask it without a pause. What comes meanwhile,
+    /// and who wakes the worker, is reported by the next look.
+    fn get_or_pause(&self, limit: Option<Duration>, events: &mut Events) {
+        if self.get(limit, events).is_err() {
+            let pause = limit.map_or(outage::RETRY, |limit| limit.min(outage::RETRY));
+            std::thread::sleep(pause);
         }
     }
 
     /// Takes what is reported now.
     pub(crate) fn look(&self, events: &mut Events) {
-        self.get(Some(Duration::ZERO), events);
+        // What the kernel can't say now, it says later.
+        let _ = self.get(Some(Duration::ZERO), events);
     }
 
-    fn get(&self, limit: Option<Duration>, events: &mut Events) {
+    /// Asks the kernel. An error is one that passes, and was logged.
+    fn get(&self, limit: Option<Duration>, events: &mut Events) -> Result<(), Errno> {
         events.len = 0;
         let limit = limit.map(timespec);
         let buffer = &mut events.buffer[..events.most];
         match epoll::wait(&self.epoll, buffer, limit.as_ref()) {
             Ok(len) => events.len = len,
-            Err(Errno::INTR) => {}
-            Err(error) => unreachable!("the epoll instance is open, and its buffer valid: {error}"),
+            Err(Errno::INTR) => return Ok(()),
+            Err(error) => {
+                self.outage.failed("epoll_wait", error);
+                return Err(error);
+            }
         }
+        self.outage.is_over("epoll_wait");
+        Ok(())
     }
 }
 
@@ -238,6 +270,50 @@ fn timespec(duration: Duration) -> Timespec {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// Set in the process that the test below starts.
+    const CHILD: &str = "TUSSAH_TEST_LOST_EPOLL";
+
+    /// A runtime whose epoll instance was closed under it is deaf: it ends with a message instead.
+    #[test]
+    fn a_process_whose_epoll_instance_is_gone_says_so_and_ends() {
+        if std::env::var_os(CHILD).is_some() {
+            let driver = Driver::new().expect("there are descriptors");
+            let file = std::fs::File::open("/dev/null").expect("it is there");
+            let mut epoll = std::mem::ManuallyDrop::new(driver);
+            rustix::io::dup2(&file, &mut epoll.epoll).expect("both are open");
+            return epoll.look(&mut Events::new());
+        }
+        let test = "driver::epoll::tests::a_process_whose_epoll_instance_is_gone_says_so_and_ends";
+        let this = std::env::current_exe().expect("a test is a program");
+        let child = std::process::Command::new(this)
+            .args(["--exact", test, "--nocapture"])
+            .env(CHILD, "1")
+            .output()
+            .expect("it starts");
+        let said = String::from_utf8_lossy(&child.stderr);
+        assert!(
+            said.contains("epoll_wait failed: Invalid argument"),
+            "{said}"
+        );
+        assert!(!child.status.success());
+    }
+
+    /// An eventfd whose counter is full takes no write, and so reports no edge, until it is read.
+    #[test]
+    fn a_wake_by_a_full_counter_is_a_wake() {
+        let driver = Driver::new().expect("there are descriptors");
+        let mut events = Events::new();
+        driver.wake();
+        driver.look(&mut events);
+        assert!(events.has_wake());
+        let rest = (u64::MAX - 2).to_ne_bytes();
+        rustix::io::write(&driver.wake, &rest).expect("it has room for so much");
+        driver.look(&mut events);
+        driver.wake();
+        driver.look(&mut events);
+        assert!(events.has_wake());
+    }
 
     #[test]
     fn what_is_not_taken_is_reported_next() {

@@ -11,6 +11,7 @@
 //!   after `wake`; also for no reason. What it reports is dispatched by the caller, when it counts as awake again.
 //! - Whoever waits gives its own buffer, so there is no lock: a peer may serve the driver of a worker that is held.
 //! - An edge is reported once, to one of those who wait.
+//! - It fails only for the moment, as `outage.rs` has it: then it reports nothing, and what there is to report stays with the kernel.
 //!
 //! # Why no edge is lost
 //!
@@ -25,6 +26,7 @@
 
 mod epoll;
 pub mod file;
+pub(crate) mod outage;
 mod report;
 mod slot;
 mod source;

@@ -157,20 +157,25 @@ impl Source {
         Poll::Pending
     }
 
-    /// Tries an operation once.
+    /// Tries an operation once; `Interrupted` is tried again at once.
     ///
     /// # Errors
     /// What it says; `WouldBlock` without a try if the driver has reported nothing since an operation said so.
     pub fn try_io<R>(
         &self,
         direction: Direction,
-        operation: impl FnOnce(BorrowedFd<'_>) -> io::Result<R>,
+        mut operation: impl FnMut(BorrowedFd<'_>) -> io::Result<R>,
     ) -> io::Result<R> {
         let seen = self.slot().seen();
         if !seen.is_ready(direction) {
             return Err(io::ErrorKind::WouldBlock.into());
         }
-        let result = operation(self.as_fd());
+        let result = loop {
+            match operation(self.as_fd()) {
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                result => break result,
+            }
+        };
         if let Err(error) = &result
             && error.kind() == io::ErrorKind::WouldBlock
         {

@@ -15,5 +15,7 @@ pub(super) fn pin_to_cpu(index: usize) {
     }
     let mut one = CpuSet::new();
     one.set(cpus[index % cpus.len()]);
-    let _ = sched_setaffinity(None, &one);
+    if let Err(error) = sched_setaffinity(None, &one) {
+        tracing::warn!(target: "tussah", %error, "a worker could not be pinned to a CPU");
+    }
 }

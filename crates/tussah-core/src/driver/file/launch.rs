@@ -58,9 +58,13 @@ impl RingPlace {
     /// The ring, which is made if there is none; `made` is told of it before anybody uses it, and may refuse it.
     fn get_or_make(&self, made: impl FnOnce(&Arc<Ring>) -> io::Result<()>) -> Option<&Arc<Ring>> {
         let make = || {
-            let ring = Ring::new(Size::default()).ok()?;
-            made(&ring).ok()?;
-            Some(ring)
+            let ring = Ring::new(Size::default()).and_then(|ring| made(&ring).map(|()| ring));
+            ring.inspect_err(|error| {
+                let text =
+                    "a worker has no io_uring: its operations on files go to the blocking pool";
+                tracing::warn!(target: "tussah", %error, "{text}");
+            })
+            .ok()
         };
         self.ring.get_or_init(make).as_ref()
     }

@@ -24,6 +24,7 @@ use parking_lot::Mutex;
 use rustix::io::Errno;
 
 use self::close::Phase;
+use super::super::outage::Outage;
 use super::operation::Operate;
 use super::slots::{Key, Slots};
 use crate::runtime::Shared;
@@ -99,6 +100,10 @@ pub(crate) struct Ring {
     /// to cancel some.
     in_flight: AtomicUsize,
     in_flight_max: usize,
+    outage: Outage,
+    /// The kernel takes nothing, as if it had no memory.
+    #[cfg(test)]
+    refuses: std::sync::atomic::AtomicBool,
     /// The runtime and the place that it belongs to. A ring by itself has none.
     home: OnceLock<(Weak<Shared>, usize)>,
 }
@@ -135,6 +140,9 @@ impl Ring {
             unflushed: AtomicUsize::new(0),
             in_flight: AtomicUsize::new(0),
             in_flight_max: size.in_flight,
+            outage: Outage::new(),
+            #[cfg(test)]
+            refuses: Default::default(),
             home: OnceLock::new(),
         }))
     }
@@ -253,35 +261,58 @@ impl Ring {
             match self.enter() {
                 Ok(()) => return true,
                 // No memory, or no room for completions: taking some may help.
-                Err(Errno::AGAIN | Errno::BUSY) => {
+                Err(_) => {
                     if self.reap_some() == 0 {
                         std::thread::yield_now();
                     }
                 }
-                Err(_) => return false,
             }
         }
         false
     }
 
     /// One io_uring_enter(2) for all that is queued; more if the kernel refuses an entry, which ends its batch.
+    ///
+    /// An error is one that passes, or a filter's, which may hold for this OS thread alone: the ring's worker tries again. Any other
+    /// ends the process: what was queued, and what the kernel has, would never complete.
     fn enter(&self) -> Result<(), Errno> {
         let mut left = self.unflushed.swap(0, Ordering::Relaxed);
         loop {
-            match self.uring.submitter().submit() {
+            match self.submit_queued() {
                 // Somebody else may have handed over what we took on ourselves.
-                Ok(0) => return Ok(()),
-                Ok(taken) if taken >= left => return Ok(()),
+                Ok(taken) if taken == 0 || taken >= left => {
+                    self.outage.is_over("io_uring_enter");
+                    return Ok(());
+                }
                 Ok(taken) => left -= taken,
-                Err(error) => match Errno::from_io_error(&error) {
-                    Some(Errno::INTR) => {}
+                Err(error) => match Errno::from_io_error(&error).unwrap_or(Errno::IO) {
+                    Errno::INTR => {}
                     error => {
+                        match error {
+                            Errno::PERM | Errno::ACCESS | Errno::NOSYS => {
+                                self.outage.begin("io_uring_enter", error);
+                            }
+                            _ => self.outage.failed("io_uring_enter", error),
+                        }
                         self.unflushed.fetch_add(left.max(1), Ordering::Relaxed);
-                        return Err(error.unwrap_or(Errno::IO));
+                        return Err(error);
                     }
                 },
             }
         }
+    }
+
+    fn submit_queued(&self) -> io::Result<usize> {
+        #[cfg(test)]
+        if self.refuses.load(Ordering::Relaxed) {
+            return Err(Errno::AGAIN.into());
+        }
+        self.uring.submitter().submit()
+    }
+
+    #[cfg(test)]
+    pub(super) fn refuse(&self, refuses: bool) {
+        self.refuses.store(refuses, Ordering::Relaxed);
     }
 
     /// Takes completions and wakes who waits for them; at most `REAP_MAX`. Costs a load if nothing is under way, and no system

@@ -1,7 +1,6 @@
 //! The ring of a worker's place, of which the kernel has refused to take what is queued.
 
 use std::io;
-use std::os::fd::AsRawFd;
 use std::sync::{Arc, mpsc};
 use std::time::Duration;
 
@@ -65,18 +64,11 @@ fn ring_of(handle: &Handle, place: usize) -> Option<Arc<Ring>> {
     shared.place(place).files.get_or_make(made).cloned()
 }
 
-/// Has the kernel refuse all that is handed over meanwhile.
+/// Has the kernel refuse all that is handed over meanwhile, as one does that is short of memory.
 fn while_refused<R>(ring: &Ring, f: impl FnOnce() -> R) -> R {
-    let (reader, _writer) = io::pipe().expect("there are descriptors left");
-    let kept = ring.fd().try_clone_to_owned().expect("there are some left");
-    let put = |fd: i32| {
-        // SAFETY: both are open. The ring's number names a ring again before anybody else may close it.
-        let put = unsafe { libc::dup2(fd, ring.fd().as_raw_fd()) };
-        assert!(put >= 0, "{}", io::Error::last_os_error());
-    };
-    put(reader.as_raw_fd());
+    ring.refuse(true);
     let result = f();
-    put(kept.as_raw_fd());
+    ring.refuse(false);
     result
 }
 
