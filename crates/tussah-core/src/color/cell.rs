@@ -193,17 +193,30 @@ impl ColorCell {
     }
 
     /// Gives a handle back. The last one marks the cell dead, and whoever leaves the color last destroys it: so a
-    /// queued cell needs no handle of its own, and what the color owns is dropped as the last event of the color.
+    /// queued cell needs no handle of its own, and what the color owns is dropped as the last event of the color. Returns
+    /// how many handles are left.
     ///
     /// # Safety
     /// The caller owns one handle and never uses it again.
-    pub(crate) unsafe fn release(cell: NonNull<Self>) {
+    pub(crate) unsafe fn release(cell: NonNull<Self>) -> usize {
         // SAFETY: the caller's handle keeps the cell alive up to the next line.
         let this = unsafe { cell.as_ref() };
         // Release: what was done through this handle happens before the destruction (Acquire fence below).
-        if this.handles.fetch_sub(1, Ordering::Release) != 1 {
-            return;
+        let left = this.handles.fetch_sub(1, Ordering::Release) - 1;
+        if left == 0 {
+            // SAFETY: no handle is left, and this is the one that was last.
+            unsafe { Self::die(cell) }
         }
+        left
+    }
+
+    /// The last handle is gone: destroys the cell, or leaves that to whoever has the color.
+    ///
+    /// # Safety
+    /// Called once, by the one who took the last handle away.
+    unsafe fn die(cell: NonNull<Self>) {
+        // SAFETY: a cell without handles is destroyed by who sees `DEAD`, which is set below.
+        let this = unsafe { cell.as_ref() };
         fence(Ordering::Acquire);
         let mut state = this.state.load(Ordering::Relaxed);
         loop {

@@ -4,13 +4,17 @@ use std::fmt;
 use std::ptr::NonNull;
 use std::sync::Arc;
 
+use super::ColorName;
 use super::cell::ColorCell;
 use crate::runtime::Shared;
 
 /// A color of one runtime, found once.
 ///
-/// Posting through it costs no look-up. It keeps the color remembered; cloning is cheap. Dropping the last reference to
-/// an idle color forgets it.
+/// Posting through it costs no look-up. It keeps the color remembered; cloning is cheap.
+///
+/// A color that was given by number, is idle, and has no references left may be forgotten, and its priority and its limit with
+/// it. A runtime remembers up to 4,096 such colors. It forgets further ones as their last reference is dropped, or, if they had
+/// events then, in small steps as other colors are named: all of them by the time that about as many new ones are.
 pub struct ColorRef {
     cell: NonNull<ColorCell>,
     /// Declared behind the cell's pointer, and given back after its handle: the cell may use its runtime up to the end.
@@ -61,8 +65,17 @@ impl Clone for ColorRef {
 
 impl Drop for ColorRef {
     fn drop(&mut self) {
+        let cell = self.get();
+        let idle_number = match cell.name {
+            ColorName::Number(color) if cell.is_idle() => Some(color),
+            _ => None,
+        };
         // SAFETY: the reference's handle ends here.
-        unsafe { ColorCell::release(self.cell) }
+        let left = unsafe { ColorCell::release(self.cell) };
+        // The table's handle is the last one.
+        if let (Some(color), 1) = (idle_number, left) {
+            self.shared.table.forget(color);
+        }
     }
 }
 

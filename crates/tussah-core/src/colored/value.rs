@@ -281,7 +281,7 @@ impl<T> Clone for Colored<T> {
 impl<T> Drop for Colored<T> {
     fn drop(&mut self) {
         // SAFETY: our handle ends here.
-        unsafe { ColorCell::release(self.cell_ptr()) }
+        unsafe { ColorCell::release(self.cell_ptr()) };
     }
 }
 

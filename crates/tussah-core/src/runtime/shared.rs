@@ -92,7 +92,7 @@ unsafe impl Sync for DefaultColor {}
 impl Drop for DefaultColor {
     fn drop(&mut self) {
         // SAFETY: the handle ends here.
-        unsafe { ColorCell::release(self.0) }
+        unsafe { ColorCell::release(self.0) };
     }
 }
 

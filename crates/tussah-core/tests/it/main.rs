@@ -2,6 +2,7 @@
 
 mod basic;
 mod colors;
+mod colors_forgotten;
 mod driver;
 mod files;
 mod idle;
