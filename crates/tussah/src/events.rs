@@ -128,10 +128,10 @@ pub fn post_with<F: FnOnce() + Send + 'static>(
 /// use std::time::Duration;
 /// use tussah::{Color, after};
 /// # let runtime = tussah::Runtime::builder().workers(1).build()?;
-/// # runtime.block_on(async {
+/// # runtime.block_on(runtime.spawn(async move {
 /// let retransmit = after(Duration::from_secs(5), Color(17), || println!("no reply: send again"));
 /// retransmit.cancel(); // the reply came
-/// # });
+/// # })).expect("no panic");
 /// # std::io::Result::Ok(())
 /// ```
 #[track_caller]

@@ -33,14 +33,14 @@
 //! # let directory = tempfile::tempdir()?;
 //! # let path = directory.path().join("greeting");
 //! # let runtime = tussah::Runtime::builder().workers(1).build()?;
-//! # runtime.block_on(async {
+//! # runtime.block_on(runtime.spawn(async move {
 //! let file = File::create(&path).await?;
 //! let (written, _buffer) = file.write_all_at("hello", 0).await;
 //! written?;
 //! file.sync_all().await?;
 //! assert_eq!(fs::read_to_string(&path).await?, "hello");
 //! # std::io::Result::Ok(())
-//! # })?;
+//! # })).expect("no panic")?;
 //! # std::io::Result::Ok(())
 //! ```
 

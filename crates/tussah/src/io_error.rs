@@ -14,13 +14,13 @@ use std::io;
 /// ```
 /// use tussah::OpError;
 /// # let runtime = tussah::Runtime::builder().workers(1).build()?;
-/// # runtime.block_on(async {
+/// # runtime.block_on(runtime.spawn(async move {
 /// let error = tussah::net::TcpStream::connect("127.0.0.1:1").await.expect_err("nobody listens there");
 /// assert_eq!(error.kind(), std::io::ErrorKind::ConnectionRefused);
 /// assert_eq!(error.to_string(), "connect to 127.0.0.1:1: Connection refused (os error 111)");
 /// let error = OpError::of(&error).expect("the system said so");
 /// assert_eq!((error.operation(), error.raw_os_error()), ("connect to", Some(111)));
-/// # });
+/// # })).expect("no panic");
 /// # std::io::Result::Ok(())
 /// ```
 #[derive(Debug)]

@@ -43,7 +43,7 @@
 //! use futures_lite::{AsyncBufReadExt, StreamExt, future, io::BufReader};
 //! use tussah::{net::UnixStream, time::{Duration, sleep}};
 //! # let runtime = tussah::Runtime::builder().workers(1).build()?;
-//! # runtime.block_on(async {
+//! # runtime.block_on(runtime.spawn(async move {
 //! let (ours, theirs) = UnixStream::pair()?;
 //! theirs.write_all(b"one\ntwo\nthree\n").await?;
 //! let mut lines = BufReader::new(ours).lines().take(2);
@@ -53,7 +53,7 @@
 //! assert_eq!(lines.next().await.expect("a second one")?, "two");
 //! assert!(lines.next().await.is_none());
 //! # std::io::Result::Ok(())
-//! # })?;
+//! # })).expect("no panic")?;
 //! # std::io::Result::Ok(())
 //! ```
 //!

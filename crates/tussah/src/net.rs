@@ -7,7 +7,7 @@
 //! ```
 //! use tussah::net::{TcpListener, TcpStream};
 //! # let runtime = tussah::Runtime::builder().workers(2).build()?;
-//! # runtime.block_on(async {
+//! # runtime.block_on(runtime.spawn(async move {
 //! let listener = TcpListener::bind("127.0.0.1:0")?;
 //! let address = listener.local_addr()?;
 //! tussah::spawn(async move {
@@ -27,7 +27,7 @@
 //! stream.read_exact(&mut buffer).await?;
 //! assert_eq!(&buffer, b"echo");
 //! # std::io::Result::Ok(())
-//! # })?;
+//! # })).expect("no panic")?;
 //! # std::io::Result::Ok(())
 //! ```
 //!

@@ -40,7 +40,7 @@ const ROOM: usize = 8 * 1024;
 /// # Examples
 /// ```
 /// # let runtime = tussah::Runtime::builder().workers(1).build()?;
-/// # runtime.block_on(async {
+/// # runtime.block_on(runtime.spawn(async move {
 /// let (reader, writer) = tussah::pipe::pipe()?;
 /// writer.write_all(b"hello").await?;
 /// drop(writer);
@@ -48,7 +48,7 @@ const ROOM: usize = 8 * 1024;
 /// reader.read_to_end(&mut text).await?;
 /// assert_eq!(text, b"hello");
 /// # std::io::Result::Ok(())
-/// # })?;
+/// # })).expect("no panic")?;
 /// # std::io::Result::Ok(())
 /// ```
 #[track_caller]
@@ -143,7 +143,7 @@ impl Reader {
     /// # Examples
     /// ```
     /// # let runtime = tussah::Runtime::builder().workers(1).build()?;
-    /// # runtime.block_on(async {
+    /// # runtime.block_on(runtime.spawn(async move {
     /// let (reader, mut writer) = std::io::pipe()?;
     /// std::io::Write::write_all(&mut writer, b"hello")?;
     /// let reader = tussah::pipe::Reader::from_fd(reader.into())?;
@@ -151,7 +151,7 @@ impl Reader {
     /// reader.read_exact(&mut text).await?;
     /// assert_eq!(&text, b"hello");
     /// # std::io::Result::Ok(())
-    /// # })?;
+    /// # })).expect("no panic")?;
     /// # std::io::Result::Ok(())
     /// ```
     #[track_caller]
@@ -193,7 +193,7 @@ impl Reader {
     /// # Examples
     /// ```
     /// # let runtime = tussah::Runtime::builder().workers(1).build()?;
-    /// # runtime.block_on(async {
+    /// # runtime.block_on(runtime.spawn(async move {
     /// let (reader, writer) = tussah::pipe::pipe()?;
     /// writer.write_all(b"hello").await?;
     /// let mut buffer = [0; 64];
@@ -201,7 +201,7 @@ impl Reader {
     /// drop(writer);
     /// assert_eq!(reader.read(&mut buffer).await?, 0);
     /// # std::io::Result::Ok(())
-    /// # })?;
+    /// # })).expect("no panic")?;
     /// # std::io::Result::Ok(())
     /// ```
     pub async fn read(&self, buffer: &mut [u8]) -> io::Result<usize> {

@@ -62,7 +62,7 @@ pub use nursery::Nursery;
 /// # Examples
 /// ```
 /// # let runtime = tussah::Runtime::builder().workers(2).build()?;
-/// # runtime.block_on(async {
+/// # runtime.block_on(runtime.spawn(async move {
 /// let sum: Result<u64, std::num::ParseIntError> = tussah::scope(async |scope| {
 ///     let a = scope.spawn(async { "40".parse::<u64>() });
 ///     let b = scope.spawn(async { "2".parse::<u64>() });
@@ -78,7 +78,7 @@ pub use nursery::Nursery;
 /// })
 /// .await;
 /// assert!(sum.is_err());
-/// # });
+/// # })).expect("no panic");
 /// # std::io::Result::Ok(())
 /// ```
 pub async fn scope<T, E, F, B>(body: F) -> Result<T, E>

@@ -49,14 +49,14 @@ const PENDING_MAX: usize = 4096;
 /// ```
 /// use tussah::signal::{Signal, signal};
 /// # let runtime = tussah::Runtime::builder().workers(1).build()?;
-/// # runtime.block_on(async {
+/// # runtime.block_on(runtime.spawn(async move {
 /// let hangups = signal(Signal::HUP)?;
 /// # rustix::process::kill_process(rustix::process::getpid(), rustix::process::Signal::HUP)?;
 /// hangups.recv().await?; // somebody said: `kill -HUP`
 /// let error = signal(Signal::KILL).expect_err("nobody can");
 /// assert_eq!(error.to_string(), "listen for SIGKILL: the kernel lets nobody handle it");
 /// # std::io::Result::Ok(())
-/// # })?;
+/// # })).expect("no panic")?;
 /// # std::io::Result::Ok(())
 /// ```
 #[track_caller]
@@ -83,11 +83,11 @@ pub fn signal(signal: Signal) -> io::Result<Signals> {
 /// # Examples
 /// ```no_run
 /// # let runtime = tussah::Runtime::builder().workers(1).build()?;
-/// # runtime.block_on(async {
+/// # runtime.block_on(runtime.spawn(async move {
 /// tussah::signal::ctrl_c().await?;
 /// println!("good bye");
 /// # std::io::Result::Ok(())
-/// # })?;
+/// # })).expect("no panic")?;
 /// # std::io::Result::Ok(())
 /// ```
 pub async fn ctrl_c() -> io::Result<()> {

@@ -22,10 +22,10 @@ use crate::local::Scoped;
 /// # Examples
 /// ```
 /// # let runtime = tussah::Runtime::builder().workers(1).build()?;
-/// # runtime.block_on(async {
+/// # runtime.block_on(runtime.spawn(async move {
 /// let thread = tussah::spawn(async { 6 * 7 });
 /// assert_eq!(thread.await.expect("it does not panic"), 42);
-/// # });
+/// # })).expect("no panic");
 /// # std::io::Result::Ok(())
 /// ```
 #[inline]
@@ -50,11 +50,11 @@ where
 /// ```
 /// use tussah::{Color, spawn_in};
 /// # let runtime = tussah::Runtime::builder().workers(1).build()?;
-/// # runtime.block_on(async {
+/// # runtime.block_on(runtime.spawn(async move {
 /// let connection = Color(17);
 /// let reader = spawn_in(connection, async { "request" });
 /// assert_eq!(reader.await.expect("it does not panic"), "request");
-/// # });
+/// # })).expect("no panic");
 /// # std::io::Result::Ok(())
 /// ```
 #[inline]
@@ -80,10 +80,10 @@ where
 /// # Examples
 /// ```
 /// # let runtime = tussah::Runtime::builder().workers(1).build()?;
-/// # runtime.block_on(async {
+/// # runtime.block_on(runtime.spawn(async move {
 /// let text = tussah::spawn_blocking(|| std::fs::read_to_string("Cargo.toml"));
 /// assert!(text.await.expect("it does not panic").is_ok());
-/// # });
+/// # })).expect("no panic");
 /// # std::io::Result::Ok(())
 /// ```
 #[track_caller]
@@ -125,11 +125,11 @@ crate::task_local! {
 /// # Examples
 /// ```
 /// # let runtime = tussah::Runtime::builder().workers(1).build()?;
-/// # runtime.block_on(async {
+/// # runtime.block_on(runtime.spawn(async move {
 /// let thread = tussah::spawn(tussah::named("janitor", async { tussah::thread_name() }));
 /// assert_eq!(thread.await.expect("it does not panic").as_deref(), Some("janitor"));
 /// assert_eq!(tussah::thread_name(), None);
-/// # });
+/// # })).expect("no panic");
 /// # std::io::Result::Ok(())
 /// ```
 pub fn named<F: Future>(name: impl Into<Arc<str>>, future: F) -> Scoped<Arc<str>, F> {

@@ -126,32 +126,15 @@ where
 /// The future of [`with_all`].
 #[must_use = "a request is made when it is first polled"]
 #[derive(Debug)]
-pub struct WithAll<V, F, R>
-where
-    V: AllColored<F, R>,
-    F: Send + 'static,
-    R: Send + 'static,
-{
+pub struct WithAll<V, F, R> {
     values: V,
     state: State<F, R, NonNull<Request<F, R>>>,
 }
 
-// SAFETY: the request is shared by the rules of `Reply`; values, closure and outcome are `Send`.
-unsafe impl<V, F, R> Send for WithAll<V, F, R>
-where
-    V: AllColored<F, R> + Send,
-    F: Send + 'static,
-    R: Send + 'static,
-{
-}
+// SAFETY: the request is shared by the rules of `Reply`; values, closure and outcome are `Send`. For the bounds see `With`.
+unsafe impl<V: Send, F: Send, R: Send> Send for WithAll<V, F, R> {}
 
-impl<V, F, R> Unpin for WithAll<V, F, R>
-where
-    V: AllColored<F, R>,
-    F: Send + 'static,
-    R: Send + 'static,
-{
-}
+impl<V, F, R> Unpin for WithAll<V, F, R> {}
 
 /// Entries that were made so far; dropping it leaves the colors.
 struct Entered<'a> {
@@ -260,7 +243,9 @@ where
             }
         }
     }
+}
 
+impl<V, F, R> WithAll<V, F, R> {
     /// Ends the future's use of its request, if it has one.
     #[cold]
     fn end(&mut self) {
@@ -276,12 +261,7 @@ where
     }
 }
 
-impl<V, F, R> Drop for WithAll<V, F, R>
-where
-    V: AllColored<F, R>,
-    F: Send + 'static,
-    R: Send + 'static,
-{
+impl<V, F, R> Drop for WithAll<V, F, R> {
     #[inline]
     fn drop(&mut self) {
         if matches!(self.state, State::Queued(_)) {

@@ -170,7 +170,9 @@ where
             }
         }
     }
+}
 
+impl<F, R> Request<F, R> {
     pub(super) unsafe fn free(this: NonNull<Self>) {
         let _free = Allocation(this);
         // SAFETY: the caller is the last to refer to the request.

@@ -142,7 +142,9 @@ where
             unsafe { Self::free(this) }
         }
     }
+}
 
+impl<T, O, R> Request<T, O, R> {
     #[cold]
     unsafe fn future_gone(this: NonNull<Self>) {
         // SAFETY: the caller is the future, and does not use the request after.
@@ -162,12 +164,7 @@ where
 /// The future of [`Colored::with`], [`Colored::read`] and [`Colored::write`].
 #[must_use = "a request is made when it is first polled"]
 #[derive(Debug)]
-pub struct With<'a, T, O, R>
-where
-    T: Send + 'static,
-    O: Operation<T, R> + Send + 'static,
-    R: Send + 'static,
-{
+pub struct With<'a, T, O, R> {
     colored: &'a Colored<T>,
     state: State<O, R, NonNull<Request<T, O, R>>>,
 }
@@ -186,21 +183,12 @@ pub(super) enum State<O, R, Q> {
 }
 
 // SAFETY: the request is shared by the rules of `Reply`, and operation and outcome are `Send`.
-unsafe impl<T, O, R> Send for With<'_, T, O, R>
-where
-    T: Send + 'static,
-    O: Operation<T, R> + Send + 'static,
-    R: Send + 'static,
-{
-}
+//
+// It asks for no more than that, and the type for nothing: inside of an `async` block the compiler forgets which lifetimes are
+// `'static`, and could not show a bound that needs it.
+unsafe impl<T: Send, O: Send, R: Send> Send for With<'_, T, O, R> {}
 
-impl<T, O, R> Unpin for With<'_, T, O, R>
-where
-    T: Send + 'static,
-    O: Operation<T, R> + Send + 'static,
-    R: Send + 'static,
-{
-}
+impl<T, O, R> Unpin for With<'_, T, O, R> {}
 
 impl<'a, T, O, R> With<'a, T, O, R>
 where
@@ -283,12 +271,7 @@ where
     }
 }
 
-impl<T, O, R> Drop for With<'_, T, O, R>
-where
-    T: Send + 'static,
-    O: Operation<T, R> + Send + 'static,
-    R: Send + 'static,
-{
+impl<T, O, R> Drop for With<'_, T, O, R> {
     #[inline]
     fn drop(&mut self) {
         if let State::Queued(request) = self.state {

@@ -15,11 +15,11 @@ pub(super) const TTL_MAX: u32 = 24 * 60 * 60;
 /// # Examples
 /// ```
 /// # let runtime = tussah::Runtime::builder().workers(1).build()?;
-/// # runtime.block_on(async {
+/// # runtime.block_on(runtime.spawn(async move {
 /// let addresses = tussah::dns::Resolver::new().lookup_ip("127.0.0.1").await?;
 /// assert_eq!(addresses.as_slice(), [std::net::Ipv4Addr::LOCALHOST]);
 /// # Ok::<_, tussah::dns::Error>(())
-/// # })?;
+/// # })).expect("no panic")?;
 /// # std::io::Result::Ok(())
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -99,11 +99,11 @@ impl<'a> IntoIterator for &'a Addresses {
 /// # Examples
 /// ```no_run
 /// # let runtime = tussah::Runtime::builder().workers(1).build()?;
-/// # runtime.block_on(async {
+/// # runtime.block_on(runtime.spawn(async move {
 /// let servers = tussah::dns::Resolver::new().lookup_mx("example.com").await?;
 /// println!("mail goes to {}, for {:?}", servers[0].exchange, servers.ttl());
 /// # Ok::<_, tussah::dns::Error>(())
-/// # })?;
+/// # })).expect("no panic")?;
 /// # std::io::Result::Ok(())
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq)]

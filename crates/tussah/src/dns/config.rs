@@ -67,14 +67,14 @@ pub enum ServerOrder {
 /// use tussah::dns::{IpStrategy, Resolver};
 ///
 /// # let runtime = tussah::Runtime::builder().workers(1).build()?;
-/// # runtime.block_on(async {
+/// # runtime.block_on(runtime.spawn(async move {
 /// let resolver = Resolver::builder()
 ///     .servers(["192.0.2.53:53".parse().expect("an address")])
 ///     .search(["corp.example"])
 ///     .timeout(Duration::from_secs(1))
 ///     .ip_strategy(IpStrategy::Ipv4Only)
 ///     .build();
-/// # });
+/// # })).expect("no panic");
 /// # std::io::Result::Ok(())
 /// ```
 #[derive(Clone, Debug)]

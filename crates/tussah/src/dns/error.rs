@@ -19,14 +19,14 @@ use hickory_resolver::proto::rr::RecordType;
 /// # Examples
 /// ```
 /// # let runtime = tussah::Runtime::builder().workers(1).build()?;
-/// # runtime.block_on(async {
+/// # runtime.block_on(runtime.spawn(async move {
 /// // Names in `invalid` never exist (RFC 6761, section 6.4): nobody is asked.
 /// let resolver = tussah::dns::Resolver::new();
 /// let error = resolver.lookup_a("nosuch.invalid.").await.expect_err("it does not exist");
 /// assert!(error.is_not_found());
 /// assert_eq!(error.to_string(), "resolve nosuch.invalid. (A): no such name");
 /// assert_eq!(std::io::Error::from(error).kind(), std::io::ErrorKind::NotFound);
-/// # });
+/// # })).expect("no panic");
 /// # std::io::Result::Ok(())
 /// ```
 #[derive(Clone)]

@@ -3,12 +3,12 @@
 //! ```
 //! use tussah::dns::Resolver;
 //! # let runtime = tussah::Runtime::builder().workers(1).build()?;
-//! # runtime.block_on(async {
+//! # runtime.block_on(runtime.spawn(async move {
 //! for address in Resolver::current().lookup_ip("localhost").await? {
 //!     println!("{address}");
 //! }
 //! # Ok::<_, tussah::dns::Error>(())
-//! # })?;
+//! # })).expect("no panic")?;
 //! # std::io::Result::Ok(())
 //! ```
 

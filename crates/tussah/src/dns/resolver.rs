@@ -45,12 +45,12 @@ use super::error::{Error, Reason};
 /// ```
 /// use tussah::dns::Resolver;
 /// # let runtime = tussah::Runtime::builder().workers(1).build()?;
-/// # runtime.block_on(async {
+/// # runtime.block_on(runtime.spawn(async move {
 /// let resolver = Resolver::new();
 /// let addresses = resolver.lookup_ip("localhost").await?;
 /// assert!(addresses.iter().all(|address| address.is_loopback()));
 /// # Ok::<_, tussah::dns::Error>(())
-/// # })?;
+/// # })).expect("no panic")?;
 /// # std::io::Result::Ok(())
 /// ```
 #[derive(Clone)]
@@ -83,11 +83,11 @@ impl Resolver {
     /// # Examples
     /// ```
     /// # let runtime = tussah::Runtime::builder().workers(1).build()?;
-    /// # runtime.block_on(async {
+    /// # runtime.block_on(runtime.spawn(async move {
     /// let resolver = tussah::dns::Resolver::from_system_conf().await?;
     /// assert!(!resolver.lookup_ip("localhost").await?.as_slice().is_empty());
     /// # std::io::Result::Ok(())
-    /// # })?;
+    /// # })).expect("no panic")?;
     /// # std::io::Result::Ok(())
     /// ```
     pub async fn from_system_conf() -> io::Result<Self> {
@@ -110,11 +110,11 @@ impl Resolver {
     /// # Examples
     /// ```
     /// # let runtime = tussah::Runtime::builder().workers(1).build()?;
-    /// # runtime.block_on(async {
+    /// # runtime.block_on(runtime.spawn(async move {
     /// let addresses = tussah::dns::Resolver::current().lookup_ip("localhost").await?;
     /// assert!(addresses.iter().all(|address| address.is_loopback()));
     /// # Ok::<_, tussah::dns::Error>(())
-    /// # })?;
+    /// # })).expect("no panic")?;
     /// # std::io::Result::Ok(())
     /// ```
     #[track_caller]

@@ -68,14 +68,14 @@ impl From<u32> for ChildId {
 /// use tussah::{Callback, Color};
 /// # let runtime = tussah::Runtime::builder().workers(1).build()?;
 /// # let (done, wait) = std::sync::mpsc::channel();
-/// # runtime.block_on(async {
+/// # runtime.block_on(runtime.spawn(async move {
 /// let child = Command::new("true").spawn().await?;
 /// let ended = Callback::new(Color(7), move |status: std::io::Result<_>| {
 /// #   done.send(status).expect("the example listens");
 /// });
 /// on_child_exit(child, ended);
 /// # std::io::Result::Ok(())
-/// # })?;
+/// # })).expect("no panic")?;
 /// # assert!(wait.recv().expect("it is called")?.success());
 /// # std::io::Result::Ok(())
 /// ```

@@ -152,7 +152,7 @@ pub fn on_readable<S: Descriptor>(descriptor: &Arc<S>, callback: impl Into<Optio
 /// use tussah::net::{TcpListener, TcpStream};
 /// use tussah::{Callback, Color};
 /// # let runtime = tussah::Runtime::builder().workers(1).build()?;
-/// # runtime.block_on(async {
+/// # runtime.block_on(runtime.spawn(async move {
 /// let listener = TcpListener::bind("127.0.0.1:0")?;
 /// let client = TcpStream::connect(listener.local_addr()?).await?;
 /// let stream = Arc::new(listener.accept().await?.0);
@@ -172,7 +172,7 @@ pub fn on_readable<S: Descriptor>(descriptor: &Arc<S>, callback: impl Into<Optio
 /// let mut buffer = vec![0; 1_000_000];
 /// client.read_exact(&mut buffer).await?;
 /// # std::io::Result::Ok(())
-/// # })?;
+/// # })).expect("no panic")?;
 /// # std::io::Result::Ok(())
 /// ```
 #[track_caller]

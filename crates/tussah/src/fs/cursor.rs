@@ -30,7 +30,7 @@ const CHUNK: usize = 64 * 1024;
 /// # let directory = tempfile::tempdir()?;
 /// # let path = directory.path().join("poem");
 /// # let runtime = tussah::Runtime::builder().workers(1).build()?;
-/// # runtime.block_on(async {
+/// # runtime.block_on(runtime.spawn(async move {
 /// let file = File::options().read(true).write(true).create(true).open(&path).await?;
 /// let mut cursor = Cursor::new(file);
 /// cursor.write_all(b"a rose is a rose").await?;
@@ -39,7 +39,7 @@ const CHUNK: usize = 64 * 1024;
 /// cursor.read_exact(&mut word).await?;
 /// assert_eq!(&word, b"rose");
 /// # std::io::Result::Ok(())
-/// # })?;
+/// # })).expect("no panic")?;
 /// # std::io::Result::Ok(())
 /// ```
 pub struct Cursor {

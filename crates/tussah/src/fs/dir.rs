@@ -76,7 +76,7 @@ impl DirEntry {
 /// # Examples
 /// ```
 /// # let runtime = tussah::Runtime::builder().workers(1).build()?;
-/// # runtime.block_on(async {
+/// # runtime.block_on(runtime.spawn(async move {
 /// let mut entries = tussah::fs::read_dir("src").await?;
 /// let mut found = false;
 /// while let Some(entry) = entries.next().await {
@@ -84,7 +84,7 @@ impl DirEntry {
 /// }
 /// assert!(found);
 /// # std::io::Result::Ok(())
-/// # })?;
+/// # })).expect("no panic")?;
 /// # std::io::Result::Ok(())
 /// ```
 pub async fn read_dir(path: impl AsRef<Path>) -> io::Result<ReadDir> {

@@ -24,12 +24,12 @@ use crate::io_error::context;
 /// # let path = directory.path().join("numbers");
 /// # std::fs::write(&path, "0123456789")?;
 /// # let runtime = tussah::Runtime::builder().workers(1).build()?;
-/// # runtime.block_on(async {
+/// # runtime.block_on(runtime.spawn(async move {
 /// let file = File::open(&path).await?;
 /// let (read, buffer) = file.read_at(Vec::with_capacity(4), 3).await;
 /// assert_eq!((read?, &buffer[..]), (4, &b"3456"[..]));
 /// # std::io::Result::Ok(())
-/// # })?;
+/// # })).expect("no panic")?;
 /// # std::io::Result::Ok(())
 /// ```
 #[derive(Clone)]

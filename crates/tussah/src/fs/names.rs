@@ -46,12 +46,12 @@ async fn call<T: Send + 'static>(
 /// # Examples
 /// ```
 /// # let runtime = tussah::Runtime::builder().workers(1).build()?;
-/// # runtime.block_on(async {
+/// # runtime.block_on(runtime.spawn(async move {
 /// assert!(tussah::fs::metadata("/").await?.is_dir());
 /// let error = tussah::fs::metadata("/no/such").await.expect_err("it is not there");
 /// assert_eq!(error.to_string(), "stat /no/such: No such file or directory (os error 2)");
 /// # std::io::Result::Ok(())
-/// # })?;
+/// # })).expect("no panic")?;
 /// # std::io::Result::Ok(())
 /// ```
 pub async fn metadata(path: impl AsRef<Path>) -> io::Result<Metadata> {
@@ -100,16 +100,16 @@ pub async fn exists(path: impl AsRef<Path>) -> io::Result<bool> {
 /// # Examples
 /// ```
 /// # let directory = tempfile::tempdir()?;
-/// # let place = directory.path();
+/// # let place = directory.path().to_owned();
 /// # let runtime = tussah::Runtime::builder().workers(1).build()?;
-/// # runtime.block_on(async {
+/// # runtime.block_on(runtime.spawn(async move {
 /// use tussah::fs;
 /// let (new, path) = (place.join("settings.new"), place.join("settings"));
 /// fs::write(&new, "level = 3").await?;
 /// fs::rename(&new, &path).await?; // whoever opens it finds the old content or the new one
 /// assert!(!fs::exists(&new).await?);
 /// # std::io::Result::Ok(())
-/// # })?;
+/// # })).expect("no panic")?;
 /// # std::io::Result::Ok(())
 /// ```
 pub async fn rename(from: impl AsRef<Path>, to: impl AsRef<Path>) -> io::Result<()> {
@@ -146,16 +146,16 @@ pub async fn hard_link(from: impl AsRef<Path>, to: impl AsRef<Path>) -> io::Resu
 /// # Examples
 /// ```
 /// # let directory = tempfile::tempdir()?;
-/// # let place = directory.path();
+/// # let place = directory.path().to_owned();
 /// # let runtime = tussah::Runtime::builder().workers(1).build()?;
-/// # runtime.block_on(async {
+/// # runtime.block_on(runtime.spawn(async move {
 /// use tussah::fs;
 /// let link = place.join("current");
 /// fs::symlink("version-2", &link).await?;
 /// assert_eq!(fs::read_link(&link).await?.to_str(), Some("version-2"));
 /// assert!(fs::symlink_metadata(&link).await?.is_symlink());
 /// # std::io::Result::Ok(())
-/// # })?;
+/// # })).expect("no panic")?;
 /// # std::io::Result::Ok(())
 /// ```
 pub async fn symlink(target: impl AsRef<Path>, path: impl AsRef<Path>) -> io::Result<()> {
@@ -244,16 +244,16 @@ pub async fn create_dir(path: impl AsRef<Path>) -> io::Result<()> {
 /// # Examples
 /// ```
 /// # let directory = tempfile::tempdir()?;
-/// # let place = directory.path();
+/// # let place = directory.path().to_owned();
 /// # let runtime = tussah::Runtime::builder().workers(1).build()?;
-/// # runtime.block_on(async {
+/// # runtime.block_on(runtime.spawn(async move {
 /// use tussah::fs;
 /// let path = place.join("var/log/demo");
 /// fs::create_dir_all(&path).await?;
 /// fs::create_dir_all(&path).await?; // it is there already
 /// assert!(fs::metadata(&path).await?.is_dir());
 /// # std::io::Result::Ok(())
-/// # })?;
+/// # })).expect("no panic")?;
 /// # std::io::Result::Ok(())
 /// ```
 pub async fn create_dir_all(path: impl AsRef<Path>) -> io::Result<()> {

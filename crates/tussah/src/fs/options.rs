@@ -16,12 +16,12 @@ use crate::io_error::context;
 /// # let directory = tempfile::tempdir()?;
 /// # let path = directory.path().join("log");
 /// # let runtime = tussah::Runtime::builder().workers(1).build()?;
-/// # runtime.block_on(async {
+/// # runtime.block_on(runtime.spawn(async move {
 /// let log = OpenOptions::new().append(true).create(true).open(&path).await?;
 /// log.append("first line\n").await.0?;
 /// assert_eq!(log.len().await?, 11);
 /// # std::io::Result::Ok(())
-/// # })?;
+/// # })).expect("no panic")?;
 /// # std::io::Result::Ok(())
 /// ```
 #[derive(Clone, Debug, Default)]

@@ -22,11 +22,11 @@ const CHUNK: usize = 64 * 1024;
 /// # Examples
 /// ```
 /// # let runtime = tussah::Runtime::builder().workers(1).build()?;
-/// # runtime.block_on(async {
+/// # runtime.block_on(runtime.spawn(async move {
 /// let text = tussah::fs::read("Cargo.toml").await?;
 /// assert!(text.starts_with(b"[package]"));
 /// # std::io::Result::Ok(())
-/// # })?;
+/// # })).expect("no panic")?;
 /// # std::io::Result::Ok(())
 /// ```
 pub async fn read(path: impl AsRef<Path>) -> io::Result<Vec<u8>> {
@@ -103,16 +103,16 @@ pub async fn write(path: impl AsRef<Path>, content: impl IoBuf) -> io::Result<()
 /// # Examples
 /// ```
 /// # let directory = tempfile::tempdir()?;
-/// # let place = directory.path();
+/// # let place = directory.path().to_owned();
 /// # let runtime = tussah::Runtime::builder().workers(1).build()?;
-/// # runtime.block_on(async {
+/// # runtime.block_on(runtime.spawn(async move {
 /// use tussah::fs;
 /// let (from, to) = (place.join("a"), place.join("b"));
 /// fs::write(&from, "content").await?;
 /// assert_eq!(fs::copy(&from, &to).await?, 7);
 /// assert_eq!(fs::read_to_string(&to).await?, "content");
 /// # std::io::Result::Ok(())
-/// # })?;
+/// # })).expect("no panic")?;
 /// # std::io::Result::Ok(())
 /// ```
 pub async fn copy(from: impl AsRef<Path>, to: impl AsRef<Path>) -> io::Result<u64> {

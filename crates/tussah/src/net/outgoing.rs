@@ -24,7 +24,7 @@ pub use writer::BreakOff;
 /// ```
 /// use tussah::net::{Outgoing, OutgoingOptions, TcpListener, TcpStream, WhenFull};
 /// # let runtime = tussah::Runtime::builder().workers(1).build()?;
-/// # runtime.block_on(async {
+/// # runtime.block_on(runtime.spawn(async move {
 /// # let listener = TcpListener::bind("127.0.0.1:0")?;
 /// # let client = TcpStream::connect(listener.local_addr()?).await?;
 /// # let (server, _) = listener.accept().await?;
@@ -41,7 +41,7 @@ pub use writer::BreakOff;
 /// assert_eq!(&buffer, b"hello, peer");
 /// # drop(read);
 /// # std::io::Result::Ok(())
-/// # })?;
+/// # })).expect("no panic")?;
 /// # std::io::Result::Ok(())
 /// ```
 pub struct Outgoing<B> {

@@ -22,7 +22,7 @@ const PIECES: f64 = 8.0;
 /// use std::sync::Arc;
 /// use tussah::net::{RateLimit, TcpListener, TcpStream};
 /// # let runtime = tussah::Runtime::builder().workers(1).build()?;
-/// # runtime.block_on(async {
+/// # runtime.block_on(runtime.spawn(async move {
 /// # let listener = TcpListener::bind("127.0.0.1:0")?;
 /// # let client = TcpStream::connect(listener.local_addr()?).await?;
 /// let uploads = Arc::new(RateLimit::bytes(1_000_000)); // a second, of all together
@@ -33,7 +33,7 @@ const PIECES: f64 = 8.0;
 /// # stream.read(&mut buffer).await?;
 /// assert_eq!(uploads.bytes_read(), 5);
 /// # std::io::Result::Ok(())
-/// # })?;
+/// # })).expect("no panic")?;
 /// # std::io::Result::Ok(())
 /// ```
 #[derive(Debug)]

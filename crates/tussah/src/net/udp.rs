@@ -27,14 +27,14 @@ pub use batch::RecvSlot;
 /// ```
 /// use tussah::net::UdpSocket;
 /// # let runtime = tussah::Runtime::builder().workers(1).build()?;
-/// # runtime.block_on(async {
+/// # runtime.block_on(runtime.spawn(async move {
 /// let (server, client) = (UdpSocket::bind("127.0.0.1:0")?, UdpSocket::bind("127.0.0.1:0")?);
 /// client.send_to(b"hello", server.local_addr()?).await?;
 /// let mut buffer = [0; 1500];
 /// let (len, from) = server.recv_from(&mut buffer).await?;
 /// assert_eq!((&buffer[..len], from), (&b"hello"[..], client.local_addr()?));
 /// # std::io::Result::Ok(())
-/// # })?;
+/// # })).expect("no panic")?;
 /// # std::io::Result::Ok(())
 /// ```
 pub struct UdpSocket {
@@ -182,7 +182,7 @@ impl UdpSocket {
     /// ```
     /// use tussah::net::UdpSocket;
     /// # let runtime = tussah::Runtime::builder().workers(1).build()?;
-    /// # runtime.block_on(async {
+    /// # runtime.block_on(runtime.spawn(async move {
     /// let (a, b) = (UdpSocket::bind("127.0.0.1:0")?, UdpSocket::bind("127.0.0.1:0")?);
     /// a.connect(b.local_addr()?)?;
     /// b.connect(a.local_addr()?)?;
@@ -191,7 +191,7 @@ impl UdpSocket {
     /// assert_eq!(b.peek(&mut buffer).await?, 5);
     /// assert_eq!(b.recv(&mut buffer).await?, 5);
     /// # std::io::Result::Ok(())
-    /// # })?;
+    /// # })).expect("no panic")?;
     /// # std::io::Result::Ok(())
     /// ```
     pub async fn recv(&self, buffer: &mut [u8]) -> io::Result<usize> {

@@ -35,14 +35,14 @@ impl Writer {
     /// # Examples
     /// ```
     /// # let runtime = tussah::Runtime::builder().workers(1).build()?;
-    /// # runtime.block_on(async {
+    /// # runtime.block_on(runtime.spawn(async move {
     /// let (mut reader, writer) = std::io::pipe()?;
     /// let writer = tussah::pipe::Writer::from_fd(writer.into())?;
     /// writer.write_all(b"hello").await?;
     /// drop(writer);
     /// assert_eq!(std::io::read_to_string(&mut reader)?, "hello");
     /// # std::io::Result::Ok(())
-    /// # })?;
+    /// # })).expect("no panic")?;
     /// # std::io::Result::Ok(())
     /// ```
     #[track_caller]
@@ -80,14 +80,14 @@ impl Writer {
     /// # Examples
     /// ```
     /// # let runtime = tussah::Runtime::builder().workers(1).build()?;
-    /// # runtime.block_on(async {
+    /// # runtime.block_on(runtime.spawn(async move {
     /// let (reader, writer) = tussah::pipe::pipe()?;
     /// assert_eq!(writer.write(b"hello").await?, 5);
     /// drop(reader);
     /// let error = writer.write(b"hello").await.expect_err("nobody reads");
     /// assert_eq!(error.to_string(), "write to a pipe: Broken pipe (os error 32)");
     /// # std::io::Result::Ok(())
-    /// # })?;
+    /// # })).expect("no panic")?;
     /// # std::io::Result::Ok(())
     /// ```
     pub async fn write(&self, data: &[u8]) -> io::Result<usize> {

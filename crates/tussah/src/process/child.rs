@@ -110,12 +110,12 @@ impl Child {
     /// ```
     /// use tussah::process::Command;
     /// # let runtime = tussah::Runtime::builder().workers(1).build()?;
-    /// # runtime.block_on(async {
+    /// # runtime.block_on(runtime.spawn(async move {
     /// let mut child = Command::new("true").spawn().await?;
     /// assert!(child.wait().await?.success());
     /// assert!(child.wait().await?.success()); // it is kept
     /// # std::io::Result::Ok(())
-    /// # })?;
+    /// # })).expect("no panic")?;
     /// # std::io::Result::Ok(())
     /// ```
     pub async fn wait(&mut self) -> io::Result<ExitStatus> {
@@ -195,12 +195,12 @@ impl Child {
     /// ```
     /// use tussah::process::{Command, Stdio};
     /// # let runtime = tussah::Runtime::builder().workers(1).build()?;
-    /// # runtime.block_on(async {
+    /// # runtime.block_on(runtime.spawn(async move {
     /// let child = Command::new("echo").arg("hello").stdout(Stdio::piped()).spawn().await?;
     /// let output = child.wait_with_output().await?;
     /// assert_eq!((output.stdout, output.stderr), (b"hello\n".to_vec(), Vec::new()));
     /// # std::io::Result::Ok(())
-    /// # })?;
+    /// # })).expect("no panic")?;
     /// # std::io::Result::Ok(())
     /// ```
     pub async fn wait_with_output(mut self) -> io::Result<Output> {
@@ -228,11 +228,11 @@ impl Child {
     /// use std::os::unix::process::ExitStatusExt;
     /// use tussah::process::Command;
     /// # let runtime = tussah::Runtime::builder().workers(1).build()?;
-    /// # runtime.block_on(async {
+    /// # runtime.block_on(runtime.spawn(async move {
     /// let mut child = Command::new("sleep").arg("1000").spawn().await?;
     /// assert_eq!(child.kill().await?.signal(), Some(9));
     /// # std::io::Result::Ok(())
-    /// # })?;
+    /// # })).expect("no panic")?;
     /// # std::io::Result::Ok(())
     /// ```
     pub async fn kill(&mut self) -> io::Result<ExitStatus> {
@@ -260,12 +260,12 @@ impl Child {
     /// use std::os::unix::process::ExitStatusExt;
     /// use tussah::{process::Command, signal::Signal};
     /// # let runtime = tussah::Runtime::builder().workers(1).build()?;
-    /// # runtime.block_on(async {
+    /// # runtime.block_on(runtime.spawn(async move {
     /// let mut child = Command::new("sleep").arg("1000").spawn().await?;
     /// child.signal(Signal::TERM)?;
     /// assert_eq!(child.wait().await?.signal(), Some(Signal::TERM.as_raw()));
     /// # std::io::Result::Ok(())
-    /// # })?;
+    /// # })).expect("no panic")?;
     /// # std::io::Result::Ok(())
     /// ```
     pub fn signal(&mut self, signal: Signal) -> io::Result<()> {

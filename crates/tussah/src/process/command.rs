@@ -26,7 +26,7 @@ const OUTPUT_MAX: usize = 64 * 1024 * 1024;
 /// ```
 /// use tussah::process::Command;
 /// # let runtime = tussah::Runtime::builder().workers(1).build()?;
-/// # runtime.block_on(async {
+/// # runtime.block_on(runtime.spawn(async move {
 /// let output = Command::new("sh").args(["-c", "echo $GREETING"]).env("GREETING", "hello").output().await?;
 /// assert!(output.status.success());
 /// assert_eq!(output.stdout, b"hello\n");
@@ -34,7 +34,7 @@ const OUTPUT_MAX: usize = 64 * 1024 * 1024;
 /// let error = Command::new("/no/such/program").spawn().await.expect_err("there is none");
 /// assert_eq!(error.to_string(), "spawn /no/such/program: No such file or directory (os error 2)");
 /// # std::io::Result::Ok(())
-/// # })?;
+/// # })).expect("no panic")?;
 /// # std::io::Result::Ok(())
 /// ```
 #[derive(Clone, Debug)]
@@ -202,7 +202,7 @@ impl Command {
     /// ```
     /// use tussah::process::{Command, Stdio};
     /// # let runtime = tussah::Runtime::builder().workers(1).build()?;
-    /// # runtime.block_on(async {
+    /// # runtime.block_on(runtime.spawn(async move {
     /// let mut child = Command::new("cat").stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().await?;
     /// let (stdin, stdout) = (child.stdin.take().expect("a pipe"), child.stdout.take().expect("a pipe"));
     /// stdin.write_all(b"hello").await?;
@@ -212,7 +212,7 @@ impl Command {
     /// assert_eq!(text, b"hello");
     /// assert!(child.wait().await?.success());
     /// # std::io::Result::Ok(())
-    /// # })?;
+    /// # })).expect("no panic")?;
     /// # std::io::Result::Ok(())
     /// ```
     pub async fn spawn(&self) -> io::Result<Child> {
@@ -255,11 +255,11 @@ impl Command {
     /// ```
     /// use tussah::process::Command;
     /// # let runtime = tussah::Runtime::builder().workers(1).build()?;
-    /// # runtime.block_on(async {
+    /// # runtime.block_on(runtime.spawn(async move {
     /// let status = Command::new("sh").args(["-c", "exit 7"]).status().await?;
     /// assert_eq!(status.code(), Some(7));
     /// # std::io::Result::Ok(())
-    /// # })?;
+    /// # })).expect("no panic")?;
     /// # std::io::Result::Ok(())
     /// ```
     pub async fn status(&self) -> io::Result<ExitStatus> {

@@ -13,7 +13,7 @@ use crate::pipe::{Reader, Writer};
 /// ```
 /// use tussah::process::{Command, Stdio};
 /// # let runtime = tussah::Runtime::builder().workers(1).build()?;
-/// # runtime.block_on(async {
+/// # runtime.block_on(runtime.spawn(async move {
 /// // `echo hello | tr a-z A-Z`, by a pipe between the two that does not go through this process.
 /// let (reader, writer) = std::io::pipe()?;
 /// let mut echo = Command::new("echo").arg("hello").stdout(writer).spawn().await?;
@@ -21,7 +21,7 @@ use crate::pipe::{Reader, Writer};
 /// assert_eq!(upper.stdout, b"HELLO\n");
 /// assert!(echo.wait().await?.success());
 /// # std::io::Result::Ok(())
-/// # })?;
+/// # })).expect("no panic")?;
 /// # std::io::Result::Ok(())
 /// ```
 #[derive(Clone, Debug)]

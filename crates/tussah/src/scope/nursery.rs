@@ -19,7 +19,7 @@ use futures_util::stream::{FuturesUnordered, StreamExt};
 /// ```
 /// use tussah::{Colored, Nursery};
 /// # let runtime = tussah::Runtime::builder().workers(2).build()?;
-/// # runtime.block_on(async {
+/// # runtime.block_on(runtime.spawn(async move {
 /// let shards: Vec<_> = (0..10u64).map(Colored::new).collect();
 /// let mut nursery = Nursery::new();
 /// for shard in &shards {
@@ -27,7 +27,7 @@ use futures_util::stream::{FuturesUnordered, StreamExt};
 /// }
 /// let sum: Result<u64, std::convert::Infallible> = nursery.join().await.map(|all| all.iter().sum());
 /// assert_eq!(sum, Ok(45));
-/// # });
+/// # })).expect("no panic");
 /// # std::io::Result::Ok(())
 /// ```
 pub struct Nursery<'env, T, E> {

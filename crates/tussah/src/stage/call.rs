@@ -43,7 +43,7 @@ impl From<Gone> for CallError {
     }
 }
 
-impl<E: Send + 'static, C: Host<E>> Call<E, C> {
+impl<E: Send + 'static, C: Host<Event = E>> Call<E, C> {
     /// Has the callee handle the batch. What it leaves is still there afterwards.
     ///
     /// # Errors

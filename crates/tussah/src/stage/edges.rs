@@ -129,7 +129,7 @@ impl<E: Send + 'static, C> To<'_, E, C> {
     }
 }
 
-impl<E: Send + 'static, H: Host<E>> To<'_, E, Arc<H>> {
+impl<E: Send + 'static, H: Host<Event = E>> To<'_, E, Arc<H>> {
     /// By a call: the stage's handler runs in the servlet that sends, on its batch.
     ///
     /// # Errors

@@ -11,10 +11,15 @@ use super::restarts::Restarts;
 use super::shared::Time;
 
 /// Where a handler lives. Implemented by [`Many`] and [`One`]; not for others to implement.
-pub trait Host<E>: sealed::Sealed + Send + Sync + 'static {
+pub trait Host: sealed::Sealed + Send + Sync + 'static {
+    /// The type of the events. Not a parameter: inside of an `async` block the compiler would no longer know that the
+    /// parameter is the handler's type, if that has a lifetime.
+    #[doc(hidden)]
+    type Event: Send + 'static;
+
     /// The right to use the handler.
     #[doc(hidden)]
-    type Guard<'a>: Guard<E>;
+    type Guard<'a>: Guard<Event = Self::Event>;
 
     /// Waits until the handler may be used; `None` if there is none any more, since it panicked too often.
     #[doc(hidden)]
@@ -31,8 +36,10 @@ pub trait Host<E>: sealed::Sealed + Send + Sync + 'static {
 
 /// The right to use a handler. If it is dropped by a panic, the handler is not used again.
 #[doc(hidden)]
-pub trait Guard<E>: Send {
-    fn handle(&mut self, batch: &mut Batch<E>) -> impl Future<Output = ()> + Send;
+pub trait Guard: Send {
+    type Event;
+
+    fn handle(&mut self, batch: &mut Batch<Self::Event>) -> impl Future<Output = ()> + Send;
 
     /// The handler threw something.
     fn broke(&mut self);
@@ -47,7 +54,8 @@ mod sealed {
 /// The host of a [`Handler`], which several servlets use at the same time.
 pub struct Many<H>(pub(crate) H);
 
-impl<H: Handler> Host<H::Event> for Many<H> {
+impl<H: Handler> Host for Many<H> {
+    type Event = H::Event;
     type Guard<'a> = &'a H;
 
     #[inline(always)]
@@ -62,7 +70,9 @@ impl<H: Handler> Host<H::Event> for Many<H> {
     async fn retire(&self) {}
 }
 
-impl<H: Handler> Guard<H::Event> for &H {
+impl<H: Handler> Guard for &H {
+    type Event = H::Event;
+
     #[inline(always)]
     fn handle(&mut self, batch: &mut Batch<H::Event>) -> impl Future<Output = ()> + Send {
         H::handle(self, batch)
@@ -135,7 +145,8 @@ impl<H> Place<H> {
     }
 }
 
-impl<H: SerialHandler> Host<H::Event> for One<H> {
+impl<H: SerialHandler> Host for One<H> {
+    type Event = H::Event;
     type Guard<'a> = Entered<'a, H>;
 
     #[inline(always)]
@@ -169,7 +180,9 @@ impl<H> Drop for Entered<'_, H> {
     }
 }
 
-impl<H: SerialHandler> Guard<H::Event> for Entered<'_, H> {
+impl<H: SerialHandler> Guard for Entered<'_, H> {
+    type Event = H::Event;
+
     #[inline(always)]
     fn handle(&mut self, batch: &mut Batch<H::Event>) -> impl Future<Output = ()> + Send {
         self.0.handler.handle(batch)
@@ -197,7 +210,7 @@ pub trait AnyHost<E>: Send + Sync {
     fn retire(&self) -> Pin<Box<dyn Future<Output = ()> + Send + '_>>;
 }
 
-impl<E: Send + 'static, H: Host<E>> AnyHost<E> for H {
+impl<E: Send + 'static, H: Host<Event = E>> AnyHost<E> for H {
     fn call<'a>(
         &'a self,
         batch: &'a mut Batch<E>,

@@ -148,7 +148,7 @@ impl<E: Send + 'static, C> Stage<E, C> {
     }
 
     /// Has the stage use a handler, whose edges take the place of those of the earlier one.
-    fn install<H: Host<E>>(
+    fn install<H: Host<Event = E>>(
         &self,
         host: Arc<H>,
         making: Making,

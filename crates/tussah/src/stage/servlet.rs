@@ -29,7 +29,7 @@ struct Serving<E: Send + 'static> {
 }
 
 /// Serves batches until the stage has no more use for this servlet. The caller has counted it.
-pub(crate) fn serve<E: Send + 'static, H: Host<E>>(
+pub(crate) fn serve<E: Send + 'static, H: Host<Event = E>>(
     stage: Arc<Shared<E>>,
     host: Arc<H>,
     generation: u32,
@@ -65,7 +65,7 @@ impl<F: Future> Future for Collecting<F> {
 }
 
 impl<E: Send + 'static> Serving<E> {
-    async fn serve<H: Host<E>>(mut self, host: Arc<H>) {
+    async fn serve<H: Host<Event = E>>(mut self, host: Arc<H>) {
         self.now_ns = self.stage.time.now_ns();
         loop {
             let next = poll_fn(|cx| self.next(cx)).await;
@@ -92,7 +92,7 @@ impl<E: Send + 'static> Serving<E> {
     }
 
     /// Waits for the handler, as one that waits, if a call uses it.
-    async fn enter<'a, H: Host<E>>(&mut self, host: &'a H) -> Option<H::Guard<'a>> {
+    async fn enter<'a, H: Host<Event = E>>(&mut self, host: &'a H) -> Option<H::Guard<'a>> {
         let Self {
             stage, run, batch, ..
         } = self;
@@ -138,7 +138,7 @@ impl<E: Send + 'static> Serving<E> {
     }
 
     /// Has the batches of a run handled.
-    async fn batches(&mut self, handler: &mut impl Guard<E>) {
+    async fn batches(&mut self, handler: &mut impl Guard<Event = E>) {
         let Self {
             stage, run, batch, ..
         } = self;
@@ -176,7 +176,7 @@ async fn handle<E: Send + 'static>(
     stage: &Arc<Shared<E>>,
     run: &mut Run<E>,
     batch: &mut Batch<E>,
-    handler: &mut impl Guard<E>,
+    handler: &mut impl Guard<Event = E>,
 ) -> Result<(), Panic> {
     let future = caught(move || handler.handle(batch))?;
     let mut future = pin!(future);

@@ -15,6 +15,7 @@ mod pipe;
 mod process;
 mod proxy;
 mod scopes;
+mod send;
 mod signal;
 mod stages;
 mod stages_governor;

@@ -36,7 +36,7 @@ use parking_lot::Mutex;
 use rustix::io::Errno;
 
 use super::launch::{self, Route};
-use super::operation::{Operate, Operation, WhenDropped, as_of_a_call};
+use super::operation::{Awaited, Operate, Operation, WhenDropped, as_of_a_call};
 use super::order::Order;
 use super::ring::Ring;
 use super::slots::Key;
@@ -93,41 +93,6 @@ impl<O: Operation> Cell<O> {
         })
     }
 
-    /// See [`Operation::prepare`]. Called by who has the only reference.
-    pub(super) fn prepare(self: &mut Arc<Self>) {
-        let cell = Arc::get_mut(self).expect("nobody knows an operation that has not begun");
-        let body = cell.body.get_mut().as_mut();
-        body.expect("an operation ends once").prepare();
-    }
-
-    /// Begins, or waits for its turn in the file's queue.
-    pub(super) fn start(self: &Arc<Self>, handle: &Handle) {
-        if let Some(order) = &self.order {
-            let mut state = self.state.lock();
-            if let Some(ticket) = order.wait(self.clone(), handle) {
-                state.place = Place::Queued(ticket);
-                return;
-            }
-        }
-        if launch::runs_here(handle, O::CODE) {
-            self.clone().run_for_another();
-        } else if !self.clone().launch(handle) {
-            self.let_next();
-        }
-    }
-
-    /// Called inside of a job of the pool, where who waits may block, after the waker is in place: runs what the pool has not come to,
-    /// the operation itself, or those of its file that come before it. It may have no other OS thread for them.
-    pub(super) fn help(self: &Arc<Self>) {
-        if let Some(order) = &self.order {
-            while let Some(ticket) = self.ticket()
-                && let Some(turn) = order.help(ticket)
-                && turn.run_for_another()
-            {}
-        }
-        self.clone().run();
-    }
-
     /// Its place in the file's queue, also if its turn has just come.
     fn ticket(&self) -> Option<u64> {
         match self.state.lock().place {
@@ -174,57 +139,6 @@ impl<O: Operation> Cell<O> {
         if let Some(order) = &self.order {
             order.next();
         }
-    }
-
-    /// Takes the result, or keeps the waker until there is one.
-    pub(super) fn poll_take(&self, context: &mut Context<'_>) -> Poll<O::Output> {
-        {
-            let mut state = self.state.lock();
-            if let Some(result) = state.result.take() {
-                return Poll::Ready(result);
-            }
-            if state.waker.will_wake(context.waker()) {
-                return Poll::Pending;
-            }
-        }
-        // To clone a waker is foreign code, hence outside of the lock, and hence the second look.
-        let waker = TinyWaker::from_waker(context.waker());
-        let mut state = self.state.lock();
-        if let Some(result) = state.result.take() {
-            drop(state);
-            return Poll::Ready(result);
-        }
-        let replaced = std::mem::replace(&mut state.waker, waker);
-        drop(state);
-        drop(replaced);
-        Poll::Pending
-    }
-
-    /// The future is dropped.
-    pub(super) fn abandon(&self) {
-        let mut state = self.state.lock();
-        state.abandoned = true;
-        let waker = state.waker.take();
-        let result = state.result.take();
-        let mut queued = None;
-        let mut cancel = None;
-        match &state.place {
-            Place::Queued(ticket) => queued = Some(*ticket),
-            Place::Ring(ring, key) if O::WHEN_DROPPED == WhenDropped::Cancelled => {
-                cancel = Some((ring.clone(), *key));
-            }
-            _ => {}
-        }
-        state.cancelled = cancel.is_some();
-        drop(state);
-        if let (Some(ticket), Some(order)) = (queued, &self.order) {
-            drop(order.remove(ticket));
-        }
-        if let Some((ring, key)) = cancel {
-            ring.cancel(key);
-            launch::flush_unless_own(&ring);
-        }
-        quietly(|| drop((waker, result)));
     }
 
     /// Gives the result to who waits for it.
@@ -286,6 +200,87 @@ impl<O: Operation> Cell<O> {
         };
         *key = ring.push(self.clone()).map_err(|_| super::ended())?;
         Ok(())
+    }
+}
+
+impl<O: Operation> Awaited<O::Output> for Cell<O> {
+    fn prepare(&mut self) {
+        let body = self.body.get_mut().as_mut();
+        body.expect("an operation ends once").prepare();
+    }
+
+    fn start(self: Arc<Self>, handle: &Handle) {
+        if let Some(order) = &self.order {
+            let mut state = self.state.lock();
+            if let Some(ticket) = order.wait(self.clone(), handle) {
+                state.place = Place::Queued(ticket);
+                return;
+            }
+        }
+        if launch::runs_here(handle, O::CODE) {
+            self.run_for_another();
+        } else if !self.clone().launch(handle) {
+            self.let_next();
+        }
+    }
+
+    fn poll_take(&self, context: &mut Context<'_>) -> Poll<O::Output> {
+        {
+            let mut state = self.state.lock();
+            if let Some(result) = state.result.take() {
+                return Poll::Ready(result);
+            }
+            if state.waker.will_wake(context.waker()) {
+                return Poll::Pending;
+            }
+        }
+        // To clone a waker is foreign code, hence outside of the lock, and hence the second look.
+        let waker = TinyWaker::from_waker(context.waker());
+        let mut state = self.state.lock();
+        if let Some(result) = state.result.take() {
+            drop(state);
+            return Poll::Ready(result);
+        }
+        let replaced = std::mem::replace(&mut state.waker, waker);
+        drop(state);
+        drop(replaced);
+        Poll::Pending
+    }
+
+    fn help(self: Arc<Self>) {
+        if let Some(order) = &self.order {
+            while let Some(ticket) = self.ticket()
+                && let Some(turn) = order.help(ticket)
+                && turn.run_for_another()
+            {}
+        }
+        self.run();
+    }
+
+    fn abandon(&self) {
+        let mut state = self.state.lock();
+        state.abandoned = true;
+        let waker = state.waker.take();
+        let result = state.result.take();
+        let mut queued = None;
+        let mut cancel = None;
+        match &state.place {
+            Place::Queued(ticket) => queued = Some(*ticket),
+            Place::Ring(ring, key) if O::WHEN_DROPPED == WhenDropped::Cancelled => {
+                cancel = Some((ring.clone(), *key));
+            }
+            _ => {}
+        }
+        state.cancelled = cancel.is_some();
+        drop(state);
+        if let (Some(ticket), Some(order)) = (queued, &self.order) {
+            drop(order.remove(ticket));
+        }
+        if let Some((ring, key)) = cancel {
+            ring.cancel(key);
+            launch::flush_unless_own(&ring);
+        }
+        quietly(|| drop((waker, result)));
     }
 }
 

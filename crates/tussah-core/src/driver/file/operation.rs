@@ -3,6 +3,7 @@
 use std::io;
 use std::ops::RangeInclusive;
 use std::sync::Arc;
+use std::task::{Context, Poll};
 
 use io_uring::squeue;
 use rustix::io::Errno;
@@ -74,6 +75,21 @@ pub(super) enum WhenDropped {
     Cancelled,
     /// It is carried out.
     CarriedOut,
+}
+
+/// An operation with the result `R` as its future sees it.
+pub(super) trait Awaited<R>: Send + Sync {
+    /// See [`Operation::prepare`]. Called by who has the only reference.
+    fn prepare(&mut self);
+    /// Begins, or waits for its turn in the file's queue.
+    fn start(self: Arc<Self>, handle: &Handle);
+    /// Takes the result, or keeps the waker until there is one.
+    fn poll_take(&self, context: &mut Context<'_>) -> Poll<R>;
+    /// Called inside of a job of the pool, where who waits may block, after the waker is in place: runs what the pool has not come to,
+    /// the operation itself, or those of its file that come before it. It may have no other OS thread for them.
+    fn help(self: Arc<Self>);
+    /// The future is dropped.
+    fn abandon(&self);
 }
 
 /// An operation as rings, queues and jobs see it.

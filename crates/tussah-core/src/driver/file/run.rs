@@ -8,18 +8,21 @@ use std::task::{Context, Poll};
 
 use super::cell::Cell;
 use super::open_file::Opened;
-use super::operation::Operation;
+use super::operation::{Awaited, Operation};
 use crate::blocking::{BlockingHandle, in_job};
 use crate::runtime::Handle;
 
-/// The future of an operation, which begins with the first poll.
-pub(super) struct Run<O: Operation> {
-    cell: Arc<Cell<O>>,
+/// The future of an operation with the result `R`, which begins with the first poll.
+///
+/// It does not name the operation. That holds for some lifetimes only, such as a write of `&'static str`, and inside of an `async`
+/// block the compiler forgets which these are: a future with the operation in its type would not be `Send` there.
+pub(super) struct Run<R> {
+    cell: Arc<dyn Awaited<R>>,
     started: bool,
 }
 
-impl<O: Operation> Run<O> {
-    pub(super) fn new(operation: O) -> Self {
+impl<R> Run<R> {
+    pub(super) fn new(operation: impl Operation<Output = R>) -> Self {
         Self {
             cell: Cell::new(operation, None),
             started: false,
@@ -27,7 +30,7 @@ impl<O: Operation> Run<O> {
     }
 
     /// Of an operation that has its turn in a file's queue.
-    pub(super) fn in_order(operation: O, file: &Arc<Opened>) -> Self {
+    pub(super) fn in_order(operation: impl Operation<Output = R>, file: &Arc<Opened>) -> Self {
         Self {
             cell: Cell::new(operation, Some(file.order.clone())),
             started: false,
@@ -35,28 +38,30 @@ impl<O: Operation> Run<O> {
     }
 }
 
-impl<O: Operation> Future for Run<O> {
-    type Output = O::Output;
+impl<R> Future for Run<R> {
+    type Output = R;
 
-    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<O::Output> {
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<R> {
         if !self.started {
-            self.cell.prepare();
+            let cell = Arc::get_mut(&mut self.cell);
+            cell.expect("nobody knows an operation that has not begun")
+                .prepare();
             // Before anything of it begins: there may be no runtime.
             Handle::with_current(|handle| {
                 self.started = true;
-                self.cell.start(handle);
+                self.cell.clone().start(handle);
             });
         }
         let polled = self.cell.poll_take(context);
         if polled.is_pending() && in_job() {
-            self.cell.help();
+            self.cell.clone().help();
             return self.cell.poll_take(context);
         }
         polled
     }
 }
 
-impl<O: Operation> Drop for Run<O> {
+impl<R> Drop for Run<R> {
     fn drop(&mut self) {
         if self.started {
             self.cell.abandon();

@@ -30,13 +30,13 @@ impl ConnectOptions {
     /// use tussah::dns::Resolver;
     /// use tussah::net::{TcpListener, TcpStream};
     /// # let runtime = tussah::Runtime::builder().workers(1).build()?;
-    /// # runtime.block_on(async {
+    /// # runtime.block_on(runtime.spawn(async move {
     /// let listener = TcpListener::bind("127.0.0.1:0")?;
     /// let port = listener.local_addr()?.port();
     /// let resolver = Resolver::builder().no_hosts_file().build();
     /// TcpStream::builder().resolver(&resolver).connect(("localhost", port)).await?;
     /// # std::io::Result::Ok(())
-    /// # })?;
+    /// # })).expect("no panic")?;
     /// # std::io::Result::Ok(())
     /// ```
     pub fn resolver(mut self, resolver: &Resolver) -> Self {
@@ -163,7 +163,7 @@ impl Lost {
 /// ```
 /// use tussah::net::{ConnectError, TcpStream};
 /// # let runtime = tussah::Runtime::builder().workers(1).build()?;
-/// # runtime.block_on(async {
+/// # runtime.block_on(runtime.spawn(async move {
 /// let error = TcpStream::connect("nosuch.invalid:80").await.expect_err("it does not exist");
 /// assert_eq!(error.kind(), std::io::ErrorKind::NotFound);
 /// assert_eq!(
@@ -173,7 +173,7 @@ impl Lost {
 /// let error = ConnectError::of(&error).expect("it was by name");
 /// assert_eq!(error.attempts().count(), 0);
 /// assert!(error.lookups().iter().all(|error| error.is_not_found()));
-/// # });
+/// # })).expect("no panic");
 /// # std::io::Result::Ok(())
 /// ```
 #[derive(Debug)]

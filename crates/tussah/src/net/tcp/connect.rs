@@ -20,7 +20,7 @@ use crate::time::timeout;
 /// use std::time::Duration;
 /// use tussah::net::{TcpListener, TcpStream};
 /// # let runtime = tussah::Runtime::builder().workers(1).build()?;
-/// # runtime.block_on(async {
+/// # runtime.block_on(runtime.spawn(async move {
 /// # let listener = TcpListener::bind("127.0.0.1:0")?;
 /// # let address = listener.local_addr()?;
 /// let stream = TcpStream::builder()
@@ -31,7 +31,7 @@ use crate::time::timeout;
 ///     .await?;
 /// assert!(stream.nodelay()?);
 /// # std::io::Result::Ok(())
-/// # })?;
+/// # })).expect("no panic")?;
 /// # std::io::Result::Ok(())
 /// ```
 #[derive(Clone, Debug)]
@@ -115,12 +115,12 @@ impl TcpStream {
     /// use std::time::Duration;
     /// use tussah::net::{TcpListener, TcpStream};
     /// # let runtime = tussah::Runtime::builder().workers(1).build()?;
-    /// # runtime.block_on(async {
+    /// # runtime.block_on(runtime.spawn(async move {
     /// # let listener = TcpListener::bind("127.0.0.1:0")?;
     /// # let address = listener.local_addr()?;
     /// let stream = TcpStream::connect_timeout(address, Duration::from_secs(5)).await?;
     /// # std::io::Result::Ok(())
-    /// # })?;
+    /// # })).expect("no panic")?;
     /// # std::io::Result::Ok(())
     /// ```
     pub async fn connect_timeout(address: impl ToAddresses, limit: Duration) -> io::Result<Self> {
@@ -148,14 +148,14 @@ impl TcpStream {
 /// ```
 /// use tussah::net::{TcpListener, connect};
 /// # let runtime = tussah::Runtime::builder().workers(1).build()?;
-/// # runtime.block_on(async {
+/// # runtime.block_on(runtime.spawn(async move {
 /// let listener = TcpListener::bind("127.0.0.1:0")?;
 /// let port = listener.local_addr()?.port();
 /// let stream = connect(("127.0.0.1", port)).await?;
 /// # #[cfg(feature = "dns")]
 /// let stream = connect(("localhost", port)).await?;
 /// # std::io::Result::Ok(())
-/// # })?;
+/// # })).expect("no panic")?;
 /// # std::io::Result::Ok(())
 /// ```
 pub async fn connect(target: impl ToAddresses) -> io::Result<TcpStream> {

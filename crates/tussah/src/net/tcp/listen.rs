@@ -131,12 +131,12 @@ impl ListenOptions {
     /// ```
     /// use tussah::net::TcpListener;
     /// # let runtime = tussah::Runtime::builder().workers(1).build()?;
-    /// # runtime.block_on(async {
+    /// # runtime.block_on(runtime.spawn(async move {
     /// let listener = TcpListener::builder().backlog(4096).bind("127.0.0.1:0")?;
     /// let error = TcpListener::bind(listener.local_addr()?).expect_err("it is taken");
     /// assert_eq!(error.kind(), std::io::ErrorKind::AddrInUse);
     /// # std::io::Result::Ok(())
-    /// # })?;
+    /// # })).expect("no panic")?;
     /// # std::io::Result::Ok(())
     /// ```
     #[track_caller]
@@ -160,7 +160,7 @@ impl ListenOptions {
     /// ```
     /// use tussah::net::TcpListener;
     /// # let runtime = tussah::Runtime::builder().workers(2).build()?;
-    /// # runtime.block_on(async {
+    /// # runtime.block_on(runtime.spawn(async move {
     /// let listeners = TcpListener::builder().bind_per_worker("127.0.0.1:0")?;
     /// assert_eq!(listeners.len(), 2);
     /// for listener in listeners {
@@ -171,7 +171,7 @@ impl ListenOptions {
     ///     });
     /// }
     /// # std::io::Result::Ok(())
-    /// # })?;
+    /// # })).expect("no panic")?;
     /// # std::io::Result::Ok(())
     /// ```
     #[track_caller]

@@ -41,7 +41,7 @@ use crate::net::socket::{Direction, Socket, internet};
 /// }
 ///
 /// # let runtime = tussah::Runtime::builder().workers(1).build()?;
-/// # runtime.block_on(async {
+/// # runtime.block_on(runtime.spawn(async move {
 /// let listener = TcpListener::builder().connections_max(1000).bind("127.0.0.1:0")?;
 /// let address = listener.local_addr()?;
 /// tussah::spawn(serve(listener));
@@ -49,7 +49,7 @@ use crate::net::socket::{Direction, Socket, internet};
 /// TcpStream::connect(address).await?.read_exact(&mut buffer).await?;
 /// assert_eq!(&buffer, b"hello");
 /// # std::io::Result::Ok(())
-/// # })?;
+/// # })).expect("no panic")?;
 /// # std::io::Result::Ok(())
 /// ```
 pub struct TcpListener {
@@ -199,7 +199,7 @@ impl TcpListener {
     /// use tussah::Color;
     /// use tussah::net::{TcpListener, TcpStream};
     /// # let runtime = tussah::Runtime::builder().workers(1).build()?;
-    /// # runtime.block_on(async {
+    /// # runtime.block_on(runtime.spawn(async move {
     /// let listener = TcpListener::bind("127.0.0.1:0")?;
     /// let client = TcpStream::connect(listener.local_addr()?).await?;
     /// let thread = listener
@@ -208,7 +208,7 @@ impl TcpListener {
     /// client.read_exact(&mut [0; 5]).await?;
     /// thread.await.expect("it does not panic")?;
     /// # std::io::Result::Ok(())
-    /// # })?;
+    /// # })).expect("no panic")?;
     /// # std::io::Result::Ok(())
     /// ```
     pub async fn accept_in<F>(
@@ -231,14 +231,14 @@ impl TcpListener {
     /// use futures_lite::StreamExt;
     /// use tussah::net::{TcpListener, TcpStream};
     /// # let runtime = tussah::Runtime::builder().workers(1).build()?;
-    /// # runtime.block_on(async {
+    /// # runtime.block_on(runtime.spawn(async move {
     /// let listener = TcpListener::bind("127.0.0.1:0")?;
     /// let client = TcpStream::connect(listener.local_addr()?).await?;
     /// let mut incoming = std::pin::pin!(listener.incoming());
     /// let server = incoming.next().await.expect("it never ends")?;
     /// assert_eq!(server.peer_addr()?, client.local_addr()?);
     /// # std::io::Result::Ok(())
-    /// # })?;
+    /// # })).expect("no panic")?;
     /// # std::io::Result::Ok(())
     /// ```
     pub fn incoming(&self) -> impl Stream<Item = io::Result<TcpStream>> + Send + use<'_> {

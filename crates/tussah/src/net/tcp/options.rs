@@ -40,7 +40,7 @@ impl Default for KeepAlive {
 /// use std::time::Duration;
 /// use tussah::net::{KeepAlive, TcpListener, TcpStream};
 /// # let runtime = tussah::Runtime::builder().workers(1).build()?;
-/// # runtime.block_on(async {
+/// # runtime.block_on(runtime.spawn(async move {
 /// # let listener = TcpListener::bind("127.0.0.1:0")?;
 /// let stream = TcpStream::connect(listener.local_addr()?).await?;
 /// stream.set_nodelay(true)?;
@@ -49,7 +49,7 @@ impl Default for KeepAlive {
 /// let error = stream.read(&mut [0; 16]).await.expect_err("nobody writes");
 /// assert_eq!(error.kind(), std::io::ErrorKind::TimedOut);
 /// # std::io::Result::Ok(())
-/// # })?;
+/// # })).expect("no panic")?;
 /// # std::io::Result::Ok(())
 /// ```
 impl TcpStream {

@@ -107,7 +107,7 @@ impl TcpStream {
     /// ```
     /// # use tussah::net::{TcpListener, TcpStream};
     /// # let runtime = tussah::Runtime::builder().workers(1).build()?;
-    /// # runtime.block_on(async {
+    /// # runtime.block_on(runtime.spawn(async move {
     /// # let listener = TcpListener::bind("127.0.0.1:0")?;
     /// # let client = TcpStream::connect(listener.local_addr()?).await?;
     /// # let (server, _) = listener.accept().await?;
@@ -116,7 +116,7 @@ impl TcpStream {
     /// let mut buffer = [0; 1024]; // not there while it waits
     /// assert_eq!(server.try_read(&mut buffer)?, 5);
     /// # std::io::Result::Ok(())
-    /// # })?;
+    /// # })).expect("no panic")?;
     /// # std::io::Result::Ok(())
     /// ```
     pub fn readable(&self) -> impl Future<Output = io::Result<()>> + Send + Unpin + use<'_> {
@@ -136,7 +136,7 @@ impl TcpStream {
     /// use std::future::poll_fn;
     /// # use tussah::net::{TcpListener, TcpStream};
     /// # let runtime = tussah::Runtime::builder().workers(1).build()?;
-    /// # runtime.block_on(async {
+    /// # runtime.block_on(runtime.spawn(async move {
     /// # let listener = TcpListener::bind("127.0.0.1:0")?;
     /// # let client = TcpStream::connect(listener.local_addr()?).await?;
     /// # let (server, _) = listener.accept().await?;
@@ -145,7 +145,7 @@ impl TcpStream {
     /// let mut buffer = [0; 1024]; // not there while it waits
     /// assert_eq!(server.read(&mut buffer).await?, 5);
     /// # std::io::Result::Ok(())
-    /// # })?;
+    /// # })).expect("no panic")?;
     /// # std::io::Result::Ok(())
     /// ```
     pub fn poll_readable(&self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
@@ -165,7 +165,7 @@ impl TcpStream {
     /// ```
     /// # use tussah::net::{TcpListener, TcpStream};
     /// # let runtime = tussah::Runtime::builder().workers(1).build()?;
-    /// # runtime.block_on(async {
+    /// # runtime.block_on(runtime.spawn(async move {
     /// # let listener = TcpListener::bind("127.0.0.1:0")?;
     /// # let client = TcpStream::connect(listener.local_addr()?).await?;
     /// # let (server, _) = listener.accept().await?;
@@ -174,7 +174,7 @@ impl TcpStream {
     /// let (len, buffer) = server.read_owned(vec![0; 16]).await;
     /// assert_eq!(&buffer[..len?], b"hello");
     /// # std::io::Result::Ok(())
-    /// # })?;
+    /// # })).expect("no panic")?;
     /// # std::io::Result::Ok(())
     /// ```
     pub async fn read_owned<B>(&self, mut buffer: B) -> (io::Result<usize>, B)

@@ -53,7 +53,7 @@ impl TcpStream {
     /// use std::os::fd::AsFd;
     /// use tussah::net::{TcpListener, TcpStream};
     /// # let runtime = tussah::Runtime::builder().workers(1).build()?;
-    /// # runtime.block_on(async {
+    /// # runtime.block_on(runtime.spawn(async move {
     /// # let listener = TcpListener::bind("127.0.0.1:0")?;
     /// # let client = TcpStream::connect(listener.local_addr()?).await?;
     /// # let (server, _) = listener.accept().await?;
@@ -63,7 +63,7 @@ impl TcpStream {
     /// client.read_exact(&mut buffer).await?;
     /// assert_eq!(&buffer, b"package");
     /// # std::io::Result::Ok(())
-    /// # })?;
+    /// # })).expect("no panic")?;
     /// # std::io::Result::Ok(())
     /// ```
     pub async fn send_file(&self, file: BorrowedFd<'_>, offset: u64, len: u64) -> io::Result<()> {

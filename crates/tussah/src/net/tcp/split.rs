@@ -48,7 +48,7 @@ impl TcpStream {
     /// use futures_lite::{future, io};
     /// use tussah::net::{TcpListener, TcpStream};
     /// # let runtime = tussah::Runtime::builder().workers(1).build()?;
-    /// # runtime.block_on(async {
+    /// # runtime.block_on(runtime.spawn(async move {
     /// # let listener = TcpListener::bind("127.0.0.1:0")?;
     /// # let client = TcpStream::connect(listener.local_addr()?).await?;
     /// # let (mut server, _) = listener.accept().await?;
@@ -58,7 +58,7 @@ impl TcpStream {
     /// let echoed = io::copy(&mut read, &mut write).await?;
     /// # assert_eq!(echoed, 5);
     /// # std::io::Result::Ok(())
-    /// # })?;
+    /// # })).expect("no panic")?;
     /// # std::io::Result::Ok(())
     /// ```
     pub fn split(&mut self) -> (ReadHalf<'_>, WriteHalf<'_>) {
@@ -71,7 +71,7 @@ impl TcpStream {
     /// ```
     /// use tussah::net::{TcpListener, TcpStream};
     /// # let runtime = tussah::Runtime::builder().workers(1).build()?;
-    /// # runtime.block_on(async {
+    /// # runtime.block_on(runtime.spawn(async move {
     /// # let listener = TcpListener::bind("127.0.0.1:0")?;
     /// # let client = TcpStream::connect(listener.local_addr()?).await?;
     /// # let (server, _) = listener.accept().await?;
@@ -83,7 +83,7 @@ impl TcpStream {
     /// assert_eq!(server.read(&mut buffer).await?, 0); // the end
     /// # drop(read);
     /// # std::io::Result::Ok(())
-    /// # })?;
+    /// # })).expect("no panic")?;
     /// # std::io::Result::Ok(())
     /// ```
     #[must_use]

@@ -29,7 +29,7 @@ use crate::time::sleep;
 /// ```
 /// use tussah::net::{Shutdown, TcpListener, TcpStream};
 /// # let runtime = tussah::Runtime::builder().workers(1).build()?;
-/// # runtime.block_on(async {
+/// # runtime.block_on(runtime.spawn(async move {
 /// let listener = TcpListener::bind("127.0.0.1:0")?;
 /// let client = TcpStream::connect(listener.local_addr()?).await?;
 /// let (server, _) = listener.accept().await?;
@@ -39,7 +39,7 @@ use crate::time::sleep;
 /// assert_eq!(server.read(&mut buffer).await?, 5);
 /// assert_eq!(server.read(&mut buffer).await?, 0); // the end
 /// # std::io::Result::Ok(())
-/// # })?;
+/// # })).expect("no panic")?;
 /// # std::io::Result::Ok(())
 /// ```
 pub struct TcpStream {
@@ -103,13 +103,13 @@ impl TcpStream {
     /// ```
     /// # use tussah::net::{TcpListener, TcpStream};
     /// # let runtime = tussah::Runtime::builder().workers(1).build()?;
-    /// # runtime.block_on(async {
+    /// # runtime.block_on(runtime.spawn(async move {
     /// # let listener = TcpListener::bind("127.0.0.1:0")?;
     /// let stream = TcpStream::connect(listener.local_addr()?).await?.into_std();
     /// stream.set_nonblocking(false)?;
     /// let stream = TcpStream::from_std(stream)?;
     /// # std::io::Result::Ok(())
-    /// # })?;
+    /// # })).expect("no panic")?;
     /// # std::io::Result::Ok(())
     /// ```
     #[must_use]

@@ -59,7 +59,7 @@ impl UdpSocket {
     /// ```
     /// use tussah::net::{RecvSlot, UdpSocket};
     /// # let runtime = tussah::Runtime::builder().workers(1).build()?;
-    /// # runtime.block_on(async {
+    /// # runtime.block_on(runtime.spawn(async move {
     /// let (server, client) = (UdpSocket::bind("127.0.0.1:0")?, UdpSocket::bind("127.0.0.1:0")?);
     /// let to = Some(server.local_addr()?);
     /// let sent = client.send_batch(&[(b"one", to), (b"three", to)]).await?;
@@ -71,7 +71,7 @@ impl UdpSocket {
     /// assert_eq!((slots[1].data(), slots[1].is_truncated()), (&b"thre"[..], true));
     /// assert_eq!(slots[2].peer(), None);
     /// # std::io::Result::Ok(())
-    /// # })?;
+    /// # })).expect("no panic")?;
     /// # std::io::Result::Ok(())
     /// ```
     pub async fn recv_batch(&self, slots: &mut [RecvSlot<'_>]) -> io::Result<usize> {

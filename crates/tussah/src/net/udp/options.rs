@@ -13,13 +13,13 @@ use crate::net::socket::{Socket, packet_options};
 /// use std::net::Ipv4Addr;
 /// use tussah::net::UdpSocket;
 /// # let runtime = tussah::Runtime::builder().workers(1).build()?;
-/// # runtime.block_on(async {
+/// # runtime.block_on(runtime.spawn(async move {
 /// let socket = UdpSocket::bind("0.0.0.0:0")?;
 /// socket.set_broadcast(true)?;
 /// socket.set_ttl(3)?;
 /// assert!(socket.broadcast()? && socket.ttl()? == 3);
 /// # std::io::Result::Ok(())
-/// # })?;
+/// # })).expect("no panic")?;
 /// # std::io::Result::Ok(())
 /// ```
 impl UdpSocket {

@@ -25,7 +25,7 @@ use crate::net::tcp::Pauses;
 /// # let folder = tempfile::tempdir()?;
 /// # let path = folder.path().join("socket");
 /// # let runtime = tussah::Runtime::builder().workers(1).build()?;
-/// # runtime.block_on(async {
+/// # runtime.block_on(runtime.spawn(async move {
 /// let server = UnixDatagram::bind(&path)?;
 /// let client = UnixDatagram::unbound()?;
 /// client.send_to(b"hello", &path).await?;
@@ -33,7 +33,7 @@ use crate::net::tcp::Pauses;
 /// let (len, from) = server.recv_from(&mut buffer).await?;
 /// assert_eq!((len, from.is_unnamed()), (5, true));
 /// # std::io::Result::Ok(())
-/// # })?;
+/// # })).expect("no panic")?;
 /// # std::io::Result::Ok(())
 /// ```
 pub struct UnixDatagram {
@@ -325,13 +325,13 @@ impl UnixDatagram {
     /// use std::os::fd::AsFd;
     /// use tussah::net::UnixDatagram;
     /// # let runtime = tussah::Runtime::builder().workers(1).build()?;
-    /// # runtime.block_on(async {
+    /// # runtime.block_on(runtime.spawn(async move {
     /// let (a, b) = UnixDatagram::pair()?;
     /// a.send_fds(b"itself", &[a.as_fd()]).await?;
     /// let received = b.recv_fds(&mut [0; 3], 1).await?;
     /// assert_eq!((received.len, received.is_truncated, received.fds.len()), (3, true, 1));
     /// # std::io::Result::Ok(())
-    /// # })?;
+    /// # })).expect("no panic")?;
     /// # std::io::Result::Ok(())
     /// ```
     pub async fn recv_fds(&self, buffer: &mut [u8], fds_max: usize) -> io::Result<ReceivedFds> {

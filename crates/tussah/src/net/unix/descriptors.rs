@@ -48,7 +48,7 @@ impl UnixStream {
     /// use std::os::fd::AsFd;
     /// use tussah::net::UnixStream;
     /// # let runtime = tussah::Runtime::builder().workers(1).build()?;
-    /// # runtime.block_on(async {
+    /// # runtime.block_on(runtime.spawn(async move {
     /// let (a, b) = UnixStream::pair()?;
     /// let (reader, mut writer) = std::io::pipe()?;
     /// a.send_fds(b"a pipe", &[reader.as_fd()]).await?;
@@ -56,7 +56,7 @@ impl UnixStream {
     /// let received = b.recv_fds(&mut buffer, 1).await?;
     /// assert_eq!((received.len, received.fds.len(), received.fds_lost), (6, 1, false));
     /// # std::io::Result::Ok(())
-    /// # })?;
+    /// # })).expect("no panic")?;
     /// # std::io::Result::Ok(())
     /// ```
     pub async fn send_fds(&self, data: &[u8], fds: &[BorrowedFd<'_>]) -> io::Result<usize> {

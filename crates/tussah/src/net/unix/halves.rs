@@ -25,7 +25,7 @@ impl UnixStream {
     /// ```
     /// use tussah::net::UnixStream;
     /// # let runtime = tussah::Runtime::builder().workers(1).build()?;
-    /// # runtime.block_on(async {
+    /// # runtime.block_on(runtime.spawn(async move {
     /// let (a, b) = UnixStream::pair()?;
     /// let (read, write) = a.into_split();
     /// write.write_all(b"hello").await?;
@@ -35,7 +35,7 @@ impl UnixStream {
     /// assert_eq!(b.read(&mut buffer).await?, 0); // the end
     /// # drop(read);
     /// # std::io::Result::Ok(())
-    /// # })?;
+    /// # })).expect("no panic")?;
     /// # std::io::Result::Ok(())
     /// ```
     #[must_use]

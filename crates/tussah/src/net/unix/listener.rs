@@ -31,7 +31,7 @@ const BACKLOG: i32 = 4096;
 /// # let folder = tempfile::tempdir()?;
 /// # let path = folder.path().join("socket");
 /// # let runtime = tussah::Runtime::builder().workers(1).build()?;
-/// # runtime.block_on(async {
+/// # runtime.block_on(runtime.spawn(async move {
 /// let listener = UnixListener::bind(&path)?;
 /// let client = UnixStream::connect(&path).await?;
 /// let (server, _) = listener.accept().await?;
@@ -44,7 +44,7 @@ const BACKLOG: i32 = 4096;
 /// let error = UnixListener::bind(&path).expect_err("the file is there");
 /// assert_eq!(error.kind(), std::io::ErrorKind::AddrInUse);
 /// # std::io::Result::Ok(())
-/// # })?;
+/// # })).expect("no panic")?;
 /// # std::io::Result::Ok(())
 /// ```
 pub struct UnixListener {

@@ -27,7 +27,7 @@ use crate::net::tcp::{Extra, Freed, Limited, Pauses, Verb, time_limits, transfer
 /// ```
 /// use tussah::net::UnixStream;
 /// # let runtime = tussah::Runtime::builder().workers(1).build()?;
-/// # runtime.block_on(async {
+/// # runtime.block_on(runtime.spawn(async move {
 /// let (a, b) = UnixStream::pair()?;
 /// a.write_all(b"hello").await?;
 /// let mut buffer = [0; 16];
@@ -35,7 +35,7 @@ use crate::net::tcp::{Extra, Freed, Limited, Pauses, Verb, time_limits, transfer
 /// drop(a);
 /// assert_eq!(b.read(&mut buffer).await?, 0); // the end
 /// # std::io::Result::Ok(())
-/// # })?;
+/// # })).expect("no panic")?;
 /// # std::io::Result::Ok(())
 /// ```
 pub struct UnixStream {
@@ -114,13 +114,13 @@ impl UnixStream {
     /// use std::os::linux::net::SocketAddrExt;
     /// use tussah::net::{UnixListener, UnixStream, unix::SocketAddr};
     /// # let runtime = tussah::Runtime::builder().workers(1).build()?;
-    /// # runtime.block_on(async {
+    /// # runtime.block_on(runtime.spawn(async move {
     /// let address = SocketAddr::from_abstract_name(format!("tussah-{}", std::process::id()))?;
     /// let listener = UnixListener::bind_addr(&address)?;
     /// let client = UnixStream::connect_addr(&address).await?;
     /// assert_eq!(client.peer_addr()?.as_abstract_name(), address.as_abstract_name());
     /// # std::io::Result::Ok(())
-    /// # })?;
+    /// # })).expect("no panic")?;
     /// # std::io::Result::Ok(())
     /// ```
     pub async fn connect_addr(address: &SocketAddr) -> io::Result<Self> {

@@ -23,7 +23,7 @@ impl TcpListener {
     /// ```
     /// use tussah::net::{TcpListener, TcpStream};
     /// # let runtime = tussah::Runtime::builder().workers(1).build()?;
-    /// # runtime.block_on(async {
+    /// # runtime.block_on(runtime.spawn(async move {
     /// let listener = TcpListener::bind("127.0.0.1:0")?;
     /// let error = listener.try_accept().expect_err("there is none");
     /// assert_eq!(error.kind(), std::io::ErrorKind::WouldBlock);
@@ -31,7 +31,7 @@ impl TcpListener {
     /// let (_, peer) = listener.try_accept()?;
     /// assert_eq!(peer, client.local_addr()?);
     /// # std::io::Result::Ok(())
-    /// # })?;
+    /// # })).expect("no panic")?;
     /// # std::io::Result::Ok(())
     /// ```
     pub fn try_accept(&self) -> io::Result<(TcpStream, SocketAddr)> {
