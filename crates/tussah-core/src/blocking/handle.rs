@@ -9,6 +9,7 @@ use std::task::{Context, Poll};
 use super::nesting;
 use super::pool::Shared;
 use super::slot::Outcome;
+use crate::color::held::assert_may_wait;
 use crate::join_error::JoinError;
 
 /// The handle of a job on a [`BlockingPool`](super::BlockingPool): a future of its result.
@@ -42,10 +43,18 @@ impl<T> BlockingHandle<T> {
     /// If the job panicked, was aborted, was still queued when its pool shut down, or is
     /// [nested too deep](JoinError::is_too_deep).
     ///
+    /// # Panics
+    /// If the job has not ended, inside an event and inside a closure that has entered a color, as for
+    /// [`block_on`](crate::Handle::block_on).
+    ///
     /// # Deadlocks
     /// A job that waits (through others, or by a lock) for one that is below it on the stack or that waits for it
     /// waits for ever.
+    #[track_caller]
     pub fn join(self) -> Result<T, JoinError> {
+        if !self.outcome.is_finished() {
+            assert_may_wait("a blocking job was joined");
+        }
         self.run_if_queued();
         self.outcome.wait_take()
     }
@@ -77,7 +86,7 @@ impl<T> Future for BlockingHandle<T> {
     /// # Panics
     /// If it is polled again after it has given its result.
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
-        if nesting::depth() > 0 {
+        if nesting::in_job() {
             self.run_if_queued();
         }
         self.outcome.poll_take(cx)

@@ -2,6 +2,8 @@
 
 use std::cell::Cell;
 
+use crate::color::held::may_wait;
+
 /// Bound, in jobs on one stack: leaves each of them 32 KiB of the 2 MiB that an OS thread has by default.
 pub(super) const INLINE_DEPTH_MAX: usize = 64;
 
@@ -17,10 +19,9 @@ pub(super) fn depth() -> usize {
     DEPTH.get()
 }
 
-/// Whether the caller runs inside of a job, where it may block.
-#[cfg(not(loom))]
+/// Whether the caller runs inside of a job, where it may block, unless it has a color.
 pub(crate) fn in_job() -> bool {
-    depth() > 0
+    depth() > 0 && may_wait()
 }
 
 /// Runs `f` as one job more on this stack.

@@ -14,6 +14,7 @@ use super::nesting::{self, EXTRA_STACKS_MAX, INLINE_DEPTH_MAX};
 use super::policy::{PoolDecision, PoolPolicy, PoolSample};
 use super::slot::{Counters, Job, Slot};
 use super::submit_error::SubmitError;
+use crate::color::held::assert_may_wait;
 use crate::join_error::JoinError;
 
 /// OS threads for calls that block: files without io_uring, name resolution, foreign libraries, long computations.
@@ -36,8 +37,7 @@ pub struct BlockingPool {
 
 /// What a pool does at this moment, and what it has done.
 ///
-/// Each submitted job is counted in exactly one of `queued`, `running`, `completed`, `panicked`, `cancelled`, but for
-/// the moments in between.
+/// Each submitted job is counted in exactly one of `queued`, `running`, `completed`, `panicked`, `cancelled`, but for the moments in between.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub struct BlockingStats {
@@ -108,8 +108,7 @@ impl BlockingPool {
 
     /// Queues a closure to be run on an OS thread of the pool. Never blocks, but may take the time to start an OS thread.
     ///
-    /// If the system refuses to start an OS thread and the pool has at least one, the job stays queued for those
-    /// and the refusal is counted in [`BlockingStats::starts_failed`].
+    /// If the system refuses to start an OS thread and the pool has at least one, the job stays queued for those: [`BlockingStats::starts_failed`].
     ///
     /// # Errors
     /// With the closure inside: if the queue is full, if the pool has been shut down, or if the pool has no OS thread
@@ -150,11 +149,16 @@ impl BlockingPool {
 
     /// Accepts no further jobs, lets the pool work off its queue until the deadline, then drops what is still queued.
     ///
-    /// Blocks until every job has ended and every OS thread has left the pool, or until the deadline. Jobs that run at
-    /// the deadline are left to themselves: code that blocks cannot be interrupted. Their OS threads end with them. With a
-    /// deadline that has passed nothing is waited for. A job that shuts its own pool down waits until the
-    /// deadline, being one of those that run. May be called more than once.
+    /// Blocks until every job has ended and every OS thread has left the pool, or until the deadline. Jobs that run at the deadline are left
+    /// to themselves: code that blocks cannot be interrupted. Their OS threads end with them. With a deadline that has passed nothing is
+    /// waited for. A job that shuts its own pool down waits until the deadline, being one of those that run. May be called more than once.
+    ///
+    /// # Panics
+    /// If the deadline has not passed, where [`block_on`](crate::Handle::block_on) does: inside an event, and where a color is held.
     pub fn shutdown(&self, deadline: Instant) -> ShutdownOutcome {
+        if Instant::now() < deadline {
+            assert_may_wait("a blocking pool was shut down");
+        }
         let shared = &self.shared;
         let (rest, running) = {
             let mut inner = shared.inner.lock();
@@ -177,8 +181,7 @@ impl BlockingPool {
 
 impl Drop for BlockingPool {
     fn drop(&mut self) {
-        // The outcome has no reader here; the handles of what was cancelled say so.
-        let _ = self.shutdown(Instant::now());
+        let _ = self.shutdown(Instant::now()); // the handles of what was cancelled say so
     }
 }
 

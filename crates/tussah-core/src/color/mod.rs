@@ -2,6 +2,7 @@
 
 pub(crate) mod cell;
 mod depth;
+pub(crate) mod held;
 #[cfg(all(test, loom))]
 mod loom_tests;
 mod post;

@@ -3,6 +3,7 @@
 use std::ptr::NonNull;
 
 use super::cell::{ColorCell, Leave, inbox};
+use super::held::Outside;
 use crate::event::{self, After, DropReason, Node, VTable};
 use crate::loom::atomic::{AtomicU32, Ordering};
 use crate::worker::Worker;
@@ -152,6 +153,7 @@ impl ColorCell {
         let cell = unsafe { Self::of(node) };
         // SAFETY: as in `turn`.
         let this = unsafe { cell.as_ref() };
+        let outside = Worker::with(Outside::enter);
         loop {
             while let Some(event) = this.pop() {
                 // SAFETY: the event came out of the FIFO, and the token is ours.
@@ -162,8 +164,12 @@ impl ColorCell {
             match this.leave() {
                 Leave::More => continue,
                 Leave::Left => {}
-                // SAFETY: the token is ours, nothing is queued, and no handle is left.
-                Leave::Dead => unsafe { (this.destroy)(cell) },
+                Leave::Dead => {
+                    // Nobody can wait for the color any more.
+                    drop(outside);
+                    // SAFETY: the token is ours, nothing is queued, and no handle is left.
+                    unsafe { (this.destroy)(cell) }
+                }
             }
             return After::Continue;
         }

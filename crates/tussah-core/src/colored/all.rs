@@ -8,6 +8,7 @@ use super::ticket::{COLORS_MAX, Cells, Request, shared_of};
 use super::value::{Colored, Inner};
 use super::with::State;
 use crate::color::cell::ColorCell;
+use crate::color::held::Outside;
 use crate::task::again;
 use crate::worker::{Budget, Worker};
 
@@ -160,6 +161,7 @@ fn try_now<V: AllColored<F, R>, F, R>(
     cells: &Cells,
     closure: F,
 ) -> Result<R, F> {
+    let _outside = Outside::enter(worker);
     let mut entered = Entered { cells, count: 0 };
     while entered.count < V::COUNT {
         let cell = cells[entered.count].expect("as many cells as values");

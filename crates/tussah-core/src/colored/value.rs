@@ -9,6 +9,7 @@ use std::sync::Arc;
 
 use super::with::{Operation, Read, With, Write};
 use crate::color::cell::ColorCell;
+use crate::color::held::Outside;
 use crate::color::{ColorName, ColorRef};
 use crate::event::Body;
 use crate::loom::atomic::Ordering;
@@ -96,6 +97,10 @@ impl<T: Send + 'static> Colored<T> {
     /// # Panics
     /// A panic of the closure is raised again in the caller; the value stays as the closure left it, and nothing is
     /// poisoned. Awaiting a request that the runtime's shutdown dropped panics.
+    ///
+    /// The closure holds the color, and so must not wait for others: inside of it [`block_on`](Handle::block_on) and the other calls of
+    /// this library that block their OS thread panic, on whichever OS thread it runs. Waiting by other means, such as a lock of the standard library or another
+    /// executor, is not noticed, and can deadlock.
     pub fn with<F, R>(&self, f: F) -> With<'_, T, Write<F>, R>
     where
         F: FnOnce(&mut T) -> R + Send + 'static,
@@ -193,6 +198,7 @@ impl<T> Colored<T> {
                 worker.enter_color(cell)
             }
         });
+        let _outside = Outside::enter(worker);
         let _inside = Inside { cell, color, reads };
         // SAFETY: we have the token of the color, or a reader's part in it for an operation that only reads; we have a
         // handle.

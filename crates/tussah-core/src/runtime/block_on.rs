@@ -5,20 +5,18 @@ use std::sync::Arc;
 use std::task::{Context, Poll, Wake, Waker};
 
 use super::handle::Handle;
+use crate::color::held::assert_may_wait;
 use crate::time::TimerContext;
-use crate::worker::Worker;
-
-const BLOCKED_ON_EVENT: &str =
-    "block_on was called inside an event: it would hold the worker; await instead";
 
 impl Handle {
     /// Polls a future on this OS thread until it is ready; threads that it spawns run on the workers.
     ///
     /// # Panics
-    /// Inside an event, where it would hold the worker; and if the future panics.
+    /// Inside an event, where it would hold the worker; inside a closure of [`with`](crate::Colored::with), `read`, `try_with` or
+    /// [`with_all`](crate::with_all), wherever that runs, since what it waits for may need the color; and if the future panics.
     #[track_caller]
     pub fn block_on<F: Future>(&self, future: F) -> F::Output {
-        assert!(!Worker::is_here(), "{BLOCKED_ON_EVENT}");
+        assert_may_wait("block_on was called");
         let _here = entered::enter(self.clone());
         let shard = self.shared.place(0).shard.clone();
         let _timers = crate::time::enter(TimerContext {
@@ -69,7 +67,9 @@ pub(super) mod entered {
     }
 
     pub(super) fn enter(handle: Handle) -> Entered {
-        Entered(CURRENT.with(|current| current.replace(Some(handle))))
+        // None while the OS thread is torn down: nothing is current then.
+        let before = CURRENT.try_with(|current| current.replace(Some(handle)));
+        Entered(before.ok().flatten())
     }
 
     pub(in crate::runtime) fn current() -> Option<Handle> {

@@ -23,7 +23,8 @@ use crate::stats::Stats;
 use crate::task::{self, JoinHandle};
 use crate::worker::Worker;
 use crate::world::Network;
-/// A runtime: workers, their colors, timers and blocking pool. Dropping it shuts it down: see [`Runtime::shutdown`].
+/// A runtime: workers, their colors, timers and blocking pool. Dropping it shuts it down: see [`Runtime::shutdown`]; where that must not wait, and the
+/// stack is being unwound, an OS thread of its own does so.
 pub struct Runtime {
     handle: Handle,
 }
@@ -274,7 +275,7 @@ impl Handle {
     /// in, and give their colors and timers to the others.
     ///
     /// # Errors
-    /// `InvalidInput` outside of 1 to 1,024; inside an event, `WouldBlock` if another change is going on or a worker that
+    /// `InvalidInput` outside of 1 to 1,024; inside an event, and inside a closure that has entered a color, `WouldBlock` if another change is going on or a worker that
     /// was taken away is still in its last event (elsewhere the call waits for these); what the operating system said if there are no descriptors for a worker (each takes two), or an OS thread could not be started (those
     /// that were started stay).
     pub fn set_workers(&self, workers: usize) -> io::Result<()> {
@@ -340,7 +341,7 @@ impl Runtime {
     /// `#[tussah::main]` does with the body of `main`. Threads that still run then are dropped.
     ///
     /// # Panics
-    /// Inside an event; and if the future panics, with its payload.
+    /// Where [`block_on`](Handle::block_on) does; and if the future panics, with its payload.
     #[track_caller]
     pub fn block_on_spawned<F>(self, future: F) -> F::Output
     where
@@ -361,7 +362,8 @@ impl Runtime {
     /// reported; what that worker has queued is then never run.
     ///
     /// # Panics
-    /// Inside an event.
+    /// Inside an event, and inside a closure that has entered a color, as for [`block_on`](Handle::block_on).
+    #[track_caller]
     pub fn shutdown(self, drain: Duration) -> ShutdownReport {
         shutdown::shutdown(&self.handle.shared, drain)
     }
@@ -376,7 +378,7 @@ impl std::ops::Deref for Runtime {
 
 impl Drop for Runtime {
     fn drop(&mut self) {
-        shutdown::shutdown(&self.handle.shared, Duration::ZERO);
+        shutdown::drop_runtime(&self.handle.shared);
     }
 }
 

@@ -48,10 +48,11 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use super::shared::{DRAINING, OPEN, STOPPED, Shared};
+use crate::color::held::{assert_may_wait, may_wait};
 use crate::loom::atomic::{Ordering, fence};
 use crate::loom::is_finished;
+use crate::quietly::quietly;
 use crate::task::Header;
-use crate::worker::Worker;
 
 /// How long the shutdown waits for an event that does not end.
 const STUCK_LIMIT: Duration = Duration::from_secs(1);
@@ -87,10 +88,10 @@ pub(crate) fn set_workers(shared: &Arc<Shared>, workers: usize) -> io::Result<()
         return Err(io::Error::new(io::ErrorKind::InvalidInput, text));
     }
     // An event must not wait for the lock: who has it may be waiting for this event's worker to end.
-    let os_threads = if Worker::is_here() {
-        shared.os_threads.try_lock()
-    } else {
+    let os_threads = if may_wait() {
         Some(shared.os_threads.lock())
+    } else {
+        shared.os_threads.try_lock()
     };
     let mut os_threads = os_threads.ok_or_else(|| busy("another change is going on"))?;
     if !shared.is_open() {
@@ -100,7 +101,7 @@ pub(crate) fn set_workers(shared: &Arc<Shared>, workers: usize) -> io::Result<()
     for place in before..workers {
         // A worker that was taken away from this place may still be in its last event.
         if let Some(old) = os_threads.get_mut(place).and_then(Option::take) {
-            if Worker::is_here() && !is_finished(&old) {
+            if !may_wait() && !is_finished(&old) {
                 os_threads[place] = Some(old);
                 return Err(busy(
                     "a worker that was taken away is still in its last event",
@@ -114,7 +115,7 @@ pub(crate) fn set_workers(shared: &Arc<Shared>, workers: usize) -> io::Result<()
                 }
                 std::thread::sleep(DRAIN_POLL);
             }
-            drop(old.join());
+            quietly(|| drop(old.join()));
         }
         let os_thread = shared.start_worker(place)?;
         if os_threads.len() == place {
@@ -151,12 +152,26 @@ fn busy(why: &str) -> io::Error {
     )
 }
 
+/// See `Drop for Runtime`: without a second panic where the stack is unwound, which would end the process. Whoever can't wait then leaves the end
+/// to an OS thread.
+pub(crate) fn drop_runtime(shared: &Arc<Shared>) {
+    if may_wait() || !std::thread::panicking() {
+        shutdown(shared, Duration::ZERO);
+        return;
+    }
+    let shared = shared.clone();
+    let name = format!("{}-shutdown", shared.name);
+    let ends = move || {
+        shutdown(&shared, Duration::ZERO);
+    };
+    // Without an OS thread the runtime goes on, as one that is leaked.
+    drop(std::thread::Builder::new().name(name).spawn(ends));
+}
+
 /// See `Runtime::shutdown`. Does nothing the second time.
+#[track_caller]
 pub(crate) fn shutdown(shared: &Arc<Shared>, drain: Duration) -> ShutdownReport {
-    assert!(
-        !Worker::is_here(),
-        "a runtime was shut down, or dropped, inside an event: its workers can't wait for themselves"
-    );
+    assert_may_wait("a runtime was shut down, or dropped,");
     let mut report = ShutdownReport::default();
     let open = shared
         .phase
@@ -240,7 +255,7 @@ fn stop_workers(shared: &Shared) -> usize {
         }
         if is_finished(&os_thread) {
             // A worker's loop catches what events throw; a panic here would be a defect of ours, and was printed.
-            drop(os_thread.join());
+            quietly(|| drop(os_thread.join()));
         } else {
             stuck += 1;
         }

@@ -45,8 +45,10 @@ pub(crate) fn with_current<R>(f: impl FnOnce(Option<&TimerContext>) -> R) -> R {
 
 /// Makes `context` the current one of this OS thread until the guard is dropped; contexts nest.
 pub(crate) fn enter(context: TimerContext) -> Entered {
+    // None while the OS thread is torn down: nothing is current then.
+    let previous = CURRENT.try_with(|current| current.replace(Some(context)));
     Entered {
-        previous: CURRENT.with(|current| current.replace(Some(context))),
+        previous: previous.ok().flatten(),
     }
 }
 

@@ -5,6 +5,7 @@ mod colors;
 mod colors_forgotten;
 mod driver;
 mod files;
+mod held;
 mod idle;
 mod model;
 mod promises;

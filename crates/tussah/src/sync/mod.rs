@@ -17,6 +17,8 @@
 //!
 //! All of them can deadlock in the ways in which locks and queues always can: tussah's freedom from deadlock is that of
 //! colors. Do not hold a guard of [`std::sync`] over an `await`; the compiler refuses that in [`spawn`](crate::spawn).
+//! The calls of foreign types that block their OS thread, such as `lock_blocking` and `recv_blocking`, are not refused inside an event or a closure of
+//! [`with`](crate::Colored::with), as [`block_on`](crate::Handle::block_on) is: do not wait by them there.
 
 pub mod mpmc;
 pub mod mpsc;
