@@ -48,6 +48,8 @@ pub use event::DropReason;
 pub use join_error::JoinError;
 pub use per_worker::{PerWorker, PerWorkerGuard};
 pub use policy::{CANDIDATES_MAX, Candidate, PASSED_OVER_MAX, Policy, Priorities};
+#[doc(hidden)]
+pub use quietly::{Guarded, caught, quietly};
 pub use runtime::{
     AsColor, Builder, Handle, NoRuntime, PostError, Runtime, ShutdownReport, post, post_in, spawn,
     spawn_in,

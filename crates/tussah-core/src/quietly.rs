@@ -1,17 +1,71 @@
-//! Running a user's code where its panic is nobody's: destructors and wakers.
+//! Running a user's code where its panic is nobody's: destructors, wakers, callbacks, policies.
 
+use std::any::Any;
+use std::fmt;
+use std::mem::ManuallyDrop;
+use std::ops::{Deref, DerefMut};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 /// Runs `f` and drops what it throws. The hook has printed it.
 ///
 /// What is thrown is a user's value too. If even its destructor panics, that second value is leaked: dropping it could go
 /// on like this for ever.
-pub(crate) fn quietly(f: impl FnOnce()) {
-    let Err(payload) = catch_unwind(AssertUnwindSafe(f)) else {
-        return;
-    };
+pub fn quietly(f: impl FnOnce()) {
+    let _ = caught(f);
+}
+
+/// Runs `f` for its result; `None` if it panics, with what it throws dropped as by [`quietly`].
+#[inline]
+pub fn caught<R>(f: impl FnOnce() -> R) -> Option<R> {
+    match catch_unwind(AssertUnwindSafe(f)) {
+        Ok(result) => Some(result),
+        Err(payload) => {
+            dispose(payload);
+            None
+        }
+    }
+}
+
+#[cold]
+fn dispose(payload: Box<dyn Any + Send>) {
     if let Err(second) = catch_unwind(AssertUnwindSafe(|| drop(payload))) {
         std::mem::forget(second);
+    }
+}
+
+/// A value of a user's that the runtime owns. A panic of its destructor is dropped.
+pub struct Guarded<T>(ManuallyDrop<T>);
+
+impl<T> Guarded<T> {
+    /// Takes it.
+    pub fn new(value: T) -> Self {
+        Self(ManuallyDrop::new(value))
+    }
+}
+
+impl<T> Deref for Guarded<T> {
+    type Target = T;
+    fn deref(&self) -> &T {
+        &self.0
+    }
+}
+
+impl<T> DerefMut for Guarded<T> {
+    fn deref_mut(&mut self) -> &mut T {
+        &mut self.0
+    }
+}
+
+impl<T> Drop for Guarded<T> {
+    fn drop(&mut self) {
+        // SAFETY: it is dropped once, here. Test: `each_value_is_dropped_once`.
+        quietly(|| unsafe { ManuallyDrop::drop(&mut self.0) });
+    }
+}
+
+impl<T> fmt::Debug for Guarded<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Guarded").finish_non_exhaustive()
     }
 }
 
@@ -33,5 +87,23 @@ mod tests {
             std::panic::panic_any(Again)
         });
         assert!(ran);
+    }
+
+    #[test]
+    fn each_value_is_dropped_once() {
+        struct Counts<'a>(&'a std::cell::Cell<u32>);
+        impl Drop for Counts<'_> {
+            fn drop(&mut self) {
+                self.0.set(self.0.get() + 1);
+                std::panic::panic_any(());
+            }
+        }
+        let dropped = std::cell::Cell::new(0);
+        // A vector would drop the second while it unwinds because of the first, and so end the process.
+        drop(vec![
+            Guarded::new(Counts(&dropped)),
+            Guarded::new(Counts(&dropped)),
+        ]);
+        assert_eq!(dropped.get(), 2);
     }
 }

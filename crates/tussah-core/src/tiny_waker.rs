@@ -148,10 +148,16 @@ impl TinyWaker {
 }
 
 impl Drop for TinyWaker {
+    /// A foreign waker's panic is caught and dropped, so whatever has a `TinyWaker` may be dropped anywhere. A native one calls no code of users.
     #[inline]
     fn drop(&mut self) {
-        if !self.is_none() {
-            drop(self.take().into_waker());
+        if self.is_none() {
+            return;
+        }
+        let is_foreign = self.boxed().is_some();
+        let waker = self.take().into_waker();
+        if is_foreign {
+            quietly(|| drop(waker));
         }
     }
 }
@@ -241,5 +247,23 @@ mod tests {
         let bad = Waker::from(Arc::new(Bad));
         TinyWaker::from_waker(&bad).wake_guarded();
         TinyWaker::from_waker(&bad).wake_by_ref_guarded();
+    }
+
+    #[test]
+    fn a_waker_that_panics_when_dropped_is_contained() {
+        struct Bad;
+        impl Wake for Bad {
+            fn wake(self: Arc<Self>) {}
+        }
+        impl Drop for Bad {
+            fn drop(&mut self) {
+                std::panic::panic_any(());
+            }
+        }
+        let bad = ManuallyDrop::new(Waker::from(Arc::new(Bad)));
+        let tiny = TinyWaker::from_waker(&bad);
+        // SAFETY: it is not used after.
+        drop(unsafe { ptr::read(&*bad) });
+        drop(tiny);
     }
 }

@@ -20,7 +20,7 @@ use std::time::{Duration, Instant};
 
 use parking_lot::{Condvar, Mutex, MutexGuard};
 
-use crate::quietly::quietly;
+use crate::quietly::{Guarded, quietly};
 use crate::runtime::Shared;
 use crate::stats::Site;
 
@@ -134,7 +134,7 @@ impl Watchdog {
         let (weak, ordered) = (Arc::downgrade(shared), orders.clone());
         let os_thread = std::thread::Builder::new()
             .name(format!("{}-watchdog", shared.name))
-            .spawn(move || watch(&weak, limit, &report, &ordered))?;
+            .spawn(move || watch(&weak, limit, &Guarded::new(report), &ordered))?;
         Ok(Self {
             orders,
             os_thread: Some(os_thread),

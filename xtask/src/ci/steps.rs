@@ -19,7 +19,13 @@ use crate::{clients, tidy};
 /// Two processes run them side by side, since Miri runs one thread at a time; each has about the same to do.
 const MIRI_TESTS: [&[&str]; 2] = [
     &["slab::", "time::wheel"],
-    &["queue::", "wait::", "per_worker::", "tiny_waker::"],
+    &[
+        "queue::",
+        "wait::",
+        "per_worker::",
+        "tiny_waker::",
+        "quietly::",
+    ],
 ];
 
 /// What every loom model has in its name, through the module that it stands in.

@@ -3,12 +3,13 @@
 use std::mem;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::task::{Context, Poll, Waker};
+use std::task::{Context, Poll};
 
 use parking_lot::{Condvar, Mutex};
 
 use crate::join_error::JoinError;
 use crate::quietly::quietly;
+use crate::tiny_waker::TinyWaker;
 
 /// How the jobs of a pool have ended. Each is counted before its handle sees the result, and the slot's lock orders the
 /// two, so whoever has joined a job finds it in the counters.
@@ -50,7 +51,7 @@ enum Stage<F, T> {
 
 struct State<F, T> {
     stage: Stage<F, T>,
-    waker: Option<Waker>,
+    waker: TinyWaker,
     detached: bool,
 }
 
@@ -68,7 +69,7 @@ impl<F, T> Slot<F, T> {
     pub(super) fn new(f: F) -> Self {
         let state = State {
             stage: Stage::Queued(f),
-            waker: None,
+            waker: TinyWaker::NONE,
             detached: false,
         };
         Self {
@@ -96,9 +97,7 @@ impl<F, T> Slot<F, T> {
         let waker = state.waker.take();
         drop(state);
         self.done.notify_all();
-        if let Some(waker) = waker {
-            quietly(|| waker.wake());
-        }
+        waker.wake_guarded();
     }
 }
 
@@ -158,22 +157,18 @@ where
             if let Some(result) = state.take() {
                 return Poll::Ready(result);
             }
-            if state
-                .waker
-                .as_ref()
-                .is_some_and(|waker| waker.will_wake(cx.waker()))
-            {
+            if state.waker.will_wake(cx.waker()) {
                 return Poll::Pending;
             }
         }
         // To clone a waker is foreign code, hence outside of the lock, and hence the second look.
-        let waker = cx.waker().clone();
+        let waker = TinyWaker::from_waker(cx.waker());
         let mut state = self.state.lock();
         if let Some(result) = state.take() {
             drop(state);
             return Poll::Ready(result);
         }
-        let replaced = state.waker.replace(waker);
+        let replaced = mem::replace(&mut state.waker, waker);
         drop(state);
         drop(replaced);
         Poll::Pending
@@ -197,7 +192,7 @@ where
         let result = if finished { state.take() } else { None };
         drop(state);
         drop(waker);
-        drop(result);
+        drop_caught(result);
     }
 }
 

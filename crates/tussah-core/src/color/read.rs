@@ -5,6 +5,24 @@ use std::ptr::NonNull;
 use super::cell::{ColorCell, HELD, READER, READERS, READERS_MAX, bits, readers};
 use crate::loom::atomic::Ordering;
 
+/// A reader's part in a color, which ends when this is dropped, unwinding included.
+pub(crate) struct Part(NonNull<ColorCell>);
+
+impl Part {
+    /// # Safety
+    /// The caller has the part, and gives it up.
+    pub(crate) unsafe fn new(cell: NonNull<ColorCell>) -> Self {
+        Self(cell)
+    }
+}
+
+impl Drop for Part {
+    fn drop(&mut self) {
+        // SAFETY: the part is this value's, and ends here.
+        unsafe { ColorCell::exit_read(self.0) }
+    }
+}
+
 impl ColorCell {
     /// Takes a reader's part in a color that nobody writes or waits for.
     #[inline]

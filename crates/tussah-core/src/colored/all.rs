@@ -215,16 +215,15 @@ where
     /// As for one color: see `With::wait`.
     #[cold]
     fn wait(&mut self, cells: Cells, tried: Result<R, F>, context: &Context<'_>) -> Poll<R> {
-        self.state = match tried {
+        match tried {
             Ok(result) => {
+                self.state = State::Done(result);
                 again(context);
-                State::Done(result)
             }
-            Err(closure) => {
-                let waker = context.waker().clone();
-                State::Queued(Request::queue(cells, V::call, closure, waker))
-            }
-        };
+            Err(closure) => self.state.queue(closure, context, |closure, waker| {
+                Request::queue(cells, V::call, closure, waker)
+            }),
+        }
         Poll::Pending
     }
 

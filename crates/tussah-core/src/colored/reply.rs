@@ -13,10 +13,12 @@
 use std::any::Any;
 use std::mem::ManuallyDrop;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
-use std::task::{Context, Poll, Waker};
+use std::task::{Context, Poll};
 
 use crate::loom::atomic::{AtomicU8, Ordering};
 use crate::loom::{Mutex, UnsafeCell, lock};
+use crate::quietly::quietly;
+use crate::tiny_waker::TinyWaker;
 
 const CLAIMED: u8 = 1;
 const DONE: u8 = 2;
@@ -49,15 +51,15 @@ union Body<F, R> {
 /// The shared part of a request.
 pub(super) struct Reply<F, R> {
     state: AtomicU8,
-    waker: Mutex<Option<Waker>>,
+    waker: Mutex<TinyWaker>,
     body: UnsafeCell<Body<F, R>>,
 }
 
 impl<F, R> Reply<F, R> {
-    pub(super) fn new(closure: F, waker: Waker) -> Self {
+    pub(super) fn new(closure: F, waker: TinyWaker) -> Self {
         Self {
             state: AtomicU8::new(0),
-            waker: Mutex::new(Some(waker)),
+            waker: Mutex::new(waker),
             body: UnsafeCell::new(Body {
                 closure: ManuallyDrop::new(closure),
             }),
@@ -115,16 +117,14 @@ impl<F, R> Reply<F, R> {
             self.state.fetch_or(DONE, Ordering::Release); // pairs with the Acquire in `poll` and in `gone`
             waker.take()
         };
-        if let Some(waker) = waker {
-            crate::task::wake_guarded(waker);
-        }
+        waker.wake_guarded();
     }
 
     /// Takes the outcome, if it is there.
     pub(super) fn poll(&self, context: &Context<'_>) -> Poll<Outcome<R>> {
         if self.state.load(Ordering::Acquire) & DONE == 0 {
-            let new = context.waker().clone();
-            let old = lock(&self.waker).replace(new);
+            let new = TinyWaker::from_waker(context.waker());
+            let old = std::mem::replace(&mut *lock(&self.waker), new);
             drop(old);
             if self.state.load(Ordering::Acquire) & DONE == 0 {
                 return Poll::Pending;
@@ -182,5 +182,5 @@ impl<F, R> Reply<F, R> {
 
 /// Drops a user's value; a panic of its destructor stays here.
 fn drop_guarded<T>(value: T) {
-    crate::quietly::quietly(|| drop(value));
+    quietly(|| drop(value));
 }

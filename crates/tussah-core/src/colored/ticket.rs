@@ -8,7 +8,6 @@
 
 use std::alloc::Layout;
 use std::ptr::NonNull;
-use std::task::Waker;
 
 use super::reply::Reply;
 use crate::color::cell::ColorCell;
@@ -17,6 +16,7 @@ use crate::loom::atomic::{AtomicUsize, Ordering};
 use crate::loom::lock;
 use crate::runtime::Shared;
 use crate::slab::Kind;
+use crate::tiny_waker::TinyWaker;
 use crate::worker::Worker;
 
 /// Bound, in colors: the most that one request can name.
@@ -73,7 +73,7 @@ where
         cells: Cells,
         call: unsafe fn(F, &Cells) -> R,
         closure: F,
-        waker: Waker,
+        waker: TinyWaker,
     ) -> NonNull<Self> {
         let this = shared_of(&cells)
             .alloc(Kind::Event, Layout::new::<Self>())
@@ -123,10 +123,13 @@ where
     }
 
     unsafe fn run(node: NonNull<Node>, worker: &Worker) -> After {
+        // The token is given to the request, or comes back with all the others: meanwhile the turn has none.
+        let here = worker.end_turn().expect("a ticket runs in its color");
         // SAFETY: the ticket came to the head of its queue, with the token of its color.
         let Some(this) = (unsafe { Self::arrive(node) }) else {
             return After::Parked;
         };
+        worker.begin_turn(here);
         // SAFETY: all tokens are here, and nobody else runs the request.
         unsafe {
             let cells = this.as_ref().cells;
@@ -134,7 +137,7 @@ where
                 let call = this.as_ref().call;
                 this.as_ref().reply.finish(|| call(closure, &cells));
             }
-            Self::let_go(this, Some(worker.color()));
+            Self::let_go(this, Some(here));
         }
         After::Continue
     }
@@ -154,29 +157,43 @@ where
 
     /// Ends the colors' use of the request and lets the colors go on, all but `here`.
     unsafe fn let_go(this: NonNull<Self>, here: Option<NonNull<ColorCell>>) {
-        // SAFETY: the request is alive until `color_gone`, which is called once, here.
+        // SAFETY: the request is alive until `color_gone`, which is called once, here; its tokens are left once, by `_leave`.
         unsafe {
-            let cells = this.as_ref().cells;
+            let _leave = Leave {
+                cells: this.as_ref().cells,
+                here,
+            };
             if this.as_ref().reply.color_gone() {
                 Self::free(this);
-            }
-            for cell in cells
-                .into_iter()
-                .flatten()
-                .filter(|cell| Some(*cell) != here)
-            {
-                // Whoever waits behind the ticket is in the FIFO: the color is left through a turn.
-                ColorCell::exit(cell, true);
             }
         }
     }
 }
 
 impl<F, R> Request<F, R> {
+    /// Runs no code of users that may panic: closure and outcome are gone, and the waker guards its drop.
     pub(super) unsafe fn free(this: NonNull<Self>) {
         let _free = Allocation(this);
         // SAFETY: the caller is the last to refer to the request.
         unsafe { std::ptr::drop_in_place(this.as_ptr()) }
+    }
+}
+
+/// The tokens of a request that has ended: lets the colors go on when it is dropped, all but `here`, unwinding included.
+struct Leave {
+    cells: Cells,
+    here: Option<NonNull<ColorCell>>,
+}
+
+impl Drop for Leave {
+    fn drop(&mut self) {
+        let here = self.here;
+        let cells = self.cells.into_iter().flatten();
+        for cell in cells.filter(|cell| Some(*cell) != here) {
+            // Whoever waits behind the ticket is in the FIFO: the color is left through a turn.
+            // SAFETY: the token is this value's.
+            unsafe { ColorCell::exit(cell, true) }
+        }
     }
 }
 

@@ -3,14 +3,16 @@
 use std::alloc::Layout;
 use std::pin::Pin;
 use std::ptr::NonNull;
-use std::task::{Context, Poll, Waker};
+use std::task::{Context, Poll};
 
 use super::reply::Reply;
 use super::value::{Colored, Inner};
 use crate::color::cell::ColorCell;
+use crate::color::read::Part;
 use crate::event::{After, Allocation, DropReason, Node, VTable};
 use crate::slab::Kind;
 use crate::task::again;
+use crate::tiny_waker::TinyWaker;
 use crate::worker::{Budget, Worker};
 
 /// What a request does to a `T`, giving an `R`. Implemented by [`Write`] and [`Read`] alone.
@@ -80,7 +82,7 @@ where
     };
 
     /// Queues an operation; the returned request is shared with the color from now on.
-    fn queue(colored: &Colored<T>, operation: O, waker: Waker) -> NonNull<Self> {
+    fn queue(colored: &Colored<T>, operation: O, waker: TinyWaker) -> NonNull<Self> {
         let request = colored
             .cell()
             .shared()
@@ -111,18 +113,21 @@ where
         let value = unsafe { Inner::value(cell.cast::<Inner<T>>()) };
         // SAFETY: the event runs with the token of the color.
         let shares = O::READS && unsafe { cell.as_ref().try_share() };
-        let _outside = shares.then(|| worker.enter_no_color());
+        // The turn has no token any more, so it ends here: whatever unwinds finds no color to queue.
+        let part = shares.then(|| {
+            worker.end_turn();
+            // SAFETY: the token was turned into the part, which is ours.
+            unsafe { Part::new(cell) }
+        });
         // SAFETY: the claim is ours, and so is the color: the token, or a part in it for an operation that only reads.
         unsafe {
             this.as_ref().reply.finish(|| operation.call(value));
             Self::color_gone(this);
         }
-        if !shares {
-            return After::Continue;
+        match part {
+            None => After::Continue,
+            Some(_ends_here) => After::Parked,
         }
-        // SAFETY: the part in the color is ours and ends here.
-        unsafe { ColorCell::exit_read(cell) };
-        After::Parked
     }
 
     unsafe fn drop(node: NonNull<Node>, _reason: DropReason) -> After {
@@ -154,6 +159,7 @@ impl<T, O, R> Request<T, O, R> {
         }
     }
 
+    /// Runs no code of users that may panic: closure and outcome are gone, and the waker guards its drop.
     unsafe fn free(this: NonNull<Self>) {
         let _free = Allocation(this);
         // SAFETY: the caller is the last to refer to the request.
@@ -182,6 +188,23 @@ pub(super) enum State<O, R, Q> {
     Over,
 }
 
+impl<O, R, Q> State<O, R, Q> {
+    /// Makes the request. A foreign waker may panic when it is cloned: then the operation is kept, as that of a future that was not polled.
+    pub(super) fn queue(
+        &mut self,
+        operation: O,
+        context: &Context<'_>,
+        queue: impl FnOnce(O, TinyWaker) -> Q,
+    ) {
+        *self = State::New(operation);
+        let waker = TinyWaker::from_waker(context.waker());
+        let State::New(operation) = std::mem::replace(self, State::Over) else {
+            unreachable!("it was just put there");
+        };
+        *self = State::Queued(queue(operation, waker));
+    }
+}
+
 // SAFETY: the request is shared by the rules of `Reply`, and operation and outcome are `Send`.
 //
 // It asks for no more than that, and the type for nothing: inside of an `async` block the compiler forgets which lifetimes are
@@ -208,16 +231,18 @@ where
     /// since a queued request makes its color look busy to everybody else.
     #[cold]
     fn wait(&mut self, tried: Result<R, O>, context: &Context<'_>) -> Poll<R> {
-        self.state = match tried {
+        match tried {
             Ok(result) => {
+                self.state = State::Done(result);
                 again(context);
-                State::Done(result)
             }
             Err(operation) => {
-                let waker = context.waker().clone();
-                State::Queued(Request::queue(self.colored, operation, waker))
+                let colored = self.colored;
+                self.state.queue(operation, context, |operation, waker| {
+                    Request::queue(colored, operation, waker)
+                });
             }
-        };
+        }
         Poll::Pending
     }
 

@@ -7,28 +7,30 @@ use std::sync::Arc;
 use parking_lot::Mutex;
 
 use super::handle::Handle;
+use crate::quietly::Guarded;
 
 /// The values of a runtime. Few: one a type that a library keeps here, so a list is as good as a table.
 #[derive(Default)]
 pub(crate) struct Extensions(Mutex<Vec<(TypeId, Extension)>>);
 
-type Extension = Arc<dyn Any + Send + Sync>;
+/// Dropped with the runtime's memory, wherever that is.
+type Extension = Guarded<Arc<dyn Any + Send + Sync>>;
 
 impl Extensions {
     fn find<T: Any + Send + Sync>(&self) -> Option<Arc<T>> {
         let list = self.0.lock();
         let (_, found) = list.iter().find(|(id, _)| *id == TypeId::of::<T>())?;
-        found.clone().downcast().ok()
+        Arc::clone(found).downcast().ok()
     }
 
     fn add<T: Any + Send + Sync>(&self, value: T) -> Arc<T> {
-        let value: Extension = Arc::new(value);
+        let value: Arc<dyn Any + Send + Sync> = Arc::new(value);
         let mut list = self.0.lock();
         let id = TypeId::of::<T>();
         let kept = match list.iter().find(|(other, _)| *other == id) {
-            Some((_, earlier)) => earlier.clone(),
+            Some((_, earlier)) => Arc::clone(earlier),
             None => {
-                list.push((id, value.clone()));
+                list.push((id, Guarded::new(value.clone())));
                 value.clone()
             }
         };

@@ -13,13 +13,13 @@
 use std::fmt;
 use std::future::Future;
 use std::pin::Pin;
-use std::task::{Context, Poll, Waker};
+use std::task::{Context, Poll};
 
 use super::handle::Handle;
 use super::shared::Shared;
 use crate::loom::atomic::{AtomicBool, Ordering};
 use crate::loom::{Mutex, lock};
-use crate::quietly::quietly;
+use crate::tiny_waker::TinyWaker;
 use crate::worker::Worker;
 
 /// The threads that wait for a worker with nothing to do.
@@ -32,7 +32,7 @@ pub(crate) struct Idlers {
 #[derive(Default)]
 struct List {
     last_number: u64,
-    waiting: Vec<(u64, Waker)>,
+    waiting: Vec<(u64, TinyWaker)>,
 }
 
 impl Idlers {
@@ -61,7 +61,7 @@ impl Shared {
     pub(crate) fn wake_idlers(&self) {
         let waiting = self.idlers.with(|list| std::mem::take(&mut list.waiting));
         for (_, waker) in waiting {
-            quietly(|| waker.wake());
+            waker.wake_guarded();
         }
     }
 }
@@ -111,7 +111,7 @@ impl Future for Idle {
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<()> {
         let number = self.number;
-        let waker = context.waker().clone();
+        let waker = TinyWaker::from_waker(context.waker());
         let shared = &self.handle.shared;
         // The waker that was replaced is dropped under no lock.
         let (number, _before) = shared.idlers.with(|list| {

@@ -18,6 +18,7 @@ use crate::driver::{Driver, Sources};
 use crate::loom::atomic::{AtomicBool, AtomicU8, AtomicU64, AtomicUsize, Ordering, fence};
 use crate::loom::thread;
 use crate::policy::{Policy, Priorities};
+use crate::quietly::Guarded;
 use crate::slab::{self, Kind, Slab};
 use crate::time::{AdvanceHook, Shard};
 use crate::watchdog::Watchdog;
@@ -45,7 +46,7 @@ pub(crate) struct Shared {
     pub(crate) stealing: bool,
     pub(crate) steal_delay: Duration,
     pub(crate) pin: bool,
-    pub(crate) policy: PolicyMaker,
+    pub(crate) policy: Guarded<PolicyMaker>,
     /// Some color has a priority, or the policy is the user's: there is something to choose.
     pub(crate) chooses: AtomicBool,
     /// `OPEN`, `DRAINING` or `STOPPED`.
@@ -128,9 +129,11 @@ impl Shared {
             steal_delay: config.steal_delay,
             pin: config.pin,
             chooses: AtomicBool::new(config.policy.is_some()),
-            policy: config
-                .policy
-                .unwrap_or_else(|| Box::new(|| Box::new(Priorities))),
+            policy: Guarded::new(
+                config
+                    .policy
+                    .unwrap_or_else(|| Box::new(|| Box::new(Priorities))),
+            ),
             phase: AtomicU8::new(OPEN),
             places: (0..config.workers_max).map(|_| OnceLock::new()).collect(),
             places_used: AtomicUsize::new(0),

@@ -37,4 +37,4 @@ pub use join::{AbortHandle, JoinHandle};
 
 pub(crate) use coop::again;
 pub(crate) use header::Header;
-pub(crate) use raw::{spawn, wake_guarded};
+pub(crate) use raw::spawn;

@@ -239,17 +239,11 @@ where
         unsafe {
             let this = thread.cast::<Self>().as_ptr();
             std::ptr::drop_in_place(&raw mut (*this).home);
-            // The joiner may be a foreign waker, whose destructor may panic.
-            quietly(|| std::ptr::drop_in_place(&raw mut (*this).header.joiner));
+            std::ptr::drop_in_place(&raw mut (*this).header.joiner);
             (*this).header.state.store(0, Ordering::Relaxed);
             Shared::free(Kind::Task, thread.cast(), Layout::new::<Self>());
         }
     }
-}
-
-/// Calls a waker that may be anybody's: its panic is not the caller's.
-pub(crate) fn wake_guarded(waker: std::task::Waker) {
-    quietly(|| waker.wake());
 }
 
 #[cfg(all(test, not(loom)))]

@@ -11,6 +11,8 @@ use std::{
 
 use parking_lot::Mutex;
 
+use crate::quietly::quietly;
+
 /// One tick is `2^TICK_SHIFT` ns: 131 µs.
 const TICK_SHIFT: u32 = 17;
 
@@ -122,8 +124,8 @@ impl Clock {
     /// Has `hook` called after each [`ManualClock::advance`], until the guard returned here is dropped.
     ///
     /// A runtime unparks its workers in its hook. The hook runs on the OS thread that moves the clock, with no lock
-    /// held; a call that has begun may still be running when the guard has been dropped. On a real clock the hook is
-    /// never called.
+    /// held; a call that has begun may still be running when the guard has been dropped. A panic of it stays there, and the other hooks are
+    /// called. On a real clock the hook is never called.
     #[must_use = "dropping the guard removes the hook"]
     pub fn on_advance(&self, hook: Box<dyn Fn() + Send + Sync>) -> AdvanceHook {
         let hook = Arc::new(hook);
@@ -282,7 +284,8 @@ impl ManualClock {
             .filter_map(Weak::upgrade)
             .collect();
         for hook in hooks {
-            hook();
+            quietly(|| hook());
+            quietly(|| drop(hook));
         }
     }
 }

@@ -15,7 +15,7 @@ use crate::driver::Events;
 use crate::event::{self, Node};
 use crate::loom::atomic::Ordering;
 use crate::policy::{Policy, Priorities};
-use crate::quietly::quietly;
+use crate::quietly::{Guarded, quietly};
 use crate::runtime::Shared;
 use crate::time::TimerContext;
 
@@ -57,16 +57,16 @@ pub(crate) fn main(shared: Arc<Shared>, remote: Arc<Remote>, index: usize) {
 }
 
 /// The worker's policy; the default one if the user's function panics.
-fn make_policy(worker: &Worker) -> Box<dyn Policy> {
+fn make_policy(worker: &Worker) -> Guarded<Box<dyn Policy>> {
     let mut policy: Box<dyn Policy> = Box::new(Priorities);
     quietly(|| policy = (worker.handle.shared.policy)());
-    policy
+    Guarded::new(policy)
 }
 
 struct Loop<'a> {
     worker: &'a Worker,
     watch: Watch,
-    policy: Box<dyn Policy>,
+    policy: Guarded<Box<dyn Policy>>,
     /// Counted as a searcher. A worker begins as one: `Idle::add` was called by whoever started it.
     searching: bool,
     /// What the driver reported last.
@@ -187,7 +187,7 @@ impl<'a> Loop<'a> {
         // SAFETY: this is the worker that owns the ring.
         let node = remote
             .window
-            .choose(&mut *self.policy, self.last, || unsafe {
+            .choose(&mut **self.policy, self.last, || unsafe {
                 remote.ring.pop()
             });
         self.last = node.map_or(std::ptr::null(), |node| node.as_ptr().cast_const());

@@ -5,6 +5,7 @@ mod colors;
 mod colors_forgotten;
 mod driver;
 mod files;
+mod foreign;
 mod held;
 mod idle;
 mod model;

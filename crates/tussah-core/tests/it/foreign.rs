@@ -1,0 +1,231 @@
+//! Foreign code that panics, in each place where the runtime calls some: a table, and a test that walks it.
+//!
+//! What is thrown throws once more when it is dropped. After each row all is tried that a panic could have broken: the color, the
+//! workers, the timers, the blocking pool, the shutdown.
+
+mod throwing;
+mod values;
+mod wakers;
+
+use std::future::pending;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Barrier, mpsc};
+use std::time::Duration;
+
+use tussah_core::time::{Sleep, now};
+use tussah_core::{Color, Colored, Runtime, with_all};
+
+use throwing::Shouts;
+
+/// How long a row may take before it counts as one that hangs.
+const LIMIT: Duration = Duration::from_secs(60);
+
+/// A place where foreign code is called, and how a panicking one is put there.
+struct Row {
+    place: &'static str,
+    run: fn(&Bench),
+}
+
+/// What a row has to work with.
+struct Bench {
+    runtime: Runtime,
+    value: Colored<Watched>,
+    other: Colored<Watched>,
+}
+
+/// A value that notes if it is written by two at a time.
+#[derive(Default)]
+struct Watched {
+    busy: AtomicBool,
+    calls: usize,
+}
+
+impl Watched {
+    /// A moment in which nobody else may be here.
+    fn write(&mut self) -> usize {
+        let was_busy = self.busy.swap(true, Ordering::SeqCst);
+        assert!(!was_busy, "two are in one color");
+        self.calls += 1;
+        std::thread::yield_now();
+        self.busy.store(false, Ordering::SeqCst);
+        self.calls
+    }
+}
+
+/// Somebody outside who has a color until this is dropped.
+struct Held {
+    release: Option<mpsc::Sender<()>>,
+    holder: Option<std::thread::JoinHandle<()>>,
+}
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        drop(self.release.take());
+        let holder = self.holder.take().expect("it is dropped once");
+        holder.join().expect("the holder does not panic");
+    }
+}
+
+impl Bench {
+    fn new() -> Self {
+        let runtime = crate::runtime(2);
+        let value = Colored::new_in(&runtime, Watched::default());
+        let other = Colored::new_in(&runtime, Watched::default());
+        Self {
+            runtime,
+            value,
+            other,
+        }
+    }
+
+    /// Has somebody outside enter the color of the value.
+    fn hold(&self) -> Held {
+        let (release, released) = mpsc::channel::<()>();
+        let (enter, entered) = mpsc::channel();
+        let value = self.value.clone();
+        let holder = std::thread::spawn(move || {
+            let mut hold = Err(|_: &mut Watched| {
+                enter.send(()).expect("the row waits");
+                let _ = released.recv();
+            });
+            // Whoever was answered last may still be about to leave.
+            while let Err(again) = hold {
+                hold = value.try_with(again);
+            }
+        });
+        entered.recv().expect("the color becomes idle");
+        Held {
+            release: Some(release),
+            holder: Some(holder),
+        }
+    }
+
+    /// Comes back when all that was queued in the color has ended.
+    fn settle(&self) {
+        self.runtime.block_on(self.value.with(|value| value.calls));
+    }
+
+    /// All that a panic could have broken.
+    fn check(self) {
+        let Self {
+            runtime,
+            value,
+            other,
+        } = self;
+        colors_work(&runtime, &value, &other);
+        workers_work(&runtime);
+        let report = {
+            let dropped = Arc::new(AtomicUsize::new(0));
+            let (one, two) = (Shouts(dropped.clone()), Shouts(dropped.clone()));
+            let waiting = runtime.spawn(async move {
+                let _one = one;
+                pending::<()>().await;
+            });
+            let kept = runtime.spawn_in(Color(9), async move {
+                let _two = two;
+                pending::<()>().await;
+            });
+            let report = runtime.shutdown(Duration::from_secs(20));
+            assert!(waiting.is_finished() && kept.is_finished());
+            assert_eq!(
+                dropped.load(Ordering::SeqCst),
+                2,
+                "the end drops each future"
+            );
+            report
+        };
+        assert!(report.drained, "{report:?}");
+        assert_eq!(report.workers_stuck, 0);
+    }
+}
+
+/// Nobody is in a color beside a writer, and no color is dead.
+fn colors_work(runtime: &Runtime, value: &Colored<Watched>, other: &Colored<Watched>) {
+    const ROUNDS: usize = 50;
+    let threads: Vec<_> = (0..4)
+        .map(|_| {
+            let (value, other) = (value.clone(), other.clone());
+            runtime.spawn(async move {
+                for _ in 0..ROUNDS {
+                    value.with(Watched::write).await;
+                    other.with(Watched::write).await;
+                    value.read(|value| value.calls).await;
+                    with_all((&other, &value), |other, value| {
+                        other.write();
+                        value.write();
+                    })
+                    .await;
+                }
+            })
+        })
+        .collect();
+    for _ in 0..ROUNDS {
+        runtime.block_on(value.with(Watched::write));
+        assert!(
+            other
+                .post(|other| {
+                    other.write();
+                })
+                .is_ok()
+        );
+    }
+    for thread in threads {
+        runtime.block_on(thread).expect("the colors exclude");
+    }
+    let (tell, told) = mpsc::channel();
+    runtime
+        .post(move || tell.send(()).expect("the test listens"))
+        .expect("the runtime is open");
+    told.recv().expect("the default color runs");
+}
+
+/// Both workers run events, timers fire, and jobs run.
+fn workers_work(runtime: &Runtime) {
+    let both = Arc::new(Barrier::new(2));
+    let threads = [1, 2].map(|color| {
+        let both = both.clone();
+        runtime.spawn_in(Color(color), async move {
+            both.wait();
+        })
+    });
+    for thread in threads {
+        runtime.block_on(thread).expect("both workers are there");
+    }
+    runtime.block_on(Sleep::new_until(now() + Duration::from_millis(1)));
+    let thread = runtime.spawn(Sleep::new_until(now() + Duration::from_millis(1)));
+    runtime.block_on(thread).expect("no panic");
+    let job = runtime.blocking().submit(|| 6 * 7).expect("it is open");
+    assert_eq!(runtime.block_on(job).expect("no panic"), 42);
+}
+
+/// Runs a row on an OS thread of its own; says what went wrong.
+fn walk(row: &Row) -> Option<String> {
+    let (tell, told) = mpsc::channel();
+    let run = row.run;
+    let walker = std::thread::spawn(move || {
+        let outcome = catch_unwind(AssertUnwindSafe(|| {
+            let bench = Bench::new();
+            run(&bench);
+            bench.check();
+        }));
+        let _ = tell.send(outcome.map_err(throwing::text_of));
+    });
+    let failure = match told.recv_timeout(LIMIT) {
+        Ok(Ok(())) => None,
+        Ok(Err(text)) => Some(text),
+        Err(_) => return Some(format!("{}: it hangs", row.place)),
+    };
+    walker.join().expect("it has caught all");
+    failure.map(|failure| format!("{}: {failure}", row.place))
+}
+
+#[test]
+fn foreign_code_that_panics_breaks_nothing() {
+    let rows = wakers::ROWS.iter().chain(values::ROWS);
+    let failures: Vec<_> = rows
+        .inspect(|row| eprintln!("== {}", row.place))
+        .filter_map(walk)
+        .collect();
+    assert!(failures.is_empty(), "{failures:#?}");
+}
