@@ -8,12 +8,14 @@ use std::{
     error::Error,
     fmt,
     future::Future,
+    panic::{AssertUnwindSafe, catch_unwind, resume_unwind},
     pin::Pin,
     task::{Context, Poll},
     thread,
 };
 
 use pin_project_lite::pin_project;
+use tussah_core::quietly;
 
 /// Declares locals of threads, each a [`LocalKey`](crate::local::LocalKey).
 ///
@@ -195,9 +197,18 @@ pin_project! {
             }
             // The future's destructor sees the local, unless that is in use just now: then it goes without.
             let key: &'static LocalKey<T> = this.key;
-            if key.swap(this.value) {
-                let _entered = Entered { key, outer: this.value };
-                this.future.set(None);
+            let dropped = catch_unwind(AssertUnwindSafe(|| {
+                if key.swap(this.value) {
+                    let _entered = Entered { key, outer: this.value };
+                    this.future.set(None);
+                } else {
+                    this.future.set(None);
+                }
+            }));
+            if let Err(payload) = dropped {
+                // A second panic would end the process while this one unwinds.
+                quietly(|| drop(this.value.take()));
+                resume_unwind(payload);
             }
         }
     }

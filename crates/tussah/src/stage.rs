@@ -154,9 +154,3 @@ pub use stats::{Responses, StageStats};
 pub use table::{Edge, EdgeKind};
 pub use threads::{Applicant, Permits, ThreadManager};
 pub use trace::{End, SPANS_MAX, Span, Traces};
-
-/// Calls foreign code that must not take anybody along: a panic in it ends here.
-pub(crate) fn quietly(f: impl FnOnce()) {
-    // The panic hook has told of it; there is nobody else to tell.
-    drop(std::panic::catch_unwind(std::panic::AssertUnwindSafe(f)));
-}

@@ -1,10 +1,9 @@
 //! Callbacks: closures that carry their color and are called many times.
 
 use std::fmt;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use tussah_core::{AsColor, ColorRef, Handle};
+use tussah_core::{AsColor, ColorRef, Handle, quietly};
 
 use super::refused::{Parcel, Refused, unpack};
 
@@ -125,11 +124,7 @@ impl<A: Send + 'static> Callback<A> {
 
     /// Calls the closure within an event of its color that runs already. A panic ends with the call: the hook has told of it.
     pub(super) fn call(&self, argument: A) {
-        let call = AssertUnwindSafe(|| self.inner.run(argument));
-        if let Err(payload) = catch_unwind(call) {
-            // What was thrown is the user's too; if its destructor throws, that goes to whoever runs the event.
-            drop(payload);
-        }
+        quietly(|| self.inner.run(argument));
     }
 
     /// Gives the color the callback's priority, for the event that is about to be queued.

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::time::Instant;
 
-use tussah_core::{AsColor, DropReason, Handle};
+use tussah_core::{AsColor, DropReason, Handle, quietly};
 
 use super::refused::{Parcel, Refused, unpack};
 use crate::time;
@@ -119,7 +119,8 @@ impl<F: FnOnce()> Event<F> {
     }
 
     fn drop_unrun(&mut self, reason: DropReason) {
-        drop(self.f.open());
+        // The callback is called whatever the closure's destructor does.
+        quietly(|| drop(self.f.open()));
         if let Some(on_drop) = self.on_drop.take() {
             on_drop(reason);
         }
@@ -130,7 +131,7 @@ impl<F: FnOnce() + 'static> Drop for Event<F> {
     fn drop(&mut self) {
         self.f.give_back();
         if self.f.is_full() {
-            self.drop_unrun(DropReason::ShutDown);
+            quietly(|| self.drop_unrun(DropReason::ShutDown));
         }
     }
 }

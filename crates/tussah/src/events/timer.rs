@@ -1,10 +1,9 @@
 //! Events that fire by time, and their cancel handles.
 
 use std::fmt;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::Duration;
 
-use tussah_core::{AbortHandle, AsColor, Handle, yield_now};
+use tussah_core::{AbortHandle, AsColor, Handle, quietly, yield_now};
 
 use crate::time;
 
@@ -79,7 +78,7 @@ pub(super) fn every(
         loop {
             interval.tick().await;
             // The hook has reported the panic, and the handle of the thread, who would be told, is gone.
-            let _ = catch_unwind(AssertUnwindSafe(&mut f));
+            quietly(&mut f);
             // Each call is an event of its own; and a closure that cancels its own timer is not called again, however
             // short the period.
             yield_now().await;

@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Waker};
 
 use pin_project_lite::pin_project;
-use tussah_core::AbortHandle;
+use tussah_core::{AbortHandle, quietly};
 
 use super::Failure;
 
@@ -104,9 +104,9 @@ impl<E> Children<E> {
         let waker = state.waker.take();
         drop(state);
         self.abort_all();
-        drop(later);
+        quietly(|| drop(later));
         if let Some(waker) = waker {
-            waker.wake();
+            quietly(|| waker.wake());
         }
     }
 
@@ -135,7 +135,7 @@ impl<E> Children<E> {
             std::mem::take(&mut state.lost)
         };
         for waker in lost {
-            waker.wake();
+            quietly(|| waker.wake());
         }
     }
 
@@ -180,7 +180,7 @@ impl<E> Children<E> {
         }
         let old = state.waker.replace(waker);
         drop(state);
-        drop(old);
+        quietly(|| drop(old));
         false
     }
 
@@ -205,7 +205,7 @@ impl<E> Children<E> {
         drop(state);
         drop(thread);
         if let Some(waker) = waker {
-            waker.wake();
+            quietly(|| waker.wake());
         }
     }
 }

@@ -5,6 +5,7 @@ use std::future::Future;
 use std::pin::Pin;
 
 use futures_util::stream::{FuturesUnordered, StreamExt};
+use tussah_core::quietly;
 
 /// Futures that may borrow from their parent and are polled by it, in turns.
 ///
@@ -83,6 +84,15 @@ impl<'env, T, E> Nursery<'env, T, E> {
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.children.is_empty()
+    }
+}
+
+impl<T, E> Drop for Nursery<'_, T, E> {
+    /// Each child by itself: a second panic would end the process while the first unwinds.
+    fn drop(&mut self) {
+        for child in std::mem::take(&mut self.children) {
+            quietly(|| drop(child));
+        }
     }
 }
 

@@ -1,6 +1,6 @@
 //! What a stage counts of itself, and the controllers that are shown it.
 
-use std::panic::{AssertUnwindSafe, catch_unwind};
+use tussah_core::{Guarded, caught};
 
 use super::control::{
     Admission, Arrival, ClassSample, Controller, Departure, Owns, Rule, Sample, Servlets, Settings,
@@ -65,7 +65,7 @@ const NEVER: u64 = u64::MAX;
 
 /// A controller with what it was last shown.
 struct Seat {
-    controller: Box<dyn Controller>,
+    controller: Guarded<Box<dyn Controller>>,
     owns: Owns,
     interval_ns: u64,
     arrived: u64,
@@ -158,7 +158,7 @@ impl Council {
             last_ns: now_ns,
             last: *counts,
             responses: vec![Digest::default(); looked_at],
-            controller,
+            controller: Guarded::new(controller),
         });
     }
 
@@ -199,8 +199,8 @@ impl Council {
             return otherwise;
         };
         let seat = &mut self.seats[at];
-        let answer = catch_unwind(AssertUnwindSafe(|| question(&mut *seat.controller)));
-        answer.unwrap_or_else(|_| {
+        let answer = caught(|| question(&mut **seat.controller));
+        answer.unwrap_or_else(|| {
             seat.interval_ns = NEVER;
             self.admission = None;
             otherwise
@@ -265,7 +265,7 @@ impl Council {
             let admits = seat.owns.has(Owns::ADMISSION);
             let ruled = if admits { classes_max } else { 0 };
             let controller = &mut seat.controller;
-            let decided = catch_unwind(AssertUnwindSafe(|| {
+            let decided = caught(|| {
                 let mut rules = [(Rule::All, Rule::All); CLASSES_MAX];
                 for (class, rule) in (0..).map(Class).zip(&mut rules[..ruled]) {
                     rule.0 = controller.rule(class);
@@ -281,10 +281,10 @@ impl Council {
                     sample: &sample,
                     rules,
                 }
-            }));
+            });
             match decided {
-                Ok(decided) => apply(&decided),
-                Err(_) => {
+                Some(decided) => apply(&decided),
+                None => {
                     seat.interval_ns = NEVER;
                     self.admission.take_if(|admission| *admission == at);
                 }

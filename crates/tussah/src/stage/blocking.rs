@@ -1,10 +1,9 @@
 //! Servlets of a handler that blocks: each works on an OS thread of a pool until nothing is queued.
 
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::time::Duration;
 
-use tussah_core::BlockingPool;
+use tussah_core::{BlockingPool, Guarded, caught};
 
 use super::batch::Batch;
 use super::outgoing::collecting;
@@ -30,7 +29,7 @@ where
     E: Send + 'static,
     F: Fn(&mut Batch<E>) + Send + Sync + 'static,
 {
-    let handler = Arc::new(handler);
+    let handler = Arc::new(Guarded::new(handler));
     Arc::new(move |stage: &Arc<Shared<E>>, generation| {
         let serving = Serving {
             servlet: stage.enlist(generation),
@@ -44,7 +43,7 @@ where
             Pool::Runtime => stage.runtime.blocking(),
             Pool::Shared(pool) => pool,
         };
-        let Err(refused) = pool.submit(move || serving.serve(&*handler)) else {
+        let Err(refused) = pool.submit(move || serving.serve(&**handler)) else {
             return;
         };
         // The servlet counts itself out as it is dropped, and the stage would call the next one at once.
@@ -112,8 +111,8 @@ impl<E: Send + 'static> Serving<E> {
             }
             while !run.ahead.is_empty() {
                 batch.fill(&mut run.ahead, run.limit);
-                let handled = catch_unwind(AssertUnwindSafe(|| collecting(|| handler(batch))));
-                if handled.is_err() {
+                let handled = caught(|| collecting(|| handler(batch)));
+                if handled.is_none() {
                     stage.panicked(batch);
                 }
                 batch.end();

@@ -4,7 +4,7 @@ use std::hash::Hash;
 use std::sync::Arc;
 use std::time::Duration;
 
-use tussah_core::BlockingPool;
+use tussah_core::{BlockingPool, Guarded};
 
 use super::account::{Council, one_owner};
 use super::blocking::Pool;
@@ -198,13 +198,13 @@ impl<E: Send + 'static> Builder<E> {
 
     /// Has `f` called with each event that ends in the queue, and the reason; before the event's own drop callback. It runs under no lock.
     pub fn on_drop(mut self, f: impl Fn(E, Reason) + Send + Sync + 'static) -> Self {
-        self.on_drop = Some(Box::new(f));
+        self.on_drop = Some(Guarded::new(Box::new(f)));
         self
     }
 
     /// Makes an event smaller that a controller wants degraded.
     pub fn degrade(mut self, f: impl Fn(&mut E) + Send + Sync + 'static) -> Self {
-        self.degrade = Some(Box::new(f));
+        self.degrade = Some(Guarded::new(Box::new(f)));
         self
     }
 

@@ -110,7 +110,8 @@ impl<E: Send + 'static, H: DirectHandler<Event = E>> Direct<E, H> {
             return self.queue(event);
         }
         self.stage.calls.add(1);
-        self.host.0.0.handle(event);
+        let Directly(handler) = &*self.host.0;
+        handler.handle(event);
         Ok(())
     }
 

@@ -5,6 +5,7 @@ use std::ops::{Deref, DerefMut};
 use std::time::Duration;
 
 use parking_lot::Mutex;
+use tussah_core::quietly;
 
 /// Bound, in classes of a stage: one byte of each event names its class, and samples carry an array of so many.
 pub const CLASSES_MAX: usize = 8;
@@ -276,6 +277,7 @@ impl<E> Event<E> {
 
     /// Ends it: tells who wanted to know.
     pub(crate) fn end(self, reason: Reason) {
+        quietly(|| drop(self.value));
         if let Some(mut more) = self.more {
             more.end(reason);
         }
@@ -290,7 +292,7 @@ impl More {
     /// Tells who wanted to know that the event ended; a panic in what they do stays there.
     pub(crate) fn end(&mut self, reason: Reason) {
         if let Some(on_drop) = self.on_drop.get_mut().take() {
-            super::quietly(move || on_drop(reason));
+            quietly(move || on_drop(reason));
         }
     }
 }
@@ -298,9 +300,15 @@ impl More {
 impl Drop for More {
     /// An event that a handler has taken whole ends with the handler that panics.
     fn drop(&mut self) {
-        if self.on_drop.get_mut().is_some() && std::thread::panicking() {
-            self.end(Reason::Panicked);
+        if self.on_drop.get_mut().is_none() {
+            return;
         }
+        if std::thread::panicking() {
+            return self.end(Reason::Panicked);
+        }
+        // It is not told, but may own what panics.
+        let on_drop = self.on_drop.get_mut().take();
+        quietly(|| drop(on_drop));
     }
 }
 

@@ -4,6 +4,8 @@ use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
 
+use tussah_core::{Guarded, caught};
+
 use super::batch::Batch;
 use super::error::BuildError;
 use super::handler::{Handler, SerialHandler};
@@ -52,7 +54,7 @@ mod sealed {
 }
 
 /// The host of a [`Handler`], which several servlets use at the same time.
-pub struct Many<H>(pub(crate) H);
+pub struct Many<H>(pub(crate) Guarded<H>);
 
 impl<H: Handler> Host for Many<H> {
     type Event = H::Event;
@@ -60,7 +62,7 @@ impl<H: Handler> Host for Many<H> {
 
     #[inline(always)]
     async fn enter(&self, _time: &Time) -> Option<&H> {
-        Some(&self.0)
+        Some(&*self.0)
     }
 
     async fn gone(&self) -> Option<String> {
@@ -90,11 +92,11 @@ type Make<H> = Box<dyn FnMut() -> Result<H, BuildError> + Send>;
 
 /// What [`One`] keeps under its lock.
 pub(crate) struct Place<H> {
-    handler: H,
+    handler: Guarded<H>,
     broken: bool,
     /// Another handler has taken its place.
     retired: bool,
-    make: Make<H>,
+    make: Guarded<Make<H>>,
     restarts: Restarts,
     /// Why it is not made anew.
     gone: Option<String>,
@@ -104,10 +106,10 @@ impl<H> One<H> {
     pub(crate) fn new(handler: H, make: Make<H>, restarts: Restarts) -> Self {
         Self {
             place: async_lock::Mutex::new(Place {
-                handler,
+                handler: Guarded::new(handler),
                 broken: false,
                 retired: false,
-                make,
+                make: Guarded::new(make),
                 restarts,
                 gone: None,
             }),
@@ -128,15 +130,14 @@ impl<H> Place<H> {
             self.gone = Some(self.restarts.exceeded());
             return false;
         }
-        let made = std::panic::catch_unwind(std::panic::AssertUnwindSafe(&mut self.make));
-        let why = match made {
-            Ok(Ok(handler)) => {
-                self.handler = handler;
+        let why = match caught(&mut *self.make) {
+            Some(Ok(handler)) => {
+                self.handler = Guarded::new(handler);
                 self.broken = false;
                 return true;
             }
-            Ok(Err(error)) => error.to_string(),
-            Err(_) => "its maker panicked".to_owned(),
+            Some(Err(error)) => error.to_string(),
+            None => "its maker panicked".to_owned(),
         };
         self.gone = Some(format!(
             "its handler panicked, and could not be made anew: {why}"

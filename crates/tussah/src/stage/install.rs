@@ -2,6 +2,8 @@
 
 use std::sync::Arc;
 
+use tussah_core::Guarded;
+
 use super::Batch;
 use super::blocking::{self, Pool};
 use super::edges::Edges;
@@ -60,7 +62,8 @@ impl<E: Send + 'static> New<E> {
     ) -> Result<Stage<E, Arc<Many<H>>>, BuildError> {
         let making = self.0.making();
         let handler = self.made(|| make(&making.edges()))?;
-        self.0.install(Arc::new(Many(handler)), making)
+        self.0
+            .install(Arc::new(Many(Guarded::new(handler))), making)
     }
 
     pub(crate) fn with_serial<H: SerialHandler<Event = E>>(
@@ -191,7 +194,7 @@ impl<E: Send + 'static, C> Stage<E, C> {
         let making = self.making();
         let handler = make(&making.edges())?;
         let _swapping = self.shared.begin_swap(false).await?;
-        self.install(Arc::new(Many(handler)), making)
+        self.install(Arc::new(Many(Guarded::new(handler))), making)
     }
 
     /// As [`swap`](Self::swap), with a handler that handles one batch after the other: the stage has one servlet from here on. Waits until no batch runs, and no call of a handler that is serial, too;

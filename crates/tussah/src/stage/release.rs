@@ -5,6 +5,7 @@ use std::sync::atomic::Ordering;
 use std::task::Waker;
 
 use parking_lot::MutexGuard;
+use tussah_core::quietly;
 
 use super::batch::Batch;
 use super::event::{Event, Reason};
@@ -23,7 +24,7 @@ impl<E: Send + 'static> Summoned<E> {
     fn call(self, stage: &Arc<Shared<E>>) {
         match self {
             Self::Nobody => {}
-            Self::Parked(waker) => waker.wake(),
+            Self::Parked(waker) => quietly(|| waker.wake()),
             Self::New(start, generation) => start(stage, generation),
         }
     }
@@ -163,7 +164,9 @@ impl<E: Send + 'static> Shared<E> {
         self.look_again();
         self.room.notify_waiters();
         self.keys.notify_waiters();
-        super::quietly(|| drop(self.take_handler()));
+        let (start, present) = self.take_handler();
+        quietly(|| drop(start));
+        quietly(|| drop(present));
     }
 
     /// Tells the network's stages that nothing comes from this one any more, nor through it: what they are sent takes the short way again.
@@ -184,7 +187,7 @@ impl<E: Send + 'static> Shared<E> {
             Some(false) => self.room.notify_one(),
         }
         for waker in calls.wakers {
-            waker.wake();
+            quietly(|| waker.wake());
         }
         if calls.closed {
             self.closed();
@@ -247,9 +250,9 @@ impl<E> Drop for Shared<E> {
 fn tell<E>(on_drop: Option<&OnDrop<E>>, event: Event<E>, reason: Reason) {
     let (value, more, _) = event.split();
     if let Some(on_drop) = on_drop {
-        super::quietly(|| on_drop(value, reason));
+        quietly(|| on_drop(value, reason));
     } else {
-        super::quietly(|| drop(value));
+        quietly(|| drop(value));
     }
     if let Some(mut more) = more {
         more.end(reason);

@@ -1,11 +1,11 @@
 //! A servlet: the tussah thread that takes batches of a stage and has them handled.
 
-use std::any::Any;
 use std::future::{Future, poll_fn};
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::task::{Context, Poll};
+
+use tussah_core::caught;
 
 use super::batch::Batch;
 use super::host::{Guard, Host};
@@ -13,9 +13,6 @@ use super::outgoing::{begin, collecting, hand_over, set_trace, take_held_up, tra
 use super::shared::Shared;
 use super::state::Run;
 use super::turn::{Next, Servlet};
-
-/// What a handler threw.
-type Panic = Box<dyn Any + Send>;
 
 /// A servlet at work. Dropping it gives back what it has taken.
 struct Serving<E: Send + 'static> {
@@ -148,7 +145,7 @@ impl<E: Send + 'static> Serving<E> {
                 return;
             }
             let outcome = handle(stage, run, batch, handler).await;
-            if outcome.is_err() {
+            if outcome.is_none() {
                 stage.panicked(batch);
                 handler.broke();
                 batch.end();
@@ -165,23 +162,16 @@ impl<E: Send + 'static> Serving<E> {
     }
 }
 
-/// Runs a part of a handler; what it throws ends here.
-#[inline]
-fn caught<R>(f: impl FnOnce() -> R) -> Result<R, Panic> {
-    catch_unwind(AssertUnwindSafe(f))
-}
-
-/// Has one batch handled to its end.
+/// Has one batch handled to its end; `None` if the handler panics, or what it leaves behind when that is dropped.
 async fn handle<E: Send + 'static>(
     stage: &Arc<Shared<E>>,
     run: &mut Run<E>,
     batch: &mut Batch<E>,
     handler: &mut impl Guard<Event = E>,
-) -> Result<(), Panic> {
-    let future = caught(move || handler.handle(batch))?;
-    let mut future = pin!(future);
+) -> Option<()> {
+    let mut future = pin!(Some(caught(move || handler.handle(batch))?));
     let mut suspended = false;
-    poll_fn(|cx| {
+    let outcome = poll_fn(|cx| {
         if suspended {
             let waited_ns = run.resumed_ns;
             run.resumed_ns = stage.time.now_ns();
@@ -196,11 +186,13 @@ async fn handle<E: Send + 'static>(
                 set_trace(run.trace);
             }
         }
-        let polled = caught(|| future.as_mut().poll(cx));
+        let polling = future.as_mut().as_pin_mut();
+        let polling = polling.expect("it is dropped when it has ended");
+        let polled = caught(|| polling.poll(cx));
         match polled {
-            Ok(Poll::Ready(())) => Poll::Ready(Ok(())),
-            Err(panic) => Poll::Ready(Err(panic)),
-            Ok(Poll::Pending) => {
+            Some(Poll::Ready(())) => Poll::Ready(Some(())),
+            None => Poll::Ready(None),
+            Some(Poll::Pending) => {
                 suspended = true;
                 let now_ns = stage.time.now_ns();
                 run.compute_ns += now_ns.saturating_sub(run.resumed_ns);
@@ -215,7 +207,8 @@ async fn handle<E: Send + 'static>(
             }
         }
     })
-    .await
+    .await;
+    caught(|| future.set(None)).and(outcome)
 }
 
 impl<E: Send + 'static> Drop for Serving<E> {

@@ -7,7 +7,7 @@ use std::time::Instant;
 
 use parking_lot::{Mutex, MutexGuard, RwLock};
 use tussah_core::time::Clock;
-use tussah_core::{Handle, Notify, PerWorker};
+use tussah_core::{Guarded, Handle, Notify, PerWorker, quietly};
 
 use super::batch::Batch;
 use super::error::BuildError;
@@ -79,8 +79,8 @@ pub(crate) struct Built<E> {
 
 /// Starts a servlet of the handler with this number.
 pub(crate) type Start<E> = Arc<dyn Fn(&Arc<Shared<E>>, u32) + Send + Sync>;
-pub(crate) type Degrade<E> = Box<dyn Fn(&mut E) + Send + Sync>;
-pub(crate) type OnDrop<E> = Box<dyn Fn(E, Reason) + Send + Sync>;
+pub(crate) type Degrade<E> = Guarded<Box<dyn Fn(&mut E) + Send + Sync>>;
+pub(crate) type OnDrop<E> = Guarded<Box<dyn Fn(E, Reason) + Send + Sync>>;
 
 /// On cache lines of its own: two, as processors fetch them in pairs.
 #[repr(align(128))]
@@ -216,8 +216,12 @@ impl<E: Send + 'static> Shared<E> {
         self.release(inner);
         self.look_again();
         // Servlets of the earlier handler end.
-        parked.into_iter().for_each(Waker::wake);
-        drop(earlier);
+        for waker in parked {
+            quietly(|| waker.wake());
+        }
+        let (start, present) = earlier;
+        quietly(|| drop(start));
+        quietly(|| drop(present));
         Ok(())
     }
 

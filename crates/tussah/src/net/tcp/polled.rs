@@ -10,6 +10,8 @@ use std::sync::{Arc, OnceLock};
 use std::task::{Wake, Waker};
 use std::time::{Duration, Instant};
 
+use tussah_core::Guarded;
+
 use super::transfer::Pace;
 use crate::time::now;
 
@@ -28,7 +30,7 @@ pub(super) struct Polled {
 /// Passes on that the timer has fired, and keeps when that was.
 #[derive(Debug)]
 struct Alarm {
-    waker: Waker,
+    waker: Guarded<Waker>,
     rang: OnceLock<Instant>,
 }
 
@@ -57,7 +59,7 @@ impl Polled {
     pub(super) fn alarm(&mut self, waker: &Waker) -> Waker {
         let same = self.alarm.take_if(|alarm| alarm.waker.will_wake(waker));
         let alarm = same.unwrap_or_else(|| {
-            let (waker, rang) = (waker.clone(), OnceLock::new());
+            let (waker, rang) = (Guarded::new(waker.clone()), OnceLock::new());
             Arc::new(Alarm { waker, rang })
         });
         self.alarm.insert(alarm).clone().into()

@@ -3,7 +3,8 @@
 use std::collections::hash_map::Entry;
 use std::collections::{HashMap, VecDeque};
 use std::hash::Hash;
-use std::panic::{AssertUnwindSafe, catch_unwind};
+
+use tussah_core::{Guarded, caught};
 
 use super::{KeyFull, PASSED_OVER_MAX};
 use crate::stage::control::Order;
@@ -39,7 +40,7 @@ pub(crate) trait Keyed<E>: Send {
 
 /// A queue by the key that `key_of` makes of an event.
 pub(crate) struct ByKey<E, K, F> {
-    key_of: F,
+    key_of: Guarded<F>,
     depth_max: usize,
     /// The key of the event that was looked at last.
     looked_at: Option<K>,
@@ -70,7 +71,7 @@ impl<E, K: Hash + Eq + Clone, F: Fn(&E) -> K> ByKey<E, K, F> {
     /// At most `depth_max` events of one key are queued.
     pub(crate) fn new(key_of: F, depth_max: usize, classes: usize) -> Self {
         Self {
-            key_of,
+            key_of: Guarded::new(key_of),
             depth_max,
             looked_at: None,
             places: HashMap::new(),
@@ -158,7 +159,7 @@ where
 
     fn push_front(&mut self, event: Event<E>, taken_from: Option<usize>) {
         // A handler may have changed it. There is nobody to tell of a panic, but for the panic hook.
-        let key = catch_unwind(AssertUnwindSafe(|| (self.key_of)(&event))).ok();
+        let key = caught(|| (self.key_of)(&event));
         let place = match key {
             Some(key) => self.place(key),
             None => taken_from.expect("what was taken is of a busy key"),
