@@ -40,13 +40,17 @@ pub struct Arguments {
     options: Option<Options>,
 }
 
+/// The exit status of a run that did not reach what was expected of it.
+const NOT_MET: u8 = 3;
+
 #[derive(Debug, Subcommand)]
 enum Command {
     Files(files::Arguments),
     Compare(compare::Arguments),
 }
 
-/// Runs the command; the exit status is 0, 1 if there is nothing to tell, or 2 if the arguments make no sense.
+/// Runs the command. The exit status is 0; 1 if nothing was served or the run failed; 2 if the arguments make no
+/// sense; 3 if an expectation is not met.
 pub fn run(arguments: Arguments) -> ExitCode {
     match (arguments.command, arguments.options) {
         (Some(Command::Files(arguments)), _) => files::run(&arguments),
@@ -121,10 +125,20 @@ fn report(options: &Options, summary: &Summary, tally: &Tally) -> Result<ExitCod
         eprintln!("{}", judged.text);
         all_met &= judged.is_met;
     }
-    if summary.requests.ended() == 0 {
+    let requests = &summary.requests;
+    if requests.ended() == 0 {
         return Err("nothing was measured: no request was answered, and none failed".to_owned());
     }
-    Ok(ExitCode::from(u8::from(!all_met)))
+    if requests.served == 0 {
+        let (failed, rejected) = (requests.failed, requests.rejected);
+        let text = format!("no request was served: {failed} failed, {rejected} were rejected");
+        return Err(text);
+    }
+    Ok(if all_met {
+        ExitCode::SUCCESS
+    } else {
+        ExitCode::from(NOT_MET)
+    })
 }
 
 /// Prints the results; who does not want them any more has closed the pipe.

@@ -52,9 +52,14 @@ Bounds:
   cpu needs --pid.
 
 Exit status:
-  0; 1 if nothing could be measured, the results can't be written, or an
-  --expect is not met; 2 if the arguments make no sense. Ctrl-C ends the
-  measurement and prints what there is; a second one ends at once.
+  0  at least one request was served, and every --expect is met; requests may
+     have failed or been rejected: add --expect 'errors<=0%' to rule that out
+  1  no request was served, whatever was expected; no connection could be
+     made; or the results can't be written
+  2  the arguments make no sense
+  3  an --expect is not met
+  Ctrl-C ends the measurement and prints what there is, with the same status;
+  a second one ends at once.
 
 Examples:
   One page by 64 connections for ten seconds:

@@ -29,11 +29,39 @@ fn bounds_set_the_exit_status() {
     );
     check(
         "--expect errors<=0% --expect rate>1e9",
-        1,
+        3,
         "rate>1e9 NOT MET",
     );
-    check("--expect connect.max<1h", 1, "not measured");
+    check("--expect connect.max<1h", 3, "not measured");
     check("--expect fast", 2, "p99<20ms");
+}
+
+#[test]
+fn a_run_in_which_nothing_was_served_has_failed() {
+    let check = |answer: &'static [u8], expected: &str| {
+        let server = Server::start(|_| Action::Send(answer.to_vec()));
+        let load = format!("{} -c 2 -n 20 --retry-pause 0s", server.url());
+        for options in ["", "--expect busy>=0%"] {
+            let (status, text) = ended(&format!("{load} {options}"));
+            assert_eq!(status, 1, "{options}: {text}");
+            assert!(text.contains(expected), "{options}: {text}");
+        }
+    };
+    check(
+        b"HTTP/1.1 404 No\r\nContent-Length: 0\r\n\r\n",
+        "no request was served: 20 failed, 0 were rejected",
+    );
+    check(
+        b"HTTP/1.1 503 No\r\nContent-Length: 0\r\n\r\n",
+        "no request was served: 0 failed, 20 were rejected",
+    );
+    // One in four is enough for a result, which says how many failed.
+    let server = Server::start(|request| match request.number % 4 {
+        0 => Action::Send(ok(b"x")),
+        _ => Action::Send(b"HTTP/1.1 404 No\r\nContent-Length: 0\r\n\r\n".to_vec()),
+    });
+    let (status, text) = ended(&format!("{} -c 1 -n 20 --retry-pause 0s", server.url()));
+    assert_eq!(status, 0, "{text}");
 }
 
 #[test]
@@ -66,7 +94,7 @@ fn what_is_served_in_time_is_told() {
     );
     check(
         "--within 1ns --expect goodput>0",
-        1,
+        3,
         "goodput>0 NOT MET: 0.0",
     );
     check("--within 1h", 0, "requests/s, 75.000 % of all");
