@@ -42,13 +42,16 @@ impl DirectHandler for Receive {
             b"*" | b"" => return self.other_method(exchange),
             raw => match target::path(raw) {
                 Ok(path) => exchange.key.extend_from_slice(&path),
-                Err(refusal) => return self.refuse(exchange, refusal.status()),
+                Err(refusal) => match self.path_of_route(raw) {
+                    Some(path) => exchange.key.extend_from_slice(&path),
+                    None => return self.refuse(exchange, refusal.status()),
+                },
             },
         }
         let is_status = status::is_asked_for(&self.server, &exchange);
         let has_route = !is_status && self.server.routes.find(&exchange.key).is_some();
         let reads = matches!(head.method, Method::Get | Method::Head);
-        if !has_route && !reads {
+        if !reads && (!has_route || head.method == Method::Trace) {
             return self.other_method(exchange);
         }
         if head.framing != Framing::None && matches!(exchange.body, Body::Unread) {
@@ -85,6 +88,13 @@ impl DirectHandler for Receive {
 }
 
 impl Receive {
+    /// A path with escapes that only a route can have: no file has a slash in its name.
+    #[cold]
+    fn path_of_route(&self, raw: &[u8]) -> Option<Vec<u8>> {
+        let path = target::path_with_escapes(raw).ok()?;
+        self.server.routes.find(&path).map(|_| path)
+    }
+
     /// The codings of a file that are as good for this client as none, the best first.
     #[inline]
     fn codings(&self, exchange: &Exchange) -> Codings {

@@ -28,7 +28,31 @@ impl Request {
         self.head.method
     }
 
-    /// The path, decoded, without dot segments; what is no UTF-8 in it is replaced.
+    /// The name of the method as it was sent, for those that are [`Method::Other`] too.
+    #[must_use]
+    pub fn method_name(&self) -> &str {
+        str::from_utf8(self.head.method_text(&self.bytes)).expect("a method is ASCII")
+    }
+
+    /// The path as it was sent: not decoded, with all dot segments.
+    #[must_use]
+    pub fn raw_path(&self) -> &[u8] {
+        self.head.path(&self.bytes)
+    }
+
+    /// The segments of the path, without dot segments and empty ones, each decoded by itself: `/users/a%2Fb` has `users` and
+    /// `a/b`. The last one is empty if the path ends with a slash. What is no UTF-8 is replaced.
+    ///
+    /// A segment may hold anything, slashes, `..` and control characters included: never make a part of a file's path of it.
+    pub fn segments(&self) -> impl Iterator<Item = String> {
+        let segments = target::segments(self.raw_path());
+        let segments = segments.into_iter().flatten();
+        segments.map(|segment| String::from_utf8_lossy(&segment).into_owned())
+    }
+
+    /// The path, decoded, without dot segments; what is no UTF-8 in it is replaced. Encoded slashes, backslashes and control
+    /// characters stay as they are (`%2F`, `%5C`, `%0A`); who has to tell them from `%252F` looks at
+    /// [`segments`](Self::segments).
     #[must_use]
     pub fn path(&self) -> Cow<'_, str> {
         String::from_utf8_lossy(&self.path)

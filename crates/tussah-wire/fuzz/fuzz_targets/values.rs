@@ -20,6 +20,13 @@ fuzz_target!(|bytes: &[u8]| {
                 .any(|byte| byte.is_ascii_control() || *byte == b'\\')
         );
     }
+    // What a route is looked for by is the path, unless that is refused, and has as many segments as are decoded.
+    if let Ok(path) = target::path_with_escapes(bytes) {
+        assert!(target::path(bytes).map_or(true, |plain| plain == path));
+        assert!(!path.iter().any(|byte| byte.is_ascii_control() || *byte == b'\\'));
+        let segments = target::segments(bytes).expect("it is the same path");
+        assert_eq!(segments.count(), path.split(|&byte| byte == b'/').count() - 1);
+    }
     target::query(bytes).for_each(drop);
     encoding::Accepted::parse([bytes]);
     if let Some(seconds) = date::parse(bytes) {

@@ -36,8 +36,83 @@ pub fn path(raw: &[u8]) -> Result<Cow<'_, [u8]>, Refusal> {
     if is_normal(raw) {
         Ok(Cow::Borrowed(raw))
     } else {
-        normalize(raw).map(Cow::Owned)
+        normalize(raw, Escapes::Decode).map(Cow::Owned)
     }
+}
+
+/// Decodes a path as [`path`] does, but leaves what that refuses inside of a segment as it is encoded, in capitals: a slash
+/// (`%2F`), a backslash (`%5C`) and control characters (`%0A`).
+///
+/// So an encoded slash never divides segments. What the result does not tell is whether the client has sent `%2F` or
+/// `%252F`: [`segments`] does. It is for programs that look paths up in tables, not for names of files.
+///
+/// ```
+/// use tussah_wire::http::target;
+///
+/// assert_eq!(target::path_with_escapes(b"/files/./a%2fb%20c")?, b"/files/a%2Fb c");
+/// assert!(target::path_with_escapes(b"/../etc/passwd").is_err());
+/// # Ok::<(), tussah_wire::http::Refusal>(())
+/// ```
+///
+/// # Errors
+///
+/// As [`path`], but not for encoded separators and control characters.
+pub fn path_with_escapes(raw: &[u8]) -> Result<Vec<u8>, Refusal> {
+    normal(raw, Escapes::Separators)
+}
+
+/// The segments of a path, each decoded by itself, after dot segments and empty ones were removed as [`path`] removes them.
+/// The last one is empty if the path ends with a slash.
+///
+/// A segment may hold any byte, slashes and `..` between them included: joined to a path, it would lead anywhere.
+///
+/// ```
+/// use tussah_wire::http::target;
+///
+/// let segments: Vec<_> = target::segments(b"/files//./a%2Fb/")?.collect();
+/// assert_eq!(segments, [&b"files"[..], b"a/b", b""]);
+/// # Ok::<(), tussah_wire::http::Refusal>(())
+/// ```
+///
+/// # Errors
+///
+/// As [`path_with_escapes`].
+pub fn segments(raw: &[u8]) -> Result<impl Iterator<Item = Vec<u8>> + use<>, Refusal> {
+    let path = normal(raw, Escapes::All)?;
+    let mut at = 0;
+    Ok(std::iter::from_fn(move || {
+        let rest = path.get(at + 1..)?;
+        let len = rest.iter().position(|&byte| byte == b'/');
+        let segment = &rest[..len.unwrap_or(rest.len())];
+        at += 1 + segment.len();
+        let mut decoded = Vec::with_capacity(segment.len());
+        let mut from = 0;
+        while let Some(&byte) = segment.get(from) {
+            let escaped = escaped(segment, from).filter(|_| byte == b'%');
+            let (byte, len) = escaped.map_or((byte, 1), |byte| (byte, 3));
+            decoded.push(byte);
+            from += len;
+        }
+        Some(decoded)
+    }))
+}
+
+fn normal(raw: &[u8], escapes: Escapes) -> Result<Vec<u8>, Refusal> {
+    if raw.first() != Some(&b'/') {
+        return Err(Refusal::new(Kind::PathStart, 0));
+    }
+    normalize(raw, escapes)
+}
+
+/// What becomes of encoded bytes.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Escapes {
+    /// They are decoded, or refused if they are separators or control characters.
+    Decode,
+    /// The same, but these stay encoded.
+    Separators,
+    /// The same, but these and percent signs stay encoded, so that nothing else looks as they do.
+    All,
 }
 
 /// Whether nothing is to be done and nothing to be refused; some paths of which that is true are taken for others.
@@ -53,7 +128,7 @@ fn is_normal(raw: &[u8]) -> bool {
     }
 }
 
-fn normalize(raw: &[u8]) -> Result<Vec<u8>, Refusal> {
+fn normalize(raw: &[u8], escapes: Escapes) -> Result<Vec<u8>, Refusal> {
     let mut path = Vec::with_capacity(raw.len());
     let mut at = 0;
     while at < raw.len() {
@@ -61,7 +136,7 @@ fn normalize(raw: &[u8]) -> Result<Vec<u8>, Refusal> {
         path.push(b'/');
         let start = path.len();
         let segment_at = at;
-        at = decode_segment(raw, at + 1, &mut path)?;
+        at = decode_segment(raw, at + 1, escapes, &mut path)?;
         let is_last = at == raw.len();
         match &path[start..] {
             b"" | b"." => path.truncate(start - 1),
@@ -79,7 +154,12 @@ fn normalize(raw: &[u8]) -> Result<Vec<u8>, Refusal> {
 }
 
 /// Appends the decoded segment that begins at `at`; the result is where the slash after it is, or the end.
-fn decode_segment(raw: &[u8], mut at: usize, path: &mut Vec<u8>) -> Result<usize, Refusal> {
+fn decode_segment(
+    raw: &[u8],
+    mut at: usize,
+    escapes: Escapes,
+    path: &mut Vec<u8>,
+) -> Result<usize, Refusal> {
     while let Some(&byte) = raw.get(at) {
         let (byte, len) = match byte {
             b'/' => break,
@@ -89,6 +169,17 @@ fn decode_segment(raw: &[u8], mut at: usize, path: &mut Vec<u8>) -> Result<usize
             ),
             _ => (byte, 1),
         };
+        let is_special = matches!(byte, b'/' | b'\\') || byte.is_ascii_control();
+        let stays = match escapes {
+            Escapes::Decode => false,
+            Escapes::Separators => is_special,
+            Escapes::All => is_special || byte == b'%',
+        };
+        if stays && len == 3 {
+            path.extend(raw[at..at + 3].to_ascii_uppercase());
+            at += len;
+            continue;
+        }
         match byte {
             b'/' | b'\\' => return Err(Refusal::of_byte(Kind::PathSeparator, at, byte)),
             _ if byte.is_ascii_control() => {
@@ -218,6 +309,54 @@ mod tests {
         check(b"/..%2F..%2Fetc", Kind::PathSeparator, 3);
         check(b"/..%5c..", Kind::PathSeparator, 3);
         check(b"/..\\..", Kind::PathSeparator, 3);
+    }
+
+    #[test]
+    fn paths_with_escapes_and_their_segments() {
+        let check = |raw: &[u8], expected: &[u8], segments: &[&[u8]]| {
+            let shown = String::from_utf8_lossy(raw);
+            let path =
+                path_with_escapes(raw).unwrap_or_else(|refusal| panic!("{shown}: {refusal}"));
+            assert_eq!(path, expected, "{shown}");
+            let found = super::segments(raw).expect("as the path is");
+            assert_eq!(found.collect::<Vec<_>>(), segments, "{shown}");
+            assert!(
+                !super::path(raw).is_ok_and(|path| path != expected),
+                "{shown}"
+            );
+        };
+        check(b"/", b"/", &[b""]);
+        check(b"/a/b", b"/a/b", &[b"a", b"b"]);
+        check(b"//a/./x/../b/", b"/a/b/", &[b"a", b"b", b""]);
+        check(b"/a%2fb", b"/a%2Fb", &[b"a/b"]);
+        check(b"/a%252Fb", b"/a%2Fb", &[b"a%2Fb"]);
+        check(b"/a%5cb%0a%00", b"/a%5Cb%0A%00", &[b"a\\b\n\0"]);
+        check(b"/%20%25%C3%A9", b"/ %\xc3\xa9", &[b" %\xc3\xa9"]);
+        check(b"/..%2F..%2Fetc", b"/..%2F..%2Fetc", &[b"../../etc"]);
+        check(b"/a/%2e%2e/%2E/b", b"/b", &[b"b"]);
+        check(b"/%2F/%2f", b"/%2F/%2F", &[b"/", b"/"]);
+        for raw in [
+            &b""[..],
+            b"a",
+            b"/..",
+            b"/%2e%2e",
+            b"/%",
+            b"/%4",
+            b"/a\\b",
+            b"/a\n",
+        ] {
+            let shown = String::from_utf8_lossy(raw);
+            assert_eq!(
+                path_with_escapes(raw).err(),
+                super::path(raw).err(),
+                "{shown}"
+            );
+            assert_eq!(
+                super::segments(raw).err(),
+                super::path(raw).err(),
+                "{shown}"
+            );
+        }
     }
 
     #[test]

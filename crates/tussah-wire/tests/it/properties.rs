@@ -138,6 +138,28 @@ proptest! {
         prop_assert_eq!(target::path(&encoded), Ok(path.clone()));
     }
 
+    /// The segments of a path, each encoded by itself, make a path with the same segments, whatever is in them; and what a
+    /// route is looked for by is as long.
+    #[test]
+    fn segments_are_kept_apart(segments in vec(prop::sample::select(vec!["a", "..%2f", ".", "..", "", "%2e", "a%5Cb", "%2F", "%00", "%252F", "%25"]), 0..8)) {
+        let raw = format!("/{}", segments.join("/"));
+        let Ok(path) = target::path_with_escapes(raw.as_bytes()) else {
+            prop_assert!(target::segments(raw.as_bytes()).is_err());
+            return Ok(());
+        };
+        let is_special = |byte: &u8| byte.is_ascii_control() || *byte == b'\\';
+        prop_assert!(!path.iter().any(is_special));
+        prop_assert!(target::path(raw.as_bytes()).map_or(true, |plain| plain == path));
+        let segments: Vec<_> = target::segments(raw.as_bytes()).expect("it is the same path").collect();
+        prop_assert_eq!(segments.len(), path.split(|&byte| byte == b'/').count() - 1);
+        let encoded: Vec<u8> = segments.iter().flat_map(|segment| {
+            let bytes = segment.iter().map(|byte| format!("%{byte:02x}"));
+            format!("/{}", bytes.collect::<String>()).into_bytes()
+        }).collect();
+        let again: Vec<_> = target::segments(&encoded).expect("it is one too").collect();
+        prop_assert_eq!(again, segments);
+    }
+
     #[test]
     fn what_is_written_can_be_read(
         code in 200_u16..600,

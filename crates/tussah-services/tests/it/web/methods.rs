@@ -8,9 +8,14 @@ use super::server::{Server, Site};
 fn server() -> Server {
     Site::new().file("a.txt", "first\n").start_with(|web| {
         let method = async |request: tussah_services::web::Request| {
-            Reply::text(format!("{:?}", request.method()))
+            Reply::text(format!("{:?} {}", request.method(), request.method_name()))
         };
-        web.route("/method", method)
+        let path = async |request: tussah_services::web::Request| {
+            let segments: Vec<_> = request.segments().collect();
+            let raw = String::from_utf8_lossy(request.raw_path()).into_owned();
+            Reply::text(format!("{raw} {} {segments:?}", request.path()))
+        };
+        web.route("/method", method).route("/ids/*", path)
     })
 }
 
@@ -57,15 +62,58 @@ fn what_is_no_path_is_answered_too() {
 fn routes_see_every_method() {
     let server = server();
     let table = [
-        ("GET", "Get"),
-        ("POST", "Post"),
-        ("DELETE", "Delete"),
-        ("OPTIONS", "Options"),
-        ("BREW", "Other"),
+        ("GET", "Get GET"),
+        ("POST", "Post POST"),
+        ("DELETE", "Delete DELETE"),
+        ("OPTIONS", "Options OPTIONS"),
+        ("BREW", "Other BREW"),
+        ("Get", "Other Get"),
     ];
     for (method, expected) in table {
         assert_eq!(server.ask(request(method, "/method", "")).text(), expected);
     }
+}
+
+#[test]
+fn routes_see_what_a_segment_holds() {
+    let server = server();
+    let table = [
+        ("/ids/a", "/ids/a [\"ids\", \"a\"]"),
+        ("/ids/a%2fb", "/ids/a%2Fb [\"ids\", \"a/b\"]"),
+        ("/ids/a%252Fb", "/ids/a%2Fb [\"ids\", \"a%2Fb\"]"),
+        ("/ids/%5C%0A", "/ids/%5C%0A [\"ids\", \"\\\\\\n\"]"),
+        (
+            "/ids/..%2F..%2Fetc",
+            "/ids/..%2F..%2Fetc [\"ids\", \"../../etc\"]",
+        ),
+        ("/x/../ids//%2F/", "/ids/%2F/ [\"ids\", \"/\", \"\"]"),
+    ];
+    for (raw, expected) in table {
+        let answer = server.get(raw, "");
+        assert_eq!(answer.status, 200, "{raw}: {}", answer.head);
+        assert_eq!(answer.text(), format!("{raw} {expected}"));
+    }
+    // Nothing but a route has such a path, and an encoded slash does not lead to one.
+    for raw in [
+        "/a.txt%2F",
+        "/ids%2Fa",
+        "/x%2F..%2Fids/a",
+        "/..%2Fa.txt",
+        "/ids/../../ids/%2F",
+        "/ids/%2",
+        "/idsx/%2F",
+    ] {
+        server.check_status(raw, 400);
+    }
+}
+
+#[test]
+fn no_route_traces() {
+    let server = server();
+    let mut client = server.connect();
+    let answer = client.ask(request("TRACE", "/method", "Cookie: secret\r\n"));
+    assert_eq!((answer.status, answer.ends()), (501, false));
+    assert_eq!(client.ask(request("GET", "/method", "")).status, 200);
 }
 
 #[test]
