@@ -5,7 +5,7 @@ use std::fmt::Write;
 use rustix::fs::{Dir, FileType, OFlags, fstat};
 use rustix::io::Errno;
 
-use super::path::{SitePath, is_hidden_name, percent_encode};
+use super::path::{SitePath, can_be_asked_for, is_hidden_name, percent_encode};
 use super::root::{Root, Wait};
 use crate::web::civil::civil;
 
@@ -40,7 +40,8 @@ pub(super) fn listing(root: &Root, path: SitePath<'_>, dotfiles: bool) -> Result
     while let Some(entry) = directory.read() {
         let entry = entry?;
         let name = entry.file_name().to_bytes();
-        if name == b"." || name == b".." || (!dotfiles && is_hidden_name(name)) {
+        let is_hidden = !dotfiles && is_hidden_name(name);
+        if name == b"." || name == b".." || is_hidden || !can_be_asked_for(name) {
             continue;
         }
         more = entries.len() == ENTRIES_MAX;

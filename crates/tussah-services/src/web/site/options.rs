@@ -10,7 +10,8 @@ use tussah_wire::http::encoding::Codings;
 pub enum Symlinks {
     /// None on the path of a request.
     None,
-    /// Those that stay beneath the root; absolute ones never do.
+    /// Those that stay beneath the root. An absolute one does if its target begins with the path of the root, as that was
+    /// given or without links.
     #[default]
     Inside,
     /// All, wherever they lead, but for the kernel's magic ones (`/proc/PID/fd/N`).

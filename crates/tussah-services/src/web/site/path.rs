@@ -59,6 +59,14 @@ pub(super) fn is_hidden_name(name: &[u8]) -> bool {
     name.starts_with(b".") && name != b".well-known"
 }
 
+/// Whether a request can ask for a directory entry: no path has a control character or a backslash in it
+/// ([`target::path`](tussah_wire::http::target::path)).
+pub(super) fn can_be_asked_for(name: &[u8]) -> bool {
+    !name
+        .iter()
+        .any(|byte| byte.is_ascii_control() || *byte == b'\\')
+}
+
 /// The last segment.
 pub(super) fn name(path: &[u8]) -> &[u8] {
     path.rsplit(|&byte| byte == b'/').next().unwrap_or(path)

@@ -7,7 +7,7 @@ use rustix::fs::{CWD, Mode, OFlags, ResolveFlags, openat, openat2};
 use rustix::io::Errno;
 
 use super::options::Symlinks;
-use super::walk;
+use super::walk::{self, RootNames};
 
 /// Bound, in attempts: how often one path is resolved again when somebody renames directories meanwhile.
 const ATTEMPTS_MAX: usize = 16;
@@ -36,6 +36,8 @@ pub(super) struct Root {
     directory: OwnedFd,
     beneath: Beneath,
     symlinks: Symlinks,
+    /// For absolute links, if those are followed that stay inside.
+    names: Option<RootNames>,
 }
 
 impl Root {
@@ -56,6 +58,7 @@ impl Root {
             directory,
             beneath,
             symlinks,
+            names: (symlinks == Symlinks::Inside).then(|| RootNames::of(path)),
         })
     }
 
@@ -78,9 +81,22 @@ impl Root {
             let root = self.directory.as_fd();
             return match self.symlinks {
                 Symlinks::All => openat(root, path, flags, Mode::empty()),
-                inside => walk::open_beneath(root, path, flags, inside == Symlinks::Inside),
+                _ => walk::open_beneath(root, path, flags, self.names.as_ref()),
             };
         }
+        match self.open_by_kernel(path, flags, wait) {
+            // Perhaps by an absolute link, which the kernel does not follow, into the root.
+            Err(Errno::XDEV) if self.names.is_some() => match wait {
+                Wait::Never => Err(Errno::AGAIN),
+                Wait::Allowed => {
+                    walk::open_beneath(self.directory.as_fd(), path, flags, self.names.as_ref())
+                }
+            },
+            result => result,
+        }
+    }
+
+    fn open_by_kernel(&self, path: &[u8], flags: OFlags, wait: Wait) -> Result<OwnedFd, Errno> {
         let mut resolve = ResolveFlags::NO_MAGICLINKS;
         resolve |= match self.symlinks {
             Symlinks::None => ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS,

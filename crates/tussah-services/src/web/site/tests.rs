@@ -201,7 +201,7 @@ fn links_are_followed_as_far_as_allowed() {
     check(Symlinks::None, [NO; 11]);
     check(
         Symlinks::Inside,
-        ["a", "a", "d/b", NO, NO, NO, NO, NO, NO, NO, NO],
+        ["a", "a", "d/b", NO, NO, NO, NO, "a", NO, NO, NO],
     );
     check(
         Symlinks::All,
@@ -212,6 +212,58 @@ fn links_are_followed_as_far_as_allowed() {
     let site = site(&place, Beneath::Kernel, SiteOptions::default());
     let magic = outcome(site.look_up(b"/magic/Cargo.toml", Codings::NONE));
     assert_eq!(magic, NO);
+}
+
+#[test]
+fn absolute_links_are_followed_within_the_root() {
+    let place = tree(&["a", "d/b", "d/sub/c"]);
+    let root = place.path().join("root");
+    symlink("root", place.path().join("alias")).unwrap();
+    symlink("root", place.path().join("other")).unwrap();
+    let link = |target: &str, name: &str| symlink(place.path().join(target), root.join(name));
+    link("root", "whole").unwrap();
+    link("root/", "whole-slash").unwrap();
+    link("root//./d/b", "odd").unwrap();
+    link("root/d", "directory").unwrap();
+    link("root/d/../a", "up").unwrap();
+    link("root/directory/sub", "d/twice").unwrap();
+    link("alias/a", "by-alias").unwrap();
+    // These leave the root, though some come back.
+    link("root/../secret", "out").unwrap();
+    link("root/../root/a", "out-and-in").unwrap();
+    link("root-not/a", "longer-name").unwrap();
+    link("other/a", "by-another-name").unwrap();
+    symlink("/", root.join("top")).unwrap();
+    let table = [
+        ("/whole/a", "a"),
+        ("/whole-slash/d/b", "d/b"),
+        ("/odd", "d/b"),
+        ("/directory/sub/c", "d/sub/c"),
+        ("/up", "a"),
+        ("/d/twice/c", "d/sub/c"),
+        ("/by-alias", "a"),
+        ("/out", "NotFound"),
+        ("/out-and-in", "NotFound"),
+        ("/longer-name", "NotFound"),
+        ("/by-another-name", "NotFound"),
+        ("/top/etc/passwd", "NotFound"),
+    ];
+    for beneath in OPENERS {
+        // The way that it was opened by is a name of the root, and so is its own.
+        let opened = Site::open(&place.path().join("alias"), SiteOptions::default());
+        let mut site = opened.unwrap();
+        site.root.force(beneath);
+        for (path, expected) in table {
+            let found = outcome(site.look_up(path.as_bytes(), Codings::NONE));
+            assert_eq!(found, expected, "{path} by {beneath:?}");
+            // Without waiting it is the same, or not known.
+            let found = outcome(site.try_look_up(path.as_bytes(), Codings::NONE));
+            assert!(
+                found == expected || found == "WouldBlock",
+                "{path} by {beneath:?}: {found}"
+            );
+        }
+    }
 }
 
 #[test]
@@ -392,6 +444,11 @@ fn a_listing_shows_what_can_be_asked_for() {
     symlink("../../secret", directory.join("out")).unwrap();
     symlink("b.txt", directory.join("in")).unwrap();
     mknodat(CWD, directory.join("pipe"), FileType::Fifo, Mode::RUSR, 0).unwrap();
+    // What is refused in a path: nobody could ask for these.
+    for name in ["back\\slash", "line\nfeed", "escape\u{1b}", "delete\u{7f}"] {
+        fs::write(directory.join(name), "").unwrap();
+        fs::create_dir(directory.join(name.to_owned() + "d")).unwrap();
+    }
     let links = |page: &[u8]| {
         let page = str::from_utf8(page).unwrap();
         let links = page.split("href=\"").skip(1);

@@ -5,6 +5,8 @@
 //! moves directories or puts links in their place gets the walk out of the root.
 
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::unix::ffi::OsStrExt as _;
+use std::path::{Path, PathBuf};
 
 use rustix::fs::{FileType, Mode, OFlags, fstat, openat, readlinkat};
 use rustix::io::Errno;
@@ -15,15 +17,16 @@ const LINKS_MAX: usize = 40;
 /// Bound, in components: how many are walked for one path with the links on it, each a descriptor while it lasts.
 const COMPONENTS_MAX: usize = 256;
 
-/// Opens what is at a relative path and never anything outside of the root.
+/// Opens what is at a relative path and never anything outside of the root. An absolute link goes on at the root if its
+/// target begins with one of the root's names; without names no link is followed at all.
 ///
 /// # Errors
-/// As openat2(2) with `RESOLVE_BENEATH`, and `RESOLVE_NO_SYMLINKS` unless links are followed.
+/// As openat2(2) with `RESOLVE_BENEATH`, and `RESOLVE_NO_SYMLINKS` without names.
 pub(super) fn open_beneath(
     root: BorrowedFd<'_>,
     path: &[u8],
     flags: OFlags,
-    follow_links: bool,
+    names: Option<&RootNames>,
 ) -> Result<OwnedFd, Errno> {
     let mut pending = Vec::new();
     push(&mut pending, path)?;
@@ -47,14 +50,15 @@ pub(super) fn open_beneath(
         match FileType::from_raw_mode(fstat(&there)?.st_mode) {
             FileType::Symlink => {
                 links += 1;
-                if !follow_links || links > LINKS_MAX {
-                    return Err(Errno::LOOP);
-                }
+                let names = names.filter(|_| links <= LINKS_MAX).ok_or(Errno::LOOP)?;
                 let target = readlinkat(&there, "", Vec::new())?.into_bytes();
                 if target.starts_with(b"/") {
-                    return Err(Errno::XDEV);
+                    let rest = names.relative(&target).ok_or(Errno::XDEV)?;
+                    above.clear();
+                    push(&mut pending, &rest)?;
+                } else {
+                    push(&mut pending, &target)?;
                 }
-                push(&mut pending, &target)?;
             }
             FileType::Directory => above.push(there),
             _ if pending.is_empty() => {
@@ -70,6 +74,40 @@ pub(super) fn open_beneath(
     }
     let directory = above.last().map_or(root, AsFd::as_fd);
     openat(directory, ".", flags, Mode::empty())
+}
+
+/// The absolute paths by which links may name the root: the one that it was opened by, and the one without links.
+#[derive(Debug)]
+pub(super) struct RootNames(Vec<Vec<Vec<u8>>>);
+
+impl RootNames {
+    pub(super) fn of(path: &Path) -> Self {
+        let names = [std::path::absolute(path), std::fs::canonicalize(path)];
+        let parts = |name: PathBuf| {
+            let parts = components(name.as_os_str().as_bytes());
+            // What `..` leads to depends on links.
+            let parts: Vec<_> = parts.map(<[u8]>::to_vec).collect();
+            (!parts.iter().any(|part| part == b"..")).then_some(parts)
+        };
+        Self(names.into_iter().flatten().filter_map(parts).collect())
+    }
+
+    /// What comes after the root's name in an absolute path.
+    fn relative(&self, path: &[u8]) -> Option<Vec<u8>> {
+        let parts: Vec<_> = components(path).collect();
+        let rest = self.0.iter().find_map(|name| {
+            let (start, rest) = parts.split_at_checked(name.len())?;
+            start.iter().eq(name).then_some(rest)
+        })?;
+        let end: &[u8] = if path.ends_with(b"/") { b"/." } else { b"" };
+        Some([&b"."[..], b"/", &rest.join(&b'/'), end].concat())
+    }
+}
+
+/// The components of a path that name something.
+fn components(path: &[u8]) -> impl DoubleEndedIterator<Item = &[u8]> {
+    let parts = path.split(|&byte| byte == b'/');
+    parts.filter(|part| !part.is_empty() && *part != b".")
 }
 
 /// Puts the components of a path before those that are pending. One that ends with a slash ends
