@@ -54,11 +54,12 @@ impl Page {
         read: impl FnOnce(&File, &mut [u8]) -> io::Result<()>,
     ) -> io::Result<Self> {
         let Opened { file, meta } = opened;
-        let modified_s = seconds(meta.modified);
+        let date_s = server.clock.unix_s();
+        // Never later than the date of any answer (RFC 9110, section 8.8.2.1).
+        let modified_s = seconds(meta.modified).map(|modified_s| modified_s.min(date_s));
         let (head, shared_end, part_end) = head(server, path, &meta, modified_s);
         let [shared_end, part_end, head_end] =
             [shared_end, part_end, head.len()].map(|end| OK_LEN + end);
-        let date_s = server.clock.unix_s();
         let body_len = meta.len;
         let keeps = body_len <= server.config.cache.file_bytes;
         let end = if keeps {
@@ -160,9 +161,10 @@ impl Page {
         }
     }
 
-    /// Whether a file that was opened now is the one that this was made of.
+    /// Whether a file that was opened now is the one that this was made of, and has not changed since.
     pub(crate) fn is_of(&self, meta: &Meta) -> bool {
         self.meta.etag == meta.etag
+            && self.meta.device == meta.device
             && self.meta.coding == meta.coding
             && self.meta.vary == meta.vary
     }

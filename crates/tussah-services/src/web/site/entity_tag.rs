@@ -8,7 +8,10 @@ use rustix::fs::Stat;
 /// Bound, in bytes: three numbers of 64 bits in hexadecimal with what is around them; the tag lies inside its owner.
 const TAG_MAX: usize = 3 * 16 + 4;
 
-/// A strong entity tag with its quotes: modification time, length and inode of a file.
+/// A strong entity tag with its quotes: of a file the time of its last change (`ctime`), its length and its inode.
+///
+/// The time of modification would not do: a program that copies files may set it, and then another content as long and
+/// as old has the same. The kernel alone sets the time of change, whenever it writes content, length or times.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct EntityTag {
     bytes: [u8; TAG_MAX],
@@ -17,8 +20,8 @@ pub struct EntityTag {
 
 impl EntityTag {
     pub(super) fn new(stat: &Stat) -> Self {
-        let nanos = stat.st_mtime.wrapping_mul(1_000_000_000).cast_unsigned();
-        let nanos = nanos.wrapping_add(stat.st_mtime_nsec);
+        let nanos = stat.st_ctime.wrapping_mul(1_000_000_000).cast_unsigned();
+        let nanos = nanos.wrapping_add(stat.st_ctime_nsec);
         let mut bytes = [0; TAG_MAX];
         let mut rest = &mut bytes[..];
         write!(rest, "\"{nanos:x}-{:x}-{:x}\"", stat.st_size, stat.st_ino)
@@ -49,9 +52,9 @@ mod tests {
     fn the_largest_numbers_fit() {
         let file = tempfile::tempfile().expect("a file");
         let mut stat = rustix::fs::fstat(file.as_fd()).expect("stat");
-        (stat.st_mtime, stat.st_mtime_nsec, stat.st_size, stat.st_ino) = (0, 255, 0, 1);
+        (stat.st_ctime, stat.st_ctime_nsec, stat.st_size, stat.st_ino) = (0, 255, 0, 1);
         assert_eq!(EntityTag::new(&stat).as_str(), "\"ff-0-1\"");
-        (stat.st_mtime, stat.st_mtime_nsec, stat.st_size, stat.st_ino) = (-1, 0, -1, u64::MAX);
+        (stat.st_ctime, stat.st_ctime_nsec, stat.st_size, stat.st_ino) = (-1, 0, -1, u64::MAX);
         let expected = "\"ffffffffc4653600-ffffffffffffffff-ffffffffffffffff\"";
         assert_eq!(EntityTag::new(&stat).as_str(), expected);
     }

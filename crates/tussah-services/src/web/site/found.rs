@@ -80,6 +80,8 @@ pub struct Meta {
     /// Strong: another content has another tag, unless it has the same length and its file was
     /// changed in place within one tick of the file system's clock.
     pub etag: EntityTag,
+    /// The file system that it lies in. Two of these may have files with the same tag.
+    pub(crate) device: u64,
     /// The value of `Content-Type`, charset included.
     pub media_type: Arc<str>,
     /// The coding of the bytes in the file, for `Content-Encoding`.
@@ -95,6 +97,7 @@ impl Meta {
             len: stat.st_size.cast_unsigned(),
             modified: modified(stat),
             etag: EntityTag::new(stat),
+            device: stat.st_dev,
             media_type,
             coding: None,
             vary: false,

@@ -1,7 +1,7 @@
 //! Files and directories, as clients see them.
 
 use std::fs;
-use std::os::unix::fs::{PermissionsExt as _, symlink};
+use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _, symlink};
 use std::os::unix::net::UnixListener;
 
 use tussah_services::web::config::CacheKind;
@@ -413,6 +413,50 @@ fn changes_are_seen_after_a_second() {
         server.pass(&hand, 2);
         assert_eq!(client.get("/a.txt", "").status, 404);
     }
+}
+
+#[test]
+fn a_file_that_was_replaced_by_one_as_long_and_as_old_is_noticed() {
+    for len in [6, 2_000_000] {
+        let (server, hand) = site().start_by_hand();
+        let content = |byte: &str| byte.repeat(len);
+        server.site.write("page.bin", content("a"), 784_111_777);
+        let before = server.get("/page.bin", "");
+        assert_same(&before.body, content("a").as_bytes());
+        // As `cp -p` does: the file is the same one, as long and as old. Two changes within a tick of the
+        // file system's clock can't be told apart.
+        let path = server.site.path("page.bin");
+        let changed = || {
+            let meta = fs::metadata(&path).expect("it is there");
+            (meta.ctime(), meta.ctime_nsec())
+        };
+        let first = changed();
+        while changed() == first {
+            server.site.write("page.bin", content("b"), 784_111_777);
+        }
+        server.pass(&hand, 2);
+        let after = server.get("/page.bin", "");
+        assert_same(&after.body, content("b").as_bytes());
+        assert_ne!(after.field("ETag"), before.field("ETag"));
+    }
+}
+
+#[test]
+fn nothing_was_modified_later_than_it_was_sent() {
+    let site = Site::new();
+    // In the year 2100.
+    site.write("late.txt", "late", 4_102_444_800);
+    let server = site.start();
+    for lines in ["", "Range: bytes=0-1\r\n"] {
+        let answer = server.get("/late.txt", lines);
+        let (modified, sent) = ["Last-Modified", "Date"]
+            .map(|name| answer.expect_field(name))
+            .into();
+        assert_eq!(modified, sent, "{}", answer.head);
+    }
+    let modified = server.get("/late.txt", "").expect_field("Last-Modified");
+    let since = format!("If-Modified-Since: {modified}\r\n");
+    assert_eq!(server.get("/late.txt", &since).status, 304);
 }
 
 #[test]
