@@ -8,6 +8,7 @@ use std::io::{self, IoSlice, IoSliceMut};
 use std::net::{IpAddr, Shutdown};
 use std::pin::Pin;
 use std::task::{Context, Poll};
+use std::time::Duration;
 
 use futures_io::{AsyncRead, AsyncWrite};
 use rustix::fs::sendfile;
@@ -92,6 +93,17 @@ impl Stream {
             Self::Tcp(stream) => stream.shutdown(Shutdown::Both),
             Self::Unix(stream) => stream.shutdown(Shutdown::Both),
             Self::Tls(stream) => stream.cut(),
+        };
+    }
+
+    /// Has the system forget what it still has to send when the connection is closed, and send a reset instead. Else it would keep
+    /// that for minutes, megabytes perhaps, for a client that is gone.
+    pub(crate) fn reset_when_closed(&self) {
+        // It may have ended already.
+        let _ = match self {
+            Self::Tcp(stream) => stream.set_linger(Some(Duration::ZERO)),
+            Self::Unix(_) => Ok(()),
+            Self::Tls(stream) => stream.set_linger(Some(Duration::ZERO)),
         };
     }
 

@@ -6,6 +6,7 @@ use std::net::{IpAddr, Ipv4Addr, Shutdown};
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
+use std::time::Duration;
 
 use futures_rustls::rustls::ServerConfig;
 use futures_rustls::server::TlsStream;
@@ -61,6 +62,14 @@ impl Tls {
     pub(super) fn cut(&self) -> io::Result<()> {
         match &*self.state.lock() {
             State::Open(stream) => stream.get_ref().0.shutdown(Shutdown::Both),
+            State::Shaking(_) | State::Failed => Ok(()),
+        }
+    }
+
+    /// Has the connection reset when it is closed.
+    pub(super) fn set_linger(&self, time: Option<Duration>) -> io::Result<()> {
+        match &*self.state.lock() {
+            State::Open(stream) => stream.get_ref().0.set_linger(time),
             State::Shaking(_) | State::Failed => Ok(()),
         }
     }

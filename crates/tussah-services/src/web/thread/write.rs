@@ -26,6 +26,9 @@ pub(super) async fn all(
 ) -> io::Result<()> {
     let sent = rest(stream, server, exchange).await;
     server.note(stream, exchange);
+    if matches!(&sent, Err(error) if error.kind() == io::ErrorKind::TimedOut) {
+        stream.reset_when_closed();
+    }
     sent
 }
 

@@ -87,6 +87,30 @@ fn an_answer_that_nobody_takes() {
 }
 
 #[test]
+fn nothing_is_kept_for_a_client_that_was_given_up() {
+    let options = "--timeout-write 300ms --timeout-linger 200ms";
+    for kept in ["1MB", "40MB"] {
+        let site = Site::new().file("site/large.bin", bytes(LARGE));
+        let server = site.serve(&format!("{options} --cache-file-size {kept}"));
+        let sockets = server.sockets();
+        let mut client = server.connect();
+        client.send(request("/large.bin", ""));
+        assert!(client.fill());
+        server.expect_sockets(sockets);
+        // The system would go on for minutes to send what it has for one who is gone.
+        let mut piece = vec![0; 64 << 10];
+        let end = loop {
+            match client.stream.read(&mut piece) {
+                Ok(0) => break None,
+                Ok(_) => {}
+                Err(error) => break Some(error.kind()),
+            }
+        };
+        assert_eq!(end, Some(ErrorKind::ConnectionReset), "{kept}");
+    }
+}
+
+#[test]
 fn an_answer_that_is_taken_too_slowly() {
     let site = Site::new().file("site/large.bin", bytes(LARGE));
     let server = site.serve("--timeout-write 1s --timeout-rate 8MB --timeout-linger 200ms");
