@@ -2,12 +2,13 @@
 
 use std::io;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::time::Duration;
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
 
 use rustix::io::Errno;
 use tussah_core::Notify;
 
-use crate::time::timeout;
+use crate::time::{now, timeout};
 
 /// How long the first wait is when the system has no descriptor or no memory left; each further one is twice as long.
 const PAUSE_MIN: Duration = Duration::from_millis(1);
@@ -59,6 +60,14 @@ impl Pauses {
         Self { next: PAUSE_MIN }
     }
 
+    /// Waits as [`wait`](Self::wait) does for what this error says is missing.
+    pub(crate) async fn wait_for_room(&mut self, error: &io::Error) {
+        if self.next == PAUSE_MIN {
+            tell(error);
+        }
+        self.wait().await;
+    }
+
     /// Waits for a while, or until a stream of this process is closed.
     pub(crate) async fn wait(&mut self) {
         let freed = FREED.notified();
@@ -66,6 +75,25 @@ impl Pauses {
         // Either may be first: both mean that it may be tried again.
         let _ = timeout(self.next, freed).await;
         self.next = (self.next * 2).min(Duration::from_millis(PAUSE_MS_MAX));
+    }
+}
+
+/// Bound, in seconds: how long it is not said again that there is no room.
+const TELL_S: u64 = 10;
+
+/// When it was said.
+static TOLD: Mutex<Option<Instant>> = Mutex::new(None);
+
+/// Says that there is no room for connections, which wait. A process that has just enough descriptors would say it for
+/// each connection.
+#[cold]
+fn tell(error: &io::Error) {
+    let now = now();
+    let mut told = TOLD.lock().unwrap_or_else(PoisonError::into_inner);
+    let is_known = told.is_some_and(|told| now.saturating_duration_since(told).as_secs() < TELL_S);
+    if !is_known {
+        *told = Some(now);
+        tracing::warn!(target: "tussah", "connections wait to be accepted, since there is no descriptor or no memory for them: {error}");
     }
 }
 

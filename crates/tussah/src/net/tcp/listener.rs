@@ -175,7 +175,7 @@ impl TcpListener {
                 Verdict::Again => add(&self.counts.failed),
                 Verdict::Pause if !self.exhaustion_fails => {
                     add(&self.counts.pauses);
-                    pauses.wait().await;
+                    pauses.wait_for_room(&error).await;
                 }
                 Verdict::Pause | Verdict::Fail => return Err(self.failed("accept at", error)),
             }

@@ -134,7 +134,7 @@ impl UnixListener {
             };
             match Verdict::of(&error) {
                 Verdict::Again => {}
-                Verdict::Pause => pauses.wait().await,
+                Verdict::Pause => pauses.wait_for_room(&error).await,
                 Verdict::Fail => return Err(self.failed("accept at", error)),
             }
         }
