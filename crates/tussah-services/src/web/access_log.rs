@@ -1,7 +1,8 @@
 //! The access log: which requests came, and what became of them.
 //!
 //! Lines are collected in memory, and an OS thread writes them in batches, so that no worker waits for a disk. When
-//! the disk is too slow or full, lines are lost, and the log itself says how many.
+//! the disk is too slow or full, lines are lost. The diagnostics say so at once, and the log says how many and why as soon
+//! as it can be written again.
 
 mod line;
 #[cfg(test)]
@@ -10,12 +11,15 @@ mod tests;
 use std::cell::RefCell;
 use std::fs::File;
 use std::io::{self, Write};
+use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::Path;
 use std::sync::Arc;
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 use parking_lot::{Condvar, Mutex};
+use rustix::fs::{OFlags, fcntl_setfl};
+use rustix::io::Errno;
 
 pub use line::Record;
 
@@ -73,7 +77,8 @@ impl AccessLog {
             shared: Arc::clone(&shared),
             sink,
             file,
-            torn: false,
+            failure: None,
+            lost: Lost::default(),
         };
         let writer = thread::Builder::new()
             .name("access-log".into())
@@ -129,6 +134,11 @@ impl AccessLog {
         while !pending.closed && !self.shared.done.wait_until(&mut pending, until).timed_out() {}
         let closed = pending.closed;
         drop(pending);
+        if !closed {
+            tracing::error!(
+                "the end of the access log could not be written within {CLOSE_SECONDS} s"
+            );
+        }
         // Else it hangs in the kernel, and goes with the process.
         closed && writer.join().is_ok()
     }
@@ -157,27 +167,53 @@ impl Sink {
         }
     }
 
-    fn write_all(&mut self, lines: &[u8]) -> io::Result<()> {
+    /// Writes all lines; takes off what was written.
+    fn write(&mut self, lines: &mut &[u8]) -> io::Result<()> {
         match self {
             Self::Stdout => {
                 let mut stdout = io::stdout().lock();
-                stdout.write_all(lines)?;
+                write_to(&mut stdout, lines)?;
                 stdout.flush()
             }
-            Self::File(file) => file.write_all(lines),
+            Self::File(file) => write_to(file, lines),
             #[cfg(test)]
-            Self::Test(slow) => slow.write_all(lines),
+            Self::Test(slow) => write_to(slow, lines),
         }
     }
 }
 
+fn write_to(sink: &mut impl Write, lines: &mut &[u8]) -> io::Result<()> {
+    while !lines.is_empty() {
+        match sink.write(lines) {
+            Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
+            Ok(len) => *lines = &lines[len..],
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(())
+}
+
+/// Opens a file without waiting: a pipe that nobody reads would wait for a reader.
 fn open_file(path: &Path) -> io::Result<File> {
-    let opened = File::options().append(true).create(true).open(path);
+    let mut options = File::options();
+    let flags = OFlags::NONBLOCK | OFlags::NOCTTY;
+    options
+        .append(true)
+        .create(true)
+        .custom_flags(flags.bits().cast_signed());
+    let opened = options.open(path).and_then(|file| {
+        // Writing may wait: that is what the OS thread is for.
+        fcntl_setfl(&file, OFlags::APPEND)?;
+        Ok(file)
+    });
     opened.map_err(|error| {
-        let what = format!(
-            "expected a file to append to at {}: {error}",
-            path.display()
-        );
+        let path = path.display();
+        let what = if Errno::from_io_error(&error) == Some(Errno::NXIO) {
+            format!("{path} is a pipe that nobody reads, or a socket: start its reader first")
+        } else {
+            format!("expected a file to append to at {path}: {error}")
+        };
         io::Error::new(error.kind(), what)
     })
 }
@@ -186,8 +222,39 @@ struct Writer {
     shared: Arc<Shared>,
     sink: Sink,
     file: LogFile,
-    /// Whether the last write failed, perhaps in the middle of a line.
-    torn: bool,
+    /// Why the last write failed, perhaps in the middle of a line, if it did.
+    failure: Option<String>,
+    lost: Lost,
+}
+
+/// Requests that are not in the log, and of which it does not say so yet.
+#[derive(Debug, Default)]
+struct Lost {
+    /// There was no room for them while others were being written.
+    slow: u64,
+    /// They could not be written, and why.
+    failed: u64,
+    why: String,
+}
+
+impl Lost {
+    /// A sentence for each reason.
+    fn sentences(&self, log: &str) -> Vec<String> {
+        let reasons = [
+            (self.slow, "it was written too slowly"),
+            (self.failed, &self.why),
+        ];
+        let some = reasons.into_iter().filter(|(count, _)| *count > 0);
+        some.map(|(count, why)| {
+            let (requests, are) = if count == 1 {
+                ("request", "is")
+            } else {
+                ("requests", "are")
+            };
+            format!("{count} {requests} {are} not in {log}: {why}")
+        })
+        .collect()
+    }
 }
 
 impl Writer {
@@ -204,69 +271,82 @@ impl Writer {
                     .wait_for(&mut pending, Duration::from_millis(BATCH_MS));
             }
             std::mem::swap(&mut pending.lines, &mut batch);
-            let lost = std::mem::take(&mut pending.lost);
+            self.lost.slow += std::mem::take(&mut pending.lost);
             let reopen_at = pending.reopen_at.take();
             let closing = pending.closing;
             drop(pending);
 
             let (before, after) = batch.split_at(reopen_at.unwrap_or(batch.len()));
-            let mut lost = lost + self.write(before);
+            self.write(before);
             if reopen_at.is_some() {
                 self.reopen();
             }
-            lost += self.write(after);
+            self.write(after);
             batch.clear();
-            lost = self.tell_of(lost);
+            self.report_lost();
 
-            let mut pending = self.shared.pending.lock();
-            pending.lost += lost;
             if closing {
-                pending.closed = true;
+                for sentence in self.lost.sentences("the access log") {
+                    tracing::error!("{sentence}");
+                }
+                self.shared.pending.lock().closed = true;
                 self.shared.done.notify_all();
                 return;
             }
         }
     }
 
-    /// Gives back how many lines were lost.
-    fn write(&mut self, lines: &[u8]) -> u64 {
+    /// Writes lines as far as that goes, and counts the others.
+    fn write(&mut self, lines: &[u8]) {
         if lines.is_empty() {
-            return 0;
+            return;
         }
-        let mut result = Ok(());
-        if self.torn {
-            result = self.sink.write_all(b"\n");
-        }
-        let result = result.and_then(|()| self.sink.write_all(lines));
-        if let (Err(error), false) = (&result, self.torn) {
-            tracing::error!("the access log can't be written: {error}");
-        }
-        self.torn = result.is_err();
-        if self.torn {
-            lines.iter().filter(|byte| **byte == b'\n').count() as u64
-        } else {
-            0
+        let mut left = lines;
+        let begun = match &self.failure {
+            Some(_) => self.sink.write(&mut &b"\n"[..]),
+            None => Ok(()),
+        };
+        match begun.and_then(|()| self.sink.write(&mut left)) {
+            Ok(()) => {
+                if self.failure.take().is_some() {
+                    let lost = self.lost.slow + self.lost.failed;
+                    tracing::warn!(
+                        "the access log is written again; requests that are not in it: {lost}"
+                    );
+                }
+            }
+            Err(error) => {
+                let why = error.to_string();
+                if self.failure.as_ref() != Some(&why) {
+                    let file = &self.file;
+                    tracing::error!(
+                        "the access log, {file}, can't be written: {why}; requests are missing from it until it can"
+                    );
+                }
+                self.lost.failed += left.iter().filter(|byte| **byte == b'\n').count() as u64;
+                self.lost.why.clone_from(&why);
+                self.failure = Some(why);
+            }
         }
     }
 
-    /// Says in the log how many lines were lost, and gives back how many it has not been told of.
-    fn tell_of(&mut self, lost: u64) -> u64 {
-        if lost == 0 || self.torn {
-            return lost;
+    /// Says in the log how many requests are not in it, if it can be written now.
+    fn report_lost(&mut self) {
+        if self.failure.is_some() {
+            return;
         }
-        let line = format!(
-            "# {lost} requests are not in this log, since it could not be written fast enough\n"
-        );
-        if self.write(line.as_bytes()) > 0 {
-            lost
-        } else {
-            0
+        let lines = self.lost.sentences("this log").into_iter();
+        let lines: String = lines.map(|line| format!("# {line}\n")).collect();
+        let before = std::mem::take(&mut self.lost);
+        self.write(lines.as_bytes());
+        if self.failure.is_some() {
+            self.lost = before;
         }
     }
 
     fn reopen(&mut self) {
         match Sink::open(&self.file) {
-            Ok(sink) => (self.sink, self.torn) = (sink, false),
+            Ok(sink) => (self.sink, self.failure) = (sink, None),
             Err(error) => tracing::error!("the access log stays where it was: {error}"),
         }
     }

@@ -201,7 +201,7 @@ fn look_up(
                     return true;
                 }
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => return false,
-                Err(error) => failed(&error),
+                Err(error) => failed(server, exchange.path(), &error),
             }
         }
         Ok(Found::Redirect { location }) => Instead::Redirect(location),
@@ -211,10 +211,11 @@ fn look_up(
         Err(Missing::Io(error)) => match load.known.take() {
             // It may be a little old, but it is there.
             Some(known) if is_exhausted(&error) => {
+                tell(server, exchange.path(), &error);
                 load.outcome = Outcome::Page(known);
                 return true;
             }
-            _ => failed(&error),
+            _ => failed(server, exchange.path(), &error),
         },
     };
     load.outcome = Outcome::None(instead);
@@ -236,13 +237,22 @@ fn make(
 }
 
 /// What a failing disk is answered with: without descriptors or memory one may come again.
-fn failed(error: &io::Error) -> Instead {
-    tracing::error!(%error, "a file could not be read");
+fn failed(server: &Server, path: &[u8], error: &io::Error) -> Instead {
+    tell(server, path, error);
     Instead::Error(if is_exhausted(error) {
         Status::SERVICE_UNAVAILABLE
     } else {
         Status::INTERNAL_SERVER_ERROR
     })
+}
+
+/// Says that a file can't be read, of many once a second.
+#[cold]
+fn tell(server: &Server, path: &[u8], error: &io::Error) {
+    if let Some(more) = server.unread.may_say(server.clock.passed_s()) {
+        let path = String::from_utf8_lossy(path);
+        tracing::error!(more, ?path, "a file can't be read: {error}");
+    }
 }
 
 /// Whether the system lacks descriptors or memory.

@@ -24,6 +24,7 @@
 
 mod arguments;
 mod check;
+mod choices;
 mod error;
 mod file;
 mod keys;
@@ -40,6 +41,6 @@ pub use error::ConfigErrors;
 pub use load::Origins;
 pub use peers::Peers;
 pub use settings::{
-    Cache, CacheKind, Colors, Config, Limits, ListenAddress, Log, LogFile, LogFormat, Status,
-    Timeouts, Tls,
+    Cache, CacheKind, Colors, Config, Diagnostics, DiagnosticsFormat, DiagnosticsLevel, Limits,
+    ListenAddress, Log, LogFile, LogFormat, Status, Timeouts, Tls,
 };

@@ -21,7 +21,7 @@ use super::serve::WebError;
 use super::server::Server;
 use super::tls::Reloadable;
 use super::work;
-use listen::Listening;
+use listen::{Accepting, Listening};
 
 /// A server that runs. Dropping it closes its listeners and lets go of its connections.
 pub struct Running {
@@ -31,6 +31,7 @@ pub struct Running {
     ending: Vec<JoinHandle<Stopped>>,
     routes: Routes,
     clock: Arc<Clock>,
+    accepting: Arc<Accepting>,
     ticking: JoinHandle<()>,
 }
 
@@ -65,9 +66,10 @@ impl Running {
         let instance = Arc::new(Instance::new(config, &routes, &clock, None)?);
         let addresses = instance.server.config.listen.clone();
         let current = Arc::new(RwLock::new(instance));
+        let accepting = Arc::<Accepting>::default();
         let mut listening = Vec::new();
         for address in addresses {
-            listening.push(Listening::begin(address, &current)?);
+            listening.push(Listening::begin(address, &current, &accepting)?);
         }
         let ticking = tussah::spawn(Arc::clone(&clock).run());
         Ok(Self {
@@ -76,6 +78,7 @@ impl Running {
             ending: Vec::new(),
             routes,
             clock,
+            accepting,
             ticking,
         })
     }
@@ -95,6 +98,11 @@ impl Running {
     #[must_use]
     pub fn connections(&self) -> usize {
         self.current.read().server.connections.count()
+    }
+
+    /// Waits until every listener has failed, so that nothing more is accepted.
+    pub(super) async fn accepts_nothing(&self) {
+        self.accepting.none().await;
     }
 
     /// Opens the access log again, as after it was moved away.
@@ -117,6 +125,8 @@ impl Running {
             .filter(|_| before.server.config.log == config.log);
         let next = Arc::new(Instance::new(config, &self.routes, &self.clock, log)?);
         let wanted = &next.server.config.listen;
+        // One that has failed is begun again.
+        self.listening.retain(|listening| !listening.has_ended());
         let mut added = Vec::new();
         for address in wanted {
             if !self
@@ -124,7 +134,11 @@ impl Running {
                 .iter()
                 .any(|listening| listening.is_for(address))
             {
-                added.push(Listening::begin(address.clone(), &self.current)?);
+                added.push(Listening::begin(
+                    address.clone(),
+                    &self.current,
+                    &self.accepting,
+                )?);
             }
         }
         let is_wanted =

@@ -10,6 +10,7 @@ use tussah::signal::{Signal, Signals, signal};
 use tussah::stage::BuildError;
 
 use super::config::{Config, ConfigErrors};
+use super::diagnostics::Diagnostics;
 use super::route::{Reply, Request, Routes};
 use super::running::Running;
 use super::site::SiteError;
@@ -83,9 +84,12 @@ impl Web {
     /// ([`bound_arenas`](tussah::heap::bound_arenas)), until SIGTERM or Ctrl-C: then what is in flight is finished, and a second one ends that at once. SIGHUP loads
     /// configuration and certificates anew, and opens logs again.
     ///
+    /// What goes wrong meanwhile is said on standard error, as [`Config::diagnostics`] has it, unless the program has set a subscriber of `tracing` of its own.
+    ///
     /// # Errors
-    /// As [`start`](Self::start).
+    /// As [`start`](Self::start); and if every listener has failed.
     pub fn run(mut self) -> Result<(), WebError> {
+        let diagnostics = Diagnostics::install(&self.config.diagnostics);
         raise_descriptors();
         bound_arenas(self.config.workers);
         let mut builder = tussah::Runtime::builder();
@@ -98,8 +102,14 @@ impl Web {
             let orders = Orders::listen().map_err(WebError::Runtime)?;
             let mut running = self.start().await?;
             say(&running);
-            while orders.next().await == Order::Reload {
-                reload_by(&mut running, reload.as_ref()).await;
+            let order = loop {
+                match next(&orders, &running).await {
+                    Order::Reload => reload_by(&mut running, reload.as_ref(), &diagnostics).await,
+                    other => break other,
+                }
+            };
+            if order == Order::GiveUp {
+                say(&NOWHERE);
             }
             say(&"stopping: what is in flight is finished; once more stops at once");
             let finished = async { running.stop().await.to_string() };
@@ -108,7 +118,10 @@ impl Web {
                 "stopped at once".to_owned()
             };
             say(&future::or(finished, at_once).await);
-            Ok(())
+            match order {
+                Order::GiveUp => Err(WebError::Listen(NOWHERE.to_owned())),
+                _ => Ok(()),
+            }
         })
     }
 }
@@ -122,17 +135,33 @@ impl fmt::Debug for Web {
     }
 }
 
-async fn reload_by(running: &mut Running, reload: Option<&Reload>) {
+/// Why a server ends by itself.
+const NOWHERE: &str = "there is nowhere left to accept connections: every listener has failed";
+
+/// What to do next: what the operator wants, or what is left.
+async fn next(orders: &Orders, running: &Running) -> Order {
+    let nowhere = async {
+        running.accepts_nothing().await;
+        Order::GiveUp
+    };
+    future::or(orders.next(), nowhere).await
+}
+
+async fn reload_by(running: &mut Running, reload: Option<&Reload>, diagnostics: &Diagnostics) {
     running.reopen_log();
     let Some(reload) = reload else { return };
     let config = match reload() {
         Ok(config) => config,
         Err(errors) => return say(&format_args!("the configuration stays as it is:\n{errors}")),
     };
+    let level = config.diagnostics.level;
     match running.reload(config).await {
-        Ok(()) => say(&format_args!(
-            "configuration and certificates are loaded anew; {running}"
-        )),
+        Ok(()) => {
+            diagnostics.set_level(level);
+            say(&format_args!(
+                "configuration and certificates are loaded anew; {running}"
+            ));
+        }
         Err(error) => say(&format_args!("the configuration stays as it is: {error}")),
     }
 }
@@ -142,11 +171,13 @@ fn say(text: &dyn fmt::Display) {
     drop(writeln!(io::stdout().lock(), "tussah web: {text}"));
 }
 
-/// What the operator wants.
+/// What the operator wants, or has to be done.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Order {
     Stop,
     Reload,
+    /// Nothing can be accepted any more.
+    GiveUp,
 }
 
 /// The signals by which the operator says so.

@@ -15,6 +15,7 @@ use super::buffers::Buffers;
 use super::clock::Clock;
 use super::config::{CacheKind, Config};
 use super::connections::Connections;
+use super::diagnostics::Seldom;
 use super::exchange::Exchange;
 use super::retry::Retry;
 use super::route::Routes;
@@ -36,6 +37,8 @@ pub(crate) struct Server {
     pub(crate) clock: Arc<Clock>,
     pub(crate) buffers: Arc<Buffers>,
     pub(crate) connections: Connections,
+    /// Whether it was said that files can't be read.
+    pub(crate) unread: Seldom,
     pub(crate) log: Option<Arc<AccessLog>>,
     /// One's own pages for errors: their types, and their bytes.
     pub(crate) error_pages: BTreeMap<u16, (Arc<str>, Vec<u8>)>,
@@ -67,6 +70,7 @@ impl Server {
             site,
             routes,
             clock,
+            unread: Seldom::new(),
             log,
             error_pages,
             buffers: Arc::new(Buffers::new(config.cache.bytes)),

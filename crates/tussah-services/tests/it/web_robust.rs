@@ -2,6 +2,7 @@
 
 mod client;
 mod descriptors;
+mod diagnostics;
 mod files;
 mod life;
 mod listen;

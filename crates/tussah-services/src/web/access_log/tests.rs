@@ -10,22 +10,27 @@ use super::*;
 /// A disk that does what it is told to do, write by write, and shows what was written.
 #[derive(Debug)]
 pub(super) struct Slow {
-    orders: mpsc::Receiver<io::Result<()>>,
+    orders: mpsc::Receiver<io::Result<usize>>,
     written: mpsc::Sender<Vec<u8>>,
 }
 
-impl Slow {
-    pub(super) fn write_all(&mut self, lines: &[u8]) -> io::Result<()> {
+impl Write for Slow {
+    fn write(&mut self, lines: &[u8]) -> io::Result<usize> {
         // Without further orders everything is written.
-        self.orders.recv().unwrap_or(Ok(()))?;
-        let _ = self.written.send(lines.into());
+        let len = self.orders.recv().unwrap_or(Ok(lines.len()))?;
+        let len = len.min(lines.len());
+        let _ = self.written.send(lines[..len].into());
+        Ok(len)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
         Ok(())
     }
 }
 
 fn slow() -> (
     AccessLog,
-    mpsc::SyncSender<io::Result<()>>,
+    mpsc::SyncSender<io::Result<usize>>,
     mpsc::Receiver<Vec<u8>>,
 ) {
     let ((order, orders), (written, shown)) = (mpsc::sync_channel(0), mpsc::channel());
@@ -143,6 +148,11 @@ fn what_a_slow_disk_has_no_room_for_is_counted() {
         (11, true),
         "{kept}"
     );
+    let why = lines.iter().find(|line| line.starts_with("# "));
+    assert!(
+        why.is_some_and(|why| why.ends_with(": it was written too slowly")),
+        "{why:?}"
+    );
 }
 
 #[test]
@@ -159,6 +169,34 @@ fn what_a_full_disk_has_not_taken_is_counted() {
     let written: Vec<_> = shown.iter().collect();
     // What was written of the line that failed ends here.
     assert_eq!(written[0], b"\n");
-    let remark = "# 2 requests are not in this log, since it could not be written fast enough";
+    let remark = "# 2 requests are not in this log: no storage space";
     assert_eq!(requests(&written[1..].concat()), ["3", remark]);
+}
+
+#[test]
+fn what_was_written_of_a_batch_is_not_lost() {
+    let (access_log, order, shown) = slow();
+    log(&access_log, "held");
+    let line = {
+        let (another, order, shown) = slow();
+        log(&another, "1");
+        drop(order);
+        assert!(another.close());
+        shown.recv().unwrap().len()
+    };
+    // The writer has taken the first line; the others are the next batch.
+    order.send(Ok(1)).unwrap();
+    for request in ["1", "2", "3", "4"] {
+        log(&access_log, request);
+    }
+    order.send(Ok(usize::MAX)).unwrap();
+    order.send(Ok(2 * line + 5)).unwrap();
+    order.send(Err(io::ErrorKind::StorageFull.into())).unwrap();
+    drop(order);
+    log(&access_log, "5");
+    assert!(access_log.close());
+    let written: Vec<u8> = shown.iter().flatten().collect();
+    let remark = "# 2 requests are not in this log: no storage space";
+    let expected = ["held", "1", "2", "127.0", "5", remark];
+    assert_eq!(requests(&written), expected);
 }

@@ -174,4 +174,9 @@ Where values come from:
 
 Signals:
   HUP          read the configuration and certificates again, and reopen the access log
-  TERM, INT    finish what is in flight, for --drain at most; a second one ends it at once";
+  TERM, INT    finish what is in flight, for --drain at most; a second one ends it at once
+
+Exit status:
+  0  it was told to stop, and has
+  1  it could not start, or every listener has failed
+  2  the command line or the configuration is wrong";

@@ -7,10 +7,9 @@ use std::time::Duration;
 
 use tussah_wire::http::head::HEAD_BYTES_MAX;
 
-use super::settings::{CacheKind, Colors, Config, LogFormat};
+use super::settings::Config;
 use super::show;
-use super::value::{Choice, Read, Value};
-use crate::web::site::{Dotfiles, Symlinks};
+use super::value::{Read, Value};
 
 /// A key.
 #[derive(Debug)]
@@ -104,6 +103,7 @@ const LIMITS: &str = "Limits";
 const TIMEOUTS: &str = "Time-outs";
 const TLS: &str = "TLS";
 const LOG: &str = "Access log";
+const DIAGNOSTICS: &str = "Diagnostics";
 const STATUS: &str = "Status and work pages";
 
 /// The keys in the order of the help; those without a section come first, as TOML wants it.
@@ -134,7 +134,7 @@ pub(super) const KEYS: &[Key] = &[
     ),
     key!(
         One "symlinks", "symlinks", "none|inside|all", SERVED,
-        "Which symbolic links are followed: none, those that stay inside DIR, or all",
+        "Which symbolic links are followed: none, those that stay inside DIR (absolute ones by its path), or all",
         site.symlinks = Value::choice,
         |c| show::choice(&c.site.symlinks)
     ),
@@ -218,7 +218,7 @@ pub(super) const KEYS: &[Key] = &[
     ),
     key!(
         One "cache.kind", "cache", "sharded|none", CACHE,
-        "The stage that keeps pages in memory: sharded, or none",
+        "The stage that keeps pages in memory: sharded, or none. Whether a file has changed is looked at once a second, by its ctime, length, inode and device",
         cache.kind = Value::choice,
         |c| show::choice(&c.cache.kind)
     ),
@@ -254,7 +254,7 @@ pub(super) const KEYS: &[Key] = &[
     ),
     key!(
         One "limits.connections", "limit-connections", "N", LIMITS,
-        "Connections at a time; 503 beyond",
+        "Connections of the process at a time. For one more, one that waits for a request makes room, of many the one that has waited longest; if there is none, it is answered with 503",
         limits.connections = |v| v.count(1..=10_000_000),
         |c| show::plain(&c.limits.connections)
     ),
@@ -284,7 +284,7 @@ pub(super) const KEYS: &[Key] = &[
     ),
     key!(
         One "timeouts.write", "timeout-write", "TIME", TIMEOUTS,
-        "Without taking a byte of an answer",
+        "Without taking a byte of an answer; then the connection is reset, so that the system keeps nothing for the client",
         timeouts.write = |v| v.duration(time(1, DAY_MS)),
         |c| show::duration(&c.timeouts.write)
     ),
@@ -314,7 +314,7 @@ pub(super) const KEYS: &[Key] = &[
     ),
     key!(
         One "log.file", "log-file", "FILE", LOG,
-        "Write down each request: in a file, on standard output (-), or off",
+        "Write down each request: in a file, in a pipe that somebody reads, on standard output (-), or off",
         log.file = |v| v.or_none("off", Value::log_file),
         |c| show::or("off", &c.log.file, show::log_file)
     ),
@@ -323,6 +323,18 @@ pub(super) const KEYS: &[Key] = &[
         "How: common, or combined, which has referrer and user agent too",
         log.format = Value::choice,
         |c| show::choice(&c.log.format)
+    ),
+    key!(
+        One "diagnostics.level", "diagnostics-level", "off|error|warn|info|debug", DIAGNOSTICS,
+        "How much to say on standard error of what goes wrong: failures (error), what goes on only in part (warn), and more",
+        diagnostics.level = Value::choice,
+        |c| show::choice(&c.diagnostics.level)
+    ),
+    key!(
+        One "diagnostics.format", "diagnostics-format", "text|json", DIAGNOSTICS,
+        "How to say it: text, or json with an object a line; it takes effect when the server starts",
+        diagnostics.format = Value::choice,
+        |c| show::choice(&c.diagnostics.format)
     ),
     key!(
         One "status.path", "status-path", "PATH", STATUS,
@@ -349,32 +361,4 @@ const DAY_MS: u64 = 86_400_000;
 
 fn time(least_ms: u64, most_ms: u64) -> RangeInclusive<Duration> {
     Duration::from_millis(least_ms)..=Duration::from_millis(most_ms)
-}
-
-impl Choice for Colors {
-    const WORDS: &'static [(&'static str, Self)] =
-        &[("connection", Self::Connection), ("one", Self::One)];
-}
-
-impl Choice for CacheKind {
-    const WORDS: &'static [(&'static str, Self)] =
-        &[("sharded", Self::Sharded), ("none", Self::None)];
-}
-
-impl Choice for LogFormat {
-    const WORDS: &'static [(&'static str, Self)] =
-        &[("common", Self::Common), ("combined", Self::Combined)];
-}
-
-impl Choice for Symlinks {
-    const WORDS: &'static [(&'static str, Self)] = &[
-        ("none", Self::None),
-        ("inside", Self::Inside),
-        ("all", Self::All),
-    ];
-}
-
-impl Choice for Dotfiles {
-    const WORDS: &'static [(&'static str, Self)] =
-        &[("hidden", Self::Hidden), ("served", Self::Served)];
 }

@@ -53,6 +53,8 @@ pub struct Config {
     pub tls: Tls,
     /// What is written down of requests.
     pub log: Log,
+    /// What the server says on standard error of what goes wrong.
+    pub diagnostics: Diagnostics,
     /// The page with the counters of every stage.
     pub status: Status,
     /// What is served, and how.
@@ -78,6 +80,7 @@ impl Default for Config {
             timeouts: Timeouts::default(),
             tls: Tls::default(),
             log: Log::default(),
+            diagnostics: Diagnostics::default(),
             status: Status::default(),
             site: SiteOptions::default(),
             origins: Origins::default(),
@@ -153,7 +156,7 @@ pub struct Limits {
     pub headers: usize,
     /// Bound, in bytes: the body of a request, 1 MiB by default; 413 beyond. A body for a route is read whole before the request is let in, so bodies may take as much memory as `connections` times this.
     pub body_bytes: u64,
-    /// Bound, in connections: those that are open at a time, 20,000 by default; 503 beyond.
+    /// Bound, in connections: those of the process that are open at a time, 20,000 by default. For one more, one that is idle makes room; 503 if there is none.
     pub connections: usize,
     /// Bound, in requests: how many one connection may carry before it is closed; none by default.
     pub requests: Option<usize>,
@@ -180,7 +183,7 @@ pub struct Timeouts {
     pub body: Duration,
     /// From an answer to the next request.
     pub idle: Duration,
-    /// Without taking a byte of an answer.
+    /// Without taking a byte of an answer; then the connection is reset.
     pub write: Duration,
     /// The slowest that a client may take an answer, on average over `write`, in bytes a second.
     pub rate: Option<u64>,
@@ -219,6 +222,15 @@ pub enum LogFile {
     Path(PathBuf),
 }
 
+impl fmt::Display for LogFile {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Stdout => f.write_str("standard output"),
+            Self::Path(path) => path.display().fmt(f),
+        }
+    }
+}
+
 /// How a request is written down.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum LogFormat {
@@ -236,6 +248,42 @@ pub struct Log {
     pub file: Option<LogFile>,
     /// How.
     pub format: LogFormat,
+}
+
+/// What the server says on standard error of what goes wrong. Only [`Web::run`](crate::web::Web::run) sets it up, and
+/// only if the program has no subscriber of `tracing` of its own.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Diagnostics {
+    /// How much.
+    pub level: DiagnosticsLevel,
+    /// How. It stays as it was when the server started.
+    pub format: DiagnosticsFormat,
+}
+
+/// How much is said: each level includes those before it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum DiagnosticsLevel {
+    /// Nothing.
+    Off,
+    /// What fails, and is lost or stays undone.
+    Error,
+    /// What goes on only in part, too.
+    #[default]
+    Warn,
+    /// What a runtime and its stages do, too.
+    Info,
+    /// Requests that are refused, too.
+    Debug,
+}
+
+/// How a diagnostic is written: in a line each.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum DiagnosticsFormat {
+    /// For people.
+    #[default]
+    Text,
+    /// An object of JSON, for programs.
+    Json,
 }
 
 /// The page with the counters of every stage.

@@ -88,6 +88,8 @@ const SAMPLES: &[(&str, &str, &str)] = &[
     ("tls.key", "/k.pem", r#""/k.pem""#),
     ("log.file", "-", r#""-""#),
     ("log.format", "common", r#""common""#),
+    ("diagnostics.level", "debug", r#""debug""#),
+    ("diagnostics.format", "json", r#""json""#),
     ("status.path", "/_/status", r#""/_/status""#),
     ("status.from", "0.0.0.0/0,unix", r#"["0.0.0.0/0", "unix"]"#),
     ("status.work", "true", "true"),
@@ -454,7 +456,7 @@ fn shells_complete_the_words_that_a_key_takes() {
         let problem = format!("--{}: expected {expected}, found \"nonsense\"", key.flag);
         check_errors(&[&option], &[], "", &[&problem]);
     }
-    assert_eq!(keys, 5);
+    assert_eq!(keys, 7);
     let mut script = Vec::new();
     let mut command = Arguments::augment_args(Command::new("web"));
     clap_complete::generate(clap_complete::Shell::Bash, &mut command, "web", &mut script);

@@ -5,12 +5,13 @@ use std::os::unix::fs::FileTypeExt as _;
 use std::os::unix::net::UnixStream as StdStream;
 use std::path::Path;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use futures_lite::future;
 use parking_lot::RwLock;
 use tussah::JoinHandle;
 use tussah::net::{TcpListener, TcpStream, UnixListener, UnixStream};
-use tussah::sync::oneshot;
+use tussah::sync::{Notify, oneshot};
 
 use super::Instance;
 use crate::web::config::ListenAddress;
@@ -36,9 +37,53 @@ pub(super) struct Listening {
 
 type Current = Arc<RwLock<Arc<Instance>>>;
 
+/// How many listeners accept.
+#[derive(Default)]
+pub(super) struct Accepting {
+    count: AtomicUsize,
+    /// Called when the last one ends.
+    ended: Notify,
+}
+
+impl Accepting {
+    /// Waits until there is none.
+    pub(super) async fn none(&self) {
+        loop {
+            let ended = self.ended.notified();
+            // Acquire: pairs with the end of the last one.
+            if self.count.load(Ordering::Acquire) == 0 {
+                return;
+            }
+            ended.await;
+        }
+    }
+}
+
+/// One of these, until it is dropped.
+struct Accepts(Arc<Accepting>);
+
+impl Accepts {
+    fn new(accepting: &Arc<Accepting>) -> Self {
+        accepting.count.fetch_add(1, Ordering::Relaxed);
+        Self(Arc::clone(accepting))
+    }
+}
+
+impl Drop for Accepts {
+    fn drop(&mut self) {
+        // Release: pairs with the look of who waits.
+        self.0.count.fetch_sub(1, Ordering::Release);
+        self.0.ended.notify_waiters();
+    }
+}
+
 impl Listening {
     /// Begins to accept connections for whatever network is the current one.
-    pub(super) fn begin(asked: ListenAddress, current: &Current) -> Result<Self, WebError> {
+    pub(super) fn begin(
+        asked: ListenAddress,
+        current: &Current,
+        accepting: &Arc<Accepting>,
+    ) -> Result<Self, WebError> {
         let failed = |error| WebError::Listen(explain(&asked, &error));
         let current = Arc::clone(current);
         let (closing, told) = oneshot::async_channel();
@@ -55,10 +100,15 @@ impl Listening {
                 (asked.clone(), Listener::Unix(listener))
             }
         };
+        let accepts = Accepts::new(accepting);
+        let accepting = async move {
+            accept(listener, current, told).await;
+            drop(accepts);
+        };
         Ok(Self {
             asked,
             address,
-            thread: tussah::spawn(accept(listener, current, told)),
+            thread: tussah::spawn(accepting),
             closing: Some(closing),
         })
     }
@@ -67,6 +117,11 @@ impl Listening {
     pub(super) async fn close(mut self) {
         drop(self.closing.take());
         let _ = (&mut self.thread).await; // it logs what is wrong
+    }
+
+    /// Whether it accepts nothing any more, since it has failed.
+    pub(super) fn has_ended(&self) -> bool {
+        self.thread.is_finished()
     }
 
     pub(super) fn address(&self) -> &ListenAddress {
@@ -160,7 +215,9 @@ async fn accept(listener: Listener, current: Current, mut closing: oneshot::Asyn
         };
         match future::or(accepted, closed).await {
             Some(Ok(accepted)) => take_in(accepted, &current).await,
-            Some(Err(error)) => return tracing::error!(%error, "a listener has ended"),
+            Some(Err(error)) => {
+                return tracing::error!("nothing more is accepted by a listener: {error}");
+            }
             None => break,
         }
     }

@@ -104,10 +104,18 @@ impl Process {
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped());
+        Self::start_as_is(site, command)
+    }
+
+    /// The same with the standard streams of the command; what it says on standard output must be piped.
+    #[track_caller]
+    pub fn start_as_is(site: Site, mut command: Command) -> Self {
         let mut child = command.spawn().expect("the command is there");
         let said = Arc::new(Mutex::new(String::new()));
         listen(child.stdout.take().expect("it is piped"), &said);
-        listen(child.stderr.take().expect("it is piped"), &said);
+        if let Some(stderr) = child.stderr.take() {
+            listen(stderr, &said);
+        }
         let mut process = Self {
             site,
             addresses: Vec::new(),
@@ -167,7 +175,7 @@ impl Process {
         kill_process(self.pid(), signal).expect("it is ours");
     }
 
-    fn pid(&self) -> Pid {
+    pub fn pid(&self) -> Pid {
         Pid::from_child(&self.child)
     }
 

@@ -15,7 +15,7 @@ fn site(config: &str) -> Site {
 
 /// Writes another configuration and has it loaded.
 #[track_caller]
-fn reload(server: &mut Process, config: &str, says: &str) {
+pub fn reload(server: &mut Process, config: &str, says: &str) {
     let before = server.said().len();
     fs::write(server.site.path("site.toml"), config).expect("there is room");
     server.signal(Signal::HUP);
@@ -24,7 +24,7 @@ fn reload(server: &mut Process, config: &str, says: &str) {
     });
 }
 
-const LOADED: &str = "are loaded anew";
+pub const LOADED: &str = "are loaded anew";
 
 /// What the server calls itself on a new connection.
 fn name(server: &Process) -> String {
