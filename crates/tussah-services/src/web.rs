@@ -28,6 +28,7 @@ mod status;
 mod stream;
 mod sync;
 mod thread;
+mod totals;
 mod work;
 // What needs no runtime: files beneath a root, and what is around the server.
 pub mod access_log;

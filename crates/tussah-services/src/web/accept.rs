@@ -7,6 +7,7 @@ use tussah::stage::{Direct, DirectHandler};
 
 use super::config::Colors;
 use super::connection::Connection;
+use super::diagnostics::Seldom;
 use super::exchange::Exchange;
 use super::parse::Parse;
 use super::server::Server;
@@ -31,14 +32,30 @@ impl DirectHandler for Accept {
     fn handle(&self, stream: Stream) {
         let connection = Arc::new(Connection::new(stream));
         let entry = Arc::clone(&self.0);
-        match entry.server.connections.enter(&connection) {
-            Some(place) => match entry.server.config.colors {
-                Colors::Connection => drop(tussah::spawn(serve(connection, entry, place))),
+        let now_s = entry.server.clock.passed_s();
+        match entry.server.connections.enter(&connection, now_s) {
+            Some(entered) => match entry.server.config.colors {
+                Colors::Connection => drop(tussah::spawn(serve(connection, entry, entered))),
                 Colors::One => {
-                    drop(tussah::spawn_in(ALL, serve(connection, entry, place)));
+                    drop(tussah::spawn_in(ALL, serve(connection, entry, entered)));
                 }
             },
-            None => drop(tussah::spawn(refuse(connection, entry))),
+            None => {
+                tell(now_s);
+                drop(tussah::spawn(refuse(connection, entry)));
+            }
         }
+    }
+}
+
+/// Says that there are too many connections.
+#[cold]
+fn tell(now_s: u64) {
+    static SELDOM: Seldom = Seldom::new();
+    if let Some(more) = SELDOM.may_say(now_s) {
+        tracing::warn!(
+            more,
+            "a connection was refused: limits.connections are open, and none of them is idle"
+        );
     }
 }

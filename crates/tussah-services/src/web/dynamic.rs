@@ -142,7 +142,7 @@ fn class_after(last: u8, since_s: u64, now_s: u64) -> Class {
 
 /// Answers a request that is turned away: the client is told when to come again, each another time.
 pub(crate) fn overloaded(server: &Server, mut exchange: Box<Exchange>, send: &Sending) {
-    let clients = server.connections.count();
+    let clients = server.connections.all().count();
     let after_s = server.retry.after_s(clients, server.random());
     if let Some(connection) = &exchange.connection {
         connection.last.store(after_s, Ordering::Relaxed);

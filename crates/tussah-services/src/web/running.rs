@@ -13,12 +13,11 @@ use tussah::stage::Network;
 use tussah::time::{sleep, timeout};
 
 use super::access_log::AccessLog;
-use super::clock::Clock;
 use super::config::{CacheKind, Config, ListenAddress};
 use super::graph::{AcceptStage, wire};
 use super::route::Routes;
 use super::serve::WebError;
-use super::server::Server;
+use super::server::{Server, Shared};
 use super::tls::Reloadable;
 use super::work;
 use listen::{Accepting, Listening};
@@ -30,7 +29,7 @@ pub struct Running {
     /// Those whose place another has taken, as long as their connections end.
     ending: Vec<JoinHandle<Stopped>>,
     routes: Routes,
-    clock: Arc<Clock>,
+    shared: Shared,
     accepting: Arc<Accepting>,
     ticking: JoinHandle<()>,
 }
@@ -62,8 +61,9 @@ impl fmt::Display for Stopped {
 
 impl Running {
     pub(super) async fn start(config: Config, routes: Routes) -> Result<Self, WebError> {
-        let clock = Arc::new(Clock::new());
-        let instance = Arc::new(Instance::new(config, &routes, &clock, None)?);
+        let shared = Shared::new(config.limits.connections);
+        let instance = Arc::new(Instance::new(config, &routes, &shared, None)?);
+        instance.begin();
         let addresses = instance.server.config.listen.clone();
         let current = Arc::new(RwLock::new(instance));
         let accepting = Arc::<Accepting>::default();
@@ -71,13 +71,13 @@ impl Running {
         for address in addresses {
             listening.push(Listening::begin(address, &current, &accepting)?);
         }
-        let ticking = tussah::spawn(Arc::clone(&clock).run());
+        let ticking = tussah::spawn(Arc::clone(&shared.clock).run());
         Ok(Self {
             current,
             listening,
             ending: Vec::new(),
             routes,
-            clock,
+            shared,
             accepting,
             ticking,
         })
@@ -94,10 +94,10 @@ impl Running {
         self.current.read().network.clone()
     }
 
-    /// How many connections are open.
+    /// How many connections are open, whatever configuration they have begun with.
     #[must_use]
     pub fn connections(&self) -> usize {
-        self.current.read().server.connections.count()
+        self.shared.connections.count()
     }
 
     /// Waits until every listener has failed, so that nothing more is accepted.
@@ -123,7 +123,7 @@ impl Running {
             .log
             .clone()
             .filter(|_| before.server.config.log == config.log);
-        let next = Arc::new(Instance::new(config, &self.routes, &self.clock, log)?);
+        let next = Arc::new(Instance::new(config, &self.routes, &self.shared, log)?);
         let wanted = &next.server.config.listen;
         // One that has failed is begun again.
         self.listening.retain(|listening| !listening.has_ended());
@@ -148,7 +148,10 @@ impl Running {
             .partition(is_wanted);
         self.listening = kept;
         self.listening.append(&mut added);
+        let connections_max = next.server.config.limits.connections;
+        next.begin();
         *self.current.write() = next;
+        self.shared.connections.set_max(connections_max);
         close(gone).await;
         let drain = before.server.config.drain;
         self.ending.retain(|ending| !ending.is_finished());
@@ -224,7 +227,7 @@ impl Instance {
     fn new(
         config: Config,
         routes: &Routes,
-        clock: &Arc<Clock>,
+        shared: &Shared,
         log: Option<Arc<AccessLog>>,
     ) -> Result<Self, WebError> {
         let tls = match (&config.tls.cert, &config.tls.key) {
@@ -248,14 +251,7 @@ impl Instance {
         };
         let network = Network::new("web");
         let workers = tussah::Handle::current().workers();
-        let server = Server::new(
-            config,
-            routes,
-            Arc::clone(clock),
-            log,
-            network.clone(),
-            workers,
-        );
+        let server = Server::new(config, routes, shared, log, workers);
         let server = Arc::new(server.map_err(WebError::Site)?);
         let accept = wire(&network, &server).map_err(WebError::Network)?;
         let retrying = tussah::spawn(estimate_retry(network.clone(), Arc::clone(&server)));
@@ -266,6 +262,14 @@ impl Instance {
             network,
             retrying,
         })
+    }
+
+    /// Has its stages counted, as those of the current configuration.
+    fn begin(&self) {
+        let server = &self.server;
+        server
+            .totals
+            .begin(server.connections.number(), &self.network);
     }
 
     /// Ends it: connections finish what they have begun, for so long.
@@ -279,6 +283,7 @@ impl Instance {
             Err(_) => self.server.connections.count(),
         };
         self.server.connections.cut_all();
+        self.server.totals.end(self.server.connections.number());
         self.network.close();
         Stopped { cut }
     }

@@ -7,20 +7,20 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::SystemTime;
 
-use tussah::stage::Network;
 use tussah_wire::http::head::{self, Field};
 
 use super::access_log::{AccessLog, Record};
 use super::buffers::Buffers;
 use super::clock::Clock;
 use super::config::{CacheKind, Config};
-use super::connections::Connections;
+use super::connections::{Connections, Group, LEAVING_MAX};
 use super::diagnostics::Seldom;
 use super::exchange::Exchange;
 use super::retry::Retry;
 use super::route::Routes;
 use super::site::{Site, SiteError};
 use super::stream::Stream;
+use super::totals::Totals;
 
 /// Bound, in seconds: for how long a page is given without another look at its file, by a clock of whole seconds, so for up to nearly 2 s; then changes are seen soon, and hits cost
 /// no system call.
@@ -36,7 +36,8 @@ pub(crate) struct Server {
     pub(crate) routes: Routes,
     pub(crate) clock: Arc<Clock>,
     pub(crate) buffers: Arc<Buffers>,
-    pub(crate) connections: Connections,
+    pub(crate) connections: Group,
+    pub(crate) totals: Arc<Totals>,
     /// Whether it was said that files can't be read.
     pub(crate) unread: Seldom,
     pub(crate) log: Option<Arc<AccessLog>>,
@@ -45,12 +46,28 @@ pub(crate) struct Server {
     pub(crate) head_limits: head::Limits,
     /// Shards of the page cache; none if there is no cache.
     pub(crate) shards: usize,
-    /// The network, for the status page.
-    pub(crate) network: Network,
     hasher: foldhash::fast::RandomState,
     pub(crate) retry: Retry,
     randoms: AtomicU64,
     ending: AtomicBool,
+}
+
+/// What belongs to the process, whatever the configuration.
+pub(crate) struct Shared {
+    pub(crate) clock: Arc<Clock>,
+    pub(crate) connections: Arc<Connections>,
+    pub(crate) totals: Arc<Totals>,
+}
+
+impl Shared {
+    /// With so many connections at first.
+    pub(crate) fn new(connections_max: usize) -> Self {
+        Self {
+            clock: Arc::new(Clock::new()),
+            connections: Arc::new(Connections::new(connections_max)),
+            totals: Arc::default(),
+        }
+    }
 }
 
 impl Server {
@@ -59,9 +76,8 @@ impl Server {
     pub(crate) fn new(
         config: Config,
         routes: Routes,
-        clock: Arc<Clock>,
+        shared: &Shared,
         log: Option<Arc<AccessLog>>,
-        network: Network,
         workers: usize,
     ) -> Result<Self, SiteError> {
         let site = Site::open(&config.root, config.site.clone())?;
@@ -69,12 +85,13 @@ impl Server {
         Ok(Self {
             site,
             routes,
-            clock,
+            clock: Arc::clone(&shared.clock),
+            totals: Arc::clone(&shared.totals),
             unread: Seldom::new(),
             log,
             error_pages,
             buffers: Arc::new(Buffers::new(config.cache.bytes)),
-            connections: Connections::new(config.limits.connections),
+            connections: shared.connections.group(),
             head_limits: head::Limits {
                 head_bytes_max: config.limits.head_bytes as usize,
                 fields_max: config.limits.headers,
@@ -89,14 +106,13 @@ impl Server {
             retry: Retry::new(),
             randoms: AtomicU64::new(0),
             ending: AtomicBool::new(false),
-            network,
             config,
         })
     }
 
-    /// Bound, in requests: how many are in the network at a time, one of each connection; so a queue with so much room is never full.
+    /// Bound, in requests: how many are in the network at a time, one of each connection, those that are leaving included; so a queue with so much room is never full.
     pub(crate) fn room(&self) -> u64 {
-        self.config.limits.connections as u64
+        (self.config.limits.connections + LEAVING_MAX) as u64
     }
 
     /// Pages that were looked at in this second or later need not be looked at again.

@@ -40,8 +40,8 @@ pub(crate) fn answer(server: &Server, exchange: &mut Exchange) {
 
 fn json(server: &Server) -> String {
     let stages: Vec<_> = server
-        .network
-        .stats()
+        .totals
+        .stages()
         .iter()
         .map(|stage| {
             json!({
@@ -60,7 +60,7 @@ fn json(server: &Server) -> String {
         .collect();
     let page = json!({
         "up_s": server.clock.passed_s(),
-        "connections": server.connections.count(),
+        "connections": server.connections.all().count(),
         "stages": stages,
     });
     format!("{page:#}\n")
@@ -69,12 +69,12 @@ fn json(server: &Server) -> String {
 fn html(server: &Server) -> String {
     let mut page = String::from(TOP);
     let up_s = server.clock.passed_s();
-    let connections = server.connections.count();
+    let connections = server.connections.all().count();
     let _ = write!(
         page,
         "<p>Up for {up_s} s, {connections} connections open.</p>{HEAD}"
     );
-    for stage in server.network.stats() {
+    for stage in server.totals.stages() {
         let numbers = [
             stage.arrived + stage.called,
             stage.finished + stage.called,

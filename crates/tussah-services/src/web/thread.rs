@@ -17,14 +17,14 @@ use tussah_wire::http::Status;
 use super::accept::Entry;
 use super::answer;
 use super::connection::{Connection, Event};
-use super::connections::Place;
+use super::connections::Entered;
 use super::exchange::{Exchange, Next};
 use super::server::Server;
 use super::stream::Stream;
 
 /// Serves a connection until it ends.
-pub(crate) async fn serve(connection: Arc<Connection>, entry: Arc<Entry>, place: Place) {
-    let _open = Open(&entry.server, place);
+pub(crate) async fn serve(connection: Arc<Connection>, entry: Arc<Entry>, entered: Entered) {
+    let _open = Open(&entry.server, entered);
     if connection.stream.is_tls() && !Box::pin(handshake(&connection, &entry.server)).await {
         return;
     }
@@ -34,7 +34,7 @@ pub(crate) async fn serve(connection: Arc<Connection>, entry: Arc<Entry>, place:
         is_ending: false,
     };
     let clock = &entry.server.clock;
-    connection.wait_since(clock.passed_s());
+    connection.wait_first(clock.passed_s());
     let mut requests = 0;
     let mut spare = None;
     loop {
@@ -51,7 +51,7 @@ pub(crate) async fn serve(connection: Arc<Connection>, entry: Arc<Entry>, place:
                 match Box::pin(go_on(&connection, &entry.server, handed)).await {
                     After::Parse(exchange) => exchange,
                     After::Wait => {
-                        connection.wait_since(clock.passed_s());
+                        connection.wait(clock.passed_s());
                         continue;
                     }
                     After::End => return,
@@ -101,7 +101,7 @@ pub(crate) async fn refuse(connection: Arc<Connection>, entry: Arc<Entry>) {
 }
 
 /// A connection's place among those that are open, until this is dropped.
-struct Open<'a>(&'a Server, Place);
+struct Open<'a>(&'a Server, Entered);
 
 impl Drop for Open<'_> {
     fn drop(&mut self) {

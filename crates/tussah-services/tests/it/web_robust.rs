@@ -7,6 +7,7 @@ mod files;
 mod life;
 mod listen;
 mod overload;
+mod places;
 mod process;
 mod proxies;
 mod reload;

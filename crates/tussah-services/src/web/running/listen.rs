@@ -256,17 +256,17 @@ mod tests {
     use super::*;
     use std::time::Duration;
 
-    use crate::web::clock::Clock;
     use crate::web::config::Config;
     use crate::web::route::Routes;
+    use crate::web::server::Shared;
 
     #[test]
     fn a_connection_that_is_accepted_during_a_reload_is_not_lost() {
         let runtime = tussah::Runtime::builder().workers(1).build();
         runtime.expect("a runtime").block_on(async {
-            let clock = Arc::new(Clock::new());
+            let shared = Shared::new(1);
             let instance = || {
-                let instance = Instance::new(Config::default(), &Routes::default(), &clock, None);
+                let instance = Instance::new(Config::default(), &Routes::default(), &shared, None);
                 Arc::new(instance.expect("the directory can be read"))
             };
             let (before, after) = (instance(), instance());

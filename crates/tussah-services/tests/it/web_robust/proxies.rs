@@ -128,7 +128,9 @@ fn slow_and_large_answers_are_logged_with_their_clients() {
     let site = Site::new().file("site/large.bin", super::process::bytes(20_000_000));
     let mut server = site.serve("--log-file {}/log --limit-connections 1");
     let mut client = server.connect();
-    assert_eq!(client.ask(&request("/large.bin", "")).status, 200);
+    // It has begun to ask for more: one that is idle would make room.
+    let more = request("/large.bin", "") + "GET /a.txt HTTP/1.1\r\n";
+    assert_eq!(client.ask(&more).status, 200);
     let mut other = server.connect();
     assert_eq!(other.answer().status, 503);
     drop((client, other));

@@ -1,0 +1,163 @@
+//! The places for connections, which belong to the process.
+
+use std::net::TcpStream;
+use std::time::Instant;
+
+use serde_json::Value;
+
+use super::client::{Client, request};
+use super::process::{Process, Site, until};
+use super::reload::{LOADED, reload};
+
+/// A request, and the beginning of another: since both come at once, the connection is not idle in between.
+fn request_and_more() -> String {
+    request("/a.txt", "") + "GET /a.txt HTTP/1.1\r\n"
+}
+
+/// A client that has been answered, and has begun to ask for more.
+fn busy(server: &Process) -> Client<TcpStream> {
+    let mut client = server.connect();
+    assert_eq!(client.ask(&request_and_more()).status, 200);
+    client
+}
+
+/// The same as soon as there is room: the connection before may be answered already, and not be idle yet.
+fn busy_soon(server: &Process) -> Client<TcpStream> {
+    let mut client = None;
+    until("there is room", || {
+        let mut one = server.connect();
+        let is_in = one.ask(&request_and_more()).status == 200;
+        client = is_in.then_some(one);
+        client.is_some()
+    });
+    client.expect("there was room")
+}
+
+/// A client that has been answered.
+fn idle(server: &Process) -> Client<TcpStream> {
+    let mut client = server.connect();
+    assert_eq!(client.ask(&request("/a.txt", "")).status, 200);
+    client
+}
+
+fn status(server: &Process) -> Value {
+    serde_json::from_slice(&server.get("/status?json").body).expect("it is JSON")
+}
+
+/// How often a stage was called.
+fn called(status: &Value, stage: &str) -> u64 {
+    let stages = status["stages"].as_array().expect("stages");
+    let mut of = stages.iter().filter(|other| other["name"] == stage);
+    let called = of.next().and_then(|stage| stage["called"].as_u64());
+    assert!(of.next().is_none(), "{stage} is there twice: {status}");
+    called.unwrap_or_else(|| panic!("{stage} in {status}"))
+}
+
+#[test]
+fn one_that_is_idle_makes_room() {
+    let server = Site::new().serve("--limit-connections 50 --timeout-idle 1h");
+    let mut clients: Vec<_> = (0..50).map(|_| idle(&server)).collect();
+    // Until the server's clock, of whole seconds, has gone on.
+    let begun = Instant::now();
+    until("two seconds pass", || begun.elapsed().as_millis() > 2100);
+    // All who come are served, and as many go as come: of those that have waited longer.
+    let mut others: Vec<_> = (0..30).map(|_| idle(&server)).collect();
+    for other in &mut others {
+        assert_eq!(other.ask(&request("/a.txt", "")).status, 200);
+    }
+    let mut closed = 0;
+    for client in &mut clients {
+        client.send(request("/a.txt", ""));
+        closed += usize::from(client.next().is_err());
+    }
+    assert_eq!(closed, 30);
+}
+
+#[test]
+fn one_that_is_busy_makes_no_room() {
+    let server = Site::new()
+        .serve("--limit-connections 4 --timeout-idle 1h --timeout-head 1h --work --target 1h");
+    let mut page = server.connect();
+    page.send(request("/work?wait=1000ms", ""));
+    let mut body = server.connect();
+    body.send("POST /work HTTP/1.1\r\nHost: a\r\nContent-Length: 4\r\n\r\nab");
+    let (mut head, mut again) = (server.connect(), busy(&server));
+    head.send("GET /a.t");
+    until("all are in", || {
+        let mut one = server.connect();
+        one.send(request("/a.txt", ""));
+        one.answer().status == 503
+    });
+    assert_eq!(page.answer().status, 200);
+    body.send("cd");
+    assert_eq!(body.answer().status, 200);
+    assert_eq!(head.ask("xt HTTP/1.1\r\nHost: a\r\n\r\n").status, 200);
+    assert_eq!(again.ask("Host: a\r\n\r\n").status, 200);
+    // Now there is one that can go.
+    assert_eq!(server.get("/a.txt").status, 200);
+}
+
+#[test]
+fn one_that_has_said_nothing_makes_room_later() {
+    let server = Site::new().serve("--limit-connections 3 --timeout-idle 1h");
+    let mut silent: Vec<_> = (0..3).map(|_| server.connect()).collect();
+    until("they make room", || server.get("/a.txt").status == 200);
+    let ended = silent.iter_mut().any(|client| {
+        client.send(request("/a.txt", ""));
+        client.next().is_err()
+    });
+    assert!(ended, "one of them has made room");
+}
+
+#[test]
+fn the_limit_holds_for_all_configurations_together() {
+    const FIVE: &str = "limits.connections = 5";
+    let site = Site::new().file("site.toml", FIVE);
+    let mut server = site.serve("--config {}/site.toml --timeout-head 1h --drain 1h");
+    let mut old: Vec<_> = (0..4).map(|_| busy(&server)).collect();
+    for round in 0..3 {
+        reload(&mut server, FIVE, LOADED);
+        assert_eq!(status(&server)["connections"], 5, "round {round}");
+        let last = busy_soon(&server);
+        for _ in 0..10 {
+            assert_eq!(server.get("/a.txt").status, 503, "round {round}");
+        }
+        drop(last);
+        until("it has gone", || server.get("/a.txt").status == 200);
+    }
+    for client in &mut old {
+        assert_eq!(client.ask("Host: a\r\n\r\n").status, 200);
+        client.expect_end();
+    }
+    // Fewer from now on: two of those that are idle stay at most.
+    let _idle: Vec<_> = (0..4).map(|_| idle(&server)).collect();
+    reload(&mut server, "limits.connections = 2", LOADED);
+    let _two = [busy_soon(&server), busy_soon(&server)];
+    for _ in 0..10 {
+        assert_eq!(server.get("/a.txt").status, 503);
+    }
+}
+
+#[test]
+fn what_was_counted_stays_counted() {
+    let site = Site::new().file("site.toml", "");
+    let mut server = site.serve("--config {}/site.toml --timeout-head 1h");
+    let (mut kept, mut expected) = (busy(&server), 1);
+    for round in 0..3 {
+        for _ in 0..7 {
+            assert_eq!(server.get("/a.txt").status, 200);
+        }
+        reload(&mut server, "", LOADED);
+        let found = called(&status(&server), "receive");
+        expected += 8;
+        assert_eq!(found, expected, "round {round}");
+    }
+    // With an old configuration, whose network ends after it.
+    assert_eq!(kept.ask("Host: a\r\n\r\n").status, 200);
+    kept.expect_end();
+    expected += 1;
+    for _ in 0..50 {
+        expected += 1;
+        assert_eq!(called(&status(&server), "receive"), expected);
+    }
+}
