@@ -58,6 +58,16 @@ pub(crate) struct VTable {
     pub(crate) name: fn() -> &'static str,
     /// How many bytes into the node it says where the event was posted or spawned; `None` if it does not.
     pub(crate) location_at: Option<NonZeroUsize>,
+    /// How it leaves its queue early; `None` if it does not.
+    pub(crate) cancel: Option<Cancel>,
+}
+
+/// How events that can be cancelled leave the queue of their color before their turn.
+pub(crate) struct Cancel {
+    /// Whether the event was cancelled, and stays so. Called by whoever may walk along the queue.
+    pub(crate) is_cancelled: unsafe fn(NonNull<Node>) -> bool,
+    /// Consumes the node of a cancelled event that was taken out of its queue; calls nothing of the user's.
+    pub(crate) leave: unsafe fn(NonNull<Node>),
 }
 
 impl Node {
@@ -204,6 +214,7 @@ impl<B: Body> Posted<B> {
         drop: Self::drop,
         name: std::any::type_name::<B>,
         location_at: NonZeroUsize::new(std::mem::offset_of!(Self, location)),
+        cancel: None,
     };
 
     /// Makes the event in memory that is its own.

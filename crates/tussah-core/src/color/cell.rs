@@ -6,6 +6,7 @@
 //! |---|---|---|
 //! | 0 | `HELD` | somebody has the *token*: the right to touch the FIFO and to run events |
 //! | 1 | `DEAD` | the last handle is gone: whoever would leave the color destroys it instead |
+//! | 2 | `PRUNING` | somebody takes cancelled requests out of the inbox, which nobody else may take meanwhile: `prune.rs` |
 //! | 3–47 | inbox | newest event posted by somebody without the token; a Treiber stack through the links |
 //! | 48–63 | readers | events that are reading now |
 //!
@@ -15,6 +16,7 @@
 //!    "this worker is in that color already": a nested entry would alias what the outer one borrows.
 //! 2. **Post.** With the token: append to the FIFO. To an idle color: enter, append, schedule the cell. Else push to
 //!    the inbox; if only readers have the color, set `HELD` in the same step: the last reader finds it and gets the token.
+//!    Only the token takes nodes out of either, but for cancelled requests: see `prune.rs`.
 //! 3. **Leave.** With the FIFO empty, a compare-and-swap of exactly `HELD` to 0 gives the token back. If it fails, the
 //!    inbox is not empty, or the cell is dead: swap the inbox out, reverse it, append it to the FIFO.
 //! 4. **Read.** An entry adds one reader if neither `HELD` nor an inbox is there: a reader never passes a queued writer.
@@ -35,6 +37,7 @@ use std::sync::Arc;
 
 use super::ColorName;
 use super::depth::Depth;
+use super::prune::Cancelled;
 use super::turn::{Pace, TURN};
 use crate::event::Node;
 use crate::loom::UnsafeCell;
@@ -44,7 +47,8 @@ use crate::runtime::Shared;
 
 pub(super) const HELD: usize = 1;
 const DEAD: usize = 2;
-const TAGS: usize = HELD | DEAD;
+pub(super) const PRUNING: usize = 4;
+const TAGS: usize = HELD | DEAD | PRUNING;
 pub(super) const READER: usize = 1 << 48;
 pub(super) const READERS: usize = !(READER - 1);
 pub(super) const INBOX: usize = !(READERS | 0b111);
@@ -83,8 +87,9 @@ pub(crate) struct ColorCell {
     pub(super) destroy: unsafe fn(NonNull<ColorCell>),
     pub(crate) name: ColorName,
     pub(super) turn_ns: AtomicU64,
+    pub(super) cancelled: Cancelled,
     pub(crate) priority: AtomicI8,
-    rest_of_line: [u8; 15],
+    rest_of_line: [u8; 3],
     /// The runtime. Not counted: whoever has a handle to the cell keeps the runtime, or is part of it.
     shared: NonNull<Shared>,
     /// In a run queue, the cell is an event like any other: running it is a turn of the color.
@@ -124,8 +129,9 @@ impl ColorCell {
             destroy,
             name,
             turn_ns: AtomicU64::new(0),
+            cancelled: Cancelled::default(),
             priority: AtomicI8::new(0),
-            rest_of_line: [0; 15],
+            rest_of_line: [0; 3],
             // Not from a reference: `Colored` makes its counted reference of this pointer.
             shared: NonNull::new(Arc::as_ptr(shared).cast_mut()).expect("no reference is null"),
             node: Node::new(&TURN),
@@ -301,8 +307,13 @@ impl ColorCell {
     pub(super) fn take_inbox(&self) {
         let mut state = self.state.load(Ordering::Relaxed);
         loop {
+            if state.addr() & PRUNING != 0 {
+                self.wait_for_walk();
+                state = self.state.load(Ordering::Relaxed);
+                continue;
+            }
             let rest = bits(state.addr() & !INBOX);
-            // Acquire pairs with the Release in `post_from_outside`.
+            // Acquire pairs with the Release in `post_from_outside` and `prune_inbox`.
             match self.state.compare_exchange_weak(
                 state,
                 rest,

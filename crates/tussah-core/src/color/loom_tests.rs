@@ -269,6 +269,36 @@ fn a_request_is_cancelled_after_a_second_poll() {
 }
 
 /// A request that waits is woken by the waker that it was polled with last, and has its result then.
+/// A request in the middle of the inbox is given up, which takes it out, while others post above it and the worker takes the
+/// inbox: all that was posted runs once and in order, and the request is freed once.
+#[test]
+fn a_cancelled_request_leaves_the_inbox() {
+    explore(2, || {
+        let rig = Rig::new();
+        let closures = Count::default();
+        let closure = closures.canary(&Arc::new(Probe::new()));
+        post(&rig.value, 0, 0);
+        post(&rig.value, 0, 1);
+        let value = rig.value.clone();
+        let mut with = Box::pin(async move {
+            value.with(move |_| drop(closure)).await;
+        });
+        let polled = with.as_mut().poll(&mut Context::from_waker(Waker::noop()));
+        assert!(polled.is_pending(), "events are queued before");
+        post(&rig.value, 0, 2);
+        let value = rig.value.clone();
+        let canceller = thread::spawn(move || drop(with));
+        let poster = thread::spawn(move || {
+            post(&value, 1, 0);
+            post(&value, 1, 1);
+        });
+        rig.model.start(1).join().expect("no panic");
+        join([canceller, poster]);
+        rig.finish(5);
+        assert_eq!(closures.get(), 1, "the closure goes once");
+    });
+}
+
 #[test]
 fn a_request_is_awaited() {
     explore(3, || {

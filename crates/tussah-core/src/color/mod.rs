@@ -6,6 +6,7 @@ pub(crate) mod held;
 #[cfg(all(test, loom))]
 mod loom_tests;
 mod post;
+mod prune;
 pub(crate) mod read;
 mod reference;
 pub(crate) mod table;

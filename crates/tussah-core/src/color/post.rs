@@ -101,9 +101,10 @@ impl ColorCell {
         // A remote post that happened before this one must stay before it; coherence makes it visible to a Relaxed load.
         let state = self.state.load(Ordering::Relaxed);
         if !inbox(state).is_null() {
-            self.take_inbox();
+            // SAFETY: passed on from the caller.
+            unsafe { self.take_inbox_in_event() };
         }
-        // SAFETY: passed on from the caller.
+        // SAFETY: as above.
         unsafe { self.queue(node) };
         worker.set_appended();
     }

@@ -25,6 +25,7 @@ pub(crate) static TURN: VTable = VTable {
     drop: ColorCell::drop_events,
     name: || "color",
     location_at: None,
+    cancel: None,
 };
 
 /// How many events a color's turns may have; written by the holder of the token.

@@ -74,7 +74,8 @@ all_colored!(A 0, B 1, C 2, D 3);
 /// requests for several colors can't deadlock, and no color is passed over.
 ///
 /// # Cancellation
-/// As for [`Colored::with`]. The places that a cancelled request has in the queues are passed through without effect.
+/// As for [`Colored::with`]. The places that a cancelled request has in the queues are passed through without effect, or taken
+/// out before.
 ///
 /// # Panics
 /// If one color is named twice, or the values are of different runtimes; and as for [`Colored::with`].
@@ -239,24 +240,10 @@ where
         match unsafe { request.as_ref() }.reply.poll(context) {
             Poll::Pending => Poll::Pending,
             Poll::Ready(outcome) => {
-                self.end();
+                self.state = State::Over;
+                // SAFETY: the future is done with the request, whose outcome it has.
+                unsafe { Request::future_gone(request) };
                 Poll::Ready(outcome.get())
-            }
-        }
-    }
-}
-
-impl<V, F, R> WithAll<V, F, R> {
-    /// Ends the future's use of its request, if it has one.
-    #[cold]
-    fn end(&mut self) {
-        if let State::Queued(request) = self.state {
-            self.state = State::Over;
-            // SAFETY: the future does not use the request after this.
-            unsafe {
-                if request.as_ref().reply.future_gone() {
-                    Request::free(request);
-                }
             }
         }
     }
@@ -265,8 +252,9 @@ impl<V, F, R> WithAll<V, F, R> {
 impl<V, F, R> Drop for WithAll<V, F, R> {
     #[inline]
     fn drop(&mut self) {
-        if matches!(self.state, State::Queued(_)) {
-            self.end();
+        if let State::Queued(request) = self.state {
+            // SAFETY: the future does not use the request after this, and its values keep the cells alive.
+            unsafe { Request::cancel(request) }
         }
     }
 }

@@ -148,18 +148,33 @@ impl<F, R> Reply<F, R> {
         unsafe { self.gone(COLOR_GONE, FUTURE_GONE) }
     }
 
-    /// Ends the future's use of the request, and cancels it if it has not run; true if the caller has to free it.
+    /// Whether the closure is taken; of a request that is queued, whether it was cancelled.
+    pub(super) fn is_claimed(&self) -> bool {
+        self.state.load(Ordering::Relaxed) & CLAIMED != 0
+    }
+
+    /// Cancels the request if it has not run, and says whether it did. Nothing of the user's is left in it then.
     ///
     /// # Safety
-    /// Called once, by the future, which does not use the request after.
-    pub(super) unsafe fn future_gone(&self) -> bool {
+    /// Called once, by the future.
+    pub(super) unsafe fn cancel(&self) -> bool {
         // SAFETY: passed on from the caller; a claim that succeeds makes the closure ours.
-        unsafe {
-            if let Some(closure) = self.claim() {
-                drop_guarded(closure);
-            }
-            self.gone(FUTURE_GONE, COLOR_GONE)
-        }
+        let Some(closure) = (unsafe { self.claim() }) else {
+            return false;
+        };
+        let waker = lock(&self.waker).take();
+        drop(waker); // which guards itself
+        drop_guarded(closure);
+        true
+    }
+
+    /// Ends the future's use of the request; true if the caller has to free it.
+    ///
+    /// # Safety
+    /// Called once, by the future, after it has taken the outcome or cancelled the request; it does not use the request after.
+    pub(super) unsafe fn future_gone(&self) -> bool {
+        // SAFETY: passed on from the caller.
+        unsafe { self.gone(FUTURE_GONE, COLOR_GONE) }
     }
 
     unsafe fn gone(&self, mine: u8, other: u8) -> bool {

@@ -5,14 +5,17 @@
 //! last one to do so runs the closure and lets the colors go. Since all such requests are pushed under the one lock, they
 //! have the same order in every queue that they share: of two requests, the one that is behind in one queue is ahead in
 //! none, so "waits for" has no cycle. No ticket passes an event that was queued before it, so order is exact.
+//!
+//! Each ticket comes out of its queue once: it *arrives* at the head and keeps its color, or it *leaves* early, after the
+//! request was cancelled, and does not. The last one to come out lets the colors go that others have kept.
 
 use std::alloc::Layout;
 use std::ptr::NonNull;
 
 use super::reply::Reply;
 use crate::color::cell::ColorCell;
-use crate::event::{After, Allocation, DropReason, Node, VTable};
-use crate::loom::atomic::{AtomicUsize, Ordering};
+use crate::event::{After, Allocation, Cancel, DropReason, Node, VTable};
+use crate::loom::atomic::{AtomicU8, Ordering};
 use crate::loom::lock;
 use crate::runtime::Shared;
 use crate::slab::Kind;
@@ -44,8 +47,8 @@ pub(super) struct Request<F, R> {
     pub(super) reply: Reply<F, R>,
     cells: Cells,
     call: unsafe fn(F, &Cells) -> R,
-    /// Tickets that have not come to the head of their queue.
-    waiting: AtomicUsize,
+    /// Bit 0 to 3: this ticket is queued. Bit 4 to 7: the color of the ticket is kept.
+    places: AtomicU8,
     tickets: [Ticket<F, R>; COLORS_MAX],
 }
 
@@ -66,6 +69,10 @@ where
         drop: Self::drop,
         name: std::any::type_name::<F>,
         location_at: None,
+        cancel: Some(Cancel {
+            is_cancelled: Self::is_cancelled,
+            leave: Self::leave,
+        }),
     };
 
     /// Takes a place in the queue of each color; the request is shared with the colors from now on.
@@ -89,7 +96,7 @@ where
                 reply: Reply::new(closure, waker),
                 cells,
                 call,
-                waiting: AtomicUsize::new(cells.iter().flatten().count()),
+                places: AtomicU8::new((1 << cells.iter().flatten().count()) - 1),
                 tickets: [ticket(), ticket(), ticket(), ticket()],
             });
         }
@@ -109,16 +116,25 @@ where
         this
     }
 
-    /// A ticket is at the head of its queue: gives the request if it was the last one.
-    unsafe fn arrive(node: NonNull<Node>) -> Option<NonNull<Self>> {
-        // SAFETY: the ticket has not run, so its request is alive.
-        let request = unsafe { (*node.cast::<Ticket<F, R>>().as_ptr()).request };
-        // SAFETY: as above. AcqRel: the last ticket sees what was done under the colors that the others brought.
-        let last = unsafe { (*request).waiting.fetch_sub(1, Ordering::AcqRel) } == 1;
-        if last {
-            NonNull::new(request.cast_mut())
-        } else {
-            None
+    /// A ticket comes out of its queue, and keeps its color or not: gives the request, with the colors that are kept, if it
+    /// was the last one.
+    unsafe fn come_out(node: NonNull<Node>, keeps: bool) -> Option<(NonNull<Self>, u8)> {
+        let ticket = node.cast::<Ticket<F, R>>().as_ptr().cast_const();
+        // SAFETY: the ticket has not come out, so its request is alive, and it is one of the request's tickets.
+        unsafe {
+            let request = (*ticket).request;
+            let first = (&raw const (*request).tickets).cast::<Ticket<F, R>>();
+            let queued = 1 << ticket.offset_from(first);
+            let change = if keeps {
+                queued | queued << COLORS_MAX
+            } else {
+                queued
+            };
+            // AcqRel: the last ticket sees what was done under the colors that the others brought.
+            let places = (*request).places.fetch_xor(change, Ordering::AcqRel) ^ change;
+            let last = places & ((1 << COLORS_MAX) - 1) == 0;
+            let request = NonNull::new(request.cast_mut()).filter(|_| last)?;
+            Some((request, places >> COLORS_MAX))
         }
     }
 
@@ -126,18 +142,18 @@ where
         // The token is given to the request, or comes back with all the others: meanwhile the turn has none.
         let here = worker.end_turn().expect("a ticket runs in its color");
         // SAFETY: the ticket came to the head of its queue, with the token of its color.
-        let Some(this) = (unsafe { Self::arrive(node) }) else {
+        let Some((this, kept)) = (unsafe { Self::come_out(node, true) }) else {
             return After::Parked;
         };
         worker.begin_turn(here);
-        // SAFETY: all tokens are here, and nobody else runs the request.
+        // SAFETY: nobody else runs the request; unless it was cancelled, all tokens are here.
         unsafe {
             let cells = this.as_ref().cells;
             if let Some(closure) = this.as_ref().reply.claim() {
                 let call = this.as_ref().call;
                 this.as_ref().reply.finish(|| call(closure, &cells));
             }
-            Self::let_go(this, Some(here));
+            Self::let_go(this, kept, Some(here));
         }
         After::Continue
     }
@@ -146,23 +162,38 @@ where
         // SAFETY: as in `run`. Which of the colors is being emptied is not known here, so it is queued again like the
         // others.
         unsafe {
-            let Some(this) = Self::arrive(node) else {
+            let Some((this, kept)) = Self::come_out(node, true) else {
                 return After::Parked;
             };
             this.as_ref().reply.shut_down();
-            Self::let_go(this, None);
+            Self::let_go(this, kept, None);
         }
         After::Parked
     }
 
-    /// Ends the colors' use of the request and lets the colors go on, all but `here`.
-    unsafe fn let_go(this: NonNull<Self>, here: Option<NonNull<ColorCell>>) {
+    unsafe fn is_cancelled(node: NonNull<Node>) -> bool {
+        // SAFETY: the ticket has not come out, so its request is alive.
+        unsafe { &(*(*node.cast::<Ticket<F, R>>().as_ptr()).request).reply }.is_claimed()
+    }
+
+    unsafe fn leave(node: NonNull<Node>) {
+        // SAFETY: the request was cancelled, so it needs no color.
+        unsafe {
+            if let Some((this, kept)) = Self::come_out(node, false) {
+                Self::let_go(this, kept, None);
+            }
+        }
+    }
+
+    /// Ends the colors' use of the request and lets those go on that it has kept, all but `here`.
+    unsafe fn let_go(this: NonNull<Self>, kept: u8, here: Option<NonNull<ColorCell>>) {
         // SAFETY: the request is alive until `color_gone`, which is called once, here; its tokens are left once, by `_leave`.
         unsafe {
-            let _leave = Leave {
-                cells: this.as_ref().cells,
-                here,
-            };
+            let mut cells = this.as_ref().cells;
+            for (index, cell) in cells.iter_mut().enumerate() {
+                cell.take_if(|cell| kept >> index & 1 == 0 || Some(*cell) == here);
+            }
+            let _leave = Leave(cells);
             if this.as_ref().reply.color_gone() {
                 Self::free(this);
             }
@@ -171,25 +202,50 @@ where
 }
 
 impl<F, R> Request<F, R> {
+    /// Cancels the request if it has not run, and ends the future's use of it.
+    ///
+    /// # Safety
+    /// The caller is the future, does not use the request after, and has handles to the cells.
+    #[cold]
+    pub(super) unsafe fn cancel(this: NonNull<Self>) {
+        // SAFETY: passed on from the caller; the request is alive until the future is gone.
+        unsafe {
+            let cells = this.as_ref().cells;
+            let cancelled = this.as_ref().reply.cancel();
+            Self::future_gone(this);
+            for cell in cells.into_iter().flatten().filter(|_| cancelled) {
+                ColorCell::count_cancelled(cell);
+            }
+        }
+    }
+
+    /// Ends the future's use of the request.
+    ///
+    /// # Safety
+    /// The caller is the future, and does not use the request after.
+    pub(super) unsafe fn future_gone(this: NonNull<Self>) {
+        // SAFETY: passed on from the caller; nobody refers to a request that is freed.
+        unsafe {
+            if this.as_ref().reply.future_gone() {
+                Self::free(this);
+            }
+        }
+    }
+
     /// Runs no code of users that may panic: closure and outcome are gone, and the waker guards its drop.
-    pub(super) unsafe fn free(this: NonNull<Self>) {
+    unsafe fn free(this: NonNull<Self>) {
         let _free = Allocation(this);
         // SAFETY: the caller is the last to refer to the request.
         unsafe { std::ptr::drop_in_place(this.as_ptr()) }
     }
 }
 
-/// The tokens of a request that has ended: lets the colors go on when it is dropped, all but `here`, unwinding included.
-struct Leave {
-    cells: Cells,
-    here: Option<NonNull<ColorCell>>,
-}
+/// The tokens of a request that has ended: lets the colors go on when it is dropped, unwinding included.
+struct Leave(Cells);
 
 impl Drop for Leave {
     fn drop(&mut self) {
-        let here = self.here;
-        let cells = self.cells.into_iter().flatten();
-        for cell in cells.filter(|cell| Some(*cell) != here) {
+        for cell in self.0.into_iter().flatten() {
             // Whoever waits behind the ticket is in the FIFO: the color is left through a turn.
             // SAFETY: the token is this value's.
             unsafe { ColorCell::exit(cell, true) }

@@ -92,7 +92,9 @@ impl<T: Send + 'static> Colored<T> {
     ///
     /// # Cancellation
     /// Dropping the future cancels a closure that is still queued, and discards the result of one that is running or has
-    /// run; it never blocks. `with` is exempt from the color's depth limit: a thread waits for each, so threads bound them.
+    /// run; it never blocks. Cancelled requests leave the queue in batches: a color keeps at most three times as many of them as the
+    /// most other events that have waited in it at once, or three times 64. `with` is exempt from the color's depth limit: a
+    /// thread waits for each, so threads bound them.
     ///
     /// # Panics
     /// A panic of the closure is raised again in the caller; the value stays as the closure left it, and nothing is

@@ -9,7 +9,7 @@ use super::reply::Reply;
 use super::value::{Colored, Inner};
 use crate::color::cell::ColorCell;
 use crate::color::read::Part;
-use crate::event::{After, Allocation, DropReason, Node, VTable};
+use crate::event::{After, Allocation, Cancel, DropReason, Node, VTable};
 use crate::slab::Kind;
 use crate::task::again;
 use crate::tiny_waker::TinyWaker;
@@ -79,6 +79,10 @@ where
         drop: Self::drop,
         name: std::any::type_name::<O>,
         location_at: None,
+        cancel: Some(Cancel {
+            is_cancelled: Self::is_cancelled,
+            leave: Self::leave,
+        }),
     };
 
     /// Queues an operation; the returned request is shared with the color from now on.
@@ -138,6 +142,16 @@ where
             Self::color_gone(this);
         }
         After::Continue
+    }
+
+    unsafe fn is_cancelled(node: NonNull<Node>) -> bool {
+        // SAFETY: the node is queued, so the color is not gone and the request is alive.
+        unsafe { node.cast::<Self>().as_ref() }.reply.is_claimed()
+    }
+
+    unsafe fn leave(node: NonNull<Node>) {
+        // SAFETY: the node was the color's.
+        unsafe { Self::color_gone(node.cast()) }
     }
 
     unsafe fn color_gone(this: NonNull<Self>) {
@@ -259,7 +273,7 @@ where
             Poll::Pending => Poll::Pending,
             Poll::Ready(outcome) => {
                 self.state = State::Over;
-                // SAFETY: the future is done with the request.
+                // SAFETY: the future is done with the request, whose outcome it has.
                 unsafe { Request::future_gone(request) };
                 Poll::Ready(outcome.get())
             }
@@ -300,8 +314,14 @@ impl<T, O, R> Drop for With<'_, T, O, R> {
     #[inline]
     fn drop(&mut self) {
         if let State::Queued(request) = self.state {
-            // SAFETY: the future is done with the request.
-            unsafe { Request::future_gone(request) }
+            // SAFETY: the future is done with the request; the value keeps its cell alive.
+            unsafe {
+                let cancelled = request.as_ref().reply.cancel();
+                Request::future_gone(request);
+                if cancelled {
+                    ColorCell::count_cancelled(self.colored.cell_ptr());
+                }
+            }
         }
     }
 }

@@ -30,6 +30,7 @@ static EVENT: VTable = VTable {
     drop: Event::drop_unrun,
     name: || "event",
     location_at: None,
+    cancel: None,
 };
 
 impl Event {

@@ -110,6 +110,7 @@ where
             drop: Self::drop_unrun,
             name: std::any::type_name::<F>,
             location_at: NonZeroUsize::new(std::mem::offset_of!(Header, location)),
+            cancel: None,
         },
         schedule: Self::schedule,
         take_output: Self::take_output,

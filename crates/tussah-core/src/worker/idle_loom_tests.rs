@@ -48,6 +48,7 @@ static EVENT: event::VTable = event::VTable {
     drop: Event::drop_unrun,
     name: || "event",
     location_at: None,
+    cancel: None,
 };
 
 impl Event {

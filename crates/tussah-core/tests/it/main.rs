@@ -1,6 +1,7 @@
 //! What the runtime promises, tried from outside.
 
 mod basic;
+mod cancelled;
 mod colors;
 mod colors_forgotten;
 mod driver;
