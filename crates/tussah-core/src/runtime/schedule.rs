@@ -18,11 +18,11 @@ impl Shared {
         });
     }
 
-    /// A worker has queued something for itself. Calls another one if it pays, or if nobody keeps watch.
+    /// A worker has queued something for itself in an event. Calls another one if it pays, or if nobody keeps watch.
     #[inline]
     pub(crate) fn work_pushed(&self, worker: &Worker) {
         // The common case: all work, or somebody keeps watch and the queue is short.
-        if self.idle.any_parked() && self.stealing && worker.remote.is_in_event() {
+        if self.idle.any_parked() && self.stealing {
             self.call_for_help(worker);
         }
     }

@@ -49,6 +49,8 @@ pub(crate) struct Worker {
     thread: Cell<*const ()>,
     /// The running thread asked to be queued again.
     yielded: Cell<bool>,
+    /// Something was queued between two turns, and nobody has looked whether another worker has to know.
+    queued: Cell<bool>,
     /// When the running turn began, if it is measured: nanoseconds since the runtime's start; else 0.
     pub(crate) measured_since: Cell<u64>,
     /// How long the running turn took, in nanoseconds, if its color has measured it; else 0.
@@ -94,6 +96,7 @@ impl Worker {
             budget: Cell::new(POLL_BUDGET),
             thread: Cell::new(std::ptr::null()),
             yielded: Cell::new(false),
+            queued: Cell::new(false),
             measured_since: Cell::new(0),
             measured_ns: Cell::new(0),
             weight: Cell::new(1),
@@ -148,6 +151,17 @@ impl Worker {
     #[inline]
     pub(crate) fn enter_color(&self, cell: NonNull<ColorCell>) -> InColor<'_> {
         self.replace_color(cell.as_ptr())
+    }
+
+    /// A turn begins, of a color or of a thread that is its own. If anything was queued since the last one, whoever woke it, this sees to it
+    /// that somebody keeps watch over what else is queued (R7 in `README.md`).
+    #[inline]
+    pub(crate) fn start_turn(&self) {
+        if self.queued.get() {
+            self.queued.set(false);
+            self.handle.shared.check_watch(self);
+        }
+        self.remote.count_turn();
     }
 
     /// A turn of the color begins: this OS thread, which has no other color, has its token.
@@ -305,14 +319,19 @@ impl Worker {
             .add(color, site, took.saturating_mul(self.weight.get()));
     }
 
-    /// Queues a node here, behind the others.
+    /// Queues a node here, behind the others, and sees to it that somebody comes for it if this worker does not: at once in an event, which
+    /// may be long, else when the next one begins.
     #[inline]
     pub(crate) fn push(&self, node: NonNull<Node>) {
         self.requeue(node);
-        self.handle.shared.work_pushed(self);
+        if self.remote.is_in_event() {
+            self.handle.shared.work_pushed(self);
+        } else {
+            self.queued.set(true);
+        }
     }
 
-    /// Queues a node here without telling anyone: the caller is about to take the next one.
+    /// Queues a node here without telling anyone: one that was queued before, here or elsewhere, so that it has been told.
     #[inline]
     pub(crate) fn requeue(&self, node: NonNull<Node>) {
         // SAFETY: this is the worker that owns the ring.

@@ -161,6 +161,20 @@ fn a_local_post_does_not_wait_behind_a_long_event() {
     });
 }
 
+/// The same for two events that a worker finds completed between two turns, as in its ring of operations on files.
+#[test]
+fn what_was_completed_does_not_wait_behind_a_long_event() {
+    check(1, 2, 3, |rig| {
+        let other = rig.clone();
+        rig.model.shared.inject(node(rig, move |rig| {
+            let flag = Arc::new(loom::sync::Notify::new());
+            let set = flag.clone();
+            rig.model.complete(node(&other, move |_| flag.wait()));
+            rig.model.complete(node(&other, move |_| set.notify()));
+        }));
+    });
+}
+
 /// A worker is told to end while an event is posted, perhaps to it: the other one runs the event.
 #[test]
 fn a_post_to_a_worker_that_ends() {

@@ -15,6 +15,7 @@ use crate::loom::{UnsafeCell, thread};
 use crate::runtime::{Config, Handle, Shared};
 use crate::time::Clock;
 use crate::world::{Network, World};
+use parking_lot::Mutex;
 
 thread_local! {
     /// Something panicked while a [`Report`] was there. Events and requests catch panics, so the model has to be told.
@@ -120,7 +121,15 @@ impl Drop for Canary {
 /// A runtime in a model.
 pub(crate) struct Model {
     pub(crate) shared: Arc<Shared>,
+    /// What the next worker that runs out of work finds completed, between two events, as in its ring of operations on files.
+    completed: Mutex<Vec<Queued>>,
 }
+
+/// An event that nobody else has.
+struct Queued(NonNull<Node>);
+
+// SAFETY: events may be run by any worker.
+unsafe impl Send for Queued {}
 
 impl Model {
     /// A runtime that has places for so many workers, all of them searching.
@@ -149,7 +158,8 @@ impl Model {
         shared
             .workers
             .store(workers, crate::loom::atomic::Ordering::Relaxed);
-        Arc::new(Self { shared })
+        let completed = Mutex::default();
+        Arc::new(Self { shared, completed })
     }
 
     pub(crate) fn handle(&self) -> Handle {
@@ -170,6 +180,21 @@ impl Model {
         // SAFETY: the magazines are this worker's and are not used any more.
         unsafe { worker.magazines.flush_all(&self.shared.slab) };
         result
+    }
+
+    /// The next worker that runs out of work finds this.
+    pub(crate) fn complete(&self, node: NonNull<Node>) {
+        self.completed.lock().push(Queued(node));
+    }
+
+    /// As a worker that is not yet a searcher; says whether there was anything.
+    fn serve_completed(&self, worker: &Worker) -> bool {
+        let completed = std::mem::take(&mut *self.completed.lock());
+        let any = !completed.is_empty();
+        for Queued(node) in completed {
+            worker.push(node);
+        }
+        any
     }
 
     /// Runs, as the worker of place 0, what it finds there each time that it looks.
@@ -220,6 +245,9 @@ impl Model {
                     continue;
                 }
                 if !searching {
+                    if self.serve_completed(worker) {
+                        continue;
+                    }
                     searching = true;
                     shared.idle.start_search();
                 }
@@ -290,7 +318,7 @@ fn next(worker: &Worker) -> Option<NonNull<Node>> {
 }
 
 fn run(worker: &Worker, node: NonNull<Node>) {
-    worker.remote.count_turn();
+    worker.start_turn();
     // SAFETY: the node came out of a queue of the worker.
     unsafe { event::run_turn(node, worker) };
     worker.remote.count_turn();

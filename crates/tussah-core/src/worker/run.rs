@@ -198,11 +198,7 @@ impl<'a> Loop<'a> {
     #[inline]
     fn turn(&mut self, node: std::ptr::NonNull<Node>) {
         let worker = self.worker;
-        if worker.measured_since.get() != 0 {
-            // Timers may have fired since the last turn.
-            worker.handle.shared.check_watch(worker);
-        }
-        worker.remote.count_turn();
+        worker.start_turn();
         // SAFETY: the node came out of a queue that this worker owns or has stolen from.
         let colored = unsafe { event::run_turn(node, worker) };
         self.end_turn(colored);

@@ -1,13 +1,15 @@
 //! Rings whose workers are held, or were taken away.
 
-use std::future::poll_fn;
+use std::future::{Future, poll_fn};
+use std::io::Write;
+use std::os::fd::OwnedFd;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Barrier, mpsc};
-use std::task::Poll;
+use std::task::{Context, Poll, Wake, Waker};
 use std::time::Duration;
 
-use tussah_core::file::At;
-use tussah_core::{FileDriver, Runtime};
+use tussah_core::file::{At, OpenFile};
+use tussah_core::{Color, FileDriver, Runtime, yield_now};
 
 use super::help::{feed, open, pipe};
 
@@ -68,6 +70,74 @@ fn who_reads_outside_does_not_wait_for_the_only_worker() {
     assert_eq!(runtime.block_on(read).0.expect("no error"), 1);
     done.store(true, Ordering::Release);
     runtime.block_on(holder).expect("no panic");
+}
+
+/// Calls a function when it is woken for the first time.
+struct Wakes<F>(F, AtomicBool);
+
+impl<F: Fn() + Send + Sync + 'static> Wake for Wakes<F> {
+    fn wake(self: Arc<Self>) {
+        if !self.1.swap(true, Ordering::AcqRel) {
+            (self.0)();
+        }
+    }
+}
+
+/// Promise 4: a worker finds two reads done, and the first one that it wakes runs until the second has run: another worker takes that.
+#[test]
+fn what_a_ring_has_completed_does_not_wait_behind_a_long_event() {
+    // More than is read without the ring.
+    const ROOM: usize = 1 << 18;
+    let runtime = Runtime::builder().workers(2).no_watchdog().build();
+    let runtime = runtime.expect("workers start");
+    let mut content = tempfile::tempfile().expect("a file");
+    content.write_all(b"x").expect("written");
+    let file = OpenFile::from(OwnedFd::from(content));
+    // From then on both sleep, and neither keeps watch.
+    while runtime
+        .stats()
+        .workers
+        .iter()
+        .any(|worker| worker.parks == 0)
+    {
+        std::thread::yield_now();
+    }
+    let (done, ended) = (mpsc::channel(), mpsc::channel());
+    let (waits, handle) = (Arc::new(AtomicBool::new(false)), runtime.handle().clone());
+    let first = runtime.spawn(async move {
+        // Turns are short, so the worker seldom looks at the clock.
+        for _ in 0..10_000 {
+            yield_now().await;
+        }
+        let ran = Arc::new(AtomicBool::new(false));
+        let event = move || {
+            // The first to come waits for the second.
+            if !waits.swap(true, Ordering::AcqRel) {
+                while !ran.load(Ordering::Acquire) {
+                    std::thread::yield_now();
+                }
+            }
+            ran.store(true, Ordering::Release);
+            ended.0.send(()).expect("the test listens");
+        };
+        let reads = [1, 2].map(|color| {
+            let (handle, event) = (handle.clone(), event.clone());
+            let post = move || handle.post_in(Color(color), event.clone()).expect("open");
+            let file = file.clone();
+            let mut read = Box::pin(async move { file.read(vec![0; ROOM], 0, false).await.0 });
+            let waker = Waker::from(Arc::new(Wakes(post, AtomicBool::new(false))));
+            let polled = read.as_mut().poll(&mut Context::from_waker(&waker));
+            assert!(polled.is_pending(), "the ring is asked");
+            read
+        });
+        done.0.send(reads).expect("the test listens");
+    });
+    let reads = done.1.recv().expect("the thread runs");
+    runtime.block_on(first).expect("no panic");
+    assert_eq!(ended.1.iter().take(2).count(), 2);
+    for read in reads {
+        assert_eq!(runtime.block_on(read).expect("no error"), 1);
+    }
 }
 
 #[test]
