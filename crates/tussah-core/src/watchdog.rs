@@ -4,7 +4,8 @@
 //! called by a worker between two turns, when descriptors are ready, files are done or timers have run out, and may block there.
 //!
 //! While anything runs, the watchdog looks at all workers once per `LOOK`, and compares numbers that the workers write anyway. It
-//! also sees to the timers and descriptors of a worker that is held, since others may be unable to. Once `QUIET_LOOKS` looks in a
+//! also sees to the timers and descriptors of a worker that is held, since others may be unable to, and interrupts all workers, so that none
+//! is in one turn, or does not look at its timers, for much longer. Once `QUIET_LOOKS` looks in a
 //! row find that no worker has run anything, it sleeps until one runs again, so that an idle runtime costs nothing.
 //!
 //! # Precision
@@ -213,6 +214,8 @@ fn look(shared: &Shared, seen: &mut Vec<Seen>, now: Instant, limit: Duration) ->
     let mut found = Vec::new();
     for worker in 0..shared.places() {
         let remote = shared.place(worker);
+        // Its turn may have lasted for long, and its timers may be due: see "No starvation" in `worker/README.md`.
+        remote.running.interrupt();
         let begun = remote.begun();
         let new = Seen {
             begun,
@@ -456,6 +459,23 @@ mod tests {
         let slept: Vec<_> = looks.into_iter().map(|parks| quiet.look(parks)).collect();
         let at = slept.iter().position(|&sleeps| sleeps);
         assert_eq!(at, Some(looks.len() - 1), "{slept:?}");
+    }
+
+    /// Promise 5: the next look at the clock would be due after more events than there are.
+    #[test]
+    fn the_watchdog_interrupts_workers() {
+        let runtime = crate::Runtime::builder().workers(1).build();
+        let runtime = runtime.expect("workers start");
+        let held = runtime.spawn(async {
+            crate::worker::Worker::with(|worker| {
+                let running = &worker.expect("called in an event").remote.running;
+                running.look(|_| u64::MAX / 2);
+                while !running.is_due() {
+                    std::thread::yield_now();
+                }
+            });
+        });
+        runtime.block_on(held).expect("no panic");
     }
 
     /// Once it sleeps because nothing runs, it is woken by the next event, which holds its worker until it is reported.

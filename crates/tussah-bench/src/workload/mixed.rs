@@ -3,6 +3,9 @@
 //! Every millisecond an OS thread posts 0.5 ms of events to one hot color and 20 events to some of 10,000
 //! cold ones; every 100 ms it posts one event that computes for 10 ms. Beside that 8 threads wait for a timer
 //! every millisecond.
+//!
+//! `change` is the same with a hot color whose events are short, but for a burst of long ones every 250 ms. Whoever expects events to be as
+//! long as they were lets the cold ones and the timers wait for all of the burst.
 
 use std::time::{Duration, Instant};
 
@@ -21,13 +24,35 @@ pub static WORKLOAD: Workload = Workload {
 };
 
 const PEERS: &[Peer] = &[
-    peer("floor", floor),
-    peer("tokio", tokio),
-    peer("smol", smol),
-    peer("actor", actor),
+    peer("floor", |options| floor(options, Mix::Steady)),
+    peer("tokio", |options| tokio(options, Mix::Steady)),
+    peer("smol", |options| smol(options, Mix::Steady)),
+    peer("actor", |options| actor(options, Mix::Steady)),
     #[cfg(feature = "tussah")]
-    peer("tussah", tussah),
+    peer("tussah", |options| tussah(options, Mix::Steady)),
 ];
+
+pub static CHANGE: Workload = Workload {
+    name: "change",
+    about: "a hot color, whose events change from 0.1 µs to 3 ms, 10,000 cold ones, 8 timers of 1 kHz; 2 s: p99.9",
+    peers: CHANGE_PEERS,
+};
+
+const CHANGE_PEERS: &[Peer] = &[
+    peer("floor", |options| floor(options, Mix::Change)),
+    peer("tokio", |options| tokio(options, Mix::Change)),
+    peer("smol", |options| smol(options, Mix::Change)),
+    peer("actor", |options| actor(options, Mix::Change)),
+    #[cfg(feature = "tussah")]
+    peer("tussah", |options| tussah(options, Mix::Change)),
+];
+
+/// What the hot color and the long events do.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Mix {
+    Steady,
+    Change,
+}
 
 const TICK: Duration = Duration::from_millis(1);
 const COLD: usize = 10_000;
@@ -46,9 +71,15 @@ const HOT_STEPS: u32 = 625 * WORK_80_NS;
 /// Steps for about 10 ms.
 const LONG_STEPS: u32 = 125_000 * WORK_80_NS;
 
+/// Events of a burst, one burst in so many ticks, and steps for about 3 ms.
+const BURST: usize = 20;
+const BURST_EVERY_TICKS: usize = 250;
+const BURST_STEPS: u32 = 37_500 * WORK_80_NS;
+
 /// What is measured; lives until the process ends.
 #[derive(Clone, Copy, Debug)]
 struct Run {
+    mix: Mix,
     ticks: usize,
     start: Instant,
     cold: &'static Samples,
@@ -67,11 +98,15 @@ enum Event {
 }
 
 impl Run {
-    fn new(options: &Options) -> Run {
+    fn new(options: &Options, mix: Mix) -> Run {
         let ticks = options.scaled(2000);
-        let long = ticks.div_ceil(LONG_EVERY_TICKS);
+        let long = match mix {
+            Mix::Steady => ticks.div_ceil(LONG_EVERY_TICKS),
+            Mix::Change => ticks.div_ceil(BURST_EVERY_TICKS) * BURST,
+        };
         let timers = TIMERS * ticks;
         Run {
+            mix,
             ticks,
             // Time for the peer to set up.
             start: Instant::now() + 300 * TICK,
@@ -87,11 +122,9 @@ impl Run {
         for tick in 0..self.ticks {
             let due = self.start + tick as u32 * TICK;
             std::thread::sleep(due.saturating_duration_since(Instant::now()));
-            if tick % LONG_EVERY_TICKS == 0 {
-                post(LONG, Event::Work(LONG_STEPS));
-            }
+            let hot_steps = self.post_long(tick, &mut post);
             for _ in 0..HOT_A_TICK {
-                post(HOT, Event::Work(HOT_STEPS));
+                post(HOT, Event::Work(hot_steps));
             }
             for _ in 0..COLD_A_TICK {
                 post(random.below(COLD), Event::Cold(Instant::now()));
@@ -104,10 +137,30 @@ impl Run {
             "a cold event was lost"
         );
         assert_eq!(self.timers.len(), self.ticks * TIMERS, "a timer was lost");
+        let (cold, timer, permille) = match self.mix {
+            Mix::Steady => ("µs p99 cold", "µs p99 timer", 990),
+            Mix::Change => ("µs p99.9 cold", "µs p99.9 timer", 999),
+        };
         vec![
-            Metric::lower("µs p99 cold", self.cold.quantile_ns(990) / 1e3),
-            Metric::lower("µs p99 timer", self.timers.quantile_ns(990) / 1e3),
+            Metric::lower(cold, self.cold.quantile_ns(permille) / 1e3),
+            Metric::lower(timer, self.timers.quantile_ns(permille) / 1e3),
         ]
+    }
+
+    /// Posts the long events of a tick; says how long the hot ones are.
+    fn post_long(&self, tick: usize, post: &mut impl FnMut(usize, Event)) -> u32 {
+        if self.mix == Mix::Steady {
+            if tick.is_multiple_of(LONG_EVERY_TICKS) {
+                post(LONG, Event::Work(LONG_STEPS));
+            }
+            return HOT_STEPS;
+        }
+        if tick.is_multiple_of(BURST_EVERY_TICKS) {
+            for _ in 0..BURST {
+                post(HOT, Event::Work(BURST_STEPS));
+            }
+        }
+        WORK_80_NS
     }
 
     /// Runs one event.
@@ -135,8 +188,8 @@ impl Run {
 }
 
 /// OS threads, which the kernel preempts: one for each kind of event and one for each timer.
-fn floor(options: &Options) -> Vec<Metric> {
-    let run = Run::new(options);
+fn floor(options: &Options, mix: Mix) -> Vec<Metric> {
+    let run = Run::new(options, mix);
     let thread = || {
         let (sender, receiver) = std::sync::mpsc::channel();
         std::thread::spawn(move || receiver.into_iter().for_each(|event| run.run(event)));
@@ -174,9 +227,9 @@ fn tokio_timers(runtime: &tokio::runtime::Runtime, run: Run) {
 }
 
 /// A task with an unbounded channel for each color.
-fn tokio(options: &Options) -> Vec<Metric> {
+fn tokio(options: &Options, mix: Mix) -> Vec<Metric> {
     let runtime = runtimes::tokio_with(options, options.workers());
-    let run = Run::new(options);
+    let run = Run::new(options, mix);
     let color = |_| {
         let (sender, mut receiver) = tokio::sync::mpsc::unbounded_channel();
         runtime.spawn(async move {
@@ -197,9 +250,9 @@ fn tokio(options: &Options) -> Vec<Metric> {
 }
 
 /// A task with an unbounded channel for each color.
-fn smol(options: &Options) -> Vec<Metric> {
+fn smol(options: &Options, mix: Mix) -> Vec<Metric> {
     runtimes::smol_with(options, options.workers(), runtimes::Reactor::On);
-    let run = Run::new(options);
+    let run = Run::new(options, mix);
     let color = |_| {
         let (sender, receiver) = async_channel::unbounded();
         let task = runtimes::SMOL.spawn(async move {
@@ -240,9 +293,9 @@ impl kameo::message::Message<Event> for Color {
     }
 }
 
-fn actor(options: &Options) -> Vec<Metric> {
+fn actor(options: &Options, mix: Mix) -> Vec<Metric> {
     let runtime = runtimes::tokio_with(options, options.workers());
-    let run = Run::new(options);
+    let run = Run::new(options, mix);
     let _context = runtime.enter();
     let color = |_| Color::spawn_with_mailbox(Color(run), kameo::mailbox::unbounded());
     let colors: Vec<_> = (0..COLORS).map(color).collect();
@@ -257,9 +310,9 @@ fn actor(options: &Options) -> Vec<Metric> {
 
 /// A pinned color for each color.
 #[cfg(feature = "tussah")]
-fn tussah(options: &Options) -> Vec<Metric> {
+fn tussah(options: &Options, mix: Mix) -> Vec<Metric> {
     let runtime = runtimes::tussah_with(options, options.workers());
-    let run = Run::new(options);
+    let run = Run::new(options, mix);
     let color = |color| runtime.color(tussah::Color(color as u64 + 1));
     let colors: Vec<_> = (0..COLORS).map(color).collect();
     for timer in 0..TIMERS {

@@ -71,6 +71,7 @@ pub static ALL: &[&Workload] = &[
     &steal::WORKLOAD,
     &wake::WORKLOAD,
     &mixed::WORKLOAD,
+    &mixed::CHANGE,
     &burst::WORKLOAD,
     &cross::WORKLOAD,
     &r#yield::WORKLOAD,

@@ -347,6 +347,12 @@ impl ColorCell {
         self.fifo.with_mut(|fifo| unsafe { (*fifo).pop_front() })
     }
 
+    /// Called with the token.
+    pub(super) fn fifo_is_empty(&self) -> bool {
+        // SAFETY: as for `pop`.
+        self.fifo.with(|fifo| unsafe { (*fifo).is_empty() })
+    }
+
     /// Called with the token and an empty FIFO.
     pub(super) fn leave(&self) -> Leave {
         loop {

@@ -12,8 +12,8 @@ use crate::worker::Worker;
 /// for at most this many of its events.
 const EVENTS_MAX: u32 = 128;
 
-/// Bound, in nanoseconds a turn: colors whose events are long get fewer of them a turn, so that it lasts about this long
-/// (or one event).
+/// How long a turn is to last: colors whose events were long get fewer of them a turn. What ends a turn of events that have become longer
+/// is [`Running::is_due`](crate::stats::Running::is_due).
 const TURN_NS: u64 = 100_000;
 
 /// Bound, in events: the length of a turn as long as nothing is known of a color's events.
@@ -28,22 +28,20 @@ pub(crate) static TURN: VTable = VTable {
     cancel: None,
 };
 
-/// How many events a color's turns may have; written by the holder of the token.
+/// How many events a color's turns may have, an estimate; written by the holder of the token.
 pub(super) struct Pace {
-    /// Events a turn, and `UNKNOWN` or `MEASURE`.
+    /// Events a turn, and `MEASURE`.
     events: AtomicU32,
 }
 
-/// How long the color's events are is not known.
-const UNKNOWN: u32 = 1 << 8;
-/// Nor is it of this one, which had more events than an unknown one may run in a turn: the next turn is measured.
-const MEASURE: u32 = 1 << 9;
-const EVENTS: u32 = UNKNOWN - 1;
+/// The next turn is measured.
+const MEASURE: u32 = 1 << 8;
+const EVENTS: u32 = MEASURE - 1;
 
 impl Default for Pace {
     fn default() -> Self {
         Self {
-            events: AtomicU32::new(EVENTS_UNKNOWN | UNKNOWN),
+            events: AtomicU32::new(EVENTS_UNKNOWN),
         }
     }
 }
@@ -80,17 +78,19 @@ impl ColorCell {
         if pace & MEASURE != 0 && since == 0 {
             since = worker.handle.shared.now_ns();
         }
+        let limit = pace & EVENTS;
         let mut events = 0;
         // SAFETY: the token is ours.
-        let ended = unsafe { this.run_events(worker, pace & EVENTS, since, &mut events) };
+        let ended = unsafe { this.run_events(worker, limit, since, &mut events) };
         worker.end_turn();
         match ended {
             None => {
                 if since != 0 {
                     this.measured(worker, events, since);
-                } else if pace & UNKNOWN != 0 {
-                    let next = EVENTS_UNKNOWN | MEASURE;
-                    this.pace.events.store(next, Ordering::Relaxed);
+                } else if events < EVENTS_MAX {
+                    // A look at the clock was due before the limit, or the limit is low: is it right?
+                    let next = if events < limit { 1 } else { limit };
+                    this.pace.events.store(next | MEASURE, Ordering::Relaxed);
                 }
                 worker.requeue(node);
             }
@@ -101,7 +101,7 @@ impl ColorCell {
         After::Continue
     }
 
-    /// Runs events until `limit` is reached, which gives `None`, or the color is left.
+    /// Runs events until there were `limit`, or a look at the clock is due, which gives `None`, or the color is left.
     ///
     /// # Safety
     /// The caller has the token; it is gone unless the result is `None` or `Dead`, or an event unwinds.
@@ -113,7 +113,8 @@ impl ColorCell {
         since: u64,
         events: &mut u32,
     ) -> Option<Leave> {
-        while *events < limit {
+        let mut over = false;
+        while !over || self.fifo_is_empty() {
             let Some(event) = self.pop() else {
                 if since != 0 {
                     // A turn is measured once.
@@ -134,6 +135,7 @@ impl ColorCell {
                 // Somebody else has the token now, and the cell may be gone.
                 return Some(Leave::Left);
             }
+            over = *events >= limit || worker.remote.running.is_due();
         }
         None
     }

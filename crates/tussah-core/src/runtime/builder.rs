@@ -144,6 +144,10 @@ impl Builder {
     /// While an event holds its worker for longer than two looks, the timers that were set on that worker, its descriptors and its
     /// files are seen to by another one; if there is none that could, on the OS thread of the watchdog, so that who waits outside
     /// of the runtime does not wait for the event. So neither `report` nor wakers of other executors may block.
+    ///
+    /// With each look the watchdog has the workers end their turns and look at their timers. This bounds how long colors and timers wait for
+    /// others whose events have become longer all at once: to one look and one event, and the time that the system takes to run
+    /// the watchdog.
     pub fn watchdog(
         mut self,
         limit: Duration,
@@ -153,7 +157,8 @@ impl Builder {
         self
     }
 
-    /// No watchdog: an event that holds its worker may also hold up the timers that were set there, its descriptors and its files.
+    /// No watchdog: an event that holds its worker may also hold up the timers that were set there, its descriptors and its files; and when
+    /// events become longer all at once, a color may wait for 128 of another one, and a timer for 1,024.
     pub fn no_watchdog(mut self) -> Self {
         self.watchdog = None;
         self

@@ -4,6 +4,7 @@ mod context;
 mod idle;
 #[cfg(all(test, loom))]
 mod idle_loom_tests;
+mod interval;
 mod median;
 #[cfg(all(test, loom))]
 pub(crate) mod model;
@@ -11,6 +12,8 @@ mod pin;
 mod remote;
 mod run;
 mod steal;
+#[cfg(all(test, not(loom)))]
+mod tests;
 mod window;
 
 pub(crate) use context::{Budget, InColor, Worker};

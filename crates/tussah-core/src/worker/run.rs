@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::context::Worker;
+use super::interval::Interval;
 use super::median::toward_median;
 use super::pin::pin_to_cpu;
 use super::remote::{Counters, Remote};
@@ -19,16 +20,13 @@ use crate::quietly::{Guarded, quietly};
 use crate::runtime::Shared;
 use crate::time::TimerContext;
 
-/// Bound, in turns: twice as many may pass before a worker looks at its timers, if turns are short; so many on average.
-const TURNS_PER_TICK_MAX: u64 = 64;
+/// Bound, in turns: of so many, on average, one is measured; of fewer if turns are long.
+const TURNS_PER_SAMPLE_MAX: u64 = 64;
 
-/// Bound, in nanoseconds: turns of the measured average length that may pass before a worker looks at its timers.
-const TICK_NS: u64 = 50_000;
-
-/// Bound, in turns: so many pass before a worker that has more to run asks its driver, a system call; who is reported comes last anyway.
+/// Turns after which a worker that has more to run and looks at the clock asks its driver, a system call; who is reported comes last anyway.
 const TURNS_PER_LOOK: u64 = 16;
 
-/// Bound, in nanoseconds: as long as that takes at most, unless one turn takes longer.
+/// Bound, in nanoseconds: a worker that looks at the clock after so long asks its driver, however few turns there were.
 const LOOK_NS: u64 = 500_000;
 
 /// Bound, in colors: a worker that has so many to run takes few reports, half as many as it had turns: the others may as well wait in the
@@ -75,12 +73,12 @@ struct Loop<'a> {
     looked: bool,
     /// What `choose` gave last.
     last: *const Node,
-    /// Turns until the next look at the clock.
-    until_tick: u64,
-    turns_per_tick: u64,
-    turn_mean_ns: u64,
-    /// Turns since the driver was asked, and when that was.
-    turns_since_look: u64,
+    /// How often to look at the clock.
+    interval: Interval,
+    /// Turns until the next one that is measured.
+    until_sample: u64,
+    /// When the driver was asked last: turns begun and ended by then, and the time.
+    looked_turns: u64,
     looked_ns: u64,
 }
 
@@ -94,10 +92,9 @@ impl<'a> Loop<'a> {
             events: Events::new(),
             looked: false,
             last: std::ptr::null(),
-            until_tick: 0,
-            turns_per_tick: 1,
-            turn_mean_ns: 0,
-            turns_since_look: TURNS_PER_LOOK,
+            interval: Interval::new(),
+            until_sample: 0,
+            looked_turns: worker.remote.turns(),
             looked_ns: 0,
         }
     }
@@ -170,10 +167,9 @@ impl<'a> Loop<'a> {
                 self.worker.requeue(node);
             }
         }
-        if self.until_tick == 0 {
+        if remote.running.is_due() {
             self.tick();
         }
-        self.until_tick -= 1;
         if self.worker.handle.shared.chooses.load(Ordering::Relaxed) {
             return self.choose();
         }
@@ -194,18 +190,22 @@ impl<'a> Loop<'a> {
         node
     }
 
-    /// Runs one node, and measures it if it is the first one since the last look at the clock.
+    /// Runs one node, and measures some.
     #[inline]
     fn turn(&mut self, node: std::ptr::NonNull<Node>) {
         let worker = self.worker;
         worker.start_turn();
+        if self.until_sample == 0 {
+            self.sample();
+        }
+        self.until_sample -= 1;
         // SAFETY: the node came out of a queue that this worker owns or has stolen from.
         let colored = unsafe { event::run_turn(node, worker) };
         self.end_turn(colored);
     }
 
     #[inline]
-    fn end_turn(&mut self, colored: bool) {
+    fn end_turn(&self, colored: bool) {
         let worker = self.worker;
         worker.remote.count_turn();
         if worker.measured_since.get() != 0 {
@@ -213,48 +213,56 @@ impl<'a> Loop<'a> {
         }
     }
 
-    /// Fires timers and has the next turn measured.
+    /// Has the turn that begins measured, and chooses the next one at random, so that no pattern of turns hides.
+    #[cold]
+    fn sample(&mut self) {
+        let worker = self.worker;
+        // Long turns are measured more often: as many events as an interval has are as many turns at most.
+        let mean = self.interval.length().min(TURNS_PER_SAMPLE_MAX);
+        self.until_sample = 1 + worker.random() % (2 * mean - 1);
+        worker.weight.set(self.until_sample);
+        worker
+            .measured_since
+            .set(worker.handle.shared.now_ns().max(1));
+    }
+
+    /// Looks at the clock, and at all that may have come meanwhile.
     #[cold]
     fn tick(&mut self) {
         let worker = self.worker;
         let shared = &worker.handle.shared;
-        let mut now_ns = shared.now_ns();
-        let fired = self.fire(shared.tick_at(now_ns));
-        shared.flush_orphans(worker.index);
-        let reported = self.look_if_due(now_ns);
-        if fired + reported > 0 {
-            // The time that these took is not the next turn's.
+        let mut now_ns = 0;
+        worker.remote.running.look(|events| {
             now_ns = shared.now_ns();
-        }
-        // A part of the ticks is skipped at random, so that no pattern of turns hides from the measurement.
-        self.until_tick = self.turns_per_tick;
-        if self.turns_per_tick > 1 {
-            self.until_tick = 1 + worker.random() % (2 * self.turns_per_tick);
-        }
-        self.turns_since_look += self.until_tick;
-        worker.weight.set(self.until_tick);
-        worker.measured_since.set(now_ns.max(1));
+            self.interval.next(events, now_ns)
+        });
+        self.fire(shared.tick_at(now_ns));
+        shared.flush_orphans(worker.index);
+        self.look_if_due(now_ns);
     }
 
-    /// Wakes those whose timers have run out; says how many of this worker's.
-    fn fire(&self, now_tick: u64) -> usize {
+    /// Wakes those whose timers have run out.
+    fn fire(&self, now_tick: u64) {
         let remote = &self.worker.remote;
         let _waking = remote.begin_wakes();
-        let fired = remote.shard.fire(now_tick);
+        remote.shard.fire(now_tick);
         self.worker.handle.shared.fire_orphans();
-        fired
     }
 
     /// What files have completed is always there to be seen; the driver is asked now and then.
-    fn look_if_due(&mut self, now_ns: u64) -> usize {
+    fn look_if_due(&mut self, now_ns: u64) {
+        let remote = &self.worker.remote;
         let since_ns = now_ns.saturating_sub(self.looked_ns);
-        if self.looked || self.turns_since_look >= TURNS_PER_LOOK || since_ns >= LOOK_NS {
+        // Each turn has begun and ended.
+        let turns = (remote.turns() - self.looked_turns) / 2;
+        if self.looked || turns >= TURNS_PER_LOOK || since_ns >= LOOK_NS {
             self.looked_ns = now_ns;
-            let turns = std::mem::take(&mut self.turns_since_look);
-            return self.look(turns as usize / 2);
+            self.looked_turns = remote.turns();
+            self.look(turns as usize / 2);
+        } else {
+            let _waking = remote.begin_wakes();
+            remote.files.serve();
         }
-        let _waking = self.worker.remote.begin_wakes();
-        self.worker.remote.files.serve()
     }
 
     /// Passes on what the driver has to report, as far as the queue has room, but at least so much; says how much.
@@ -292,13 +300,13 @@ impl<'a> Loop<'a> {
             return false;
         }
         self.looked = true;
-        self.until_tick = 0;
+        self.worker.remote.running.interrupt();
         true
     }
 
     /// Ends a measurement: learns how long turns are.
     #[cold]
-    fn measured(&mut self, colored: bool) {
+    fn measured(&self, colored: bool) {
         let worker = self.worker;
         let since = worker.measured_since.replace(0);
         let took = match worker.measured_ns.replace(0) {
@@ -317,11 +325,6 @@ impl<'a> Loop<'a> {
             toward_median(median.load(Ordering::Relaxed), took),
             Ordering::Relaxed,
         );
-        // An exponentially weighted mean over some eight samples, in which the system's running something else for once
-        // counts for little.
-        let took = took.min(8 * self.turn_mean_ns + 1_000);
-        self.turn_mean_ns = self.turn_mean_ns - self.turn_mean_ns / 8 + took / 8;
-        self.turns_per_tick = (TICK_NS / self.turn_mean_ns.max(1)).clamp(1, TURNS_PER_TICK_MAX);
     }
 
     /// Looks for work elsewhere; true if there may be some here now.
@@ -390,6 +393,8 @@ impl<'a> Loop<'a> {
             let _waking = worker.remote.begin_wakes();
             shared.dispatch(&mut self.events, worker.random());
         }
-        self.until_tick = 0;
+        let running = &worker.remote.running;
+        self.interval.restart(running.events());
+        running.interrupt();
     }
 }

@@ -115,6 +115,102 @@ fn a_hot_color_starves_nobody() {
     stop.store(true, Ordering::Relaxed);
 }
 
+/// Computes for about a millisecond.
+fn long_event() {
+    let begun = std::time::Instant::now();
+    while begun.elapsed() < Duration::from_millis(1) {}
+}
+
+/// Runs `f` as an event of color 0xC0 after thousands of short ones, of color 1 and of other colors, so that short ones are expected.
+fn after_short_events(runtime: &Runtime, f: impl FnOnce(&tussah_core::Handle) + Send + 'static) {
+    let handle = runtime.handle().clone();
+    let feeder = move || {
+        for _ in 0..20 {
+            for n in 0..500 {
+                handle.post_in(Color(1), || ()).expect("open");
+                handle.post_in(Color(1000 + n), || ()).expect("open");
+            }
+        }
+    };
+    runtime.post_in(Color(0xFEED), feeder).expect("open");
+    runtime.block_on(runtime.idle());
+    let handle = runtime.handle().clone();
+    runtime
+        .post_in(Color(0xC0), move || f(&handle))
+        .expect("open");
+}
+
+/// Promise 5: a color had short events, and now each takes long. Its neighbour does not wait for as many of these as fitted into a turn.
+#[test]
+fn a_color_whose_events_become_long_lets_its_neighbour_run() {
+    const EVENTS: usize = 126;
+    let runtime = runtime(1);
+    let (ran, before) = (Arc::new(AtomicUsize::new(0)), mpsc::channel());
+    let counter = ran.clone();
+    after_short_events(&runtime, move |handle| {
+        for _ in 0..EVENTS {
+            let ran = counter.clone();
+            let event = move || {
+                long_event();
+                ran.fetch_add(1, Ordering::Relaxed);
+            };
+            handle.post_in(Color(1), event).expect("open");
+        }
+        let neighbour = move || {
+            let ran = counter.load(Ordering::Relaxed);
+            before.0.send(ran).expect("the test listens");
+        };
+        handle.post_in(Color(2), neighbour).expect("open");
+    });
+    let before = before.1.recv().expect("the neighbour ran");
+    assert!(before < EVENTS, "{before} events ran first");
+}
+
+/// Promise 5: turns were short, and now each takes long. A timer does not wait for as many of these as were run between two looks.
+#[test]
+fn a_timer_does_not_wait_for_many_turns_that_have_become_long() {
+    const EVENTS: usize = 120;
+    struct Fired(Arc<AtomicUsize>, AtomicUsize);
+    impl std::task::Wake for Fired {
+        fn wake(self: Arc<Self>) {
+            self.1
+                .store(self.0.load(Ordering::Relaxed), Ordering::Relaxed);
+        }
+    }
+    let runtime = runtime(1);
+    // Where no look at the timers is due by chance, which is so in half of the rounds.
+    let most = (0..8).map(|_| {
+        let ran = Arc::new(AtomicUsize::new(0));
+        let fired = Arc::new(Fired(ran.clone(), AtomicUsize::new(EVENTS)));
+        let (waker, (end, ended)) = (fired.clone(), mpsc::channel());
+        after_short_events(&runtime, move |handle| {
+            let mut sleep = Box::pin(Sleep::new_until(
+                tussah_core::time::now() + Duration::from_millis(1),
+            ));
+            let waker = std::task::Waker::from(waker);
+            let polled = sleep
+                .as_mut()
+                .poll(&mut std::task::Context::from_waker(&waker));
+            assert!(polled.is_pending(), "the timer is set");
+            for n in 0..EVENTS {
+                let (ran, end) = (ran.clone(), end.clone());
+                let event = move || {
+                    long_event();
+                    ran.fetch_add(1, Ordering::Relaxed);
+                    let _ = end.send(());
+                };
+                handle.post_in(Color(1000 + n as u64), event).expect("open");
+            }
+            let last = move || drop((sleep, end));
+            handle.post_in(Color(2), last).expect("open");
+        });
+        assert_eq!(ended.iter().count(), EVENTS);
+        fired.1.load(Ordering::Relaxed)
+    });
+    let most = most.max().expect("there are rounds");
+    assert!(most < EVENTS * 3 / 4, "{most} events ran first");
+}
+
 /// Promise 5, whatever policy is plugged in.
 #[test]
 fn no_policy_starves_a_color() {

@@ -1,0 +1,93 @@
+//! The interval between two looks at the clock, in events.
+
+/// How long an interval is to last: the clock, the timers and the completions of files are looked at that often, about.
+const INTERVAL_NS: u64 = 50_000;
+
+/// Bound, in events: the length of an interval, so that 12 ns, the shortest event, makes one of 12 µs, in which a look of 0.1 µs costs 1 %.
+const EVENTS_MAX: u64 = 1024;
+
+/// Chooses how many events may begin until the next look. It is an estimate, which costs no time: how long the next ones take, nobody
+/// knows. What holds whatever they take is that the watchdog ends the interval, see "No starvation" in `README.md`.
+pub(super) struct Interval {
+    /// Events.
+    length: u64,
+    /// When it began: after so many events, and the time, in nanoseconds.
+    from_events: u64,
+    from_ns: u64,
+}
+
+impl Interval {
+    pub(super) fn new() -> Self {
+        Self {
+            length: 1,
+            from_events: 0,
+            from_ns: 0,
+        }
+    }
+
+    /// How many events it has.
+    pub(super) fn length(&self) -> u64 {
+        self.length
+    }
+
+    /// The worker has slept: the present interval says nothing of how long events are.
+    pub(super) fn restart(&mut self, events: u64) {
+        self.from_events = events;
+    }
+
+    /// An interval ends after so many events in all, and the next begins: as many as would have fit into this one, but twice as
+    /// many at most, so that a few short events between long ones mean nothing.
+    pub(super) fn next(&mut self, events: u64, now_ns: u64) -> u64 {
+        let ran = events - self.from_events;
+        if ran > 0 {
+            let took_ns = now_ns.saturating_sub(self.from_ns).max(1);
+            let most = EVENTS_MAX.min(2 * self.length);
+            self.length = (ran * INTERVAL_NS / took_ns).clamp(1, most);
+        }
+        self.from_events = events;
+        self.from_ns = now_ns;
+        self.length
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_interval_follows_the_length_of_events_down_at_once_and_up_by_doubling() {
+        let mut interval = Interval::new();
+        let (mut events, mut now_ns) = (0, 1_000_000);
+        assert_eq!(interval.next(events, now_ns), 1);
+        let mut check = |ran: u64, event_ns: u64, expected: u64| {
+            events += ran;
+            now_ns += ran * event_ns;
+            assert_eq!(
+                interval.next(events, now_ns),
+                expected,
+                "{ran} of {event_ns} ns"
+            );
+        };
+        check(1, 50, 2);
+        check(2, 50, 4);
+        check(0, 50, 4); // interrupted at once
+        for expected in [8, 16, 32, 64, 128, 256, 512, 1000, 1000] {
+            check(expected / 2, 50, expected);
+        }
+        check(1000, 12, EVENTS_MAX);
+        check(3, 4_000_000, 1); // interrupted
+        check(1, 4_000_000, 1);
+        check(1, 50, 2);
+        check(2, 20_000, 2);
+    }
+
+    #[test]
+    fn a_sleep_says_nothing_of_events() {
+        let mut interval = Interval::new();
+        interval.next(0, 1);
+        assert_eq!(interval.next(1, 100), 2);
+        interval.restart(2);
+        assert_eq!(interval.next(2, 1_000_000_000), 2);
+        assert_eq!(interval.next(4, 1_000_000_100), 4);
+    }
+}

@@ -1,0 +1,131 @@
+//! What an interrupt ends: a turn, and the time without a look at the timers. Nothing here depends on how long events take.
+
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::mpsc;
+use std::task::{Context, Wake, Waker};
+use std::time::Duration;
+
+use super::Worker;
+use crate::time::{Clock, Sleep};
+use crate::{Color, Handle, Runtime};
+
+/// Bound, in events: what a turn may have.
+const EVENTS: usize = 100;
+
+/// A runtime with one worker, and no watchdog that interrupts it.
+fn runtime(clock: Clock) -> Runtime {
+    let builder = Runtime::builder().workers(1).no_watchdog().clock(clock);
+    builder.build().expect("the worker starts")
+}
+
+/// Makes the next look at the clock due after so many events; 0: now.
+fn due_after(events: u64) {
+    Worker::with(|worker| {
+        let running = &worker.expect("called in an event").remote.running;
+        running.look(|_| events);
+        if events == 0 {
+            running.interrupt();
+        }
+    });
+}
+
+/// Runs `f` as an event after which no look is due for long.
+fn long_before_a_look(runtime: &Runtime, f: impl FnOnce(&Handle) + Send + 'static) {
+    let handle = runtime.handle().clone();
+    let event = move || {
+        due_after(1_000_000);
+        f(&handle);
+    };
+    runtime.post_in(Color(0), event).expect("open");
+}
+
+/// Posts `EVENTS` events, the third of which calls `third`, and counts them; each is in the color that `color` says.
+fn post(
+    handle: &Handle,
+    ran: &Arc<AtomicUsize>,
+    color: impl Fn(u64) -> u64,
+    third: impl FnOnce() + Send + 'static,
+) {
+    let mut third = Some(third);
+    for n in 0..EVENTS {
+        let third = if n == 2 { third.take() } else { None };
+        let ran = ran.clone();
+        let event = move || {
+            ran.fetch_add(1, Ordering::Relaxed);
+            if let Some(third) = third {
+                third();
+            }
+        };
+        handle.post_in(Color(color(n as u64)), event).expect("open");
+    }
+}
+
+#[test]
+fn an_interrupted_turn_ends_after_the_event() {
+    let runtime = runtime(Clock::real());
+    // So that it is known that its events are short.
+    for _ in 0..10 * EVENTS {
+        runtime.post_in(Color(1), || ()).expect("open");
+    }
+    runtime.block_on(runtime.idle());
+    let (sender, receiver) = mpsc::channel();
+    let ran = Arc::new(AtomicUsize::new(0));
+    long_before_a_look(&runtime, move |handle| {
+        post(handle, &ran, |_| 1, || due_after(0));
+        let neighbour = move || {
+            let ran = ran.load(Ordering::Relaxed);
+            sender.send(ran).expect("the test listens");
+        };
+        handle.post_in(Color(2), neighbour).expect("open");
+    });
+    let ran = receiver.recv().expect("the neighbour runs");
+    assert!(ran <= 3, "{ran} events ran first");
+}
+
+struct Fired {
+    ran: Arc<AtomicUsize>,
+    sender: mpsc::Sender<usize>,
+}
+
+impl Wake for Fired {
+    fn wake(self: Arc<Self>) {
+        let ran = self.ran.load(Ordering::Relaxed);
+        let _ = self.sender.send(ran);
+    }
+}
+
+#[test]
+fn an_interrupted_worker_fires_its_timers_after_the_event() {
+    let clock = Clock::manual();
+    let runtime = runtime(clock.clock());
+    let (sender, receiver) = mpsc::channel();
+    long_before_a_look(&runtime, move |handle| {
+        let ran = Arc::new(AtomicUsize::new(0));
+        let fired = Fired {
+            ran: ran.clone(),
+            sender,
+        };
+        let mut sleep = Box::pin(Sleep::new_until(
+            clock.clock().now() + Duration::from_secs(1),
+        ));
+        let waker = Waker::from(Arc::new(fired));
+        let polled = Pin::new(&mut sleep).poll(&mut Context::from_waker(&waker));
+        assert!(polled.is_pending(), "the timer is set");
+        post(
+            handle,
+            &ran,
+            |n| 10 + n,
+            move || {
+                clock.advance(Duration::from_secs(1));
+                due_after(0);
+            },
+        );
+        let last = move || drop(sleep);
+        handle.post_in(Color(2), last).expect("open");
+    });
+    let ran = receiver.recv().expect("the timer fires");
+    assert_eq!(ran, 3);
+}
