@@ -84,10 +84,10 @@ impl End {
         })
     }
 
-    /// One transfer. That it came short says nothing: in packet mode, which whoever has the other end may choose, each reading ends
+    /// One transfer; one that a signal interrupts is made again. That it came short says nothing: in packet mode, which whoever has the other end may choose, each reading ends
     /// with a packet.
-    fn transfer(system_call: impl FnOnce() -> rustix::io::Result<usize>) -> io::Result<usize> {
-        let len = system_call()?;
+    fn transfer(system_call: impl FnMut() -> rustix::io::Result<usize>) -> io::Result<usize> {
+        let len = rustix::io::retry_on_intr(system_call)?;
         spend_bytes(len);
         Ok(len)
     }

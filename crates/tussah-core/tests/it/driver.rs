@@ -183,6 +183,22 @@ fn who_waits_outside_does_not_wait_for_held_workers() {
     }
 }
 
+#[test]
+fn an_attempt_that_a_signal_interrupts_is_made_again() {
+    let runtime = Runtime::builder().workers(1).build();
+    let runtime = runtime.expect("the worker starts");
+    let (source, _theirs) = pair(&runtime);
+    let mut attempts = 0;
+    let written = source.try_io(Direction::Write, |_| {
+        attempts += 1;
+        if attempts < 3 {
+            return Err(io::ErrorKind::Interrupted.into());
+        }
+        Ok(attempts)
+    });
+    assert_eq!(written.expect("nothing else is wrong"), 3);
+}
+
 /// A waker of another executor, which blocks until the test has heard of it.
 struct Blocks(std::sync::Mutex<mpsc::Receiver<()>>);
 

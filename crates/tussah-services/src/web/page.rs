@@ -206,7 +206,7 @@ pub(crate) fn read(file: &File, buffer: &mut [u8]) -> io::Result<()> {
 /// Reads it if it is in the system's memory.
 ///
 /// # Errors
-/// `WouldBlock` if it is not.
+/// `WouldBlock` if it is not, or if the system can't say: a reading that waits then says what is wrong, if anything is.
 pub(crate) fn read_cached(file: &File, buffer: &mut [u8]) -> io::Result<()> {
     let mut done = 0;
     while done < buffer.len() {
@@ -215,9 +215,8 @@ pub(crate) fn read_cached(file: &File, buffer: &mut [u8]) -> io::Result<()> {
         match rustix::io::preadv2(file, into, done as u64, flags) {
             Ok(0) => return Err(io::ErrorKind::UnexpectedEof.into()),
             Ok(len) => done += len,
-            // Some file systems can't say.
-            Err(rustix::io::Errno::OPNOTSUPP) => return Err(io::ErrorKind::WouldBlock.into()),
-            Err(error) => return Err(error.into()),
+            Err(rustix::io::Errno::INTR) => {}
+            Err(_) => return Err(io::ErrorKind::WouldBlock.into()),
         }
     }
     Ok(())
@@ -267,4 +266,18 @@ fn head(
     let part_end = head.len();
     let _ = write!(head, "Content-Length: {}\r\n\r\n", meta.len);
     (head, shared_end, part_end)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Nobody can say what of a pipe is in memory, as on a system without the call.
+    #[test]
+    fn what_the_system_cannot_say_of_a_file_is_left_to_a_reading_that_waits() {
+        let (reader, _writer) = io::pipe().expect("there are descriptors");
+        let file = File::from(std::os::fd::OwnedFd::from(reader));
+        let error = read_cached(&file, &mut [0; 4]).expect_err("a pipe has no positions");
+        assert_eq!(error.kind(), io::ErrorKind::WouldBlock, "{error}");
+    }
 }

@@ -138,6 +138,8 @@ impl Stream {
                     Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
                         stream.writable().await?;
                     }
+                    // The system can't send this file, or has no memory for it. What else is wrong, reading and writing say.
+                    Err(error) if error.raw_os_error().is_some() => break,
                     sent => return sent,
                 }
             }

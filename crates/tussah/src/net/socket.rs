@@ -39,7 +39,7 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 pub(crate) use message::{BATCH_MAX, DESCRIPTORS_MAX, Message};
 pub(crate) use options::packet_options;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use rustix::io::Errno;
+use rustix::io::{Errno, retry_on_intr};
 use rustix::net::{
     self, AddressFamily, Protocol, RecvFlags, SendAncillaryBuffer, SendFlags, Shutdown,
     SocketAddrAny, SocketFlags, SocketType, sockopt,
@@ -157,7 +157,7 @@ impl Socket {
     }
 }
 
-/// Attempts.
+/// Attempts. One that a signal interrupts is made again at once.
 impl Socket {
     /// Takes a connection, for the runtime of this socket; one that the worker keeps which waits for it first, or one that goes to any.
     pub(crate) fn accept(&self, spread: bool) -> io::Result<(Self, Option<SocketAddrAny>)> {
@@ -204,7 +204,7 @@ impl Socket {
             }
             run => {
                 let wanted = run.iter().map(|buffer| buffer.len()).sum();
-                self.take(wanted, |fd| rustix::io::readv(fd, run))
+                self.take(wanted, |fd| rustix::io::readv(fd, &mut *run))
             }
         }
     }
@@ -212,7 +212,8 @@ impl Socket {
     /// Receives what stays to be received.
     pub(crate) fn peek(&self, buffer: &mut [u8]) -> io::Result<usize> {
         let wanted = buffer.len().min(TRANSFER_MAX);
-        let (len, _) = net::recv(self.as_fd(), &mut buffer[..wanted], RecvFlags::PEEK)?;
+        let flags = RecvFlags::PEEK;
+        let (len, _) = retry_on_intr(|| net::recv(self.as_fd(), &mut buffer[..wanted], flags))?;
         spend_bytes(len);
         Ok(len)
     }
@@ -250,7 +251,8 @@ impl Socket {
         len: usize,
     ) -> io::Result<usize> {
         let len = len.min(TRANSFER_MAX);
-        let sent = rustix::fs::sendfile(self.as_fd(), file, Some(&mut { offset }), len)?;
+        let sent =
+            retry_on_intr(|| rustix::fs::sendfile(self.as_fd(), file, Some(&mut { offset }), len))?;
         spend_bytes(sent);
         Ok(sent)
     }
@@ -261,7 +263,7 @@ impl Socket {
         buffer: &mut [u8],
         flags: RecvFlags,
     ) -> io::Result<(usize, Option<SocketAddrAny>)> {
-        let (len, _, peer) = net::recvfrom(self.as_fd(), buffer, flags)?;
+        let (len, _, peer) = retry_on_intr(|| net::recvfrom(self.as_fd(), &mut *buffer, flags))?;
         spend_bytes(len);
         Ok((len, peer))
     }
@@ -273,10 +275,10 @@ impl Socket {
         address: Option<&SocketAddrAny>,
     ) -> io::Result<usize> {
         let fd = self.as_fd();
-        let sent = match address {
-            Some(address) => net::sendto(fd, buffer, SendFlags::NOSIGNAL, address)?,
-            None => net::send(fd, buffer, SendFlags::NOSIGNAL)?,
-        };
+        let sent = retry_on_intr(|| match address {
+            Some(address) => net::sendto(fd, buffer, SendFlags::NOSIGNAL, address),
+            None => net::send(fd, buffer, SendFlags::NOSIGNAL),
+        })?;
         spend_bytes(sent);
         Ok(sent)
     }
@@ -290,11 +292,11 @@ impl Socket {
     fn take(
         &self,
         wanted: usize,
-        receive: impl FnOnce(BorrowedFd<'_>) -> rustix::io::Result<usize>,
+        mut receive: impl FnMut(BorrowedFd<'_>) -> rustix::io::Result<usize>,
     ) -> io::Result<usize> {
         let Self::Os(source) = self;
         let before = source.marker();
-        let len = receive(source.as_fd())?;
+        let len = retry_on_intr(|| receive(source.as_fd()))?;
         if 0 < len && len < wanted {
             source.came_short(Direction::Read, before);
         }
@@ -306,11 +308,11 @@ impl Socket {
     fn give(
         &self,
         wanted: usize,
-        send: impl FnOnce(BorrowedFd<'_>) -> rustix::io::Result<usize>,
+        mut send: impl FnMut(BorrowedFd<'_>) -> rustix::io::Result<usize>,
     ) -> io::Result<usize> {
         let Self::Os(source) = self;
         let before = source.marker();
-        let len = send(source.as_fd())?;
+        let len = retry_on_intr(|| send(source.as_fd()))?;
         if len < wanted {
             source.came_short(Direction::Write, before);
         }
@@ -334,7 +336,7 @@ pub(crate) fn ready(fd: impl AsFd, direction: Direction) -> io::Result<()> {
         Direction::Write => PollFlags::OUT,
     };
     let now = Timespec::default();
-    match poll(&mut [PollFd::new(&fd, flags)], Some(&now))? {
+    match retry_on_intr(|| poll(&mut [PollFd::new(&fd, flags)], Some(&now)))? {
         0 => Err(io::ErrorKind::WouldBlock.into()),
         _ => Ok(()),
     }

@@ -16,6 +16,7 @@ use std::time::Duration;
 use rustix::buffer::spare_capacity;
 use rustix::event::epoll::{self, CreateFlags, EventData, EventFlags};
 use rustix::event::{EventfdFlags, Timespec, eventfd};
+use rustix::io::{Errno, retry_on_intr};
 
 /// Bound, in children: how many ends of children one look takes; the others are taken by the next one.
 const EVENTS_MAX: usize = 64;
@@ -117,13 +118,21 @@ impl Reaper {
         self.unwatched.push(child);
         if let Some(place) = &self.place {
             // It can only fail when the counter is full, and then the OS thread is awake anyway.
-            let _ = rustix::io::write(&place.wake, &1u64.to_ne_bytes());
+            let _ = retry_on_intr(|| rustix::io::write(&place.wake, &1u64.to_ne_bytes()));
         }
     }
 
     /// Takes the status of all children without a pidfd that have ended.
     fn ask(&mut self) {
         self.unwatched.retain_mut(|child| !has_ended(child));
+    }
+
+    /// Nothing can be waited for in the place: all children are asked for in turn from now on.
+    fn give_up_place(&mut self) {
+        self.place = None;
+        let watched = self.watched.take().unwrap_or_default();
+        self.unwatched
+            .extend(watched.into_values().map(|(child, _)| child));
     }
 
     /// Takes the status of a child of which the end was reported.
@@ -164,10 +173,13 @@ fn run() {
         let limit = (!reaper.unwatched.is_empty()).then_some(&ask);
         drop(reaper);
         match place {
-            // It can only fail because of a signal, and then the next look is at once.
-            Some(place) => {
-                let _ = epoll::wait(&place.epoll, spare_capacity(&mut events), limit);
-            }
+            Some(place) => match epoll::wait(&place.epoll, spare_capacity(&mut events), limit) {
+                Ok(_) | Err(Errno::INTR) => {}
+                Err(_) => {
+                    lock().give_up_place();
+                    thread::sleep(ASK);
+                }
+            },
             None => thread::sleep(ASK),
         }
     }

@@ -5,6 +5,7 @@ use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use nix::sys::socket::{getsockopt, sockopt::PeerCredentials};
+use rustix::io::retry_on_intr;
 use rustix::net::{
     self, MMsgHdr, RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, ReturnFlags,
     SendAncillaryBuffer, SendAncillaryMessage, SendFlags, SocketAddrAny,
@@ -34,7 +35,7 @@ impl Socket {
     pub(crate) fn receive_some(&self, buffer: &mut [u8]) -> io::Result<usize> {
         let wanted = buffer.len().min(TRANSFER_MAX);
         let flags = RecvFlags::empty();
-        let (len, _) = net::recv(self.as_fd(), &mut buffer[..wanted], flags)?;
+        let (len, _) = retry_on_intr(|| net::recv(self.as_fd(), &mut buffer[..wanted], flags))?;
         spend_bytes(len);
         Ok(len)
     }
@@ -48,7 +49,7 @@ impl Socket {
         match &mut buffers[run] {
             [only] => self.receive_some(only),
             run => {
-                let len = rustix::io::readv(self.as_fd(), run)?;
+                let len = retry_on_intr(|| rustix::io::readv(self.as_fd(), &mut *run))?;
                 spend_bytes(len);
                 Ok(len)
             }
@@ -62,7 +63,8 @@ impl Socket {
         flags: RecvFlags,
     ) -> io::Result<(usize, Option<SocketAddrAny>)> {
         let flags = flags | RecvFlags::TRUNC;
-        let (len, whole_len, peer) = net::recvfrom(self.as_fd(), buffer, flags)?;
+        let (len, whole_len, peer) =
+            retry_on_intr(|| net::recvfrom(self.as_fd(), &mut *buffer, flags))?;
         spend_bytes(len);
         Ok((whole_len, peer))
     }
