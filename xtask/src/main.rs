@@ -8,6 +8,7 @@ use clap::{Args, Parser, Subcommand};
 
 mod ci;
 mod clients;
+mod faults;
 mod fuzz;
 mod process;
 mod record;
@@ -45,6 +46,14 @@ enum Task {
     /// file in crates/tussah-wire/fuzz/artifacts, and makes the exit status non-zero. Ctrl-C ends
     /// the run and records what was done until then. Needs nightly and cargo-fuzz.
     Fuzz(fuzz::Options),
+    /// Make each system call of the programs fail, with each documented error, and look what becomes of them
+    ///
+    /// strace injects the error into the N-th such call of each OS thread (--when). After that the program
+    /// has to do its work, to say what it could not do, or to end with a message and a non-zero status; it must
+    /// never be silent, deaf or wrong. What was seen is printed as a table, and written to
+    /// record/faults.txt if nothing was left out. Traces of defects stay in target/faults. A full sweep takes
+    /// some 15 minutes. Needs strace, curl and openssl.
+    Faults(faults::Options),
 }
 
 #[derive(Args)]
@@ -59,6 +68,7 @@ fn main() -> ExitCode {
         Task::Ci(options) => ci::run(&workspace_root(), &options),
         Task::Tidy(options) => tidy::run(&workspace_root(), options.bless),
         Task::Fuzz(options) => fuzz::run(&workspace_root(), &options),
+        Task::Faults(options) => faults::run(&workspace_root(), &options),
     };
     match result {
         Ok(true) => ExitCode::SUCCESS,

@@ -8,7 +8,7 @@ use std::sync::Mutex;
 
 use tussah::net::TcpListener;
 use tussah::signal::{Signal, signal};
-use tussah::stage::net::{Connection, SocketEvent, Sockets};
+use tussah::stage::net::{Closed, Connection, SocketEvent, Sockets};
 use tussah::stage::{Batch, Handler, Network, Sender};
 
 /// Bound, in bytes: how long a line may be; who sends a longer one is cut off.
@@ -37,13 +37,22 @@ impl Handler for Cut {
 
     async fn handle(&self, batch: &mut Batch<SocketEvent>) {
         while let Some(event) = batch.next() {
-            // Nothing else needs an answer. A connection closes when the peer has ended, and nobody has it any more.
-            if let SocketEvent::Packet(connection, bytes) = event {
-                for line in lines(&connection, &bytes) {
-                    if self.0.send(line).await.is_err() {
-                        break; // the server ends
+            match event {
+                SocketEvent::Packet(connection, bytes) => {
+                    for line in lines(&connection, &bytes) {
+                        if self.0.send(line).await.is_err() {
+                            break; // the server ends
+                        }
                     }
                 }
+                SocketEvent::Closed(connection, Closed::Failed(error)) => {
+                    eprintln!("connection {} has failed: {error}", connection.id());
+                }
+                SocketEvent::AcceptFailed(_, error) | SocketEvent::Stopped(_, Some(error)) => {
+                    eprintln!("the listener has failed: {error}");
+                }
+                // Nothing else needs an answer. A connection closes when the peer has ended, and nobody has it any more.
+                _ => {}
             }
         }
     }

@@ -7,8 +7,10 @@ use std::future::poll_fn;
 use std::io::{self, IoSlice, IoSliceMut};
 use std::net::{IpAddr, Shutdown};
 use std::pin::Pin;
+use std::sync::LazyLock;
 use std::task::{Context, Poll};
 use std::time::Duration;
+use std::time::Instant;
 
 use futures_io::{AsyncRead, AsyncWrite};
 use rustix::fs::sendfile;
@@ -17,8 +19,43 @@ use tussah::net::{TcpStream, UnixStream};
 
 pub(crate) use tls::Tls;
 
+use super::diagnostics::Seldom;
+
 /// Bound, in bytes: what is read of a file at once where the system can't send it by itself.
 const COPY_BYTES: u64 = 64 * 1024;
+
+/// Logs an error for which neither the peer nor the network is to blame, such as a lack of memory: the connection ends by it.
+fn noted<T>(result: io::Result<T>) -> io::Result<T> {
+    result.inspect_err(|error| {
+        use io::ErrorKind as Kind;
+        let is_ours = !matches!(
+            error.kind(),
+            Kind::WouldBlock
+                | Kind::ConnectionReset
+                | Kind::ConnectionAborted
+                | Kind::BrokenPipe
+                | Kind::NotConnected
+                | Kind::UnexpectedEof
+                | Kind::InvalidData
+                | Kind::TimedOut
+                | Kind::HostUnreachable
+                | Kind::NetworkUnreachable
+                | Kind::NetworkDown
+        );
+        if is_ours {
+            tell(error);
+        }
+    })
+}
+
+#[cold]
+fn tell(error: &io::Error) {
+    static START: LazyLock<Instant> = LazyLock::new(Instant::now);
+    static SELDOM: Seldom = Seldom::new();
+    if let Some(more) = SELDOM.may_say(START.elapsed().as_secs()) {
+        tracing::warn!(more, %error, "a connection is closed");
+    }
+}
 
 /// A connection's two streams of bytes.
 pub(crate) enum Stream {
@@ -38,22 +75,24 @@ impl Stream {
         cx: &mut Context<'_>,
         buffer: &mut [u8],
     ) -> Poll<io::Result<usize>> {
-        match self {
+        let done = match self {
             Self::Tcp(stream) => Pin::new(&mut &*stream).poll_read(cx, buffer),
             Self::Unix(stream) => Pin::new(&mut &*stream).poll_read(cx, buffer),
             Self::Tls(stream) => stream.with(|stream| stream.poll_read(cx, buffer)),
-        }
+        };
+        done.map(noted)
     }
 
     /// Waits until there may be something to read.
     #[inline]
     pub(crate) fn poll_readable(&self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        match self {
+        let done = match self {
             Self::Tcp(stream) => stream.poll_readable(cx),
             Self::Unix(stream) => stream.poll_readable(cx),
             // The thread writes the answer, and looks then.
             Self::Tls(_) => Poll::Pending,
-        }
+        };
+        done.map(noted)
     }
 
     /// Writes what there is room for.
@@ -62,11 +101,12 @@ impl Stream {
         cx: &mut Context<'_>,
         buffers: &[IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
-        match self {
+        let done = match self {
             Self::Tcp(stream) => Pin::new(&mut &*stream).poll_write_vectored(cx, buffers),
             Self::Unix(stream) => Pin::new(&mut &*stream).poll_write_vectored(cx, buffers),
             Self::Tls(stream) => stream.with(|stream| stream.poll_write_vectored(cx, buffers)),
-        }
+        };
+        done.map(noted)
     }
 
     /// Sees to it that what was written is on its way.
@@ -110,20 +150,22 @@ impl Stream {
     /// Writes without waiting, if that can be done anywhere; else only the connection's thread writes.
     #[inline]
     pub(crate) fn try_write(&self, buffer: &[u8]) -> io::Result<usize> {
-        match self {
+        let done = match self {
             Self::Tcp(stream) => stream.try_write(buffer),
             Self::Unix(stream) => stream.try_write(buffer),
             Self::Tls(_) => Err(io::ErrorKind::WouldBlock.into()),
-        }
+        };
+        noted(done)
     }
 
     /// The same from several buffers.
     pub(crate) fn try_write_vectored(&self, buffers: &[IoSlice<'_>]) -> io::Result<usize> {
-        match self {
+        let done = match self {
             Self::Tcp(stream) => stream.try_write_vectored(buffers),
             Self::Unix(stream) => stream.try_write_vectored(buffers),
             Self::Tls(_) => Err(io::ErrorKind::WouldBlock.into()),
-        }
+        };
+        noted(done)
     }
 
     /// Sends what there is room for of a piece of a file, and waits until there is some; by the system, without copying it, where it can and the file is in memory.
@@ -192,7 +234,7 @@ impl Stream {
     pub(crate) async fn handshake(&self) -> io::Result<()> {
         match self {
             Self::Tcp(_) | Self::Unix(_) => Ok(()),
-            Self::Tls(stream) => poll_fn(|cx| stream.poll_handshake(cx)).await,
+            Self::Tls(stream) => noted(poll_fn(|cx| stream.poll_handshake(cx)).await),
         }
     }
 }

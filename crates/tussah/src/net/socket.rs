@@ -336,9 +336,10 @@ pub(crate) fn ready(fd: impl AsFd, direction: Direction) -> io::Result<()> {
         Direction::Write => PollFlags::OUT,
     };
     let now = Timespec::default();
-    match retry_on_intr(|| poll(&mut [PollFd::new(&fd, flags)], Some(&now)))? {
-        0 => Err(io::ErrorKind::WouldBlock.into()),
-        _ => Ok(()),
+    match retry_on_intr(|| poll(&mut [PollFd::new(&fd, flags)], Some(&now))) {
+        Ok(0) => Err(io::ErrorKind::WouldBlock.into()),
+        // A system that can't say, for want of memory, has said nothing of the descriptor: an operation may be tried.
+        Ok(_) | Err(_) => Ok(()),
     }
 }
 

@@ -1,0 +1,378 @@
+//! `cargo xtask faults`: each system call of the programs fails once, with each error that it is documented to have.
+
+mod client;
+mod outcome;
+mod program;
+mod table;
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+use std::fs;
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::sync::Mutex;
+
+use anyhow::{Context as _, bail, ensure};
+use clap::Args;
+
+use self::outcome::{Outcome, Seen, Step};
+use self::program::{Place, Program};
+use crate::process::Interrupt;
+use crate::record;
+
+#[derive(Args)]
+pub(crate) struct Options {
+    /// Try this program and no other: core, web, web-tls, load or echo (several times, or a list with commas)
+    #[arg(long, value_name = "PROGRAM", value_delimiter = ',')]
+    only: Vec<String>,
+    /// Make this system call fail and no other (several times, or a list with commas)
+    #[arg(long, value_name = "CALL", value_delimiter = ',')]
+    call: Vec<String>,
+    /// Which calls fail: the first, the third... of each OS thread
+    #[arg(
+        long,
+        value_name = "N",
+        value_delimiter = ',',
+        default_value = "1,3,10"
+    )]
+    when: Vec<usize>,
+    /// So many programs run at once
+    #[arg(long, value_name = "N", default_value_t = 4)]
+    jobs: usize,
+}
+
+/// One trial.
+struct Trial {
+    program: Program,
+    call: &'static str,
+    error: &'static str,
+    when: usize,
+}
+
+impl Trial {
+    /// The connection itself has failed, by its peer or the network, so that nobody need be told that it ends.
+    fn is_peers(&self) -> bool {
+        matches!(
+            self.error,
+            "ECONNRESET" | "EPIPE" | "ECONNABORTED" | "ENOTCONN" | "ETIMEDOUT"
+        )
+    }
+}
+
+/// Runs the sweep; the result says whether no outcome is a defect.
+///
+/// # Errors
+///
+/// strace, curl or openssl is missing, the programs do not build or do not work undisturbed, or the record cannot be written.
+pub(crate) fn run(root: &Path, options: &Options) -> anyhow::Result<bool> {
+    let programs = selected(options)?;
+    needs("strace", "-V")?;
+    needs("openssl", "version")?;
+    needs("curl", "--version")?;
+    build(root)?;
+    let interrupt = Interrupt::install()?;
+    let mut place = prepare(root)?;
+    let (server, url) = place.serve()?;
+    place.url = url;
+    let mut trials = Vec::new();
+    for &program in &programs {
+        trials.extend(plan(&place, program, options)?);
+    }
+    println!("{} trials", trials.len());
+    let results = sweep(&place, &trials, options.jobs, &interrupt)?;
+    drop(server);
+    let (table, defects) = report(&results);
+    println!("{table}");
+    if options.only.is_empty() && options.call.is_empty() && !interrupt.is_set() {
+        let command = "cargo xtask faults";
+        let body = format!(
+            "version {}, {} trials\n\n{table}",
+            version(root),
+            results.len()
+        );
+        record::write(root, "faults", command, &body)?;
+    }
+    Ok(defects == 0)
+}
+
+fn selected(options: &Options) -> anyhow::Result<Vec<Program>> {
+    let names = Program::ALL.map(Program::name);
+    for name in &options.only {
+        ensure!(
+            names.contains(&name.as_str()),
+            "no program is called {name}; there are {}",
+            names.join(", ")
+        );
+    }
+    for call in &options.call {
+        ensure!(
+            table::CALLS.iter().any(|(name, _)| name == call),
+            "the table has no system call {call} (xtask/src/faults/table.rs)"
+        );
+    }
+    let is_selected = |program: &Program| {
+        options.only.is_empty() || options.only.iter().any(|name| name == program.name())
+    };
+    Ok(Program::ALL.into_iter().filter(is_selected).collect())
+}
+
+fn needs(program: &str, argument: &str) -> anyhow::Result<()> {
+    let mut command = Command::new(program);
+    command
+        .arg(argument)
+        .stdout(Stdio::null())
+        .stderr(Stdio::null());
+    if !command.status().is_ok_and(|status| status.success()) {
+        bail!("{program} is missing, or does not run; on Debian: apt-get install {program}");
+    }
+    Ok(())
+}
+
+fn build(root: &Path) -> anyhow::Result<()> {
+    println!("==> building");
+    for arguments in [
+        ["--package", "tussah-services", "--bin", "tussah"].as_slice(),
+        &[
+            "--package",
+            "tussah",
+            "--example",
+            "exercise",
+            "--example",
+            "echo_stages",
+        ],
+    ] {
+        let mut cargo = Command::new(std::env::var_os("CARGO").unwrap_or("cargo".into()));
+        cargo
+            .current_dir(root)
+            .args(["build", "--quiet"])
+            .args(arguments);
+        ensure!(cargo.status()?.success(), "the programs do not build");
+    }
+    Ok(())
+}
+
+/// Makes the folder with what is served, and the certificate.
+fn prepare(root: &Path) -> anyhow::Result<Place> {
+    let target =
+        std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root.join("target"), Into::into);
+    let folder = target.join("faults");
+    if folder.exists() {
+        fs::remove_dir_all(&folder).context("cannot clear the folder of the sweep")?;
+    }
+    fs::create_dir_all(folder.join("site"))?;
+    for (name, content) in client::files() {
+        fs::write(folder.join("site").join(name), content)?;
+    }
+    let mut openssl = Command::new("openssl");
+    let arguments = "req -x509 -newkey rsa:2048 -nodes -keyout key.pem -out cert.pem -days 2 -subj /CN=localhost";
+    openssl.args(arguments.split(' ')).current_dir(&folder);
+    openssl.stdout(Stdio::null()).stderr(Stdio::null());
+    ensure!(openssl.status()?.success(), "openssl makes no certificate");
+    Ok(Place {
+        target,
+        folder,
+        url: String::new(),
+    })
+}
+
+/// The trials of a program: of the calls that it makes undisturbed, and no later ones than it makes.
+fn plan(place: &Place, program: Program, options: &Options) -> anyhow::Result<Vec<Trial>> {
+    let trace = place.folder.join(format!("{}-undisturbed", program.name()));
+    // Some kernels and architectures lack some of the calls, which strace may be told by the question mark.
+    let names: Vec<_> = table::CALLS
+        .iter()
+        .map(|(name, _)| format!("?{name}"))
+        .collect();
+    let strace = ["-e".to_owned(), format!("trace={}", names.join(","))];
+    let seen = place.run(program, &strace, &trace)?;
+    let is_well = seen.answers
+        && seen.exit.is_some_and(|status| status.success())
+        && seen.steps.iter().all(|step| *step == Step::Right);
+    ensure!(
+        is_well,
+        "{} does not work undisturbed: {seen:#?}",
+        program.name()
+    );
+    let most = most_calls(&fs::read_to_string(&trace)?);
+    let mut trials = Vec::new();
+    for &(call, errors) in table::CALLS {
+        let made = most.get(call).copied().unwrap_or(0);
+        if !options.call.is_empty() && !options.call.iter().any(|name| name == call) {
+            continue;
+        }
+        for &error in errors {
+            let whens = options.when.iter().filter(|&&when| when <= made);
+            trials.extend(whens.map(|&when| Trial {
+                program,
+                call,
+                error,
+                when,
+            }));
+        }
+    }
+    Ok(trials)
+}
+
+/// How often one OS thread has made each call, at most.
+fn most_calls(trace: &str) -> BTreeMap<String, usize> {
+    let mut calls = BTreeMap::<(&str, &str), usize>::new();
+    for line in trace.lines() {
+        let Some((thread, rest)) = line.split_once(' ') else {
+            continue;
+        };
+        if let Some((call, _)) = rest.trim_start().split_once('(') {
+            *calls.entry((thread, call)).or_default() += 1;
+        }
+    }
+    let mut most = BTreeMap::<String, usize>::new();
+    for ((_, call), count) in calls {
+        let most = most.entry(call.to_owned()).or_default();
+        *most = count.max(*most);
+    }
+    most
+}
+
+type Results<'a> = Vec<(&'a Trial, Outcome, Seen)>;
+
+fn sweep<'a>(
+    place: &Place,
+    trials: &'a [Trial],
+    jobs: usize,
+    interrupt: &Interrupt,
+) -> anyhow::Result<Results<'a>> {
+    let rest = Mutex::new(trials.iter().enumerate());
+    let results = Mutex::new(Ok(Vec::new()));
+    std::thread::scope(|scope| {
+        for _ in 0..jobs.max(1) {
+            scope.spawn(|| {
+                // Not in the condition of a loop, which would keep the lock for its body.
+                let next = || {
+                    rest.lock()
+                        .expect("no panic")
+                        .next()
+                        .filter(|_| !interrupt.is_set())
+                };
+                loop {
+                    let Some((number, trial)) = next() else {
+                        return;
+                    };
+                    let tried = attempt(place, number, trial);
+                    let mut results = results.lock().expect("no panic");
+                    match (&mut *results, tried) {
+                        (Ok(all), Ok((outcome, seen))) => {
+                            progress(number, trials.len(), trial, outcome);
+                            all.push((trial, outcome, seen));
+                        }
+                        (Ok(_), Err(error)) => *results = Err(error),
+                        (Err(_), _) => return,
+                    }
+                }
+            });
+        }
+    });
+    results.into_inner().expect("no panic")
+}
+
+fn progress(number: usize, of: usize, trial: &Trial, outcome: Outcome) {
+    let Trial {
+        program,
+        call,
+        error,
+        when,
+    } = trial;
+    if number.is_multiple_of(50) || outcome.is_defect() {
+        println!(
+            "{number}/{of}: {} {call} {error} {when}: {outcome}",
+            program.name()
+        );
+    }
+}
+
+fn attempt(place: &Place, number: usize, trial: &Trial) -> anyhow::Result<(Outcome, Seen)> {
+    let trace = place.folder.join(format!("{number}"));
+    let Trial {
+        call, error, when, ..
+    } = trial;
+    let strace = [
+        "-e".to_owned(),
+        format!("trace={call}"),
+        "-e".to_owned(),
+        format!("inject={call}:error={error}:when={when}"),
+    ];
+    let mut seen = place.run(trial.program, &strace, &trace)?;
+    let traced = fs::read_to_string(&trace).unwrap_or_default();
+    seen.injected = traced.matches("(INJECTED)").count();
+    let outcome = Outcome::of(&seen, trial.is_peers());
+    if !outcome.is_defect() {
+        // Only what is to be looked at is kept.
+        fs::remove_file(&trace)?;
+        fs::remove_file(trace.with_extension("err"))?;
+    }
+    Ok((outcome, seen))
+}
+
+/// The table, with the worst outcome of each error, and the number of defects, which are listed below it.
+fn report(results: &Results<'_>) -> (String, usize) {
+    let mut rows = BTreeMap::<(&str, &str), BTreeMap<&str, Outcome>>::new();
+    let mut list = String::new();
+    let mut defects = 0;
+    for (trial, outcome, seen) in results {
+        let row = rows.entry((trial.program.name(), trial.call)).or_default();
+        let worst = row.entry(trial.error).or_insert(Outcome::NotReached);
+        *worst = (*outcome).max(*worst);
+        if outcome.is_defect() {
+            defects += 1;
+            let odd: Vec<_> = seen
+                .steps
+                .iter()
+                .filter(|step| **step != Step::Right)
+                .collect();
+            let _ = writeln!(
+                list,
+                "{outcome}: {} {} {} at call {}: {odd:?} {:?}",
+                trial.program.name(),
+                trial.call,
+                trial.error,
+                trial.when,
+                seen.said.lines().next().unwrap_or_default()
+            );
+        }
+    }
+    let mut table = format!("{:9} {:18} outcome of each error\n", "program", "call");
+    for ((program, call), outcomes) in rows {
+        let outcomes: Vec<_> = outcomes
+            .iter()
+            .filter(|(_, outcome)| **outcome != Outcome::NotReached)
+            .map(|(error, outcome)| format!("{error} {outcome}"))
+            .collect();
+        if !outcomes.is_empty() {
+            let _ = writeln!(table, "{program:9} {call:18} {}", outcomes.join(", "));
+        }
+    }
+    let _ = write!(table, "\n{defects} defects\n{list}");
+    (table, defects)
+}
+
+/// The commit that was tried, and whether there were changes on top.
+fn version(root: &Path) -> String {
+    let mut git = Command::new("git");
+    git.args(["describe", "--always", "--dirty"])
+        .current_dir(root);
+    let output = git.output().map(|output| output.stdout).unwrap_or_default();
+    String::from_utf8_lossy(&output).trim().to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn calls_are_counted_for_each_os_thread() {
+        let trace = "10 read(3, 4) = 1\n11  read(3 <unfinished ...>\n11 <... read resumed>) = 1\n\
+                     11 read(5) = 0\n10 +++ exited with 0 +++\n10 write(1) = 1\n";
+        let most = most_calls(trace);
+        assert_eq!(most["read"], 2);
+        assert_eq!(most["write"], 1);
+        assert_eq!(most.len(), 2, "{most:?}");
+    }
+}

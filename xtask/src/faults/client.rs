@@ -1,0 +1,156 @@
+//! What the servers of the sweep are asked, and what they have to answer.
+
+use std::io::{self, Read as _, Write as _};
+use std::net::TcpStream;
+use std::process::Command;
+use std::time::Duration;
+
+use super::outcome::Step;
+
+/// How long an answer may take.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+/// Bytes of the large file, which is not kept in the cache.
+const LARGE_BYTES: usize = 3_000_001;
+
+/// What is asked for: a small file twice, since it is in the cache the second time; a large one; and an answer that is computed.
+pub(super) const PATHS: &[&str] = &[
+    "/small.txt",
+    "/small.txt",
+    "/large.bin",
+    "/work?compute=1ms&wait=1ms",
+    "/missing",
+];
+
+/// The content of the files.
+pub(super) fn files() -> [(&'static str, Vec<u8>); 2] {
+    let large = (0..LARGE_BYTES).map(|n| (n % 251) as u8).collect();
+    [
+        ("small.txt", b"a small file\n".to_vec()),
+        ("large.bin", large),
+    ]
+}
+
+/// Asks for a path once, on a connection of its own.
+pub(super) fn get(tls: bool, address: &str, path: &str) -> Step {
+    let expected = files().into_iter().find(|(name, _)| path[1..] == **name);
+    let answered = if tls {
+        curl(address, path)
+    } else {
+        plain(
+            address,
+            &format!("GET {path} HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n"),
+        )
+    };
+    let (status, length, body) = match answered {
+        Ok(answered) => answered,
+        Err(error) => return failed(&error),
+    };
+    match (status, expected) {
+        (404, None) if path == "/missing" => Step::Right,
+        (400.., _) => Step::Refused(format!("{path}: {status}")),
+        (200, Some((_, file))) if body == file => Step::Right,
+        (200, None) => Step::Right,
+        _ if length.is_some_and(|length| body.len() < length) => {
+            Step::Cut(format!("{path}: cut off after {} bytes", body.len()))
+        }
+        _ => Step::Wrong(format!("{path}: {status} with {} bytes", body.len())),
+    }
+}
+
+/// Asks twice on one connection.
+pub(super) fn pair(address: &str) -> Step {
+    let one = "GET /small.txt HTTP/1.1\r\nHost: a\r\n\r\n";
+    let two = "GET /small.txt HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n";
+    match plain(address, &format!("{one}{two}")) {
+        Ok((400.., ..)) => Step::Refused("two requests".to_owned()),
+        Ok((_, _, rest))
+            if String::from_utf8_lossy(&rest)
+                .matches("a small file\n")
+                .count()
+                == 2 =>
+        {
+            Step::Right
+        }
+        Ok((_, _, rest)) => Step::Cut(format!("two requests: cut off after {} bytes", rest.len())),
+        Err(error) => failed(&error),
+    }
+}
+
+/// Has a line sent back.
+pub(super) fn echo(address: &str) -> Step {
+    let talk = || {
+        let mut stream = connect(address)?;
+        stream.write_all(b"line\n")?;
+        let mut line = [0; 8];
+        stream.read_exact(&mut line)?;
+        Ok(line)
+    };
+    match talk() {
+        Ok(line) if line == *b"1: line\n" => Step::Right,
+        Ok(line) => Step::Wrong(String::from_utf8_lossy(&line).into_owned()),
+        Err(error) => failed(&error),
+    }
+}
+
+fn failed(error: &io::Error) -> Step {
+    match error.kind() {
+        io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut => Step::Wrong("no answer".to_owned()),
+        _ => Step::Cut(error.to_string()),
+    }
+}
+
+fn connect(address: &str) -> io::Result<TcpStream> {
+    let stream = TcpStream::connect(address)?;
+    stream.set_read_timeout(Some(PATIENCE))?;
+    stream.set_write_timeout(Some(PATIENCE))?;
+    Ok(stream)
+}
+
+/// The status, the length that the head names, and what follows the head.
+type Answer = (u16, Option<usize>, Vec<u8>);
+
+fn plain(address: &str, request: &str) -> io::Result<Answer> {
+    let mut stream = connect(address)?;
+    stream.write_all(request.as_bytes())?;
+    let mut answer = Vec::new();
+    if let Err(error) = stream.read_to_end(&mut answer)
+        && (answer.is_empty() || error.kind() == io::ErrorKind::WouldBlock)
+    {
+        return Err(error);
+    }
+    let end = answer.windows(4).position(|four| four == b"\r\n\r\n");
+    let end = end.ok_or(io::ErrorKind::UnexpectedEof)?;
+    let body = answer.split_off(end + 4);
+    let head = String::from_utf8_lossy(&answer).into_owned();
+    let status = head.get(9..12).and_then(|code| code.parse().ok());
+    let length = head
+        .lines()
+        .find_map(|line| line.strip_prefix("Content-Length: "));
+    let length = length.and_then(|length| length.parse().ok());
+    Ok((status.ok_or(io::ErrorKind::InvalidData)?, length, body))
+}
+
+fn curl(address: &str, path: &str) -> io::Result<Answer> {
+    let mut curl = Command::new("curl");
+    curl.args([
+        "--silent",
+        "--insecure",
+        "--max-time",
+        "5",
+        "--write-out",
+        "%{http_code}",
+    ]);
+    let mut output = curl.arg(format!("https://{address}{path}")).output()?;
+    let code = output
+        .stdout
+        .split_off(output.stdout.len().saturating_sub(3));
+    let status = std::str::from_utf8(&code)
+        .ok()
+        .and_then(|code| code.parse().ok());
+    match (output.status.code(), status) {
+        (Some(0), Some(status)) => Ok((status, None, output.stdout)),
+        (Some(28), _) => Err(io::ErrorKind::TimedOut.into()),
+        (code, _) => Err(io::Error::other(format!("curl ends with {code:?}"))),
+    }
+}

@@ -1,0 +1,172 @@
+//! What became of a program one of whose system calls has failed.
+
+use std::fmt;
+use std::process::ExitStatus;
+
+/// How one step of a workload ended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Step {
+    /// As if nothing had failed.
+    Right,
+    /// The program said that it could not be done.
+    Refused(String),
+    /// The peer was cut off without an answer.
+    Cut(String),
+    /// Something else came than was asked for, or nothing in time.
+    Wrong(String),
+}
+
+/// What was seen of a program.
+#[derive(Debug, Default)]
+pub(super) struct Seen {
+    /// How often strace has injected the error.
+    pub(super) injected: usize,
+    pub(super) steps: Vec<Step>,
+    /// It was still there after the steps, and then a last step was right.
+    pub(super) answers: bool,
+    /// `None`: it had to be killed.
+    pub(super) exit: Option<ExitStatus>,
+    /// It ended before it was asked to.
+    pub(super) ended_early: bool,
+    /// What it printed, to standard error, and to standard output of errors.
+    pub(super) said: String,
+}
+
+/// See the module's table in `docs/faults.md`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Outcome {
+    /// The call was not made as often.
+    NotReached,
+    /// Nobody has noticed.
+    Retried,
+    /// Who asked was told so.
+    Refused,
+    /// A connection was cut off, or a message was printed, and all else went on.
+    Reported,
+    /// The program ended with a message and a status other than zero.
+    Ended,
+    /// A connection was cut off, or the program ended, without a word.
+    Silent,
+    /// A wrong answer.
+    Wrong,
+    /// The program stayed and no longer answered, or did not end when asked to.
+    Deaf,
+}
+
+impl Outcome {
+    pub(super) fn is_defect(self) -> bool {
+        self >= Self::Silent
+    }
+
+    /// Judges what was seen. `is_peers`: an error that the peer or the network has caused, of which nobody need be told.
+    pub(super) fn of(seen: &Seen, is_peers: bool) -> Self {
+        let any = |test: fn(&Step) -> bool| seen.steps.iter().any(test);
+        let success = seen.exit.is_some_and(|status| status.success());
+        if seen.ended_early {
+            return match (seen.injected, seen.exit) {
+                (_, None) => Self::Deaf,
+                _ if success || seen.said.trim().is_empty() => Self::Silent,
+                _ => Self::Ended,
+            };
+        }
+        if any(|step| matches!(step, Step::Wrong(_))) {
+            return Self::Wrong;
+        }
+        if !seen.answers || seen.exit.is_none() {
+            return Self::Deaf;
+        }
+        if seen.injected == 0 {
+            return Self::NotReached;
+        }
+        if any(|step| matches!(step, Step::Cut(_))) && seen.said.trim().is_empty() && !is_peers {
+            return Self::Silent;
+        }
+        if any(|step| matches!(step, Step::Cut(_))) || !success {
+            return Self::Reported;
+        }
+        if any(|step| matches!(step, Step::Refused(_))) {
+            return Self::Refused;
+        }
+        match seen.said.trim().is_empty() {
+            true => Self::Retried,
+            false => Self::Reported,
+        }
+    }
+}
+
+impl fmt::Display for Outcome {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::NotReached => "-",
+            Self::Retried => "retried",
+            Self::Refused => "refused",
+            Self::Reported => "reported",
+            Self::Ended => "ended",
+            Self::Silent => "SILENT",
+            Self::Wrong => "WRONG",
+            Self::Deaf => "DEAF",
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::process::ExitStatusExt as _;
+
+    use super::*;
+
+    fn seen(step: Step, said: &str) -> Seen {
+        Seen {
+            injected: 1,
+            steps: vec![Step::Right, step],
+            answers: true,
+            exit: Some(ExitStatus::from_raw(0)),
+            ended_early: false,
+            said: said.to_owned(),
+        }
+    }
+
+    #[test]
+    fn outcome_table() {
+        let check =
+            |seen: Seen, expected| assert_eq!(Outcome::of(&seen, false), expected, "{seen:?}");
+        let text = String::new;
+        check(seen(Step::Right, ""), Outcome::Retried);
+        check(seen(Step::Right, "a warning"), Outcome::Reported);
+        check(seen(Step::Refused(text()), ""), Outcome::Refused);
+        check(seen(Step::Cut(text()), ""), Outcome::Silent);
+        check(seen(Step::Cut(text()), "a warning"), Outcome::Reported);
+        check(seen(Step::Wrong(text()), "a warning"), Outcome::Wrong);
+        check(
+            Seen {
+                injected: 0,
+                ..seen(Step::Right, "")
+            },
+            Outcome::NotReached,
+        );
+        check(
+            Seen {
+                answers: false,
+                ..seen(Step::Right, "a warning")
+            },
+            Outcome::Deaf,
+        );
+        check(
+            Seen {
+                exit: None,
+                ..seen(Step::Right, "a warning")
+            },
+            Outcome::Deaf,
+        );
+        let ended = |code: i32, said| Seen {
+            ended_early: true,
+            exit: Some(ExitStatus::from_raw(code << 8)),
+            ..seen(Step::Right, said)
+        };
+        check(ended(1, "an error"), Outcome::Ended);
+        check(ended(1, ""), Outcome::Silent);
+        check(ended(0, "an error"), Outcome::Silent);
+        let cut = seen(Step::Cut(text()), "");
+        assert_eq!(Outcome::of(&cut, true), Outcome::Reported);
+    }
+}

@@ -1,0 +1,277 @@
+//! The programs of the sweep: how each starts, what it is asked to do, and how it ends.
+
+use std::fs::{self, File};
+use std::io::{BufRead as _, BufReader, Write as _};
+use std::path::{Path, PathBuf};
+use std::process::{Child, ChildStdin, Command, ExitStatus, Stdio};
+use std::sync::mpsc::{self, Receiver};
+use std::time::{Duration, Instant};
+
+use anyhow::Context as _;
+use rustix::process::{Pid, Signal, kill_process};
+
+use super::client;
+use super::outcome::{Seen, Step};
+
+/// How long a program may take to start, to answer, or to end.
+const PATIENCE: Duration = Duration::from_secs(10);
+/// How often a program that ends is looked at.
+const LOOK: Duration = Duration::from_millis(10);
+/// Bound, in tries: so often a program is asked for an answer once its calls no longer fail. Each of its OS threads may meet the error.
+const ANSWERS_MAX: usize = 6;
+/// Rounds of the exercise.
+const ROUNDS: usize = 4;
+
+/// A program with its workload.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Program {
+    /// The example `exercise`: events, timers, the pool, files, pipes, sockets and children.
+    Core,
+    /// `tussah web`, over TCP: small files, a large one, a part of it, and an answer that is computed.
+    Web,
+    /// The same over TLS, by curl.
+    WebTls,
+    /// `tussah load` against a server that nothing happens to.
+    Load,
+    /// The example `echo_stages`.
+    Echo,
+}
+
+impl Program {
+    pub(super) const ALL: [Self; 5] = [Self::Core, Self::Web, Self::WebTls, Self::Load, Self::Echo];
+
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            Self::Core => "core",
+            Self::Web => "web",
+            Self::WebTls => "web-tls",
+            Self::Load => "load",
+            Self::Echo => "echo",
+        }
+    }
+}
+
+/// Where the programs and their files are.
+pub(super) struct Place {
+    pub(super) target: PathBuf,
+    /// What the servers serve, and where traces and what the programs say are kept.
+    pub(super) folder: PathBuf,
+    /// The server for `tussah load`.
+    pub(super) url: String,
+}
+
+impl Place {
+    fn command(&self, program: Program) -> Vec<String> {
+        let path = |name: &str| self.target.join("debug").join(name).display().to_string();
+        let folder = self.folder.display();
+        let mut line = match program {
+            Program::Core => vec![path("examples/exercise")],
+            Program::Echo => vec![path("examples/echo_stages"), "127.0.0.1:0".to_owned()],
+            Program::Load => vec![path("tussah"), "load".to_owned(), self.url.clone()],
+            Program::Web | Program::WebTls => {
+                vec![path("tussah"), "web".to_owned(), format!("{folder}/site")]
+            }
+        };
+        let more = match program {
+            Program::Core | Program::Echo => String::new(),
+            Program::Load => "-n 200 -c 4 -w 1".to_owned(),
+            Program::Web => "--listen 127.0.0.1:0 --work --drain 1s".to_owned(),
+            Program::WebTls => format!(
+                "--listen 127.0.0.1:0 --work --drain 1s --tls-cert {folder}/cert.pem --tls-key {folder}/key.pem"
+            ),
+        };
+        line.extend(more.split_whitespace().map(str::to_owned));
+        line
+    }
+
+    /// Starts a program and has it do its work; `strace` are arguments for strace, which writes to `trace`; without any there is none.
+    pub(super) fn run(
+        &self,
+        program: Program,
+        strace: &[String],
+        trace: &Path,
+    ) -> anyhow::Result<Seen> {
+        let mut running = Running::start(self, program, strace, trace)?;
+        let mut seen = Seen::default();
+        match running.ready(program) {
+            Some(address) => {
+                running.work(program, &address, &mut seen);
+                seen.ended_early = program != Program::Load && running.has_ended();
+                if !seen.ended_early {
+                    running.ask_to_end(program);
+                }
+            }
+            None => seen.ended_early = true,
+        }
+        seen.exit = running.wait();
+        if program == Program::Load {
+            seen.answers = seen.exit.is_some_and(|status| status.success());
+            seen.ended_early = !seen.answers;
+        }
+        seen.said = fs::read_to_string(trace.with_extension("err"))?;
+        Ok(seen)
+    }
+
+    /// Starts a server to which nothing happens.
+    pub(super) fn serve(&self) -> anyhow::Result<(Running, String)> {
+        let trace = self.folder.join("server");
+        let running = Running::start(self, Program::Web, &[], &trace)?;
+        let address = running
+            .ready(Program::Web)
+            .context("the server does not start")?;
+        Ok((running, format!("http://{address}/")))
+    }
+}
+
+/// A program that runs. Dropping it ends it.
+pub(super) struct Running {
+    child: Child,
+    stdin: Option<ChildStdin>,
+    lines: Receiver<String>,
+}
+
+impl Running {
+    fn start(
+        place: &Place,
+        program: Program,
+        strace: &[String],
+        trace: &Path,
+    ) -> anyhow::Result<Self> {
+        let line = place.command(program);
+        let mut command = if strace.is_empty() {
+            Command::new(&line[0])
+        } else {
+            // `-D`: the program is our child, and strace its, so that we see how the program ends.
+            let mut command = Command::new("strace");
+            command.args([
+                "-D",
+                "-f",
+                "-qq",
+                "--seccomp-bpf",
+                "-e",
+                "signal=none",
+                "-o",
+            ]);
+            command.arg(trace).args(strace).arg("--").arg(&line[0]);
+            command
+        };
+        command.args(&line[1..]).env("RUST_BACKTRACE", "0");
+        let errors = File::create(trace.with_extension("err"))?;
+        command
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(errors);
+        let mut child = command
+            .spawn()
+            .with_context(|| format!("cannot start {}", line[0]))?;
+        let stdout = BufReader::new(child.stdout.take().expect("it was piped above"));
+        let (send, lines) = mpsc::channel();
+        std::thread::spawn(move || {
+            for line in stdout.lines().map_while(Result::ok) {
+                if send.send(line).is_err() {
+                    return;
+                }
+            }
+        });
+        Ok(Self {
+            stdin: child.stdin.take(),
+            child,
+            lines,
+        })
+    }
+
+    /// Waits until the program is ready, and says where it can be reached.
+    fn ready(&self, program: Program) -> Option<String> {
+        if program == Program::Load {
+            return Some(String::new());
+        }
+        let line = self.lines.recv_timeout(PATIENCE).ok()?;
+        let word = line
+            .split_whitespace()
+            .find(|word| word.contains("127.0.0.1:"));
+        let address = word.map(|word| word.split("//").last().unwrap_or(word).trim_matches('/'));
+        Some(address.unwrap_or_default().to_owned())
+    }
+
+    fn work(&mut self, program: Program, address: &str, seen: &mut Seen) {
+        match program {
+            Program::Load => {}
+            Program::Core => {
+                for _ in 0..ROUNDS {
+                    seen.steps.push(self.round());
+                    if matches!(seen.steps.last(), Some(Step::Wrong(_))) {
+                        return;
+                    }
+                }
+                seen.answers = (0..ANSWERS_MAX).any(|_| self.round() == Step::Right);
+            }
+            Program::Web | Program::WebTls => {
+                let get = |path| client::get(program == Program::WebTls, address, path);
+                seen.steps
+                    .extend(client::PATHS.iter().map(|path| get(path)));
+                if program == Program::Web {
+                    seen.steps.push(client::pair(address));
+                }
+                seen.answers = (0..ANSWERS_MAX).any(|_| get("/small.txt") == Step::Right);
+            }
+            Program::Echo => {
+                seen.steps
+                    .extend((0..ROUNDS).map(|_| client::echo(address)));
+                seen.answers = (0..ANSWERS_MAX).any(|_| client::echo(address) == Step::Right);
+            }
+        }
+    }
+
+    /// One round of the exercise.
+    fn round(&mut self) -> Step {
+        let Some(stdin) = &mut self.stdin else {
+            return Step::Cut("no input".to_owned());
+        };
+        if let Err(error) = stdin.write_all(b"\n") {
+            return Step::Cut(error.to_string());
+        }
+        match self.lines.recv_timeout(PATIENCE) {
+            Ok(line) if line == "ok" => Step::Right,
+            Ok(line) if line.starts_with("error: ") => Step::Refused(line),
+            Ok(line) => Step::Wrong(line),
+            Err(error) => Step::Wrong(format!("no answer: {error}")),
+        }
+    }
+
+    fn has_ended(&mut self) -> bool {
+        // A program that aborts takes a moment.
+        std::thread::sleep(LOOK);
+        matches!(self.child.try_wait(), Ok(Some(_)))
+    }
+
+    fn ask_to_end(&mut self, program: Program) {
+        let signal = match program {
+            Program::Core => return drop(self.stdin.take()),
+            Program::Load => return,
+            Program::Echo => Signal::INT,
+            Program::Web | Program::WebTls => Signal::TERM,
+        };
+        // It may have ended by itself, which is seen next.
+        let _ = kill_process(Pid::from_child(&self.child), signal);
+    }
+
+    /// Waits for the end; `None` if the program has to be killed.
+    fn wait(&mut self) -> Option<ExitStatus> {
+        let end = Instant::now() + PATIENCE;
+        while Instant::now() < end {
+            if let Ok(Some(status)) = self.child.try_wait() {
+                return Some(status);
+            }
+            std::thread::sleep(LOOK);
+        }
+        None
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        // It has ended already unless it is deaf.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
