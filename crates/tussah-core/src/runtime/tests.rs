@@ -131,6 +131,23 @@ fn a_worker_that_was_taken_away_leaves_no_descriptors() {
     }
 }
 
+/// A worker that was taken away does not see to its timers any more: who sets one earlier than all others wakes another worker.
+#[test]
+fn a_timer_of_a_worker_that_was_taken_away_wakes_another() {
+    let runtime = runtime();
+    let shared = &runtime.handle().shared;
+    runtime.set_workers(1).expect("nothing is in the way");
+    let before = loop {
+        if let Some(parks) = shared.idle.all_parked() {
+            break parks;
+        }
+        std::thread::yield_now();
+    };
+    shared.place(1).shard.notify();
+    // Either it is awake, or it has parked once more since.
+    assert_ne!(shared.idle.all_parked(), Some(before), "nobody was woken");
+}
+
 /// The second driver can't be adopted; then nothing has changed.
 #[test]
 fn a_shrink_that_fails_half_way_leaves_all_as_it_was() {

@@ -44,6 +44,31 @@ fn a_worker_and_a_peer_fire() {
     });
 }
 
+/// An owner that finds its entry fired may free it without the lock, while the worker still has that: rule 3.
+#[test]
+fn an_owner_frees_what_has_fired() {
+    loom::model(|| {
+        let shard = shard();
+        let entry = entry();
+        // SAFETY: the entry stays in place, and has fired when it is freed.
+        unsafe { shard.register(&entry, DEADLINE, Waker::noop().clone()) };
+        let worker = {
+            let shard = Arc::clone(&shard);
+            thread::spawn(move || shard.fire(DEADLINE))
+        };
+        if entry.data.is_fired() {
+            // As who frees the place of the waker: the model checks that nobody uses it at the same time.
+            // SAFETY: the entry is its owner's again.
+            let waker = entry
+                .data
+                .waker
+                .with_mut(|place| unsafe { (*place).take() });
+            assert!(waker.is_none());
+        }
+        assert_eq!(worker.join().expect("firing does not panic"), 1);
+    });
+}
+
 /// No worker parks past a deadline that another OS thread sets: the contract of `notify`.
 #[test]
 fn a_worker_that_parks_sees_the_entry_or_is_woken() {
