@@ -6,12 +6,15 @@ use std::process::ExitCode;
 
 use clap::{Args, Parser, Subcommand};
 
+mod asan;
 mod ci;
 mod clients;
 mod faults;
 mod fuzz;
+mod mutants;
 mod process;
 mod record;
+mod soak;
 mod tidy;
 
 /// The project's own tasks: what runs in CI, and what keeps the tree tidy.
@@ -54,6 +57,23 @@ enum Task {
     /// record/faults.txt if nothing was left out. Traces of defects stay in target/faults. A full sweep takes
     /// some 15 minutes. Needs strace, curl and openssl.
     Faults(faults::Options),
+    /// Break the core on purpose, and tell which breaks no test notices
+    ///
+    /// Each mutant of xtask/mutants.toml replaces one text of one file, in a copy of the tree under
+    /// target, and the tests that it names have to fail. A survivor that is not explained in the
+    /// table makes the exit status non-zero. The result goes to record/mutants.txt. Takes about a
+    /// minute for each mutant.
+    Mutants(mutants::Options),
+    /// Ask the scheduler for everything at once, for minutes or hours
+    ///
+    /// Runs crates/tussah-core/examples/soak, which prints a line every few seconds and ends with
+    /// an error at the first check that is broken. The result goes to record/soak.txt.
+    Soak(soak::Options),
+    /// Run the tests of tussah-core and tussah under AddressSanitizer
+    ///
+    /// Needs nightly. Leaks that are meant stand in xtask/asan-leaks.txt. The result goes to
+    /// record/asan.txt.
+    Asan(asan::Options),
 }
 
 #[derive(Args)]
@@ -69,6 +89,9 @@ fn main() -> ExitCode {
         Task::Tidy(options) => tidy::run(&workspace_root(), options.bless),
         Task::Fuzz(options) => fuzz::run(&workspace_root(), &options),
         Task::Faults(options) => faults::run(&workspace_root(), &options),
+        Task::Mutants(options) => mutants::run(&workspace_root(), &options),
+        Task::Soak(options) => soak::run(&workspace_root(), &options),
+        Task::Asan(options) => asan::run(&workspace_root(), &options),
     };
     match result {
         Ok(true) => ExitCode::SUCCESS,

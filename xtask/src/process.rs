@@ -1,6 +1,9 @@
 //! Running a program with a time limit; Ctrl-C ends it with everything that it started.
 
+use std::fs::File;
+use std::io::Read as _;
 use std::os::unix::process::CommandExt;
+use std::path::Path;
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -95,6 +98,42 @@ pub(crate) fn run(
     }
 }
 
+/// As [`run`], with all that the program prints in a file as well, and returned at the end.
+///
+/// # Errors
+///
+/// As [`run`], and of the file.
+pub(crate) fn run_logged(
+    command: &mut Command,
+    log: &Path,
+    limit: Option<Duration>,
+    interrupt: &Interrupt,
+    mut show: impl FnMut(&str),
+) -> anyhow::Result<(End, String)> {
+    let file = || format!("cannot write {}", log.display());
+    if let Some(folder) = log.parent() {
+        std::fs::create_dir_all(folder).with_context(file)?;
+    }
+    let output = File::create(log).with_context(file)?;
+    let errors = output.try_clone().with_context(file)?;
+    let mut reader = File::open(log).with_context(file)?;
+    let mut text = String::new();
+    let mut news = move |text: &mut String| {
+        let mut bytes = Vec::new();
+        // What cannot be read now is read the next time.
+        let _ = reader.read_to_end(&mut bytes);
+        let from = text.len();
+        text.push_str(&String::from_utf8_lossy(&bytes));
+        if text.len() > from {
+            show(&text[from..]);
+        }
+    };
+    command.stdout(output).stderr(errors);
+    let end = run(command, limit, interrupt, |_| news(&mut text))?;
+    news(&mut text);
+    Ok((end, text))
+}
+
 /// Ends a child and its process group: first politely, then by force.
 fn end_group(child: &mut Child) -> anyhow::Result<()> {
     let group = Pid::from_child(child);
@@ -145,6 +184,23 @@ mod tests {
             &Interrupt::default(),
         );
         assert_eq!(end, End::TimedOut);
+    }
+
+    #[test]
+    fn what_a_program_prints_is_shown_and_kept() {
+        let log = std::env::temp_dir().join(format!("xtask-process-{}", std::process::id()));
+        let mut shown = String::new();
+        let mut command = shell("echo one; echo two >&2");
+        let ran = run_logged(&mut command, &log, None, &Interrupt::default(), |text| {
+            shown.push_str(text);
+        });
+        let (end, text) = ran.unwrap();
+        assert!(end.is_success());
+        assert_eq!(
+            (text.as_str(), shown.as_str()),
+            ("one\ntwo\n", "one\ntwo\n")
+        );
+        std::fs::remove_file(log).unwrap();
     }
 
     #[test]

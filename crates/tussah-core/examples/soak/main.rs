@@ -1,0 +1,118 @@
+//! Hours of everything at once: `cargo run --release -p tussah-core --example soak -- MINUTES [SEED]`.
+//!
+//! One runtime after the other gets posts, threads, requests for one and for several colors, timers, aborts, panics in closures
+//! and in destructors, events that last from nothing to 30 ms, and another number of workers again and again. Then it is shut down,
+//! sometimes at once. What is checked stands in `check.rs`. The exit status is non-zero if anything is broken, or hangs. The seed
+//! decides what is asked of a runtime, not what the scheduler does with it.
+
+mod check;
+mod load;
+mod random;
+
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::sync::mpsc::{self, RecvTimeoutError};
+use std::time::{Duration, Instant};
+
+use check::{Checks, Meant};
+use random::Random;
+use tussah_core::Runtime;
+
+/// How long a runtime lives.
+const ROUND: Duration = Duration::from_secs(5);
+/// A round that takes this much longer hangs.
+const HANG: Duration = Duration::from_secs(60);
+/// Rounds after which the memory must not grow any more.
+const WARM_UP: u64 = 10;
+/// Bound, in bytes: what the process may take beyond what it took after the warm-up, for the allocator's sake.
+const GROWTH_MAX: u64 = 64 << 20;
+
+fn main() -> ExitCode {
+    let mut arguments = std::env::args().skip(1);
+    let minutes = arguments.next().and_then(|text| text.parse::<u64>().ok());
+    let Some(minutes) = minutes else {
+        eprintln!("usage: soak MINUTES [SEED]");
+        return ExitCode::from(2);
+    };
+    let seed = arguments.next().and_then(|text| text.parse().ok());
+    let seed = seed.unwrap_or_else(|| u64::from(std::process::id()));
+    let print = std::panic::take_hook();
+    std::panic::set_hook(Box::new(move |info| {
+        if !info.payload().is::<Meant>() {
+            print(info);
+        }
+    }));
+    println!("{minutes} minutes, seed {seed}");
+    match soak(Duration::from_secs(minutes * 60), seed) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(broken) => {
+            println!("BROKEN with seed {seed}: {broken}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn soak(length: Duration, seed: u64) -> Result<(), String> {
+    let start = Instant::now();
+    let (mut rounds, mut events, mut warm) = (0, 0, 0);
+    while start.elapsed() < length {
+        let (sender, receiver) = mpsc::channel();
+        let round_seed = seed.wrapping_add(rounds);
+        // Apart, so that a hang is seen. A round that hangs, or panics, leaves its OS threads behind.
+        std::thread::spawn(move || sender.send(round(round_seed)));
+        events += match receiver.recv_timeout(ROUND + HANG) {
+            Ok(outcome) => outcome?,
+            Err(RecvTimeoutError::Timeout) => return Err(format!("round {rounds} hangs")),
+            Err(RecvTimeoutError::Disconnected) => return Err(format!("round {rounds} panicked")),
+        };
+        rounds += 1;
+        let resident = resident();
+        if rounds == WARM_UP {
+            warm = resident;
+        }
+        println!(
+            "{} s: {rounds} runtimes, {events} events, {} MB",
+            start.elapsed().as_secs(),
+            resident >> 20
+        );
+        if rounds > WARM_UP && resident > warm + GROWTH_MAX {
+            return Err(format!(
+                "the process takes {resident} bytes, and took {warm} after {WARM_UP} runtimes"
+            ));
+        }
+    }
+    Ok(())
+}
+
+/// One runtime from its beginning to its end; gives the number of its events.
+fn round(seed: u64) -> Result<u64, String> {
+    let mut random = Random::new(seed);
+    let workers = 1 + random.below(4) as usize;
+    let runtime = Runtime::builder().workers(workers).seed(seed).build();
+    let runtime = runtime.map_err(|error| format!("a runtime does not start: {error}"))?;
+    let checks = Arc::new(Checks::default());
+    let until = Instant::now() + ROUND;
+    load::run(runtime.handle(), &checks, until, &mut random);
+    let drain = [Duration::ZERO, Duration::from_millis(20), HANG / 2];
+    let drain = drain[random.below(3) as usize];
+    let report = runtime.shutdown(drain);
+    if report.workers_stuck > 0 {
+        return Err(format!("no event lasts a second, and {report:?}"));
+    }
+    if drain == HANG / 2 && !report.drained {
+        return Err(format!("nothing is left to be posted, and {report:?}"));
+    }
+    checks.at_the_end()?;
+    Ok(checks.ran.load(Ordering::Relaxed))
+}
+
+/// The memory of this process, in bytes.
+fn resident() -> u64 {
+    let text = std::fs::read_to_string("/proc/self/statm").unwrap_or_default();
+    let pages = text.split_whitespace().nth(1);
+    pages
+        .and_then(|pages| pages.parse::<u64>().ok())
+        .unwrap_or(0)
+        * 4096
+}
