@@ -3,5 +3,6 @@
 #![forbid(unsafe_code)]
 
 pub mod load;
+mod signals;
 mod units;
 pub mod web;

@@ -11,6 +11,7 @@ use tussah::{JoinHandle, spawn};
 use super::client::Client;
 use super::cpu::{self, Usage, Used};
 use super::run::Run;
+use crate::signals;
 
 /// How often a run tells how it is.
 const TICK_NS: u64 = 1_000_000_000;
@@ -141,8 +142,11 @@ impl Told {
     }
 
     async fn recv(&self) {
-        // An error would be that of a runtime that ends.
-        let _ = or(self.interrupt.recv(), self.terminate.recv()).await;
+        or(
+            signals::wait(&self.interrupt),
+            signals::wait(&self.terminate),
+        )
+        .await;
     }
 }
 

@@ -15,6 +15,7 @@ use super::route::{Reply, Request, Routes};
 use super::running::Running;
 use super::site::SiteError;
 use super::tls::TlsError;
+use crate::signals;
 
 type Reload = Box<dyn Fn() -> Result<Config, ConfigErrors> + Send>;
 
@@ -194,9 +195,9 @@ impl Orders {
 
     async fn next(&self) -> Order {
         let [first, second, third] = &self.0;
-        let wait = async |(signals, order): &(Signals, Order)| match signals.recv().await {
-            Ok(()) => *order,
-            Err(_) => Order::Stop, // the runtime ends
+        let wait = async |(signals, order): &(Signals, Order)| {
+            signals::wait(signals).await;
+            *order
         };
         future::or(future::or(wait(first), wait(second)), wait(third)).await
     }

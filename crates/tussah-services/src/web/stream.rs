@@ -186,10 +186,10 @@ impl Stream {
                 }
             }
         }
-        let file = tussah::fs::File::from(file.try_clone()?);
+        let file = tussah::fs::File::from(noted(file.try_clone())?);
         let buffer = Vec::with_capacity(len.min(COPY_BYTES) as usize);
         let (read, mut buffer) = file.read_at(buffer, offset).await;
-        if read? == 0 {
+        if noted(read)? == 0 {
             return Err(io::ErrorKind::UnexpectedEof.into());
         }
         // As much as there is room for was read, which may be more than is wanted.
