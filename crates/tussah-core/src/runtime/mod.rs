@@ -7,6 +7,7 @@ mod drivers;
 mod extensions;
 mod handle;
 mod idlers;
+mod memory;
 mod post;
 mod schedule;
 mod shared;

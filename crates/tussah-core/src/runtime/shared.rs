@@ -1,6 +1,5 @@
 //! What the workers of a runtime, its handles and its colors share.
 
-use std::alloc::Layout;
 use std::io;
 use std::ptr::NonNull;
 use std::sync::{Arc, OnceLock};
@@ -19,7 +18,7 @@ use crate::loom::atomic::{AtomicBool, AtomicU8, AtomicU64, AtomicUsize, Ordering
 use crate::loom::thread;
 use crate::policy::{Policy, Priorities};
 use crate::quietly::Guarded;
-use crate::slab::{self, Kind, Slab};
+use crate::slab::Slab;
 use crate::time::{AdvanceHook, Shard};
 use crate::watchdog::Watchdog;
 use crate::worker::{Idle, Remote, Worker};
@@ -99,6 +98,10 @@ impl Drop for DefaultColor {
 
 impl Drop for Shared {
     fn drop(&mut self) {
+        debug_assert!(
+            self.slab.is_done(),
+            "a runtime is freed when nothing of it is in use"
+        );
         self.table.clear();
     }
 }
@@ -120,7 +123,7 @@ pub(crate) struct Config {
 impl Shared {
     pub(crate) fn new(config: Config) -> Arc<Self> {
         let shared = Arc::new(Self {
-            slab: Slab::new(),
+            slab: Slab::new(Self::retain),
             name: config.name,
             world: config.world,
             started: Instant::now(),
@@ -152,7 +155,8 @@ impl Shared {
             extensions: Extensions::default(),
             idlers: Idlers::new(),
         });
-        shared.slab.set_owner(Arc::as_ptr(&shared).cast());
+        // SAFETY: the pointer is that of a counted runtime.
+        unsafe { shared.slab.set_owner(Arc::as_ptr(&shared).cast()) };
         shared.table.with(&shared, Color::DEFAULT, |cell| {
             // SAFETY: the table keeps the cell alive meanwhile.
             unsafe { cell.as_ref() }.retain();
@@ -197,47 +201,6 @@ impl Shared {
     pub(crate) fn is_open(&self) -> bool {
         self.phase.load(Ordering::Relaxed) == OPEN
     }
-
-    // Memory.
-
-    /// Memory for an event or a thread, from this worker's magazines if it is one of this runtime.
-    #[inline(always)]
-    pub(crate) fn alloc(&self, kind: Kind, layout: Layout) -> NonNull<u8> {
-        Worker::with(|worker| match worker {
-            Some(worker) if worker.is_of(self) => worker.alloc(kind, layout),
-            _ => self.alloc_outside(kind, layout),
-        })
-    }
-
-    /// The same for who is not one of our workers.
-    #[cold]
-    #[inline(never)]
-    pub(crate) fn alloc_outside(&self, kind: Kind, layout: Layout) -> NonNull<u8> {
-        // SAFETY: the caller uses the memory by the rules of its kind until `free`.
-        unsafe { self.slab.alloc(kind, layout) }
-    }
-
-    /// # Safety
-    /// The memory came from `alloc` of a runtime with this kind and layout, and is not used any more.
-    #[inline(always)]
-    pub(crate) unsafe fn free(kind: Kind, ptr: NonNull<u8>, layout: Layout) {
-        // SAFETY: the owner of a slab's object is its runtime, which lives as long as the object.
-        let shared = unsafe { slab::owner_of(ptr) }.cast::<Shared>();
-        Worker::with(|worker| match worker {
-            // SAFETY: the caller gives the memory up.
-            Some(worker) if std::ptr::eq(&*worker.handle.shared, shared) => unsafe {
-                worker.free(kind, ptr, layout)
-            },
-            // SAFETY: as above; `free_last` says so when nobody but us can reach the runtime.
-            _ => unsafe {
-                if (*shared).slab.free(kind, ptr, layout) {
-                    drop(Arc::from_raw(shared));
-                }
-            },
-        });
-    }
-
-    // Workers.
 
     /// Places filled so far.
     #[inline]

@@ -42,6 +42,26 @@
 //! If a worker ends because of the shutdown, W stands in for S, since it comes after the flag was set and before the join. S alone
 //! carries what is posted to the place of a worker that has ended before. The models in `shutdown_loom_tests.rs` fail
 //! without P, without W and without S.
+//!
+//! # Why nobody uses the memory of a runtime that is freed
+//!
+//! The phase (`is_open`) only says what is refused. An OS thread may stand still between its look at the phase and all that it
+//! does then, for as long as the whole shutdown takes, so no proof of this can rest on the phase, and none does. It rests on the
+//! count of references to the runtime: whoever calls into the runtime has something that keeps it until the call returns.
+//!
+//! | who calls | what keeps the runtime until then |
+//! |---|---|
+//! | `Runtime`, `Handle`, `Idle`; a worker, also one that is left behind | a counted reference |
+//! | `ColorRef`, `Source`, `Io` | a counted reference, given back after the handle to the cell, or the slot |
+//! | `Colored`, and `With` and `WithAll`, which borrow some | the value's counted reference, given back when its last handle is gone and its color is left |
+//! | `JoinHandle`, `AbortHandle`, a waker, wherever it is kept | the thread, which is in use: they have a reference to it, and give that back last |
+//! | who drops what is queued, or lets colors go, in one of these calls | what keeps it for the outermost call |
+//! | a timer, a ring or a clock that has to wake a worker; the watchdog | a weak reference, counted for the length of the call |
+//! | a job of the blocking pool, and its handle | nothing: they have the pool, which is counted by itself |
+//!
+//! That an object in use keeps the runtime, whenever it was allocated, is proved in `slab/mod.rs`. What is refused too late is
+//! harmless by its own rules: an event or a thread is dropped by who injects it (above), a timer finds its shard closed, a
+//! descriptor the table, an operation on a file the ring, a job the pool, each under the lock under which these were closed.
 
 use std::io;
 use std::sync::Arc;
@@ -198,12 +218,11 @@ pub(crate) fn shutdown(shared: &Arc<Shared>, drain: Duration) -> ShutdownReport 
         shared.drop_queued();
         drop_threads(shared);
         close_files(shared);
-        abandon(shared);
+        shared.close_slab();
     } else {
-        // Also who is outside of the workers waits for operations on files.
+        // Also who is outside of the workers waits for operations on files. Whatever the worker's event owns, and all that
+        // nobody has dropped, is in the runtime's memory: the slab stays open, so that is never given back.
         close_files(shared);
-        // Whatever its event owns, and all that nobody has dropped, is in the runtime's memory: that is never given back.
-        std::mem::forget(shared.clone());
     }
     report.threads_dropped = shared.threads_dropped.load(Ordering::Relaxed);
     report
@@ -213,16 +232,6 @@ pub(crate) fn shutdown(shared: &Arc<Shared>, drain: Duration) -> ShutdownReport 
 fn close_files(shared: &Shared) {
     for place in 0..shared.places() {
         shared.place(place).files.close(FILES_LIMIT);
-    }
-}
-
-/// Keeps the runtime's memory for what is left of its objects: wakers, join handles and requests that others still have.
-/// Whoever frees the last of them gives this reference back.
-fn abandon(shared: &Arc<Shared>) {
-    let kept = Arc::into_raw(shared.clone());
-    if shared.slab.close() {
-        // SAFETY: the reference was made above, and no object is left to give it back.
-        drop(unsafe { Arc::from_raw(kept) });
     }
 }
 

@@ -2,15 +2,18 @@
 //!
 //! They run the real `shutdown` and `set_workers`, whose time limits have run out from the start.
 
+use std::alloc::Layout;
 use std::ptr::NonNull;
 use std::sync::Arc;
 use std::task::Context;
 use std::time::Duration;
 
+use super::shared::Shared;
 use super::shutdown::{set_workers, shutdown};
 use crate::event::{After, DropReason, Node, VTable};
 use crate::loom::atomic::Ordering;
 use crate::loom::thread;
+use crate::slab::Kind;
 use crate::worker::Worker;
 use crate::worker::model::{Count, Model, Probe, Report, explore};
 use crate::{Colored, with_all};
@@ -284,5 +287,34 @@ fn a_post_and_a_request_for_two_colors_around_the_end_of_the_runtime() {
         drop((request, waker, one, other));
         assert_eq!(values.get(), 2);
         model.ended();
+    });
+}
+
+/// Who has found the runtime open allocates while it ends, or later: what it has then, and nothing else, keeps the memory.
+#[test]
+fn an_allocation_around_the_end_of_the_runtime() {
+    explore(3, || {
+        const LAYOUT: Layout = Layout::new::<u64>();
+        let model = Model::new(1);
+        let weak = Arc::downgrade(&model.shared);
+        let handle = model.handle();
+        let allocator = thread::spawn(move || {
+            let is_open = handle.shared.is_open();
+            thread::yield_now();
+            is_open.then(|| handle.shared.alloc(Kind::Event, LAYOUT))
+        });
+        let shared = model.shared.clone();
+        let end = thread::spawn(move || {
+            shutdown(&shared, Duration::ZERO);
+        });
+        let slot = allocator.join().expect("no panic");
+        end.join().expect("no panic");
+        drop(model);
+        assert_eq!(weak.strong_count(), usize::from(slot.is_some()));
+        if let Some(slot) = slot {
+            // SAFETY: it was allocated for this layout, and is freed once.
+            unsafe { Shared::free(Kind::Event, slot, LAYOUT) };
+        }
+        assert_eq!(weak.strong_count(), 0);
     });
 }

@@ -1,5 +1,6 @@
 //! That a runtime's memory is given back, and when.
 
+use std::panic::Location;
 use std::sync::{Arc, Barrier, mpsc};
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
@@ -63,6 +64,28 @@ fn requests_after_the_end_need_no_worker() {
     assert!(matches!(value.try_with(|value| *value), Ok(1)));
     drop(value);
     assert!(weak.upgrade().is_none());
+}
+
+/// As an OS thread that has found the runtime open, and stands still until all is over.
+#[test]
+fn a_thread_that_is_started_after_the_end_keeps_the_memory() {
+    let runtime = runtime();
+    let handle = runtime.handle().clone();
+    let weak = Arc::downgrade(&handle.shared);
+    drop(runtime);
+    let started = || handle.start(Location::caller(), std::future::pending::<()>());
+    // More than once, nothing is in use between.
+    drop(started());
+    assert_eq!(weak.strong_count(), 1, "nothing but the handle");
+    let [first, last] = [started(), started()];
+    let abort = last.abort_handle();
+    drop(handle);
+    assert_eq!(weak.strong_count(), 1, "the threads keep the memory");
+    assert!(first.is_finished() && last.is_finished());
+    drop((first, last));
+    assert_eq!(weak.strong_count(), 1);
+    drop(abort);
+    assert_eq!(weak.strong_count(), 0);
 }
 
 /// Posts an event that holds its worker until the sender is dropped, and waits for it to begin.

@@ -1,6 +1,7 @@
 //! The depot: the spans of one kind, and which of them have free slots.
 
 use super::class::CLASSES;
+use super::keeper::Keeper;
 use super::list::List;
 use super::span::{Chain, DEDICATED, Link, Span, link, span_of};
 use super::{Kind, SlabStats};
@@ -23,10 +24,7 @@ pub(super) struct Depot {
     all: All,
     classes: [ClassSpans; CLASSES],
     stats: SlabStats,
-    /// Slots that are in use or in a magazine.
-    used: usize,
-    /// Slots that come back are counted by the slab from now on; see [`Slab::close`](super::Slab::close).
-    closed: bool,
+    pub(super) keeper: Keeper,
 }
 
 struct ClassSpans {
@@ -52,8 +50,7 @@ impl Depot {
             all: All::new(),
             classes: [NONE; CLASSES],
             stats: SlabStats { spans: 0, bytes: 0 },
-            used: 0,
-            closed: false,
+            keeper: Keeper::new(),
         }
     }
 
@@ -81,18 +78,7 @@ impl Depot {
                 }
             }
         }
-        self.used += chain.len as usize;
         chain
-    }
-
-    /// Begins to report what comes back; says how much is out.
-    pub(super) fn close(&mut self) -> usize {
-        self.closed = true;
-        self.used
-    }
-
-    pub(super) fn is_closed(&self) -> bool {
-        self.closed
     }
 
     /// Takes in a span that was made for one object.
@@ -100,7 +86,6 @@ impl Depot {
     /// # Safety
     /// As for `enter`.
     pub(super) unsafe fn enter_dedicated(&mut self, span: *mut Span) {
-        self.used += 1;
         // SAFETY: passed on from the caller.
         unsafe { self.enter(span) }
     }
@@ -132,21 +117,22 @@ impl Depot {
         self.stats.spans += 1;
     }
 
-    /// Takes back a chain of slots, each in constant time, and moves the spans to unmap to `dead`.
+    /// Takes back a chain of slots, each in constant time, and moves the spans to unmap to `dead`. Returns how many
+    /// they were.
     ///
     /// # Safety
     /// The slots came from this depot, are free, linked, and belong to the caller.
     pub(super) unsafe fn give(&mut self, mut chain: Link, dead: &mut Dead) -> usize {
-        let used = self.used;
+        let mut slots = 0;
         while let Some(slot) = chain {
             // SAFETY: by contract; the link is read before the slot gets another.
             unsafe {
                 chain = link(slot);
                 self.give_one(slot, dead);
             }
-            self.used -= 1;
+            slots += 1;
         }
-        if self.closed { used - self.used } else { 0 }
+        slots
     }
 
     /// # Safety

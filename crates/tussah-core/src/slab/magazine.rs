@@ -13,6 +13,9 @@ use std::alloc::Layout;
 use std::cell::Cell;
 use std::ptr::NonNull;
 
+/// Workers end before their slab closes, or it is never closed.
+const OPEN: &str = "a slab is open while magazines are in use";
+
 /// The magazines of one worker, for all kinds and classes.
 ///
 /// Slots that are in here when it is dropped stay unused until their slab is dropped too; a worker
@@ -76,8 +79,8 @@ impl Magazines {
     pub(crate) unsafe fn free(&self, slab: &Slab, kind: Kind, slot: NonNull<u8>, layout: Layout) {
         let Some(class) = class_of(kind, layout) else {
             // SAFETY: by contract.
-            let _ = unsafe { slab.free(kind, slot, layout) };
-            return;
+            let last = unsafe { Slab::free(slab, kind, slot, layout) };
+            return debug_assert!(!last, "{OPEN}");
         };
         // SAFETY: by contract.
         unsafe { debug_check_free(kind, slot, layout) };
@@ -100,8 +103,9 @@ impl Magazines {
             for (class, bin) in bins.iter().enumerate() {
                 // SAFETY: slots in a magazine are free, linked, ours, and came from `slab`.
                 unsafe {
-                    slab.give(kind, bin.loaded.take());
-                    slab.give(kind, bin.full.take());
+                    let last = Slab::give(slab, kind, bin.loaded.take())
+                        | Slab::give(slab, kind, bin.full.take());
+                    debug_assert!(!last, "{OPEN}");
                 }
                 bin.room.set(batch_slots(class));
             }
@@ -150,7 +154,8 @@ impl Bin {
     #[inline(never)]
     fn make_room(&self, slab: &Slab, kind: Kind, class: usize) {
         // SAFETY: slots in a magazine are free, linked, ours, and came from `slab`.
-        unsafe { slab.give(kind, self.full.replace(self.loaded.take())) };
+        let last = unsafe { Slab::give(slab, kind, self.full.replace(self.loaded.take())) };
+        debug_assert!(!last, "{OPEN}");
         self.room.set(batch_slots(class));
     }
 }

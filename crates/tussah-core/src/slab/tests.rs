@@ -22,6 +22,11 @@ struct Sent(NonNull<u8>);
 // SAFETY: the tests hand each object over, they do not share it.
 unsafe impl Send for Sent {}
 
+/// A slab whose owner does not count.
+fn unowned() -> Slab {
+    Slab::new(|_| {})
+}
+
 /// A slab with one worker's magazines, through which the tests allocate and free at will.
 struct Rig {
     slab: Slab,
@@ -31,7 +36,7 @@ struct Rig {
 impl Rig {
     fn new() -> Self {
         Self {
-            slab: Slab::new(),
+            slab: unowned(),
             magazines: Magazines::new(),
         }
     }
@@ -51,7 +56,7 @@ impl Rig {
         unsafe {
             match local {
                 true => self.magazines.free(&self.slab, kind, slot, layout),
-                false => assert!(!self.slab.free(kind, slot, layout)),
+                false => assert!(!Slab::free(&self.slab, kind, slot, layout)),
             }
         }
     }
@@ -145,7 +150,8 @@ fn the_owner_is_found_from_any_object() {
     let rig = Rig::new();
     let owner = 0u64;
     let owner: *const () = (&raw const owner).cast();
-    rig.slab.set_owner(owner);
+    // SAFETY: the owner does not count.
+    unsafe { rig.slab.set_owner(owner) };
     let aligns = [
         1,
         8,
@@ -432,7 +438,7 @@ fn a_slot_is_written_only_in_its_first_word_while_free() {
 
 #[test]
 fn allocated_here_freed_there() {
-    let slab = Arc::new(Slab::new());
+    let slab = Arc::new(unowned());
     let count = if cfg!(miri) { 150 } else { 50_000u64 };
     let (to_there, from_here) = mpsc::sync_channel::<(Sent, Layout, u64)>(64);
     let there = Arc::clone(&slab);
@@ -444,14 +450,14 @@ fn allocated_here_freed_there() {
             unsafe {
                 assert_eq!(slot.cast::<u64>().read(), tag);
                 match tag % 3 {
-                    0 => assert!(!there.free(Kind::Event, slot, layout)),
+                    0 => assert!(!Slab::free(&*there, Kind::Event, slot, layout)),
                     _ => magazines.free(&there, Kind::Event, slot, layout),
                 }
                 // Some memory goes out again here, so that slots wander between the two.
                 if tag % 5 == 0 {
                     let own = magazines.alloc(&there, Kind::Event, layout);
                     own.cast::<u64>().write(u64::MAX);
-                    there.free(Kind::Event, own, layout);
+                    assert!(!Slab::free(&*there, Kind::Event, own, layout));
                 }
             }
         }
@@ -491,7 +497,7 @@ fn end_task(state: &AtomicU64) {
 
 #[test]
 fn visits_while_tasks_come_and_go() {
-    let slab = Arc::new(Slab::new());
+    let slab = Arc::new(unowned());
     let rounds = if cfg!(miri) { 20 } else { 5_000 };
     let done = Arc::new(AtomicBool::new(false));
     let worker = {
@@ -649,7 +655,8 @@ fn enter(ends: &mut BTreeMap<usize, usize>, slot: NonNull<u8>, layout: Layout) {
 fn run(steps: Vec<Step>) {
     let rig = Rig::new();
     let owner: *const () = (&raw const rig).cast();
-    rig.slab.set_owner(owner);
+    // SAFETY: the owner does not count.
+    unsafe { rig.slab.set_owner(owner) };
     let mut live: Vec<Object> = Vec::new();
     let mut ends = BTreeMap::new();
     let mut classes = HashSet::new();
@@ -718,18 +725,120 @@ proptest! {
     }
 }
 
-#[test]
-fn the_last_free_after_close_says_so() {
-    let slab = Slab::new();
-    let layout = Layout::new::<[u64; 4]>();
-    // SAFETY: the objects are freed once each, and tasks with a state of zero.
+/// An owner as the runtime is one.
+struct Owner {
+    slab: Slab,
+}
+
+impl Owner {
+    fn new() -> Arc<Self> {
+        unsafe fn retain(owner: *const ()) {
+            // SAFETY: the pointer is that of a counted `Owner`.
+            unsafe { Arc::increment_strong_count(owner.cast::<Owner>()) }
+        }
+        let slab = Slab::new(retain);
+        let owner = Arc::new(Self { slab });
+        // SAFETY: the pointer is what `retain` expects.
+        unsafe { owner.slab.set_owner(Arc::as_ptr(&owner).cast()) };
+        owner
+    }
+
+    fn alloc(&self, kind: Kind, layout: Layout) -> Sent {
+        // SAFETY: the object is freed once.
+        let slot = unsafe { self.slab.alloc(kind, layout) };
+        if kind == Kind::Event {
+            // SAFETY: it is ours, and has room for a word.
+            unsafe { slot.cast::<u64>().write(7) };
+        }
+        Sent(slot)
+    }
+
+    fn close(self: &Arc<Self>) {
+        self.slab.close();
+        // SAFETY: the reference of the open slab is ours now.
+        unsafe { Arc::decrement_strong_count(Arc::as_ptr(self)) }
+    }
+}
+
+impl Drop for Owner {
+    fn drop(&mut self) {
+        assert!(self.slab.is_done(), "something is in use");
+    }
+}
+
+/// Frees an object, which may be all that keeps its owner.
+fn free(kind: Kind, slot: Sent, layout: Layout) {
+    // SAFETY: the object is in use, and keeps its owner; it is freed once.
     unsafe {
-        let event = slab.alloc(Kind::Event, layout);
-        let task = slab.alloc(Kind::Task, layout);
-        let before = slab.alloc(Kind::Task, layout);
-        assert!(!slab.free(Kind::Task, before, layout), "not closed yet");
-        assert!(!slab.close(), "two are left");
-        assert!(!slab.free(Kind::Event, event, layout), "one is left");
-        assert!(slab.free(Kind::Task, task, layout));
+        let owner = owner_of(slot.0).cast::<Owner>();
+        if Slab::free(&raw const (*owner).slab, kind, slot.0, layout) {
+            drop(Arc::from_raw(owner));
+        }
+    }
+}
+
+#[test]
+fn what_is_in_use_keeps_the_owner() {
+    let owner = Owner::new();
+    let weak = Arc::downgrade(&owner);
+    let (small, large) = (layout(32, 8), layout(100_000, 8));
+    assert_eq!(weak.strong_count(), 2, "ours, and that of the open slab");
+    let event = owner.alloc(Kind::Event, small);
+    let task = owner.alloc(Kind::Task, large);
+    free(Kind::Task, owner.alloc(Kind::Task, small), small);
+    assert_eq!(weak.strong_count(), 2);
+    owner.close();
+    assert_eq!(weak.strong_count(), 3, "ours, and one of each kind");
+    free(Kind::Event, event, small);
+    free(Kind::Task, task, large);
+    assert_eq!(weak.strong_count(), 1, "nothing is in use");
+    // What comes late is kept as well, each time.
+    for (kind, layout) in [
+        (Kind::Task, small),
+        (Kind::Event, large),
+        (Kind::Task, large),
+    ] {
+        let [first, last] = [(); 2].map(|()| owner.alloc(kind, layout));
+        assert_eq!(weak.strong_count(), 2);
+        free(kind, first, layout);
+        assert_eq!(weak.strong_count(), 2);
+        free(kind, last, layout);
+        assert_eq!(weak.strong_count(), 1);
+    }
+    let last = owner.alloc(Kind::Event, small);
+    drop(owner);
+    assert_eq!(weak.strong_count(), 1);
+    free(Kind::Event, last, small);
+    assert_eq!(weak.strong_count(), 0);
+}
+
+#[test]
+fn allocations_meet_the_end() {
+    let small = layout(32, 8);
+    for round in 0..if cfg!(miri) { 20 } else { 3_000 } {
+        let owner = Owner::new();
+        let weak = Arc::downgrade(&owner);
+        let os_threads = [(); 2].map(|()| {
+            let owner = owner.clone();
+            thread::spawn(move || {
+                let mut last = None;
+                for _ in 0..round % 8 {
+                    let next = owner.alloc(Kind::Event, small);
+                    if let Some(before) = last.replace(next) {
+                        free(Kind::Event, before, small);
+                    }
+                }
+                drop(owner);
+                if let Some(last) = last {
+                    free(Kind::Event, last, small);
+                }
+            })
+        });
+        owner.close();
+        drop(owner);
+        for os_thread in os_threads {
+            os_thread.join().unwrap();
+        }
+        assert_eq!(weak.strong_count(), 0);
     }
 }

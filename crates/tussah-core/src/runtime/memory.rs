@@ -1,0 +1,62 @@
+//! The memory of a runtime's objects: allocated, freed, and left to whoever has some of it.
+
+use std::alloc::Layout;
+use std::ptr::NonNull;
+use std::sync::Arc;
+
+use super::shared::Shared;
+use crate::slab::{self, Kind, Slab};
+use crate::worker::Worker;
+
+impl Shared {
+    /// Memory for an event or a thread, from this worker's magazines if it is one of this runtime.
+    #[inline(always)]
+    pub(crate) fn alloc(&self, kind: Kind, layout: Layout) -> NonNull<u8> {
+        Worker::with(|worker| match worker {
+            Some(worker) if worker.is_of(self) => worker.alloc(kind, layout),
+            _ => self.alloc_outside(kind, layout),
+        })
+    }
+
+    /// The same for who is not one of our workers.
+    #[cold]
+    #[inline(never)]
+    pub(crate) fn alloc_outside(&self, kind: Kind, layout: Layout) -> NonNull<u8> {
+        // SAFETY: the caller uses the memory by the rules of its kind until `free`, and has what keeps us (`shutdown.rs`).
+        unsafe { self.slab.alloc(kind, layout) }
+    }
+
+    /// # Safety
+    /// The memory came from `alloc` of a runtime with this kind and layout, and is not used any more.
+    #[inline(always)]
+    pub(crate) unsafe fn free(kind: Kind, ptr: NonNull<u8>, layout: Layout) {
+        // SAFETY: the owner of a slab's object is its runtime, which the object keeps.
+        let shared = unsafe { slab::owner_of(ptr) }.cast::<Shared>();
+        Worker::with(|worker| match worker {
+            // SAFETY: the caller gives the memory up.
+            Some(worker) if std::ptr::eq(&*worker.handle.shared, shared) => unsafe {
+                worker.free(kind, ptr, layout)
+            },
+            // SAFETY: as above. The slab says whether a reference became ours; else the runtime may be gone by now.
+            _ => unsafe {
+                if Slab::free(&raw const (*shared).slab, kind, ptr, layout) {
+                    drop(Arc::from_raw(shared));
+                }
+            },
+        });
+    }
+
+    /// # Safety
+    /// The pointer is that of a counted runtime that is alive.
+    pub(super) unsafe fn retain(shared: *const ()) {
+        // SAFETY: passed on from the caller.
+        unsafe { Arc::increment_strong_count(shared.cast::<Shared>()) }
+    }
+
+    /// Leaves the runtime's memory to whoever has some of it. To be called once, when no worker is left.
+    pub(crate) fn close_slab(self: &Arc<Self>) {
+        self.slab.close();
+        // SAFETY: the open slab had a reference, which is ours now.
+        unsafe { Arc::decrement_strong_count(Arc::as_ptr(self)) }
+    }
+}

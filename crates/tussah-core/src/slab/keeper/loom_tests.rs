@@ -1,0 +1,140 @@
+//! Models of the end of a slab: its owner is freed once, and nobody uses it after that.
+
+use std::sync::Arc;
+
+use super::Keeper;
+use crate::loom::atomic::{AtomicUsize, Ordering, fence};
+use crate::loom::{Mutex, lock, thread};
+use crate::worker::model::{Probe, explore};
+
+const EVENT: usize = 0;
+const TASK: usize = 1;
+
+/// An owner as `Arc` would have it: what was freed stays there, to be looked at.
+struct Owner {
+    references: AtomicUsize,
+    depots: [Mutex<Keeper>; 2],
+    /// Looked at by who uses the owner, and touched by who frees it.
+    memory: Probe,
+}
+
+impl Owner {
+    /// With the reference of the open slab, and one for each handle.
+    fn new(handles: usize) -> Arc<Self> {
+        Arc::new(Self {
+            references: AtomicUsize::new(1 + handles),
+            depots: [(); 2].map(|()| Mutex::new(Keeper::new())),
+            memory: Probe::new(),
+        })
+    }
+
+    fn look(&self) {
+        assert_eq!(self.memory.look(), 0, "it is freed");
+    }
+
+    fn retain(&self) {
+        self.look();
+        let before = self.references.fetch_add(1, Ordering::Relaxed);
+        assert!(before > 0, "whoever retains has a reference");
+    }
+
+    fn release(&self) {
+        self.look();
+        if self.references.fetch_sub(1, Ordering::Release) == 1 {
+            fence(Ordering::Acquire);
+            self.memory.touch();
+        }
+    }
+
+    /// As `Slab::take`.
+    fn alloc(&self, kind: usize) {
+        self.look();
+        let mut depot = lock(&self.depots[kind]);
+        if depot.take(1) {
+            self.retain();
+        }
+        self.look();
+    }
+
+    /// As `Slab::give`, and what its caller does then: the lock's release is the last use of an owner that others keep.
+    fn free(&self, kind: usize) {
+        self.look();
+        let last = lock(&self.depots[kind]).give(1);
+        if last {
+            self.release();
+        }
+    }
+
+    /// As `Slab::close`, and what its caller does then.
+    fn close(&self) {
+        for depot in &self.depots {
+            self.look();
+            let mut depot = lock(depot);
+            if depot.close() {
+                self.retain();
+            }
+            self.look();
+        }
+        self.release();
+    }
+}
+
+fn run(owner: &Arc<Owner>, os_threads: Vec<fn(&Owner)>) {
+    let os_threads: Vec<_> = os_threads
+        .into_iter()
+        .map(|f| {
+            let owner = owner.clone();
+            thread::spawn(move || f(&owner))
+        })
+        .collect();
+    for os_thread in os_threads {
+        os_thread.join().expect("no panic");
+    }
+    assert_eq!(owner.memory.look(), 1, "it is freed once");
+}
+
+/// Who has a handle makes a thread, and gives the handle up before the thread.
+#[test]
+fn a_spawn_around_the_close() {
+    explore(4, || {
+        let owner = Owner::new(1);
+        let spawn = |owner: &Owner| {
+            owner.alloc(TASK);
+            owner.release();
+            owner.look();
+            owner.free(TASK);
+        };
+        run(&owner, vec![spawn, Owner::close]);
+    });
+}
+
+/// Two make threads at the same time: the count of what is in use may come to zero more than once.
+#[test]
+fn two_spawns_around_the_close() {
+    explore(3, || {
+        let owner = Owner::new(2);
+        let spawn = |owner: &Owner| {
+            owner.alloc(TASK);
+            owner.release();
+            owner.free(TASK);
+        };
+        run(&owner, vec![spawn, spawn, Owner::close]);
+    });
+}
+
+/// Nothing but an object keeps the owner for who allocates another by it, of the other kind.
+#[test]
+fn an_object_makes_another_around_the_close() {
+    explore(3, || {
+        let owner = Owner::new(0);
+        owner.alloc(TASK);
+        owner.alloc(EVENT);
+        let first = |owner: &Owner| {
+            owner.alloc(EVENT);
+            owner.free(TASK);
+            owner.look();
+            owner.free(EVENT);
+        };
+        run(&owner, vec![first, |owner| owner.free(EVENT), Owner::close]);
+    });
+}
