@@ -4,7 +4,8 @@
 //! 145 bytes of RAM for each parked thread of 48), so regions are mapped directly. A span that is given back returns its
 //! pages to the system, but for a few that are kept warm; its address space is kept for the next one.
 //!
-//! Under Miri, which knows no `mmap`, each span comes from the global allocator and goes back to it at once, so that a use
+//! With `--cfg slab_guard` a span that is given back is made inaccessible at once and never used again, so that a use after
+//! that ends the process. Under Miri, which knows no `mmap`, each span comes from the global allocator and goes back to it at once, so that a use
 //! after that is seen.
 
 use std::ptr::NonNull;
@@ -17,7 +18,7 @@ use super::span::SPAN_BYTES;
 const REGION_BYTES: usize = 4 * 1024 * 1024;
 
 /// Bound, in spans: 1 MiB that is kept in RAM, so that a load that comes and goes need not fault its pages in each time.
-const WARM_MAX: usize = if cfg!(miri) { 0 } else { 16 };
+const WARM_MAX: usize = if cfg!(any(miri, slab_guard)) { 0 } else { 16 };
 
 /// Bound, in spans: as many as there were at the peak; each entry stands for address space without RAM.
 struct Pool {
@@ -73,7 +74,9 @@ mod system {
     use std::alloc::{Layout, handle_alloc_error};
     use std::ptr::{NonNull, null_mut};
 
-    use rustix::mm::{Advice, MapFlags, ProtFlags, madvise, mmap_anonymous, munmap};
+    use rustix::mm::{
+        Advice, MapFlags, MprotectFlags, ProtFlags, madvise, mmap_anonymous, mprotect, munmap,
+    };
 
     use super::{REGION_BYTES, SPAN_BYTES};
 
@@ -110,14 +113,18 @@ mod system {
         }
     }
 
-    /// Returns the pages of a span to the system; true, as the span is still there.
+    /// Returns the pages of a span to the system; true if the span may be used again.
     ///
     /// # Safety
     /// Nobody uses the content of the span again.
     pub(super) unsafe fn cool(span: NonNull<u8>) -> bool {
         // SAFETY: the span lies in a region of ours. If it fails, its pages stay in RAM, which harms nobody.
         let _ = unsafe { madvise(span.as_ptr().cast(), SPAN_BYTES, Advice::LinuxDontNeed) };
-        true
+        if cfg!(slab_guard) {
+            // SAFETY: as above.
+            let _ = unsafe { mprotect(span.as_ptr().cast(), SPAN_BYTES, MprotectFlags::empty()) };
+        }
+        !cfg!(slab_guard)
     }
 }
 

@@ -1,5 +1,7 @@
 //! The end of a runtime, and workers that come and go.
 
+mod frozen;
+
 use std::future::pending;
 use std::io::ErrorKind;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
