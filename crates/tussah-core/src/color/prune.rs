@@ -6,8 +6,8 @@
 //!
 //! - *Of the inbox*, from any OS thread. The walk begins with a lock and with `PRUNING` in the state word, which must have an
 //!   inbox then. It unlinks cancelled nodes below the newest one; the newest stays. It ends by taking `PRUNING` away.
-//! - *Of the FIFO*, whose owner is the token: the event that has it does so when it cancels a request itself, and when it posts
-//!   to its own color, which moves the inbox to the FIFO.
+//! - *Of the FIFO*, whose owner is the token: the event that has it does so when it cancels a request itself; before it adds a
+//!   request to the FIFO; and when a post to its own color moves the inbox to the FIFO.
 //!
 //! # Why it is right
 //!
@@ -34,7 +34,8 @@
 //!
 //! - The inbox has at most `w` cancelled nodes, the newest one, and one for each OS thread that cancels during a walk.
 //! - The FIFO has those that were cancelled when they came there, of which the same is true, and those that were cancelled
-//!   since. While an event runs, only its own posts bring new ones, and prune the FIFO by the same rule: `w` more.
+//!   since. While an event runs, only its own posts and requests bring new ones, and prune the FIFO by the same rule, whoever
+//!   has cancelled: `w` more.
 //!
 //! So `3 * w` cancelled nodes, and a few, are the most that a color has. A walk costs a step for each node: as many as it kept
 //! the last time were cancelled since, and the others are new.
@@ -120,6 +121,24 @@ impl ColorCell {
         if is_due(&this.cancelled.inbox) {
             this.prune_inbox();
         }
+    }
+
+    /// Posts a request, which may be cancelled. An event that makes one to its own color prunes the FIFO first if that is due: those
+    /// that it has made before may have been cancelled where nobody could.
+    ///
+    /// # Safety
+    /// As for [`post`](Self::post).
+    pub(crate) unsafe fn post_request(cell: NonNull<Self>, node: NonNull<Node>) {
+        // SAFETY: the caller keeps the cell alive.
+        let this = unsafe { cell.as_ref() };
+        if this.cancelled.fifo.load(Ordering::Relaxed) == 0
+            && Worker::with(|worker| worker.is_some_and(|worker| worker.is_in(cell)))
+        {
+            // SAFETY: this OS thread has the token.
+            unsafe { this.prune_fifo() };
+        }
+        // SAFETY: passed on from the caller.
+        unsafe { Self::post(cell, node) }
     }
 
     /// Moves the inbox to the FIFO, for an event of the color that is about to post to it; both stay bounded.

@@ -108,7 +108,7 @@ where
                     // values keep the cells alive.
                     unsafe {
                         let ticket = &raw mut (*this.as_ptr()).tickets[index];
-                        ColorCell::post(*cell, NonNull::new_unchecked(ticket.cast()));
+                        ColorCell::post_request(*cell, NonNull::new_unchecked(ticket.cast()));
                     }
                 }
             }

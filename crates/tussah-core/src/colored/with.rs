@@ -99,7 +99,7 @@ where
                 reply: Reply::new(operation, waker),
                 value: std::marker::PhantomData,
             });
-            ColorCell::post(colored.cell_ptr(), request.cast());
+            ColorCell::post_request(colored.cell_ptr(), request.cast());
         }
         request
     }

@@ -204,3 +204,32 @@ fn a_color_that_a_given_up_request_has_goes_on() {
     assert_eq!(runtime.block_on(idle.with(|value| *value)), 7);
     drop(held);
 }
+
+/// Only an event of the color reaches its own requests, and it does not count those that are given up elsewhere.
+#[test]
+fn requests_of_an_event_to_its_own_color_that_others_give_up_leave_the_queue() {
+    let runtime = runtime(1);
+    let value = Colored::new_in(&runtime, 0);
+    let (own, elsewhere) = (value.clone(), Colored::new_in(&runtime, ()));
+    let load: Load = [1; 256];
+    let (begun, begin) = mpsc::channel();
+    let (leave, left) = mpsc::channel::<()>();
+    check_memory(&runtime, || {
+        let posted = value.post(move |_| {
+            for _ in 0..REQUESTS {
+                let mut request = Box::pin(own.with(move |sum| *sum += load[0]));
+                let polled = request
+                    .as_mut()
+                    .poll(&mut Context::from_waker(Waker::noop()));
+                assert!(polled.is_pending(), "the color is not free");
+                assert!(elsewhere.try_with(|()| drop(request)).is_ok());
+            }
+            begun.send(()).expect("the test listens");
+            assert!(left.recv().is_err(), "nothing is sent");
+        });
+        posted.expect("the runtime is open");
+        begin.recv().expect("the event runs");
+    });
+    drop(leave);
+    assert_eq!(runtime.block_on(value.with(|sum| *sum)), 0, "a request ran");
+}
