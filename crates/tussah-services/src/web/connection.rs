@@ -20,8 +20,8 @@
 //! # Making room
 //! Who needs a place takes one by changing `IDLE` into `LEAVING`, and wakes the thread. The thread changes `IDLE` into `BUSY` by
 //! a swap, so that one of both is first. If the thread is, the connection keeps its place. If it is not, it finds `LEAVING` there: what it
-//! has read already, or finds when it looks a last time, is answered and said to be the last. So no request is lost that the system had
-//! when the place was taken. A connection whose thread has not waited yet, and so has no waker, keeps its place.
+//! has read already, or finds when it looks a last time, is answered and said to be the last. That look asks the system itself: the
+//! driver may not have reported yet what has come. So no request is lost that the system had when the place was taken. A connection whose thread has not waited yet, and so has no waker, keeps its place.
 //!
 //! All this is modelled in `connection_loom_tests.rs`.
 
@@ -213,8 +213,11 @@ impl Connection {
                 state @ (IDLE | LEAVING) => {
                     let read = self.poll_read(context, exchange);
                     return match read {
-                        // Nothing has come before it leaves: it is as if the client had ended.
-                        Poll::Pending if state == LEAVING => Poll::Ready(Event::Read(Ok(0))),
+                        // Nothing has come before it leaves: it is as if the client had ended. What has come may
+                        // not have been reported yet, and then is soon.
+                        Poll::Pending if state == LEAVING && !self.stream.has_come() => {
+                            Poll::Ready(Event::Read(Ok(0)))
+                        }
                         read => read.map(Event::Read),
                     };
                 }

@@ -220,6 +220,10 @@ mod stream {
             Poll::Ready(Ok(1))
         }
 
+        pub(crate) fn has_come(&self) -> bool {
+            self.wire.lock().bytes > 0
+        }
+
         /// The client's part: sends a request.
         pub(crate) fn ask(&self) {
             self.change(|wire| wire.bytes += 1);

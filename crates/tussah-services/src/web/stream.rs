@@ -6,6 +6,7 @@ use std::fs::File;
 use std::future::poll_fn;
 use std::io::{self, IoSlice, IoSliceMut};
 use std::net::{IpAddr, Shutdown};
+use std::os::fd::{AsFd as _, BorrowedFd};
 use std::pin::Pin;
 use std::sync::LazyLock;
 use std::task::{Context, Poll};
@@ -15,6 +16,7 @@ use std::time::Instant;
 use futures_io::{AsyncRead, AsyncWrite};
 use rustix::fs::sendfile;
 use rustix::io::{Errno, ReadWriteFlags, preadv2, retry_on_intr};
+use rustix::net::{RecvFlags, recv};
 use tussah::net::{TcpStream, UnixStream};
 
 pub(crate) use tls::Tls;
@@ -93,6 +95,20 @@ impl Stream {
             Self::Tls(_) => Poll::Pending,
         };
         done.map(noted)
+    }
+
+    /// Whether the system has something to read, reported or not. Something is, unless the stream has come to its end.
+    pub(crate) fn has_come(&self) -> bool {
+        let look = |socket: BorrowedFd<'_>| {
+            let mut byte = [0];
+            let flags = RecvFlags::PEEK | RecvFlags::DONTWAIT;
+            retry_on_intr(|| recv(socket, &mut byte, flags)).is_ok_and(|(len, _)| len > 0)
+        };
+        match self {
+            Self::Tcp(stream) => look(stream.as_fd()),
+            Self::Unix(stream) => look(stream.as_fd()),
+            Self::Tls(stream) => stream.with_tcp(|tcp| look(tcp.as_fd())).unwrap_or(false),
+        }
     }
 
     /// Writes what there is room for.

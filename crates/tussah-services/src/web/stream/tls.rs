@@ -60,17 +60,21 @@ impl Tls {
 
     /// Ends both directions at once; not a handshake, which has its own time limit.
     pub(super) fn cut(&self) -> io::Result<()> {
-        match &*self.state.lock() {
-            State::Open(stream) => stream.get_ref().0.shutdown(Shutdown::Both),
-            State::Shaking(_) | State::Failed => Ok(()),
-        }
+        let cut = self.with_tcp(|stream| stream.shutdown(Shutdown::Both));
+        cut.unwrap_or(Ok(()))
     }
 
     /// Has the connection reset when it is closed.
     pub(super) fn set_linger(&self, time: Option<Duration>) -> io::Result<()> {
+        let set = self.with_tcp(|stream| stream.set_linger(time));
+        set.unwrap_or(Ok(()))
+    }
+
+    /// What a function says of the stream beneath; `None` if it has not been agreed on how that is encrypted.
+    pub(super) fn with_tcp<R>(&self, f: impl FnOnce(&TcpStream) -> R) -> Option<R> {
         match &*self.state.lock() {
-            State::Open(stream) => stream.get_ref().0.set_linger(time),
-            State::Shaking(_) | State::Failed => Ok(()),
+            State::Open(stream) => Some(f(stream.get_ref().0)),
+            State::Shaking(_) | State::Failed => None,
         }
     }
 

@@ -3,11 +3,13 @@
 use std::net::TcpStream;
 use std::time::Instant;
 
+use rustix::process::{Signal, WaitOptions, waitpid};
 use serde_json::Value;
 
-use super::client::{Client, request};
+use super::client::{Client, Socket, request};
 use super::process::{Process, Site, until};
 use super::reload::{LOADED, reload};
+use super::secure;
 
 /// A request, and the beginning of another: since both come at once, the connection is not idle in between.
 fn request_and_more() -> String {
@@ -71,6 +73,48 @@ fn one_that_is_idle_makes_room() {
         closed += usize::from(client.next().is_err());
     }
     assert_eq!(closed, 30);
+}
+
+/// Has requests come on all connections while the server sleeps, and as many clients who want their places.
+#[track_caller]
+fn expect_answers_when_room_is_made<S: Socket>(
+    server: &Process,
+    connect: impl Fn(&Process) -> Client<S>,
+) {
+    let idle = || {
+        let mut client = connect(server);
+        assert_eq!(client.ask(&request("/a.txt", "")).status, 200);
+        client
+    };
+    let mut clients: Vec<_> = (0..40).map(|_| idle()).collect();
+    server.signal(Signal::STOP);
+    // Until then it might still make room, before the requests come.
+    let stopped = waitpid(Some(server.pid()), WaitOptions::UNTRACED).expect("it is ours");
+    assert!(stopped.is_some_and(|(_, status)| status.stopped()));
+    let mut others = Vec::new();
+    for client in &mut clients {
+        others.push(server.connect());
+        client.send(request("/a.txt", ""));
+    }
+    server.signal(Signal::CONT);
+    for (number, client) in clients.iter_mut().enumerate() {
+        let status = client.next().map(|answer| answer.status);
+        assert_eq!(status, Ok(200), "client {number}");
+    }
+}
+
+#[test]
+fn a_request_that_has_come_is_answered_before_room_is_made() {
+    for _ in 0..5 {
+        let server = Site::new().serve("--limit-connections 40 --timeout-idle 1h");
+        expect_answers_when_room_is_made(&server, Process::connect);
+    }
+    let options = "--limit-connections 40 --timeout-idle 1h --timeout-head 1h \
+        --tls-cert {}/cert.pem --tls-key {}/key.pem";
+    for _ in 0..5 {
+        let server = secure::site().serve(options);
+        expect_answers_when_room_is_made(&server, secure::connect);
+    }
 }
 
 #[test]
