@@ -7,6 +7,8 @@
 //! [`LOOKS_MAX`] places each time, on from where the last search ended. With fewer places it is the idlest of all; and
 //! where one in twenty connections is idle, a search that finds none is rarer than one in 700.
 
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
 use std::sync::Arc;
 use std::sync::Weak;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -38,8 +40,10 @@ struct Open {
     count: usize,
     /// How many have given theirs up, and have not ended.
     leaving: usize,
+    /// The last one is taken.
     places: Vec<Place>,
-    free: Vec<u32>,
+    /// Places that are free; those that are beyond the end are not.
+    free: BinaryHeap<Reverse<u32>>,
     /// Where the next search begins.
     hand: usize,
 }
@@ -50,6 +54,7 @@ struct Place {
     /// Which configuration it is of.
     group: usize,
     is_leaving: bool,
+    is_free: bool,
 }
 
 /// The connections of one configuration.
@@ -84,7 +89,7 @@ impl Connections {
                 count: 0,
                 leaving: 0,
                 places: Vec::new(),
-                free: Vec::new(),
+                free: BinaryHeap::new(),
                 hand: 0,
             }),
         }
@@ -146,15 +151,9 @@ impl Group {
             connection: Arc::downgrade(connection),
             group: self.number,
             is_leaving: false,
+            is_free: false,
         };
-        let at = if let Some(at) = open.free.pop() {
-            open.places[at as usize] = place;
-            at
-        } else {
-            open.places.push(place);
-            (open.places.len() - 1) as u32
-        };
-        Entered(at)
+        Entered(open.put(place))
     }
 
     /// Takes in one that is to be told that there are too many, until what this returns is dropped; `None` if there are too many of these.
@@ -167,13 +166,12 @@ impl Group {
     pub(crate) fn leave(&self, entered: &Entered) {
         let mut open = self.all.open.lock();
         let place = &mut open.places[entered.0 as usize];
-        place.connection = Weak::new();
         if std::mem::take(&mut place.is_leaving) {
             open.leaving -= 1;
         } else {
             open.count -= 1;
         }
-        open.free.push(entered.0);
+        open.clear(entered.0);
         let is_last = self.count.fetch_sub(1, Ordering::Relaxed) == 1;
         drop(open);
         if is_last {
@@ -222,6 +220,30 @@ impl Group {
 }
 
 impl Open {
+    /// Takes the first place that is free, so that there are few among those that are taken, and says which.
+    fn put(&mut self, place: Place) -> u32 {
+        match self.free.pop() {
+            Some(Reverse(at)) if (at as usize) < self.places.len() => {
+                self.places[at as usize] = place;
+                at
+            }
+            // All others are beyond the end, too.
+            _ => {
+                self.free.clear();
+                self.places.push(place);
+                (self.places.len() - 1) as u32
+            }
+        }
+    }
+
+    /// Frees a place, and forgets those at the end that are free: a search would find nothing there.
+    fn clear(&mut self, at: u32) {
+        self.places[at as usize].is_free = true;
+        self.places[at as usize].connection = Weak::new();
+        self.free.push(Reverse(at));
+        while self.places.pop_if(|last| last.is_free).is_some() {}
+    }
+
     /// Has connections that are idle give up their places, until there is one or no other is found. Gives those, to be
     /// woken, and others that were looked at; both are for who has the lock no more.
     #[cold]

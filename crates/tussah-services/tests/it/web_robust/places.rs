@@ -118,6 +118,20 @@ fn a_request_that_has_come_is_answered_before_room_is_made() {
 }
 
 #[test]
+fn one_that_is_idle_is_found_after_there_were_many() {
+    const MANY: &str = "limits.connections = 700";
+    let site = Site::new().file("site.toml", MANY);
+    let mut server = site.serve("--config {}/site.toml --timeout-idle 1h --timeout-linger 1ms");
+    let many: Vec<_> = (0..700).map(|_| idle(&server)).collect();
+    reload(&mut server, "limits.connections = 5", LOADED);
+    drop(many);
+    until("they have ended", || status(&server)["connections"] == 1);
+    // Of these the last one at most is not idle yet.
+    let clients: Vec<_> = (0..100).map(|_| idle(&server)).collect();
+    drop(clients);
+}
+
+#[test]
 fn one_that_is_busy_makes_no_room() {
     let server = Site::new()
         .serve("--limit-connections 4 --timeout-idle 1h --timeout-head 1h --work --target 1h");
