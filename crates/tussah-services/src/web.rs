@@ -9,6 +9,7 @@ mod connection;
 #[cfg(test)]
 mod connection_loom_tests;
 mod connections;
+mod console;
 mod diagnostics;
 mod dynamic;
 mod exchange;

@@ -10,6 +10,7 @@ use tracing_subscriber::util::SubscriberInitExt as _;
 use tracing_subscriber::{Registry, registry, reload};
 
 use super::config::{self, DiagnosticsFormat, DiagnosticsLevel};
+use super::console::STDERR;
 
 /// The process's diagnostics, if a program has no others.
 pub(crate) struct Diagnostics(Option<reload::Handle<LevelFilter, Registry>>);
@@ -19,9 +20,7 @@ impl Diagnostics {
     pub(crate) fn install(config: &config::Diagnostics) -> Self {
         let (level, handle) = reload::Layer::new(filter(config.level));
         // Nobody can be told that standard error fails.
-        let lines = fmt::layer()
-            .with_writer(io::stderr)
-            .log_internal_errors(false);
+        let lines = fmt::layer().with_writer(|| Line).log_internal_errors(false);
         let registry = registry().with(level);
         let installed = match config.format {
             DiagnosticsFormat::Text => registry.with(lines.with_target(false)).try_init(),
@@ -46,6 +45,20 @@ fn filter(level: DiagnosticsLevel) -> LevelFilter {
         DiagnosticsLevel::Warn => LevelFilter::WARN,
         DiagnosticsLevel::Info => LevelFilter::INFO,
         DiagnosticsLevel::Debug => LevelFilter::DEBUG,
+    }
+}
+
+/// What a line of diagnostics is written to: it comes as a whole.
+struct Line;
+
+impl io::Write for Line {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        STDERR.say(bytes.to_vec());
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
     }
 }
 

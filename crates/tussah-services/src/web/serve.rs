@@ -2,7 +2,7 @@
 
 use std::fmt;
 use std::future::Future;
-use std::io::{self, Write as _};
+use std::io;
 
 use futures_lite::future;
 use rustix::process::{Resource, getrlimit, setrlimit};
@@ -10,6 +10,7 @@ use tussah::signal::{Signal, Signals, signal};
 use tussah::stage::BuildError;
 
 use super::config::{Config, ConfigErrors};
+use super::console::{STDERR, STDOUT};
 use super::diagnostics::Diagnostics;
 use super::route::{Reply, Request, Routes};
 use super::running::Running;
@@ -90,6 +91,7 @@ impl Web {
     /// # Errors
     /// As [`start`](Self::start); and if every listener has failed.
     pub fn run(mut self) -> Result<(), WebError> {
+        let _said = Said;
         let diagnostics = Diagnostics::install(&self.config.diagnostics);
         raise_descriptors();
         bound_arenas(self.config.workers);
@@ -167,9 +169,19 @@ async fn reload_by(running: &mut Running, reload: Option<&Reload>, diagnostics: 
     }
 }
 
-/// Tells the operator. Nobody may be listening.
+/// Tells the operator.
 fn say(text: &dyn fmt::Display) {
-    drop(writeln!(io::stdout().lock(), "tussah web: {text}"));
+    STDOUT.say(format!("tussah web: {text}\n").into_bytes());
+}
+
+/// Waits, when this is dropped, until all that was said is written, or nobody seems to read it.
+struct Said;
+
+impl Drop for Said {
+    fn drop(&mut self) {
+        STDOUT.flush();
+        STDERR.flush();
+    }
 }
 
 /// What the operator wants, or has to be done.

@@ -3,16 +3,21 @@
 use std::fs::{self, File};
 use std::io::{ErrorKind, Read, Write as _};
 use std::net::TcpListener;
+use std::os::fd::OwnedFd;
 use std::os::unix::fs::OpenOptionsExt as _;
+use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::process::Stdio;
 
 use rustix::fs::{CWD, FileType, Mode, OFlags, mknodat};
 use rustix::net::sockopt::{socket_acceptconn, socket_type};
-use rustix::process::{PidfdFlags, PidfdGetfdFlags, Signal, pidfd_getfd, pidfd_open};
+use rustix::pipe::{fcntl_setpipe_size, pipe};
+use rustix::process::{
+    Pid, PidfdFlags, PidfdGetfdFlags, Signal, kill_process, pidfd_getfd, pidfd_open,
+};
 use serde_json::Value;
 
-use super::client::request;
+use super::client::{Client, request};
 use super::process::{Process, Site, until};
 
 fn fifo(path: &Path) {
@@ -225,6 +230,61 @@ fn how_much_is_said_can_be_changed_while_it_runs() {
     assert!(!server.said().contains("a request was refused"));
     assert_eq!(server.connect().ask("GET\r\n\r\n").status, 400);
     server.says("a request was refused");
+}
+
+/// A pipe with little room, of which nothing is read.
+fn stalled() -> (OwnedFd, Stdio) {
+    let (reader, writer) = pipe().expect("there are descriptors");
+    fcntl_setpipe_size(&writer, 4096).expect("it is small");
+    (reader, writer.into())
+}
+
+/// Has a server write much, and has it end.
+#[track_caller]
+fn expect_answers_and_the_end(mut server: Process) {
+    for _ in 0..200 {
+        assert_eq!(server.get("/a.txt").status, 200);
+        assert_eq!(server.connect().ask("GET\r\n\r\n").status, 400);
+    }
+    server.signal(Signal::TERM);
+    assert_eq!(server.ended().code(), Some(0));
+}
+
+#[test]
+fn nobody_waits_for_who_reads_standard_error() {
+    let site = Site::new();
+    let mut command = site.command("--listen 127.0.0.1:0 --diagnostics-level debug");
+    let (_reader, stderr) = stalled();
+    command.stdin(Stdio::null()).stdout(Stdio::piped());
+    command.stderr(stderr);
+    expect_answers_and_the_end(Process::start_as_is(site, command));
+}
+
+#[test]
+fn nobody_waits_for_who_reads_standard_output() {
+    let site = Site::new();
+    let socket = site.path("socket");
+    let mut command = site.command("--listen unix:{}/socket --log-file -");
+    let (_reader, stdout) = stalled();
+    command.stdin(Stdio::null()).stdout(stdout);
+    command.stderr(Stdio::null());
+    let mut server = command.spawn().expect("the command is there");
+    until("it listens", || UnixStream::connect(&socket).is_ok());
+    for _ in 0..200 {
+        let stream = UnixStream::connect(&socket).expect("it listens");
+        assert_eq!(Client::new(stream).ask(&request("/a.txt", "")).status, 200);
+    }
+    kill_process(Pid::from_child(&server), Signal::TERM).expect("it is ours");
+    let mut status = None;
+    let ended = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
+        until("it ends", || {
+            status = server.try_wait().expect("it is ours");
+            status.is_some()
+        });
+    }));
+    drop(server.kill());
+    assert!(ended.is_ok(), "it has not ended");
+    assert_eq!(status.and_then(|status| status.code()), Some(0));
 }
 
 #[test]
