@@ -20,7 +20,10 @@ impl Diagnostics {
     pub(crate) fn install(config: &config::Diagnostics) -> Self {
         let (level, handle) = reload::Layer::new(filter(config.level));
         // Nobody can be told that standard error fails.
-        let lines = fmt::layer().with_writer(|| Line).log_internal_errors(false);
+        let lines = fmt::layer()
+            .with_writer(|| Line)
+            .with_ansi(false)
+            .log_internal_errors(false);
         let registry = registry().with(level);
         let installed = match config.format {
             DiagnosticsFormat::Text => registry.with(lines.with_target(false)).try_init(),

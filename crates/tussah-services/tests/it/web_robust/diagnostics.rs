@@ -210,6 +210,7 @@ fn how_much_is_said_and_how_can_be_chosen() {
     assert!(!usual.said().contains("DEBUG"), "{}", usual.said());
     let mut chatty = start("--diagnostics-level debug");
     chatty.says("a request was refused");
+    assert!(!chatty.said().contains('\u{1b}'), "{}", chatty.said());
     let mut json = start("--diagnostics-format json");
     let line: Value = serde_json::from_str(&json.says("No space left")).expect("it is JSON");
     assert_eq!(line["level"], "ERROR");
