@@ -199,7 +199,7 @@ pub(crate) fn shutdown(shared: &Arc<Shared>, drain: Duration) -> ShutdownReport 
     if open.is_err() {
         return report;
     }
-    let deadline = Instant::now() + drain;
+    let deadline = crate::time::add(Instant::now(), drain);
     report.drained = drain_queues(shared, deadline);
     report.jobs_dropped = shared.blocking.shutdown(deadline).cancelled;
     // The last jobs may have woken threads.

@@ -34,3 +34,20 @@ pub use context::now;
 pub(crate) use context::{TimerContext, enter};
 pub(crate) use shard::Shard;
 pub use sleep::Sleep;
+
+use std::time::{Duration, Instant};
+
+/// Bound, in years: a deadline that `Instant` cannot hold is put this far ahead, further than any process lives.
+const FAR_YEARS: u64 = 100;
+
+const FAR: Duration = Duration::from_secs(FAR_YEARS * 365 * 24 * 60 * 60);
+
+/// Returns the instant that lies `duration` after `instant`, or one a hundred years ahead where `Instant` ends before that.
+#[doc(hidden)]
+#[must_use]
+pub fn add(instant: Instant, duration: Duration) -> Instant {
+    instant
+        .checked_add(duration)
+        .or_else(|| instant.checked_add(FAR))
+        .unwrap_or(instant)
+}

@@ -33,6 +33,13 @@ fn threads_that_never_rest_end_with_the_runtime() {
     );
 }
 
+/// The end of an idle runtime does not depend on how much time it is given.
+#[test]
+fn a_shutdown_may_be_given_all_the_time_there_is() {
+    let report = runtime(1).shutdown(Duration::MAX);
+    assert!(report.drained);
+}
+
 #[test]
 fn the_report_counts_each_dropped_thread_once() {
     /// Ends another thread when it is dropped.
