@@ -71,7 +71,8 @@ all_colored!(A 0, B 1, C 2, D 3);
 /// Runs a closure on several colored values at once, when all of their colors are free for it.
 ///
 /// If nobody has any of the colors, it runs at once. Else it takes its place in the queue of each, in one step, so that
-/// requests for several colors can't deadlock, and no color is passed over.
+/// requests for several colors can't deadlock, and no color is passed over. The closure runs in the span of `tracing` that was
+/// current when the request was first polled.
 ///
 /// # Cancellation
 /// As for [`Colored::with`]. The places that a cancelled request has in the queues are passed through without effect, or taken
@@ -133,7 +134,7 @@ pub struct WithAll<V, F, R> {
     state: State<F, R, NonNull<Request<F, R>>>,
 }
 
-// SAFETY: the request is shared by the rules of `Reply`; values, closure and outcome are `Send`. For the bounds see `With`.
+// SAFETY: the request is shared by the rules of `Reply`; values, closure, span and outcome are `Send`. For the bounds see `With`.
 unsafe impl<V: Send, F: Send, R: Send> Send for WithAll<V, F, R> {}
 
 impl<V, F, R> Unpin for WithAll<V, F, R> {}

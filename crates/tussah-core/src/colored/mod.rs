@@ -1,6 +1,7 @@
 //! Colored state: values that only the events of one color touch.
 
 mod all;
+mod in_span;
 #[cfg(all(test, loom))]
 mod loom_tests;
 mod reply;

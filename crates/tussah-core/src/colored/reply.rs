@@ -1,8 +1,8 @@
-//! What a request to colored state and the color share: the closure, then its outcome, and who waits for it.
+//! What a request to colored state and the color share: the closure with its span, then its outcome, and who waits for it.
 //!
 //! | bit | set by | meaning |
 //! |---|---|---|
-//! | `CLAIMED` | the color or the future, whoever is first | the closure is taken: run, or cancelled |
+//! | `CLAIMED` | the color or the future, whoever is first | the closure is taken, with its span: run, or cancelled |
 //! | `DONE` | the color; unset by the future | the outcome is in its place |
 //! | `COLOR_GONE` | the color | it does not touch the request any more |
 //! | `FUTURE_GONE` | the future | it does not touch the request any more |
@@ -12,9 +12,10 @@
 
 use std::any::Any;
 use std::mem::ManuallyDrop;
-use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::panic::resume_unwind;
 use std::task::{Context, Poll};
 
+use super::in_span::InSpan;
 use crate::loom::atomic::{AtomicU8, Ordering};
 use crate::loom::{Mutex, UnsafeCell, lock};
 use crate::quietly::quietly;
@@ -44,7 +45,7 @@ impl<R> Outcome<R> {
 }
 
 union Body<F, R> {
-    closure: ManuallyDrop<F>,
+    closure: ManuallyDrop<InSpan<F>>,
     outcome: ManuallyDrop<Outcome<R>>,
 }
 
@@ -56,7 +57,7 @@ pub(super) struct Reply<F, R> {
 }
 
 impl<F, R> Reply<F, R> {
-    pub(super) fn new(closure: F, waker: TinyWaker) -> Self {
+    pub(super) fn new(closure: InSpan<F>, waker: TinyWaker) -> Self {
         Self {
             state: AtomicU8::new(0),
             waker: Mutex::new(waker),
@@ -70,7 +71,7 @@ impl<F, R> Reply<F, R> {
     ///
     /// # Safety
     /// Called once, by the color.
-    pub(super) unsafe fn claim(&self) -> Option<F> {
+    pub(super) unsafe fn claim(&self) -> Option<InSpan<F>> {
         // Nothing is handed over by the bit itself: the closure came with the queue.
         if self.state.fetch_or(CLAIMED, Ordering::Relaxed) & CLAIMED != 0 {
             return None;
@@ -82,12 +83,12 @@ impl<F, R> Reply<F, R> {
         )
     }
 
-    /// Runs `f` and stores how it ended.
+    /// Has `run` run the closure, in its span, and stores how it ended.
     ///
     /// # Safety
     /// The color has the claim, and calls this once.
-    pub(super) unsafe fn finish(&self, f: impl FnOnce() -> R) {
-        let outcome = catch_unwind(AssertUnwindSafe(f));
+    pub(super) unsafe fn finish(&self, closure: InSpan<F>, run: impl FnOnce(F) -> R) {
+        let outcome = closure.run(run);
         // SAFETY: passed on from the caller.
         unsafe { self.store(outcome.map_or_else(Outcome::Panicked, Outcome::Returned)) }
     }

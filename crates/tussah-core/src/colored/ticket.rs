@@ -12,6 +12,7 @@
 use std::alloc::Layout;
 use std::ptr::NonNull;
 
+use super::in_span::InSpan;
 use super::reply::Reply;
 use crate::color::cell::ColorCell;
 use crate::event::{After, Allocation, Cancel, DropReason, Node, VTable};
@@ -79,7 +80,7 @@ where
     pub(super) fn queue(
         cells: Cells,
         call: unsafe fn(F, &Cells) -> R,
-        closure: F,
+        closure: InSpan<F>,
         waker: TinyWaker,
     ) -> NonNull<Self> {
         let this = shared_of(&cells)
@@ -151,7 +152,8 @@ where
             let cells = this.as_ref().cells;
             if let Some(closure) = this.as_ref().reply.claim() {
                 let call = this.as_ref().call;
-                this.as_ref().reply.finish(|| call(closure, &cells));
+                let reply = &this.as_ref().reply;
+                reply.finish(closure, |closure| call(closure, &cells));
             }
             Self::let_go(this, kept, Some(here));
         }

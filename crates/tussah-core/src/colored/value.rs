@@ -88,7 +88,8 @@ impl<T: Send + 'static> Colored<T> {
     ///
     /// If nobody has the color, the closure runs at once, on this OS thread and without allocation: the price of an
     /// uncontended lock. Else it is queued as an event of the color, runs where the color is, and the result comes back:
-    /// nobody blocks. Requests run in the order in which they were made (when first polled).
+    /// nobody blocks. Requests run in the order in which they were made (when first polled), and closures in the span of `tracing`
+    /// that was current then, queued or not.
     ///
     /// # Cancellation
     /// Dropping the future cancels a closure that is still queued, and discards the result of one that is running or has

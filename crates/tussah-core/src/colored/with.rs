@@ -5,6 +5,7 @@ use std::pin::Pin;
 use std::ptr::NonNull;
 use std::task::{Context, Poll};
 
+use super::in_span::{InSpan, RequestSpan};
 use super::reply::Reply;
 use super::value::{Colored, Inner};
 use crate::color::cell::ColorCell;
@@ -86,7 +87,7 @@ where
     };
 
     /// Queues an operation; the returned request is shared with the color from now on.
-    fn queue(colored: &Colored<T>, operation: O, waker: TinyWaker) -> NonNull<Self> {
+    fn queue(colored: &Colored<T>, operation: InSpan<O>, waker: TinyWaker) -> NonNull<Self> {
         let request = colored
             .cell()
             .shared()
@@ -125,7 +126,8 @@ where
         });
         // SAFETY: the claim is ours, and so is the color: the token, or a part in it for an operation that only reads.
         unsafe {
-            this.as_ref().reply.finish(|| operation.call(value));
+            let reply = &this.as_ref().reply;
+            reply.finish(operation, |operation| operation.call(value));
             Self::color_gone(this);
         }
         match part {
@@ -203,23 +205,25 @@ pub(super) enum State<O, R, Q> {
 }
 
 impl<O, R, Q> State<O, R, Q> {
-    /// Makes the request. A foreign waker may panic when it is cloned: then the operation is kept, as that of a future that was not polled.
+    /// Makes the request, in the current span. A foreign waker may panic when it is cloned, and so may a subscriber: then the
+    /// operation is kept, as that of a future that was not polled.
     pub(super) fn queue(
         &mut self,
         operation: O,
         context: &Context<'_>,
-        queue: impl FnOnce(O, TinyWaker) -> Q,
+        queue: impl FnOnce(InSpan<O>, TinyWaker) -> Q,
     ) {
         *self = State::New(operation);
         let waker = TinyWaker::from_waker(context.waker());
-        let State::New(operation) = std::mem::replace(self, State::Over) else {
+        let span = RequestSpan::current();
+        let State::New(closure) = std::mem::replace(self, State::Over) else {
             unreachable!("it was just put there");
         };
-        *self = State::Queued(queue(operation, waker));
+        *self = State::Queued(queue(InSpan { closure, span }, waker));
     }
 }
 
-// SAFETY: the request is shared by the rules of `Reply`, and operation and outcome are `Send`.
+// SAFETY: the request is shared by the rules of `Reply`, and operation, span and outcome are `Send`.
 //
 // It asks for no more than that, and the type for nothing: inside of an `async` block the compiler forgets which lifetimes are
 // `'static`, and could not show a bound that needs it.

@@ -14,13 +14,13 @@ const REQUESTS: usize = if cfg!(miri) { 300 } else { 30_000 };
 const BYTES: usize = 2 << 20;
 
 /// Polls a request once and gives it up.
-fn give_up<R>(request: impl Future<Output = R>) {
+pub fn give_up<R>(request: impl Future<Output = R>) {
     let polled = pin!(request).poll(&mut Context::from_waker(Waker::noop()));
     assert!(polled.is_pending(), "the color is not free");
 }
 
 /// An event of a value that runs until the sender goes.
-fn hold<T: Send + 'static>(value: &Colored<T>) -> mpsc::Sender<()> {
+pub fn hold<T: Send + 'static>(value: &Colored<T>) -> mpsc::Sender<()> {
     let (leave, left) = mpsc::channel::<()>();
     let (entered, enter) = mpsc::channel();
     let posted = value.post(move |_| {

@@ -3,6 +3,7 @@
 //! What is thrown throws once more when it is dropped. After each row all is tried that a panic could have broken: the color, the
 //! workers, the timers, the blocking pool, the shutdown.
 
+mod subscribers;
 mod throwing;
 mod values;
 mod wakers;
@@ -17,6 +18,7 @@ use tussah_core::time::{Sleep, now};
 use tussah_core::{Color, Colored, Runtime, with_all};
 
 use throwing::Shouts;
+pub use throwing::Thrown;
 
 /// How long a row may take before it counts as one that hangs.
 const LIMIT: Duration = Duration::from_secs(60);
@@ -223,6 +225,7 @@ fn walk(row: &Row) -> Option<String> {
 #[test]
 fn foreign_code_that_panics_breaks_nothing() {
     let rows = wakers::ROWS.iter().chain(values::ROWS);
+    let rows = rows.chain(subscribers::ROWS);
     let failures: Vec<_> = rows
         .inspect(|row| eprintln!("== {}", row.place))
         .filter_map(walk)

@@ -12,6 +12,7 @@ mod idle;
 mod model;
 mod promises;
 mod shutdown;
+mod spans;
 mod stress;
 
 use tussah_core::Runtime;
