@@ -11,7 +11,7 @@
 //! - The rate that is to be sustained is the highest average seen, fading: measured against the last average alone, many small losses would go
 //!   unnoticed. If even the largest batches do not reach it, what they do reach takes its place.
 //! - What batches and events take is learned besides, and no batch is tried that could do far less than the largest: where events are turned away, fewer come
-//!   the less gets done, and a search by the rate alone can lock itself in at the bottom.
+//!   the less gets done, and a search by the rate alone can lock itself in at the bottom. There, batches are as large as it takes to do nearly what the largest would do.
 //! - With a target, a batch takes at most half of it, since all its events are answered at its end; but not where a batch without events would take a quarter
 //!   of it already.
 
@@ -72,6 +72,9 @@ const CALM_EVENTS: u64 = 256;
 /// No batch is tried that could by what is known only do this share of what the largest could: in overload the search would not come back from it, as
 /// fewer are let in then, and so the large batches are not seen that would do more.
 const LEAST: f64 = 0.8;
+
+/// The same while events are turned away: what small batches lose is turned away besides.
+const LEAST_TURNING_AWAY: f64 = 0.98;
 
 /// Searches for the smallest batch that sustains the output rate.
 #[derive(Debug)]
@@ -187,7 +190,12 @@ impl SedaBatch {
             return 1.0;
         };
         let limit = self.limit();
-        let rate = LEAST * limit / (batch_ns + event_ns * limit);
+        let share = if self.calm > CALM_EVENTS {
+            LEAST
+        } else {
+            LEAST_TURNING_AWAY
+        };
+        let rate = share * limit / (batch_ns + event_ns * limit);
         (rate * batch_ns / (1.0 - rate * event_ns)).clamp(1.0, limit)
     }
 }

@@ -353,6 +353,41 @@ fn what_decides_about_each_event_is_in_the_log() {
     );
 }
 
+/// In overload, what small batches cost is goodput that is turned away.
+#[test]
+fn a_stage_with_costly_batches_does_in_overload_what_large_ones_do() {
+    use crate::stage::control::auto;
+    use std::time::Duration;
+    let simulation = Simulation {
+        until_ns: 600 * MS,
+        arrivals: Arrivals::steps(&[(0, 3e6)]),
+        services: vec![(
+            0,
+            Service {
+                batch_ns: 56_000,
+                ..Service::computing(Time::Exponential(1000.0))
+            },
+        )],
+        ..Simulation::default()
+    };
+    let target = Duration::from_millis(5);
+    let goodput = |but: &str, seed| {
+        let mut controllers = auto(Some(target));
+        controllers.retain(|controller| controller.name() != but);
+        let mut served = 0;
+        simulation.run(controllers, seed, |outcome| {
+            let settled = outcome.arrived_ns > 200 * MS;
+            let in_time = u128::from(outcome.response_ns()) <= target.as_nanos();
+            served += u64::from(settled && in_time && outcome.end == End::Served);
+        });
+        served as f64
+    };
+    for seed in 1..4 {
+        let share = goodput("", seed) / goodput("seda-batch", seed);
+        assert!(share > 0.95, "{share} of what batches of 100 do");
+    }
+}
+
 #[test]
 fn a_service_without_end_does_not_end() {
     let mut simulation = one_server(1000.0, Time::Constant(f64::INFINITY));
