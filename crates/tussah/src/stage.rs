@@ -67,7 +67,7 @@
 //!
 //! # Overload
 //! A full queue makes [`send`](Sender::send) wait, and [`try_send`](Sender::try_send) give the event back; [`send_or`](Sender::send_or) says
-//! what becomes of it. With a latency [target](Builder::target) the default controllers also turn away what would take longer. Events have classes, deadlines,
+//! what becomes of it. Room is handed to senders that wait, in order; a sender that only tries gets what is left. With a latency [target](Builder::target) the default controllers also turn away what would take longer. Events have classes, deadlines,
 //! costs and drop callbacks ([`Event`]). What controllers decided, and why, is in [`Stage::log`].
 //!
 //! # Order
@@ -94,12 +94,14 @@ mod blocking;
 mod builder;
 mod call;
 pub mod control;
+mod defaults;
 mod digest;
 mod direct;
 mod drain;
 mod edges;
 mod error;
 mod event;
+mod expiry;
 mod governing;
 mod graph;
 mod handle;
@@ -120,6 +122,7 @@ mod random;
 mod record;
 mod release;
 mod restarts;
+mod room;
 mod sender;
 mod senders;
 mod servlet;

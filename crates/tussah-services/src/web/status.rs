@@ -46,11 +46,14 @@ fn json(server: &Server) -> String {
         .map(|stage| {
             json!({
                 "name": &*stage.name,
+                "state": stage.gate,
+                "closed": stage.closed.as_deref(),
                 "arrived": stage.arrived,
                 "called": stage.called,
                 "finished": stage.finished,
                 "refused": stage.refused,
                 "shed": stage.shed,
+                "panicked": stage.panicked,
                 "queued": stage.queued,
                 "queue_max": stage.queue_max,
                 "in_service": stage.in_service,
@@ -84,6 +87,10 @@ fn html(server: &Server) -> String {
             stage.in_service,
         ];
         let _ = write!(page, "<tr><th scope=row>{}", stage.name);
+        if let Some(why) = &stage.closed {
+            let why = why.replace('&', "&amp;").replace('<', "&lt;");
+            let _ = write!(page, "<br><strong>closed: {why}</strong>");
+        }
         for number in numbers {
             let _ = write!(page, "<td>{number}");
         }

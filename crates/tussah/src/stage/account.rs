@@ -20,7 +20,9 @@ pub(crate) struct Counts {
     pub(crate) shut_down: u64,
     pub(crate) finished: u64,
     pub(crate) failed: u64,
+    /// Batches whose handlers panicked, and the events that these had taken and not settled.
     pub(crate) panicked: u64,
+    pub(crate) lost: u64,
     pub(crate) batches: u64,
     pub(crate) service_ns: u64,
     pub(crate) compute_ns: u64,

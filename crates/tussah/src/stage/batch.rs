@@ -1,9 +1,13 @@
 //! The events that a handler is given at once.
 
+mod parts;
+
 use std::collections::VecDeque;
 use std::fmt;
+use std::sync::{Arc, Weak};
 
 use super::event::{Event, More, Reason};
+use super::expiry::Expires;
 use super::trace::Marks;
 
 /// A run of events in the order in which they were queued; what queues pass on whole.
@@ -13,7 +17,7 @@ pub(crate) type Chunk<E> = VecDeque<Event<E>>;
 ///
 /// A handler takes them one by one ([`next`](Self::next), or [`next_event`](Self::next_event) with all that an event carries), in whatever order it
 /// puts them ([`events_mut`](Self::events_mut)), may drop some ([`retain`](Self::retain)), and may make one of many. What it leaves
-/// goes back to the head of the queue.
+/// goes back to the head of the queue. An event whose deadline has passed by then is not given to it.
 ///
 /// If the handler panics, the events that it has not taken go back to the head of the queue, and the drop callbacks of those that it took
 /// are told so, but for what it has called [`settled`](Self::settle).
@@ -24,6 +28,8 @@ pub struct Batch<E> {
     /// Events in `head` and `more`.
     left: usize,
     taken: usize,
+    /// Of these, how many are done with whatever happens next.
+    settled: usize,
     failed: u64,
     /// What has been taken, as runs of one stamp.
     waves: Vec<Wave>,
@@ -31,6 +37,10 @@ pub struct Batch<E> {
     #[expect(clippy::vec_box, reason = "they come in boxes, and are rare")]
     kept: Vec<Box<More>>,
     traces: Marks,
+    /// Where it is told that events are late, if any may be.
+    at: Option<Weak<dyn Expires<E>>>,
+    /// Events that were late when the handler was to get them.
+    expired: u64,
 }
 
 /// Events of one class that were queued at one time.
@@ -47,10 +57,13 @@ impl<E> Default for Batch<E> {
             more: VecDeque::new(),
             left: 0,
             taken: 0,
+            settled: 0,
             failed: 0,
             waves: Vec::new(),
             kept: Vec::new(),
             traces: Marks::default(),
+            at: None,
+            expired: 0,
         }
     }
 }
@@ -67,7 +80,7 @@ impl<E> Batch<E> {
         }
     }
 
-    /// How many events can still be taken.
+    /// How many events can still be taken, those included whose deadline passes before that.
     #[inline]
     #[must_use]
     pub fn len(&self) -> usize {
@@ -99,16 +112,48 @@ impl<E> Batch<E> {
     /// Takes the next event with all that it carries, to be sent on: deadline, drop callback, trace.
     #[inline(always)]
     pub fn next_event(&mut self) -> Option<Event<E>> {
-        let event = match self.head.pop_front() {
-            Some(event) => event,
-            None => self.next_chunk()?,
-        };
-        self.left -= 1;
-        self.note(event.stamp());
-        if self.traces.any {
-            self.traces.take(&event);
+        loop {
+            let mut event = match self.head.pop_front() {
+                Some(event) => event,
+                None => self.next_chunk()?,
+            };
+            self.left -= 1;
+            if self.traces.any {
+                match self.in_time(event) {
+                    Some(watched) => event = watched,
+                    None => continue,
+                }
+                self.traces.take(&event);
+            }
+            self.note(event.stamp());
+            return Some(event);
         }
-        Some(event)
+    }
+
+    /// Ends an event that is late.
+    #[cold]
+    fn in_time(&mut self, event: Event<E>) -> Option<Event<E>> {
+        let deadline_ns = event.deadline_ns();
+        let at = self.at.as_ref().filter(|_| deadline_ns != 0);
+        match at.and_then(Weak::upgrade) {
+            Some(at) if at.is_late(deadline_ns) => {
+                self.expired += 1;
+                at.expire(event);
+                None
+            }
+            _ => Some(event),
+        }
+    }
+
+    /// Has events that are late end, instead of going to the handler.
+    #[inline]
+    pub(crate) fn check_deadlines<S: Expires<E> + 'static>(&mut self, at: &Arc<S>)
+    where
+        E: 'static,
+    {
+        if self.traces.any {
+            self.at = Some(Arc::downgrade(at) as _);
+        }
     }
 
     /// Takes the values of all that is left, one by one.
@@ -121,7 +166,7 @@ impl<E> Batch<E> {
         std::iter::from_fn(|| self.next_event())
     }
 
-    /// What is left, in the order in which it will be taken, to be looked at or put into another order.
+    /// What is left and not late, in the order in which it will be taken, to be looked at or put into another order.
     ///
     /// # Examples
     /// Short jobs first:
@@ -133,6 +178,21 @@ impl<E> Batch<E> {
     /// assert_eq!(batch.next(), Some("job"));
     /// ```
     pub fn events_mut(&mut self) -> &mut [Event<E>] {
+        if self.traces.any {
+            self.contiguous();
+            for event in std::mem::take(&mut self.head) {
+                self.left -= 1;
+                if let Some(event) = self.in_time(event) {
+                    self.left += 1;
+                    self.head.push_back(event);
+                }
+            }
+        }
+        self.contiguous()
+    }
+
+    /// What is left, whether it is late or not.
+    pub(crate) fn contiguous(&mut self) -> &mut [Event<E>] {
         for mut next in self.more.drain(..) {
             self.head.append(&mut next);
         }
@@ -162,6 +222,7 @@ impl<E> Batch<E> {
     /// Says that what was taken so far is done with: its drop callbacks are not told if the handler panics later.
     #[inline]
     pub fn settle(&mut self) {
+        self.settled = self.taken;
         self.kept.clear();
         self.traces.settle();
     }
@@ -209,7 +270,7 @@ impl<E> Batch<E> {
     pub(crate) fn end(&mut self) {
         self.kept.clear();
         self.traces.pause();
-        self.taken = 0;
+        (self.taken, self.settled) = (0, 0);
     }
 
     /// Tells of the events that were taken by a handler that did not come to its end.
@@ -220,148 +281,9 @@ impl<E> Batch<E> {
         self.traces.panicked();
     }
 
-    pub(crate) fn taken(&self) -> u64 {
-        self.taken as u64
-    }
-
-    /// Adds a chunk behind the others; gives back an empty one if it has one to spare.
-    pub(crate) fn put(&mut self, chunk: Chunk<E>) -> Option<Chunk<E>> {
-        self.left += chunk.len();
-        if self.head.is_empty() && self.more.is_empty() {
-            let empty = std::mem::replace(&mut self.head, chunk);
-            (empty.capacity() > 0).then_some(empty)
-        } else {
-            self.more.push_back(chunk);
-            None
-        }
-    }
-
-    /// Adds one event behind the others.
-    #[inline]
-    pub(crate) fn put_one(&mut self, event: Event<E>) {
-        self.left += 1;
-        self.traces.any |= event.trace() != 0;
-        match self.more.back_mut() {
-            Some(last) => last.push_back(event),
-            None => self.head.push_back(event),
-        }
-    }
-
-    /// Moves the next event to `to`, and with it all that `same` finds like it. If `same` panics, all are left.
-    pub(crate) fn part(&mut self, to: &mut Batch<E>, same: impl Fn(&Event<E>, &Event<E>) -> bool) {
-        let [first, rest @ ..] = self.events_mut() else {
-            return;
-        };
-        let same = |event: &Event<E>| same(first, event);
-        let like: Vec<bool> = rest.iter().map(same).collect();
-        let mut others = VecDeque::with_capacity(self.left);
-        let mut alike: VecDeque<_> = self.give_back().into_iter().collect();
-        for like in like {
-            let to = if like { &mut alike } else { &mut others };
-            to.extend(self.give_back());
-        }
-        to.traces.any |= self.traces.any;
-        to.put(alike);
-        self.put(others);
-    }
-
-    /// Takes over what is left of a part of this batch, at its end, and what has been taken of it.
-    pub(crate) fn absorb(&mut self, part: &mut Batch<E>) {
-        self.taken += std::mem::take(&mut part.taken);
-        self.failed += std::mem::take(&mut part.failed);
-        self.waves.append(&mut part.waves);
-        self.kept.append(&mut part.kept);
-        self.traces.taken.append(&mut part.traces.taken);
-        while let Some(event) = part.give_back() {
-            self.put_one(event);
-        }
-    }
-
-    /// Puts back the event that was taken last.
-    pub(crate) fn put_back(&mut self, event: Event<E>) {
-        if event.trace() != 0 {
-            self.traces.taken.pop();
-        }
-        self.unnote(event.stamp());
-        self.taken -= 1;
-        self.left += 1;
-        self.head.push_front(event);
-    }
-
-    /// Takes out what is left, the oldest first, without its counting as taken.
-    #[inline]
-    pub(crate) fn give_back(&mut self) -> Option<Event<E>> {
-        let event = match self.head.pop_front() {
-            Some(event) => event,
-            None => self.next_chunk()?,
-        };
-        self.left -= 1;
-        Some(event)
-    }
-
-    /// Moves up to `limit` events of `from` here, whole chunks where they fit.
-    #[inline]
-    pub(crate) fn fill(&mut self, from: &mut Batch<E>, limit: usize) {
-        self.traces.any = from.traces.any || self.traces.any && self.left > 0;
-        while self.left < limit && from.left > 0 {
-            let room = limit - self.left;
-            if from.head.is_empty() {
-                from.head = from.more.pop_front().unwrap_or_default();
-            }
-            if from.head.len() <= room {
-                from.left -= from.head.len();
-                let chunk = std::mem::take(&mut from.head);
-                if let Some(empty) = self.put(chunk) {
-                    from.head = empty;
-                }
-            } else if let Some(event) = from.give_back() {
-                self.put_one(event);
-            }
-        }
-        // What comes there next is looked at anew.
-        from.traces.any &= from.left > 0;
-    }
-
-    /// Whether an event of the next chunk costs more than one credit, is of a cohort, or may be traced.
-    pub(crate) fn carries(&self) -> bool {
-        if self.traces.any {
-            return true;
-        }
-        let next = self.front();
-        next.is_some_and(|chunk| !chunk.iter().all(Event::is_plain))
-    }
-
-    /// The chunk that comes next.
-    pub(crate) fn front(&self) -> Option<&Chunk<E>> {
-        if self.head.is_empty() {
-            self.more.front()
-        } else {
-            Some(&self.head)
-        }
-    }
-
-    /// Takes the next chunk, or as much of it as `limit` allows, with its events queued anew at `now_ns`; returns how many of them carry more than
-    /// their value.
-    pub(crate) fn pass(&mut self, limit: usize, now_ns: u64) -> (Chunk<E>, u64) {
-        while self.head.is_empty() {
-            match self.more.pop_front() {
-                Some(chunk) => self.head = chunk,
-                None => return (Chunk::new(), 0),
-            }
-        }
-        let mut chunk = if self.head.len() <= limit {
-            std::mem::take(&mut self.head)
-        } else {
-            self.head.drain(..limit).collect()
-        };
-        self.left -= chunk.len();
-        let mut extras = 0;
-        for event in &mut chunk {
-            self.note(event.stamp());
-            event.queued(now_ns);
-            extras += u64::from(event.more.is_some());
-        }
-        (chunk, extras)
+    /// How many events have been taken and not settled.
+    pub(crate) fn unsettled(&self) -> u64 {
+        (self.taken - self.settled) as u64
     }
 
     /// What is traced of it.
@@ -372,6 +294,10 @@ impl<E> Batch<E> {
 
     pub(crate) fn waves(&mut self) -> &mut Vec<Wave> {
         &mut self.waves
+    }
+
+    pub(crate) fn take_expired(&mut self) -> u64 {
+        std::mem::take(&mut self.expired)
     }
 
     pub(crate) fn take_failed(&mut self) -> u64 {

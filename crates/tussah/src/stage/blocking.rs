@@ -111,6 +111,7 @@ impl<E: Send + 'static> Serving<E> {
             }
             while !run.ahead.is_empty() {
                 batch.fill(&mut run.ahead, run.limit);
+                batch.check_deadlines(stage);
                 let handled = caught(|| collecting(|| handler(batch)));
                 if handled.is_none() {
                     stage.panicked(batch);

@@ -6,9 +6,11 @@ use std::time::Duration;
 
 use tussah_core::{BlockingPool, Guarded};
 
-use super::account::{Council, one_owner};
+use super::Batch;
+use super::account::Council;
 use super::blocking::Pool;
-use super::control::{Controller, Owns, Settings};
+use super::control::{Controller, Settings};
+use super::defaults::controllers;
 use super::direct::{DirectHandler, DirectHost, Directly};
 use super::edges::Edges;
 use super::error::BuildError;
@@ -21,10 +23,9 @@ use super::install::{Declared, New};
 use super::network::Network;
 use super::queue::{ByKey, Keyed, Lanes, Queue};
 use super::restarts::Restarts;
-use super::shared::{Built, Degrade, OnDrop, Shared};
+use super::shared::{Built, Degrade, OnClose, OnDrop, Shared};
 use super::state::{Bounds, Kind, Parts, State};
 use super::threads::{ThreadManager, Threads};
-use super::{Batch, control};
 
 /// Bound, in credits: what a queue holds unless it is built otherwise. Room for a few batches, and little enough that what waits in it is not old.
 const QUEUE_MAX: u64 = 1024;
@@ -56,6 +57,7 @@ pub struct Builder<E> {
     manual: bool,
     keyed: Option<MakeKeyed<E>>,
     on_drop: Option<OnDrop<E>>,
+    on_close: Option<OnClose>,
     degrade: Option<Degrade<E>>,
     restarts: Restarts,
     rank: Rank,
@@ -81,6 +83,7 @@ impl<E: Send + 'static> Builder<E> {
             manual: false,
             keyed: None,
             on_drop: None,
+            on_close: None,
             degrade: None,
             restarts: Restarts::default(),
             rank: Rank::default(),
@@ -202,13 +205,22 @@ impl<E: Send + 'static> Builder<E> {
         self
     }
 
+    /// Has `f` called, with the reason, when the stage is closed since its serial handler panicked too often ([`restarts`](Self::restarts)) or could not be made anew: the program
+    /// can make another stage, or end. It runs under no lock, on a worker; a panic in it is contained.
+    pub fn on_close(mut self, f: impl Fn(&str) + Send + Sync + 'static) -> Self {
+        self.on_close = Some(Guarded::new(Box::new(f)));
+        self
+    }
+
     /// Makes an event smaller that a controller wants degraded.
     pub fn degrade(mut self, f: impl Fn(&mut E) + Send + Sync + 'static) -> Self {
         self.degrade = Some(Guarded::new(Box::new(f)));
         self
     }
 
-    /// How often a serial handler is made anew after a panic, also one that is [swapped](Stage::swap_serial) in; five times a minute by default.
+    /// How often a serial handler is made anew after a panic, also one that is [swapped](Stage::swap_serial) in; five times a minute by default. The next panic closes the stage
+    /// ([`on_close`](Self::on_close)), and with it what it does for the others: a stage that has to live through any number of them
+    /// has handlers that catch panics themselves, or more restarts.
     pub fn restarts(mut self, restarts: Restarts) -> Self {
         self.restarts = restarts;
         self
@@ -347,6 +359,10 @@ impl<E: Send + 'static> Builder<E> {
             process: Arc::clone(&network.process),
         });
         state.retune(self.settings);
+        if network.governing.governs() {
+            // Until it is in the governor's plan.
+            state.cap = 0;
+        }
         let name: Arc<str> = self.name.into();
         let manager = self.threads.or_else(|| network.threads.lock().clone());
         let id = self.network.number();
@@ -358,6 +374,7 @@ impl<E: Send + 'static> Builder<E> {
                 rank: self.rank,
                 threads,
                 on_drop: self.on_drop,
+                on_close: self.on_close,
                 degrade: self.degrade,
                 restarts: self.restarts,
             };
@@ -369,6 +386,7 @@ impl<E: Send + 'static> Builder<E> {
             std::any::type_name::<E>(),
             Arc::clone(&shared) as _,
         )?;
+        self.network.replan();
         Ok(New(Stage {
             shared,
             host: Any,
@@ -376,25 +394,4 @@ impl<E: Send + 'static> Builder<E> {
             id,
         }))
     }
-}
-
-/// The stage's controllers: those that were given, and for the rest the default's.
-fn controllers(
-    stage: &str,
-    given: Vec<Box<dyn Controller>>,
-    target: Option<Duration>,
-    manual: bool,
-) -> Result<Vec<Box<dyn Controller>>, BuildError> {
-    for (at, one) in given.iter().enumerate() {
-        let others = given[..at].iter().map(|other| (other.name(), other.owns()));
-        one_owner(stage, Owns::STAGE, others, &**one)?;
-    }
-    let taken = given.iter().map(|one| one.owns());
-    let taken = taken.fold(Owns::NOTHING, |all, owns| all | owns);
-    let mut all = given;
-    if !manual {
-        let defaults = control::auto(target).into_iter();
-        all.extend(defaults.filter(|one| one.owns().without(taken) != Owns::NOTHING));
-    }
-    Ok(all)
 }

@@ -120,6 +120,7 @@ impl<E: Send + 'static, H: DirectHandler<Event = E>> Direct<E, H> {
         let sender = Sender {
             stage: Arc::clone(&self.stage),
             from: self.from,
+            offers: false,
         };
         sender.try_send(event)
     }

@@ -100,23 +100,32 @@ impl<E: Send + 'static, C> To<'_, E, C> {
         Ok(Sender {
             from: self.edges.id,
             stage: self.stage,
+            offers: false,
         })
     }
 
     /// By the stage's queue, as [`queue`](Self::queue), if there is room: nobody ever waits, and so it may be part of a cycle.
     ///
+    /// If it is, it has so much room of its own besides what all share, so that newcomers, who fill the queue as fast as it is worked off, do not starve what goes round. That has to
+    /// be enough for all that can be on its way back at once: what is in service there and in the stages between. What goes round comes before those who wait for room.
+    ///
     /// # Errors
     /// If the stage is closed or of another network.
     pub fn offer(self, room: u64) -> Result<Offerer<E>, BuildError> {
-        self.connect(EdgeKind::Offer)?;
+        self.connect_with(EdgeKind::Offer, room)?;
         self.stage.make_room(room);
         Ok(Offerer(Sender {
             from: self.edges.id,
             stage: self.stage,
+            offers: true,
         }))
     }
 
     pub(crate) fn connect(&self, kind: EdgeKind) -> Result<(), BuildError> {
+        self.connect_with(kind, 0)
+    }
+
+    fn connect_with(&self, kind: EdgeKind, room: u64) -> Result<(), BuildError> {
         let own = self.edges.network;
         own.check_own(&self.stage.name, &self.network)?;
         self.stage.check_open()?;
@@ -125,7 +134,12 @@ impl<E: Send + 'static, C> To<'_, E, C> {
                 stage: self.stage.name.to_string(),
             });
         }
-        own.connect(&self.edges.from, &self.stage.name, kind, self.edges.making)
+        own.connect(
+            &self.edges.from,
+            &self.stage.name,
+            (kind, room),
+            self.edges.making,
+        )
     }
 }
 

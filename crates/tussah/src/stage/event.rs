@@ -31,7 +31,7 @@ impl Class {
 pub enum Reason {
     /// A controller took it out of the queue, or the sender's policy gave it up.
     Shed,
-    /// Its deadline had passed when it was its turn to leave the queue.
+    /// Its deadline passed before a handler took it.
     Expired,
     /// It was taken by a handler that panicked.
     Panicked,
@@ -43,7 +43,7 @@ impl fmt::Display for Reason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Reason::Shed => "shed",
-            Reason::Expired => "expired: its deadline passed in the queue",
+            Reason::Expired => "expired: its deadline passed before a handler took it",
             Reason::Panicked => "its handler panicked",
             Reason::ShutDown => "its stage was shut down",
         })
@@ -134,9 +134,11 @@ impl<E> Event<E> {
         self
     }
 
-    /// Has it dropped, if no servlet has taken it so long after it was queued for the first time. That is found out as a servlet takes events out of the queue, of
-    /// each by itself: no timer takes one out before, so until then it has its room there, in a stage that is paused too; and one that was taken in time is
-    /// handled, however long the handler needs for those before it in the batch.
+    /// Has it dropped, if no handler has taken it out of a batch so long after it was queued for the first time.
+    ///
+    /// In a queue it ends within a millisecond of its deadline, or within 100 ns for each event that is queued there if that is more; also in a stage that is paused or busy. Once a
+    /// servlet has taken it, it ends when the handler comes to it: the [batch](super::Batch) passes over what is late. To the time it takes for its callback to run
+    /// the lateness of the runtime's timers is added, and of a runtime that has ended there are none: what is queued then ends with the stage.
     #[must_use]
     pub fn within(mut self, time: Duration) -> Self {
         self.more().within = Some(time);
@@ -249,6 +251,24 @@ impl<E> Event<E> {
         match &self.more {
             None => 0,
             Some(more) => more.trace,
+        }
+    }
+
+    /// Until when a handler has to begin with it; 0 is none, or not yet known.
+    #[inline(always)]
+    pub(crate) fn deadline_ns(&self) -> u64 {
+        match &self.more {
+            None => 0,
+            Some(more) => more.deadline_ns,
+        }
+    }
+
+    /// Whether its batch has to look at it: it is traced, or has a deadline.
+    #[inline(always)]
+    pub(crate) fn is_watched(&self) -> bool {
+        match &self.more {
+            None => false,
+            Some(more) => more.trace != 0 || more.deadline_ns != 0,
         }
     }
 

@@ -1,7 +1,7 @@
 //! The governor of a network at work: it is shown all stages now and then, by whichever of them does something.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use parking_lot::Mutex;
 
@@ -27,6 +27,8 @@ pub(crate) struct Load {
     pub(crate) busy: usize,
     pub(crate) wanted: usize,
     pub(crate) allowed: usize,
+    /// What the governor has for it; no bound before the first plan.
+    pub(crate) cap: usize,
     pub(crate) queue_len: u64,
     /// Events refused, shed or expired, since the stage was made.
     pub(crate) turned_away: u64,
@@ -39,10 +41,13 @@ pub(crate) struct Load {
 }
 
 /// The governor of a network, if it has one.
-#[derive(Debug)]
 pub(crate) struct Governing {
     /// When the next plan is due; never without a governor. A hint: it orders nothing.
     due_ns: AtomicU64,
+    /// A stage waits for servlets that others have to give up. A hint: whoever gives one up then makes a plan.
+    owes: AtomicBool,
+    /// Somebody has come for a plan.
+    asked: AtomicBool,
     office: Mutex<Option<Office>>,
     cause: Mutex<Option<Cause>>,
 }
@@ -51,26 +56,30 @@ impl Default for Governing {
     fn default() -> Self {
         Self {
             due_ns: AtomicU64::new(u64::MAX),
+            owes: AtomicBool::new(false),
+            asked: AtomicBool::new(false),
             office: Mutex::default(),
             cause: Mutex::default(),
         }
     }
 }
 
-#[derive(Debug)]
 struct Office {
     governor: Governor,
     /// When the last plan was made.
     last_ns: u64,
     /// What it was made of, in the governor's order of stages.
-    seen: Vec<(u32, Load)>,
+    seen: Vec<(Known, Load)>,
+    /// Stages that the network has forgotten, and whose last batches still run.
+    leaving: Vec<Known>,
 }
 
 impl Network {
     /// Has a governor divide the servlets of all stages, and find out what an overload comes from. It takes the place of an earlier one.
     ///
     /// It makes a plan at most every 10 ms, when a stage does something; while nothing happens, nothing runs. What a stage may have is a cap apart from what its own
-    /// controllers decide, and from the manager of servlets that it may share. The cause of an overload is kept ([`overload`](Self::overload)), and a
+    /// controllers decide, and from the manager of servlets that it may share. No more servlets are at work at any time than the governor has, or one for each stage if that is
+    /// more: a stage that is to have more than before gets them as others give theirs up, which they do after their batches. The cause of an overload is kept ([`overload`](Self::overload)), and a
     /// warning is logged when it changes.
     ///
     /// # Examples
@@ -103,8 +112,19 @@ impl Network {
             governor,
             last_ns: now_ns,
             seen: Vec::new(),
+            leaving: Vec::new(),
         });
         governing.due_ns.store(now_ns, Ordering::Relaxed);
+        self.replan();
+    }
+
+    /// Has the governor make a plan, if there is one: there are other stages than before.
+    pub(crate) fn replan(&self) {
+        let governing = &self.inner.governing;
+        if governing.governs() {
+            governing.owes.store(true, Ordering::Relaxed);
+            governing.plan_and_tell(self, self.inner.time.now_ns());
+        }
     }
 
     /// What the overload comes from that there was at the governor's last plan, if there was one.
@@ -120,33 +140,69 @@ impl Governing {
         now_ns >= self.due_ns.load(Ordering::Relaxed)
     }
 
-    /// Makes a plan if one is due; gives the cause of an overload if it is another than before.
+    /// Whether a stage waits for servlets that others have to give up.
+    #[inline]
+    pub(crate) fn owes(&self) -> bool {
+        self.owes.load(Ordering::Relaxed)
+    }
+
+    /// Whether there is a governor: then a stage has no servlets before it is in a plan.
+    pub(crate) fn governs(&self) -> bool {
+        self.due_ns.load(Ordering::Relaxed) != u64::MAX
+    }
+
+    /// Makes a plan if one is due, or a stage waits for servlets; gives the cause of an overload if it is another than before.
     fn plan(&self, network: &Network, now_ns: u64) -> Option<Option<Cause>> {
-        // Who comes while another makes the plan goes on.
-        let mut office = self.office.try_lock()?;
-        let office = office.as_mut()?;
-        if !self.is_due(now_ns) {
-            return None;
+        // SeqCst: of one who finds the office taken and the one who leaves it, one at least sees the other. (Both are the same OS thread if a drop callback comes here.)
+        self.asked.store(true, Ordering::SeqCst);
+        let mut changed = None;
+        while self.asked.load(Ordering::SeqCst) {
+            let Some(mut office) = self.office.try_lock() else {
+                break;
+            };
+            self.asked.store(false, Ordering::SeqCst);
+            let Some(office) = office.as_mut() else { break };
+            if !self.is_due(now_ns) && !self.owes() {
+                break;
+            }
+            let next_ns = now_ns.saturating_add(INTERVAL_NS);
+            self.due_ns.store(next_ns, Ordering::Relaxed);
+            let (stages, _) = network.known();
+            // Before anything is read: who gives up something from here on asks for another plan.
+            self.owes.store(true, Ordering::Relaxed);
+            let (cause, owes) = office.plan(stages, now_ns);
+            self.owes.store(owes, Ordering::Relaxed);
+            let last = std::mem::replace(&mut *self.cause.lock(), cause.clone());
+            let key = |cause: &Option<Cause>| cause.as_ref().map(|it| (it.name.clone(), it.why));
+            if key(&last) != key(&cause) {
+                changed = Some(cause);
+            }
         }
-        let next_ns = now_ns.saturating_add(INTERVAL_NS);
-        self.due_ns.store(next_ns, Ordering::Relaxed);
-        let (stages, _) = network.known();
-        let cause = office.plan(stages, now_ns);
-        let last = std::mem::replace(&mut *self.cause.lock(), cause.clone());
-        let key = |cause: &Option<Cause>| cause.as_ref().map(|it| (it.name.clone(), it.why));
-        (key(&last) != key(&cause)).then_some(cause)
+        changed
+    }
+
+    fn plan_and_tell(&self, network: &Network, now_ns: u64) {
+        // Told under no lock: who listens may ask the network.
+        let name = network.name();
+        match self.plan(network, now_ns) {
+            None => {}
+            Some(Some(cause)) => tracing::warn!(target: "tussah", network = name, "{cause}"),
+            Some(None) => tracing::info!(target: "tussah", network = name, "no overload any more"),
+        }
     }
 }
 
 impl Office {
-    fn plan(&mut self, stages: Vec<Known>, now_ns: u64) -> Option<Cause> {
+    /// Makes a plan; returns the cause of an overload, and whether a stage waits for servlets that others have to give up.
+    fn plan(&mut self, stages: Vec<Known>, now_ns: u64) -> (Option<Cause>, bool) {
         // A network's stages are in the order in which they were made, and so the new ones come last.
         let governed = |stage: Known| stage.stage.load().map(|load| (stage, load));
         let (stages, loads): (Vec<_>, Vec<_>) = stages.into_iter().filter_map(governed).unzip();
         let there = |id: u32| stages.iter().any(|known| known.id == id);
         for at in (0..self.seen.len()).rev() {
-            if !there(self.seen[at].0) {
-                self.seen.remove(at);
+            if !there(self.seen[at].0.id) {
+                let (gone, _) = self.seen.remove(at);
+                self.leaving.push(gone);
                 self.governor.remove(at);
             }
         }
@@ -167,12 +223,49 @@ impl Office {
             }
         });
         let plan = self.governor.plan(&shown.collect::<Vec<_>>(), now_ns);
-        let ids = stages.iter().map(|known| known.id);
-        self.seen = ids.zip(loads).collect();
-        for (known, cap) in stages.iter().zip(plan.caps) {
-            Arc::clone(&known.stage).set_cap(cap);
+        let owes = self.divide(&stages, &loads, &plan.caps);
+        self.seen = stages.into_iter().zip(loads).collect();
+        (plan.cause, owes)
+    }
+
+    /// Gives stages what the plan has for them, as far as others have not still to give it up; returns whether they have.
+    fn divide(&mut self, stages: &[Known], loads: &[Load], caps: &[usize]) -> bool {
+        let busy = |known: &Known| known.stage.load().map_or(0, |load| load.busy);
+        self.leaving.retain(|known| busy(known) > 0);
+        let mut used: usize = self.leaving.iter().map(busy).sum();
+        let mut owes = used > 0;
+        let set = |at: usize, cap: usize| Arc::clone(&stages[at].stage).set_cap(cap);
+        // Those who are to have less first. Nobody has more at work than its cap allows from here on, but for what it had before.
+        let mut has = Vec::with_capacity(stages.len());
+        for (at, load) in loads.iter().enumerate() {
+            let cap = load.cap.min(caps[at]);
+            let busy = set(at, cap);
+            owes |= busy > cap;
+            has.push(cap.max(busy));
+            used += cap.max(busy);
         }
-        plan.cause
+        let mut free = self
+            .governor
+            .servlets_max()
+            .max(stages.len())
+            .saturating_sub(used);
+        let mut more: Vec<_> = (0..stages.len())
+            .filter(|at| caps[*at] > has[*at])
+            .collect();
+        more.sort_by_key(|at| (loads[*at].rank.priority, !loads[*at].rank.frees_resources));
+        // One for each, so that none has none for longer than it must, and then as many as there are.
+        for most in [1, usize::MAX] {
+            for &at in &more {
+                let adds = (caps[at].min(most)).saturating_sub(has[at]).min(free);
+                free -= adds;
+                has[at] += adds;
+            }
+        }
+        for at in more {
+            set(at, has[at]);
+            owes |= has[at] < caps[at];
+        }
+        owes
     }
 }
 
@@ -208,12 +301,6 @@ impl<E> Shared<E> {
         let Some(network) = self.network.upgrade() else {
             return;
         };
-        // Told under no lock: who listens may ask the network.
-        let name = network.name();
-        match self.governing.plan(&network, now_ns) {
-            None => {}
-            Some(Some(cause)) => tracing::warn!(target: "tussah", network = name, "{cause}"),
-            Some(None) => tracing::info!(target: "tussah", network = name, "no overload any more"),
-        }
+        self.governing.plan_and_tell(&network, now_ns);
     }
 }

@@ -90,7 +90,8 @@ impl Network {
 
 impl Graph {
     /// The graph in the language of [Graphviz](https://graphviz.org/doc/info/lang.html). Queues are solid arrows, offers dashed ones, and calls bold ones with
-    /// an empty head; what a proxy is in between of is gray. Events that came by calls are counted where there are any. A stage that has refused or shed something since it was made is drawn red.
+    /// an empty head; what a proxy is in between of is gray. A stage's label counts what has been finished and refused since it was made, and what came by calls, was shed or expired where there is any;
+    /// a stage that has refused or shed something, or let it expire, is drawn red. Of one that its handler closed it says why.
     #[must_use]
     pub fn to_dot(&self) -> String {
         let mut out = String::new();
@@ -104,12 +105,15 @@ impl Graph {
         writeln!(out, "  rankdir=LR;\n  node [shape=box];")?;
         for (at, node) in self.nodes.iter().enumerate() {
             let stats = &node.stats;
-            let called = match stats.called {
+            let also = |count, what| match count {
                 0 => String::new(),
-                calls => format!(", {calls} called"),
+                count => format!(", {count} {what}"),
             };
+            let called = also(stats.called, "called");
+            let ended = also(stats.shed, "shed") + &also(stats.expired, "expired");
+            let closed = stats.closed.as_ref().map(|why| format!("\nclosed: {why}"));
             let lines = format!(
-                "{}\n{}\n{} of {} queued, {} of {} servlets busy\n{} finished{called}, {} refused, p99 {:?}",
+                "{}\n{}\n{} of {} queued, {} of {} servlets busy\n{} finished{called}, {} refused{ended}, p99 {:?}{}",
                 node.name,
                 short(node.event),
                 stats.queue_len,
@@ -119,8 +123,9 @@ impl Graph {
                 stats.finished,
                 stats.refused,
                 stats.response.p99,
+                closed.unwrap_or_default(),
             );
-            let color = match stats.refused + stats.shed {
+            let color = match stats.refused + stats.shed + stats.expired {
                 0 => "",
                 _ => ", color=red",
             };
@@ -207,6 +212,7 @@ fn stats(stage: &mut Object<'_>, stats: &StageStats) {
         ("finished", stats.finished),
         ("failed", stats.failed),
         ("panicked", stats.panicked),
+        ("lost", stats.lost),
         ("batches", stats.batches),
         ("called", stats.called),
         ("service_ns", ns(stats.service)),
@@ -217,6 +223,9 @@ fn stats(stage: &mut Object<'_>, stats: &StageStats) {
         ("response_p99_ns", ns(stats.response.p99)),
     ];
     stage.text("gate", stats.gate);
+    if let Some(why) = &stats.closed {
+        stage.text("closed", why);
+    }
     for (name, number) in numbers {
         stage.number(name, number);
     }

@@ -58,6 +58,7 @@ impl<E: Send + 'static, C> Stage<E, C> {
         Sender {
             stage: Arc::clone(&self.shared),
             from: 0,
+            offers: false,
         }
     }
 

@@ -24,8 +24,13 @@ pub(crate) trait Inspect: Any + Send + Sync {
         None
     }
 
-    /// Has at most so many servlets at work, whatever the controllers want.
-    fn set_cap(self: Arc<Self>, _servlets: usize) {}
+    /// Has at most so many servlets at work, whatever the controllers want; those that are too many rest after their batch. Returns how many are at work.
+    fn set_cap(self: Arc<Self>, _servlets: usize) -> usize {
+        0
+    }
+
+    /// Gives the edge back from the stage of this number room of its own.
+    fn set_back_room(self: Arc<Self>, _from: u32, _credits: u64) {}
 
     /// Goes on if it is paused.
     fn resume(self: Arc<Self>) {}
@@ -76,6 +81,7 @@ impl<E: Send + 'static> Inspect for Shared<E> {
             busy: state.servlets.busy,
             wanted: state.servlets.target,
             allowed: state.allowed(),
+            cap: state.cap,
             queue_len: state.credits(),
             turned_away: state.counts.refused + state.counts.shed + state.counts.expired,
             service_ns: state.counts.service_ns,
@@ -84,12 +90,21 @@ impl<E: Send + 'static> Inspect for Shared<E> {
         })
     }
 
-    fn set_cap(self: Arc<Self>, servlets: usize) {
+    fn set_cap(self: Arc<Self>, servlets: usize) -> usize {
         let mut inner = self.lock();
+        let busy = inner.state.servlets.busy;
         if inner.state.cap != servlets {
             inner.state.cap = servlets;
             self.release(inner);
         }
+        busy
+    }
+
+    fn set_back_room(self: Arc<Self>, from: u32, credits: u64) {
+        let mut inner = self.lock();
+        inner.state.set_back_room(from, credits);
+        inner.state.freed = true;
+        self.release(inner);
     }
 
     fn resume(self: Arc<Self>) {
@@ -106,6 +121,7 @@ impl<E: Send + 'static> Inspect for Shared<E> {
     }
 
     fn forget_routes(&self, gone: u32) {
+        self.lock().state.set_back_room(gone, 0);
         self.forget(|route| route.from == gone || route.by == gone);
     }
 }

@@ -32,7 +32,6 @@ impl<E: Send + 'static> Shared<E> {
             inner.state.gate = Gate::Draining;
         }
         self.release(inner);
-        self.room.notify_waiters();
     }
 
     /// Waits until nothing is queued and no batch runs.
@@ -51,12 +50,22 @@ impl<E: Send + 'static> Shared<E> {
 
     /// The handler can't be made any more.
     pub(crate) fn fail(self: &Arc<Self>, why: Option<String>) {
-        let closes = self.check_open().is_ok();
-        self.end(Reason::Panicked);
-        if let (true, Some(why)) = (closes, why) {
-            let network = self.network.upgrade();
-            let network = network.as_ref().map(Network::name);
-            tracing::warn!(target: "tussah", network, "stage {:?} is closed: {why}", self.name);
+        let why: Option<Arc<str>> = why.map(Into::into);
+        let mut inner = self.lock();
+        let closes = inner.state.gate != Gate::Closed;
+        if closes {
+            inner.state.closed_for.clone_from(&why);
+        }
+        inner.state.close(Reason::Panicked);
+        self.release(inner);
+        let (true, Some(why)) = (closes, why) else {
+            return;
+        };
+        let network = self.network.upgrade();
+        let network = network.as_ref().map(Network::name);
+        tracing::error!(target: "tussah", network, "stage {:?} is closed: {why}", self.name);
+        if let Some(on_close) = &self.on_close {
+            tussah_core::quietly(|| on_close(&why));
         }
     }
 
@@ -236,7 +245,7 @@ impl<E: Send + 'static> Shared<E> {
             let mut notified = std::pin::pin!(self.keys.notified());
             notified.as_mut().enable();
             let entered = match &mut self.lock().state.queue {
-                Queue::Keyed(keyed) => keyed.enter(&batch.events_mut()[0]),
+                Queue::Keyed(keyed) => keyed.enter(&batch.contiguous()[0]),
                 Queue::Lanes(_) => unreachable!("a stage by key stays one"),
             };
             match entered {

@@ -154,6 +154,7 @@ impl Network {
         let removed = self.inner.table.lock().remove(id);
         // Under no lock: it may be the last reference to a handler.
         drop(removed);
+        self.replan();
     }
 
     /// # Errors
@@ -174,14 +175,30 @@ impl Network {
         &self,
         from: &Arc<str>,
         to: &Arc<str>,
-        kind: EdgeKind,
+        (kind, room): (EdgeKind, u64),
         by: u32,
     ) -> Result<(), BuildError> {
         let mut table = self.inner.table.lock();
         let proxy = table.proxy(from, to);
-        table.connect(from, to, kind, by)?;
+        table.connect(from, to, (kind, room), by)?;
+        let back = table.edges_back(from, to);
+        self.connect_proxy(&mut table, [from, to], proxy, (kind, by))?;
+        drop(table);
+        for (from, room, stage) in back {
+            stage.set_back_room(from, room);
+        }
+        Ok(())
+    }
+
+    fn connect_proxy(
+        &self,
+        table: &mut Table,
+        [from, to]: [&Arc<str>; 2],
+        proxy: Option<Arc<str>>,
+        (kind, by): (EdgeKind, u32),
+    ) -> Result<(), BuildError> {
         if let Some(proxy) = proxy {
-            if let Err(error) = table.connect(from, &proxy, kind, by) {
+            if let Err(error) = table.connect(from, &proxy, (kind, 0), by) {
                 table.disconnect(from, to, kind, by);
                 return Err(error);
             }
@@ -239,7 +256,7 @@ impl Network {
         }
         let by = table.number();
         for kind in kinds {
-            if let Err(error) = table.connect(&from, proxy, kind, by) {
+            if let Err(error) = table.connect(&from, proxy, (kind, 0), by) {
                 table.release(by);
                 return Err(error);
             }

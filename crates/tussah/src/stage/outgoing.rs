@@ -11,6 +11,7 @@ use super::batch::Chunk;
 use super::event::{Class, Event};
 use super::sender::{Sender, Why};
 use super::shared::Shared;
+use super::state::How;
 
 /// Bound, in stages: for how many one poll of a servlet collects at the same time; what it sends to others is handed over at once.
 const OPEN_MAX: usize = 8;
@@ -57,6 +58,8 @@ pub(crate) struct Outgoing<E> {
     pub(crate) class: Class,
     /// Events of the chunk that carry more than their value.
     pub(crate) extras: u64,
+    /// The earliest deadline of these; 0 is none.
+    pub(crate) due_ns: u64,
     /// What the controller has said of the event after these.
     pub(crate) then: Option<Why>,
     /// The time that events bear; 0 has each read the clock.
@@ -70,6 +73,7 @@ impl<E> Default for Outgoing<E> {
             granted: 0,
             class: Class::default(),
             extras: 0,
+            due_ns: 0,
             then: None,
             now_ns: 0,
         }
@@ -192,7 +196,7 @@ pub(crate) fn send<E: Send + 'static>(
         return Ok(());
     }
     if sender.from != 0 && HERE.with(Here::is_outside) {
-        return stage.offer(sender.from, event, false, waits);
+        return stage.offer(sender.from, event, sender.how(waits));
     }
     send_now(sender, event, waits)
 }
@@ -208,7 +212,12 @@ impl<E: Send + 'static> Outgoing<E> {
             self.now_ns
         };
         event.queued(now_ns);
-        self.extras += u64::from(event.more.is_some());
+        if event.more.is_some() {
+            self.extras += 1;
+            // The earliest that there is, 0 being none.
+            let deadline_ns = event.deadline_ns().wrapping_sub(1);
+            self.due_ns = deadline_ns.min(self.due_ns.wrapping_sub(1)).wrapping_add(1);
+        }
         self.chunk.push_back(event);
         self.granted -= 1;
         self.granted == 0
@@ -259,7 +268,7 @@ fn send_now<E: Send + 'static>(
         event.trace_on(trace);
     }
     if let Some(said) = said {
-        return stage.obey(sender.from, event, waits, said);
+        return stage.obey(sender.from, event, sender.how(waits), said);
     }
     let collects = HERE.with(Here::collects) && event.is_plain() && !stage.rests();
     if collects && stage.outgoing.get().is_some() {
@@ -279,10 +288,48 @@ fn send_now<E: Send + 'static>(
             return Ok(());
         }
         if let Some(said) = outgoing.then {
-            return stage.obey(sender.from, event, waits, said);
+            return stage.obey(sender.from, event, sender.how(waits), said);
         }
     }
-    stage.offer(sender.from, event, false, waits)
+    stage.offer(sender.from, event, sender.how(waits))
+}
+
+/// Has what a handler sends next to the stage, whose queue was full, collected: as many events as are its share of the room.
+pub(crate) fn take_share<E: Send + 'static>(stage: &Arc<Shared<E>>, class: Class) {
+    if !HERE.with(Here::collects) || stage.rests() {
+        return;
+    }
+    if !stage
+        .outgoing
+        .get()
+        .is_some_and(|place| place.granted == 0 && place.chunk.is_empty())
+    {
+        return;
+    }
+    let begun_ns = HERE.with(|here| here.now_ns.get());
+    let mut outgoing = stage.reserve_share(class, begun_ns);
+    if outgoing.granted == 0 && outgoing.then.is_none() {
+        return;
+    }
+    if !HERE.with(|here| here.exact.get()) {
+        outgoing.now_ns = begun_ns;
+    }
+    let stage = Arc::clone(stage);
+    if let Some(mut place) = stage.outgoing.get() {
+        *place = outgoing;
+    }
+    HERE.with(|here| here.open.borrow_mut().push(stage));
+}
+
+impl<E> Sender<E> {
+    #[inline]
+    fn how(&self, waits: bool) -> How {
+        How {
+            asked: false,
+            waits,
+            offerer: if self.offers { self.from } else { 0 },
+        }
+    }
 }
 
 /// What the controller has said of this event, if it has been asked ahead of time.

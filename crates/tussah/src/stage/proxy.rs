@@ -14,6 +14,7 @@ use super::host::Gone;
 use super::outgoing;
 use super::sender::{Sender, Why};
 use super::shared::{Inner, Shared};
+use super::state::How;
 
 /// Where events from one stage go in place of the stage that they are sent to.
 pub(crate) struct Route<E> {
@@ -271,7 +272,11 @@ impl<E: Send + 'static> Shared<E> {
             return Way::Held(Arc::clone(held));
         }
         route.passing += 1;
-        let proxy = Sender { stage, from };
+        let proxy = Sender {
+            stage,
+            from,
+            offers: false,
+        };
         Way::Proxy(Passing {
             target: self,
             proxy,
@@ -284,24 +289,20 @@ impl<E: Send + 'static> Shared<E> {
         self: &Arc<Self>,
         from: u32,
         event: Event<E>,
-        asked: bool,
-        waits: bool,
+        how: How,
     ) -> Result<(), (Event<E>, Why)> {
-        let passing = match self.way(from, waits) {
-            Way::Direct => return self.offer(from, event, asked, waits),
+        let passing = match self.way(from, how.waits) {
+            Way::Direct => return self.offer(from, event, how),
             Way::Held(_) => return Err((event, Why::Proxied)),
             Way::Proxy(passing) => passing,
         };
         let proxy = &passing.proxy;
-        match outgoing::send(proxy, event, waits) {
-            Err((event, why)) if waits && why.is_full() => {
-                // It has been counted there as one that waits; who waits comes by `send_by_proxy`.
-                proxy.stage.lock().uncount_sender(from);
-                Err((event, Why::Proxied))
-            }
+        match outgoing::send(proxy, event, how.waits) {
+            // Who waits comes by `send_by_proxy`.
+            Err((event, why)) if how.waits && why.is_full() => Err((event, Why::Proxied)),
             Err((event, Why::Closed)) => {
                 self.forget_proxy(from, Arc::as_ptr(&proxy.stage));
-                self.offer(from, event, asked, waits)
+                self.offer(from, event, how)
             }
             other => other,
         }

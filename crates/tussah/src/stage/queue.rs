@@ -3,6 +3,8 @@
 mod keyed;
 mod lane;
 
+use std::collections::VecDeque;
+
 pub(crate) use keyed::{ByKey, Keyed};
 pub(crate) use lane::{CHUNK_MAX, Lanes};
 
@@ -31,6 +33,14 @@ impl<E> Queue<E> {
         }
     }
 
+    /// A hash of the key of the event that was looked at last, in a stage by key.
+    pub(crate) fn key_hash(&self) -> Option<u64> {
+        match self {
+            Queue::Lanes(_) => None,
+            Queue::Keyed(keyed) => keyed.hash(),
+        }
+    }
+
     /// Queues the event that was looked at last.
     #[inline(always)]
     pub(crate) fn push(&mut self, event: Event<E>) -> Result<(), KeyFull<E>> {
@@ -50,6 +60,17 @@ impl<E> Queue<E> {
             (Queue::Lanes(lanes), Order::Fifo) => lanes.push_front(event),
             (Queue::Lanes(lanes), Order::Lifo) => lanes.push(event),
             (Queue::Keyed(keyed), _) => keyed.push_front(event, key),
+        }
+    }
+
+    /// Takes out what is late, wherever it is.
+    pub(crate) fn take_late(
+        &mut self,
+        is_late: &mut dyn FnMut(&Event<E>) -> bool,
+    ) -> Vec<Event<E>> {
+        match self {
+            Queue::Lanes(lanes) => lanes.take_late(is_late),
+            Queue::Keyed(keyed) => keyed.take_late(is_late),
         }
     }
 
@@ -74,6 +95,22 @@ impl<E> Queue<E> {
         match self {
             Queue::Lanes(lanes) => lanes.take_one(order),
             Queue::Keyed(keyed) => keyed.take_one(),
+        }
+    }
+}
+
+/// Moves the events for which `picks` says yes to `picked`; the others keep their order.
+fn pick<E>(
+    events: &mut VecDeque<Event<E>>,
+    picks: &mut dyn FnMut(&Event<E>) -> bool,
+    picked: &mut Vec<Event<E>>,
+) {
+    let mut at = 0;
+    while let Some(event) = events.get(at) {
+        if picks(event) {
+            picked.extend(events.remove(at));
+        } else {
+            at += 1;
         }
     }
 }

@@ -9,6 +9,7 @@ use tussah_core::quietly;
 
 use super::batch::Batch;
 use super::event::{Event, Reason};
+use super::expiry::Watcher;
 use super::shared::{Inner, OnDrop, Shared, Start};
 use super::state::{Gate, Summon};
 
@@ -32,7 +33,6 @@ impl<E: Send + 'static> Summoned<E> {
 
 /// What else is to be done after the lock is released, which is rare.
 struct Calls<E> {
-    room: Option<bool>,
     /// Nothing is queued and in service any more.
     settled: bool,
     /// Others who are to look at the stage again.
@@ -46,6 +46,7 @@ struct Calls<E> {
     reason: Reason,
     /// Servlets that no longer work, which the manager of servlets is to be told.
     left: usize,
+    watcher: Watcher,
 }
 
 impl<E: Send + 'static> Shared<E> {
@@ -110,7 +111,6 @@ impl<E: Send + 'static> Shared<E> {
 
     fn calls(inner: &mut Inner<E>, left: usize) -> Calls<E> {
         let mut calls = Calls {
-            room: None,
             settled: false,
             wakers: Vec::new(),
             closed: false,
@@ -118,15 +118,10 @@ impl<E: Send + 'static> Shared<E> {
             ended: Vec::new(),
             reason: inner.state.ends,
             left,
+            watcher: Watcher::Sleeps,
         };
-        // Once for all room that there is: a sender that finds none though it was called must not call itself.
-        if !inner.senders.is_empty() && inner.state.freed {
-            let half = inner.state.credits() <= inner.state.threshold / 2;
-            // If nobody computes there may be no more room before the sender goes on.
-            if inner.choosy || half || inner.state.computing() == 0 {
-                inner.state.freed = false;
-                calls.room = Some(inner.choosy);
-            }
+        if inner.state.watch.is_short() {
+            calls.watcher = inner.state.watch.set();
         }
         if inner.swap.is_some() && inner.state.in_service() == 0 {
             calls.wakers.extend(inner.swap.take());
@@ -137,6 +132,9 @@ impl<E: Send + 'static> Shared<E> {
         if inner.settling && inner.state.is_empty() {
             inner.settling = false;
             calls.settled = true;
+        }
+        if inner.senders.any_waits() {
+            inner.hand_room(&mut calls.wakers);
         }
         calls
     }
@@ -162,7 +160,7 @@ impl<E: Send + 'static> Shared<E> {
     #[cold]
     fn closed(&self) {
         self.look_again();
-        self.room.notify_waiters();
+        self.watching.notify_one();
         self.keys.notify_waiters();
         let (start, present) = self.take_handler();
         quietly(|| drop(start));
@@ -181,11 +179,6 @@ impl<E: Send + 'static> Shared<E> {
     }
 
     fn make(self: &Arc<Self>, calls: Calls<E>) {
-        match calls.room {
-            None => {}
-            Some(true) => self.room.notify_waiters(),
-            Some(false) => self.room.notify_one(),
-        }
         for waker in calls.wakers {
             quietly(|| waker.wake());
         }
@@ -201,6 +194,7 @@ impl<E: Send + 'static> Shared<E> {
         if calls.settled {
             self.settled.notify_waiters();
         }
+        self.call_watcher(calls.watcher);
         if let Some(threads) = &self.threads {
             threads.leave(calls.left);
         }
@@ -208,7 +202,9 @@ impl<E: Send + 'static> Shared<E> {
 
     /// Tells of the events of a batch whose handler panicked.
     pub(crate) fn panicked(&self, batch: &mut Batch<E>) {
-        self.lock().state.counts.panicked += batch.taken();
+        let counts = &mut self.lock().state.counts;
+        counts.panicked += 1;
+        counts.lost += batch.unsettled();
         batch.dropped(Reason::Panicked);
     }
 
@@ -223,7 +219,8 @@ impl<E> Inner<E> {
     /// Whether others than servlets may have to be called: most of the time there are none.
     #[inline]
     fn concerns_others(&self) -> bool {
-        !self.senders.is_empty() && self.state.freed
+        self.senders.any_waits()
+            || self.state.watch.is_short()
             || self.settling
             || self.swap.is_some()
             || self.state.orphaned

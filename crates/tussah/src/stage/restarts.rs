@@ -4,7 +4,8 @@ use std::collections::VecDeque;
 use std::time::Duration;
 
 /// How often a serial handler may be made anew after a panic. A stage whose handler panics more often is closed: what is queued is dropped with
-/// its callbacks, senders are told, and a warning is logged.
+/// its callbacks, senders are told, an error is logged, [`Builder::on_close`](super::Builder::on_close) is called, and the stage's
+/// [numbers](super::StageStats::closed) and status pages say why.
 #[derive(Clone, Debug)]
 pub struct Restarts {
     max: usize,
@@ -42,17 +43,16 @@ impl Restarts {
         true
     }
 
-    /// Why a handler is not made anew when this does not allow it.
+    /// Why a handler is not made anew when this does not allow it: how often it panicked, and in which time.
     pub(crate) fn exceeded(&self) -> String {
-        let (max, period) = (self.max, Duration::from_nanos(self.period_ns));
-        let restarts = match max {
-            0 => return "its handler panicked, and it may not be made anew".to_owned(),
-            1 => "restart",
-            _ => "restarts",
-        };
-        format!(
-            "its handler panicked once more after the {max} {restarts} that it may have in {period:?}"
-        )
+        let (panics, period) = (
+            self.times_ns.len() + 1,
+            Duration::from_nanos(self.period_ns),
+        );
+        match panics {
+            1 => "its handler panicked, and it may not be made anew".to_owned(),
+            _ => format!("its handler panicked {panics} times within {period:?}"),
+        }
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::fmt;
 use std::future::Future;
-use std::pin::{Pin, pin};
+use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
@@ -10,6 +10,7 @@ use super::batch::Batch;
 use super::event::{Event, Reason};
 use super::outgoing;
 use super::shared::Shared;
+use super::state::How;
 
 /// A batch of so many events is handed over by itself, without being collected event by event.
 const WHOLE_MIN: usize = 16;
@@ -19,6 +20,8 @@ pub struct Sender<E> {
     pub(crate) stage: Arc<Shared<E>>,
     /// The number of the stage that sends; 0 for others.
     pub(crate) from: u32,
+    /// It is an edge that never waits.
+    pub(crate) offers: bool,
 }
 
 /// Sends events to a stage, and never waits: an edge that may be part of a cycle. Cheap to clone.
@@ -51,6 +54,7 @@ impl<E> Clone for Sender<E> {
         Self {
             stage: Arc::clone(&self.stage),
             from: self.from,
+            offers: self.offers,
         }
     }
 }
@@ -122,7 +126,7 @@ impl<E> fmt::Display for SendError<E> {
 impl<E> std::error::Error for SendError<E> {}
 
 impl<E: Send + 'static> Sender<E> {
-    /// Sends an event if there is room for it and the stage's controllers let it in.
+    /// Sends an event if there is room for it that nobody waits for, and the stage's controllers let it in.
     ///
     /// # Errors
     /// With the event inside.
@@ -131,7 +135,7 @@ impl<E: Send + 'static> Sender<E> {
         outgoing::send(self, event.into(), false).map_err(|(event, why)| self.refused(event, why))
     }
 
-    /// Sends an event, and waits while the queue is full.
+    /// Sends an event, and waits while the queue is full. Senders that wait take turns, in the order in which they came, with one event each.
     ///
     /// It is sent when this is called, if there is room; the future is for the case that there is none. Dropping the future drops an event that has
     /// not been queued.
@@ -160,7 +164,7 @@ impl<E: Send + 'static> Sender<E> {
     fn not_sent(&self, (event, why): (Event<E>, Why)) -> Sending<'_, E> {
         let rest = if why.is_full() || why == Why::Proxied {
             // Made here, since the future may be dropped before it is polled.
-            let waiting = self.waiting(why);
+            let waiting = self.waiting(&event, why);
             let mut place = Some(event);
             Rest::Waits(Box::pin(async move {
                 let sent = self.go_on(&mut place, why, waiting).await;
@@ -185,11 +189,15 @@ impl<E: Send + 'static> Sender<E> {
     /// If the stage is closed; what was not sent is still in the batch.
     pub async fn forward(&self, batch: &mut Batch<E>) -> Result<u64, Why> {
         let mut turned_away = 0;
+        let mut turn = false;
         while !batch.is_empty() {
             // Few are collected with what else is sent.
             if batch.len() >= WHOLE_MIN {
                 outgoing::hand_over_for(&self.stage);
-                if self.stage.push_batch(self.from, batch) {
+                if self
+                    .stage
+                    .push_batch(self.from, batch, std::mem::take(&mut turn))
+                {
                     continue;
                 }
             }
@@ -197,13 +205,13 @@ impl<E: Send + 'static> Sender<E> {
             let Err((event, why)) = outgoing::send(self, event, true) else {
                 continue;
             };
+            let waiting = self.waiting(&event, why);
             let mut unsent = Unsent {
                 batch,
                 event: Some(event),
             };
-            let waiting = self.waiting(why);
             match self.go_on(&mut unsent.event, why, waiting).await {
-                Ok(()) => {}
+                Ok(()) => turn = true,
                 Err(Why::Closed) => return Err(Why::Closed),
                 Err(_) => {
                     turned_away += 1;
@@ -216,9 +224,12 @@ impl<E: Send + 'static> Sender<E> {
         Ok(turned_away)
     }
 
-    /// The sender as one of those that wait for room, if it was refused for want of that, and so counted.
-    fn waiting(&self, why: Why) -> Option<Waiting<'_, E>> {
-        why.is_full().then(|| Waiting(self))
+    /// The sender as one of those that wait for room, if it was refused for want of that.
+    fn waiting(&self, event: &Event<E>, why: Why) -> Option<Waiting<'_, E>> {
+        why.is_full().then(|| Waiting {
+            sender: self,
+            number: Some(self.stage.wait_for_room(self.from, event, why)),
+        })
     }
 
     /// Sends the event in `place`, which has just been refused, when there is room. Until it is sent it is in its place, also if the future is dropped.
@@ -242,39 +253,44 @@ impl<E: Send + 'static> Sender<E> {
             match outgoing::send(self, event, true) {
                 Ok(()) => Ok(()),
                 Err((event, why)) => {
+                    let waiting = self.waiting(&event, why);
                     *place = Some(event);
-                    self.go_on(place, why, self.waiting(why)).await
+                    self.go_on(place, why, waiting).await
                 }
             }
         })
     }
 
-    /// Waits for room, as one of the senders that `waiting` counts.
+    /// Waits for room, and sends the event in `place` when it is handed some.
     async fn send_later(
         &self,
         place: &mut Option<Event<E>>,
-        waiting: Waiting<'_, E>,
+        mut waiting: Waiting<'_, E>,
     ) -> Result<(), Why> {
+        let number = waiting.number.expect("it is taken here only");
         loop {
-            let mut notified = pin!(self.stage.room.notified());
-            // From here on no call is missed, and the next try sees whatever came before.
-            notified.as_mut().enable();
+            self.stage.called(number).await;
             let event = place.take().expect("what is not sent is in its place");
-            let Err((event, why)) = self.stage.offer(self.from, event, false, true) else {
+            let (class, plain) = (event.class_of(), event.is_plain());
+            let sent = self
+                .stage
+                .offer_called((self.from, number), event, How::WAITS);
+            let Err((event, why)) = sent else {
+                waiting.number = None;
+                if plain {
+                    outgoing::take_share(&self.stage, class);
+                }
                 return Ok(());
             };
             *place = Some(event);
+            if why.is_full() {
+                continue;
+            }
+            waiting.number = None;
             if why == Why::Proxied {
-                drop(waiting);
                 return self.send_by_proxy(place).await;
             }
-            if !why.is_full() {
-                return Err(why);
-            }
-            // The refusal has counted this sender once more.
-            waiting.uncount();
-            outgoing::hold_up();
-            notified.await;
+            return Err(why);
         }
     }
 
@@ -342,18 +358,17 @@ impl<E> Drop for Unsent<'_, E> {
     }
 }
 
-/// One that `Inner::senders` counts, until it is dropped.
-struct Waiting<'a, E>(&'a Sender<E>);
-
-impl<E> Waiting<'_, E> {
-    fn uncount(&self) {
-        self.0.stage.lock().uncount_sender(self.0.from);
-    }
+/// One that waits for room, or has been handed some; when it is dropped, it gives that back.
+struct Waiting<'a, E: Send + 'static> {
+    sender: &'a Sender<E>,
+    number: Option<u64>,
 }
 
-impl<E> Drop for Waiting<'_, E> {
+impl<E: Send + 'static> Drop for Waiting<'_, E> {
     fn drop(&mut self) {
-        self.uncount();
+        if let Some(number) = self.number {
+            self.sender.stage.give_up(number);
+        }
     }
 }
 

@@ -144,6 +144,7 @@ impl<E: Send + 'static> Serving<E> {
             if batch.is_empty() {
                 return;
             }
+            batch.check_deadlines(stage);
             let outcome = handle(stage, run, batch, handler).await;
             if outcome.is_none() {
                 stage.panicked(batch);

@@ -21,7 +21,7 @@ use super::queue::Queue;
 use super::restarts::Restarts;
 use super::sender::Why;
 use super::senders::Senders;
-use super::state::{Gate, Kind, State};
+use super::state::{Gate, How, Kind, State};
 use super::tally::Tally;
 use super::threads::Threads;
 use super::trace::Tracer;
@@ -32,10 +32,10 @@ pub(crate) struct Shared<E> {
     /// changes often.
     pub(super) rests: Apart<AtomicBool>,
     pub(super) inner: Apart<Mutex<Inner<E>>>,
-    /// Senders that wait for room.
-    pub(crate) room: Notify,
     /// Those who wait for nothing to be queued and in service.
     pub(crate) settled: Notify,
+    /// Calls the watcher of the events' deadlines.
+    pub(crate) watching: Arc<Notify>,
     /// What each worker has collected for the stage.
     pub(crate) outgoing: PerWorker<Outgoing<E>>,
     pub(crate) name: Arc<str>,
@@ -62,6 +62,7 @@ pub(crate) struct Shared<E> {
     /// Calls that wait for a key, or for a swap.
     pub(crate) keys: Notify,
     pub(crate) on_drop: Option<OnDrop<E>>,
+    pub(crate) on_close: Option<OnClose>,
     pub(crate) degrade: Option<Degrade<E>>,
     /// How often a serial handler may be made anew: what each that the stage gets begins with.
     pub(crate) restarts: Restarts,
@@ -73,6 +74,7 @@ pub(crate) struct Built<E> {
     pub(crate) rank: Rank,
     pub(crate) threads: Option<Threads>,
     pub(crate) on_drop: Option<OnDrop<E>>,
+    pub(crate) on_close: Option<OnClose>,
     pub(crate) degrade: Option<Degrade<E>>,
     pub(crate) restarts: Restarts,
 }
@@ -80,6 +82,7 @@ pub(crate) struct Built<E> {
 /// Starts a servlet of the handler with this number.
 pub(crate) type Start<E> = Arc<dyn Fn(&Arc<Shared<E>>, u32) + Send + Sync>;
 pub(crate) type Degrade<E> = Guarded<Box<dyn Fn(&mut E) + Send + Sync>>;
+pub(crate) type OnClose = Guarded<Box<dyn Fn(&str) + Send + Sync>>;
 pub(crate) type OnDrop<E> = Guarded<Box<dyn Fn(E, Reason) + Send + Sync>>;
 
 /// On cache lines of its own: two, as processors fetch them in pairs.
@@ -118,8 +121,6 @@ pub(crate) struct Inner<E> {
     pub(crate) parked: Vec<(u64, Waker)>,
     /// Senders that wait for room.
     pub(crate) senders: Senders,
-    /// One of them may find none where another would: each looks for itself whenever there is room.
-    pub(crate) choosy: bool,
     pub(crate) next_servlet: u64,
     /// Counts the handlers: a servlet ends when it is not one of the present handler's.
     pub(crate) generation: u32,
@@ -148,7 +149,6 @@ impl<E: Send + 'static> Shared<E> {
                 state,
                 parked: Vec::new(),
                 senders: Senders::default(),
-                choosy: false,
                 next_servlet: 0,
                 generation: 0,
                 settling: false,
@@ -157,8 +157,8 @@ impl<E: Send + 'static> Shared<E> {
                 proxies: Vec::new(),
                 gone: false,
             })),
-            room: Notify::new(),
             settled: Notify::new(),
+            watching: Arc::default(),
             outgoing: PerWorker::new(&runtime, Outgoing::default),
             name,
             id: built.id,
@@ -176,6 +176,7 @@ impl<E: Send + 'static> Shared<E> {
             swaps: async_lock::Mutex::new(()),
             keys: Notify::new(),
             on_drop: built.on_drop,
+            on_close: built.on_close,
             degrade: built.degrade,
             restarts: built.restarts,
         }
@@ -252,44 +253,40 @@ impl<E: Send + 'static> Shared<E> {
         self.special.load(Ordering::Acquire)
     }
 
-    /// Queues one event. `asked` is true if a controller has seen it already; a refusal counts the sender as one of those that wait for room, if it `waits`.
+    /// Queues one event.
     pub(crate) fn offer(
         self: &Arc<Self>,
         from: u32,
         event: Event<E>,
-        asked: bool,
-        waits: bool,
+        how: How,
     ) -> Result<(), (Event<E>, Why)> {
         let mut inner = self.lock();
         if inner.is_proxied(from) {
-            // If this one has been called for room, it calls the next, as it goes elsewhere.
-            inner.state.freed |= waits;
-            self.release(inner);
-            return self.offer_by_proxy(from, event, asked, waits);
+            drop(inner);
+            return self.offer_by_proxy(from, event, how);
         }
         // If this panics, the event ends with the sender, when the lock has been released.
         inner.state.queue.look_at(&event);
         let now_ns = self.time.now_ns();
-        let offered = inner.state.offer(event, asked, waits, now_ns);
-        match &offered {
-            Err((event, why)) if waits && why.is_full() => {
-                inner.senders.add(from);
-                inner.choosy |= !inner.state.is_like_others(event);
-            }
-            // It comes again at once.
-            Err((_, Why::Degrade)) => {}
-            // If this one has been called, it calls the next.
-            _ => inner.state.freed |= waits,
+        let offered = if !inner.senders.is_quiet() && inner.goes_behind(&event, how) {
+            Err((event, Why::Full))
+        } else {
+            inner.state.offer(event, how, now_ns)
+        };
+        self.offered(inner, now_ns);
+        match offered {
+            Err((event, Why::Degrade)) => self.offer_degraded(from, event, how),
+            offered => offered,
         }
+    }
+
+    /// Sees to what an event that was offered changes.
+    #[inline]
+    pub(super) fn offered(self: &Arc<Self>, mut inner: MutexGuard<'_, Inner<E>>, now_ns: u64) {
         inner.state.decide(now_ns);
         self.release(inner);
         if self.governing.is_due(now_ns) {
             self.plan(now_ns);
-        }
-        match offered {
-            Ok(()) => Ok(()),
-            Err((event, Why::Degrade)) => self.offer_degraded(from, event, waits),
-            refused => refused,
         }
     }
 
@@ -297,12 +294,16 @@ impl<E: Send + 'static> Shared<E> {
         self: &Arc<Self>,
         from: u32,
         mut event: Event<E>,
-        waits: bool,
+        how: How,
     ) -> Result<(), (Event<E>, Why)> {
+        self.make_smaller(&mut event);
+        self.offer(from, event, How { asked: true, ..how })
+    }
+
+    pub(super) fn make_smaller(&self, event: &mut Event<E>) {
         if let Some(degrade) = &self.degrade {
-            degrade(&mut event);
+            degrade(event);
         }
-        self.offer(from, event, true, waits)
     }
 
     /// Does with an event what the controller has said of it before.
@@ -310,11 +311,11 @@ impl<E: Send + 'static> Shared<E> {
         self: &Arc<Self>,
         from: u32,
         event: Event<E>,
-        waits: bool,
+        how: How,
         said: Why,
     ) -> Result<(), (Event<E>, Why)> {
         if said == Why::Degrade {
-            return self.offer_degraded(from, event, waits);
+            return self.offer_degraded(from, event, how);
         }
         self.lock().state.refuse(event.class_of());
         Err((event, said))
@@ -327,8 +328,8 @@ impl<E: Send + 'static> Shared<E> {
             class,
             ..Outgoing::default()
         };
-        if inner.proxies.is_empty() {
-            (outgoing.granted, outgoing.then) = inner.state.reserve(class, begun_ns);
+        if inner.reserves() {
+            (outgoing.granted, outgoing.then) = inner.state.reserve(class, 1, begun_ns);
         }
         if outgoing.granted > 0 {
             outgoing.chunk = inner.state.spare();
@@ -336,11 +337,20 @@ impl<E: Send + 'static> Shared<E> {
         outgoing
     }
 
-    /// Queues the next chunk of a batch, or as much of it as there is room for. False if there is no room, or events have to be looked at one by one.
-    pub(crate) fn push_batch(self: &Arc<Self>, from: u32, batch: &mut Batch<E>) -> bool {
+    /// Queues the next chunk of a batch, or as much of it as there is room for; if senders wait for room, the share of one whose `turn` it is. False if there is no room, or
+    /// events have to be looked at one by one.
+    pub(crate) fn push_batch(
+        self: &Arc<Self>,
+        from: u32,
+        batch: &mut Batch<E>,
+        turn: bool,
+    ) -> bool {
         let now_ns = self.time.now_ns();
         let mut inner = self.lock();
-        let pushed = !inner.is_proxied(from) && inner.state.push_batch(batch, now_ns);
+        let sharing = inner.senders.sharing();
+        let may = inner.senders.is_empty() || turn && !inner.senders.any_waits();
+        let pushed =
+            may && !inner.is_proxied(from) && inner.state.push_batch(batch, sharing, now_ns);
         inner.state.decide(now_ns);
         self.release(inner);
         pushed
@@ -354,8 +364,8 @@ impl<E: Send + 'static> Shared<E> {
             .back()
             .map_or(0, |event| super::event::queued_ns(event.stamp()));
         inner.state.push_chunk(outgoing);
-        if more && inner.proxies.is_empty() && outgoing.then.is_none() {
-            (outgoing.granted, outgoing.then) = inner.state.reserve(outgoing.class, now_ns);
+        if more && inner.reserves() && outgoing.then.is_none() {
+            (outgoing.granted, outgoing.then) = inner.state.reserve(outgoing.class, 1, now_ns);
         }
         inner.state.decide(now_ns);
         self.release(inner);
@@ -370,10 +380,10 @@ impl<E> Shared<E> {
 }
 
 impl<E> Inner<E> {
-    /// A sender waits no longer.
-    pub(crate) fn uncount_sender(&mut self, from: u32) {
-        self.senders.remove(from);
-        self.choosy &= !self.senders.is_empty();
+    /// Whether room may be reserved ahead of time: nobody waits for it, and events need not be looked at one by one.
+    #[inline]
+    fn reserves(&self) -> bool {
+        self.proxies.is_empty() && self.senders.is_empty()
     }
 
     /// Has all parked servlets look at the stage again; they count as busy then.

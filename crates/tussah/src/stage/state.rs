@@ -21,10 +21,12 @@ use super::account::{Council, Counts};
 use super::control::{Log, Order, Servlets};
 use super::digest::Digest;
 use super::event::{CLASSES_MAX, Event, Reason};
+use super::expiry::Watch;
 use super::process::Process;
 use super::queue::Queue;
 use super::random::Random;
 
+pub(crate) use entry::How;
 pub(crate) use staff::Summon;
 pub(crate) use work::Run;
 
@@ -78,6 +80,8 @@ pub(crate) struct State<E> {
     pub(crate) orphaned: bool,
     /// It was closed, and those concerned have not been told.
     pub(crate) closing: bool,
+    /// Why its handler closed it.
+    pub(crate) closed_for: Option<Arc<str>>,
     /// What events are told that are still here then.
     pub(crate) ends: Reason,
     pub(crate) threshold: u64,
@@ -97,10 +101,13 @@ pub(crate) struct State<E> {
     reserved: u64,
     /// Events that were dropped, and nobody has been told yet.
     pub(crate) untold: u64,
-    /// There is room that senders who wait have not been told of.
+    /// There is room that senders who wait have not been handed.
     pub(crate) freed: bool,
+    /// What each of these stages has in the queue for its edge back, in credits, besides what all share.
+    pub(crate) back_rooms: Vec<(u32, u64)>,
     /// Events in the queue that carry more than their value.
     extras: u64,
+    pub(crate) watch: Watch,
     in_service: u64,
     /// Busy servlets whose handlers wait.
     waiting: usize,
@@ -148,6 +155,7 @@ impl<E> State<E> {
             swapping: false,
             orphaned: false,
             closing: false,
+            closed_for: None,
             ends: Reason::ShutDown,
             threshold: parts.bounds.queue_max,
             batch: parts.batch.clamp(1, parts.bounds.batch_max),
@@ -163,7 +171,9 @@ impl<E> State<E> {
             reserved: 0,
             untold: 0,
             freed: false,
+            back_rooms: Vec::new(),
             extras: 0,
+            watch: Watch::default(),
             in_service: 0,
             waiting: 0,
             yielding: 0,
@@ -229,7 +239,7 @@ impl<E> State<E> {
     }
 
     #[inline]
-    fn class(&self, event: &Event<E>) -> usize {
+    pub(crate) fn class(&self, event: &Event<E>) -> usize {
         event.class_of().among(self.classes)
     }
 

@@ -53,8 +53,12 @@ pub struct StageStats {
     pub finished: u64,
     /// Of these, events that the handler called failed.
     pub failed: u64,
-    /// Events that were taken by a handler that panicked.
+    /// Panics of the handler.
     pub panicked: u64,
+    /// Events that a handler had taken and not [settled](super::Batch::settle) when it panicked. They are among those that finished.
+    pub lost: u64,
+    /// Why the stage is closed, if its handler closed it: how often that panicked, and in which time.
+    pub closed: Option<Arc<str>>,
     /// Batches that ended.
     pub batches: u64,
     /// Events that came by calls.
@@ -127,6 +131,8 @@ impl StageStats {
             finished: counts.finished,
             failed: counts.failed,
             panicked: counts.panicked,
+            lost: counts.lost,
+            closed: state.closed_for.clone(),
             batches: counts.batches,
             called,
             service: Duration::from_nanos(counts.service_ns),

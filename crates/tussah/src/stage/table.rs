@@ -1,6 +1,6 @@
 //! What a network knows: its stages, and the edges between them.
 
-use std::collections::VecDeque;
+use std::collections::{HashMap, HashSet, VecDeque};
 use std::sync::Arc;
 
 use super::error::BuildError;
@@ -20,6 +20,8 @@ pub(crate) struct Table {
 struct Held {
     edge: Edge,
     by: Vec<u32>,
+    /// What an offer has asked for, in credits: if it is an edge back, it is room of its own.
+    room: u64,
 }
 
 /// Holds what is there as long as its stages are.
@@ -106,7 +108,7 @@ impl Table {
         &mut self,
         from: &Arc<str>,
         to: &Arc<str>,
-        kind: EdgeKind,
+        (kind, room): (EdgeKind, u64),
         by: u32,
     ) -> Result<(), BuildError> {
         if kind.waits()
@@ -124,16 +126,68 @@ impl Table {
         let mut there = self.edges.iter_mut();
         let same = |it: &Edge| it.from == edge.from && it.to == edge.to && it.kind == kind;
         match there.find(|held| same(&held.edge)) {
-            None => self.edges.push(Held { edge, by: vec![by] }),
-            Some(held) if held.by.contains(&by) => {}
-            Some(held) => held.by.push(by),
+            None => self.edges.push(Held {
+                edge,
+                by: vec![by],
+                room,
+            }),
+            Some(held) => {
+                held.room = held.room.max(room);
+                if !held.by.contains(&by) {
+                    held.by.push(by);
+                }
+            }
         }
         Ok(())
     }
 
+    /// The offers that an edge, which has been made, has on a cycle: the numbers of the stages that they come from, their rooms and the stages that they lead to.
+    pub(crate) fn edges_back(&self, from: &str, to: &str) -> Vec<(u32, u64, Arc<dyn Inspect>)> {
+        // What can be reached from its end, and what its beginning can be reached from.
+        let ahead = self.reached(to, |edge| (&edge.from, &edge.to));
+        let behind = self.reached(from, |edge| (&edge.to, &edge.from));
+        let held = self.edges.iter().filter(|held| {
+            let edge = &held.edge;
+            let is_it = *edge.from == *from && *edge.to == *to && ahead.contains(from);
+            held.room > 0 && (is_it || ahead.contains(&*edge.from) && behind.contains(&*edge.to))
+        });
+        let back = held.filter_map(|held| {
+            let (from, to) = (
+                self.find(&held.edge.from).ok()?,
+                self.find(&held.edge.to).ok()?,
+            );
+            Some((from.id, held.room, Arc::clone(&to.stage)))
+        });
+        back.collect()
+    }
+
+    /// Which stages can be reached from one by edges that lead as `ends` says.
+    fn reached<'a>(
+        &'a self,
+        from: &'a str,
+        ends: impl Fn(&'a Edge) -> (&'a str, &'a str),
+    ) -> HashSet<&'a str> {
+        let mut next: HashMap<_, Vec<_>> = HashMap::new();
+        for (from, to) in self.edges().map(ends) {
+            next.entry(from).or_default().push(to);
+        }
+        let (mut seen, mut to_do) = (HashSet::from([from]), vec![from]);
+        while let Some(node) = to_do.pop() {
+            for &to in next.get(node).into_iter().flatten() {
+                if seen.insert(to) {
+                    to_do.push(to);
+                }
+            }
+        }
+        seen
+    }
+
     /// Has an edge held no longer.
     pub(crate) fn disconnect(&mut self, from: &Arc<str>, to: &Arc<str>, kind: EdgeKind, by: u32) {
-        for Held { edge, by: holders } in &mut self.edges {
+        for Held {
+            edge, by: holders, ..
+        } in &mut self.edges
+        {
             if edge.from == *from && edge.to == *to && edge.kind == kind {
                 holders.retain(|holder| *holder != by);
             }

@@ -219,7 +219,7 @@ impl Tracer {
 /// What a batch knows of the traced events in it.
 #[derive(Debug, Default)]
 pub(crate) struct Marks {
-    /// An event that is traced may be in the batch.
+    /// An event that is traced, or has a deadline, may be in the batch.
     pub(crate) any: bool,
     /// The traced events that have been taken.
     pub(crate) taken: Vec<Taken>,
@@ -237,12 +237,12 @@ pub(crate) struct Taken {
 impl Marks {
     pub(crate) fn of<E>(events: &Chunk<E>) -> Self {
         Self {
-            any: events.iter().any(|event| event.trace() != 0),
+            any: events.iter().any(Event::is_watched),
             taken: Vec::new(),
         }
     }
 
-    /// Whether an event that is traced may be in the batch, or has been taken.
+    /// Whether an event that is traced or has a deadline may be in the batch, or one that is traced has been taken.
     #[inline]
     pub(crate) fn has_any(&self) -> bool {
         self.any || !self.taken.is_empty()

@@ -90,7 +90,7 @@ impl<E: Send + 'static> Shared<E> {
         run.untold = run.dropped.len() as u64;
         inner.state.untold += run.untold;
         self.release(inner);
-        if self.governing.is_due(now_ns) {
+        if self.governing.is_due(now_ns) || next == Next::End && self.governing.owes() {
             self.plan(now_ns);
         }
         if key {
@@ -136,6 +136,9 @@ impl<E: Send + 'static> Shared<E> {
             inner.state.ended();
         }
         self.release(inner);
+        if self.governing.owes() {
+            self.plan(now_ns);
+        }
         if key {
             self.keys.notify_waiters();
         }

@@ -7,6 +7,8 @@ mod calls;
 mod direct;
 mod drain;
 mod dropped;
+mod expiry;
+mod fairness;
 mod forward;
 mod graph;
 mod keyed;

@@ -1,6 +1,7 @@
 //! The governor of a network: caps, and the cause of an overload.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use parking_lot::Mutex;
@@ -67,15 +68,19 @@ fn servlets_are_divided() {
         waiting(&low, 1).await;
         let caps = |stages: [&Stage<u64>; 2]| stages.map(|stage| stage.stats().cap);
         assert_eq!(caps([&low, &high]), [Some(1), Some(5)]);
-        // What one stage gives up the others get; those who are too many rest after their batch.
+        // What one stage gives up the others get, when its batches have ended.
         high.destroy(Duration::ZERO).await;
         clock.advance(Duration::from_millis(10));
         low.sender().try_send(20).expect("there is room");
+        crate::idle().await;
+        assert_eq!(low.stats().servlets.busy, 1);
+        gates[0].add_permits(100);
+        clock.advance(Duration::from_millis(10));
         waiting(&low, 6).await;
         let late = stage("late", 0);
         clock.advance(Duration::from_millis(10));
         low.sender().try_send(21).expect("there is room");
-        assert_eq!(caps([&low, &late]), [Some(1), Some(5)]);
+        assert_eq!(caps([&low, &late]), [Some(1), Some(0)]);
         assert_eq!(low.stats().servlets.busy, 6);
         // Ends one batch after the other until one servlet is left.
         for left in (1..6).rev() {
@@ -83,9 +88,76 @@ fn servlets_are_divided() {
             while low.stats().servlets.busy > left {
                 tussah::yield_now().await;
             }
+            // The servlet that ends makes the next plan.
+            while late.stats().cap != Some(6 - left) {
+                tussah::yield_now().await;
+            }
         }
         gates[1].add_permits(100);
         low.drain().await;
+    });
+}
+
+/// Counts who is at work at the same time, in all stages.
+#[derive(Default)]
+struct AtWork {
+    now: AtomicUsize,
+    most: AtomicUsize,
+}
+
+struct Counted(Arc<AtWork>);
+
+impl Handler for Counted {
+    type Event = u64;
+    async fn handle(&self, batch: &mut Batch<u64>) {
+        batch.drain().for_each(drop);
+        let now = self.0.now.fetch_add(1, Ordering::Relaxed) + 1;
+        self.0.most.fetch_max(now, Ordering::Relaxed);
+        for _ in 0..3 {
+            tussah::yield_now().await;
+        }
+        self.0.now.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+/// Whatever comes and goes: no more are at work than the governor has.
+#[test]
+fn no_more_servlets_are_at_work_than_the_governor_has() {
+    let (clock, runtime) = by_hand();
+    runtime.block_on(async {
+        let network = Network::new("n");
+        let at_work = Arc::new(AtWork::default());
+        let make = |round: usize| {
+            let stage = network.stage(format!("{round}")).servlets(8).batch(1);
+            let stage = stage.priority((round % 3) as u8).manual();
+            let counted = Counted(Arc::clone(&at_work));
+            stage.handler(|_| Ok(counted)).expect("a stage");
+            network
+                .find::<u64>(&format!("{round}"))
+                .expect("it is there")
+        };
+        network.govern(Governor::new(6));
+        let mut stages = Vec::new();
+        for round in 0..40 {
+            stages.push(make(round));
+            for (at, stage) in stages.iter().enumerate() {
+                for _ in 0..(round + at) % 30 {
+                    // Whether there is room or not.
+                    let _ = stage.sender().try_send(1);
+                }
+            }
+            clock.advance(Duration::from_millis(3));
+            for _ in 0..round {
+                tussah::yield_now().await;
+            }
+            if stages.len() > 4 {
+                stages.remove(round % 5).destroy(Duration::ZERO).await;
+            }
+        }
+        for stage in &stages {
+            stage.drain().await;
+        }
+        assert_eq!(at_work.most.load(Ordering::Relaxed), 6);
     });
 }
 

@@ -162,11 +162,12 @@ impl Hub {
         let (name, id) = &shown[queue as usize];
         let own = self.network.is(&to.stage.network);
         if let (true, Some(network)) = (own, self.network.upgrade()) {
-            let connected = network.connect(name, &to.stage.name, EdgeKind::Queue, ALWAYS);
+            let connected = network.connect(name, &to.stage.name, (EdgeKind::Queue, 0), ALWAYS);
             connected.expect("nothing is sent to a queue of sockets, so there is no cycle");
         }
         Teller {
             to: Sender {
+                offers: false,
                 stage: Arc::clone(&to.stage),
                 // In another network this is the number of another stage.
                 from: if own { *id } else { 0 },

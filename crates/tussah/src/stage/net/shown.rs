@@ -155,6 +155,8 @@ impl Inspect for Shown {
             finished: io.finished + io.failed,
             failed: io.failed,
             panicked: 0,
+            lost: 0,
+            closed: None,
             batches: 0,
             called: 0,
             service: Duration::ZERO,

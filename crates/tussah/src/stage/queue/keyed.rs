@@ -2,11 +2,11 @@
 
 use std::collections::hash_map::Entry;
 use std::collections::{HashMap, VecDeque};
-use std::hash::Hash;
+use std::hash::{BuildHasher, Hash};
 
 use tussah_core::{Guarded, caught};
 
-use super::{KeyFull, PASSED_OVER_MAX};
+use super::{KeyFull, PASSED_OVER_MAX, pick};
 use crate::stage::control::Order;
 use crate::stage::event::Event;
 
@@ -14,6 +14,8 @@ use crate::stage::event::Event;
 pub(crate) trait Keyed<E>: Send {
     /// Finds the key of the event that `push` or `is_full` comes for next. If the key function panics, nothing has changed.
     fn look_at(&mut self, event: &Event<E>);
+    /// A hash of the key of the event that was looked at last: of one key always the same.
+    fn hash(&self) -> Option<u64>;
     /// Queues the event that was looked at last.
     fn push(&mut self, event: Event<E>) -> Result<(), KeyFull<E>>;
     /// Whether there is no room for an event with the key of the one that was looked at last.
@@ -32,6 +34,8 @@ pub(crate) trait Keyed<E>: Send {
     fn enter(&mut self, event: &Event<E>) -> Option<usize>;
     /// Takes an event of any key, for a stage that is given up.
     fn take_out(&mut self) -> Option<Event<E>>;
+    /// Takes out what is late, whatever its key.
+    fn take_late(&mut self, is_late: &mut dyn FnMut(&Event<E>) -> bool) -> Vec<Event<E>>;
     /// Whether two events have the same key.
     fn same(&self, one: &Event<E>, other: &Event<E>) -> bool;
     /// Keys that have events or are busy.
@@ -135,6 +139,11 @@ where
         self.looked_at = Some((self.key_of)(event));
     }
 
+    fn hash(&self) -> Option<u64> {
+        let key = self.looked_at.as_ref()?;
+        Some(self.places.hasher().hash_one(key))
+    }
+
     fn push(&mut self, event: Event<E>) -> Result<(), KeyFull<E>> {
         let depth_max = self.depth_max;
         let key = self.looked_at.take();
@@ -235,6 +244,26 @@ where
             self.rest(place);
         }
         event
+    }
+
+    fn take_late(&mut self, is_late: &mut dyn FnMut(&Event<E>) -> bool) -> Vec<Event<E>> {
+        let (classes, mut late) = (self.ready.len(), Vec::new());
+        let class_of = |key: &Key<E, K>| key.events.front().map(|it| it.class_of().among(classes));
+        for place in 0..self.keys.len() {
+            let Some(key) = &mut self.keys[place] else {
+                continue;
+            };
+            let before = class_of(key);
+            pick(&mut key.events, is_late, &mut late);
+            // One that is busy is queued or forgotten as it is released.
+            if !key.busy && class_of(key) != before {
+                for class in &mut self.ready {
+                    class.keys.retain(|ready| *ready != place);
+                }
+                self.rest(place);
+            }
+        }
+        late
     }
 
     fn same(&self, one: &Event<E>, other: &Event<E>) -> bool {

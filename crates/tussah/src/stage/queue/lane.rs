@@ -6,7 +6,7 @@ use crate::stage::batch::{Batch, Chunk};
 use crate::stage::control::Order;
 use crate::stage::event::Event;
 
-use super::PASSED_OVER_MAX;
+use super::{PASSED_OVER_MAX, pick};
 
 /// Bound, in events: how many a chunk has. Long enough that a lock or an allocation a chunk is nothing, short enough that a chunk of events of a
 /// few words stays in the first cache.
@@ -139,6 +139,27 @@ impl<E> Lanes<E> {
             lane.passed_over = 0;
         }
         Some(event)
+    }
+
+    /// Takes out what is late, wherever it is.
+    pub(crate) fn take_late(
+        &mut self,
+        is_late: &mut dyn FnMut(&Event<E>) -> bool,
+    ) -> Vec<Event<E>> {
+        let mut late = Vec::new();
+        for lane in &mut self.lanes {
+            let before = late.len();
+            for chunk in &mut lane.chunks {
+                pick(chunk, is_late, &mut late);
+            }
+            lane.chunks.retain(|chunk| !chunk.is_empty());
+            lane.len -= late.len() - before;
+            if lane.len == 0 {
+                lane.passed_over = 0;
+            }
+        }
+        self.len -= late.len();
+        late
     }
 
     fn took(&mut self, at: usize, count: usize) {

@@ -14,7 +14,7 @@ use crate::stage::event::{CLASSES_MAX, Event};
 use crate::stage::process::Process;
 use crate::stage::queue::{ByKey, Lanes, Queue};
 use crate::stage::sender::Why;
-use crate::stage::state::{Bounds, Kind, Parts, State, Summon};
+use crate::stage::state::{Bounds, How, Kind, Parts, State, Summon};
 
 pub(super) struct Engine<'a, F> {
     pub(super) simulation: &'a Simulation,
@@ -172,11 +172,11 @@ impl<'a, F: FnMut(&Outcome)> Engine<'a, F> {
         if self.simulation.arrivals.cohorts {
             event = event.cohort(planned.user);
         }
-        let mut asked = false;
+        let mut how = How::default();
         self.tick.arrived += 1;
         loop {
             self.state.queue.look_at(&event);
-            let offered = self.state.offer(event, asked, false, self.now_ns);
+            let offered = self.state.offer(event, how, self.now_ns);
             self.state.decide(self.now_ns);
             self.summon();
             match offered {
@@ -185,7 +185,7 @@ impl<'a, F: FnMut(&Outcome)> Engine<'a, F> {
                     event = refused;
                     let part = event.compute_ns as f64 * self.simulation.degraded;
                     event.compute_ns = part as u64;
-                    asked = true;
+                    how.asked = true;
                 }
                 Err(_) => return self.reject(&planned, End::Rejected),
             }

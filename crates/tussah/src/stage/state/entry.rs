@@ -7,28 +7,42 @@ use crate::stage::event::{Class, Event, queued_ns};
 use crate::stage::outgoing::Outgoing;
 use crate::stage::queue::{CHUNK_MAX, KeyFull, Queue};
 use crate::stage::sender::Why;
+use crate::stage::senders::Wanted;
+
+/// How an event is offered.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct How {
+    /// The controller has seen it already.
+    pub(crate) asked: bool,
+    /// Its sender waits if there is no room.
+    pub(crate) waits: bool,
+    /// The stage that offers it and never waits, by an edge that may be one back; 0 is none.
+    pub(crate) offerer: u32,
+}
+
+impl How {
+    pub(crate) const WAITS: Self = Self {
+        asked: false,
+        waits: true,
+        offerer: 0,
+    };
+}
 
 impl<E> State<E> {
-    /// Whether an event that costs so much may come in now; `asked` is true if the controller has let it in already.
+    /// Whether an event that costs so much may come in now.
     #[inline]
-    fn admit(
-        &mut self,
-        class: usize,
-        event: &Event<E>,
-        asked: bool,
-        now_ns: u64,
-    ) -> Result<(), Why> {
+    fn admit(&mut self, class: usize, event: &Event<E>, how: How, now_ns: u64) -> Result<(), Why> {
         if matches!(self.gate, Gate::Draining | Gate::Closed) {
             return Err(Why::Closed);
         }
-        let used = self.credits();
-        if used > 0 && used + self.cost(event) > self.threshold {
+        let (used, cost) = (self.credits(), self.cost(event));
+        if used > 0 && used + cost > self.threshold && used + cost > self.threshold_with(how) {
             return Err(Why::Full);
         }
         if self.queued[class] >= self.bounds.class_max[class] {
             return Err(Why::Full);
         }
-        if asked || !self.council.admits() {
+        if how.asked || !self.council.admits() {
             return Ok(());
         }
         self.ask(class, event, used, now_ns)
@@ -61,18 +75,38 @@ impl<E> State<E> {
         }
     }
 
-    /// Queues an event that the [queue](Queue::look_at) has looked at, or says why not. `asked` is true if it has been degraded, and the controller need not be asked again; `waits` if
-    /// its sender will come again when there is room.
+    /// The threshold for an event that may come by an edge back.
+    #[cold]
+    fn threshold_with(&self, how: How) -> u64 {
+        let mut rooms = self.back_rooms.iter();
+        let room = rooms.find(|(stage, _)| how.offerer == *stage);
+        self.threshold
+            .saturating_add(room.map_or(0, |(_, room)| *room))
+    }
+
+    /// Whether an event comes by an edge back, for which there is room besides what all share.
+    pub(crate) fn has_own_room(&self, how: How) -> bool {
+        how.offerer != 0 && self.threshold_with(how) > self.threshold
+    }
+
+    /// Gives the edge back from a stage room of its own; 0 takes it away.
+    pub(crate) fn set_back_room(&mut self, from: u32, credits: u64) {
+        self.back_rooms.retain(|(stage, _)| *stage != from);
+        if credits > 0 {
+            self.back_rooms.push((from, credits));
+        }
+    }
+
+    /// Queues an event that the [queue](Queue::look_at) has looked at, or says why not.
     #[inline(always)]
     pub(crate) fn offer(
         &mut self,
         event: Event<E>,
-        asked: bool,
-        waits: bool,
+        how: How,
         now_ns: u64,
     ) -> Result<(), (Event<E>, Why)> {
         let class = self.class(&event);
-        let refused = match self.admit(class, &event, asked, now_ns) {
+        let refused = match self.admit(class, &event, how, now_ns) {
             Ok(()) => match self.insert(class, event, now_ns) {
                 Ok(()) => {
                     self.arrived(class, 1);
@@ -82,18 +116,34 @@ impl<E> State<E> {
             },
             Err(why) => (event, why),
         };
-        let comes_again = waits && matches!(refused.1, Why::Full | Why::KeyFull);
+        let comes_again = how.waits && matches!(refused.1, Why::Full | Why::KeyFull);
         if !comes_again && refused.1 != Why::Degrade {
             self.refuse(refused.0.class_of());
         }
         Err(refused)
     }
 
-    /// Whether an event finds room when any other does.
-    pub(crate) fn is_like_others(&self, event: &Event<E>) -> bool {
-        event.cost() == 1
-            && matches!(self.queue, Queue::Lanes(_))
-            && self.bounds.class_max[self.class(event)] == u64::MAX
+    /// What a sender waits for with this event, which the queue has looked at.
+    pub(crate) fn wanted(&self, event: &Event<E>) -> Wanted {
+        let class = self.class(event);
+        Wanted {
+            class,
+            credits: self.cost(event),
+            key: self.queue.key_hash(),
+            is_like_others: event.cost() == 1
+                && matches!(self.queue, Queue::Lanes(_))
+                && self.bounds.class_max[class] == u64::MAX,
+        }
+    }
+
+    /// Reserves room for a sender that is called.
+    pub(crate) fn reserve_for_sender(&mut self, credits: u64) {
+        self.reserved += credits;
+    }
+
+    /// Takes back what was reserved for a sender.
+    pub(crate) fn unreserve(&mut self, credits: u64) {
+        self.reserved -= credits;
     }
 
     #[inline(always)]
@@ -101,6 +151,7 @@ impl<E> State<E> {
         let (stamp, within) = (event.stamp(), event.more.as_ref().and_then(|it| it.within));
         event.queued(now_ns);
         let (cost, extra) = (self.cost(&event), event.more.is_some());
+        let deadline_ns = event.deadline_ns();
         event.charge(cost);
         if let Err(KeyFull(mut event)) = self.queue.push(event) {
             event.not_queued(stamp, within);
@@ -110,7 +161,10 @@ impl<E> State<E> {
         self.len += 1;
         self.queued[class] += 1;
         self.credits += cost;
-        self.extras += u64::from(extra);
+        if extra {
+            self.extras += 1;
+            self.watch.queued(deadline_ns);
+        }
         Ok(())
     }
 
@@ -128,14 +182,19 @@ impl<E> State<E> {
     }
 
     /// Lets in as many plain events of a class ahead of time as make a chunk, so that they can be sent as one, and says what the controller has in mind
-    /// for the next one, if that is something else. None in a stage whose events have to be looked at one by one.
-    pub(crate) fn reserve(&mut self, class: Class, now_ns: u64) -> (u64, Option<Why>) {
+    /// for the next one, if that is something else. If several are `sharing` the room, no more than one's share. None in a stage whose events have to be looked at one by one.
+    pub(crate) fn reserve(
+        &mut self,
+        class: Class,
+        sharing: usize,
+        now_ns: u64,
+    ) -> (u64, Option<Why>) {
         let at = class.among(self.classes);
         let plain = matches!(self.queue, Queue::Lanes(_)) && self.bounds.class_max[at] == u64::MAX;
         if matches!(self.gate, Gate::Draining | Gate::Closed) || !plain {
             return (0, None);
         }
-        let room = self.threshold.saturating_sub(self.credits());
+        let room = self.threshold.saturating_sub(self.credits()) / sharing as u64;
         let most = room.min(self.chunk_max() as u64);
         let (granted, then) = if self.council.admits() {
             self.let_in(at, most, now_ns)
@@ -155,14 +214,14 @@ impl<E> State<E> {
     }
 
     /// Queues the next chunk of a batch, or as much of it as there is room for. False if there is no room, or events have to be looked at one by one.
-    pub(crate) fn push_batch(&mut self, batch: &mut Batch<E>, now_ns: u64) -> bool {
+    pub(crate) fn push_batch(&mut self, batch: &mut Batch<E>, sharing: usize, now_ns: u64) -> bool {
         let plain = matches!(self.queue, Queue::Lanes(_))
             && self.classes == 1
             && self.bounds.class_max[0] == u64::MAX;
         if matches!(self.gate, Gate::Draining | Gate::Closed) || !plain || batch.carries() {
             return false;
         }
-        let mut room = self.threshold.saturating_sub(self.credits());
+        let mut room = self.threshold.saturating_sub(self.credits()) / sharing as u64;
         if self.council.admits() {
             room = room.min(batch.front().map_or(0, Chunk::len) as u64);
             // Where each is looked at, it is asked for by itself, and only once.
@@ -172,7 +231,11 @@ impl<E> State<E> {
         if room == 0 {
             return false;
         }
-        let (mut chunk, extras) = batch.pass(usize::try_from(room).unwrap_or(usize::MAX), now_ns);
+        let (mut chunk, extras) = batch.pass(
+            usize::try_from(room).unwrap_or(usize::MAX),
+            now_ns,
+            &mut self.watch,
+        );
         let count = chunk.len() as u64;
         if let Queue::Lanes(lanes) = &mut self.queue {
             lanes.push_chunk(&mut chunk);
@@ -246,6 +309,7 @@ impl<E> State<E> {
         self.queued[at] += count;
         self.credits += count;
         self.extras += std::mem::take(&mut outgoing.extras);
+        self.watch.queued(std::mem::take(&mut outgoing.due_ns));
         match &mut self.queue {
             Queue::Lanes(lanes) => lanes.push_chunk(chunk),
             Queue::Keyed(_) => unreachable!("nothing is reserved in a stage by key"),

@@ -252,6 +252,7 @@ impl<E> State<E> {
             self.queued[class] += 1;
             self.credits += event.charged();
             self.extras += u64::from(event.more.is_some());
+            self.watch.queued(event.deadline_ns());
             self.queue.put_back(event, run.order, run.key);
         }
     }
@@ -284,6 +285,10 @@ impl<E> State<E> {
             self.responses.add(response_ns, wave.count);
             self.council.responded(class, response_ns, wave.count);
         }
+        let expired = batch.take_expired().min(run.taken);
+        run.taken -= expired;
+        self.in_service -= expired;
+        self.counts.expired += expired;
         // All that was not given back, also if the handler has taken the batch away.
         let finished = std::mem::take(&mut run.taken);
         self.counts.finished += finished;
@@ -311,7 +316,18 @@ impl<E> State<E> {
         self.end_busy(now_ns);
     }
 
-    fn end_busy(&mut self, now_ns: u64) {
+    /// An event has been taken out of the queue since its deadline has passed.
+    pub(crate) fn is_late(&mut self, event: &Event<E>) {
+        let class = self.class(event);
+        self.len -= 1;
+        self.queued[class] -= 1;
+        self.credits -= event.charged();
+        self.freed = true;
+        self.extras -= 1;
+        self.counts.expired += 1;
+    }
+
+    pub(crate) fn end_busy(&mut self, now_ns: u64) {
         if self.len + self.in_service == 0 {
             self.counts.busy_ns += now_ns.saturating_sub(self.busy_since_ns);
             self.busy_since_ns = now_ns;

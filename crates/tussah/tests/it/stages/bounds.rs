@@ -166,12 +166,14 @@ fn who_waits_is_told_that_the_stage_is_closed() -> Result<(), BuildError> {
     })
 }
 
-/// Sends what does not fit into the queue while others would, and checks that it keeps nobody from running.
+/// Sends what does not fit into the queue while others would, and checks that it keeps nobody from running. What fits goes in at once, unless it goes
+/// `behind` who waits.
 fn waits_quietly(
     stage: impl FnOnce(&Network) -> Result<Stage<u32>, BuildError> + Send + 'static,
     queued: Vec<Event<u32>>,
     waits: Event<u32>,
     fits: Event<u32>,
+    behind: bool,
 ) -> Result<(), BuildError> {
     runtime(1).block_on_spawned(async move {
         let network = Network::new("bounds");
@@ -186,8 +188,12 @@ fn waits_quietly(
         let waiting = tussah::spawn(async move { waiting.send(waits).await.is_ok() });
         idle().await;
         assert_eq!(stage.stats().queued, count);
-        sender.send(fits).await.expect("it fits");
+        let mut fitting = Box::pin(sender.send(fits));
+        assert_eq!(poll_once(&mut fitting).await.is_none(), behind);
         stage.resume();
+        if behind {
+            fitting.await.expect("there is room");
+        }
         assert!(waiting.await.expect("no panic"));
         stage.drain().await;
         adds_up(&stage);
@@ -204,7 +210,9 @@ fn who_waits_for_much_room_keeps_nobody_from_running() -> Result<(), BuildError>
         network.find("stage")
     };
     let queued = (0..30).map(Event::new).collect();
-    waits_quietly(stage, queued, Event::new(30).credits(80), Event::new(31))
+    // Else there would never be as much room at once.
+    let (waits, fits) = (Event::new(30).credits(80), Event::new(31));
+    waits_quietly(stage, queued, waits, fits, true)
 }
 
 #[test]
@@ -216,7 +224,7 @@ fn who_waits_for_a_class_keeps_nobody_from_running() -> Result<(), BuildError> {
     };
     let queued = (0..3).map(|n| Event::new(n).class(Class(1))).collect();
     let waits = Event::new(3).class(Class(1));
-    waits_quietly(stage, queued, waits, Event::new(4))
+    waits_quietly(stage, queued, waits, Event::new(4), false)
 }
 
 #[test]

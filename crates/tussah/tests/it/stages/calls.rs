@@ -244,7 +244,7 @@ fn a_panic_in_a_callee_is_the_callers() -> Result<(), BuildError> {
             assert_eq!(told, [0, 1, 2].map(|n| (n, Reason::Panicked)));
             assert_eq!(made.load(Ordering::Relaxed), 2, "it was made anew");
             let (stats, callee) = (caller.stats(), callee.stats());
-            assert_eq!((stats.panicked, callee.panicked), (3, 0));
+            assert_eq!((stats.panicked, stats.lost, callee.panicked), (1, 3, 0));
             assert_eq!(stats.finished, 5);
             assert_eq!(callee.keys, 0);
             adds_up(&caller);

@@ -145,7 +145,7 @@ fn a_panic_is_the_callers() -> Result<(), BuildError> {
         let panicked = |n| (n, Reason::Panicked);
         assert_eq!(told.take(), [1, 13].map(panicked), "one batch");
         let (first, last) = (two.first.stats(), two.last.stats());
-        assert_eq!((first.panicked, last.panicked), (2, 0));
+        assert_eq!((first.panicked, first.lost, last.panicked), (1, 2, 0));
         assert_eq!((last.called, last.gate), (3, "open"));
         adds_up(&two.first);
         Ok(())

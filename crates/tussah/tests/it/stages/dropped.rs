@@ -238,7 +238,7 @@ fn what_a_handler_took_that_panicked_is_told_and_the_rest_is_handled() -> Result
             ]
         );
         let stats = stage.stats();
-        assert_eq!((stats.panicked, stats.finished), (4, 6));
+        assert_eq!((stats.panicked, stats.lost, stats.finished), (1, 2, 6));
         adds_up(&stage);
         Ok(())
     })

@@ -86,6 +86,10 @@ fn name(at: usize) -> String {
 /// What all handlers of a stage do with a batch.
 async fn work(site: &Site, out: &Out, batch: &mut Batch<Token>) {
     let keys: Vec<_> = batch.events_mut().iter().map(|event| event.key).collect();
+    if keys.is_empty() {
+        // All were late.
+        return;
+    }
     let _inside = site.enter(&keys);
     if site.is.takes == Takes::Whole && out.pass_whole(batch, &site.book).await {
         return;
@@ -210,6 +214,10 @@ async fn send(sends: Vec<(Token, program::Send)>, sender: Sender<Token>, book: A
             .class(Class(how.class))
             .credits(how.credits)
             .on_drop(move |_| told.end(id));
+        let event = match how.within_us {
+            Some(within_us) => event.within(Duration::from_micros(within_us)),
+            None => event,
+        };
         let sent = if how.waits {
             sender.send(event).await.is_ok()
         } else {

@@ -62,6 +62,8 @@ pub struct Send {
     pub credits: u32,
     pub acts: [Act; STAGES],
     pub waits: bool,
+    /// Its deadline, in microseconds.
+    pub within_us: Option<u64>,
 }
 
 /// Who sends to the stage `entry`.
@@ -139,13 +141,15 @@ fn send() -> impl Strategy<Value = Send> {
         credits,
         [act(), act(), act()],
         prop::bool::weighted(0.8),
+        prop::option::weighted(0.15, 0..2000u64),
     )
-        .prop_map(|(class, key, credits, acts, waits)| Send {
+        .prop_map(|(class, key, credits, acts, waits, within_us)| Send {
             class,
             key,
             credits,
             acts,
             waits,
+            within_us,
         })
 }
 

@@ -1,0 +1,370 @@
+//! Senders that wait for room: each has its turn.
+
+use std::pin::pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use futures_lite::future::poll_once;
+use tussah::net::{TcpListener, TcpStream};
+use tussah::stage::{Batch, BuildError, Network, Sender, Stage, Why};
+use tussah::sync::Notify;
+
+use super::support::{Noted, adds_up, by, each, until};
+use crate::{idle, runtime};
+
+/// Who sends at the same time.
+const SENDERS: usize = 20;
+
+/// Events that are handled before the senders are compared, for each of them.
+const EACH: u64 = 500;
+
+/// Counts the events of each sender, up to so many in all.
+struct Counts {
+    by_sender: Vec<AtomicU64>,
+    all: AtomicU64,
+    complete: Notify,
+    began: AtomicU64,
+}
+
+impl Counts {
+    fn new() -> Arc<Self> {
+        Arc::new(Self {
+            by_sender: (0..SENDERS).map(|_| AtomicU64::new(0)).collect(),
+            all: AtomicU64::new(0),
+            complete: Notify::new(),
+            began: AtomicU64::new(0),
+        })
+    }
+
+    fn add(&self, sender: usize) {
+        let before = self.all.fetch_add(1, Ordering::Relaxed);
+        if before < EACH * SENDERS as u64 {
+            self.by_sender[sender].fetch_add(1, Ordering::Relaxed);
+        } else if before == EACH * SENDERS as u64 {
+            self.complete.notify_one();
+        }
+    }
+
+    /// A sender is about to send for the first time.
+    fn begin(&self) {
+        self.began.fetch_add(1, Ordering::Relaxed);
+    }
+
+    async fn until_all_have_begun(&self) {
+        while self.began.load(Ordering::Relaxed) < SENDERS as u64 {
+            tussah::yield_now().await;
+        }
+        idle().await;
+    }
+
+    /// Jain's index: 1 if all have sent as much, 1/n if one has sent all. With several workers the system may keep one of them, and its threads, from running for as long as the others
+    /// take for a thousand events; then it is less.
+    #[track_caller]
+    fn assert_fair(&self, workers: usize, what: &str) {
+        let counts = self.by_sender.iter();
+        let counts: Vec<_> = counts.map(|it| it.load(Ordering::Relaxed) as f64).collect();
+        let sum: f64 = counts.iter().sum();
+        let squares: f64 = counts.iter().map(|count| count * count).sum();
+        let index = sum * sum / (counts.len() as f64 * squares);
+        let least = if workers == 1 { 0.98 } else { 0.9 };
+        assert!(
+            index >= least,
+            "Jain's index is {index:.3}, {what}: {counts:?}"
+        );
+    }
+}
+
+/// A stage that is slower than those who send to it; it is paused, and full of events of nobody.
+fn slow(network: &Network, queue: u64, batch: usize, counts: &Arc<Counts>) -> Stage<usize> {
+    let note = Arc::clone(counts);
+    let stage = network.stage("stage").queue(queue).batch(batch).manual();
+    let stage = stage.servlets(1).handler(move |_| {
+        Ok(by(move |batch: &mut Batch<usize>| {
+            let note = Arc::clone(&note);
+            Box::pin(async move {
+                for sender in batch.drain() {
+                    if sender < SENDERS {
+                        note.add(sender);
+                    }
+                    // So that it is slower than all senders together.
+                    for n in 0..2000 {
+                        std::hint::black_box(n);
+                    }
+                }
+            })
+        }))
+    });
+    stage.expect("a stage");
+    let stage = network.find("stage").expect("it is there");
+    stage.pause();
+    while stage.sender().try_send(SENDERS).is_ok() {}
+    stage
+}
+
+#[test]
+fn threads_that_send_to_a_full_stage_have_their_turns() {
+    for (workers, queue, batch) in [
+        (1, 64, 100),
+        (1, 10, 1),
+        (1, 1024, 100),
+        (2, 64, 100),
+        (2, 16, 10),
+        (2, 1024, 100),
+        (2, 1, 1),
+    ] {
+        let runtime = runtime(workers);
+        let network = Network::on(runtime.handle(), "fairness");
+        let counts = Counts::new();
+        runtime.block_on(async {
+            let stage = slow(&network, queue, batch, &counts);
+            for number in 0..SENDERS {
+                let (sender, counts) = (stage.sender(), Arc::clone(&counts));
+                runtime.spawn(async move {
+                    counts.begin();
+                    while sender.send(number).await.is_ok() {}
+                });
+            }
+            counts.until_all_have_begun().await;
+            stage.resume();
+            counts.complete.notified().await;
+            network.close();
+        });
+        counts.assert_fair(
+            workers,
+            &format!("{workers} workers, {queue} in the queue, {batch} at once"),
+        );
+    }
+}
+
+/// Sends an event for each byte that comes.
+async fn serve(connection: TcpStream, number: usize, sender: Sender<usize>, counts: Arc<Counts>) {
+    let mut bytes = [0; 16];
+    counts.begin();
+    while let Ok(count @ 1..) = connection.read(&mut bytes).await {
+        for _ in 0..count {
+            if sender.send(number).await.is_err() {
+                return;
+            }
+        }
+    }
+}
+
+#[test]
+fn sockets_whose_connections_send_to_a_slow_stage_have_their_turns() {
+    for workers in [1, 2] {
+        sockets_have_their_turns(workers);
+    }
+}
+
+fn sockets_have_their_turns(workers: usize) {
+    let runtime = runtime(workers);
+    let network = Network::on(runtime.handle(), "fairness");
+    let counts = Counts::new();
+    runtime.block_on(async {
+        let stage = slow(&network, 64, 100, &counts);
+        let listener = TcpListener::bind("127.0.0.1:0").expect("an address");
+        let address = listener.local_addr().expect("an address");
+        for number in 0..SENDERS {
+            let client = TcpStream::connect(address).await.expect("it is accepted");
+            let (served, _) = listener.accept().await.expect("a connection");
+            runtime.spawn(serve(served, number, stage.sender(), Arc::clone(&counts)));
+            runtime.spawn(async move { while client.write_all(&[0; 64]).await.is_ok() {} });
+        }
+        counts.until_all_have_begun().await;
+        stage.resume();
+        counts.complete.notified().await;
+        network.close();
+    });
+    counts.assert_fair(workers, "sockets");
+}
+
+/// Whoever only tries gets what is left by those who wait.
+#[test]
+fn a_sender_that_waits_is_not_overtaken_by_one_that_tries() -> Result<(), BuildError> {
+    runtime(1).block_on_spawned(async {
+        let network = Network::new("fairness");
+        let came = Noted::default();
+        let note = came.clone();
+        let declared = network.stage("stage").queue(4).declare()?;
+        let any = declared.stage();
+        let again = any.sender();
+        declared.handler(move |_| {
+            Ok(each(move |n: u32| {
+                note.add(n);
+                if n < 1000 {
+                    // As soon as there is room there is none.
+                    while again.try_send(n + 1).is_ok() {}
+                }
+            }))
+        })?;
+        any.pause();
+        for _ in 0..4 {
+            any.sender().try_send(0).expect("there is room");
+        }
+        let sender = any.sender();
+        let waiting = tussah::spawn(async move { sender.send(10_000).await.is_ok() });
+        idle().await;
+        any.resume();
+        assert!(waiting.await.expect("no panic"));
+        let when = came.len();
+        assert!(when < 100, "it waited for {when} events");
+        network.close();
+        Ok(())
+    })
+}
+
+#[test]
+fn who_tries_gets_no_room_that_others_wait_for() -> Result<(), BuildError> {
+    runtime(1).block_on_spawned(async {
+        let network = Network::new("fairness");
+        let came = Noted::default();
+        let note = came.clone();
+        let stage = network.stage("stage").queue(4).batch(1).servlets(1);
+        let stage = stage.handler(move |_| Ok(each(move |n: u32| note.add(n))))?;
+        stage.pause();
+        let sender = stage.sender();
+        for n in 0..4 {
+            sender.try_send(n).expect("there is room");
+        }
+        let mut first = pin!(sender.send(4));
+        let mut second = pin!(sender.send(5));
+        assert!(poll_once(&mut second).await.is_none());
+        assert!(poll_once(&mut first).await.is_none());
+        stage.set_queue_max(6);
+        // There is room for two, and it is theirs.
+        assert_eq!(sender.try_send(6).expect_err("full").why, Why::Full);
+        let mut third = pin!(sender.send(7));
+        assert!(poll_once(&mut third).await.is_none());
+        first.await.expect("room was handed to it");
+        second.await.expect("room was handed to it");
+        stage.resume();
+        third.await.expect("it is open");
+        stage.drain().await;
+        assert_eq!(came.take(), [0, 1, 2, 3, 4, 5, 7]);
+        adds_up(&stage);
+        Ok(())
+    })
+}
+
+/// What was handed to a sender that is dropped goes to the next; nobody is forgotten, whichever of them go.
+#[test]
+fn room_that_was_handed_to_a_sender_that_is_gone_goes_to_the_next() -> Result<(), BuildError> {
+    runtime(1).block_on_spawned(async {
+        for gone in 0..8_u32 {
+            let network = Network::new("fairness");
+            let came = Noted::default();
+            let note = came.clone();
+            let stage = network.stage("stage").queue(1);
+            let stage = stage.handler(move |_| Ok(each(move |n: u32| note.add(n))))?;
+            stage.pause();
+            let sender = stage.sender();
+            sender.try_send(0).expect("there is room");
+            let mut sending = Vec::new();
+            for n in 1..4 {
+                let mut one = Box::pin(sender.send(n));
+                assert!(poll_once(&mut one).await.is_none());
+                sending.push(Some(one));
+            }
+            stage.resume();
+            until(&stage, |stats| stats.queued == 0).await;
+            // The first has been handed what room there is.
+            for (n, one) in sending.iter_mut().enumerate() {
+                one.take_if(|_| gone >> n & 1 != 0);
+            }
+            for one in sending.into_iter().flatten() {
+                one.await.expect("there is room");
+            }
+            stage.drain().await;
+            let left = (1..4).filter(|n| gone >> (n - 1) & 1 == 0);
+            assert_eq!(came.take(), [0].into_iter().chain(left).collect::<Vec<_>>());
+            assert_eq!(stage.stats().queue_len, 0);
+            adds_up(&stage);
+        }
+        Ok(())
+    })
+}
+
+/// One that has been handed room and does nothing with it holds up nobody but for that room.
+#[test]
+fn a_sender_that_does_not_go_on_holds_up_nobody() -> Result<(), BuildError> {
+    runtime(1).block_on_spawned(async {
+        let network = Network::new("fairness");
+        let came = Noted::default();
+        let note = came.clone();
+        let stage = network.stage("stage").queue(8);
+        let stage = stage.handler(move |_| Ok(each(move |n: u32| note.add(n))))?;
+        stage.pause();
+        let sender = stage.sender();
+        for n in 0..8 {
+            sender.try_send(n).expect("there is room");
+        }
+        let mut idles = pin!(sender.send(100));
+        assert!(poll_once(&mut idles).await.is_none());
+        let other = stage.sender();
+        let other = tussah::spawn(async move {
+            for n in 8..200 {
+                other.send(n).await.expect("it is open");
+            }
+        });
+        idle().await;
+        stage.resume();
+        other.await.expect("no panic");
+        idles.await.expect("it is open");
+        stage.drain().await;
+        assert_eq!(came.len(), 201);
+        Ok(())
+    })
+}
+
+/// What goes round finds room, though newcomers fill the queue as soon as there is any.
+#[test]
+fn newcomers_do_not_starve_what_goes_round() -> Result<(), BuildError> {
+    runtime(1).block_on_spawned(async {
+        for through_another in [false, true] {
+            let network = Network::new("fairness");
+            let refused = Arc::new(AtomicU64::new(0));
+            let declared = network.stage::<u32>("stage").queue(8).batch(8).declare()?;
+            let any = declared.stage();
+            let back_to = any.clone();
+            // The edge back is made before there is a cycle.
+            let other = network.stage("other").queue(200).handler(move |edges| {
+                let back = edges.to(&back_to).offer(200)?;
+                Ok(each(move |n: u32| drop(back.try_send(n))))
+            })?;
+            let (to, newcomers, note) = (any.clone(), any.sender(), Arc::clone(&refused));
+            declared.handler(move |edges| {
+                let back = edges.to(&to).offer(200)?;
+                let other = edges.to(&other).queue(200)?;
+                Ok(each(move |n: u32| {
+                    if n > 10 && through_another {
+                        drop(other.try_send(n - 1));
+                    } else if n > 10 && back.try_send(n - 1).is_err() {
+                        note.fetch_add(1, Ordering::Relaxed);
+                    }
+                    while n > 0 && newcomers.try_send(0).is_ok() {}
+                }))
+            })?;
+            any.pause();
+            any.set_queue_max(8);
+            for _ in 0..8 {
+                any.sender().try_send(100).expect("there is room");
+            }
+            assert_eq!(any.sender().try_send(0).expect_err("full").why, Why::Full);
+            any.resume();
+            any.settled().await;
+            network.find::<u32>("other")?.settled().await;
+            while network
+                .stats()
+                .iter()
+                .any(|stage| stage.queued + stage.in_service > 0)
+            {
+                tussah::yield_now().await;
+            }
+            assert_eq!(refused.load(Ordering::Relaxed), 0);
+            let rounds = any.stats().finished - network.find::<u32>("other")?.stats().refused;
+            assert!(rounds >= 8 * 91, "{:?}", any.stats());
+            network.close();
+        }
+        Ok(())
+    })
+}
