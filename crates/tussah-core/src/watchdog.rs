@@ -33,7 +33,8 @@ pub struct Stuck {
     pub worker: usize,
     /// How long it has been in the event, or was, to the precision of one look: 10 ms, or a quarter of the limit if that is shorter.
     pub held: Duration,
-    /// Whether the event, or waker, has ended: `held` is its whole length then. False in the first report on it.
+    /// Whether the event, or waker, has ended: `held` is its whole length then. False in the first report on it. One that still
+    /// runs when the runtime stops its workers has no second report.
     pub ended: bool,
     /// The type of the closure or future; its path names the function. `None`: no event holds the worker, but one of the wakers
     /// that it calls when descriptors are ready, files are done or timers have run out. One that blocks is another executor's.
@@ -411,6 +412,10 @@ mod tests {
         assert!(!told.recv().expect("it is reported").ended);
         drop(release);
         runtime.block_on(held).expect("no panic");
+        // The event wakes who joins its thread before it ends itself.
+        while runtime.handle().shared.idle.all_parked().is_none() {
+            std::thread::yield_now();
+        }
         drop(runtime);
         assert!(told.recv().expect("its end is reported").ended);
     }

@@ -38,7 +38,7 @@ fn workloads() -> Vec<(String, Vec<String>)> {
 #[test]
 fn every_peer_of_every_workload_runs_and_loses_nothing() {
     let workloads = workloads();
-    assert_eq!(workloads.len(), 23);
+    assert_eq!(workloads.len(), 24);
     for (workload, peers) in workloads {
         let flags = [
             "--runs", "1", "--scale", "0.0005", "--json", "--base", "floor",

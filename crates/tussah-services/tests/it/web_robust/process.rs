@@ -6,7 +6,7 @@ use std::net::{SocketAddr, TcpStream};
 use std::path::PathBuf;
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::{Arc, Mutex};
-use std::thread;
+use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Resource, Rlimit, Signal, kill_process, prlimit};
@@ -95,6 +95,8 @@ pub struct Process {
     pub addresses: Vec<SocketAddr>,
     child: Child,
     said: Arc<Mutex<String>>,
+    /// Who reads what it says, until it has ended.
+    listeners: Vec<JoinHandle<()>>,
 }
 
 impl Process {
@@ -112,15 +114,15 @@ impl Process {
     pub fn start_as_is(site: Site, mut command: Command) -> Self {
         let mut child = command.spawn().expect("the command is there");
         let said = Arc::new(Mutex::new(String::new()));
-        listen(child.stdout.take().expect("it is piped"), &said);
-        if let Some(stderr) = child.stderr.take() {
-            listen(stderr, &said);
-        }
+        let stdout = child.stdout.take().expect("it is piped");
+        let mut listeners = vec![listen(stdout, &said)];
+        listeners.extend(child.stderr.take().map(|stderr| listen(stderr, &said)));
         let mut process = Self {
             site,
             addresses: Vec::new(),
             child,
             said,
+            listeners,
         };
         let line = process.says("serving ");
         let words = line.split_whitespace();
@@ -140,6 +142,12 @@ impl Process {
             &format!("the server says {words:?}; it said {:?}", self.said()),
             || {
                 let has_ended = self.child.try_wait().expect("it is ours").is_some();
+                if has_ended {
+                    // What it said last may not have been read yet.
+                    for listener in self.listeners.drain(..) {
+                        listener.join().expect("it only reads");
+                    }
+                }
                 let said = self.said();
                 found = said
                     .lines()
@@ -266,7 +274,7 @@ impl Drop for Process {
 }
 
 /// Keeps what is said.
-fn listen(from: impl Read + Send + 'static, said: &Arc<Mutex<String>>) {
+fn listen(from: impl Read + Send + 'static, said: &Arc<Mutex<String>>) -> JoinHandle<()> {
     let said = Arc::clone(said);
     thread::spawn(move || {
         for line in BufReader::new(from).lines().map_while(Result::ok) {
@@ -274,5 +282,5 @@ fn listen(from: impl Read + Send + 'static, said: &Arc<Mutex<String>>) {
             said.push_str(&line);
             said.push('\n');
         }
-    });
+    })
 }
