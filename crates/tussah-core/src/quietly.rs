@@ -74,6 +74,7 @@ mod tests {
     use super::*;
 
     #[test]
+    #[cfg_attr(miri, ignore = "it leaks on purpose")]
     fn a_payload_that_panics_when_dropped_is_contained() {
         struct Again;
         impl Drop for Again {
