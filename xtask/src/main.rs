@@ -71,8 +71,7 @@ enum Task {
     Soak(soak::Options),
     /// Run the tests of tussah-core and tussah under AddressSanitizer
     ///
-    /// Needs nightly. Leaks that are meant stand in xtask/asan-leaks.txt. The result goes to
-    /// record/asan.txt.
+    /// Needs nightly. The result goes to record/asan.txt.
     Asan(asan::Options),
 }
 
