@@ -1,6 +1,6 @@
 //! The mechanism of tussah: events, colors, workers, stealing, parking, threads, timers.
 //!
-//! Users depend on the `tussah` crate; this one holds all of its `unsafe` code.
+//! Applications depend on the `tussah` crate. This crate contains all of its `unsafe` code.
 
 pub mod blocking;
 mod color;
@@ -33,10 +33,10 @@ pub use blocking::{
 };
 pub use color::{Color, ColorName, ColorRef};
 pub use colored::{AllColored, Colored, Operation, Read, With, WithAll, Write, with_all};
-/// Descriptors that threads wait for.
+/// I/O on file descriptors: readiness and the operations built on it.
 #[cfg(not(loom))]
 pub mod io {
-    pub use crate::driver::{Direction, Io, Marker, Source, spend_bytes};
+    pub use crate::driver::{Direction, Hangup, Io, Marker, Source, spend_bytes};
 }
 
 #[cfg(not(loom))]

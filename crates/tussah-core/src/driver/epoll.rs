@@ -1,4 +1,4 @@
-//! The place where a worker waits for the operating system: an epoll instance, and an eventfd that wakes it.
+//! Where a worker waits for the operating system: an epoll instance, and an eventfd that wakes it.
 
 use std::io;
 use std::os::fd::{BorrowedFd, OwnedFd};
@@ -12,33 +12,35 @@ use super::Sources;
 use super::outage::{self, Outage};
 use crate::loom::atomic::{AtomicUsize, Ordering};
 
-/// Bound, in events: what one look at a driver takes, so that timers and colors get their turn soon.
+/// Bound, in events: one look at a driver takes no more, so that timers and colors get their turn
+/// soon.
 const EVENTS_MAX: usize = 256;
 
-/// A time limit at least so long is kept to the millisecond by waking up early and waiting for the rest.
+/// A time limit of at least this length is kept to the millisecond: the worker wakes up early and
+/// waits again for the rest.
 const COARSE: Duration = Duration::from_millis(20);
 
-/// The index of no source: what is reported with it is the driver's own affair.
+/// The index of no source: its reports concern the driver itself.
 const NO_SOURCE: u32 = u32::MAX;
 
-/// The index of no source either: what is reported with it is the ring of a place.
+/// Another index of no source: its reports concern the ring of a place.
 const RING: u32 = u32::MAX - 1;
 
-/// What the eventfd reports.
+/// The token that the eventfd reports.
 const WAKE: u64 = u64::MAX;
 
-/// What a driver reports.
+/// A report of a driver.
 pub(crate) enum Report {
-    /// A descriptor may be ready: its token, and for what.
+    /// A descriptor may be ready: its token, and the events.
     Source(u64, EventFlags),
-    /// The driver of this place, which has been adopted, has something to report.
+    /// The adopted driver of this place has something to report.
     Adopted(usize),
-    /// Operations on files have ended, in the ring of this place.
+    /// Operations on files have completed in the ring of this place.
     Files(usize),
 }
 
 impl Report {
-    /// What an event means; `None` for a wake.
+    /// Translates an event; `None` for a wake.
     #[inline]
     fn of(event: &Event) -> Option<Self> {
         let token = event.data.u64();
@@ -52,11 +54,11 @@ impl Report {
     }
 }
 
-/// Reports of one look, in the buffer of whoever looks.
+/// The reports of one look, in the caller's buffer.
 pub(crate) struct Events {
     buffer: Box<[Event]>,
     len: usize,
-    /// How many the next look may take.
+    /// The number of reports that the next look may take.
     most: usize,
 }
 
@@ -73,7 +75,8 @@ impl Events {
         }
     }
 
-    /// Has looks take at most so many reports, but at least one; the rest stays with the system, in its order.
+    /// Limits each look to this many reports, at least one. The rest stays with the system, in
+    /// order.
     pub(crate) fn take_at_most(&mut self, reports: usize) {
         self.most = reports.clamp(1, EVENTS_MAX);
     }
@@ -82,7 +85,7 @@ impl Events {
         &self.buffer[..self.len]
     }
 
-    /// Asks for the slots of what was reported.
+    /// Prefetches the slots of the reported descriptors.
     pub(crate) fn prefetch(&self, sources: &Sources) {
         for report in self.reported().iter().filter_map(Report::of) {
             if let Report::Source(token, _) = report {
@@ -91,7 +94,7 @@ impl Events {
         }
     }
 
-    /// What was reported, from one at random on, so that none is favoured (SEDA, section 4.2).
+    /// Returns the reports, starting at a random one so that none is favored (SEDA, section 4.2).
     pub(crate) fn drain(&mut self, random: u64) -> impl Iterator<Item = Report> {
         let len = std::mem::take(&mut self.len);
         let first = (random % len.max(1) as u64) as usize;
@@ -99,7 +102,7 @@ impl Events {
         early.iter().chain(late).filter_map(Report::of)
     }
 
-    /// Whether somebody wanted the worker to wake up.
+    /// Returns whether a `wake` was among the reports.
     pub(crate) fn has_wake(&self) -> bool {
         let wake = |event: &Event| event.data.u64() == WAKE;
         self.reported().iter().any(wake)
@@ -110,22 +113,22 @@ impl Events {
     }
 }
 
-/// What one worker waits on.
+/// The place where one worker waits.
 pub(crate) struct Driver {
     epoll: OwnedFd,
     wake: OwnedFd,
-    /// Descriptors that are registered here.
+    /// The number of descriptors registered here.
     registered: AtomicUsize,
     outage: Outage,
 }
 
 impl Driver {
     /// # Errors
-    /// What the system said: it has no more descriptors, or no memory.
+    /// The system's error when it is out of descriptors or memory.
     pub(crate) fn new() -> io::Result<Self> {
         let epoll = epoll::create(CreateFlags::CLOEXEC)?;
         let wake = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?;
-        // Edge-triggered: each write is an edge, so that nobody need ever read.
+        // Edge-triggered: each write is an edge, so the eventfd need not be read.
         let flags = EventFlags::IN | EventFlags::ET;
         epoll::add(&epoll, &wake, EventData::new_u64(WAKE), flags)?;
         Ok(Self {
@@ -136,10 +139,12 @@ impl Driver {
         })
     }
 
-    /// Registers a descriptor for both directions; what is ready already is reported at once.
+    /// Registers a descriptor for both directions. It is reported at once for what is ready
+    /// already.
     ///
     /// # Errors
-    /// What the system said: it can't wait for such a descriptor (`PermissionDenied`, for a file), or its limit is reached.
+    /// The system's error: it cannot wait for such a descriptor (`PermissionDenied`, for a file),
+    /// or a limit is reached.
     pub(crate) fn add(&self, fd: BorrowedFd<'_>, token: u64) -> io::Result<()> {
         let read = EventFlags::IN | EventFlags::RDHUP | EventFlags::PRI;
         let flags = read | EventFlags::OUT | EventFlags::ET;
@@ -148,19 +153,23 @@ impl Driver {
         Ok(())
     }
 
-    pub(crate) fn remove(&self, fd: BorrowedFd<'_>) {
-        if let Err(error) = epoll::delete(&self.epoll, fd) {
-            // What is still reported has an old token, or a second driver reports it too: either is ignored.
-            tracing::warn!(target: "tussah", %error, "a descriptor stays registered with an epoll instance");
-        }
-        self.registered.fetch_sub(1, Ordering::Relaxed);
-    }
-
-    /// Reports, from now on, that something has ended in the ring of a place. Level-triggered: a look takes a part, if there is
-    /// much. It is not counted as registered, since who looks at a ring needs no report.
+    /// Ends the reports of a descriptor.
     ///
     /// # Errors
-    /// What the system said.
+    /// The descriptor stays registered. Its reports have an old token, or another driver makes them
+    /// too, so the driver ignores them: the caller logs the error, where it holds no lock.
+    pub(crate) fn remove(&self, fd: BorrowedFd<'_>) -> Result<(), Errno> {
+        self.registered.fetch_sub(1, Ordering::Relaxed);
+        epoll::delete(&self.epoll, fd)
+    }
+
+    /// Registers the ring of a place, whose completions are reported from now on.
+    ///
+    /// Level-triggered, because one look may take only a part. The ring does not count as
+    /// registered: a worker that looks at a ring needs no report.
+    ///
+    /// # Errors
+    /// The system's error.
     pub(crate) fn add_ring(&self, ring: BorrowedFd<'_>, place: usize) -> io::Result<()> {
         let token = u64::from(RING) | (place as u64) << 32;
         let token = EventData::new_u64(token);
@@ -168,11 +177,14 @@ impl Driver {
         Ok(())
     }
 
-    /// Reports, from now on, that the driver of another place has something to report: its worker was taken away. It is not
-    /// counted as registered: what is registered there is, see `Shared::used_driver`.
+    /// Reports from now on when the driver of another place, whose worker was removed, has
+    /// something to report.
+    ///
+    /// It does not count as registered, because its own descriptors count there; see
+    /// `Shared::used_driver`.
     ///
     /// # Errors
-    /// What the system said.
+    /// The system's error.
     pub(crate) fn adopt(&self, orphan: &Driver, place: usize) -> io::Result<()> {
         let token = u64::from(NO_SOURCE) | (place as u64) << 32;
         let token = EventData::new_u64(token);
@@ -180,18 +192,20 @@ impl Driver {
         Ok(())
     }
 
-    /// The place of an adopted driver has a worker again. Does nothing if it was not adopted.
+    /// Stops reporting for an adopted driver, whose place has a worker again. Does nothing if it
+    /// was not adopted.
     pub(crate) fn give_up(&self, orphan: &Driver) {
         let _ = epoll::delete(&self.epoll, &orphan.epoll);
     }
 
-    /// Whether there is anything to look for, but for what is registered with those that were adopted.
+    /// Returns whether any descriptor is registered here. Descriptors of adopted drivers do not
+    /// count.
     #[inline]
     pub(crate) fn is_used(&self) -> bool {
         self.registered.load(Ordering::Relaxed) > 0
     }
 
-    /// Has somebody's present or next `wait` return.
+    /// Makes a current `wait` of some caller, or else the next one, return.
     pub(crate) fn wake(&self) {
         loop {
             match rustix::io::write(&self.wake, &1u64.to_ne_bytes()) {
@@ -206,7 +220,7 @@ impl Driver {
         }
     }
 
-    /// Waits for reports, or for so long; without a limit if `None`.
+    /// Waits for reports, for at most `limit` or without a limit if `None`.
     pub(crate) fn wait(&self, limit: Option<Duration>, events: &mut Events) {
         let Some(limit) = limit else {
             return self.get_or_pause(None, events);
@@ -215,18 +229,20 @@ impl Driver {
         if limit == whole || limit >= COARSE {
             return self.get_or_pause(Some(whole), events);
         }
-        // `epoll_wait` counts in milliseconds, and `epoll_pwait2` is younger than some systems and their filters.
+        // `epoll_wait` counts in milliseconds, and some systems and seccomp filters lack
+        // `epoll_pwait2`.
         let fd = PollFd::new(&self.epoll, PollFlags::IN);
         match poll(&mut [fd], Some(&timespec(limit))) {
             Ok(0) | Err(Errno::INTR) => {}
             Ok(_) => self.look(events),
-            // It has no memory, or the process may have no descriptors at all: `epoll_wait` can do it, to the millisecond.
+            // The kernel has no memory, or the process may open no descriptors. `epoll_wait` still
+            // works, to the millisecond.
             Err(_) => self.get_or_pause(Some(whole + Duration::from_millis(1)), events),
         }
     }
 
-    /// Waits for a moment if the kernel can't wait now, so that a worker does not ask it without a pause. What comes meanwhile,
-    /// and who wakes the worker, is reported by the next look.
+    /// Asks the kernel, and pauses for a moment if it cannot wait now, so that a worker does not
+    /// spin. The next look finds the reports and wakes of that moment.
     fn get_or_pause(&self, limit: Option<Duration>, events: &mut Events) {
         if self.get(limit, events).is_err() {
             let pause = limit.map_or(outage::RETRY, |limit| limit.min(outage::RETRY));
@@ -234,13 +250,13 @@ impl Driver {
         }
     }
 
-    /// Takes what is reported now.
+    /// Takes the reports that are there now.
     pub(crate) fn look(&self, events: &mut Events) {
-        // What the kernel can't say now, it says later.
+        // If the kernel fails now, a later look finds the reports.
         let _ = self.get(Some(Duration::ZERO), events);
     }
 
-    /// Asks the kernel. An error is one that passes, and was logged.
+    /// Asks the kernel. An error is transient and has been logged.
     fn get(&self, limit: Option<Duration>, events: &mut Events) -> Result<(), Errno> {
         events.len = 0;
         let limit = limit.map(timespec);
@@ -259,7 +275,8 @@ impl Driver {
 }
 
 fn timespec(duration: Duration) -> Timespec {
-    // The longest time that every system can count in milliseconds is 24 days; who waits looks again.
+    // Every system can count at least 24 days in milliseconds. A caller that waits longer looks
+    // again.
     let duration = duration.min(Duration::from_secs(1_000_000));
     Timespec {
         tv_sec: duration.as_secs() as i64,
@@ -271,10 +288,11 @@ fn timespec(duration: Duration) -> Timespec {
 mod tests {
     use super::*;
 
-    /// Set in the process that the test below starts.
+    /// Set in the child process that the test below starts.
     const CHILD: &str = "TUSSAH_TEST_LOST_EPOLL";
 
-    /// A runtime whose epoll instance was closed under it is deaf: it ends with a message instead.
+    /// A runtime whose epoll instance another part of the process closed hears nothing: the process
+    /// aborts with a message.
     #[test]
     fn a_process_whose_epoll_instance_is_gone_says_so_and_ends() {
         if std::env::var_os(CHILD).is_some() {
@@ -299,7 +317,8 @@ mod tests {
         assert!(!child.status.success());
     }
 
-    /// An eventfd whose counter is full takes no write, and so reports no edge, until it is read.
+    /// A write to an eventfd whose counter is full fails and reports no edge until the eventfd is
+    /// read.
     #[test]
     fn a_wake_by_a_full_counter_is_a_wake() {
         let driver = Driver::new().expect("there are descriptors");
@@ -316,7 +335,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_taken_is_reported_next() {
+    fn reports_that_are_not_taken_come_next() {
         let driver = Driver::new().expect("there are descriptors");
         let sources: Vec<_> = (0..10)
             .map(|token| {

@@ -1,31 +1,51 @@
 //! Drivers: what a worker waits on, and how descriptors and threads come together.
 //!
-//! Sockets and pipes work by readiness. An operation is first tried; if it would block, its thread waits in the **slot** of
-//! the descriptor (`slot.rs`) until the **driver** of some worker (`epoll.rs`) says that trying again may help. Descriptors
-//! are registered when somebody waits for the first time, edge-triggered and for both directions, with the worker that runs
-//! the thread then, and stay registered. What a driver reports is posted where the thread's color lives.
+//! Sockets and pipes work by readiness. A thread first tries its operation. If the operation would
+//! block, the thread waits in the descriptor's **slot** (`slot.rs`). It waits until the **driver**
+//! of some worker (`epoll.rs`) reports that another try may succeed. A descriptor is registered
+//! when a thread first waits for it: edge-triggered, for both directions, with the worker that runs
+//! the thread then. It stays registered. Reports are posted where the thread's color lives.
 //!
 //! # The contract of a driver
 //!
-//! - `wait` is where a worker sleeps once it has a driver. It returns when something was reported, when the time is up, and
-//!   after `wake`; also for no reason. What it reports is dispatched by the caller, when it counts as awake again.
-//! - Whoever waits gives its own buffer, so there is no lock: a peer may serve the driver of a worker that is held.
-//! - An edge is reported once, to one of those who wait.
-//! - It fails only for the moment, as `outage.rs` has it: then it reports nothing, and what there is to report stays with the kernel.
+//! - `wait` is where a worker sleeps once it has a driver. It returns after a report, at its time
+//!   limit and after `wake`, and it may return spuriously. The caller dispatches the reports once
+//!   it counts as awake again.
+//! - Each caller of `wait` brings its own buffer, so no lock is needed: a peer may serve the driver
+//!   of a worker that is stuck in a long event.
+//! - Each edge is reported once, to one of the callers that wait.
+//! - `wait` fails only for the moment (see `outage.rs`). It then reports nothing, and pending
+//!   reports stay with the kernel.
 //!
 //! # Why no edge is lost
 //!
-//! All changes of a slot are made under its lock. An operation reads the slot's state word, is tried, and says
-//! `EAGAIN`; only then does its thread take the lock to wait. If the word has changed since it was read, something was
-//! reported meanwhile, and the operation is tried again. Else the direction is marked as not ready, and the waker
-//! stored, under the same hold of the lock; a report that comes later finds it there. What happened before the descriptor was
-//! registered is reported by the registration itself, which tells what is ready at that moment (epoll_ctl(2),
-//! `EPOLL_CTL_ADD`); this also holds for a descriptor that moves to another worker, since it is registered there before it is
-//! removed here. A reading that came short says that nothing more is there now, which marks the direction as not ready by the same
-//! rule: not if the word has changed, and not once the peer has closed, which is reported only once.
+//! All changes of a slot happen under its lock. A thread reads the slot's state word, tries its
+//! operation and gets `EAGAIN`. Only then does it take the lock to wait. If the word has changed
+//! since it was read, something was reported in between, and the thread tries again. Otherwise it
+//! marks the direction as not ready and stores its waker, under the same hold of the lock. A later
+//! report finds the waker there.
+//!
+//! Registration reports whatever happened before it, because it reports what is ready at that
+//! moment (epoll_ctl(2), `EPOLL_CTL_ADD`). The same holds for a descriptor that moves to another
+//! worker, since the new registration precedes the removal of the old one.
+//!
+//! A short read shows that nothing more is there now, and marks the direction as not ready by the
+//! same rule: only if the word is unchanged. It does not do so once the peer has closed, because
+//! that is reported only once.
+//!
+//! # How a hang-up is seen
+//!
+//! A read meets the end of a stream after all bytes before it, so unread bytes hide the end. The
+//! driver's flags do not: `EPOLLRDHUP` (a FIN), `EPOLLHUP` and `EPOLLERR` enter the state word and
+//! stay there. A FIN or a reset is an edge of its own even if the descriptor was readable before:
+//! the kernel notifies waiters at every change of a socket's state, and an edge-triggered epoll
+//! then reports every condition that is true at that moment. A thread that waits for a hang-up
+//! takes a reader's place, by the rule above, but leaves the direction ready: the bytes are still
+//! to be read.
 
 mod epoll;
 pub mod file;
+mod hangup;
 pub(crate) mod outage;
 mod report;
 mod slot;
@@ -33,10 +53,13 @@ mod source;
 mod table;
 #[cfg(test)]
 mod tests;
+mod transfer;
 
 pub(crate) use epoll::{Driver, Events, Report};
+pub use hangup::Hangup;
 pub use report::DriverReport;
 pub use slot::Direction;
 pub(crate) use slot::Late;
-pub use source::{Io, Marker, Source, spend_bytes};
+pub use source::{Io, Marker, Source};
 pub(crate) use table::Sources;
+pub use transfer::spend_bytes;

@@ -1,4 +1,4 @@
-//! The driver of loom's models: it has no descriptors, and can only be woken.
+//! The driver of the loom models. It has no descriptors; it can only be woken.
 #![allow(dead_code)]
 
 #[cfg(test)]
@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use crate::loom::{Condvar, Mutex, lock};
 
-/// An eventfd in an epoll instance: an edge that one of those who look takes.
+/// An eventfd in an epoll instance: an edge that one of the callers takes.
 pub(crate) struct Driver {
     edge: Mutex<bool>,
     changed: Condvar,
@@ -32,7 +32,8 @@ impl Driver {
         events.woken = std::mem::take(&mut *lock(&self.edge));
     }
 
-    /// A model has no time: a limit runs out as soon as another of its threads has had a chance.
+    /// A model has no time: a limit runs out as soon as another model thread has had a chance to
+    /// run.
     pub(crate) fn wait(&self, limit: Option<Duration>, events: &mut Events) {
         if limit.is_some() {
             crate::loom::thread::yield_now();
@@ -54,13 +55,13 @@ impl Driver {
 
     pub(crate) fn give_up(&self, _: &Driver) {}
 
-    /// As if some descriptor were registered.
+    /// Acts as if a descriptor were registered.
     pub(crate) fn is_used(&self) -> bool {
         true
     }
 }
 
-/// What one look has found.
+/// The result of one look.
 pub(crate) struct Events {
     woken: bool,
 }
@@ -88,14 +89,14 @@ impl Events {
     }
 }
 
-/// Never made.
+/// Never constructed.
 pub(crate) enum Report {
     Source(u64, ()),
     Adopted(usize),
     Files(usize),
 }
 
-/// Nobody.
+/// An empty stand-in.
 pub(crate) struct Late;
 
 impl Late {
@@ -108,7 +109,7 @@ impl Late {
     }
 }
 
-/// The descriptors of a runtime that has none.
+/// The empty table of a runtime without descriptors.
 pub(crate) struct Sources;
 
 impl Sources {
@@ -123,20 +124,20 @@ impl Sources {
     pub(crate) fn close(&self) {}
 }
 
-/// No files.
+/// A stand-in without files.
 pub(crate) mod file {
     use std::io;
     use std::time::Duration;
 
-    /// Decides nothing.
+    /// A choice without alternatives.
     #[derive(Clone, Copy, Default, Debug)]
     pub enum FileDriver {
-        /// No other.
+        /// The only value.
         #[default]
         Auto,
     }
 
-    /// Nothing was decided.
+    /// A decision without content.
     pub(crate) struct Files;
 
     impl Files {
@@ -145,7 +146,7 @@ pub(crate) mod file {
         }
     }
 
-    /// No ring.
+    /// A place that has no ring.
     #[derive(Default)]
     pub(crate) struct RingPlace;
 

@@ -1,18 +1,21 @@
-//! What the kernel refuses although it should not: what passes is tried again, anything else ends the process.
+//! Kernel failures: transient errors are retried, and any other error ends the process.
 //!
-//! A worker that can neither wait nor be woken is deaf, and a process of deaf workers looks alive. So there are two outcomes
-//! and no third: errors that pass by themselves (no memory, a busy kernel) are logged once and retried, and errors that mean that
-//! the descriptor is gone, or that a filter forbids the call, end the process with a message.
+//! A worker that can neither wait nor be woken hears nothing, and a process of such workers looks
+//! alive. So there are exactly two outcomes. Errors that pass by themselves (no memory, a busy
+//! kernel) are logged once and retried. Errors that mean that the descriptor is gone, or that a
+//! filter forbids the call, end the process with a message.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use rustix::io::Errno;
 
-/// How long a worker waits before it asks a kernel again that could not wait for it.
+use crate::quietly::quietly;
+
+/// How long a worker pauses after a failed wait before it asks the kernel again.
 pub(crate) const RETRY: Duration = Duration::from_millis(10);
 
-/// Whether an error passes by itself.
+/// Returns whether an error passes by itself.
 pub(crate) fn passes(error: Errno) -> bool {
     matches!(
         error,
@@ -20,7 +23,7 @@ pub(crate) fn passes(error: Errno) -> bool {
     )
 }
 
-/// Ends the process, since the runtime can't go on without this call.
+/// Aborts the process, because the runtime cannot go on without this call.
 #[cold]
 pub(crate) fn fatal(call: &str, error: Errno) -> ! {
     let error = std::io::Error::from(error);
@@ -31,7 +34,7 @@ pub(crate) fn fatal(call: &str, error: Errno) -> ! {
     std::process::abort()
 }
 
-/// A call that fails for the moment; logged when that begins and when it ends.
+/// The state of a call that may fail for the moment. Its beginning and its end are logged.
 #[derive(Debug, Default)]
 pub(crate) struct Outage(AtomicBool);
 
@@ -40,7 +43,7 @@ impl Outage {
         Self(AtomicBool::new(false))
     }
 
-    /// The call has failed, with an error that passes. Ends the process if it does not.
+    /// Records that the call has failed with a transient error. Any other error aborts the process.
     #[cold]
     pub(crate) fn failed(&self, call: &str, error: Errno) {
         if !passes(error) {
@@ -49,7 +52,7 @@ impl Outage {
         self.begin(call, error);
     }
 
-    /// The call has failed, and another OS thread may succeed.
+    /// Records that the call has failed where another OS thread may succeed.
     #[cold]
     pub(crate) fn begin(&self, call: &str, error: Errno) {
         if self.0.swap(true, Ordering::Relaxed) {
@@ -63,7 +66,7 @@ impl Outage {
         }
     }
 
-    /// The call has succeeded.
+    /// Records that the call has succeeded.
     #[inline]
     pub(crate) fn is_over(&self, call: &str) {
         if self.0.load(Ordering::Relaxed) {
@@ -83,7 +86,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_passes_table() {
+    fn transient_errors_table() {
         let check = |error: Errno, expected| assert_eq!(passes(error), expected, "{error}");
         check(Errno::INTR, true);
         check(Errno::AGAIN, true);
@@ -108,5 +111,15 @@ mod tests {
             outage.is_over("a call");
             assert!(!outage.0.load(Ordering::Relaxed));
         }
+    }
+}
+
+/// Logs that a descriptor stays registered with a driver. Called without a lock: a subscriber is
+/// foreign code.
+pub(super) fn log_removal(removed: Result<(), Errno>) {
+    if let Err(error) = removed {
+        quietly(|| {
+            tracing::warn!(target: "tussah", %error, "a descriptor stays registered with epoll");
+        });
     }
 }

@@ -1,11 +1,12 @@
-//! What a runtime's drivers are.
+//! A description of a runtime's drivers.
 
 use std::fmt;
 
 use super::file::Files;
 use crate::runtime::Shared;
 
-/// What a runtime waits on, and which way its files go, with why: made to be printed or logged.
+/// What a runtime waits on and how its file operations run, with the reason; made to be printed or
+/// logged.
 ///
 /// # Examples
 /// ```
@@ -30,13 +31,13 @@ impl DriverReport {
         }
     }
 
-    /// Operations on files that the kernel has at this moment, by io_uring.
+    /// Returns the number of file operations that the kernel holds now, by io_uring.
     #[must_use]
     pub fn files_in_flight(&self) -> usize {
         self.in_flight
     }
 
-    /// Whether files go through io_uring, and not through the blocking pool.
+    /// Returns whether file operations use io_uring instead of the blocking pool.
     #[must_use]
     pub fn files_by_io_uring(&self) -> bool {
         matches!(self.files, Files::IoUring(_))

@@ -1,9 +1,10 @@
-//! What is known of a descriptor, and who waits for it. Why nothing is missed: `mod.rs`.
+//! The state of a descriptor, and its waiters. `mod.rs` argues why no report is missed.
 
 #[cfg(all(test, loom))]
 mod loom_tests;
 #[cfg(all(test, not(loom)))]
 mod tests;
+mod wakers;
 
 use std::mem;
 use std::task::Waker;
@@ -12,20 +13,33 @@ use crate::loom::atomic::{AtomicU32, Ordering};
 use crate::loom::{Mutex, MutexGuard, lock};
 use crate::tiny_waker::TinyWaker;
 
-/// What an operation waits for.
+#[cfg_attr(
+    loom,
+    allow(unused_imports, reason = "the models have a driver of their own")
+)]
+pub(crate) use wakers::Late;
+use wakers::Wakers;
+
+/// The direction that an operation waits for.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Direction {
-    /// There is something to read or to accept, or the end.
+    /// There is data to read, a connection to accept, or the end of the stream.
     Read,
-    /// There is room to write, or a connection has been made, or has failed.
+    /// There is room to write, or a connection attempt has succeeded or failed.
     Write,
 }
 
 pub(super) const READ: u32 = 1;
 pub(super) const WRITE: u32 = 2;
-/// The peer has closed its side, there was an error, or urgent data: reported once, so a short reading is no reason to wait.
+/// The peer has closed its side, there was an error, or urgent data came. This is reported only
+/// once, so a short read is then no reason to wait.
 pub(super) const CLOSED: u32 = 4;
-const FLAGS: u32 = READ | WRITE | CLOSED;
+/// The peer has closed its side. This flag and the next one are never cleared while the slot is in
+/// use.
+pub(super) const HALF: u32 = 8;
+/// The connection is over, or there was an error.
+pub(super) const FULL: u32 = 16;
+const FLAGS: u32 = READ | WRITE | CLOSED | HALF | FULL;
 /// Counts the reports, above the flags.
 const REPORT: u32 = FLAGS + 1;
 
@@ -38,38 +52,47 @@ impl Direction {
     }
 }
 
-/// Of those who wait in a slot; no two at a time have the same one. 0: nobody's.
+/// The identity of a waiter, unique in its slot; 0 is no waiter's.
 pub(super) type Key = u32;
 
-/// The key of those who wait by `poll_` functions: the last one to call takes the place.
+/// The key that all `poll_` functions share: the last caller takes the place.
 pub(super) const POLLED: Key = 1;
 
-/// How many foreign deliveries make a descriptor move to where it is waited for: not in a row, so that those that are stolen now and then move away from a worker that has more than the others.
+/// The number of foreign deliveries after which a descriptor moves to the worker that waits for it.
+/// They need not be in a row: so descriptors whose threads are stolen now and then move away from
+/// an overloaded worker.
 const FOREIGN_MAX: u8 = 16;
 
-/// The state of a descriptor at some moment.
+/// The state of a descriptor at one moment.
 #[derive(Clone, Copy)]
 pub(super) struct Seen(u32);
 
 impl Seen {
     #[inline]
     pub(super) fn is_ready(self, direction: Direction) -> bool {
-        self.0 & direction.flag() != 0
+        self.has(direction.flag())
     }
 
-    /// Whether anything has been reported; after some 500 million reports it may say no once more.
+    /// Returns whether anything has been reported. The count wraps after some 130 million reports,
+    /// and then this may return false once.
     #[inline]
     pub(super) fn is_reported(self) -> bool {
         self.0 >= REPORT
     }
+
+    /// Returns whether one of these flags is set.
+    #[inline]
+    pub(super) fn has(self, flags: u32) -> bool {
+        self.0 & flags != 0
+    }
 }
 
-/// A descriptor's place in the table of a runtime: a line of the cache.
+/// A descriptor's place in a runtime's table: one cache line.
 #[repr(align(64))]
 pub(super) struct Slot {
     /// Its number in the table.
     pub(super) index: u32,
-    /// Flags and the number of reports; written under the lock.
+    /// The flags and the number of reports, written under the lock.
     state: AtomicU32,
     inner: Mutex<Inner>,
 }
@@ -78,21 +101,21 @@ pub(super) struct Slot {
 const _: () = assert!(mem::size_of::<Slot>() == 64);
 
 pub(super) struct Inner {
-    /// How many descriptors had the slot before.
+    /// How many descriptors have used the slot before.
     pub(super) generation: u32,
-    /// The place whose driver has the descriptor, plus one; 0: it is not registered.
+    /// The place whose driver has the descriptor, plus one; 0 if it is not registered.
     pub(super) home: u16,
-    /// How often it was waited for elsewhere since it is there.
+    /// How often a thread waited elsewhere since the descriptor is there.
     foreign: u8,
     last_key: Key,
-    /// The first who waits for each direction: its key, 0 for nobody, and its waker.
+    /// The first waiter of each direction: its key, 0 if there is none, and its waker.
     keys: [Key; 2],
     wakers: [TinyWaker; 2],
-    /// The others.
+    /// The other waiters.
     more: More,
 }
 
-/// Those who wait beside a first one, which is rare: one word as long as there are none.
+/// The waiters after the first, which are rare: one word as long as there are none.
 #[derive(Default)]
 #[expect(
     clippy::box_collection,
@@ -106,83 +129,12 @@ struct Entry {
     waker: TinyWaker,
 }
 
-/// Wakers that were taken out of a slot, to be called or dropped when its lock is released.
-pub(super) struct Wakers {
-    first: [TinyWaker; 2],
-    #[expect(clippy::box_collection, reason = "seldom there, and moved often")]
-    more: Option<Box<Vec<TinyWaker>>>,
-}
-
-impl Wakers {
-    const fn new() -> Self {
-        Self {
-            first: [TinyWaker::NONE; 2],
-            more: None,
-        }
-    }
-
-    /// Asks for what the first ones point at.
-    #[inline]
-    fn prefetch(&self) {
-        self.first.iter().for_each(TinyWaker::prefetch);
-    }
-
-    /// Calls them; says how many there were.
-    #[inline]
-    pub(super) fn wake(self) -> usize {
-        let mut woken = 0;
-        for waker in self.first {
-            if !waker.is_none() {
-                waker.wake_guarded();
-                woken += 1;
-            }
-        }
-        woken + self.more.map_or(0, |more| Self::wake_more(*more))
-    }
-
-    #[cold]
-    fn wake_more(more: Vec<TinyWaker>) -> usize {
-        more.into_iter().map(TinyWaker::wake_guarded).count()
-    }
-}
-
-/// Bound, in reports: how far calling runs behind reporting, so that what is called has come into the cache.
-const BEHIND: usize = 4;
-
-/// Wakers of the last reports, which are called a little later.
-pub(crate) struct Late {
-    wakers: [Wakers; BEHIND],
-    next: usize,
-}
-
-impl Late {
-    pub(crate) fn new() -> Self {
-        Self {
-            wakers: [const { Wakers::new() }; BEHIND],
-            next: 0,
-        }
-    }
-
-    /// Takes those of a report, and calls those of an earlier one; says how many these were.
-    #[inline]
-    pub(super) fn push(&mut self, wakers: Wakers) -> usize {
-        wakers.prefetch();
-        self.next = (self.next + 1) % BEHIND;
-        mem::replace(&mut self.wakers[self.next], wakers).wake()
-    }
-
-    /// Calls all that are left; says how many there were.
-    pub(crate) fn wake(self) -> usize {
-        self.wakers.into_iter().map(Wakers::wake).sum()
-    }
-}
-
 impl Inner {
     fn new_key(&mut self) -> Key {
         loop {
             self.last_key = self.last_key.wrapping_add(1).max(POLLED + 1);
             let key = self.last_key;
-            // After some billions of them, one may still be there.
+            // The counter wraps after billions of keys, and one of them may still be in use.
             let more = self.more.0.iter().flat_map(|more| more.iter());
             if !self.keys.contains(&key) && !more.into_iter().any(|entry| entry.key == key) {
                 return key;
@@ -190,7 +142,7 @@ impl Inner {
         }
     }
 
-    /// Puts the waker to those who wait, in the place of the one with this key if that waits; gives that one's.
+    /// Stores a waiter, replacing the one with the same key. Returns the replaced waker.
     fn put(&mut self, entry: Entry) -> TinyWaker {
         let at = entry.direction as usize;
         if self.keys[at] == entry.key || self.keys[at] == 0 {
@@ -207,7 +159,7 @@ impl Inner {
         TinyWaker::NONE
     }
 
-    /// Takes out who waits for a direction with this key. The first is there as long as any other is.
+    /// Removes a waiter. The first place is occupied as long as the direction has any waiter.
     fn remove(&mut self, direction: Direction, key: Key) -> TinyWaker {
         let at = direction as usize;
         let mut more = self.more.0.as_mut();
@@ -227,11 +179,11 @@ impl Inner {
         find(&|entry| entry.key == key).map_or(TinyWaker::NONE, |entry| entry.waker)
     }
 
-    /// Takes out all who wait for a direction.
+    /// Removes all waiters of a direction.
     fn take(&mut self, direction: Direction, wakers: &mut Wakers) {
         let at = direction as usize;
         if mem::take(&mut self.keys[at]) == 0 {
-            return; // nobody is among the others then
+            return; // there are no others then
         }
         wakers.first[at] = self.wakers[at].take();
         if self.more.0.is_some() {
@@ -248,7 +200,8 @@ impl Inner {
         self.more = More((!more.is_empty()).then_some(more));
     }
 
-    /// Whether the descriptor, registered elsewhere, should move to where it is waited for now.
+    /// Returns whether the descriptor, registered elsewhere, should move to this place, where a
+    /// thread waits for it now.
     pub(super) fn is_foreign(&mut self, place: usize) -> bool {
         if usize::from(self.home) == place + 1 {
             return false;
@@ -257,12 +210,13 @@ impl Inner {
         self.foreign >= FOREIGN_MAX
     }
 
-    /// It can't move now; another try comes after as many more.
+    /// Records that the descriptor cannot move now. The next attempt comes after as many more
+    /// deliveries.
     pub(super) fn stays(&mut self) {
         self.foreign = 0;
     }
 
-    /// The descriptor is registered there now; gives the place where it was.
+    /// Records the new home, and returns the place where the descriptor was.
     pub(super) fn moved(&mut self, place: usize) -> Option<usize> {
         self.foreign = 0;
         let before = mem::replace(&mut self.home, place as u16 + 1);
@@ -293,7 +247,7 @@ impl Slot {
 
     #[inline]
     pub(super) fn seen(&self) -> Seen {
-        // Pairs with the Release in `set`: what was reported is there.
+        // Pairs with the Release in `set`: the reported state is visible.
         Seen(self.state.load(Ordering::Acquire))
     }
 
@@ -308,22 +262,29 @@ impl Slot {
 
     /// Marks a direction as not ready, unless something was reported since `seen`.
     fn clear_if(&self, inner: &Inner, direction: Direction, seen: Seen) -> bool {
-        let state = self.state.load(Ordering::Relaxed);
-        let unchanged = state / REPORT == seen.0 / REPORT;
+        let unchanged = self.is_unchanged(inner, seen);
         if unchanged {
+            let state = self.state.load(Ordering::Relaxed);
             self.set(inner, state & !direction.flag());
         }
         unchanged
     }
 
-    /// An operation that began when the state was `seen` has come short: it has taken all that there was, but for the end, which is reported only once.
+    /// Returns whether nothing was reported since `seen`.
+    fn is_unchanged(&self, _: &Inner, seen: Seen) -> bool {
+        self.state.load(Ordering::Relaxed) / REPORT == seen.0 / REPORT
+    }
+
+    /// Records that an operation that began at state `seen` came short: it took everything, except
+    /// perhaps the end, which is reported only once.
     pub(super) fn came_short(&self, direction: Direction, seen: Seen) {
         if seen.0 & CLOSED == 0 {
             self.exhausted(direction, seen);
         }
     }
 
-    /// An operation that began when the state was `seen` would have blocked. Has no effect as long as nobody would report that there is more.
+    /// Records that an operation that began at state `seen` would have blocked. Has no effect on a
+    /// descriptor that is not registered, since nothing would report more.
     pub(super) fn exhausted(&self, direction: Direction, seen: Seen) {
         let inner = self.lock();
         if inner.home != 0 {
@@ -331,9 +292,10 @@ impl Slot {
         }
     }
 
-    /// Waits, unless something was reported since `seen`. True: try again.
+    /// Waits, unless something was reported since `seen`. Returns true if the caller has to try
+    /// again.
     ///
-    /// `register` is called under the lock, before the place is taken; if it fails nobody waits.
+    /// `register` runs under the lock, before the waiter is stored. If it fails, nothing is stored.
     pub(super) fn wait<E>(
         &self,
         direction: Direction,
@@ -342,13 +304,41 @@ impl Slot {
         waker: &Waker,
         register: impl FnOnce(&mut Inner) -> Result<(), E>,
     ) -> Result<bool, E> {
-        // Cloned and dropped without the lock: it may be foreign code.
+        let may_wait = |inner: &Inner| self.clear_if(inner, direction, seen);
+        self.take_place(direction, key, waker, register, may_wait)
+    }
+
+    /// Waits for the next report that wakes readers, unless there was one since `seen`. What is
+    /// ready stays ready. Returns true if the caller has to look again. `register` is as for
+    /// [`wait`](Self::wait).
+    pub(super) fn wait_report<E>(
+        &self,
+        seen: Seen,
+        key: &mut Key,
+        waker: &Waker,
+        register: impl FnOnce(&mut Inner) -> Result<(), E>,
+    ) -> Result<bool, E> {
+        let may_wait = |inner: &Inner| self.is_unchanged(inner, seen);
+        self.take_place(Direction::Read, key, waker, register, may_wait)
+    }
+
+    /// Stores the waker if `may_wait` allows it; otherwise returns true.
+    #[inline]
+    fn take_place<E>(
+        &self,
+        direction: Direction,
+        key: &mut Key,
+        waker: &Waker,
+        register: impl FnOnce(&mut Inner) -> Result<(), E>,
+        may_wait: impl FnOnce(&Inner) -> bool,
+    ) -> Result<bool, E> {
+        // Cloned and dropped outside the lock, because a waker may be foreign code.
         let waker = TinyWaker::from_waker(waker);
         let mut before = TinyWaker::NONE;
         let mut inner = self.lock();
-        // Registered first: if that fails, the operation is tried again the next time.
+        // Registered first: if that fails, the next poll tries the operation again.
         register(&mut inner)?;
-        let ready = !self.clear_if(&inner, direction, seen);
+        let ready = !may_wait(&inner);
         if !ready {
             if *key == 0 {
                 *key = inner.new_key();
@@ -364,13 +354,13 @@ impl Slot {
         Ok(ready)
     }
 
-    /// Who waited does so no more.
+    /// Removes a waiter that has given up.
     pub(super) fn cancel(&self, direction: Direction, key: Key) {
         let gone = self.lock().remove(direction, key);
         drop(gone);
     }
 
-    /// Something was reported, of the descriptor that has the slot by this generation. Gives whom to wake.
+    /// Records a report for the descriptor of this generation. Returns the wakers to call.
     pub(super) fn report(&self, generation: u32, flags: u32) -> Wakers {
         let mut wakers = Wakers::new();
         let mut inner = self.lock();
@@ -387,7 +377,8 @@ impl Slot {
         wakers
     }
 
-    /// The descriptor leaves: the slot is as new, but for its generation. Gives those who waited, and where it was registered.
+    /// Resets the slot, except for its generation, when its descriptor leaves. Returns the wakers
+    /// of the waiters, and the place where the descriptor was registered.
     pub(super) fn reset(&self) -> (Wakers, Option<usize>) {
         let mut wakers = Wakers::new();
         let mut inner = self.lock();

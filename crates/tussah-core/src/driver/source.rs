@@ -9,21 +9,21 @@ use std::ptr::NonNull;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 
+use rustix::io::Errno;
+
+use super::outage::log_removal;
 use super::slot::{Direction, Inner, Key, POLLED, Seen, Slot};
 use super::table::token;
 use crate::runtime::{Handle, Shared};
 use crate::task::coop;
 use crate::worker::Worker;
 
-/// Bound, in bytes: a transfer of so many spends as much of a poll's budget as a small operation does.
-const BYTES_PER_OPERATION: usize = 16 * 1024;
-
-/// A descriptor of a socket, a pipe or the like, in non-blocking mode, that threads of a runtime wait for.
+/// A non-blocking descriptor (a socket, a pipe or the like) that threads of a runtime can wait for.
 ///
-/// Operations are given as closures, tried first, and tried again whenever the driver reports that this may help. The
-/// descriptor is registered with a driver when somebody has to wait for it for the first time. Any number of
-/// threads may wait at the same time; all are woken, and try again. Futures may be polled by another executor too: its wakers are
-/// called by a worker, and must not block there.
+/// An operation is a closure. It is tried first, and tried again whenever the driver reports that
+/// this may help. The descriptor is registered with a driver when a thread first has to wait for
+/// it. Any number of threads may wait at the same time; all are woken, and try again. Another
+/// executor may poll the futures too: a worker calls its wakers, which must not block there.
 ///
 /// # Examples
 /// ```
@@ -43,16 +43,16 @@ const BYTES_PER_OPERATION: usize = 16 * 1024;
 /// # std::io::Result::Ok(())
 /// ```
 pub struct Source {
-    /// Always there, until `into_fd` or the drop.
+    /// Present until `into_fd` or the drop.
     fd: Option<OwnedFd>,
     shared: Arc<Shared>,
-    /// In the table of `shared`.
+    /// A slot in the table of `shared`.
     slot: NonNull<Slot>,
-    /// Which worker's driver has it first does not depend on who waits.
+    /// Whether the first registration ignores which worker runs the waiting thread.
     spreads: bool,
 }
 
-// SAFETY: a slot is shared between OS threads by its own rules.
+// SAFETY: a slot is shared between OS threads under its own lock and atomics.
 unsafe impl Send for Source {}
 // SAFETY: as above.
 unsafe impl Sync for Source {}
@@ -61,13 +61,13 @@ impl Source {
     /// Takes a descriptor for the runtime that the caller runs in.
     ///
     /// # Panics
-    /// Outside of a runtime.
+    /// Panics outside of a runtime.
     #[track_caller]
     pub fn new(fd: OwnedFd) -> Self {
         Handle::with_current(|handle| Self::new_in(handle, fd))
     }
 
-    /// Takes a descriptor for a runtime.
+    /// Takes a descriptor for the given runtime.
     pub fn new_in(handle: &Handle, fd: OwnedFd) -> Self {
         let shared = handle.shared.clone();
         let slot = NonNull::from(shared.sources.take());
@@ -79,37 +79,38 @@ impl Source {
         }
     }
 
-    /// Has this and others like it registered with one worker after the other, not with the one that waits first. For connections that one worker has accepted: so the workers share
-    /// the load from the beginning, and need not steal.
+    /// Registers this descriptor, and others like it, with one worker after the other instead of
+    /// the worker that waits first. Use it for connections that one worker accepts: all workers
+    /// then share the load from the beginning, without stealing.
     #[must_use]
     pub fn spread(mut self) -> Self {
         self.spreads = true;
         self
     }
 
-    /// The runtime that the descriptor belongs to.
+    /// Returns the runtime that the descriptor belongs to.
     pub fn handle(&self) -> Handle {
         Handle {
             shared: self.shared.clone(),
         }
     }
 
-    /// Gives the descriptor back, in non-blocking mode as it is. Who waits is woken.
+    /// Returns the descriptor, still in non-blocking mode, and wakes its waiters.
     #[must_use]
     pub fn into_fd(mut self) -> OwnedFd {
         self.leave();
         self.fd.take().expect("it is there until now")
     }
 
-    /// Has an operation done: tries it, and again whenever it may succeed, until it says something else than `WouldBlock`.
-    /// `Interrupted` is tried again at once.
+    /// Tries an operation, and again whenever it may succeed, until it returns something other than
+    /// `WouldBlock`. `Interrupted` is retried at once.
     ///
     /// # Cancellation
-    /// Dropping the future leaves an operation that has not been done undone.
+    /// Dropping the future leaves an unfinished operation undone.
     ///
     /// # Errors
-    /// What the operation says; what the system says when the descriptor can't be registered; `Other` when the runtime
-    /// ends.
+    /// The operation's error; the system's error if the descriptor cannot be registered; `Other` if
+    /// the runtime has shut down.
     pub fn io<R, F>(&self, direction: Direction, operation: F) -> Io<'_, F>
     where
         F: FnMut(BorrowedFd<'_>) -> io::Result<R> + Unpin,
@@ -122,10 +123,10 @@ impl Source {
         }
     }
 
-    /// The same for `poll_` functions. Of those who wait for a direction by this function, the last one to call is woken.
+    /// Does the same for `poll_` functions. Only the last caller for a direction is woken.
     ///
     /// # Errors
-    /// As [`io`](Self::io).
+    /// As for [`io`](Self::io).
     pub fn poll_io<R>(
         &self,
         context: &mut Context<'_>,
@@ -135,12 +136,14 @@ impl Source {
         self.poll_with(context, direction, &mut { POLLED }, &mut operation)
     }
 
-    /// Waits until an operation may succeed, as far as the driver has reported; makes none, and asks the system nothing, but for the first time to have the
-    /// descriptor registered. Of those who wait for
-    /// a direction by this function or [`poll_io`](Self::poll_io), the last one to call is woken.
+    /// Waits until the driver reports that an operation may succeed. Tries no operation, and makes
+    /// no system call except to register the descriptor once.
+    /// Only the last caller of this function or [`poll_io`](Self::poll_io) for a direction is
+    /// woken.
     ///
     /// # Errors
-    /// What the system says when the descriptor can't be registered; `Other` when the runtime ends.
+    /// The system's error if the descriptor cannot be registered; `Other` if the runtime has shut
+    /// down.
     pub fn poll_ready(
         &self,
         context: &mut Context<'_>,
@@ -148,7 +151,8 @@ impl Source {
     ) -> Poll<io::Result<()>> {
         ready!(coop::poll_budget(context));
         let seen = self.slot().seen();
-        // What is not registered seems to be ready for ever: nobody would report otherwise.
+        // A descriptor that is not registered always looks ready, because nothing reports
+        // otherwise.
         let is_known = seen.is_reported() || self.slot().is_registered();
         let is_ready = is_known && seen.is_ready(direction);
         if is_ready || self.wait(context, direction, seen, &mut { POLLED })? {
@@ -157,10 +161,11 @@ impl Source {
         Poll::Pending
     }
 
-    /// Tries an operation once; `Interrupted` is tried again at once.
+    /// Tries an operation once. `Interrupted` is retried at once.
     ///
     /// # Errors
-    /// What it says; `WouldBlock` without a try if the driver has reported nothing since an operation said so.
+    /// The operation's error. If an operation has returned `WouldBlock` and nothing was reported
+    /// since, this returns `WouldBlock` without a try.
     pub fn try_io<R>(
         &self,
         direction: Direction,
@@ -186,7 +191,8 @@ impl Source {
 
     #[inline]
     pub(super) fn slot(&self) -> &Slot {
-        // SAFETY: slots are neither moved nor freed before the table, which `shared` keeps. Each test of a source reads its slot.
+        // SAFETY: the table neither moves nor frees slots before its own drop, and `shared` keeps
+        // it alive. Every test of a source reads its slot.
         unsafe { self.slot.as_ref() }
     }
 
@@ -202,7 +208,7 @@ impl Source {
         loop {
             let seen = self.slot().seen();
             if seen.is_ready(direction) {
-                // Whoever waited for this was taken out of the slot by the report of it.
+                // The report that made the direction ready has removed this waiter from the slot.
                 if *key != POLLED {
                     *key = 0;
                 }
@@ -218,7 +224,8 @@ impl Source {
         }
     }
 
-    /// Waits for a report, unless there was one since `seen`. True: try again.
+    /// Waits for a report, unless there was one since `seen`. Returns true if the caller has to try
+    /// again.
     fn wait(
         &self,
         context: &Context<'_>,
@@ -226,17 +233,32 @@ impl Source {
         seen: Seen,
         key: &mut Key,
     ) -> io::Result<bool> {
-        self.slot()
-            .wait(direction, seen, key, context.waker(), |inner| {
-                if self.shared.sources.is_closed() {
-                    return Err(io::Error::other("the runtime is shut down"));
-                }
-                self.register(inner)
-            })
+        let mut removed = Ok(());
+        let register = |inner: &mut Inner| self.register_open(inner, &mut removed);
+        let ready = self
+            .slot()
+            .wait(direction, seen, key, context.waker(), register);
+        log_removal(removed);
+        ready
     }
 
-    /// Sees to it that the descriptor is registered: with the worker that runs here if that is one of our runtime, unless it is to be spread.
-    fn register(&self, inner: &mut Inner) -> io::Result<()> {
+    /// Does the same as [`register`](Self::register), and fails if the runtime has ended: nothing
+    /// would be reported.
+    pub(super) fn register_open(
+        &self,
+        inner: &mut Inner,
+        removed: &mut Result<(), Errno>,
+    ) -> io::Result<()> {
+        if self.shared.sources.is_closed() {
+            return Err(io::Error::other("the runtime is shut down"));
+        }
+        self.register(inner, removed)
+    }
+
+    /// Registers the descriptor if necessary: with the worker of our runtime that runs here, if
+    /// there is one and the descriptor is not to be spread. A descriptor that moves leaves its old
+    /// driver; `removed` is the result of that.
+    fn register(&self, inner: &mut Inner, removed: &mut Result<(), Errno>) -> io::Result<()> {
         let here = Worker::with(|worker| {
             let worker = worker.filter(|worker| worker.is_of(&self.shared));
             worker.map(|worker| worker.index)
@@ -250,7 +272,7 @@ impl Source {
         } else if let Some(place) = here
             && inner.is_foreign(place)
         {
-            // It is well where it is: nobody need hear of it if it can't move.
+            // A descriptor that cannot move stays where it works: no error is reported.
             if self
                 .shared
                 .driver_of(place)
@@ -258,7 +280,7 @@ impl Source {
                 .is_ok()
             {
                 let before = inner.moved(place).expect("it was registered");
-                self.shared.driver_of(before).remove(self.as_fd());
+                *removed = self.shared.driver_of(before).remove(self.as_fd());
             } else {
                 inner.stays();
             }
@@ -266,22 +288,26 @@ impl Source {
         Ok(())
     }
 
-    /// Whoever asked for some bytes got fewer: nothing more is there, or there is no more room, until the driver says so.
-    /// `seen_before` is [`marker`](Self::marker) from before the operation.
+    /// Records that an operation transferred fewer bytes than asked for: there is no more data or
+    /// room until the driver reports it. `seen_before` is the [`marker`](Self::marker) from before
+    /// the operation.
     ///
-    /// For TCP only, and for writing to a Unix stream: a reading also comes short at the end of a packet, of a message with
-    /// descriptors, and at the mark of urgent data that was read out of band, with more behind it of which nothing will be reported.
+    /// For TCP, and for writing to a Unix stream, only. Elsewhere a read also comes short at the
+    /// end of a packet, of a message with descriptors, and at the mark of out-of-band data. More
+    /// data may follow there, which nothing would report.
     #[inline]
     pub fn came_short(&self, direction: Direction, seen_before: Marker) {
         self.slot().came_short(direction, seen_before.0);
     }
 
-    /// An operation that was made without [`io`](Self::io) and the like said `WouldBlock`: nothing is there, or there is no room, until the driver says so.
+    /// Records that an operation made without [`io`](Self::io) and its variants returned
+    /// `WouldBlock`: there is no data or room until the driver reports it.
     pub fn would_block(&self, direction: Direction, seen_before: Marker) {
         self.slot().exhausted(direction, seen_before.0);
     }
 
-    /// What [`came_short`](Self::came_short) and [`would_block`](Self::would_block) have to know.
+    /// Returns the argument for [`came_short`](Self::came_short) and
+    /// [`would_block`](Self::would_block).
     #[must_use]
     #[inline]
     pub fn marker(&self) -> Marker {
@@ -291,34 +317,16 @@ impl Source {
     fn leave(&mut self) {
         let (wakers, home) = self.slot().reset();
         if let Some(home) = home {
-            self.shared.driver_of(home).remove(self.as_fd());
+            log_removal(self.shared.driver_of(home).remove(self.as_fd()));
         }
         self.shared.sources.give_back(self.slot().index);
         wakers.wake();
     }
 }
 
-/// A descriptor's state at some moment.
+/// The state of a descriptor at one moment.
 #[derive(Clone, Copy)]
 pub struct Marker(Seen);
-
-/// Spends of the running poll's budget what a transfer of so many bytes is worth beyond a small one, so that a descriptor that
-/// is always ready lets others have their turn.
-#[inline]
-pub fn spend_bytes(bytes: usize) {
-    if bytes >= BYTES_PER_OPERATION {
-        spend_many(bytes);
-    }
-}
-
-#[cold]
-fn spend_many(bytes: usize) {
-    Worker::with(|worker| {
-        if let Some(worker) = worker {
-            worker.spend_more((bytes / BYTES_PER_OPERATION) as u32);
-        }
-    });
-}
 
 impl AsFd for Source {
     #[inline]

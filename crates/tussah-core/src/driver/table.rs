@@ -5,23 +5,26 @@ use std::sync::OnceLock;
 use parking_lot::Mutex;
 use rustix::event::epoll::EventFlags;
 
-use super::slot::{CLOSED, Late, READ, Slot, WRITE};
+use super::slot::{CLOSED, FULL, HALF, Late, READ, Slot, WRITE};
 use crate::loom::atomic::{AtomicBool, AtomicU32, Ordering};
 use crate::prefetch;
 
-/// Slots of each of the first chunks.
+/// The number of slots in each of the first chunks.
 const FIRST: u32 = 64;
 
-/// Chunks of one size; the next ones are twice as large, so that an eighth of the slots is unused at most.
+/// The number of chunks of one size. The next ones are twice as large, so at most an eighth of the
+/// slots is unused.
 const STEPS: u32 = 8;
 
-/// Bound, in chunks: 2^26 slots, more than the system gives descriptors to a process (`fs.nr_open` is 2^20).
+/// Bound, in chunks: 2^26 slots, more than the system gives descriptors to a process (`fs.nr_open`
+/// is 2^20).
 const CHUNKS_MAX: usize = 136;
 
-/// Slots are never freed, only used again: as many are kept as there were descriptors at one time.
+/// The table of slots. Slots are never freed, only reused: the table keeps as many as there were
+/// descriptors at one time.
 pub(crate) struct Sources {
     chunks: [OnceLock<Box<[Slot]>>; CHUNKS_MAX],
-    /// Slots below this number were given out at some time.
+    /// All slots below this number have been given out at some time.
     used: AtomicU32,
     free: Mutex<Vec<u32>>,
     closed: AtomicBool,
@@ -37,14 +40,14 @@ impl Sources {
         }
     }
 
-    /// A slot for a new descriptor. It stays where it is as long as the table.
+    /// Takes a slot for a new descriptor. It stays at its address as long as the table exists.
     pub(super) fn take(&self) -> &Slot {
         let mut free = self.free.lock();
         let index = free.pop().unwrap_or_else(|| {
-            // Under the lock: chunks are made one after the other.
+            // Under the lock, so chunks are made one after the other.
             let index = self.used.load(Ordering::Relaxed);
             let (chunk, _) = place_of(index);
-            // The first one of a chunk makes it.
+            // The first slot of a chunk makes the chunk.
             let indices = index..index + size_of_chunk(chunk);
             self.chunks[chunk].get_or_init(|| indices.map(Slot::new).collect());
             self.used.store(index + 1, Ordering::Release);
@@ -54,7 +57,7 @@ impl Sources {
         self.slot(index)
     }
 
-    /// Gives a slot back that was reset.
+    /// Returns a slot that was reset.
     pub(super) fn give_back(&self, index: u32) {
         self.free.lock().push(index);
     }
@@ -66,13 +69,13 @@ impl Sources {
         &chunk.expect("the index was given out")[at]
     }
 
-    /// Asks for the slot of a token.
+    /// Prefetches the slot of a token.
     #[inline]
     pub(super) fn prefetch(&self, token: u64) {
         prefetch::line(self.slot(token as u32));
     }
 
-    /// Takes in what a driver reported; says how many `late` has woken meanwhile.
+    /// Records what a driver reported. Returns how many wakers `late` has called meanwhile.
     pub(crate) fn report(&self, token: u64, events: EventFlags, late: &mut Late) -> usize {
         let (generation, index) = ((token >> 32) as u32, token as u32);
         let mut flags = 0;
@@ -83,18 +86,26 @@ impl Sources {
         if events.intersects(EventFlags::OUT | gone) {
             flags |= WRITE;
         }
-        // A reading stops short at the mark of urgent data, and there is more behind it.
+        // A read stops short at the mark of urgent data, although more data follows.
         if events.intersects(EventFlags::RDHUP | EventFlags::PRI | gone) {
             flags |= CLOSED;
+        }
+        if events.contains(EventFlags::RDHUP) {
+            flags |= HALF;
+        }
+        if events.intersects(gone) {
+            flags |= FULL;
         }
         late.push(self.slot(index).report(generation, flags))
     }
 
-    /// No driver will report anything any more: who waits is woken, and nobody waits again.
+    /// Wakes all waiters, and refuses new ones, because no driver will report anything any more.
     pub(crate) fn close(&self) {
-        // Pairs with `is_closed`, which is asked under a slot's lock: who took its place before that is found there.
+        // Pairs with `is_closed`, which runs under a slot's lock: the loop below finds every waiter
+        // that was stored before it.
         self.closed.store(true, Ordering::Release);
-        // With the lock, under which slots are given out: one that is given out after this is used by who sees that we closed.
+        // Slots are given out under this lock: the user of any slot given out after this sees that
+        // the table is closed.
         let used = {
             let _free = self.free.lock();
             self.used.load(Ordering::Acquire)
@@ -111,14 +122,14 @@ impl Sources {
     }
 }
 
-/// The chunk of a slot, and its place there.
+/// Returns the chunk of a slot, and its index in the chunk.
 fn place_of(index: u32) -> (usize, usize) {
-    // The chunks of one size together begin at the same distance from their end: with this many more before them.
+    // Shifted by this much, the chunks of one size begin at a power of two.
     let first = FIRST * STEPS;
     let above = index + first;
     let level = above.ilog2() - first.ilog2();
     let at = above - (first << level);
-    // A chunk has this power of two slots.
+    // Each chunk has this power of two slots.
     let bits = FIRST.ilog2() + level;
     let (chunk, place) = (level * STEPS + (at >> bits), at & ((1 << bits) - 1));
     (chunk as usize, place as usize)
@@ -128,7 +139,7 @@ fn size_of_chunk(chunk: usize) -> u32 {
     FIRST << (chunk as u32 / STEPS)
 }
 
-/// What a driver reports for a descriptor.
+/// Returns what a driver reports for a descriptor.
 pub(super) fn token(generation: u32, index: u32) -> u64 {
     u64::from(generation) << 32 | u64::from(index)
 }

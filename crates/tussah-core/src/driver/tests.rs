@@ -12,10 +12,10 @@ use std::time::Duration;
 use super::{Direction, Source};
 use crate::{Runtime, yield_now};
 
-/// A guard against a hang: a run takes a second.
+/// A guard against hangs: a run takes a second.
 const HANG_LIMIT: Duration = Duration::from_secs(120);
 
-/// Both ends of a new pair, in the runtime that the caller runs in.
+/// Returns both ends of a new pair, in the caller's runtime.
 fn pair() -> [Source; 2] {
     let (a, b) = UnixStream::pair().expect("there are descriptors");
     [a, b].map(|end| {
@@ -26,7 +26,8 @@ fn pair() -> [Source; 2] {
 
 #[test]
 fn what_is_to_be_spread_goes_to_all_workers_in_turn() {
-    /// How many of eight that one event waits for are registered with each of two workers.
+    /// Returns how many of eight descriptors that one event waits for are registered with each of
+    /// two workers.
     fn homes(spread: bool) -> [usize; 2] {
         let waits = async move {
             let mut homes = [0; 2];
@@ -60,7 +61,7 @@ async fn write_all(source: &Source, mut bytes: &[u8]) -> io::Result<()> {
     Ok(())
 }
 
-/// Reads so many bytes, or up to the end.
+/// Reads `len` bytes, or up to the end of the stream.
 async fn read_up_to(source: &Source, len: usize) -> io::Result<Vec<u8>> {
     let mut all = vec![0; len];
     let mut done = 0;
@@ -76,7 +77,7 @@ async fn read_up_to(source: &Source, len: usize) -> io::Result<Vec<u8>> {
     Ok(all)
 }
 
-/// Sends back what comes, byte by byte, up to the end.
+/// Echoes every byte until the end of the stream.
 async fn echo(source: Source) -> io::Result<()> {
     loop {
         let byte = read_up_to(&source, 1).await?;
@@ -87,8 +88,8 @@ async fn echo(source: Source) -> io::Result<()> {
     }
 }
 
-/// One byte at a time goes through a pair and back, often enough for a descriptor to move; then, if wanted, a block for which there
-/// is no room goes through another one.
+/// Sends single bytes through a pair and back, often enough for a descriptor to move. If asked, it
+/// then sends a block that exceeds the socket's room through another pair.
 async fn exchange(block: bool) -> io::Result<()> {
     let [ours, theirs] = pair();
     let echo = crate::spawn(echo(theirs));
@@ -110,8 +111,8 @@ async fn exchange(block: bool) -> io::Result<()> {
     Ok(())
 }
 
-/// Descriptors are registered, move and leave while the drivers that they are registered with lose and get their workers, and their
-/// numbers are used again at once. In the end one worker is left, with what is registered with all drivers.
+/// Descriptors are registered, move and leave while the drivers lose and get workers, and their
+/// numbers are reused at once. In the end one worker is left, which serves all drivers.
 #[test]
 fn bytes_arrive_while_workers_come_and_go() {
     const PAIRS: usize = 300;

@@ -1,4 +1,4 @@
-//! Descriptors that threads wait for.
+//! Tests of descriptors that threads wait for.
 
 use std::future::poll_fn;
 use std::io::{self, ErrorKind, Read, Write};
@@ -16,7 +16,7 @@ use tussah_core::{Handle, Runtime, yield_now};
 
 use crate::runtime;
 
-/// A descriptor in the runtime, and the other end of it, which blocks.
+/// Returns a descriptor in the runtime, and its other end, which blocks.
 fn pair(handle: &Handle) -> (Source, UnixStream) {
     let (ours, theirs) = UnixStream::pair().expect("there are descriptors");
     ours.set_nonblocking(true).expect("a socket may be");
@@ -71,7 +71,7 @@ fn writing_waits_for_room() {
     assert_eq!(runtime.block_on(writer).expect("no panic"), all.len());
 }
 
-/// From an OS thread that is no worker, which has no driver.
+/// From an OS thread that is not a worker and has no driver.
 #[test]
 fn block_on_waits_too() {
     let runtime = runtime(1);
@@ -93,7 +93,7 @@ fn block_on_waits_too() {
 }
 
 #[test]
-fn all_who_wait_are_woken() {
+fn all_waiters_are_woken() {
     let runtime = runtime(2);
     let (source, mut theirs) = pair(&runtime);
     let source = Arc::new(source);
@@ -103,7 +103,7 @@ fn all_who_wait_are_woken() {
             runtime.spawn(async move { read(&source).await })
         })
         .collect();
-    // Some give up.
+    // Some of them give up.
     readers.iter().step_by(3).for_each(|reader| reader.abort());
     theirs.write_all(&[1; 20]).expect("the readers are there");
     for (n, reader) in readers.into_iter().enumerate() {
@@ -114,7 +114,8 @@ fn all_who_wait_are_woken() {
     }
 }
 
-/// A worker is held until somebody has read what came to a descriptor that is registered with that worker.
+/// A worker is held until another thread has read from a descriptor that is registered with that
+/// worker.
 #[test]
 fn the_driver_of_a_held_worker_is_served() {
     let runtime = Runtime::builder()
@@ -143,9 +144,9 @@ fn the_driver_of_a_held_worker_is_served() {
     runtime.block_on(holder).expect("no panic");
 }
 
-/// Nobody else could: there is no other worker, or the others do not steal, or they are held as well.
+/// No worker could help: there is no other, or the others do not steal, or they are held as well.
 #[test]
-fn who_waits_outside_does_not_wait_for_held_workers() {
+fn an_outside_waiter_does_not_wait_for_held_workers() {
     for (workers, stealing, held) in [(1, true, 1), (2, false, 1), (2, true, 2)] {
         let runtime = Runtime::builder()
             .workers(workers)
@@ -153,7 +154,7 @@ fn who_waits_outside_does_not_wait_for_held_workers() {
             .watchdog(Duration::from_millis(20), |_| ())
             .build()
             .expect("workers start");
-        // From here they are registered with one worker after the other.
+        // From here on they are registered with one worker after the other.
         let mut all: Vec<_> = (0..workers).map(|_| two_bytes(&runtime)).collect();
         for (_, reads, _) in &mut all {
             let first = poll_fn(|context| Poll::Ready(reads.as_mut().poll(context)));
@@ -199,7 +200,7 @@ fn an_attempt_that_a_signal_interrupts_is_made_again() {
     assert_eq!(written.expect("nothing else is wrong"), 3);
 }
 
-/// A waker of another executor, which blocks until the test has heard of it.
+/// A waker of another executor, which blocks until the test has received its message.
 struct Blocks(std::sync::Mutex<mpsc::Receiver<()>>);
 
 impl Wake for Blocks {
@@ -209,7 +210,7 @@ impl Wake for Blocks {
     }
 }
 
-/// An only worker, or one of two of which the other sleeps, is held by the waker of somebody else.
+/// The waker of another executor holds the only worker, or one of two of which the other sleeps.
 #[test]
 fn a_waker_that_holds_a_worker_is_reported() {
     for workers in [1, 2] {
@@ -232,7 +233,7 @@ fn a_waker_that_holds_a_worker_is_reported() {
         theirs.write_all(b"x").expect("open");
         let stuck = told.recv().expect("the watchdog barks");
         assert!(stuck.event.is_none(), "{stuck}");
-        // What comes from outside is run by a peer, though the worker that is held counts as one who is looking for work.
+        // A peer runs events from outside, although the held worker counts as a searcher.
         if workers > 1 {
             for _ in 0..20 {
                 runtime.block_on(runtime.spawn(async {})).expect("no panic");
@@ -247,7 +248,8 @@ fn a_waker_that_holds_a_worker_is_reported() {
 /// Reads two bytes.
 type Reads = Pin<Box<dyn Future<Output = io::Result<()>> + Send>>;
 
-/// The end of a pair, what reads two bytes at the other, and what tells that the first one was read.
+/// Returns the end of a pair, the thread that reads two bytes at the other, and a receiver for the
+/// first one.
 fn two_bytes(handle: &Handle) -> (UnixStream, Reads, mpsc::Receiver<()>) {
     let (source, theirs) = pair(handle);
     let (tell, told) = mpsc::channel();
@@ -259,8 +261,8 @@ fn two_bytes(handle: &Handle) -> (UnixStream, Reads, mpsc::Receiver<()>) {
     (theirs, reads, told)
 }
 
-/// Descriptors that are registered each with another worker, in the order of the workers, what reads them, and what tells that
-/// the first byte was read.
+/// Returns descriptors that are each registered with another worker, in the order of the workers,
+/// their readers, and receivers for the first byte.
 fn one_at_each_worker(
     runtime: &Runtime,
     workers: usize,
@@ -270,7 +272,7 @@ fn one_at_each_worker(
         .map(|_| {
             let all_here = all_here.clone();
             runtime.spawn(async move {
-                // So many threads run at the same time, each on another worker.
+                // This many threads run at the same time, each on another worker.
                 all_here.wait();
                 let (theirs, mut reads, told) = Handle::with_current(two_bytes);
                 let read = poll_fn(|context| Poll::Ready(reads.as_mut().poll(context)));
@@ -300,7 +302,7 @@ fn read_first(runtime: &Runtime, reads: &mut Reads, told: &mpsc::Receiver<()>) {
 }
 
 #[test]
-fn the_driver_of_a_worker_that_was_taken_away_is_served() {
+fn the_driver_of_a_removed_worker_is_served() {
     let runtime = runtime(4);
     let mut all = one_at_each_worker(&runtime, 4);
     runtime.set_workers(1).expect("a worker is left");
@@ -317,7 +319,7 @@ fn the_driver_of_a_worker_that_was_taken_away_is_served() {
 
 /// Worker 0, which has no descriptor of its own, never sleeps.
 #[test]
-fn a_busy_worker_serves_the_driver_of_one_that_was_taken_away() {
+fn a_busy_worker_serves_the_driver_of_a_removed_one() {
     let runtime = runtime(2);
     let mut all = one_at_each_worker(&runtime, 2);
     let (mut theirs, mut reads, told) = all.pop().expect("there are two");
@@ -330,7 +332,7 @@ fn a_busy_worker_serves_the_driver_of_one_that_was_taken_away() {
             yield_now().await;
         }
     });
-    // What comes first may still be seen by the worker that is on its way out.
+    // The worker may still see the first byte on its way out of the driver.
     theirs.write_all(b"a").expect("open");
     read_first(&runtime, &mut reads, &told);
     theirs.write_all(b"b").expect("open");
@@ -340,7 +342,7 @@ fn a_busy_worker_serves_the_driver_of_one_that_was_taken_away() {
 }
 
 #[test]
-fn who_waits_outside_hears_of_the_end() {
+fn an_outside_waiter_learns_of_the_end() {
     let runtime = runtime(1);
     let (source, _theirs) = pair(&runtime);
     let handle = runtime.handle().clone();
@@ -359,16 +361,18 @@ fn who_waits_outside_hears_of_the_end() {
     assert_eq!(error.to_string(), "the runtime is shut down");
 }
 
-/// Sources are made, waited for and dropped while their runtime ends, and after that: each wait comes to its end.
+/// Sources are made, waited for and dropped while their runtime ends, and after that. Each wait
+/// ends.
 #[test]
-fn who_comes_while_the_runtime_ends_hears_of_the_end() {
+fn a_waiter_during_the_shutdown_learns_of_the_end() {
     for _ in 0..30 {
         let runtime = runtime(2);
         let (begin, begun) = mpsc::channel();
         let waiting = [(); 3].map(|()| {
             let (handle, begin) = (runtime.handle().clone(), begin.clone());
             std::thread::spawn(move || {
-                // Bytes come as long as the runtime is there; in the end one is waited for that never comes.
+                // Bytes come as long as the runtime exists. In the end the thread waits for one
+                // that never comes.
                 for n in 0.. {
                     let (source, mut theirs) = pair(&handle);
                     let mut read = Box::pin(read(&source));
@@ -428,7 +432,7 @@ fn a_file_can_not_be_waited_for() {
     assert_eq!(error.kind(), ErrorKind::PermissionDenied);
 }
 
-/// One that is always ready lets the others of its worker run.
+/// A descriptor that is always ready lets the others of its worker run.
 #[test]
 fn a_descriptor_that_is_always_ready_yields() {
     let runtime = runtime(1);
@@ -476,7 +480,7 @@ fn a_descriptor_comes_back() {
     let (source, mut theirs) = pair(&runtime);
     theirs.write_all(b"ab").expect("open");
     assert_eq!(runtime.block_on(read(&source)).expect("no error"), b'a');
-    // Waited for, and taken back: it can be waited for again, in the same driver.
+    // Waited for, and given up: it can be waited for again, in the same driver.
     register(&runtime, &source);
     let source = Source::new_in(&runtime, source.into_fd());
     register(&runtime, &source);
@@ -492,9 +496,9 @@ fn a_descriptor_comes_back() {
     assert_eq!(again.block_on(read(&source)).expect("no error"), b'c');
 }
 
-/// What is tried without waiting is tried each time.
+/// An operation that does not wait is tried each time.
 #[test]
-fn a_descriptor_that_nobody_waits_for_is_tried() {
+fn a_descriptor_without_waiters_is_tried() {
     let runtime = runtime(1);
     let (source, mut theirs) = pair(&runtime);
     let mut byte = [0];
@@ -505,7 +509,7 @@ fn a_descriptor_that_nobody_waits_for_is_tried() {
     assert_eq!(try_read().expect("it is there"), 1);
 }
 
-/// A reading stops short at the mark of urgent data, though there is more behind it.
+/// A read stops short at the mark of urgent data, although more data follows.
 #[test]
 fn urgent_data_is_no_end() {
     use std::net::{TcpListener, TcpStream};

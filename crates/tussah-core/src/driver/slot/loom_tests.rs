@@ -1,4 +1,4 @@
-//! Models of waiting in a slot against reports, and against others who wait.
+//! Models of a slot: waiting against reports, and against other waiters.
 
 use std::future::poll_fn;
 use std::task::Poll;
@@ -9,7 +9,7 @@ use super::*;
 use crate::loom::atomic::AtomicUsize;
 use crate::loom::{Arc, thread};
 
-/// A descriptor with something to read, or not, and its slot.
+/// A descriptor, which may have something to read, and its slot.
 struct Pipe {
     slot: Slot,
     bytes: AtomicUsize,
@@ -23,14 +23,14 @@ impl Pipe {
         })
     }
 
-    /// The kernel's part: something is there, and is reported.
+    /// Plays the kernel: makes data available, and reports it.
     fn fill(&self) {
-        // The kernel orders what it does by locks of its own.
+        // The kernel orders its steps by locks of its own.
         self.bytes.fetch_add(1, Ordering::AcqRel);
         self.slot.report(0, READ).wake();
     }
 
-    /// Takes a byte, if there is one: the operation that is tried.
+    /// Takes a byte if there is one: the operation that is tried.
     fn take(&self) -> bool {
         let take = |bytes: usize| bytes.checked_sub(1);
         let taken = self
@@ -39,7 +39,7 @@ impl Pipe {
         taken.is_ok()
     }
 
-    /// As `Source::poll_io`.
+    /// Does the same as `Source::poll_io`.
     fn read(&self) {
         let mut key = 0;
         block_on(poll_fn(|context| {
@@ -75,7 +75,7 @@ fn a_report_is_not_missed() {
 }
 
 #[test]
-fn a_report_wakes_all_who_wait() {
+fn a_report_wakes_all_waiters() {
     let mut model = loom::model::Builder::new();
     model.preemption_bound = Some(1);
     model.check(|| {
@@ -90,7 +90,7 @@ fn a_report_wakes_all_who_wait() {
     });
 }
 
-/// A reading that came short forgets that something may be there, unless something came since.
+/// A short read clears the ready flag, unless a report came since.
 #[test]
 fn a_report_is_not_forgotten() {
     loom::model(|| {
@@ -110,6 +110,44 @@ fn a_report_is_not_forgotten() {
                 if taken < 2 {
                     reader.read();
                 }
+            }),
+        ];
+        let _ = threads.map(|thread| thread.join().expect("no panic"));
+    });
+}
+
+/// The bytes arrive before the hang-up, and stay unread.
+#[test]
+fn a_hang_up_is_not_missed() {
+    loom::model(|| {
+        let pipe = Pipe::new();
+        pipe.slot.lock().moved(0);
+        let (kernel, waiter) = (pipe.clone(), pipe);
+        let threads = [
+            thread::spawn(move || {
+                kernel.fill();
+                kernel.slot.report(0, READ | CLOSED | HALF).wake();
+            }),
+            thread::spawn(move || {
+                let slot = &waiter.slot;
+                block_on(poll_fn(|context| {
+                    loop {
+                        let seen = slot.seen();
+                        if seen.has(HALF) {
+                            return Poll::Ready(());
+                        }
+                        let key = &mut { POLLED };
+                        let register = |_: &mut Inner| Ok::<_, ()>(());
+                        let again = slot.wait_report(seen, key, context.waker(), register);
+                        if again == Ok(false) {
+                            return Poll::Pending;
+                        }
+                    }
+                }));
+                assert!(
+                    slot.seen().is_ready(Direction::Read),
+                    "they are still there"
+                );
             }),
         ];
         let _ = threads.map(|thread| thread.join().expect("no panic"));

@@ -1,4 +1,4 @@
-//! One who waits after the other.
+//! Tests of a slot with one step at a time.
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicUsize;
@@ -56,9 +56,9 @@ fn a_report_after_the_look_is_not_waited_for() {
     assert!(!slot.seen().is_ready(Direction::Read));
 }
 
-/// Who has never been waited for is tried each time.
+/// A descriptor that no waiter has registered is tried each time.
 #[test]
-fn what_nobody_would_report_is_not_forgotten() {
+fn an_unregistered_descriptor_stays_ready() {
     let slot = Slot::new(0);
     slot.exhausted(Direction::Read, slot.seen());
     assert!(slot.seen().is_ready(Direction::Read));
@@ -74,21 +74,46 @@ fn the_end_is_not_forgotten() {
         slot.seen().is_ready(Direction::Read),
         "the end is still to be read"
     );
-    // As after urgent data: what would block is not at the end.
+    // As after urgent data: an operation that would block is not at the end.
     slot.exhausted(Direction::Read, slot.seen());
     assert!(!slot.seen().is_ready(Direction::Read));
 }
 
-/// Whoever gives up leaves no place behind, wherever in the line it was.
 #[test]
-fn all_wait_but_those_who_gave_up() {
+fn a_waiter_for_a_hang_up_leaves_the_direction_ready() {
+    let slot = Slot::new(0);
+    let (count, waker) = counter();
+    let wait = |seen| {
+        let waited = slot.wait_report(seen, &mut { POLLED }, &waker, |_| Ok::<_, ()>(()));
+        waited.expect("it registers")
+    };
+    slot.report(0, READ).wake();
+    let seen = slot.seen();
+    assert!(!wait(seen), "nothing was reported since");
+    assert!(slot.seen().is_ready(Direction::Read));
+    assert_eq!(slot.report(0, READ | CLOSED | HALF).wake(), 1);
+    assert_eq!(count.0.load(Ordering::Relaxed), 1);
+    assert!(wait(seen), "something was reported since");
+    // The flag stays after all was read, and does not mean the end of the connection.
+    slot.lock().moved(0);
+    slot.exhausted(Direction::Read, slot.seen());
+    assert!(slot.seen().has(HALF) && !slot.seen().has(FULL));
+    slot.report(0, READ | WRITE | CLOSED | FULL).wake();
+    assert!(slot.seen().has(FULL));
+    slot.reset();
+    assert!(!slot.seen().has(HALF | FULL), "as new");
+}
+
+/// A waiter that gives up leaves nothing behind, wherever it was in the line.
+#[test]
+fn all_wait_except_those_that_gave_up() {
     for gone in 0..4 {
         let slot = Slot::new(0);
         let mut keys = [0; 4];
         let counts = [(); 4].map(|()| counter());
         for (key, (_, waker)) in keys.iter_mut().zip(&counts) {
             assert!(wait(&slot, Direction::Read, key, waker));
-            // Again, as a thread that was polled for another reason.
+            // A second time, like a thread that was polled for another reason.
             assert!(wait(&slot, Direction::Read, key, waker));
         }
         slot.cancel(Direction::Read, keys[gone]);
@@ -105,7 +130,7 @@ fn all_wait_but_those_who_gave_up() {
 }
 
 #[test]
-fn of_those_who_poll_the_last_one_is_woken() {
+fn the_last_poller_is_woken() {
     let slot = Slot::new(0);
     let ((first, early), (second, late)) = (counter(), counter());
     assert!(wait(&slot, Direction::Write, &mut { POLLED }, &early));
@@ -116,7 +141,7 @@ fn of_those_who_poll_the_last_one_is_woken() {
 }
 
 #[test]
-fn a_report_for_the_descriptor_before_is_nobodys() {
+fn a_report_for_the_previous_descriptor_is_ignored() {
     let slot = Slot::new(0);
     let (count, waker) = counter();
     assert!(wait(&slot, Direction::Read, &mut 0, &waker));
@@ -146,7 +171,7 @@ fn it_moves_after_sixteen_waits_elsewhere() {
     assert!(!inner.is_foreign(1));
 }
 
-/// Where nobody would report anything, an operation is tried each time.
+/// Without a registration an operation is tried each time, because nothing would be reported.
 #[test]
 fn a_failed_registration_leaves_the_descriptor_ready() {
     let slot = Slot::new(0);
@@ -158,7 +183,7 @@ fn a_failed_registration_leaves_the_descriptor_ready() {
     assert_eq!(Arc::strong_count(&count), 2);
 }
 
-/// Keys are given out again, but not while somebody has them.
+/// Keys are reused, but not while a waiter has them.
 #[test]
 fn no_two_wait_with_one_key() {
     let slot = Slot::new(0);

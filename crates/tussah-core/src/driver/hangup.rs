@@ -1,0 +1,62 @@
+//! Detection of peers that hang up. `mod.rs` argues why no hang-up is missed.
+
+use std::io;
+use std::task::{Context, Poll};
+
+use super::outage::log_removal;
+use super::slot::{FULL, HALF, Inner, POLLED};
+use super::source::Source;
+
+/// How much of a connection a peer has closed.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Hangup {
+    /// The peer sends no more data, but it may still read: its FIN has arrived.
+    Half,
+    /// The connection is over: it was reset, it failed, or both sides have closed it.
+    Full,
+}
+
+impl Hangup {
+    fn flags(self) -> u32 {
+        match self {
+            Self::Half => HALF | FULL,
+            Self::Full => FULL,
+        }
+    }
+}
+
+impl Source {
+    /// Waits until the driver reports that the peer has hung up at least as far as `hangup`.
+    ///
+    /// Unread bytes do not hide a hang-up, and no operation is tried. All calls of this function
+    /// share one place with the readers that use [`poll_io`](Self::poll_io) and
+    /// [`poll_ready`](Self::poll_ready): only the last caller is woken. For connected streams.
+    ///
+    /// # Errors
+    /// As for [`poll_ready`](Self::poll_ready).
+    pub fn poll_hangup(&self, context: &mut Context<'_>, hangup: Hangup) -> Poll<io::Result<()>> {
+        loop {
+            let seen = self.slot().seen();
+            if seen.has(hangup.flags()) {
+                return Poll::Ready(Ok(()));
+            }
+            let (key, waker) = (&mut { POLLED }, context.waker());
+            let mut removed = Ok(());
+            let register = |inner: &mut Inner| self.register_open(inner, &mut removed);
+            let ready = self.slot().wait_report(seen, key, waker, register);
+            log_removal(removed);
+            if !ready? {
+                return Poll::Pending;
+            }
+        }
+    }
+
+    /// Returns whether the driver has reported that the peer hung up at least as far as `hangup`.
+    ///
+    /// The driver reports nothing about a descriptor that no thread has waited for.
+    #[must_use]
+    #[inline]
+    pub fn has_hung_up(&self, hangup: Hangup) -> bool {
+        self.slot().seen().has(hangup.flags())
+    }
+}

@@ -1,0 +1,77 @@
+//! Wakers that leave a slot with a report.
+
+use std::mem;
+
+use crate::tiny_waker::TinyWaker;
+
+/// Wakers removed from a slot, to be called or dropped after its lock is released.
+pub(in crate::driver) struct Wakers {
+    pub(super) first: [TinyWaker; 2],
+    #[expect(clippy::box_collection, reason = "seldom there, and moved often")]
+    pub(super) more: Option<Box<Vec<TinyWaker>>>,
+}
+
+impl Wakers {
+    pub(super) const fn new() -> Self {
+        Self {
+            first: [TinyWaker::NONE; 2],
+            more: None,
+        }
+    }
+
+    /// Prefetches what the first wakers point at.
+    #[inline]
+    fn prefetch(&self) {
+        self.first.iter().for_each(TinyWaker::prefetch);
+    }
+
+    /// Calls the wakers. Returns how many there were.
+    #[inline]
+    pub(in crate::driver) fn wake(self) -> usize {
+        let mut woken = 0;
+        for waker in self.first {
+            if !waker.is_none() {
+                waker.wake_guarded();
+                woken += 1;
+            }
+        }
+        woken + self.more.map_or(0, |more| Self::wake_more(*more))
+    }
+
+    #[cold]
+    fn wake_more(more: Vec<TinyWaker>) -> usize {
+        more.into_iter().map(TinyWaker::wake_guarded).count()
+    }
+}
+
+/// Bound, in reports: calls run this far behind reports, so that the targets have reached the
+/// cache.
+const BEHIND: usize = 4;
+
+/// The wakers of the last reports, which are called a little later.
+pub(crate) struct Late {
+    wakers: [Wakers; BEHIND],
+    next: usize,
+}
+
+impl Late {
+    pub(crate) fn new() -> Self {
+        Self {
+            wakers: [const { Wakers::new() }; BEHIND],
+            next: 0,
+        }
+    }
+
+    /// Takes the wakers of a report, and calls those of an earlier one. Returns how many it called.
+    #[inline]
+    pub(in crate::driver) fn push(&mut self, wakers: Wakers) -> usize {
+        wakers.prefetch();
+        self.next = (self.next + 1) % BEHIND;
+        mem::replace(&mut self.wakers[self.next], wakers).wake()
+    }
+
+    /// Calls all wakers that are left. Returns how many there were.
+    pub(crate) fn wake(self) -> usize {
+        self.wakers.into_iter().map(Wakers::wake).sum()
+    }
+}

@@ -1,0 +1,24 @@
+//! The cost of a large transfer, in the budget of a poll.
+
+use crate::worker::Worker;
+
+/// Bound, in bytes: a transfer of this size spends as much of a poll's budget as a small operation.
+const BYTES_PER_OPERATION: usize = 16 * 1024;
+
+/// Spends the running poll's budget for the bytes that a transfer moves beyond a small operation,
+/// so that a descriptor that is always ready does not starve others.
+#[inline]
+pub fn spend_bytes(bytes: usize) {
+    if bytes >= BYTES_PER_OPERATION {
+        spend_many(bytes);
+    }
+}
+
+#[cold]
+fn spend_many(bytes: usize) {
+    Worker::with(|worker| {
+        if let Some(worker) = worker {
+            worker.spend_more((bytes / BYTES_PER_OPERATION) as u32);
+        }
+    });
+}
