@@ -1,9 +1,10 @@
 //! Events: the units of work that colors and workers queue.
 //!
-//! Everything that runs begins with a [`Node`]: a link for whichever intrusive list holds it, and a table of
-//! functions. A posted closure is a node with the closure behind it, a thread is a node with its future behind it,
-//! and a color that has events is itself a node in a worker's run queue. So there is one kind of item to queue,
-//! steal and run, and no allocation beyond the one that holds the event.
+//! Everything that runs begins with a [`Node`]: a link for the intrusive list that holds it, and a
+//! table of functions. A posted closure is a node followed by the closure, and a thread is a node
+//! followed by its future. A color that has events is itself a node in a worker's run queue. So
+//! there is one kind of item to queue, steal and run, and the only allocation is the one that holds
+//! the event.
 
 use std::alloc::Layout;
 use std::mem::ManuallyDrop;
@@ -22,7 +23,7 @@ use crate::worker::Worker;
 /// The head of everything that can be queued.
 #[repr(C)]
 pub(crate) struct Node {
-    /// The next node of the list that holds this one; owned by that list.
+    /// The next node of the list that holds this one. Owned by that list.
     link: AtomicPtr<Node>,
     /// A pointer, not a reference: a thread's table is larger than this part of it.
     table: NonNull<VTable>,
@@ -33,40 +34,45 @@ pub(crate) struct Node {
 pub(crate) enum After {
     /// The color goes on with its next event.
     Continue,
-    /// The event took the color with it; somebody else will resume it.
+    /// The event took the color with it, and another party will resume it.
     Parked,
 }
 
-/// Why an event is dropped without having run.
+/// The reason why an event was dropped without running.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub enum DropReason {
-    /// Its deadline had passed when its turn came.
+    /// The event's deadline had passed when its turn came.
     Expired,
-    /// The runtime was shut down first.
+    /// The runtime shut down before the event's turn.
     ShutDown,
 }
 
 /// The functions of one kind of event.
 pub(crate) struct VTable {
-    /// Runs the event and consumes the node. Called by a worker that owns what the node was queued in. May unwind in a
-    /// color, not out of a run queue.
+    /// Runs the event and consumes the node. The caller is a worker that owns the queue of the
+    /// node. May unwind in a color, but not out of a run queue.
     pub(crate) run: unsafe fn(NonNull<Node>, &Worker) -> After,
-    /// Consumes the node without running it, on any OS thread, by the owner of what it was queued in.
+    /// Consumes the node without running it, on any OS thread. The caller owns the queue of the
+    /// node.
     pub(crate) drop: unsafe fn(NonNull<Node>, DropReason) -> After,
-    /// The type of the closure or future: names the function that the event came from.
+    /// Returns the type of the closure or future, which names the function that the event came
+    /// from.
     pub(crate) name: fn() -> &'static str,
-    /// How many bytes into the node it says where the event was posted or spawned; `None` if it does not.
+    /// The offset in the node of the location that posted or spawned it, in bytes; `None` if it has
+    /// none.
     pub(crate) location_at: Option<NonZeroUsize>,
-    /// How it leaves its queue early; `None` if it does not.
+    /// How the event leaves its queue early; `None` if it does not.
     pub(crate) cancel: Option<Cancel>,
 }
 
-/// How events that can be cancelled leave the queue of their color before their turn.
+/// The functions by which cancelled events leave the queue of their color before their turn.
 pub(crate) struct Cancel {
-    /// Whether the event was cancelled, and stays so. Called by whoever may walk along the queue.
+    /// Returns whether the event was cancelled, which is final. Called by any party that may walk
+    /// along the queue.
     pub(crate) is_cancelled: unsafe fn(NonNull<Node>) -> bool,
-    /// Consumes the node of a cancelled event that was taken out of its queue; calls nothing of the user's.
+    /// Consumes the node of a cancelled event that was taken out of its queue. Calls no code of the
+    /// user.
     pub(crate) leave: unsafe fn(NonNull<Node>),
 }
 
@@ -75,7 +81,7 @@ impl Node {
         Self::with_table(NonNull::from(table))
     }
 
-    /// A node whose table is the beginning of a larger one.
+    /// Creates a node whose table is the beginning of a larger one.
     ///
     /// # Safety
     /// `table` comes from a reference to a static.
@@ -90,26 +96,27 @@ impl Node {
         }
     }
 
-    /// The functions of this kind of event.
+    /// Returns the functions of this kind of event.
     #[inline]
     pub(crate) fn vtable(&self) -> &'static VTable {
         // SAFETY: both constructors take pointers to statics.
         unsafe { self.table.as_ref() }
     }
 
-    /// The same as a pointer to whatever it is the beginning of.
+    /// Returns the same table as a pointer to the larger table that it begins.
     #[inline]
     pub(crate) fn table(&self) -> NonNull<VTable> {
         self.table
     }
 
-    /// The link word, for the color's inbox, which links nodes by hand.
+    /// Returns the link word, for the color's inbox, which links nodes by hand.
     pub(crate) fn link(&self) -> &AtomicPtr<Node> {
         &self.link
     }
 }
 
-// SAFETY: `link` always names the same word of the node, and only the list that holds the node uses it.
+// SAFETY: `link` always names the same word of the node, and only the list that holds the node uses
+// it.
 unsafe impl Link for Node {
     #[inline]
     fn link(node: NonNull<Self>) -> NonNull<AtomicPtr<Self>> {
@@ -132,13 +139,14 @@ pub(crate) unsafe fn run(node: NonNull<Node>, worker: &Worker) -> After {
     }
 }
 
-/// Runs what came out of a run queue: a color's turn, or a thread that is its own color; says whether it was a color.
+/// Runs a node from a run queue: a color's turn, or a thread with a color of its own. Returns
+/// whether it was a color.
 ///
 /// # Safety
 /// As for [`run`].
 #[inline]
 pub(crate) unsafe fn run_turn(node: NonNull<Node>, worker: &Worker) -> bool {
-    // SAFETY: passed on from the caller.
+    // SAFETY: the caller's promise.
     unsafe {
         if std::ptr::eq(node.as_ref().vtable(), &TURN) {
             (TURN.run)(node, worker);
@@ -149,14 +157,15 @@ pub(crate) unsafe fn run_turn(node: NonNull<Node>, worker: &Worker) -> bool {
     }
 }
 
-/// Where the event was posted or spawned, if it says so.
+/// Returns the location that posted or spawned the event, if the node has it.
 ///
 /// # Safety
 /// The node is alive, and this is its table.
 #[inline]
 unsafe fn location(node: NonNull<Node>, vtable: &VTable) -> Option<&'static Location<'static>> {
     let at = vtable.location_at?;
-    // SAFETY: a table with an offset is one of a node that has its location there, and never changes it.
+    // SAFETY: a table with an offset belongs to a node that has its location there, and never
+    // changes it.
     Some(unsafe {
         node.byte_add(at.get())
             .cast::<&'static Location<'static>>()
@@ -164,7 +173,7 @@ unsafe fn location(node: NonNull<Node>, vtable: &VTable) -> Option<&'static Loca
     })
 }
 
-/// Drops a node unrun.
+/// Drops a node without running it.
 ///
 /// # Safety
 /// The caller owns the node through the queue that it was taken from.
@@ -173,7 +182,7 @@ pub(crate) unsafe fn drop_unrun(node: NonNull<Node>, reason: DropReason) -> Afte
     unsafe { (node.as_ref().vtable().drop)(node, reason) }
 }
 
-/// What a posted event runs.
+/// The content of a posted event.
 pub(crate) trait Body: Send + 'static {
     fn call(self, worker: &Worker);
 }
@@ -186,18 +195,19 @@ pub(crate) struct Posted<B> {
     body: ManuallyDrop<B>,
 }
 
-/// The memory of an event of type `E`: given back when this is dropped, unwinding included.
+/// The memory of an event of type `E`. Freed when this is dropped, even during unwinding.
 pub(crate) struct Allocation<E>(pub(crate) NonNull<E>);
 
 impl<E> Drop for Allocation<E> {
     #[inline]
     fn drop(&mut self) {
-        // SAFETY: whoever made this value owns the memory, which came from `Shared::alloc` for an `E`.
+        // SAFETY: the creator of this value owns the memory, which came from `Shared::alloc` for an
+        // `E`.
         unsafe { Shared::free(Kind::Event, self.0.cast(), Layout::new::<E>()) }
     }
 }
 
-/// The same on the worker that runs the event, and so is one of the event's runtime.
+/// The same on the worker that runs the event, which belongs to the event's runtime.
 struct HereAllocation<'a, E>(NonNull<E>, &'a Worker);
 
 impl<E> Drop for HereAllocation<'_, E> {
@@ -217,7 +227,7 @@ impl<B: Body> Posted<B> {
         cancel: None,
     };
 
-    /// Makes the event in memory that is its own.
+    /// Creates the event in its own memory.
     ///
     /// # Safety
     /// `memory` came from an allocation for a `Posted<B>` of the runtime that will run the event.
@@ -227,7 +237,7 @@ impl<B: Body> Posted<B> {
         location: &'static Location<'static>,
         body: B,
     ) -> NonNull<Node> {
-        // SAFETY: the memory is ours and not yet initialised.
+        // SAFETY: the memory is ours and not yet initialized.
         unsafe {
             memory.write(Self {
                 node: Node::new(&Self::VTABLE),
@@ -238,13 +248,14 @@ impl<B: Body> Posted<B> {
         memory.cast()
     }
 
-    /// Unwinds if the body does: the color's turn catches it.
+    /// Unwinds if the body does. The color's turn catches the panic.
     unsafe fn run(node: NonNull<Node>, worker: &Worker) -> After {
         let this = node.cast::<Self>();
         let _free = HereAllocation(this, worker);
         // SAFETY: the color that runs here has its token, which keeps it alive.
         unsafe { worker.color().as_ref() }.count_taken();
-        // SAFETY: the caller owns the node, and `run` consumes it, so the body is read exactly once.
+        // SAFETY: the caller owns the node, and `run` consumes it, so the body is read exactly
+        // once.
         let body = unsafe { ManuallyDrop::take(&mut (*this.as_ptr()).body) };
         body.call(worker);
         After::Continue
@@ -255,7 +266,7 @@ impl<B: Body> Posted<B> {
         let _free = Allocation(this);
         // A panic in a user's destructor must not stop the shutdown of the others.
         quietly(|| {
-            // SAFETY: as in `run`: the node is consumed here, once.
+            // SAFETY: as in `run`, the node is consumed here, once.
             unsafe { ManuallyDrop::drop(&mut (*this.as_ptr()).body) }
         });
         After::Continue

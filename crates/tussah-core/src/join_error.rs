@@ -1,4 +1,4 @@
-//! Why something that was joined has no result.
+//! The error of a join without a result.
 
 use std::any::Any;
 use std::error::Error;
@@ -7,11 +7,12 @@ use std::panic::resume_unwind;
 
 use parking_lot::Mutex;
 
-/// Why a thread or a blocking job that was joined has no result.
+/// The reason why a joined thread or blocking job has no result.
 ///
 /// Exactly one of [`is_cancelled`](Self::is_cancelled) and [`is_panic`](Self::is_panic) is true.
 pub struct JoinError {
-    /// In a box, so that a thread, which has room for its output from the beginning, pays one word for what is rare.
+    /// Boxed, so that a thread, which has room for its output from the beginning, pays one word for
+    /// this rare case.
     kind: Box<Kind>,
 }
 
@@ -20,22 +21,23 @@ const _: () = assert!(size_of::<Result<(), JoinError>>() == size_of::<usize>());
 enum Kind {
     Cancelled,
     TooDeep,
-    // A payload is `Send` only. The lock makes the error `Sync`, which `Box<dyn Error + Send + Sync>` asks for.
+    // A payload is only `Send`. The lock makes the error `Sync`, as `Box<dyn Error + Send + Sync>`
+    // requires.
     Panic(Mutex<Box<dyn Any + Send>>),
 }
 
 impl JoinError {
-    /// It was aborted, or whatever was to run it has shut down.
+    /// Made for a thread or job that was aborted, or whose runtime or pool has shut down.
     pub(crate) fn cancelled() -> Self {
         Self::of(Kind::Cancelled)
     }
 
-    /// It was never started because too many joins are nested.
+    /// Made for a job that never started because too many joins are nested.
     pub(crate) fn too_deep() -> Self {
         Self::of(Kind::TooDeep)
     }
 
-    /// It panicked; `payload` is what `catch_unwind` returned.
+    /// Made for a panic; `payload` is the value that `catch_unwind` returned.
     pub(crate) fn panic(payload: Box<dyn Any + Send>) -> Self {
         Self::of(Kind::Panic(Mutex::new(payload)))
     }
@@ -46,29 +48,30 @@ impl JoinError {
         }
     }
 
-    /// True if it did not run to its end: it was aborted, its runtime or pool has shut down, or it
-    /// [was nested too deep](Self::is_too_deep).
+    /// Returns true if the thread or job did not run to completion: it was aborted, its runtime or
+    /// pool shut down, or it [was nested too deep](Self::is_too_deep).
     #[must_use]
     pub fn is_cancelled(&self) -> bool {
         !self.is_panic()
     }
 
-    /// True if it never ran because more joins were nested than the blocking pool has stacks for.
+    /// Returns true if the job never ran because more joins were nested than the blocking pool has
+    /// stacks for.
     #[must_use]
     pub fn is_too_deep(&self) -> bool {
         matches!(*self.kind, Kind::TooDeep)
     }
 
-    /// True if it panicked.
+    /// Returns true if the thread or job panicked.
     #[must_use]
     pub fn is_panic(&self) -> bool {
         matches!(*self.kind, Kind::Panic(_))
     }
 
-    /// What it panicked with.
+    /// Returns the panic's payload.
     ///
     /// # Panics
-    /// If it did not panic; see [`try_into_panic`](Self::try_into_panic).
+    /// If the error is not a panic; see [`try_into_panic`](Self::try_into_panic).
     #[must_use]
     pub fn into_panic(self) -> Box<dyn Any + Send> {
         match self.try_into_panic() {
@@ -77,10 +80,10 @@ impl JoinError {
         }
     }
 
-    /// What it panicked with.
+    /// Returns the panic's payload, if the error is a panic.
     ///
     /// # Errors
-    /// The error itself, if it did not panic.
+    /// Returns the error itself if it is not a panic.
     pub fn try_into_panic(self) -> Result<Box<dyn Any + Send>, JoinError> {
         match *self.kind {
             Kind::Panic(payload) => Ok(payload.into_inner()),
@@ -88,11 +91,11 @@ impl JoinError {
         }
     }
 
-    /// Lets the panic go on here, as if what was joined had been called.
+    /// Resumes the panic in the caller, as if the joined code had been called directly.
     ///
     /// # Panics
-    /// Always: with the original payload and without calling the panic hook again, or, if it was cancelled, with
-    /// the text of this error.
+    /// Always. A panic resumes with its original payload and without calling the panic hook again.
+    /// A cancellation panics with the text of this error.
     pub fn resume(self) -> ! {
         match self.try_into_panic() {
             Ok(payload) => resume_unwind(payload),
@@ -100,7 +103,8 @@ impl JoinError {
         }
     }
 
-    /// The text of the panic, if `panic!` was given one. It is copied so that no foreign formatter runs under the lock.
+    /// Returns the text of the panic, if `panic!` was given one. It is copied, so that no foreign
+    /// formatter runs under the lock.
     fn message(&self) -> Option<String> {
         let Kind::Panic(payload) = &*self.kind else {
             return None;

@@ -1,6 +1,6 @@
 //! The one switch between the standard library and loom's model of it.
 //!
-//! Code that is modelled takes its atomics, cells, locks and OS threads from here and from nowhere else.
+//! Modelled code takes its atomics, cells, locks and OS threads only from here.
 #![allow(unused_imports, dead_code)]
 
 #[cfg(loom)]
@@ -16,7 +16,8 @@ pub(crate) use std::{hint, sync::Arc, thread};
 pub(crate) mod thread {
     pub(crate) use loom::thread::*;
 
-    /// An OS thread that can be unparked. Not loom's own, which also lets the thread through a lock that it waits for.
+    /// An OS thread that can be unparked. Loom's own `unpark` would also let the thread through a
+    /// lock that it waits for.
     #[derive(Clone)]
     pub(crate) struct Thread(std::sync::Arc<Place>);
 
@@ -54,25 +55,27 @@ pub(crate) mod thread {
         }
     }
 
-    /// A model has no time: the limit runs out as soon as another of its threads has had a chance.
+    /// Yields: a model has no time, so the limit runs out as soon as another of its threads has had
+    /// a chance to run.
     pub(crate) fn park_timeout(_limit: std::time::Duration) {
         yield_now();
     }
 }
 
-/// Whether an OS thread has ended.
+/// Returns whether an OS thread has ended.
 #[cfg(not(loom))]
 pub(crate) fn is_finished<T>(os_thread: &thread::JoinHandle<T>) -> bool {
     os_thread.is_finished()
 }
 
-/// A model has no time: who asks whether an OS thread has ended goes on to wait until it has.
+/// Returns true: a model has no time, so a caller that asks goes on to join the OS thread.
 #[cfg(loom)]
 pub(crate) fn is_finished<T>(_: &thread::JoinHandle<T>) -> bool {
     true
 }
 
-/// Variables of an OS thread: in a model, of one of its threads, all of which run on one OS thread.
+/// Variables of an OS thread. In a model, each of its threads has its own, although all run on one
+/// OS thread.
 #[cfg(loom)]
 macro_rules! model_local {
     ($(#[$attribute:meta])* static $name:ident: $type:ty = const $init:block $(;)?) => {
@@ -84,7 +87,7 @@ pub(crate) use model_local as thread_local;
 #[cfg(not(loom))]
 pub(crate) use std::thread_local;
 
-/// A lock that is a static: in a model, one of each run.
+/// A static lock. In a model, each run has its own.
 #[cfg(loom)]
 macro_rules! model_lock {
     ($(#[$attribute:meta])* static $name:ident: Mutex<$type:ty> = Mutex::new($value:expr) $(;)?) => {
@@ -96,7 +99,7 @@ macro_rules! model_lock {
 #[cfg(loom)]
 pub(crate) use model_lock as static_lock;
 
-/// A lock that is a static.
+/// A static lock.
 #[cfg(not(loom))]
 macro_rules! plain_lock {
     ($(#[$attribute:meta])* static $name:ident: Mutex<$type:ty> = Mutex::new($value:expr) $(;)?) => {

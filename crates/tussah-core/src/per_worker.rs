@@ -1,15 +1,20 @@
-//! A value for each worker of a runtime, which that worker reaches without a lock.
+//! A value for each worker of a runtime, which that worker accesses without a lock.
 //!
 //! # Why it is sound
-//! The value at place *i* is touched by the OS thread that is worker *i* of the runtime, and by nobody else:
-//! - [`PerWorker::get`] reaches the value by the index of the worker that it runs on, after it has seen that this worker is of the runtime that
-//!   the values were made for. The runtime is kept alive by the `Handle` here, so no other one has its address.
-//! - No two OS threads have one index at a time: a place is filled again only when the OS thread that had it has been joined, which also orders what
-//!   the two do (`shutdown.rs`, `set_workers`).
-//! - On one OS thread, `used` is set while a guard lives, and there is no second one then. A guard that is leaked leaves it set, and the value is not reached
-//!   again. A guard cannot be sent to another OS thread.
+//! Only the OS thread that is worker *i* of the runtime accesses the value at place *i*:
 //!
-//! The values are dropped with the `PerWorker`, which is exclusive then; so they have to be `Send`, and need not be `Sync`.
+//! - [`PerWorker::get`] uses the index of the worker that it runs on, after it has checked that
+//!   this worker belongs to the runtime of the values. The `Handle` here keeps that runtime alive,
+//!   so no other one has its address.
+//! - No two OS threads have one index at the same time. A place is filled again only when its
+//!   previous OS thread has been joined, which also orders their accesses (`shutdown.rs`,
+//!   `set_workers`).
+//! - On one OS thread, `used` is set while a guard exists, so there is no second guard. A leaked
+//!   guard leaves it set, and the value is not accessed again. A guard cannot be sent to another OS
+//!   thread.
+//!
+//! The values are dropped with the `PerWorker`, which is exclusive then. So they have to be `Send`,
+//! and need not be `Sync`.
 
 use std::cell::{Cell, UnsafeCell};
 use std::fmt;
@@ -18,7 +23,7 @@ use std::ops::{Deref, DerefMut};
 use crate::runtime::Handle;
 use crate::worker::Worker;
 
-/// A value for each worker of a runtime, which that worker reaches without a lock.
+/// A value for each worker of a runtime, which that worker accesses without a lock.
 ///
 /// # Examples
 /// ```
@@ -39,19 +44,21 @@ pub struct PerWorker<T> {
     runtime: Handle,
 }
 
-/// On cache lines of its own: two, as processors fetch them in pairs.
+/// On cache lines of its own: two, because processors fetch them in pairs.
 #[repr(align(128))]
 struct Place<T> {
     used: Cell<bool>,
     value: UnsafeCell<T>,
 }
 
-// SAFETY: a shared `PerWorker` gives each value to one OS thread only, as the module's documentation proves; the value may be dropped on another one,
-// for which it is `Send`. Test: `each_worker_has_its_own`, under Miri.
+// SAFETY: a shared `PerWorker` gives each value to one OS thread only, as the module's
+// documentation proves. The value may be dropped on another one, for which it is `Send`. Test:
+// `each_worker_has_its_own`, under Miri.
 unsafe impl<T: Send> Sync for PerWorker<T> {}
 
 impl<T> PerWorker<T> {
-    /// Makes a value for each worker that the runtime has now. Workers that are added later have none.
+    /// Makes a value for each current worker of the runtime. Workers that are added later have
+    /// none.
     pub fn new(runtime: &Handle, mut make: impl FnMut() -> T) -> Self {
         let place = |_| Place {
             used: Cell::new(false),
@@ -63,9 +70,10 @@ impl<T> PerWorker<T> {
         }
     }
 
-    /// The value of the worker that the caller runs on.
+    /// Returns the value of the worker on which the caller runs.
     ///
-    /// `None` outside of the runtime's workers, on a worker that was added later, and while the caller has the value already.
+    /// Returns `None` outside the runtime's workers, on a worker that was added later, and while
+    /// the caller already holds the value.
     #[inline]
     pub fn get(&self) -> Option<PerWorkerGuard<'_, T>> {
         // SAFETY: the reference ends before this function returns.
@@ -81,7 +89,7 @@ impl<T> PerWorker<T> {
     }
 }
 
-/// The value of a worker, for as long as this lives. It stays on its OS thread.
+/// A guard that gives access to one worker's value. It cannot leave its OS thread.
 pub struct PerWorkerGuard<'a, T> {
     place: &'a Place<T>,
 }
@@ -99,8 +107,9 @@ impl<T> Deref for PerWorkerGuard<'_, T> {
 impl<T> DerefMut for PerWorkerGuard<'_, T> {
     #[inline]
     fn deref_mut(&mut self) -> &mut T {
-        // SAFETY: the OS thread that made the guard is the only one with this place, the guard can't leave it (`Cell` is not `Sync`, so the
-        // reference to it is not `Send`), and `used` says that there is no other. Test: `who_has_the_value_gets_no_second_reference`.
+        // SAFETY: only the OS thread that made the guard has this place. The guard cannot leave it
+        // (`Cell` is not `Sync`, so the reference to it is not `Send`), and `used` shows that there
+        // is no other guard. Test: `the_holder_of_a_value_gets_no_second_reference`.
         unsafe { &mut *self.place.value.get() }
     }
 }
@@ -155,7 +164,7 @@ mod tests {
     }
 
     #[test]
-    fn who_has_the_value_gets_no_second_reference() {
+    fn the_holder_of_a_value_gets_no_second_reference() {
         let runtime = runtime(1);
         let values = PerWorker::new(runtime.handle(), || 1);
         let thread = runtime.spawn(async move {

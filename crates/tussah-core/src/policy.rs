@@ -1,32 +1,36 @@
-//! Which runnable color a worker takes next: the scheduler as an ordinary, replaceable piece of code.
+//! Policies: the choice of the color that a worker runs next.
 
 use crate::quietly::quietly;
 
-/// What a policy is told of a runnable color.
+/// A policy's view of a runnable color.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 #[non_exhaustive]
 pub struct Candidate {
-    /// The priority of the color; 0 for a thread that is its own color. Larger goes first.
+    /// Priority of the color; 0 for a thread that is its own color. Larger values go first.
     pub priority: i8,
-    /// Whether the color is the one that ran last on this worker, so that its data are in the cache.
+    /// Whether the color ran last on this worker, so that its data are probably in the cache.
     pub ran_last: bool,
-    /// The average length of the color's turns in nanoseconds, over the measured ones; 0 if none was.
+    /// Average length of the color's measured turns in nanoseconds; 0 if none was measured.
     pub turn_ns: u64,
-    /// How often another candidate was taken since this one became one: 0 to [`PASSED_OVER_MAX`].
+    /// Number of times that another candidate was taken instead of this one: 0 to
+    /// [`PASSED_OVER_MAX`].
     pub passed_over: u32,
 }
 
-/// Bound, in candidates: how many runnable colors a policy chooses among: the oldest of the queue, so that a choice costs the same however long the queue is.
+/// Bound, in candidates: a policy chooses among the oldest runnable colors only, so a choice costs
+/// the same however long the queue is.
 pub const CANDIDATES_MAX: usize = 16;
 
-/// Bound, in turns: a candidate that was passed over this often goes next, whatever the policy says, so that none starves.
+/// Bound, in turns: a candidate that was passed over this often goes next, whatever the policy
+/// chooses, so that none starves.
 pub const PASSED_OVER_MAX: u32 = 64;
 
-/// Chooses which runnable color a worker takes next.
+/// Chooses the runnable color that a worker takes next.
 ///
 /// Each worker has a policy of its own, made by the function given to
-/// [`Builder::policy`](crate::Builder::policy). A policy can't break a promise of the runtime: events of one color keep
-/// their order, and a color that was passed over [`PASSED_OVER_MAX`] times goes next.
+/// [`Builder::policy`](crate::Builder::policy). A policy cannot break a promise of the runtime:
+/// events of one color keep their order, and a color that was passed over [`PASSED_OVER_MAX`] times
+/// goes next.
 ///
 /// # Examples
 /// ```
@@ -47,16 +51,16 @@ pub const PASSED_OVER_MAX: u32 = 64;
 /// # std::io::Result::Ok(())
 /// ```
 pub trait Policy: Send {
-    /// The index of the candidate to take. There is at least one; they are in the order in which they became runnable. An
-    /// index that is too large means the last one.
+    /// Returns the index of the candidate to take. There is at least one candidate, and they are in
+    /// the order in which they became runnable. An index out of range selects the last one.
     fn choose(&mut self, candidates: &[Candidate]) -> usize;
 }
 
-/// The default: first in, first out, except for priorities.
+/// The default policy: first in, first out, except for priorities.
 ///
-/// Among the first candidates the one with the largest weight goes: its priority, and one more if it ran last on this
-/// worker; ties go to the oldest (the thesis on libasync-mp, §3.4). While no color of the runtime has a priority, nothing
-/// is weighed at all, and the queue is first in, first out.
+/// It takes the candidate with the largest weight: its priority, plus one if it ran last on this
+/// worker. Ties go to the oldest (the thesis on libasync-mp, §3.4). While no color of the runtime
+/// has a priority, nothing is weighed, and the queue is first in, first out.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Priorities;
 
@@ -74,7 +78,8 @@ impl Policy for Priorities {
     }
 }
 
-/// The candidate to take: the policy's, unless one has been passed over too often. A policy that panics chose the oldest.
+/// Returns the policy's candidate, or one that has been passed over too often. If the policy
+/// panics, returns the oldest.
 pub(crate) fn choose(policy: &mut dyn Policy, candidates: &[Candidate]) -> usize {
     let overdue = candidates
         .iter()

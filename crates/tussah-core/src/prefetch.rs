@@ -1,15 +1,16 @@
-//! Asking for memory before it is needed.
+//! Prefetching of memory that is needed soon.
 //!
-//! A runtime with thousands of descriptors finds what belongs to the next one in no cache. What it will touch soon is known
-//! a little earlier, when there is other work to do meanwhile.
+//! In a runtime with thousands of descriptors, the objects of the next one are in no cache. The
+//! runtime knows them a little earlier, while it has other work to do.
 
-/// Bytes of a line of the cache.
+/// The size of a cache line, in bytes.
 const LINE: usize = 64;
 
-/// Bound, in bytes: what is asked for of one thing; the processor has some ten requests to the memory under way at most.
+/// Bound, in bytes: the prefetched part of one object; a processor has some ten requests to the
+/// memory in flight at most.
 const BYTES_MAX: usize = 5 * LINE;
 
-/// Asks for the line at an address, which may be any. It changes nothing that can be seen.
+/// Prefetches the line at any address. It has no visible effect.
 #[inline(always)]
 pub(crate) fn line<T>(at: *const T) {
     #[cfg(all(target_arch = "x86_64", not(miri), not(loom)))]
@@ -21,7 +22,7 @@ pub(crate) fn line<T>(at: *const T) {
     let _ = at;
 }
 
-/// Asks for the lines of something, behind its first one.
+/// Prefetches the lines of an object after its first one.
 #[inline(always)]
 pub(crate) fn rest_of<T>(at: *const T) {
     for bytes in (LINE..size_of::<T>().min(BYTES_MAX)).step_by(LINE) {

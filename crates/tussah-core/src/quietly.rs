@@ -1,4 +1,5 @@
-//! Running a user's code where its panic is nobody's: destructors, wakers, callbacks, policies.
+//! Containment of panics in user code that has no caller to take them: destructors, wakers,
+//! callbacks, policies.
 
 use std::any::Any;
 use std::fmt;
@@ -6,15 +7,16 @@ use std::mem::ManuallyDrop;
 use std::ops::{Deref, DerefMut};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-/// Runs `f` and drops what it throws. The hook has printed it.
+/// Runs `f` and drops the payload of its panic. The hook has printed the panic.
 ///
-/// What is thrown is a user's value too. If even its destructor panics, that second value is leaked: dropping it could go
-/// on like this for ever.
+/// The payload is a user's value too. If its destructor panics as well, that second payload is
+/// leaked: dropping it could go on like this forever.
 pub fn quietly(f: impl FnOnce()) {
     let _ = caught(f);
 }
 
-/// Runs `f` for its result; `None` if it panics, with what it throws dropped as by [`quietly`].
+/// Runs `f` and returns its result, or `None` if it panics. The payload is dropped like that of
+/// [`quietly`].
 #[inline]
 pub fn caught<R>(f: impl FnOnce() -> R) -> Option<R> {
     match catch_unwind(AssertUnwindSafe(f)) {
@@ -33,11 +35,11 @@ fn dispose(payload: Box<dyn Any + Send>) {
     }
 }
 
-/// A value of a user's that the runtime owns. A panic of its destructor is dropped.
+/// A user's value that the runtime owns. A panic of its destructor is caught.
 pub struct Guarded<T>(ManuallyDrop<T>);
 
 impl<T> Guarded<T> {
-    /// Takes it.
+    /// Wraps a value.
     pub fn new(value: T) -> Self {
         Self(ManuallyDrop::new(value))
     }
@@ -58,7 +60,7 @@ impl<T> DerefMut for Guarded<T> {
 
 impl<T> Drop for Guarded<T> {
     fn drop(&mut self) {
-        // SAFETY: it is dropped once, here. Test: `each_value_is_dropped_once`.
+        // SAFETY: the value is dropped once, here. Test: `each_value_is_dropped_once`.
         quietly(|| unsafe { ManuallyDrop::drop(&mut self.0) });
     }
 }
@@ -100,7 +102,8 @@ mod tests {
             }
         }
         let dropped = std::cell::Cell::new(0);
-        // A vector would drop the second while it unwinds because of the first, and so end the process.
+        // A vector would drop the second while it unwinds because of the first, and so end the
+        // process.
         drop(vec![
             Guarded::new(Counts(&dropped)),
             Guarded::new(Counts(&dropped)),

@@ -1,6 +1,6 @@
 //! An optional waker in one word, where `Option<Waker>` takes two.
 //!
-//! | low bit | the other bits | what it is |
+//! | low bit | the other bits | meaning |
 //! |---|---|---|
 //! | 0 | null | no waker |
 //! | 0 | the data pointer | a native waker: its table is [`VTABLE`], and its data [`NATIVE_ALIGN`]-aligned |
@@ -14,7 +14,7 @@ use crate::prefetch;
 use crate::quietly::quietly;
 use crate::task::waker::VTABLE;
 
-/// What a native waker points at is aligned so, which leaves the low bit free for the tag.
+/// The alignment of a native waker's data, which leaves the low bit free for the tag.
 pub(crate) const NATIVE_ALIGN: usize = 8;
 
 /// Tags the pointer to a boxed foreign waker.
@@ -22,7 +22,7 @@ const FOREIGN: usize = 1;
 
 /// An optional waker that takes one word.
 pub(crate) struct TinyWaker {
-    /// Owns what it points at, as the table above says.
+    /// Owns its target, as in the table above.
     word: *mut (),
 }
 
@@ -39,12 +39,13 @@ impl TinyWaker {
         word: ptr::null_mut(),
     };
 
-    /// Holds a clone of `waker`.
+    /// Stores a clone of `waker`.
     ///
-    /// Cloning runs foreign code if the waker is foreign: hold no lock.
+    /// Cloning a foreign waker runs foreign code, so the caller must hold no lock.
     #[inline]
     pub(crate) fn from_waker(waker: &Waker) -> Self {
-        // The clone is asked and not the original: a foreign waker may clone into one of another table.
+        // The clone is tested, not the original: a foreign waker may clone into one of another
+        // table.
         let waker = ManuallyDrop::new(waker.clone());
         if ptr::eq(waker.vtable(), &VTABLE) {
             let word = waker.data().cast_mut();
@@ -67,20 +68,20 @@ impl TinyWaker {
         }
     }
 
-    /// True if there is no waker.
+    /// Returns whether there is no waker.
     #[inline]
     pub(crate) fn is_none(&self) -> bool {
         self.word.is_null()
     }
 
-    /// The boxed waker, if it is a foreign one.
+    /// Returns the boxed waker, if it is a foreign one.
     #[inline]
     fn boxed(&self) -> Option<*mut Waker> {
         let is_foreign = self.word.addr() & FOREIGN != 0;
         is_foreign.then(|| self.word.map_addr(|addr| addr & !FOREIGN).cast())
     }
 
-    /// The waker, in its usual form.
+    /// Returns the waker in its usual form.
     #[inline]
     pub(crate) fn into_waker(self) -> Option<Waker> {
         let this = ManuallyDrop::new(self);
@@ -88,26 +89,28 @@ impl TinyWaker {
             return None;
         }
         Some(match this.boxed() {
-            // SAFETY: the tag says that `foreign` made this box; it is owned, and `self` is not dropped.
+            // SAFETY: the tag says that `foreign` made this box; it is owned, and `self` is not
+            // dropped.
             Some(boxed) => *unsafe { Box::from_raw(boxed) },
-            // SAFETY: `from_waker` took the data out of a waker of this table and forgot that waker.
+            // SAFETY: `from_waker` took the data out of a waker of this table and forgot that
+            // waker.
             None => unsafe { Waker::new(this.word.cast_const(), &VTABLE) },
         })
     }
 
-    /// Asks for what it points at, since it is called soon.
+    /// Prefetches the waker's target, because the waker is called soon.
     #[inline]
     pub(crate) fn prefetch(&self) {
         prefetch::line(self.word);
     }
 
-    /// Leaves nothing behind.
+    /// Takes the waker and leaves none behind.
     #[inline]
     pub(crate) fn take(&mut self) -> Self {
         std::mem::replace(self, Self::NONE)
     }
 
-    /// True if waking this is the same as waking `waker`. Runs no foreign code.
+    /// Returns whether this wakes the same task as `waker`. Runs no foreign code.
     #[inline]
     pub(crate) fn will_wake(&self, waker: &Waker) -> bool {
         match self.boxed() {
@@ -121,21 +124,23 @@ impl TinyWaker {
         }
     }
 
-    /// Wakes without giving the waker up; a foreign waker's panic is caught and dropped.
+    /// Wakes without consuming the waker. A foreign waker's panic is caught and dropped.
     pub(crate) fn wake_by_ref_guarded(&self) {
         match self.boxed() {
             // SAFETY: the tag says that `foreign` made this box, and it is owned.
             Some(boxed) => quietly(|| unsafe { &*boxed }.wake_by_ref()),
             None if self.is_none() => {}
             None => {
-                // SAFETY: the word is the data of a native waker, whose reference is kept: the copy is never dropped.
+                // SAFETY: the word is the data of a native waker, whose reference is kept: the copy
+                // is never dropped.
                 let waker = unsafe { Waker::new(self.word.cast_const(), &VTABLE) };
                 ManuallyDrop::new(waker).wake_by_ref();
             }
         }
     }
 
-    /// Wakes, if there is somebody to wake. A foreign waker's panic is caught and dropped: it is not the caller's. A native one calls no code of users.
+    /// Wakes, if there is a waker. A foreign waker's panic is caught and dropped. A native waker
+    /// calls no user code.
     #[inline]
     pub(crate) fn wake_guarded(self) {
         let is_foreign = self.boxed().is_some();
@@ -148,7 +153,8 @@ impl TinyWaker {
 }
 
 impl Drop for TinyWaker {
-    /// A foreign waker's panic is caught and dropped, so whatever has a `TinyWaker` may be dropped anywhere. A native one calls no code of users.
+    /// Drops the waker anywhere: a foreign waker's panic is caught and dropped, and a native one
+    /// calls no user code.
     #[inline]
     fn drop(&mut self) {
         if self.is_none() {
@@ -206,7 +212,8 @@ mod tests {
         let waker = Waker::from(Arc::clone(&count));
         let mut tiny = TinyWaker::from_waker(&waker);
         assert_eq!(format!("{tiny:?}"), "TinyWaker(foreign)");
-        // Under Miri each use of the table of `Wake`, which is a constant and no static, has another address.
+        // Under Miri each use of the table of `Wake`, which is a constant and not a static, has
+        // another address.
         assert!(tiny.will_wake(&waker) || cfg!(miri));
         assert!(!tiny.will_wake(Waker::noop()));
         assert_eq!(Arc::strong_count(&count), 3);
@@ -234,7 +241,7 @@ mod tests {
         struct Payload;
         impl Drop for Payload {
             fn drop(&mut self) {
-                // Of no size, so that leaking this one leaks no memory.
+                // Of size zero, so that leaking it leaks no memory.
                 std::panic::panic_any(());
             }
         }
@@ -262,7 +269,7 @@ mod tests {
         }
         let bad = ManuallyDrop::new(Waker::from(Arc::new(Bad)));
         let tiny = TinyWaker::from_waker(&bad);
-        // SAFETY: it is not used after.
+        // SAFETY: it is not used afterwards.
         drop(unsafe { ptr::read(&*bad) });
         drop(tiny);
     }

@@ -1,8 +1,9 @@
 //! `Notify`: an event that threads wait for.
 //!
-//! One lock guards the list of those who wait, the permit and the number of broadcasts. A future links its node, a
-//! notifier unlinks it and takes the waker out, and a dropped future unlinks its own: all under the lock. Wakers, which
-//! are foreign code, are cloned before it is taken, and called and dropped after it has been released.
+//! One lock guards the list of waiters, the permit and the number of broadcasts. A future links its
+//! node, a notifier unlinks it and takes the waker out, and a dropped future unlinks its own: all
+//! under the lock. Wakers are foreign code. They are cloned before the lock is taken, and called
+//! and dropped after it has been released.
 
 mod list;
 #[cfg(all(test, loom))]
@@ -31,27 +32,30 @@ use self::{
 use crate::loom::{Mutex, MutexGuard};
 use crate::tiny_waker::TinyWaker;
 
-/// Bound, in wakers: a broadcast takes so many at a time, which bounds its stack and how long it holds the lock.
+/// Bound, in wakers: a broadcast takes this many at a time, which bounds its stack and how long it
+/// holds the lock.
 #[cfg(not(loom))]
 const WAKE_BATCH: usize = 32;
 /// Small, so that a model sees more than one batch.
 #[cfg(loom)]
 const WAKE_BATCH: usize = 1;
 
-/// An event that threads wait for; it carries no value.
+/// An event without a value for which threads wait.
 ///
-/// It has the meaning of `tokio::sync::Notify`:
+/// It behaves like `tokio::sync::Notify`:
 ///
-/// - [`notify_one`](Self::notify_one) wakes the one who has waited longest. If nobody waits, it leaves one *permit*,
-///   with which the next [`notified`](Self::notified) completes at once. There is never more than one permit.
-/// - [`notify_waiters`](Self::notify_waiters) wakes all whose future exists at that moment, whether it has been polled
-///   or not. It leaves no permit.
+/// - [`notify_one`](Self::notify_one) wakes the thread that has waited longest. If none waits, it
+///   stores one *permit*, and the next [`notified`](Self::notified) completes at once. There is
+///   never more than one permit.
+/// - [`notify_waiters`](Self::notify_waiters) wakes every future that exists at that moment,
+///   whether it has been polled or not. It stores no permit.
 ///
-/// What happened before a notification is seen by the thread that it wakes.
+/// A woken thread sees everything that happened before the notification.
 ///
 /// # Waiting for a condition
 ///
-/// Make the future first, then test, then wait. A `notify_waiters` after the test cannot be missed then:
+/// Create the future first, then test the condition, then wait. This way no `notify_waiters` after
+/// the test is missed:
 ///
 /// ```
 /// # mod tussah { pub use tussah_core as sync; }
@@ -77,22 +81,23 @@ const WAKE_BATCH: usize = 1;
 /// # });
 /// ```
 ///
-/// With `notify_one` the permit does the same for one waiting thread; when there may be several, call
-/// [`Notified::enable`] before the test.
+/// With `notify_one`, the permit does the same for a single waiting thread. If several threads may
+/// wait, call [`Notified::enable`] before the test.
 ///
 /// # Leaks
 ///
-/// Leaking a [`Notified`] that has been polled, which takes a leaked `Box` or the like, is sound. It keeps its place in
-/// the line for ever, though, so that one `notify_one` is lost on it.
+/// Leaking a polled [`Notified`], for example in a leaked `Box`, is sound. It keeps its place in
+/// the line forever, so one `notify_one` is lost on it.
 pub struct Notify {
     state: Mutex<State>,
 }
 
 struct State {
     list: WaitList,
-    /// Whether `notify_one` found nobody.
+    /// Whether `notify_one` found no waiter.
     permit: bool,
-    /// How often `notify_waiters` has been called; an unpolled future tells from it whether it missed one. It wraps.
+    /// The number of calls of `notify_waiters`, by which an unpolled future detects that it missed
+    /// one. It wraps.
     broadcasts: usize,
 }
 
@@ -103,9 +108,9 @@ impl State {
         broadcasts: 0,
     };
 
-    /// Gives the one notification to the first in the line, or leaves it as the permit.
+    /// Gives the one notification to the first in the line, or stores it as the permit.
     fn notify_one(&mut self) -> TinyWaker {
-        // SAFETY: a `State` lies in its lock, and `&mut self` came from there.
+        // SAFETY: a `State` is inside its lock, and `&mut self` came from there.
         let first = unsafe { self.list.pop_front(Notification::One) };
         first.unwrap_or_else(|| {
             self.permit = true;
@@ -119,7 +124,7 @@ impl UnwindSafe for Notify {}
 impl RefUnwindSafe for Notify {}
 
 impl Notify {
-    /// Makes an event for which nobody waits, without a permit.
+    /// Creates a `Notify` without waiters and without a permit.
     #[cfg(not(loom))]
     #[must_use]
     pub const fn new() -> Self {
@@ -128,7 +133,7 @@ impl Notify {
         }
     }
 
-    /// Makes an event for which nobody waits, without a permit.
+    /// Creates a `Notify` without waiters and without a permit.
     #[cfg(loom)]
     #[must_use]
     pub fn new() -> Self {
@@ -147,14 +152,14 @@ impl Notify {
 
     /// Waits for a notification.
     ///
-    /// The future counts for [`notify_waiters`](Self::notify_waiters) from this call on. It takes its place in the line
-    /// for [`notify_one`](Self::notify_one), or the permit, when it is polled for the first time or
-    /// [enabled](Notified::enable).
+    /// The future receives every [`notify_waiters`](Self::notify_waiters) from this call on. It
+    /// takes its place in the line for [`notify_one`](Self::notify_one), or the permit, when it is
+    /// first polled or [enabled](Notified::enable).
     ///
     /// # Cancellation
     ///
-    /// Dropping the future gives up its place in the line. If it had been given the notification of a `notify_one` and
-    /// had not yet completed, the notification goes to the next in the line, or becomes the permit.
+    /// Dropping the future gives up its place in the line. If a `notify_one` had selected it and it
+    /// had not completed, the notification passes to the next in line or becomes the permit.
     pub fn notified(&self) -> Notified<'_> {
         let broadcasts = self.lock().broadcasts;
         Notified {
@@ -164,7 +169,7 @@ impl Notify {
         }
     }
 
-    /// Wakes the thread that has waited longest; if nobody waits, the next to wait will not have to.
+    /// Wakes the thread that has waited longest, or stores a permit if none waits.
     ///
     /// ```
     /// # mod tussah { pub use tussah_core as sync; }
@@ -179,22 +184,23 @@ impl Notify {
         waker.wake_guarded();
     }
 
-    /// Wakes every thread whose [`notified`](Self::notified) was called before; leaves no permit.
+    /// Wakes every thread that called [`notified`](Self::notified) before. Stores no permit.
     ///
-    /// The wakers are called one by one, on the calling OS thread. A waker that panics does not keep the others from
-    /// being called.
+    /// It calls the wakers one by one on the calling OS thread. A waker that panics does not stop
+    /// the others from being called.
     pub fn notify_waiters(&self) {
         let mut state = self.lock();
         state.broadcasts = state.broadcasts.wrapping_add(1);
         if state.list.is_empty() {
             return;
         }
-        // Those who come while the lock is released between two batches were not there: they must not be woken, and
-        // they, not those in the ring, are whom a `notify_one` may now choose.
+        // Waiters that arrive while the lock is released between two batches must not be woken. A
+        // `notify_one` may choose these now, and not the ones in the ring.
         let ring = pin!(Node::new(0));
         let ring = ring.as_ref().get_ref();
-        // SAFETY: the list lies in its lock, which is held. `ring` is pinned on this stack, and this function neither
-        // returns nor unwinds before the ring is empty: wakers run under `catch_unwind`.
+        // SAFETY: the list is inside its lock, which is held. `ring` is pinned on this stack, and
+        // this function neither returns nor unwinds before the ring is empty, because wakers run
+        // under `catch_unwind`.
         unsafe { state.list.detach(ring) };
         loop {
             let mut batch = [const { TinyWaker::NONE }; WAKE_BATCH];
@@ -238,7 +244,7 @@ impl fmt::Debug for Notify {
 
 /// The future of [`Notify::notified`]; 32 bytes.
 ///
-/// Polled again after it has completed, it is still complete.
+/// Polling it again after completion returns `Ready` again.
 #[must_use = "futures do nothing unless they are polled"]
 pub struct Notified<'a> {
     place: Place<'a>,
@@ -250,18 +256,19 @@ pub struct Notified<'a> {
 #[cfg(all(not(loom), target_pointer_width = "64"))]
 const _: () = assert!(size_of::<Notified<'_>>() == 32);
 
-// SAFETY: the node is reached by others only under the lock of its `Notify`, and holds a `Send` waker.
+// SAFETY: others access the node only under the lock of its `Notify`, and it holds a `Send` waker.
 unsafe impl Send for Notified<'_> {}
-// SAFETY: nothing can be done with a shared reference to it.
+// SAFETY: a shared reference gives access to nothing.
 unsafe impl Sync for Notified<'_> {}
 
 impl UnwindSafe for Notified<'_> {}
 impl RefUnwindSafe for Notified<'_> {}
 
 impl Notified<'_> {
-    /// Takes the place in the line now, or the permit, without waiting; true if the future is complete.
+    /// Takes the place in the line, or the permit, without waiting. Returns true if the future is
+    /// complete.
     ///
-    /// The thread is woken only if the future is polled after that.
+    /// A notification wakes the thread only if the future is polled afterwards.
     ///
     /// ```
     /// # mod tussah { pub use tussah_core as sync; }
@@ -293,26 +300,27 @@ impl Notified<'_> {
         polled
     }
 
-    /// The first poll: completes or links the node.
+    /// Performs the first poll: completes or links the node.
     fn enter(&mut self, waker: Option<&Waker>) -> Poll<()> {
-        // Cloned before the lock is taken. In vain if there is a permit, which is rarer than waiting.
+        // Cloned before the lock is taken. This is in vain if there is a permit, which is rarer
+        // than waiting.
         let waker = waker.map_or(TinyWaker::NONE, TinyWaker::from_waker);
         // SAFETY: the phase says that the node has never been linked.
         let broadcasts = unsafe { self.node.stamp() };
         let mut state = self.place.notify().lock();
-        // A broadcast first, so that a permit is left for somebody who needs it.
+        // A broadcast first, so that a permit is left for a waiter that needs it.
         let ready = state.broadcasts != broadcasts || std::mem::take(&mut state.permit);
         if ready {
             drop(state);
             return Poll::Ready(());
         }
-        // SAFETY: the list lies in its lock, which is held. The node has never been linked, and it is pinned: this is
-        // only called from `poll_with`. `drop` unlinks it.
+        // SAFETY: the list is inside its lock, which is held. The node has never been linked, and
+        // it is pinned: only `poll_with` calls this. `drop` unlinks it.
         unsafe { state.list.push_back(&self.node, waker) };
         Poll::Pending
     }
 
-    /// A later poll: completes or sees to it that the right thread will be woken.
+    /// Performs a later poll: completes, or makes sure that the right thread will be woken.
     fn look(&mut self, waker: Option<&Waker>) -> Poll<()> {
         let state = self.place.notify().lock();
         // SAFETY: the node was linked to the list in this lock, which is held.
@@ -329,12 +337,12 @@ impl Notified<'_> {
         drop(state);
         let new = TinyWaker::from_waker(waker);
         let state = self.place.notify().lock();
-        // SAFETY: as above. The lock was released, so it has to be asked again.
+        // SAFETY: as above. The lock was released, so this has to be read again.
         if unsafe { self.node.notification() }.is_some() {
             drop(state);
             return Poll::Ready(());
         }
-        // SAFETY: as above, and nobody has unlinked the node.
+        // SAFETY: as above, and the node is still linked.
         let old = unsafe { self.node.replace_waker(new) };
         drop(state);
         drop(old);
@@ -359,7 +367,7 @@ impl Drop for Notified<'_> {
         // SAFETY: the node was linked to the list in this lock, which is held.
         match unsafe { self.node.notification() } {
             None => {
-                // SAFETY: as above, and nobody has unlinked the node.
+                // SAFETY: as above, and the node is still linked.
                 let waker = unsafe { state.list.remove(&self.node) };
                 drop(state);
                 drop(waker);

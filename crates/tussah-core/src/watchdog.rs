@@ -1,19 +1,22 @@
-//! The watchdog: reports an event, or a waker, that holds its worker for too long.
+//! The watchdog: reports an event, or a waker, that blocks its worker for too long.
 //!
-//! An OS thread of its own, since a worker that is held can't look at itself, and all may be held. A waker of another executor is
-//! called by a worker between two turns, when descriptors are ready, files are done or timers have run out, and may block there.
+//! It has an OS thread of its own, because a stuck worker cannot check itself, and all may be
+//! stuck. A worker calls wakers of other executors between two turns, when descriptors are ready,
+//! files are done or timers are due, and these may block there.
 //!
-//! While anything runs, the watchdog looks at all workers once per `LOOK`, and compares numbers that the workers write anyway. It
-//! also sees to the timers and descriptors of a worker that is held, since others may be unable to, and interrupts all workers, so that none
-//! is in one turn, or does not look at its timers, for much longer. Once `QUIET_LOOKS` looks in a
-//! row find that no worker has run anything, it sleeps until one runs again, so that an idle runtime costs nothing.
+//! While anything runs, the watchdog looks at all workers once per `LOOK`, and compares numbers
+//! that the workers write anyway. It also serves the timers and descriptors of a stuck worker,
+//! since others may be unable to. And it interrupts all workers, so that none stays in one turn, or
+//! ignores its timers, for much longer. Once `QUIET_LOOKS` looks in a row find that no worker has
+//! run anything, it sleeps until one runs again, so that an idle runtime costs nothing.
 //!
 //! # Precision
 //!
-//! An event begins between two looks. The watchdog counts its time from the second one, so a length that it reports is at most one
-//! look short. It reports when the counted time reaches the limit: never too early, and at most one look and the time that the
-//! system takes to run an OS thread too late. An event that lasts a look longer than the limit is therefore always reported, and its end, with its
-//! whole length, at the look after it.
+//! An event begins between two looks. The watchdog counts its time from the second one, so a
+//! reported length is at most one look too short. It reports when the counted time reaches the
+//! limit. So a report is never too early, and at most one look and the time that the system takes
+//! to run an OS thread too late. An event that lasts a look longer than the limit is therefore
+//! always reported. Its end, with its whole length, is reported at the look after it.
 
 use std::panic::Location;
 use std::sync::{Arc, Weak};
@@ -25,21 +28,23 @@ use crate::quietly::{Guarded, quietly};
 use crate::runtime::Shared;
 use crate::stats::Site;
 
-/// An event that holds its worker, or a waker that does.
+/// An event, or a call of wakers, that blocks its worker.
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
 pub struct Stuck {
-    /// Which worker.
+    /// Index of the worker.
     pub worker: usize,
-    /// How long it has been in the event, or was, to the precision of one look: 10 ms, or a quarter of the limit if that is shorter.
+    /// How long the worker has been, or was, in the event, to the precision of one look: 10 ms, or
+    /// a quarter of the limit if that is shorter.
     pub held: Duration,
-    /// Whether the event, or waker, has ended: `held` is its whole length then. False in the first report on it. One that still
-    /// runs when the runtime stops its workers has no second report.
+    /// Whether the event or waker has ended; `held` is then its whole length. False in the first
+    /// report. If it still runs when the runtime stops its workers, there is no second report.
     pub ended: bool,
-    /// The type of the closure or future; its path names the function. `None`: no event holds the worker, but one of the wakers
-    /// that it calls when descriptors are ready, files are done or timers have run out. One that blocks is another executor's.
+    /// The type of the closure or future; its path names the function. `None` means that the worker
+    /// is not in an event. It is calling wakers, because descriptors are ready, files are done or
+    /// timers have expired; a waker that blocks belongs to another executor.
     pub event: Option<&'static str>,
-    /// Where the event was posted or spawned.
+    /// The source location that posted or spawned the event.
     pub location: Option<&'static Location<'static>>,
 }
 
@@ -69,44 +74,47 @@ impl std::fmt::Display for Stuck {
     }
 }
 
-/// What is called with each event or waker that is found to hold its worker: once when it is found, and once when it has ended.
+/// The user's function, called for each event or waker that blocks its worker: once when it is
+/// found, and once when it has ended.
 pub(crate) type Report = Box<dyn Fn(&Stuck) + Send + Sync>;
 
-/// The running watchdog; dropping it ends it.
+/// The running watchdog. Dropping it ends it.
 pub(crate) struct Watchdog {
     orders: Arc<(Mutex<Orders>, Condvar)>,
     os_thread: Option<std::thread::JoinHandle<()>>,
 }
 
-/// What the watchdog is told.
+/// The orders for the watchdog.
 #[derive(Default)]
 struct Orders {
     stop: bool,
-    /// It sleeps without a limit.
+    /// Whether it sleeps without a limit.
     asleep: bool,
 }
 
-/// How long the watchdog waits between two looks while anything runs, if the limit is not short.
+/// The watchdog's interval between two looks while anything runs, if the limit is not short.
 const LOOK: Duration = Duration::from_millis(10);
 
-/// Bound, in looks: so many in a row have to find that nobody has run before the watchdog sleeps. Events that come more often need not wake it.
+/// Bound, in looks: the watchdog sleeps after this many looks in a row without activity. More
+/// frequent events need not wake it.
 const QUIET_LOOKS: u32 = 3;
 
-/// How long the watchdog waits between two looks while anything runs: the precision of its reports.
+/// Returns the interval between two looks while anything runs, which is the precision of the
+/// reports.
 fn look_every(limit: Duration) -> Duration {
     LOOK.min(limit / 4)
 }
 
-/// How often in a row a look has found that nobody has run since the look before.
+/// The number of looks in a row that found no activity since the look before.
 #[derive(Default)]
 struct Quiet {
     looks: u32,
-    /// What `Idle::all_parked` said at the last look.
+    /// The result of `Idle::all_parked` at the last look.
     parks: Option<u64>,
 }
 
 impl Quiet {
-    /// One more look; says whether the watchdog may sleep.
+    /// Counts a look. Returns whether the watchdog may sleep.
     fn look(&mut self, parks: Option<u64>) -> bool {
         let same = parks.is_some() && parks == self.parks;
         self.looks = if same { self.looks + 1 } else { 0 };
@@ -115,14 +123,15 @@ impl Quiet {
     }
 }
 
-/// What was seen of a worker.
+/// The last observation of a worker.
 #[derive(Clone, Copy)]
 struct Seen {
     begun: u64,
     since: Instant,
-    /// What was reported of the event that the worker is in.
+    /// The report on the event that the worker is in, if there was one.
     reported: Option<Stuck>,
-    /// It has been held since the last look, something may come for those who wait outside, and no other worker would see that.
+    /// Whether the worker has been stuck since the last look, outside waiters may need it, and no
+    /// other worker would serve them.
     alone: bool,
 }
 
@@ -143,7 +152,7 @@ impl Watchdog {
         })
     }
 
-    /// Somebody runs again.
+    /// Wakes the watchdog because a worker runs again.
     #[cold]
     pub(crate) fn wake(&self) {
         self.orders.0.lock().asleep = false;
@@ -155,12 +164,12 @@ impl Drop for Watchdog {
     fn drop(&mut self) {
         self.orders.0.lock().stop = true;
         self.orders.1.notify_all();
-        // A report may end the runtime; its OS thread can't wait for itself.
+        // A report may end the runtime. The watchdog's OS thread cannot wait for itself.
         let here = std::thread::current().id();
         if let Some(os_thread) = self.os_thread.take()
             && os_thread.thread().id() != here
         {
-            // What it could have thrown is the report function's, and was printed.
+            // Any panic came from the report function, and was printed.
             drop(os_thread.join());
         }
     }
@@ -179,7 +188,7 @@ fn watch(
     while !stop {
         if orders.asleep && !orders.stop {
             changed.wait(&mut orders);
-            // What was seen before its sleep says nothing about how long an event has gone on.
+            // Observations from before its sleep do not show how long an event has run.
             seen.clear();
             quiet = Quiet::default();
             continue;
@@ -193,10 +202,10 @@ fn watch(
             return;
         };
         if quiet.look(shared.idle.all_parked()) {
-            // With the lock, which `wake` takes: it comes after this.
+            // With the lock, which `wake` takes, so that `wake` comes after this.
             orders.asleep = shared.idle.sleep_watchdog();
         }
-        // Without the lock: what is called may end the runtime, and so the watchdog.
+        // Without the lock, because the called function may end the runtime, and so the watchdog.
         MutexGuard::unlocked(&mut orders, || {
             for stuck in look(&shared, &mut seen, Instant::now(), limit) {
                 quietly(|| report(&stuck));
@@ -209,13 +218,15 @@ fn watch(
     }
 }
 
-/// One look at all workers: who has been in the same event since `limit`, and who no longer is. Sees to it that somebody keeps watch
-/// over the timers of a worker that has been in the same event since the last look.
+/// Looks once at all workers. Returns those that have been in the same event since `limit`, and
+/// those that have left it. Makes sure that some worker keeps watch over the timers of a worker
+/// that has been in the same event since the last look.
 fn look(shared: &Shared, seen: &mut Vec<Seen>, now: Instant, limit: Duration) -> Vec<Stuck> {
     let mut found = Vec::new();
     for worker in 0..shared.places() {
         let remote = shared.place(worker);
-        // Its turn may have lasted for long, and its timers may be due: see "No starvation" in `worker/README.md`.
+        // Its turn may have lasted long, and its timers may be due: see "No starvation" in
+        // `worker/README.md`.
         remote.running.interrupt();
         let begun = remote.begun();
         let new = Seen {
@@ -241,8 +252,8 @@ fn look(shared: &Shared, seen: &mut Vec<Seen>, now: Instant, limit: Duration) ->
         let in_event = remote.is_in_event();
         let waits = shared.waits(worker) || remote.shard.next_tick() != u64::MAX;
         if !in_event || (waits && shared.idle.unwatched()) {
-            // Who keeps watch looks after the timers and the driver, too. A worker that is held by a waker may count as one who
-            // searches, so that nobody keeps watch though the runtime seems to be watched.
+            // The watch also serves the timers and the driver. A worker that is stuck in a waker
+            // may count as a searcher, so that the runtime seems watched although it is not.
             shared.call_watch();
         }
         before.alone = waits && !(shared.stealing && shared.idle.any_parked());
@@ -281,8 +292,8 @@ mod tests {
         }
     }
 
-    /// A runtime with an event that waits for its own timer, and tells when it has begun; nothing else is queued, and before it
-    /// began all workers slept for good.
+    /// Creates a runtime with an event that waits for its own timer, and reports when it has begun.
+    /// Nothing else is queued, and before it began all workers slept for good.
     fn held_by_a_timer() -> (crate::Runtime, crate::JoinHandle<()>, mpsc::Receiver<()>) {
         let runtime = crate::Runtime::builder()
             .workers(2)
@@ -309,19 +320,19 @@ mod tests {
     }
 
     #[test]
-    fn a_timer_of_a_worker_that_nobody_watches_fires() {
+    fn a_timer_of_an_unwatched_worker_fires() {
         let (runtime, held, _begun) = held_by_a_timer();
         runtime.block_on(held).expect("no panic");
     }
 
     #[test]
-    fn a_timer_of_a_worker_that_nobody_watches_fires_while_the_runtime_drains() {
+    fn a_timer_of_an_unwatched_worker_fires_while_the_runtime_drains() {
         let (runtime, _held, begun) = held_by_a_timer();
         begun.recv().expect("it runs");
         assert!(runtime.shutdown(Duration::from_secs(60)).drained);
     }
 
-    /// The only worker is held until a timer of somebody outside has run out.
+    /// The only worker is held until a timer of an outside waiter has fired.
     #[test]
     fn a_timer_of_an_only_worker_that_is_held_fires() {
         let runtime = crate::Runtime::builder()
@@ -341,7 +352,8 @@ mod tests {
         runtime.block_on(held).expect("no panic");
     }
 
-    /// A runtime without a watchdog of its own, and an event that holds its only worker until the sender is dropped.
+    /// Creates a runtime without a watchdog of its own, and an event that holds its only worker
+    /// until the sender is dropped.
     fn held() -> (crate::Runtime, crate::JoinHandle<()>, mpsc::Sender<()>) {
         let runtime = crate::Runtime::builder()
             .workers(1)
@@ -358,8 +370,8 @@ mod tests {
         (runtime, held, release)
     }
 
-    /// The watchdog looks at a moment that is the worst for it, so the first look that sees the event comes a whole look after
-    /// the beginning. Time is a number here.
+    /// The watchdog looks at the worst moment: the first look that sees the event comes a whole
+    /// look after the beginning. Time is a number here.
     #[test]
     fn an_event_is_reported_a_look_after_its_limit_and_then_at_its_end() {
         for limit_ms in [1, 40, 1000] {
@@ -412,7 +424,7 @@ mod tests {
         assert!(!told.recv().expect("it is reported").ended);
         drop(release);
         runtime.block_on(held).expect("no panic");
-        // The event wakes who joins its thread before it ends itself.
+        // The event wakes the joiner of its thread before it ends itself.
         while runtime.handle().shared.idle.all_parked().is_none() {
             std::thread::yield_now();
         }
@@ -420,7 +432,8 @@ mod tests {
         assert!(told.recv().expect("its end is reported").ended);
     }
 
-    /// An idle runtime costs nothing, again and again: also if it waits for descriptors, and its limit is long.
+    /// An idle runtime costs nothing, again and again, even if it waits for descriptors and its
+    /// limit is long.
     #[test]
     fn the_watchdog_sleeps_after_each_event_of_a_runtime_that_waits_for_descriptors() {
         let runtime = crate::Runtime::builder()
@@ -446,7 +459,7 @@ mod tests {
     }
 
     #[test]
-    fn the_watchdog_may_sleep_when_nobody_has_run_for_some_looks() {
+    fn the_watchdog_may_sleep_after_some_looks_without_activity() {
         let mut quiet = Quiet::default();
         let looks = [
             Some(1),
@@ -483,7 +496,8 @@ mod tests {
         runtime.block_on(held).expect("no panic");
     }
 
-    /// Once it sleeps because nothing runs, it is woken by the next event, which holds its worker until it is reported.
+    /// Once it sleeps because nothing runs, the next event wakes it. That event holds its worker
+    /// until it is reported.
     #[test]
     fn an_event_after_a_time_without_any_is_reported() {
         let reported = Arc::new(AtomicBool::new(false));

@@ -1,4 +1,4 @@
-//! What can be done only as long as a process has one OS thread: a program, since the test harness has more.
+//! Tests that need a process with one OS thread. A program, because the test harness has more.
 
 use tussah_core::heap::bound_arenas;
 

@@ -1,8 +1,8 @@
-//! What is checked while a runtime runs, and after its end.
+//! The checks while a runtime runs, and after its end.
 //!
 //! - Exclusion: an event marks its color while it runs, and finds no other mark.
-//! - Order: of each OS thread that posts to a color, events arrive by rising numbers.
-//! - Nothing is lost: what was accepted is run or dropped, exactly once.
+//! - Order: the events of one poster in one color arrive by rising numbers.
+//! - Nothing is lost: every accepted event is run or dropped, exactly once.
 //! - Several colors: transfers between values keep their sum.
 
 use std::panic::panic_any;
@@ -12,28 +12,28 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 /// The payload of panics that belong to the soak.
 pub(crate) struct Meant;
 
-/// Colors that are posted to.
+/// The number of colors that receive posts.
 pub(crate) const COLORS: usize = 64;
-/// OS threads that ask for things.
+/// The number of OS threads that make requests.
 pub(crate) const ASKERS: usize = 3;
-/// Values with colors of their own.
+/// The number of values with colors of their own.
 pub(crate) const VALUES: usize = 8;
-/// What all values have together.
+/// The sum of all values.
 pub(crate) const SUM: i64 = 1000 * VALUES as i64;
 
 #[derive(Default)]
 struct ColorChecks {
     inside: AtomicBool,
-    /// By asker: the number of the event that came last.
+    /// For each asker, the number of its last event.
     last: [AtomicU64; ASKERS],
 }
 
 /// The state of all checks of one runtime.
 pub(crate) struct Checks {
     colors: Vec<ColorChecks>,
-    /// Tokens that were made, less those that were dropped.
+    /// The number of tokens that were made, less those that were dropped.
     alive: AtomicU64,
-    /// Events that ran.
+    /// The number of events that ran.
     pub(crate) ran: AtomicU64,
     broken: parking_lot::Mutex<Option<String>>,
 }
@@ -54,7 +54,8 @@ impl Checks {
         self.broken.lock().get_or_insert(what);
     }
 
-    /// Something that a closure or a future owns. It must be dropped exactly once; its drop panics if told so.
+    /// An object that a closure or a future owns. It must be dropped exactly once. Its drop may
+    /// panic.
     pub(crate) fn token(self: &Arc<Self>, panics: bool) -> Token {
         self.alive.fetch_add(1, Ordering::Relaxed);
         Token {
@@ -63,15 +64,15 @@ impl Checks {
         }
     }
 
-    /// Closures and futures that have not ended.
+    /// The number of closures and futures that have not ended.
     pub(crate) fn waiting(&self) -> u64 {
         self.alive.load(Ordering::Relaxed)
     }
 
-    /// Runs the body of an event of a color, which asker `asker` has posted as its `number`th.
+    /// Runs the body of an event of a color: the `number`th that asker `asker` has posted.
     pub(crate) fn event(&self, color: usize, asker: usize, number: u64, body: impl FnOnce()) {
         let checks = &self.colors[color];
-        // Relaxed, all: what orders the events of a color is what is tested.
+        // Relaxed, all, because the test is about what orders the events of a color.
         if checks.inside.swap(true, Ordering::Relaxed) {
             self.broken(format!("two events of color {color} run at the same time"));
         }
@@ -86,7 +87,7 @@ impl Checks {
         body();
     }
 
-    /// What has to hold after the end of the runtime.
+    /// Checks the state after the end of the runtime.
     pub(crate) fn at_the_end(&self) -> Result<(), String> {
         if let Some(broken) = self.broken.lock().take() {
             return Err(broken);
@@ -100,7 +101,7 @@ impl Checks {
     }
 }
 
-/// See [`Checks::token`].
+/// A token; see [`Checks::token`].
 pub(crate) struct Token {
     checks: Arc<Checks>,
     panics: bool,
@@ -112,14 +113,14 @@ impl Drop for Token {
             self.checks
                 .broken("a closure or a future was dropped twice".to_owned());
         }
-        // A panic while another one unwinds ends the process, as everywhere.
+        // A panic while another one unwinds aborts the process, as everywhere.
         if self.panics && !std::thread::panicking() {
             panic_any(Meant);
         }
     }
 }
 
-/// Takes the mark away, also if the event panics.
+/// Takes the mark away, even if the event panics.
 struct Inside<'a>(&'a AtomicBool);
 
 impl Drop for Inside<'_> {

@@ -1,4 +1,4 @@
-//! What is asked of a runtime.
+//! The load on a runtime.
 
 use std::panic::{AssertUnwindSafe, catch_unwind, panic_any};
 use std::sync::Arc;
@@ -11,13 +11,13 @@ use tussah_core::{AbortHandle, Color, Colored, Handle, JoinHandle, with_all, yie
 use crate::check::{ASKERS, COLORS, Checks, Meant, SUM, VALUES};
 use crate::random::Random;
 
-/// Bound, in threads: so many of one asker are not waited for at a time.
+/// Bound, in threads: how many of one asker are not awaited at a time.
 const THREADS_MAX: usize = 256;
 
-/// Bound, in closures and futures: with so many that have not ended, nothing is asked for.
+/// Bound, in closures and futures: with this many that have not ended, no request is made.
 const WAITING_MAX: u64 = 20_000;
 
-/// Asks for things from several OS threads until some time, and waits for what has to come to an end.
+/// Makes requests from several OS threads until some time, and waits for those that must end.
 pub(crate) fn run(handle: &Handle, checks: &Arc<Checks>, until: Instant, random: &mut Random) {
     let values: Vec<_> = (0..VALUES)
         .map(|_| Colored::new_in(handle, SUM / VALUES as i64))
@@ -36,7 +36,7 @@ pub(crate) fn run(handle: &Handle, checks: &Arc<Checks>, until: Instant, random:
             scope.spawn(move || asker.run(until));
         }
         while Instant::now() < until {
-            // It is refused while a worker that was taken away is in its last event.
+            // Refused while a removed worker is in its last event.
             let _ = handle.set_workers(1 + random.below(4) as usize);
             std::thread::sleep(Duration::from_millis(random.below(200)));
         }
@@ -50,13 +50,13 @@ pub(crate) fn run(handle: &Handle, checks: &Arc<Checks>, until: Instant, random:
     }
 }
 
-/// One OS thread that asks for things.
+/// One OS thread that makes requests.
 struct Asker<'a> {
     handle: &'a Handle,
     checks: &'a Arc<Checks>,
     values: &'a [Colored<i64>],
     number: usize,
-    /// Events of each color.
+    /// The number of events of each color.
     posted: Vec<u64>,
     threads: Vec<JoinHandle<()>>,
     random: Random,
@@ -104,7 +104,7 @@ impl<'a> Asker<'a> {
         }
     }
 
-    /// Moves something between values, and waits for it.
+    /// Moves an amount between values, and waits for it.
     fn transfer(&mut self) {
         let (from, to) = self.two();
         let amount = self.random.below(100) as i64;
@@ -125,7 +125,7 @@ impl<'a> Asker<'a> {
             let polled = std::pin::Pin::new(request).poll(&mut context);
             matches!(polled, Poll::Ready(()))
         };
-        // A destructor that panics inline is the caller's.
+        // A panic of a destructor that runs inline is the caller's.
         let _ = catch_unwind(AssertUnwindSafe(|| {
             let mut all = with_all((from, to), move |_, _| drop(token));
             drop_it(&mut all)
@@ -138,7 +138,8 @@ impl<'a> Asker<'a> {
         (&self.values[from], &self.values[(from + other) % VALUES])
     }
 
-    /// Starts a thread that sleeps, asks values and yields; sometimes it panics, or is aborted at some time.
+    /// Starts a thread that sleeps, makes requests and yields. Sometimes it panics, or is aborted
+    /// at some time.
     fn spawn(&mut self) {
         let token = self.checks.token(self.random.one_in(50));
         let values = self.values.to_vec();
@@ -186,7 +187,7 @@ impl<'a> Asker<'a> {
     }
 }
 
-/// Adds nothing to a value, unless that takes longer than some time.
+/// Adds zero to a value, and gives up after a time limit.
 async fn timeout(value: &Colored<i64>, random: &mut Random) {
     let limit = Duration::from_micros(random.below(200));
     let length = length(random);
@@ -206,7 +207,8 @@ fn abort_later(handle: &Handle, thread: AbortHandle, micros: u64) {
     }));
 }
 
-/// How long an event lasts: mostly next to nothing, rarely longer than any bound of the scheduler's.
+/// Chooses the length of an event: mostly next to nothing, rarely longer than any bound of the
+/// scheduler.
 fn length(random: &mut Random) -> Duration {
     match random.below(10_000) {
         0..3 => Duration::from_millis(random.below(30)),

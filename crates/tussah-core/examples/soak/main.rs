@@ -1,9 +1,14 @@
-//! Hours of everything at once: `cargo run --release -p tussah-core --example soak -- MINUTES [SEED]`.
+//! A soak test: hours of everything at once.
 //!
-//! One runtime after the other gets posts, threads, requests for one and for several colors, timers, aborts, panics in closures
-//! and in destructors, events that last from nothing to 30 ms, and another number of workers again and again. Then it is shut down,
-//! sometimes at once. What is checked stands in `check.rs`. The exit status is non-zero if anything is broken, or hangs. The seed
-//! decides what is asked of a runtime, not what the scheduler does with it.
+//! ```sh
+//! cargo run --release -p tussah-core --example soak -- MINUTES [SEED]
+//! ```
+//!
+//! One runtime after the other gets posts, threads, requests for one and for several colors,
+//! timers, aborts, panics in closures and in destructors, events of up to 30 ms, and repeated
+//! changes of the number of workers. Then it is shut down, sometimes at once. `check.rs` has the
+//! checks. The exit status is nonzero if anything is broken, or hangs. The seed determines the
+//! load, not the scheduler's decisions.
 
 mod check;
 mod load;
@@ -19,13 +24,13 @@ use check::{Checks, Meant};
 use random::Random;
 use tussah_core::Runtime;
 
-/// How long a runtime lives.
+/// The life of a runtime.
 const ROUND: Duration = Duration::from_secs(5);
 /// A round that takes this much longer hangs.
 const HANG: Duration = Duration::from_secs(60);
-/// Rounds after which the memory must not grow any more.
+/// The number of rounds after which the memory must not grow any more.
 const WARM_UP: u64 = 10;
-/// Bound, in bytes: what the process may take beyond what it took after the warm-up, for the allocator's sake.
+/// Bound, in bytes: growth of the process's memory after the warm-up, which the allocator may need.
 const GROWTH_MAX: u64 = 64 << 20;
 
 fn main() -> ExitCode {
@@ -59,7 +64,8 @@ fn soak(length: Duration, seed: u64) -> Result<(), String> {
     while start.elapsed() < length {
         let (sender, receiver) = mpsc::channel();
         let round_seed = seed.wrapping_add(rounds);
-        // Apart, so that a hang is seen. A round that hangs, or panics, leaves its OS threads behind.
+        // On an OS thread of its own, so that a hang is seen. A round that hangs, or panics, leaves
+        // its OS threads behind.
         std::thread::spawn(move || sender.send(round(round_seed)));
         events += match receiver.recv_timeout(ROUND + HANG) {
             Ok(outcome) => outcome?,
@@ -85,7 +91,7 @@ fn soak(length: Duration, seed: u64) -> Result<(), String> {
     Ok(())
 }
 
-/// One runtime from its beginning to its end; gives the number of its events.
+/// Runs one runtime from its beginning to its end. Returns the number of its events.
 fn round(seed: u64) -> Result<u64, String> {
     let mut random = Random::new(seed);
     let workers = 1 + random.below(4) as usize;
@@ -107,7 +113,7 @@ fn round(seed: u64) -> Result<u64, String> {
     Ok(checks.ran.load(Ordering::Relaxed))
 }
 
-/// The memory of this process, in bytes.
+/// Returns the memory of this process, in bytes.
 fn resident() -> u64 {
     let text = std::fs::read_to_string("/proc/self/statm").unwrap_or_default();
     let pages = text.split_whitespace().nth(1);

@@ -1,4 +1,4 @@
-//! Numbers that follow from a seed.
+//! Random numbers from a seed.
 
 /// SplitMix64 (Steele, Lea and Flood 2014).
 pub(crate) struct Random(u64);
@@ -16,12 +16,12 @@ impl Random {
         mixed ^ (mixed >> 31)
     }
 
-    /// A number below `end`.
+    /// Returns a number below `end`.
     pub(crate) fn below(&mut self, end: u64) -> u64 {
         self.next() % end
     }
 
-    /// True once in so many times.
+    /// Returns true once in `times` calls, on average.
     pub(crate) fn one_in(&mut self, times: u64) -> bool {
         self.below(times) == 0
     }

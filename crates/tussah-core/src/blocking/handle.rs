@@ -14,10 +14,10 @@ use crate::join_error::JoinError;
 
 /// The handle of a job on a [`BlockingPool`](super::BlockingPool): a future of its result.
 ///
-/// Dropping the handle detaches the job: it still runs, and its result is dropped. Dropping it in the middle of an
-/// `await` (a timeout, a `select`) is the same.
+/// Dropping the handle detaches the job: it still runs, and its result is dropped. Dropping it in
+/// the middle of an `await` (a timeout, a `select`) has the same effect.
 ///
-/// Inside of a blocking job, polling the handle runs the job on the spot if it is still queued, so that nested jobs need no
+/// Inside a blocking job, polling the handle runs a queued job on the spot, so nested jobs need no
 /// further OS thread. Elsewhere polling never blocks.
 #[must_use = "dropping the handle detaches the job; its result and its panic are lost"]
 pub struct BlockingHandle<T> {
@@ -35,21 +35,22 @@ impl<T> BlockingHandle<T> {
         }
     }
 
-    /// Blocks this OS thread until the job has ended and returns its result.
+    /// Blocks this OS thread until the job has ended, and returns its result.
     ///
-    /// A job that is still queued is run right here, on the caller's stack. Not for `async` code: there, `await` the handle.
+    /// A job that is still queued runs right here, on the caller's stack. Not for `async` code:
+    /// `await` the handle there.
     ///
     /// # Errors
-    /// If the job panicked, was aborted, was still queued when its pool shut down, or is
+    /// Fails if the job panicked, was aborted, was still queued when its pool shut down, or is
     /// [nested too deep](JoinError::is_too_deep).
     ///
     /// # Panics
-    /// If the job has not ended, inside an event and inside a closure that has entered a color, as for
-    /// [`block_on`](crate::Handle::block_on).
+    /// If the job has not ended, panics inside an event and inside a closure that has entered a
+    /// color, like [`block_on`](crate::Handle::block_on).
     ///
     /// # Deadlocks
-    /// A job that waits (through others, or by a lock) for one that is below it on the stack or that waits for it
-    /// waits for ever.
+    /// A job waits forever if it waits, directly or through others, for a job below it on the stack
+    /// or for a job that waits for it.
     #[track_caller]
     pub fn join(self) -> Result<T, JoinError> {
         if !self.outcome.is_finished() {
@@ -59,21 +60,23 @@ impl<T> BlockingHandle<T> {
         self.outcome.wait_take()
     }
 
-    /// Removes the job from the queue and drops its closure; the handle's result is then a cancellation.
+    /// Removes the job from the queue and drops its closure. The handle then returns a
+    /// cancellation.
     ///
-    /// Returns false and does nothing if the job has begun: code that blocks cannot be interrupted.
+    /// Returns false and does nothing if the job has begun, because blocking code cannot be
+    /// interrupted.
     pub fn abort(&self) -> bool {
         self.pool.abort(self.ticket)
     }
 
-    /// True if the job has ended, or was cancelled.
+    /// Returns whether the job has ended or was cancelled.
     #[must_use]
     pub fn is_finished(&self) -> bool {
         self.outcome.is_finished()
     }
 
     fn run_if_queued(&self) {
-        // The slot is asked first because its lock is contended less than the pool's.
+        // The slot is asked first because its lock is less contended than the pool's.
         if self.outcome.is_queued() {
             self.pool.run_here(self.ticket);
         }
@@ -84,7 +87,7 @@ impl<T> Future for BlockingHandle<T> {
     type Output = Result<T, JoinError>;
 
     /// # Panics
-    /// If it is polled again after it has given its result.
+    /// Panics if it is polled again after it returned its result.
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         if nesting::in_job() {
             self.run_if_queued();

@@ -1,39 +1,41 @@
-//! When the blocking pool adds an OS thread and when it lets one go.
+//! The policy by which the blocking pool adds and removes OS threads.
 
 use std::time::Duration;
 
-/// Bound, in OS threads: enough to keep a disk or a name server busy; more of them only wait for the same device.
+/// Bound, in OS threads: enough to keep a disk or a name server busy; more of them only wait for
+/// the same device.
 const THREADS_MAX: usize = 64;
 
-/// Bound, in jobs: at 100 us a job on 64 OS threads the last one starts after a tenth of a second.
+/// Bound, in jobs: at 100 us a job on 64 OS threads, the last one starts after a tenth of a second.
 const QUEUE_MAX: usize = 65_536;
 
-/// How long an OS thread is idle before it ends; SEDA's value (SOSP 2001, figure 8).
+/// The idle time after which an OS thread ends; SEDA's value (SOSP 2001, figure 8).
 const IDLE_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Bound, in OS threads: SEDA's maximum for one stage (SOSP 2001, figure 8).
 const SEDA_THREADS_MAX: usize = 20;
 
-/// Bound, in jobs: the length that SEDA's controller lets a queue have (SOSP 2001, figure 8).
+/// Bound, in jobs: the queue length that SEDA's controller tolerates (SOSP 2001, figure 8).
 const SEDA_QUEUE_THRESHOLD: usize = 100;
 
-/// How often SEDA's controller looks at the queue (SOSP 2001, figure 8).
+/// The interval at which SEDA's controller looks at the queue (SOSP 2001, figure 8).
 const SEDA_SAMPLE_EVERY: Duration = Duration::from_secs(2);
 
-/// What the policy decides from.
+/// The input of the policy.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct PoolSample {
-    /// Jobs that wait in the queue.
+    /// The number of jobs in the queue.
     pub queued: usize,
-    /// OS threads of the pool.
+    /// The number of the pool's OS threads.
     pub threads: usize,
-    /// Those of them that run no job, including those that were woken for a job and have not yet fetched it.
+    /// The number of those that run no job, including those that were woken for a job and have not
+    /// fetched it yet.
     pub idle: usize,
-    /// How long ago the last OS thread was added; `Duration::MAX` if none ever was.
+    /// The time since the last OS thread was added; `Duration::MAX` if none ever was.
     pub since_last_added: Duration,
 }
 
-/// What to do now.
+/// The decision of the policy.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum PoolDecision {
     /// The OS threads suffice.
@@ -42,14 +44,14 @@ pub enum PoolDecision {
     Add,
 }
 
-/// The rules by which a blocking pool grows and shrinks: SEDA's thread pool controller (Welsh, Culler, Brewer,
-/// SOSP 2001, section 3.4 and figure 8).
+/// The rules by which a blocking pool grows and shrinks: SEDA's thread pool controller (Welsh,
+/// Culler, Brewer, SOSP 2001, section 3.4 and figure 8).
 ///
-/// A sample is taken when a job is submitted and when an OS thread of the pool has ended one, not by a clock: a queue
-/// changes only then. So there is no timer thread. In the paper a sample is due every two seconds and adds at most
-/// one thread; here one is added at most every `sample_every`, as soon as a sample finds a reason. The one
-/// case in which the paper adds a thread and we don't is a long queue to which nothing happens at all: nobody submits
-/// and every OS thread is inside of a long job.
+/// A sample is taken when a job is submitted and when an OS thread of the pool has ended one,
+/// because the queue changes only then. So there is no timer thread. In the paper a sample is due
+/// every two seconds and adds at most one thread. Here a sample adds at most one OS thread every
+/// `sample_every`, as soon as it finds a reason. In one case the paper adds a thread and this does
+/// not: the queue is long, no job is submitted, and every OS thread is inside a long job.
 ///
 /// # Examples
 /// ```
@@ -63,23 +65,26 @@ pub enum PoolDecision {
 /// ```
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct PoolPolicy {
-    /// Bound, in OS threads: each costs a stack, and past the device's parallelism brings nothing. 0 counts as 1.
+    /// Bound, in OS threads: each costs a stack; more than the device's parallelism do not help. 0
+    /// counts as 1.
     pub threads_max: usize,
-    /// Bound, in jobs: a queue that is longer than this is a reason to add an OS thread.
+    /// Bound, in jobs: a queue longer than this is a reason to add an OS thread.
     pub queue_threshold: usize,
-    /// The least time between two additions.
+    /// The minimum time between two additions.
     pub sample_every: Duration,
-    /// An OS thread that has been idle for this long ends.
+    /// The idle time after which an OS thread ends.
     pub idle_timeout: Duration,
-    /// Bound, in jobs: the memory of closures that wait; a full queue gives the closure back. 0 counts as 1.
+    /// Bound, in jobs: the memory of queued closures; a full queue returns the closure. 0 counts as
+    /// 1.
     pub queue_max: usize,
 }
 
 impl Default for PoolPolicy {
-    /// An OS thread for every job that nobody is idle for, up to 64; idle ones end after 5 s.
+    /// Adds an OS thread for every job without an idle one, up to 64. Idle ones end after 5 s.
     ///
-    /// SEDA's pools ran the handlers of one stage, where another thread helps only if work piles up. Jobs here block
-    /// in the kernel and are unrelated, so that waiting in a queue behind one is waste.
+    /// SEDA's pools ran the handlers of one stage, where another thread helps only if work piles
+    /// up. Jobs here block in the kernel and are unrelated, so waiting in a queue behind one is a
+    /// waste.
     fn default() -> Self {
         Self {
             threads_max: THREADS_MAX,
@@ -92,8 +97,8 @@ impl Default for PoolPolicy {
 }
 
 impl PoolPolicy {
-    /// The constants of SEDA's figure 8: one thread more every 2 s while more than 100 jobs are queued, 20 at most;
-    /// a thread goes after 5 s of idleness.
+    /// Returns the constants of SEDA's figure 8: one more thread every 2 s while more than 100 jobs
+    /// are queued, 20 at most. A thread ends after 5 s of idleness.
     #[must_use]
     pub fn seda() -> Self {
         Self {
@@ -104,10 +109,10 @@ impl PoolPolicy {
         }
     }
 
-    /// Whether to add an OS thread.
+    /// Decides whether to add an OS thread.
     ///
-    /// A queue that no OS thread serves always gets one, whatever the threshold and the time: the pool's promise that
-    /// no job is forgotten rests on this.
+    /// A queue without an OS thread always gets one, whatever the threshold and the time: the
+    /// pool's promise that no job is forgotten depends on this.
     #[must_use]
     pub fn decide(&self, sample: &PoolSample) -> PoolDecision {
         let served = sample.queued <= sample.idle;
@@ -129,7 +134,7 @@ mod tests {
     use super::PoolDecision::{Add, Keep};
     use super::*;
 
-    /// Rows of: queued, threads, idle, milliseconds since the last addition, what is expected.
+    /// Rows: queued, threads, idle, milliseconds since the last addition, expected decision.
     fn check(policy: &PoolPolicy, rows: &[(usize, usize, usize, u64, PoolDecision)]) {
         for &(queued, threads, idle, since_ms, expected) in rows {
             let since_last_added = Duration::from_millis(since_ms);
@@ -150,7 +155,7 @@ mod tests {
             &[
                 (0, 0, 0, 9_000, Keep),
                 (1, 0, 0, 9_000, Add), // The first thread, far below the threshold,
-                (1, 0, 0, 0, Add),     // and though one was added (and went) just now.
+                (1, 0, 0, 0, Add),     // and although one was added (and ended) just now.
                 (100, 1, 0, 9_000, Keep),
                 (101, 1, 0, 9_000, Add),
                 (101, 1, 0, 2_000, Add),
@@ -164,7 +169,7 @@ mod tests {
     }
 
     #[test]
-    fn ours_adds_one_at_once_when_nobody_is_idle() {
+    fn ours_adds_one_at_once_when_none_is_idle() {
         check(
             &PoolPolicy::default(),
             &[
@@ -172,7 +177,7 @@ mod tests {
                 (0, 5, 0, 9_000, Keep),
                 (1, 0, 0, 0, Add),
                 (1, 1, 1, 0, Keep),
-                (2, 1, 1, 0, Add), // The idle one was already woken for the first of the two.
+                (2, 1, 1, 0, Add), // The idle one was already woken for the first job.
                 (1, 1, 0, 0, Add),
                 (1, 63, 0, 0, Add),
                 (1, 64, 0, 0, Keep),

@@ -1,4 +1,4 @@
-//! The queue of the blocking pool with the OS threads that serve it.
+//! The queue of the blocking pool, with the OS threads that serve it.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -17,10 +17,11 @@ use super::submit_error::SubmitError;
 use crate::color::held::assert_may_wait;
 use crate::join_error::JoinError;
 
-/// OS threads for calls that block: files without io_uring, name resolution, foreign libraries, long computations.
+/// A pool of OS threads for calls that block: files without io_uring, name resolution, foreign
+/// libraries, long computations.
 ///
-/// OS threads are added and removed by a [`PoolPolicy`]. Jobs start in the order of their submission, except that who
-/// waits for a queued job runs it at once. Dropping the pool is `shutdown` with a deadline that has passed.
+/// A [`PoolPolicy`] adds and removes OS threads. Jobs start in the order of their submission, but a
+/// waiter for a queued job runs it at once. Dropping the pool shuts it down at once.
 ///
 /// # Examples
 /// ```
@@ -35,47 +36,48 @@ pub struct BlockingPool {
     shared: Arc<Shared>,
 }
 
-/// What a pool does at this moment, and what it has done.
+/// The present state and the past activity of a pool.
 ///
-/// Each submitted job is counted in exactly one of `queued`, `running`, `completed`, `panicked`, `cancelled`, but for the moments in between.
+/// Each job is in exactly one of the five counts of jobs, except for a moment in between.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub struct BlockingStats {
-    /// OS threads of the pool.
+    /// The number of the pool's OS threads.
     pub threads: usize,
-    /// Those of them that run no job.
+    /// The number of those that run no job.
     pub idle: usize,
-    /// OS threads beyond `threads` that carry on joins that are nested too deep for one stack.
+    /// The number of further OS threads, for joins that are nested too deep for one stack.
     pub extra_stacks: usize,
-    /// Jobs that wait.
+    /// The number of jobs that wait.
     pub queued: usize,
-    /// Jobs that run, on OS threads of the pool or inside of a join.
+    /// The number of jobs that run, on OS threads of the pool or inside a join.
     pub running: usize,
-    /// Jobs that returned.
+    /// The number of jobs that returned.
     pub completed: u64,
-    /// Jobs that panicked.
+    /// The number of jobs that panicked.
     pub panicked: u64,
-    /// Jobs that never ran: aborted, left over at the shutdown, or nested too deep.
+    /// The number of jobs that never ran: aborted, left over at the shutdown, or nested too deep.
     pub cancelled: u64,
     /// How often the system refused to start an OS thread.
     pub starts_failed: u64,
 }
 
-/// What a shutdown left undone.
+/// The jobs that a shutdown left undone.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 #[must_use = "jobs may have been dropped"]
 pub struct ShutdownOutcome {
-    /// Jobs that did not run: their closures were dropped, their handles return a cancellation.
+    /// Jobs that did not run: they were dropped, and their handles return a cancellation.
     pub cancelled: usize,
-    /// Jobs that were still running at the deadline. They go on and their handles get the results.
+    /// Jobs that were still running at the deadline. They go on, and their handles get the results.
     pub running: usize,
 }
 
 impl BlockingPool {
-    /// Makes a pool without OS threads; the first job starts one. They are called `<name>-blocking-<number>`.
+    /// Creates a pool without OS threads; the first job starts one. Their names are
+    /// `<name>-blocking-<number>`.
     ///
     /// # Panics
-    /// If the name contains a NUL byte.
+    /// Panics if the name contains a NUL byte.
     #[must_use]
     pub fn new(name: impl Into<String>, policy: PoolPolicy) -> Self {
         Self::with_starter(
@@ -106,13 +108,12 @@ impl BlockingPool {
         }
     }
 
-    /// Queues a closure to be run on an OS thread of the pool. Never blocks, but may take the time to start an OS thread.
-    ///
-    /// If the system refuses to start an OS thread and the pool has at least one, the job stays queued for those: [`BlockingStats::starts_failed`].
+    /// Queues a closure to run on an OS thread of the pool. Never blocks, but may start an OS
+    /// thread. If that fails, an existing one runs the job later (see `starts_failed`).
     ///
     /// # Errors
-    /// With the closure inside: if the queue is full, if the pool has been shut down, or if the pool has no OS thread
-    /// and the system refuses to start one.
+    /// Returns the closure if the queue is full, if the pool has shut down, or if the pool has no
+    /// OS thread and the system refuses to start one.
     pub fn submit<F, T>(&self, f: F) -> Result<BlockingHandle<T>, SubmitError<F>>
     where
         F: FnOnce() -> T + Send + 'static,
@@ -129,7 +130,7 @@ impl BlockingPool {
         }
     }
 
-    /// What the pool does at this moment, and what it has done.
+    /// Returns the present state and the past activity of the pool.
     #[must_use]
     pub fn stats(&self) -> BlockingStats {
         let counters = &self.shared.counters;
@@ -147,14 +148,14 @@ impl BlockingPool {
         }
     }
 
-    /// Accepts no further jobs, lets the pool work off its queue until the deadline, then drops what is still queued.
+    /// Refuses further jobs, runs the queue until the deadline, then drops the remaining jobs.
     ///
-    /// Blocks until every job has ended and every OS thread has left the pool, or until the deadline. Jobs that run at the deadline are left
-    /// to themselves: code that blocks cannot be interrupted. Their OS threads end with them. With a deadline that has passed nothing is
-    /// waited for. A job that shuts its own pool down waits until the deadline, being one of those that run. May be called more than once.
+    /// Blocks until every OS thread has left the pool, or until the deadline. A job that runs at
+    /// the deadline goes on, because blocking code cannot be interrupted. A job that shuts its own
+    /// pool down waits until the deadline.
     ///
     /// # Panics
-    /// If the deadline has not passed, where [`block_on`](crate::Handle::block_on) does: inside an event, and where a color is held.
+    /// With a future deadline, panics where [`block_on`](crate::Handle::block_on) does.
     pub fn shutdown(&self, deadline: Instant) -> ShutdownOutcome {
         if Instant::now() < deadline {
             assert_may_wait("a blocking pool was shut down");
@@ -181,7 +182,7 @@ impl BlockingPool {
 
 impl Drop for BlockingPool {
     fn drop(&mut self) {
-        let _ = self.shutdown(Instant::now()); // the handles of what was cancelled say so
+        let _ = self.shutdown(Instant::now()); // handles of cancelled jobs return that
     }
 }
 
@@ -195,7 +196,7 @@ impl fmt::Debug for BlockingPool {
     }
 }
 
-/// Starts an OS thread. A parameter so that tests can refuse.
+/// Starts an OS thread. A parameter, so that tests can refuse.
 pub(super) type Starter =
     Box<dyn Fn(thread::Builder, Box<dyn FnOnce() + Send>) -> io::Result<()> + Send + Sync>;
 
@@ -205,28 +206,27 @@ enum Refusal {
     NoThread(io::Error),
 }
 
-/// What the pool, its OS threads and its handles have in common.
+/// The state that the pool, its OS threads and its handles share.
 pub(super) struct Shared {
     name: String,
     policy: PoolPolicy,
     start: Starter,
     inner: Mutex<Inner>,
-    /// There is a job, or the pool has closed.
+    /// Signals a new job, or that the pool has closed.
     work: Condvar,
-    /// The pool has closed, and the last OS thread has left or the last job has ended.
+    /// Signals that the pool has closed, and the last OS thread has left or the last job has ended.
     drained: Condvar,
     counters: Counters,
 }
 
 #[derive(Default)]
 struct Inner {
-    /// By ticket, so in the order of submission; a join or an abort takes one out of the middle. A job belongs to who
-    /// has taken it out of here.
+    /// By ticket, so in the order of submission. The caller that takes a job out owns it.
     queue: BTreeMap<u64, Arc<dyn Job>>,
     next_ticket: u64,
-    /// OS threads that exist and have not left. Never 0 while the queue holds anything.
+    /// The number of OS threads that have not left. Never 0 while a job is queued.
     threads: usize,
-    /// Those that run no job. One that was just started counts, as it will fetch a job first of all.
+    /// The number of those that run no job, including new ones, which first fetch a job.
     idle: usize,
     extra_stacks: usize,
     running: usize,
@@ -269,7 +269,7 @@ impl Shared {
         Ok(ticket)
     }
 
-    /// Asks the policy, and starts an OS thread if it says so. This happens under the lock: see "No job is forgotten".
+    /// Asks the policy, and starts an OS thread if it says so. Needs the lock; see `mod.rs`.
     fn sample(self: &Arc<Self>, inner: &mut Inner, now: Instant) -> io::Result<()> {
         let sample = PoolSample {
             queued: inner.queue.len(),
@@ -302,7 +302,7 @@ impl Shared {
         started
     }
 
-    /// The life of an OS thread of the pool, which its starter has counted as idle.
+    /// Runs an OS thread of the pool, which its starter has counted as idle.
     fn serve(self: Arc<Self>) {
         let mut inner = self.inner.lock();
         let mut idle_since = Instant::now();
@@ -331,7 +331,7 @@ impl Shared {
         }
     }
 
-    /// Sleeps once. True if the time to be idle is over and there is still nothing to do.
+    /// Sleeps once. Returns true if the idle time is over and there is still no job.
     fn wait_for_work(&self, inner: &mut MutexGuard<'_, Inner>, idle_since: Instant) -> bool {
         match idle_since.checked_add(self.policy.idle_timeout) {
             Some(end) => self.work.wait_until(inner, end).timed_out() && inner.queue.is_empty(),
@@ -349,7 +349,7 @@ impl Shared {
         }
     }
 
-    /// Runs a job on this stack, or on a further one if this is full, unless somebody else has taken it.
+    /// Runs a job on this stack, or on another one if this is full, unless it was taken.
     pub(super) fn run_here(self: &Arc<Self>, ticket: u64) {
         let job = {
             let mut inner = self.inner.lock();
@@ -369,7 +369,7 @@ impl Shared {
         }
     }
 
-    /// Starts an OS thread for this one job. Its caller has nothing to do but to wait for it.
+    /// Starts an OS thread for this one job. Its caller only waits for it.
     fn run_on_extra_stack(self: &Arc<Self>, job: &Arc<dyn Job>) -> io::Result<()> {
         let mut inner = self.inner.lock();
         if inner.extra_stacks >= EXTRA_STACKS_MAX {
@@ -389,7 +389,7 @@ impl Shared {
         Ok(())
     }
 
-    /// Cancels a job unless somebody has taken it. True if this call did it.
+    /// Cancels a job unless it was taken. Returns true if this call did.
     pub(super) fn abort(&self, ticket: u64) -> bool {
         let job = self.inner.lock().queue.remove(&ticket);
         if let Some(job) = &job {

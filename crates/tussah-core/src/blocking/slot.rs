@@ -11,8 +11,8 @@ use crate::join_error::JoinError;
 use crate::quietly::quietly;
 use crate::tiny_waker::TinyWaker;
 
-/// How the jobs of a pool have ended. Each is counted before its handle sees the result, and the slot's lock orders the
-/// two, so whoever has joined a job finds it in the counters.
+/// The numbers of ended jobs of a pool. Each job is counted before its handle sees the result, and
+/// the slot's lock orders the two. So a caller that has joined a job finds it in the counters.
 #[derive(Default)]
 pub(super) struct Counters {
     pub(super) completed: AtomicU64,
@@ -20,7 +20,8 @@ pub(super) struct Counters {
     pub(super) cancelled: AtomicU64,
 }
 
-/// A job as its pool sees it. Only who has taken the job out of the queue may call these, and only one of them, once.
+/// A job as its pool sees it. Only the caller that took the job out of the queue may call these,
+/// and only one of them, once.
 pub(super) trait Job: Send + Sync {
     /// Runs the closure and publishes its result. Never unwinds.
     fn run(&self, counters: &Counters);
@@ -30,15 +31,15 @@ pub(super) trait Job: Send + Sync {
 
 /// A job as its handle sees it.
 pub(super) trait Outcome<T>: Send + Sync {
-    /// True until somebody has begun to run or cancel the job.
+    /// Returns true until a caller has begun to run or cancel the job.
     fn is_queued(&self) -> bool;
-    /// True once there is (or was) a result.
+    /// Returns true once there is (or was) a result.
     fn is_finished(&self) -> bool;
     /// Takes the result, or keeps the waker until there is one.
     fn poll_take(&self, cx: &mut Context<'_>) -> Poll<Result<T, JoinError>>;
     /// Blocks until there is a result and takes it.
     fn wait_take(&self) -> Result<T, JoinError>;
-    /// Nobody will ask for the result any more.
+    /// Declares that the result will not be taken.
     fn detach(&self);
 }
 
@@ -55,11 +56,12 @@ struct State<F, T> {
     detached: bool,
 }
 
-/// The place of a job: `Queued`, `Running`, `Done`, `Taken`, in this order.
+/// The storage of a job: `Queued`, `Running`, `Done`, `Taken`, in this order.
 ///
-/// No code of the user (closure, waker, drop) runs under the lock. When the last reference goes nothing of the user's is
-/// left inside: the closure leaves with `run`, `cancel` or `reclaim`, the result with the handle, or at once if
-/// the handle is gone. So whichever OS thread happens to be last, the drop cannot panic there.
+/// No code of the user (closure, waker, drop) runs under the lock. When the last reference goes,
+/// the slot holds nothing of the user's: the closure leaves with `run`, `cancel` or `reclaim`, the
+/// result with the handle, or at once if the handle is gone. So the drop cannot panic, on whichever
+/// OS thread it happens.
 pub(super) struct Slot<F, T> {
     state: Mutex<State<F, T>>,
     done: Condvar,
@@ -161,7 +163,7 @@ where
                 return Poll::Pending;
             }
         }
-        // To clone a waker is foreign code, hence outside of the lock, and hence the second look.
+        // Cloning a waker is foreign code and happens outside the lock, hence the second look.
         let waker = TinyWaker::from_waker(cx.waker());
         let mut state = self.state.lock();
         if let Some(result) = state.take() {

@@ -1,9 +1,9 @@
-//! Why the blocking pool did not accept a job.
+//! The error of a job that the blocking pool refused.
 
 use std::error::Error;
 use std::{fmt, io};
 
-/// The pool did not accept the job; the closure is in here, unused.
+/// The error of a refused job, with its unused closure.
 pub struct SubmitError<F> {
     f: F,
     kind: Kind,
@@ -37,25 +37,26 @@ impl<F> SubmitError<F> {
         }
     }
 
-    /// The closure that was to be run.
+    /// Returns the closure that was to run.
     #[must_use]
     pub fn into_inner(self) -> F {
         self.f
     }
 
-    /// True if the queue was full. Trying again later can help.
+    /// Returns whether the queue was full. A later attempt may succeed.
     #[must_use]
     pub fn is_full(&self) -> bool {
         matches!(self.kind, Kind::Full { .. })
     }
 
-    /// True if the pool has been shut down. Trying again cannot help.
+    /// Returns whether the pool has shut down. No later attempt can succeed.
     #[must_use]
     pub fn is_shut_down(&self) -> bool {
         matches!(self.kind, Kind::ShutDown)
     }
 
-    /// True if the pool had no OS thread and the system refused to start one; [`Error::source`] says why.
+    /// Returns whether the pool had no OS thread and the system refused to start one.
+    /// [`Error::source`] has the system's error.
     #[must_use]
     pub fn is_no_thread(&self) -> bool {
         matches!(self.kind, Kind::NoThread(_))

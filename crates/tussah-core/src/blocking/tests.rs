@@ -15,7 +15,7 @@ use super::nesting::{EXTRA_STACKS_MAX, INLINE_DEPTH_MAX};
 use super::*;
 use crate::join_error::JoinError;
 
-/// No test waits for longer; one that gets here has failed.
+/// The longest wait of a test; a test that reaches it has failed.
 const FAR: Duration = Duration::from_secs(600);
 
 fn threads_max(threads_max: usize) -> PoolPolicy {
@@ -30,7 +30,8 @@ fn pool(threads: usize) -> Arc<BlockingPool> {
     Arc::new(BlockingPool::new("test", threads_max(threads)))
 }
 
-/// Waits for a state that other OS threads bring about, without a claim about how long that takes.
+/// Waits for a state that other OS threads bring about, without an assumption about how long that
+/// takes.
 fn eventually(pool: &BlockingPool, reached: impl Fn(&BlockingStats) -> bool) {
     for _ in 0..60_000 {
         if reached(&pool.stats()) {
@@ -41,7 +42,8 @@ fn eventually(pool: &BlockingPool, reached: impl Fn(&BlockingStats) -> bool) {
     panic!("never reached: {:?}", pool.stats());
 }
 
-/// Occupies one OS thread of the pool until the sender is used or dropped. Returns when the job has begun.
+/// Occupies one OS thread of the pool until the sender is used or dropped. Returns when the job has
+/// begun.
 fn occupy(pool: &BlockingPool) -> (Sender<()>, BlockingHandle<()>) {
     let (release, gate) = channel::<()>();
     let (begun, has_begun) = channel();
@@ -199,7 +201,8 @@ fn a_sample_at_the_end_of_a_job_adds_a_thread() {
         }),
     );
     let (release, first) = occupy(&pool);
-    // Both are submitted while no OS thread can be added, and end only if they run at the same time.
+    // Both are submitted while no OS thread can be added, and end only if they run at the same
+    // time.
     refuse.store(true, Ordering::Relaxed);
     let together = Arc::new(Barrier::new(2));
     let pair = [0, 1].map(|_| {
@@ -306,7 +309,7 @@ fn a_panic_goes_to_the_handle_and_the_pool_goes_on() {
     let error = block_on(pool.submit(|| panic!("broken {}", 1)).unwrap()).unwrap_err();
     assert!(error.is_panic());
     assert_eq!(error.to_string(), "panicked: broken 1");
-    // Also if the panic happens on the stack of who joins.
+    // Even if the panic happens on the stack of a joiner.
     let (release, handle) = occupy(&pool);
     let error = pool
         .submit(|| panic!("inline"))
@@ -339,7 +342,7 @@ fn values_that_panic_in_their_drop_do_not_harm_the_pool() {
     }
     let pool = pool(1);
     let drops = Arc::new(AtomicUsize::new(0));
-    // The result of a detached job is dropped by the OS thread of the pool.
+    // An OS thread of the pool drops the result of a detached job.
     let (release, handle) = occupy(&pool);
     let bomb = Bomb(Arc::clone(&drops));
     drop(pool.submit(move || bomb).unwrap());
@@ -347,7 +350,7 @@ fn values_that_panic_in_their_drop_do_not_harm_the_pool() {
     handle.join().unwrap();
     eventually(&pool, |stats| stats.completed == 2 && stats.idle == 1);
     assert_eq!(drops.load(Ordering::Relaxed), 1);
-    // The closure of an aborted job is dropped by who aborts it.
+    // The caller that aborts a job drops its closure.
     let (release, handle) = occupy(&pool);
     let bomb = Bomb(Arc::new(AtomicUsize::new(0)));
     let aborted = pool.submit(move || drop(bomb)).unwrap();
@@ -475,7 +478,7 @@ fn shutdown_gives_back_what_did_not_run() {
     let error = pool.submit(|| 7).unwrap_err();
     assert!(error.is_shut_down());
     assert_eq!(error.into_inner()(), 7);
-    // The job that was left to itself ends as usual, and its OS thread with it.
+    // The job that ran on ends as usual, and its OS thread with it.
     drop(release);
     running.join().unwrap();
     shut_down_clean(&pool);
@@ -578,7 +581,8 @@ fn pools_whose_jobs_wait_for_each_other_go_on() {
     let crossed = [0, 1].map(|n| {
         let (both, other) = (Arc::clone(&both), Arc::clone(&pools[1 - n]));
         let job = move || {
-            // Now the only OS thread of each pool is inside of a job and waits for a queued one of the other pool.
+            // Now the only OS thread of each pool is inside a job and waits for a queued one of the
+            // other pool.
             both.wait();
             let handle = other.submit(move || n).unwrap();
             both.wait();
@@ -594,7 +598,7 @@ fn pools_whose_jobs_wait_for_each_other_go_on() {
 fn a_job_that_runs_in_a_foreign_join_claims_like_one_of_the_pool() {
     let pool = pool(1);
     let (release, running) = occupy(&pool);
-    // The pool's OS thread stays busy: all of this happens on this stack.
+    // The pool's OS thread stays busy, so all of this happens on this stack.
     assert_eq!(nest(&pool, 1, Wait::Join).unwrap(), 1);
     let inside = Arc::clone(&pool);
     let outer = pool
@@ -610,7 +614,7 @@ fn a_job_that_runs_in_a_foreign_join_claims_like_one_of_the_pool() {
 /// A tree of jobs, each of which waits for, detaches or aborts its children.
 struct Tree {
     pool: BlockingPool,
-    /// The pool shuts down while jobs still run.
+    /// Whether the pool shuts down while jobs still run.
     early: bool,
     submitted: AtomicUsize,
     ran: AtomicUsize,

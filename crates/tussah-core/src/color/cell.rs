@@ -1,36 +1,46 @@
-//! The cell of a color: one word that says who has the color, and the color's events.
+//! The cell of a color: a state word that records who holds the color, and the color's events.
 //!
 //! # The state word
 //!
 //! | bits | name | meaning |
 //! |---|---|---|
-//! | 0 | `HELD` | somebody has the *token*: the right to touch the FIFO and to run events |
-//! | 1 | `DEAD` | the last handle is gone: whoever would leave the color destroys it instead |
-//! | 2 | `PRUNING` | somebody takes cancelled requests out of the inbox, which nobody else may take meanwhile: `prune.rs` |
-//! | 3–47 | inbox | newest event posted by somebody without the token; a Treiber stack through the links |
-//! | 48–63 | readers | events that are reading now |
+//! | 0 | `HELD` | the *token* is out: its holder may touch the FIFO and run events |
+//! | 1 | `DEAD` | the last handle is gone: the last to leave the color destroys it |
+//! | 2 | `PRUNING` | a walk is removing cancelled requests from the inbox (see `prune.rs`) |
+//! | 3–47 | inbox | the newest event posted without the token; a Treiber stack |
+//! | 48–63 | readers | number of events that are reading now |
 //!
-//! Zero is an idle color. The rules, and nobody else touches anything:
+//! Zero means an idle color. Five rules govern all access:
 //!
-//! 1. **Enter.** A compare-and-swap of exactly 0 to `HELD` gives the token. Nothing else does, and in particular not
-//!    "this worker is in that color already": a nested entry would alias what the outer one borrows.
-//! 2. **Post.** With the token: append to the FIFO. To an idle color: enter, append, schedule the cell. Else push to
-//!    the inbox; if only readers have the color, set `HELD` in the same step: the last reader finds it and gets the token.
-//!    Only the token takes nodes out of either, but for cancelled requests: see `prune.rs`.
-//! 3. **Leave.** With the FIFO empty, a compare-and-swap of exactly `HELD` to 0 gives the token back. If it fails, the
-//!    inbox is not empty, or the cell is dead: swap the inbox out, reverse it, append it to the FIFO.
-//! 4. **Read.** An entry adds one reader if neither `HELD` nor an inbox is there: a reader never passes a queued writer.
-//!    Leaving subtracts one; who takes the readers to zero while `HELD` is set has the token and schedules the cell.
-//! 5. **Token in a queue.** A scheduled cell is in exactly one run queue; who takes it out has the token.
+//! 1. **Enter.** A compare-and-swap of exactly 0 to `HELD` takes the token. Nothing else does. In
+//!    particular, "this worker is already in that color" does not: a nested entry would alias the
+//!    outer entry's borrow.
+//! 2. **Post.** The holder of the token appends to the FIFO. On an idle color, the poster enters,
+//!    appends and schedules the cell. Otherwise it pushes to the inbox. If only readers hold the
+//!    color, the push also sets `HELD`, and the last reader then takes the token. Only the holder
+//!    of the token removes nodes from the FIFO or the inbox, except for cancelled requests (see
+//!    `prune.rs`).
+//! 3. **Leave.** When the FIFO is empty, a compare-and-swap of exactly `HELD` to 0 gives the token
+//!    back. If it fails, either the inbox is not empty or the cell is dead. A holder that finds an
+//!    inbox swaps it out, reverses it and appends it to the FIFO.
+//! 4. **Read.** An entry adds one reader if `HELD` is unset and the inbox is empty, so a reader
+//!    never passes a queued writer. Leaving subtracts one. The reader that brings the count to zero
+//!    while `HELD` is set takes the token and schedules the cell.
+//! 5. **Token in a queue.** A scheduled cell is in exactly one run queue. Whoever removes it holds
+//!    the token.
 //!
-//! Exclusion: the token is made by rule 1 or by the last reader of rule 4, both of which need a state without another
-//! holder, and it is one value that is passed on, never copied. Order: the FIFO is appended to only with the token,
-//! and the inbox is emptied into it before anything posted later by the holder (rule 2 with the token reads the inbox
-//! first), so the events of one poster stay in order, as do those of two posters of whom one happened before the other.
-//! No event is lost: a post leaves behind a state that is not exactly `HELD`, hence rule 3 can't give the token back.
+//! *Exclusion.* Only rule 1 and the last reader of rule 4 create a token, and both need a state
+//! without another holder. The token is a single value that is passed on, never copied.
 //!
-//! The inbox is swapped out whole (Treiber, IBM RJ 5118, 1986): a Vyukov queue could hide completed posts behind a
-//! stalled one, so that an event that was posted later by the same poster would be waited for by a spinning worker.
+//! *Order.* Only the holder of the token appends to the FIFO, and it empties the inbox into the
+//! FIFO before it posts (rule 2). So the events of one poster stay in order, and so do the events
+//! of two posters when one post happened before the other.
+//!
+//! *No lost events.* A post leaves a state that is not exactly `HELD`, so rule 3 cannot give the
+//! token back.
+//!
+//! The inbox is swapped out whole (Treiber, IBM RJ 5118, 1986). In a Vyukov queue a stalled poster
+//! can hide completed posts behind its own, and a worker would have to spin until it resumes.
 
 use std::ptr::NonNull;
 use std::sync::Arc;
@@ -53,7 +63,8 @@ pub(super) const READER: usize = 1 << 48;
 pub(super) const READERS: usize = !(READER - 1);
 pub(super) const INBOX: usize = !(READERS | 0b111);
 
-/// Bound, in readers at once in one color: the width of the count in the state word; more wait in the queue.
+/// Bound, in readers at once in one color: the width of the count in the state word; further
+/// readers wait in the queue.
 pub(super) const READERS_MAX: usize = (1 << 15) - 1;
 
 type State = *mut Node;
@@ -74,25 +85,26 @@ pub(super) fn bits(addr: usize) -> State {
     std::ptr::without_provenance_mut(addr)
 }
 
-/// What a color is and what it has to do. See the module for the rules.
+/// The state and the queued events of one color. The module documentation lists the rules.
 ///
-/// The order of the fields is that of the cache lines, given that the whole is aligned to one: what is rarely touched; then
-/// what a post and a turn touch, with the state word last, which the value of a `Colored` follows. So an inline entry, or a
-/// post with its turn, touches one line of a small value.
+/// The field order follows cache lines (the cell is aligned to one): rarely used fields come first,
+/// then what a post and a turn touch. The state word is last, and the value of a `Colored` follows
+/// it. So an inline entry on a small value, or a post with its turn, touches one line.
 #[repr(C)]
 pub(crate) struct ColorCell {
-    /// Handles: `Colored`, `ColorRef`, the table, colored threads. The queue has none: see `release`.
+    /// Number of handles: `Colored`, `ColorRef`, the table, colored threads. A run queue has none;
+    /// see `release`.
     handles: AtomicUsize,
-    /// Frees the allocation that the cell heads.
+    /// Frees the allocation that starts with this cell.
     pub(super) destroy: unsafe fn(NonNull<ColorCell>),
     pub(crate) name: ColorName,
     pub(super) turn_ns: AtomicU64,
     pub(super) cancelled: Cancelled,
     pub(crate) priority: AtomicI8,
     rest_of_line: [u8; 3],
-    /// The runtime. Not counted: whoever has a handle to the cell keeps the runtime, or is part of it.
+    /// The runtime. Not counted: the owner of a handle keeps the runtime alive, or belongs to it.
     shared: NonNull<Shared>,
-    /// In a run queue, the cell is an event like any other: running it is a turn of the color.
+    /// Makes the cell an event of the run queue: running it is a turn of the color.
     node: Node,
     /// Owned by the token.
     pub(super) fifo: UnsafeCell<List<Node>>,
@@ -107,18 +119,19 @@ const _: () = {
     assert!(size_of::<ColorCell>() == 120);
 };
 
-/// What was found on the way out of a color.
+/// Outcome of an attempt to leave a color.
 pub(super) enum Leave {
-    /// The token is given back; the cell may be gone already.
+    /// The token was returned; the cell may already be freed.
     Left,
-    /// More events came; they are in the FIFO now.
+    /// More events arrived and are now in the FIFO.
     More,
-    /// The token is kept, nothing is queued, and no handle is left.
+    /// The caller still has the token; nothing is queued and no handle is left.
     Dead,
 }
 
 impl ColorCell {
-    /// `destroy` frees what the cell heads once the last handle is gone and the color is idle.
+    /// Creates an idle cell. `destroy` frees the allocation once the last handle is gone and the
+    /// color is idle.
     pub(crate) fn new(
         shared: &Arc<Shared>,
         name: ColorName,
@@ -132,7 +145,7 @@ impl ColorCell {
             cancelled: Cancelled::default(),
             priority: AtomicI8::new(0),
             rest_of_line: [0; 3],
-            // Not from a reference: `Colored` makes its counted reference of this pointer.
+            // Not made from a reference: `Colored` builds its counted reference from this pointer.
             shared: NonNull::new(Arc::as_ptr(shared).cast_mut()).expect("no reference is null"),
             node: Node::new(&TURN),
             fifo: UnsafeCell::new(List::new()),
@@ -149,43 +162,46 @@ impl ColorCell {
         }
     }
 
-    /// The runtime of the color, as a pointer that a counted reference may be made of.
+    /// Returns the color's runtime as a pointer from which a counted reference may be made.
     #[inline]
     pub(crate) fn shared_ptr(&self) -> NonNull<Shared> {
         self.shared
     }
 
-    /// The runtime of the color.
+    /// Returns the color's runtime.
     #[inline]
     pub(crate) fn shared(&self) -> &Shared {
-        // SAFETY: a cell is reached through a handle, whose owner keeps the runtime, or by the runtime itself.
+        // SAFETY: the cell is reached through a handle, whose owner keeps the runtime alive, or
+        // from the runtime itself.
         unsafe { self.shared.as_ref() }
     }
 
-    /// The node of a cell.
+    /// Returns the node inside a cell.
     #[inline]
     pub(crate) fn node(cell: NonNull<Self>) -> NonNull<Node> {
-        // SAFETY: the field lies inside of the cell.
+        // SAFETY: the field lies inside the cell.
         unsafe { cell.byte_add(std::mem::offset_of!(Self, node)).cast() }
     }
 
-    /// The cell of a node whose table is `TURN`.
+    /// Returns the cell of a node whose table is `TURN`.
     ///
     /// # Safety
-    /// The node is a cell's, and the pointer may reach all of the cell.
+    /// The node belongs to a cell, and the pointer's provenance covers the whole cell.
     #[inline]
     pub(crate) unsafe fn of(node: NonNull<Node>) -> NonNull<Self> {
         // SAFETY: passed on from the caller.
         unsafe { node.byte_sub(std::mem::offset_of!(Self, node)).cast() }
     }
 
-    /// Whether nobody has the color and nothing waits for it; true only for this moment.
+    /// Returns whether the color is idle: no holder, no reader, nothing queued. The answer may be
+    /// stale at once.
     pub(crate) fn is_idle(&self) -> bool {
         self.state.load(Ordering::Relaxed).is_null()
     }
 
     pub(crate) fn retain(&self) {
-        // As in `Arc`: a new handle is made from an old one, which orders everything that matters.
+        // Relaxed as in `Arc`: a new handle is made from an existing one, which provides the
+        // ordering.
         let old = self.handles.fetch_add(1, Ordering::Relaxed);
         assert!(
             old < usize::MAX / 2,
@@ -198,30 +214,33 @@ impl ColorCell {
         self.handles.load(Ordering::Acquire) // pairs with the Release in `release`
     }
 
-    /// Gives a handle back. The last one marks the cell dead, and whoever leaves the color last destroys it: so a
-    /// queued cell needs no handle of its own, and what the color owns is dropped as the last event of the color. Returns
-    /// how many handles are left.
+    /// Gives a handle back and returns the number of handles left.
+    ///
+    /// The last one marks the cell dead, and the last to leave the color destroys it. So a queued
+    /// cell needs no handle of its own, and what the color owns is dropped as the color's last
+    /// event.
     ///
     /// # Safety
     /// The caller owns one handle and never uses it again.
     pub(crate) unsafe fn release(cell: NonNull<Self>) -> usize {
-        // SAFETY: the caller's handle keeps the cell alive up to the next line.
+        // SAFETY: the caller's handle keeps the cell alive until the `fetch_sub`.
         let this = unsafe { cell.as_ref() };
-        // Release: what was done through this handle happens before the destruction (Acquire fence below).
+        // Release: everything done through this handle happens before the destruction (Acquire
+        // fence in `die`).
         let left = this.handles.fetch_sub(1, Ordering::Release) - 1;
         if left == 0 {
-            // SAFETY: no handle is left, and this is the one that was last.
+            // SAFETY: no handle is left, and this one was the last.
             unsafe { Self::die(cell) }
         }
         left
     }
 
-    /// The last handle is gone: destroys the cell, or leaves that to whoever has the color.
+    /// Destroys the cell, or leaves that to the current holder, after the last handle is gone.
     ///
     /// # Safety
-    /// Called once, by the one who took the last handle away.
+    /// Called once, by the caller that released the last handle.
     unsafe fn die(cell: NonNull<Self>) {
-        // SAFETY: a cell without handles is destroyed by who sees `DEAD`, which is set below.
+        // SAFETY: a cell without handles is freed only after `DEAD` is set, which happens below.
         let this = unsafe { cell.as_ref() };
         fence(Ordering::Acquire);
         let mut state = this.state.load(Ordering::Relaxed);
@@ -232,13 +251,15 @@ impl ColorCell {
             } else {
                 state.map_addr(|addr| addr | HELD | DEAD)
             };
-            // AcqRel: Acquire pairs with the Release of the last leaver, whose writes the destruction must see;
-            // Release hands this handle's writes to the holder that will destroy.
+            // AcqRel: Acquire pairs with the Release of the last leaver, whose writes the
+            // destruction must see. Release passes this handle's writes to the holder that will
+            // destroy the cell.
             match this
                 .state
                 .compare_exchange_weak(state, next, Ordering::AcqRel, Ordering::Relaxed)
             {
-                // SAFETY: the color was idle and is ours now, and no handle is left to enter it again.
+                // SAFETY: the color was idle and now belongs to this call; no handle is left
+                // through which to enter it.
                 Ok(_) if idle => return unsafe { (this.destroy)(cell) },
                 Ok(_) => return,
                 Err(now) => state = now,
@@ -246,10 +267,10 @@ impl ColorCell {
         }
     }
 
-    /// Takes the token of an idle color.
+    /// Takes the token if the color is idle.
     #[inline]
     pub(crate) fn try_enter(&self) -> bool {
-        // Acquire pairs with the Release in `try_leave`: what the last holder wrote is seen.
+        // Acquire pairs with the Release in `try_leave`: makes the last holder's writes visible.
         self.state
             .compare_exchange(
                 std::ptr::null_mut(),
@@ -260,10 +281,11 @@ impl ColorCell {
             .is_ok()
     }
 
-    /// Gives the token back if nothing is queued and a handle is left. The cell may be gone after `true`.
+    /// Gives the token back if nothing is queued and a handle is left. After `true` the cell may be
+    /// freed.
     #[inline]
     fn try_leave(&self) -> bool {
-        // Release pairs with the Acquire in `try_enter`, `post_from_outside`, `try_read` and `release`.
+        // Release pairs with the Acquire in `try_enter`, `post_from_outside`, `try_read`, `release`.
         self.state
             .compare_exchange(
                 bits(HELD),
@@ -274,8 +296,11 @@ impl ColorCell {
             .is_ok()
     }
 
-    /// Ends an entry made with `try_enter`: gives the token back, or queues the cell if events came meanwhile. `appended`:
-    /// there may be events in the FIFO, which was empty when the color was entered.
+    /// Ends an entry made with `try_enter`: gives the token back, or schedules the cell if events
+    /// arrived meanwhile.
+    ///
+    /// Pass `appended` as true if the entry may have put events into the FIFO, which was empty at
+    /// the start.
     ///
     /// # Safety
     /// The caller has the token, and a handle that outlives the call.
@@ -289,20 +314,20 @@ impl ColorCell {
         }
     }
 
-    /// Queues a cell whose token the caller has; the token goes along.
+    /// Puts the cell and its token into a run queue.
     ///
     /// # Safety
     /// The caller has the token.
     #[cold]
     pub(crate) unsafe fn schedule(cell: NonNull<Self>) {
-        // A copy of the pointer: the cell belongs to the queue at once.
-        // SAFETY: a cell whose token is held is alive.
+        // A copy of the pointer: once queued, the cell is no longer the caller's.
+        // SAFETY: the holder of the token keeps the cell alive.
         let shared = unsafe { cell.as_ref().shared };
-        // SAFETY: the runtime outlives the cell's turn, which is what would free the cell.
+        // SAFETY: the runtime outlives the cell's turn, and only that turn could free the cell.
         unsafe { shared.as_ref().schedule(Self::node(cell)) }
     }
 
-    /// Moves the inbox to the end of the FIFO, oldest first. The caller has the token.
+    /// Moves the inbox to the end of the FIFO, oldest first. The caller holds the token.
     #[inline(never)]
     pub(super) fn take_inbox(&self) {
         let mut state = self.state.load(Ordering::Relaxed);
@@ -327,14 +352,14 @@ impl ColorCell {
         let mut newest_first = inbox(state);
         let mut oldest_first = std::ptr::null_mut::<Node>();
         while let Some(node) = NonNull::new(newest_first) {
-            // SAFETY: the nodes of the inbox are ours since the swap.
+            // SAFETY: after the swap the nodes of the inbox belong to this call.
             let link = unsafe { node.as_ref() }.link();
             newest_first = link.load(Ordering::Relaxed);
             link.store(oldest_first, Ordering::Relaxed);
             oldest_first = node.as_ptr();
         }
         while let Some(node) = NonNull::new(oldest_first) {
-            // SAFETY: as above; and the token owns the FIFO.
+            // SAFETY: as above; the token also covers the FIFO.
             unsafe {
                 oldest_first = node.as_ref().link().load(Ordering::Relaxed);
                 self.fifo.with_mut(|fifo| (*fifo).push_back(node));
@@ -347,13 +372,14 @@ impl ColorCell {
         self.fifo.with_mut(|fifo| unsafe { (*fifo).pop_front() })
     }
 
-    /// Called with the token.
+    /// Returns whether the FIFO is empty. The caller holds the token.
     pub(super) fn fifo_is_empty(&self) -> bool {
         // SAFETY: as for `pop`.
         self.fifo.with(|fifo| unsafe { (*fifo).is_empty() })
     }
 
-    /// Called with the token and an empty FIFO.
+    /// Gives the token back unless more events arrived. The caller holds the token and has emptied
+    /// the FIFO.
     pub(super) fn leave(&self) -> Leave {
         loop {
             let state = self.state.load(Ordering::Relaxed);
@@ -362,7 +388,7 @@ impl ColorCell {
                 return Leave::More;
             }
             if state.addr() & DEAD != 0 {
-                // Acquire pairs with the Release of the one who set `DEAD`.
+                // Acquire pairs with the Release of the compare-and-swap that set `DEAD`.
                 fence(Ordering::Acquire);
                 return Leave::Dead;
             }

@@ -1,20 +1,20 @@
-//! How many posts are queued in a color, and how many may be.
+//! The number of posts queued in a color, and its limit.
 
 use super::cell::ColorCell;
 use crate::loom::atomic::{AtomicU32, Ordering};
 
-/// Bound, in events: posts queued in one color unless its options say otherwise; enough to ride out a burst, little enough
-/// to notice before memory ends.
+/// Bound, in events: posts queued in one color unless its options set another limit; enough for a
+/// burst, and reached well before memory runs out.
 pub(crate) const DEPTH_MAX: u32 = 1 << 20;
 
-/// Two counts that wrap around, whose sum is the number of posts that are queued, so that the holder of the token needs no
-/// read-modify-write.
+/// Two wrapping counters whose sum is the number of queued posts. Keeping them apart spares the
+/// holder of the token a read-modify-write.
 pub(super) struct Depth {
-    /// Posted by the holder of the token, less all that was taken out; the holder alone writes it.
+    /// Posts made by the holder of the token, minus all posts taken out. Only the holder writes it.
     local: AtomicU32,
-    /// Posted by others.
+    /// Posts made without the token.
     remote: AtomicU32,
-    /// Most posts that may be queued.
+    /// Limit on queued posts.
     max: AtomicU32,
 }
 
@@ -29,7 +29,7 @@ impl Default for Depth {
 }
 
 impl Depth {
-    /// Counts a post. The caller has the token.
+    /// Counts a post. The caller holds the token.
     #[inline]
     pub(super) fn count_local(&self) {
         self.local.store(
@@ -38,7 +38,7 @@ impl Depth {
         );
     }
 
-    /// Counts a post of somebody without the token.
+    /// Counts a post made without the token.
     #[inline]
     pub(super) fn count_remote(&self) {
         self.remote.fetch_add(1, Ordering::Relaxed);
@@ -46,28 +46,29 @@ impl Depth {
 }
 
 impl ColorCell {
-    /// Sets how many posts may be queued.
+    /// Sets the limit on queued posts.
     pub(crate) fn set_depth_max(&self, events: u32) {
         self.depth.max.store(events, Ordering::Relaxed);
     }
 
-    /// Posts that are queued.
+    /// Returns the number of queued posts.
     #[inline]
     pub(crate) fn depth(&self) -> u32 {
-        // `local` first: what it says was taken out was posted before, so the sum is not negative.
+        // `local` first: each removal it counts has its post counted in `remote` by then, so the
+        // sum cannot go negative.
         let local = self.depth.local.load(Ordering::Acquire); // pairs with the Release in `count_taken`
         local.wrapping_add(self.depth.remote.load(Ordering::Relaxed))
     }
 
-    /// Whether one more post may be queued; else gives the limit. Posters that ask at the same moment may each get the last
-    /// place.
+    /// Succeeds if one more post may be queued; fails with the limit otherwise. Concurrent posters
+    /// may each take the last place.
     #[inline]
     pub(super) fn admit(&self) -> Result<(), u32> {
         let max = self.depth.max.load(Ordering::Relaxed);
         if self.depth() < max { Ok(()) } else { Err(max) }
     }
 
-    /// Counts a post that was taken out. The caller has the token.
+    /// Counts a post that was taken out. The caller holds the token.
     #[inline]
     pub(crate) fn count_taken(&self) {
         let local = &self.depth.local;

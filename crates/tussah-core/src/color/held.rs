@@ -1,23 +1,24 @@
-//! Which OS threads must not wait, because they have a color, or a worker.
+//! Detection of OS threads that must not block because they hold a color or are workers.
 //!
-//! "No user code waits while it holds a color": a call that blocks its OS thread is refused there. An event holds its color and its worker. Outside
-//! of the workers an OS thread holds a color inside of a closure that entered inline, be it with one color, with several, or for reading,
-//! and where the end of a runtime drops what is queued.
+//! No user code waits while it holds a color, so a call that would block the OS thread is refused
+//! there. An event holds both its color and its worker. An OS thread that is no worker holds a
+//! color inside a closure that entered inline (for one color, for several, or for reading), and
+//! while a runtime's shutdown drops queued events.
 
 use std::cell::Cell;
 
 use crate::worker::Worker;
 
 crate::loom::thread_local! {
-    /// The entries that this OS thread is inside of, where it is no worker.
+    /// Number of entries that this OS thread is inside of. Not counted on workers.
     static ENTRIES: Cell<usize> = const { Cell::new(0) };
 }
 
-/// An OS thread that is no worker has a color, until this is dropped.
+/// Marks an OS thread that is no worker as holding a color, until dropped.
 pub(crate) struct Outside(());
 
 impl Outside {
-    /// Notes the entry of whoever is no worker; those of workers need no note.
+    /// Records the entry unless it is made by a worker, which needs no record.
     #[inline]
     pub(crate) fn enter(worker: Option<&Worker>) -> Option<Self> {
         worker.is_none().then(|| {
@@ -34,22 +35,24 @@ impl Drop for Outside {
 }
 
 fn add(entries: isize) {
-    // It has no destructor, so it is there while the OS thread is torn down too.
+    // The local has no destructor, so it remains accessible while the OS thread is torn down.
     let _ = ENTRIES.try_with(|held| held.set(held.get().wrapping_add_signed(entries)));
 }
 
-/// Whether this OS thread has a color, and no worker.
+/// Returns whether this OS thread holds a color without being a worker.
 fn is_held() -> bool {
     ENTRIES.try_with(Cell::get).is_ok_and(|entries| entries > 0)
 }
 
-/// Whether this OS thread may wait for others: it has neither a worker nor a color.
+/// Returns whether this OS thread may block: it is no worker and holds no color.
 pub(crate) fn may_wait() -> bool {
     !Worker::is_here() && !is_held()
 }
 
+/// Panics if this OS thread must not block. `what` names the call it was about to make.
+///
 /// # Panics
-/// If this OS thread must not wait. `what` names what it was about to do.
+/// If this OS thread is a worker or holds a color.
 #[track_caller]
 pub(crate) fn assert_may_wait(what: &str) {
     assert!(
@@ -58,7 +61,7 @@ pub(crate) fn assert_may_wait(what: &str) {
     );
     assert!(
         !is_held(),
-        "{what} inside a closure that has entered a color: whoever is waited for may need that color; \
-         wait before the closure, or after it"
+        "{what} inside a closure that has entered a color can deadlock: what it waits for may need that color; \
+         wait before the closure or after it"
     );
 }

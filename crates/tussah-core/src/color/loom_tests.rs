@@ -1,4 +1,4 @@
-//! Models of a color: exclusion, order, inline entries, and who destroys it.
+//! Models of a color: exclusion, order, inline entries, and its destruction.
 
 use std::future::Future;
 use std::pin::pin;
@@ -22,7 +22,7 @@ struct Log {
 struct Rig {
     model: Arc<Model>,
     value: Colored<Log>,
-    /// Looked at by whoever still has a handle, and touched when the value goes.
+    /// Read by each owner of a handle, and touched when the value is dropped.
     held: Arc<Probe>,
     ran: Count,
     dropped: Count,
@@ -50,7 +50,7 @@ impl Rig {
         }
     }
 
-    /// Runs what is left; the value has seen so many events, and goes with the runtime.
+    /// Runs the rest. Checks the number of events of the value, which goes with the runtime.
     fn finish(self, events: usize) {
         self.model.serve_all();
         assert_eq!(self.dropped.get(), 0, "destroyed while there was a handle");
@@ -221,8 +221,8 @@ fn the_last_handle_goes_after_an_inline_entry() {
     });
 }
 
-/// A request is polled and dropped, while its color is busy and its turn comes: whether it ran or not, its closure and
-/// its result go once.
+/// A request is polled and dropped, while its color is busy and its turn comes: whether it ran or
+/// not, its closure and its result go once.
 fn cancel(polls: usize, preemptions: usize) {
     explore(preemptions, move || {
         let rig = Rig::new();
@@ -268,9 +268,9 @@ fn a_request_is_cancelled_after_a_second_poll() {
     cancel(2, 3);
 }
 
-/// A request that waits is woken by the waker that it was polled with last, and has its result then.
-/// A request in the middle of the inbox is given up, which takes it out, while others post above it and the worker takes the
-/// inbox: all that was posted runs once and in order, and the request is freed once.
+/// A request in the middle of the inbox is cancelled and leaves it, while others post above it and
+/// the worker takes the inbox. All posted events run once and in order, and the request is freed
+/// once.
 #[test]
 fn a_cancelled_request_leaves_the_inbox() {
     explore(2, || {
@@ -299,6 +299,7 @@ fn a_cancelled_request_leaves_the_inbox() {
     });
 }
 
+/// A waiting request wakes the waker that it was last polled with, and has its result then.
 #[test]
 fn a_request_is_awaited() {
     explore(3, || {

@@ -17,10 +17,12 @@ pub use reference::ColorRef;
 
 /// The name of a serialization domain (libasync-smp, USENIX 2003, "Coordinating callbacks").
 ///
-/// Events of one color run one at a time and in the order in which they were posted; events of different colors may
-/// run in parallel. Any value may be used: the number of a connection, the address of a shared structure, a hash.
-/// Two equal values are the same color and two different values never are. The paper's colors were 32 bits wide and
-/// were folded into 1,024 buckets; ours are 64 bits and exact, so an accidental clash needs the same value.
+/// Events of one color run one at a time, in the order in which they were posted. Events of
+/// different colors may run in parallel. Any value may be used: a connection's number, the address
+/// of a shared structure, a hash.
+///
+/// Equal values are the same color, and different values are never merged. The paper's colors were
+/// 32 bits wide and folded into 1,024 buckets; these are 64 bits wide and exact.
 ///
 /// # Examples
 /// ```
@@ -33,11 +35,11 @@ pub use reference::ColorRef;
 pub struct Color(pub u64);
 
 impl Color {
-    /// The color of every event that names none.
+    /// The color of every event that is posted without one.
     pub const DEFAULT: Color = Color(0);
 }
 
-/// What a report calls a color.
+/// The name of a color in reports.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 #[non_exhaustive]
 pub enum ColorName {
@@ -47,7 +49,7 @@ pub enum ColorName {
     Value {
         /// The type of the value.
         type_name: &'static str,
-        /// Tells values of one type apart, in the order in which they were made.
+        /// Distinguishes values of one type, in the order of their creation.
         number: u64,
     },
 }

@@ -1,4 +1,4 @@
-//! Posting to a color: with its token, and without.
+//! Posting to a color, with its token and without.
 
 use std::alloc::Layout;
 use std::panic::Location;
@@ -10,20 +10,20 @@ use crate::loom::atomic::Ordering;
 use crate::slab::Kind;
 use crate::worker::Worker;
 
-/// A color that has as many posts queued as it may have, with what was to be posted.
+/// The error of a post to a color that is at its depth limit; carries the body back.
 pub(crate) struct Full<B> {
     pub(crate) body: B,
     pub(crate) depth_max: u32,
 }
 
 impl ColorCell {
-    /// Posts what `body` runs, unless the color is full.
+    /// Posts an event that runs `body`, unless the color is full.
     ///
-    /// Inlined into whoever posts, so that the body is written to its event at once: one that is passed on through memory
-    /// costs more than all the rest of a post.
+    /// Inlined into the caller so that the body is written directly into its event. Passing it
+    /// through memory costs more than the rest of a post.
     ///
     /// # Safety
-    /// Something keeps the cell alive for the call.
+    /// A handle, or the color's token, keeps the cell alive for the call.
     #[inline(always)]
     pub(crate) unsafe fn post_body<B: Body>(
         cell: NonNull<Self>,
@@ -35,20 +35,20 @@ impl ColorCell {
         if let Err(depth_max) = this.admit() {
             return Err(Full { body, depth_max });
         }
-        // A worker that has entered a color of another runtime posts to it as from outside, too: the order is kept, because
-        // all that it posts goes this way.
-        // SAFETY: the worker is not kept.
+        // A worker that has entered a color of another runtime also posts from outside. Order holds
+        // because all of its posts take this path.
+        // SAFETY: the reference to the worker does not outlive this call.
         let worker = unsafe { Worker::here() }.filter(|worker| worker.is_of(this.shared()));
         let layout = Layout::new::<Posted<B>>();
         let memory = match worker {
             Some(worker) => worker.alloc(Kind::Event, layout),
             None => this.shared().alloc_outside(Kind::Event, layout),
         };
-        // SAFETY: the memory is for this event, whose node is then ours to post.
+        // SAFETY: the memory was allocated for this event, and its node is not shared yet.
         unsafe {
             let node = Posted::write(memory.cast(), location, body);
             match worker {
-                // The color's own events post to it at the price of an append.
+                // An event posts to its own color at the price of an append.
                 Some(worker) if worker.is_in(cell) => {
                     this.depth.count_local();
                     this.append(node, worker);
@@ -73,7 +73,7 @@ impl ColorCell {
             return unsafe { Self::post_from_outside::<true>(cell, node) };
         }
         this.depth.count_local();
-        // SAFETY: the token is ours, and goes into the run queue with the cell.
+        // SAFETY: this call holds the token, which goes into the run queue with the cell.
         unsafe { this.queue(node) };
         worker.push(Self::node(cell));
     }
@@ -81,24 +81,26 @@ impl ColorCell {
     /// Posts an event.
     ///
     /// # Safety
-    /// The caller owns the node, and something (a handle, or the event's own) keeps the cell alive for the call.
+    /// The caller owns the node. A handle, or the event itself, keeps the cell alive for the call.
     #[inline]
     pub(crate) unsafe fn post(cell: NonNull<Self>, node: NonNull<Node>) {
         Worker::with(|worker| match worker {
-            // SAFETY: this OS thread has the token, so the cell is alive; the node is ours to give.
+            // SAFETY: this OS thread holds the token, so the cell is alive; the caller owns the
+            // node.
             Some(worker) if worker.is_in(cell) => unsafe { cell.as_ref().append(node, worker) },
             // SAFETY: passed on from the caller.
             _ => unsafe { Self::post_from_outside::<false>(cell, node) },
         });
     }
 
-    /// Posts with the token.
+    /// Appends an event to the FIFO of the worker's innermost color.
     ///
     /// # Safety
-    /// The worker has the token, as that of its innermost color, and the caller owns the node.
+    /// The worker holds the token of this color, its innermost one, and the caller owns the node.
     #[inline]
     pub(super) unsafe fn append(&self, node: NonNull<Node>, worker: &Worker) {
-        // A remote post that happened before this one must stay before it; coherence makes it visible to a Relaxed load.
+        // A remote post that happened before this one must stay ahead of it. Coherence makes it
+        // visible to a Relaxed load.
         let state = self.state.load(Ordering::Relaxed);
         if !inbox(state).is_null() {
             // SAFETY: passed on from the caller.
@@ -112,15 +114,15 @@ impl ColorCell {
     /// Puts an event at the end of the FIFO.
     ///
     /// # Safety
-    /// The caller has the token, and owns the node.
+    /// The caller holds the token and owns the node.
     #[inline]
     pub(super) unsafe fn queue(&self, node: NonNull<Node>) {
-        // SAFETY: the token owns the FIFO, and the node is the caller's to give.
+        // SAFETY: the token covers the FIFO, and the caller owns the node.
         self.fifo
             .with_mut(|fifo| unsafe { (*fifo).push_back(node) });
     }
 
-    /// Posts without the token. `COUNT`: the event counts against the color's depth limit.
+    /// Posts without the token. With `COUNT`, the event counts against the color's depth limit.
     ///
     /// # Safety
     /// As for `post`.
@@ -140,7 +142,8 @@ impl ColorCell {
                 bits(HELD)
             } else {
                 if !counted {
-                    // Before the event can run and be subtracted again.
+                    // Counted before the push, since the event may run and be subtracted right
+                    // after it.
                     this.depth.count_remote();
                     counted = true;
                 }
@@ -150,12 +153,13 @@ impl ColorCell {
                     "a node's address has tag bits"
                 );
                 link.store(inbox(state), Ordering::Relaxed);
-                // `HELD` is set already unless only readers are there; then it calls the last of them.
+                // `HELD` is unset only if just readers hold the color; setting it makes the last
+                // reader schedule the cell.
                 let keep = readers(state) | tags(state) | HELD;
                 node.as_ptr().map_addr(|addr| addr | keep)
             };
-            // Acquire (idle color): as in `try_enter`. Release: the event's content reaches the taker (Acquire in
-            // `take_inbox`).
+            // Acquire (idle color): as in `try_enter`. Release: publishes the event to the taker
+            // (Acquire in `take_inbox`).
             match this
                 .state
                 .compare_exchange_weak(state, next, Ordering::AcqRel, Ordering::Relaxed)
@@ -164,7 +168,8 @@ impl ColorCell {
                     if !counted {
                         this.depth.count_local();
                     }
-                    // SAFETY: the token is ours; it owns the FIFO, and goes into the run queue with the cell.
+                    // SAFETY: this call holds the token, which covers the FIFO and goes into the
+                    // run queue with the cell.
                     unsafe {
                         this.queue(node);
                         Self::schedule(cell);

@@ -1,44 +1,53 @@
-//! Cancelled requests leave the queue of a color before their turn.
+//! Removal of cancelled requests from the queue of a color.
 //!
-//! A request whose future is dropped has nothing to run, but its node is in the color's queue, and the color may be in a long
-//! event. A caller that gives up and asks again, such as a timeout in a loop, would fill the memory meanwhile. So who cancels
-//! counts that, and every so often takes the cancelled nodes out:
+//! A request whose future was dropped has nothing to run, but its node stays in the color's queue.
+//! If the color is in a long event, a caller that gives up and asks again, such as a timeout in a
+//! loop, would fill the memory. So cancelling counts, and from time to time it removes the
+//! cancelled nodes:
 //!
-//! - *Of the inbox*, from any OS thread. The walk begins with a lock and with `PRUNING` in the state word, which must have an
-//!   inbox then. It unlinks cancelled nodes below the newest one; the newest stays. It ends by taking `PRUNING` away.
-//! - *Of the FIFO*, whose owner is the token: the event that has it does so when it cancels a request itself; before it adds a
-//!   request to the FIFO; and when a post to its own color moves the inbox to the FIFO.
+//! - *From the inbox*, on any OS thread. The walk takes a lock, then sets `PRUNING` in the state
+//!   word, which requires a non-empty inbox. It unlinks cancelled nodes below the newest one, which
+//!   stays. It ends by clearing `PRUNING`.
+//! - *From the FIFO*, by the holder of the token. An event prunes its own color's FIFO when it
+//!   cancels a request to that color, before it queues another one, and when a post moves the inbox
+//!   to the FIFO.
 //!
-//! # Why it is right
+//! # Correctness
 //!
-//! *Nobody else touches what the walk does.* Only `take_inbox` takes nodes out of an inbox, and it waits for the lock while it
-//! sees `PRUNING`. The bit is set and unset by who has the lock, each by a compare-and-swap of the word that names the inbox:
-//! who takes has either taken all before, or sees the bit. Posts put nodes over the newest one and keep the bit; they look
-//! into no node. So from the newest node that the walk has found on down, links and nodes are the walk's.
+//! *Exclusive access.* Only `take_inbox` removes nodes from an inbox, and it waits for the lock
+//! while it sees `PRUNING`. The holder of the lock sets and clears the bit by a compare-and-swap of
+//! the word that also names the inbox. So a taker has either swapped the inbox out before the walk,
+//! or sees the bit. Posts push above the newest node, keep the bit, and read no node. Hence the
+//! newest node found by the walk, and all nodes and links below it, belong to the walk.
 //!
-//! *The links arrive.* The walk sees all nodes by the Acquire that sets the bit. What it writes is Released when it unsets the
-//! bit; posts that follow are read-modify-writes and go on with that, so the Acquire in `take_inbox` sees it.
+//! *Visibility.* The Acquire that sets the bit makes all nodes visible to the walk. The walk's
+//! writes are Released when it clears the bit. Later posts are read-modify-writes and continue that
+//! release sequence, so the Acquire in `take_inbox` sees the writes.
 //!
-//! *Nobody leaves meanwhile.* There is an inbox as long as the bit is set, so the state is neither 0 nor `HELD`: nobody enters,
-//! reads, or gives the token back. The caller's handle keeps the cell alive.
+//! *The color is not left.* While the bit is set the inbox is not empty, so the state is neither 0
+//! nor `HELD`: no caller can enter, read, or give the token back. The caller's handle keeps the
+//! cell alive.
 //!
-//! *Order.* Nodes are taken out; the others keep their places.
+//! *Order.* Removal does not move the nodes that stay.
 //!
-//! *No deadlock.* Under the lock run only the walk and `is_cancelled`; nodes are consumed after it is released. Who waits for the
-//! lock waits for one walk.
+//! *No deadlock.* Only the walk and `is_cancelled` run under the lock; nodes are consumed after its
+//! release. A caller that waits for the lock waits for one walk.
 //!
-//! # How many stay
+//! # How many cancelled nodes stay
 //!
-//! A walk is due after as many cancellations as the larger of `PRUNE_AT` and the nodes that the last walk kept. Let `w` be the
-//! larger of `PRUNE_AT` and the most events, not cancelled, that have waited in the color at once.
+//! A walk is due once the number of cancellations reaches the larger of `PRUNE_AT` and the nodes
+//! that the last walk kept. Let `w` be the larger of `PRUNE_AT` and the largest number of live
+//! events that have waited in the color at once.
 //!
-//! - The inbox has at most `w` cancelled nodes, the newest one, and one for each OS thread that cancels during a walk.
-//! - The FIFO has those that were cancelled when they came there, of which the same is true, and those that were cancelled
-//!   since. While an event runs, only its own posts and requests bring new ones, and prune the FIFO by the same rule, whoever
-//!   has cancelled: `w` more.
+//! - The inbox has at most `w` cancelled nodes, plus the newest one and one for each OS thread that
+//!   cancels during a walk.
+//! - The FIFO has the nodes that were already cancelled when they moved there, with the same limit,
+//!   and those cancelled since. While an event runs, only its own posts and requests add nodes, and
+//!   these prune the FIFO by the same rule, whichever party cancelled: another `w`.
 //!
-//! So `3 * w` cancelled nodes, and a few, are the most that a color has. A walk costs a step for each node: as many as it kept
-//! the last time were cancelled since, and the others are new.
+//! So a color has at most about `3 * w` cancelled nodes. A walk takes one step per node, and it is
+//! paid for: since the last walk as many requests were cancelled as that walk kept, and all other
+//! nodes are new.
 
 use std::ptr::NonNull;
 
@@ -49,14 +58,15 @@ use crate::loom::{Mutex, lock};
 use crate::queue::List;
 use crate::worker::Worker;
 
-/// Bound, in cancelled requests in the queue of a color, if fewer others wait there: as many as a walk is worth.
+/// Bound, in cancelled requests in the queue of a color with fewer live ones: enough to make a walk
+/// worth its cost.
 const PRUNE_AT: u32 = if cfg!(loom) { 1 } else { 64 };
 
-/// How many more requests are to be cancelled before the queue is walked along.
+/// Cancellations left until the next walk, for the inbox and the FIFO.
 pub(super) struct Cancelled {
     inbox: AtomicU32,
     fifo: AtomicU32,
-    /// Taken by who walks along the inbox, and by who waits for that.
+    /// Held during a walk along the inbox. `take_inbox` takes it to wait for the walk.
     walk: Mutex<()>,
 }
 
@@ -70,7 +80,7 @@ impl Default for Cancelled {
     }
 }
 
-/// Counts one down to 0; says whether it is there.
+/// Decrements a counter, down to 0, and returns whether it has reached 0.
 fn is_due(left: &AtomicU32) -> bool {
     let down = |left: u32| left.checked_sub(1);
     !matches!(
@@ -79,32 +89,35 @@ fn is_due(left: &AtomicU32) -> bool {
     )
 }
 
+/// Restarts the count after a walk that kept `nodes` nodes.
 fn kept(left: &AtomicU32, nodes: u32) {
     left.store(nodes.max(PRUNE_AT), Ordering::Relaxed);
 }
 
+/// Returns the cancel functions of a node if its request is cancelled.
+///
 /// # Safety
-/// The node is queued where the caller may walk.
+/// The node is in a queue that the caller may walk.
 unsafe fn cancel_of(node: NonNull<Node>) -> Option<&'static Cancel> {
-    // SAFETY: passed on from the caller: a queued node is alive.
+    // SAFETY: upheld by the caller; a queued node is alive.
     let cancel = unsafe { node.as_ref() }.vtable().cancel.as_ref()?;
-    // SAFETY: as above, and the functions are this node's.
+    // SAFETY: as above; the functions belong to this node.
     unsafe { (cancel.is_cancelled)(node) }.then_some(cancel)
 }
 
-/// Consumes nodes that were taken out.
+/// Consumes the nodes that a walk removed.
 fn leave(mut removed: List<Node>) {
     while let Some(node) = removed.pop_front() {
-        // SAFETY: the node is out of its queue and ours, and was cancelled.
+        // SAFETY: the node was cancelled and removed from its queue, so it belongs to this call.
         unsafe {
-            let cancel = cancel_of(node).expect("what is cancelled stays so");
+            let cancel = cancel_of(node).expect("a cancelled request stays cancelled");
             (cancel.leave)(node);
         }
     }
 }
 
 impl ColorCell {
-    /// Counts that a request in the color's queue was cancelled, and takes such requests out of the queue if that is due.
+    /// Counts the cancellation of a queued request, and prunes the queue if that is due.
     ///
     /// # Safety
     /// The caller has a handle that outlives the call.
@@ -115,7 +128,7 @@ impl ColorCell {
         if is_due(&this.cancelled.fifo)
             && Worker::with(|worker| worker.is_some_and(|worker| worker.is_in(cell)))
         {
-            // SAFETY: this OS thread has the token.
+            // SAFETY: this OS thread holds the token.
             unsafe { this.prune_fifo() };
         }
         if is_due(&this.cancelled.inbox) {
@@ -123,8 +136,10 @@ impl ColorCell {
         }
     }
 
-    /// Posts a request, which may be cancelled. An event that makes one to its own color prunes the FIFO first if that is due: those
-    /// that it has made before may have been cancelled where nobody could.
+    /// Posts a request, which may be cancelled later.
+    ///
+    /// An event that posts to its own color prunes the FIFO first if that is due: its earlier
+    /// requests may have been cancelled on OS threads that could not prune the FIFO.
     ///
     /// # Safety
     /// As for [`post`](Self::post).
@@ -134,17 +149,18 @@ impl ColorCell {
         if this.cancelled.fifo.load(Ordering::Relaxed) == 0
             && Worker::with(|worker| worker.is_some_and(|worker| worker.is_in(cell)))
         {
-            // SAFETY: this OS thread has the token.
+            // SAFETY: this OS thread holds the token.
             unsafe { this.prune_fifo() };
         }
         // SAFETY: passed on from the caller.
         unsafe { Self::post(cell, node) }
     }
 
-    /// Moves the inbox to the FIFO, for an event of the color that is about to post to it; both stay bounded.
+    /// Moves the inbox to the FIFO before an event posts to its own color, and prunes the FIFO if
+    /// that is due.
     ///
     /// # Safety
-    /// The caller has the token.
+    /// The caller holds the token.
     #[cold]
     pub(super) unsafe fn take_inbox_in_event(&self) {
         self.take_inbox();
@@ -154,18 +170,21 @@ impl ColorCell {
         }
     }
 
-    /// Waits until nobody walks along the inbox.
+    /// Waits until the walk along the inbox has ended.
     #[cold]
     pub(super) fn wait_for_walk(&self) {
         drop(lock(&self.cancelled.walk));
     }
 
+    /// Removes cancelled requests from the FIFO.
+    ///
     /// # Safety
-    /// The caller has the token.
+    /// The caller holds the token.
     unsafe fn prune_fifo(&self) {
         let mut removed = List::new();
         let mut nodes = 0;
-        // SAFETY: the token owns the FIFO and its nodes; each goes from one list to one other.
+        // SAFETY: the token covers the FIFO and its nodes; each node moves from one list to exactly
+        // one other.
         self.fifo.with_mut(|fifo| unsafe {
             let mut all = std::mem::replace(&mut *fifo, List::new());
             while let Some(node) = all.pop_front() {
@@ -181,10 +200,11 @@ impl ColorCell {
         leave(removed);
     }
 
+    /// Removes cancelled requests from the inbox, except the newest node.
     fn prune_inbox(&self) {
         let walk = lock(&self.cancelled.walk);
         if self.cancelled.inbox.load(Ordering::Relaxed) != 0 {
-            return; // somebody else has walked while we waited for the lock
+            return; // another walk took place while this one waited for the lock
         }
         let mut state = self.state.load(Ordering::Relaxed);
         loop {
@@ -207,7 +227,8 @@ impl ColorCell {
         let mut removed = List::new();
         let mut nodes = 1;
         let mut above = NonNull::new(inbox(state)).expect("there is an inbox");
-        // SAFETY: the nodes below the newest one are the walk's as long as the bit is set, and so is the newest one's link.
+        // SAFETY: while the bit is set, the nodes below the newest one and the newest one's link
+        // belong to the walk.
         unsafe {
             let mut next = above.as_ref().link().load(Ordering::Relaxed);
             while let Some(node) = NonNull::new(next) {

@@ -1,16 +1,18 @@
-//! Reading a color: a part of it that several may have at once.
+//! Shared entry to a color for reading.
 
 use std::ptr::NonNull;
 
 use super::cell::{ColorCell, HELD, READER, READERS, READERS_MAX, bits, readers};
 use crate::loom::atomic::Ordering;
 
-/// A reader's part in a color, which ends when this is dropped, unwinding included.
+/// One reader's share of a color; dropping it, also by unwinding, gives the share up.
 pub(crate) struct Part(NonNull<ColorCell>);
 
 impl Part {
+    /// Takes ownership of a share.
+    ///
     /// # Safety
-    /// The caller has the part, and gives it up.
+    /// The caller owns the share and gives it up.
     pub(crate) unsafe fn new(cell: NonNull<ColorCell>) -> Self {
         Self(cell)
     }
@@ -18,13 +20,13 @@ impl Part {
 
 impl Drop for Part {
     fn drop(&mut self) {
-        // SAFETY: the part is this value's, and ends here.
+        // SAFETY: this value owns the share, which ends here.
         unsafe { ColorCell::exit_read(self.0) }
     }
 }
 
 impl ColorCell {
-    /// Takes a reader's part in a color that nobody writes or waits for.
+    /// Enters as a reader if the color has no writer and nothing is queued.
     #[inline]
     pub(crate) fn try_read(&self) -> bool {
         let mut state = self.state.load(Ordering::Relaxed);
@@ -46,9 +48,10 @@ impl ColorCell {
         }
     }
 
-    /// Turns the token into a reader's part, so that others can read too; only if nothing is queued.
+    /// Turns the token into a reader's share so that others can read too. Fails if anything is
+    /// queued.
     pub(crate) fn try_share(&self) -> bool {
-        // SAFETY: called with the token, which owns the FIFO.
+        // SAFETY: the caller holds the token, which covers the FIFO.
         let empty = self.fifo.with_mut(|fifo| unsafe { (*fifo).is_empty() });
         // Release: as in `try_leave`.
         empty
@@ -63,25 +66,26 @@ impl ColorCell {
                 .is_ok()
     }
 
-    /// Ends a reader's part. The last reader schedules the cell if somebody waits. The cell may be gone after.
+    /// Gives up a reader's share. The last reader schedules the cell if an event waits. The cell
+    /// may be freed afterwards.
     ///
     /// # Safety
-    /// The caller has a reader's part.
+    /// The caller owns a reader's share.
     #[inline]
     pub(crate) unsafe fn exit_read(cell: NonNull<Self>) {
-        // SAFETY: a cell that has readers is alive.
+        // SAFETY: a cell with readers is alive.
         let this = unsafe { cell.as_ref() };
         let mut state = this.state.load(Ordering::Relaxed);
         loop {
             let next = state.map_addr(|addr| addr - READER);
-            // Release: reads end before the next write (Acquire in `try_enter`, or here, by the last reader, who passes
-            // the token on).
+            // Release: reads end before the next write (Acquire in `try_enter`). Acquire: the last
+            // reader passes the token on with the other readers' effects.
             match this
                 .state
                 .compare_exchange_weak(state, next, Ordering::AcqRel, Ordering::Relaxed)
             {
                 Ok(_) if readers(next) == 0 && next.addr() & HELD != 0 => {
-                    // SAFETY: rule 4: the token is ours.
+                    // SAFETY: by rule 4 this call holds the token.
                     return unsafe { Self::schedule(cell) };
                 }
                 Ok(_) => return,

@@ -1,4 +1,4 @@
-//! A reference to a color that skips the table.
+//! A color reference that skips the table.
 
 use std::fmt;
 use std::ptr::NonNull;
@@ -8,27 +8,33 @@ use super::ColorName;
 use super::cell::ColorCell;
 use crate::runtime::Shared;
 
-/// A color of one runtime, found once.
+/// A handle to a color of one runtime.
 ///
-/// Posting through it costs no look-up. It keeps the color remembered; cloning is cheap.
+/// Posting through it needs no look-up. It keeps the color from being forgotten, and cloning is
+/// cheap.
 ///
-/// A color that was given by number, is idle, and has no references left may be forgotten, and its priority and its limit with
-/// it. A runtime remembers up to 4,096 such colors. It forgets further ones as their last reference is dropped, or, if they had
-/// events then, in small steps as other colors are named: all of them by the time that about as many new ones are.
+/// The runtime may forget a color that was given by number, is idle, and has no references left;
+/// its priority and depth limit are then forgotten too. A runtime remembers up to 4,096 such
+/// colors. Further ones are forgotten when their last reference is dropped. If they had events at
+/// that moment, they are forgotten step by step as the program names other colors: all of them by
+/// the time it has named about as many new ones.
 pub struct ColorRef {
     cell: NonNull<ColorCell>,
-    /// Declared behind the cell's pointer, and given back after its handle: the cell may use its runtime up to the end.
+    /// Declared after the cell's pointer and released after its handle, because the cell uses its
+    /// runtime until the end.
     shared: Arc<Shared>,
 }
 
-// SAFETY: a cell may be used and released from any OS thread, by its own rules.
+// SAFETY: the cell's rules allow use and release from any OS thread.
 unsafe impl Send for ColorRef {}
 // SAFETY: as above.
 unsafe impl Sync for ColorRef {}
 
 impl ColorRef {
+    /// Makes a reference of a handle.
+    ///
     /// # Safety
-    /// The caller passes one handle on.
+    /// The caller gives up one handle.
     pub(crate) unsafe fn from_cell(cell: NonNull<ColorCell>, shared: Arc<Shared>) -> Self {
         Self { cell, shared }
     }
@@ -38,16 +44,18 @@ impl ColorRef {
     }
 
     pub(crate) fn get(&self) -> &ColorCell {
-        // SAFETY: the reference has a handle.
+        // SAFETY: the reference owns a handle.
         unsafe { self.cell.as_ref() }
     }
 
-    /// Sets the priority of the color; see [`Policy`](crate::Policy). A hint: it orders colors, never events within one.
+    /// Sets the color's priority; see [`Policy`](crate::Policy).
+    ///
+    /// Priorities are hints about the order of colors. They never reorder events within a color.
     pub fn set_priority(&self, priority: i8) {
         self.get().set_priority(priority);
     }
 
-    /// Sets how many posted events may be queued in the color before posts are refused.
+    /// Sets how many posted events may be queued in the color before posts fail.
     pub fn set_depth_max(&self, events: u32) {
         self.get().set_depth_max(events);
     }
@@ -70,9 +78,9 @@ impl Drop for ColorRef {
             ColorName::Number(color) if cell.is_idle() => Some(color),
             _ => None,
         };
-        // SAFETY: the reference's handle ends here.
+        // SAFETY: this gives up the reference's own handle.
         let left = unsafe { ColorCell::release(self.cell) };
-        // The table's handle is the last one.
+        // One handle left means that only the table's remains.
         if let (Some(color), 1) = (idle_number, left) {
             self.shared.table.forget(color);
         }

@@ -1,24 +1,28 @@
 //! The table of colors that are given by number.
 //!
-//! # What it costs, whichever numbers are chosen
+//! # Hashing
 //!
-//! Numbers may come from outside (the number of a connection, a hash of a name), so they are hashed with keys that each table
-//! draws for itself: nobody can choose numbers that meet in one shard or in one run of buckets.
+//! Numbers may come from outside (a connection's number, the hash of a name). Each table hashes
+//! them with random keys of its own, so an attacker cannot choose numbers that collide in one shard
+//! or one run of buckets.
 //!
-//! # Which colors it remembers
+//! # Which colors are remembered
 //!
-//! Those that somebody refers to, those that have events, and of the others few:
+//! The table keeps every color that has references or events, and a few of the others:
 //!
-//! - Up to `IDLE_MAX` colors of a shard are all remembered.
-//! - Beyond, dropping the last reference to an idle color forgets it there and then ([`Table::forget`]).
-//! - A color that was busy then, or was only posted to, is found by a walk around each shard. It looks at `WALK` buckets after
-//!   every `WALK_EVERY_NEW` colors that are new to the shard, or `WALK_EVERY_KNOWN` that are not.
+//! - A shard keeps up to `IDLE_MAX` colors unconditionally.
+//! - Beyond that, dropping the last reference to an idle color forgets it at once
+//!   ([`Table::forget`]).
+//! - A walk around each shard finds colors that were busy at that moment, or were only posted to.
+//!   It visits `WALK` buckets after every `WALK_EVERY_NEW` colors that are new to the shard, or
+//!   every `WALK_EVERY_KNOWN` look-ups of known ones.
 //!
-//! So in a map of `b` buckets the walk gets around within `b / 4` new colors. The map moves its items about when it runs out of
-//! free buckets, and has at least `b * 7 / 16` of these afterwards: if that happens while the walk gets around, it does so
-//! undisturbed the next time. Hence a color that is idle, and stays so, is forgotten within `b / 2` new colors of its shard, or
-//! 256 times as many look-ups of known ones; or else the map has shrunk meanwhile, and so half of its colors are forgotten. It
-//! shrinks when `b` is more than five times (colors remembered + `IDLE_MAX`).
+//! So in a map of `b` buckets the walk completes a round within `b / 4` new colors. The map
+//! rehashes when it runs out of free buckets, and afterwards has at least `b * 7 / 16` free ones.
+//! If it rehashes during a round, it does not do so in the next. Hence a color that stays idle is
+//! forgotten within `b / 2` new colors of its shard, or 256 times as many look-ups of known ones.
+//! Otherwise the map has shrunk meanwhile, which means that half of its colors were forgotten. It
+//! shrinks when `b` exceeds five times (colors remembered + `IDLE_MAX`).
 
 use std::hash::{BuildHasher, Hasher, RandomState};
 use std::ptr::NonNull;
@@ -33,23 +37,25 @@ use super::cell::ColorCell;
 use super::{Color, ColorName, ColorRef};
 use crate::runtime::Shared;
 
-/// Locks of the table: enough that posters rarely meet at one.
+/// Number of locks in the table: enough that posters rarely contend.
 const SHARDS: usize = 64;
 
-/// Bound, in colors of a shard: as many are remembered without being in use, since naming a color again costs less than
-/// making it.
+/// Bound, in unused colors of a shard: naming a remembered color again costs less than making it
+/// anew.
 const IDLE_MAX: usize = 64;
 
-/// Buckets that the walk looks at in one go.
+/// Number of buckets per step of the walk.
 const WALK: usize = 128;
 
-/// New colors of a shard for each such go: the walk has to get around well before the map is full again.
+/// New colors of a shard per step: the walk must complete a round well before the map is full
+/// again.
 const WALK_EVERY_NEW: u32 = 32;
 
-/// Look-ups of known colors for each such go: a service that names no new colors forgets the old ones, too.
+/// Look-ups of known colors per step, so that a service that names no new colors still forgets old
+/// ones.
 const WALK_EVERY_KNOWN: u32 = 8192;
 
-/// What numbers are hashed with. No security rests on the function itself, only on its keys being unknown.
+/// The hash function and its keys. Security rests on the keys being secret, not on the function.
 struct Keys {
     shared: SharedSeed,
     own: u64,
@@ -57,7 +63,8 @@ struct Keys {
 
 impl Keys {
     fn new() -> Self {
-        // The standard library has them from the operating system. A model has to do the same each time.
+        // The standard library takes its keys from the operating system. A model must repeat
+        // itself, so it uses constants.
         let random = |number: u64| match cfg!(loom) {
             true => number,
             false => RandomState::new().hash_one(number),
@@ -76,7 +83,7 @@ impl Keys {
     }
 }
 
-/// Cells by number, created when named and forgotten when idle.
+/// Maps numbers to cells, which are created when named and forgotten when idle.
 pub(crate) struct Table {
     keys: Keys,
     shards: Box<[Mutex<TableShard>]>,
@@ -85,19 +92,20 @@ pub(crate) struct Table {
 #[derive(Default)]
 struct TableShard {
     cells: HashTable<Entry>,
-    /// The bucket that the walk looks at next.
+    /// The bucket at which the next step of the walk begins.
     next: usize,
-    /// How near the walk's next go is: look-ups of known colors, or as many for each new one.
+    /// Progress towards the next step of the walk: 1 for each look-up of a known color, more for a
+    /// new one.
     due: u32,
 }
 
-/// The handle that the table has to a color.
+/// The table's handle to a color.
 struct Entry {
     number: u64,
     cell: NonNull<ColorCell>,
 }
 
-// SAFETY: cells are shared between OS threads by their own rules.
+// SAFETY: the cell's rules allow sharing it between OS threads.
 unsafe impl Send for TableShard {}
 
 impl Table {
@@ -109,12 +117,14 @@ impl Table {
     }
 
     fn shard(&self, hash: u64) -> &Mutex<TableShard> {
-        // Bits that the map itself uses for neither buckets, up to some 16 million in a shard, nor tags.
+        // Bits that the map uses neither for buckets (up to about 16 million in a shard) nor for
+        // tags.
         &self.shards[(hash >> 40) as usize & (SHARDS - 1)]
     }
 
-    /// Calls `f` with the cell of a color, which is made if there is none. The lock of a shard is held meanwhile: it
-    /// keeps the cell alive, and comes before those of the sleepers.
+    /// Calls `f` with the cell of a color, creating it if necessary. The shard's lock is held
+    /// during the call and keeps the cell alive. In the lock order it comes before the sleepers'
+    /// locks.
     pub(crate) fn with<R>(
         &self,
         shared: &Arc<Shared>,
@@ -148,10 +158,10 @@ impl Table {
         f(cell)
     }
 
-    /// A reference that skips the table from now on.
+    /// Returns a reference to the color, through which later posts skip the table.
     pub(crate) fn get(&self, shared: &Arc<Shared>, color: Color) -> ColorRef {
         self.with(shared, color, |cell| {
-            // SAFETY: the lock keeps the cell alive; the handle that is added becomes the reference's.
+            // SAFETY: the lock keeps the cell alive; the new handle becomes the reference's.
             unsafe {
                 cell.as_ref().retain();
                 ColorRef::from_cell(cell, shared.clone())
@@ -159,7 +169,7 @@ impl Table {
         })
     }
 
-    /// Forgets a color that is idle and that nobody refers to.
+    /// Forgets a color if it is idle, has no references, and its shard is above `IDLE_MAX`.
     pub(super) fn forget(&self, color: Color) {
         let hash = self.keys.hash(color.0);
         let mut shard = self.shard(hash).lock();
@@ -176,7 +186,7 @@ impl Table {
         }
     }
 
-    /// Colors that are remembered.
+    /// Returns the number of remembered colors.
     pub(crate) fn len(&self) -> usize {
         self.shards
             .iter()
@@ -184,7 +194,7 @@ impl Table {
             .sum()
     }
 
-    /// Gives the table's handles back, at the end of the runtime.
+    /// Releases the table's handles when the runtime ends.
     pub(crate) fn clear(&self) {
         for shard in &self.shards {
             let cells = std::mem::take(&mut shard.lock().cells);
@@ -203,7 +213,7 @@ impl TableShard {
         }
     }
 
-    /// Looks at the next buckets, and forgets colors that are idle and that nobody else refers to.
+    /// Visits the next buckets and forgets unused colors.
     #[cold]
     fn walk(&mut self, keys: &Keys) {
         let buckets = self.cells.num_buckets();
@@ -231,8 +241,8 @@ impl TableShard {
 }
 
 impl Entry {
-    /// Whether the color is idle and nobody but the table refers to it. The caller has the shard's lock, without which nobody
-    /// can get a further handle, or post.
+    /// Returns whether the color is idle and only the table refers to it. The caller holds the
+    /// shard's lock, without which no further handle or post can come about.
     fn is_unused(&self) -> bool {
         // SAFETY: the table's handle keeps the cell alive.
         let cell = unsafe { self.cell.as_ref() };
@@ -240,12 +250,12 @@ impl Entry {
     }
 
     fn release(self) {
-        // SAFETY: the table's handle ends here.
+        // SAFETY: this gives up the table's own handle.
         unsafe { ColorCell::release(self.cell) };
     }
 }
 
-/// A cell by itself, aligned like that of a `Colored`.
+/// A cell on its own, aligned like the one in a `Colored`.
 #[repr(C, align(64))]
 struct Aligned(ColorCell);
 
@@ -256,7 +266,7 @@ fn new_cell(shared: &Arc<Shared>, color: Color) -> NonNull<ColorCell> {
 }
 
 unsafe fn destroy(cell: NonNull<ColorCell>) {
-    // SAFETY: the cell came from `new_cell`, and nobody refers to it any more.
+    // SAFETY: the cell came from `new_cell`, and no handle to it is left.
     drop(unsafe { Box::from_raw(cell.cast::<Aligned>().as_ptr()) });
 }
 
@@ -264,7 +274,7 @@ unsafe fn destroy(cell: NonNull<ColorCell>) {
 mod tests {
     use super::*;
 
-    /// Numbers that share a shard and the first bits of their bucket in a table.
+    /// Returns numbers that share a shard and the low bits of their bucket in a table.
     fn colliding(keys: &Keys) -> Vec<u64> {
         let hit = |number: &u64| keys.hash(*number) & (63 << 40 | 63) == 0;
         let most = if cfg!(miri) { 3 } else { 1_000 };

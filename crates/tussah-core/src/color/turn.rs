@@ -1,4 +1,5 @@
-//! A turn: a color runs its events, up to a bound, then gives the token back or goes to the end of the queue.
+//! A color's turn: it runs a bounded number of events, then gives the token back or is queued
+//! again.
 
 use std::ptr::NonNull;
 
@@ -8,18 +9,20 @@ use crate::event::{self, After, DropReason, Node, VTable};
 use crate::loom::atomic::{AtomicU32, Ordering};
 use crate::worker::Worker;
 
-/// Bound, in events a turn: after so many, a color goes to the end of its worker's run queue, so that its neighbours wait
-/// for at most this many of its events.
+/// Bound, in events a turn: a color with more events goes to the end of its worker's run queue, so
+/// its neighbors wait for at most this many.
 const EVENTS_MAX: u32 = 128;
 
-/// How long a turn is to last: colors whose events were long get fewer of them a turn. What ends a turn of events that have become longer
-/// is [`Running::is_due`](crate::stats::Running::is_due).
+/// Target length of a turn: a color with long events gets fewer per turn.
+/// [`Running::is_due`](crate::stats::Running::is_due) ends the turn of a color whose events have
+/// become longer.
 const TURN_NS: u64 = 100_000;
 
-/// Bound, in events: the length of a turn as long as nothing is known of a color's events.
+/// Bound, in events: the length of a color's turn before any of its events was measured.
 const EVENTS_UNKNOWN: u32 = 8;
 
-/// The table of every cell, by whose address a worker tells a color from a thread that is its own: hence a static.
+/// The function table of every cell. It is a static because a worker tells a color from an
+/// uncolored thread by this address.
 pub(crate) static TURN: VTable = VTable {
     run: ColorCell::turn,
     drop: ColorCell::drop_events,
@@ -28,13 +31,14 @@ pub(crate) static TURN: VTable = VTable {
     cancel: None,
 };
 
-/// How many events a color's turns may have, an estimate; written by the holder of the token.
+/// An estimate of how many events one turn of the color should run; written by the holder of the
+/// token.
 pub(super) struct Pace {
-    /// Events a turn, and `MEASURE`.
+    /// Events per turn, plus the flag `MEASURE`.
     events: AtomicU32,
 }
 
-/// The next turn is measured.
+/// Set if the next turn is to be measured.
 const MEASURE: u32 = 1 << 8;
 const EVENTS: u32 = MEASURE - 1;
 
@@ -47,12 +51,13 @@ impl Default for Pace {
 }
 
 impl ColorCell {
-    /// The average length of the color's turns over the measured ones, in nanoseconds; 0 if none was.
+    /// Returns the average length of the color's measured turns in nanoseconds, or 0 if none was
+    /// measured.
     pub(crate) fn turn_ns(&self) -> u64 {
         self.turn_ns.load(Ordering::Relaxed)
     }
 
-    /// Learns from a turn of so many events.
+    /// Updates the estimate and the average from a measured turn.
     fn learn(&self, events: u32, took_ns: u64) {
         let event_ns = (took_ns / u64::from(events.max(1))).max(1);
         let most = (TURN_NS / event_ns).clamp(1, u64::from(EVENTS_MAX));
@@ -66,11 +71,13 @@ impl ColorCell {
         self.turn_ns.store(average.max(1), Ordering::Relaxed);
     }
 
-    /// Unwinds if an event does; the worker's loop catches that, and queues the color again.
+    /// Runs one turn. If an event unwinds, so does the turn; the worker's loop catches that and
+    /// queues the color again.
     unsafe fn turn(node: NonNull<Node>, worker: &Worker) -> After {
-        // SAFETY: the table of the node is `TURN`, and the pointer came from `node`.
+        // SAFETY: the node's table is `TURN`, and the pointer came from `node`.
         let cell = unsafe { Self::of(node) };
-        // SAFETY: the cell came out of a run queue with its token, which keeps it alive until the turn ends.
+        // SAFETY: the cell was taken from a run queue with its token, which keeps it alive until
+        // the turn ends.
         let this = unsafe { cell.as_ref() };
         worker.begin_turn(cell);
         let pace = this.pace.events.load(Ordering::Relaxed);
@@ -80,7 +87,7 @@ impl ColorCell {
         }
         let limit = pace & EVENTS;
         let mut events = 0;
-        // SAFETY: the token is ours.
+        // SAFETY: this turn holds the token.
         let ended = unsafe { this.run_events(worker, limit, since, &mut events) };
         worker.end_turn();
         match ended {
@@ -88,23 +95,26 @@ impl ColorCell {
                 if since != 0 {
                     this.measured(worker, events, since);
                 } else if events < EVENTS_MAX {
-                    // A look at the clock was due before the limit, or the limit is low: is it right?
+                    // The clock cut the turn short, or the limit is low: measure the next turn to
+                    // check the limit.
                     let next = if events < limit { 1 } else { limit };
                     this.pace.events.store(next | MEASURE, Ordering::Relaxed);
                 }
                 worker.requeue(node);
             }
-            // SAFETY: the token is ours, nothing is queued, and no handle is left.
+            // SAFETY: this turn holds the token, nothing is queued, and no handle is left.
             Some(Leave::Dead) => unsafe { (this.destroy)(cell) },
             Some(_) => {}
         }
         After::Continue
     }
 
-    /// Runs events until there were `limit`, or a look at the clock is due, which gives `None`, or the color is left.
+    /// Runs events until the color is left. Returns `None` after `limit` events, or when a look at
+    /// the clock is due.
     ///
     /// # Safety
-    /// The caller has the token; it is gone unless the result is `None` or `Dead`, or an event unwinds.
+    /// The caller holds the token. It keeps the token only if the result is `None` or `Dead`, or an
+    /// event unwinds.
     #[inline]
     unsafe fn run_events(
         &self,
@@ -117,7 +127,7 @@ impl ColorCell {
         while !over || self.fifo_is_empty() {
             let Some(event) = self.pop() else {
                 if since != 0 {
-                    // A turn is measured once.
+                    // Measure a turn only once, so take the inbox first.
                     if !inbox(self.state.load(Ordering::Relaxed)).is_null() {
                         self.take_inbox();
                         continue;
@@ -130,9 +140,9 @@ impl ColorCell {
                 }
             };
             *events += 1;
-            // SAFETY: the event came out of the FIFO, and the token is ours.
+            // SAFETY: the event came out of the FIFO, and the caller holds the token.
             if unsafe { event::run(event, worker) } == After::Parked {
-                // Somebody else has the token now, and the cell may be gone.
+                // Another holder has the token now, and the cell may be freed.
                 return Some(Leave::Left);
             }
             over = *events >= limit || worker.remote.running.is_due();
@@ -140,7 +150,7 @@ impl ColorCell {
         None
     }
 
-    /// A measured turn is about to end. The caller has the token.
+    /// Records a measured turn. The caller holds the token.
     #[cold]
     fn measured(&self, worker: &Worker, events: u32, since: u64) {
         let took_ns = worker.handle.shared.now_ns().saturating_sub(since);
@@ -150,16 +160,17 @@ impl ColorCell {
         }
     }
 
-    /// Drops what is queued and gives the token back: a turn after the end of the runtime.
+    /// Drops all queued events and gives the token back. Takes the place of a turn after the
+    /// runtime has ended.
     unsafe fn drop_events(node: NonNull<Node>, reason: DropReason) -> After {
-        // SAFETY: the table of the node is `TURN`, and the pointer came from `node`.
+        // SAFETY: the node's table is `TURN`, and the pointer came from `node`.
         let cell = unsafe { Self::of(node) };
         // SAFETY: as in `turn`.
         let this = unsafe { cell.as_ref() };
         let outside = Worker::with(Outside::enter);
         loop {
             while let Some(event) = this.pop() {
-                // SAFETY: the event came out of the FIFO, and the token is ours.
+                // SAFETY: the event came out of the FIFO, and this call holds the token.
                 if unsafe { event::drop_unrun(event, reason) } == After::Parked {
                     return After::Continue;
                 }
@@ -168,9 +179,9 @@ impl ColorCell {
                 Leave::More => continue,
                 Leave::Left => {}
                 Leave::Dead => {
-                    // Nobody can wait for the color any more.
+                    // The color is dead, so nothing can wait for it.
                     drop(outside);
-                    // SAFETY: the token is ours, nothing is queued, and no handle is left.
+                    // SAFETY: this call holds the token, nothing is queued, and no handle is left.
                     unsafe { (this.destroy)(cell) }
                 }
             }

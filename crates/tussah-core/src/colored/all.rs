@@ -1,4 +1,5 @@
-//! Requests to several colored values at once: their colors are entered all or none, or else queued for by tickets.
+//! Requests to several colored values at once: either all of their colors are entered, or tickets
+//! are queued.
 
 use std::pin::Pin;
 use std::ptr::NonNull;
@@ -12,10 +13,10 @@ use crate::color::held::Outside;
 use crate::task::again;
 use crate::worker::{Budget, Worker};
 
-/// A set of values that one closure can be run on: a tuple of two to four references to [`Colored`].
+/// A set of values on which one closure can run: a tuple of two to four references to [`Colored`].
 #[allow(private_bounds)]
 pub trait AllColored<F, R>: Sealed + Copy {
-    /// How many values.
+    /// The number of values.
     #[doc(hidden)]
     const COUNT: usize;
     #[doc(hidden)]
@@ -24,7 +25,8 @@ pub trait AllColored<F, R>: Sealed + Copy {
     /// Runs the closure.
     ///
     /// # Safety
-    /// The caller has the tokens of the cells, which are those that `cells` gave for a value of this type.
+    /// The caller holds the tokens of the cells, and `cells` returned them for a value of this
+    /// type.
     #[doc(hidden)]
     #[allow(private_interfaces)]
     unsafe fn call(closure: F, cells: &Cells) -> R;
@@ -55,8 +57,8 @@ macro_rules! all_colored {
             unsafe fn call(closure: Func, cells: &Cells) -> Res {
                 closure($({
                     let cell = cells[$index].expect("as many cells as values");
-                    // SAFETY: the cell heads an `Inner` of this type, and the caller has its token. The cells differ, so
-                    // the references do not alias.
+                    // SAFETY: the cell heads an `Inner` of this type, and the caller holds its
+                    // token. The cells differ, so the references do not alias.
                     unsafe { Inner::value(cell.cast::<Inner<$value>>()).as_mut() }
                 }),+)
             }
@@ -68,18 +70,20 @@ all_colored!(A 0, B 1);
 all_colored!(A 0, B 1, C 2);
 all_colored!(A 0, B 1, C 2, D 3);
 
-/// Runs a closure on several colored values at once, when all of their colors are free for it.
+/// Runs a closure on several colored values once all of their colors are free.
 ///
-/// If nobody has any of the colors, it runs at once. Else it takes its place in the queue of each, in one step, so that
-/// requests for several colors can't deadlock, and no color is passed over. The closure runs in the span of `tracing` that was
-/// current when the request was first polled.
+/// If all colors are idle, the closure runs at once. Otherwise the request takes a place in every
+/// color's queue in one step, so requests for several colors cannot deadlock, and none is
+/// overtaken. The closure runs in the `tracing` span that was current when the request was first
+/// polled.
 ///
 /// # Cancellation
-/// As for [`Colored::with`]. The places that a cancelled request has in the queues are passed through without effect, or taken
-/// out before.
+/// As for [`Colored::with`]. The places of a cancelled request in the queues are skipped, or
+/// removed earlier.
 ///
 /// # Panics
-/// If one color is named twice, or the values are of different runtimes; and as for [`Colored::with`].
+/// If one color is given twice, or the values belong to different runtimes; otherwise as for
+/// [`Colored::with`].
 ///
 /// # Examples
 /// ```
@@ -134,12 +138,13 @@ pub struct WithAll<V, F, R> {
     state: State<F, R, NonNull<Request<F, R>>>,
 }
 
-// SAFETY: the request is shared by the rules of `Reply`; values, closure, span and outcome are `Send`. For the bounds see `With`.
+// SAFETY: the rules of `Reply` govern the shared request; values, closure, span and outcome are
+// `Send`. See `With` for the bounds.
 unsafe impl<V: Send, F: Send, R: Send> Send for WithAll<V, F, R> {}
 
 impl<V, F, R> Unpin for WithAll<V, F, R> {}
 
-/// Entries that were made so far; dropping it leaves the colors.
+/// The entries made so far; dropping it leaves their colors.
 struct Entered<'a> {
     cells: &'a Cells,
     count: usize,
@@ -149,14 +154,14 @@ impl Drop for Entered<'_> {
     #[inline]
     fn drop(&mut self) {
         for cell in self.cells.iter().take(self.count).flatten() {
-            // SAFETY: the entry has the token, and the future's values keep the cell alive. None of the colors was the
-            // innermost, so nothing was appended.
+            // SAFETY: the entry holds the token, and the future's values keep the cell alive. None
+            // of the colors was the innermost one, so nothing was appended.
             unsafe { ColorCell::exit(*cell, false) }
         }
     }
 }
 
-/// Enters all the colors and runs the closure, or leaves everything as it was.
+/// Enters all the colors and runs the closure, or gives it back after undoing all entries.
 #[inline]
 fn try_now<V: AllColored<F, R>, F, R>(
     worker: Option<&Worker>,
@@ -173,9 +178,10 @@ fn try_now<V: AllColored<F, R>, F, R>(
         }
         entered.count += 1;
     }
-    // Of several colors none is the innermost: what the closure posts to them takes the way from outside.
+    // With several colors none is the innermost, so the closure's posts to them take the path from
+    // outside.
     let _color = worker.map(Worker::enter_no_color);
-    // SAFETY: the tokens are here.
+    // SAFETY: this OS thread holds all the tokens.
     Ok(unsafe { V::call(closure, cells) })
 }
 
@@ -214,7 +220,7 @@ where
     F: Send + 'static,
     R: Send + 'static,
 {
-    /// As for one color: see `With::wait`.
+    /// Queues the request or defers its result, as `With::wait` does for one color.
     #[cold]
     fn wait(&mut self, cells: Cells, tried: Result<R, F>, context: &Context<'_>) -> Poll<R> {
         match tried {
@@ -233,16 +239,16 @@ where
     fn poll_again(&mut self, context: &Context<'_>) -> Poll<R> {
         let State::Queued(request) = self.state else {
             let State::Done(result) = std::mem::replace(&mut self.state, State::Over) else {
-                panic!("`WithAll` was polled after it gave its result");
+                panic!("`WithAll` was polled after completion");
             };
             return Poll::Ready(result);
         };
-        // SAFETY: the future is not gone, so the request is alive.
+        // SAFETY: the future still exists, so the request is alive.
         match unsafe { request.as_ref() }.reply.poll(context) {
             Poll::Pending => Poll::Pending,
             Poll::Ready(outcome) => {
                 self.state = State::Over;
-                // SAFETY: the future is done with the request, whose outcome it has.
+                // SAFETY: the future has the outcome and does not use the request again.
                 unsafe { Request::future_gone(request) };
                 Poll::Ready(outcome.get())
             }
@@ -254,7 +260,8 @@ impl<V, F, R> Drop for WithAll<V, F, R> {
     #[inline]
     fn drop(&mut self) {
         if let State::Queued(request) = self.state {
-            // SAFETY: the future does not use the request after this, and its values keep the cells alive.
+            // SAFETY: the future does not use the request again, and its values keep the cells
+            // alive.
             unsafe { Request::cancel(request) }
         }
     }

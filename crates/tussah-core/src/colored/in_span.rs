@@ -1,4 +1,4 @@
-//! A closure that waits in a queue, and the span of `tracing` that it is to run in.
+//! A queued closure together with the `tracing` span in which it runs.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::thread::Result;
@@ -8,13 +8,13 @@ use tracing::level_filters::LevelFilter;
 
 use crate::quietly::{Guarded, caught, quietly};
 
-/// The span of a request: one word, and no allocation where there is none.
+/// The span of a request: one word, without an allocation if there is no span.
 ///
-/// A subscriber is foreign code. It may panic, and where the span is let go that stays here.
+/// A subscriber is foreign code and may panic. Releasing the span catches that panic.
 pub(super) struct RequestSpan(Option<Box<Guarded<Span>>>);
 
 impl RequestSpan {
-    /// The span that the OS thread is in. A subscriber's panic goes to the caller.
+    /// Returns the OS thread's current span. A panic of the subscriber unwinds into the caller.
     pub(super) fn current() -> Self {
         // Without a subscriber, one load.
         if LevelFilter::current() == LevelFilter::OFF {
@@ -25,19 +25,21 @@ impl RequestSpan {
     }
 }
 
-/// A closure and its span, which go together: to the color that runs it, or away.
+/// A closure and its span, which move together to the color that runs the closure.
 pub(super) struct InSpan<F> {
     pub(super) closure: F,
     pub(super) span: RequestSpan,
 }
 
 impl<F> InSpan<F> {
-    /// Has `run` run the closure in the span, which is let go after. It runs too if the subscriber panics.
+    /// Passes the closure to `run` inside the span, then releases the span. The closure runs even
+    /// if the subscriber panics.
     pub(super) fn run<R>(self, run: impl FnOnce(F) -> R) -> Result<R> {
         let Self { closure, span } = self;
         let entered = span.0.as_ref().and_then(|span| caught(|| span.enter()));
         let result = catch_unwind(AssertUnwindSafe(|| run(closure)));
-        // Here and not while the closure's panic unwinds: a second panic would end the process.
+        // Dropped here rather than while the closure's panic unwinds: a second panic would abort
+        // the process.
         quietly(|| drop(entered));
         result
     }

@@ -1,4 +1,4 @@
-//! Models of requests for several colors: the tickets, the order of such requests, and who frees them.
+//! Models of requests for several colors: their tickets, their order, and their memory.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -9,10 +9,11 @@ use super::{Colored, with_all};
 use crate::loom::thread;
 use crate::worker::model::{Canary, Count, Model, Probe, Report, explore};
 
-/// Those who post and make requests in one model.
+/// The posters and requesters of one model.
 const CALLERS: usize = 3;
 
-/// A value that says when two events are in it at the same time, or those of one caller change places.
+/// A value that says when two events are in it at the same time, or those of one caller change
+/// places.
 struct Log {
     probe: Arc<Probe>,
     /// Events of each caller that were here.
@@ -70,7 +71,8 @@ impl Rig {
         }
     }
 
-    /// Posts an event to both values, so that requests have to queue as long as no worker has been there.
+    /// Posts an event to both values, so that requests have to queue as long as no worker has been
+    /// there.
     fn make_busy(&self, caller: usize) {
         for value in &self.values {
             post(value, caller, 0);
@@ -91,7 +93,7 @@ impl Rig {
         self.woken.clone().into()
     }
 
-    /// Runs what is left; the values have seen so many events, and go with the runtime.
+    /// Runs the rest. Checks the number of events of the values, which go with the runtime.
     fn finish(self, events: usize) {
         self.model.serve_all();
         assert_eq!(self.dropped.get(), 0, "destroyed while there was a handle");
@@ -153,8 +155,9 @@ fn two_requests_in_opposite_order() {
     });
 }
 
-/// Two workers bring a ticket each, while the future looks for the result: the last ticket runs the closure with all that was
-/// done under both colors before, and the future sees all that the closure did.
+/// Two workers bring a ticket each, while the future looks for the result: the last ticket runs the
+/// closure with all that was done under both colors before, and the future sees all that the
+/// closure did.
 #[test]
 fn the_tickets_arrive_on_two_workers() {
     explore(4, || {
@@ -190,7 +193,8 @@ fn the_tickets_arrive_on_two_workers() {
     });
 }
 
-/// A request keeps its place in each queue: behind what its caller posted before, ahead of what that one posts after.
+/// A request keeps its place in each queue: behind what its caller posted before, ahead of what
+/// that one posts after.
 #[test]
 fn a_request_between_two_posts() {
     explore(2, || {
@@ -222,8 +226,8 @@ fn a_request_between_two_posts() {
     });
 }
 
-/// A request is given up while its tickets arrive on two workers: closure and result go once, the request is freed once, and
-/// the colors go on.
+/// A request is given up while its tickets arrive on two workers: closure and result go once, the
+/// request is freed once, and the colors go on.
 #[test]
 fn a_request_for_two_colors_is_cancelled() {
     explore(4, || {
@@ -260,7 +264,8 @@ fn a_request_for_two_colors_is_cancelled() {
     });
 }
 
-/// One of the colors has a reader, who may come before the request, or find its ticket and wait behind it.
+/// One of the colors has a reader, which may come before the request, or find its ticket and wait
+/// behind it.
 #[test]
 fn a_reader_in_one_of_the_colors() {
     explore(3, || {

@@ -1,14 +1,16 @@
-//! What a request to colored state and the color share: the closure with its span, then its outcome, and who waits for it.
+//! State shared by a request's future and its color: first the closure with its span, then the
+//! outcome, and the waker.
 //!
 //! | bit | set by | meaning |
 //! |---|---|---|
-//! | `CLAIMED` | the color or the future, whoever is first | the closure is taken, with its span: run, or cancelled |
-//! | `DONE` | the color; unset by the future | the outcome is in its place |
-//! | `COLOR_GONE` | the color | it does not touch the request any more |
-//! | `FUTURE_GONE` | the future | it does not touch the request any more |
+//! | `CLAIMED` | the color or the future, whichever is first | the closure and its span were taken: to run, or by cancellation |
+//! | `DONE` | the color; cleared by the future | the outcome is stored |
+//! | `COLOR_GONE` | the color | the color no longer touches the request |
+//! | `FUTURE_GONE` | the future | the future no longer touches the request |
 //!
-//! Who sets its own `GONE` second frees the request. The closure belongs to whoever set `CLAIMED`; the outcome belongs to
-//! the future once it sees `DONE`, or to whoever is gone second if `DONE` is still set.
+//! The side that sets its `GONE` bit second frees the request. The closure belongs to the side that
+//! set `CLAIMED`. The outcome belongs to the future once it sees `DONE`, or to the side that is
+//! gone second if `DONE` is still set.
 
 use std::any::Any;
 use std::mem::ManuallyDrop;
@@ -26,7 +28,7 @@ const DONE: u8 = 2;
 const COLOR_GONE: u8 = 4;
 const FUTURE_GONE: u8 = 8;
 
-/// How a request ended.
+/// The end of a request.
 pub(super) enum Outcome<R> {
     Returned(R),
     Panicked(Box<dyn Any + Send>),
@@ -34,7 +36,7 @@ pub(super) enum Outcome<R> {
 }
 
 impl<R> Outcome<R> {
-    /// The result, or the closure's panic raised again.
+    /// Returns the result, or resumes the closure's panic.
     pub(super) fn get(self) -> R {
         match self {
             Outcome::Returned(result) => result,
@@ -49,7 +51,7 @@ union Body<F, R> {
     outcome: ManuallyDrop<Outcome<R>>,
 }
 
-/// The shared part of a request.
+/// The part of a request that the color and the future share.
 pub(super) struct Reply<F, R> {
     state: AtomicU8,
     waker: Mutex<TinyWaker>,
@@ -67,33 +69,34 @@ impl<F, R> Reply<F, R> {
         }
     }
 
-    /// The color's turn to take the closure: `None` if the request was cancelled.
+    /// Takes the closure on behalf of the color. Returns `None` if the request was cancelled.
     ///
     /// # Safety
     /// Called once, by the color.
     pub(super) unsafe fn claim(&self) -> Option<InSpan<F>> {
-        // Nothing is handed over by the bit itself: the closure came with the queue.
+        // Relaxed: the bit publishes nothing, since the closure was published by the queue.
         if self.state.fetch_or(CLAIMED, Ordering::Relaxed) & CLAIMED != 0 {
             return None;
         }
-        // SAFETY: the claim made the closure ours, and it is read once.
+        // SAFETY: the claim gives this call the closure, which is read once.
         Some(
             self.body
                 .with_mut(|body| unsafe { ManuallyDrop::take(&mut (*body).closure) }),
         )
     }
 
-    /// Has `run` run the closure, in its span, and stores how it ended.
+    /// Passes the closure to `run` inside its span and stores the outcome.
     ///
     /// # Safety
-    /// The color has the claim, and calls this once.
+    /// The color holds the claim and calls this once.
     pub(super) unsafe fn finish(&self, closure: InSpan<F>, run: impl FnOnce(F) -> R) {
         let outcome = closure.run(run);
         // SAFETY: passed on from the caller.
         unsafe { self.store(outcome.map_or_else(Outcome::Panicked, Outcome::Returned)) }
     }
 
-    /// Drops the closure, unless it was cancelled, and tells the future that the runtime ended.
+    /// Drops the closure, unless the request was cancelled, and reports the end of the runtime to
+    /// the future.
     ///
     /// # Safety
     /// Called once, by the color, instead of `claim`.
@@ -108,12 +111,12 @@ impl<F, R> Reply<F, R> {
     }
 
     unsafe fn store(&self, outcome: Outcome<R>) {
-        // SAFETY: the caller has the claim, so the body is its own until `DONE`.
+        // SAFETY: the caller holds the claim, so it owns the body until `DONE`.
         self.body
             .with_mut(|body| unsafe { (*body).outcome = ManuallyDrop::new(outcome) });
         let waker = {
-            // Under the lock: a future that stores another waker either does so before, and that one is called, or after,
-            // and sees `DONE`.
+            // Set under the lock. A future that stores another waker either does so earlier, and
+            // that waker is called, or later, and then it sees `DONE`.
             let mut waker = lock(&self.waker);
             self.state.fetch_or(DONE, Ordering::Release); // pairs with the Acquire in `poll` and in `gone`
             waker.take()
@@ -121,7 +124,7 @@ impl<F, R> Reply<F, R> {
         waker.wake_guarded();
     }
 
-    /// Takes the outcome, if it is there.
+    /// Takes the outcome if it is stored; otherwise stores the waker.
     pub(super) fn poll(&self, context: &Context<'_>) -> Poll<Outcome<R>> {
         if self.state.load(Ordering::Acquire) & DONE == 0 {
             let new = TinyWaker::from_waker(context.waker());
@@ -131,8 +134,8 @@ impl<F, R> Reply<F, R> {
                 return Poll::Pending;
             }
         }
-        // SAFETY: `DONE` makes the outcome the future's; unsetting it says that it was taken. The color has stored the
-        // outcome, so it does not write the bit again.
+        // SAFETY: `DONE` gives the outcome to the future, and clearing the bit marks it as taken.
+        // The color stores only one outcome, so it does not set the bit again.
         let outcome = self
             .body
             .with_mut(|body| unsafe { ManuallyDrop::take(&mut (*body).outcome) });
@@ -140,53 +143,58 @@ impl<F, R> Reply<F, R> {
         Poll::Ready(outcome)
     }
 
-    /// Ends the color's use of the request; true if the caller has to free it.
+    /// Ends the color's use of the request. Returns true if the caller must free it.
     ///
     /// # Safety
-    /// Called once, by the color, which does not use the request after.
+    /// Called once, by the color, which does not use the request afterwards.
     pub(super) unsafe fn color_gone(&self) -> bool {
         // SAFETY: passed on from the caller.
         unsafe { self.gone(COLOR_GONE, FUTURE_GONE) }
     }
 
-    /// Whether the closure is taken; of a request that is queued, whether it was cancelled.
+    /// Returns whether the closure was taken. For a queued request this means that it was
+    /// cancelled.
     pub(super) fn is_claimed(&self) -> bool {
         self.state.load(Ordering::Relaxed) & CLAIMED != 0
     }
 
-    /// Cancels the request if it has not run, and says whether it did. Nothing of the user's is left in it then.
+    /// Cancels the request if it has not run. Returns true if it did; the request then holds none
+    /// of the user's values.
     ///
     /// # Safety
     /// Called once, by the future.
     pub(super) unsafe fn cancel(&self) -> bool {
-        // SAFETY: passed on from the caller; a claim that succeeds makes the closure ours.
+        // SAFETY: upheld by the caller; a successful claim gives this call the closure.
         let Some(closure) = (unsafe { self.claim() }) else {
             return false;
         };
         let waker = lock(&self.waker).take();
-        drop(waker); // which guards itself
+        drop(waker); // its drop catches panics
         drop_guarded(closure);
         true
     }
 
-    /// Ends the future's use of the request; true if the caller has to free it.
+    /// Ends the future's use of the request. Returns true if the caller must free it.
     ///
     /// # Safety
-    /// Called once, by the future, after it has taken the outcome or cancelled the request; it does not use the request after.
+    /// Called once, by the future, after it has taken the outcome or cancelled the request. The
+    /// future does not use the request afterwards.
     pub(super) unsafe fn future_gone(&self) -> bool {
         // SAFETY: passed on from the caller.
         unsafe { self.gone(FUTURE_GONE, COLOR_GONE) }
     }
 
     unsafe fn gone(&self, mine: u8, other: u8) -> bool {
-        // AcqRel: whoever is second sees all that the first one did, before it frees.
+        // AcqRel: the second side to go sees everything that the first one did before it frees the
+        // request.
         let old = self.state.fetch_or(mine, Ordering::AcqRel);
         if old & other == 0 {
             return false;
         }
-        // Also where nothing is left in the body: it is about to be freed, and models check that nobody uses it.
+        // Also runs with nothing left in the body: it is about to be freed, and models check for
+        // concurrent use.
         let outcome = self.body.with_mut(|body| {
-            // SAFETY: both sides are gone and the outcome was not taken.
+            // SAFETY: both sides are gone, and the outcome was not taken.
             (old & DONE != 0).then(|| unsafe { ManuallyDrop::take(&mut (*body).outcome) })
         });
         if let Some(outcome) = outcome {
@@ -196,7 +204,7 @@ impl<F, R> Reply<F, R> {
     }
 }
 
-/// Drops a user's value; a panic of its destructor stays here.
+/// Drops a user's value and swallows a panic of its destructor.
 fn drop_guarded<T>(value: T) {
     quietly(|| drop(value));
 }

@@ -1,13 +1,18 @@
 //! A request that waits for several colors.
 //!
-//! The fast way enters all the colors by compare-and-swap, or none. The slow way reserves: under one process-wide lock a
-//! *ticket* is pushed into the queue of each color. A ticket that comes to the head of its queue keeps the color, and the
-//! last one to do so runs the closure and lets the colors go. Since all such requests are pushed under the one lock, they
-//! have the same order in every queue that they share: of two requests, the one that is behind in one queue is ahead in
-//! none, so "waits for" has no cycle. No ticket passes an event that was queued before it, so order is exact.
+//! The fast path enters all the colors by compare-and-swap, or none. The slow path reserves: under
+//! one process-wide lock it pushes a *ticket* into the queue of each color. A ticket that reaches
+//! the head of its queue keeps the color. The last one to do so runs the closure and releases the
+//! colors.
 //!
-//! Each ticket comes out of its queue once: it *arrives* at the head and keeps its color, or it *leaves* early, after the
-//! request was cancelled, and does not. The last one to come out lets the colors go that others have kept.
+//! All such requests are pushed under the same lock, so they have the same order in every queue
+//! that they share. Of two requests, the one that is behind in one queue is ahead in none, so
+//! "waits for" has no cycle. A ticket never passes an event that was queued before it, so order is
+//! exact.
+//!
+//! Each ticket comes out of its queue once. It either *arrives* at the head and keeps its color, or
+//! *leaves* early because the request was cancelled. The last ticket to come out releases the
+//! colors that the others have kept.
 
 use std::alloc::Layout;
 use std::ptr::NonNull;
@@ -29,26 +34,27 @@ pub(super) const COLORS_MAX: usize = 4;
 pub(super) type Cells = [Option<NonNull<ColorCell>>; COLORS_MAX];
 
 crate::loom::static_lock! {
-    /// Orders the requests for several colors of the process. Taken before the locks of the sleepers.
+    /// Orders the process's requests for several colors. In the lock order it comes before the
+    /// sleepers' locks.
     static ORDER: Mutex<()> = Mutex::new(());
 }
 
-/// The runtime of the first color.
+/// Returns the runtime of the first color.
 pub(super) fn shared_of(cells: &Cells) -> &Shared {
     let first = cells[0]
         .as_ref()
         .expect("a request names at least two colors");
-    // SAFETY: who asks has the values, which keep the cells alive.
+    // SAFETY: the caller has the values, which keep the cells alive.
     unsafe { first.as_ref() }.shared()
 }
 
-/// One request, shared by its tickets and its future.
+/// A request, shared by its tickets and its future.
 #[repr(C)]
 pub(super) struct Request<F, R> {
     pub(super) reply: Reply<F, R>,
     cells: Cells,
     call: unsafe fn(F, &Cells) -> R,
-    /// Bit 0 to 3: this ticket is queued. Bit 4 to 7: the color of the ticket is kept.
+    /// Bits 0 to 3: the ticket is queued. Bits 4 to 7: the ticket's color is kept.
     places: AtomicU8,
     tickets: [Ticket<F, R>; COLORS_MAX],
 }
@@ -76,7 +82,7 @@ where
         }),
     };
 
-    /// Takes a place in the queue of each color; the request is shared with the colors from now on.
+    /// Queues a ticket in each color. From now on the colors share the request.
     pub(super) fn queue(
         cells: Cells,
         call: unsafe fn(F, &Cells) -> R,
@@ -91,7 +97,7 @@ where
             node: Node::new(&Self::VTABLE),
             request,
         };
-        // SAFETY: the memory is ours.
+        // SAFETY: the memory was allocated for this request.
         unsafe {
             this.write(Self {
                 reply: Reply::new(closure, waker),
@@ -105,8 +111,8 @@ where
             let _order = lock(&ORDER);
             for (index, cell) in cells.iter().enumerate() {
                 if let Some(cell) = cell {
-                    // SAFETY: the ticket lies in the request, which lives until the last ticket has run; the future's
-                    // values keep the cells alive.
+                    // SAFETY: the ticket lies in the request, which lives until the last ticket has
+                    // come out; the future's values keep the cells alive.
                     unsafe {
                         let ticket = &raw mut (*this.as_ptr()).tickets[index];
                         ColorCell::post_request(*cell, NonNull::new_unchecked(ticket.cast()));
@@ -117,11 +123,11 @@ where
         this
     }
 
-    /// A ticket comes out of its queue, and keeps its color or not: gives the request, with the colors that are kept, if it
-    /// was the last one.
+    /// Records that a ticket has come out of its queue and whether it keeps its color. After the
+    /// last ticket, returns the request and the set of kept colors.
     unsafe fn come_out(node: NonNull<Node>, keeps: bool) -> Option<(NonNull<Self>, u8)> {
         let ticket = node.cast::<Ticket<F, R>>().as_ptr().cast_const();
-        // SAFETY: the ticket has not come out, so its request is alive, and it is one of the request's tickets.
+        // SAFETY: the ticket had not come out yet, so its request is alive and contains it.
         unsafe {
             let request = (*ticket).request;
             let first = (&raw const (*request).tickets).cast::<Ticket<F, R>>();
@@ -131,7 +137,8 @@ where
             } else {
                 queued
             };
-            // AcqRel: the last ticket sees what was done under the colors that the others brought.
+            // AcqRel: the last ticket sees what was done under the colors that the other tickets
+            // kept.
             let places = (*request).places.fetch_xor(change, Ordering::AcqRel) ^ change;
             let last = places & ((1 << COLORS_MAX) - 1) == 0;
             let request = NonNull::new(request.cast_mut()).filter(|_| last)?;
@@ -140,14 +147,15 @@ where
     }
 
     unsafe fn run(node: NonNull<Node>, worker: &Worker) -> After {
-        // The token is given to the request, or comes back with all the others: meanwhile the turn has none.
+        // Until the last ticket comes out, the request holds the token and the turn has none.
         let here = worker.end_turn().expect("a ticket runs in its color");
-        // SAFETY: the ticket came to the head of its queue, with the token of its color.
+        // SAFETY: the ticket reached the head of its queue, with the token of its color.
         let Some((this, kept)) = (unsafe { Self::come_out(node, true) }) else {
             return After::Parked;
         };
         worker.begin_turn(here);
-        // SAFETY: nobody else runs the request; unless it was cancelled, all tokens are here.
+        // SAFETY: only the last ticket gets here. Unless the request was cancelled, it holds all
+        // the tokens.
         unsafe {
             let cells = this.as_ref().cells;
             if let Some(closure) = this.as_ref().reply.claim() {
@@ -161,8 +169,8 @@ where
     }
 
     unsafe fn drop(node: NonNull<Node>, _reason: DropReason) -> After {
-        // SAFETY: as in `run`. Which of the colors is being emptied is not known here, so it is queued again like the
-        // others.
+        // SAFETY: as in `run`. This call cannot tell which of the colors is being emptied, so it
+        // queues that one again like the others.
         unsafe {
             let Some((this, kept)) = Self::come_out(node, true) else {
                 return After::Parked;
@@ -187,9 +195,10 @@ where
         }
     }
 
-    /// Ends the colors' use of the request and lets those go on that it has kept, all but `here`.
+    /// Ends the colors' use of the request and releases the kept colors except `here`.
     unsafe fn let_go(this: NonNull<Self>, kept: u8, here: Option<NonNull<ColorCell>>) {
-        // SAFETY: the request is alive until `color_gone`, which is called once, here; its tokens are left once, by `_leave`.
+        // SAFETY: the request is alive until `color_gone`, which is called once, here; `_leave`
+        // gives each kept token up once.
         unsafe {
             let mut cells = this.as_ref().cells;
             for (index, cell) in cells.iter_mut().enumerate() {
@@ -207,10 +216,10 @@ impl<F, R> Request<F, R> {
     /// Cancels the request if it has not run, and ends the future's use of it.
     ///
     /// # Safety
-    /// The caller is the future, does not use the request after, and has handles to the cells.
+    /// The caller is the future, does not use the request afterwards, and has handles to the cells.
     #[cold]
     pub(super) unsafe fn cancel(this: NonNull<Self>) {
-        // SAFETY: passed on from the caller; the request is alive until the future is gone.
+        // SAFETY: upheld by the caller; the request is alive until `future_gone`.
         unsafe {
             let cells = this.as_ref().cells;
             let cancelled = this.as_ref().reply.cancel();
@@ -224,9 +233,9 @@ impl<F, R> Request<F, R> {
     /// Ends the future's use of the request.
     ///
     /// # Safety
-    /// The caller is the future, and does not use the request after.
+    /// The caller is the future, and does not use the request afterwards.
     pub(super) unsafe fn future_gone(this: NonNull<Self>) {
-        // SAFETY: passed on from the caller; nobody refers to a request that is freed.
+        // SAFETY: upheld by the caller; nothing refers to a request that is freed.
         unsafe {
             if this.as_ref().reply.future_gone() {
                 Self::free(this);
@@ -234,28 +243,31 @@ impl<F, R> Request<F, R> {
         }
     }
 
-    /// Runs no code of users that may panic: closure and outcome are gone, and the waker guards its drop.
+    /// Frees the request. No user code that may panic runs here: closure and outcome are gone, and
+    /// dropping the waker catches panics.
     unsafe fn free(this: NonNull<Self>) {
         let _free = Allocation(this);
-        // SAFETY: the caller is the last to refer to the request.
+        // SAFETY: the caller holds the last reference to the request.
         unsafe { std::ptr::drop_in_place(this.as_ptr()) }
     }
 }
 
-/// The tokens of a request that has ended: lets the colors go on when it is dropped, unwinding included.
+/// The tokens of a finished request; dropping it, also by unwinding, releases the colors.
 struct Leave(Cells);
 
 impl Drop for Leave {
     fn drop(&mut self) {
         for cell in self.0.into_iter().flatten() {
-            // Whoever waits behind the ticket is in the FIFO: the color is left through a turn.
-            // SAFETY: the token is this value's.
+            // Events behind the ticket are already in the FIFO, so the color must go through a
+            // turn.
+            // SAFETY: this value owns the token.
             unsafe { ColorCell::exit(cell, true) }
         }
     }
 }
 
-/// Makes the lock of a model, which otherwise the first to take it would, and so happen before the others.
+/// Creates the lock before a model starts. Otherwise the first caller to take it would, which would
+/// order that caller before the others.
 #[cfg(all(test, loom))]
 pub(super) fn prepare() {
     drop(lock(&ORDER));

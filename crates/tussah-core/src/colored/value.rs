@@ -1,4 +1,4 @@
-//! A value and its color.
+//! A shared value and its color.
 
 use std::cell::UnsafeCell;
 use std::fmt;
@@ -18,10 +18,11 @@ use crate::worker::{InColor, Worker};
 
 /// A value that only events of one color touch: shared state without a lock to hold.
 ///
-/// Each `Colored` is a color of its own, outside of the 64 bits of [`Color`](crate::Color). Clones refer to the same
-/// value. The value is dropped as the last event of its color, after the last clone is gone; wherever that happens.
+/// Each `Colored` is a color of its own, outside the 64 bits of [`Color`](crate::Color). Clones
+/// refer to the same value. After the last clone is gone, the value is dropped as the last event of
+/// its color, on whichever OS thread that event runs.
 ///
-/// Closures are sent to the value, not references to the value out of it:
+/// Closures go to the value; references to the value do not come out:
 ///
 /// ```compile_fail
 /// # use tussah_core as tussah;
@@ -44,29 +45,31 @@ pub struct Colored<T> {
     inner: NonNull<Inner<T>>,
 }
 
-/// The cell comes first: a pointer to it is a pointer to the whole. Aligned to a cache line: see the order of its fields.
+/// The cell comes first, so a pointer to it is a pointer to the whole. Cache-line alignment suits
+/// the cell's field order.
 #[repr(C, align(64))]
 pub(super) struct Inner<T> {
     cell: ColorCell,
     value: UnsafeCell<T>,
 }
 
-// SAFETY: the value is reached under its color only, one event at a time, possibly on another OS thread.
+// SAFETY: the value is only reached under its color, one event at a time, possibly on another OS
+// thread.
 unsafe impl<T: Send> Send for Colored<T> {}
-// SAFETY: as above; shared access by `read` asks for `T: Sync` there.
+// SAFETY: as above; `read`, which shares access, requires `T: Sync`.
 unsafe impl<T: Send> Sync for Colored<T> {}
 
 impl<T: Send + 'static> Colored<T> {
-    /// A value in the current runtime.
+    /// Creates a value in the current runtime.
     ///
     /// # Panics
-    /// Outside of a runtime; use [`Colored::new_in`] there.
+    /// If called outside a runtime; use [`Colored::new_in`] there.
     #[track_caller]
     pub fn new(value: T) -> Self {
         Handle::with_current(|handle| Self::new_in(handle, value))
     }
 
-    /// A value in the given runtime.
+    /// Creates a value in the given runtime.
     pub fn new_in(handle: &Handle, value: T) -> Self {
         let number = handle.shared.values_made.fetch_add(1, Ordering::Relaxed);
         let name = ColorName::Value {
@@ -77,33 +80,41 @@ impl<T: Send + 'static> Colored<T> {
             cell: ColorCell::new(&handle.shared, name, destroy::<T>),
             value: UnsafeCell::new(value),
         });
-        // The value's own reference to the runtime, whose pointer the cell has; `destroy` gives it back.
+        // The value's own counted reference to the runtime, kept as the cell's pointer; `destroy`
+        // releases it.
         std::mem::forget(handle.shared.clone());
         Self {
             inner: NonNull::from(Box::leak(inner)),
         }
     }
 
-    /// Runs a closure on the value and gives its result.
+    /// Runs a closure on the value and returns its result.
     ///
-    /// If nobody has the color, the closure runs at once, on this OS thread and without allocation: the price of an
-    /// uncontended lock. Else it is queued as an event of the color, runs where the color is, and the result comes back:
-    /// nobody blocks. Requests run in the order in which they were made (when first polled), and closures in the span of `tracing`
-    /// that was current then, queued or not.
+    /// If the color is idle, the closure runs at once, on this OS thread and without allocation, at
+    /// the cost of an uncontended lock. Otherwise it is queued as an event of the color, and the
+    /// future completes with its result. No OS thread blocks.
+    ///
+    /// Requests run in the order in which they were first polled. Each closure runs in the
+    /// `tracing` span that was current at that poll, whether it was queued or not.
+    ///
+    /// Requests are exempt from the color's depth limit: each one has a waiting thread, so the
+    /// number of threads bounds them.
     ///
     /// # Cancellation
-    /// Dropping the future cancels a closure that is still queued, and discards the result of one that is running or has
-    /// run; it never blocks. Cancelled requests leave the queue in batches: a color keeps at most three times as many of them as the
-    /// most other events that have waited in it at once, or three times 64. `with` is exempt from the color's depth limit: a
-    /// thread waits for each, so threads bound them.
+    /// Dropping the future cancels a closure that is still queued, and discards the result of one
+    /// that is running or has run. It never blocks. Cancelled requests leave the queue in batches.
+    /// A color holds at most three times as many of them as the largest number of other events that
+    /// have waited in it at once, or three times 64 if that is more.
     ///
     /// # Panics
-    /// A panic of the closure is raised again in the caller; the value stays as the closure left it, and nothing is
-    /// poisoned. Awaiting a request that the runtime's shutdown dropped panics.
+    /// If the closure panics, the panic resumes in the caller. The value stays as the closure left
+    /// it, and nothing is poisoned. Awaiting a request that the runtime's shutdown dropped panics
+    /// as well.
     ///
-    /// The closure holds the color, and so must not wait for others: inside of it [`block_on`](Handle::block_on) and the other calls of
-    /// this library that block their OS thread panic, on whichever OS thread it runs. Waiting by other means, such as a lock of the standard library or another
-    /// executor, is not noticed, and can deadlock.
+    /// The closure holds the color, so it must not wait for others. Inside it,
+    /// [`block_on`](Handle::block_on) and this library's other blocking calls panic, on whichever
+    /// OS thread the closure runs. Other ways of waiting, such as a lock of the standard library or
+    /// another executor, are not detected and can deadlock.
     pub fn with<F, R>(&self, f: F) -> With<'_, T, Write<F>, R>
     where
         F: FnOnce(&mut T) -> R + Send + 'static,
@@ -112,7 +123,7 @@ impl<T: Send + 'static> Colored<T> {
         With::new(self, Write(f))
     }
 
-    /// The same as [`with`](Colored::with): the counterpart of [`read`](Colored::read).
+    /// Does the same as [`with`](Colored::with), as the counterpart of [`read`](Colored::read).
     pub fn write<F, R>(&self, f: F) -> With<'_, T, Write<F>, R>
     where
         F: FnOnce(&mut T) -> R + Send + 'static,
@@ -121,10 +132,10 @@ impl<T: Send + 'static> Colored<T> {
         With::new(self, Write(f))
     }
 
-    /// Runs a closure that only reads the value, at the same time as others that do.
+    /// Runs a closure that only reads the value, concurrently with other readers.
     ///
-    /// It enters at once if nobody writes and no writer is queued: a reader never passes a queued writer. Otherwise as for
-    /// [`with`](Colored::with).
+    /// The closure enters at once unless a writer runs or events are queued, so a reader never
+    /// passes a queued writer. Otherwise it behaves like [`with`](Colored::with).
     pub fn read<F, R>(&self, f: F) -> With<'_, T, Read<F>, R>
     where
         T: Sync,
@@ -134,10 +145,10 @@ impl<T: Send + 'static> Colored<T> {
         With::new(self, Read(f))
     }
 
-    /// Runs the closure if nobody has the color.
+    /// Runs a closure on the value if its color is idle.
     ///
     /// # Errors
-    /// Gives the closure back if somebody has it.
+    /// Gives the closure back if the color is in use.
     ///
     /// # Panics
     /// If the closure panics.
@@ -146,10 +157,10 @@ impl<T: Send + 'static> Colored<T> {
         Worker::with(|worker| self.try_now(worker, Write(f))).map_err(|operation| operation.0)
     }
 
-    /// Posts a closure on the value, whose result nobody waits for.
+    /// Posts a closure to the value without waiting for a result.
     ///
     /// # Errors
-    /// Gives the closure back if the color is full or the runtime is shut down.
+    /// Gives the closure back if the color is full or the runtime has shut down.
     #[inline(always)]
     #[track_caller]
     pub fn post<F: FnOnce(&mut T) + Send + 'static>(&self, f: F) -> Result<(), PostError<F>> {
@@ -158,28 +169,28 @@ impl<T: Send + 'static> Colored<T> {
         if !cell.shared().is_open() {
             return Err(PostError::shut_down(f));
         }
-        // SAFETY: we have a handle.
+        // SAFETY: this value owns a handle.
         match unsafe { ColorCell::post_body(self.cell_ptr(), location, OnValue(f, PhantomData)) } {
             Ok(()) => Ok(()),
             Err(full) => Err(PostError::full(full.body.0, full.depth_max)),
         }
     }
 
-    /// The color of the value: events posted in it alternate with those of the value.
+    /// Returns the value's color. Events posted to it are serialized with those of the value.
     pub fn color(&self) -> ColorRef {
         self.cell().retain();
-        // SAFETY: the handle that was added becomes the reference's.
+        // SAFETY: the new handle becomes the reference's.
         unsafe { ColorRef::from_cell(self.cell_ptr(), self.shared()) }
     }
 }
 
 impl<T> Colored<T> {
     pub(super) fn cell(&self) -> &ColorCell {
-        // SAFETY: we have a handle.
+        // SAFETY: this value owns a handle.
         unsafe { &self.inner.as_ref().cell }
     }
 
-    /// Runs the operation if the color lets it.
+    /// Runs the operation at once if the color admits it.
     #[inline]
     pub(super) fn try_now<O, R>(&self, worker: Option<&Worker>, operation: O) -> Result<R, O>
     where
@@ -203,14 +214,15 @@ impl<T> Colored<T> {
         });
         let _outside = Outside::enter(worker);
         let _inside = Inside { cell, color, reads };
-        // SAFETY: we have the token of the color, or a reader's part in it for an operation that only reads; we have a
-        // handle.
+        // SAFETY: this call holds the color's token, or a reader's share for an operation that only
+        // reads, and this value owns a handle.
         Ok(unsafe { operation.call(Inner::value(self.inner)) })
     }
 
     fn shared(&self) -> Arc<Shared> {
         let shared = self.cell().shared_ptr().as_ptr();
-        // SAFETY: the pointer came from an `Arc`; the value has a reference, and outlives our handle.
+        // SAFETY: the pointer came from an `Arc`; the value owns a counted reference and outlives
+        // this handle.
         unsafe {
             Arc::increment_strong_count(shared);
             Arc::from_raw(shared)
@@ -224,29 +236,30 @@ impl<T> Colored<T> {
 }
 
 impl<T> Inner<T> {
-    /// Where the value is. What may be done to it follows from what part of the color the caller has.
+    /// Returns a pointer to the value. The caller's share of the color decides what it may do with
+    /// it.
     ///
     /// # Safety
-    /// The caller has the token of the color, or reads.
+    /// The caller holds the color's token or a reader's share.
     #[inline]
     pub(super) unsafe fn value(inner: NonNull<Self>) -> NonNull<T> {
-        // SAFETY: the token keeps the value alive.
+        // SAFETY: the caller's share of the color keeps the value alive.
         unsafe { NonNull::new_unchecked(inner.as_ref().value.get()) }
     }
 }
 
-/// A closure that is posted to the color of an `Inner<T>`.
+/// A closure posted to the color of an `Inner<T>`.
 struct OnValue<T, F>(F, PhantomData<fn(&mut T)>);
 
 impl<T: Send + 'static, F: FnOnce(&mut T) + Send + 'static> Body for OnValue<T, F> {
     #[inline]
     fn call(self, worker: &Worker) {
-        // SAFETY: the event runs in the color that it was posted to, with its token.
+        // SAFETY: the event runs with the token of the color that it was posted to.
         (self.0)(unsafe { Inner::value(worker.color().cast::<Inner<T>>()).as_mut() });
     }
 }
 
-/// An inline entry: leaves the color when dropped, unwinding included.
+/// An inline entry; dropping it, also by unwinding, leaves the color.
 struct Inside<'a> {
     cell: NonNull<ColorCell>,
     color: Option<InColor<'a>>,
@@ -256,9 +269,10 @@ struct Inside<'a> {
 impl Drop for Inside<'_> {
     #[inline]
     fn drop(&mut self) {
-        // The worker forgets the color before others can have it.
+        // The worker forgets the color before others can take it.
         let appended = self.color.take().is_some_and(|color| color.appended());
-        // SAFETY: the entry has the token, or a part, and the value's handle outlives it.
+        // SAFETY: the entry holds the token or a reader's share, and the value's handle outlives
+        // it.
         unsafe {
             if self.reads {
                 ColorCell::exit_read(self.cell);
@@ -270,8 +284,8 @@ impl Drop for Inside<'_> {
 }
 
 unsafe fn destroy<T>(cell: NonNull<ColorCell>) {
-    // SAFETY: the cell heads an `Inner<T>` that `new_in` made, and nobody refers to it any more; with it goes its reference
-    // to the runtime, which is given back last.
+    // SAFETY: the cell heads an `Inner<T>` made by `new_in`, and no handle to it is left. The
+    // reference to the runtime goes with it and is released last.
     let (_shared, inner) = unsafe {
         let shared = Arc::from_raw(cell.as_ref().shared_ptr().as_ptr());
         (shared, Box::from_raw(cell.cast::<Inner<T>>().as_ptr()))
@@ -289,7 +303,7 @@ impl<T> Clone for Colored<T> {
 
 impl<T> Drop for Colored<T> {
     fn drop(&mut self) {
-        // SAFETY: our handle ends here.
+        // SAFETY: this gives up the value's own handle.
         unsafe { ColorCell::release(self.cell_ptr()) };
     }
 }

@@ -1,4 +1,4 @@
-//! The futures of requests to one colored value.
+//! Futures of requests to one colored value.
 
 use std::alloc::Layout;
 use std::pin::Pin;
@@ -16,16 +16,17 @@ use crate::task::again;
 use crate::tiny_waker::TinyWaker;
 use crate::worker::{Budget, Worker};
 
-/// What a request does to a `T`, giving an `R`. Implemented by [`Write`] and [`Read`] alone.
+/// An operation of a request on a `T` that returns an `R`. Only [`Write`] and [`Read`] implement
+/// it.
 #[allow(private_bounds)]
 pub trait Operation<T, R>: Sealed + Sized {
-    /// Whether it only reads, so that others may read at the same time.
+    /// Whether the operation only reads, so that others may read at the same time.
     #[doc(hidden)]
     const READS: bool;
     /// Runs the closure.
     ///
     /// # Safety
-    /// The caller has the color of the value, for reading if `READS`, else for itself alone.
+    /// The caller holds the value's color: a reader's share if `READS`, exclusively otherwise.
     #[doc(hidden)]
     unsafe fn call(self, value: NonNull<T>) -> R;
 }
@@ -47,7 +48,7 @@ impl<T, R, F: FnOnce(&mut T) -> R> Operation<T, R> for Write<F> {
     const READS: bool = false;
     #[inline]
     unsafe fn call(self, mut value: NonNull<T>) -> R {
-        // SAFETY: the caller has the color for itself alone.
+        // SAFETY: the caller holds the color exclusively.
         (self.0)(unsafe { value.as_mut() })
     }
 }
@@ -56,7 +57,7 @@ impl<T, R, F: FnOnce(&T) -> R> Operation<T, R> for Read<F> {
     const READS: bool = true;
     #[inline]
     unsafe fn call(self, value: NonNull<T>) -> R {
-        // SAFETY: the caller has the color, and whoever else has it only reads.
+        // SAFETY: the caller holds the color, and any other holder only reads.
         (self.0)(unsafe { value.as_ref() })
     }
 }
@@ -86,14 +87,15 @@ where
         }),
     };
 
-    /// Queues an operation; the returned request is shared with the color from now on.
+    /// Queues an operation. From now on the color shares the returned request.
     fn queue(colored: &Colored<T>, operation: InSpan<O>, waker: TinyWaker) -> NonNull<Self> {
         let request = colored
             .cell()
             .shared()
             .alloc(Kind::Event, Layout::new::<Self>())
             .cast::<Self>();
-        // SAFETY: the memory is ours; then the node is given to the color, which our handle keeps alive.
+        // SAFETY: the memory was allocated for this request; the node then goes to the color, which
+        // the value's handle keeps alive.
         unsafe {
             request.write(Self {
                 node: Node::new(&Self::VTABLE),
@@ -108,9 +110,9 @@ where
     unsafe fn run(node: NonNull<Node>, worker: &Worker) -> After {
         let this = node.cast::<Self>();
         let cell = worker.color();
-        // SAFETY: the color is not gone, so the request is alive, and this is its one run.
+        // SAFETY: `color_gone` has not been called, so the request is alive; it runs once, here.
         let Some(operation) = (unsafe { this.as_ref().reply.claim() }) else {
-            // SAFETY: the color is done with the request.
+            // SAFETY: the color does not use the request again.
             unsafe { Self::color_gone(this) };
             return After::Continue;
         };
@@ -118,13 +120,14 @@ where
         let value = unsafe { Inner::value(cell.cast::<Inner<T>>()) };
         // SAFETY: the event runs with the token of the color.
         let shares = O::READS && unsafe { cell.as_ref().try_share() };
-        // The turn has no token any more, so it ends here: whatever unwinds finds no color to queue.
+        // Without the token the turn ends here, so an unwinding event leaves no color to queue.
         let part = shares.then(|| {
             worker.end_turn();
-            // SAFETY: the token was turned into the part, which is ours.
+            // SAFETY: `try_share` turned the token into the share that this value takes.
             unsafe { Part::new(cell) }
         });
-        // SAFETY: the claim is ours, and so is the color: the token, or a part in it for an operation that only reads.
+        // SAFETY: this call holds the claim and the color: its token, or a reader's share for an
+        // operation that only reads.
         unsafe {
             let reply = &this.as_ref().reply;
             reply.finish(operation, |operation| operation.call(value));
@@ -147,19 +150,19 @@ where
     }
 
     unsafe fn is_cancelled(node: NonNull<Node>) -> bool {
-        // SAFETY: the node is queued, so the color is not gone and the request is alive.
+        // SAFETY: the node is queued, so `color_gone` has not been called and the request is alive.
         unsafe { node.cast::<Self>().as_ref() }.reply.is_claimed()
     }
 
     unsafe fn leave(node: NonNull<Node>) {
-        // SAFETY: the node was the color's.
+        // SAFETY: the node was in the color's queue, so this is the color's side.
         unsafe { Self::color_gone(node.cast()) }
     }
 
     unsafe fn color_gone(this: NonNull<Self>) {
-        // SAFETY: the caller is the color, and does not use the request after.
+        // SAFETY: the caller is the color's side and does not use the request afterwards.
         if unsafe { this.as_ref().reply.color_gone() } {
-            // SAFETY: nobody refers to the request any more.
+            // SAFETY: both sides are gone.
             unsafe { Self::free(this) }
         }
     }
@@ -168,17 +171,18 @@ where
 impl<T, O, R> Request<T, O, R> {
     #[cold]
     unsafe fn future_gone(this: NonNull<Self>) {
-        // SAFETY: the caller is the future, and does not use the request after.
+        // SAFETY: the caller is the future and does not use the request afterwards.
         if unsafe { this.as_ref().reply.future_gone() } {
-            // SAFETY: nobody refers to the request any more.
+            // SAFETY: both sides are gone.
             unsafe { Self::free(this) }
         }
     }
 
-    /// Runs no code of users that may panic: closure and outcome are gone, and the waker guards its drop.
+    /// Frees the request. No user code that may panic runs here: closure and outcome are gone, and
+    /// dropping the waker catches panics.
     unsafe fn free(this: NonNull<Self>) {
         let _free = Allocation(this);
-        // SAFETY: the caller is the last to refer to the request.
+        // SAFETY: the caller holds the last reference to the request.
         unsafe { std::ptr::drop_in_place(this.as_ptr()) }
     }
 }
@@ -191,22 +195,24 @@ pub struct With<'a, T, O, R> {
     state: State<O, R, NonNull<Request<T, O, R>>>,
 }
 
-/// How far the future of a request has come.
+/// Progress of a request's future.
 #[derive(Debug)]
 pub(super) enum State<O, R, Q> {
-    /// It was not polled.
+    /// Not polled yet.
     New(O),
-    /// The request is in the queue of its color, or was answered.
+    /// The request is queued in its color, or has been answered.
     Queued(Q),
-    /// It ran at once, as the last operation of the poll's budget: the result waits for the next poll.
+    /// The operation ran at once and used up the poll's budget; the result waits for the next poll.
     Done(R),
-    /// The result was given, or the operation panicked.
+    /// The result was returned, or the operation panicked.
     Over,
 }
 
 impl<O, R, Q> State<O, R, Q> {
-    /// Makes the request, in the current span. A foreign waker may panic when it is cloned, and so may a subscriber: then the
-    /// operation is kept, as that of a future that was not polled.
+    /// Makes the request, in the current span.
+    ///
+    /// Cloning a foreign waker may panic, and so may a subscriber. The operation is then kept, and
+    /// the future is as if it was never polled.
     pub(super) fn queue(
         &mut self,
         operation: O,
@@ -223,10 +229,10 @@ impl<O, R, Q> State<O, R, Q> {
     }
 }
 
-// SAFETY: the request is shared by the rules of `Reply`, and operation, span and outcome are `Send`.
+// SAFETY: the rules of `Reply` govern the shared request; operation, span and outcome are `Send`.
 //
-// It asks for no more than that, and the type for nothing: inside of an `async` block the compiler forgets which lifetimes are
-// `'static`, and could not show a bound that needs it.
+// There are no further bounds, and none on the type. Inside an `async` block the compiler forgets
+// which lifetimes are `'static`, so it could not prove a bound that needs it.
 unsafe impl<T: Send, O: Send, R: Send> Send for With<'_, T, O, R> {}
 
 impl<T, O, R> Unpin for With<'_, T, O, R> {}
@@ -244,9 +250,12 @@ where
         }
     }
 
-    /// The first poll's slow way: somebody has the color, or the budget is used up. The request takes its place now, so that
-    /// nothing that comes after this poll is before it. What has used the budget up has run; its result waits for the next poll,
-    /// since a queued request makes its color look busy to everybody else.
+    /// Finishes a first poll that did not complete, because the color is in use or the budget is
+    /// used up.
+    ///
+    /// A request that has not run is queued now, so nothing posted after this poll gets ahead of
+    /// it. An operation that used up the budget has run already, and its result waits for the next
+    /// poll. Queueing a request instead would make the color look busy to everyone else.
     #[cold]
     fn wait(&mut self, tried: Result<R, O>, context: &Context<'_>) -> Poll<R> {
         match tried {
@@ -268,16 +277,16 @@ where
     fn poll_again(&mut self, context: &Context<'_>) -> Poll<R> {
         let State::Queued(request) = self.state else {
             let State::Done(result) = std::mem::replace(&mut self.state, State::Over) else {
-                panic!("`With` was polled after it gave its result");
+                panic!("`With` was polled after completion");
             };
             return Poll::Ready(result);
         };
-        // SAFETY: the future is not gone, so the request is alive.
+        // SAFETY: the future still exists, so the request is alive.
         match unsafe { request.as_ref() }.reply.poll(context) {
             Poll::Pending => Poll::Pending,
             Poll::Ready(outcome) => {
                 self.state = State::Over;
-                // SAFETY: the future is done with the request, whose outcome it has.
+                // SAFETY: the future has the outcome and does not use the request again.
                 unsafe { Request::future_gone(request) };
                 Poll::Ready(outcome.get())
             }
@@ -318,7 +327,7 @@ impl<T, O, R> Drop for With<'_, T, O, R> {
     #[inline]
     fn drop(&mut self) {
         if let State::Queued(request) = self.state {
-            // SAFETY: the future is done with the request; the value keeps its cell alive.
+            // SAFETY: the future does not use the request again; the value keeps its cell alive.
             unsafe {
                 let cancelled = request.as_ref().reply.cancel();
                 Request::future_gone(request);

@@ -1,26 +1,28 @@
-//! An intrusive queue that anyone puts nodes into and that is taken out whole.
+//! An intrusive queue that any OS thread puts nodes into and that is taken out whole.
 //!
-//! It is the stack of Treiber ("Systems Programming: Coping with Parallelism", IBM RJ 5118, 1986) without its pop:
-//! whoever takes, takes everything with one swap, and reverses it. A Vyukov queue would spare the reversal, but there
-//! a stalled poster hides the completed posts of the others behind it.
+//! It is the stack of Treiber ("Systems Programming: Coping with Parallelism", IBM RJ 5118, 1986)
+//! without its pop: a taker takes everything with one swap, and reverses it. A Vyukov queue would
+//! save the reversal, but there a stalled poster hides the completed posts of others behind it.
 //!
 //! # Why it is right
 //!
-//! *Nothing is lost or taken twice.* The top changes only by read-modify-write, so its values form one sequence. A
-//! push that succeeds puts its node over exactly the top that the node links to; a swap takes the top, and with it
-//! all that is below. What is below the top never changes: a node's link is written before it is published and not
-//! again until it is taken.
+//! *Nothing is lost or taken twice.* The top changes only by read-modify-write, so its values form
+//! one sequence. A push that succeeds puts its node over exactly the top that the node links to. A
+//! swap takes the top, and with it everything below. Nodes below the top never change: a node's
+//! link is written before it is published, and not again until it is taken.
 //!
-//! *ABA does no harm.* Between a pusher's load and its compare-and-swap the stack may have been taken and the same
-//! node pushed again. It is the top then, and what the pusher links to is the top, which is all that is asked. A
-//! pusher never looks into the node that it links to.
+//! *ABA does no harm.* Between a pusher's load and its compare-and-swap, the stack may have been
+//! taken and the same node pushed again. That node is then the top, and the pusher's node has to
+//! link to the top. A pusher never reads the node that it links to.
 //!
-//! *The content arrives.* A push is Release, a take is Acquire. Everything that changes the top is a read-modify-write
-//! and so continues the release sequences of all pushes before it: the Acquire that reads the newest push
-//! synchronises with all of them. Hence links can be Relaxed, and a pusher needs no Acquire.
+//! *The content arrives.* A push is Release, a take is Acquire. Every change of the top is a
+//! read-modify-write, and so continues the release sequences of all pushes before it: the Acquire
+//! that reads the newest push synchronizes with all of them. So links can be Relaxed, and a pusher
+//! needs no Acquire.
 //!
-//! *Order.* If one push happens before another, it is deeper in the stack, or was taken earlier. The loom models
-//! below check all of this but the last link of ABA, which needs a node that is freed and made again.
+//! *Order.* If one push happens before another, its node is deeper in the stack, or was taken
+//! earlier. The loom models below check all of this except the last step of ABA, which needs a node
+//! that is freed and made again.
 
 use std::iter::FusedIterator;
 use std::ptr::{self, NonNull};
@@ -28,10 +30,10 @@ use std::ptr::{self, NonNull};
 use super::{Line, Link, link};
 use crate::loom::atomic::{AtomicPtr, Ordering};
 
-/// What others post to a worker.
+/// The nodes that others post to a worker.
 ///
-/// It does not own its nodes: what is in it when it is dropped is forgotten. It has no bound of its own; a node is
-/// in it at most once, so the number of live nodes bounds it.
+/// It does not own its nodes: dropping it forgets them. It has no bound of its own. A node is in it
+/// at most once, so the number of live nodes bounds it.
 pub(crate) struct Inbox<T> {
     newest: Line<AtomicPtr<T>>,
 }
@@ -43,29 +45,31 @@ impl<T: Link> Inbox<T> {
         }
     }
 
-    /// Whether there was nothing to take a moment ago.
+    /// Returns whether there was nothing to take a moment ago.
     ///
-    /// Relaxed: who must not miss a post, as before going to sleep, needs a fence of its own before the call.
+    /// Relaxed: a caller that must not miss a post, for example before it sleeps, needs a fence of
+    /// its own before the call.
     #[inline]
     pub(crate) fn is_empty(&self) -> bool {
         self.newest.0.load(Ordering::Relaxed).is_null()
     }
 
-    /// Puts a node in; true if there was none.
+    /// Puts a node in. Returns true if there was none.
     ///
     /// # Safety
-    /// The node is alive and in no list, and the caller leaves it to whoever takes it, on whichever OS thread.
+    /// The node is alive and in no list, and the caller leaves it to the taker, on any OS thread.
     #[inline]
     pub(crate) unsafe fn push(&self, node: NonNull<T>) -> bool {
         // SAFETY: a chain of one.
         unsafe { self.push_chain(node, node) }
     }
 
-    /// Puts several nodes in at once; true if there was none. They are linked from the newest to the oldest, and
-    /// nobody else's nodes come between them.
+    /// Puts several nodes in at once. Returns true if there was none. The nodes are linked from the
+    /// newest to the oldest, and no other nodes come between them.
     ///
     /// # Safety
-    /// As for [`push`](Self::push), for every node; and following the links leads from `newest` to `oldest`.
+    /// As for [`push`](Self::push), for every node; and following the links leads from `newest` to
+    /// `oldest`.
     #[inline]
     pub(crate) unsafe fn push_chain(&self, newest: NonNull<T>, oldest: NonNull<T>) -> bool {
         // SAFETY: the node is alive and the caller's, until the exchange succeeds.
@@ -100,12 +104,13 @@ impl<T: Link> Inbox<T> {
     }
 }
 
-/// Nodes that were taken out of an [`Inbox`], oldest first. They belong to the chain.
+/// Nodes taken out of an [`Inbox`], oldest first. They belong to the chain.
 ///
-/// A chain that is dropped forgets the nodes that are left in it.
+/// Dropping a chain forgets the nodes that are left in it.
 #[must_use = "the nodes that are left in a chain are forgotten"]
 pub(crate) struct Chain<T> {
-    /// The oldest node, null if there is none. Each node links to the next newer one, the last to null.
+    /// The oldest node, null if there is none. Each node links to the next newer one, the last to
+    /// null.
     first: *mut T,
     len: usize,
 }
@@ -180,7 +185,8 @@ mod test_support {
         taken
     }
 
-    /// Checks that the nodes of each pusher came in the order in which it pushed them, with none missing.
+    /// Checks that the nodes of each pusher came in the order in which it pushed them, with none
+    /// missing.
     pub(super) fn check_complete(taken: &[(usize, usize)], pushers: usize, each: usize) {
         assert_eq!(taken.len(), pushers * each);
         for pusher in 0..pushers {
@@ -266,7 +272,7 @@ mod tests {
 
 #[cfg(all(test, loom))]
 mod loom_tests {
-    // The standard `Arc`: main joins everyone and is the last to drop it, so it needs no model.
+    // The standard `Arc`: main joins all others and is the last to drop it, so it needs no model.
     use std::sync::Arc;
 
     use super::super::{TestNode, TestNodes};
@@ -293,7 +299,8 @@ mod loom_tests {
         thread.join().expect("no panic")
     }
 
-    // The first thread of a model only starts and joins the others: what it does beside them is not explored well.
+    // Loom does not explore the first thread of a model well beside others, so it only starts and
+    // joins them.
 
     #[test]
     fn two_pushers_and_a_taker() {

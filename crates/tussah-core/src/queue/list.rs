@@ -7,11 +7,11 @@ use crate::loom::atomic::Ordering;
 
 /// The queue of a color: nodes, oldest first.
 ///
-/// It does not own its nodes: what is in it when it is dropped is forgotten. It has no bound of its own; a node is in
-/// it at most once, so the number of live nodes bounds it.
+/// It does not own its nodes: dropping it forgets them. It has no bound of its own. A node is in it
+/// at most once, so the number of live nodes bounds it.
 ///
-/// One word, so that a color has room for a value on the line that a turn touches: the links go around, from the newest
-/// node to the oldest and on to the newest.
+/// One word, so that a color has room for a value on the cache line that a turn touches. The links
+/// form a circle, from the newest node to the oldest and on to the newest.
 pub(crate) struct List<T> {
     /// The newest node; null if there is none.
     last: *mut T,
@@ -33,13 +33,14 @@ impl<T: Link> List<T> {
     /// Queues a node behind all others.
     ///
     /// # Safety
-    /// The node is alive and in no list, and the caller leaves it to this one until it is popped.
+    /// The node is alive and in no list, and the caller leaves it to this list until it is popped.
     #[inline]
     pub(crate) unsafe fn push_back(&mut self, node: NonNull<T>) {
         let first = match NonNull::new(self.last) {
             None => node.as_ptr(),
             Some(last) => {
-                // SAFETY: the nodes of the list are alive and its own until now, as the callers of `push_back` said.
+                // SAFETY: the callers of `push_back` promised that the list's nodes are alive and
+                // its own until now.
                 let link = unsafe { link(last) };
                 let first = link.load(Ordering::Relaxed);
                 link.store(node.as_ptr(), Ordering::Relaxed);
@@ -55,8 +56,8 @@ impl<T: Link> List<T> {
     #[inline]
     pub(crate) fn pop_front(&mut self) -> Option<NonNull<T>> {
         let last = NonNull::new(self.last)?;
-        // SAFETY: the nodes of the list are alive and its own until now, as the callers of `push_back` said; the link of
-        // each names the next, that of the newest the oldest.
+        // SAFETY: the callers of `push_back` promised that the list's nodes are alive and its own
+        // until now. The link of each names the next, that of the newest the oldest.
         unsafe {
             let first = NonNull::new_unchecked(link(last).load(Ordering::Relaxed));
             if first == last {
@@ -97,7 +98,7 @@ mod tests {
         push(&mut list, &nodes, 3);
         assert_eq!(drain(&mut list), [1, 2, 3]);
         assert!(list.is_empty());
-        push(&mut list, &nodes, 4); // an empty list forgets what was last
+        push(&mut list, &nodes, 4); // an empty list forgets its last node
         assert_eq!(drain(&mut list), [4]);
     }
 

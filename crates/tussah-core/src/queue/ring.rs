@@ -1,58 +1,66 @@
-//! The run queue of a worker: a growing ring that its owner fills and empties, and that thieves steal from.
+//! The run queue of a worker: a growing ring that its owner fills and empties, and that thieves
+//! steal from.
 //!
-//! The owner pushes at the tail. Everybody takes at the head: the owner one item, a thief up to half of what is there.
-//! It has the shape of the deque of Chase and Lev ("Dynamic Circular Work-Stealing Deque", SPAA 2005) with steal-half
-//! (Hendler and Shavit, "Non-Blocking Steal-Half Work Queues", PODC 2002), but both ends of the owner's work are
-//! different ends here, because colors are served in order. That makes it simpler: whoever takes, takes by the same
-//! compare-and-swap of the head.
+//! The owner pushes at the tail. All parties take at the head: the owner one item, a thief up to
+//! half of the ring. It has the shape of the deque of Chase and Lev ("Dynamic Circular
+//! Work-Stealing Deque", SPAA 2005) with steal-half (Hendler and Shavit, "Non-Blocking Steal-Half
+//! Work Queues", PODC 2002). Here, however, the owner works at both ends, because colors are served
+//! in order. That makes it simpler: every taker uses the same compare-and-swap of the head.
 //!
-//! `head` and `tail` count the items ever taken and ever pushed. They are 64 bits wide and only grow, so there is no
-//! ABA. The item with index `i` is in slot `i mod capacity`. Only the owner writes `tail`, `buffer` and slots.
+//! `head` and `tail` count the items ever taken and ever pushed. They are 64 bits wide and only
+//! grow, so there is no ABA. The item with index `i` is in slot `i mod capacity`. Only the owner
+//! writes `tail`, `buffer` and slots.
 //!
-//! When the ring is full, the owner copies what is in it to a buffer of twice the size. The old buffer stays until the
-//! ring is dropped, since a thief may be reading it; all old ones together are smaller than the new one.
+//! When the ring is full, the owner copies its items to a buffer of twice the size. The old buffer
+//! stays until the ring is dropped, since a thief may be reading it. All old ones together are
+//! smaller than the new one.
 //!
 //! # Why it is right
 //!
-//! *What a thief does*, in this order: it reads `head`, giving `h`; `tail`, giving `t` (Acquire); `buffer` (Acquire);
-//! the slots of `n ≤ t − h` items from `h` on; and exchanges `head` from `h` to `h + n` (Release). If that fails, it
-//! forgets what it has read.
+//! *A thief's steps*, in this order: it reads `head`, giving `h`; `tail`, giving `t` (Acquire);
+//! `buffer` (Acquire); the slots of `n ≤ t − h` items from `h` on. Then it exchanges `head` from
+//! `h` to `h + n` (Release). If that fails, it discards what it has read.
 //!
-//! **(a) No item is lost or taken twice.** `head` changes only by compare-and-swap, from some `h` to some `h + n`, so
-//! the successful ones cut the indices into successive ranges, and each index is in one range. No range goes past the
-//! tail: a thief has read `t ≥ h + n` from it, and the owner knows its own tail. The owner overwrites the slot of `i`
-//! only when `make_room` has read a head above `i` (`limit` is a head that it has read, plus the capacity).
+//! **(a) No item is lost or taken twice.** `head` changes only by compare-and-swap, from some `h`
+//! to some `h + n`, so the successful ones cut the indices into successive ranges, and each index
+//! is in one range. No range goes past the tail: a thief has read `t ≥ h + n` from it, and the
+//! owner knows its own tail. The owner overwrites the slot of `i` only when `make_room` has read a
+//! head above `i` (`limit` is a head that it has read, plus the capacity).
 //!
-//! **(b) A thief whose exchange succeeds has read the right items.** First a lemma: *nothing that the thief has read
-//! was written by the owner after `make_room` had read a head above `h`.* The exchange from `h` is the first step of
-//! `head` above `h`, so a head above `h` is this exchange's value or a later one. All later ones are read-modify-writes
-//! too, hence in the release sequence of the exchange; and `make_room` reads with Acquire. So the thief's
-//! reads, which come before its exchange, happen before whatever the owner writes after such a read, and cannot return
-//! it. The consequences:
+//! **(b) A thief whose exchange succeeds has read the right items.** First a lemma: *the thief has
+//! read nothing that the owner wrote after `make_room` had read a head above `h`.* The exchange
+//! from `h` is the first step of `head` above `h`, so a head above `h` is the value of this
+//! exchange or of a later one. All later ones are read-modify-writes too, hence in the release
+//! sequence of the exchange, and `make_room` reads with Acquire. So the thief's reads, which come
+//! before its exchange, happen before everything that the owner writes after such a read, and
+//! cannot return it. The consequences:
 //!
-//! - The slot of an item `i`, `h ≤ i < h + n`, had not been overwritten in any buffer, because that takes a head
-//!   above `i`, and `i ≥ h`. What is in the slot is the item, if it was ever there.
-//! - It was there, in whichever buffer the thief has read. Since `tail` was read first, with Acquire, this is the
-//!   buffer that was current when `t` was stored, or a newer one. The buffer that was current when the item was pushed
-//!   got the item itself. Each buffer that was made later got a copy of it: growing copies everything from a head on
-//!   that the owner has read, and by the lemma this was at most `h`.
-//! - The thief sees what was there, and not what the slot held before: if the buffer is from before the store of `t`,
-//!   the item was in it by then (Release store of `tail`); if it is from later, the item was in it before it became
-//!   current (Release store of `buffer`).
+//! - The slot of an item `i`, `h ≤ i < h + n`, had not been overwritten in any buffer, because that
+//!   takes a head above `i`, and `i ≥ h`. If the slot ever held the item, it still does.
+//! - It held the item, in whichever buffer the thief has read. Since `tail` was read first, with
+//!   Acquire, this is the buffer that was current when `t` was stored, or a newer one. The buffer
+//!   that was current when the item was pushed got the item itself. Each buffer that was made later
+//!   got a copy: growing copies everything from a head on that the owner has read, and by the lemma
+//!   this was at most `h`.
+//! - The thief sees the item, and not an older value of the slot. If the buffer is from before the
+//!   store of `t`, it had the item by then (Release store of `tail`). If it is from later, it had
+//!   the item before it became current (Release store of `buffer`).
 //! - The content behind the pointer was written before the push, and `t` was stored after it.
 //!
-//! After it has grown, the owner writes to the new buffer only. So a thief that still reads an old one finds the old
-//! values in it for as long as the ring lives.
+//! After it has grown, the owner writes only to the new buffer. So a thief that still reads an old
+//! one finds the old values in it as long as the ring lives.
 //!
-//! **(c) First in, first out.** Items get their index in the order in which they are pushed, and indices are taken in
-//! order, by (a). A thief hands out its range in order.
+//! **(c) First in, first out.** Items get their index in the order in which they are pushed, and
+//! indices are taken in order, by (a). A thief hands out its range in order.
 //!
-//! **The owner's own takes** need no ordering: it reads slots that it has written itself, and its exchange keeps the
-//! release sequences of the thieves' exchanges going. It cannot take what a thief takes, by (a).
+//! **The owner's own takes** need no ordering. It reads slots that it has written itself, and its
+//! exchange continues the release sequences of the thieves' exchanges. By (a), it cannot take an
+//! item that a thief takes.
 //!
-//! The loom models in `ring/loom_tests.rs` fail if an ordering on the way from the owner to a thief is weakened. They
-//! cannot fail for the way back, from a thief's exchange to `make_room`: it keeps a load from taking effect after a
-//! later store to another place, and loom executes loads in program order. That ordering rests on the lemma alone.
+//! The loom models in `ring/loom_tests.rs` fail if an ordering on the way from the owner to a thief
+//! is weakened. They cannot fail for the way back, from a thief's exchange to `make_room`. That
+//! ordering keeps a load from taking effect after a later store to another place, and loom executes
+//! loads in program order. It depends on the lemma alone.
 
 use std::ptr::{self, NonNull};
 
@@ -65,28 +73,32 @@ mod loom_tests;
 #[cfg(all(test, not(loom)))]
 mod tests;
 
-/// Slots of a new ring: 2 KiB, enough that a lightly loaded worker never grows it. Small in models, which grow it.
+/// Slots of a new ring: 2 KiB, enough that a lightly loaded worker never grows it. Small in models,
+/// which grow it.
 const CAPACITY_START: usize = if cfg!(loom) { 2 } else { 256 };
 
-/// Bound, in slots: 2 GiB of pointers; each is to a live color or thread, which takes many times that memory.
+/// Bound, in slots: 2 GiB of pointers; each is to a live color or thread, which takes many times
+/// that memory.
 const CAPACITY_MAX: usize = 1 << 28;
 
-/// Bound, in items: what one steal takes at most; beyond that the move of the items costs more than the steal, and the batch is on the thief's stack.
+/// Bound, in items: one steal takes no more, because moving them would then cost more than the
+/// steal, and the batch is on the thief's stack.
 const STEAL_MAX: usize = 128;
 
-/// Bound, in attempts: who has lost so many races for one victim finds its queue served well, and looks elsewhere.
+/// Bound, in attempts: after this many lost races for one victim, its queue is served well, and the
+/// thief looks elsewhere.
 const STEAL_ATTEMPTS: usize = if cfg!(loom) { 2 } else { 4 };
 
-/// A worker's run queue of pointers. See the module for how it works.
+/// A worker's run queue of pointers. The module's documentation explains it.
 ///
-/// It does not own what the items point to: what is in it when it is dropped is forgotten.
+/// It does not own what the items point to: dropping it forgets them.
 pub(crate) struct Ring<T> {
     /// Index of the next item to be taken: the number of items ever taken.
     head: Line<AtomicU64>,
     tail: Line<Tail<T>>,
 }
 
-/// What the owner writes.
+/// The part that the owner writes.
 struct Tail<T> {
     /// Index of the next item to be pushed: the number of items ever pushed.
     next: AtomicU64,
@@ -95,7 +107,7 @@ struct Tail<T> {
     owner: UnsafeCell<Owner<T>>,
 }
 
-/// What the owner alone uses, so that a push looks neither at the head nor through the buffer.
+/// The part that only the owner uses, so that a push reads neither the head nor the buffer.
 struct Owner<T> {
     /// The current buffer.
     buffer: *mut Buffer<T>,
@@ -103,7 +115,7 @@ struct Owner<T> {
     slots: *const AtomicPtr<T>,
     /// The capacity of the current buffer, less one.
     mask: usize,
-    /// First index for which there may be no room: a head read earlier, plus the capacity.
+    /// The first index for which there may be no room: a head read earlier, plus the capacity.
     limit: u64,
 }
 
@@ -114,8 +126,9 @@ struct Buffer<T> {
     older: *mut Buffer<T>,
 }
 
-// SAFETY: a ring holds pointers and never follows them. Whoever pushes an item agrees to its being taken on another OS
-// thread. `owner` is used by `push` and `pop` alone, which their callers never call at the same time, and by `drop`.
+// SAFETY: a ring holds pointers and never follows them. The pusher of an item agrees that another
+// OS thread takes it. Only `push` and `pop`, which their callers never call at the same time, and
+// `drop` use `owner`.
 unsafe impl<T> Send for Ring<T> {}
 // SAFETY: as above.
 unsafe impl<T> Sync for Ring<T> {}
@@ -143,11 +156,12 @@ impl<T> Ring<T> {
         }
     }
 
-    /// The number of items, as it was at some time during the call; while others push and take it may also be a bit
-    /// above that.
+    /// Returns the number of items at some time during the call. While others push and take, it may
+    /// also be slightly higher.
     ///
-    /// Relaxed: who must not miss an item, as before going to sleep, needs a fence of its own before the call. An item
-    /// that was pushed before is counted then, unless it was taken.
+    /// Relaxed: a caller that must not miss an item, for example before it sleeps, needs a fence of
+    /// its own before the call. An item that was pushed before is then counted, unless it was
+    /// taken.
     #[inline]
     pub(crate) fn len(&self) -> usize {
         let head = self.head();
@@ -155,14 +169,15 @@ impl<T> Ring<T> {
         tail.saturating_sub(head) as usize
     }
 
-    /// Whether there is no item, with the same reservations as for [`len`](Self::len).
+    /// Returns whether there is no item, with the same reservations as [`len`](Self::len).
     #[inline]
     #[cfg(test)]
     pub(crate) fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// The number of items ever taken. If it stands still while the ring is not empty, the owner does not get on.
+    /// Returns the number of items ever taken. If it does not change while the ring is not empty,
+    /// the owner makes no progress.
     #[inline]
     pub(crate) fn head(&self) -> u64 {
         self.head.0.load(Ordering::Relaxed)
@@ -171,18 +186,19 @@ impl<T> Ring<T> {
     /// Queues an item behind all others.
     ///
     /// # Panics
-    /// If the ring has grown to its bound and is full; nothing has changed then.
+    /// Panics if the ring has grown to its bound and is full. Nothing has changed then.
     ///
     /// # Safety
-    /// The caller is the owner: the only OS thread that calls `push` and `pop` on this ring, or the one that this role
-    /// was handed to, with the former owner's last call happening before. The item may be given to any OS thread that
-    /// steals.
+    /// The caller is the owner: the only OS thread that calls `push` and `pop` on this ring, or the
+    /// one that took over this role, with the former owner's last call happening before. The item
+    /// may be passed to any OS thread that steals.
     #[inline]
     pub(crate) unsafe fn push(&self, item: NonNull<T>) {
-        // Only this OS thread writes the tail, so Relaxed reads the newest.
+        // Only this OS thread writes the tail, so Relaxed reads the newest value.
         let tail = self.tail.0.next.load(Ordering::Relaxed);
         self.tail.0.owner.with_mut(|owner| {
-            // SAFETY: the caller is the owner, nobody else uses this, and nothing below comes here again.
+            // SAFETY: the caller is the owner, this has no other user, and nothing below comes here
+            // again.
             let owner = unsafe { &mut *owner };
             if tail == owner.limit {
                 self.make_room(owner, tail);
@@ -190,7 +206,8 @@ impl<T> Ring<T> {
             // Relaxed: published by the store of the tail.
             owner.slot(tail).store(item.as_ptr(), Ordering::Relaxed);
         });
-        // Release pairs with the Acquire in `steal`: the slot, the buffer that it is in, and what the item points to.
+        // Release pairs with the Acquire in `steal`: the slot, its buffer, and what the item points
+        // to.
         self.tail.0.next.store(tail + 1, Ordering::Release);
     }
 
@@ -200,12 +217,13 @@ impl<T> Ring<T> {
     /// The caller is the owner, as for [`push`](Self::push).
     #[inline]
     pub(crate) unsafe fn pop(&self) -> Option<NonNull<T>> {
-        // Only this OS thread writes the tail, so Relaxed reads the newest.
+        // Only this OS thread writes the tail, so Relaxed reads the newest value.
         let tail = self.tail.0.next.load(Ordering::Relaxed);
         let mut head = self.head.0.load(Ordering::Relaxed);
-        // A head that is read may be old, and the exchange fails then, but it is never above the tail.
+        // A head that was read may be old, and the exchange then fails, but it is never above the
+        // tail.
         while head != tail {
-            // SAFETY: the caller is the owner, and nobody else uses this.
+            // SAFETY: the caller is the owner, and this has no other user.
             let item = self
                 .tail
                 .0
@@ -217,7 +235,8 @@ impl<T> Ring<T> {
                     .0
                     .compare_exchange(head, head + 1, Ordering::Relaxed, Ordering::Relaxed);
             match taken {
-                // SAFETY: the item is between head and tail, and `push` puts only non-null pointers there.
+                // SAFETY: the item is between head and tail, and `push` puts only non-null pointers
+                // there.
                 Ok(_) => return Some(unsafe { non_null(item) }),
                 Err(now) => head = now,
             }
@@ -225,11 +244,12 @@ impl<T> Ring<T> {
         None
     }
 
-    /// Takes up to `max` of the oldest items, but at most half of the ring, rounded up, and at most [`STEAL_MAX`].
-    /// Calls `out` with each, oldest first. Anyone may call this, and `out` may use rings, this one included.
+    /// Takes up to `max` of the oldest items, but at most half of the ring, rounded up, and at most
+    /// [`STEAL_MAX`]. Calls `out` with each, oldest first. Any OS thread may call this, and `out`
+    /// may use rings, this one included.
     ///
-    /// Returns the number of items. 0 means that `max` is 0, that the ring was empty, or that others were faster each
-    /// time. If `out` panics, the items that it has not yet got are forgotten.
+    /// Returns the number of items. 0 means that `max` is 0, that the ring was empty, or that every
+    /// attempt lost its race. If `out` panics, the remaining items are forgotten.
     pub(crate) fn steal(&self, max: usize, mut out: impl FnMut(NonNull<T>)) -> usize {
         let max = max.min(STEAL_MAX);
         let mut batch = [ptr::null_mut(); STEAL_MAX];
@@ -244,16 +264,18 @@ impl<T> Ring<T> {
             if batch.is_empty() {
                 return 0;
             }
-            // After the tail, so that the buffer is no older. Acquire pairs with the Release in `grow`.
+            // After the tail, so that the buffer is no older. Acquire pairs with the Release in
+            // `grow`.
             let buffer = self.tail.0.buffer.load(Ordering::Acquire);
             // SAFETY: buffers live as long as the ring.
             let slots = unsafe { &(*buffer).slots };
             for (item, index) in batch.iter_mut().zip(head..) {
-                // Relaxed: what is read counts only if the exchange succeeds; see (b) above.
+                // Relaxed: the value counts only if the exchange succeeds; see (b) above.
                 *item = slots[index as usize & (slots.len() - 1)].load(Ordering::Relaxed);
             }
             let next = head + batch.len() as u64;
-            // Release pairs with the Acquire in `make_room`: the slots have been read before they are overwritten.
+            // Release pairs with the Acquire in `make_room`: the slots have been read before they
+            // are overwritten.
             match self
                 .head
                 .0
@@ -272,7 +294,7 @@ impl<T> Ring<T> {
         0
     }
 
-    /// Sees to it that there is room for the item with index `tail`.
+    /// Makes room for the item with index `tail`.
     #[cold]
     fn make_room(&self, owner: &mut Owner<T>, tail: u64) {
         // Acquire pairs with the Release in `steal`: thieves have read the slots that are free now.
@@ -296,28 +318,28 @@ impl<T> Ring<T> {
                 .store(owner.slot(index).load(Ordering::Relaxed), Ordering::Relaxed);
         }
         *owner = new;
-        // Release pairs with the Acquire in `steal`: the buffer and what was copied to it.
+        // Release pairs with the Acquire in `steal`: the buffer and its copied items.
         self.tail.0.buffer.store(owner.buffer, Ordering::Release);
     }
 }
 
 impl<T> Drop for Ring<T> {
     fn drop(&mut self) {
-        // SAFETY: nobody else uses the ring any more.
+        // SAFETY: the ring has no other user any more.
         let mut buffer = self
             .tail
             .0
             .owner
             .with_mut(|owner| unsafe { (*owner).buffer });
         while !buffer.is_null() {
-            // SAFETY: `Buffer::new` made the buffer, and this loop comes to each of them once.
+            // SAFETY: `Buffer::new` made the buffer, and this loop reaches each of them once.
             buffer = unsafe { Box::from_raw(buffer) }.older;
         }
     }
 }
 
 impl<T> Owner<T> {
-    /// For a new buffer, and a head that was read.
+    /// Creates the owner's part for a new buffer and a head that was read.
     fn new(buffer: Box<Buffer<T>>, head: u64) -> Self {
         let capacity = buffer.slots.len();
         let slots = buffer.slots.as_ptr();

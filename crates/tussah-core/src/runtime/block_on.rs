@@ -9,11 +9,14 @@ use crate::color::held::assert_may_wait;
 use crate::time::TimerContext;
 
 impl Handle {
-    /// Polls a future on this OS thread until it is ready; threads that it spawns run on the workers.
+    /// Polls a future on this OS thread until it is ready. Threads that it spawns run on the
+    /// workers.
     ///
     /// # Panics
-    /// Inside an event, where it would hold the worker; inside a closure of [`with`](crate::Colored::with), `read`, `try_with` or
-    /// [`with_all`](crate::with_all), wherever that runs, since what it waits for may need the color; and if the future panics.
+    /// Panics inside an event, where it would block the worker, and if the future panics. Also
+    /// panics inside a closure of [`with`](crate::Colored::with), `read`, `try_with` or
+    /// [`with_all`](crate::with_all), wherever that runs, because the future may need the closure's
+    /// color.
     #[track_caller]
     pub fn block_on<F: Future>(&self, future: F) -> F::Output {
         assert_may_wait("block_on was called");
@@ -47,7 +50,7 @@ impl Wake for OsThread {
     }
 }
 
-/// The runtime that `block_on` was called on, per OS thread.
+/// The runtime whose `block_on` runs on this OS thread.
 pub(super) mod entered {
     use std::cell::RefCell;
 
@@ -67,7 +70,7 @@ pub(super) mod entered {
     }
 
     pub(super) fn enter(handle: Handle) -> Entered {
-        // None while the OS thread is torn down: nothing is current then.
+        // `None` while the OS thread is torn down: nothing is current then.
         let before = CURRENT.try_with(|current| current.replace(Some(handle)));
         Entered(before.ok().flatten())
     }

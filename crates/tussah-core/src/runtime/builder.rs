@@ -1,4 +1,4 @@
-//! Makes a runtime.
+//! The builder of a runtime.
 
 use std::io;
 use std::time::Duration;
@@ -12,16 +12,17 @@ use crate::time::Clock;
 use crate::watchdog::{Report, Stuck, Watchdog};
 use crate::world::{Network, World};
 
-/// Bound, in workers: as many as any machine we know of has CPUs; each place costs a pointer until it is used.
+/// Bound, in workers: as many as any known machine has CPUs; each place costs a pointer until it is
+/// used.
 const WORKERS_MAX: usize = 1024;
 
-/// How long an event may hold its worker before the watchdog reports it.
+/// The length of an event after which the watchdog reports it.
 const STUCK_LIMIT: Duration = Duration::from_secs(1);
 
 /// How long an event may wait behind another before stealing it always pays.
 const STEAL_DELAY: Duration = Duration::from_millis(1);
 
-/// Makes a [`Runtime`].
+/// Builds a [`Runtime`].
 ///
 /// # Examples
 /// ```
@@ -73,14 +74,14 @@ impl Builder {
         }
     }
 
-    /// How many workers to start with: 1 to 1,024. Default: one per CPU that the process may use, by its affinity mask
-    /// and its cgroup's quota.
+    /// Sets the initial number of workers: 1 to 1,024. Default: one for each CPU that the process
+    /// may use, by its affinity mask and its cgroup's quota.
     pub fn workers(mut self, workers: usize) -> Self {
         self.workers = Some(workers);
         self
     }
 
-    /// The name of the runtime, which its OS threads carry. Default: `tussah`.
+    /// Sets the name of the runtime, which its OS threads carry. Default: `tussah`.
     pub fn name(mut self, name: impl Into<String>) -> Self {
         self.name = name.into();
         self
@@ -92,39 +93,42 @@ impl Builder {
         self
     }
 
-    /// The seed of the runtime's random numbers (whom to steal from first, which turns are measured).
+    /// Sets the seed of the runtime's random numbers, which choose the first steal victim and the
+    /// turns that are measured.
     pub fn seed(mut self, seed: u64) -> Self {
         self.seed = seed;
         self
     }
 
-    /// Whether idle workers steal from others. Default: yes. Without, colors stay with the worker they came to.
+    /// Sets whether idle workers steal from others. Default: yes. Without stealing, a color stays
+    /// with the worker that first queued it.
     pub fn stealing(mut self, stealing: bool) -> Self {
         self.stealing = stealing;
         self
     }
 
-    /// How long an event may wait before stealing it always pays. Default: 1 ms.
+    /// Sets how long an event may wait before stealing it always pays. Default: 1 ms.
     pub fn steal_delay(mut self, delay: Duration) -> Self {
         self.steal_delay = delay.max(Duration::from_micros(1));
         self
     }
 
-    /// Makes [`spawn`](crate::Handle::spawn) put threads in [`Color::DEFAULT`](crate::Color::DEFAULT) instead of a color
-    /// of their own, so that a program written for one CPU keeps its assumptions and can be colored step by step.
+    /// Makes [`spawn`](crate::Handle::spawn) put threads in
+    /// [`Color::DEFAULT`](crate::Color::DEFAULT) instead of colors of their own. A program written
+    /// for one CPU then keeps its assumptions, and can be colored step by step.
     pub fn one_color(mut self, one_color: bool) -> Self {
         self.one_color = one_color;
         self
     }
 
-    /// The clock of the runtime's timers. Default: the real one.
+    /// Sets the clock of the runtime's timers. Default: the real one.
     pub fn clock(mut self, clock: Clock) -> Self {
         self.clock = clock;
         self
     }
 
-    /// Which runnable color a worker takes next: a function that makes each worker's [`Policy`]. Default:
-    /// [`Priorities`](crate::Priorities).
+    /// Sets the function that makes each worker's [`Policy`], which decides the runnable color to
+    /// take next. Default: [`Priorities`](crate::Priorities).
     pub fn policy<P: Policy + 'static>(
         mut self,
         make: impl Fn() -> P + Send + Sync + 'static,
@@ -133,21 +137,27 @@ impl Builder {
         self
     }
 
-    /// Has `report` called, on an OS thread of its own, with each event that holds its worker for longer than `limit`: once when it
-    /// is found, and once, with its whole length, when it has ended. Default: 1 s, printed to the standard error. Wakers of other
-    /// executors that a worker calls, and that block, are reported like events.
+    /// Sets how the runtime reports events that block their workers. Default: after 1 s, to the
+    /// standard error.
     ///
-    /// The precision is one look: 10 ms, or a quarter of `limit` if that is shorter. An event that is shorter than `limit` is never
-    /// reported. One that lasts a look longer than `limit` always is, unless the system does not run the OS thread of the watchdog
-    /// meanwhile. The watchdog sleeps while no worker has anything to run.
+    /// `report` runs on an OS thread of its own. It is called twice for each event that runs for
+    /// longer than `limit`: once when the watchdog finds the event, and once, with the total
+    /// length, when it has ended. The same holds for wakers of other executors that a worker calls
+    /// and that block.
     ///
-    /// While an event holds its worker for longer than two looks, the timers that were set on that worker, its descriptors and its
-    /// files are seen to by another one; if there is none that could, on the OS thread of the watchdog, so that who waits outside
-    /// of the runtime does not wait for the event. So neither `report` nor wakers of other executors may block.
+    /// The precision is the interval of one look: 10 ms, or a quarter of `limit` if that is
+    /// shorter. An event that is shorter than `limit` is never reported. An event that runs a look
+    /// longer than `limit` is always reported, as long as the system runs the watchdog's OS thread.
+    /// The watchdog sleeps while no worker has anything to run.
     ///
-    /// With each look the watchdog has the workers end their turns and look at their timers. This bounds how long colors and timers wait for
-    /// others whose events have become longer all at once: to one look and one event, and the time that the system takes to run
-    /// the watchdog.
+    /// If an event runs for longer than two looks, another worker serves the timers, descriptors
+    /// and files of its worker. If none can, the watchdog's OS thread does, so that waiters outside
+    /// of the runtime do not wait for the event. So neither `report` nor wakers of other executors
+    /// may block.
+    ///
+    /// With each look the watchdog makes the workers end their turns and look at their timers. This
+    /// matters when events become longer all at once. It bounds the wait of other colors and timers
+    /// to one look, one event, and the time that the system takes to run the watchdog.
     pub fn watchdog(
         mut self,
         limit: Duration,
@@ -157,32 +167,34 @@ impl Builder {
         self
     }
 
-    /// No watchdog: an event that holds its worker may also hold up the timers that were set there, its descriptors and its files; and when
-    /// events become longer all at once, a color may wait for 128 of another one, and a timer for 1,024.
+    /// Disables the watchdog. An event that blocks its worker then may also delay the timers,
+    /// descriptors and files of that worker. If events become longer all at once, a color may wait
+    /// for 128 of another color's, and a timer for 1,024.
     pub fn no_watchdog(mut self) -> Self {
         self.watchdog = None;
         self
     }
 
-    /// The policy and the bounds of the blocking pool.
+    /// Sets the policy and the bounds of the blocking pool.
     pub fn blocking(mut self, policy: PoolPolicy) -> Self {
         self.blocking = policy;
         self
     }
 
-    /// Which way files go: by io_uring, or by the blocking pool. Default: [`FileDriver::Auto`].
+    /// Sets how file operations run: by io_uring or by the blocking pool. Default:
+    /// [`FileDriver::Auto`].
     pub fn files(mut self, driver: FileDriver) -> Self {
         self.files = driver;
         self
     }
 
-    /// Starts the workers. Tells `tracing`, at the level of information, what the runtime waits on
+    /// Starts the workers. Reports to `tracing`, at level `INFO`, what the runtime waits on
     /// ([`Runtime::driver`](super::Handle::driver)).
     ///
     /// # Errors
-    /// `InvalidInput` if the number of workers is not 1 to 1,024, or if `TUSSAH_FILES` is neither `io_uring` nor `pool`; what
-    /// was tried and what the kernel said if io_uring is asked for and refused; else what the operating system said when an
-    /// OS thread could not be started.
+    /// `InvalidInput` if the number of workers is not 1 to 1,024, or if `TUSSAH_FILES` is neither
+    /// `io_uring` nor `pool`. If io_uring is required and refused, the call and the kernel's error.
+    /// Otherwise the system's error if an OS thread could not be started.
     pub fn build(self) -> io::Result<Runtime> {
         let workers = match self.workers {
             Some(workers) => workers,

@@ -9,10 +9,10 @@ use crate::color::Color;
 use crate::task::JoinHandle;
 use crate::worker::Worker;
 
-/// [`Handle::spawn`] in the current runtime.
+/// Spawns a thread in the current runtime, like [`Handle::spawn`].
 ///
 /// # Panics
-/// Outside of a runtime, and if it is shut down.
+/// Panics outside of a runtime, and if the runtime has shut down.
 #[track_caller]
 pub fn spawn<F>(future: F) -> JoinHandle<F::Output>
 where
@@ -23,10 +23,11 @@ where
     Handle::with_current(|handle| handle.spawn_at(location, future))
 }
 
-/// [`Handle::spawn_in`] in the current runtime.
+/// Spawns a thread in a color of the current runtime, like [`Handle::spawn_in`].
 ///
 /// # Panics
-/// Outside of a runtime, if it is shut down, and if the color is of another one.
+/// Panics outside of a runtime, if the runtime has shut down, and if the color belongs to another
+/// runtime.
 #[track_caller]
 pub fn spawn_in<F>(color: impl AsColor, future: F) -> JoinHandle<F::Output>
 where
@@ -37,26 +38,26 @@ where
     Handle::with_current(|handle| handle.spawn_in_at(location, color, future))
 }
 
-/// [`Handle::post`] in the current runtime.
+/// Posts an event in the current runtime, like [`Handle::post`].
 ///
 /// # Errors
-/// Gives the closure back if the color is full or the runtime is shut down.
+/// Returns the closure if the color is full or the runtime has shut down.
 ///
 /// # Panics
-/// Outside of a runtime.
+/// Panics outside of a runtime.
 #[inline(always)]
 #[track_caller]
 pub fn post<F: FnOnce() + Send + 'static>(f: F) -> Result<(), PostError<F>> {
     post_here(Location::caller(), Color::DEFAULT, f)
 }
 
-/// [`Handle::post_in`] in the current runtime.
+/// Posts an event in a color of the current runtime, like [`Handle::post_in`].
 ///
 /// # Errors
-/// Gives the closure back if the color is full or the runtime is shut down.
+/// Returns the closure if the color is full or the runtime has shut down.
 ///
 /// # Panics
-/// Outside of a runtime, and if the color is of another one.
+/// Panics outside of a runtime, and if the color belongs to another runtime.
 #[inline(always)]
 #[track_caller]
 pub fn post_in<F: FnOnce() + Send + 'static>(
@@ -66,7 +67,8 @@ pub fn post_in<F: FnOnce() + Send + 'static>(
     post_here(Location::caller(), color, f)
 }
 
-/// Inlined, as is what it calls: see [`ColorCell::post_body`](crate::color::cell::ColorCell::post_body).
+/// Inlined, like its callees: see
+/// [`ColorCell::post_body`](crate::color::cell::ColorCell::post_body).
 #[inline(always)]
 #[track_caller]
 fn post_here<F: FnOnce() + Send + 'static>(
@@ -75,7 +77,7 @@ fn post_here<F: FnOnce() + Send + 'static>(
     f: F,
 ) -> Result<(), PostError<F>> {
     let entered;
-    // SAFETY: the worker is not kept.
+    // SAFETY: the reference to the worker ends with this function.
     let handle = match unsafe { Worker::here() } {
         Some(worker) => &worker.handle,
         None => {

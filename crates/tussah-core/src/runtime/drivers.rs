@@ -9,19 +9,19 @@ use crate::loom::atomic::Ordering;
 use crate::worker::Worker;
 
 impl Shared {
-    /// What the worker of a place waits on, from now on at the latest.
+    /// Returns the driver that the worker of a place waits on, from now on at the latest.
     pub(crate) fn driver_of(&self, place: usize) -> &Driver {
         self.place(place).use_driver()
     }
 
-    /// A place for what comes from outside.
+    /// Returns a place for work from outside, each time the next one.
     pub(crate) fn any_place(&self) -> usize {
         let workers = self.workers.load(Ordering::Relaxed).max(1);
         self.next_place.fetch_add(1, Ordering::Relaxed) % workers
     }
 
-    /// The driver of a place, if there is anything to look for. That of the first one reports for those of workers that were taken
-    /// away, too.
+    /// Returns the driver of a place if there is anything to look for. The first place's driver
+    /// also reports for those of removed workers.
     #[inline]
     pub(crate) fn used_driver(&self, place: usize) -> Option<&Driver> {
         let waits = |orphan| self.place(orphan).waits_for_descriptors();
@@ -30,12 +30,12 @@ impl Shared {
         (driver.is_used() || place == 0 && adopted()).then_some(driver)
     }
 
-    /// Whether the worker of a place has to look at its driver, or at its ring.
+    /// Returns whether the worker of a place has to look at its driver or at its ring.
     pub(crate) fn waits(&self, place: usize) -> bool {
         self.place(place).files.is_busy() || self.used_driver(place).is_some()
     }
 
-    /// Passes on what a driver has reported; says how many it woke.
+    /// Dispatches the reports of a driver. Returns the number of wakers called.
     pub(crate) fn dispatch(&self, events: &mut Events, random: u64) -> usize {
         events.prefetch(&self.sources);
         let (mut woken, mut late) = (0, Late::new());
@@ -49,8 +49,8 @@ impl Shared {
         woken + late.wake()
     }
 
-    /// Looks at the driver of another place, whose worker is held or was taken away, and passes on what it reports; says how
-    /// many that woke.
+    /// Looks at the driver of another place, whose worker is stuck or was removed, and dispatches
+    /// its reports. Returns the number of wakers called.
     pub(crate) fn look_for(&self, place: usize, events: &mut Events) -> usize {
         let remote = self.place(place);
         let Some(driver) = remote.driver() else {
@@ -63,9 +63,11 @@ impl Shared {
         self.dispatch(events, 0)
     }
 
-    /// Passes on, for a worker that is held, what its timers, its ring and its driver have to report. Called by the watchdog.
+    /// Serves the timers, the ring and the driver of a worker that is stuck in an event. Called by
+    /// the watchdog.
     pub(crate) fn serve_held(&self, place: usize) {
-        // As a searcher: as long as something is on its way, not all workers may seem to be parked (`is_at_rest`).
+        // Counts as a searcher: while work is being moved, the workers must not all seem to be
+        // parked (`is_at_rest`).
         self.idle.add();
         let remote = self.place(place);
         self.fire_timers(&remote.shard);
@@ -76,24 +78,25 @@ impl Shared {
         }
     }
 
-    /// The worker of a place is to be taken away: the first one looks after its driver.
+    /// Makes the first worker look after the driver of a place whose worker is to be removed.
     ///
     /// # Errors
-    /// What the system said.
+    /// The system's error.
     pub(super) fn adopt(&self, place: usize) -> io::Result<()> {
-        // Also if nothing is registered there: the worker may do that in its last event.
+        // Even if nothing is registered there, because the worker may register a descriptor in its
+        // last event.
         self.driver_of(0).adopt(self.driver_of(place), place)
     }
 
-    /// Hands over what is queued in the ring of a worker that is about to sleep, and by the first one, in those of workers that were
-    /// taken away. False if the kernel did not take all of it.
+    /// Flushes the ring of a worker that is about to sleep. The first worker also flushes the rings
+    /// of removed workers. Returns false if the kernel did not take everything.
     pub(crate) fn flush_files(&self, place: usize) -> bool {
         let own = self.place(place).files.flush();
         self.flush_orphans(place) && own
     }
 
-    /// The same in the rings of workers that were taken away, by the first one; nothing by the others. Also called once a tick:
-    /// nobody else does this if the first one never sleeps.
+    /// Flushes the rings of removed workers if the caller is the first worker. Also called once a
+    /// tick, because no other worker does this while the first one never sleeps.
     pub(crate) fn flush_orphans(&self, place: usize) -> bool {
         let orphans = if place == 0 { self.orphans() } else { 0..0 };
         let mut all = true;
@@ -103,7 +106,8 @@ impl Shared {
         all
     }
 
-    /// Has the worker that flushes the ring of a place do so. The caller does not sleep before it has, if it is that one.
+    /// Wakes the worker that flushes the ring of a place. If that is the caller, it flushes before
+    /// it sleeps.
     pub(crate) fn unpark_for_files(&self, place: usize) {
         let has_worker = !self.orphans().contains(&place);
         let place = if has_worker { place } else { 0 };
@@ -114,7 +118,7 @@ impl Shared {
         }
     }
 
-    /// The place has a worker again.
+    /// Records that the place has a worker again.
     pub(super) fn give_up(&self, place: usize) {
         if let (Some(first), Some(driver)) = (self.place(0).driver(), self.place(place).driver()) {
             first.give_up(driver);

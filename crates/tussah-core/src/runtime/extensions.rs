@@ -9,11 +9,12 @@ use parking_lot::Mutex;
 use super::handle::Handle;
 use crate::quietly::Guarded;
 
-/// The values of a runtime. Few: one a type that a library keeps here, so a list is as good as a table.
+/// The values of a runtime. A list is enough, because there are few: one for each type that a
+/// library keeps here.
 #[derive(Default)]
 pub(crate) struct Extensions(Mutex<Vec<(TypeId, Extension)>>);
 
-/// Dropped with the runtime's memory, wherever that is.
+/// Dropped at the end of the shutdown, or wherever the runtime's memory is freed.
 type Extension = Guarded<Arc<dyn Any + Send + Sync>>;
 
 impl Extensions {
@@ -34,10 +35,17 @@ impl Extensions {
                 value.clone()
             }
         };
-        // A value that came too late is dropped under no lock.
+        // A value that came too late is dropped outside of the lock.
         drop(list);
         drop(value);
         kept.downcast().expect("it was found by its type")
+    }
+
+    /// Drops the values of a runtime that has ended.
+    pub(super) fn end(&self) {
+        let values = std::mem::take(&mut *self.0.lock());
+        // Outside of the lock, because a value's destructor may ask for another value.
+        drop(values);
     }
 }
 
@@ -50,13 +58,16 @@ impl fmt::Debug for Extensions {
 }
 
 impl Handle {
-    /// The runtime's value of a type, made when somebody asks for the first time: what a library keeps once a runtime.
+    /// Returns the runtime's value of a type. The first call makes it. A library can keep its
+    /// per-runtime state here.
     ///
-    /// It lives as long as the runtime's memory does. It must hold no [`Handle`], nor anything else that keeps that
-    /// memory, since then neither is ever freed.
+    /// The shutdown drops the value after the futures of all threads, so its destructor can end
+    /// whatever has to end with the runtime. A value that is first requested later, or whose
+    /// runtime has left a worker behind, lives as long as the runtime's memory. The value must hold
+    /// no [`Handle`], nor anything else that keeps that memory: neither might ever be freed.
     ///
-    /// Of two who ask at the same time for the first time, both may make one; one of the two is dropped, and both get the
-    /// other.
+    /// If two first calls run at the same time, both may make a value. One value is dropped, and
+    /// both callers get the other.
     ///
     /// # Examples
     /// ```
@@ -85,10 +96,22 @@ mod tests {
         assert_eq!(extensions.find::<u8>(), None);
         assert_eq!(*extensions.add(1u8), 1);
         assert_eq!(*extensions.add(2u16), 2);
-        // The first one stays, also when somebody was as fast to make another.
+        // The first one stays, even if another was made at the same time.
         assert_eq!(*extensions.add(3u8), 1);
         assert_eq!(extensions.find::<u8>().as_deref(), Some(&1));
         assert_eq!(extensions.find::<u16>().as_deref(), Some(&2));
+    }
+
+    #[test]
+    fn the_shutdown_drops_a_value_that_a_handle_outlives() {
+        let runtime = crate::Runtime::builder().workers(1).build();
+        let runtime = runtime.expect("it starts");
+        let handle = runtime.handle().clone();
+        let gone = Arc::downgrade(&handle.extension(|| 1u8));
+        assert!(gone.upgrade().is_some());
+        drop(runtime);
+        assert_eq!(gone.upgrade(), None);
+        assert_eq!(*handle.extension(|| 2u8), 2, "another one is made");
     }
 
     #[test]

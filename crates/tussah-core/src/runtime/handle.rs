@@ -1,4 +1,4 @@
-//! The runtime as its users hold it: spawning, posting, changing the number of workers.
+//! The runtime as users hold it: spawning, posting, changing the number of workers.
 
 use std::fmt;
 use std::future::Future;
@@ -23,19 +23,20 @@ use crate::stats::Stats;
 use crate::task::{self, JoinHandle};
 use crate::worker::Worker;
 use crate::world::Network;
-/// A runtime: workers, their colors, timers and blocking pool. Dropping it shuts it down: see [`Runtime::shutdown`]; where that must not wait, and the
-/// stack is being unwound, an OS thread of its own does so.
+/// A runtime: workers, their colors, timers and blocking pool. Dropping it shuts it down: see
+/// [`Runtime::shutdown`]; during unwinding in a place that must not wait, a new OS thread does so.
 pub struct Runtime {
     handle: Handle,
 }
 
-/// A way into a runtime, from any OS thread. Cheap to clone; it does not keep the runtime running.
+/// A reference to a runtime, for any OS thread. Cheap to clone. It does not keep the runtime
+/// running.
 #[derive(Clone)]
 pub struct Handle {
     pub(crate) shared: Arc<Shared>,
 }
 
-/// The code does not run in a runtime, and names none.
+/// The error of code that needs a runtime, and runs outside of one.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct NoRuntime;
 
@@ -47,7 +48,7 @@ impl fmt::Display for NoRuntime {
 
 impl std::error::Error for NoRuntime {}
 
-/// A closure that needs nothing but to be called.
+/// A closure that needs no arguments.
 struct Plain<F>(F);
 
 impl<F: FnOnce() + Send + 'static> Body for Plain<F> {
@@ -58,7 +59,7 @@ impl<F: FnOnce() + Send + 'static> Body for Plain<F> {
 }
 
 impl Handle {
-    /// The runtime that the caller runs in.
+    /// Returns the runtime that the caller runs in.
     ///
     /// # Errors
     /// [`NoRuntime`] outside of events, threads and `block_on`.
@@ -68,10 +69,10 @@ impl Handle {
             .ok_or(NoRuntime)
     }
 
-    /// The runtime that the caller runs in.
+    /// Returns the runtime that the caller runs in.
     ///
     /// # Panics
-    /// Outside of events, threads and `block_on`.
+    /// Panics outside of events, threads and `block_on`.
     #[track_caller]
     pub fn current() -> Handle {
         match Self::try_current() {
@@ -80,10 +81,11 @@ impl Handle {
         }
     }
 
-    /// Calls `f` with the runtime that the caller runs in; on a worker without a clone, whose count all workers share.
+    /// Calls `f` with the runtime that the caller runs in. On a worker this saves a clone, whose
+    /// count all workers share.
     ///
     /// # Panics
-    /// Outside of events, threads and `block_on`.
+    /// Panics outside of events, threads and `block_on`.
     #[inline]
     #[track_caller]
     pub fn with_current<R>(f: impl FnOnce(&Handle) -> R) -> R {
@@ -93,16 +95,16 @@ impl Handle {
         });
         match called {
             Ok(result) => result,
-            // Not in the closure, which would not know the caller's place.
+            // Not in the closure, which would not know the caller's location.
             Err(f) => f(&Self::current()),
         }
     }
 
-    /// Starts a thread. It is a color of its own, unless the runtime was built with
+    /// Starts a thread. It has a color of its own, unless the runtime was built with
     /// [`one_color`](Builder::one_color).
     ///
     /// # Panics
-    /// If the runtime is shut down.
+    /// Panics if the runtime has shut down.
     #[track_caller]
     pub fn spawn<F>(&self, future: F) -> JoinHandle<F::Output>
     where
@@ -149,7 +151,7 @@ impl Handle {
     /// Starts a thread in a color: each of its polls is an event of that color.
     ///
     /// # Panics
-    /// If the runtime is shut down, or the color is of another runtime.
+    /// Panics if the runtime has shut down, or if the color belongs to another runtime.
     #[track_caller]
     pub fn spawn_in<F>(&self, color: impl AsColor, future: F) -> JoinHandle<F::Output>
     where
@@ -179,20 +181,22 @@ impl Handle {
     /// Posts an event in the default color.
     ///
     /// # Errors
-    /// Gives the closure back if the color is full or the runtime is shut down.
+    /// Returns the closure if the color is full or the runtime has shut down.
     #[inline(always)]
     #[track_caller]
     pub fn post<F: FnOnce() + Send + 'static>(&self, f: F) -> Result<(), PostError<F>> {
         self.post_in_at(Location::caller(), Color::DEFAULT, f)
     }
 
-    /// Posts an event in a color. Events of one color run one at a time, in the order in which they were posted.
+    /// Posts an event in a color. Events of one color run one at a time, in the order in which they
+    /// were posted.
     ///
     /// # Errors
-    /// Gives the closure back if the color is full or the runtime is shut down.
+    /// Returns the closure if the color is full or the runtime has shut down.
     ///
     /// # Panics
-    /// If the color is of another runtime. A panic of `f` stays in the event and is counted.
+    /// Panics if the color belongs to another runtime. A panic of `f` stays in the event and is
+    /// counted.
     #[inline(always)]
     #[track_caller]
     pub fn post_in<F: FnOnce() + Send + 'static>(
@@ -220,41 +224,42 @@ impl Handle {
         }
     }
 
-    /// A reference to a color of this runtime, which skips the look-up by number.
+    /// Returns a reference to a color of this runtime, which skips the look-up by number.
     pub fn color(&self, color: impl AsColor) -> ColorRef {
         color.reference(&self.shared)
     }
 
-    /// The blocking pool of the runtime, for calls that block.
+    /// Returns the runtime's pool for calls that block.
     #[track_caller]
     pub fn blocking(&self) -> &crate::blocking::BlockingPool {
         &self.shared.blocking
     }
 
-    /// What carries the bytes of the runtime's sockets.
+    /// Returns the transport of the runtime's sockets.
     #[doc(hidden)]
     pub fn network(&self) -> Network {
         self.shared.world.network
     }
 
-    /// What the runtime waits on, and which way its files go.
+    /// Returns what the runtime waits on, and how its file operations run.
     #[cfg(not(loom))]
     pub fn driver(&self) -> DriverReport {
         DriverReport::new(&self.shared)
     }
 
-    /// What the runtime did since it began, and what limits its speed-up.
+    /// Returns the runtime's statistics since it began, and what limits its speed-up.
     pub fn stats(&self) -> Stats {
         Stats::of(&self.shared)
     }
 
-    /// How many workers take events from outside.
+    /// Returns the number of workers that take events from outside.
     pub fn workers(&self) -> usize {
         self.shared.workers.load(Ordering::Relaxed)
     }
 
-    /// The number of the worker, counted from 0, that the caller runs on; `None` elsewhere, and on a worker of another runtime. No two OS threads have
-    /// the same at a time.
+    /// Returns the number, counted from 0, of the worker that the caller runs on. Returns `None`
+    /// elsewhere, and on a worker of another runtime. No two OS threads have the same number at the
+    /// same time.
     ///
     /// # Examples
     /// ```
@@ -271,13 +276,14 @@ impl Handle {
         worker.is_of(&self.shared).then_some(worker.index)
     }
 
-    /// Changes the number of workers while the runtime runs. Workers that are taken away finish the event that they are
-    /// in, and give their colors and timers to the others.
+    /// Changes the number of workers while the runtime runs. A removed worker finishes its current
+    /// event, and hands its colors and timers over to the others.
     ///
     /// # Errors
-    /// `InvalidInput` outside of 1 to 1,024; inside an event, and inside a closure that has entered a color, `WouldBlock` if another change is going on or a worker that
-    /// was taken away is still in its last event (elsewhere the call waits for these); what the operating system said if there are no descriptors for a worker (each takes two), or an OS thread could not be started (those
-    /// that were started stay).
+    /// `InvalidInput` outside of 1 to 1,024. `WouldBlock` inside an event or a closure that has
+    /// entered a color, if another change is in progress or a removed worker is still in its last
+    /// event; elsewhere the call waits. The system's error if it has no descriptors for a worker
+    /// (two each), or could not start an OS thread; workers that were started stay.
     pub fn set_workers(&self, workers: usize) -> io::Result<()> {
         shutdown::set_workers(&self.shared, workers)
     }
@@ -302,7 +308,7 @@ impl Handle {
     }
 }
 
-/// Handles are equal if they are of the same runtime.
+/// Two handles are equal if they belong to the same runtime.
 impl PartialEq for Handle {
     fn eq(&self, other: &Self) -> bool {
         Arc::ptr_eq(&self.shared, &other.shared)
@@ -321,7 +327,7 @@ impl fmt::Debug for Handle {
 }
 
 impl Runtime {
-    /// A builder with the defaults.
+    /// Creates a builder with the defaults.
     pub fn builder() -> Builder {
         Builder::new()
     }
@@ -332,16 +338,18 @@ impl Runtime {
         }
     }
 
-    /// A handle, which outlives the runtime but does not keep it running.
+    /// Returns a handle, which outlives the runtime but does not keep it running.
     pub fn handle(&self) -> &Handle {
         &self.handle
     }
 
-    /// Runs a future as a thread of the runtime, waits for it on this OS thread, and ends the runtime: what
-    /// `#[tussah::main]` does with the body of `main`. Threads that still run then are dropped.
+    /// Runs a future as a thread of the runtime, waits for it on this OS thread, and shuts the
+    /// runtime down, as `#[tussah::main]` does with the body of `main`. Threads that still run then
+    /// are dropped.
     ///
     /// # Panics
-    /// Where [`block_on`](Handle::block_on) does; and if the future panics, with its payload.
+    /// Panics where [`block_on`](Handle::block_on) does. If the future panics, the panic resumes
+    /// here with its payload.
     #[track_caller]
     pub fn block_on_spawned<F>(self, future: F) -> F::Output
     where
@@ -355,14 +363,15 @@ impl Runtime {
         }
     }
 
-    /// Refuses new events, runs what is queued for up to `drain`, then drops the rest with its callbacks, in its colors,
-    /// and the futures of the threads that wait for something.
+    /// Refuses new events, runs queued events for up to `drain`, then drops the rest, in their
+    /// colors and with their callbacks, and the futures of all waiting threads.
     ///
-    /// Waits for the events that run at that time. One that does not end within a further second keeps its worker, which is
-    /// reported; what that worker has queued is then never run.
+    /// Waits for the events that are running. A worker whose event does not end within a further
+    /// second is left behind and reported; events queued with that worker are then never run.
     ///
     /// # Panics
-    /// Inside an event, and inside a closure that has entered a color, as for [`block_on`](Handle::block_on).
+    /// Panics inside an event, and inside a closure that has entered a color, like
+    /// [`block_on`](Handle::block_on).
     #[track_caller]
     pub fn shutdown(self, drain: Duration) -> ShutdownReport {
         shutdown::shutdown(&self.handle.shared, drain)

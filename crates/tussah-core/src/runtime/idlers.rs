@@ -1,14 +1,16 @@
-//! Who wants to run when a worker has nothing else to do.
+//! The waiters for a worker that has nothing else to do.
 //!
-//! A thread that waits to be idle stands in a list of the runtime's. A worker that has found nothing to run, here or with others,
-//! and whose timers and descriptors have nothing to report, wakes all of them instead of going to sleep: each is then an
-//! event of its color like any other.
+//! A thread that waits to be idle is in a list of the runtime. A worker wakes the whole list
+//! instead of going to sleep. It does so when it has found nothing to run or steal, and its timers
+//! and descriptors have nothing to report. Each woken thread is then an event of its color like any
+//! other.
 //!
-//! # Why no one is forgotten
+//! # Why no waiter is forgotten
 //!
-//! Who takes a place in the list does so in an event of some worker, or has an event posted behind it. That worker looks at the list
-//! after that event, before it sleeps the next time, and it sees what it has written itself. If it is taken away instead, it
-//! wakes who is in the list as it ends. If it is held for long, others look when the watch finds nothing. So the flag needs no fence.
+//! A waiter enters the list in an event of some worker, or posts an event after entering it. That
+//! worker looks at the list after the event, before it sleeps the next time, and sees its own
+//! writes. If the worker is removed instead, it wakes the list as it ends. If it is stuck in an
+//! event, other workers look when their watch finds nothing. So the flag needs no fence.
 
 use std::fmt;
 use std::future::Future;
@@ -24,7 +26,7 @@ use crate::worker::Worker;
 
 /// The threads that wait for a worker with nothing to do.
 pub(crate) struct Idlers {
-    /// Somebody waits; written under the lock.
+    /// Whether the list has a waiter; written under the lock.
     any: AtomicBool,
     list: Mutex<List>,
 }
@@ -52,12 +54,13 @@ impl Idlers {
 }
 
 impl Shared {
-    /// Whether somebody is to be woken before a worker sleeps. Nobody is while the runtime drains, since it has to come to rest.
+    /// Returns whether waiters are to be woken before a worker sleeps. While the runtime drains,
+    /// none are, because the runtime has to come to rest.
     pub(crate) fn has_idlers(&self) -> bool {
         self.idlers.any.load(Ordering::Relaxed) && self.is_open()
     }
 
-    /// Wakes who waits for a worker with nothing to do.
+    /// Wakes the waiters for an idle worker.
     pub(crate) fn wake_idlers(&self) {
         let waiting = self.idlers.with(|list| std::mem::take(&mut list.waiting));
         for (_, waker) in waiting {
@@ -67,16 +70,17 @@ impl Shared {
 }
 
 impl Handle {
-    /// Waits until a worker of this runtime has nothing else to run: no event that it could run or steal, no timer that is due,
-    /// nothing to report from its descriptors.
+    /// Waits until a worker of this runtime has nothing else to run: no event that it could run or
+    /// steal, no timer that is due, and nothing to report from its descriptors.
     ///
-    /// This is what an idle watcher of libev waits for (ev(3), `ev_idle`), with priorities left out. There is no fairness among workers:
-    /// the first that runs out of work wakes all who wait. Whoever waits again and again keeps one worker busy.
+    /// This is an idle watcher of libev (ev(3), `ev_idle`), without priorities. Workers are not
+    /// treated fairly: the first that runs out of work wakes all waiters. A thread that waits again
+    /// and again keeps one worker busy.
     ///
-    /// It waits for ever once the runtime is being shut down.
+    /// The future never completes once the runtime is shutting down.
     ///
     /// # Cancellation
-    /// Dropping the future ends the waiting.
+    /// Dropping the future ends the wait.
     ///
     /// # Examples
     /// ```
@@ -102,7 +106,7 @@ impl Handle {
 #[must_use = "futures do nothing unless they are polled"]
 pub struct Idle {
     handle: Handle,
-    /// Its place in the list; 0 before the first poll.
+    /// The waiter's number in the list; 0 before the first poll.
     number: u64,
 }
 
@@ -113,7 +117,7 @@ impl Future for Idle {
         let number = self.number;
         let waker = TinyWaker::from_waker(context.waker());
         let shared = &self.handle.shared;
-        // The waker that was replaced is dropped under no lock.
+        // The waker that was replaced is dropped outside of the lock.
         let (number, _before) = shared.idlers.with(|list| {
             if number == 0 {
                 list.last_number += 1;
@@ -130,7 +134,8 @@ impl Future for Idle {
         }
         let is_here = Worker::with(|worker| worker.is_some_and(|worker| worker.is_of(shared)));
         if !is_here && self.number == 0 {
-            // Some worker has to look. A runtime that ends refuses, and then there is nothing to wait for.
+            // Makes some worker look. If the runtime has ended, the post is refused and there is
+            // nothing to wait for.
             let _ = self.handle.post(|| ());
         }
         self.number = number;

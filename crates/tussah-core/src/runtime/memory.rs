@@ -1,4 +1,4 @@
-//! The memory of a runtime's objects: allocated, freed, and left to whoever has some of it.
+//! The memory of a runtime's objects: allocating, freeing, and leaving it to the remaining owners.
 
 use std::alloc::Layout;
 use std::ptr::NonNull;
@@ -9,7 +9,8 @@ use crate::slab::{self, Kind, Slab};
 use crate::worker::Worker;
 
 impl Shared {
-    /// Memory for an event or a thread, from this worker's magazines if it is one of this runtime.
+    /// Allocates an event or a thread, from the magazines of the worker that runs here if it is one
+    /// of this runtime.
     #[inline(always)]
     pub(crate) fn alloc(&self, kind: Kind, layout: Layout) -> NonNull<u8> {
         Worker::with(|worker| match worker {
@@ -18,26 +19,28 @@ impl Shared {
         })
     }
 
-    /// The same for who is not one of our workers.
+    /// Does the same for a caller that is not one of our workers.
     #[cold]
     #[inline(never)]
     pub(crate) fn alloc_outside(&self, kind: Kind, layout: Layout) -> NonNull<u8> {
-        // SAFETY: the caller uses the memory by the rules of its kind until `free`, and has what keeps us (`shutdown.rs`).
+        // SAFETY: the caller uses the memory by the rules of its kind until `free`, and holds
+        // something that keeps us (`shutdown.rs`).
         unsafe { self.slab.alloc(kind, layout) }
     }
 
     /// # Safety
-    /// The memory came from `alloc` of a runtime with this kind and layout, and is not used any more.
+    /// The memory came from `alloc` of a runtime with this kind and layout, and is not used again.
     #[inline(always)]
     pub(crate) unsafe fn free(kind: Kind, ptr: NonNull<u8>, layout: Layout) {
-        // SAFETY: the owner of a slab's object is its runtime, which the object keeps.
+        // SAFETY: the owner of a slab's object is its runtime, which the object keeps alive.
         let shared = unsafe { slab::owner_of(ptr) }.cast::<Shared>();
         Worker::with(|worker| match worker {
-            // SAFETY: the caller gives the memory up.
+            // SAFETY: the caller gives up the memory.
             Some(worker) if std::ptr::eq(&*worker.handle.shared, shared) => unsafe {
                 worker.free(kind, ptr, layout)
             },
-            // SAFETY: as above. The slab says whether a reference became ours; else the runtime may be gone by now.
+            // SAFETY: as above. The slab returns whether a reference became ours; if not, the
+            // runtime may be gone by now.
             _ => unsafe {
                 if Slab::free(&raw const (*shared).slab, kind, ptr, layout) {
                     drop(Arc::from_raw(shared));
@@ -49,11 +52,12 @@ impl Shared {
     /// # Safety
     /// The pointer is that of a counted runtime that is alive.
     pub(super) unsafe fn retain(shared: *const ()) {
-        // SAFETY: passed on from the caller.
+        // SAFETY: the caller's promise.
         unsafe { Arc::increment_strong_count(shared.cast::<Shared>()) }
     }
 
-    /// Leaves the runtime's memory to whoever has some of it. To be called once, when no worker is left.
+    /// Leaves the runtime's memory to the objects that still use it. Called once, when no worker is
+    /// left.
     pub(crate) fn close_slab(self: &Arc<Self>) {
         self.slab.close();
         // SAFETY: the open slab had a reference, which is ours now.

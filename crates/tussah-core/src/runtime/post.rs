@@ -1,4 +1,4 @@
-//! What a post names and what it gives back.
+//! The arguments and the error of a post.
 
 use std::fmt;
 use std::panic::Location;
@@ -10,7 +10,7 @@ use crate::color::cell::ColorCell;
 use crate::color::{Color, ColorRef, Full};
 use crate::event::Body;
 
-/// An event that was not taken, with what was to be run.
+/// The error of a refused post, with the closure that was to run.
 pub struct PostError<F> {
     body: F,
     full: Option<u32>,
@@ -28,17 +28,17 @@ impl<F> PostError<F> {
         Self { body, full: None }
     }
 
-    /// What was to be run.
+    /// Returns the closure that was to run.
     pub fn into_inner(self) -> F {
         self.body
     }
 
-    /// Whether the color had as many events queued as it may have.
+    /// Returns whether the color had reached its limit of queued events.
     pub fn is_full(&self) -> bool {
         self.full.is_some()
     }
 
-    /// Whether the runtime was shut down.
+    /// Returns whether the runtime had shut down.
     pub fn is_shut_down(&self) -> bool {
         self.full.is_none()
     }
@@ -61,13 +61,13 @@ impl<F> fmt::Debug for PostError<F> {
 
 impl<F> std::error::Error for PostError<F> {}
 
-/// What names a color: its number, or a reference to it.
+/// A name of a color: its number, or a reference to it.
 #[allow(private_bounds)]
 pub trait AsColor: Sealed {}
 
 pub(crate) trait Sealed {
     fn reference(&self, shared: &Arc<Shared>) -> ColorRef;
-    /// Posts what `body` runs, unless the color is full.
+    /// Posts an event that runs `body`, unless the color is full.
     fn post<B: Body>(
         &self,
         handle: &Handle,
@@ -90,7 +90,8 @@ impl Sealed for Color {
         body: B,
     ) -> Result<(), Full<B>> {
         let shared = &handle.shared;
-        // SAFETY: the runtime keeps the default color, and the table the others meanwhile.
+        // SAFETY: during the call, the runtime keeps the default color alive, and the table the
+        // others.
         unsafe {
             if *self == Color::DEFAULT {
                 return ColorCell::post_body(shared.default_color(), location, body);

@@ -1,4 +1,4 @@
-//! How a runnable color comes to a worker.
+//! Queueing of runnable colors with workers.
 
 use std::cell::Cell;
 use std::ptr::NonNull;
@@ -9,7 +9,7 @@ use crate::loom::atomic::{Ordering, fence};
 use crate::worker::Worker;
 
 impl Shared {
-    /// Queues a runnable color: here if this is a worker, else with some worker.
+    /// Queues a runnable color: here if this is a worker, otherwise with some worker.
     #[inline]
     pub(crate) fn schedule(&self, node: NonNull<Node>) {
         Worker::with(|worker| match worker {
@@ -18,10 +18,11 @@ impl Shared {
         });
     }
 
-    /// A worker has queued something for itself in an event. Calls another one if it pays, or if nobody keeps watch.
+    /// Follows a push of a worker's own event. Wakes another worker if that pays, or if no worker
+    /// keeps watch.
     #[inline]
     pub(crate) fn work_pushed(&self, worker: &Worker) {
-        // The common case: all work, or somebody keeps watch and the queue is short.
+        // The common case: all workers are busy, or one keeps watch and the queue is short.
         if self.idle.any_parked() && self.stealing {
             self.call_for_help(worker);
         }
@@ -52,9 +53,9 @@ impl Shared {
         let place = sleeper.unwrap_or_else(|| self.any_place());
         // SAFETY: the node is the caller's to queue, and in no other list.
         unsafe { self.place(place).injector.push(node) };
-        // Pairs with the fences in `Idle::park`, `Idle::found` and `worker_ended`, and with that of the shutdown: either we
-        // see that the worker is parked, runs something else while nobody keeps watch, ends, or has ended, or it sees the
-        // node.
+        // Pairs with the fences in `Idle::park`, `Idle::found` and `worker_ended`, and with that of
+        // the shutdown. Either the worker sees the node, or we see what the worker did: it is
+        // parked, runs something else while none keeps watch, ends, or has ended.
         fence(Ordering::SeqCst);
         if sleeper.is_none() && self.idle.any_parked() && self.idle.wake(place) {
             self.unpark(place);
@@ -76,10 +77,11 @@ impl Shared {
         }
     }
 
-    /// Takes back what was queued with a worker that is ending.
+    /// Takes back the nodes that were queued with a worker that is ending.
     #[cold]
     pub(super) fn rescue(&self, place: usize) {
-        // As a searcher: as long as something is on its way, not all workers may seem to be parked (`is_at_rest`).
+        // Counts as a searcher: while work is being moved, the workers must not all seem to be
+        // parked (`is_at_rest`).
         self.idle.add();
         for node in self.place(place).injector.take_all() {
             self.inject(node);
@@ -89,10 +91,10 @@ impl Shared {
         }
     }
 
-    /// Drops all that is queued anywhere; the workers have ended.
+    /// Drops everything queued anywhere, after the workers have ended.
     pub(crate) fn drop_queued(&self) {
-        // What is dropped may queue more (a dropped future wakes another thread): the outermost call goes on with that, so
-        // that a chain of such drops does not nest.
+        // A dropped node may queue more: a dropped future wakes another thread. The outermost call
+        // goes on with these, so that a chain of drops does not nest.
         let Some(_dropping) = Dropping::begin(self) else {
             return;
         };
@@ -101,8 +103,8 @@ impl Shared {
         }
     }
 
-    /// Runs `f`, which holds a lock and may post, and drops what it could not queue after that: users' destructors must
-    /// not run under a lock of ours.
+    /// Runs `f`, which holds a lock and may post, and afterwards drops what it could not queue:
+    /// users' destructors must not run under a lock of ours.
     pub(crate) fn drop_later<R>(&self, f: impl FnOnce() -> R) -> R {
         let dropping = Dropping::begin(self);
         let result = f();
@@ -128,14 +130,15 @@ impl Shared {
         }
     }
 
-    /// Whether nothing runs and nothing is queued, and nothing is on its way from one queue to another.
+    /// Returns whether nothing runs, nothing is queued, and nothing is moving from one queue to
+    /// another.
     pub(crate) fn is_at_rest(&self) -> bool {
-        // The queues are looked at one after the other, so no worker may have been awake in between.
+        // The queues are read one after the other, so no worker may have been awake in between.
         let parked = self.idle.all_parked();
         parked.is_some() && self.queues_are_empty() && self.idle.all_parked() == parked
     }
 
-    /// Whether nothing is queued anywhere.
+    /// Returns whether nothing is queued anywhere.
     pub(crate) fn queues_are_empty(&self) -> bool {
         (0..self.places()).all(|place| {
             let remote = self.place(place);
@@ -153,7 +156,7 @@ crate::loom::thread_local! {
 struct Dropping(*const Shared);
 
 impl Dropping {
-    /// `None` if this OS thread is at it already.
+    /// Returns `None` if this OS thread has begun already.
     fn begin(shared: &Shared) -> Option<Self> {
         DROPPING.with(|dropping| {
             let before = dropping.get();

@@ -1,4 +1,4 @@
-//! What the workers of a runtime, its handles and its colors share.
+//! The state that the workers of a runtime, its handles and its colors share.
 
 use std::io;
 use std::ptr::NonNull;
@@ -24,21 +24,21 @@ use crate::watchdog::Watchdog;
 use crate::worker::{Idle, Remote, Worker};
 use crate::world::World;
 
-/// Posts and spawns are taken.
+/// Posts and spawns are accepted.
 pub(crate) const OPEN: u8 = 0;
-/// Posts and spawns are refused; what is queued still runs.
+/// Posts and spawns are refused. Queued events still run.
 pub(crate) const DRAINING: u8 = 1;
-/// No worker will run anything any more.
+/// No worker runs anything any more.
 pub(crate) const STOPPED: u8 = 2;
 
 /// Makes the policy of each worker.
 pub(crate) type PolicyMaker = Box<dyn Fn() -> Box<dyn Policy> + Send + Sync>;
 
-/// One runtime.
+/// The shared state of one runtime.
 pub(crate) struct Shared {
     pub(crate) slab: Slab,
     pub(crate) name: String,
-    /// What is outside.
+    /// The interfaces to the outside.
     pub(crate) world: World,
     started: Instant,
     pub(crate) idle: Idle,
@@ -46,42 +46,45 @@ pub(crate) struct Shared {
     pub(crate) steal_delay: Duration,
     pub(crate) pin: bool,
     pub(crate) policy: Guarded<PolicyMaker>,
-    /// Some color has a priority, or the policy is the user's: there is something to choose.
+    /// Whether a policy has anything to choose: some color has a priority, or the policy is the
+    /// user's.
     pub(crate) chooses: AtomicBool,
     /// `OPEN`, `DRAINING` or `STOPPED`.
     pub(crate) phase: AtomicU8,
-    /// A place for each worker that may ever be; filled when the first worker takes it, and kept.
+    /// A place for each worker that may ever exist. The first worker of a place fills it, and it
+    /// stays.
     places: Box<[OnceLock<Arc<Remote>>]>,
-    /// Places filled so far.
+    /// The number of places filled so far.
     places_used: AtomicUsize,
-    /// Workers that take events from outside: places 0 up to this number.
+    /// The number of workers that take events from outside: those of the places 0 up to this
+    /// number.
     pub(crate) workers: AtomicUsize,
-    /// The place that the next event from outside goes to.
+    /// The place for the next event from outside.
     pub(super) next_place: AtomicUsize,
-    /// OS threads to be joined; the lock also serialises changes of the number of workers.
+    /// The OS threads to join. The lock also serializes changes of the number of workers.
     pub(crate) os_threads: Mutex<Vec<Option<thread::JoinHandle<()>>>>,
     pub(crate) table: Table,
     /// The descriptors that threads wait for.
     pub(crate) sources: Sources,
-    /// Colored values made so far; numbers them in reports.
+    /// The number of colored values made so far, which numbers them in reports.
     pub(crate) values_made: AtomicU64,
     /// The cell of the default color, with a handle of its own.
     default_color: OnceLock<DefaultColor>,
     pub(crate) blocking: BlockingPool,
-    /// Has the workers look at their timers when a clock is moved by hand.
+    /// Makes the workers look at their timers when a manual clock is moved.
     pub(crate) advance_hook: OnceLock<AdvanceHook>,
     /// Ended by the shutdown.
     pub(crate) watchdog: Mutex<Option<Watchdog>>,
-    /// `spawn` means "in the default color".
+    /// Whether `spawn` means "in the default color".
     pub(crate) one_color: bool,
-    /// Threads that were dropped before their end because the runtime ended.
+    /// The number of threads that were dropped before their end because the runtime ended.
     pub(crate) threads_dropped: AtomicUsize,
     pub(super) extensions: Extensions,
-    /// Who is woken before a worker sleeps.
+    /// The waiters that are woken before a worker sleeps.
     pub(super) idlers: Idlers,
 }
 
-/// A handle to the default color, given back when the runtime is dropped.
+/// A handle to the default color, released when the runtime is dropped.
 struct DefaultColor(NonNull<ColorCell>);
 
 // SAFETY: cells are shared between OS threads by their own rules.
@@ -106,7 +109,7 @@ impl Drop for Shared {
     }
 }
 
-/// What the builder decided.
+/// The decisions of the builder.
 pub(crate) struct Config {
     pub(crate) name: String,
     pub(crate) world: World,
@@ -158,7 +161,7 @@ impl Shared {
         // SAFETY: the pointer is that of a counted runtime.
         unsafe { shared.slab.set_owner(Arc::as_ptr(&shared).cast()) };
         shared.table.with(&shared, Color::DEFAULT, |cell| {
-            // SAFETY: the table keeps the cell alive meanwhile.
+            // SAFETY: the table keeps the cell alive during the call.
             unsafe { cell.as_ref() }.retain();
             shared.default_color.get_or_init(|| DefaultColor(cell));
         });
@@ -180,7 +183,8 @@ impl Shared {
         color.expect("the default color is made with the runtime").0
     }
 
-    /// Nanoseconds of real time, for measuring and for stealing: also where timers follow a clock that is moved by hand.
+    /// Returns nanoseconds of real time, for measuring and for stealing, even if the timers follow
+    /// a manual clock.
     pub(crate) fn now_ns(&self) -> u64 {
         if self.world.clock.is_manual() {
             return self.started.elapsed().as_nanos() as u64;
@@ -188,7 +192,7 @@ impl Shared {
         self.world.clock.now_ns()
     }
 
-    /// The tick of the timers at the time that `now_ns` has just given.
+    /// Returns the tick of the timers at `now_ns`, a time that `now_ns()` has just returned.
     pub(crate) fn tick_at(&self, now_ns: u64) -> u64 {
         if self.world.clock.is_manual() {
             self.world.clock.now_tick()
@@ -202,13 +206,13 @@ impl Shared {
         self.phase.load(Ordering::Relaxed) == OPEN
     }
 
-    /// Places filled so far.
+    /// Returns the number of places filled so far.
     #[inline]
     pub(crate) fn places(&self) -> usize {
         self.places_used.load(Ordering::Acquire) // pairs with the Release in `prepare_place`
     }
 
-    /// The worker of a place, unless that was never filled.
+    /// Returns the worker of a place, unless that was never filled.
     pub(crate) fn remote(&self, place: usize) -> Option<&Arc<Remote>> {
         self.places[place].get()
     }
@@ -227,13 +231,13 @@ impl Shared {
         self.place(place).unpark();
     }
 
-    /// A searcher found work; calls a successor if one is needed.
+    /// Records that a searcher found work, and wakes a successor if one is needed.
     pub(crate) fn stop_search(&self, worker: &Worker) {
         if let Some(successor) = self.idle.found() {
             self.unpark(successor);
         }
         if self.idle.wake_watchdog()
-            // Whoever has the lock ends the watchdog.
+            // If the lock is taken, its holder is ending the watchdog.
             && let Some(watchdog) = self.watchdog.try_lock()
             && let Some(watchdog) = &*watchdog
         {
@@ -242,7 +246,8 @@ impl Shared {
         self.check_watch(worker);
     }
 
-    /// A worker that is about to run something has got more without a push of its own: sees to it that somebody keeps watch.
+    /// Makes sure that some worker keeps watch, when a worker that is about to run something has
+    /// got more without a push of its own.
     #[inline]
     pub(crate) fn check_watch(&self, worker: &Worker) {
         let remote = &worker.remote;
@@ -251,7 +256,7 @@ impl Shared {
         }
     }
 
-    /// Calls a sleeper for a worker that must not run on with nobody keeping watch.
+    /// Wakes a sleeper to keep watch, for a worker that must not run on without one.
     #[cold]
     pub(crate) fn call_watch(&self) {
         if self.stealing
@@ -261,12 +266,11 @@ impl Shared {
         }
     }
 
-    /// Makes a place ready for its next worker, which is to call `worker::main` or `Idle::remove`.
-    ///
-    /// The caller holds the lock of `os_threads`.
+    /// Prepares a place for its next worker. The caller holds the lock of `os_threads`, and then
+    /// calls `worker::main` or `Idle::remove`.
     ///
     /// # Errors
-    /// What the system said, if it has no descriptors for the place's driver.
+    /// The system's error if it has no descriptors for the place's driver.
     pub(crate) fn prepare_place(self: &Arc<Self>, place: usize) -> io::Result<Arc<Remote>> {
         let remote = match self.places[place].get() {
             Some(remote) => remote.clone(),
@@ -283,12 +287,12 @@ impl Shared {
         Ok(remote)
     }
 
-    /// The timers of a place.
+    /// Creates the timers of a place.
     fn new_shard(self: &Arc<Self>, place: usize) -> Arc<Shard> {
         let weak = Arc::downgrade(self);
         let unpark = move || {
             if let Some(shared) = weak.upgrade() {
-                // Of a worker that was taken away, the first one looks after the timers.
+                // The first worker serves the timers of removed workers.
                 let orphan = place >= shared.workers.load(Ordering::Relaxed);
                 let place = if orphan { 0 } else { place };
                 let _ = shared.idle.wake(place);
@@ -309,7 +313,8 @@ impl Shared {
             .name(format!("{}-worker-{place}", self.name))
             .spawn(move || crate::worker::main(shared, remote, place));
         if started.is_err() {
-            // Who has chosen this place meanwhile sees the flag, or we see what it has queued.
+            // Either a poster that chose this place meanwhile sees the flag, or we see the node
+            // that it queued.
             self.place(place).stop.store(true, Ordering::Release);
             fence(Ordering::SeqCst);
             self.rescue(place);
@@ -321,7 +326,7 @@ impl Shared {
         started
     }
 
-    /// Called by a worker that ends: gives its queue to the others, or leaves it to the shutdown.
+    /// Hands the queue of an ending worker over to the others, or leaves it to the shutdown.
     pub(crate) fn hand_over(&self, worker: &Worker) {
         if self.phase.load(Ordering::Relaxed) == STOPPED {
             return;
@@ -339,17 +344,19 @@ impl Shared {
         }
     }
 
-    /// The last act of a worker.
+    /// Performs the last steps of a worker.
     pub(crate) fn worker_ended(&self, worker: &Worker) {
-        // Pairs with the fence in `inject`: either who posts sees that we end, or we see its event.
+        // Pairs with the fence in `inject`: either the poster sees that we end, or we see its
+        // event.
         fence(Ordering::SeqCst);
         self.hand_over(worker);
-        // Only now: as long as something is on its way, not all workers may seem to be parked (`is_at_rest`).
+        // Only now: while work is being moved, the workers must not all seem to be parked
+        // (`is_at_rest`).
         if let Some(successor) = self.idle.remove() {
             self.unpark(successor);
         }
         worker.remote.end();
-        // SAFETY: the magazines are this worker's and are not used any more.
+        // SAFETY: the magazines are this worker's and are not used again.
         unsafe { worker.magazines.flush_all(&self.slab) };
     }
 }

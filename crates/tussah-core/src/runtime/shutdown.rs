@@ -1,14 +1,16 @@
-//! The end of a runtime, and changes of the number of its workers.
+//! Shutdown of a runtime, and changes of the number of its workers.
 //!
 //! # Why nothing is lost at the end
 //!
-//! The claim: if no worker is left behind in its event, each node that is ever queued is run or dropped, exactly once.
+//! The claim: if no worker is left behind in its event, each node that is ever queued is run or
+//! dropped, exactly once.
 //!
-//! *Not twice.* A node is in one queue, and whoever takes it out, by the swap of an injector, the exchange of a ring's head or
-//! under a window's lock, owns it. Workers, posters that take back (`rescue`) or drop (`drop_queued`), and the shutdown take in
-//! no other way, so it does not matter that they may do so at the same time.
+//! *Not twice.* A node is in one queue. An OS thread takes it out by the swap of an injector, by
+//! the exchange of a ring's head or under a window's lock, and then owns it. Workers, posters that
+//! take back (`rescue`) or drop (`drop_queued`), and the shutdown take nodes in no other way, so
+//! they may do it at the same time.
 //!
-//! *Not lost.* The three who matter do this, in this order:
+//! *Not lost.* The three parties do this, in this order:
 //!
 //! ```text
 //! poster (`inject`)               worker (`worker_ended`)           shutdown
@@ -21,47 +23,53 @@
 //!     take back, and inject
 //! ```
 //!
-//! Fences have one order. If S comes before P, the poster reads `STOPPED` and drops what it has pushed, unless somebody has
-//! taken it, of whom below. If P comes before S, the shutdown's last look comes after the push, and finds the node, unless
-//! somebody has taken it. With W in the place of S and the stop flag in that of the phase the same shows that a worker that is
-//! taken away leaves nothing in its injector: it sees the node, or the poster sees the flag, which the worker has read as set
-//! before its fence. A poster that reads a flag that the shutdown has set, but not the phase, takes back and injects again: its
-//! second fence comes after S, so it reads `STOPPED` then.
+//! Fences have one order. If S comes before P, the poster reads `STOPPED` and drops the node that
+//! it pushed, unless another party has taken it (see below). If P comes before S, the shutdown's
+//! last look comes after the push and finds the node, unless another party has taken it.
 //!
-//! Who has taken a node runs it, drops it, or queues it again:
+//! The same argument, with W in the place of S and the stop flag in the place of the phase, shows
+//! that a removed worker leaves nothing in its injector. Either it sees the node, or the poster
+//! sees the flag, which the worker has read as set before its fence. A poster may read a flag that
+//! the shutdown has set, and not the phase. It takes back and injects again: its second fence comes
+//! after S, so it then reads `STOPPED`.
 //!
-//! - *A worker* has it in its ring. If it does not come to run it, it leaves it there when it sees `STOPPED`, and the shutdown
-//!   finds it after the join; or it injects it, and is a poster.
-//! - *A poster* that takes back injects, and one that drops, drops. What a drop queues (a future's drop wakes a thread, the last
-//!   ticket of a request lets its colors go) is injected in turn, and the outermost `drop_queued` of that OS thread goes on until
-//!   it sees every queue empty; its own pushes it sees.
+//! A party that has taken a node runs it, drops it, or queues it again:
 //!
-//! An inline entry has its color in no queue. What is posted to it meanwhile waits in the inbox, and who leaves the color
-//! injects it, and is a poster.
+//! - *A worker* has it in its ring. If it does not run it, it leaves it there when it sees
+//!   `STOPPED`, and the shutdown finds it after the join; or it injects it, and is then a poster.
+//! - *A poster* that takes back injects the node, and one that drops it drops it. A drop may queue
+//!   more: a future's drop wakes a thread, and the last ticket of a request lets its colors go.
+//!   These are injected in turn. The outermost `drop_queued` of that OS thread goes on until it
+//!   sees every queue empty, and it sees its own pushes.
 //!
-//! If a worker ends because of the shutdown, W stands in for S, since it comes after the flag was set and before the join. S alone
-//! carries what is posted to the place of a worker that has ended before. The models in `shutdown_loom_tests.rs` fail
-//! without P, without W and without S.
+//! The color of an inline entry is in no queue. Events posted to it meanwhile wait in the inbox.
+//! The OS thread that leaves the color injects it, and is then a poster.
 //!
-//! # Why nobody uses the memory of a runtime that is freed
+//! If a worker ends because of the shutdown, W stands in for S, since it comes after the flag was
+//! set and before the join. S alone covers posts to the place of a worker that has ended before.
+//! The models in `shutdown_loom_tests.rs` fail without P, without W and without S.
 //!
-//! The phase (`is_open`) only says what is refused. An OS thread may stand still between its look at the phase and all that it
-//! does then, for as long as the whole shutdown takes, so no proof of this can rest on the phase, and none does. It rests on the
-//! count of references to the runtime: whoever calls into the runtime has something that keeps it until the call returns.
+//! # Why the memory of a freed runtime is never used
+//! The phase (`is_open`) only decides what is refused. An OS thread may stall after it has read the
+//! phase, for as long as the whole shutdown takes. So the proof cannot rest on the phase. It rests
+//! on the count of references to the runtime: every caller into the runtime has something that
+//! keeps it until the call returns.
 //!
-//! | who calls | what keeps the runtime until then |
+//! | caller | what keeps the runtime until then |
 //! |---|---|
 //! | `Runtime`, `Handle`, `Idle`; a worker, also one that is left behind | a counted reference |
-//! | `ColorRef`, `Source`, `Io` | a counted reference, given back after the handle to the cell, or the slot |
-//! | `Colored`, and `With` and `WithAll`, which borrow some | the value's counted reference, given back when its last handle is gone and its color is left |
-//! | `JoinHandle`, `AbortHandle`, a waker, wherever it is kept | the thread, which is in use: they have a reference to it, and give that back last |
-//! | who drops what is queued, or lets colors go, in one of these calls | what keeps it for the outermost call |
+//! | `ColorRef`, `Source`, `Io` | a counted reference, released after the handle to the cell, or the slot |
+//! | `Colored`, and `With` and `WithAll`, which borrow some | the value's counted reference, released when its last handle is gone and its color is left |
+//! | `JoinHandle`, `AbortHandle`, a waker, wherever it is kept | the thread, which is in use: they have a reference to it, and release that last |
+//! | code that drops queued nodes, or lets colors go, in one of these calls | the reference of the outermost call |
 //! | a timer, a ring or a clock that has to wake a worker; the watchdog | a weak reference, counted for the length of the call |
 //! | a job of the blocking pool, and its handle | nothing: they have the pool, which is counted by itself |
 //!
-//! That an object in use keeps the runtime, whenever it was allocated, is proved in `slab/mod.rs`. What is refused too late is
-//! harmless by its own rules: an event or a thread is dropped by who injects it (above), a timer finds its shard closed, a
-//! descriptor the table, an operation on a file the ring, a job the pool, each under the lock under which these were closed.
+//! `slab/mod.rs` proves that an object in use keeps the runtime, whenever it was allocated. A
+//! request that the phase should have refused is harmless by its own rules. The poster that injects
+//! an event or a thread drops it (above). A timer finds its shard closed, a descriptor the table,
+//! an operation on a file the ring, a job the pool, each under the lock under which these were
+//! closed.
 
 use std::io;
 use std::sync::Arc;
@@ -77,55 +85,60 @@ use crate::task::Header;
 /// How long the shutdown waits for an event that does not end.
 const STUCK_LIMIT: Duration = Duration::from_secs(1);
 
-/// How long the shutdown waits, for each worker, until the kernel has carried out or given up the file operations that are under way.
+/// How long the shutdown waits, for each worker, until the kernel has completed or cancelled the
+/// file operations in flight.
 const FILES_LIMIT: Duration = Duration::from_secs(1);
 
-/// How often the shutdown looks whether the queues are empty.
+/// The interval at which the shutdown checks whether the queues are empty.
 const DRAIN_POLL: Duration = Duration::from_micros(200);
 
-/// What a shutdown could not do.
+/// The work that a shutdown left undone.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 #[non_exhaustive]
 pub struct ShutdownReport {
-    /// Whether all that was queued ran. What waits in the queues of stages does not count: it waits for their handlers, and is dropped with its callbacks. A
-    /// network is drained before its runtime, by `Network::drain`.
+    /// Whether every queued event ran. Events in the queues of stages do not count: they wait for
+    /// their handlers, and are dropped with their callbacks. `Network::drain` drains a network
+    /// before its runtime.
     pub drained: bool,
-    /// Threads whose futures were dropped before their end: they were waiting for something, were queued, or had not begun.
+    /// The number of threads whose futures were dropped before their end: they were waiting, were
+    /// queued, or had not begun.
     pub threads_dropped: usize,
-    /// Jobs of the blocking pool that did not run.
+    /// The number of jobs of the blocking pool that did not run.
     pub jobs_dropped: usize,
-    /// Workers that were in one event for more than a second after they were told to end, and were left behind. If there are
-    /// any, what is queued and the threads that wait are not dropped unless they wait for a file, who joins one of the others waits
-    /// for ever, and the runtime's memory is never given back.
+    /// The number of workers left behind, because they were in one event for more than a second
+    /// after the shutdown told them to end.
+    ///
+    /// If there are any, queued events and waiting threads are not dropped, except for threads that
+    /// wait for a file. A join of such a thread waits forever, and the runtime's memory is never
+    /// freed.
     pub workers_stuck: usize,
 }
 
-/// See `Handle::set_workers`.
+/// Changes the number of workers; see `Handle::set_workers`.
 pub(crate) fn set_workers(shared: &Arc<Shared>, workers: usize) -> io::Result<()> {
     let most = shared.workers_max();
     if !(1..=most).contains(&workers) {
         let text = format!("expected 1 to {most} workers, got {workers}");
         return Err(io::Error::new(io::ErrorKind::InvalidInput, text));
     }
-    // An event must not wait for the lock: who has it may be waiting for this event's worker to end.
+    // An event must not wait for the lock: its holder may be waiting for this event's worker to
+    // end.
     let os_threads = if may_wait() {
         Some(shared.os_threads.lock())
     } else {
         shared.os_threads.try_lock()
     };
-    let mut os_threads = os_threads.ok_or_else(|| busy("another change is going on"))?;
+    let mut os_threads = os_threads.ok_or_else(|| busy("another change is in progress"))?;
     if !shared.is_open() {
         return Err(ended());
     }
     let before = shared.workers.load(Ordering::Relaxed);
     for place in before..workers {
-        // A worker that was taken away from this place may still be in its last event.
+        // The worker removed from this place may still be in its last event.
         if let Some(old) = os_threads.get_mut(place).and_then(Option::take) {
             if !may_wait() && !is_finished(&old) {
                 os_threads[place] = Some(old);
-                return Err(busy(
-                    "a worker that was taken away is still in its last event",
-                ));
+                return Err(busy("a removed worker is still in its last event"));
             }
             while !is_finished(&old) {
                 // The shutdown waits for the lock that we hold.
@@ -172,8 +185,9 @@ fn busy(why: &str) -> io::Error {
     )
 }
 
-/// See `Drop for Runtime`: without a second panic where the stack is unwound, which would end the process. Whoever can't wait then leaves the end
-/// to an OS thread.
+/// Shuts a dropped runtime down; see `Drop for Runtime`. Avoids a second panic during unwinding,
+/// which would abort the process: a caller that must not wait then leaves the shutdown to an OS
+/// thread.
 pub(crate) fn drop_runtime(shared: &Arc<Shared>) {
     if may_wait() || !std::thread::panicking() {
         shutdown(shared, Duration::ZERO);
@@ -184,11 +198,11 @@ pub(crate) fn drop_runtime(shared: &Arc<Shared>) {
     let ends = move || {
         shutdown(&shared, Duration::ZERO);
     };
-    // Without an OS thread the runtime goes on, as one that is leaked.
+    // Without an OS thread the runtime goes on, like one that is leaked.
     drop(std::thread::Builder::new().name(name).spawn(ends));
 }
 
-/// See `Runtime::shutdown`. Does nothing the second time.
+/// Shuts a runtime down; see `Runtime::shutdown`. Does nothing the second time.
 #[track_caller]
 pub(crate) fn shutdown(shared: &Arc<Shared>, drain: Duration) -> ShutdownReport {
     assert_may_wait("a runtime was shut down, or dropped,");
@@ -204,10 +218,10 @@ pub(crate) fn shutdown(shared: &Arc<Shared>, drain: Duration) -> ShutdownReport 
     report.jobs_dropped = shared.blocking.shutdown(deadline).cancelled;
     // The last jobs may have woken threads.
     report.drained = report.drained && drain_queues(shared, deadline);
-    // Not before: it sees to the timers of an event that holds its worker.
+    // Not before: the watchdog serves the timers of a worker that is stuck in an event.
     drop(shared.watchdog.lock().take());
     shared.phase.store(STOPPED, Ordering::Release);
-    // Pairs with the fence in `inject`; see the module.
+    // Pairs with the fence in `inject`; see the module's documentation.
     fence(Ordering::SeqCst);
     report.workers_stuck = stop_workers(shared);
     shared.sources.close();
@@ -217,25 +231,27 @@ pub(crate) fn shutdown(shared: &Arc<Shared>, drain: Duration) -> ShutdownReport 
         }
         shared.drop_queued();
         drop_threads(shared);
+        shared.extensions.end();
         close_files(shared);
         shared.close_slab();
     } else {
-        // Also who is outside of the workers waits for operations on files. Whatever the worker's event owns, and all that
-        // nobody has dropped, is in the runtime's memory: the slab stays open, so that is never given back.
+        // Callers outside of the workers also wait for file operations. The worker's event may own
+        // part of the runtime's memory, and nothing was dropped: the slab stays open, so the memory
+        // is never freed.
         close_files(shared);
     }
     report.threads_dropped = shared.threads_dropped.load(Ordering::Relaxed);
     report
 }
 
-/// Ends what is under way on files.
+/// Ends the file operations in flight.
 fn close_files(shared: &Shared) {
     for place in 0..shared.places() {
         shared.place(place).files.close(FILES_LIMIT);
     }
 }
 
-/// Waits until nothing runs and nothing is queued.
+/// Waits until nothing runs and nothing is queued. Returns false at the deadline.
 fn drain_queues(shared: &Shared, deadline: Instant) -> bool {
     loop {
         if shared.is_at_rest() {
@@ -248,9 +264,9 @@ fn drain_queues(shared: &Shared, deadline: Instant) -> bool {
     }
 }
 
-/// Ends the workers; says how many did not end.
+/// Ends the workers. Returns the number of those that did not end.
 fn stop_workers(shared: &Shared) -> usize {
-    // Under the lock, no worker is started that would not see the flag.
+    // Under the lock, every worker started later would see the flag.
     let mut os_threads = shared.os_threads.lock();
     for place in 0..shared.places() {
         shared.place(place).stop.store(true, Ordering::Release);
@@ -263,7 +279,8 @@ fn stop_workers(shared: &Shared) -> usize {
             std::thread::sleep(DRAIN_POLL);
         }
         if is_finished(&os_thread) {
-            // A worker's loop catches what events throw; a panic here would be a defect of ours, and was printed.
+            // A worker's loop catches what events throw. A panic here would be a defect of ours,
+            // and was printed.
             quietly(|| drop(os_thread.join()));
         } else {
             stuck += 1;
@@ -275,14 +292,16 @@ fn stop_workers(shared: &Shared) -> usize {
 /// Drops the futures of all threads, each as an event of its color.
 fn drop_threads(shared: &Shared) {
     let mut dropped = None;
-    // What is dropped may end others: a handle's drop aborts them. So until a round ends none. One whose color somebody
-    // outside has entered ends when that one leaves.
+    // A drop may end other threads, because dropping a handle may abort its thread. So the loop
+    // goes on until a round ends none. A thread whose color an outside caller has entered ends when
+    // that caller leaves.
     while dropped != Some(shared.threads_dropped.load(Ordering::Relaxed)) {
         dropped = Some(shared.threads_dropped.load(Ordering::Relaxed));
         let mut found = Vec::new();
         shared.slab.for_each_task_slot(|slot| {
             let thread = slot.cast::<Header>();
-            // SAFETY: the slab says that the slot is mapped, and its state word is always one.
+            // SAFETY: the slab says that the slot is mapped, and its state word is always
+            // initialized.
             let header = unsafe { thread.as_ref() };
             if header.retain_if_alive() {
                 found.push(thread);
@@ -290,7 +309,7 @@ fn drop_threads(shared: &Shared) {
         });
         for thread in found {
             Header::abort(thread);
-            // SAFETY: we have a reference, and give it back.
+            // SAFETY: the reference is ours, and ends here.
             unsafe { Header::release(thread) }
         }
     }

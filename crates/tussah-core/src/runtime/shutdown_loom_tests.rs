@@ -1,6 +1,8 @@
-//! Models of the end of a worker and of a runtime: what is posted around it runs or is dropped, once, and is never lost.
+//! Models of the end of a worker and of a runtime: an event posted around it runs or is dropped,
+//! once, and is never lost.
 //!
-//! They run the real `shutdown` and `set_workers`, whose time limits have run out from the start.
+//! They run the real `shutdown` and `set_workers`, with time limits that have run out from the
+//! start.
 
 use std::alloc::Layout;
 use std::ptr::NonNull;
@@ -18,11 +20,11 @@ use crate::worker::Worker;
 use crate::worker::model::{Count, Model, Probe, Report, explore};
 use crate::{Colored, with_all};
 
-/// An event that is its own color. It lies in the model, so that one that ends twice is counted twice.
+/// An event with a color of its own. It belongs to the model, so that a second end is counted.
 #[repr(C)]
 struct Event {
     node: Node,
-    /// Touched by who posts it, and at its end.
+    /// Accessed by the poster, and at the event's end.
     content: Probe,
     ran: Count,
     dropped: Count,
@@ -71,7 +73,7 @@ struct Rig {
 }
 
 impl Rig {
-    /// The first event from outside goes to the last place.
+    /// Makes the first event from outside go to the last place.
     fn new(workers: usize) -> Arc<Self> {
         let model = Model::new(workers);
         let last = workers - 1;
@@ -95,7 +97,7 @@ impl Rig {
         thread::spawn(move || f(&this))
     }
 
-    /// Each event has ended once; says how many of them ran.
+    /// Checks that each event has ended once. Returns how many of them ran.
     fn check(&self) -> usize {
         let ends = self.events.each_ref().map(|event| {
             let (ran, dropped) = (event.ran.get(), event.dropped.get());
@@ -105,10 +107,10 @@ impl Rig {
         ends.into_iter().sum()
     }
 
-    /// If the runtime is at rest, then the first event has run before.
+    /// Checks that the first event has run if the runtime is at rest.
     fn check_rest(&self) {
         if self.model.shared.is_at_rest() {
-            // One touch by who posted it.
+            // One access was the poster's.
             assert_eq!(self.events[0].content.look(), 2);
         }
     }
@@ -118,7 +120,7 @@ impl Rig {
     }
 }
 
-/// The only worker is told to end, while there is something to run, and something is posted.
+/// The only worker ends while it has something to run and another event is posted.
 #[test]
 fn a_post_around_the_end_of_the_runtime() {
     explore(1, || {
@@ -136,10 +138,11 @@ fn a_post_around_the_end_of_the_runtime() {
     });
 }
 
-/// A worker is taken away while something is posted to it: it runs that, or the worker of place 0 finds it. That one looks
-/// when all is over, so that nobody corrects what the others have forgotten.
+/// A worker is removed while an event is posted to it. It runs the event, or the worker of place 0
+/// finds it. That worker looks when all is over, so it cannot repair what the others have
+/// forgotten.
 #[test]
-fn a_post_to_a_worker_that_is_taken_away() {
+fn a_post_to_a_removed_worker() {
     explore(1, || {
         let rig = Rig::new(2);
         rig.model.start_worker(1);
@@ -162,7 +165,7 @@ fn a_post_to_a_worker_that_is_taken_away() {
     });
 }
 
-/// While a worker that was taken away hands an event over, the runtime is not at rest.
+/// While a removed worker hands an event over, the runtime is not at rest.
 #[test]
 fn what_is_handed_over_is_not_at_rest() {
     explore(1, || {
@@ -181,7 +184,7 @@ fn what_is_handed_over_is_not_at_rest() {
     });
 }
 
-/// The same while who posts to such a worker takes back what is there, its own event and another one.
+/// The same while a poster takes back the nodes of a removed worker: its own event and another one.
 #[test]
 fn what_is_taken_back_is_not_at_rest() {
     explore(3, || {
@@ -203,7 +206,7 @@ fn what_is_taken_back_is_not_at_rest() {
     });
 }
 
-/// A worker that was taken away hands over what it has, while the runtime ends.
+/// A removed worker hands its queue over while the runtime ends.
 #[test]
 fn a_hand_over_around_the_end_of_the_runtime() {
     explore(3, || {
@@ -222,7 +225,8 @@ fn a_hand_over_around_the_end_of_the_runtime() {
     });
 }
 
-/// A worker is taken away, and the runtime ends at once. Place 0 has no worker, so what is handed over there is dropped.
+/// A worker is removed, and the runtime ends at once. Place 0 has no worker, so what is handed over
+/// there is dropped.
 #[test]
 fn a_hand_over_and_a_post_around_the_end_of_the_runtime() {
     explore(1, || {
@@ -242,8 +246,9 @@ fn a_hand_over_and_a_post_around_the_end_of_the_runtime() {
     });
 }
 
-/// Two colors with an event each, and a request for both behind these: at the end of the runtime all of it runs or is dropped,
-/// the request is answered, and what is posted meanwhile runs, is dropped, or comes back.
+/// Two colors have an event each, and a request for both waits behind these. At the end of the
+/// runtime everything runs or is dropped, and the request is answered. Events posted meanwhile run,
+/// are dropped or are returned.
 #[test]
 fn a_post_and_a_request_for_two_colors_around_the_end_of_the_runtime() {
     explore(1, || {
@@ -290,7 +295,8 @@ fn a_post_and_a_request_for_two_colors_around_the_end_of_the_runtime() {
     });
 }
 
-/// Who has found the runtime open allocates while it ends, or later: what it has then, and nothing else, keeps the memory.
+/// A caller that found the runtime open allocates while it ends, or later. Only the caller's own
+/// reference then keeps the memory.
 #[test]
 fn an_allocation_around_the_end_of_the_runtime() {
     explore(3, || {

@@ -1,4 +1,4 @@
-//! That a runtime's memory is given back, and when.
+//! Tests that a runtime's memory is freed, and when.
 
 use std::panic::Location;
 use std::sync::{Arc, Barrier, mpsc};
@@ -56,7 +56,7 @@ fn requests_after_the_end_need_no_worker() {
     let value = Colored::new_in(&runtime, 1);
     drop(runtime);
     let waker = Waker::noop();
-    // Held: the second request is queued, and dropped with the entry's end.
+    // The color is held: the second request is queued, and dropped at the end of the entry.
     let mut queued = Box::pin(value.with(|value| *value));
     let held = value.try_with(|_| queued.as_mut().poll(&mut Context::from_waker(waker)));
     assert!(matches!(held, Ok(Poll::Pending)));
@@ -66,7 +66,7 @@ fn requests_after_the_end_need_no_worker() {
     assert!(weak.upgrade().is_none());
 }
 
-/// As an OS thread that has found the runtime open, and stands still until all is over.
+/// Acts like an OS thread that found the runtime open and then stalls until the shutdown is over.
 #[test]
 fn a_thread_that_is_started_after_the_end_keeps_the_memory() {
     let runtime = runtime();
@@ -74,7 +74,7 @@ fn a_thread_that_is_started_after_the_end_keeps_the_memory() {
     let weak = Arc::downgrade(&handle.shared);
     drop(runtime);
     let started = || handle.start(Location::caller(), std::future::pending::<()>());
-    // More than once, nothing is in use between.
+    // More than once: nothing is in use in between.
     drop(started());
     assert_eq!(weak.strong_count(), 1, "nothing but the handle");
     let [first, last] = [started(), started()];
@@ -88,7 +88,8 @@ fn a_thread_that_is_started_after_the_end_keeps_the_memory() {
     assert_eq!(weak.strong_count(), 0);
 }
 
-/// Posts an event that holds its worker until the sender is dropped, and waits for it to begin.
+/// Posts an event that holds its worker until the sender is dropped, and waits for the event to
+/// begin.
 fn hold(runtime: &Runtime, color: u64) -> mpsc::Sender<()> {
     let (release, released) = mpsc::channel();
     let (begin, begun) = mpsc::channel();
@@ -137,14 +138,15 @@ fn the_shutdown_does_not_wait_for_a_change_of_workers() {
     drop(release);
 }
 
-/// Whether any worker has to wait for descriptors.
+/// Returns whether any worker has to wait for descriptors.
 fn waits_for_descriptors(shared: &super::Shared) -> bool {
     (0..shared.places()).any(|place| shared.waits(place))
 }
 
-/// As long as nobody waits for descriptors, nobody looks for them, though the drivers of workers that were taken away stay.
+/// Without waiters for descriptors no worker looks for them, although the drivers of removed
+/// workers stay.
 #[test]
-fn a_worker_that_was_taken_away_leaves_no_descriptors() {
+fn a_removed_worker_leaves_no_descriptors() {
     let runtime = Runtime::builder().workers(3).build();
     let runtime = runtime.expect("workers start");
     let shared = &runtime.handle().shared;
@@ -154,9 +156,10 @@ fn a_worker_that_was_taken_away_leaves_no_descriptors() {
     }
 }
 
-/// A worker that was taken away does not see to its timers any more: who sets one earlier than all others wakes another worker.
+/// A removed worker does not serve its timers any more: a thread that sets an earlier timer than
+/// all others wakes another worker.
 #[test]
-fn a_timer_of_a_worker_that_was_taken_away_wakes_another() {
+fn a_timer_of_a_removed_worker_wakes_another() {
     let runtime = runtime();
     let shared = &runtime.handle().shared;
     runtime.set_workers(1).expect("nothing is in the way");
@@ -167,11 +170,11 @@ fn a_timer_of_a_worker_that_was_taken_away_wakes_another() {
         std::thread::yield_now();
     };
     shared.place(1).shard.notify();
-    // Either it is awake, or it has parked once more since.
+    // Either the worker is awake, or it has parked once more since.
     assert_ne!(shared.idle.all_parked(), Some(before), "nobody was woken");
 }
 
-/// The second driver can't be adopted; then nothing has changed.
+/// The second driver can't be adopted, and nothing has changed afterwards.
 #[test]
 fn a_shrink_that_fails_half_way_leaves_all_as_it_was() {
     let runtime = Runtime::builder().workers(3).build();
@@ -189,7 +192,7 @@ fn a_shrink_that_fails_half_way_leaves_all_as_it_was() {
     assert!(!waits_for_descriptors(shared));
     shared.adopt(1).expect("it was given up");
     shared.give_up(1);
-    // All run: each of these threads waits for the others.
+    // All of them run, since each of these threads waits for the others.
     let all_here = Arc::new(Barrier::new(3));
     let threads = [(); 3].map(|()| {
         let all_here = all_here.clone();
@@ -203,7 +206,8 @@ fn a_shrink_that_fails_half_way_leaves_all_as_it_was() {
     runtime.set_workers(1).expect("nothing is in the way");
 }
 
-/// An edge that was to wake a worker that is awake now is dropped by who finds it, else it would be passed on for ever.
+/// A worker that finds an edge meant for a worker that is awake now drops it. Otherwise it would be
+/// passed on forever.
 #[test]
 fn a_wake_that_is_left_over_is_not_passed_on() {
     use crate::driver::Events;
@@ -219,7 +223,7 @@ fn a_wake_that_is_left_over_is_not_passed_on() {
         let _ = released.recv();
     });
     let place = told.recv().expect("the thread runs");
-    // Both are told to wake: the note is there, and the edge, though the worker is awake.
+    // Both workers are told to wake: the note and the edge remain, although the worker is awake.
     let driver = shared.driver_of(place);
     shared.unpark(place);
     driver.wake();

@@ -1,4 +1,4 @@
-//! The timers of all workers, as a worker sees them that is about to run, to search or to sleep.
+//! The timers of all workers, for a worker that is about to run, to search or to sleep.
 
 use std::time::Duration;
 
@@ -7,13 +7,13 @@ use crate::loom::atomic::Ordering;
 use crate::time::Shard;
 
 impl Shared {
-    /// Whether a timer of the shard has run out.
+    /// Returns whether a timer of the shard is due.
     pub(crate) fn timer_due(&self, shard: &Shard) -> bool {
         let next = shard.next_tick();
         next != u64::MAX && next <= self.world.clock.now_tick()
     }
 
-    /// Wakes what waits for timers of another worker that have run out.
+    /// Wakes the waiters of due timers in another worker's shard.
     pub(crate) fn fire_timers(&self, shard: &Shard) {
         if shard.next_tick() != u64::MAX {
             let now = self.world.clock.now_tick();
@@ -23,19 +23,19 @@ impl Shared {
         }
     }
 
-    /// The places whose workers were taken away; their timers are everybody's.
+    /// Returns the places whose workers were removed. All workers share their timers.
     pub(super) fn orphans(&self) -> std::ops::Range<usize> {
         self.workers.load(Ordering::Relaxed)..self.places()
     }
 
-    /// Wakes what waits for timers that were set by workers that were taken away.
+    /// Wakes the waiters of due timers that removed workers had set.
     pub(crate) fn fire_orphans(&self) {
         for place in self.orphans() {
             self.fire_timers(&self.place(place).shard);
         }
     }
 
-    /// How long until a timer runs out that the worker of this shard has to see to.
+    /// Returns the time until the next timer that the worker of this shard serves.
     pub(crate) fn until_timers(&self, shard: &Shard) -> Option<Duration> {
         let own = self.until_timer(shard);
         let orphans = self
@@ -44,11 +44,11 @@ impl Shared {
         own.into_iter().chain(orphans).min()
     }
 
-    /// How long until a timer of the shard runs out; `None` if there is none.
+    /// Returns the time until the next timer of the shard; `None` if there is none.
     fn until_timer(&self, shard: &Shard) -> Option<Duration> {
         match shard.next_tick() {
             u64::MAX => None,
-            // A clock that is moved by hand gives no time to wait for, but may have been moved already.
+            // A manual clock gives no time to wait for, but may have been moved already.
             next if next <= self.world.clock.now_tick() => Some(Duration::ZERO),
             next => self.world.clock.park_timeout(next),
         }

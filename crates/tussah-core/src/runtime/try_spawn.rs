@@ -1,4 +1,4 @@
-//! Starting threads on a runtime that may be shut down.
+//! Starting threads on a runtime that may have shut down.
 
 use std::future::Future;
 use std::panic::Location;
@@ -8,10 +8,11 @@ use super::post::{AsColor, PostError};
 use crate::task::{self, JoinHandle};
 
 impl Handle {
-    /// As [`spawn`](Self::spawn), for callers that may come when the runtime is being shut down.
+    /// Starts a thread like [`spawn`](Self::spawn), for callers that may run while the runtime
+    /// shuts down.
     ///
     /// # Errors
-    /// Gives the future back if the runtime is shut down.
+    /// Returns the future if the runtime has shut down.
     #[track_caller]
     pub fn try_spawn<F>(&self, future: F) -> Result<JoinHandle<F::Output>, PostError<F>>
     where
@@ -24,13 +25,14 @@ impl Handle {
         Ok(self.start(Location::caller(), future))
     }
 
-    /// As [`spawn_in`](Self::spawn_in), for callers that may come when the runtime is being shut down.
+    /// Starts a thread like [`spawn_in`](Self::spawn_in), for callers that may run while the
+    /// runtime shuts down.
     ///
     /// # Errors
-    /// Gives the future back if the runtime is shut down.
+    /// Returns the future if the runtime has shut down.
     ///
     /// # Panics
-    /// If the color is of another runtime.
+    /// Panics if the color belongs to another runtime.
     ///
     /// # Examples
     /// ```

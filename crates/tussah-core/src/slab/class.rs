@@ -1,34 +1,38 @@
-//! The size classes of the slab: which slot an object of a given layout goes into.
+//! The size classes of the slab, which map the layout of an object to a slot.
 
 use super::Kind;
 use std::alloc::Layout;
 
-/// Bound, in classes: 64 steps of 8 bytes and 8 steps in each of the 5 doublings from 512 bytes to 16 KiB.
+/// Bound, in classes: 64 steps of 8 bytes and 8 steps in each of the 5 doublings from 512 bytes to
+/// 16 KiB.
 pub(super) const CLASSES: usize = SMALL_CLASSES + 5 * STEPS;
 
-/// Bound, in bytes: a quarter of a span, so that a span holds at least three slots beside its header.
+/// Bound, in bytes: a quarter of a span, so that a span holds at least three slots beside its
+/// header.
 pub(super) const SLOT_BYTES_MAX: usize = 16 * 1024;
 
 /// Bound, in bytes: the alignment of `u128`; more is so rare that it gets a span of its own.
 pub(super) const SLOT_ALIGN_MAX: usize = 16;
 
-/// Bound, in slots: spreads the depot's lock over so many allocations that it costs below a nanosecond each.
+/// Bound, in slots: spreads the depot's lock over this many allocations, so that it costs less than
+/// a nanosecond each.
 const BATCH_SLOTS_MAX: usize = 64;
 
-/// Bound, in slots: two, so that a pair of large objects does not take the lock for each of them.
+/// Bound, in slots: a pair of large objects does not take the lock twice.
 const BATCH_SLOTS_MIN: usize = 2;
 
-/// Bound, in bytes: what one batch may hold back from other workers, half of an L1 cache.
+/// Bound, in bytes: the memory that one batch may hold back from other workers, half of an L1
+/// cache.
 const BATCH_BYTES: usize = 16 * 1024;
 
 const SMALL_BYTES_MAX: usize = 512;
 const SMALL_CLASSES: usize = SMALL_BYTES_MAX / 8;
-/// Classes to a doubling above the small ones: steps of 12.5 % at its beginning.
+/// The number of classes for each doubling above the small ones: steps of 12.5 % at its beginning.
 const STEPS: usize = 8;
 
-/// The class whose slots fit `layout`, or `None` when the object needs a span of its own.
+/// Returns the class whose slots fit `layout`, or `None` if the object needs a span of its own.
 ///
-/// Folds to a constant where the layout is one.
+/// Folds to a constant if the layout is one.
 #[inline]
 pub(super) const fn class_of(kind: Kind, layout: Layout) -> Option<usize> {
     let align = if layout.align() < 8 {
@@ -55,7 +59,7 @@ pub(super) const fn class_of(kind: Kind, layout: Layout) -> Option<usize> {
     Some(SMALL_CLASSES + doubling * STEPS + step)
 }
 
-/// The size of the slots of `class`, in bytes.
+/// Returns the size of the slots of `class`, in bytes.
 pub(super) const fn slot_bytes(class: usize) -> usize {
     if class < SMALL_CLASSES {
         return (class + 1) * 8;
@@ -65,7 +69,7 @@ pub(super) const fn slot_bytes(class: usize) -> usize {
     (STEPS + step + 1) << (SMALL_BYTES_MAX.ilog2() as usize - 3 + doubling)
 }
 
-/// How many slots of `class` go between a magazine and the depot at a time.
+/// Returns how many slots of `class` move between a magazine and the depot at a time.
 pub(super) const fn batch_slots(class: usize) -> u32 {
     let fit = BATCH_BYTES / slot_bytes(class);
     if fit > BATCH_SLOTS_MAX {

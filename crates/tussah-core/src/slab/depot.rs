@@ -1,4 +1,4 @@
-//! The depot: the spans of one kind, and which of them have free slots.
+//! The depot: the spans of one kind, and the record of their free slots.
 
 use super::class::CLASSES;
 use super::keeper::Keeper;
@@ -28,15 +28,16 @@ pub(super) struct Depot {
 }
 
 struct ClassSpans {
-    /// The front became partial last and so has the fewest free slots: filling it up first gives
-    /// the others the chance to become empty.
+    /// The first became partial last and so has the fewest free slots. Filling it first gives the
+    /// others the chance to become empty.
     partial: Partial,
-    /// Bound, in spans: one per class, so that a load that swings around the edge of a span maps nothing.
+    /// Bound, in spans: one per class, so that a load that varies around the size of a span maps
+    /// nothing.
     empty: *mut Span,
 }
 
-// SAFETY: the depot owns its spans; nothing in it is tied to an OS thread. Slots that are in use
-// belong to others, who do not touch headers except for `owner`, which never changes.
+// SAFETY: the depot owns its spans, and nothing in it is tied to an OS thread. Users of slots
+// access no header field except `owner`, which never changes.
 unsafe impl Send for Depot {}
 
 impl Depot {
@@ -58,11 +59,12 @@ impl Depot {
         self.stats
     }
 
-    /// Takes up to `want` slots, at least one. A new span is mapped only if there would be none.
+    /// Takes up to `want` slots, at least one. A new span is mapped only if none would be available
+    /// otherwise.
     pub(super) fn take(&mut self, owner: *const (), class: usize, want: u32) -> Chain {
         let mut chain = Chain::default();
-        // SAFETY: `&mut self` is the lock; spans in the lists are live and in the state that their
-        // list says.
+        // SAFETY: `&mut self` is the lock. Spans in the lists are live and in the state of their
+        // list.
         unsafe {
             while chain.len < want {
                 let mut span = self.classes[class].partial.first();
@@ -81,12 +83,12 @@ impl Depot {
         chain
     }
 
-    /// Takes in a span that was made for one object.
+    /// Adds a span that was made for one object.
     ///
     /// # Safety
     /// As for `enter`.
     pub(super) unsafe fn enter_dedicated(&mut self, span: *mut Span) {
-        // SAFETY: passed on from the caller.
+        // SAFETY: the caller's promise.
         unsafe { self.enter(span) }
     }
 
@@ -104,7 +106,7 @@ impl Depot {
         span
     }
 
-    /// Enters a span that has just been made.
+    /// Adds a span that has just been made.
     ///
     /// # Safety
     /// The span is live, of this depot's kind and in no list.
@@ -117,8 +119,8 @@ impl Depot {
         self.stats.spans += 1;
     }
 
-    /// Takes back a chain of slots, each in constant time, and moves the spans to unmap to `dead`. Returns how many
-    /// they were.
+    /// Takes back a chain of slots, each in constant time, and moves the spans to unmap to `dead`.
+    /// Returns the number of slots.
     ///
     /// # Safety
     /// The slots came from this depot, are free, linked, and belong to the caller.
@@ -190,8 +192,8 @@ impl Depot {
 
 impl Drop for Depot {
     fn drop(&mut self) {
-        // SAFETY: the spans are ours, and who drops a slab promises that its objects are gone. That
-        // some are still in lists of partial ones does not matter, as those lists end here too.
+        // SAFETY: the spans are ours, and the party that drops a slab promises that its objects are
+        // gone. Some may still be in lists of partial spans, which end here too.
         unsafe { self.all.unmap_all() }
     }
 }

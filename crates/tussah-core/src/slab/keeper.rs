@@ -1,15 +1,16 @@
-//! When a depot keeps the owner of its slab: the whole decision, as plain numbers under the depot's lock.
+//! The decision when a depot keeps the owner of its slab, as plain numbers under the depot's lock.
 
 #[cfg(all(test, loom))]
 mod loom_tests;
 
-/// What is in use of one depot, and whether the slab is closed.
+/// The number of a depot's slots in use, and whether the slab is closed.
 ///
-/// A depot that is closed has a reference to the owner exactly as long as something of it is in use. The rule holds
-/// whenever the depot's lock is free; see "Who keeps the owner" in the slab's module for what follows.
+/// A closed depot has a reference to the owner exactly as long as any of its slots is in use. The
+/// rule holds whenever the depot's lock is free. The section "References to the owner" in the
+/// slab's module has the consequences.
 #[derive(Default)]
 pub(super) struct Keeper {
-    /// Slots that are in use or in a magazine.
+    /// The number of slots in use or in a magazine.
     used: usize,
     closed: bool,
 }
@@ -22,7 +23,7 @@ impl Keeper {
         }
     }
 
-    /// Some slots go out; true if the depot needs its reference now.
+    /// Counts slots that leave. Returns true if the depot now needs its reference.
     #[must_use]
     pub(super) fn take(&mut self, slots: usize) -> bool {
         let first = self.used == 0;
@@ -30,7 +31,8 @@ impl Keeper {
         self.closed && first
     }
 
-    /// Some slots come back; true if the depot's reference is the caller's to give back, once the lock is released.
+    /// Counts slots that return. Returns true if the caller has to release the depot's reference,
+    /// after the lock.
     #[must_use]
     pub(super) fn give(&mut self, slots: usize) -> bool {
         debug_assert!(slots > 0 && slots <= self.used, "what is given was taken");
@@ -38,7 +40,7 @@ impl Keeper {
         self.closed && self.used == 0
     }
 
-    /// The slab closes; true if the depot needs its reference now.
+    /// Closes the depot. Returns true if it now needs its reference.
     #[must_use]
     pub(super) fn close(&mut self) -> bool {
         assert!(!self.closed, "a slab is closed once");
@@ -46,7 +48,7 @@ impl Keeper {
         self.used > 0
     }
 
-    /// Whether nothing is in use, and the depot has no reference to the owner.
+    /// Returns whether nothing is in use, and the depot has no reference to the owner.
     pub(super) fn is_done(&self) -> bool {
         self.closed && self.used == 0
     }

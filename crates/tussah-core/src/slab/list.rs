@@ -5,7 +5,7 @@
 use super::span::Span;
 use std::ptr::null_mut;
 
-/// The neighbours of a span in a list.
+/// The neighbors of a span in a list.
 #[derive(Clone, Copy)]
 pub(super) struct Links {
     prev: *mut Span,
@@ -29,16 +29,15 @@ impl<const BY: usize> List<BY> {
         Self { head: null_mut() }
     }
 
-    /// The span that was pushed last, or null.
+    /// Returns the span that was pushed last, or null.
     pub(super) fn first(&self) -> *mut Span {
         self.head
     }
 
-    /// # Safety
-    /// The caller holds the depot's lock (or owns list and spans); `span` is live and in no `BY`
+    /// The caller holds the depot's lock (or owns list and spans). `span` is live and in no `BY`
     /// list.
     pub(super) unsafe fn push(&mut self, span: *mut Span) {
-        // SAFETY: by contract; the head is live because spans leave the list before they are
+        // SAFETY: by contract. The head is live because spans leave the list before they are
         // unmapped.
         unsafe {
             (*span).moving.links[BY] = Links {
@@ -53,9 +52,9 @@ impl<const BY: usize> List<BY> {
     }
 
     /// # Safety
-    /// The caller holds the depot's lock (or owns list and spans); `span` is in this list.
+    /// The caller holds the depot's lock (or owns list and spans). `span` is in this list.
     pub(super) unsafe fn remove(&mut self, span: *mut Span) {
-        // SAFETY: the neighbours are in the list too, hence live.
+        // SAFETY: the neighbors are in the list too, hence live.
         unsafe {
             let Links { prev, next } = (*span).moving.links[BY];
             if prev.is_null() {
@@ -76,18 +75,18 @@ impl<const BY: usize> List<BY> {
     pub(super) unsafe fn for_each(&self, mut f: impl FnMut(*mut Span)) {
         let mut at = self.head;
         while !at.is_null() {
-            // SAFETY: spans in the list are live, and the lock keeps the list as it is.
+            // SAFETY: spans in the list are live, and the lock keeps the list unchanged.
             let next = unsafe { (*at).moving.links[BY].next };
             f(at);
             at = next;
         }
     }
 
-    /// Gives all spans of the list back to the global allocator.
+    /// Returns all spans of the list to their origin.
     ///
     /// # Safety
-    /// The caller owns the list; its spans are in no other list, and nobody uses them or their
-    /// slots again.
+    /// The caller owns the list. Its spans are in no other list, and neither they nor their slots
+    /// are used again.
     pub(super) unsafe fn unmap_all(&mut self) {
         while !self.head.is_null() {
             let span = self.head;

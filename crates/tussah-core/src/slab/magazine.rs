@@ -1,10 +1,10 @@
 //! The magazines of a worker: free slots that it hands out and takes back without a lock.
 //!
-//! After Bonwick and Adams, *Magazines and Vmem* (USENIX 2001), section 3: two magazines per class,
-//! the loaded one and a full one behind it, so that no sequence of allocations and frees can make
-//! every operation go to the depot. We differ in that a magazine is a list through the slots, which
-//! needs no memory of its own, and in that the depot puts slots back into their spans, so that
-//! spans become empty.
+//! After Bonwick and Adams, *Magazines and Vmem* (USENIX 2001), section 3. There are two magazines
+//! per class, the loaded one and a full one behind it, so no sequence of allocations and frees can
+//! make every operation go to the depot. There are two differences. A magazine is a list through
+//! the slots, which needs no memory of its own. And the depot puts slots back into their spans, so
+//! that spans become empty.
 
 use super::class::{CLASSES, batch_slots, class_of};
 use super::span::{Link, link, set_link};
@@ -13,13 +13,13 @@ use std::alloc::Layout;
 use std::cell::Cell;
 use std::ptr::NonNull;
 
-/// Workers end before their slab closes, or it is never closed.
+/// Workers end before their slab closes, or the slab is never closed.
 const OPEN: &str = "a slab is open while magazines are in use";
 
 /// The magazines of one worker, for all kinds and classes.
 ///
-/// Slots that are in here when it is dropped stay unused until their slab is dropped too; a worker
-/// that ends calls [`Magazines::flush_all`] first.
+/// Dropping the magazines leaves their slots unused until their slab is dropped too. So a worker
+/// that ends first calls [`Magazines::flush_all`].
 pub(crate) struct Magazines {
     bins: [[Bin; CLASSES]; KINDS],
 }
@@ -30,16 +30,16 @@ struct Bin {
     loaded: Cell<Link>,
     /// A magazine of exactly `batch_slots` slots, or none.
     full: Cell<Link>,
-    /// How many more slots the loaded magazine may take: `batch_slots` less its length.
+    /// The free capacity of the loaded magazine: `batch_slots` less its length.
     room: Cell<u32>,
 }
 
-// SAFETY: the slots in it are free and belong to it alone; nothing is tied to an OS thread. It is
-// not `Sync`, which the cells see to.
+// SAFETY: its slots are free and belong to it alone, and nothing is tied to an OS thread. The cells
+// keep it from being `Sync`.
 unsafe impl Send for Magazines {}
 
 impl Magazines {
-    /// Empty magazines.
+    /// Creates empty magazines.
     pub(crate) fn new() -> Self {
         let bin = |class| Bin {
             loaded: Cell::new(None),
@@ -58,7 +58,7 @@ impl Magazines {
     #[inline]
     pub(crate) unsafe fn alloc(&self, slab: &Slab, kind: Kind, layout: Layout) -> NonNull<u8> {
         let Some(class) = class_of(kind, layout) else {
-            // SAFETY: without conditions for a single object.
+            // SAFETY: a single object has no further conditions.
             return unsafe { slab.alloc(kind, layout) };
         };
         let bin = &self.bins[kind as usize][class];
@@ -94,7 +94,7 @@ impl Magazines {
         bin.room.set(bin.room.get() - 1);
     }
 
-    /// Gives all slots back to the depot.
+    /// Returns all slots to the depot.
     ///
     /// # Safety
     /// `slab` is the same one for the whole life of these magazines.
@@ -112,7 +112,7 @@ impl Magazines {
         }
     }
 
-    /// How many slots of a class are held.
+    /// Returns the number of slots of a class in these magazines.
     #[cfg(all(test, not(loom)))]
     pub(super) fn len(&self, kind: Kind, class: usize) -> u32 {
         let bin = &self.bins[kind as usize][class];
@@ -148,8 +148,8 @@ impl Bin {
         slot
     }
 
-    /// Puts the loaded magazine, which is full, behind, and the colder one from there into the
-    /// depot.
+    /// Turns the loaded magazine, which is full, into the second one, and returns the previous
+    /// second one to the depot.
     #[cold]
     #[inline(never)]
     fn make_room(&self, slab: &Slab, kind: Kind, class: usize) {

@@ -1,12 +1,14 @@
-//! Where spans come from: large regions of address space, cut into spans, shared by all runtimes of the process.
+//! The source of spans: large regions of address space, cut into spans, shared by all runtimes of
+//! the process.
 //!
-//! Spans are aligned to their size. A general allocator pays for such an alignment with as much again as it gives (measured:
-//! 145 bytes of RAM for each parked thread of 48), so regions are mapped directly. A span that is given back returns its
-//! pages to the system, but for a few that are kept warm; its address space is kept for the next one.
+//! Spans are aligned to their size. With a general allocator such an alignment costs as much memory
+//! again (measured: 145 bytes of RAM for each parked thread of 48), so regions are mapped directly.
+//! A returned span gives its pages back to the system, except for a few that are kept warm. Its
+//! address space is kept for the next one.
 //!
-//! With `--cfg slab_guard` a span that is given back is made inaccessible at once and never used again, so that a use after
-//! that ends the process. Under Miri, which knows no `mmap`, each span comes from the global allocator and goes back to it at once, so that a use
-//! after that is seen.
+//! With `--cfg slab_guard` a returned span is made inaccessible at once and never reused, so that a
+//! use after free ends the process. Miri has no `mmap`: there each span comes from the global
+//! allocator and is returned to it at once, so that Miri sees a use after free.
 
 use std::ptr::NonNull;
 
@@ -14,17 +16,19 @@ use parking_lot::Mutex;
 
 use super::span::SPAN_BYTES;
 
-/// Bound, in bytes: the address space that is mapped at a time; what is not used of it takes no RAM.
+/// Bound, in bytes: the address space that is mapped at a time; unused parts of it take no RAM.
 const REGION_BYTES: usize = 4 * 1024 * 1024;
 
-/// Bound, in spans: 1 MiB that is kept in RAM, so that a load that comes and goes need not fault its pages in each time.
+/// Bound, in spans: 1 MiB that is kept in RAM, so that a fluctuating load need not fault its pages
+/// in each time.
 const WARM_MAX: usize = if cfg!(any(miri, slab_guard)) { 0 } else { 16 };
 
-/// Bound, in spans: as many as there were at the peak; each entry stands for address space without RAM.
+/// Bound, in spans: as many as there were at the peak; each entry stands for address space without
+/// RAM.
 struct Pool {
     /// Spans whose pages are in RAM.
     warm: Vec<NonNull<u8>>,
-    /// Spans whose pages were returned, or never touched.
+    /// Spans whose pages were returned or never touched.
     cold: Vec<NonNull<u8>>,
 }
 
@@ -36,7 +40,7 @@ static POOL: Mutex<Pool> = Mutex::new(Pool {
     cold: Vec::new(),
 });
 
-/// Memory for a span: `SPAN_BYTES`, aligned to as much. Its content is arbitrary.
+/// Returns memory for a span: `SPAN_BYTES`, with that alignment. Its content is arbitrary.
 pub(super) fn take() -> NonNull<u8> {
     let mut pool = POOL.lock();
     if let Some(span) = pool.warm.pop() {
@@ -51,10 +55,10 @@ pub(super) fn take() -> NonNull<u8> {
     pool.cold.pop().expect("a region has spans")
 }
 
-/// Gives the memory of a span back.
+/// Takes back the memory of a span.
 ///
 /// # Safety
-/// It came from `take`, and nobody uses it again.
+/// It came from `take`, and is not used again.
 pub(super) unsafe fn give(span: NonNull<u8>) {
     let mut pool = POOL.lock();
     if pool.warm.len() < WARM_MAX {
@@ -62,8 +66,8 @@ pub(super) unsafe fn give(span: NonNull<u8>) {
         return;
     }
     drop(pool);
-    // Without the lock, as it is a system call.
-    // SAFETY: passed on from the caller.
+    // Without the lock, because it is a system call.
+    // SAFETY: the caller's promise.
     if unsafe { system::cool(span) } {
         POOL.lock().cold.push(span);
     }
@@ -80,7 +84,7 @@ mod system {
 
     use super::{REGION_BYTES, SPAN_BYTES};
 
-    /// Maps a region and cuts it.
+    /// Maps a region and cuts it into spans.
     pub(super) fn map() -> Vec<NonNull<u8>> {
         let bytes = REGION_BYTES + SPAN_BYTES;
         // SAFETY: a new private mapping, which overlaps nothing.
@@ -97,8 +101,8 @@ mod system {
         };
         let base = base.cast::<u8>();
         let lead = base.align_offset(SPAN_BYTES);
-        // SAFETY: what is unmapped lies in the mapping, in whole pages, before and behind the aligned region; nobody
-        // uses it. If it fails, only address space is lost.
+        // SAFETY: the unmapped parts are in the mapping, in whole pages, before and after the
+        // aligned region, and have no user. If it fails, only address space is lost.
         unsafe {
             if lead > 0 {
                 let _ = munmap(base.cast(), lead);
@@ -113,12 +117,12 @@ mod system {
         }
     }
 
-    /// Returns the pages of a span to the system; true if the span may be used again.
+    /// Returns the pages of a span to the system. Returns true if the span may be used again.
     ///
     /// # Safety
-    /// Nobody uses the content of the span again.
+    /// The content of the span is not used again.
     pub(super) unsafe fn cool(span: NonNull<u8>) -> bool {
-        // SAFETY: the span lies in a region of ours. If it fails, its pages stay in RAM, which harms nobody.
+        // SAFETY: the span is in a region of ours. If it fails, its pages only stay in RAM.
         let _ = unsafe { madvise(span.as_ptr().cast(), SPAN_BYTES, Advice::LinuxDontNeed) };
         if cfg!(slab_guard) {
             // SAFETY: as above.
@@ -146,7 +150,7 @@ mod system {
     }
 
     pub(super) unsafe fn cool(span: NonNull<u8>) -> bool {
-        // SAFETY: the span came from `map`, and nobody uses it again.
+        // SAFETY: the span came from `map`, and is not used again.
         unsafe { dealloc(span.as_ptr(), layout()) };
         false
     }

@@ -1,14 +1,14 @@
 //! A span: one aligned block of memory, cut into slots of one size behind a header.
 //!
-//! Headers are reached through raw pointers only, never through references: a reference to a header
-//! would claim bytes that another OS thread reads (`owner`), and pointers derived from it could not
-//! reach the slots. Every slot pointer is derived from the pointer that the global allocator gave
-//! for the whole block, so that masking it leads back to the header under Stacked and Tree Borrows.
+//! Headers are accessed only through raw pointers, never through references. A reference to a
+//! header would claim bytes that another OS thread reads (`owner`), and pointers derived from it
+//! could not reach the slots. Every slot pointer is derived from the pointer to the whole block, so
+//! that masking it leads back to the header under Stacked and Tree Borrows.
 //!
-//! | bytes of a header | who reads | who writes |
+//! | bytes of a header | readers | writers |
 //! |---|---|---|
-//! | `owner` to `layout` | anyone who holds a slot of the span | nobody after the span was made |
-//! | `moving` | who holds the depot's lock | who holds the depot's lock |
+//! | `owner` to `layout` | any user of a slot of the span | none after the span was made |
+//! | `moving` | the holder of the depot's lock | the holder of the depot's lock |
 
 use super::class::slot_bytes;
 use super::list::Links;
@@ -18,7 +18,8 @@ use std::alloc::{Layout, alloc, dealloc, handle_alloc_error};
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Bound, in bytes: large enough for three slots of the largest class, small enough to become empty again.
+/// Bound, in bytes: large enough for three slots of the largest class, small enough to become empty
+/// again.
 pub(super) const SPAN_BYTES: usize = 64 * 1024;
 
 const HEADER_BYTES: usize = size_of::<Span>();
@@ -27,7 +28,7 @@ const _: () = assert!(HEADER_BYTES == 128);
 /// The class in the header of a span that holds a single object.
 pub(super) const DEDICATED: u8 = u8::MAX;
 
-/// A slot that is free links to the next one through its first word.
+/// A free slot links to the next one through its first word.
 pub(super) type Link = Option<NonNull<u8>>;
 
 /// The header of a span.
@@ -37,39 +38,40 @@ pub(super) struct Span {
     pub(super) kind: Kind,
     /// The class of the slots, or [`DEDICATED`].
     pub(super) class: u8,
-    /// Distance between slots, in bytes; without meaning in a dedicated span.
+    /// The distance between slots, in bytes; meaningless in a dedicated span.
     slot_bytes: u32,
-    /// Distance from the header to the first slot, in bytes.
+    /// The distance from the header to the first slot, in bytes.
     first: u32,
-    /// How many slots fit.
+    /// The number of slots that fit.
     capacity: u32,
-    /// Size and alignment; for a dedicated span, what the global allocator was asked for.
+    /// Size and alignment; for a dedicated span, those requested from the global allocator.
     pub(super) layout: Layout,
     pub(super) moving: Moving,
 }
 
-/// The part of a header that changes; on a cache line of its own, because `owner` is read without a
-/// lock.
+/// The part of a header that changes. It has a cache line of its own, because `owner` is read
+/// without a lock.
 #[repr(C, align(64))]
 pub(super) struct Moving {
-    /// Slots cut so far. Those behind have never been touched, so that their pages need not exist.
+    /// The number of slots cut so far. Those behind have never been touched, so their pages need
+    /// not exist.
     carved: u32,
-    /// Slots that are with a magazine or in use.
+    /// The number of slots in a magazine or in use.
     used: u32,
-    /// Slots that were used and came back.
+    /// The slots that were used and came back.
     free: Link,
     /// Places in the depot's lists, see [`super::list::List`].
     pub(super) links: [Links; 2],
 }
 
-/// The state word of a task slot.
+/// Returns the state word of a task slot.
 ///
 /// # Safety
 /// `slot` is a carved slot of a task span, which stays mapped for `'a`.
 #[inline]
 pub(super) unsafe fn state_of<'a>(slot: NonNull<u8>) -> &'a AtomicU64 {
     // SAFETY: a task slot has at least 24 bytes and is aligned to 8 (`Kind::slot_bytes_min`,
-    // `class_of`); the word is only ever accessed atomically, which users of task slots promise.
+    // `class_of`). Users of task slots promise to access the word only atomically.
     unsafe { AtomicU64::from_ptr(slot.add(TASK_STATE_OFFSET).cast().as_ptr()) }
 }
 
@@ -79,11 +81,11 @@ pub(super) unsafe fn state_of<'a>(slot: NonNull<u8>) -> &'a AtomicU64 {
 /// The slot is free, belongs to the caller, and has been linked.
 #[inline]
 pub(super) unsafe fn link(slot: NonNull<u8>) -> Link {
-    // SAFETY: every slot has room for a word and is aligned to 8; the caller owns it.
+    // SAFETY: every slot has room for a word and is aligned to 8, and the caller owns it.
     unsafe { slot.cast::<Link>().read() }
 }
 
-/// Writes the link of a free slot, which touches its first word and nothing else.
+/// Writes the link of a free slot, which touches only its first word.
 ///
 /// # Safety
 /// The slot is free and belongs to the caller.
@@ -93,10 +95,10 @@ pub(super) unsafe fn set_link(slot: NonNull<u8>, next: Link) {
     unsafe { slot.cast::<Link>().write(next) }
 }
 
-/// The span of a slot.
+/// Returns the span of a slot.
 ///
-/// One is subtracted before masking because the object of a dedicated span with an alignment of
-/// [`SPAN_BYTES`] or more lies exactly at the end of the first `SPAN_BYTES` behind the header.
+/// One is subtracted before masking, because the object of a dedicated span with an alignment of
+/// [`SPAN_BYTES`] or more is exactly at the end of the first `SPAN_BYTES` after the header.
 #[inline]
 pub(super) fn span_of(slot: NonNull<u8>) -> *mut Span {
     slot.as_ptr()
@@ -156,7 +158,7 @@ impl Span {
         }
     }
 
-    /// Makes a span for one object and returns it with the object's slot, which counts as used.
+    /// Makes a span for one object, and returns it with the object's slot, which counts as used.
     pub(super) fn new_dedicated(
         owner: *const (),
         kind: Kind,
@@ -172,8 +174,8 @@ impl Span {
             handle_alloc_error(object)
         };
         // SAFETY: the size is that of the lead, the header (`first` is at least its size) and the
-        // object. The first slot lies at a multiple of the object's alignment: at `first` when that
-        // is at most `SPAN_BYTES`, else at `lead + SPAN_BYTES`, the alignment itself.
+        // object. The first slot is at a multiple of the object's alignment: at `first` if that is
+        // at most `SPAN_BYTES`, otherwise at `lead + SPAN_BYTES`, the alignment itself.
         unsafe {
             let span = Self::map(
                 layout,
@@ -199,8 +201,7 @@ impl Span {
     /// `lead` is a multiple of [`SPAN_BYTES`], and `layout` has room for it, the header and the
     /// slots.
     unsafe fn map(layout: Layout, lead: usize, header: Span) -> *mut Span {
-        // SAFETY: the layout is not empty; the header lies within it, at a multiple of
-        // `SPAN_BYTES`.
+        // SAFETY: the layout is not empty. The header is within it, at a multiple of `SPAN_BYTES`.
         unsafe {
             let base = if header.class == DEDICATED {
                 alloc(layout)
@@ -216,10 +217,12 @@ impl Span {
         }
     }
 
-    /// Gives a span back to where it came from: a dedicated one to the global allocator, others to the regions.
+    /// Returns a span to its origin: a dedicated one to the global allocator, others to the
+    /// regions.
     ///
     /// # Safety
-    /// The span came from this module, is in no list, and nobody uses it or any of its slots again.
+    /// The span came from this module and is in no list. Neither it nor any of its slots is used
+    /// again.
     pub(super) unsafe fn unmap(span: *mut Span) {
         // SAFETY: the header is intact; lead and layout are those of `map`.
         unsafe {
@@ -232,12 +235,12 @@ impl Span {
         }
     }
 
-    /// The slot with the given index.
+    /// Returns the slot with the given index.
     ///
     /// # Safety
     /// `span` is live and `index` is below its capacity.
     unsafe fn slot(span: *mut Span, index: u32) -> NonNull<u8> {
-        // SAFETY: the slot lies within the block of the span, whose address is not zero.
+        // SAFETY: the slot is within the block of the span, whose address is not zero.
         unsafe {
             let offset = (*span).first as usize + index as usize * (*span).slot_bytes as usize;
             NonNull::new_unchecked(span.cast::<u8>().add(offset))
@@ -250,7 +253,7 @@ impl Span {
     /// The caller holds the depot's lock, or the span is in no list yet; not all slots are carved.
     unsafe fn carve(span: *mut Span) -> NonNull<u8> {
         // SAFETY: by contract. The state word is zeroed before the slot counts as carved, both
-        // under the lock, so `for_each_slot` never meets a word that was not initialized.
+        // under the lock, so `for_each_slot` never sees an uninitialized word.
         unsafe {
             let slot = Self::slot(span, (*span).moving.carved);
             if let Kind::Task = (*span).kind {
@@ -266,7 +269,7 @@ impl Span {
     /// # Safety
     /// The caller holds the depot's lock and `span` is live.
     pub(super) unsafe fn take(span: *mut Span, chain: &mut Chain, want: u32) {
-        // SAFETY: under the lock, `moving` is ours, and so are the free slots of the span.
+        // SAFETY: under the lock, `moving` and the free slots of the span are ours.
         unsafe {
             while chain.len < want {
                 let slot = if let Some(slot) = (*span).moving.free {
@@ -286,7 +289,7 @@ impl Span {
     /// Takes a slot back.
     ///
     /// # Safety
-    /// The caller holds the depot's lock; the slot is one of the span's, free, and the caller's.
+    /// The caller holds the depot's lock. The slot is one of the span's, free, and the caller's.
     pub(super) unsafe fn put(span: *mut Span, slot: NonNull<u8>) {
         // SAFETY: under the lock, `moving` is ours; the slot is by contract.
         unsafe {
@@ -296,7 +299,7 @@ impl Span {
         }
     }
 
-    /// Whether no slot is free.
+    /// Returns whether no slot is free.
     ///
     /// # Safety
     /// The caller holds the depot's lock and `span` is live.
@@ -305,7 +308,7 @@ impl Span {
         unsafe { (*span).moving.used == (*span).capacity }
     }
 
-    /// Whether all slots are free.
+    /// Returns whether all slots are free.
     ///
     /// # Safety
     /// The caller holds the depot's lock and `span` is live.

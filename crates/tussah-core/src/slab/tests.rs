@@ -1,4 +1,4 @@
-//! Tests of the slab; all of them also run under Miri.
+//! Tests of the slab. All of them also run under Miri.
 
 use super::class::{CLASSES, SLOT_BYTES_MAX, batch_slots, class_of, slot_bytes};
 use super::span::{SPAN_BYTES, state_of};
@@ -17,17 +17,17 @@ fn layout(size: usize, align: usize) -> Layout {
     Layout::from_size_align(size, align).unwrap()
 }
 
-/// A pointer that may change OS thread, as an event does.
+/// A pointer that may move to another OS thread, like an event.
 struct Sent(NonNull<u8>);
-// SAFETY: the tests hand each object over, they do not share it.
+// SAFETY: the tests pass each object on, they do not share it.
 unsafe impl Send for Sent {}
 
-/// A slab whose owner does not count.
+/// Creates a slab whose owner does not count.
 fn unowned() -> Slab {
     Slab::new(|_| {})
 }
 
-/// A slab with one worker's magazines, through which the tests allocate and free at will.
+/// A slab with one worker's magazines, through which the tests allocate and free freely.
 struct Rig {
     slab: Slab,
     magazines: Magazines,
@@ -66,7 +66,7 @@ impl Rig {
         unsafe { self.magazines.flush_all(&self.slab) }
     }
 
-    /// The sum of the state words of all task slots.
+    /// Returns the sum of the state words of all task slots.
     fn tasks(&self) -> u64 {
         let mut tasks = 0;
         self.slab.for_each_task_slot(|slot| {
@@ -180,7 +180,7 @@ fn the_owner_is_found_from_any_object() {
                 assert_eq!(slot.addr().get() % align, 0);
                 // SAFETY: the object is in use.
                 assert_eq!(unsafe { owner_of(slot) }, owner);
-                // SAFETY: the first and the last byte are the object's, which Miri checks.
+                // SAFETY: the first and the last byte belong to the object, which Miri checks.
                 unsafe {
                     if size > 0 {
                         slot.write(1);
@@ -229,7 +229,7 @@ fn memory_returns_after_a_peak() {
             (count / 63..=count / 63 + 2).contains(&peak),
             "spans are filled: {peak}"
         );
-        // Every other one first, so that spans go through the list of partial ones in a mixed
+        // Every other one first, so that spans pass through the list of partial ones in a mixed
         // order.
         for slot in slots
             .iter()
@@ -422,7 +422,7 @@ fn a_slot_is_written_only_in_its_first_word_while_free() {
     let rig = Rig::new();
     let layout = layout(64, 8);
     let slot = rig.alloc(Kind::Task, layout, false);
-    // SAFETY: all but the state word is ours to write, and what is read was written.
+    // SAFETY: everything except the state word is ours to write, and only written bytes are read.
     unsafe {
         slot.write_bytes(0xab, 16);
         slot.add(24).write_bytes(0xab, 40);
@@ -453,7 +453,7 @@ fn allocated_here_freed_there() {
                     0 => assert!(!Slab::free(&*there, Kind::Event, slot, layout)),
                     _ => magazines.free(&there, Kind::Event, slot, layout),
                 }
-                // Some memory goes out again here, so that slots wander between the two.
+                // Some memory leaves again here, so that slots move between the two.
                 if tag % 5 == 0 {
                     let own = magazines.alloc(&there, Kind::Event, layout);
                     own.cast::<u64>().write(u64::MAX);
@@ -486,7 +486,7 @@ fn allocated_here_freed_there() {
 
 /// Marks a task as free once no visitor holds it.
 fn end_task(state: &AtomicU64) {
-    // Acquire pairs with the Release of the visitor's decrement: it has read what it read.
+    // Acquire pairs with the Release of the visitor's decrement, which follows its reads.
     while state
         .compare_exchange_weak(1, 0, Ordering::Acquire, Ordering::Relaxed)
         .is_err()
@@ -522,7 +522,8 @@ fn visits_while_tasks_come_and_go() {
                 }
             }
             for (slot, layout) in live {
-                // SAFETY: as above; `end_task` returns when no visitor looks at more than the state.
+                // SAFETY: as above; `end_task` returns when no visitor looks at more than the
+                // state.
                 unsafe {
                     end_task(state_of(slot));
                     magazines.free(&slab, Kind::Task, slot, layout);
@@ -536,8 +537,8 @@ fn visits_while_tasks_come_and_go() {
     };
     while !done.load(Ordering::Acquire) {
         slab.for_each_task_slot(|slot| {
-            // SAFETY: a carved task slot; more than its state is read only while
-            // the count holds it.
+            // SAFETY: a carved task slot. More than its state is read only while the count holds
+            // it.
             unsafe {
                 let state = state_of(slot);
                 if state
@@ -564,7 +565,7 @@ fn dropping_the_slab_frees_what_lives() {
         rig.alloc(Kind::Task, layout(size, 8), true);
         rig.alloc(Kind::Event, layout(size, 8), false);
     }
-    // Miri reports what would be leaked.
+    // Miri reports any leak.
     drop(rig);
 }
 
@@ -601,7 +602,7 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
     prop::collection::vec(step, 1..if cfg!(miri) { 60 } else { 600 })
 }
 
-/// What the model knows of an object that lives.
+/// The model's record of a live object.
 struct Object {
     slot: NonNull<u8>,
     kind: Kind,
@@ -610,7 +611,7 @@ struct Object {
 }
 
 impl Object {
-    /// The bytes that the object may use as it likes: not the state word, and not too many.
+    /// Returns the bytes that the object may use freely: without the state word, and not too many.
     fn bytes(&self) -> impl Iterator<Item = usize> {
         let (size, task) = (self.layout.size(), self.kind == Kind::Task);
         let ends = (0..size.min(64)).chain(size.max(128) - 64..size);
@@ -640,7 +641,7 @@ impl Object {
     }
 }
 
-/// Enters a new object into the map from where a live object begins to where it ends.
+/// Enters a new object into the map from the beginning of each live object to its end.
 fn enter(ends: &mut BTreeMap<usize, usize>, slot: NonNull<u8>, layout: Layout) {
     let begin = slot.addr().get();
     assert_eq!(begin % layout.align(), 0);
@@ -651,7 +652,7 @@ fn enter(ends: &mut BTreeMap<usize, usize>, slot: NonNull<u8>, layout: Layout) {
     ends.insert(begin, end);
 }
 
-/// Runs the steps against the model: a map from where a live object begins to where it ends.
+/// Runs the steps against the model: a map from the beginning of each live object to its end.
 fn run(steps: Vec<Step>) {
     let rig = Rig::new();
     let owner: *const () = (&raw const rig).cast();
@@ -725,7 +726,7 @@ proptest! {
     }
 }
 
-/// An owner as the runtime is one.
+/// An owner like the runtime.
 struct Owner {
     slab: Slab,
 }
@@ -766,7 +767,7 @@ impl Drop for Owner {
     }
 }
 
-/// Frees an object, which may be all that keeps its owner.
+/// Frees an object, which may be the only one that keeps its owner.
 fn free(kind: Kind, slot: Sent, layout: Layout) {
     // SAFETY: the object is in use, and keeps its owner; it is freed once.
     unsafe {
@@ -792,7 +793,7 @@ fn what_is_in_use_keeps_the_owner() {
     free(Kind::Event, event, small);
     free(Kind::Task, task, large);
     assert_eq!(weak.strong_count(), 1, "nothing is in use");
-    // What comes late is kept as well, each time.
+    // A late object is kept as well, each time.
     for (kind, layout) in [
         (Kind::Task, small),
         (Kind::Event, large),

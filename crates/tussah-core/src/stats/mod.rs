@@ -1,4 +1,4 @@
-//! What a runtime tells of itself.
+//! Statistics of a runtime.
 
 mod profile;
 mod report;

@@ -1,24 +1,26 @@
-//! Where time goes, by color: a sketch of bounded size that keeps the heaviest.
+//! The time spent by color: a sketch of bounded size that keeps the heaviest colors.
 //!
-//! Space-Saving (Metwally, Agrawal, El Abbadi, "Efficient Computation of Frequent and Top-k Elements in Data Streams",
-//! ICDT 2005, §3): a color that is not among the kept ones takes the place of the lightest, and its weight. So a color with
-//! more than 1/64 of the time is among them, and no weight is too small; it is too large by at most that of the lightest.
+//! Space-Saving (Metwally, Agrawal, El Abbadi, "Efficient Computation of Frequent and Top-k
+//! Elements in Data Streams", ICDT 2005, §3): a color outside of the sketch replaces the lightest
+//! one and takes over its weight. So the sketch has every color with more than 1/64 of the time. No
+//! weight is too small; a weight is too large by at most that of the lightest.
 
 use std::collections::HashMap;
 
 use super::Site;
 use crate::color::ColorName;
 
-/// Bound, in colors: how many a worker's profile keeps; any color with more than 1/64 of the time is found.
+/// Bound, in colors: the size of a worker's profile; any color with more than 1/64 of the time is
+/// found.
 const COLORS_KEPT: usize = 64;
 
 /// One worker's sketch.
 pub(crate) struct Profile {
-    /// A number of each entry's color and its time: what is searched, dense.
+    /// A number for each entry's color, and its time: dense, for the search.
     keys: Vec<u64>,
     times_ns: Vec<u64>,
     entries: Vec<Entry>,
-    /// All time that was added, of whichever color.
+    /// The total time of all colors.
     total_ns: u64,
 }
 
@@ -27,7 +29,7 @@ pub(crate) struct Entry {
     pub(crate) color: ColorName,
     /// Set by `merge`.
     pub(crate) time_ns: u64,
-    /// The event that was seen there last.
+    /// The event that was last seen there.
     pub(crate) site: Option<Site>,
 }
 
@@ -49,7 +51,7 @@ impl Profile {
             ColorName::Value { number, .. } => !number,
         };
         let found = self.keys.iter().position(|&kept| kept == key);
-        // A number and a value may have one key; whichever comes second is looked for among the rest.
+        // A number and a value may have the same key. The later one is searched among the rest.
         let found =
             found.and_then(|at| (at..self.keys.len()).find(|&at| self.entries[at].color == color));
         if let Some(at) = found {
@@ -79,12 +81,12 @@ impl Profile {
         self.entries[at] = entry;
     }
 
-    /// Adds time that is of no color that could limit anything: threads that are their own.
+    /// Adds time of threads with a color of their own, which cannot limit the speed-up.
     pub(crate) fn add_uncolored(&mut self, time_ns: u64) {
         self.total_ns += time_ns;
     }
 
-    /// The profiles of several workers as one, the heaviest color first, with the time of all.
+    /// Merges the profiles of several workers, the heaviest color first, and adds up their times.
     pub(crate) fn merge<'a>(profiles: impl IntoIterator<Item = &'a Profile>) -> (Vec<Entry>, u64) {
         let mut by_color: HashMap<ColorName, Entry> = HashMap::new();
         let mut total_ns = 0;

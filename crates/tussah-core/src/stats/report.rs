@@ -1,4 +1,4 @@
-//! The report: what the workers did, and what limits the speed-up.
+//! A report of the workers' activity and of what limits the speed-up.
 
 use std::fmt;
 use std::panic::Location;
@@ -10,64 +10,64 @@ use crate::color::ColorName;
 use crate::loom::atomic::Ordering;
 use crate::runtime::Shared;
 
-/// Bound, in colors: how many a report lists.
+/// Bound, in colors: the length of a report.
 const COLORS_LISTED: usize = 16;
 
-/// What a runtime did since it began. The shares are estimates from sampled turns.
+/// A runtime's activity since it started. The shares are estimates from sampled turns.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Stats {
-    /// One entry a worker, those that were taken away included.
+    /// One entry per worker, including workers that were removed.
     pub workers: Vec<WorkerStats>,
-    /// The colors that took the most time, the first one first; at most 16.
+    /// The colors that took the most time, heaviest first; at most 16.
     pub colors: Vec<ColorStats>,
-    /// The most by which more CPUs can speed the program up: 1 / the share of the first of `colors`. `None` if nothing was
-    /// measured. The time of one color is serial, so this is Amdahl's law with the color as the serial part (the thesis
-    /// on libasync-mp, §5.2.2: a share of .35 gives 2.85).
+    /// The largest speed-up that more CPUs can give: 1 / the share of the first of `colors`. `None`
+    /// if nothing was measured. The time of one color is serial, so this is Amdahl's law with that
+    /// color as the serial part (the thesis on libasync-mp, §5.2.2: a share of .35 gives 2.85).
     pub speedup_max: Option<f64>,
-    /// Colors given by number that are remembered.
+    /// Number of colors given by number that the runtime remembers.
     pub colors_remembered: usize,
-    /// The blocking pool.
+    /// Statistics of the blocking pool.
     pub blocking: BlockingStats,
     /// Memory for events and threads, in bytes.
     pub slab_bytes: usize,
 }
 
-/// What one worker did.
+/// Activity of one worker.
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
 pub struct WorkerStats {
-    /// Events that it began.
+    /// Number of events begun.
     pub events: u64,
-    /// Turns: runnable colors that it took from its queue.
+    /// Number of turns: runnable colors taken from the queue.
     pub turns: u64,
-    /// Runnable colors that it has queued.
+    /// Number of runnable colors in the queue.
     pub queue_len: usize,
-    /// The median length of a turn, over the last measured ones.
+    /// Median length of the last measured turns.
     pub turn_median: Duration,
-    /// Times that it stole from another worker.
+    /// Number of times the worker stole from another.
     pub steals: u64,
-    /// Runnable colors that it stole.
+    /// Number of runnable colors stolen.
     pub stolen: u64,
-    /// Times that it went to sleep.
+    /// Number of times the worker went to sleep.
     pub parks: u64,
-    /// Panics that it caught.
+    /// Number of panics caught.
     pub panics: u64,
 }
 
-/// Where a color's time went.
+/// The time spent in one color.
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
 pub struct ColorStats {
-    /// Which color.
+    /// Name of the color.
     pub color: ColorName,
-    /// The time that its events took.
+    /// Total time of the color's events.
     pub time: Duration,
-    /// That time as a part of the time of all events, 0 to 1.
+    /// That time as a fraction of all events' time, from 0 to 1.
     pub share: f64,
-    /// The type of the closure or future that ran in it last; its path names the function.
+    /// The type of the closure or future that ran last in the color; its path names the function.
     pub event: Option<&'static str>,
-    /// Where that event was posted or spawned.
+    /// The source location that posted or spawned that event.
     pub location: Option<&'static Location<'static>>,
 }
 
@@ -137,7 +137,7 @@ impl fmt::Display for ColorStats {
     }
 }
 
-/// The speed-up report in words.
+/// Prints the speed-up report.
 impl fmt::Display for Stats {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.speedup_max {

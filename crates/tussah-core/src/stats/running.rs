@@ -1,33 +1,34 @@
-//! The event that a worker is in, as others see it, with the number of events after which its turn ends.
+//! The event that a worker is in, as others see it, and the number of events after which its turn
+//! ends.
 
 use std::panic::Location;
 
 use crate::event::VTable;
 use crate::loom::atomic::{AtomicPtr, AtomicU64, Ordering};
 
-/// Where an event came from.
+/// The origin of an event.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Site {
     /// The type of the closure or future.
     pub(crate) name: &'static str,
-    /// Where it was posted or spawned.
+    /// The location that posted or spawned it.
     pub(crate) location: Option<&'static Location<'static>>,
 }
 
-/// Words that the worker writes when an event begins. They are not read together as one: whoever needs that reads
-/// the number before and after.
+/// Words that the worker writes when an event begins. They are not read together as one: a reader
+/// that needs that reads the number before and after.
 #[derive(Default)]
 pub(crate) struct Running {
-    /// How many events have begun.
+    /// The number of events that have begun.
     events: AtomicU64,
-    /// The worker looks at the clock before its next event once so many have begun; 0: now.
+    /// The worker looks at the clock before its next event once this many have begun; 0 means now.
     due: AtomicU64,
     vtable: AtomicPtr<VTable>,
     location: AtomicPtr<Location<'static>>,
 }
 
 impl Running {
-    /// An event begins. Called by the worker alone.
+    /// Records the beginning of an event. Called only by the worker.
     #[inline]
     pub(crate) fn set(
         &self,
@@ -41,29 +42,32 @@ impl Running {
         self.events.store(self.events() + 1, Ordering::Relaxed);
     }
 
-    /// How many events have begun.
+    /// Returns the number of events that have begun.
     pub(crate) fn events(&self) -> u64 {
         self.events.load(Ordering::Relaxed)
     }
 
-    /// Whether the running turn has to end after this event, and the worker to look at the clock.
+    /// Returns whether the running turn has to end after this event, and the worker has to look at
+    /// the clock.
     #[inline]
     pub(crate) fn is_due(&self) -> bool {
         self.due.load(Ordering::Relaxed) <= self.events()
     }
 
-    /// Makes it due now. Called by anyone; the proof of promise 5 in `worker/README.md` rests on it.
+    /// Makes a look due now. Called by anyone; the proof of promise 5 in `worker/README.md` depends
+    /// on it.
     #[inline]
     pub(crate) fn interrupt(&self) {
         self.due.store(0, Ordering::Relaxed);
     }
 
-    /// The worker is about to look at the clock, which `interval` does; it gives how many events may begin until it does so again.
+    /// Lets `interval` look at the clock. It returns how many events may begin until the next look.
     #[inline]
     pub(crate) fn look(&self, interval: impl FnOnce(u64) -> u64) {
         let events = self.events();
         let due = events + 1;
-        // First, so that an interrupt that comes later than the look is not taken for one that the look has answered.
+        // First, so that an interrupt after the look is not mistaken for one that the look has
+        // answered.
         self.due.store(due, Ordering::Relaxed);
         let next = events + interval(events);
         let _ = self
@@ -71,7 +75,7 @@ impl Running {
             .compare_exchange(due, next, Ordering::Relaxed, Ordering::Relaxed);
     }
 
-    /// The event that began last.
+    /// Returns the event that began last.
     pub(crate) fn site(&self) -> Option<Site> {
         // SAFETY: only references to statics were stored.
         let (vtable, location) = unsafe {

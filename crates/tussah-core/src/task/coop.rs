@@ -6,9 +6,11 @@ use std::task::{Context, Poll};
 use crate::task::waker;
 use crate::worker::{Budget, Worker};
 
-/// Lets other runnable colors of this worker run first: the thread goes to the end of the queue.
+/// Lets the other runnable colors of this worker run first: the thread goes to the end of the run
+/// queue.
 ///
-/// On another executor it wakes itself and is pending once. Dropping the future has no effect.
+/// On another executor the future wakes its task at once and is pending one time. Dropping the
+/// future has no effect.
 ///
 /// # Examples
 /// ```
@@ -44,17 +46,19 @@ impl Future for YieldNow {
     }
 }
 
-/// Whether the poll that runs here has yielded: its thread is ready, and waits for nothing but its worker.
+/// Returns whether the running poll has yielded: its thread is ready, and waits only for its
+/// worker.
 #[doc(hidden)]
 #[must_use]
 pub fn has_yielded() -> bool {
     Worker::with(|worker| worker.is_some_and(Worker::yields))
 }
 
-/// Spends one operation of the running poll's budget, and yields with the last one: for loops around operations that
-/// seldom wait. Every `with` that enters its color at once does this by itself.
+/// Spends one operation of the running poll's budget, and yields with the last one. Use it in loops
+/// around operations that seldom wait. Every `with` that enters its color at once does this by
+/// itself.
 ///
-/// Cancelling it has no effect. Outside of the workers it never waits.
+/// Dropping the future has no effect. Outside of the workers it never waits.
 pub async fn consume_budget() {
     let budget = Worker::with(|worker| worker.map_or(Budget::Left, Worker::spend));
     if budget != Budget::Left {
@@ -62,7 +66,8 @@ pub async fn consume_budget() {
     }
 }
 
-/// Spends one operation of the running poll's budget; pending, and queued again, if nothing is left of it.
+/// Spends one operation of the running poll's budget. If the budget is used up, queues the thread
+/// again and returns `Pending`.
 #[inline]
 #[cfg_attr(loom, allow(dead_code))]
 pub(crate) fn poll_budget(context: &Context<'_>) -> Poll<()> {
@@ -74,12 +79,13 @@ pub(crate) fn poll_budget(context: &Context<'_>) -> Poll<()> {
     Poll::Ready(())
 }
 
-/// Has the thread that polls with this context queued again once its poll ends.
+/// Queues the thread that polls with this context again once its poll ends.
 #[inline]
 pub(crate) fn again(context: &Context<'_>) {
     let waker = context.waker();
     let direct = Worker::with(|worker| match worker {
-        // The thread that runs here, polled directly: its runner sees the note, at the price of no atomic operation.
+        // The thread that runs here, polled directly: its runner sees the note, which costs no
+        // atomic operation.
         Some(worker)
             if waker.data() == worker.thread() && std::ptr::eq(waker.vtable(), &waker::VTABLE) =>
         {

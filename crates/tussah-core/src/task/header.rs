@@ -17,12 +17,12 @@ pub(crate) const JOINER: u64 = 32;
 pub(crate) const REFERENCE: u64 = 1 << 8;
 const REFERENCES: u64 = !(REFERENCE - 1);
 
-/// The functions of one type of thread, behind the event's.
+/// The functions of one type of thread, after those of the event.
 #[repr(C)]
 pub(crate) struct VTable {
-    /// First, so that a node's table is also the table of its thread.
+    /// First, so that the table of a node is also the table of its thread.
     pub(crate) event: crate::event::VTable,
-    /// Queues the thread where its color says.
+    /// Queues the thread in its color.
     pub(crate) schedule: unsafe fn(NonNull<Header>),
     /// Moves the output to `*mut Result<T, JoinError>`.
     pub(crate) take_output: unsafe fn(NonNull<Header>, *mut ()),
@@ -48,7 +48,7 @@ const _: () = {
     assert!(size_of::<Header>() == 40);
 };
 
-/// What the runner has to do after a poll that was pending.
+/// What the runner has to do after a pending poll.
 #[derive(PartialEq, Eq, Debug)]
 pub(crate) enum Suspended {
     Idle,
@@ -59,11 +59,12 @@ impl Header {
     /// # Safety
     /// `node` is the head of a thread.
     pub(crate) unsafe fn vtable(this: NonNull<Header>) -> &'static VTable {
-        // SAFETY: a thread's node was made with a pointer to a whole `VTable`, which begins with the event's.
+        // SAFETY: a thread's node was made with a pointer to a whole `VTable`, which begins with
+        // the event's.
         unsafe { this.as_ref().node.table().cast::<VTable>().as_ref() }
     }
 
-    /// `SCHEDULED` becomes `RUNNING`; says whether the thread was aborted.
+    /// Turns `SCHEDULED` into `RUNNING`. Returns whether the thread was aborted.
     pub(crate) fn start(&self) -> bool {
         // Acquire pairs with the Release in `wake` and `suspend`.
         let old = self.state.fetch_add(RUNNING - SCHEDULED, Ordering::Acquire);
@@ -71,12 +72,12 @@ impl Header {
         old & ABORTED != 0
     }
 
-    /// Ends a poll that was pending. `again`: the thread yielded and wants to be queued at once.
+    /// Ends a pending poll. `again` means that the thread yielded and wants to be queued at once.
     pub(crate) fn suspend(&self, again: bool) -> Suspended {
         let mut state = self.state.load(Ordering::Relaxed);
         loop {
             let next = (state & !RUNNING) | if again { SCHEDULED } else { 0 };
-            // Release: what the poll wrote is seen by the next one (Acquire in `start`). Acquire is `start`'s matter.
+            // Release publishes what the poll wrote to the next poll (Acquire in `start`).
             match self.state.compare_exchange_weak(
                 state,
                 next,
@@ -90,14 +91,15 @@ impl Header {
         }
     }
 
-    /// The output is in its place. Returns the state before.
+    /// Records that the output is in its place. Returns the previous state.
     pub(crate) fn complete(&self) -> u64 {
-        // Release: the output, for the handle (Acquire in `is_complete`). Acquire: the joiner slot.
+        // Release: the output, for the handle (Acquire in `is_complete`). Acquire: the joiner slot,
+        // from the handle (Release in `update`).
         self.state
             .fetch_add(COMPLETE.wrapping_sub(RUNNING), Ordering::AcqRel)
     }
 
-    /// Sets `SCHEDULED`, and `flags`; true if the caller has to queue the thread.
+    /// Sets `SCHEDULED` and `flags`. Returns true if the caller has to queue the thread.
     fn set_scheduled(&self, flags: u64) -> bool {
         let mut state = self.state.load(Ordering::Relaxed);
         loop {
@@ -105,7 +107,8 @@ impl Header {
                 return false;
             }
             let next = state | SCHEDULED | flags;
-            // Also when nothing changes: Release pairs with `start`, so that the coming poll sees what the waker wrote.
+            // Even if nothing changes, Release pairs with `start`: the coming poll sees what the
+            // waker wrote.
             match self.state.compare_exchange_weak(
                 state,
                 next,
@@ -122,12 +125,12 @@ impl Header {
     pub(crate) fn wake(this: NonNull<Header>) {
         // SAFETY: the caller's reference keeps the header alive.
         if unsafe { this.as_ref() }.set_scheduled(0) {
-            // SAFETY: the bit is ours, so the right to queue the thread is.
+            // SAFETY: we set the bit, so we have the right to queue the thread.
             unsafe { (Self::vtable(this).schedule)(this) }
         }
     }
 
-    /// Has the future dropped by the thread's next event. The caller has a reference.
+    /// Makes the thread's next event drop the future. The caller has a reference.
     pub(crate) fn abort(this: NonNull<Header>) {
         // SAFETY: as in `wake`.
         if unsafe { this.as_ref() }.set_scheduled(ABORTED) {
@@ -148,14 +151,15 @@ impl Header {
         );
     }
 
-    /// Adds a reference unless there is none: for the shutdown, which looks at slots that may be free.
+    /// Adds a reference unless there is none. For the shutdown, which looks at slots that may be
+    /// free.
     pub(crate) fn retain_if_alive(&self) -> bool {
         let mut state = self.state.load(Ordering::Relaxed);
         while state & REFERENCES != 0 {
             match self.state.compare_exchange_weak(
                 state,
                 state + REFERENCE,
-                Ordering::Acquire, // pairs with the Release in `publish`
+                Ordering::Acquire, // pairs with the Release in `spawn`
                 Ordering::Relaxed,
             ) {
                 Ok(_) => return true,
@@ -168,7 +172,8 @@ impl Header {
     /// # Safety
     /// The caller owns a reference and does not use it again.
     pub(crate) unsafe fn release(this: NonNull<Header>) {
-        // SAFETY: the reference keeps the header alive up to here. Release pairs with the fence of the last one.
+        // SAFETY: the reference keeps the header alive until here. Release pairs with the fence
+        // before the memory is freed.
         let old = unsafe { this.as_ref() }
             .state
             .fetch_sub(REFERENCE, Ordering::Release);
@@ -183,7 +188,8 @@ impl Header {
         }
     }
 
-    /// Forgets the handle; true if the output is now the caller's to drop. Keeps the reference.
+    /// Detaches the handle. Returns true if the output is now the caller's to drop. Keeps the
+    /// reference.
     pub(crate) fn detach(&self) -> bool {
         let mut state = self.state.load(Ordering::Relaxed);
         loop {
@@ -192,7 +198,8 @@ impl Header {
             } else {
                 state & !HANDLE
             };
-            // Acquire pairs with `complete`: the output. Release: the runner must see that we are done with the slot.
+            // Acquire pairs with `complete`: the output. Release: the runner must see that we are
+            // done with the slot.
             match self
                 .state
                 .compare_exchange_weak(state, next, Ordering::AcqRel, Ordering::Relaxed)
@@ -200,7 +207,8 @@ impl Header {
                 Ok(_) if state & COMPLETE != 0 => return true,
                 Ok(_) => {
                     if state & JOINER != 0 {
-                        // SAFETY: rule 3: the handle unset `JOINER` before `COMPLETE`, so the slot is its own.
+                        // SAFETY: rule 3: the handle cleared `JOINER` before `COMPLETE` was set, so
+                        // the slot is its own.
                         self.joiner
                             .with_mut(|slot| unsafe { *slot = TinyWaker::NONE });
                     }
@@ -211,10 +219,11 @@ impl Header {
         }
     }
 
-    /// The fast form of dropping a handle to a thread that has not run: true if that was all.
+    /// Takes the fast path of dropping a handle to a thread that has not run. Returns true if that
+    /// was all.
     pub(crate) fn detach_unrun(&self) -> bool {
         let fresh = SCHEDULED | HANDLE | (2 * REFERENCE);
-        // Release: as in `release`; another reference is left, so nothing is freed here.
+        // Release: as in `release`. Another reference is left, so nothing is freed here.
         self.state
             .compare_exchange(
                 fresh,
@@ -225,18 +234,19 @@ impl Header {
             .is_ok()
     }
 
-    /// Stores who waits for the end; false if the end has come.
+    /// Stores the waker of the joiner. Returns false if the thread has ended.
     pub(crate) fn set_joiner(&self, waker: &std::task::Waker) -> bool {
         let state = self.state.load(Ordering::Acquire);
         if state & COMPLETE != 0 {
             return false;
         }
         if state & JOINER != 0 {
-            // SAFETY: rule 3: while `JOINER` is set the slot is read only; the handle is the only one to change that.
+            // SAFETY: rule 3: while `JOINER` is set, the slot is read-only, and only the handle
+            // changes that.
             if self.joiner.with(|slot| unsafe { (*slot).will_wake(waker) }) {
                 return true;
             }
-            // Acquire: `complete` may come first. Then the slot is the runner's.
+            // Acquire: `complete` may come first, and then the slot is the runner's.
             if !self.update(|state| state & !JOINER) {
                 return false;
             }
@@ -248,7 +258,7 @@ impl Header {
         if self.update(|state| state | JOINER) {
             return true;
         }
-        // SAFETY: rule 3: `COMPLETE` came while `JOINER` was unset, so the runner will not look.
+        // SAFETY: rule 3: `COMPLETE` was set while `JOINER` was not, so the runner will not look.
         self.joiner
             .with_mut(|slot| unsafe { *slot = TinyWaker::NONE });
         false

@@ -1,4 +1,4 @@
-//! The handle that waits for a thread's end.
+//! The handle that waits for the end of a thread.
 
 use std::fmt;
 use std::marker::PhantomData;
@@ -10,16 +10,18 @@ use std::task::{Context, Poll};
 use super::Header;
 use crate::join_error::JoinError;
 
-/// Waits for a thread and gives its result.
+/// Waits for a thread and returns its result.
 ///
-/// The output is `Err` if the thread panicked ([`JoinError::into_panic`]) or was aborted. The handle may be awaited on any executor.
+/// The output is `Err` if the thread panicked ([`JoinError::into_panic`]) or was aborted. The
+/// handle may be awaited on any executor.
 ///
-/// Dropping the handle detaches the thread: it runs on by itself, and its result is dropped. If it panics then, the panic hook has been
-/// called, which prints to the standard error unless it was replaced, and the worker has counted it in
-/// [`WorkerStats::panics`](crate::WorkerStats::panics); nobody else is told.
+/// Dropping the handle detaches the thread: it keeps running, and its result is dropped. If it
+/// panics then, the panic is not reported to any other code: the panic hook runs, which prints to
+/// the standard error by default, and the worker counts the panic in
+/// [`WorkerStats::panics`](crate::WorkerStats::panics).
 ///
 /// # Panics
-/// If polled again after it gave its result.
+/// Panics if it is polled again after it returned the result.
 pub struct JoinHandle<T> {
     thread: NonNull<Header>,
     taken: bool,
@@ -49,14 +51,15 @@ impl<T> JoinHandle<T> {
         unsafe { self.thread.as_ref() }
     }
 
-    /// Asks that the thread end: its future is dropped by the thread's next event, in its color, at an await point.
+    /// Requests that the thread end. The thread's next event, in its color, drops its future at an
+    /// await point.
     ///
-    /// The handle then gives [`JoinError::is_cancelled`], unless the thread had ended first.
+    /// The handle then returns [`JoinError::is_cancelled`], unless the thread had ended before.
     pub fn abort(&self) {
         Header::abort(self.thread);
     }
 
-    /// A handle that can only abort; it may be cloned and outlive this one.
+    /// Returns a handle that can only abort. It may be cloned and may outlive this one.
     pub fn abort_handle(&self) -> AbortHandle {
         self.header().retain();
         AbortHandle {
@@ -64,7 +67,7 @@ impl<T> JoinHandle<T> {
         }
     }
 
-    /// Whether the thread has ended.
+    /// Returns whether the thread has ended.
     pub fn is_finished(&self) -> bool {
         self.header().is_complete()
     }
@@ -83,8 +86,8 @@ impl<T> Future for JoinHandle<T> {
         }
         self.taken = true;
         let mut output = MaybeUninit::<Self::Output>::uninit();
-        // SAFETY: rule 2 of the state word: the thread is complete and the handle is alive, so the output is ours,
-        // of this type, and `taken` says that it is gone.
+        // SAFETY: rule 2 of the state word: the thread is complete and the handle is alive, so the
+        // output is ours and has this type. `taken` records that it is gone.
         unsafe {
             (Header::vtable(self.thread).take_output)(self.thread, output.as_mut_ptr().cast());
             Poll::Ready(output.assume_init())
@@ -98,7 +101,8 @@ impl<T> Drop for JoinHandle<T> {
             return;
         }
         let complete = self.header().detach();
-        // SAFETY: rule 2: with `COMPLETE` the output was the handle's; then its reference is given back.
+        // SAFETY: rule 2: with `COMPLETE` the output was the handle's. The handle's reference ends
+        // here.
         unsafe {
             if complete && !self.taken {
                 (Header::vtable(self.thread).drop_output)(self.thread);
@@ -116,23 +120,23 @@ impl<T> fmt::Debug for JoinHandle<T> {
     }
 }
 
-/// Aborts a thread; see [`JoinHandle::abort`].
+/// A handle that aborts a thread; see [`JoinHandle::abort`].
 pub struct AbortHandle {
     thread: NonNull<Header>,
 }
 
-// SAFETY: only atomics of the header are reached.
+// SAFETY: it only reaches atomics of the header.
 unsafe impl Send for AbortHandle {}
 // SAFETY: as above.
 unsafe impl Sync for AbortHandle {}
 
 impl AbortHandle {
-    /// Asks that the thread end; see [`JoinHandle::abort`].
+    /// Requests that the thread end; see [`JoinHandle::abort`].
     pub fn abort(&self) {
         Header::abort(self.thread);
     }
 
-    /// Whether the thread has ended.
+    /// Returns whether the thread has ended.
     pub fn is_finished(&self) -> bool {
         // SAFETY: the handle has a reference.
         unsafe { self.thread.as_ref() }.is_complete()

@@ -1,4 +1,5 @@
-//! Models of a thread's state word: wakes, the end, `abort`, the join handle, and the last reference.
+//! Models of a thread's state word: wakes, the end, `abort`, the join handle, and the last
+//! reference.
 
 use std::panic::Location;
 use std::pin::Pin;
@@ -11,10 +12,10 @@ use super::{Header, JoinHandle, spawn};
 use crate::loom::atomic::{AtomicUsize, Ordering};
 use crate::loom::{Mutex, lock, thread};
 use crate::runtime::Shared;
-use crate::worker::model::{Canary, Count, Model, Probe, explore};
+use crate::worker::model::{Canary, Count, Model, Probe, explore, run_queued};
 
-/// A color of its own for each thread, which also says when the memory of the thread is freed, and by touching a probe
-/// that this comes after all that was done under a reference.
+/// A color of its own for each thread. It records when the thread's memory is freed. By touching a
+/// probe it checks that this comes after all that was done under a reference.
 struct Place {
     shared: Arc<Shared>,
     _freed: Canary,
@@ -38,7 +39,7 @@ struct Signals {
     come: AtomicUsize,
     wakers: Mutex<Vec<Waker>>,
     polls: Probe,
-    /// Touched by whoever still has a reference.
+    /// Touched by each party that still has a reference.
     held: Arc<Probe>,
 }
 
@@ -53,7 +54,7 @@ impl Signals {
         waker.wake();
     }
 
-    /// Gives a waker up without using it.
+    /// Drops a waker without using it.
     fn forget(&self) {
         let waker = lock(&self.wakers)
             .pop()
@@ -69,12 +70,18 @@ impl Future for Wait {
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Canary> {
         self.rig.polls.touch();
         if self.rig.come.load(Ordering::Relaxed) >= self.expected {
-            return Poll::Ready(self.output.take().expect("polled once more"));
+            let output = self.output.take().expect("polled once more");
+            // The party that drops the output must see what was written to it here.
+            output.touch();
+            return Poll::Ready(output);
         }
         let mut wakers = lock(&self.rig.wakers);
         while wakers.len() < 2 {
             wakers.push(context.waker().clone());
         }
+        drop(wakers);
+        // Once more: the lock orders what came before it, also with polls elsewhere.
+        self.rig.polls.touch();
         Poll::Pending
     }
 }
@@ -88,9 +95,14 @@ struct Rig {
 }
 
 impl Rig {
-    /// A thread that has been polled once and has left two wakers, or (`expected` is 0) is queued for the first time.
+    /// Creates a thread that has been polled once and has left two wakers. If `expected` is 0, the
+    /// thread is queued for the first time instead.
     fn new(expected: usize) -> (Self, JoinHandle<Canary>) {
-        let model = Model::new(1);
+        Self::with_workers(1, expected)
+    }
+
+    fn with_workers(workers: usize, expected: usize) -> (Self, JoinHandle<Canary>) {
+        let model = Model::new(workers);
         let held = Arc::new(Probe::new());
         let signals = Arc::new(Signals {
             come: AtomicUsize::new(0),
@@ -111,7 +123,7 @@ impl Rig {
         };
         let handle = spawn(&model.shared, home, Location::caller(), future);
         if expected > 0 {
-            model.serve(1);
+            model.serve_all();
         }
         (
             Self {
@@ -130,7 +142,8 @@ impl Rig {
         thread::spawn(move || f(&signals))
     }
 
-    /// Runs what is left. The future, its output and its memory have gone once, and the thread has ended.
+    /// Runs the rest, and checks that the future, its output and its memory have gone once and that
+    /// the thread has ended.
     fn finish(self) {
         self.model.serve_all();
         lock(&self.signals.wakers).clear();
@@ -141,7 +154,7 @@ impl Rig {
     }
 }
 
-/// Two wakes while the thread runs, is about to, or ends: none is lost.
+/// Two wakes arrive while the thread runs, is about to run, or ends. None is lost.
 #[test]
 fn two_wakers_and_a_worker() {
     explore(2, || {
@@ -156,7 +169,28 @@ fn two_wakers_and_a_worker() {
     });
 }
 
-/// `abort`, a wake and a poll at the same time: the thread ends, one way or the other.
+/// One worker polls the thread, and another one polls it next and sees what the first poll wrote.
+#[test]
+fn two_workers_poll_one_after_the_other() {
+    explore(2, || {
+        let (rig, handle) = Rig::with_workers(2, 2);
+        drop(handle);
+        rig.model.as_worker(0, |_| rig.signals.signal());
+        let first = rig.model.start_at(0, 1);
+        let (model, signals) = (rig.model.clone(), rig.signals.clone());
+        let second = thread::spawn(move || {
+            model.as_worker(1, |worker| {
+                signals.signal();
+                run_queued(worker);
+            });
+        });
+        first.join().expect("no panic");
+        second.join().expect("no panic");
+        rig.finish();
+    });
+}
+
+/// `abort`, a wake and a poll happen at the same time. The thread ends, one way or the other.
 #[test]
 fn an_abort_a_waker_and_a_worker() {
     explore(3, || {
@@ -185,13 +219,13 @@ fn an_abort_a_waker_and_a_worker() {
                 .is_none_or(crate::JoinError::is_cancelled)
         );
         drop((result, handle));
-        // An aborted thread has no output of its own: it goes with the future.
+        // An aborted thread has no output of its own: it is dropped with the future.
         rig.finish();
     });
 }
 
-/// The handle is polled and dropped while the thread ends: somebody drops the output, once, and who was told to wait is
-/// called.
+/// The handle is polled and dropped while the thread ends. The output is dropped once, and a joiner
+/// that was told to wait is called.
 fn join(polls: usize) {
     explore(3, move || {
         let (rig, handle) = Rig::new(0);
@@ -233,7 +267,8 @@ fn a_handle_is_polled_twice_and_dropped_at_the_end() {
     join(2);
 }
 
-/// The joiner changes its waker while the thread ends, and waits: the last one is called, and the output is there.
+/// The joiner changes its waker while the thread ends, and waits: the last waker is called, and the
+/// output is there.
 #[test]
 fn a_joiner_waits() {
     explore(3, || {
@@ -267,8 +302,8 @@ fn a_joiner_waits() {
     });
 }
 
-/// The last wakers go, used or not, while the thread ends and its handle goes: the memory is freed once, after all that
-/// was done with it.
+/// The last wakers go, used or not, while the thread ends and its handle goes. The memory is freed
+/// once, after all that was done with it.
 #[test]
 fn the_last_references_go() {
     explore(3, || {

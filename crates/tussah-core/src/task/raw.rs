@@ -1,4 +1,4 @@
-//! A thread with its future: made, polled and completed.
+//! A thread with its future: creation, polling and completion.
 
 use std::alloc::Layout;
 use std::mem::ManuallyDrop;
@@ -22,7 +22,8 @@ use crate::slab::{self, Kind};
 use crate::tiny_waker::TinyWaker;
 use crate::worker::Worker;
 
-/// Where a thread's events go: `()` for a thread that is its own color, a [`ColorRef`] for one in a color.
+/// The destination of a thread's events: `()` for a thread with a color of its own, a [`ColorRef`]
+/// for a thread in a color.
 pub(crate) trait Home: Send + 'static {
     /// Queues a thread whose `SCHEDULED` bit the caller has set.
     ///
@@ -34,7 +35,7 @@ pub(crate) trait Home: Send + 'static {
 impl Home for () {
     #[inline]
     unsafe fn schedule(&self, thread: NonNull<Header>) {
-        // SAFETY: every thread lies in a slab, whose owner outlives what lies in it.
+        // SAFETY: every thread is in a slab, whose owner outlives the slab's objects.
         unsafe {
             let shared = slab::owner_of(thread.cast()).cast::<Shared>();
             (*shared).schedule(thread.cast());
@@ -45,7 +46,8 @@ impl Home for () {
 impl Home for ColorRef {
     #[inline]
     unsafe fn schedule(&self, thread: NonNull<Header>) {
-        // SAFETY: the reference keeps the cell alive; the right to queue the thread is passed on.
+        // SAFETY: the reference keeps the cell alive, and the caller passes on the right to queue
+        // the thread.
         unsafe { crate::color::cell::ColorCell::post(self.cell(), thread.cast()) }
     }
 }
@@ -63,7 +65,7 @@ struct Thread<F: Future, H> {
     body: Body<F>,
 }
 
-/// Makes a thread and queues its first event.
+/// Creates a thread and queues its first event.
 pub(crate) fn spawn<F, H>(
     shared: &Shared,
     home: H,
@@ -78,7 +80,8 @@ where
     let layout = Layout::new::<Thread<F, H>>();
     let thread = shared.alloc(Kind::Task, layout).cast::<Thread<F, H>>();
     let at = thread.as_ptr();
-    // SAFETY: the memory is ours. The state word is written last and atomically: a shutdown may be looking at the slot.
+    // SAFETY: the memory is ours. The state word is written last and atomically, because a shutdown
+    // may be looking at the slot.
     unsafe {
         let table: &'static VTable = &Thread::<F, H>::VTABLE;
         (&raw mut (*at).header.node).write(Node::of_larger(NonNull::from(table).cast()));
@@ -119,7 +122,7 @@ where
     };
 
     unsafe fn schedule(thread: NonNull<Header>) {
-        // It runs soon.
+        // The thread runs soon.
         prefetch::rest_of(thread.cast::<Self>().as_ptr());
         // SAFETY: the caller has a reference and the right to queue.
         unsafe { (*thread.cast::<Self>().as_ptr()).home.schedule(thread) }
@@ -139,7 +142,8 @@ where
         let waker = unsafe { waker::borrowed(thread) };
         let mut context = Context::from_waker(&waker);
         let polled = catch_unwind(AssertUnwindSafe(|| {
-            // SAFETY: `RUNNING` is ours, so the future is; it is never moved before it is dropped in place.
+            // SAFETY: `RUNNING` is ours, and so is the future. It never moves before it is dropped
+            // in place.
             unsafe {
                 let future = &mut *(*node.cast::<Self>().as_ptr()).body.future;
                 Pin::new_unchecked(future).poll(&mut context)
@@ -164,22 +168,22 @@ where
         After::Continue
     }
 
-    /// Queues a thread that was woken, or yielded, while it ran: behind the others, on this worker.
+    /// Queues a thread that was woken or yielded while it ran: behind the others, on this worker.
     unsafe fn again(thread: NonNull<Header>, worker: &Worker) {
         if size_of::<H>() == 0 {
             worker.requeue(thread.cast());
         } else {
-            // SAFETY: passed on from the caller.
+            // SAFETY: the caller's promise.
             unsafe { Self::schedule(thread) }
         }
     }
 
-    /// Drops the future, stores the output and tells the joiner.
+    /// Drops the future, stores the output and wakes the joiner.
     unsafe fn finish(thread: NonNull<Header>, mut output: Result<F::Output, JoinError>) {
         // SAFETY: the caller has `RUNNING`.
         let (header, body) =
             unsafe { (thread.as_ref(), &mut (*thread.cast::<Self>().as_ptr()).body) };
-        // SAFETY: the future is there, and is dropped once.
+        // SAFETY: the future is present, and is dropped once.
         let dropped = catch_unwind(AssertUnwindSafe(|| unsafe {
             ManuallyDrop::drop(&mut body.future);
         }));
@@ -190,10 +194,11 @@ where
         body.output = ManuallyDrop::new(output);
         let old = header.complete();
         if old & HANDLE == 0 {
-            // SAFETY: rule 2: no handle, so the output is the runner's.
+            // SAFETY: rule 2: there is no handle, so the output is the runner's.
             unsafe { Self::drop_output(thread) }
         } else if old & JOINER != 0 {
-            // SAFETY: rule 3: `JOINER` is set for good now, so the slot is read only until the memory is freed.
+            // SAFETY: rule 3: `JOINER` is now set for good, so the slot is read-only until the
+            // memory is freed.
             header
                 .joiner
                 .with(|slot| unsafe { (*slot).wake_by_ref_guarded() });
@@ -202,11 +207,11 @@ where
         unsafe { Header::release(thread) }
     }
 
-    /// The shutdown's way to end a thread that is queued.
+    /// Ends a queued thread for the shutdown.
     unsafe fn drop_unrun(node: NonNull<Node>, _reason: DropReason) -> After {
         let thread = node.cast::<Header>();
-        // SAFETY: a queued thread has the runtime's reference, and the caller took it from its queue. The thread's memory
-        // keeps its runtime until `finish` gives that reference back.
+        // SAFETY: a queued thread has the runtime's reference, and the caller took it from its
+        // queue. The thread's memory keeps its runtime until `finish` releases that reference.
         unsafe {
             let shared = slab::owner_of(thread.cast()).cast::<Shared>();
             (*shared).threads_dropped.fetch_add(1, Ordering::Relaxed);
@@ -236,7 +241,8 @@ where
     }
 
     unsafe fn free(thread: NonNull<Header>) {
-        // SAFETY: no reference is left: the home is dropped once, then the memory given back with its own layout.
+        // SAFETY: no reference is left. The home is dropped once, then the memory is freed with its
+        // own layout.
         unsafe {
             let this = thread.cast::<Self>().as_ptr();
             std::ptr::drop_in_place(&raw mut (*this).home);
@@ -253,7 +259,8 @@ mod tests {
 
     #[test]
     fn a_minimal_thread_has_48_bytes() {
-        // Those of the paper on threads and events in Haskell: "memory footprint for a minimal thread is just 48 bytes".
+        // The paper on events and threads in Haskell reports: "memory footprint for a minimal
+        // thread is just 48 bytes".
         assert_eq!(size_of::<Thread<std::future::Pending<()>, ()>>(), 48);
     }
 }

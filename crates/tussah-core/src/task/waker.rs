@@ -1,4 +1,4 @@
-//! The waker of a thread: its header's address, and this one table.
+//! The waker of a thread: the address of its header, and one table for all threads.
 
 use std::mem::ManuallyDrop;
 use std::ptr::NonNull;
@@ -6,7 +6,8 @@ use std::task::{RawWaker, RawWakerVTable, Waker};
 
 use super::Header;
 
-/// The table of every thread's waker. [`crate::tiny_waker`] knows native wakers by its address.
+/// The table of every thread's waker. Its address identifies native wakers to
+/// [`crate::tiny_waker`].
 pub(crate) static VTABLE: RawWakerVTable = RawWakerVTable::new(clone, wake, wake_by_ref, drop);
 
 fn header(data: *const ()) -> NonNull<Header> {
@@ -14,7 +15,7 @@ fn header(data: *const ()) -> NonNull<Header> {
 }
 
 unsafe fn clone(data: *const ()) -> RawWaker {
-    // SAFETY: the waker that is cloned has a reference.
+    // SAFETY: the cloned waker has a reference.
     unsafe { header(data).as_ref() }.retain();
     RawWaker::new(data, &VTABLE)
 }
@@ -34,11 +35,11 @@ unsafe fn drop(data: *const ()) {
     unsafe { Header::release(header(data)) }
 }
 
-/// A waker for the length of one poll, which needs no reference of its own.
+/// Returns a waker for the length of one poll, which needs no reference of its own.
 ///
 /// # Safety
 /// The thread stays alive as long as the result is used.
 pub(crate) unsafe fn borrowed(thread: NonNull<Header>) -> ManuallyDrop<Waker> {
-    // SAFETY: the table fits the data; the reference that `Waker` would own is never released.
+    // SAFETY: the table fits the data, and the reference that `Waker` would own is never released.
     ManuallyDrop::new(unsafe { Waker::new(thread.as_ptr().cast_const().cast(), &VTABLE) })
 }

@@ -1,4 +1,4 @@
-//! The source of time of a runtime: the operating system's monotonic clock, or one that is moved by hand.
+//! The source of time of a runtime: the operating system's monotonic clock, or a manual clock.
 
 use std::{
     fmt,
@@ -16,25 +16,26 @@ use crate::quietly::quietly;
 /// One tick is `2^TICK_SHIFT` ns: 131 µs.
 const TICK_SHIFT: u32 = 17;
 
-/// The tick of a clock that is moved by hand, in nanoseconds: one microsecond, so that moving it on by what a timer was set
-/// to reaches that timer exactly.
+/// The tick of a manual clock, in nanoseconds: one microsecond. Advancing the clock by a timer's
+/// duration then reaches the timer exactly.
 const MANUAL_TICK_NS: u64 = 1_000;
 
-/// Nanoseconds in a tick.
+/// The nanoseconds in a tick.
 const TICK_NS: u64 = 1 << TICK_SHIFT;
 
-/// Bound, in years: a deadline that `Instant` cannot hold is put this far ahead, further than any process lives.
+/// Bound, in years: a deadline that `Instant` cannot hold is put this far ahead, further than any
+/// process lives.
 const FAR_YEARS: u64 = 100;
 
 const FAR: Duration = Duration::from_secs(FAR_YEARS * 365 * 24 * 60 * 60);
 
 type Hook = Box<dyn Fn() + Send + Sync>;
 
-/// A source of time; clones are cheap and show the same time.
+/// A source of time. Clones are cheap and show the same time.
 ///
-/// All timers of a runtime follow the runtime's clock. With [`Clock::real`] that is the operating system's monotonic
-/// clock. With [`Clock::manual`] time stands still until a [`ManualClock`] moves it on, which makes tests of timers
-/// fast and deterministic.
+/// All timers of a runtime follow the runtime's clock. With [`Clock::real`] that is the operating
+/// system's monotonic clock. With [`Clock::manual`] time stands still until a [`ManualClock`]
+/// advances it, which makes tests of timers fast and deterministic.
 ///
 /// ```
 /// # use tussah_core::time as tussah;
@@ -53,23 +54,24 @@ pub struct Clock {
 }
 
 struct Inner {
-    /// Tick 0; what a manual clock shows at first.
+    /// Tick 0; the initial time of a manual clock.
     start: Instant,
-    /// The same by [`system_ns`]: read after it, so that no deadline, which is an `Instant`, comes early.
+    /// The same time by [`system_ns`]. It is read after `start`, so that no deadline, which is an
+    /// `Instant`, comes early.
     start_ns: u64,
-    /// Present if the clock is moved by hand.
+    /// Present if the clock is manual.
     manual: Option<Manual>,
 }
 
 struct Manual {
-    /// Nanoseconds by which the clock has been moved on; only grows.
+    /// The nanoseconds by which the clock was advanced. Only grows.
     advanced_ns: AtomicU64,
-    /// One for each runtime that follows the clock and is alive.
+    /// One hook for each live runtime that follows the clock.
     hooks: Mutex<Vec<Weak<Hook>>>,
 }
 
 impl Clock {
-    /// The operating system's monotonic clock.
+    /// Returns the operating system's monotonic clock.
     #[must_use]
     pub fn real() -> Self {
         Self::begin(None)
@@ -86,7 +88,8 @@ impl Clock {
         }
     }
 
-    /// A clock that stands still until it is moved on; [`ManualClock::clock`] gives the clock to hand to a runtime.
+    /// Creates a clock that stands still until it is advanced. [`ManualClock::clock`] returns the
+    /// clock to give to a runtime.
     #[must_use]
     pub fn manual() -> ManualClock {
         let manual = Manual {
@@ -98,16 +101,17 @@ impl Clock {
         }
     }
 
-    /// The present time. It never runs backwards.
+    /// Returns the present time. It never runs backwards.
     #[must_use]
     pub fn now(&self) -> Instant {
         match &self.inner.manual {
             None => Instant::now(),
-            Some(manual) => self.instant_at_ns(manual.now_ns()),
+            Some(manual) => self.at_ns(manual.now_ns()),
         }
     }
 
-    /// The instant that lies `duration` ahead; a duration too long for an `Instant` counts as a hundred years.
+    /// Returns the instant `duration` ahead. A duration too long for an `Instant` counts as a
+    /// hundred years.
     #[must_use]
     pub fn after(&self, duration: Duration) -> Instant {
         let now = self.now();
@@ -115,17 +119,18 @@ impl Clock {
             .unwrap_or_else(|| now.checked_add(FAR).unwrap_or(now))
     }
 
-    /// True if the clock is moved by hand.
+    /// Returns whether the clock is manual.
     #[must_use]
     pub fn is_manual(&self) -> bool {
         self.inner.manual.is_some()
     }
 
-    /// Has `hook` called after each [`ManualClock::advance`], until the guard returned here is dropped.
+    /// Calls `hook` after each [`ManualClock::advance`], until the returned guard is dropped.
     ///
-    /// A runtime unparks its workers in its hook. The hook runs on the OS thread that moves the clock, with no lock
-    /// held; a call that has begun may still be running when the guard has been dropped. A panic of it stays there, and the other hooks are
-    /// called. On a real clock the hook is never called.
+    /// A runtime unparks its workers in its hook. The hook runs on the OS thread that advances the
+    /// clock, with no lock held. A call that has begun may still be running after the guard was
+    /// dropped. A hook that panics does not keep the other hooks from being called. On a real clock
+    /// the hook is never called.
     #[must_use = "dropping the guard removes the hook"]
     pub fn on_advance(&self, hook: Box<dyn Fn() + Send + Sync>) -> AdvanceHook {
         let hook = Arc::new(hook);
@@ -137,7 +142,7 @@ impl Clock {
         AdvanceHook { _hook: hook }
     }
 
-    /// The last tick that has begun: the present time, rounded down.
+    /// Returns the last tick that has begun: the present time, rounded down.
     #[inline]
     pub(crate) fn now_tick(&self) -> u64 {
         self.tick_of(self.now_ns())
@@ -151,7 +156,7 @@ impl Clock {
         }
     }
 
-    /// The tick in which a time, in nanoseconds since the clock began, lies.
+    /// Returns the tick that contains a time, given in nanoseconds since the clock began.
     #[inline]
     pub(crate) fn tick_of(&self, ns: u64) -> u64 {
         if self.is_manual() {
@@ -161,7 +166,8 @@ impl Clock {
         }
     }
 
-    /// Nanoseconds since the clock was made, for who wants no [`Instant`]: cheaper than the difference of two.
+    /// Returns the nanoseconds since the clock was made. Cheaper than the difference of two
+    /// [`Instant`]s.
     #[inline]
     #[must_use]
     pub fn now_ns(&self) -> u64 {
@@ -171,16 +177,25 @@ impl Clock {
         }
     }
 
-    /// The first tick that does not begin before `deadline`: rounded up, so that no timer fires early.
+    /// Returns the instant at which [`now_ns`](Self::now_ns) shows `ns`, or one a hundred years
+    /// after the clock was made if `Instant` cannot hold that.
+    #[must_use]
+    pub fn at_ns(&self, ns: u64) -> Instant {
+        super::add(self.inner.start, Duration::from_nanos(ns))
+    }
+
+    /// Returns the first tick that does not begin before `deadline`: rounded up, so that no timer
+    /// fires early.
     #[inline]
     pub(crate) fn deadline_tick(&self, deadline: Instant) -> u64 {
         self.ns_since_start(deadline).div_ceil(self.tick_ns())
     }
 
-    /// How long a worker may wait if the earliest tick of its shard is `tick`.
+    /// Returns how long a worker may wait if the earliest tick of its shard is `tick`.
     ///
-    /// `None` is for ever: either there is no timer (`u64::MAX`) or the clock is moved by hand, and then only
-    /// [`on_advance`](Self::on_advance) ends the wait. `Some(Duration::ZERO)`: something is due, do not wait.
+    /// `None` means forever: either there is no timer (`u64::MAX`), or the clock is manual and only
+    /// [`on_advance`](Self::on_advance) ends the wait. `Some(Duration::ZERO)` means that a timer is
+    /// due.
     pub(crate) fn park_timeout(&self, tick: u64) -> Option<Duration> {
         if tick == u64::MAX {
             return None;
@@ -192,7 +207,8 @@ impl Clock {
         }
     }
 
-    /// Saturates at both ends: 0 for an instant before the start, `u64::MAX` from 584 years after it.
+    /// Saturates at both ends: 0 for an instant before the start, `u64::MAX` from 584 years after
+    /// it.
     #[inline]
     fn ns_since_start(&self, instant: Instant) -> u64 {
         let since = instant.saturating_duration_since(self.inner.start);
@@ -201,27 +217,23 @@ impl Clock {
             .saturating_mul(1_000_000_000)
             .saturating_add(u64::from(since.subsec_nanos()))
     }
-
-    fn instant_at_ns(&self, ns: u64) -> Instant {
-        let start = self.inner.start;
-        start
-            .checked_add(Duration::from_nanos(ns))
-            .expect("a 64-bit Instant holds 584 years from its start")
-    }
 }
 
-/// What the system's monotonic clock shows, in nanoseconds: the clock that `Instant` reads, whose difference costs more than the reading.
-// By the C library: rustix finds the kernel's function in a way that does not work under Valgrind.
+/// Reads the system's monotonic clock, in nanoseconds. `Instant` reads the same clock, but the
+/// difference of two costs more than a reading.
+// Read through the C library: rustix finds the kernel's function in a way that does not work under
+// Valgrind.
 #[inline]
 fn system_ns() -> u64 {
     let mut now = libc::timespec {
         tv_sec: 0,
         tv_nsec: 0,
     };
-    // SAFETY: the time is written to a place of ours. Tested by all that reads a real clock, under Miri too.
+    // SAFETY: the time is written to a place of ours. Every test that reads a real clock covers
+    // this, under Miri too.
     let read = unsafe { libc::clock_gettime(libc::CLOCK_MONOTONIC, &raw mut now) };
     assert!(read == 0, "each Linux has a monotonic clock");
-    // It begins with the system, and so is neither negative nor near the end of what 64 bits hold.
+    // The clock begins with the system, so it is neither negative nor near the limit of 64 bits.
     now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64
 }
 
@@ -237,46 +249,43 @@ impl fmt::Debug for Clock {
 impl Manual {
     #[inline]
     fn now_ns(&self) -> u64 {
-        // Acquire: pairs with the Release in `ManualClock::advance`; who sees the new time sees what was done before
-        // the clock was moved.
+        // Acquire pairs with the Release in `ManualClock::advance`: a reader of the new time sees
+        // everything done before the clock was advanced.
         self.advanced_ns.load(Ordering::Acquire)
     }
 }
 
-/// The hand that moves a manual clock; made by [`Clock::manual`].
+/// The controller of a manual clock; made by [`Clock::manual`].
 #[derive(Clone, Debug)]
 pub struct ManualClock {
     clock: Clock,
 }
 
 impl ManualClock {
-    /// The clock that this hand moves.
+    /// Returns the clock that this controller advances.
     #[must_use]
     pub fn clock(&self) -> Clock {
         self.clock.clone()
     }
 
-    /// Moves the clock on by `duration` and then calls the hooks of the runtimes that follow it.
+    /// Advances the clock by `duration`, and then calls the hooks of the runtimes that follow it.
     ///
-    /// Timers that have become due fire on their workers; this does not wait for them. The clock stops 584 years
-    /// after its start.
-    ///
-    /// # Panics
-    ///
-    /// A panic of a hook is passed on; the hooks behind it are then not called.
+    /// Timers that have become due fire on their workers; this does not wait for them. The clock
+    /// stops 584 years after its start. A panic of a hook is caught, and the other hooks are
+    /// called.
     pub fn advance(&self, duration: Duration) {
         let Some(manual) = &self.clock.inner.manual else {
             return;
         };
         let step_ns = u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX);
         let moved = manual.advanced_ns.fetch_update(
-            // Release: pairs with the Acquire in `Manual::now_ns`.
+            // Release pairs with the Acquire in `Manual::now_ns`.
             Ordering::Release,
             Ordering::Relaxed,
             |now_ns| Some(now_ns.saturating_add(step_ns)),
         );
         debug_assert!(moved.is_ok(), "the update always gives a value");
-        // The hooks are foreign code: they run without the lock, since they may add or drop hooks.
+        // The hooks are foreign code and may add or drop hooks, so they run without the lock.
         let hooks: Vec<Arc<Hook>> = manual
             .hooks
             .lock()
@@ -290,7 +299,7 @@ impl ManualClock {
     }
 }
 
-/// Keeps a hook of [`Clock::on_advance`] registered; dropping it removes the hook.
+/// Keeps a hook of [`Clock::on_advance`] registered. Dropping it removes the hook.
 #[must_use = "dropping the guard removes the hook"]
 pub struct AdvanceHook {
     _hook: Arc<Hook>,

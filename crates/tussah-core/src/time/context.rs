@@ -1,4 +1,4 @@
-//! Which shard the running code uses for its timers: the one seam between timers and workers.
+//! The shard that the running code uses for its timers: the one seam between timers and workers.
 
 use std::time::Instant;
 use std::{cell::RefCell, fmt, sync::Arc};
@@ -6,13 +6,13 @@ use std::{cell::RefCell, fmt, sync::Arc};
 use super::shard::Shard;
 use crate::runtime::Handle;
 
-/// Where a timer that is polled for the first time here is registered.
+/// The shard for timers that are first polled here.
 #[derive(Clone)]
 pub(crate) struct TimerContext {
     /// The shard; its clock is the runtime's.
     pub(crate) shard: Arc<Shard>,
-    /// True if this OS thread is the worker that fires the shard: it will look at the shard before it parks, so that
-    /// nobody need wake it.
+    /// True if this OS thread is the worker that fires the shard. It looks at the shard before it
+    /// parks, so no other OS thread has to wake it.
     pub(crate) local: bool,
 }
 
@@ -28,7 +28,7 @@ crate::loom::thread_local! {
     static CURRENT: RefCell<Option<TimerContext>> = const { RefCell::new(None) };
 }
 
-/// Calls `f` with the context of this OS thread; with `None` outside of a runtime.
+/// Calls `f` with the context of this OS thread, or with `None` outside of a runtime.
 ///
 /// `f` must not [`enter`] another context.
 #[inline]
@@ -43,9 +43,9 @@ pub(crate) fn with_current<R>(f: impl FnOnce(Option<&TimerContext>) -> R) -> R {
     }
 }
 
-/// Makes `context` the current one of this OS thread until the guard is dropped; contexts nest.
+/// Makes `context` the current one of this OS thread until the guard is dropped. Contexts nest.
 pub(crate) fn enter(context: TimerContext) -> Entered {
-    // None while the OS thread is torn down: nothing is current then.
+    // `None` while the OS thread is torn down: nothing is current then.
     let previous = CURRENT.try_with(|current| current.replace(Some(context)));
     Entered {
         previous: previous.ok().flatten(),
@@ -61,31 +61,32 @@ pub(crate) struct Entered {
 impl Drop for Entered {
     fn drop(&mut self) {
         let previous = self.previous.take();
-        // The shard may be dropped here: after the borrow, since its unpark hook is the runtime's code.
+        // The shard may be dropped here: after the borrow, since its unpark hook is the runtime's
+        // code.
         drop(CURRENT.try_with(|current| current.replace(previous)));
     }
 }
 
-/// The present time of the runtime that the caller runs in, by its clock, which may be one that is moved by hand; elsewhere
-/// the operating system's.
+/// Returns the present time by the clock of the caller's runtime, which may be a manual clock.
+/// Outside of a runtime, returns the operating system's time.
 pub fn now() -> Instant {
     with_current(|context| context.map_or_else(Instant::now, |context| context.shard.clock().now()))
 }
 
 impl Handle {
-    /// The clock that the runtime's timers follow.
+    /// Returns the clock that the runtime's timers follow.
     pub fn clock(&self) -> crate::time::Clock {
         self.shared.world.clock.clone()
     }
 
-    /// The seed of the runtime's random numbers.
+    /// Returns the seed of the runtime's random numbers.
     #[doc(hidden)]
     pub fn seed(&self) -> u64 {
         self.shared.world.seed
     }
 
-    /// The present time of the runtime, by its clock, which may be one that is moved by hand: what [`now`] gives inside of
-    /// the runtime.
+    /// Returns the present time by the runtime's clock, which may be a manual clock. Inside the
+    /// runtime, [`now`] returns the same.
     ///
     /// # Examples
     /// ```

@@ -1,26 +1,28 @@
-//! Time: a clock that can be real or moved by hand, a timing wheel for each worker, and the `Sleep` future.
+//! Time: a real or manual clock, a timing wheel for each worker, and the `Sleep` future.
 //!
-//! | file | what |
+//! | file | content |
 //! |---|---|
-//! | `clock.rs` | the source of time, and the tick, in which the wheels count |
+//! | `clock.rs` | the source of time, and the tick, the unit of the wheels |
 //! | `wheel.rs` | the hierarchical timing wheel: pure, without a clock and without locks |
-//! | `timer.rs` | what the wheels link: state and waker of one timer |
-//! | `shard.rs` | one worker's wheel behind its lock, and what happens when an entry fires |
-//! | `context.rs` | which shard the running code uses: the one seam to the workers |
+//! | `timer.rs` | the objects that the wheels link: state and waker of one timer |
+//! | `shard.rs` | one worker's wheel behind its lock, and the firing of entries |
+//! | `context.rs` | the shard that the running code uses: the one seam to the workers |
 //! | `sleep.rs` | the future that users await |
 //!
-//! # Who fires
+//! # Firing
 //!
-//! A worker calls `Shard::fire` with the tick at which its turn began. A peer that finds a worker stuck calls
-//! `Shard::try_fire`. Both take due entries out under the shard's lock and call the wakers after they have released it.
+//! A worker calls `Shard::fire` with the tick at which its turn began. A peer that finds a worker
+//! stuck calls `Shard::try_fire`. Both take due entries out under the shard's lock and call the
+//! wakers after they have released it.
 //!
 //! # Parking
 //!
-//! A worker that is about to park stores that it is parked, issues a `SeqCst` fence and then reads `Shard::next_tick`.
-//! Whoever makes an entry the earliest from another OS thread stores the new earliest tick, issues a `SeqCst` fence and
-//! then calls the shard's unpark hook, which may read whether the worker is parked (`Shard::notify`). At least one of the
-//! two sees the other, so that no worker sleeps past a deadline. (The hook of today's workers leaves a token in any case, which
-//! is enough by itself: `worker/README.md`.)
+//! A worker that is about to park stores that it is parked, issues a `SeqCst` fence and then reads
+//! `Shard::next_tick`. Another OS thread that makes an entry the earliest stores the new earliest
+//! tick, issues a `SeqCst` fence and then calls the shard's unpark hook, which may read whether the
+//! worker is parked (`Shard::notify`). At least one of the two sees the other's store, so no worker
+//! sleeps past a deadline. (The workers' hook leaves a token in any case, which is enough by
+//! itself: `worker/README.md`.)
 
 mod clock;
 mod context;
@@ -37,12 +39,14 @@ pub use sleep::Sleep;
 
 use std::time::{Duration, Instant};
 
-/// Bound, in years: a deadline that `Instant` cannot hold is put this far ahead, further than any process lives.
+/// Bound, in years: a deadline that `Instant` cannot hold is put this far ahead, further than any
+/// process lives.
 const FAR_YEARS: u64 = 100;
 
 const FAR: Duration = Duration::from_secs(FAR_YEARS * 365 * 24 * 60 * 60);
 
-/// Returns the instant that lies `duration` after `instant`, or one a hundred years ahead where `Instant` ends before that.
+/// Returns the instant `duration` after `instant`, or one a hundred years ahead if `Instant` cannot
+/// hold that.
 #[doc(hidden)]
 #[must_use]
 pub fn add(instant: Instant, duration: Duration) -> Instant {

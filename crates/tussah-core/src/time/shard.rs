@@ -1,6 +1,7 @@
-//! One worker's timers: its wheel behind a short lock, and the hand-over of wakers when entries fire.
+//! One worker's timers: its wheel behind a short lock, and the hand-over of wakers when entries
+//! fire.
 //!
-//! The states of an entry, and the rules by which they change, stand in `timer.rs`; "rule" below means those.
+//! `timer.rs` has the states of an entry and the rules of access; "rule" below means those.
 
 use std::{ptr::NonNull, task::Waker};
 
@@ -12,30 +13,34 @@ use super::{
 use crate::loom::atomic::{AtomicU64, Ordering, fence};
 use crate::quietly::quietly;
 
-/// Bound, in entries: what one hold of the lock fires or moves, so that a peer or a cancel waits a few microseconds.
+/// Bound, in entries: one hold of the lock fires or moves no more, so that a peer or a cancel waits
+/// a few microseconds.
 const BATCH: usize = 32;
 
-/// Bound, in entries: what one call of `fire` fires or moves, so that a turn stays short when very many are due at once.
+/// Bound, in entries: one call of `fire` fires or moves no more, so that a turn stays short when
+/// very many are due at once.
 const CALL: usize = 1024;
 
-/// What came of [`Shard::register`].
+/// The result of [`Shard::register`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Registered {
-    /// The entry will fire. If it became the `earliest`, a parked worker must be [notified](Shard::notify).
+    /// The entry will fire. If it became the earliest, a parked worker must be
+    /// [notified](Shard::notify).
     Pending {
-        /// No other entry of the shard is known to come before.
+        /// Whether no other entry of the shard is known to come before.
         earliest: bool,
     },
-    /// The tick has passed: the entry counts as fired, the waker is not called.
+    /// The tick has passed. The entry counts as fired, and the waker is not called.
     Elapsed,
-    /// The runtime has shut down: the entry will never fire.
+    /// The runtime has shut down. The entry will never fire.
     Closed,
 }
 
 /// The timers of one worker. Entries may be cancelled from any OS thread.
 pub(crate) struct Shard {
-    /// No entry is due before this tick; `u64::MAX` if there is none. Written under the lock. May be too early, since
-    /// a cancel leaves it as it is: then one turn fires nothing and corrects it.
+    /// No entry is due before this tick; `u64::MAX` if there is none. Written under the lock. It
+    /// may be too early, because a cancel does not change it: one turn then fires nothing and
+    /// corrects it.
     next: AtomicU64,
     /// The wheel's time; written under the lock.
     elapsed: AtomicU64,
@@ -51,10 +56,10 @@ struct Locked {
 }
 
 impl Shard {
-    /// A shard without entries, whose ticks are `clock`'s.
+    /// Creates a shard without entries that counts in `clock`'s ticks.
     ///
-    /// `unpark` wakes the worker that fires this shard if it is parked; it is called without the lock. It should not
-    /// own the shard, which would then never be freed.
+    /// `unpark` wakes the worker that fires this shard if that is parked. It is called without the
+    /// lock. It should not own the shard, which would then never be freed.
     pub(crate) fn new(clock: Clock, unpark: Box<dyn Fn() + Send + Sync>) -> Self {
         Self {
             next: AtomicU64::new(u64::MAX),
@@ -68,35 +73,37 @@ impl Shard {
         }
     }
 
-    /// The clock whose ticks the shard counts in.
+    /// Returns the clock whose ticks the shard counts in.
     #[inline]
     pub(crate) fn clock(&self) -> &Clock {
         &self.clock
     }
 
-    /// The tick before which nothing is due, `u64::MAX` for none; takes no lock.
+    /// Returns the tick before which nothing is due, `u64::MAX` for none. Takes no lock.
     ///
-    /// A worker that parks stores that it does, issues a `SeqCst` fence and then calls this: see `notify`.
+    /// A worker that parks stores that it does, issues a `SeqCst` fence and then calls this: see
+    /// `notify`.
     #[inline]
     pub(crate) fn next_tick(&self) -> u64 {
         self.next.load(Ordering::Relaxed)
     }
 
-    /// Wakes the worker if it is parked; to be called, from another OS thread than the worker's, after an entry has
-    /// become the earliest.
+    /// Wakes the worker if it is parked. Called on an OS thread other than the worker's, after an
+    /// entry has become the earliest.
     pub(crate) fn notify(&self) {
-        // Pairs with the fence between the worker's store of "parked" and its `next_tick`: either it sees the new tick,
-        // or `unpark` sees that it is parked.
+        // Pairs with the fence between the worker's store of "parked" and its `next_tick`: either
+        // the worker sees the new tick, or `unpark` sees that it is parked.
         fence(Ordering::SeqCst);
         (self.unpark)();
     }
 
-    /// Links an idle entry at `tick`; when it fires, `waker` is called.
+    /// Links an idle entry at `tick`. When it fires, `waker` is called.
     ///
     /// # Safety
     ///
-    /// The caller owns `entry`, it is idle, and it is neither moved nor freed before it has been found not pending
-    /// ([`Timer::is_pending`]), for instance after [`cancel`](Self::cancel). The shard outlives that moment.
+    /// The caller owns `entry`, and it is idle. It is neither moved nor freed before the caller has
+    /// found it not pending ([`Timer::is_pending`]), for instance after [`cancel`](Self::cancel).
+    /// The shard outlives that moment.
     #[inline]
     pub(crate) unsafe fn register(
         &self,
@@ -116,15 +123,16 @@ impl Shard {
             quietly(|| drop(waker));
             return outcome;
         }
-        // SAFETY: the lock is held and the caller owns the entry (rule 1). What is overwritten is `None`.
+        // SAFETY: the lock is held and the caller owns the entry (rule 1). The overwritten value is
+        // `None`.
         entry
             .data
             .waker
             .with_mut(|place| unsafe { *place = Some(waker) });
-        // Relaxed: who looks at the entry next, but for its owner, does so under the lock.
+        // Relaxed: except for its owner, every later reader of the entry holds the lock.
         entry.data.state.store(PENDING, Ordering::Relaxed);
-        // SAFETY: idle entries are not linked; the caller keeps the entry in place while it is pending, and links are
-        // touched under the lock only.
+        // SAFETY: idle entries are not linked. The caller keeps the entry in place while it is
+        // pending, and links are accessed only under the lock.
         unsafe { locked.wheel.insert(NonNull::from(entry), tick) };
         Registered::Pending {
             earliest: self.lower_next(tick),
@@ -133,17 +141,19 @@ impl Shard {
 
     /// Moves a pending entry to another tick and keeps its waker.
     ///
-    /// Returns whether it became the earliest, as [`Registered::Pending`] does; `None` if it was not pending any more.
+    /// Returns whether it became the earliest, like [`Registered::Pending`], or `None` if it was
+    /// not pending any more.
     ///
     /// # Safety
     ///
-    /// The caller owns `entry`, which was registered with this shard and with no other since.
+    /// The caller owns `entry`. It was registered with this shard, and with no other since.
     pub(crate) unsafe fn rearm(&self, entry: &TimerEntry, tick: u64) -> Option<bool> {
         let mut locked = self.lock();
         if !entry.data.is_pending() {
             return None;
         }
-        // SAFETY: a pending entry is linked in this shard's wheel, and is not any more when it is inserted again.
+        // SAFETY: a pending entry is linked in this shard's wheel, and is unlinked when it is
+        // inserted again.
         unsafe {
             locked.wheel.remove(NonNull::from(entry));
             locked.wheel.insert(NonNull::from(entry), tick);
@@ -151,13 +161,12 @@ impl Shard {
         Some(self.lower_next(tick))
     }
 
-    /// Has a pending entry call `waker` instead of the one it has, unless both wake the same.
-    ///
-    /// Returns whether the entry is still pending.
+    /// Replaces the waker of a pending entry, unless both wake the same task. Returns whether the
+    /// entry is still pending.
     ///
     /// # Safety
     ///
-    /// The caller owns `entry`, which was registered with this shard and with no other since.
+    /// The caller owns `entry`. It was registered with this shard, and with no other since.
     pub(crate) unsafe fn update_waker(&self, entry: &TimerEntry, waker: &Waker) -> bool {
         {
             let _locked = self.lock();
@@ -188,11 +197,11 @@ impl Shard {
         pending
     }
 
-    /// Unlinks the entry if it is pending and drops its waker; afterwards it is not pending.
+    /// Unlinks the entry if it is pending, and drops its waker. Afterwards it is not pending.
     ///
     /// # Safety
     ///
-    /// The caller owns `entry`, which was registered with this shard and with no other since.
+    /// The caller owns `entry`. It was registered with this shard, and with no other since.
     #[inline]
     pub(crate) unsafe fn cancel(&self, entry: &TimerEntry) {
         let waker = {
@@ -212,20 +221,22 @@ impl Shard {
         quietly(|| drop(waker));
     }
 
-    /// Fires what is due at `now` and returns how many entries fired.
+    /// Fires the entries that are due at `now`, and returns how many fired.
     ///
-    /// The work of one call is bounded: if more is due, [`next_tick`](Self::next_tick) does not lie after `now` and
-    /// the next turn goes on.
+    /// The work of one call is bounded. If more entries are due, [`next_tick`](Self::next_tick) is
+    /// not after `now`, and the next turn goes on.
     #[inline]
     pub(crate) fn fire(&self, now: u64) -> usize {
-        // The second condition lets the wheel follow the time, once a tick: new entries are placed as seen from it.
+        // The second condition lets the wheel follow the time, once a tick: new entries are placed
+        // as seen from it.
         if self.next_tick() > now && self.elapsed.load(Ordering::Relaxed) >= now {
             return 0;
         }
         self.fire_batches(now, || Some(self.lock())).unwrap_or(0)
     }
 
-    /// As [`fire`](Self::fire), for a peer: `None` if the lock was taken by someone else at the start.
+    /// Does the same as [`fire`](Self::fire), for a peer. Returns `None` if the lock was held at
+    /// the start.
     pub(crate) fn try_fire(&self, now: u64) -> Option<usize> {
         if self.next_tick() > now {
             return Some(0);
@@ -233,7 +244,8 @@ impl Shard {
         self.fire_batches(now, || self.try_lock())
     }
 
-    /// Detaches all entries, which then never fire, and all that will be registered; drops their wakers.
+    /// Detaches all entries, which then never fire, and drops their wakers. Entries registered
+    /// later never fire either.
     ///
     /// Not bounded: called once, when the runtime has shut down.
     pub(crate) fn close(&self) {
@@ -246,7 +258,8 @@ impl Shard {
                 while batch.len < BATCH
                     && let Some(entry) = locked.wheel.pop_any()
                 {
-                    // SAFETY: the entry was pending, the lock is held, and it is no longer linked.
+                    // SAFETY: the entry was pending, the lock is held, and the entry is no longer
+                    // linked.
                     batch.push(unsafe { detach(entry, CLOSED) });
                 }
             }
@@ -279,13 +292,15 @@ impl Shard {
         Some(fired)
     }
 
-    /// Takes the wakers of at most `BATCH` due entries; true if nothing due is left. Releases the lock.
+    /// Takes the wakers of at most `BATCH` due entries, and releases the lock. Returns true if
+    /// nothing due is left.
     fn fire_batch(&self, mut locked: MutexGuard<'_, Locked>, now: u64, batch: &mut Batch) -> bool {
         let done = locked.wheel.advance(now, BATCH, &mut |entry| {
-            // SAFETY: the entry was pending, the lock is held, and it is no longer linked.
+            // SAFETY: the entry was pending, the lock is held, and the entry is no longer linked.
             batch.push(unsafe { detach(entry, FIRED) });
         });
-        // Relaxed, both: see `next_tick`. A value that rises needs no fence, a parked worker then only wakes too early.
+        // Relaxed, both: see `next_tick`. A value that rises needs no fence: a parked worker then
+        // only wakes too early.
         self.next.store(
             locked.wheel.next_expiry().unwrap_or(u64::MAX),
             Ordering::Relaxed,
@@ -295,10 +310,10 @@ impl Shard {
         done
     }
 
-    /// Makes `tick` the earliest if it is; with the lock held.
+    /// Makes `tick` the earliest if it is. The caller holds the lock.
     #[inline]
     fn lower_next(&self, tick: u64) -> bool {
-        // Relaxed: all writers hold the lock, and readers without it use fences, see `notify`.
+        // Relaxed: all writers hold the lock, and readers without it use fences (see `notify`).
         let earliest = tick < self.next.load(Ordering::Relaxed);
         if earliest {
             self.next.store(tick, Ordering::Relaxed);

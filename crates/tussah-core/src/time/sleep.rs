@@ -17,18 +17,20 @@ use super::{
     timer::{Timer, TimerEntry},
 };
 
-/// A future that completes at a deadline, never before it and, on an idle runtime, less than a millisecond after it.
+/// A future that completes at a deadline: never before it and, on an idle runtime, less than a
+/// millisecond after it.
 ///
-/// The timer is set when the future is polled for the first time, in the wheel of the worker that polls it; its memory
-/// is part of the future. It stays in that wheel when its thread moves to another worker. Where another executor polls the future,
-/// its waker is called by a worker, and must not block there.
+/// The first poll sets the timer in the wheel of the worker that polls; the timer's memory is part
+/// of the future. The timer stays in that wheel when its thread moves to another worker. If another
+/// executor polls the future, a worker calls its waker, which must not block there.
 ///
-/// A `Sleep` may outlive the runtime that it was first polled in. If it has not completed by then it never does,
-/// unless it is [reset](Self::reset) and polled in another runtime.
+/// A `Sleep` may outlive the runtime that it was first polled in. If it has not completed by then
+/// it never completes, unless it is [reset](Self::reset) and polled in another runtime.
 ///
 /// # Cancellation
 ///
-/// Dropping the future cancels the timer in constant time; it waits for nothing but the wheel's short lock.
+/// Dropping the future cancels the timer in constant time. It waits only for the wheel's short
+/// lock.
 ///
 /// # Panics
 ///
@@ -36,14 +38,16 @@ use super::{
 #[must_use = "futures do nothing unless they are polled"]
 pub struct Sleep {
     deadline: Instant,
-    /// Where the entry was last registered; keeps the shard alive while the entry is pending.
+    /// The shard in which the entry was last registered. Keeps the shard alive while the entry is
+    /// pending.
     shard: Option<Arc<Shard>>,
-    /// Not `Unpin`, and so neither is the future.
+    /// Not `Unpin`, so the future is not `Unpin` either.
     entry: TimerEntry,
 }
 
 impl Sleep {
-    /// A future that completes at `deadline`; at the worker's next turn if that has passed.
+    /// Creates a future that completes at `deadline`, or at the worker's next turn if that has
+    /// passed.
     pub fn new_until(deadline: Instant) -> Self {
         Self {
             deadline,
@@ -52,23 +56,23 @@ impl Sleep {
         }
     }
 
-    /// The instant at which the future completes.
+    /// Returns the instant at which the future completes.
     #[must_use]
     pub fn deadline(&self) -> Instant {
         self.deadline
     }
 
-    /// True if the timer has fired; a timer that has never been polled has not.
+    /// Returns whether the timer has fired. A timer that has never been polled has not.
     #[must_use]
     #[inline]
     pub fn is_elapsed(&self) -> bool {
         self.entry.data.is_fired()
     }
 
-    /// Gives the future another deadline, whether it has completed or not.
+    /// Sets another deadline, whether the future has completed or not.
     ///
-    /// A pending timer is moved and will still wake the thread that polled it last. After the future has completed it
-    /// must be polled to set the timer again.
+    /// A pending timer is moved and will still wake the thread that polled it last. A future that
+    /// has completed must be polled to set the timer again.
     pub fn reset(self: Pin<&mut Self>, deadline: Instant) {
         // SAFETY: nothing is moved out of the reference.
         let this = unsafe { self.get_unchecked_mut() };
@@ -88,7 +92,7 @@ impl Sleep {
         this.entry.data.set_idle();
     }
 
-    /// Polls; the first poll registers with what `current` returns.
+    /// Polls. The first poll registers the timer with the shard that `current` returns.
     fn poll_in(
         self: Pin<&mut Self>,
         cx: &mut Context<'_>,
@@ -101,8 +105,9 @@ impl Sleep {
             let tick = shard.clock().deadline_tick(this.deadline);
             let waker = cx.waker().clone();
             let shard = &**this.shard.insert(shard);
-            // SAFETY: `self` owns the entry, and it is idle. It is pinned, so it stays in place until `drop` has found
-            // it not pending; `self.shard` keeps the shard alive and is not replaced before the entry is idle again.
+            // SAFETY: `self` owns the entry, and it is idle. It is pinned, so it stays in place
+            // until `drop` has found it not pending. `self.shard` keeps the shard alive and is not
+            // replaced before the entry is idle again.
             match unsafe { shard.register(&this.entry, tick, waker) } {
                 Registered::Pending { earliest: true } if !local => shard.notify(),
                 Registered::Pending { .. } | Registered::Elapsed | Registered::Closed => {}
@@ -121,7 +126,7 @@ impl Sleep {
     }
 }
 
-/// True if the running code is on the worker that fires `shard`.
+/// Returns whether the running code is on the worker that fires `shard`.
 fn is_local(shard: &Arc<Shard>) -> bool {
     with_current(|current| {
         current.is_some_and(|current| current.local && Arc::ptr_eq(&current.shard, shard))

@@ -1,4 +1,4 @@
-//! State and waker of one timer, and who may touch them when.
+//! State and waker of one timer, with the rules of access.
 //!
 //! # States of an entry
 //!
@@ -9,12 +9,13 @@
 //! | `FIRED` | no | none | its owner |
 //! | `CLOSED` | no | none | its owner |
 //!
-//! 1. Links and waker are touched only under the shard's lock, or by the owner while the state is not `PENDING`.
-//! 2. Only the owner, who has the entry pinned, makes it `PENDING` (`register`).
-//! 3. Storing `FIRED` or `CLOSED` is the last access of whoever fires or closes: from then on the owner may free the
-//!    entry without taking the lock.
-//! 4. Wakers are foreign code. They are cloned, called and dropped while the lock is not held, and a panic of theirs
-//!    ends in `shard::quietly`.
+//! 1. Links and waker are accessed only under the shard's lock, or by the owner while the state is
+//!    not `PENDING`.
+//! 2. Only the owner, which has the entry pinned, makes it `PENDING` (`register`).
+//! 3. Storing `FIRED` or `CLOSED` is the last access of the party that fires or closes: from then
+//!    on the owner may free the entry without taking the lock.
+//! 4. Wakers are foreign code. They are cloned, called and dropped while the lock is not held, and
+//!    `quietly` catches a panic of theirs.
 
 use std::{ptr::NonNull, task::Waker};
 
@@ -29,7 +30,7 @@ pub(super) const PENDING: u8 = 1;
 pub(super) const FIRED: u8 = 2;
 pub(super) const CLOSED: u8 = 3;
 
-/// What a shard's wheel links: state and waker of one timer.
+/// The object that a shard's wheel links: state and waker of one timer.
 pub(crate) type TimerEntry = Entry<Timer>;
 
 /// State and waker of one timer; see the table above.
@@ -38,13 +39,14 @@ pub(crate) struct Timer {
     pub(super) waker: UnsafeCell<Option<Waker>>,
 }
 
-// SAFETY: `state` is atomic, and `waker` is touched only as rule 1 says. Tested by the loom models and under Miri.
+// SAFETY: `state` is atomic, and `waker` is accessed only by rule 1. Tested by the loom models and
+// under Miri.
 unsafe impl Sync for Timer {}
-// SAFETY: a waker is `Send`; a pending entry does not move, only its owner's pointer does.
+// SAFETY: a waker is `Send`. A pending entry does not move, only its owner's pointer does.
 unsafe impl Send for Timer {}
 
 impl Timer {
-    /// A timer that is idle.
+    /// Creates an idle timer.
     pub(crate) fn new() -> Self {
         Self {
             state: AtomicU8::new(IDLE),
@@ -54,30 +56,32 @@ impl Timer {
 
     #[inline]
     fn state(&self) -> u8 {
-        // Acquire: pairs with the Release in `detach`, so that an owner who frees the entry does
-        // so after the last access of rule 3.
+        // Acquire pairs with the Release in `detach`: an owner that frees the entry does so after
+        // the last access of rule 3.
         self.state.load(Ordering::Acquire)
     }
 
-    /// True if the entry is, or may a moment ago have been, linked.
+    /// Returns whether the entry is linked, or may have been linked a moment ago.
     #[inline]
     pub(crate) fn is_pending(&self) -> bool {
         self.state() == PENDING
     }
 
-    /// True if the deadline has passed and the waker was taken.
+    /// Returns whether the deadline has passed and the waker was taken.
     #[inline]
     pub(crate) fn is_fired(&self) -> bool {
         self.state() == FIRED
     }
 
-    /// True if the timer has never been registered, or has been cancelled or [reset](Self::set_idle) since.
+    /// Returns whether the timer was never registered, or was cancelled or [reset](Self::set_idle)
+    /// since.
     #[inline]
     pub(crate) fn is_idle(&self) -> bool {
         self.state() == IDLE
     }
 
-    /// Makes a timer that is not pending ready to be registered again; for its owner, who has found it not pending.
+    /// Makes a timer ready to be registered again. Only for its owner, after it found the timer not
+    /// pending.
     #[inline]
     pub(crate) fn set_idle(&self) {
         debug_assert!(!self.is_pending(), "a pending timer is cancelled first");
@@ -85,20 +89,20 @@ impl Timer {
     }
 }
 
-/// Takes the waker of an entry that was pending and gives the entry back to its owner, in `state`.
+/// Takes the waker of an entry that was pending, and returns the entry to its owner in `state`.
 ///
 /// # Safety
 ///
-/// The entry was pending until now and has been unlinked from the wheel; the lock is held. The entry must not be used
-/// afterwards (rule 3).
+/// The entry was pending until now and has been unlinked from the wheel, and the lock is held. The
+/// caller does not use the entry afterwards (rule 3).
 #[inline]
 pub(super) unsafe fn detach(entry: NonNull<TimerEntry>, state: u8) -> Option<Waker> {
-    // SAFETY: an entry stays valid while it is pending, which it does until the store below. No reference to the whole
-    // entry is made, since its owner may free it during that store.
+    // SAFETY: an entry stays valid while it is pending, which it is until the store below. No
+    // reference to the whole entry is made, because its owner may free it during that store.
     unsafe {
         let timer = &raw const (*entry.as_ptr()).data;
         let waker = (*timer).waker.with_mut(|place| (*place).take());
-        // Release: pairs with the Acquire in `Timer::state`.
+        // Release pairs with the Acquire in `Timer::state`.
         (*timer).state.store(state, Ordering::Release);
         waker
     }

@@ -1,13 +1,16 @@
-//! A hierarchical timing wheel: insert and remove in constant time, and the earliest tick from bitmaps.
+//! A hierarchical timing wheel: insert and remove in constant time, and the earliest tick from
+//! bitmaps.
 //!
-//! Varghese and Lauck, *Hashed and Hierarchical Timing Wheels* (SOSP 1987), scheme 7. Where we differ:
+//! Varghese and Lauck, *Hashed and Hierarchical Timing Wheels* (SOSP 1987), scheme 7. Differences:
 //!
-//! - An entry's level is that of the highest base-64 digit in which its tick differs from the wheel's time, so that a
-//!   level never wraps around and the first set bit of its bitmap is its earliest slot.
-//! - Slots that hold nothing cost nothing: time jumps from one occupied slot to the next.
-//! - An advance can be cut short after a given number of entries, in the middle of a slot too, and goes on from there.
+//! - An entry's level is that of the highest base-64 digit in which its tick differs from the
+//!   wheel's time. So a level never wraps around, and the first set bit of its bitmap is its
+//!   earliest slot.
+//! - Empty slots cost nothing: time jumps from one occupied slot to the next.
+//! - An advance can stop after a given number of entries, even in the middle of a slot, and a later
+//!   call goes on from there.
 //!
-//! The lists are intrusive: the wheel allocates only when it is made. It knows no clock and no locks.
+//! The lists are intrusive: the wheel allocates only when it is made. It has no clock and no locks.
 
 use std::{marker::PhantomPinned, ptr::NonNull};
 
@@ -16,23 +19,25 @@ use crate::loom::UnsafeCell;
 const DIGIT_BITS: u32 = 6;
 const SLOTS_PER_LEVEL: usize = 1 << DIGIT_BITS;
 
-/// Bound, in levels: 64^8 ticks of 131 µs are 1170 years, more than a clock that counts nanoseconds in 64 bits can show.
+/// Bound, in levels: 64^8 ticks of 131 µs are 1170 years, more than a 64-bit nanosecond clock can
+/// show.
 const LEVELS: usize = 8;
 
-/// Bound, in ticks: what the levels can hold; a later tick counts as this one.
+/// Bound, in ticks: the range of the levels; a later tick counts as this one.
 pub(crate) const MAX_TICK: u64 = (1 << (DIGIT_BITS * LEVELS as u32)) - 1;
 
-/// The list of entries that were inserted when their tick had passed already; it lies behind the slots.
+/// The list of entries whose tick had passed when they were inserted. It comes after the slots.
 const DUE: usize = LEVELS * SLOTS_PER_LEVEL;
 
 type Link<T> = Option<NonNull<Entry<T>>>;
 
-/// What is put into a wheel; its owner pins it while it is linked.
+/// An entry of a wheel. Its owner pins it while it is linked.
 pub(crate) struct Entry<T> {
     links: UnsafeCell<Links<T>>,
-    /// The owner's; the wheel never touches it.
+    /// The owner's data, which the wheel never accesses.
     pub(crate) data: T,
-    /// Also tells the compiler that a `&mut` to an owner of the entry does not exclude the wheel's pointers to it.
+    /// Also tells the compiler that a `&mut` to an owner of the entry does not exclude the wheel's
+    /// pointers to it.
     _pinned: PhantomPinned,
 }
 
@@ -40,19 +45,20 @@ struct Links<T> {
     prev: Link<T>,
     next: Link<T>,
     tick: u64,
-    /// The list that holds the entry; meaningless while it is not linked.
+    /// The list that holds the entry. Meaningless while it is not linked.
     index: usize,
 }
 
-// SAFETY: the links are touched only by a wheel that the entry was inserted into, whose `&mut` serializes the accesses;
-// an entry that moves to another OS thread is not linked, or is pinned and only its owner's pointer moves. `T` is
-// required to be `Send` itself. Tested by the Miri runs of `shard/tests.rs` and `wheel/tests.rs`.
+// SAFETY: only the wheel that holds the entry accesses the links, and its `&mut` serializes the
+// accesses. An entry that moves to another OS thread is not linked, or is pinned and only its
+// owner's pointer moves. `T` itself must be `Send`. Tested by the Miri runs of `shard/tests.rs` and
+// `wheel/tests.rs`.
 unsafe impl<T: Send> Send for Entry<T> {}
-// SAFETY: as above; a shared reference to an entry gives access to `data` only.
+// SAFETY: as above. A shared reference to an entry gives access only to `data`.
 unsafe impl<T: Sync> Sync for Entry<T> {}
 
 impl<T> Entry<T> {
-    /// An entry that is not linked.
+    /// Creates an entry that is not linked.
     pub(crate) fn new(data: T) -> Self {
         Self {
             links: UnsafeCell::new(Links {
@@ -67,19 +73,19 @@ impl<T> Entry<T> {
     }
 }
 
-/// A list: first and last entry, both or none.
+/// A list: its first and last entry, both or neither.
 struct Slot<T> {
     head: Link<T>,
     tail: Link<T>,
 }
 
-/// The wheel. Entries that are due at the same tick fire in the order in which they were inserted, as long as no
-/// advance was cut short between their insertions.
+/// The wheel. Entries that are due at the same tick fire in the order in which they were inserted,
+/// if no advance stopped between their insertions.
 pub(crate) struct Wheel<T> {
-    /// Ticks up to and including this one have passed. Every entry that is linked behind it lies in the slot that
-    /// [`place`] names, except for those in `draining`.
+    /// Ticks up to and including this one have passed. Every linked entry with a later tick is in
+    /// the slot that [`place`] names, except those in `draining`.
     elapsed: u64,
-    /// The slot that starts at `elapsed` and whose entries are being fired or moved to lower levels.
+    /// The slot that starts at `elapsed`, whose entries are being fired or moved to lower levels.
     draining: Option<usize>,
     /// Bit `n`: slot `n` of the level is not empty.
     occupied: [u64; LEVELS],
@@ -89,11 +95,12 @@ pub(crate) struct Wheel<T> {
     slots: Box<[Slot<T>]>,
 }
 
-// SAFETY: the wheel owns nothing but pointers to its entries. `insert` requires that they may be used from wherever the
-// wheel is; `T: Send + Sync` because `advance` hands the entries out while their owners hold shared references.
+// SAFETY: the wheel owns only pointers to its entries. `insert` requires that they may be used from
+// any OS thread that the wheel is on. `T: Send + Sync` because `advance` hands the entries out
+// while their owners hold shared references.
 unsafe impl<T: Send + Sync> Send for Wheel<T> {}
 
-/// The list for `tick`, seen from `elapsed`, which must be earlier.
+/// Returns the list for `tick`, seen from `elapsed`, which must be earlier.
 #[inline]
 fn place(elapsed: u64, tick: u64) -> usize {
     debug_assert!(elapsed < tick && tick <= MAX_TICK);
@@ -103,7 +110,7 @@ fn place(elapsed: u64, tick: u64) -> usize {
 }
 
 impl<T> Wheel<T> {
-    /// An empty wheel at tick 0.
+    /// Creates an empty wheel at tick 0.
     pub(crate) fn new() -> Self {
         let slots = (0..=DUE)
             .map(|_| Slot {
@@ -120,19 +127,21 @@ impl<T> Wheel<T> {
         }
     }
 
-    /// The tick up to which the wheel has been advanced.
+    /// Returns the tick up to which the wheel has been advanced.
     #[inline]
     pub(crate) fn elapsed(&self) -> u64 {
         self.elapsed
     }
 
-    /// Links `entry` at `tick`, in constant time. If the tick has passed, the next advance fires the entry.
+    /// Links `entry` at `tick`, in constant time. If the tick has passed, the next advance fires
+    /// the entry.
     ///
     /// # Safety
     ///
-    /// `entry` points to an entry that is not linked, in any wheel. Until it has been removed from this wheel, or
-    /// handed out by [`advance`](Self::advance) or [`pop_any`](Self::pop_any), it is neither moved nor freed and no
-    /// unique reference to it is used; the wheel may use it from any OS thread that the wheel is on.
+    /// `entry` points to an entry that is not linked in any wheel. It is neither moved nor freed,
+    /// and no unique reference to it is used, until it has been removed from this wheel or handed
+    /// out by [`advance`](Self::advance) or [`pop_any`](Self::pop_any). The wheel may use it from
+    /// any OS thread that the wheel is on.
     #[inline]
     pub(crate) unsafe fn insert(&mut self, entry: NonNull<Entry<T>>, tick: u64) {
         let tick = tick.min(MAX_TICK);
@@ -141,7 +150,7 @@ impl<T> Wheel<T> {
         } else {
             place(self.elapsed, tick)
         };
-        // SAFETY: the caller vouches that the entry is valid and not linked.
+        // SAFETY: the caller promises that the entry is valid and not linked.
         unsafe { self.push_back(index, entry, tick) };
     }
 
@@ -152,8 +161,8 @@ impl<T> Wheel<T> {
     /// `entry` is linked in this wheel.
     #[inline]
     pub(crate) unsafe fn remove(&mut self, entry: NonNull<Entry<T>>) {
-        // SAFETY: a linked entry is valid (contract of `insert`), and so are its neighbours, which are linked too.
-        // `&mut self` makes this the only access to the links.
+        // SAFETY: a linked entry is valid (contract of `insert`), and so are its neighbors, which
+        // are linked too. `&mut self` makes this the only access to the links.
         unsafe {
             let (prev, next, index) = entry
                 .as_ref()
@@ -173,11 +182,12 @@ impl<T> Wheel<T> {
         }
     }
 
-    /// The earliest tick at which there may be something to do, in constant time; `None` if the wheel is empty.
+    /// Returns the earliest tick at which there may be work, in constant time; `None` if the wheel
+    /// is empty.
     ///
-    /// No entry is due before it. It is exact if the earliest entry lies in the present block of 64 ticks, or alone in
-    /// its slot. Otherwise it is the start of that slot: an advance to it moves the slot's entries to lower levels, and
-    /// the next answer is closer.
+    /// No entry is due before it. The result is exact if the earliest entry is in the present block
+    /// of 64 ticks, or alone in its slot. Otherwise it is the start of that slot: an advance to it
+    /// moves the slot's entries to lower levels, and the next result is closer.
     #[inline]
     pub(crate) fn next_expiry(&self) -> Option<u64> {
         if self.active().is_some() {
@@ -187,7 +197,8 @@ impl<T> Wheel<T> {
         let slot = &self.slots[index];
         match slot.head {
             Some(head) if slot.head == slot.tail => {
-                // SAFETY: linked entries are valid (contract of `insert`); links change under `&mut self` only.
+                // SAFETY: linked entries are valid (contract of `insert`), and links change only
+                // under `&mut self`.
                 let entry = unsafe { head.as_ref() };
                 // SAFETY: as above.
                 Some(entry.links.with(|links| unsafe { (*links).tick }))
@@ -196,12 +207,12 @@ impl<T> Wheel<T> {
         }
     }
 
-    /// Moves the time to `now` and unlinks every entry that is due, handing it to `fire`, in the order of ticks; an
-    /// entry that was inserted late counts as due at the time of its insertion.
+    /// Moves the time to `now`, unlinks every due entry and passes it to `fire`, in the order of
+    /// ticks. An entry that was inserted late counts as due at the time of its insertion.
     ///
-    /// At most `limit` entries are fired or moved to a lower level. Returns true if nothing that is due is left;
-    /// otherwise the wheel's time has not come to `now`, and another call goes on. A `now` that has passed changes
-    /// nothing but fires what is due.
+    /// At most `limit` entries are fired or moved to a lower level. Returns true if nothing due is
+    /// left. Otherwise the wheel's time has not reached `now`, and another call goes on. A `now`
+    /// that has passed only fires the entries that are due.
     pub(crate) fn advance(
         &mut self,
         now: u64,
@@ -215,7 +226,8 @@ impl<T> Wheel<T> {
                 Some(index) => index,
                 None => match self.next_slot() {
                     Some((index, start)) if start <= now => {
-                        // No slot lies between, so each entry elsewhere keeps its place as seen from the new time.
+                        // No slot is in between, so entries elsewhere keep their places as seen
+                        // from the new time.
                         self.elapsed = start;
                         self.draining = Some(index);
                         index
@@ -237,7 +249,8 @@ impl<T> Wheel<T> {
             if tick <= self.elapsed {
                 fire(entry);
             } else {
-                // SAFETY: the entry was linked a moment ago, so it is valid, and it has just been unlinked.
+                // SAFETY: the entry was linked a moment ago, so it is valid, and it has just been
+                // unlinked.
                 unsafe { self.push_back(place(self.elapsed, tick), entry, tick) };
             }
         }
@@ -252,7 +265,8 @@ impl<T> Wheel<T> {
         self.pop_front(index).map(|(entry, _)| entry)
     }
 
-    /// The list with which an advance must go on before time can move: late entries, then the slot being drained.
+    /// Returns the list with which an advance must go on before time can move: late entries, then
+    /// the slot being drained.
     #[inline]
     fn active(&self) -> Option<usize> {
         if self.slots[DUE].head.is_some() {
@@ -262,13 +276,15 @@ impl<T> Wheel<T> {
             .filter(|&index| self.slots[index].head.is_some())
     }
 
-    /// The earliest slot that is not empty, and its first tick. Only meaningful if no list is active.
+    /// Returns the earliest slot that is not empty, and its first tick. Only meaningful if no list
+    /// is active.
     #[inline]
     fn next_slot(&self) -> Option<(usize, u64)> {
         if self.levels == 0 {
             return None;
         }
-        // All entries of a level lie before those of the next: they share one digit more with the present.
+        // All entries of a level come before those of the next, because they share one more digit
+        // with the present.
         let level = self.levels.trailing_zeros();
         let slot = self.occupied[level as usize].trailing_zeros();
         let shift = level * DIGIT_BITS;
@@ -281,13 +297,14 @@ impl<T> Wheel<T> {
 
     /// # Safety
     ///
-    /// As for [`insert`](Self::insert); `index` is the entry's right place.
+    /// As for [`insert`](Self::insert), and `index` is the entry's right place.
     #[inline]
     unsafe fn push_back(&mut self, index: usize, entry: NonNull<Entry<T>>, tick: u64) {
         let slot = &mut self.slots[index];
         let prev = slot.tail.replace(entry);
         match prev {
-            // SAFETY: the tail is linked, so it is valid; `&mut self` makes this the only access to its links.
+            // SAFETY: the tail is linked, so it is valid, and `&mut self` makes this the only
+            // access to its links.
             Some(prev) => unsafe {
                 prev.as_ref()
                     .links
@@ -301,7 +318,8 @@ impl<T> Wheel<T> {
                 }
             }
         }
-        // SAFETY: the caller vouches that the entry is valid and in no list, so that nobody else uses its links.
+        // SAFETY: the caller promises that the entry is valid and in no list, so its links have no
+        // other user.
         unsafe {
             entry.as_ref().links.with_mut(|links| {
                 *links = Links {

@@ -1,34 +1,37 @@
-//! The intrusive, doubly linked, first-in-first-out list of those who wait.
+//! The intrusive, doubly linked, first-in-first-out list of waiters.
 //!
-//! A node lives in the future that waits; the list owns nothing. Both are plain data: the user keeps the list in a lock
-//! and the nodes pinned. The rules on which all of the unsafe code here rests, kept by the user of the list:
+//! A node is inside the future that waits; the list owns nothing. Both are plain data: the user
+//! keeps the list in a lock and the nodes pinned. All of the unsafe code here depends on three
+//! rules, which the user of the list keeps:
 //!
-//! 1. *The lock*: from the moment in which a node is linked, its fields are touched only under the lock of its list, by
-//!    anybody; its owner may touch them without the lock again once it has seen, under the lock, that the node is
-//!    linked no more.
-//! 2. *The pin*: a linked node is neither moved nor freed. The owner unlinks it in its destructor. A pinned value that
-//!    is leaked (`mem::forget` of a `Pin<Box<_>>`) is never dropped, and then the guarantee of `Pin` says that its
-//!    memory is not reused: the node stays linked, its waker may be called in vain, and nothing dangles.
-//! 3. *No foreign code*: nothing here clones, calls or drops a waker. Wakers come out and are called after the lock has
-//!    been released.
+//! 1. *The lock*: from the moment in which a node is linked, every access to its fields is under
+//!    the lock of its list. The owner may access them without the lock again once it has seen,
+//!    under the lock, that the node is not linked any more.
+//! 2. *The pin*: a linked node is neither moved nor freed. The owner unlinks it in its destructor.
+//!    A pinned value that is leaked (`mem::forget` of a `Pin<Box<_>>`) is never dropped, and then
+//!    `Pin` guarantees that its memory is not reused. The node stays linked, its waker may be
+//!    called in vain, and nothing dangles.
+//! 3. *No foreign code*: nothing here clones, calls or drops a waker. Wakers are returned and
+//!    called after the lock has been released.
 //!
-//! A list that is emptied at one stroke is detached: its nodes form a ring with a node of the one who detached them.
-//! Unlinking from a ring touches neither end of a list, so that a node need not know where it is linked.
+//! A list that is emptied at one stroke is detached: its nodes form a ring with a node of the party
+//! that detached them. Unlinking from a ring accesses neither end of a list, so a node need not
+//! know where it is linked.
 
 use std::ptr::{self, NonNull};
 
 use crate::{loom::UnsafeCell, tiny_waker::TinyWaker};
 
-/// A place in a list, and the waker of who waits there.
+/// A place in a list, and the waker of its waiter.
 #[derive(Debug)]
 #[repr(align(8))]
 pub(super) struct Node(UnsafeCell<Fields>);
 
 #[derive(Debug)]
 struct Fields {
-    /// Linked: the node before, null at the head. Unlinked: an address that is the owner's to use.
+    /// Linked: the node before, null at the head. Unlinked: an address for the owner's use.
     prev: *const Node,
-    /// Linked: the node behind, null at the tail. Notified: one of the two marks below.
+    /// Linked: the node after, null at the tail. Notified: one of the two marks below.
     next: *const Node,
     waker: TinyWaker,
 }
@@ -36,16 +39,16 @@ struct Fields {
 #[cfg(not(loom))]
 const _: () = assert!(size_of::<Node>() == 24);
 
-/// No node has these addresses, for the smallest that is aligned like a node is 8.
+/// No node has these addresses, because the smallest address with a node's alignment is 8.
 const MARK_ONE: *const Node = ptr::without_provenance(1);
 const MARK_ALL: *const Node = ptr::without_provenance(2);
 
-/// What a node was given when it was unlinked by another than its owner.
+/// The notification of a node that another party than its owner unlinked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Notification {
-    /// The one that `notify_one` gives; somebody has to consume it.
+    /// From `notify_one`; a waiter has to consume it.
     One,
-    /// That of `notify_waiters`, which goes to all who wait and need not be consumed.
+    /// From `notify_waiters`, which goes to all waiters and need not be consumed.
     All,
 }
 
@@ -59,7 +62,7 @@ impl Notification {
 }
 
 impl Node {
-    /// A node that is not linked and carries `stamp` for its owner.
+    /// Creates a node that is not linked and carries `stamp` for its owner.
     #[inline]
     pub(super) fn new(stamp: usize) -> Self {
         let fields = Fields {
@@ -70,17 +73,17 @@ impl Node {
         Self(UnsafeCell::new(fields))
     }
 
-    /// The stamp given to [`new`](Self::new).
+    /// Returns the stamp given to [`new`](Self::new).
     ///
     /// # Safety
     /// The node has never been linked.
     #[inline]
     pub(super) unsafe fn stamp(&self) -> usize {
-        // SAFETY: rule 1: the node has not been linked yet, so that it is its owner's alone.
+        // SAFETY: rule 1: the node has not been linked yet, so it is its owner's alone.
         self.0.with(|fields| unsafe { (*fields).prev.addr() })
     }
 
-    /// What the node has been given; `None` as long as it is linked.
+    /// Returns the node's notification; `None` as long as it is linked.
     ///
     /// # Safety
     /// The caller holds the lock of the list to which the node was linked.
@@ -97,7 +100,7 @@ impl Node {
         }
     }
 
-    /// True if the node's waker wakes the same thread as `waker`.
+    /// Returns whether the node's waker wakes the same thread as `waker`.
     ///
     /// # Safety
     /// The caller holds the lock of the list to which the node was linked.
@@ -108,7 +111,7 @@ impl Node {
             .with(|fields| unsafe { (*fields).waker.will_wake(waker) })
     }
 
-    /// Puts in another waker and returns the old one, to be dropped after the lock has been released.
+    /// Replaces the waker. Returns the old one, to be dropped after the lock has been released.
     ///
     /// # Safety
     /// The caller holds the lock of the list to which the node is linked.
@@ -152,8 +155,8 @@ pub(super) struct WaitList {
     tail: *const Node,
 }
 
-// SAFETY: rule 1: what the ends point at is touched only under the lock in which the list lies, whichever OS thread
-// holds it; the wakers in the nodes are `Send`.
+// SAFETY: rule 1: what the ends point at is touched only under the lock in which the list lies,
+// whichever OS thread holds it; the wakers in the nodes are `Send`.
 unsafe impl Send for WaitList {}
 
 impl WaitList {
@@ -174,7 +177,8 @@ impl WaitList {
     /// # Safety
     /// The node has never been linked, and is pinned (rule 2). `self` is in its lock.
     pub(super) unsafe fn push_back(&mut self, node: &Node, waker: TinyWaker) {
-        // SAFETY: rule 1 for `node`, which nobody else knows yet; rules 1 and 2 for the tail, which is linked.
+        // SAFETY: rule 1 for `node`, which no other party knows yet; rules 1 and 2 for the tail, which
+        // is linked.
         unsafe {
             node.set_prev(self.tail);
             node.set_next(ptr::null());
@@ -187,12 +191,13 @@ impl WaitList {
         self.tail = node;
     }
 
-    /// Unlinks a node from this list, or from a ring that was detached from it, and returns its waker.
+    /// Unlinks a node from this list, or from a ring that was detached from it, and returns its
+    /// waker.
     ///
     /// # Safety
     /// The node is linked to this list or to such a ring. `self` is in its lock.
     pub(super) unsafe fn remove(&mut self, node: &Node) -> TinyWaker {
-        // SAFETY: rules 1 and 2 for `node` and its neighbours, which are linked to it.
+        // SAFETY: rules 1 and 2 for `node` and its neighbors, which are linked to it.
         unsafe {
             let (prev, next) = node.links();
             match prev.as_ref() {
@@ -207,7 +212,8 @@ impl WaitList {
         }
     }
 
-    /// Unlinks the node at the head, notes what it was given and returns its waker; `None` if the list is empty.
+    /// Unlinks the node at the head, records its notification and returns its waker; `None` if the
+    /// list is empty.
     ///
     /// # Safety
     /// `self` is in its lock.
@@ -224,11 +230,12 @@ impl WaitList {
     /// Moves all nodes into a ring with `ring`, in their order; this list is empty then.
     ///
     /// # Safety
-    /// `ring` has never been linked, and is pinned until [`pop_ring`](Self::pop_ring) has returned `None`. `self` is in
-    /// its lock.
+    /// `ring` has never been linked, and is pinned until [`pop_ring`](Self::pop_ring) has returned
+    /// `None`. `self` is in its lock.
     pub(super) unsafe fn detach(&mut self, ring: &Node) {
         let list = std::mem::replace(self, Self::new());
-        // SAFETY: rule 1 for `ring`, which nobody else knows yet; rules 1 and 2 for the two ends, which are linked.
+        // SAFETY: rule 1 for `ring`, which no other party knows yet; rules 1 and 2 for the two ends,
+        // which are linked.
         unsafe {
             match (list.head.as_ref(), list.tail.as_ref()) {
                 (Some(head), Some(tail)) => {

@@ -94,7 +94,7 @@ fn a_drop_passes_its_notification_to_a_waiter() {
         let notifier = thread::spawn(move || other.notify_one());
         let other = Arc::clone(&notify);
         let waiter = thread::spawn(move || block_on(other.notified()));
-        // Whether it has been notified by now or not: the waiter gets the notification.
+        // Whether it has been notified by now or not, the waiter gets the notification.
         drop(first);
         notifier.join().unwrap();
         waiter.join().unwrap();

@@ -1,18 +1,18 @@
-//! Where a waiting future belongs and how far it has come, in one word.
+//! The `Notify` of a waiting future and the future's progress, in one word.
 //!
-//! The phase is in the low bits of the address of the [`Notify`], which its alignment leaves free: with a field of its
-//! own it would cost every waiting thread eight bytes.
+//! The phase is in the low bits of the address of the [`Notify`], which its alignment leaves free:
+//! with a field of its own it would cost every waiting thread eight bytes.
 
 use std::marker::PhantomData;
 
 use super::Notify;
 
-/// What a future has done so far; only its owner reads and writes it.
+/// The progress of a future; only its owner reads and writes it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Phase {
     /// The node has never been linked, and carries the number of broadcasts.
     New = 0,
-    /// The node has been linked; only under the lock is it known whether it still is.
+    /// The node has been linked. Only under the lock is it known whether it still is.
     Queued = 1,
     /// The future has completed, and its node is not linked.
     Done = 2,
@@ -28,7 +28,7 @@ pub(super) struct Place<'a> {
 }
 
 impl<'a> Place<'a> {
-    /// In [`Phase::New`].
+    /// Creates a place in [`Phase::New`].
     #[inline]
     pub(super) fn new(notify: &'a Notify) -> Self {
         let mut this = Self {

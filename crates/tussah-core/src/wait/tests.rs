@@ -26,7 +26,7 @@ impl Count {
     }
 }
 
-/// A future with a waker of its own that counts.
+/// A future with a counting waker of its own.
 struct Waiter<'a> {
     notified: Pin<Box<Notified<'a>>>,
     count: Arc<Count>,
@@ -89,7 +89,7 @@ fn first_come_first_served() {
 }
 
 #[test]
-fn a_broadcast_reaches_all_who_exist_and_leaves_nothing() {
+fn a_broadcast_reaches_all_futures_and_leaves_nothing() {
     let notify = Notify::new();
     // More than two batches, so that the lock is released in between.
     let mut waiters: Vec<_> = (0..2 * WAKE_BATCH + 3)
@@ -178,7 +178,7 @@ fn enable_and_then_poll_is_woken() {
 }
 
 #[test]
-fn a_waker_that_panics_stops_nobody() {
+fn a_waker_that_panics_stops_no_other() {
     struct Bad;
     impl Wake for Bad {
         fn wake(self: Arc<Self>) {
@@ -216,7 +216,8 @@ fn a_waker_that_panics_stops_nobody() {
     );
 }
 
-/// A waker that uses the `Notify` and drops futures, also some that are in the ring of the running broadcast.
+/// A waker that uses the `Notify` and drops futures, even some that are in the ring of the running
+/// broadcast.
 #[test]
 fn a_waker_may_use_the_notify() {
     struct Reentrant {
@@ -270,9 +271,9 @@ fn a_waker_may_use_the_notify() {
 }
 
 #[test]
-fn a_leaked_future_keeps_its_place_and_harms_nobody() {
+fn a_leaked_future_keeps_its_place_and_does_no_harm() {
     let notify = Notify::new();
-    // Reachable from here, so that Miri does not count it as a mistake.
+    // Reachable from here, so that Miri does not report it.
     static LEAKED: AtomicPtr<()> = AtomicPtr::new(std::ptr::null_mut());
     let Waiter { notified, count } = Waiter::queued(&notify);
     LEAKED.store(
@@ -280,7 +281,7 @@ fn a_leaked_future_keeps_its_place_and_harms_nobody() {
         Ordering::Relaxed,
     );
     std::mem::forget(notified);
-    // The borrow has ended with the leak, so that safe code may move the `Notify`.
+    // The borrow has ended with the leak, so safe code may move the `Notify`.
     let notify = Box::new(notify);
     let mut second = Waiter::queued(&notify);
     notify.notify_one();
@@ -358,7 +359,7 @@ fn os_threads_drop_and_broadcast() {
     assert!(notify.lock().list.is_empty());
 }
 
-/// The number picks one of the latest futures, 0 being the last that was made.
+/// The number picks one of the latest futures; 0 is the last that was made.
 #[derive(Clone, Copy, Debug)]
 enum Op {
     Make,
@@ -368,7 +369,7 @@ enum Op {
     All,
 }
 
-/// What a future is in the model: a plain list instead of links.
+/// The state of a future in the model: a plain list instead of links.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Model {
     New { broadcasts: usize },
@@ -491,7 +492,7 @@ proptest! {
     }
 }
 
-/// A thread's waker is native: it lies in the node without a box.
+/// A thread's waker is native: it is in the node without a box.
 #[test]
 fn threads_wait_natively() {
     let runtime = crate::Runtime::builder().workers(2).build().unwrap();

@@ -1,4 +1,4 @@
-//! The part of a worker that only its own OS thread touches, and the way to it from the code that it runs.
+//! The private part of a worker, and access to it from the code that it runs.
 
 use std::alloc::Layout;
 use std::any::Any;
@@ -15,16 +15,17 @@ use crate::event::{Node, VTable};
 use crate::runtime::{Handle, Shared};
 use crate::slab::{Kind, Magazines};
 
-/// Bound, in operations a poll: so many inline entries, or other operations that need not wait, may a thread do before it goes to the end of the queue.
+/// Bound, in operations a poll: a thread may do this many operations without waiting, inline
+/// entries included, before it goes to the end of the queue.
 const POLL_BUDGET: u32 = 128;
 
-/// What a poll's budget has for an operation that need not wait.
+/// The state of a poll's budget for an operation that need not wait.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Budget {
     Left,
-    /// It may still run, but the poll is to end with it.
+    /// The operation may still run, but the poll is to end with it.
     Last,
-    /// It has to wait, in its place.
+    /// The operation has to wait for the next poll.
     Spent,
 }
 
@@ -32,36 +33,38 @@ crate::loom::thread_local! {
     static CURRENT: Cell<*const Worker> = const { Cell::new(std::ptr::null()) };
 }
 
-/// The private part of a worker. It lives on the stack of the worker's OS thread.
+/// The private part of a worker. It is on the stack of the worker's OS thread.
 pub(crate) struct Worker {
     /// The runtime, as the code that runs here gets it.
     pub(crate) handle: Handle,
     pub(crate) remote: Arc<Remote>,
     pub(crate) index: usize,
     pub(crate) magazines: Magazines,
-    /// The innermost color that this OS thread has the token of.
+    /// The innermost color whose token this OS thread has.
     color: Cell<*const ColorCell>,
-    /// Something was appended to the FIFO of a color that this OS thread has entered.
+    /// Whether an event was appended to the FIFO of a color that this OS thread has entered.
     appended: Cell<bool>,
-    /// Operations that the running poll may still do.
+    /// The number of operations that the running poll may still do.
     budget: Cell<u32>,
     /// The data of the running thread's wakers.
     thread: Cell<*const ()>,
-    /// The running thread asked to be queued again.
+    /// Whether the running thread asked to be queued again.
     yielded: Cell<bool>,
-    /// Something was queued between two turns, and nobody has looked whether another worker has to know.
+    /// Whether an event was queued between two turns, and it is not yet checked whether another
+    /// worker has to know.
     queued: Cell<bool>,
-    /// When the running turn began, if it is measured: nanoseconds since the runtime's start; else 0.
+    /// The beginning of the running turn if it is measured, in nanoseconds since the runtime's
+    /// start; otherwise 0.
     pub(crate) measured_since: Cell<u64>,
-    /// How long the running turn took, in nanoseconds, if its color has measured it; else 0.
+    /// The length of the running turn, in nanoseconds, if its color has measured it; otherwise 0.
     pub(crate) measured_ns: Cell<u64>,
-    /// Turns that a measured one stands for.
+    /// The number of turns that a measured turn stands for.
     pub(crate) weight: Cell<u64>,
     pub(crate) random: Cell<u64>,
     not_sync: PhantomData<*mut ()>,
 }
 
-/// Restores, when dropped, what was before a color was entered.
+/// Restores the state from before a color was entered when it is dropped.
 pub(crate) struct InColor<'a> {
     worker: &'a Worker,
     color: *const ColorCell,
@@ -69,7 +72,7 @@ pub(crate) struct InColor<'a> {
 }
 
 impl InColor<'_> {
-    /// Whether something was appended to the color's FIFO since it was entered.
+    /// Returns whether an event was appended to the color's FIFO since it was entered.
     #[inline]
     pub(crate) fn appended(&self) -> bool {
         self.worker.appended.get()
@@ -105,7 +108,7 @@ impl Worker {
         }
     }
 
-    /// Makes this the worker of the OS thread for as long as `f` runs.
+    /// Makes this the worker of the OS thread while `f` runs.
     pub(crate) fn enter<R>(&self, f: impl FnOnce() -> R) -> R {
         struct Leave(*const Worker);
         impl Drop for Leave {
@@ -124,37 +127,40 @@ impl Worker {
         f(unsafe { Self::here() })
     }
 
-    /// The worker of this OS thread, if it is one: for functions that are to be inlined, which a closure may not be.
+    /// Returns the worker of this OS thread, if it is one. For functions that must be inlined,
+    /// because a closure may not be.
     ///
     /// # Safety
-    /// The caller lets go of the reference before it returns.
+    /// The caller drops the reference before it returns.
     #[inline(always)]
     pub(crate) unsafe fn here<'a>() -> Option<&'a Worker> {
-        // While the OS thread is torn down there is no worker: its loop has ended.
+        // While the OS thread is torn down there is no worker, because its loop has ended.
         let worker = CURRENT.try_with(Cell::get).unwrap_or(std::ptr::null());
-        // SAFETY: `enter` sets the pointer for as long as the worker is borrowed on this OS thread's stack.
+        // SAFETY: the pointer is set by `enter` as long as the worker is borrowed on this OS
+        // thread's stack.
         unsafe { worker.as_ref() }
     }
 
-    /// Whether this OS thread is a worker, of whichever runtime.
+    /// Returns whether this OS thread is a worker of any runtime.
     pub(crate) fn is_here() -> bool {
         Self::with(|worker| worker.is_some())
     }
 
-    /// Whether the innermost color of this OS thread is this one, held with its token.
+    /// Returns whether the innermost color of this OS thread is this one, held with its token.
     #[inline]
     pub(crate) fn is_in(&self, cell: NonNull<ColorCell>) -> bool {
         self.color.get() == cell.as_ptr()
     }
 
-    /// Notes that this OS thread has the token of the color until the guard is dropped.
+    /// Records that this OS thread has the color's token until the guard is dropped.
     #[inline]
     pub(crate) fn enter_color(&self, cell: NonNull<ColorCell>) -> InColor<'_> {
         self.replace_color(cell.as_ptr())
     }
 
-    /// A turn begins, of a color or of a thread that is its own. If anything was queued since the last one, whoever woke it, this sees to it
-    /// that somebody keeps watch over what else is queued (R7 in `README.md`).
+    /// Begins a turn of a color, or of a thread with a color of its own. If anything was queued
+    /// since the last turn, this makes sure that some worker keeps watch over the rest of the queue
+    /// (R7 in `README.md`).
     #[inline]
     pub(crate) fn start_turn(&self) {
         if self.queued.get() {
@@ -164,37 +170,37 @@ impl Worker {
         self.remote.count_turn();
     }
 
-    /// A turn of the color begins: this OS thread, which has no other color, has its token.
+    /// Begins a turn of the color. This OS thread has its token, and no other color.
     #[inline]
     pub(crate) fn begin_turn(&self, cell: NonNull<ColorCell>) {
         self.color.set(cell.as_ptr());
     }
 
-    /// The turn has ended, if one had begun: gives its color.
+    /// Ends the turn, if one had begun, and returns its color.
     #[inline]
     pub(crate) fn end_turn(&self) -> Option<NonNull<ColorCell>> {
         NonNull::new(self.color.replace(std::ptr::null()).cast_mut())
     }
 
-    /// Notes that something was appended to the FIFO of the innermost color.
+    /// Records that an event was appended to the FIFO of the innermost color.
     #[inline]
     pub(crate) fn set_appended(&self) {
         self.appended.set(true);
     }
 
-    /// Whether this is a worker of the runtime.
+    /// Returns whether this is a worker of the runtime.
     #[inline]
     pub(crate) fn is_of(&self, shared: &Shared) -> bool {
         std::ptr::eq(shared, &*self.handle.shared)
     }
 
-    /// The color that runs here.
+    /// Returns the color that runs here.
     #[inline]
     pub(crate) fn color(&self) -> NonNull<ColorCell> {
         NonNull::new(self.color.get().cast_mut()).expect("a colored event runs in its color")
     }
 
-    /// Notes that this OS thread has no color's token until the guard is dropped.
+    /// Records that this OS thread has no color's token until the guard is dropped.
     #[inline]
     pub(crate) fn enter_no_color(&self) -> InColor<'_> {
         self.replace_color(std::ptr::null())
@@ -209,32 +215,32 @@ impl Worker {
         }
     }
 
-    /// A poll begins: it has its full budget, and has not yielded.
+    /// Begins a poll, with its full budget.
     #[inline]
     pub(crate) fn start_poll(&self, thread: *const ()) {
         self.budget.set(POLL_BUDGET);
         self.thread.set(thread);
     }
 
-    /// A poll has ended; says whether it asked to be queued again.
+    /// Ends a poll. Returns whether it asked to be queued again.
     #[inline]
     pub(crate) fn end_poll(&self) -> bool {
         self.thread.set(std::ptr::null());
         self.yielded.replace(false)
     }
 
-    /// The thread that is polled here, as the data of its wakers; null between polls.
+    /// Returns the thread that is polled here, as the data of its wakers; null between polls.
     pub(crate) fn thread(&self) -> *const () {
         self.thread.get()
     }
 
-    /// The running thread wants to be queued again once its poll ends.
+    /// Records that the running thread wants to be queued again once its poll ends.
     #[inline]
     pub(crate) fn set_yield(&self) {
         self.yielded.set(true);
     }
 
-    /// Whether it does.
+    /// Returns whether the running thread wants to be queued again.
     pub(crate) fn yields(&self) -> bool {
         self.yielded.get()
     }
@@ -251,7 +257,7 @@ impl Worker {
         }
     }
 
-    /// Spends so many more, of what is left.
+    /// Spends more operations, as far as any are left.
     #[inline]
     #[cfg_attr(loom, allow(dead_code))]
     pub(crate) fn spend_more(&self, operations: u32) {
@@ -259,25 +265,26 @@ impl Worker {
             .set(self.budget.get().saturating_sub(operations));
     }
 
-    /// Memory from this worker's magazines.
+    /// Allocates memory from this worker's magazines.
     #[inline(always)]
     pub(crate) fn alloc(&self, kind: Kind, layout: Layout) -> NonNull<u8> {
-        // SAFETY: the magazines are used with this slab alone; the caller uses the memory by the rules of its kind.
+        // SAFETY: the magazines are used only with this slab, and the caller uses the memory by the
+        // rules of its kind.
         unsafe { self.magazines.alloc(&self.handle.shared.slab, kind, layout) }
     }
 
     /// # Safety
-    /// The memory came from this runtime's slab with this kind and layout, and is not used any more.
+    /// The memory came from this runtime's slab with this kind and layout, and is not used again.
     #[inline(always)]
     pub(crate) unsafe fn free(&self, kind: Kind, ptr: NonNull<u8>, layout: Layout) {
-        // SAFETY: passed on from the caller.
+        // SAFETY: the caller's promise.
         unsafe {
             self.magazines
                 .free(&self.handle.shared.slab, kind, ptr, layout)
         }
     }
 
-    /// A number that differs from call to call (xorshift64, Marsaglia 2003).
+    /// Returns a number that differs from call to call (xorshift64, Marsaglia 2003).
     pub(crate) fn random(&self) -> u64 {
         let mut x = self.random.get();
         x ^= x << 13;
@@ -287,7 +294,7 @@ impl Worker {
         x
     }
 
-    /// An event that nobody waits for panicked; the hook has printed it.
+    /// Handles the panic of an event that has no waiter. The hook has printed it.
     #[cold]
     pub(crate) fn caught(&self, payload: Box<dyn Any + Send>) {
         self.count_panic();
@@ -299,7 +306,7 @@ impl Worker {
         Counters::add(&self.remote.counters.panics, 1);
     }
 
-    /// An event begins: says so to those who watch.
+    /// Records the beginning of an event, for thieves and the watchdog.
     #[inline]
     pub(crate) fn begin_event(
         &self,
@@ -309,7 +316,7 @@ impl Worker {
         self.remote.running.set(vtable, location);
     }
 
-    /// The work of this turn, which is measured, was the color's.
+    /// Attributes this turn, which is measured, to the color.
     pub(crate) fn account(&self, color: ColorName, took: u64) {
         self.measured_ns.set(took.max(1));
         let site = self.remote.running.site();
@@ -319,8 +326,8 @@ impl Worker {
             .add(color, site, took.saturating_mul(self.weight.get()));
     }
 
-    /// Queues a node here, behind the others, and sees to it that somebody comes for it if this worker does not: at once in an event, which
-    /// may be long, else when the next one begins.
+    /// Queues a node here, behind the others. Makes sure that another worker takes it if this one
+    /// does not: at once in an event, which may be long, and otherwise when the next turn begins.
     #[inline]
     pub(crate) fn push(&self, node: NonNull<Node>) {
         self.requeue(node);
@@ -331,7 +338,8 @@ impl Worker {
         }
     }
 
-    /// Queues a node here without telling anyone: one that was queued before, here or elsewhere, so that it has been told.
+    /// Queues a node here without waking another worker. The node was queued before, so that was
+    /// done.
     #[inline]
     pub(crate) fn requeue(&self, node: NonNull<Node>) {
         // SAFETY: this is the worker that owns the ring.

@@ -1,45 +1,47 @@
-//! Which workers sleep, who keeps watch, and whom to wake. The protocol and its proof are in `README.md` beside this file.
+//! The list of sleeping workers: who keeps watch, and whom to wake. `README.md` beside this file
+//! has the protocol and its proof.
 
 use crate::loom::atomic::{AtomicBool, AtomicU32, Ordering, fence};
 use crate::loom::{Mutex, lock};
 
-/// Somebody is parked.
+/// A worker is parked.
 const PARKED: u32 = 1;
-/// Somebody searches, or is parked with a time limit.
+/// A worker searches, or is parked with a time limit.
 const WATCHED: u32 = 2;
 
-/// Bound, in time limits: how long a watch that had to be called goes on after the last worker has gone to sleep, so that events
-/// that come every millisecond need not call for a new one each time, and an idle runtime soon costs nothing.
+/// Bound, in time limits: how long a watch that had to be called goes on after the last worker went
+/// to sleep. Events that come every millisecond then need no call each, and an idle runtime soon
+/// costs nothing.
 const GRACE: u32 = if cfg!(loom) { 0 } else { 2 };
 
 /// The sleepers of a runtime.
 pub(crate) struct Idle {
     /// `PARKED` and `WATCHED`, written under the lock, so that the busy path reads one word.
     summary: AtomicU32,
-    /// The watchdog sleeps until somebody runs; set under the lock.
+    /// Whether the watchdog sleeps until a worker runs; set under the lock.
     watchdog_sleeps: AtomicBool,
     lock: Mutex<State>,
 }
 
 struct State {
-    /// Workers that exist.
+    /// The number of workers that exist.
     active: usize,
-    /// Workers that look for work.
+    /// The number of workers that look for work.
     searching: usize,
-    /// A watch was called since the last one parked for good.
+    /// Whether a watch was called since the last one parked for good.
     called: bool,
-    /// How often the watch may go on though nobody runs.
+    /// How often the watch may go on although no worker runs.
     grace: u32,
-    /// Workers in, or on their way into, the driver; the last one sleeps the shortest.
+    /// The workers that sleep or are about to sleep. The last one has slept for the shortest time.
     parked: Vec<Parked>,
-    /// How often a worker was put there.
+    /// How often a worker was added to `parked`.
     parks: u64,
 }
 
 #[derive(Clone, Copy)]
 struct Parked {
     worker: usize,
-    /// Keeps watch: parked with a time limit.
+    /// Whether it keeps watch: it is parked with a time limit.
     timed: bool,
 }
 
@@ -82,19 +84,20 @@ impl Idle {
         result
     }
 
-    /// Whether anybody is parked. With a SeqCst fence before it, pairs with the fence in `park`.
+    /// Returns whether any worker is parked. With a SeqCst fence before it, pairs with the fence in
+    /// `park`.
     #[inline]
     pub(crate) fn any_parked(&self) -> bool {
         self.summary.load(Ordering::Relaxed) & PARKED != 0
     }
 
-    /// Whether somebody is parked and nobody keeps watch.
+    /// Returns whether a worker is parked and none keeps watch.
     #[inline]
     pub(crate) fn unwatched(&self) -> bool {
         self.summary.load(Ordering::Relaxed) == PARKED
     }
 
-    /// A worker begins, as a searcher.
+    /// Adds a worker, as a searcher.
     pub(crate) fn add(&self) {
         self.with(|state| {
             state.active += 1;
@@ -102,7 +105,7 @@ impl Idle {
         });
     }
 
-    /// A worker that is searching ends. Gives a successor to wake.
+    /// Removes a searching worker. Returns a successor to wake.
     pub(crate) fn remove(&self) -> Option<usize> {
         self.with(|state| {
             state.active -= 1;
@@ -115,13 +118,14 @@ impl Idle {
         })
     }
 
-    /// A busy worker begins to search.
+    /// Turns a busy worker into a searcher.
     pub(crate) fn start_search(&self) {
         self.with(|state| state.searching += 1);
     }
 
-    /// A searcher found work. Gives a successor to wake, if others run and nobody else keeps watch. If nobody else runs, the
-    /// caller looks whether it has more than it is about to run, and calls somebody then.
+    /// Records that a searcher found work. Returns a successor to wake if other workers run and
+    /// none keeps watch. If no other worker runs, the caller checks whether it has more than it is
+    /// about to run, and then wakes a sleeper.
     #[must_use]
     pub(crate) fn found(&self) -> Option<usize> {
         let successor = self.with(|state| {
@@ -135,13 +139,15 @@ impl Idle {
             }
         });
         if self.unwatched() {
-            // Pairs with the fence of who posts from outside: either it sees that nobody keeps watch, or we see its event.
+            // Pairs with the fence of a poster from outside: either it sees that no worker keeps
+            // watch, or we see its event.
             fence(Ordering::SeqCst);
         }
         successor
     }
 
-    /// A searcher announces that it will park. True: it keeps watch and must park with the time limit.
+    /// Announces that a searcher will park. Returns true if it keeps watch and must park with the
+    /// time limit.
     ///
     /// The caller looks for work once more after this call and before it parks.
     pub(crate) fn park(&self, worker: usize) -> bool {
@@ -158,15 +164,16 @@ impl Idle {
             state.parks += 1;
             timed
         });
-        // Pairs with the fence of who posts from outside: either it sees us parked, or we see its event.
+        // Pairs with the fence of a poster from outside: either it sees us parked, or we see its
+        // event.
         fence(Ordering::SeqCst);
         timed
     }
 
-    /// A parked worker is back, by whatever reason; it searches now.
+    /// Records that a parked worker is awake, for any reason, and searches now.
     pub(crate) fn unpark(&self, worker: usize) {
         self.with(|state| {
-            // Whoever woke us has counted us as a searcher already.
+            // A waker of this worker has counted it as a searcher already.
             if let Some(at) = state
                 .parked
                 .iter()
@@ -178,12 +185,13 @@ impl Idle {
         });
     }
 
-    /// If every worker is parked, how often one was so far: between two equal answers none has done anything.
+    /// Returns how often workers have parked so far, if all are parked. Between two equal results
+    /// no worker has done anything.
     pub(crate) fn all_parked(&self) -> Option<u64> {
         self.with(|state| (state.parked.len() == state.active).then_some(state.parks))
     }
 
-    /// Whether the watchdog may sleep until somebody runs: every worker is parked.
+    /// Returns whether the watchdog may sleep until a worker runs, because every worker is parked.
     pub(crate) fn sleep_watchdog(&self) -> bool {
         self.with(|state| {
             let all = state.parked.len() == state.active;
@@ -192,8 +200,9 @@ impl Idle {
         })
     }
 
-    /// Whether the watchdog has to be woken. Asked by whoever has just called `found`, whose lock orders this: the watchdog saw
-    /// that the caller was not parked, or is seen here.
+    /// Returns whether the watchdog has to be woken. The caller has just called `found`, whose lock
+    /// orders this: either the watchdog saw that the caller was not parked, or its sleep is seen
+    /// here.
     #[inline]
     pub(crate) fn wake_watchdog(&self) -> bool {
         self.watchdog_sleeps.load(Ordering::Relaxed)
@@ -205,13 +214,13 @@ impl Idle {
         self.watchdog_sleeps.load(Ordering::Relaxed)
     }
 
-    /// Takes one sleeper out, as a searcher; the caller unparks it.
+    /// Removes one sleeper, which becomes a searcher. The caller unparks it.
     #[must_use]
     pub(crate) fn wake_one(&self) -> Option<usize> {
         self.with(State::wake_one)
     }
 
-    /// The same for a worker that must not run on with nobody keeping watch, by itself or by the watchdog.
+    /// Does the same for a worker that must not run on without a watch. Also used by the watchdog.
     #[must_use]
     pub(crate) fn call_watch(&self) -> Option<usize> {
         self.with(|state| {
@@ -221,7 +230,7 @@ impl Idle {
         })
     }
 
-    /// Takes this sleeper out, if it is one; the caller unparks it.
+    /// Removes this sleeper, if it is one. The caller unparks it.
     #[must_use]
     pub(crate) fn wake(&self, worker: usize) -> bool {
         self.with(|state| {
@@ -242,7 +251,7 @@ impl Idle {
 mod tests {
     use super::{GRACE, Idle};
 
-    /// The only worker parks, time limit after time limit; says how often it kept watch.
+    /// Parks the only worker, time limit after time limit. Returns how often it kept watch.
     fn watches(idle: &Idle) -> u32 {
         let mut watches = 0;
         while idle.park(0) {

@@ -1,8 +1,8 @@
-//! Models of how workers sleep and are woken: the real sleepers' list, the real injectors, rings and `Shared::inject`, under
-//! a worker's loop that has lost all that doesn't matter here (clocks, timers, statistics).
+//! Models of how workers sleep and are woken: the real sleepers' list, the real injectors, rings
+//! and `Shared::inject`, under a reduced worker's loop (without clocks, timers and statistics).
 //!
-//! A worker that sleeps through what it should run makes a model hang, which loom reports; so does an event that waits
-//! behind a long one while the other worker sleeps.
+//! A worker that sleeps through work makes a model hang, which loom reports. So does an event that
+//! waits behind a long one while the other worker sleeps.
 
 use std::ptr::NonNull;
 use std::sync::Arc;
@@ -17,15 +17,15 @@ use crate::runtime::Shared;
 
 type Job = Box<dyn FnOnce(&Rig) + Send>;
 
-/// What all threads of a model share.
+/// The state that all threads of a model share.
 struct Rig {
     model: Arc<Model>,
-    /// Events that have not run.
+    /// The number of events that have not run.
     left: AtomicUsize,
     ran: Count,
 }
 
-/// An event that is its own color.
+/// An event with a color of its own.
 fn node(rig: &Arc<Rig>, job: impl FnOnce(&Rig) + Send + 'static) -> NonNull<Node> {
     let job: Job = Box::new(job);
     let event = Box::new(Event {
@@ -53,7 +53,7 @@ static EVENT: event::VTable = event::VTable {
 
 impl Event {
     unsafe fn run(node: NonNull<Node>, _: &Worker) -> event::After {
-        // SAFETY: the node is an `Event` in a box, whose owner the caller is.
+        // SAFETY: the node is a boxed `Event`, which the caller owns.
         let mut this = unsafe { Box::from_raw(node.cast::<Event>().as_ptr()) };
         (this.job.take().expect("an event runs once"))(&this.rig);
         this.rig.ran.add();
@@ -76,7 +76,7 @@ fn stop(shared: &Shared) {
     }
 }
 
-/// Runs `f` beside so many workers, which run `events` events and end.
+/// Runs `f` beside some workers, which run `events` events and end.
 fn check(
     preemptions: usize,
     workers: usize,
@@ -107,13 +107,14 @@ fn check(
     });
 }
 
-/// One worker and an event from outside: either the poster sees that the worker is parked, or the worker sees the event.
+/// One worker, and an event from outside: either the poster sees that the worker is parked, or the
+/// worker sees the event.
 #[test]
 fn a_post_from_outside_wakes_the_worker() {
     check(3, 1, 1, |rig| rig.model.shared.inject(node(rig, |_| ())));
 }
 
-/// The same with two workers, of which either may sleep, or have been chosen.
+/// The same with two workers: either may sleep, or may have been chosen.
 #[test]
 fn a_post_from_outside_wakes_one_of_two_workers() {
     check(1, 2, 1, |rig| rig.model.shared.inject(node(rig, |_| ())));
@@ -130,8 +131,9 @@ fn two_posters_from_outside() {
     });
 }
 
-/// A long event is one that ends only when another one has run. Both come from outside, to the same worker unless the other
-/// one sleeps. So the other one has to run one of them, even if it fell asleep before there was anything to watch.
+/// A long event ends only when another one has run. Both come from outside, to the same worker
+/// unless the other one sleeps. So the other worker has to run one of them, even if it fell asleep
+/// before there was anything to watch.
 #[test]
 fn a_post_does_not_wait_behind_a_long_event() {
     check(1, 2, 2, |rig| {
@@ -161,7 +163,8 @@ fn a_local_post_does_not_wait_behind_a_long_event() {
     });
 }
 
-/// The same for two events that a worker finds completed between two turns, as in its ring of operations on files.
+/// The same for two events that a worker finds completed between two turns, as in its ring of file
+/// operations.
 #[test]
 fn what_was_completed_does_not_wait_behind_a_long_event() {
     check(1, 2, 3, |rig| {
@@ -175,7 +178,7 @@ fn what_was_completed_does_not_wait_behind_a_long_event() {
     });
 }
 
-/// A worker is told to end while an event is posted, perhaps to it: the other one runs the event.
+/// A worker ends while an event is posted, perhaps to it: the other one runs the event.
 #[test]
 fn a_post_to_a_worker_that_ends() {
     check(1, 2, 1, |rig| {
@@ -199,13 +202,14 @@ fn sleep_until(model: &Model, flag: &AtomicUsize) {
     }
 }
 
-/// Sets the flag, and wakes who sleeps.
+/// Sets the flag, and wakes the sleeper.
 fn set_and_wake(model: &Model, flag: &AtomicUsize) {
     flag.store(1, Ordering::Release);
     model.shared.unpark(0);
 }
 
-/// A worker's driver is used for the first time while it falls asleep and is woken by others, and reports something.
+/// A worker's driver is used for the first time while the worker falls asleep and is woken by
+/// others; then the driver reports something.
 #[test]
 fn a_worker_moves_to_its_driver() {
     explore(3, || {
@@ -218,7 +222,7 @@ fn a_worker_moves_to_its_driver() {
             thread::spawn(move || {
                 let driver = maker.0.shared.driver_of(0);
                 maker.1.store(1, Ordering::Release);
-                // In the place of a descriptor's report.
+                // In place of a descriptor's report.
                 driver.wake();
             }),
         ];
@@ -227,7 +231,8 @@ fn a_worker_moves_to_its_driver() {
     });
 }
 
-/// A worker sleeps in its driver, and is woken, while a peer that took it to be held looks at the driver.
+/// A worker sleeps in its driver and is woken, while a peer that believed it stuck looks at the
+/// driver.
 #[test]
 fn a_peer_does_not_take_a_wake() {
     explore(3, || {
@@ -249,9 +254,10 @@ fn a_peer_does_not_take_a_wake() {
     });
 }
 
-/// What the models with two workers cannot show: who takes work while another one runs leaves a watch behind.
+/// Two workers cannot show this: a thief that takes work while another worker runs leaves a watch
+/// behind.
 #[test]
-fn who_finds_work_beside_another_calls_a_successor() {
+fn a_searcher_that_finds_work_calls_a_successor() {
     loom::model(|| {
         let idle = Idle::new();
         (0..3).for_each(|_| idle.add());
@@ -267,9 +273,9 @@ fn who_finds_work_beside_another_calls_a_successor() {
     });
 }
 
-/// What loom does not explore: see `README.md`.
+/// The part that loom does not explore: see `README.md`.
 #[test]
-fn who_was_awake_between_two_looks_is_seen() {
+fn a_worker_awake_between_two_looks_is_seen() {
     loom::model(|| {
         let idle = Idle::new();
         (0..2).for_each(|_| idle.add());

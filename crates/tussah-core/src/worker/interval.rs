@@ -1,17 +1,20 @@
 //! The interval between two looks at the clock, in events.
 
-/// How long an interval is to last: the clock, the timers and the completions of files are looked at that often, about.
+/// The intended length of an interval. The worker looks at the clock, the timers and the
+/// completions of files about this often.
 const INTERVAL_NS: u64 = 50_000;
 
-/// Bound, in events: the length of an interval, so that 12 ns, the shortest event, makes one of 12 µs, in which a look of 0.1 µs costs 1 %.
+/// Bound, in events: the length of an interval. With the shortest events, of 12 ns, an interval
+/// lasts 12 µs, and a look of 0.1 µs costs 1 %.
 const EVENTS_MAX: u64 = 1024;
 
-/// Chooses how many events may begin until the next look. It is an estimate, which costs no time: how long the next ones take, nobody
-/// knows. What holds whatever they take is that the watchdog ends the interval, see "No starvation" in `README.md`.
+/// Chooses how many events may begin until the next look. This is an estimate, because the length
+/// of the next events is unknown. The watchdog ends the interval in any case: see "No starvation"
+/// in `README.md`.
 pub(super) struct Interval {
-    /// Events.
+    /// In events.
     length: u64,
-    /// When it began: after so many events, and the time, in nanoseconds.
+    /// The beginning of the interval: the number of events by then, and the time in nanoseconds.
     from_events: u64,
     from_ns: u64,
 }
@@ -25,18 +28,20 @@ impl Interval {
         }
     }
 
-    /// How many events it has.
+    /// Returns the length, in events.
     pub(super) fn length(&self) -> u64 {
         self.length
     }
 
-    /// The worker has slept: the present interval says nothing of how long events are.
+    /// Discards the present interval, which the worker has slept in: it does not show how long
+    /// events are.
     pub(super) fn restart(&mut self, events: u64) {
         self.from_events = events;
     }
 
-    /// An interval ends after so many events in all, and the next begins: as many as would have fit into this one, but twice as
-    /// many at most, so that a few short events between long ones mean nothing.
+    /// Ends an interval, given the total number of events, and returns the length of the next. That
+    /// is the number of events that would have fitted into this one, but at most twice as many as
+    /// before, so that a few short events between long ones have little effect.
     pub(super) fn next(&mut self, events: u64, now_ns: u64) -> u64 {
         let ran = events - self.from_events;
         if ran > 0 {

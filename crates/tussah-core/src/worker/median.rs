@@ -1,7 +1,8 @@
 //! A running median.
 
-/// A running estimate of the median: each sample moves it a step toward itself, however far away it is. So one long turn
-/// among many short ones does not make the short ones seem worth to be stolen.
+/// Returns a running estimate of the median: each sample moves it a step toward itself, however far
+/// away it is. So one long turn among many short ones does not make the short ones seem worth
+/// stealing.
 pub(super) fn toward_median(median: u64, sample: u64) -> u64 {
     if median == 0 {
         return sample.max(1);

@@ -18,12 +18,13 @@ use crate::world::{Network, World};
 use parking_lot::Mutex;
 
 thread_local! {
-    /// Something panicked while a [`Report`] was there. Events and requests catch panics, so the model has to be told.
-    /// All threads of a model run on one OS thread.
+    /// Set if a panic occurred while a [`Report`] was present. Events and requests catch panics, so
+    /// the model has to be told. All threads of a model run on one OS thread.
     static FAILED: Cell<bool> = const { Cell::new(false) };
 }
 
-/// Explores what `f` can do with at most so many preemptions, unless `LOOM_MAX_PREEMPTIONS` says otherwise.
+/// Explores the executions of `f` with at most `preemptions` preemptions, unless
+/// `LOOM_MAX_PREEMPTIONS` says otherwise.
 pub(crate) fn explore(preemptions: usize, f: impl Fn() + Send + Sync + 'static) {
     let mut builder = loom::model::Builder::new();
     builder.preemption_bound = builder.preemption_bound.or(Some(preemptions));
@@ -38,10 +39,10 @@ pub(crate) fn explore(preemptions: usize, f: impl Fn() + Send + Sync + 'static) 
     println!("{} runs", runs.get());
 }
 
-/// What only one at a time may touch, each after the one before: loom checks both.
+/// A place for one party at a time, each after the one before: loom checks both.
 pub(crate) struct Probe(UnsafeCell<u64>);
 
-// SAFETY: that accesses exclude each other is what the models check.
+// SAFETY: the models check that accesses exclude each other.
 unsafe impl Sync for Probe {}
 // SAFETY: as above.
 unsafe impl Send for Probe {}
@@ -51,14 +52,14 @@ impl Probe {
         Self(UnsafeCell::new(0))
     }
 
-    /// Touches the place, as the only one.
+    /// Accesses the place exclusively.
     pub(crate) fn touch(&self) {
         let _report = Report;
         // SAFETY: loom panics before two of these overlap.
         self.0.with_mut(|place| unsafe { *place += 1 });
     }
 
-    /// Looks at the place, as others may do at the same time.
+    /// Accesses the place, possibly together with others.
     pub(crate) fn look(&self) -> u64 {
         let _report = Report;
         // SAFETY: loom panics before this overlaps with a `touch`.
@@ -66,7 +67,7 @@ impl Probe {
     }
 }
 
-/// Has the model fail if what runs until this is dropped panics.
+/// Makes the model fail if code panics before this is dropped.
 pub(crate) struct Report;
 
 impl Drop for Report {
@@ -77,7 +78,8 @@ impl Drop for Report {
     }
 }
 
-/// Counts how often it is dropped, or touched by hand. Not part of the model: read when all of its threads are joined.
+/// Counts drops and manual touches. Not part of the model: read after all of its threads are
+/// joined.
 #[derive(Clone, Default)]
 pub(crate) struct Count(Arc<AtomicUsize>);
 
@@ -90,7 +92,7 @@ impl Count {
         self.0.load(Ordering::SeqCst)
     }
 
-    /// A value whose drop is counted, and touches the probe.
+    /// Returns a value whose drop is counted, and touches the probe.
     pub(crate) fn canary(&self, probe: &Arc<Probe>) -> Canary {
         Canary {
             drops: self.clone(),
@@ -105,15 +107,22 @@ impl std::task::Wake for Count {
     }
 }
 
-/// See [`Count::canary`].
+/// A counted value; see [`Count::canary`].
 pub(crate) struct Canary {
     drops: Count,
     probe: Arc<Probe>,
 }
 
+impl Canary {
+    /// Acts like a write to the value.
+    pub(crate) fn touch(&self) {
+        self.probe.touch();
+    }
+}
+
 impl Drop for Canary {
     fn drop(&mut self) {
-        self.probe.touch();
+        self.touch();
         self.drops.add();
     }
 }
@@ -121,18 +130,19 @@ impl Drop for Canary {
 /// A runtime in a model.
 pub(crate) struct Model {
     pub(crate) shared: Arc<Shared>,
-    /// What the next worker that runs out of work finds completed, between two events, as in its ring of operations on files.
+    /// The event that the next worker out of work finds completed between two events, as in its
+    /// ring of file operations.
     completed: Mutex<Vec<Queued>>,
 }
 
-/// An event that nobody else has.
+/// An event with no other owner.
 struct Queued(NonNull<Node>);
 
 // SAFETY: events may be run by any worker.
 unsafe impl Send for Queued {}
 
 impl Model {
-    /// A runtime that has places for so many workers, all of them searching.
+    /// Creates a runtime with places for `workers` workers, all of them searching.
     pub(crate) fn new(workers: usize) -> Arc<Self> {
         let shared = Shared::new(Config {
             name: String::new(),
@@ -143,7 +153,7 @@ impl Model {
                 seed: 1,
             },
             stealing: true,
-            // Whoever is looked at twice is stuck: a model has no time.
+            // A worker that is looked at twice is stuck, because a model has no time.
             steal_delay: Duration::ZERO,
             pin: false,
             policy: None,
@@ -168,7 +178,7 @@ impl Model {
         }
     }
 
-    /// The loom thread that calls this is the worker of the place as long as `f` runs.
+    /// Makes the calling loom thread the worker of a place while `f` runs.
     pub(crate) fn as_worker<R>(&self, place: usize, f: impl FnOnce(&Worker) -> R) -> R {
         let worker = Worker::new(
             self.shared.clone(),
@@ -179,17 +189,17 @@ impl Model {
         // A model has no time: no look at the clock is due.
         worker.remote.running.look(|_| u64::from(u32::MAX));
         let result = worker.enter(|| f(&worker));
-        // SAFETY: the magazines are this worker's and are not used any more.
+        // SAFETY: the magazines are this worker's and are not used again.
         unsafe { worker.magazines.flush_all(&self.shared.slab) };
         result
     }
 
-    /// The next worker that runs out of work finds this.
+    /// Sets the event that the next worker out of work finds.
     pub(crate) fn complete(&self, node: NonNull<Node>) {
         self.completed.lock().push(Queued(node));
     }
 
-    /// As a worker that is not yet a searcher; says whether there was anything.
+    /// Runs queued events like a worker that is not yet a searcher. Returns whether there were any.
     fn serve_completed(&self, worker: &Worker) -> bool {
         let completed = std::mem::take(&mut *self.completed.lock());
         let any = !completed.is_empty();
@@ -199,7 +209,7 @@ impl Model {
         any
     }
 
-    /// Runs, as the worker of place 0, what it finds there each time that it looks.
+    /// Runs, as the worker of place 0, everything that it finds at each look.
     pub(crate) fn serve(&self, looks: usize) {
         self.serve_at(0, looks);
     }
@@ -212,26 +222,26 @@ impl Model {
         });
     }
 
-    /// Does so on a thread of its own. What the first thread of a model does beside others is not
-    /// explored well, so it only starts and joins them.
+    /// Does so on a thread of its own. Loom does not explore the first thread of a model well
+    /// beside others, so that thread only starts and joins the others.
     pub(crate) fn start(self: &Arc<Self>, looks: usize) -> thread::JoinHandle<()> {
         self.start_at(0, looks)
     }
 
-    /// The same as the worker of any place.
+    /// Does the same as the worker of any place.
     pub(crate) fn start_at(self: &Arc<Self>, place: usize, looks: usize) -> thread::JoinHandle<()> {
         let this = self.clone();
         thread::spawn(move || this.serve_at(place, looks))
     }
 
-    /// Runs what is left.
+    /// Runs the remaining events.
     pub(crate) fn serve_all(&self) {
         while !self.shared.queues_are_empty() {
             (0..self.shared.places()).for_each(|place| self.serve_at(place, 1));
         }
     }
 
-    /// The loop of `run.rs`, in short, as the worker of a place that begins to search.
+    /// Runs a short form of the loop of `run.rs`, as the worker of a place that begins to search.
     pub(crate) fn work(&self, place: usize) {
         let shared = &self.shared;
         self.as_worker(place, |worker| {
@@ -273,14 +283,15 @@ impl Model {
         os_threads[place] = Some(os_thread);
     }
 
-    /// Frees a runtime that was shut down. The other threads of the model are joined.
+    /// Frees a runtime that was shut down. The other threads of the model have been joined.
     pub(crate) fn ended(self: Arc<Self>) {
         Arc::into_inner(self)
             .expect("the threads are joined")
             .free();
     }
 
-    /// Runs what is left, and frees the runtime. The other threads of the model are joined.
+    /// Runs the remaining events, and frees the runtime. The other threads of the model have been
+    /// joined.
     pub(crate) fn finish(self: Arc<Self>) {
         let this = Arc::into_inner(self).expect("the threads are joined");
         this.serve_all();
@@ -309,7 +320,7 @@ impl Model {
     }
 }
 
-/// What the worker has in its queues.
+/// Takes a node from the worker's queues.
 fn next(worker: &Worker) -> Option<NonNull<Node>> {
     for node in worker.remote.injector.take_all() {
         worker.requeue(node);
@@ -325,7 +336,7 @@ fn run(worker: &Worker, node: NonNull<Node>) {
     worker.remote.count_turn();
 }
 
-/// Runs what the worker has in its queues.
+/// Runs the events in the worker's queues.
 pub(crate) fn run_queued(worker: &Worker) {
     for node in worker.remote.injector.take_all() {
         worker.requeue(node);
@@ -341,7 +352,7 @@ fn steal(worker: &Worker) -> bool {
     let victims = (0..shared.places()).filter(|&place| place != worker.index);
     for victim in victims.map(|place| shared.place(place)) {
         let mut got = victim.steal(1, |node| worker.requeue(node));
-        // What a worker has not seen yet is stolen only if it is stuck: here, in an event.
+        // A thief takes a worker's unseen nodes only if that is stuck: here, in an event.
         if got == 0 && victim.is_in_event() {
             for node in victim.injector.take_all() {
                 worker.requeue(node);

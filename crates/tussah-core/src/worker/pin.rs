@@ -1,7 +1,7 @@
 //! Pinning a worker to a CPU.
 
-/// Pins this OS thread to one of the CPUs that the process may use: the index-th, counted around. Left as it is where the
-/// system refuses: pinning is for speed alone.
+/// Pins this OS thread to one of the CPUs that the process may use, by the index modulo their
+/// number. Does nothing if the system refuses, because pinning only affects speed.
 pub(super) fn pin_to_cpu(index: usize) {
     use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
     let Ok(allowed) = sched_getaffinity(None) else {

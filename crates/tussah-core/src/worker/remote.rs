@@ -1,4 +1,4 @@
-//! The part of a worker that others reach.
+//! The public part of a worker.
 
 use std::ptr::NonNull;
 use std::sync::Arc;
@@ -15,38 +15,39 @@ use crate::stats::{Profile, Running};
 use crate::time::Shard;
 use parking_lot::Mutex;
 
-/// What thieves, posters and the shutdown see of a worker.
+/// The part of a worker that thieves, posters and the shutdown see.
 pub(crate) struct Remote {
     pub(crate) ring: Ring<Node>,
-    /// What a policy chooses from, ahead of the ring.
+    /// The candidates of a policy, ahead of the ring.
     pub(crate) window: Window,
     /// Events from OS threads that are not workers of this runtime.
     pub(crate) injector: Inbox<Node>,
     pub(crate) shard: Arc<Shard>,
-    /// Turns begun and turns ended, together: odd in a turn. A number that stands still says that the worker is in one turn,
-    /// or asleep. Written by the worker alone.
+    /// The number of turns begun plus the number of turns ended: odd in a turn. If it does not
+    /// change, the worker is in one turn, or asleep. Written only by the worker.
     turns: AtomicU64,
-    /// Times that the worker began, and ended, to wake those for whom something has come: odd while it does, which may take
-    /// long where a waker is somebody else's code. Written by the worker alone.
+    /// How often the worker began, plus how often it ended, to call wakers: odd while it does. That
+    /// may take long, because a waker may be foreign code. Written only by the worker.
     wakes: AtomicU64,
-    /// The median length of a turn, in nanoseconds, over the sampled ones.
+    /// The median length of the sampled turns, in nanoseconds.
     pub(crate) turn_ns: AtomicU64,
-    /// The worker has to end.
+    /// Whether the worker has to end.
     pub(crate) stop: AtomicBool,
     pub(crate) counters: Counters,
     pub(crate) running: Running,
-    /// Where the time of the measured turns went.
+    /// The time of the measured turns by color and site.
     pub(crate) profile: Mutex<Profile>,
-    /// Where the file operations of this worker go.
+    /// The ring of this worker's file operations.
     pub(crate) files: RingPlace,
     parker: Parker,
-    /// What the worker waits on for descriptors. Made with the place, since later the process may have no descriptors left.
+    /// The place where the worker waits for descriptors. Made with the worker's place, because
+    /// later the process may have no descriptors left.
     driver: Driver,
-    /// Descriptors are, or were, registered with the driver: the worker sleeps there.
+    /// Whether any descriptor is or was registered with the driver: the worker then sleeps there.
     in_use: AtomicBool,
 }
 
-/// What a worker did; written by it alone, read by anyone.
+/// The activity counts of a worker: written only by it, read by anyone.
 #[derive(Default)]
 pub(crate) struct Counters {
     pub(crate) steals: AtomicU64,
@@ -56,7 +57,7 @@ pub(crate) struct Counters {
 }
 
 impl Counters {
-    /// Adds to a counter that only the caller writes: no read-modify-write is needed.
+    /// Adds to a counter that only the caller writes, so no read-modify-write is needed.
     #[inline]
     pub(crate) fn add(counter: &AtomicU64, value: u64) {
         counter.store(counter.load(Ordering::Relaxed) + value, Ordering::Relaxed);
@@ -84,50 +85,53 @@ impl Remote {
         }
     }
 
-    /// A turn begins, or ends. Called by the worker alone.
+    /// Records that a turn begins or ends. Called only by the worker.
     #[inline]
     pub(crate) fn count_turn(&self) {
         Counters::add(&self.turns, 1);
     }
 
-    /// A number that changes when a turn begins or ends: odd in a turn.
+    /// Returns a number that changes when a turn begins or ends: odd in a turn.
     #[inline]
     pub(crate) fn turns(&self) -> u64 {
         self.turns.load(Ordering::Relaxed)
     }
 
-    /// Whether an event is running, as opposed to the worker's own loop.
+    /// Returns whether an event is running, rather than the worker's own loop.
     #[inline]
     pub(crate) fn is_in_event(&self) -> bool {
         self.turns() % 2 == 1
     }
 
-    /// The worker calls wakers until the guard is dropped: it may be held there as in a turn. Called by the worker alone.
+    /// Records that the worker calls wakers until the guard is dropped. It may be stuck there, as
+    /// in a turn. Called only by the worker.
     #[inline]
     pub(crate) fn begin_wakes(&self) -> Waking<'_> {
         Counters::add(&self.wakes, 1);
         Waking(self)
     }
 
-    /// A number that changes when a turn, or the calling of wakers, begins or ends: odd meanwhile.
+    /// Returns a number that changes when a turn or the calling of wakers begins or ends: odd in
+    /// between.
     #[inline]
     pub(crate) fn steps(&self) -> u64 {
-        // They never overlap, so one of the two is even.
+        // The two never overlap, so one of them is even.
         self.turns() + self.wakes.load(Ordering::Relaxed)
     }
 
-    /// A number that stands still as long as the worker is in one event, or in one calling of wakers.
+    /// Returns a number that does not change while the worker is in one event or one calling of
+    /// wakers.
     pub(crate) fn begun(&self) -> u64 {
         self.running.events() + self.wakes.load(Ordering::Relaxed)
     }
 
-    /// Runnable colors that are queued here, but for those from outside that the worker has not seen.
+    /// Returns the number of runnable colors queued here, without the injector's.
     #[inline]
     pub(crate) fn queue_len(&self) -> usize {
         self.ring.len() + self.window.len()
     }
 
-    /// Gives up to `max` of the oldest runnable colors to `out`.
+    /// Passes up to `max` of the oldest runnable colors to `out`.
     pub(crate) fn steal(&self, max: usize, mut out: impl FnMut(NonNull<Node>)) -> usize {
         let got = if self.window.len() > 0 {
             self.window.take(max, &mut out)
@@ -146,57 +150,57 @@ impl Remote {
         self.parker.unpark(&self.driver);
     }
 
-    /// Sleeps until `unpark`, or for so long, or until its driver reports something. Called by the worker alone.
+    /// Sleeps until `unpark`, a time limit or a report of the driver. Called only by the worker.
     pub(crate) fn park(&self, limit: Option<Duration>, events: &mut Events) {
         self.parker.park(limit, self.driver(), events);
     }
 
-    /// A worker is about to be started.
+    /// Prepares for a worker that is about to be started.
     pub(crate) fn begin(&self) {
         self.stop.store(false, Ordering::Release);
         self.parker.state.store(EMPTY, Ordering::Release);
     }
 
-    /// The last act of the worker: nobody need wake it any more.
+    /// Records the last act of the worker: it need not be woken any more.
     pub(crate) fn end(&self) {
         self.parker.state.store(ENDED, Ordering::Release);
     }
 
-    /// Somebody else than the worker took the edge that was to wake it.
+    /// Passes the wake on after another party has taken the edge that was to wake the worker.
     pub(crate) fn pass_wake_on(&self) {
         if self.parker.is_notified() {
             self.driver.wake();
         }
     }
 
-    /// The worker that calls this is the one that parks.
+    /// Makes the calling OS thread the one that parks.
     pub(crate) fn bind(&self) {
         self.parker.bind();
     }
 
-    /// What the worker waits on, if it has to wait for any descriptor.
+    /// Returns the worker's driver, if it waits for any descriptor.
     #[inline]
     pub(crate) fn driver(&self) -> Option<&Driver> {
         // Pairs with the Release in `use_driver`.
         self.in_use.load(Ordering::Acquire).then_some(&self.driver)
     }
 
-    /// Whether anybody waits for the worker's driver, or for its ring.
+    /// Returns whether anything waits for the worker's driver or for its ring.
     pub(crate) fn waits_for_descriptors(&self) -> bool {
         self.files.is_busy() || self.driver().is_some_and(|driver| driver.is_used())
     }
 
-    /// What the worker waits on from now on.
+    /// Returns the worker's driver, and makes the worker wait there from now on.
     pub(crate) fn use_driver(&self) -> &Driver {
         if !self.in_use.swap(true, Ordering::AcqRel) {
-            // The worker may sleep where no driver wakes it.
+            // The worker may be asleep on the futex, where no driver wakes it.
             self.unpark();
         }
         &self.driver
     }
 }
 
-/// See [`Remote::begin_wakes`].
+/// A guard; see [`Remote::begin_wakes`].
 pub(crate) struct Waking<'a>(&'a Remote);
 
 impl Drop for Waking<'_> {
@@ -208,22 +212,24 @@ impl Drop for Waking<'_> {
 
 /// The worker is awake, and was not woken since it slept.
 const EMPTY: u32 = 0;
-/// It sleeps, or is about to, in the OS thread's own parking place, a futex.
+/// It sleeps, or is about to, on its OS thread's futex.
 const PARKED: u32 = 1;
 /// It sleeps, or is about to, in its driver.
 const IN_DRIVER: u32 = 2;
-/// It was woken, and has not seen that: its present or next sleep ends at once. More than the others: see `unpark`.
+/// It was woken and has not seen that: its current or next sleep ends at once. Larger than the
+/// states above: see `unpark`.
 const NOTIFIED: u32 = 3;
-/// There is no worker. More than `NOTIFIED`: there is nobody to wake.
+/// There is no worker to wake. Larger than `NOTIFIED`.
 const ENDED: u32 = 4;
 
-/// Where a worker sleeps: in its driver, if it has one.
+/// The place where a worker sleeps: its driver, if it has one, or a futex.
 #[derive(Default)]
 struct Parker {
     state: AtomicU32,
-    /// It is about to sleep in its driver, or does, or is about to wake up. What it misses otherwise it sees in `state`.
+    /// Whether the worker is about to sleep in its driver, sleeps there, or is about to wake up. It
+    /// sees anything that it misses in `state`.
     in_wait: AtomicBool,
-    /// Of the worker that has this place now.
+    /// The OS thread of the place's present worker.
     thread: crate::loom::Mutex<Option<thread::Thread>>,
 }
 
@@ -233,8 +239,8 @@ impl Parker {
     }
 
     fn unpark(&self, driver: &Driver) {
-        // Release pairs with the Acquire in `park`: what was posted before is seen after. Acquire, with the Release there: the
-        // driver in which it sleeps is seen here.
+        // Release pairs with the Acquire in `park`: whatever was posted before is seen after.
+        // Acquire pairs with the Release there: the driver in which the worker sleeps is seen here.
         match self.state.fetch_max(NOTIFIED, Ordering::AcqRel) {
             PARKED => {
                 if let Some(thread) = &*lock(&self.thread) {
@@ -246,9 +252,10 @@ impl Parker {
         }
     }
 
-    /// Whether it was woken in its driver, and has not seen that.
+    /// Returns whether the worker was woken in its driver and has not seen that.
     fn is_notified(&self) -> bool {
-        // In this order: the worker sets the one before it says where it sleeps, and so before anybody wakes it there.
+        // In this order: the worker sets `in_wait` before `state` says where it sleeps, so before
+        // it can be woken there.
         self.state.load(Ordering::Acquire) == NOTIFIED && self.in_wait.load(Ordering::Acquire)
     }
 
@@ -261,7 +268,7 @@ impl Parker {
             self.state
                 .compare_exchange(EMPTY, asleep, Ordering::AcqRel, Ordering::Acquire);
         match (driver, limit) {
-            // What the driver has is taken all the same.
+            // The driver's reports are taken all the same.
             (Some(driver), _) if notified.is_err() => driver.look(events),
             (Some(driver), limit) => driver.wait(limit, events),
             _ if notified.is_err() => {}

@@ -1,4 +1,4 @@
-//! The worker's loop: take a runnable color, run its turn; with nothing to take, search, then sleep.
+//! The worker's loop: take a runnable color and run its turn; without one, search, then sleep.
 
 use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
@@ -20,23 +20,24 @@ use crate::quietly::{Guarded, quietly};
 use crate::runtime::Shared;
 use crate::time::TimerContext;
 
-/// Bound, in turns: of so many, on average, one is measured; of fewer if turns are long.
+/// Bound, in turns: on average one turn in this many is measured, and more if turns are long.
 const TURNS_PER_SAMPLE_MAX: u64 = 64;
 
-/// Turns after which a worker that has more to run and looks at the clock asks its driver, a system call; who is reported comes last anyway.
+/// The number of turns after which a busy worker asks its driver, at its next look at the clock.
 const TURNS_PER_LOOK: u64 = 16;
 
-/// Bound, in nanoseconds: a worker that looks at the clock after so long asks its driver, however few turns there were.
+/// Bound, in nanoseconds: after this time a look at the clock includes the driver.
 const LOOK_NS: u64 = 500_000;
 
-/// Bound, in colors: a worker that has so many to run takes few reports, half as many as it had turns: the others may as well wait in the
-/// driver, and what is read is still in the processor's cache when it is answered.
+/// Bound, in colors: a worker with this many to run takes few reports, at most half its turns. The
+/// others wait in the driver, so data read for a report is in the cache when its event runs.
 const QUEUE_FULL: usize = 64;
 
-/// Bound, in rounds over all workers: how long a searcher spins before it sleeps; and one that sleeps in its driver, whose reports it does not see meanwhile.
+/// Bound, in rounds over all workers: how long a searcher spins before it sleeps; the second is for
+/// a worker with a driver, which does not see its reports meanwhile.
 const SEARCH_ROUNDS: [u32; 2] = if cfg!(loom) { [1; 2] } else { [32, 2] };
 
-/// How long a worker sleeps at most if the kernel has not taken all operations on files.
+/// The longest sleep of a worker while the kernel has not taken all of its file operations.
 const FLUSH_AGAIN: Duration = Duration::from_millis(1);
 
 /// Runs until the worker is asked to stop.
@@ -54,7 +55,7 @@ pub(crate) fn main(shared: Arc<Shared>, remote: Arc<Remote>, index: usize) {
     worker.enter(|| Loop::new(&worker).run());
 }
 
-/// The worker's policy; the default one if the user's function panics.
+/// Makes the worker's policy; the default one if the user's function panics.
 fn make_policy(worker: &Worker) -> Guarded<Box<dyn Policy>> {
     let mut policy: Box<dyn Policy> = Box::new(Priorities);
     quietly(|| policy = (worker.handle.shared.policy)());
@@ -65,19 +66,19 @@ struct Loop<'a> {
     worker: &'a Worker,
     watch: Watch,
     policy: Guarded<Box<dyn Policy>>,
-    /// Counted as a searcher. A worker begins as one: `Idle::add` was called by whoever started it.
+    /// Whether the worker counts as a searcher. It begins as one: its starter called `Idle::add`.
     searching: bool,
-    /// What the driver reported last.
+    /// The last reports of the driver.
     events: Events,
-    /// The worker has just slept in its driver, which has nothing new to report.
+    /// Whether the worker has just slept in its driver, which has nothing new to report.
     looked: bool,
-    /// What `choose` gave last.
+    /// The last result of `choose`.
     last: *const Node,
-    /// How often to look at the clock.
+    /// The interval between looks at the clock.
     interval: Interval,
-    /// Turns until the next one that is measured.
+    /// The number of turns until the next one that is measured.
     until_sample: u64,
-    /// When the driver was asked last: turns begun and ended by then, and the time.
+    /// The last look at the driver: the number of turns begun and ended by then, and the time.
     looked_turns: u64,
     looked_ns: u64,
 }
@@ -100,24 +101,24 @@ impl<'a> Loop<'a> {
     }
 
     fn run(&mut self) {
-        // One frame for all turns: what panics is rare, what runs is not.
+        // One frame for all turns, because panics are rare and turns are not.
         while let Err(payload) = catch_unwind(AssertUnwindSafe(|| self.run_turns())) {
             self.recover(payload);
         }
         let shared = &self.worker.handle.shared;
         if shared.has_idlers() {
-            // They may count on this worker, see `runtime/idlers.rs`; what it has queued goes to the others.
+            // They may count on this worker (`runtime/idlers.rs`). Its queue goes to the others.
             shared.wake_idlers();
         }
         if !self.searching {
             shared.idle.start_search();
         }
-        // Nobody else knows of what the last events have left in the queue.
+        // No other worker knows of entries that the last events have left in the ring.
         self.worker.remote.files.flush_last();
         shared.worker_ended(self.worker);
     }
 
-    /// A posted event has panicked, which ends its color's turn: the color goes to the end of the queue.
+    /// Ends the turn of a posted event that panicked. Its color goes to the end of the queue.
     #[cold]
     fn recover(&mut self, payload: Box<dyn Any + Send>) {
         let worker = self.worker;
@@ -129,7 +130,7 @@ impl<'a> Loop<'a> {
         if let Some(cell) = worker.end_turn() {
             worker.requeue(ColorCell::node(cell));
         }
-        // What it took is in the total, but no color's: nobody has measured the turn.
+        // Its time is in the total but belongs to no color: the turn was not measured.
         self.end_turn(false);
     }
 
@@ -158,7 +159,7 @@ impl<'a> Loop<'a> {
         }
     }
 
-    /// The next runnable color of this worker.
+    /// Returns the next runnable color of this worker.
     #[inline]
     fn next(&mut self) -> Option<std::ptr::NonNull<Node>> {
         let remote = &*self.worker.remote;
@@ -213,11 +214,12 @@ impl<'a> Loop<'a> {
         }
     }
 
-    /// Has the turn that begins measured, and chooses the next one at random, so that no pattern of turns hides.
+    /// Measures the turn that begins, and chooses the next one to measure at random, so that no
+    /// pattern of turns stays hidden.
     #[cold]
     fn sample(&mut self) {
         let worker = self.worker;
-        // Long turns are measured more often: as many events as an interval has are as many turns at most.
+        // Long turns are measured more often: at least one in the number of events of an interval.
         let mean = self.interval.length().min(TURNS_PER_SAMPLE_MAX);
         self.until_sample = 1 + worker.random() % (2 * mean - 1);
         worker.weight.set(self.until_sample);
@@ -226,7 +228,7 @@ impl<'a> Loop<'a> {
             .set(worker.handle.shared.now_ns().max(1));
     }
 
-    /// Looks at the clock, and at all that may have come meanwhile.
+    /// Looks at the clock, and at everything that may have come meanwhile.
     #[cold]
     fn tick(&mut self) {
         let worker = self.worker;
@@ -241,7 +243,7 @@ impl<'a> Loop<'a> {
         self.look_if_due(now_ns);
     }
 
-    /// Wakes those whose timers have run out.
+    /// Wakes the waiters of timers that are due.
     fn fire(&self, now_tick: u64) {
         let remote = &self.worker.remote;
         let _waking = remote.begin_wakes();
@@ -249,7 +251,7 @@ impl<'a> Loop<'a> {
         self.worker.handle.shared.fire_orphans();
     }
 
-    /// What files have completed is always there to be seen; the driver is asked now and then.
+    /// Takes the completions of files, and asks the driver now and then.
     fn look_if_due(&mut self, now_ns: u64) {
         let remote = &self.worker.remote;
         let since_ns = now_ns.saturating_sub(self.looked_ns);
@@ -265,7 +267,7 @@ impl<'a> Loop<'a> {
         }
     }
 
-    /// Passes on what the driver has to report, as far as the queue has room, but at least so much; says how much.
+    /// Dispatches as many reports as the queue has room for, at least `least`. Returns how many.
     fn look(&mut self, least: usize) -> usize {
         let worker = self.worker;
         let _waking = worker.remote.begin_wakes();
@@ -283,11 +285,9 @@ impl<'a> Loop<'a> {
         ended + reported
     }
 
-    /// What this worker's driver has to report comes before what others have: it is there already, and the others need not
-    /// know that this one was out of work. An only worker need not ask: it is about to sleep in its driver.
-    ///
-    /// What a ring has completed comes before that: of a file whose pages are in memory, all of it, at the moment in which
-    /// it was handed over. The driver is asked at the next tick.
+    /// Looks at this worker's own ring and driver before it searches, unseen by the others. A lone
+    /// worker need not ask its driver, because it is about to sleep there. The ring comes first: an
+    /// operation on a file in memory completes at once. The driver is then asked at the next tick.
     fn look_before_searching(&mut self) -> bool {
         let remote = &self.worker.remote;
         if remote.files.is_busy() {
@@ -304,7 +304,7 @@ impl<'a> Loop<'a> {
         true
     }
 
-    /// Ends a measurement: learns how long turns are.
+    /// Ends a measurement, and learns how long turns are.
     #[cold]
     fn measured(&self, colored: bool) {
         let worker = self.worker;
@@ -327,7 +327,7 @@ impl<'a> Loop<'a> {
         );
     }
 
-    /// Looks for work elsewhere; true if there may be some here now.
+    /// Looks for work elsewhere. Returns true if there may be some here now.
     fn search(&mut self) -> bool {
         let worker = self.worker;
         self.fire(worker.handle.shared.world.clock.now_tick());
@@ -348,8 +348,8 @@ impl<'a> Loop<'a> {
         false
     }
 
-    /// With nothing to run: if somebody waits for that, and the driver has nothing to report either, wakes them; true if there may
-    /// be something to run now.
+    /// Wakes the threads that wait for an idle worker, unless the driver has reports. Returns true
+    /// if there may be something to run now.
     #[inline]
     fn wake_idlers(&mut self) -> bool {
         let shared = &self.worker.handle.shared;
@@ -362,7 +362,7 @@ impl<'a> Loop<'a> {
         true
     }
 
-    /// Parks until there may be work. See README.md for why no event is slept through.
+    /// Parks until there may be work. `README.md` proves that no event is slept through.
     fn sleep(&mut self) {
         let worker = self.worker;
         let shared = &worker.handle.shared;
@@ -375,7 +375,7 @@ impl<'a> Loop<'a> {
                     Some(delay.map_or(timer, |delay| delay.min(timer)))
                 });
                 Counters::add(&worker.remote.counters.parks, 1);
-                // What the kernel does not take now is offered again soon.
+                // Operations that the kernel does not take now are offered again soon.
                 let flushed = shared.flush_files(worker.index);
                 let limit = if flushed {
                     limit
@@ -389,7 +389,7 @@ impl<'a> Loop<'a> {
         shared.idle.unpark(worker.index);
         if !self.events.is_empty() {
             self.looked = true;
-            // As one that counts as awake.
+            // After `unpark`, so that the worker counts as awake.
             let _waking = worker.remote.begin_wakes();
             shared.dispatch(&mut self.events, worker.random());
         }

@@ -1,10 +1,11 @@
-//! Stealing: whom to steal from, and whether it pays.
+//! Stealing: choosing a victim, and deciding whether a steal pays.
 //!
-//! What is stolen is a runnable color, or a thread that is its own color, never one event of several: exclusion and
-//! order move with the cell (libasync-smp, "Scheduling callbacks"). Whether to steal is a question of cost, as in that
-//! system's direct successor (Gaud et al., "Efficient Workstealing for Multicore Event-Driven Systems", ICDCS 2010): a
-//! steal must save more time than it costs to move the color and its data. We don't ask the programmer for an estimate
-//! of either; the victim measures how long its turns are, and the length of its queue is known.
+//! A steal takes a runnable color, or a thread with a color of its own, and never one event of
+//! several: exclusion and order move with the cell (libasync-smp, "Scheduling callbacks"). Whether
+//! to steal is a question of cost, as in that system's direct successor (Gaud et al., "Efficient
+//! Workstealing for Multicore Event-Driven Systems", ICDCS 2010): a steal must save more time than
+//! it costs to move the color and its data. The programmer need not estimate either. The victim
+//! measures how long its turns are, and the length of its queue is known.
 
 use std::time::Duration;
 
@@ -13,31 +14,31 @@ use super::remote::Counters;
 use crate::driver::Events;
 use crate::loom::atomic::Ordering;
 
-/// A turn that is longer than this is worth more than what it costs to move it and its data to another cache.
+/// The length of a turn that is worth more than moving it and its data to another cache.
 const MOVE_NS: u64 = 500;
 
-/// What it costs to wake a worker, here and there, in nanoseconds.
+/// The cost of waking a worker, for both workers together, in nanoseconds.
 const WAKE_NS: u64 = 10_000;
 
-/// What a thief knows of a victim.
+/// A thief's knowledge of a victim.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Sample {
-    /// Runnable colors in the victim's queue.
+    /// The number of runnable colors in the victim's queue.
     pub(crate) queue_len: usize,
-    /// The median length of its turns, in nanoseconds; 0 if not known.
+    /// The median length of its turns, in nanoseconds; 0 if unknown.
     pub(crate) turn_ns: u64,
-    /// How long the victim has been in its present turn, as far as the thief has watched.
+    /// How long the victim has been in its present turn, as far as the thief has observed.
     pub(crate) stuck: Duration,
-    /// How long the oldest of its queue has waited, as far as the thief has watched.
+    /// How long the oldest color in its queue has waited, as far as the thief has observed.
     pub(crate) waited: Duration,
 }
 
-/// How many runnable colors to steal; 0 if it does not pay.
+/// Returns how many runnable colors to steal; 0 if it does not pay.
 ///
-/// - What has waited for `delay` is worth to be stolen, whatever the cost, and so is what is queued behind one turn of that
-///   length.
-/// - One queued color is left alone: its worker comes to it sooner than it could be moved.
-/// - Else half of the queue goes, if a turn is worth more than a move.
+/// - If the oldest color has waited for `delay`, or the victim's turn has lasted that long,
+///   stealing half of the queue pays, whatever the cost.
+/// - One queued color is left alone: its worker reaches it before it could be moved.
+/// - Otherwise half of the queue is stolen, if a turn is worth more than a move.
 pub(crate) fn worth(sample: Sample, delay: Duration) -> usize {
     let half = sample.queue_len.div_ceil(2);
     if sample.stuck >= delay || sample.waited >= delay {
@@ -50,8 +51,9 @@ pub(crate) fn worth(sample: Sample, delay: Duration) -> usize {
     }
 }
 
-/// Whether a worker that has queued something calls a sleeper at once: only if that one would find something worth to be
-/// stolen, and what is queued lasts longer than the sleeper takes to wake.
+/// Returns whether a worker that has queued a color wakes a sleeper at once. It does only if the
+/// sleeper would find work worth stealing, and the queued work lasts longer than the sleeper takes
+/// to wake.
 pub(crate) fn worth_a_call(queue_len: usize, turn_ns: u64, delay: Duration) -> bool {
     let backlog = turn_ns.saturating_mul(queue_len as u64);
     let (stuck, waited) = (Duration::ZERO, Duration::ZERO);
@@ -64,7 +66,7 @@ pub(crate) fn worth_a_call(queue_len: usize, turn_ns: u64, delay: Duration) -> b
     backlog >= WAKE_NS && worth(sample, delay) > 0
 }
 
-/// What a worker remembers of the others, to know who does not get on.
+/// A worker's memory of the others, which shows those that make no progress.
 pub(crate) struct Watch {
     seen: Vec<Seen>,
     events: Events,
@@ -75,7 +77,8 @@ struct Seen {
     /// The turn, or the calling of wakers, that the victim was in.
     steps: u64,
     since_ns: u64,
-    /// The end of the victim's ring at some time: as long as fewer items were taken, some have waited since then.
+    /// The end of the victim's ring at some time. Until this many items were taken, some have
+    /// waited since then.
     mark: u64,
     mark_ns: u64,
 }
@@ -88,7 +91,8 @@ impl Watch {
         }
     }
 
-    /// Goes once over the other workers, from a random one on; true if something was stolen.
+    /// Visits all other workers once, starting at a random one. Returns true if anything was
+    /// stolen.
     pub(crate) fn steal(&mut self, worker: &Worker) -> bool {
         let shared = &worker.handle.shared;
         let places = shared.places();
@@ -197,8 +201,8 @@ mod tests {
             assert_eq!(worth(sample, delay), expected, "{sample:?}");
         };
         check(0, 0, 0, 0, 0);
-        check(1, 1_000_000, 999, 999, 0); // its worker is about to come to it
-        check(1, 50, 1_000, 0, 1); // its worker does not come to it
+        check(1, 1_000_000, 999, 999, 0); // its worker is about to reach it
+        check(1, 50, 1_000, 0, 1); // its worker does not reach it
         check(64, 50, 0, 0, 0); // waiters of one color: moving them costs more than running them
         check(64, 5_000, 0, 0, 32);
         check(2, 5_000, 0, 0, 1);

@@ -1,4 +1,5 @@
-//! What an interrupt ends: a turn, and the time without a look at the timers. Nothing here depends on how long events take.
+//! Tests of what an interrupt ends: a turn, and the time without a look at the timers. None depends
+//! on how long events take.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -12,16 +13,16 @@ use super::Worker;
 use crate::time::{Clock, Sleep};
 use crate::{Color, Handle, Runtime};
 
-/// Bound, in events: what a turn may have.
+/// Bound, in events: the length of a turn.
 const EVENTS: usize = 100;
 
-/// A runtime with one worker, and no watchdog that interrupts it.
+/// Creates a runtime with one worker, and without a watchdog that interrupts it.
 fn runtime(clock: Clock) -> Runtime {
     let builder = Runtime::builder().workers(1).no_watchdog().clock(clock);
     builder.build().expect("the worker starts")
 }
 
-/// Makes the next look at the clock due after so many events; 0: now.
+/// Makes the next look at the clock due after this many events; 0 means now.
 fn due_after(events: u64) {
     Worker::with(|worker| {
         let running = &worker.expect("called in an event").remote.running;
@@ -42,7 +43,8 @@ fn long_before_a_look(runtime: &Runtime, f: impl FnOnce(&Handle) + Send + 'stati
     runtime.post_in(Color(0), event).expect("open");
 }
 
-/// Posts `EVENTS` events, the third of which calls `third`, and counts them; each is in the color that `color` says.
+/// Posts `EVENTS` events and counts them; the third one calls `third`. `color` returns each event's
+/// color.
 fn post(
     handle: &Handle,
     ran: &Arc<AtomicUsize>,
@@ -66,7 +68,7 @@ fn post(
 #[test]
 fn an_interrupted_turn_ends_after_the_event() {
     let runtime = runtime(Clock::real());
-    // So that it is known that its events are short.
+    // Teaches the color that its events are short.
     for _ in 0..10 * EVENTS {
         runtime.post_in(Color(1), || ()).expect("open");
     }

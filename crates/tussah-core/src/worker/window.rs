@@ -1,8 +1,8 @@
-//! The oldest runnable colors of a worker, out of which a policy chooses.
+//! The oldest runnable colors of a worker, from which a policy chooses.
 //!
-//! Used only where there is something to choose: with a policy of the user's, or once a color has a priority. It stands
-//! before the ring and is fed from it. Thieves may take from it under its lock, so that what waits here is never stuck
-//! behind a long turn.
+//! Used only if there is something to choose: with a user's policy, or once a color has a priority.
+//! The window comes before the ring and is filled from it. Thieves may take from it under its lock,
+//! so colors in it are never stuck behind a long turn.
 
 use std::ptr::NonNull;
 
@@ -14,10 +14,10 @@ use crate::event::Node;
 use crate::loom::atomic::{AtomicUsize, Ordering};
 use crate::policy::{self, CANDIDATES_MAX, Candidate, Policy};
 
-/// Runnable colors out of the ring, the oldest first.
+/// Runnable colors from the ring, the oldest first.
 pub(crate) struct Window {
     waiting: Mutex<Vec<Waiting>>,
-    /// The length of `waiting`, for those who only ask.
+    /// The length of `waiting`, readable without the lock.
     len: AtomicUsize,
 }
 
@@ -26,7 +26,7 @@ struct Waiting {
     passed_over: u32,
 }
 
-// SAFETY: nodes may be run by any worker; the window is a queue of them.
+// SAFETY: nodes may be run by any worker, and the window is a queue of them.
 unsafe impl Send for Waiting {}
 
 impl Window {
@@ -42,8 +42,8 @@ impl Window {
         self.len.load(Ordering::Relaxed)
     }
 
-    /// Fills the window with what `next` gives and takes what the policy chooses. `last` ran last on this worker; it is
-    /// compared, not used.
+    /// Fills the window from `next` and takes the node that the policy chooses. `last` ran last on
+    /// this worker; it is only compared.
     pub(crate) fn choose(
         &self,
         policy: &mut dyn Policy,
@@ -75,7 +75,7 @@ impl Window {
         Some(node)
     }
 
-    /// Takes up to `max` of the oldest; `out` is called after the lock is released.
+    /// Takes up to `max` of the oldest. Calls `out` after the lock is released.
     pub(crate) fn take(&self, max: usize, mut out: impl FnMut(NonNull<Node>)) -> usize {
         let mut waiting = self.waiting.lock();
         let count = max.min(waiting.len());
@@ -97,7 +97,8 @@ unsafe fn describe(waiting: &Waiting, last: *const Node) -> Candidate {
         passed_over: waiting.passed_over,
         ..Candidate::default()
     };
-    // SAFETY: passed on from the caller; the table says that the node is a cell's.
+    // SAFETY: the caller promises that the node is alive; the table shows that the node is a
+    // cell's.
     unsafe {
         if std::ptr::eq(waiting.node.as_ref().vtable(), &TURN) {
             let cell = ColorCell::of(waiting.node);

@@ -1,4 +1,4 @@
-//! Requests that are given up while their color is in a long event.
+//! Requests that are cancelled while their color is in a long event.
 
 use std::pin::pin;
 use std::sync::mpsc;
@@ -10,16 +10,17 @@ use crate::runtime;
 
 const REQUESTS: usize = if cfg!(miri) { 300 } else { 30_000 };
 
-/// Bound, in bytes, of what the requests of a test may take: some hundreds of them do, all of them don't.
+/// Bound, in bytes: the memory for the requests of a test, enough for some hundreds of them but not
+/// for all.
 const BYTES: usize = 2 << 20;
 
-/// Polls a request once and gives it up.
+/// Polls a request once and drops it.
 pub fn give_up<R>(request: impl Future<Output = R>) {
     let polled = pin!(request).poll(&mut Context::from_waker(Waker::noop()));
     assert!(polled.is_pending(), "the color is not free");
 }
 
-/// An event of a value that runs until the sender goes.
+/// Posts an event of a value that runs until the sender is dropped.
 pub fn hold<T: Send + 'static>(value: &Colored<T>) -> mpsc::Sender<()> {
     let (leave, left) = mpsc::channel::<()>();
     let (entered, enter) = mpsc::channel();
@@ -32,7 +33,7 @@ pub fn hold<T: Send + 'static>(value: &Colored<T>) -> mpsc::Sender<()> {
     leave
 }
 
-/// What a closure carries, so that a request is large.
+/// The captured data of a closure, so that a request is large.
 type Load = [u8; 256];
 
 fn check_memory(runtime: &Runtime, f: impl FnOnce()) {
@@ -84,7 +85,7 @@ fn several_requests_at_a_time_that_are_given_up_leave_the_queue() {
     let value = Colored::new_in(&runtime, ());
     let held = hold(&value);
     let load: Load = [1; 256];
-    // The oldest of five is given up each time, so that the newest one never is.
+    // The oldest of five is cancelled each time, so the newest one never is.
     let mut waiting = std::collections::VecDeque::new();
     check_memory(&runtime, || {
         for _ in 0..REQUESTS {
@@ -128,7 +129,7 @@ fn an_event_that_gives_up_requests_to_its_own_color_does_not_fill_the_queue() {
     assert_eq!(runtime.block_on(value.with(|sum| *sum)), 0, "a request ran");
 }
 
-/// Each post to its own color moves the requests of others to where only the event reaches them.
+/// Each post to its own color moves the requests of others to where only the event can reach them.
 #[test]
 fn requests_that_are_given_up_between_two_posts_of_an_event_leave_the_queue() {
     const AT_ONCE: usize = 20;
@@ -191,7 +192,8 @@ fn others_keep_their_places_when_requests_are_given_up() {
     assert_eq!(log, Vec::from_iter(0..300));
 }
 
-/// A request for two colors has one of them when it is given up: that one goes on before the other one's event ends.
+/// A request for two colors has one of them when it is cancelled. That color goes on before the
+/// other one's event ends.
 #[test]
 fn a_color_that_a_given_up_request_has_goes_on() {
     let runtime = runtime(2);
@@ -205,7 +207,8 @@ fn a_color_that_a_given_up_request_has_goes_on() {
     drop(held);
 }
 
-/// Only an event of the color reaches its own requests, and it does not count those that are given up elsewhere.
+/// Only an event of the color reaches its own requests. It does not count those that are cancelled
+/// elsewhere.
 #[test]
 fn requests_of_an_event_to_its_own_color_that_others_give_up_leave_the_queue() {
     let runtime = runtime(1);

@@ -12,7 +12,8 @@ use crate::runtime;
 fn reads_run_at_the_same_time() {
     let runtime = runtime(2);
     let value = Colored::new_in(&runtime, 7);
-    // Each reader waits inside of its read until the other is there too: with one reader at a time this never ends.
+    // Each reader waits inside its read until the other is there too: with one reader at a time
+    // this never ends.
     let both = Arc::new(Barrier::new(2));
     let threads: Vec<_> = (0..2)
         .map(|_| {
@@ -99,7 +100,8 @@ fn transfers_keep_the_sum() {
     assert_eq!(sum, 1000);
 }
 
-/// Posts an event that keeps the color of the value busy; returns when it runs, with what ends it.
+/// Posts an event that keeps the color of the value busy. Returns when it runs, with the sender
+/// that ends it.
 fn hold(value: &Colored<Vec<&'static str>>) -> mpsc::Sender<()> {
     let (go, wait) = mpsc::channel::<()>();
     let (entered, enter) = mpsc::channel();
@@ -113,7 +115,7 @@ fn hold(value: &Colored<Vec<&'static str>>) -> mpsc::Sender<()> {
     go
 }
 
-/// A request for two colors, of which those in `busy` are held when it is made, the others idle.
+/// Makes a request for two colors. Those in `busy` are held when it is made, the others are idle.
 fn with_all_in_order(busy: [bool; 2]) {
     let runtime = runtime(2);
     let values = [(); 2].map(|()| Colored::new_in(&runtime, Vec::new()));
@@ -141,7 +143,7 @@ fn with_all_in_order(busy: [bool; 2]) {
     let begun = runtime.block_on(futures_lite::future::poll_once(&mut request));
     assert!(begun.is_none(), "a color is held");
     post("after");
-    // The last color first: the place at the head of its queue waits for the other one.
+    // The last color first: the ticket at the head of its queue waits for the other one.
     for go in held.into_iter().rev().flatten() {
         go.send(()).expect("the event waits");
         post("late");
@@ -170,7 +172,8 @@ fn with_all_refuses_one_color_twice() {
     drop(with_all((&a, &a), |a: &mut i32, b: &mut i32| *a += *b));
 }
 
-/// Runs what it is given as colors 1, 2, … on one worker that is busy until all are queued; gives the order.
+/// Runs the items as colors 1, 2, … on one worker that is busy until all are queued. Returns the
+/// order.
 fn order(runtime: &Runtime, priorities: &[i8]) -> Vec<usize> {
     let (sender, receiver) = mpsc::channel();
     let (go, wait) = mpsc::channel::<()>();

@@ -1,4 +1,4 @@
-//! Which colors that are given by number are remembered.
+//! Tests of which colors given by number are remembered.
 
 use std::sync::mpsc;
 
@@ -6,10 +6,11 @@ use tussah_core::{Color, ColorRef, Handle};
 
 use crate::runtime;
 
-/// Colors that may be remembered without being in use: 64 in each of 64 shards, and in each those that came since the last look.
+/// The number of colors that may be remembered without being in use: 64 in each of 64 shards, and
+/// in each those since the last sweep.
 const IDLE: usize = 64 * (64 + 32);
 
-/// Posts to colors and waits for each, so that each is idle after.
+/// Posts to colors and waits for each, so that each is idle afterwards.
 fn visit(handle: &Handle, colors: impl Iterator<Item = u64>) {
     let (ran, done) = mpsc::channel();
     for color in colors {
@@ -20,7 +21,7 @@ fn visit(handle: &Handle, colors: impl Iterator<Item = u64>) {
     }
 }
 
-/// Has so many colors in use at the same time, then none of them.
+/// Has `colors` colors in use at the same time, then none of them.
 fn peak(handle: &Handle, colors: u64) {
     let (leave, left) = mpsc::channel::<()>();
     let held = handle.post(move || left.recv().expect("the test tells"));
@@ -53,7 +54,7 @@ fn dropping_the_last_reference_forgets_an_idle_color() {
 #[cfg_attr(miri, ignore)] // too many events
 fn idle_colors_are_forgotten_as_new_ones_are_named() {
     let runtime = runtime(1);
-    // As many colors in each shard as its map has room for without growing while the others are named.
+    // As many colors in each shard as its map holds without growing while the others are named.
     peak(&runtime, 64 * 1_200);
     assert!(runtime.stats().colors_remembered >= 64 * 1_200);
     visit(&runtime, 1_000_000..1_000_000 + 64 * 1_024);

@@ -1,4 +1,5 @@
-//! File operations below their public face, in both forms: what the kernel holds, what is dropped, in which order.
+//! File operations below the public interface, in both forms: buffers that the kernel holds, drops,
+//! and order.
 
 mod buffers;
 mod cached;

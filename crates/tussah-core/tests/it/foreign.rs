@@ -1,7 +1,8 @@
-//! Foreign code that panics, in each place where the runtime calls some: a table, and a test that walks it.
+//! Foreign code that panics, in each place where the runtime calls it: a table, and a test that
+//! walks it.
 //!
-//! What is thrown throws once more when it is dropped. After each row all is tried that a panic could have broken: the color, the
-//! workers, the timers, the blocking pool, the shutdown.
+//! Each payload panics once more when it is dropped. After each row the test tries everything that
+//! a panic could have broken: the color, the workers, the timers, the blocking pool, the shutdown.
 
 mod subscribers;
 mod throwing;
@@ -20,7 +21,7 @@ use tussah_core::{Color, Colored, Runtime, with_all};
 use throwing::Shouts;
 pub use throwing::Thrown;
 
-/// How long a row may take before it counts as one that hangs.
+/// The time after which a row counts as hanging.
 const LIMIT: Duration = Duration::from_secs(60);
 
 /// A place where foreign code is called, and how a panicking one is put there.
@@ -29,14 +30,14 @@ struct Row {
     run: fn(&Bench),
 }
 
-/// What a row has to work with.
+/// The environment of a row.
 struct Bench {
     runtime: Runtime,
     value: Colored<Watched>,
     other: Colored<Watched>,
 }
 
-/// A value that notes if it is written by two at a time.
+/// A value that detects two concurrent writers.
 #[derive(Default)]
 struct Watched {
     busy: AtomicBool,
@@ -44,7 +45,7 @@ struct Watched {
 }
 
 impl Watched {
-    /// A moment in which nobody else may be here.
+    /// Marks a moment in which no other event may be here.
     fn write(&mut self) -> usize {
         let was_busy = self.busy.swap(true, Ordering::SeqCst);
         assert!(!was_busy, "two are in one color");
@@ -55,7 +56,7 @@ impl Watched {
     }
 }
 
-/// Somebody outside who has a color until this is dropped.
+/// An outside caller that has a color until this is dropped.
 struct Held {
     release: Option<mpsc::Sender<()>>,
     holder: Option<std::thread::JoinHandle<()>>,
@@ -81,7 +82,7 @@ impl Bench {
         }
     }
 
-    /// Has somebody outside enter the color of the value.
+    /// Makes an outside caller enter the color of the value.
     fn hold(&self) -> Held {
         let (release, released) = mpsc::channel::<()>();
         let (enter, entered) = mpsc::channel();
@@ -91,7 +92,7 @@ impl Bench {
                 enter.send(()).expect("the row waits");
                 let _ = released.recv();
             });
-            // Whoever was answered last may still be about to leave.
+            // The last caller to be answered may still be about to leave.
             while let Err(again) = hold {
                 hold = value.try_with(again);
             }
@@ -103,12 +104,12 @@ impl Bench {
         }
     }
 
-    /// Comes back when all that was queued in the color has ended.
+    /// Returns when all events queued in the color have ended.
     fn settle(&self) {
         self.runtime.block_on(self.value.with(|value| value.calls));
     }
 
-    /// All that a panic could have broken.
+    /// Checks everything that a panic could have broken.
     fn check(self) {
         let Self {
             runtime,
@@ -142,7 +143,7 @@ impl Bench {
     }
 }
 
-/// Nobody is in a color beside a writer, and no color is dead.
+/// Checks that no event is in a color beside a writer, and that no color is dead.
 fn colors_work(runtime: &Runtime, value: &Colored<Watched>, other: &Colored<Watched>) {
     const ROUNDS: usize = 50;
     let threads: Vec<_> = (0..4)
@@ -182,7 +183,7 @@ fn colors_work(runtime: &Runtime, value: &Colored<Watched>, other: &Colored<Watc
     told.recv().expect("the default color runs");
 }
 
-/// Both workers run events, timers fire, and jobs run.
+/// Checks that both workers run events, timers fire, and jobs run.
 fn workers_work(runtime: &Runtime) {
     let both = Arc::new(Barrier::new(2));
     let threads = [1, 2].map(|color| {
@@ -201,7 +202,7 @@ fn workers_work(runtime: &Runtime) {
     assert_eq!(runtime.block_on(job).expect("no panic"), 42);
 }
 
-/// Runs a row on an OS thread of its own; says what went wrong.
+/// Runs a row on an OS thread of its own. Returns the failure, if any.
 fn walk(row: &Row) -> Option<String> {
     let (tell, told) = mpsc::channel();
     let run = row.run;

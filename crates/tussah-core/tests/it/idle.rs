@@ -42,7 +42,7 @@ fn chain(handle: tussah_core::Handle, sender: mpsc::Sender<u64>, n: u64) {
 }
 
 #[test]
-fn idle_comes_again_and_again_and_keeps_nobody_from_running() {
+fn idle_comes_repeatedly_and_keeps_no_event_from_running() {
     let runtime = runtime(2);
     let handle = runtime.handle().clone();
     let (sender, receiver) = mpsc::sync_channel(0);
@@ -90,7 +90,7 @@ fn dropped_idlers_leave_nothing_and_the_others_stay() {
 }
 
 #[test]
-fn a_worker_that_is_taken_away_forgets_no_idler() {
+fn a_removed_worker_forgets_no_idler() {
     let runtime = runtime(2);
     for _ in 0..50 {
         let handle = runtime.handle().clone();
@@ -109,7 +109,7 @@ fn idlers_do_not_hold_up_the_end() {
     drop(runtime.spawn(async move {
         loop {
             handle.idle().await;
-            // The test may have heard enough.
+            // The test may have received enough.
             let _ = begun.send(());
         }
     }));

@@ -1,4 +1,4 @@
-//! What the runtime promises, tried from outside.
+//! Tests of the runtime's promises from outside.
 
 mod basic;
 mod cancelled;

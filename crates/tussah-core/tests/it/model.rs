@@ -1,5 +1,6 @@
-//! The whole scheduler against a sequential model: random programs run on a real runtime, and what they did has to be
-//! something that one event after the other could have done, in an order that the promises allow.
+//! The whole scheduler against a sequential model: random programs run on a real runtime. Each
+//! result must be one that events, run one after the other in an order that the promises allow,
+//! could have produced.
 
 mod actor;
 mod history;
@@ -19,22 +20,22 @@ use actor::{Actor, Planned, REQUEST_DROPPED, SPAWN_REFUSED, World};
 use history::{History, Node, Value};
 use program::{Choice, Finish, Program, Root, VALUES};
 
-/// Programs that are tried unless `PROPTEST_CASES` says otherwise.
+/// The number of programs to try, unless `PROPTEST_CASES` sets it.
 const CASES: u32 = 200;
 
-/// How often each is run: the scheduler decides otherwise each time.
+/// How often each program runs: the scheduler decides differently each time.
 const RUNS: usize = 3;
 
-/// The same while a program that failed is made smaller: it has to fail again to be kept.
+/// The same while a program that failed is minimized: it has to fail again to be kept.
 const RUNS_TO_SHRINK: usize = 60;
 
-/// A guard against a hang: a run takes milliseconds.
+/// A guard against hangs: a run takes milliseconds.
 const HANG: Duration = Duration::from_secs(60);
 
-/// The same while a program that hung is made smaller; each try that hangs keeps its OS threads.
+/// The same while a program that hung is minimized. Each try that hangs keeps its OS threads.
 const HANG_TO_SHRINK: Duration = Duration::from_secs(10);
 
-/// Has nothing printed of the panics that a shutdown causes in every other program.
+/// Silences the panics that a shutdown causes in every other program.
 fn hide_expected_panics() {
     static ONCE: Once = Once::new();
     ONCE.call_once(|| {
@@ -71,7 +72,7 @@ fn random_programs_do_what_a_sequential_model_allows() {
         } else {
             (RUNS, HANG)
         };
-        // A hang costs its limit each time: a few times is enough to get to a smaller program.
+        // A hang costs its limit each time. A few tries are enough to reach a smaller program.
         if hangs.load(Ordering::Relaxed) > 8 {
             return Ok(());
         }
@@ -92,10 +93,10 @@ fn random_programs_do_what_a_sequential_model_allows() {
     result.expect("no program is rejected");
 }
 
-/// What contradicts the promises.
+/// A contradiction of the promises.
 enum Failure {
     Wrong(Vec<String>),
-    /// There was no end; with what was wrong until then.
+    /// The run did not end. Contains the contradictions until then.
     Hang(Vec<String>),
 }
 
@@ -134,7 +135,7 @@ fn guarded(program: Program, runs: usize, limit: Duration) -> Result<(), Failure
     }
 }
 
-/// Runs a program once; says what contradicts the promises.
+/// Runs a program once. Returns the contradictions of the promises.
 fn run(program: &Program, see: &Mutex<Weak<World>>) -> Vec<String> {
     let manual = program.manual_clock.then(Clock::manual);
     let clock = manual.as_ref().map_or_else(Clock::real, ManualClock::clock);
@@ -166,7 +167,8 @@ fn run(program: &Program, see: &Mutex<Weak<World>>) -> Vec<String> {
         Finish::Drained | Finish::Draining(_) => HANG,
         Finish::Now(_) => Duration::ZERO,
     };
-    // Seen through whatever tells an actor that the shutdown has begun: see `World::is_ending`.
+    // Seen through the signal by which an actor learns that the shutdown has begun: see
+    // `World::is_ending`.
     world.ending.store(true, Ordering::Relaxed);
     let report = runtime.shutdown(drain);
     roots.join();
@@ -176,7 +178,8 @@ fn run(program: &Program, see: &Mutex<Weak<World>>) -> Vec<String> {
         mover.join().expect("the clock can be moved");
     }
     if report.workers_stuck > 0 {
-        // The operating system has not let a worker run for a second: nothing is promised for what it had.
+        // The operating system has not let a worker run for a second: there is no promise for its
+        // queue.
         return Vec::new();
     }
     let kept = Arc::strong_count(&world) - 1;
@@ -232,7 +235,8 @@ impl Policy for Newest {
     }
 }
 
-/// A random choice (Knuth's linear congruential generator), which now and then is one too many, or a panic.
+/// A random choice (Knuth's linear congruential generator). Now and then it is out of range, or a
+/// panic.
 struct Wild(u64);
 
 impl Policy for Wild {
@@ -248,7 +252,7 @@ impl Policy for Wild {
     }
 }
 
-/// The actors that are there from the beginning, and the one that began them.
+/// The initial actors, and the one that began them.
 struct Roots {
     main: Actor,
     world: Arc<World>,
@@ -266,7 +270,7 @@ impl Roots {
         };
         let is_outside = |root: &&Root| matches!(root, Root::Outside(_));
         let outside = program.roots.iter().filter(is_outside).count();
-        // Together, so that there is something to contend for.
+        // Together, so that they contend.
         let together = Arc::new(Barrier::new(outside + 1));
         for root in &program.roots {
             if let Root::Outside(body) = root {
@@ -294,7 +298,7 @@ impl Roots {
         roots
     }
 
-    /// Waits until so many operations have begun, or all is over but for events.
+    /// Waits until this many operations have begun, or only events remain.
     fn reach(&self, ops: usize) {
         while self.world.begun.load(Ordering::Relaxed) < ops
             && !(self.outside.iter().all(|root| root.is_finished())

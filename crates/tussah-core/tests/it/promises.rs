@@ -1,10 +1,10 @@
-//! The promises of ARCHITECTURE.md that no other file here tries.
+//! The promises of `docs/promises.md` that no other file here tests.
 
 use std::future::{Future, poll_fn};
-use std::pin::Pin;
+use std::pin::{Pin, pin};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, mpsc};
-use std::task::Poll;
+use std::task::{Context, Poll, Wake, Waker};
 use std::time::Duration;
 
 use tussah_core::time::{Clock, Sleep};
@@ -12,7 +12,7 @@ use tussah_core::{Candidate, Color, Colored, Policy, Runtime, with_all, yield_no
 
 use crate::runtime;
 
-/// Promise 3: requests for the same colors in every order come to an end.
+/// Promise 3: requests for the same colors in every order end.
 #[test]
 fn opposite_orders_do_not_deadlock() {
     let runtime = runtime(2);
@@ -44,7 +44,7 @@ fn opposite_orders_do_not_deadlock() {
     });
 }
 
-/// Promise 4: what is queued behind an event that does not end is stolen. The event waits for it.
+/// Promise 4: a color queued behind an event that does not end is stolen. The event waits for it.
 #[test]
 fn an_event_that_waits_for_what_it_posted_comes_to_an_end() {
     let runtime = runtime(2);
@@ -67,29 +67,43 @@ fn an_event_that_waits_for_what_it_posted_comes_to_an_end() {
     }
 }
 
-/// Promise 4: the same for a timer that was set by the worker that is held.
+/// Promise 4: the same for a timer that the held worker has set. The other worker has no help from
+/// a watchdog.
 #[test]
 fn a_timer_of_a_held_worker_fires() {
-    let runtime = runtime(2);
-    let fired = Arc::new(AtomicBool::new(false));
-    let set = fired.clone();
+    struct Fired(AtomicBool);
+    impl Wake for Fired {
+        fn wake(self: Arc<Self>) {
+            self.0.store(true, Ordering::Release);
+        }
+    }
+    let clock = Clock::manual();
+    let runtime = Runtime::builder()
+        .workers(2)
+        .clock(clock.clock())
+        .no_watchdog()
+        .build()
+        .expect("workers start");
     let held = runtime.spawn(async move {
-        let sleeper = tussah_core::Handle::current().spawn(async move {
-            Sleep::new_until(tussah_core::time::now() + Duration::from_millis(5)).await;
-            set.store(true, Ordering::Release);
-        });
-        yield_now().await;
-        while !fired.load(Ordering::Acquire) {
+        let fired = Arc::new(Fired(AtomicBool::new(false)));
+        let waker = Waker::from(fired.clone());
+        let deadline = tussah_core::time::now() + Duration::from_millis(1);
+        let mut sleep = pin!(Sleep::new_until(deadline));
+        let polled = sleep.as_mut().poll(&mut Context::from_waker(&waker));
+        assert!(polled.is_pending(), "the timer is set");
+        clock.advance(Duration::from_millis(1));
+        // An event in the queue makes the other worker keep watch.
+        drop(tussah_core::Handle::current().spawn(async {}));
+        while !fired.0.load(Ordering::Acquire) {
             std::thread::yield_now();
         }
-        sleeper.await.expect("no panic");
     });
     runtime.block_on(held).expect("no panic");
 }
 
-/// Promise 5: a color that never runs dry starves neither its neighbours nor the timers.
+/// Promise 5: a color that never runs dry starves neither its neighbors nor the timers.
 #[test]
-fn a_hot_color_starves_nobody() {
+fn a_hot_color_starves_no_other() {
     let runtime = runtime(1);
     let stop = Arc::new(AtomicBool::new(false));
     fn again(handle: tussah_core::Handle, stop: Arc<AtomicBool>) {
@@ -121,7 +135,8 @@ fn long_event() {
     while begun.elapsed() < Duration::from_millis(1) {}
 }
 
-/// Runs `f` as an event of color 0xC0 after thousands of short ones, of color 1 and of other colors, so that short ones are expected.
+/// Runs `f` as an event of color 0xC0 after thousands of short ones, of color 1 and of other
+/// colors, so that the scheduler expects short ones.
 fn after_short_events(runtime: &Runtime, f: impl FnOnce(&tussah_core::Handle) + Send + 'static) {
     let handle = runtime.handle().clone();
     let feeder = move || {
@@ -140,7 +155,8 @@ fn after_short_events(runtime: &Runtime, f: impl FnOnce(&tussah_core::Handle) + 
         .expect("open");
 }
 
-/// Promise 5: a color had short events, and now each takes long. Its neighbour does not wait for as many of these as fitted into a turn.
+/// Promise 5: a color had short events, and now each takes long. Its neighbor does not wait for as
+/// many of these as fitted into a turn.
 #[test]
 fn a_color_whose_events_become_long_lets_its_neighbour_run() {
     const EVENTS: usize = 126;
@@ -166,19 +182,20 @@ fn a_color_whose_events_become_long_lets_its_neighbour_run() {
     assert!(before < EVENTS, "{before} events ran first");
 }
 
-/// Promise 5: turns were short, and now each takes long. A timer does not wait for as many of these as were run between two looks.
+/// Promise 5: turns were short, and now each takes long. A timer does not wait for as many of these
+/// as ran between two looks.
 #[test]
 fn a_timer_does_not_wait_for_many_turns_that_have_become_long() {
     const EVENTS: usize = 120;
     struct Fired(Arc<AtomicUsize>, AtomicUsize);
-    impl std::task::Wake for Fired {
+    impl Wake for Fired {
         fn wake(self: Arc<Self>) {
             self.1
                 .store(self.0.load(Ordering::Relaxed), Ordering::Relaxed);
         }
     }
     let runtime = runtime(1);
-    // Where no look at the timers is due by chance, which is so in half of the rounds.
+    // At a point where no look at the timers is due by chance, as it is in half of the rounds.
     let most = (0..8).map(|_| {
         let ran = Arc::new(AtomicUsize::new(0));
         let fired = Arc::new(Fired(ran.clone(), AtomicUsize::new(EVENTS)));
@@ -187,10 +204,8 @@ fn a_timer_does_not_wait_for_many_turns_that_have_become_long() {
             let mut sleep = Box::pin(Sleep::new_until(
                 tussah_core::time::now() + Duration::from_millis(1),
             ));
-            let waker = std::task::Waker::from(waker);
-            let polled = sleep
-                .as_mut()
-                .poll(&mut std::task::Context::from_waker(&waker));
+            let waker = Waker::from(waker);
+            let polled = sleep.as_mut().poll(&mut Context::from_waker(&waker));
             assert!(polled.is_pending(), "the timer is set");
             for n in 0..EVENTS {
                 let (ran, end) = (ran.clone(), end.clone());
@@ -211,7 +226,7 @@ fn a_timer_does_not_wait_for_many_turns_that_have_become_long() {
     assert!(most < EVENTS * 3 / 4, "{most} events ran first");
 }
 
-/// Promise 5, whatever policy is plugged in.
+/// Promise 5, for any policy.
 #[test]
 fn no_policy_starves_a_color() {
     struct Newest;
@@ -226,7 +241,7 @@ fn no_policy_starves_a_color() {
         .build()
         .expect("workers start");
     let stop = Arc::new(AtomicBool::new(false));
-    // Each thread yields for ever, so there is always one that is newer than the cold event.
+    // Each thread yields forever, so there is always one that is newer than the cold event.
     let hot: Vec<_> = (0..3)
         .map(|_| {
             let stop = stop.clone();
@@ -260,7 +275,7 @@ impl Drop for CountDrop {
     }
 }
 
-/// Promise 6: what the shutdown does not run it drops, and what comes later is given back.
+/// Promise 6: the shutdown drops the events that it does not run, and later ones are returned.
 #[test]
 fn the_shutdown_loses_nothing() {
     let runtime = runtime(1);
@@ -289,7 +304,8 @@ fn the_shutdown_loses_nothing() {
     drop(value);
     let report = std::thread::scope(|scope| {
         let report = scope.spawn(|| runtime.shutdown(Duration::ZERO));
-        // The queue is refused only once the shutdown has begun, which then waits for the event.
+        // The queue refuses events only once the shutdown has begun, which then waits for the
+        // event.
         while handle.post(|| {}).is_ok() {
             std::thread::yield_now();
         }
@@ -351,7 +367,7 @@ fn panics_stay_in_their_events() {
     receiver.recv().expect("the color goes on");
 }
 
-/// Promise 9: a request that is leaked, instead of dropped, harms nobody.
+/// Promise 9: a request that is leaked, instead of dropped, does no harm.
 #[test]
 fn a_leaked_request_does_no_harm() {
     let runtime = runtime(2);
@@ -458,7 +474,8 @@ fn the_watchdog_says_where_the_event_came_from() {
     go.send(()).expect("the event waits");
 }
 
-/// Promise 2, where two ways into the color meet: from outside, and from an event of the color itself.
+/// Promise 2, where two ways into the color meet: from outside, and from an event of the color
+/// itself.
 #[test]
 fn a_remote_post_stays_before_a_local_one_that_happened_after() {
     let runtime = runtime(2);
@@ -467,7 +484,8 @@ fn a_remote_post_stays_before_a_local_one_that_happened_after() {
     runtime
         .post_in(Color(6), move || {
             let (remote, outside) = (sender.clone(), handle.clone());
-            // The event runs in the color; this OS thread does not, and is done before the event goes on.
+            // The event runs in the color; this OS thread does not, and is done before the event
+            // goes on.
             std::thread::spawn(move || {
                 let send = move || remote.send("remote").expect("the test listens");
                 outside.post_in(Color(6), send).expect("open");
@@ -481,7 +499,8 @@ fn a_remote_post_stays_before_a_local_one_that_happened_after() {
     assert_eq!(receiver.iter().collect::<Vec<_>>(), ["remote", "local"]);
 }
 
-/// Promise 2, for requests that are polled when their thread has used up its budget: one, and then several colors.
+/// Promise 2, for requests that are polled when their thread has used up its budget: one, and then
+/// several colors.
 #[test]
 fn a_request_without_budget_keeps_its_place() {
     let runtime = runtime(1);
@@ -490,7 +509,7 @@ fn a_request_without_budget_keeps_its_place() {
         Colored::new_in(&runtime, ()),
     );
     let log = runtime.block_on(runtime.spawn(async move {
-        // After one of these numbers of operations nothing is left of what a poll has.
+        // After one of these numbers of operations the poll's budget is used up.
         for used in 0..200 {
             yield_now().await;
             for _ in 0..used {
@@ -523,7 +542,8 @@ fn a_request_without_budget_keeps_its_place() {
     }
 }
 
-/// Promise 5: what a poll does at once is bounded, however many requests it makes; the rest takes its place and runs after it.
+/// Promise 5: a poll does a bounded amount of work at once, however many requests it makes. The
+/// rest is queued and runs later.
 #[test]
 fn requests_beyond_the_budget_wait_for_their_turn() {
     let runtime = runtime(1);

@@ -2,10 +2,12 @@
 
 mod frozen;
 
-use std::future::pending;
+use std::future::{Future, pending, poll_fn};
 use std::io::ErrorKind;
+use std::pin::pin;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Barrier, mpsc};
+use std::task::Poll;
 use std::time::Duration;
 
 use parking_lot::Mutex;
@@ -33,7 +35,7 @@ fn threads_that_never_rest_end_with_the_runtime() {
     );
 }
 
-/// The end of an idle runtime does not depend on how much time it is given.
+/// The end of an idle runtime does not depend on its time limit.
 #[test]
 fn a_shutdown_may_be_given_all_the_time_there_is() {
     let report = runtime(1).shutdown(Duration::MAX);
@@ -52,7 +54,7 @@ fn the_report_counts_each_dropped_thread_once() {
     let runtime = runtime(2);
     let ended = runtime.spawn(async {});
     runtime.block_on(ended).expect("no panic");
-    // A chain: each one's end ends the one before, also if that is done already.
+    // A chain: the end of each one ends the one before, even if that is done already.
     let mut waiting = vec![runtime.spawn(pending::<()>())];
     for color in 0..5 {
         let parent = Parent(waiting[color].abort_handle());
@@ -62,7 +64,7 @@ fn the_report_counts_each_dropped_thread_once() {
         };
         waiting.push(runtime.spawn_in(Color(color as u64 % 2), wait));
     }
-    // Queued for ever: one in a color, one in none.
+    // Queued forever: one in a color, one in none.
     let restless = || async {
         loop {
             yield_now().await;
@@ -76,24 +78,33 @@ fn the_report_counts_each_dropped_thread_once() {
 }
 
 #[test]
-fn timers_of_a_worker_that_was_taken_away_fire() {
-    let runtime = runtime(4);
-    let deadline = std::time::Instant::now() + Duration::from_millis(20);
-    // Held, so that all four workers set some of the timers.
-    let threads: Vec<_> = (0..64)
-        .map(|_| {
-            runtime.spawn(async move {
-                std::thread::yield_now();
-                Sleep::new_until(deadline).await;
-            })
+fn timers_of_a_removed_worker_fire() {
+    let clock = Clock::manual();
+    let runtime = Runtime::builder()
+        .workers(4)
+        .clock(clock.clock())
+        .no_watchdog()
+        .build()
+        .expect("workers start");
+    let deadline = clock.clock().now() + Duration::from_secs(1);
+    let all_set = Arc::new(Barrier::new(5));
+    let threads = [(); 4].map(|()| {
+        let all_set = all_set.clone();
+        runtime.spawn(async move {
+            let mut sleep = pin!(Sleep::new_until(deadline));
+            let first = poll_fn(|context| Poll::Ready(sleep.as_mut().poll(context)));
+            assert!(first.await.is_pending(), "the timer is set");
+            // The four wait for each other, so each has set its timer on another worker.
+            all_set.wait();
+            sleep.await;
         })
-        .collect();
-    runtime.set_workers(1).expect("workers can be taken away");
-    runtime.block_on(async {
-        for thread in threads {
-            thread.await.expect("no panic");
-        }
     });
+    all_set.wait();
+    runtime.set_workers(1).expect("a worker is left");
+    clock.advance(Duration::from_secs(1));
+    for thread in threads {
+        runtime.block_on(thread).expect("no panic");
+    }
 }
 
 #[test]
@@ -149,7 +160,8 @@ fn a_destructor_that_panics_harms_only_its_event() {
     );
 }
 
-/// Runs `f` inside an event of the worker at place 1 of 2, while one of place 0 goes on until `f` has returned.
+/// Runs `f` inside an event of the worker at place 1 of 2, while an event of place 0 goes on until
+/// `f` has returned.
 fn on_the_second_worker<R: Send + 'static>(
     runtime: &Runtime,
     f: impl FnOnce(&Handle) -> R + Send + Sync + 'static,
@@ -179,7 +191,8 @@ fn on_the_second_worker<R: Send + 'static>(
 fn an_event_can_not_wait_for_itself() {
     let runtime = runtime(2);
     let (taken, asked, left) = on_the_second_worker(&runtime, |handle| {
-        // The worker that this runs on ends with this event, so who waited for its end here would wait for ever.
+        // The worker that runs this ends with this event, so a caller that waited for its end here
+        // would wait forever.
         let taken = handle.set_workers(1);
         let asked = handle.set_workers(2);
         (taken, asked, handle.workers())
@@ -215,7 +228,7 @@ fn an_event_does_not_wait_for_a_change_that_waits_for_its_worker() {
     });
     let (error, change) = error;
     assert_eq!(error.kind(), ErrorKind::WouldBlock);
-    assert!(error.to_string().ends_with("another change is going on"));
+    assert!(error.to_string().ends_with("another change is in progress"));
     let changed = change.join().expect("no panic");
     changed.expect("the place became free");
     assert_eq!(runtime.workers(), 2);
@@ -253,12 +266,14 @@ fn a_report_of_the_watchdog_may_end_its_runtime() {
     assert!(handle.post(|| {}).expect_err("it has ended").is_shut_down());
 }
 
-/// Promise 6, for what a worker that is taken away has in its queues: it gives that to the others before it ends.
+/// Promise 6, for the queue of a removed worker: it hands the queue over to the others before it
+/// ends.
 #[test]
 fn what_a_worker_gives_away_as_it_ends_is_drained() {
     const COLORS: usize = 40;
     for _ in 0..300 {
-        // Without stealing, the colors stay with the worker that has posted to them: often enough the one that ends.
+        // Without stealing, the colors stay with the worker that has posted to them: often enough
+        // the one that ends.
         let runtime = Runtime::builder()
             .workers(2)
             .stealing(false)

@@ -1,4 +1,4 @@
-//! The span of `tracing` that a queued closure runs in, and a subscriber that knows.
+//! The span of `tracing` that a queued closure runs in, and a subscriber that checks it.
 
 use std::cell::RefCell;
 use std::pin::{Pin, pin};
@@ -15,7 +15,7 @@ use tussah_core::{Colored, with_all};
 use crate::cancelled::{give_up, hold};
 use crate::runtime;
 
-/// What a subscriber is asked to do with a span.
+/// A subscriber's operations on a span.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Use {
     Clone,
@@ -24,7 +24,7 @@ pub enum Use {
     Close,
 }
 
-/// A subscriber that knows which spans the OS thread is in, and how often a span is referred to.
+/// A subscriber that tracks the spans that each OS thread is in, and the references to each span.
 #[derive(Clone, Default)]
 pub struct Spans {
     known: Arc<Mutex<Vec<&'static Metadata<'static>>>>,
@@ -43,7 +43,7 @@ pub fn inside() -> Vec<&'static str> {
 }
 
 impl Spans {
-    /// How many references to spans there are.
+    /// The number of references to spans.
     pub fn references(&self) -> usize {
         self.references.load(Ordering::SeqCst)
     }

@@ -1,11 +1,12 @@
-//! The whole scheduler under load: exclusion and order on many colors, with stealing and a changing number of workers.
+//! The whole scheduler under load: exclusion and order on many colors, with stealing and a changing
+//! number of workers.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 
 use tussah_core::{Color, Colored, Runtime, yield_now};
 
-/// What a color's events check: that they are alone, and in the order of each poster.
+/// The check of a color's events: that they are alone, and in the order of each poster.
 struct Checked {
     busy: AtomicBool,
     next: Vec<AtomicU64>,

@@ -1,4 +1,4 @@
-//! A buffer with an alignment, as direct I/O needs one.
+//! A buffer with an alignment, as direct I/O needs it.
 
 use std::alloc::{self, Layout};
 use std::ops::{Deref, DerefMut};
@@ -10,9 +10,9 @@ use super::buffer::{IoBuf, IoBufMut};
 /// Bound, in bytes: the largest alignment; no device asks for more than a huge page.
 const ALIGN_MAX: usize = 2 * 1024 * 1024;
 
-/// Bytes whose first one lies at a multiple of a given power of two, for files that were opened with `direct`.
+/// A buffer whose address is a multiple of a given power of two, for files opened with `direct`.
 ///
-/// It has a fixed capacity and a length; it derefs to the bytes up to the length.
+/// It has a fixed capacity and a length. It dereferences to the bytes up to the length.
 ///
 /// # Examples
 /// ```
@@ -25,21 +25,22 @@ const ALIGN_MAX: usize = 2 * 1024 * 1024;
 /// ```
 pub struct AlignedBuf {
     start: NonNull<u8>,
-    /// Bytes that are initialised.
+    /// The length, in bytes; all bytes are initialized.
     len: usize,
     layout: Layout,
 }
 
-// SAFETY: it owns its bytes.
+// SAFETY: the buffer owns its bytes.
 unsafe impl Send for AlignedBuf {}
-// SAFETY: as above; shared, they are only read.
+// SAFETY: as above; shared access only reads the bytes.
 unsafe impl Sync for AlignedBuf {}
 
 impl AlignedBuf {
-    /// An empty buffer with room for `capacity` bytes.
+    /// Creates an empty buffer with room for `capacity` bytes.
     ///
     /// # Panics
-    /// If `align` is not a power of two up to 2 MiB, or the capacity larger than `isize::MAX`.
+    /// Panics if `align` is not a power of two up to 2 MiB, or if the capacity is larger than
+    /// `isize::MAX`.
     #[must_use]
     pub fn with_capacity(capacity: usize, align: usize) -> Self {
         assert!(
@@ -48,7 +49,7 @@ impl AlignedBuf {
         );
         let layout = Layout::from_size_align(capacity.max(1), align)
             .expect("a capacity is at most `isize::MAX`");
-        // SAFETY: the size is not zero. Zeroed, so that `set_len` may be safe.
+        // SAFETY: the size is not zero. The bytes are zeroed so that `set_len` can be safe.
         let start = unsafe { alloc::alloc_zeroed(layout) };
         let Some(start) = NonNull::new(start) else {
             alloc::handle_alloc_error(layout);
@@ -60,10 +61,10 @@ impl AlignedBuf {
         }
     }
 
-    /// A buffer of `len` zeros.
+    /// Creates a buffer of `len` zeros.
     ///
     /// # Panics
-    /// As [`with_capacity`](Self::with_capacity).
+    /// As for [`with_capacity`](Self::with_capacity).
     #[must_use]
     pub fn zeroed(len: usize, align: usize) -> Self {
         let mut buffer = Self::with_capacity(len, align);
@@ -71,22 +72,22 @@ impl AlignedBuf {
         buffer
     }
 
-    /// How many bytes it has room for.
+    /// Returns the capacity, in bytes.
     #[must_use]
     pub fn capacity(&self) -> usize {
         self.layout.size()
     }
 
-    /// What the address of its first byte is a multiple of.
+    /// Returns the alignment, in bytes.
     #[must_use]
     pub fn align(&self) -> usize {
         self.layout.align()
     }
 
-    /// Sets the length. Bytes that nobody has written are zero.
+    /// Sets the length. Bytes that were never written are zero.
     ///
     /// # Panics
-    /// If it is more than the capacity.
+    /// Panics if `len` exceeds the capacity.
     pub fn set_len(&mut self, len: usize) {
         let capacity = self.capacity();
         assert!(
@@ -100,7 +101,8 @@ impl AlignedBuf {
 impl Drop for AlignedBuf {
     fn drop(&mut self) {
         let size = self.layout.size().max(1);
-        // SAFETY: the layout that `with_capacity` has asked for, which was valid then; the bytes are owned.
+        // SAFETY: this is the layout that `with_capacity` used, which was valid then, and the bytes
+        // are owned.
         unsafe {
             let layout = Layout::from_size_align_unchecked(size, self.layout.align());
             alloc::dealloc(self.start.as_ptr(), layout);
@@ -111,7 +113,7 @@ impl Drop for AlignedBuf {
 impl Deref for AlignedBuf {
     type Target = [u8];
     fn deref(&self) -> &[u8] {
-        // SAFETY: all bytes are initialised from the beginning, and owned.
+        // SAFETY: all bytes are initialized from the beginning, and owned.
         unsafe { slice::from_raw_parts(self.start.as_ptr(), self.len) }
     }
 }
@@ -130,7 +132,7 @@ unsafe impl IoBuf for AlignedBuf {
     }
 }
 
-// SAFETY: as above, and it is owned.
+// SAFETY: as above, and the buffer owns it.
 unsafe impl IoBufMut for AlignedBuf {
     fn start(&mut self) -> *mut u8 {
         self.start.as_ptr()

@@ -2,67 +2,70 @@
 
 use std::sync::Arc;
 
-/// Bytes to be written.
+/// Bytes to write.
 ///
-/// The operation owns the buffer until it has ended, also if its future is dropped before: then the buffer is dropped when the
-/// kernel is done with it.
+/// The operation owns the buffer until it has ended, even if its future is dropped before. In that
+/// case the buffer is dropped when the kernel is done with it.
 ///
 /// # Safety
-/// `bytes` gives the same memory each time, also after `self` was moved, for the life of `self`, unless something else of `self` is used;
-/// the memory does not change meanwhile.
+/// As long as `self` lives and no other method of it is used, `bytes` returns the same memory on
+/// every call, even after `self` was moved. The memory does not change in that time.
 ///
-/// An operation calls `bytes` once, in its first poll, and keeps what it says: the memory is used from then on until the
-/// operation has ended, and `self` not at all. A panic is one of that poll, and nothing is written.
+/// An operation calls `bytes` once, in its first poll, and keeps the result. From then on it uses
+/// the memory until it has ended, and does not use `self`. A panic of `bytes` is a panic of that
+/// poll, and nothing is written.
 pub unsafe trait IoBuf: Send + Unpin + 'static {
-    /// What is to be written.
+    /// Returns the bytes to write.
     fn bytes(&self) -> &[u8];
 }
 
-/// Room to be read into.
+/// Room to read into.
 ///
-/// The operation owns the buffer until it has ended, also if its future is dropped before: then the buffer is dropped when the
-/// kernel is done with it.
+/// The operation owns the buffer until it has ended, even if its future is dropped before. In that
+/// case the buffer is dropped when the kernel is done with it.
 ///
 /// # Safety
-/// `start` and `capacity` give the same memory each time, also after `self` was moved, for the life of `self`, unless something else of
-/// `self` is used but these two. It is valid for writes of `capacity` bytes, and nobody else uses it meanwhile.
+/// As long as `self` lives and only these two methods are used, `start` and `capacity` return the
+/// same memory on every call, even after `self` was moved. The memory is valid for writes of
+/// `capacity` bytes, and nothing else uses it in that time.
 ///
-/// An operation calls both before it begins: to read what is in memory, and once more if it has to wait. It keeps what they say: the
-/// memory is used from then on until the operation has ended, and `self` not at all. `set_filled` is called in the poll that gives
-/// the result, unless that is an error. A panic is one of the poll in which it happens.
+/// An operation calls both before it begins: to read what the page cache has, and once more if it
+/// has to wait. It keeps the results. From then on it uses the memory until it has ended, and does
+/// not use `self`. It calls `set_filled` in the poll that returns the result, unless that is an
+/// error. A panic of a method is a panic of the poll that calls it.
 pub unsafe trait IoBufMut: Send + Unpin + 'static {
-    /// Where the room begins.
+    /// Returns the beginning of the room.
     fn start(&mut self) -> *mut u8;
 
-    /// How long it is, in bytes.
+    /// Returns the length of the room, in bytes.
     fn capacity(&self) -> usize;
 
-    /// Says how much of the room, from its beginning, has been read into: for a buffer that knows its length, this is
-    /// the new one.
+    /// Reports that the first `len` bytes of the room have been read into. A buffer with a length
+    /// makes this its new length.
     ///
     /// # Safety
-    /// So many bytes have been written, and are no more than `capacity`.
+    /// The first `len` bytes have been written, and `len` is at most `capacity`.
     unsafe fn set_filled(&mut self, len: usize);
 }
 
-/// The memory of a buffer, as it has said. It is valid as long as the buffer, which the same operation owns, and whose
-/// methods nobody calls meanwhile.
+/// The memory of a buffer, as the buffer returned it. It is valid as long as the buffer, which the
+/// same operation owns; nothing calls the buffer's methods in that time.
 pub(super) struct Memory {
     start: *mut u8,
     len: usize,
 }
 
-// SAFETY: as the buffer, whose exclusive owner is the operation that has this.
+// SAFETY: as for the buffer; the operation that has this is its exclusive owner.
 unsafe impl Send for Memory {}
 
 impl Memory {
-    /// Of a buffer that has not been asked.
+    /// The memory of a buffer that was not asked yet.
     pub(super) const NONE: Self = Self {
         start: std::ptr::null_mut(),
         len: 0,
     };
 
-    /// What is to be written, which nobody writes to.
+    /// Returns the bytes to write. Nothing writes to them.
     pub(super) fn of(buffer: &impl IoBuf) -> Self {
         let bytes = buffer.bytes();
         Self {
@@ -71,19 +74,19 @@ impl Memory {
         }
     }
 
-    /// What is to be read into.
+    /// Returns the room to read into.
     pub(super) fn of_mut(buffer: &mut impl IoBufMut) -> Self {
         let len = buffer.capacity();
         let start = buffer.start();
         Self { start, len }
     }
 
-    /// Its length, in bytes.
+    /// Returns the length, in bytes.
     pub(super) fn len(&self) -> usize {
         self.len
     }
 
-    /// What is left behind so many bytes, and at most `len_max` bytes of it.
+    /// Returns the memory after the first `done` bytes, limited to `len_max` bytes.
     pub(super) fn rest(&self, done: usize, len_max: usize) -> (*mut u8, usize) {
         let done = done.min(self.len);
         (
@@ -93,10 +96,10 @@ impl Memory {
     }
 }
 
-/// What owns its bytes in an allocation of its own, which does not move with it.
+/// Implements `IoBuf` for types whose bytes are in an allocation that does not move with them.
 macro_rules! io_buf {
     ($($type:ty: |$this:ident| $bytes:expr;)*) => {$(
-        // SAFETY: the bytes are in an allocation, or are static, and change only through `&mut self` or not at all.
+        // SAFETY: the bytes are static or in an allocation, and change at most through `&mut self`.
         unsafe impl IoBuf for $type {
             fn bytes(&self) -> &[u8] {
                 let $this = self;
@@ -125,7 +128,7 @@ unsafe impl<const N: usize> IoBuf for &'static [u8; N] {
     }
 }
 
-/// The room is the capacity; afterwards the vector holds exactly what was read.
+/// The room is the capacity. After a read, the vector holds exactly the bytes read.
 // SAFETY: the room is the vector's allocation, which moves only when it grows.
 unsafe impl IoBufMut for Vec<u8> {
     fn start(&mut self) -> *mut u8 {
@@ -137,12 +140,12 @@ unsafe impl IoBufMut for Vec<u8> {
     }
 
     unsafe fn set_filled(&mut self, len: usize) {
-        // SAFETY: the caller's promise.
+        // SAFETY: the caller promises that these bytes are written.
         unsafe { self.set_len(len) }
     }
 }
 
-/// The room is the whole slice, of which what was read is the beginning.
+/// The room is the whole slice. A read fills its beginning.
 // SAFETY: the room is the box's allocation.
 unsafe impl IoBufMut for Box<[u8]> {
     fn start(&mut self) -> *mut u8 {

@@ -1,8 +1,10 @@
-//! Reading what the page cache has, before an operation is begun: as with sockets, the call is tried first.
+//! Reads from the page cache before an operation is started: as with sockets, the call is tried
+//! first.
 //!
-//! preadv2(2) with `RWF_NOWAIT` copies what is in memory and refuses what would have to come from the device. So a read of
-//! cached pages costs one system call, and neither an operation nor a switch to another thread. Past the page cache (`O_DIRECT`) it
-//! would wait for the device all the same, so that is not tried.
+//! preadv2(2) with `RWF_NOWAIT` copies what is in memory and refuses what would have to come from
+//! the device. So a read of cached pages costs one system call, and neither an operation nor a
+//! switch to another OS thread. With `O_DIRECT` the call would wait for the device all the same, so
+//! it is not tried there.
 
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -12,18 +14,20 @@ use rustix::io::Errno;
 
 use super::buffer::Memory;
 
-/// Bound, in bytes: into more room it is not tried, so that the copy does not hold up the others of this worker.
+/// Bound, in bytes: a larger room is not tried, so that the copy does not delay the worker's other
+/// events.
 const ROOM_MAX: usize = 128 * 1024;
 
-/// Whether it is worth to try.
+/// Whether a try is worthwhile for a file.
 pub(super) struct Cached(AtomicBool);
 
-/// How far a trial came.
+/// The result of a try.
 #[derive(PartialEq, Eq, Debug)]
 pub(super) enum Tried {
-    /// So many bytes were read, which fill the room or reach the file's end.
+    /// This many bytes were read: they fill the room or reach the end of the file.
     All(usize),
-    /// So many were read; what follows is not in memory, or nobody knows whether it is.
+    /// This many bytes were read. The bytes that follow are not in memory, or it is unknown whether
+    /// they are.
     Part(usize),
 }
 
@@ -33,7 +37,7 @@ impl Cached {
         Self(AtomicBool::new(cached))
     }
 
-    /// Reads what is in memory, from the room's beginning on.
+    /// Reads the bytes that are in memory into the beginning of the room.
     pub(super) fn read(&self, fd: &OwnedFd, room: &Memory, offset: u64) -> Tried {
         if room.len() == 0 || room.len() > ROOM_MAX || !self.0.load(Ordering::Relaxed) {
             return Tried::Part(0);
@@ -44,8 +48,8 @@ impl Cached {
                 Ok(0) => return Tried::All(done),
                 Ok(read) => done += read,
                 Err(errno) => {
-                    // A file that can't say it, such as a pipe or one of /proc, or a system that refuses the call. What else is
-                    // wrong, the operation will say.
+                    // The file has no such call (a pipe, a file of /proc), or the system refuses
+                    // it. Any other error is left to the operation.
                     if let Errno::OPNOTSUPP | Errno::SPIPE | Errno::NOSYS | Errno::PERM = errno {
                         self.0.store(false, Ordering::Relaxed);
                     }
@@ -59,15 +63,16 @@ impl Cached {
     }
 }
 
-/// One preadv2(2) that does not wait, into what is left of the room.
+/// Makes one preadv2(2) call that does not wait, into the rest of the room.
 fn read_now(fd: &OwnedFd, room: &Memory, done: usize, offset: u64) -> Result<usize, Errno> {
     let (start, len) = room.rest(done, ROOM_MAX);
     let part = libc::iovec {
         iov_base: start.cast(),
         iov_len: len,
     };
-    // SAFETY: the room is the buffer's, valid for writes, and nobody else uses it during the call: see `IoBufMut` and `Memory`. The call
-    // takes the offset in two halves where a register is too short for it.
+    // SAFETY: the room is the buffer's: valid for writes, and used by nothing else during the call
+    // (see `IoBufMut` and `Memory`). The offset is passed in two halves, for registers that are too
+    // short for it.
     let read = unsafe {
         libc::syscall(
             libc::SYS_preadv2,

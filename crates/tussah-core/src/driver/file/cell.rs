@@ -1,28 +1,31 @@
-//! The state of one operation: what it owns, who waits for it, where it is.
+//! The state of one operation: its data, its waiter and its progress.
 //!
 //! # Who may touch what
 //!
-//! An operation is one allocation, counted by its future and by where it is under way: a file's queue, a ring's slot, a job of
-//! the pool. Its *body* owns all that the kernel is shown: buffers, paths, a reference to the descriptor.
+//! An operation is one allocation. Its future holds a reference, and so does the structure that it
+//! passes through: a file's queue, a ring's slot or a job of the pool. Its *body* owns everything
+//! that the kernel is shown: buffers, paths, a reference to the descriptor.
 //!
-//! | place | the body is touched by | leaves by |
+//! | place | the body is touched by | the operation leaves by |
 //! |---|---|---|
 //! | `New` | the future's first poll | `start` |
 //! | `Queued` | nobody | its turn in the file's queue; or it is abandoned, and leaves the queue |
-//! | `Ring` | the kernel | its completion, which finishes it or submits it again; the ring closes and has it still: never |
-//! | `Pool` | nobody: the job waits in the pool's queue | `begin`, by the job, or by who waits inside of another job; or the job is dropped |
-//! | `Running` | who has begun it | its end |
+//! | `Ring` | the kernel | its completion, which finishes it or submits it again; never, if the ring closes and the kernel still has it |
+//! | `Pool` | nobody: the job waits in the pool's queue | `begin`, by the job, or by a waiter inside of another job; or the job is dropped |
+//! | `Running` | the OS thread that has begun it | its end |
 //!
-//! Whoever makes `Running` of another place does so under the state's lock, and so is the only one: the others find that it has begun.
+//! The transition to `Running` happens under the state's lock, so only one caller makes it. The
+//! others find that the operation has begun.
 //!
-//! Dropping the future in any of them gives up the result, and not the body: that is dropped when the last reference goes, and in `Ring`,
-//! `Pool` and `Running` one is held until the operation has ended. What it has produced by then, such as a descriptor, is a value
-//! like any other, and dropped.
+//! Dropping the future gives up the result, not the body. The body is dropped with the last
+//! reference. In `Ring`, `Pool` and `Running` a reference is held until the operation has ended. A
+//! result that it has produced by then, such as a descriptor, is dropped like any other value.
 //!
 //! # Locks
 //!
-//! The lock of a state may be held while those of its file's queue and of its ring are taken. The body's is for whoever the
-//! table names, so nobody ever waits for it. No code of the user (a waker, a buffer's methods, what its drop does) runs under any of them.
+//! The locks of the file's queue and of the ring may be taken while the lock of a state is held.
+//! Only the party named in the table takes the body's lock, so it is never contended. No code of
+//! the user (a waker, a buffer's methods or its drop) runs under any of them.
 
 #[cfg(all(test, not(loom)))]
 mod tests;
@@ -44,16 +47,17 @@ use crate::quietly::quietly;
 use crate::runtime::Handle;
 use crate::tiny_waker::TinyWaker;
 
-/// Bound, in tries: how often an operation that the kernel gives up is begun again before it has got on. Who submits it again
-/// is awake, so one is enough unless that OS thread ends too.
+/// Bound, in tries: how often an operation that the kernel gives up is submitted again without
+/// progress. The OS thread that resubmits it is awake, so one try is enough unless that OS thread
+/// ends too.
 const RETRIES_MAX: u8 = 16;
 
-/// See the module.
+/// An operation; see the module's documentation.
 pub(super) struct Cell<O: Operation> {
     body: Mutex<Option<O>>,
     state: Mutex<State<O::Output>>,
-    /// The queue of the file in which the operation has its turn. Not the file itself: who waits for the result may close that
-    /// as soon as it has it.
+    /// The file's queue in which the operation has its turn. It is not the file itself: the waiter
+    /// may close that as soon as it has the result.
     order: Option<Arc<Order>>,
 }
 
@@ -63,11 +67,11 @@ struct State<T> {
     waker: TinyWaker,
     abandoned: bool,
     cancelled: bool,
-    /// How often it was begun again since it has got on.
+    /// How often the operation was submitted again since it last made progress.
     retries: u8,
 }
 
-/// Where an operation is: see the module.
+/// The place of an operation; see the module's documentation.
 enum Place {
     New,
     Queued(u64),
@@ -93,7 +97,7 @@ impl<O: Operation> Cell<O> {
         })
     }
 
-    /// Its place in the file's queue, also if its turn has just come.
+    /// Returns its ticket in the file's queue, even if its turn has just come.
     fn ticket(&self) -> Option<u64> {
         match self.state.lock().place {
             Place::Queued(ticket) => Some(ticket),
@@ -101,7 +105,7 @@ impl<O: Operation> Cell<O> {
         }
     }
 
-    /// Makes the caller the one who runs the operation, if it is where the caller says.
+    /// Makes the caller the one that runs the operation, if `is_here` holds.
     fn begin(&self, is_here: impl FnOnce(&State<O::Output>) -> bool) -> bool {
         let mut state = self.state.lock();
         let begins = is_here(&state);
@@ -141,10 +145,10 @@ impl<O: Operation> Cell<O> {
         }
     }
 
-    /// Gives the result to who waits for it.
+    /// Hands the result to the waiter.
     fn publish(&self, result: O::Output) {
         let mut state = self.state.lock();
-        // The reference to the ring, which has a slot with us, goes with the place.
+        // The reference to the ring, which has a slot for this operation, goes with the place.
         let place = std::mem::replace(&mut state.place, Place::Ended);
         if state.abandoned {
             drop(state);
@@ -164,13 +168,13 @@ impl<O: Operation> Cell<O> {
         self.publish(body.finish(result));
     }
 
-    /// Ends an operation that has not begun, and that nobody waits for.
+    /// Ends an operation that has not begun and has no waiter.
     fn drop_body(&self) {
         let body = self.body.lock().take();
         quietly(|| drop(body));
     }
 
-    /// Whether an operation goes on after a part of it.
+    /// Returns whether an operation goes on after this partial result.
     fn goes_on(&self, result: &io::Result<u32>) -> bool {
         match result {
             Ok(done) => {
@@ -189,7 +193,7 @@ impl<O: Operation> Cell<O> {
         }
     }
 
-    /// Submits an operation to its ring once more, unless it is cancelled, or the ring closed.
+    /// Submits an operation to its ring once more, unless it is cancelled or the ring is closed.
     fn submit_again(self: &Arc<Self>) -> Result<(), io::Error> {
         let mut state = self.state.lock();
         if state.cancelled {
@@ -234,7 +238,7 @@ impl<O: Operation> Awaited<O::Output> for Cell<O> {
                 return Poll::Pending;
             }
         }
-        // To clone a waker is foreign code, hence outside of the lock, and hence the second look.
+        // Cloning a waker is foreign code and happens outside the lock, hence the second look.
         let waker = TinyWaker::from_waker(context.waker());
         let mut state = self.state.lock();
         if let Some(result) = state.result.take() {
@@ -299,7 +303,8 @@ impl<O: Operation> Operate for Cell<O> {
     fn run_for_another(self: Arc<Self>) -> bool {
         let begins = self.begin(|state| match state.place {
             Place::Pool => true,
-            // It has its turn, and who gave it that is about to launch it, or to see that nobody wants it.
+            // The operation has its turn, and the caller that gave the turn is about to launch it
+            // or to find it abandoned.
             Place::New | Place::Queued(_) => !state.abandoned,
             Place::Ring(..) | Place::Running | Place::Ended => false,
         });

@@ -1,4 +1,4 @@
-//! Whether files go through io_uring: chosen when a runtime is built.
+//! The choice between io_uring and the blocking pool, made when a runtime is built.
 
 use std::ffi::OsStr;
 use std::sync::OnceLock;
@@ -9,10 +9,11 @@ use rustix::io::Errno;
 
 use super::ring::{self, Size};
 
-/// The environment variable that chooses where the builder does not.
+/// The environment variable that decides if the builder does not.
 const VARIABLE: &str = "TUSSAH_FILES";
 
-/// What is done without which the pool does everything: other operations go there one by one.
+/// Operations without which the pool does everything. Other missing operations go to the pool one
+/// by one.
 const NEEDED: [(u8, &str); 7] = [
     (opcode::Nop::CODE, "nop"),
     (opcode::AsyncCancel::CODE, "cancel"),
@@ -23,24 +24,24 @@ const NEEDED: [(u8, &str); 7] = [
     (opcode::Statx::CODE, "statx"),
 ];
 
-/// Which way a runtime's files go: see [`Builder::files`](crate::Builder::files).
+/// How a runtime does file operations: see [`Builder::files`](crate::Builder::files).
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum FileDriver {
-    /// By io_uring where the kernel has it and lets us, else by the blocking pool. The environment variable
-    /// `TUSSAH_FILES`, `io_uring` or `pool`, may decide instead.
+    /// By io_uring where the kernel offers and permits it, otherwise by the blocking pool. The
+    /// environment variable `TUSSAH_FILES` (`io_uring` or `pool`) overrides this.
     #[default]
     Auto,
-    /// By io_uring; a runtime is not built without it.
+    /// By io_uring. Building a runtime fails without it.
     IoUring,
     /// By the blocking pool.
     Pool,
 }
 
 impl FileDriver {
-    /// The choice that an environment variable makes.
+    /// Parses the value of the environment variable.
     ///
     /// # Errors
-    /// `InvalidInput`, with what was expected.
+    /// `InvalidInput`, with the expected values.
     fn parse(value: &OsStr) -> io::Result<Self> {
         match value.to_str() {
             Some("") => Ok(Self::Auto),
@@ -54,19 +55,20 @@ impl FileDriver {
     }
 }
 
-/// Which way a runtime's files go, and why.
+/// How a runtime does file operations, and why.
 #[derive(Clone, Debug)]
 pub(crate) enum Files {
     IoUring(Codes),
-    /// With why io_uring was refused, if it was tried.
+    /// The reason why io_uring was refused, if it was tried.
     Pool(Option<Refused>),
 }
 
 impl Files {
-    /// Decides, and tries whether io_uring works if that may be the decision.
+    /// Decides, and probes io_uring if that may be the decision.
     ///
     /// # Errors
-    /// `InvalidInput` if the environment variable is neither; what the kernel says if io_uring is asked for, and it refuses.
+    /// `InvalidInput` if the environment variable has another value; the kernel's error if io_uring
+    /// is required and the kernel refuses it.
     pub(crate) fn choose(driver: FileDriver) -> io::Result<Self> {
         let value = std::env::var_os(VARIABLE);
         Self::choose_with(driver, value.as_deref(), || {
@@ -94,7 +96,7 @@ impl Files {
         }
     }
 
-    /// Whether the ring has an operation.
+    /// Returns whether the ring has an operation.
     #[inline]
     pub(super) fn has(&self, code: u8) -> bool {
         match self {
@@ -116,7 +118,7 @@ impl fmt::Display for Files {
     }
 }
 
-/// The operations that the kernel's rings have.
+/// The operations that the kernel's rings support.
 #[derive(Clone, Debug)]
 pub(crate) struct Codes([u64; 4]);
 
@@ -135,7 +137,7 @@ impl Codes {
     }
 }
 
-/// Why io_uring can't be used: what was tried, and what came.
+/// The reason why io_uring cannot be used: the call, and its error.
 #[derive(Clone, Debug)]
 pub(crate) struct Refused {
     tried: &'static str,
@@ -171,7 +173,8 @@ impl From<Refused> for io::Error {
     }
 }
 
-/// Tries what files need. Some sandboxes let a ring be made and refuse what comes then, so that a file is opened too.
+/// Tries what files need. Some sandboxes permit a ring and then refuse its operations, so the probe
+/// also opens a file.
 fn probe() -> Result<Codes, Refused> {
     let refused = |tried| {
         move |error: io::Error| Refused {
@@ -182,7 +185,7 @@ fn probe() -> Result<Codes, Refused> {
     if cfg!(miri) {
         return Err(refused("io_uring_setup")(Errno::NOSYS.into()));
     }
-    // As large as it will be: the memory may be limited.
+    // As large as it will be, because memory may be limited.
     let mut ring = ring::make(Size::default()).map_err(refused("io_uring_setup"))?;
     let mut probe = Probe::new();
     ring.submitter()
@@ -206,9 +209,10 @@ fn probe() -> Result<Codes, Refused> {
     Ok(Codes::of(&probe))
 }
 
-/// One operation on a ring that has no other. What its entry points at is static.
+/// Runs one operation on an otherwise empty ring. Its entry points only at static data.
 fn try_one(ring: &mut IoUring, entry: &squeue::Entry) -> io::Result<u32> {
-    // SAFETY: `probe` shows the kernel static text alone. Tested by every runtime that finds io_uring.
+    // SAFETY: `probe` shows the kernel only static text. Every runtime that finds io_uring tests
+    // this.
     unsafe { ring.submission().push(entry) }.expect("the queue is empty");
     loop {
         match ring.submit_and_wait(1) {

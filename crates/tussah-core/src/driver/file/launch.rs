@@ -1,4 +1,4 @@
-//! Which way an operation goes: a worker's ring, or the blocking pool.
+//! The choice between a worker's ring and the blocking pool for each operation.
 
 #[cfg(all(test, not(loom)))]
 mod tests;
@@ -13,21 +13,22 @@ use crate::blocking::{SubmitError, in_job};
 use crate::runtime::Handle;
 use crate::worker::{Remote, Worker};
 
-/// The ring of one worker's place, made with the first operation that is pushed there.
+/// The ring of one worker's place, made for the first operation pushed there.
 #[derive(Default)]
 pub(crate) struct RingPlace {
-    /// `None` if the system refused it: the operations of this worker go to the pool.
+    /// `None` if the system refused a ring: the operations of this worker go to the pool.
     ring: OnceLock<Option<Arc<Ring>>>,
 }
 
 impl RingPlace {
-    /// The ring, if there is one.
+    /// Returns the ring, if there is one.
     #[inline]
     pub(crate) fn get(&self) -> Option<&Arc<Ring>> {
         self.ring.get()?.as_ref()
     }
 
-    /// Hands over what is queued, and takes what has ended; says how much that was.
+    /// Hands queued entries to the kernel, and takes completions. Returns the number of
+    /// completions.
     #[inline]
     pub(crate) fn serve(&self) -> usize {
         self.get().map_or(0, |ring| {
@@ -36,26 +37,28 @@ impl RingPlace {
         })
     }
 
-    /// Hands over what is queued. False if the kernel did not take all of it.
+    /// Hands queued entries to the kernel. Returns false if the kernel did not take all of them.
     #[inline]
     pub(crate) fn flush(&self) -> bool {
         self.get().is_none_or(|ring| ring.flush())
     }
 
-    /// The same for a worker that ends: what the kernel did not take is left to the one that looks after its place.
+    /// Does the same for a worker that ends. Entries that the kernel refused are left to the worker
+    /// that takes over its place.
     pub(crate) fn flush_last(&self) {
         if let Some(ring) = self.get() {
             ring.flush_or_tell();
         }
     }
 
-    /// Whether something is under way.
+    /// Returns whether an operation is in flight.
     #[inline]
     pub(crate) fn is_busy(&self) -> bool {
         self.get().is_some_and(|ring| ring.in_flight() > 0)
     }
 
-    /// The ring, which is made if there is none; `made` is told of it before anybody uses it, and may refuse it.
+    /// Returns the ring, and makes one if there is none. `made` sees a new ring before anything
+    /// uses it, and may refuse it.
     fn get_or_make(&self, made: impl FnOnce(&Arc<Ring>) -> io::Result<()>) -> Option<&Arc<Ring>> {
         let make = || {
             let ring = Ring::new(Size::default()).and_then(|ring| made(&ring).map(|()| ring));
@@ -69,7 +72,7 @@ impl RingPlace {
         self.ring.get_or_init(make).as_ref()
     }
 
-    /// See [`Ring::close`]. No ring is made afterwards.
+    /// Closes the ring; see [`Ring::close`]. No ring is made afterwards.
     pub(crate) fn close(&self, limit: Duration) -> bool {
         self.ring
             .get_or_init(|| None)
@@ -78,7 +81,7 @@ impl RingPlace {
     }
 }
 
-/// Which way an operation goes.
+/// The way that an operation takes.
 pub(super) enum Route {
     Ring {
         ring: Arc<Ring>,
@@ -88,7 +91,7 @@ pub(super) enum Route {
     Pool,
 }
 
-/// Which way an operation of this runtime goes from here.
+/// Returns the way that an operation of this runtime takes from here.
 pub(super) fn route(handle: &Handle, code: u8) -> Route {
     let shared = &handle.shared;
     if !shared.world.files.has(code) {
@@ -111,13 +114,14 @@ pub(super) fn route(handle: &Handle, code: u8) -> Route {
     }
 }
 
-/// Whether an operation would go to the pool from inside of one of its jobs: it may block right here, as a nested join does,
-/// and so needs no second OS thread.
+/// Returns whether an operation would go from inside one job of the pool to another. It may then
+/// block right here, as a nested join does, and needs no second OS thread.
 pub(super) fn runs_here(handle: &Handle, code: u8) -> bool {
     in_job() && matches!(route(handle, code), Route::Pool)
 }
 
-/// Hands over a request to cancel, unless that is left to the loop of the worker that asks.
+/// Hands a request to cancel to the kernel, unless the caller is the ring's own worker, whose loop
+/// does that.
 pub(super) fn flush_unless_own(ring: &Arc<Ring>) {
     let is_own = Worker::with(|worker| {
         let own = worker.and_then(|worker| worker.remote.files.get());
@@ -128,7 +132,7 @@ pub(super) fn flush_unless_own(ring: &Arc<Ring>) {
     }
 }
 
-/// An operation on the pool. It ends with an error if the job is dropped.
+/// A job of the pool that runs an operation. The operation fails if the job is dropped.
 struct Job(Option<Arc<dyn Operate>>);
 
 impl Drop for Job {
@@ -139,10 +143,11 @@ impl Drop for Job {
     }
 }
 
-/// Has the pool do an operation.
+/// Submits an operation to the pool.
 ///
 /// # Errors
-/// If it can't, with the job: the operation says what it means that it is dropped.
+/// The pool's refusal, together with the job. The caller decides how the operation ends before it
+/// drops the job.
 pub(super) fn submit(
     handle: &Handle,
     operation: Arc<dyn Operate>,
@@ -159,7 +164,7 @@ pub(super) fn submit(
     }
 }
 
-/// The pool's refusal as an error of input and output.
+/// Translates the pool's refusal into an I/O error.
 pub(super) fn refused<F>(error: &SubmitError<F>) -> io::Error {
     let kind = if error.is_full() {
         io::ErrorKind::WouldBlock

@@ -1,11 +1,11 @@
-//! What is known of a file.
+//! File metadata.
 
 use std::fmt;
 use std::time::{Duration, SystemTime};
 
 use rustix::fs::{FileType as Type, Statx, StatxFlags, StatxTimestamp};
 
-/// What is known of a file: what `std::fs::Metadata` has, in plain fields.
+/// The metadata of a file: that of `std::fs::Metadata`, in plain fields.
 ///
 /// # Examples
 /// ```
@@ -24,70 +24,70 @@ use rustix::fs::{FileType as Type, Statx, StatxFlags, StatxTimestamp};
 #[derive(Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Metadata {
-    /// Its length, in bytes.
+    /// The length, in bytes.
     pub len: u64,
-    /// Its type, and who may do what with it: `st_mode`.
+    /// The file type and the permissions: `st_mode`.
     pub mode: u32,
-    /// The device that it is on: `st_dev`.
+    /// The device that holds the file: `st_dev`.
     pub device: u64,
-    /// Its number on the device.
+    /// The inode number on the device.
     pub inode: u64,
-    /// How many names it has.
+    /// The number of hard links.
     pub links: u64,
-    /// The number of the user that it belongs to.
+    /// The numeric id of the owner.
     pub user: u32,
-    /// The number of the group that it belongs to.
+    /// The numeric id of the group.
     pub group: u32,
-    /// How much of the device it takes, in units of 512 bytes.
+    /// The space that the file takes on the device, in units of 512 bytes.
     pub blocks: u64,
-    /// How long reads and writes should be, in bytes.
+    /// The preferred length of reads and writes, in bytes.
     pub block_len: u32,
-    /// When its content was last changed.
+    /// The time of the last change of the content.
     pub modified: SystemTime,
-    /// When it was last read, as far as the file system keeps account of that.
+    /// The time of the last read, as far as the file system records it.
     pub accessed: SystemTime,
-    /// When something of what stands here was last changed.
+    /// The time of the last change of the metadata.
     pub changed: SystemTime,
-    /// When it was made, if the file system knows.
+    /// The time of creation, if the file system records it.
     pub created: Option<SystemTime>,
 }
 
-/// What kind of file it is.
+/// The type of a file.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 #[non_exhaustive]
 pub enum FileType {
-    /// A file with content.
+    /// A regular file.
     File,
     /// A directory.
     Directory,
-    /// A name for another path.
+    /// A symbolic link.
     Symlink,
-    /// A pipe with a name.
+    /// A named pipe.
     Fifo,
     /// A socket.
     Socket,
-    /// A device that is read and written in characters.
+    /// A character device.
     CharacterDevice,
-    /// A device that is read and written in blocks.
+    /// A block device.
     BlockDevice,
-    /// None of these.
+    /// Any other type.
     Other,
 }
 
 impl FileType {
-    /// Whether it is a file with content.
+    /// Returns whether this is a regular file.
     #[must_use]
     pub fn is_file(self) -> bool {
         self == Self::File
     }
 
-    /// Whether it is a directory.
+    /// Returns whether this is a directory.
     #[must_use]
     pub fn is_dir(self) -> bool {
         self == Self::Directory
     }
 
-    /// Whether it is a symbolic link.
+    /// Returns whether this is a symbolic link.
     #[must_use]
     pub fn is_symlink(self) -> bool {
         self == Self::Symlink
@@ -143,31 +143,31 @@ impl Metadata {
         }
     }
 
-    /// What kind of file it is.
+    /// Returns the type of the file.
     #[must_use]
     pub fn file_type(&self) -> FileType {
         FileType::of(self.mode)
     }
 
-    /// Whether it is a file with content.
+    /// Returns whether this is a regular file.
     #[must_use]
     pub fn is_file(&self) -> bool {
         self.file_type().is_file()
     }
 
-    /// Whether it is a directory.
+    /// Returns whether this is a directory.
     #[must_use]
     pub fn is_dir(&self) -> bool {
         self.file_type().is_dir()
     }
 
-    /// Whether it is a symbolic link.
+    /// Returns whether this is a symbolic link.
     #[must_use]
     pub fn is_symlink(&self) -> bool {
         self.file_type().is_symlink()
     }
 
-    /// Who may do what with it: the lower twelve bits of the mode.
+    /// Returns the permissions: the lower twelve bits of the mode.
     #[must_use]
     pub fn permissions(&self) -> u32 {
         self.mode & 0o7777
@@ -185,7 +185,7 @@ impl fmt::Debug for Metadata {
     }
 }
 
-/// Saturates where `SystemTime` ends.
+/// Converts a time stamp. A time outside of the range of `SystemTime` becomes the epoch.
 fn time(time: StatxTimestamp) -> SystemTime {
     let epoch = SystemTime::UNIX_EPOCH;
     let seconds = Duration::from_secs(time.tv_sec.unsigned_abs());

@@ -1,4 +1,4 @@
-//! Files: io_uring where the kernel has it, the blocking pool where not.
+//! File operations: by io_uring where the kernel has it, otherwise on the blocking pool.
 //!
 //! ```text
 //!  first poll ─► turn in the file's queue (order.rs; writes only) ─► route (launch.rs)
@@ -9,20 +9,24 @@
 //!                              completion: the result, or the next part; wake; the next of the file's queue
 //! ```
 //!
-//! An operation (`op/`, one a file) has a form for the ring and one for the pool, and one way to make a result of what either
-//! says. Its state, and the rules by which it keeps what the kernel was shown, are in `cell.rs`.
+//! An operation (one a file, in `op/`) has a form for the ring, a form for the pool, and one
+//! function that makes a result of either. Its state, and the rules by which it keeps what the
+//! kernel was shown, are in `cell.rs`.
 //!
 //! # Rings
 //!
-//! Each worker has a ring of its own, made with its first operation, so that what its events push is handed over with one
-//! system call for all. Nothing about a ring is private to its worker: an OS thread outside of the runtime pushes to it and
-//! flushes it, and a peer of a worker that is held by a long event takes its completions. So no flag that ties a ring to one OS thread
-//! is used.
+//! Each worker has its own ring, made with its first operation. One system call hands over
+//! everything that the worker's events have pushed. Nothing about a ring is private to its worker.
+//! An OS thread outside the runtime may push to it and flush it, and a peer takes the completions
+//! of a worker that is stuck in a long event. So no ring is set up with a flag that ties it to one
+//! OS thread.
 //!
-//! What an OS thread has submitted the kernel gives up when that OS thread ends (`ECANCELED`, `EFAULT`). An operation that nobody has
-//! cancelled is then submitted again, by who takes the completion.
+//! When an OS thread ends, the kernel gives up what that OS thread has submitted (`ECANCELED`,
+//! `EFAULT`). The receiver of such a completion submits the operation again, unless it was
+//! cancelled.
 //!
-//! Neither descriptors nor buffers are registered with a ring: a file lives on any worker, and a buffer is the user's.
+//! Neither descriptors nor buffers are registered with a ring: a file may be used on any worker,
+//! and a buffer belongs to the user.
 
 mod aligned;
 mod buffer;
@@ -61,12 +65,12 @@ pub use run::call;
 
 use crate::runtime::Shared;
 
-/// What operations end with that the end of their runtime has left over.
+/// The error of operations that the end of their runtime left undone.
 fn ended() -> io::Error {
     io::Error::other("the runtime is shut down")
 }
 
-/// Has the worker of a place wait for a ring's completions too.
+/// Makes the worker of a place wait for a ring's completions too.
 fn register(shared: &Arc<Shared>, place: usize, ring: &Arc<Ring>) -> io::Result<()> {
     ring.set_home(Arc::downgrade(shared), place);
     shared.driver_of(place).add_ring(ring.fd(), place)

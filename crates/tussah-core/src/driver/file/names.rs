@@ -1,4 +1,4 @@
-//! What is done with paths.
+//! Operations on paths.
 
 use std::ffi::CString;
 use std::io;
@@ -16,73 +16,74 @@ use super::op::symlink::Symlink;
 use super::op::unlink::Unlink;
 use super::run::Run;
 
-/// What is known of the file that a path leads to, or of the symbolic link itself.
+/// Returns the metadata of the file that a path leads to, or of the symbolic link itself if
+/// `follow` is false.
 ///
 /// # Errors
-/// What statx(2) says.
+/// The error of statx(2).
 pub async fn metadata(path: &Path, follow: bool) -> io::Result<Metadata> {
     let path = c_path(path)?;
     Run::new(Stat::new(What::Path { path, follow })).await
 }
 
-/// See rename(2).
+/// Renames a file; see rename(2).
 ///
 /// # Errors
-/// What it says.
+/// The error of rename(2).
 pub async fn rename(from: &Path, to: &Path) -> io::Result<()> {
     let (from, to) = (c_path(from)?, c_path(to)?);
     Run::new(Rename { from, to }).await
 }
 
-/// See link(2).
+/// Makes a hard link; see link(2).
 ///
 /// # Errors
-/// What it says.
+/// The error of link(2).
 pub async fn hard_link(from: &Path, to: &Path) -> io::Result<()> {
     let (from, to) = (c_path(from)?, c_path(to)?);
     Run::new(Link { from, to }).await
 }
 
-/// See symlink(2).
+/// Makes a symbolic link; see symlink(2).
 ///
 /// # Errors
-/// What it says.
+/// The error of symlink(2).
 pub async fn symlink(target: &Path, path: &Path) -> io::Result<()> {
     let (target, path) = (c_path(target)?, c_path(path)?);
     Run::new(Symlink { target, path }).await
 }
 
-/// See mkdir(2).
+/// Makes a directory; see mkdir(2).
 ///
 /// # Errors
-/// What it says.
+/// The error of mkdir(2).
 pub async fn create_dir(path: &Path, mode: u32) -> io::Result<()> {
     let path = c_path(path)?;
     let mode = Mode::from_raw_mode(mode);
     Run::new(MakeDir { path, mode }).await
 }
 
-/// See unlink(2).
+/// Removes a file; see unlink(2).
 ///
 /// # Errors
-/// What it says.
+/// The error of unlink(2).
 pub async fn remove_file(path: &Path) -> io::Result<()> {
     let path = c_path(path)?;
     let directory = false;
     Run::new(Unlink { path, directory }).await
 }
 
-/// See rmdir(2).
+/// Removes an empty directory; see rmdir(2).
 ///
 /// # Errors
-/// What it says.
+/// The error of rmdir(2).
 pub async fn remove_dir(path: &Path) -> io::Result<()> {
     let path = c_path(path)?;
     let directory = true;
     Run::new(Unlink { path, directory }).await
 }
 
-/// A path as the kernel takes it.
+/// Converts a path to the form that the kernel takes.
 pub(super) fn c_path(path: &Path) -> io::Result<CString> {
     CString::new(path.as_os_str().as_bytes()).map_err(|_| {
         io::Error::new(

@@ -1,4 +1,4 @@
-//! Open files, below what users see.
+//! Open files, below the types that users see.
 
 use std::future::poll_fn;
 use std::io;
@@ -26,21 +26,21 @@ use crate::driver::spend_bytes;
 use crate::runtime::Handle;
 use crate::task::coop;
 
-/// A descriptor, and the order of what changes its file.
+/// A descriptor, and the order of the operations that change its file.
 pub(super) struct Opened {
     pub(super) fd: OwnedFd,
     pub(super) order: Arc<Order>,
     cached: Cached,
 }
 
-/// An open file. Clones are the same one.
+/// An open file. All clones share the same descriptor.
 ///
-/// It is closed with the last clone and the last operation that is under way. Operations that change it are carried out one
-/// at a time, in the order in which they were first polled.
+/// The file is closed with the last clone and the last operation in flight. Operations that change
+/// it run one at a time, in the order in which they were first polled.
 #[derive(Clone)]
 pub struct OpenFile(Arc<Opened>);
 
-/// The kernel's offsets have a sign.
+/// Checks that an offset fits the kernel's signed type.
 fn check_offset(offset: u64) -> io::Result<()> {
     if i64::try_from(offset).is_ok() {
         return Ok(());
@@ -54,7 +54,8 @@ fn check_offset(offset: u64) -> io::Result<()> {
 /// Opens a file.
 ///
 /// # Errors
-/// `InvalidInput` if the combination makes no sense, or the path has a NUL byte; else what open(2) says.
+/// `InvalidInput` if the combination of flags makes no sense or the path has a NUL byte; otherwise
+/// the error of open(2).
 pub async fn open(path: &Path, how: &OpenHow) -> io::Result<OpenFile> {
     let open = Open {
         path: c_path(path)?,
@@ -65,10 +66,11 @@ pub async fn open(path: &Path, how: &OpenHow) -> io::Result<OpenFile> {
 }
 
 impl OpenFile {
-    /// Reads into a buffer: once, or until it is full or the file ends. What is in memory is read at once.
+    /// Reads into a buffer: once, or until it is full or the file ends. Bytes in the page cache are
+    /// read at once.
     ///
     /// # Errors
-    /// `InvalidInput` if the offset has no sign bit to spare; else what pread(2) says.
+    /// `InvalidInput` if the offset exceeds `i64::MAX`; otherwise the error of pread(2).
     pub async fn read<B: IoBufMut>(
         &self,
         mut buffer: B,
@@ -78,7 +80,7 @@ impl OpenFile {
         if let Err(error) = check_offset(offset) {
             return (Err(error), buffer);
         }
-        // There may be no runtime.
+        // Panics outside of a runtime, before anything is read.
         Handle::with_current(|_| ());
         poll_fn(|context| coop::poll_budget(context)).await;
         let room = Memory::of_mut(&mut buffer);
@@ -91,7 +93,7 @@ impl OpenFile {
         };
         if let Ok(read) = read {
             spend_bytes(read);
-            // SAFETY: so many have been written, and never more than there was room for.
+            // SAFETY: this many bytes were written, and never more than there was room for.
             unsafe { buffer.set_filled(read) };
         }
         (read, buffer)
@@ -100,7 +102,7 @@ impl OpenFile {
     /// Writes a buffer, once or until all is written, in its turn.
     ///
     /// # Errors
-    /// As [`read`](Self::read).
+    /// As for [`read`](Self::read), with pwrite(2).
     pub async fn write<B: IoBuf>(&self, buffer: B, at: At, whole: bool) -> (io::Result<usize>, B) {
         if let At::Offset(offset) = at
             && let Err(error) = check_offset(offset)
@@ -111,37 +113,38 @@ impl OpenFile {
         Run::in_order(Write::new(file, buffer, at, whole), &self.0).await
     }
 
-    /// See fsync(2) and fdatasync(2); in its turn.
+    /// Flushes the file to the device, in its turn; see fsync(2) and fdatasync(2).
     ///
     /// # Errors
-    /// What they say.
+    /// The error of the call.
     pub async fn sync(&self, data_only: bool) -> io::Result<()> {
         let file = self.0.clone();
         Run::in_order(Sync { file, data_only }, &self.0).await
     }
 
-    /// See ftruncate(2); in its turn.
+    /// Sets the length of the file, in its turn; see ftruncate(2).
     ///
     /// # Errors
-    /// What it says.
+    /// `InvalidInput` if the length exceeds `i64::MAX`; otherwise the error of ftruncate(2).
     pub async fn set_len(&self, len: u64) -> io::Result<()> {
         check_offset(len)?;
         let file = self.0.clone();
         Run::in_order(SetLen { file, len }, &self.0).await
     }
 
-    /// What is known of the file.
+    /// Returns the metadata of the file.
     ///
     /// # Errors
-    /// What statx(2) says.
+    /// The error of statx(2).
     pub async fn metadata(&self) -> io::Result<Metadata> {
         Run::new(Stat::new(What::File(self.0.clone()))).await
     }
 
-    /// Closes the file, if this is its last clone and nothing is under way; else that is left to who is last.
+    /// Closes the file if this is its last clone and no operation is in flight. Otherwise the last
+    /// holder closes it.
     ///
     /// # Errors
-    /// What close(2) says. The file is closed all the same.
+    /// The error of close(2). The file is closed all the same.
     pub async fn close(self) -> io::Result<()> {
         match Arc::try_unwrap(self.0) {
             Ok(opened) => Run::new(Close::new(opened.fd)).await,

@@ -1,34 +1,34 @@
-//! How a file is opened.
+//! Options for opening a file.
 
 use std::io;
 
 use rustix::fs::OFlags;
 
-/// How a file is opened: the flags of open(2), and the mode of a file that is made.
+/// Options for opening a file: the flags of open(2), and the mode of a file that is created.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct OpenHow {
-    /// It may be read.
+    /// Allows reading.
     pub read: bool,
-    /// It may be written.
+    /// Allows writing.
     pub write: bool,
-    /// It is written at its end only.
+    /// Makes every write append.
     pub append: bool,
-    /// It is made empty.
+    /// Truncates the file.
     pub truncate: bool,
-    /// It is made if it is not there.
+    /// Creates the file if it does not exist.
     pub create: bool,
-    /// It is made, and must not be there.
+    /// Creates the file, and fails if it exists.
     pub create_new: bool,
-    /// Its content does not go through the page cache.
+    /// Bypasses the page cache.
     pub direct: bool,
-    /// Further flags of open(2), but for the access mode.
+    /// Further flags of open(2), except the access mode.
     pub custom_flags: i32,
-    /// Permissions of a file that is made, before the process's mask is applied.
+    /// The permissions of a file that is created, before the process's umask applies.
     pub mode: u32,
 }
 
 impl Default for OpenHow {
-    /// Nothing is allowed, and a file that is made has mode 666 (octal).
+    /// Allows nothing; a file that is created has mode 666 (octal).
     fn default() -> Self {
         Self {
             read: false,
@@ -45,7 +45,7 @@ impl Default for OpenHow {
 }
 
 impl OpenHow {
-    /// As `std::fs::OpenOptions` has it.
+    /// Returns the flags, by the rules of `std::fs::OpenOptions`.
     pub(super) fn flags(&self) -> io::Result<OFlags> {
         let invalid = |text: &str| Err(io::Error::new(io::ErrorKind::InvalidInput, text));
         let writes = self.write || self.append;
@@ -65,7 +65,7 @@ impl OpenHow {
             | access
             | OFlags::from_bits_retain(self.custom_flags as _).difference(OFlags::RWMODE);
         let truncate = self.truncate && !self.create_new;
-        // Only ever added: what is asked for in `custom_flags` alone stays.
+        // Flags are only added: a flag set in `custom_flags` alone stays.
         for (asked, flag) in [
             (self.append, OFlags::APPEND),
             (self.create || self.create_new, OFlags::CREATE),

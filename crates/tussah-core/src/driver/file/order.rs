@@ -1,13 +1,19 @@
-//! The queue of a file's writes: one at a time, in the order in which they were first polled.
+//! The queue of a file's writes, which run one at a time, in the order in which they were first
+//! polled.
 //!
-//! # Who waits inside of a job of the pool does not wait for the pool
+//! # A waiter inside a job of the pool does not wait for the pool
 //!
-//! An operation that has its turn may be a job in the pool's queue, and who waits behind it may hold the pool's only OS
-//! thread. So who waits inside of a job runs the operation that has the turn, unless somebody has begun it ([`Order::help`],
-//! `Operate::run_for_another`). One that has begun ends without the waiter's help: the kernel has it, or an OS thread runs it. Then
-//! the next has its turn: `next` launches it, and wakes those who wait inside of a job, who look again. A helper puts itself on the list
-//! of these under the same lock under which it reads who has the turn, after its waker is in place. So either it sees the new one, or
-//! `next` sees it on the list.
+//! An operation that has its turn may be a job in the pool's queue, while a waiter behind it
+//! occupies the pool's only OS thread. So a waiter inside a job runs the operation that has the
+//! turn, unless it has begun ([`Order::help`], `Operate::run_for_another`).
+//!
+//! An operation that has begun ends without the waiter's help: the kernel has it, or an OS thread
+//! runs it. Then the next one has its turn: `next` launches it, and wakes the waiters inside jobs,
+//! which look again.
+//!
+//! A helper first stores its waker. Under one hold of the lock, it then adds itself to the list of
+//! waiters inside jobs and reads which operation has the turn. So either it sees the new one, or
+//! `next` finds it on the list.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -17,9 +23,9 @@ use parking_lot::Mutex;
 use super::operation::Operate;
 use crate::runtime::Handle;
 
-/// The writes of one file that wait, and the one that is under way.
+/// The queued writes of one file, and the one in progress.
 ///
-/// Bound, in operations: one a future, since a future that is dropped takes its operation out.
+/// Bound, in operations: one for each future, because dropping a future removes its operation.
 #[derive(Default)]
 pub(super) struct Order {
     inner: Mutex<Inner>,
@@ -27,12 +33,12 @@ pub(super) struct Order {
 
 #[derive(Default)]
 struct Inner {
-    /// What has its turn. It ends with a call of `next`.
+    /// The operation that has its turn. A call of `next` ends the turn.
     turn: Option<Arc<dyn Operate>>,
     tickets: u64,
-    /// By ticket, so in the order of arrival.
+    /// By ticket, hence in the order of arrival.
     waiting: BTreeMap<u64, Waiting>,
-    /// Those of them that somebody awaits inside of a job of the pool.
+    /// The queued operations that are awaited inside a job of the pool.
     in_jobs: BTreeMap<u64, Arc<dyn Operate>>,
 }
 
@@ -40,7 +46,7 @@ struct Inner {
 type Waiting = (Arc<dyn Operate>, Handle);
 
 impl Order {
-    /// Lets the operation begin at once, or gives its place in the queue.
+    /// Gives the operation the turn if it is free. Otherwise queues it and returns its ticket.
     pub(super) fn wait(&self, operation: Arc<dyn Operate>, handle: &Handle) -> Option<u64> {
         let mut inner = self.inner.lock();
         if inner.turn.is_none() {
@@ -53,7 +59,7 @@ impl Order {
         Some(ticket)
     }
 
-    /// Takes an operation out that has not had its turn.
+    /// Removes an operation that has not had its turn.
     pub(super) fn remove(&self, ticket: u64) -> Option<Waiting> {
         let mut inner = self.inner.lock();
         let in_job = inner.in_jobs.remove(&ticket);
@@ -63,7 +69,8 @@ impl Order {
         waiting
     }
 
-    /// What has its turn now. Who holds the ticket waits inside of a job, and is woken when that changes.
+    /// Returns the operation that has the turn. The caller holds the ticket, waits inside a job,
+    /// and is woken when the turn changes.
     pub(super) fn help(&self, ticket: u64) -> Option<Arc<dyn Operate>> {
         let mut inner = self.inner.lock();
         let Inner {
@@ -75,8 +82,8 @@ impl Order {
         inner.turn.clone()
     }
 
-    /// The operation that was under way has ended: the next one begins. A loop, and not one inside of the other, so that
-    /// any number of operations may end without having begun.
+    /// Ends the turn and begins the next operation. A loop instead of a recursion, because any
+    /// number of operations may end without having begun.
     pub(super) fn next(&self) {
         loop {
             let mut inner = self.inner.lock();
@@ -99,7 +106,7 @@ impl Order {
         }
     }
 
-    /// Wakes those who wait inside of a job.
+    /// Wakes the waiters inside jobs.
     fn wake_jobs(&self) {
         let in_jobs: Vec<_> = self.inner.lock().in_jobs.values().cloned().collect();
         in_jobs.iter().for_each(|operation| operation.wake());

@@ -1,15 +1,16 @@
 //! One io_uring behind a short lock, with the operations that the kernel has of it.
 //!
-//! The states of an operation's slot, and who may take it out:
+//! The states of an operation's slot, and the events that free it:
 //!
 //! | state | where it is | leaves by |
 //! |---|---|---|
 //! | waiting | the backlog: the kernel has never seen it | the room that a completion makes; `cancel`; `close` |
 //! | submitted | the submission queue, or the kernel | the kernel's completion, and nothing else |
 //!
-//! The lock covers both ends of both queues that are shared with the kernel, the slots and the backlog. `io_uring_enter` is called
-//! without it, unless the submission queue is full: the kernel takes what is below the tail, whoever asks. Nothing of the
-//! user's runs under the lock, and no other lock is taken under it.
+//! The lock covers our ends of the two queues shared with the kernel, the slots and the backlog.
+//! `io_uring_enter` is called without the lock, except when the submission queue is full: the
+//! kernel takes everything below the tail for any caller. No code of the user runs under the lock,
+//! and no other lock is taken under it.
 
 mod close;
 
@@ -29,30 +30,30 @@ use super::operation::Operate;
 use super::slots::{Key, Slots};
 use crate::runtime::Shared;
 
-/// Bound, in operations: the submission queue of a ring; a flush hands over as many at once, and a full queue is flushed.
+/// Bound, in operations: the submission queue of a ring. A full queue is flushed at once.
 const SUBMISSIONS_MAX: u32 = 256;
 
-/// Bound, in operations: as many of a ring may be with the kernel, also of those that wait for somebody else, such as reads of a
-/// terminal; some 32 MiB of its memory. Further ones wait in the backlog.
+/// Bound, in operations: a ring's operations in the kernel, including long waits such as reads of a
+/// terminal; some 32 MiB of kernel memory. Further ones wait in the backlog.
 const IN_FLIGHT_MAX: usize = 65_536;
 
-/// Bound, in completions: the completion queue of a ring; what has no room for the moment the kernel keeps.
+/// Bound, in completions: the completion queue of a ring. The kernel keeps what overflows.
 const COMPLETIONS_MAX: u32 = 4096;
 
-/// Bound, in OS threads of the kernel: as many of what one OS thread submits may block at once; opens of FIFOs do for as long as nobody
-/// has the other end. The kernel's own bound, four a processor, is for what a disk does.
+/// Bound, in OS threads of the kernel: submissions of one OS thread that may block at once, such as
+/// opening a FIFO. The kernel's own bound, four a processor, suits disks.
 const BLOCKED_MAX: u32 = 256;
 
-/// Bound, in completions: as many are taken by one `reap`, so that a worker comes back to its colors.
+/// Bound, in completions: one `reap` takes no more, so that a worker comes back to its colors.
 const REAP_MAX: usize = 256;
 
-/// Bound, in tries: how often a flush asks again if the kernel is short of memory or of room for completions.
+/// Bound, in tries: how often a flush retries if the kernel lacks memory or room for completions.
 const FLUSH_TRIES_MAX: usize = 8;
 
-/// The user data of a request to cancel, whose own completion nobody waits for.
+/// The user data of a request to cancel. Its own completion is ignored.
 const CANCEL: u64 = u64::MAX;
 
-/// How large a ring is.
+/// The dimensions of a ring.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Size {
     /// Entries of the submission queue.
@@ -73,17 +74,17 @@ impl Default for Size {
     }
 }
 
-/// Makes an io_uring that may be used by any OS thread.
+/// Makes an io_uring that any OS thread may use.
 ///
 /// # Errors
-/// What io_uring_setup(2) or mmap(2) said.
+/// The error of io_uring_setup(2) or mmap(2).
 pub(super) fn make(size: Size) -> io::Result<IoUring> {
     let uring = IoUring::builder()
         .dontfork()
         .setup_clamp()
         .setup_cqsize(size.completions)
         .build(size.submissions)?;
-    // Zero leaves the other bound, for what is no file on a disk, as it is. A kernel without this keeps both.
+    // Zero keeps the bound for files that are not on a disk. An older kernel keeps both.
     let _ = uring
         .submitter()
         .register_iowq_max_workers(&mut [BLOCKED_MAX, 0]);
@@ -94,39 +95,39 @@ pub(super) fn make(size: Size) -> io::Result<IoUring> {
 pub(crate) struct Ring {
     uring: IoUring,
     inner: Mutex<Inner>,
-    /// Entries that were pushed and that no flush has taken on itself.
+    /// Pushed entries that no flush has claimed.
     unflushed: AtomicUsize,
-    /// Entries whose completion has not been taken: operations that the kernel has or that are on the way to it, and requests
-    /// to cancel some.
+    /// Entries without a taken completion: operations with the kernel or on the way to it, and
+    /// requests to cancel.
     in_flight: AtomicUsize,
     in_flight_max: usize,
     outage: Outage,
-    /// The kernel takes nothing, as if it had no memory.
+    /// Makes the kernel appear to refuse everything, as if it had no memory.
     #[cfg(test)]
     refuses: std::sync::atomic::AtomicBool,
-    /// The runtime and the place that it belongs to. A ring by itself has none.
+    /// The runtime and the place of the ring. A ring in a test has none.
     home: OnceLock<(Weak<Shared>, usize)>,
 }
 
 struct Inner {
     slots: Slots,
-    /// Operations that wait for room, oldest first; those that were cancelled meanwhile have left their slot.
+    /// The operations that wait for room, oldest first. A cancelled one has left its slot.
     backlog: VecDeque<Key>,
-    /// Operations in the backlog that have not been cancelled.
+    /// The number of operations in the backlog that were not cancelled.
     waiting: usize,
     phase: Phase,
-    /// An empty list with room for what `reap` takes, unless somebody uses it.
+    /// An empty list with capacity for `reap`, unless a `reap` is using it.
     spare: Vec<Completion>,
 }
 
-/// What the kernel said of an operation.
+/// An operation, and the kernel's result.
 type Completion = (Arc<dyn Operate>, i32);
 
 impl Ring {
     /// Makes a ring.
     ///
     /// # Errors
-    /// As [`make`].
+    /// As for [`make`].
     pub(crate) fn new(size: Size) -> io::Result<Arc<Self>> {
         Ok(Arc::new(Self {
             uring: make(size)?,
@@ -147,27 +148,27 @@ impl Ring {
         }))
     }
 
-    /// Says whose ring this is, before anybody uses it.
+    /// Sets the runtime and place of the ring, before anything uses it.
     pub(super) fn set_home(&self, shared: Weak<Shared>, place: usize) {
         let set = self.home.set((shared, place));
         assert!(set.is_ok(), "a ring is made for one place");
     }
 
-    /// What is readable when something has completed.
+    /// Returns the descriptor that is readable when an operation has completed.
     pub(crate) fn fd(&self) -> BorrowedFd<'_> {
         self.uring.as_fd()
     }
 
-    /// Operations that the kernel has or that are on the way to it, and requests to cancel some; without what is in the backlog.
+    /// Returns the number of operations and requests to cancel in flight, without the backlog.
     #[inline]
     pub(crate) fn in_flight(&self) -> usize {
         self.in_flight.load(Ordering::Relaxed)
     }
 
-    /// Takes an operation. Whoever pushes from outside of the ring's worker flushes too.
+    /// Adds an operation. A caller other than the ring's worker has to flush, too.
     ///
     /// # Errors
-    /// Gives it back if the ring is closed to it.
+    /// Returns the operation if the ring is closed to it.
     pub(super) fn push(&self, operation: Arc<dyn Operate>) -> Result<Key, Arc<dyn Operate>> {
         let mut inner = self.inner.lock();
         if !inner.phase.takes(&*operation) {
@@ -181,7 +182,7 @@ impl Ring {
         Ok(key)
     }
 
-    /// Hands an operation to the kernel's queue if there is room.
+    /// Moves an operation to the kernel's queue if there is room.
     fn submit(&self, inner: &mut Inner, key: Key) -> bool {
         if self.in_flight() >= self.in_flight_max {
             return false;
@@ -194,12 +195,13 @@ impl Ring {
         queued
     }
 
-    /// Puts an entry into the submission queue, which is flushed if it is full.
+    /// Puts an entry into the submission queue, and flushes a full queue.
     fn queue(&self, _locked: &mut Inner, entry: &squeue::Entry) -> bool {
         for _ in 0..2 {
-            // SAFETY: the queue's end is ours while the lock is held, which `_locked` shows. What the entry points at belongs to
-            // the operation in its slot, which leaves that only by its completion (the table above; tested by
-            // `the_kernel_keeps_what_a_dropped_future_has_left` and by `Slots`).
+            // SAFETY: the lock, which `_locked` shows to be held, makes this end of the queue ours.
+            // The operation in the slot owns what the entry points at, and leaves only by its
+            // completion (table above; see `the_kernel_keeps_what_a_dropped_future_has_left` and
+            // the tests of `Slots`).
             if unsafe { self.uring.submission_shared().push(entry) }.is_ok() {
                 self.in_flight.fetch_add(1, Ordering::Relaxed);
                 self.unflushed.fetch_add(1, Ordering::Relaxed);
@@ -212,14 +214,14 @@ impl Ring {
         false
     }
 
-    /// Asks the kernel to give an operation up, or takes it out of the backlog. What the kernel has ends with a completion all the same.
+    /// Removes an operation from the backlog, or asks the kernel to give it up and complete it.
     pub(super) fn cancel(&self, key: Key) {
         let mut inner = self.inner.lock();
         match inner.slots.is_submitted(key) {
             None => {}
             Some(true) => {
                 let entry = opcode::AsyncCancel::new(key.0).build().user_data(CANCEL);
-                // Without room it is not cancelled, and ends when it ends.
+                // Without room it is not cancelled, and runs to its end.
                 let _ = self.queue(&mut inner, &entry);
             }
             Some(false) => {
@@ -230,22 +232,22 @@ impl Ring {
                     backlog.retain(|key| slots.is_submitted(*key) == Some(false));
                 }
                 drop(inner);
-                // What it owns is the user's.
+                // The user's data is dropped outside of the lock.
                 drop(operation);
             }
         }
     }
 
-    /// Hands over all that is queued. Costs a load if there is nothing. False if the kernel did not take all of it: the caller
-    /// tries again before it sleeps.
+    /// Hands all queued entries to the kernel. Costs one load if there are none. Returns false if
+    /// the kernel did not take all: the caller tries again before it sleeps.
     #[inline]
     pub(crate) fn flush(&self) -> bool {
         self.unflushed.load(Ordering::Relaxed) == 0 || self.flush_queued()
     }
 
-    /// The same for who does not try again: what the kernel did not take is left to the worker that flushes this ring before it
-    /// sleeps. It may be asleep, with nothing to flush as far as it could see while somebody else tried, and is told; unless it
-    /// is the caller, who would never sleep.
+    /// Does the same for a caller that does not retry. What the kernel refused is left to the
+    /// ring's worker, which is woken: it may have gone to sleep while this caller held the entries.
+    /// A worker that calls this itself is not woken, or it would never sleep.
     pub(super) fn flush_or_tell(&self) {
         if !self.flush()
             && let Some((shared, place)) = self.home.get()
@@ -271,15 +273,16 @@ impl Ring {
         false
     }
 
-    /// One io_uring_enter(2) for all that is queued; more if the kernel refuses an entry, which ends its batch.
+    /// Calls io_uring_enter(2) once for everything queued, and again if an entry that the kernel
+    /// refuses ends its batch.
     ///
-    /// An error is one that passes, or a filter's, which may hold for this OS thread alone: the ring's worker tries again. Any other
-    /// ends the process: what was queued, and what the kernel has, would never complete.
+    /// An error is transient, or a filter's that may hold for this OS thread alone: the ring's
+    /// worker tries again. Any other ends the process, since operations would never complete.
     fn enter(&self) -> Result<(), Errno> {
         let mut left = self.unflushed.swap(0, Ordering::Relaxed);
         loop {
             match self.submit_queued() {
-                // Somebody else may have handed over what we took on ourselves.
+                // Another caller may have handed over entries that we claimed.
                 Ok(taken) if taken == 0 || taken >= left => {
                     self.outage.is_over("io_uring_enter");
                     return Ok(());
@@ -315,17 +318,16 @@ impl Ring {
         self.refuses.store(refuses, Ordering::Relaxed);
     }
 
-    /// Takes completions and wakes who waits for them; at most `REAP_MAX`. Costs a load if nothing is under way, and no system
-    /// call if nothing has completed.
-    ///
-    /// More may be left: [`fd`](Ring::fd) is readable then.
+    /// Takes at most `REAP_MAX` completions and wakes their waiters. If none are there, it costs a
+    /// load while nothing is in flight, and no system call. Keeps [`fd`](Ring::fd) readable if more
+    /// are left.
     #[inline]
     pub(crate) fn reap(&self) -> usize {
         if self.in_flight() == 0 {
             return 0;
         }
         let reaped = self.reap_some();
-        // Operations that had waited for room, or go on.
+        // For operations that waited for room or go on.
         self.flush_or_tell();
         reaped
     }
@@ -338,7 +340,7 @@ impl Ring {
         let phase = inner.phase;
         drop(inner);
         if overflown {
-            // The kernel holds back what had no room; an error shows again with the next flush.
+            // The kernel holds the overflow. An error shows again at the next flush.
             self.unflushed.fetch_add(1, Ordering::Relaxed);
             let _ = self.enter();
         }
@@ -362,9 +364,9 @@ impl Ring {
         reaped
     }
 
-    /// True if the kernel has more for which there was no room.
+    /// Returns true if the kernel holds completions that overflowed.
     fn take_completions(&self, inner: &mut Inner, completions: &mut Vec<Completion>) -> bool {
-        // SAFETY: the queue's end is ours while the lock is held, which `inner` shows.
+        // SAFETY: the lock makes this queue's end ours, and `inner` shows that it is held.
         let queue = unsafe { self.uring.completion_shared() };
         let mut finished = 0;
         for entry in queue.take(REAP_MAX) {
@@ -381,7 +383,7 @@ impl Ring {
         unsafe { self.uring.submission_shared() }.cq_overflow()
     }
 
-    /// Submits what has waited for room.
+    /// Submits operations that waited for room.
     fn refill(&self, inner: &mut Inner) {
         while inner.waiting > 0
             && let Some(key) = inner.backlog.pop_front()

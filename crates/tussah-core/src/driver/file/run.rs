@@ -12,10 +12,11 @@ use super::operation::{Awaited, Operation};
 use crate::blocking::{BlockingHandle, in_job};
 use crate::runtime::Handle;
 
-/// The future of an operation with the result `R`, which begins with the first poll.
+/// The future of an operation with the result `R`. The operation begins with the first poll.
 ///
-/// It does not name the operation. That holds for some lifetimes only, such as a write of `&'static str`, and inside of an `async`
-/// block the compiler forgets which these are: a future with the operation in its type would not be `Send` there.
+/// The future's type does not name the operation. An operation may implement its trait for some
+/// lifetimes only, such as a write of `&'static str`, and inside an `async` block the compiler
+/// forgets these lifetimes. A future with the operation in its type would not be `Send` there.
 pub(super) struct Run<R> {
     cell: Arc<dyn Awaited<R>>,
     started: bool,
@@ -29,7 +30,7 @@ impl<R> Run<R> {
         }
     }
 
-    /// Of an operation that has its turn in a file's queue.
+    /// Creates the future of an operation that takes its turn in a file's queue.
     pub(super) fn in_order(operation: impl Operation<Output = R>, file: &Arc<Opened>) -> Self {
         Self {
             cell: Cell::new(operation, Some(file.order.clone())),
@@ -46,7 +47,7 @@ impl<R> Future for Run<R> {
             let cell = Arc::get_mut(&mut self.cell);
             cell.expect("nobody knows an operation that has not begun")
                 .prepare();
-            // Before anything of it begins: there may be no runtime.
+            // Before any part of it begins, because this panics outside of a runtime.
             Handle::with_current(|handle| {
                 self.started = true;
                 self.cell.clone().start(handle);
@@ -69,20 +70,20 @@ impl<R> Drop for Run<R> {
     }
 }
 
-/// Runs a closure on the pool of the runtime that the caller runs in: what the ring has no form for.
+/// Runs a closure on the pool of the caller's runtime, for calls that have no form for the ring.
 ///
 /// # Errors
-/// Those of the closure; that the pool is full, or the runtime shut down.
+/// The closure's error; a full pool; a runtime that has shut down.
 ///
 /// # Panics
-/// Outside of a runtime, and if the closure panics, with its payload.
+/// Panics outside of a runtime. If the closure panics, the panic resumes here with its payload.
 ///
 /// # Cancellation
 /// A closure that has begun runs to its end.
 pub async fn call<T: Send + 'static>(
     f: impl FnOnce() -> io::Result<T> + Send + 'static,
 ) -> io::Result<T> {
-    /// Takes a job out of the queue that nobody waits for any more.
+    /// Removes a job that is no longer awaited from the pool's queue.
     struct Job<T>(BlockingHandle<T>);
     impl<T> Drop for Job<T> {
         fn drop(&mut self) {

@@ -1,11 +1,12 @@
-//! The operations of a ring by number, with generations, so that the number of one that has ended names no other.
+//! The operations of a ring by number. A generation keeps the number of an ended operation from
+//! naming a later one.
 
 use std::sync::Arc;
 
 use super::operation::Operate;
 
-/// Names an operation to the kernel: the slot's generation in the upper half, its index in the lower. The upper half is
-/// never all ones.
+/// The name of an operation to the kernel: the slot's generation in the upper half, its index in
+/// the lower. The upper half is never all ones.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Key(pub(super) u64);
 
@@ -23,10 +24,10 @@ impl Key {
     }
 }
 
-/// Bound, in slots: the memory that an operation's place took is used again by the next, so there are as many slots as operations
-/// were ever under way at once. That is one a future, and those whose future was dropped: of what is then given up, what the kernel
-/// has, at most `IN_FLIGHT_MAX`; of writes, one an open file; closes and changes of names, as many as are begun and dropped
-/// faster than the disk ends them, which nothing limits but who does so.
+/// Bound, in slots: slots are reused, so there are as many as operations were ever in flight at
+/// once. That is one for each future, and those whose future was dropped: cancelled ones that the
+/// kernel still has, at most `IN_FLIGHT_MAX`; writes, one for each open file; closes and changes of
+/// names, which only their users limit.
 #[derive(Default)]
 pub(super) struct Slots {
     slots: Vec<Slot>,
@@ -73,7 +74,7 @@ impl Slots {
             .filter(|_| slot.generation == key.generation())
     }
 
-    /// An operation that is here.
+    /// Returns an operation that has not ended.
     pub(super) fn get(&mut self, key: Key) -> &dyn Operate {
         &*self.used(key).expect("it has not ended").operation
     }
@@ -82,12 +83,12 @@ impl Slots {
         self.used(key).expect("it has not ended").submitted = true;
     }
 
-    /// Whether the kernel has the operation; `None` if it has ended.
+    /// Returns whether the kernel has the operation; `None` if it has ended.
     pub(super) fn is_submitted(&mut self, key: Key) -> Option<bool> {
         self.used(key).map(|used| used.submitted)
     }
 
-    /// Takes an operation out.
+    /// Removes an operation.
     pub(super) fn remove(&mut self, key: Key) -> Option<Arc<dyn Operate>> {
         self.used(key)?;
         let slot = &mut self.slots[key.index()];
@@ -109,12 +110,12 @@ impl Slots {
             .collect()
     }
 
-    /// The operations that the kernel has: all, or those that are not carried out if nobody waits for them.
+    /// Returns the keys of operations that the kernel has: all, or only those that may be given up.
     pub(super) fn submitted(&self, all: bool) -> Vec<Key> {
         self.keys(true, all)
     }
 
-    /// Takes the operations out that the kernel has never had: all, or those that are not carried out if nobody waits for them.
+    /// Removes operations that the kernel has never had: all, or only those that may be given up.
     pub(super) fn take_waiting(&mut self, all: bool) -> Vec<Arc<dyn Operate>> {
         let keys = self.keys(false, all);
         keys.into_iter()

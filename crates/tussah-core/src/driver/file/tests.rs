@@ -1,4 +1,5 @@
-//! A ring by itself: more operations than it has room for, completions that overflow, and its end.
+//! Tests of a ring by itself: more operations than it has room for, overflowing completions,
+//! shutdown.
 
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
@@ -84,7 +85,7 @@ struct Bench {
 }
 
 impl Bench {
-    /// `None` where there is no io_uring.
+    /// `None` on systems without io_uring.
     fn new(size: Size) -> Option<Self> {
         if cfg!(miri) {
             return None;
@@ -98,7 +99,7 @@ impl Bench {
         })
     }
 
-    /// A small ring that has a hundred reads to do.
+    /// Creates a small ring with a hundred reads to do.
     fn with_reads() -> Option<Self> {
         let bench = Self::new(SMALL)?;
         (0..100).for_each(|_| assert!(bench.push().is_ok()));
@@ -123,7 +124,7 @@ impl Bench {
         assert_eq!(written.expect("there is room"), bytes);
     }
 
-    /// Waits for the ring, as a driver does, until so many have ended.
+    /// Waits for the ring, as a driver does, until this many operations have ended.
     fn reap_until(&self, ended: usize) {
         while self.ends.get().0 + self.ends.get().1 < ended {
             let _ = poll(&mut [PollFd::new(&self.ring.as_fd(), PollFlags::IN)], None);
@@ -181,7 +182,8 @@ fn what_is_cancelled_leaves_the_backlog_or_the_kernel() {
     let keys: Vec<_> = (0..500).filter_map(|_| bench.push().ok()).collect();
     assert_eq!(keys.len(), 500);
     bench.ring.flush();
-    // Those that wait are gone without a word; of the others, the kernel says that they were given up.
+    // Waiting operations leave silently. For the others, the kernel reports that they were
+    // cancelled.
     keys.iter().rev().for_each(|key| bench.ring.cancel(*key));
     bench.ring.flush();
     bench.reap_until(16);
@@ -189,7 +191,7 @@ fn what_is_cancelled_leaves_the_backlog_or_the_kernel() {
         bench.ring.reap();
     }
     assert_eq!(bench.ends.get(), (0, 16));
-    // A number that is used again names another operation.
+    // A reused number names another operation.
     assert!(bench.push().is_ok());
     keys.iter().for_each(|key| bench.ring.cancel(*key));
     bench.feed(1);
@@ -217,7 +219,8 @@ fn a_ring_that_closes_carries_out_what_it_is_to() {
         assert!(bench.push().is_ok());
         assert!(bench.push_one(true, &bench.writer).is_ok(), "write {n}");
     }
-    // A read that is under way takes a byte or is given up; one that waits is not begun. The writes are all done.
+    // A read in flight takes a byte or is cancelled, and a waiting read does not begin. All writes
+    // are done.
     assert!(bench.ring.close(Duration::from_secs(60)));
     let (done, failed) = bench.ends.get();
     assert_eq!(done + failed, 200);
@@ -242,7 +245,7 @@ fn a_ring_that_closes_does_not_wait_before_it_hands_over_what_is_next() {
     for _ in 0..1000 {
         assert!(bench.push_one(true, &bench.writer).is_ok());
     }
-    // Half of it is for those that are carried out.
+    // Half of the limit is for operations that are carried out.
     assert!(bench.ring.close(Duration::from_secs(20)));
     assert_eq!(bench.ends.get(), (1000, 0));
 }

@@ -1,6 +1,6 @@
 //! Models of the ring: an owner, thieves, and a buffer that is replaced while they read it.
 
-// The standard `Arc`: main joins everyone and is the last to drop it, so it needs no model.
+// The standard `Arc`: main joins all others and is the last to drop it, so it needs no model.
 use std::sync::Arc;
 
 use super::super::{TestNode, TestNodes};
@@ -11,15 +11,16 @@ use crate::worker::model::explore;
 /// Each model pushes at most this many items.
 const ITEMS: usize = 5;
 
-/// What a model's OS threads share. The first one only starts and joins the others, since what it does beside them is not
-/// explored well; when the others have ended it takes what is left, as the owner.
+/// The state that a model's OS threads share. The first OS thread only starts and joins the others,
+/// since loom does not explore it well beside them. When the others have ended it takes the rest,
+/// as the owner.
 struct Model {
     ring: Ring<TestNode>,
     nodes: TestNodes,
 }
 
 impl Model {
-    /// A ring with so many items.
+    /// Creates a ring with this many items.
     fn new(pushed: usize) -> Arc<Self> {
         let model = Arc::new(Self {
             ring: Ring::new(),
@@ -41,7 +42,7 @@ impl Model {
         unsafe { self.ring.pop() }.map(|node| TestNode::take(node).1)
     }
 
-    /// The owner does `f`, which gives what it has taken.
+    /// Runs `f` as the owner. `f` returns the items that it has taken.
     fn owner(self: &Arc<Self>, f: impl FnOnce(&Self) -> Option<usize> + 'static) -> Taker {
         let model = Arc::clone(self);
         thread::spawn(move || f(&model).into_iter().collect())
@@ -58,7 +59,8 @@ impl Model {
         })
     }
 
-    /// Takes what is left, and checks that each of `pushed` items was taken once, by each taker in order.
+    /// Takes the rest, and checks that each of `pushed` items was taken once, by each taker in
+    /// order.
     fn finish<const N: usize>(&self, pushed: usize, owner: Taker, thieves: [Taker; N]) {
         let mut own = owner.join().expect("no panic");
         let mut taken = Vec::from(thieves.map(|thief| thief.join().expect("no panic")));
@@ -81,7 +83,8 @@ impl Model {
 
 type Taker = JoinHandle<Vec<usize>>;
 
-/// The first buffer has two slots, so the ring grows twice, unless a thief was fast: then slots are used again.
+/// The first buffer has two slots, so the ring grows twice. If a thief was fast, slots are used
+/// again instead.
 #[test]
 fn two_thieves_while_the_ring_grows() {
     explore(2, || {
@@ -120,7 +123,8 @@ fn a_race_for_the_last_items() {
     });
 }
 
-/// Slots are used again while a thief reads them; the buffer stays the same, unless the thief is faster.
+/// Slots are used again while a thief reads them. The buffer stays the same, unless the thief is
+/// faster.
 #[test]
 fn a_thief_while_the_ring_wraps() {
     explore(4, || {

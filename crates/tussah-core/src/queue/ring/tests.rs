@@ -8,7 +8,7 @@ use proptest::prelude::*;
 use super::super::{TestNode, TestNodes};
 use super::*;
 
-/// Items that nobody follows.
+/// Items that no test dereferences.
 fn item(number: usize) -> NonNull<u8> {
     NonNull::new(ptr::without_provenance_mut(number)).expect("numbers begin with 1")
 }
@@ -137,7 +137,8 @@ proptest! {
     }
 }
 
-/// An owner that lets its ring run full and empty, and two thieves: each item is taken once, and by each in order.
+/// An owner lets its ring run full and empty, beside two thieves. Each item is taken once, and by
+/// each in order.
 #[test]
 fn stress() {
     const ITEMS: usize = if cfg!(miri) { 150 } else { 400_000 };
@@ -162,7 +163,8 @@ fn stress() {
         let mut pushed = 0;
         let mut burst = 1;
         while pushed < ITEMS {
-            // Bursts of 1 to 96, and somewhat fewer pops: the ring grows a few times, and is often empty.
+            // Bursts of 1 to 96, and somewhat fewer pops: the ring grows a few times, and is often
+            // empty.
             burst = burst * 5 % 97;
             for _ in 0..burst.min(ITEMS - pushed) {
                 // SAFETY: this is the only OS thread that pushes and pops.

@@ -1,4 +1,4 @@
-//! Models of the end of a slab: its owner is freed once, and nobody uses it after that.
+//! Models of the end of a slab: its owner is freed once, and is never used after that.
 
 use std::sync::Arc;
 
@@ -10,16 +10,16 @@ use crate::worker::model::{Probe, explore};
 const EVENT: usize = 0;
 const TASK: usize = 1;
 
-/// An owner as `Arc` would have it: what was freed stays there, to be looked at.
+/// An owner like that of an `Arc`. A freed owner stays in memory, so that the model can look at it.
 struct Owner {
     references: AtomicUsize,
     depots: [Mutex<Keeper>; 2],
-    /// Looked at by who uses the owner, and touched by who frees it.
+    /// Read by each user of the owner, and touched by the party that frees it.
     memory: Probe,
 }
 
 impl Owner {
-    /// With the reference of the open slab, and one for each handle.
+    /// Creates an owner with the reference of the open slab, and one for each handle.
     fn new(handles: usize) -> Arc<Self> {
         Arc::new(Self {
             references: AtomicUsize::new(1 + handles),
@@ -46,7 +46,7 @@ impl Owner {
         }
     }
 
-    /// As `Slab::take`.
+    /// Does the same as `Slab::take`.
     fn alloc(&self, kind: usize) {
         self.look();
         let mut depot = lock(&self.depots[kind]);
@@ -56,7 +56,8 @@ impl Owner {
         self.look();
     }
 
-    /// As `Slab::give`, and what its caller does then: the lock's release is the last use of an owner that others keep.
+    /// Does the same as `Slab::give` and its caller. The lock's release is the last use of an owner
+    /// that others keep.
     fn free(&self, kind: usize) {
         self.look();
         let last = lock(&self.depots[kind]).give(1);
@@ -65,7 +66,7 @@ impl Owner {
         }
     }
 
-    /// As `Slab::close`, and what its caller does then.
+    /// Does the same as `Slab::close` and its caller.
     fn close(&self) {
         for depot in &self.depots {
             self.look();
@@ -93,7 +94,7 @@ fn run(owner: &Arc<Owner>, os_threads: Vec<fn(&Owner)>) {
     assert_eq!(owner.memory.look(), 1, "it is freed once");
 }
 
-/// Who has a handle makes a thread, and gives the handle up before the thread.
+/// A party with a handle makes a thread, and drops the handle before the thread.
 #[test]
 fn a_spawn_around_the_close() {
     explore(4, || {
@@ -108,7 +109,7 @@ fn a_spawn_around_the_close() {
     });
 }
 
-/// Two make threads at the same time: the count of what is in use may come to zero more than once.
+/// Two make threads at the same time: the count of objects in use may reach zero more than once.
 #[test]
 fn two_spawns_around_the_close() {
     explore(3, || {
@@ -122,7 +123,8 @@ fn two_spawns_around_the_close() {
     });
 }
 
-/// Nothing but an object keeps the owner for who allocates another by it, of the other kind.
+/// Only an object keeps the owner while a party allocates another one, of the other kind, through
+/// it.
 #[test]
 fn an_object_makes_another_around_the_close() {
     explore(3, || {

@@ -1,6 +1,6 @@
 //! Models of an entry's hand-over between its owner, the worker and a peer, and of parking.
 //!
-//! The models that own an entry through `Sleep` stand in `sleep/loom_tests.rs`.
+//! The models that own an entry through `Sleep` are in `sleep/loom_tests.rs`.
 
 use loom::{
     sync::atomic::{AtomicBool, AtomicUsize},
@@ -16,12 +16,12 @@ fn shard() -> Arc<Shard> {
     Arc::new(Shard::new(Clock::manual().clock(), Box::new(|| ())))
 }
 
-/// An entry that is shared by the model only to be checked; one OS thread acts as its owner.
+/// An entry that the model shares only to check it; one OS thread acts as its owner.
 fn entry() -> TimerEntry {
     TimerEntry::new(Timer::new())
 }
 
-/// Two that fire at the same time fire each entry once between them.
+/// Two callers that fire at the same time fire each entry once between them.
 #[test]
 fn a_worker_and_a_peer_fire() {
     loom::model(|| {
@@ -44,7 +44,8 @@ fn a_worker_and_a_peer_fire() {
     });
 }
 
-/// An owner that finds its entry fired may free it without the lock, while the worker still has that: rule 3.
+/// An owner that finds its entry fired may free it without the lock, while the worker still holds
+/// the lock: rule 3.
 #[test]
 fn an_owner_frees_what_has_fired() {
     loom::model(|| {
@@ -57,7 +58,8 @@ fn an_owner_frees_what_has_fired() {
             thread::spawn(move || shard.fire(DEADLINE))
         };
         if entry.data.is_fired() {
-            // As who frees the place of the waker: the model checks that nobody uses it at the same time.
+            // Like the free of the waker's place: the model checks that nothing else uses it at the
+            // same time.
             // SAFETY: the entry is its owner's again.
             let waker = entry
                 .data
@@ -104,7 +106,7 @@ fn a_worker_that_parks_sees_the_entry_or_is_woken() {
     });
 }
 
-/// An owner that cancels from elsewhere meets the shutdown.
+/// An owner cancels from elsewhere during the shutdown.
 #[test]
 fn closing_meets_a_cancel_and_a_registration() {
     loom::model(|| {

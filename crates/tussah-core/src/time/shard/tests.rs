@@ -12,7 +12,7 @@ use std::{
 
 use super::*;
 
-/// Counts its calls.
+/// A waker that counts its calls.
 #[derive(Default)]
 struct Count(AtomicUsize);
 
@@ -37,7 +37,7 @@ fn shard() -> Shard {
     Shard::new(Clock::manual().clock(), Box::new(|| ()))
 }
 
-/// Owns an entry as a `Sleep` does.
+/// Owns an entry like a `Sleep`.
 struct Owned<'a> {
     shard: &'a Shard,
     entry: Box<TimerEntry>,
@@ -78,7 +78,7 @@ impl<'a> Owned<'a> {
 
 impl Drop for Owned<'_> {
     fn drop(&mut self) {
-        // Without the lock if it is not pending, as `Sleep` does.
+        // Without the lock if it is not pending, like `Sleep`.
         if self.entry.data.is_pending() {
             // SAFETY: as above.
             unsafe { self.shard.cancel(&self.entry) };
@@ -213,7 +213,7 @@ fn a_closed_shard_fires_nothing_and_frees_the_wakers() {
     assert_eq!(count.get(), 0);
 }
 
-/// Its clones panic when they are called, and when they are dropped.
+/// A waker whose clones panic when they are called and when they are dropped.
 struct Bomb;
 
 impl Wake for Bomb {
@@ -247,7 +247,7 @@ impl Drop for DropBomb {
 }
 
 #[test]
-fn a_waker_that_panics_stops_nobody_else() {
+fn a_panicking_waker_stops_no_other() {
     let shard = shard();
     let (count, waker) = Count::pair();
     let before = Owned::set(&shard, 1, &waker);
@@ -274,7 +274,7 @@ fn a_waker_that_panics_stops_nobody_else() {
     assert_eq!(count.get(), 3);
 }
 
-/// Registers, cancels and fires from within its call: no lock is held then.
+/// Registers, cancels and fires from within its call, when no lock is held.
 struct Reenter(StdMutex<Option<Owned<'static>>>, Arc<Count>);
 
 impl Wake for Reenter {
@@ -290,7 +290,7 @@ impl Wake for Reenter {
 fn a_waker_may_use_the_shard() {
     let shard: *mut Shard = Box::into_raw(Box::new(shard()));
     {
-        // SAFETY: the box is freed below, after all that uses it.
+        // SAFETY: the box is freed below, after its last use.
         let shard: &'static Shard = unsafe { &*shard };
         let (count, waker) = Count::pair();
         let other = Owned::set(shard, 500, &waker);
@@ -300,11 +300,12 @@ fn a_waker_may_use_the_shard() {
         assert_eq!(count.get(), 1, "the nested call fired the new entry");
         drop(owned);
     }
-    // SAFETY: made by `into_raw` above; nothing refers to it any more.
+    // SAFETY: made by `into_raw` above, and nothing refers to it any more.
     drop(unsafe { Box::from_raw(shard) });
 }
 
-/// Owners set, re-poll, move and drop entries while a worker and a peer fire and at the end the shard is closed.
+/// Owners set, re-poll, move and drop entries while a worker and a peer fire. At the end the shard
+/// is closed.
 #[test]
 fn stress_between_os_threads() {
     let manual = Clock::manual();

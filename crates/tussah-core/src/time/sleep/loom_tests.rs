@@ -6,10 +6,10 @@ use loom::{future::block_on, sync::atomic::Ordering, thread};
 
 use super::{super::Clock, *};
 
-/// A tick of a clock that is moved by hand.
+/// A tick of a manual clock.
 const TICK: Duration = Duration::from_micros(1);
 
-/// Counts its calls; not part of the model, read after all OS threads have been joined.
+/// Counts its calls. Not part of the model, and read after all OS threads have been joined.
 struct Count(AtomicUsize);
 
 impl Wake for Count {
@@ -43,7 +43,7 @@ fn firing(context: &TimerContext, now: u64) -> thread::JoinHandle<usize> {
     thread::spawn(move || shard.fire(now))
 }
 
-/// The wake-up is not lost whenever the firing comes; else the model would block for ever.
+/// The wake-up is not lost, whenever the firing comes; otherwise the model would block forever.
 #[test]
 fn a_thread_that_waits_is_woken() {
     loom::model(|| {
@@ -78,7 +78,7 @@ fn firing_meets_a_drop() {
     });
 }
 
-/// Whoever polled last is woken, or has seen that the deadline has passed.
+/// The last poller is woken, or has seen that the deadline has passed.
 #[test]
 fn firing_meets_a_poll_with_another_waker() {
     loom::model(|| {

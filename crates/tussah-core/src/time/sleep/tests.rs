@@ -1,4 +1,4 @@
-//! The future, driven by hand and on OS threads.
+//! Tests of the future, driven by hand and on OS threads.
 
 use std::{
     pin::pin,
@@ -31,7 +31,7 @@ fn counter() -> (Arc<Count>, Waker) {
     (Arc::clone(&count), Waker::from(count))
 }
 
-/// A worker that is driven by hand, with the number of times that it was asked to unpark.
+/// A worker that the test drives, with the number of times that it was asked to unpark.
 struct Rig {
     manual: ManualClock,
     clock: Clock,
@@ -89,7 +89,7 @@ fn completes_at_its_deadline_and_not_before() {
     assert_eq!(rig.advance(9 * MS), 0);
     assert!(!poll(sleep.as_mut(), &waker) && !sleep.is_elapsed());
     assert_eq!(rig.advance(MS - Duration::from_nanos(1)), 0);
-    // A tick at the most after the deadline.
+    // A tick at most after the deadline.
     assert_eq!(rig.advance(Duration::from_micros(132)), 1);
     assert_eq!(count.0.load(Ordering::SeqCst), 1);
     assert!(sleep.is_elapsed());
@@ -152,7 +152,7 @@ fn reset_moves_a_pending_timer_and_revives_a_fired_one() {
 }
 
 #[test]
-fn who_is_not_the_worker_wakes_it_for_an_earlier_deadline() {
+fn another_os_thread_wakes_the_worker_for_an_earlier_deadline() {
     let rig = Rig::new();
     let _entered = enter(rig.context(false));
     let mut first = pin!(Sleep::new_until(rig.clock.after(10 * MS)));
@@ -219,7 +219,7 @@ fn it_is_send_and_small() {
     assert!(size_of::<Sleep>() <= 96);
 }
 
-/// A worker with a real clock that parks as the contract in `time/mod.rs` says.
+/// A worker with a real clock that parks by the contract in `time/mod.rs`.
 #[test]
 fn wakes_os_threads_that_block_on_it() {
     let clock = Clock::real();

@@ -6,7 +6,7 @@ use proptest::prelude::*;
 
 use super::*;
 
-/// A wheel with its entries, and what it should hold.
+/// A wheel with its entries, and its expected content.
 struct Rig {
     wheel: Wheel<usize>,
     entries: Vec<NonNull<Entry<usize>>>,
@@ -15,7 +15,7 @@ struct Rig {
     model: BTreeMap<(u64, u64), usize>,
     insertions: u64,
     fired: Vec<usize>,
-    /// The effective tick of what fired last.
+    /// The effective tick of the entry that fired last.
     last_tick: u64,
 }
 
@@ -67,7 +67,7 @@ impl Rig {
     fn advance(&mut self, now: u64, limit: usize) -> bool {
         let mut fired = Vec::new();
         let done = self.wheel.advance(now, limit, &mut |entry| {
-            // SAFETY: entries are freed in `drop` only.
+            // SAFETY: entries are freed only in `drop`.
             let entry = unsafe { entry.as_ref() };
             fired.push(entry.data);
         });
@@ -141,10 +141,10 @@ enum Op {
     /// Absolute, mostly in the past.
     InsertAt(u64),
     Remove(prop::sample::Index),
-    /// Takes an entry that fired or was removed again, or moves one that is linked.
+    /// Takes an entry that fired or was removed, or moves one that is linked.
     Reinsert(prop::sample::Index, u64),
     Advance(u64, usize),
-    /// To the next expiry, as a worker does.
+    /// To the next expiry, like a worker.
     Step(usize),
 }
 
@@ -186,7 +186,7 @@ fn run(rig: &mut Rig, op: Op) {
             rig.link(id, rig.wheel.elapsed().saturating_add(delta));
         }
         Op::Advance(delta, limit) => {
-            // The far jumps would leave nothing to test behind them if they were common.
+            // If the far jumps were common, they would leave nothing to test after them.
             let delta = if delta >= 1 << 40 { delta >> 20 } else { delta };
             rig.advance(rig.wheel.elapsed().saturating_add(delta), limit);
         }
@@ -230,7 +230,7 @@ proptest! {
         prop_assert!(rig.model.is_empty());
     }
 
-    /// With a limit everything fires, once, in the order of ticks, in however many calls.
+    /// With a limit everything fires once, in the order of ticks, in any number of calls.
     #[test]
     fn an_advance_that_is_cut_short_goes_on(ops in prop::collection::vec(op(0..6_usize), 1..OPS)) {
         let mut rig = Rig::new();

@@ -1,4 +1,4 @@
-//! Buffers whose methods do more than to say where the memory is.
+//! Buffers whose methods do more than return the memory.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -14,7 +14,7 @@ struct Calls<F> {
     call: F,
 }
 
-// SAFETY: the bytes are the vector's allocation, which nobody touches until the buffer is dropped.
+// SAFETY: the bytes are the vector's allocation, which is not accessed until the buffer is dropped.
 unsafe impl<F: Fn(&str) + Send + Unpin + 'static> IoBuf for Calls<F> {
     fn bytes(&self) -> &[u8] {
         (self.call)("bytes");
@@ -45,7 +45,7 @@ fn buffer<F: Fn(&str)>(call: F) -> Calls<F> {
 }
 
 #[test]
-fn a_method_that_panics_harms_nobody_else() {
+fn a_method_that_panics_harms_no_other() {
     both(|runtime| {
         let (reader, writer) = pipe();
         let panics = |name: &'static str| {
@@ -57,7 +57,7 @@ fn a_method_that_panics_harms_nobody_else() {
         panics("start");
         panics("capacity");
         feed(&writer, b"lost");
-        // The read was done, so who asked for it sees what the buffer does.
+        // The read was done, so its caller sees the buffer's panic.
         panics("set_filled");
         let write = writer.write(buffer(|_| panic!("as the test wants it")), At::End, true);
         let panicked = catch_unwind(AssertUnwindSafe(|| runtime.block_on(write).0));
@@ -96,7 +96,7 @@ fn a_method_may_use_the_same_file() {
             let read = file.read(buffer(write(&file, &calls)), 0, true).await.0;
             assert_eq!(read.expect("it is read"), 16);
         });
-        // Where the bytes are; where the room is, how long it is, and how much is filled.
+        // In order: the bytes; the beginning, the length, and the filled part of the room.
         assert_eq!(calls.load(Ordering::SeqCst), 1 + 3);
     });
 }

@@ -1,4 +1,4 @@
-//! Reads of what is in memory.
+//! Reads from the page cache.
 
 use std::future::poll_fn;
 use std::os::fd::{AsFd, OwnedFd};
@@ -12,7 +12,7 @@ use tussah_core::file::OpenFile;
 
 use super::help::{both, eventually, not_tested, pool};
 
-/// A file that was just written, and its content.
+/// Returns a file that was just written, and its content.
 fn written(len: usize) -> (OpenFile, Vec<u8>) {
     let content: Vec<u8> = (0..len).map(|at| (at % 251) as u8).collect();
     let file = tempfile::tempfile().expect("there is a place for it");
@@ -62,7 +62,7 @@ fn what_cannot_say_whether_it_waits_is_an_operation() {
     eventually("one job", || runtime.blocking().stats().completed == 1);
 }
 
-/// As a file of a file system in memory has it; one on a device would be as right.
+/// The temporary directory may be in memory or on a device: the result is the same.
 #[test]
 fn what_goes_past_the_cache_is_an_operation() {
     let runtime = pool(1);
@@ -79,7 +79,7 @@ fn what_goes_past_the_cache_is_an_operation() {
     eventually("one job", || runtime.blocking().stats().completed == 1);
 }
 
-/// On the only worker, beside a thread that reads for as long as the other one has not run.
+/// On the only worker, beside a thread that reads until the other one has run.
 #[test]
 fn reads_from_memory_let_others_have_their_turn() {
     let runtime = pool(1);

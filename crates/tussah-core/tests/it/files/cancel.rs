@@ -1,4 +1,4 @@
-//! What is left of operations whose future was dropped.
+//! Operations whose future was dropped.
 
 use std::pin::pin;
 use std::sync::Arc;
@@ -13,7 +13,7 @@ use super::help::{
     ring,
 };
 
-/// More than a pipe holds.
+/// More bytes than a pipe holds.
 const TOO_MUCH: usize = 1 << 20;
 
 #[test]
@@ -27,7 +27,7 @@ fn the_kernel_keeps_what_a_dropped_future_has_left() {
             let write = pin!(writer.write(buffer, At::Offset(0), true));
             assert!(!poll_in(runtime, write, Waker::noop()));
         }
-        // It is carried out, from the buffer that nobody else has any more.
+        // The write is carried out, from the buffer that has no other owner any more.
         assert_eq!(drain(&reader, TOO_MUCH / 2), bytes[..TOO_MUCH / 2]);
         assert_eq!(drops.load(Ordering::SeqCst), 0);
         assert_eq!(drain(&reader, TOO_MUCH / 2), bytes[TOO_MUCH / 2..]);
@@ -59,7 +59,7 @@ fn a_read_that_the_pool_has_begun_keeps_its_buffer() {
         let read = pin!(reader.read(Counted::new(vec![0; 16], &drops), 0, false));
         assert!(!poll_in(&runtime, read, Waker::noop()));
         eventually("the begin", || runtime.blocking().stats().running == 1);
-        // It sleeps in the kernel soon.
+        // It soon sleeps in the kernel.
         std::thread::park_timeout(std::time::Duration::from_millis(20));
     }
     assert_eq!(drops.load(Ordering::SeqCst), 0);
@@ -76,7 +76,7 @@ fn the_end_of_the_runtime_gives_up_what_is_under_way() {
     let file = reader.clone();
     let thread = runtime.spawn(async move { file.read(buffer, 0, false).await.0 });
     let file = reader.clone();
-    // Of who waits outside, the operation ends with an error.
+    // For an outside waiter, the operation ends with an error.
     let outside = std::thread::spawn({
         let handle = runtime.handle().clone();
         move || handle.block_on(file.read(vec![0; 16], 0, false)).0
@@ -96,7 +96,7 @@ fn what_an_os_thread_left_behind_goes_on() {
     let (reader, writer) = pipe();
     let mut read = Box::pin(reader.read(vec![0; 16], 0, false));
     std::thread::scope(|scope| {
-        // The kernel gives up what this OS thread has submitted when it ends.
+        // The kernel gives up this OS thread's submissions when the OS thread ends.
         scope.spawn(|| assert!(!poll_in(&runtime, read.as_mut(), Waker::noop())));
     });
     feed(&writer, b"still there");
@@ -155,7 +155,7 @@ fn a_future_that_is_dropped_leaves_no_descriptor() {
     });
 }
 
-/// To open a FIFO takes until somebody has its other end.
+/// Opening a FIFO waits until its other end is opened.
 #[test]
 fn to_open_a_fifo_waits_for_the_other_end() {
     both(|runtime| {
@@ -170,7 +170,7 @@ fn to_open_a_fifo_waits_for_the_other_end() {
         };
         let fifo = path.clone();
         let writer = runtime.spawn(async move { file::open(&fifo, &how).await });
-        // Others that were asked for later are through; nobody reads yet.
+        // Later operations have completed, and the FIFO still has no reader.
         for _ in 0..3 {
             let other = directory.path().join("other");
             let other = async move { open(&other).await };

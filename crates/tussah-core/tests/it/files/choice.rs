@@ -1,4 +1,5 @@
-//! What a runtime does where io_uring is refused. Each test runs itself once more, as a process of its own.
+//! The behavior of a runtime that is refused io_uring. Each test runs itself once more, in a
+//! process of its own.
 
 use std::io;
 use std::os::fd::AsFd;
@@ -12,10 +13,10 @@ use tussah_core::{Builder, Runtime};
 
 use super::help::{eventually, open, read_write};
 
-/// Names the test that a process is to run in earnest.
+/// The name of the test that a process is to run.
 const ALONE: &str = "TUSSAH_TEST_ALONE";
 
-/// Runs a test in a process of its own, with an environment variable more.
+/// Runs a test in a process of its own, with an additional environment variable.
 fn alone(test: &str, variable: Option<(&str, &str)>, run: impl FnOnce()) {
     if std::env::var(ALONE).is_ok_and(|alone| alone == test) {
         return run();
@@ -35,14 +36,14 @@ fn alone(test: &str, variable: Option<(&str, &str)>, run: impl FnOnce()) {
     assert!(text.contains("1 passed"), "{text}");
 }
 
-/// From now on, a system call ends with `EPERM`, in this OS thread and those that it starts.
+/// Makes a system call fail with `EPERM` from now on, in this OS thread and those that it starts.
 pub(super) fn refuse(call: i64) {
     const LOAD: u16 = (libc::BPF_LD | libc::BPF_W | libc::BPF_ABS) as u16;
     const EQUAL: u16 = (libc::BPF_JMP | libc::BPF_JEQ | libc::BPF_K) as u16;
     const RETURN: u16 = (libc::BPF_RET | libc::BPF_K) as u16;
     let step = |code, jt, k| libc::sock_filter { code, jt, jf: 0, k };
     let mut steps = [
-        // The number of the call is the first word of what a filter sees.
+        // The number of the call is the first word that a filter sees.
         step(LOAD, 0, 0),
         libc::sock_filter {
             code: EQUAL,
@@ -74,7 +75,7 @@ fn limit(resource: libc::__rlimit_resource_t, to: u64) {
     assert_eq!(unsafe { libc::setrlimit(resource, &limit) }, 0);
 }
 
-/// Collects what is logged.
+/// Collects log messages.
 struct Log(Arc<Mutex<Vec<u8>>>);
 
 impl io::Write for Log {
@@ -175,9 +176,9 @@ fn a_worker_that_gets_no_ring_has_the_pool() {
         }
         let file = OpenFile::from(std::os::fd::OwnedFd::from(file));
         runtime.block_on(round_trip(&file));
-        // The write; what was written is in memory when it is read.
+        // The write. The written bytes are in memory when they are read.
         eventually("a job", || runtime.blocking().stats().completed == 1);
-        // What needs a descriptor says so.
+        // Operations that need a descriptor fail with its error.
         let path = directory.path().join("other");
         let opened = runtime.block_on(tussah_core::file::open(&path, &read_write()));
         let error = opened.expect_err("there are none left");
@@ -222,7 +223,7 @@ fn the_environment_is_wrong() {
             error.to_string(),
             "TUSSAH_FILES: expected \"io_uring\" or \"pool\", got \"iouring\""
         );
-        // Who has chosen does not ask it.
+        // With an explicit choice the variable is not read.
         let pool = builder().files(FileDriver::Pool).build();
         files_work(&pool.expect("the worker starts"));
     });

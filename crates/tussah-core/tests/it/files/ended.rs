@@ -1,4 +1,4 @@
-//! What waits outside of the workers for a runtime that has ended.
+//! Waiters outside of the workers, for a runtime that has ended.
 
 use std::sync::mpsc;
 use std::time::Duration;
@@ -8,14 +8,14 @@ use tussah_core::{Color, Runtime};
 use super::help::{eventually, pipe};
 
 #[test]
-fn who_waits_outside_is_told_also_if_a_worker_is_stuck() {
+fn an_outside_waiter_is_told_even_if_a_worker_is_stuck() {
     let runtime = Runtime::builder().workers(1).build();
     let runtime = runtime.expect("the worker starts");
     if !runtime.driver().files_by_io_uring() {
         return;
     }
     let (reader, _writer) = pipe();
-    // Threads that wait too: one that is dropped, and one whose color the stuck worker never leaves.
+    // Threads wait too: one that is dropped, and one whose color the stuck worker never leaves.
     let waiting = [Color(1), Color(2)].map(|color| {
         let file = reader.clone();
         runtime.spawn_in(

@@ -1,4 +1,4 @@
-//! Reads whose OS thread ends before the kernel is done with them.
+//! Reads whose OS thread ends before the kernel has finished them.
 
 use std::os::fd::AsFd;
 use std::task::Waker;
@@ -11,7 +11,8 @@ use super::help::{open, poll_in, ring};
 const BLOCK: usize = 64 * 1024;
 const BLOCKS: usize = 512;
 
-/// The pages come from the device when nobody is left for whom the kernel could copy them: it says `EFAULT` then.
+/// The pages come from the device when the OS thread for which the kernel would copy them is gone:
+/// the result is `EFAULT`.
 #[test]
 fn pages_that_come_too_late_are_read_by_another() {
     let Some(runtime) = ring() else { return };
@@ -21,7 +22,7 @@ fn pages_that_come_too_late_are_read_by_another() {
     let file = runtime.block_on(open(&path));
     for _ in 0..5 {
         fsync(file.as_fd()).expect("it is written");
-        // Nothing of it is in memory, nor is read ahead.
+        // None of it is in memory or read ahead.
         for advice in [Advice::DontNeed, Advice::Random] {
             fadvise(file.as_fd(), 0, None, advice).expect("it is taken");
         }

@@ -1,4 +1,4 @@
-//! What the tests of files share.
+//! Helpers for the tests of files.
 
 use std::future::Future;
 use std::io::Write;
@@ -12,12 +12,12 @@ use std::task::{Context, Poll, Wake, Waker};
 use tussah_core::file::{IoBuf, IoBufMut, OpenFile, OpenHow};
 use tussah_core::{FileDriver, PoolPolicy, Runtime};
 
-/// Says what is not tested here, past the harness, which shows what a test prints only if it fails.
+/// Reports what is not tested here, past the harness, which shows a test's output only if it fails.
 pub(super) fn not_tested(why: &str) {
     let _ = writeln!(std::io::stderr(), "NOT TESTED HERE: {why}");
 }
 
-/// Runs a test in both forms; in that of the ring only where the kernel has it.
+/// Runs a test in both forms; in the ring's form only if the kernel has it.
 pub(super) fn both(test: impl Fn(&Runtime)) {
     for driver in [FileDriver::Auto, FileDriver::Pool] {
         let runtime = Runtime::builder().workers(2).files(driver).build();
@@ -25,7 +25,7 @@ pub(super) fn both(test: impl Fn(&Runtime)) {
     }
 }
 
-/// A runtime whose files go through io_uring, if the kernel has it.
+/// Creates a runtime whose files use io_uring, if the kernel has it.
 pub(super) fn ring() -> Option<Runtime> {
     let runtime = Runtime::builder().workers(2).build();
     let runtime = runtime.expect("the workers start");
@@ -38,7 +38,7 @@ pub(super) fn ring() -> Option<Runtime> {
     Some(runtime)
 }
 
-/// A runtime whose files go through a pool of so many OS threads.
+/// Creates a runtime whose files use a pool of `threads_max` OS threads.
 pub(super) fn pool(threads_max: usize) -> Runtime {
     let policy = PoolPolicy {
         threads_max,
@@ -49,7 +49,7 @@ pub(super) fn pool(threads_max: usize) -> Runtime {
     runtime.expect("the worker starts")
 }
 
-/// How a file is opened that is read and written.
+/// Returns the options to open a file for reading and writing.
 pub(super) fn read_write() -> OpenHow {
     OpenHow {
         read: true,
@@ -64,7 +64,7 @@ pub(super) async fn open(path: &Path) -> OpenFile {
     file.expect("it can be opened")
 }
 
-/// Both ends of a pipe: to be read, and to be written.
+/// Returns both ends of a pipe: one to read, one to write.
 pub(super) fn pipe() -> (OpenFile, OpenFile) {
     let (reader, writer) = std::io::pipe().expect("there are descriptors left");
     (
@@ -92,7 +92,7 @@ pub(super) fn drain(file: &OpenFile, len: usize) -> Vec<u8> {
     bytes
 }
 
-/// Descriptors of this process that lead into a directory.
+/// Returns the descriptors of this process that lead into a directory.
 pub(super) fn descriptors_in(directory: &Path) -> Vec<PathBuf> {
     let own = std::fs::read_dir("/proc/self/fd").expect("Linux has it");
     own.filter_map(|entry| std::fs::read_link(entry.ok()?.path()).ok())
@@ -100,7 +100,7 @@ pub(super) fn descriptors_in(directory: &Path) -> Vec<PathBuf> {
         .collect()
 }
 
-/// A buffer that counts how many of its kind were dropped.
+/// A buffer that counts the drops of its kind.
 pub(super) struct Counted {
     pub(super) bytes: Vec<u8>,
     drops: Arc<AtomicUsize>,
@@ -115,13 +115,13 @@ impl Counted {
 
 impl Drop for Counted {
     fn drop(&mut self) {
-        // Whoever wrote here afterwards would be found out by the allocator's users, or by a sanitizer.
+        // The allocator's users, or a sanitizer, would detect a later write.
         self.bytes.fill(0xEE);
         self.drops.fetch_add(1, Ordering::SeqCst);
     }
 }
 
-// SAFETY: the bytes are the vector's allocation, which nobody touches until the buffer is dropped.
+// SAFETY: the bytes are the vector's allocation, which is not accessed until the buffer is dropped.
 unsafe impl IoBuf for Counted {
     fn bytes(&self) -> &[u8] {
         &self.bytes
@@ -141,7 +141,7 @@ unsafe impl IoBufMut for Counted {
     unsafe fn set_filled(&mut self, _len: usize) {}
 }
 
-/// Waits for what comes by itself. It fails by never ending, or after very many turns.
+/// Waits for a state that comes by itself. Fails by never ending, or after very many turns.
 pub(super) fn eventually(what: &str, mut is: impl FnMut() -> bool) {
     for _ in 0..200_000 {
         if is() {
@@ -152,7 +152,7 @@ pub(super) fn eventually(what: &str, mut is: impl FnMut() -> bool) {
     panic!("{what} did not happen");
 }
 
-/// Counts how often it was woken.
+/// A waker that counts its calls.
 struct Count(std::thread::Thread, AtomicUsize);
 
 impl Wake for Count {
@@ -162,7 +162,8 @@ impl Wake for Count {
     }
 }
 
-/// Polls a future so many times, each time after it was woken, then drops it. True if it was ready before.
+/// Polls a future this many times, each time after it was woken, then drops it. Returns true if it
+/// was ready before.
 pub(super) fn poll_times<F: Future>(runtime: &Runtime, future: F, times: usize) -> bool {
     let mut future = pin!(future);
     let count = Arc::new(Count(std::thread::current(), AtomicUsize::new(0)));
@@ -179,7 +180,7 @@ pub(super) fn poll_times<F: Future>(runtime: &Runtime, future: F, times: usize) 
     false
 }
 
-/// Polls once, in the runtime. True if it is ready.
+/// Polls once, in the runtime. Returns true if the future is ready.
 pub(super) fn poll_in<F: Future>(
     runtime: &Runtime,
     mut future: Pin<&mut F>,

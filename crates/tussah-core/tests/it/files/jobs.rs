@@ -1,4 +1,5 @@
-//! Operations that a job of the blocking pool waits for, where the pool has no OS thread but the job's.
+//! Operations that a job of the blocking pool waits for, where the pool has only the job's OS
+//! thread.
 
 use std::sync::mpsc;
 use std::task::Waker;
@@ -8,7 +9,8 @@ use tussah_core::file::{At, OpenFile};
 
 use super::help::{drain, feed, open, pipe, poll_in, pool};
 
-/// Runs a closure as the only job that the pool can run, and polls some futures meanwhile, which the pool then has no OS thread for.
+/// Runs a closure as the only job that the pool can run, and meanwhile polls some futures, for
+/// which the pool has no OS thread.
 fn in_the_only_job(
     runtime: &Runtime,
     meanwhile: impl FnOnce(),
@@ -79,8 +81,8 @@ fn a_job_runs_an_operation_that_another_has_begun() {
     );
 }
 
-/// A write that has begun is left to who runs it. The next one then has its turn in the pool's queue, where nobody
-/// comes to it but the job that waits behind it.
+/// A write that has begun is left to the OS thread that runs it. The next one then has its turn in
+/// the pool's queue, where only the job that waits behind it can reach it.
 #[test]
 fn a_job_that_waits_is_woken_for_the_next_turn() {
     let runtime = pool(2);

@@ -1,4 +1,4 @@
-//! More operations at once than a ring takes.
+//! More operations at once than a ring holds.
 
 use std::task::Waker;
 
@@ -31,7 +31,7 @@ fn ten_thousand_reads_wait_at_once() {
     });
 }
 
-/// What waits for somebody else takes no place of what does not.
+/// Operations that wait for another party take no place from those that do not.
 #[test]
 fn operations_that_do_not_end_leave_room_for_others() {
     const READS: usize = 5_000;

@@ -1,4 +1,4 @@
-//! The order of what changes a file.
+//! The order of operations that change a file.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -89,7 +89,7 @@ fn poll_once<F: Future>(future: Pin<&mut F>) -> bool {
     future.poll(&mut context).is_ready()
 }
 
-/// Who has the result of a write has the only reference to the file, and so closes it.
+/// A caller that has the result of a write has the only reference to the file, and so closes it.
 #[test]
 fn a_file_that_was_written_is_closed_by_close() {
     both(|runtime| {

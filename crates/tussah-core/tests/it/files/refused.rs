@@ -1,4 +1,4 @@
-//! OS threads that may not enter io_uring once their runtime has been built.
+//! OS threads that must not enter io_uring once their runtime has been built.
 
 use std::future::poll_fn;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -10,14 +10,14 @@ use tussah_core::Runtime;
 use super::choice::refuse;
 use super::help::{Counted, eventually, feed, pipe, poll_in};
 
-/// A runtime of one worker, if its files go through io_uring.
+/// Creates a runtime of one worker, if its files use io_uring.
 fn ring() -> Option<Runtime> {
     let runtime = Runtime::builder().workers(1).build();
     let runtime = runtime.expect("the worker starts");
     runtime.driver().files_by_io_uring().then_some(runtime)
 }
 
-/// Runs a closure on an OS thread that may not enter io_uring.
+/// Runs a closure on an OS thread that must not enter io_uring.
 fn refused(run: impl FnOnce() + Send) {
     std::thread::scope(|scope| {
         scope.spawn(|| {
@@ -47,9 +47,10 @@ fn the_worker_hands_over_a_cancellation() {
     eventually("the drop", || drops.load(Ordering::SeqCst) == 1);
 }
 
-/// Threads run on all of three workers; that of the last one begins a read when its worker has been taken away.
+/// Threads run on all of three workers. That of the last one begins a read when its worker has been
+/// removed.
 #[test]
-fn the_first_worker_hands_over_what_one_that_was_taken_away_could_not() {
+fn the_first_worker_flushes_for_a_removed_one() {
     const WORKERS: usize = 3;
     let runtime = Runtime::builder().workers(WORKERS).build();
     let runtime = runtime.expect("the workers start");

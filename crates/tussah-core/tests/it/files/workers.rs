@@ -1,4 +1,4 @@
-//! Rings whose workers are held, or were taken away.
+//! Rings whose workers are held, or were removed.
 
 use std::future::{Future, poll_fn};
 use std::io::Write;
@@ -13,7 +13,7 @@ use tussah_core::{Color, FileDriver, Runtime, yield_now};
 
 use super::help::{feed, open, pipe};
 
-/// A worker is held until others have handed over what was pushed there, and taken what has ended.
+/// A worker is held until others have flushed its pushed operations and taken the completions.
 #[test]
 fn the_ring_of_a_held_worker_is_served() {
     for driver in [FileDriver::Auto, FileDriver::Pool] {
@@ -44,9 +44,9 @@ fn the_ring_of_a_held_worker_is_served() {
     }
 }
 
-/// The only worker is held until somebody outside has read, by its ring if there is one.
+/// The only worker is held until an outside caller has read, by its ring if there is one.
 #[test]
-fn who_reads_outside_does_not_wait_for_the_only_worker() {
+fn an_outside_reader_does_not_wait_for_the_only_worker() {
     let runtime = Runtime::builder()
         .workers(1)
         .watchdog(Duration::from_millis(20), |_| ())
@@ -83,9 +83,10 @@ impl<F: Fn() + Send + Sync + 'static> Wake for Wakes<F> {
     }
 }
 
-/// Promise 4: a worker finds two reads done, and the first one that it wakes runs until the second has run: another worker takes that.
+/// Promise 4: a worker finds two completed reads. The first thread that it wakes runs until the
+/// second has run, so another worker takes the second.
 #[test]
-fn what_a_ring_has_completed_does_not_wait_behind_a_long_event() {
+fn a_completion_does_not_wait_behind_a_long_event() {
     // More than is read without the ring.
     const ROOM: usize = 1 << 18;
     let runtime = Runtime::builder().workers(2).no_watchdog().build();
@@ -111,7 +112,7 @@ fn what_a_ring_has_completed_does_not_wait_behind_a_long_event() {
         }
         let ran = Arc::new(AtomicBool::new(false));
         let event = move || {
-            // The first to come waits for the second.
+            // The first one waits for the second.
             if !waits.swap(true, Ordering::AcqRel) {
                 while !ran.load(Ordering::Acquire) {
                     std::thread::yield_now();
@@ -141,7 +142,7 @@ fn what_a_ring_has_completed_does_not_wait_behind_a_long_event() {
 }
 
 #[test]
-fn the_rings_of_workers_that_were_taken_away_are_served() {
+fn the_rings_of_removed_workers_are_served() {
     const WORKERS: usize = 4;
     let runtime = Runtime::builder().workers(WORKERS).build();
     let runtime = runtime.expect("workers start");
@@ -151,7 +152,7 @@ fn the_rings_of_workers_that_were_taken_away_are_served() {
             .map(|_| {
                 let all_here = all_here.clone();
                 runtime.spawn(async move {
-                    // So many threads run at the same time, each on another worker.
+                    // This many threads run at the same time, each on another worker.
                     all_here.wait();
                     let (reader, writer) = pipe();
                     let mut read =

@@ -22,7 +22,7 @@ pub(super) const ROWS: &[Row] = &[Row {
     },
 }];
 
-/// Requests of which one panics too; awaited or given up.
+/// Requests, one of which panics too; awaited or given up.
 fn request(bench: &Bench, spans: &Spans, bad: Use, waits: bool) {
     let panics = |bad| *spans.bad.lock().expect("no panic") = bad;
     let held = bench.hold();

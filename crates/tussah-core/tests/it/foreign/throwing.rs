@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::task::{Context, Poll, RawWaker, RawWakerVTable, Waker};
 
-/// What is thrown. Its destructor throws once more.
+/// A payload whose destructor panics once more.
 pub struct Thrown;
 
 impl Drop for Thrown {
@@ -42,7 +42,7 @@ impl Drop for Shouts {
     }
 }
 
-/// Expects a panic, and disposes of what was thrown.
+/// Expects a panic, and disposes of its payload.
 pub fn throws<R>(f: impl FnOnce() -> R) {
     match catch_unwind(AssertUnwindSafe(f)) {
         Ok(_) => panic!("the panic was expected to come here"),
@@ -50,7 +50,7 @@ pub fn throws<R>(f: impl FnOnce() -> R) {
     }
 }
 
-/// What a panic says; the payload is not dropped.
+/// Returns the text of a panic. The payload is not dropped.
 pub fn text_of(payload: Box<dyn Any + Send>) -> String {
     let text = payload
         .downcast_ref::<String>()
@@ -82,7 +82,7 @@ impl Default for Hooks {
 }
 
 impl Hooks {
-    /// A waker that does this. It is never dropped itself: what is dropped are the clones of it.
+    /// Creates a waker that does this. It is never dropped itself, only its clones are.
     pub fn waker(self) -> ManuallyDrop<Waker> {
         let data = Arc::into_raw(Arc::new(self)).cast();
         // SAFETY: the functions of the table treat the data as the `Arc` that it is.
@@ -149,9 +149,10 @@ pub fn poll<F: Future>(future: Pin<&mut F>, waker: &Waker) -> Poll<F::Output> {
     future.poll(&mut Context::from_waker(waker))
 }
 
-/// A way of waiting, tried with a waker that panics in each way: polled twice with different ones, dropped or ended.
+/// Tests a way of waiting with a waker that panics in each way: polled twice with different wakers,
+/// then dropped or ended.
 ///
-/// `make` makes a future that is pending at first, and says how to end its waiting.
+/// `make` returns a future that is pending at first, and the way to end its wait.
 pub fn try_waits<F: Future>(mut make: impl FnMut() -> (F, Box<dyn FnOnce()>)) {
     for on in [On::Clone, On::Wake, On::Drop] {
         for ends in [true, false] {
@@ -162,7 +163,7 @@ pub fn try_waits<F: Future>(mut make: impl FnMut() -> (F, Box<dyn FnOnce()>)) {
             if on == On::Clone {
                 throws(|| first(&mut future));
                 assert!(poll(future.as_mut(), Waker::noop()).is_pending());
-                // The one that is there differs, so this one would be cloned.
+                // The stored waker differs, so this one would be cloned.
                 throws(|| first(&mut future));
             } else {
                 assert!(first(&mut future), "somebody has to be waited for");

@@ -333,7 +333,7 @@ impl Policy for Panics {
     }
 }
 
-/// Nothing that is dropped at the end keeps the rest from being dropped.
+/// A value that panics when it is dropped at the end does not keep the others from being dropped.
 fn at_the_end(_: &Bench) {
     let bench = Bench::new();
     let dropped = Arc::new(AtomicUsize::new(0));
@@ -375,7 +375,7 @@ fn at_the_end(_: &Bench) {
     assert_eq!(dropped.load(Ordering::SeqCst), 15, "each was dropped once");
 }
 
-/// A destructor of the library's that panics while the stack is unwound ends the process.
+/// A destructor of the library that panicked during unwinding would abort the process.
 fn while_unwinding(bench: &Bench) {
     let held = bench.hold();
     let (one, two) = (Bomb, Bomb);
@@ -397,7 +397,7 @@ fn while_unwinding(bench: &Bench) {
         throw()
     });
     drop(held);
-    // Inside of an event nobody can wait for the workers.
+    // Inside an event no caller can wait for the workers.
     for shut in [true, false] {
         let inner = crate::runtime(1);
         let value = Colored::new_in(&inner, ());
@@ -411,7 +411,7 @@ fn while_unwinding(bench: &Bench) {
         });
         let error = bench.runtime.block_on(thread).expect_err("it panics");
         std::mem::forget(error);
-        // Whoever could not wait has left the end to somebody else.
+        // A caller that could not wait has left the shutdown to another OS thread.
         while value.post(|_| ()).is_ok() {
             std::thread::yield_now();
         }

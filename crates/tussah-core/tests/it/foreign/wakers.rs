@@ -147,7 +147,7 @@ pub(super) const ROWS: &[Row] = &[
         place: "waiting for an idle worker: a waker",
         run: |bench| {
             try_waits(|| {
-                // As long as both workers are held, nobody is idle.
+                // As long as both workers are held, none is idle.
                 let both = Arc::new(Barrier::new(3));
                 let held = [21, 22].map(|color| {
                     let (release, released) = mpsc::channel::<()>();
@@ -229,7 +229,7 @@ pub(super) const ROWS: &[Row] = &[
     },
 ];
 
-/// What ends the waiting for a value that is held.
+/// Returns a closure that ends the wait for a held value.
 fn end(bench: &Bench, held: super::Held) -> Box<dyn FnOnce()> {
     let (value, handle) = (bench.value.clone(), bench.runtime.handle().clone());
     Box::new(move || {
@@ -238,15 +238,15 @@ fn end(bench: &Bench, held: super::Held) -> Box<dyn FnOnce()> {
     })
 }
 
-/// A request of which the color lets go last, with a waker that was stored after the one that it called: the waker is cloned while the
-/// closure comes to its end.
+/// The color lets go of a request last, after the request stored a waker behind the one that was
+/// called. That waker is cloned while the closure ends.
 fn a_late_waker_in_a_shared_turn(bench: &Bench) {
     for _ in 0..3 {
         let held = bench.hold();
         let (go, may_go) = mpsc::channel::<()>();
         let may_go = Mutex::new(may_go);
         let mut read = Box::pin(bench.value.read(|value| value.calls));
-        // The color waits here, between the outcome and the end of its use of the request.
+        // The color waits here, between the outcome and its last use of the request.
         let (wake, woken) = mpsc::channel();
         let slow = Hooks {
             wake: Box::new(move || {

@@ -1,4 +1,4 @@
-//! Carries out the actions of a program on a real runtime, and records what happens.
+//! The interpreter of a program on a real runtime, which records what happens.
 
 use std::any::Any;
 use std::future::{Future, poll_fn};
@@ -19,36 +19,39 @@ use tussah_core::{
 use super::history::{History, Kind, Node, Op, Outcome, Reply, Track, Value};
 use super::program::{Action, Body, End, How, NUMBERS, Site, Wait};
 
-/// Bound, in operations a run: nested repetitions end early, so that a run stays short and its graph small.
+/// Bound, in operations a run: nested repetitions end early, so that a run stays short and its
+/// graph small.
 const OPS_MAX: usize = 400;
 
-/// What awaiting a request that the shutdown dropped panics with.
+/// The panic of a caller that awaits a request that the shutdown dropped.
 pub(super) const REQUEST_DROPPED: &str = "the runtime was shut down before the request ran";
 
-/// What a spawn panics with after the shutdown has begun.
+/// The panic of a spawn after the shutdown has begun.
 pub(super) const SPAWN_REFUSED: &str = "a thread was spawned on a runtime that is shut down";
 
 type Thrown = Box<dyn Any + Send>;
 type Asked<'a> = Pin<Box<dyn Future<Output = (Reply, Node)> + Send + 'a>>;
 
-/// What all actors of a run share.
+/// The state that all actors of a run share.
 pub(super) struct World {
     pub(super) handle: Handle,
     pub(super) clock: Clock,
     pub(super) values: Vec<Colored<Value>>,
     pub(super) history: History,
-    /// Operations so far.
+    /// The number of operations so far.
     pub(super) begun: AtomicUsize,
-    /// The shutdown may have begun.
+    /// Whether the shutdown may have begun.
     pub(super) ending: AtomicBool,
-    /// Whether actors outside of the runtime may sleep: one whose timer the shutdown dropped would sleep for ever.
+    /// Whether actors outside of the runtime may sleep. If the shutdown dropped their timer, they
+    /// would sleep forever.
     pub(super) outside_sleeps: bool,
 }
 
 impl World {
-    /// Whether the shutdown may have begun, asked after the runtime said that it has.
+    /// Returns whether the shutdown may have begun. Called after the runtime has reported that.
     fn is_ending(&self) -> bool {
-        // Pairs with the AcqRel exchange in which the shutdown begins: what the runtime said may come from a Relaxed load.
+        // Pairs with the AcqRel exchange in which the shutdown begins: the runtime's report may
+        // come from a Relaxed load.
         fence(Ordering::Acquire);
         self.ending.load(Ordering::Relaxed)
     }
@@ -68,10 +71,10 @@ fn place(site: Site) -> usize {
     }
 }
 
-/// What an actor throws: who sees it learns the step in which it did.
+/// The payload of an actor's panic, which names the step of the panic.
 pub(super) struct Planned(pub(super) Node);
 
-/// What runs the actions.
+/// The party that runs the actions.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Role {
     /// An OS thread of its own.
@@ -84,7 +87,7 @@ enum Role {
     Closure,
 }
 
-/// Who carries out actions, one after the other.
+/// An actor: it carries out actions, one after the other.
 pub(super) struct Actor {
     world: Arc<World>,
     role: Role,
@@ -92,7 +95,7 @@ pub(super) struct Actor {
     /// The colors that it is in while it runs.
     places: Vec<usize>,
     reads: bool,
-    /// The event that goes on now, by its indices in the logs of its places.
+    /// The running event, by its indices in the logs of its places.
     inside: Option<Vec<usize>>,
 }
 
@@ -101,7 +104,7 @@ impl Drop for Actor {
         if self.inside.is_some() {
             self.leave();
         } else if self.role == Role::Thread {
-            // Aborted while it waited: that is an event of its color.
+            // Aborted while it waited, which is an event of its color.
             for &place in &self.places {
                 self.world.history.drop_in(place, self.track.actor);
             }
@@ -114,7 +117,7 @@ impl Drop for Actor {
     }
 }
 
-/// A closure that is posted to a color, or asked of it.
+/// A closure that is posted to a color, or part of a request.
 struct Job {
     world: Arc<World>,
     op: Arc<Op>,
@@ -139,7 +142,7 @@ impl Drop for Job {
 }
 
 impl Job {
-    /// Runs with the color, or colors, for itself alone; a post without a value has none here.
+    /// Runs with exclusive access to its color or colors. A post without a value has no value here.
     fn run(mut self, values: &mut [&mut Value]) -> (Reply, Node) {
         let (mut actor, reply) = self.begin(false);
         for (value, &place) in values.iter_mut().zip(&self.op.places) {
@@ -198,7 +201,7 @@ impl Actor {
         actor
     }
 
-    /// The next step, before which others' steps have happened.
+    /// Begins the next step, after the given steps of others.
     fn step(&mut self, saw: &[Node]) -> Node {
         self.track.steps.push(saw.to_vec());
         self.here()
@@ -208,7 +211,7 @@ impl Actor {
         (self.track.actor, self.track.steps.len() as u32 - 1)
     }
 
-    /// An event of the actor begins in its places.
+    /// Begins an event of the actor in its places.
     fn enter(&mut self, event: u32, issued: Option<Node>) -> Reply {
         let begin = self.step(issued.as_slice());
         let mut reply = Vec::new();
@@ -233,7 +236,7 @@ impl Actor {
         self.world.history.fail(text);
     }
 
-    // Actions that need not wait.
+    // Actions that do not wait.
 
     pub(super) fn run(&mut self, actions: &[Action]) {
         for action in actions {
@@ -271,7 +274,7 @@ impl Actor {
         }
     }
 
-    /// A closure for these places, unless the run has had enough.
+    /// Creates a closure for these places, unless the run has reached its bound.
     fn issue(&mut self, kind: Kind, places: Vec<usize>, body: &Body) -> Option<(Arc<Op>, Job)> {
         if self.world.begun.fetch_add(1, Ordering::Relaxed) >= OPS_MAX {
             return None;
@@ -352,7 +355,7 @@ impl Actor {
         }
     }
 
-    /// A request of somebody who can't wait: polled once.
+    /// Makes a request of a caller that cannot wait: it is polled once.
     fn ask_in_passing(&mut self, values: &[usize], how: How, body: &Body, wait: &Wait) {
         let places = values.iter().map(|value| NUMBERS + value).collect();
         let Some((op, job)) = self.issue(Kind::Request, places, body) else {
@@ -374,7 +377,7 @@ impl Actor {
         }
     }
 
-    /// An operation has given its result.
+    /// Records the result of an operation.
     fn settle(&mut self, op: &Op, result: Result<(Reply, Node), Thrown>) {
         let outcome = match result {
             Ok((reply, end)) => {
@@ -394,7 +397,7 @@ impl Actor {
         *op.outcome.lock() = outcome;
     }
 
-    /// Another actor's panic reached this one.
+    /// Records that another actor's panic reached this one.
     fn see_panic(&mut self, actor: u32, thrown: Thrown) {
         match thrown.downcast::<Planned>() {
             Ok(planned) if planned.0.0 == actor => drop(self.step(&[planned.0])),
@@ -410,7 +413,7 @@ impl Actor {
         if matches!(self.role, Role::Thread | Role::Event) {
             self.world.history.panics.fetch_add(1, Ordering::Relaxed);
         }
-        // Without the hook: it would print.
+        // Without the hook, which would print.
         resume_unwind(Box::new(Planned(self.step(&[]))));
     }
 
@@ -423,7 +426,7 @@ impl Actor {
         }
     }
 
-    /// A thread with its number, unless the shutdown has begun.
+    /// Starts a thread with its number, unless the shutdown has begun.
     pub(super) fn spawn(
         &mut self,
         home: Option<Site>,
@@ -453,7 +456,7 @@ impl Actor {
         spawned.ok().map(|handle| (child, handle))
     }
 
-    /// A thread has ended.
+    /// Records the end of a thread.
     pub(super) fn joined(&mut self, child: u32, result: Result<Node, JoinError>, aborted: bool) {
         match result {
             Ok(end) if end.0 == child => drop(self.step(&[end])),
@@ -507,7 +510,7 @@ impl Actor {
     }
 
     async fn yields(&mut self) {
-        // Queued once this poll ends, behind all that was posted before this step.
+        // Queued once this poll ends, behind all posts before this step.
         let issued = self.step(&[]);
         let waited = self.wait(&mut yield_now(), Some(issued)).await;
         waited.unwrap_or_else(|_| self.fail("a yield panicked"));
@@ -553,7 +556,8 @@ impl Actor {
         }
     }
 
-    /// Waits, outside of the actor's color. `issued`: the step that will have woken it, if that is known.
+    /// Waits, outside of the actor's color. `issued` is the step that will have woken it, if that
+    /// is known.
     async fn wait<F: Future + Unpin>(
         &mut self,
         future: &mut F,
@@ -578,7 +582,7 @@ impl Actor {
     }
 }
 
-/// About a microsecond, and a chance for others.
+/// Takes about a microsecond, and lets others run.
 fn hold() {
     (0..50).for_each(|_| std::hint::spin_loop());
     std::thread::yield_now();

@@ -1,8 +1,9 @@
-//! What a run of a program leaves behind, and what the promises say of it.
+//! The record of a run of a program, and its check against the promises.
 //!
-//! Each actor counts its steps; a step names those of others that it saw the end of. With the order of each color's log, in
-//! which every event but two readers excludes the next one, these make the graph of what happened before what. The promises
-//! are then: the graph has no cycle; no log contradicts it; replaying a log gives what its events and callers saw; and each
+//! Each actor counts its steps. A step names the steps of others whose ends it saw. In a color's
+//! log every event excludes the next one, except two readers. The steps and the order of each log
+//! form the graph of what happened before what. The promises are then: the graph has no cycle; no
+//! log contradicts it; replaying a log gives the results that its events and callers saw; and each
 //! closure had exactly one end.
 
 use std::collections::HashMap;
@@ -16,24 +17,25 @@ use super::program::{NUMBERS, VALUES};
 /// An actor and one of its steps.
 pub(super) type Node = (u32, u32);
 
-/// The part of `Place::inside` that says that somebody has the color for itself.
+/// The part of `Place::inside` that records exclusive access to the color.
 const WRITER: u32 = 1 << 16;
 
-/// The state after an event: no two orders of the same events give the same.
+/// Returns the state after an event. Different orders of the same events give different states.
 fn mixed(state: u64, event: u32) -> u64 {
     (state.rotate_left(5) ^ u64::from(event)).wrapping_mul(0x517C_C1B7_2722_0A95) + 1
 }
 
-/// A color, as its events see it. Relaxed throughout: the color itself has to order these accesses.
+/// A color, as its events see it. Relaxed throughout, because the color itself has to order these
+/// accesses.
 #[derive(Default)]
 struct Place {
-    /// Who is inside now: the readers, and `WRITER`.
+    /// The events that are inside now: the number of readers, and `WRITER`.
     inside: AtomicU32,
     state: AtomicU64,
-    /// What the colored value has to be; only its own events change it.
+    /// The expected colored value. Only its own events change it.
     value: AtomicU64,
     log: Mutex<Vec<Entry>>,
-    /// Some actor has set a limit.
+    /// Whether some actor has set a limit.
     limited: AtomicBool,
 }
 
@@ -41,7 +43,7 @@ struct Place {
 #[derive(Debug)]
 struct Entry {
     event: u32,
-    /// The step that posted it, unless it is the poll of a thread that something unknown has woken.
+    /// The step that posted it. Unknown for the poll of a thread with an unknown waker.
     issued: Option<Node>,
     begin: Node,
     end: Node,
@@ -50,7 +52,7 @@ struct Entry {
     after: u64,
 }
 
-/// What is colored.
+/// The parts of the program that have a color.
 pub(super) struct Value {
     plain: u64,
     drops: Arc<AtomicU32>,
@@ -68,7 +70,7 @@ impl Drop for Value {
     }
 }
 
-/// Which way an operation went to its color.
+/// The way of an operation to its color.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Kind {
     Post,
@@ -76,10 +78,10 @@ pub(super) enum Kind {
     Request,
 }
 
-/// What the caller of an operation saw.
+/// The result that the caller of an operation saw.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) enum Outcome {
-    /// Nothing: a request that was dropped.
+    /// None: a request that was dropped.
     Unseen,
     Accepted,
     Refused,
@@ -89,10 +91,10 @@ pub(super) enum Outcome {
     ShutDown,
 }
 
-/// For each color of an operation: its place in the log, and the state that it left.
+/// For each color of an operation: its place in the log, and the resulting state.
 pub(super) type Reply = Vec<(usize, usize, u64)>;
 
-/// A closure on its way.
+/// A closure that was submitted.
 #[derive(Debug)]
 pub(super) struct Op {
     pub(super) event: u32,
@@ -102,33 +104,34 @@ pub(super) struct Op {
     /// The actor that the closure will be.
     pub(super) actor: u32,
     pub(super) outcome: Mutex<Outcome>,
-    /// It came back to its caller: its end is no event of the color.
+    /// Whether the closure came back to its caller, so that its end is no event of the color.
     pub(super) returned: AtomicBool,
     pub(super) ran: AtomicU32,
     pub(super) dropped: AtomicU32,
     pub(super) given_back: AtomicU32,
 }
 
-/// What an actor did: for each step, the steps of others that it saw the end of; and its operations.
+/// The record of an actor: for each step, the steps of others whose ends it saw; and its
+/// operations.
 pub(super) struct Track {
     pub(super) actor: u32,
     pub(super) steps: Vec<Vec<Node>>,
     pub(super) ops: Vec<Arc<Op>>,
 }
 
-/// Everything that was recorded.
+/// The whole record.
 #[derive(Default)]
 pub(super) struct History {
     places: [Place; NUMBERS + VALUES],
     tracks: Mutex<Vec<Track>>,
     failures: Mutex<Vec<String>>,
     numbers: AtomicU32,
-    /// Panics that a worker has to count.
+    /// The number of panics that a worker has to count.
     pub(super) panics: AtomicU64,
 }
 
 impl History {
-    /// A number for an actor or an event.
+    /// Returns a number for an actor or an event.
     pub(super) fn number(&self) -> u32 {
         self.numbers.fetch_add(1, Ordering::Relaxed)
     }
@@ -137,7 +140,7 @@ impl History {
         self.failures.lock().push(what);
     }
 
-    /// What was wrong so far.
+    /// The errors so far.
     pub(super) fn failures(&self) -> Vec<String> {
         self.failures.lock().clone()
     }
@@ -154,7 +157,7 @@ impl History {
         self.places[place].limited.load(Ordering::Relaxed)
     }
 
-    /// An event of the color begins; gives its index in the log and the state that it leaves.
+    /// Begins an event of the color. Returns its index in the log and the resulting state.
     pub(super) fn enter(
         &self,
         place: usize,
@@ -183,7 +186,7 @@ impl History {
         (log.len() - 1, after)
     }
 
-    /// The event of that index ends.
+    /// Ends the event of that index.
     pub(super) fn leave(&self, place: usize, index: usize, end: Node) {
         let at = &self.places[place];
         let mut log = at.log.lock();
@@ -200,7 +203,7 @@ impl History {
         self.release(place, reads);
     }
 
-    /// Something of the color is dropped, which is an event without an entry.
+    /// Records a drop in the color, which is an event without an entry.
     pub(super) fn drop_in(&self, place: usize, what: u32) {
         self.claim(place, what, false);
         std::thread::yield_now();
@@ -241,7 +244,8 @@ impl History {
         }
     }
 
-    /// Everything that contradicts a promise. All actors have ended. `all_ran`: the shutdown had to run what was posted.
+    /// Returns all contradictions of the promises. All actors have ended. `all_ran` means that the
+    /// shutdown had to run every posted event.
     pub(super) fn check(&self, all_ran: bool, panics_counted: u64) -> Vec<String> {
         let mut failures = self.failures();
         let panics = self.panics.load(Ordering::Relaxed);
@@ -292,7 +296,8 @@ fn replay(place: usize, log: &[Entry], failures: &mut Vec<String>) {
     }
 }
 
-/// Each closure runs, is dropped by the runtime, or comes back: one of these, once, and its caller was told so.
+/// Checks that each closure has exactly one end, and that its caller was told: it runs, the runtime
+/// drops it, or it comes back.
 fn check_end(op: &Op, all_ran: bool, failures: &mut Vec<String>) {
     let count = |counter: &AtomicU32| counter.load(Ordering::Relaxed);
     let ends = (count(&op.ran), count(&op.dropped), count(&op.given_back));
@@ -310,9 +315,9 @@ fn check_end(op: &Op, all_ran: bool, failures: &mut Vec<String>) {
     }
 }
 
-/// What happened before what.
+/// The graph of what happened before what.
 struct Graph {
-    /// Of each actor, the number of its first step.
+    /// The number of each actor's first step.
     first: HashMap<u32, usize>,
     before: Vec<Vec<usize>>,
 }
@@ -362,7 +367,8 @@ impl Graph {
         self.before[to].push(from);
     }
 
-    /// The steps, each behind those that happened before it; those on cycles, and what is behind them, are missing.
+    /// Returns the steps, each behind those that happened before it. Steps on cycles, and those
+    /// behind them, are missing.
     fn sorted(&self) -> Vec<usize> {
         let mut after = vec![Vec::new(); self.before.len()];
         let mut waits: Vec<_> = self.before.iter().map(Vec::len).collect();
@@ -383,7 +389,7 @@ impl Graph {
         sorted
     }
 
-    /// For each step, one bit for each step that is or happened before it.
+    /// Returns, for each step, one bit for each step that is the same or happened before it.
     fn past(&self, sorted: &[usize]) -> Vec<Vec<u64>> {
         let mut past = vec![vec![0_u64; self.before.len().div_ceil(64)]; self.before.len()];
         for &step in sorted {
@@ -399,8 +405,9 @@ impl Graph {
         past
     }
 
-    /// No cycle, so that the requests to several colors are atomic and no event ran before what it followed from; and no
-    /// two events of a color, unless both read, ran against the order in which they were posted.
+    /// Checks that there is no cycle, so that requests to several colors are atomic and no event
+    /// ran before its cause. Also checks that no two events of a color, unless both read, ran
+    /// against the order in which they were posted.
     fn check<'a>(&self, logs: impl Iterator<Item = &'a [Entry]>, failures: &mut Vec<String>) {
         let sorted = self.sorted();
         if sorted.len() < self.before.len() {

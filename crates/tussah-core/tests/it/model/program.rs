@@ -1,4 +1,4 @@
-//! Random small programs for a runtime: what may be in one, and how likely.
+//! Random small programs for a runtime, with the frequency of their parts.
 
 use std::fmt;
 use std::sync::Arc;
@@ -14,29 +14,31 @@ pub(super) const VALUES: usize = 4;
 /// Actions, in a shape that closures can share with the program.
 pub(super) type Body = Arc<Vec<Action>>;
 
-/// Where an event may be posted and a thread may live.
+/// A place where an event may be posted and a thread may run.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Site {
     /// A color given by number.
     Number(usize),
     /// A colored value: a post gets the value.
     Value(usize),
-    /// The color of a colored value: a post does not get the value, but alternates with those that do.
+    /// The color of a colored value. A post does not get the value, but alternates with posts that
+    /// do.
     Beside(usize),
 }
 
-/// One step of an actor. In a closure, which can't wait, requests are polled once and then dropped, and what only waits
-/// does nothing.
+/// One step of an actor. In a closure, which cannot wait, requests are polled once and then
+/// dropped, and actions that only wait do nothing.
 #[derive(Clone, Debug)]
 pub(super) enum Action {
-    /// Takes some microseconds and lets other OS threads run, so that what the actor holds is held for a while.
+    /// Takes some microseconds and lets other OS threads run, so that the actor holds its colors
+    /// for a while.
     Hold(u8),
     Yield,
     /// Milliseconds.
     Sleep(u8),
     Post(Site, Body),
     Try(usize, Body),
-    /// A request to one value, or to two and more at once.
+    /// A request to one value, or to two or more at once.
     Ask {
         values: Vec<usize>,
         how: How,
@@ -55,7 +57,7 @@ pub(super) enum Action {
     Depth(Site, u32),
 }
 
-/// Which request to one value.
+/// The kind of a request to one value.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum How {
     With,
@@ -63,7 +65,7 @@ pub(super) enum How {
     Write,
 }
 
-/// What becomes of a request.
+/// The fate of a request.
 #[derive(Clone, Debug)]
 pub(super) enum Wait {
     Await,
@@ -75,7 +77,7 @@ pub(super) enum Wait {
     Never,
 }
 
-/// What becomes of a child.
+/// The fate of a child.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum End {
     Await,
@@ -84,32 +86,32 @@ pub(super) enum End {
     Abort,
 }
 
-/// An actor that is there from the beginning.
+/// An initial actor.
 #[derive(Clone, Debug)]
 pub(super) enum Root {
-    /// An OS thread that is none of the runtime's.
+    /// An OS thread outside of the runtime.
     Outside(Body),
     Thread(Option<Site>, Body),
     Event(Site, Body),
 }
 
-/// Which color runs next.
+/// The choice of the color that runs next.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Choice {
     Default,
     Newest,
-    /// Any, one that is not there, and now and then a panic; from this seed.
+    /// Any color, an index out of range, and now and then a panic; from this seed.
     Wild(u64),
 }
 
-/// How the runtime ends.
+/// The end of the runtime.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Finish {
-    /// After the roots have ended: everything that was posted runs.
+    /// After the roots have ended: every posted event runs.
     Drained,
-    /// The shutdown drains, but begins after so many operations, while actors go on.
+    /// The shutdown drains, but begins after this many operations, while actors go on.
     Draining(usize),
-    /// The shutdown begins after so many operations and drains nothing.
+    /// The shutdown begins after this many operations and drains nothing.
     Now(usize),
 }
 
@@ -120,13 +122,13 @@ pub(super) struct Program {
     pub(super) steal_delay_us: u64,
     pub(super) seed: u64,
     pub(super) choice: Choice,
-    /// Whether the clock is moved by hand, instead of being real.
+    /// Whether the clock is manual.
     pub(super) manual_clock: bool,
     pub(super) finish: Finish,
     pub(super) roots: Vec<Root>,
 }
 
-/// A line for each root: the derived form is either one line or thousands.
+/// Prints a line for each root: the derived form is either one line or thousands.
 impl fmt::Debug for Program {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self {
@@ -152,7 +154,7 @@ impl fmt::Debug for Program {
     }
 }
 
-/// One of them as often as all others, so that it is contended for.
+/// One of them as often as all others together, so that it is contended.
 fn value() -> impl Strategy<Value = usize> {
     prop_oneof![Just(0), 1..VALUES]
 }
@@ -169,7 +171,7 @@ fn home() -> impl Strategy<Value = Option<Site>> {
     prop_oneof![Just(None), site().prop_map(Some)]
 }
 
-/// One value, or several in any order of naming.
+/// One value, or several in any order.
 fn values() -> impl Strategy<Value = Vec<usize>> {
     let all: Vec<_> = (0..VALUES).collect();
     prop_oneof![

@@ -1,7 +1,8 @@
-//! An OS thread that is held by a signal, at whatever instruction, while its runtime is dropped.
+//! An OS thread that a signal holds, at any instruction, while its runtime is dropped.
 //!
-//! What it holds may then be used and dropped, and the runtime's memory is there as long as any of it. A debug build checks that
-//! a runtime is freed when nothing of it is in use. AddressSanitizer sees a use of what was freed, and more of it in more rounds:
+//! Its objects may then be used and dropped, and the runtime's memory exists as long as any of
+//! them. A debug build checks that a runtime is freed when nothing of it is in use.
+//! AddressSanitizer detects a use after free, and more of them in more rounds:
 //!
 //! ```sh
 //! FROZEN_ROUNDS=20000 cargo xtask asan frozen
@@ -25,14 +26,14 @@ use tussah_core::{Color, Colored, Handle, Runtime};
 /// How long an OS thread is held if the end of the runtime waits for a lock that it has.
 const HOLD_LIMIT: Duration = Duration::from_millis(20);
 
-/// Whom the signal holds: `GO`, `HOLD`, or `HELD` once it stands still.
+/// The OS thread that the signal holds: `GO`, `HOLD`, or `HELD` once it stands still.
 static STATE: AtomicU32 = AtomicU32::new(GO);
 const GO: u32 = 0;
 const HOLD: u32 = 1;
 const HELD: u32 = 2;
 
 extern "C" fn hold(_: libc::c_int) {
-    // Nothing but atomics and one system call, since this is a signal handler.
+    // Only atomics and one system call, since this is a signal handler.
     let held = STATE.compare_exchange(HOLD, HELD, Ordering::AcqRel, Ordering::Relaxed);
     while held.is_ok() && STATE.load(Ordering::Acquire) == HELD {
         // SAFETY: the kernel reads a static, and sleeps as long as that says `HELD`.
@@ -51,14 +52,15 @@ extern "C" fn hold(_: libc::c_int) {
 
 fn let_go() {
     STATE.store(GO, Ordering::Release);
-    // SAFETY: the kernel wakes who waits at a static.
+    // SAFETY: the kernel wakes the waiters at a static.
     unsafe { libc::syscall(libc::SYS_futex, STATE.as_ptr(), libc::FUTEX_WAKE, 1) };
 }
 
 fn install() {
     static ONCE: Once = Once::new();
     ONCE.call_once(|| {
-        // SAFETY: a zeroed `sigaction` is a valid one, whose handler is then set to a function that is safe in a signal handler.
+        // SAFETY: a zeroed `sigaction` is a valid one, whose handler is then set to a function that
+        // is safe in a signal handler.
         let installed = unsafe {
             let mut action: libc::sigaction = std::mem::zeroed();
             action.sa_sigaction = hold as extern "C" fn(libc::c_int) as libc::sighandler_t;
@@ -69,10 +71,10 @@ fn install() {
     });
 }
 
-/// What an OS thread does with a runtime until it is refused, again and again; gives what it has then.
+/// Uses a runtime until it is refused, again and again. Returns the objects that it has then.
 type Attack = fn(&Handle, &Target, &mut Vec<Box<dyn Left>>) -> bool;
 
-/// What is left of a runtime that was dropped: used once more, then dropped.
+/// An object of a dropped runtime: used once more, then dropped.
 trait Left {
     fn touch(&mut self);
 }
@@ -93,10 +95,10 @@ fn leave<T: 'static>(left: &mut Vec<Box<dyn Left>>, value: T, touch: impl FnMut(
     left.push(Box::new(Touch(value, touch)));
 }
 
-/// What the attacks find in the runtime.
+/// The objects in the runtime that the attacks use.
 struct Target {
     value: Option<Colored<u64>>,
-    /// Of a thread that never ends, and of one in a color.
+    /// Handles of a thread that never ends, and of one in a color.
     wakers: Vec<Waker>,
 }
 
@@ -135,7 +137,7 @@ impl Target {
     }
 }
 
-/// Nothing but this one thread is left of the runtime.
+/// Only this one thread is left of the runtime.
 fn spawn(handle: &Handle, _: &Target, left: &mut Vec<Box<dyn Left>>) -> bool {
     left.clear();
     let Ok(thread) = handle.try_spawn(async {}) else {
@@ -179,7 +181,8 @@ fn wake(handle: &Handle, target: &Target, left: &mut Vec<Box<dyn Left>>) -> bool
 
 fn request(handle: &Handle, target: &Target, left: &mut Vec<Box<dyn Left>>) -> bool {
     let (value, other) = (target.value().clone(), Colored::new_in(handle, 1));
-    // The request waits for a color that this OS thread has; and is given up, while its place is in the queue.
+    // The request waits for a color that this OS thread has, and is given up while its ticket is in
+    // the queue.
     let _ = value.try_with(|_| {
         let mut with = pin!(value.with(|value| *value += 1));
         let mut all = pin!(tussah_core::with_all((&value, &other), |a, b| *a += *b));
@@ -218,7 +221,7 @@ fn wait(handle: &Handle, target: &Target, left: &mut Vec<Box<dyn Left>>) -> bool
     job.is_ok() && handle.post(|| {}).is_ok()
 }
 
-/// Each with its name, and whether nothing else is to be left of the runtime.
+/// Each attack with its name, and whether nothing else is to be left of the runtime.
 const ATTACKS: [(&str, Attack, bool); 6] = [
     ("spawn", spawn, true),
     ("spawn_in", spawn_in, true),
@@ -228,7 +231,8 @@ const ATTACKS: [(&str, Attack, bool); 6] = [
     ("wait", wait, false),
 ];
 
-/// Drops a runtime while an OS thread that attacks it is held; says whether that was so to the end.
+/// Drops a runtime while an OS thread that attacks it is held. Returns whether it was held to the
+/// end.
 fn round(attack: Attack, is_bare: bool, instructions: u32) -> bool {
     let runtime = Runtime::builder()
         .workers(1)
@@ -243,12 +247,12 @@ fn round(attack: Attack, is_bare: bool, instructions: u32) -> bool {
             let mut left = Vec::new();
             begun.store(true, Ordering::Release);
             while attack(&handle, &target, &mut left) {}
-            // What is left has to do without everything else that keeps the runtime.
+            // The remaining object has to work without everything else that keeps the runtime.
             drop((handle, target));
             left.iter_mut().for_each(|left| left.touch());
         }
     });
-    // Made beforehand, and told by a flag: what is held may have the allocator's lock.
+    // Made beforehand, and signaled by a flag: the held OS thread may have the allocator's lock.
     let (end, ended) = (
         Arc::new(AtomicBool::new(false)),
         Arc::new(AtomicBool::new(false)),

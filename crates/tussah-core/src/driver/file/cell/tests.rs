@@ -1,4 +1,4 @@
-//! What an operation does with the errors that the kernel gives it.
+//! Tests of how an operation handles the kernel's errors.
 
 use std::io;
 
@@ -10,7 +10,7 @@ use super::super::operation::{Operate, Operation, WhenDropped};
 use super::super::ring::{Ring, Size};
 use super::{Cell, Place, RETRIES_MAX};
 
-/// Two parts of nothing.
+/// An operation of two empty parts.
 struct Nothing(u32);
 
 // SAFETY: the entry points at nothing.
@@ -37,14 +37,14 @@ unsafe impl Operation for Nothing {
     }
 }
 
-/// An operation ends with the last of some results, and not with one before.
+/// Feeds results to an operation, which must end with the last one and not before.
 fn check(results: impl IntoIterator<Item = Result<u32, i32>>, expected: Result<u32, i32>) {
     let size = Size {
         submissions: 64,
         completions: 64,
         in_flight: 64,
     };
-    // There may be no io_uring.
+    // The system may have no io_uring.
     let Ok(ring) = Ring::new(size) else { return };
     let cell = Cell::new(Nothing(0), None);
     let key = ring.push(cell.clone()).ok().expect("the ring is open");
@@ -62,7 +62,7 @@ fn check(results: impl IntoIterator<Item = Result<u32, i32>>, expected: Result<u
 
 #[test]
 #[cfg_attr(miri, ignore)]
-fn what_the_kernel_gives_up_is_begun_again_and_not_for_ever() {
+fn an_operation_that_the_kernel_gives_up_is_retried_within_a_bound() {
     for errno in [
         libc::EINTR,
         libc::ECANCELED,
@@ -74,11 +74,11 @@ fn what_the_kernel_gives_up_is_begun_again_and_not_for_ever() {
         516,
     ] {
         check([Err(errno), Ok(2)], Ok(2));
-        // Nobody else knows the kernel's own numbers.
+        // Nothing else may see the kernel's internal numbers.
         let said = if errno >= 512 { libc::EINTR } else { errno };
         let tries = 1 + usize::from(RETRIES_MAX);
         check(vec![Err(errno); tries], Err(said));
-        // What has got on is tried as often once more.
+        // An operation that has made progress may be retried as often again.
         let mut results = vec![Err(errno); tries - 1];
         results.push(Ok(1));
         results.extend(vec![Err(errno); tries]);
@@ -90,7 +90,7 @@ fn what_the_kernel_gives_up_is_begun_again_and_not_for_ever() {
 }
 
 #[test]
-fn what_may_have_been_carried_out_is_not_begun_again() {
+fn an_operation_that_may_have_been_done_is_not_retried() {
     fn check<O: Operation>(expected: [bool; 4]) {
         let the_kernels_own = Errno::from_raw_os_error(512);
         let errors = [Errno::CANCELED, Errno::INTR, Errno::FAULT, the_kernels_own];

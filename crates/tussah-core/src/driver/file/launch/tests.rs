@@ -1,4 +1,4 @@
-//! The ring of a worker's place, of which the kernel has refused to take what is queued.
+//! Tests of a worker's ring whose entries the kernel has refused.
 
 use std::io;
 use std::sync::{Arc, mpsc};
@@ -14,10 +14,10 @@ use crate::yield_now;
 /// A test that takes this long hangs.
 const HANG_LIMIT: Duration = Duration::from_secs(10);
 
-/// So often somebody yields that the worker has ticked many times.
+/// After this many yields the worker has ticked many times.
 const YIELDS: usize = 1_000_000;
 
-/// Does nothing, and says when that is done.
+/// An operation that does nothing, and reports when it is done.
 struct Nothing(mpsc::Sender<()>);
 
 impl Nothing {
@@ -57,14 +57,14 @@ impl Operate for Nothing {
     }
 }
 
-/// The ring of a place; `None` where there is no io_uring.
+/// Returns the ring of a place; `None` on systems without io_uring.
 fn ring_of(handle: &Handle, place: usize) -> Option<Arc<Ring>> {
     let shared = &handle.shared;
     let made = |ring: &_| super::super::register(shared, place, ring);
     shared.place(place).files.get_or_make(made).cloned()
 }
 
-/// Has the kernel refuse all that is handed over meanwhile, as one does that is short of memory.
+/// Makes the kernel refuse all entries during a closure, as if it were short of memory.
 fn while_refused<R>(ring: &Ring, f: impl FnOnce() -> R) -> R {
     ring.refuse(true);
     let result = f();
@@ -74,7 +74,7 @@ fn while_refused<R>(ring: &Ring, f: impl FnOnce() -> R) -> R {
 
 #[test]
 #[cfg_attr(miri, ignore)]
-fn a_worker_is_told_of_what_somebody_else_could_not_hand_over() {
+fn a_worker_is_woken_for_entries_that_another_could_not_flush() {
     let runtime = Runtime::builder().workers(1).build();
     let runtime = runtime.expect("the worker starts");
     let Some(ring) = ring_of(&runtime, 0) else {
@@ -86,7 +86,7 @@ fn a_worker_is_told_of_what_somebody_else_could_not_hand_over() {
     let (nothing, wait) = Nothing::new();
     while_refused(&ring, || {
         assert!(ring.push(nothing).is_ok());
-        // As a peer does while its worker, which has seen nothing to hand over, sleeps.
+        // Acts like a peer while its worker sleeps and sees nothing to hand over.
         runtime.handle().shared.place(0).files.serve();
     });
     wait.recv_timeout(HANG_LIMIT).expect("its worker was told");
@@ -94,7 +94,7 @@ fn a_worker_is_told_of_what_somebody_else_could_not_hand_over() {
 
 #[test]
 #[cfg_attr(miri, ignore)]
-fn what_a_worker_that_was_taken_away_has_left_begins_though_the_first_is_busy() {
+fn the_entries_of_a_removed_worker_begin_though_the_first_is_busy() {
     let runtime = Runtime::builder().workers(2).build();
     let runtime = runtime.expect("the workers start");
     let Some(ring) = ring_of(&runtime, 1) else {

@@ -1,4 +1,4 @@
-//! Closing a descriptor, with the error that it gives.
+//! Closing a descriptor, with the resulting error.
 
 use std::io;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
@@ -10,7 +10,7 @@ use rustix::io::Errno;
 use super::super::operation::{Operation, WhenDropped, has_not_begun};
 
 pub(in super::super) struct Close {
-    /// The descriptor, until it is known that the kernel has taken it.
+    /// The descriptor; ours until the kernel is known to have taken it.
     fd: RawFd,
     taken: bool,
 }
@@ -29,7 +29,7 @@ impl Close {
 impl Drop for Close {
     fn drop(&mut self) {
         if !self.taken {
-            // SAFETY: `new` has taken the descriptor over, and neither form has closed it.
+            // SAFETY: `new` has taken over the descriptor, and neither form has closed it.
             drop(unsafe { OwnedFd::from_raw_fd(self.fd) });
         }
     }
@@ -47,16 +47,16 @@ unsafe impl Operation for Close {
 
     fn block(&mut self) -> Result<u32, Errno> {
         self.taken = true;
-        // SAFETY: the descriptor is ours, and is not used any more, whatever the result is: see close(2).
+        // SAFETY: the descriptor is ours, and is not used again, whatever the result: see close(2).
         match unsafe { rustix::io::try_close(self.fd) } {
-            // It is closed all the same.
+            // The descriptor is closed all the same.
             Err(Errno::INTR) => Ok(0),
             result => result.map(|()| 0),
         }
     }
 
     fn is_retried(error: Errno) -> bool {
-        // Whatever else is said, the descriptor is closed.
+        // After any other error the descriptor is closed.
         has_not_begun(error)
     }
 
@@ -65,7 +65,7 @@ unsafe impl Operation for Close {
             Ok(_) => None,
             Err(error) => Errno::from_io_error(error),
         };
-        // What the kernel has not seen is closed as this is dropped.
+        // A descriptor that the kernel has not seen is closed when this is dropped.
         self.taken |= result.is_ok() || error.is_some_and(|error| error != Errno::CANCELED);
         match error {
             Some(Errno::INTR) => Ok(()),

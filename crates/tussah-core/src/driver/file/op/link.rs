@@ -1,4 +1,4 @@
-//! Giving a file a further name.
+//! Making a hard link.
 
 use std::ffi::CString;
 use std::io;
@@ -35,7 +35,7 @@ unsafe impl Operation for Link {
     }
 
     fn is_retried(error: Errno) -> bool {
-        // The name may be there by now.
+        // The new name may exist by now.
         has_not_begun(error)
     }
 

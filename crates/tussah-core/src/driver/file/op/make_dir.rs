@@ -31,7 +31,7 @@ unsafe impl Operation for MakeDir {
     }
 
     fn is_retried(error: Errno) -> bool {
-        // The directory may be there by now.
+        // The directory may exist by now.
         has_not_begun(error)
     }
 

@@ -1,4 +1,4 @@
-//! The operations, one a file: each with its form for the ring and its form for the pool.
+//! The operations, one a file, each with a form for the ring and a form for the pool.
 
 pub(super) mod close;
 pub(super) mod link;
@@ -17,15 +17,16 @@ use std::os::fd::{AsFd, AsRawFd};
 
 use io_uring::types::Fd;
 
-/// Bound, in bytes: what one system call reads or writes; Linux's `MAX_RW_COUNT`, for pages of 4 KiB.
+/// Bound, in bytes: the most that one system call reads or writes; Linux's `MAX_RW_COUNT` for pages
+/// of 4 KiB.
 const TRANSFER_MAX: usize = 0x7fff_f000;
 
-/// A descriptor, as an entry names it.
+/// Returns a descriptor in the form that an entry names it by.
 fn raw(fd: impl AsFd) -> Fd {
     Fd(fd.as_fd().as_raw_fd())
 }
 
-/// What a path that is not absolute begins at: the working directory.
+/// Returns the start of relative paths: the working directory.
 fn cwd() -> Fd {
     raw(rustix::fs::CWD)
 }

@@ -20,7 +20,7 @@ pub(in super::super) struct Open {
 unsafe impl Operation for Open {
     type Output = io::Result<OwnedFd>;
     const CODE: u8 = opcode::OpenAt::CODE;
-    // To open a FIFO can take for ever.
+    // Opening a FIFO can take forever.
     const WHEN_DROPPED: WhenDropped = WhenDropped::Cancelled;
 
     fn entry(&mut self) -> squeue::Entry {
@@ -28,19 +28,20 @@ unsafe impl Operation for Open {
             .flags(self.flags.bits() as i32)
             .mode(self.mode.as_raw_mode())
             .build()
-            // Else the kernel tries first as if `O_NONBLOCK` were set, which for a FIFO is another operation.
+            // Without this flag the kernel first tries as if `O_NONBLOCK` were set, which means
+            // something else for a FIFO.
             .flags(squeue::Flags::ASYNC)
     }
 
     fn block(&mut self) -> Result<u32, Errno> {
         let fd = rustix::fs::openat(CWD, &self.path, self.flags, self.mode)?;
-        // As the ring gives it: `finish` owns it again.
+        // In the form of the ring's result; `finish` takes ownership again.
         Ok(fd.into_raw_fd() as u32)
     }
 
     fn finish(self, result: io::Result<u32>) -> io::Result<OwnedFd> {
         let fd = result?;
-        // SAFETY: the result of either form is a new descriptor that nobody else owns. Tested by
+        // SAFETY: the result of either form is a new descriptor without another owner. Tested by
         // `a_future_that_is_dropped_leaves_no_descriptor`.
         Ok(unsafe { OwnedFd::from_raw_fd(fd as i32) })
     }

@@ -17,14 +17,14 @@ pub(in super::super) struct Read<B> {
     buffer: B,
     room: Memory,
     offset: u64,
-    /// The buffer is to be filled, as far as the file reaches.
+    /// Whether the read goes on until the buffer is full or the file ends.
     whole: bool,
-    /// Bytes that have been read.
+    /// The number of bytes read.
     done: usize,
 }
 
 impl<B: IoBufMut> Read<B> {
-    /// What is left of a read, of which so many bytes are in the buffer.
+    /// Creates the rest of a read, of which `done` bytes are in the buffer already.
     pub(in super::super) fn new(
         file: Arc<Opened>,
         buffer: B,
@@ -42,15 +42,16 @@ impl<B: IoBufMut> Read<B> {
         }
     }
 
-    /// What is to be read into next.
+    /// Returns the room for the next part.
     fn rest(&self) -> (*mut u8, usize) {
         self.room.rest(self.done, super::TRANSFER_MAX)
     }
 }
 
-// SAFETY: the entry points at the buffer's room, which by the contract of `IoBufMut` stays where it is and may be written.
+// SAFETY: the entry points at the buffer's room. By the contract of `IoBufMut` it stays where it is
+// and may be written.
 unsafe impl<B: IoBufMut> Operation for Read<B> {
-    /// The buffer does not know yet how much of it is filled.
+    /// The number of bytes, and the buffer, whose length has not been set yet.
     type Output = (io::Result<usize>, B);
     const CODE: u8 = opcode::Read::CODE;
     const WHEN_DROPPED: WhenDropped = WhenDropped::Cancelled;
@@ -68,11 +69,12 @@ unsafe impl<B: IoBufMut> Operation for Read<B> {
 
     fn block(&mut self) -> Result<u32, Errno> {
         let (start, len) = self.rest();
-        // SAFETY: the room is the buffer's, valid for writes, and nobody else uses it: see `IoBufMut` and `Memory`.
+        // SAFETY: the room is the buffer's: valid for writes, and used by nothing else (see
+        // `IoBufMut` and `Memory`).
         let room = unsafe { slice::from_raw_parts_mut(start.cast::<MaybeUninit<u8>>(), len) };
         let offset = self.offset + self.done as u64;
         let read = match rustix::io::pread(&self.file.fd, &mut *room, offset) {
-            // A pipe has no offset; the ring does not mind.
+            // A pipe has no offset. The ring ignores it there.
             Err(Errno::SPIPE) => rustix::io::read(&self.file.fd, room),
             read => read,
         };

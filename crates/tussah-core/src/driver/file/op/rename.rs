@@ -1,4 +1,4 @@
-//! Giving a file another name, in place of what has it.
+//! Renaming a file, which replaces the target.
 
 use std::ffi::CString;
 use std::io;

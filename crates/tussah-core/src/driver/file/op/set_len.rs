@@ -1,4 +1,4 @@
-//! Making a file shorter or longer.
+//! Truncating or extending a file.
 
 use std::io;
 use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! What is known of a file.
+//! Reading the metadata of a file.
 
 use std::ffi::CString;
 use std::io;
@@ -13,7 +13,7 @@ use super::super::metadata::Metadata;
 use super::super::open_file::Opened;
 use super::super::operation::{Operation, WhenDropped};
 
-/// What is asked for.
+/// The file whose metadata is read.
 const MASK: StatxFlags = StatxFlags::BASIC_STATS.union(StatxFlags::BTIME);
 
 /// Linux's size of `struct statx`.
@@ -46,7 +46,8 @@ impl Stat {
     }
 }
 
-// SAFETY: the path and the result are allocations of their own, and the empty path is static. The kernel writes the result.
+// SAFETY: the path and the result are allocations of their own, and the empty path is static. The
+// kernel writes only the result.
 unsafe impl Operation for Stat {
     type Output = io::Result<Metadata>;
     const CODE: u8 = opcode::Statx::CODE;

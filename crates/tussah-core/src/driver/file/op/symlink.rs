@@ -1,4 +1,4 @@
-//! Making a file that names another.
+//! Making a symbolic link.
 
 use std::ffi::CString;
 use std::io;
@@ -29,7 +29,7 @@ unsafe impl Operation for Symlink {
     }
 
     fn is_retried(error: Errno) -> bool {
-        // The name may be there by now.
+        // The link may exist by now.
         has_not_begun(error)
     }
 

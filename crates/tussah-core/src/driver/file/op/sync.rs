@@ -1,4 +1,4 @@
-//! Having a file's content reach the device.
+//! Flushing a file's content to the device.
 
 use std::io;
 use std::sync::Arc;
@@ -12,7 +12,7 @@ use super::super::operation::{Operation, WhenDropped};
 
 pub(in super::super) struct Sync {
     pub(in super::super) file: Arc<Opened>,
-    /// Without what is not needed to read the data back, such as times.
+    /// Leaves out metadata that is not needed to read the data back, such as times.
     pub(in super::super) data_only: bool,
 }
 

@@ -1,4 +1,4 @@
-//! Removing a name: of a file, or of an empty directory.
+//! Removing a name of a file, or an empty directory.
 
 use std::ffi::CString;
 use std::io;

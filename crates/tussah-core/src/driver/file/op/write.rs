@@ -11,12 +11,12 @@ use super::super::buffer::{IoBuf, Memory};
 use super::super::open_file::Opened;
 use super::super::operation::{Operation, WhenDropped};
 
-/// Where a write goes.
+/// The position of a write.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum At {
-    /// So many bytes from the beginning of the file.
+    /// This many bytes from the beginning of the file.
     Offset(u64),
-    /// Behind what is there when it is carried out.
+    /// The end of the file at the time of the write.
     End,
 }
 
@@ -25,9 +25,9 @@ pub(in super::super) struct Write<B> {
     buffer: B,
     bytes: Memory,
     at: At,
-    /// All is to be written.
+    /// Whether the write goes on until all is written.
     whole: bool,
-    /// Bytes that have been written.
+    /// The number of bytes written.
     done: usize,
 }
 
@@ -43,10 +43,11 @@ impl<B: IoBuf> Write<B> {
         }
     }
 
-    /// What is to be written next.
+    /// Returns the bytes of the next part.
     fn rest(&self) -> &[u8] {
         let (start, len) = self.bytes.rest(self.done, super::TRANSFER_MAX);
-        // SAFETY: the bytes are the buffer's, and nobody changes them: see `IoBuf` and `Memory`. Only called once these are known.
+        // SAFETY: the bytes are the buffer's, and nothing changes them (see `IoBuf` and `Memory`).
+        // Only called after `prepare` has set them.
         unsafe { slice::from_raw_parts(start, len) }
     }
 
@@ -65,8 +66,8 @@ impl<B: IoBuf> Write<B> {
     }
 }
 
-// SAFETY: the entry points at the buffer's bytes, which by the contract of `IoBuf` stay where they are; the kernel only
-// reads them.
+// SAFETY: the entry points at the buffer's bytes. By the contract of `IoBuf` they stay where they
+// are, and the kernel only reads them.
 unsafe impl<B: IoBuf> Operation for Write<B> {
     type Output = (io::Result<usize>, B);
     const CODE: u8 = opcode::Write::CODE;
@@ -94,7 +95,7 @@ unsafe impl<B: IoBuf> Operation for Write<B> {
             }
         };
         let written = match written {
-            // A pipe has no offset; the ring does not mind.
+            // A pipe has no offset. The ring ignores it there.
             Err(Errno::SPIPE) => rustix::io::write(file, self.rest()),
             written => written,
         };

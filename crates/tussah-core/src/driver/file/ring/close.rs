@@ -1,4 +1,4 @@
-//! The end of a ring.
+//! The shutdown of a ring.
 
 use std::time::{Duration, Instant};
 
@@ -8,12 +8,12 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use super::super::operation::Operate;
 use super::{CANCEL, Ring};
 
-/// Which operations a ring takes.
+/// Which operations a ring accepts.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Phase {
-    /// All.
+    /// All of them.
     Open,
-    /// Those that are carried out also if nobody waits for them.
+    /// Only those that are carried out even if their future was dropped.
     Closing,
     /// None.
     Closed,
@@ -30,8 +30,12 @@ impl Phase {
 }
 
 impl Ring {
-    /// Takes nothing more but what is carried out also if nobody waits for it, cancels all else, and waits for the kernel until half
-    /// of the limit is over; then cancels that too. False if the kernel still has something: that is then never freed.
+    /// Closes the ring within a time limit. Returns false if the kernel still has operations, which
+    /// are then never freed.
+    ///
+    /// At first the ring accepts, and waits for, only the operations that are carried out even if
+    /// their future was dropped; it cancels all others. After half of the limit it cancels these as
+    /// well.
     pub(crate) fn close(&self, limit: Duration) -> bool {
         let begin = Instant::now();
         self.give_up(Phase::Closing);
@@ -40,7 +44,7 @@ impl Ring {
         self.wait_for_all(begin + limit)
     }
 
-    /// Begins a phase of the end, and cancels what has no place in it.
+    /// Begins a phase of the shutdown, and cancels the operations that it excludes.
     fn give_up(&self, phase: Phase) {
         let all = phase == Phase::Closed;
         let mut inner = self.inner.lock();
@@ -57,7 +61,7 @@ impl Ring {
             .for_each(|operation| operation.fail(super::super::ended()));
     }
 
-    /// Serves the ring until nothing is left, or until the end; says whether nothing is left.
+    /// Serves the ring until it has no operations or time is up. Returns whether it has none.
     fn wait_for_all(&self, end: Instant) -> bool {
         loop {
             self.flush_queued();
@@ -68,7 +72,7 @@ impl Ring {
                 return is_done;
             }
             let timeout = Timespec::try_from(left.min(Duration::from_millis(100)));
-            // A wait that is interrupted, or fails, only makes the loop turn sooner.
+            // A wait that is interrupted or fails only makes the loop run sooner.
             let _ = poll(
                 &mut [PollFd::new(self, PollFlags::IN)],
                 timeout.ok().as_ref(),
