@@ -1,7 +1,8 @@
 //! `cargo xtask asan`: the tests of `tussah-core` and `tussah` under AddressSanitizer.
 //!
-//! Leaks are looked for on demand only. Some tests leak on purpose (what `mem::forget` may do, workers that are left behind, payloads
-//! of panics whose destructors panic), and others end while OS threads that the process does not wait for still own something.
+//! Leak detection is off by default. Some tests leak on purpose (through `mem::forget`, abandoned
+//! workers, or panic payloads whose destructors panic). Others end while detached OS threads still
+//! own memory.
 
 use std::path::Path;
 use std::process::Command;
@@ -14,16 +15,17 @@ use crate::record;
 
 #[derive(Args)]
 pub(crate) struct Options {
-    /// Look for leaks, too, and record nothing: each report has to be compared with what the test means to leak
+    /// Also detect leaks, and record nothing: compare each report with the leaks that the test
+    /// intends
     #[arg(long)]
     leaks: bool,
     /// Run the tests that match, and record nothing
     filters: Vec<String>,
 }
 
-/// The only target whose sanitizer is set up here.
+/// The only target that this command configures.
 const TARGET: &str = "x86_64-unknown-linux-gnu";
-/// Runs the tests; the result says whether nothing was found.
+/// Runs the tests and returns whether all passed.
 ///
 /// # Errors
 ///
@@ -35,8 +37,7 @@ pub(crate) fn run(root: &Path, options: &Options) -> anyhow::Result<bool> {
     set_up(&mut cargo, root, options.leaks);
     cargo.args(&options.filters);
     let log = root.join("target/asan.log");
-    let (end, text) =
-        process::run_logged(&mut cargo, &log, None, &interrupt, |news| print!("{news}"))?;
+    let (end, text) = process::run_logged(&mut cargo, &log, None, &interrupt, process::print)?;
     if end == End::Interrupted {
         println!("interrupted; nothing is recorded");
         return Ok(true);
@@ -52,19 +53,21 @@ fn set_up(cargo: &mut Command, root: &Path, leaks: bool) {
     cargo
         .current_dir(root)
         .args(["test", "--no-fail-fast", "--target", TARGET]);
-    // The documentation's examples are programs of their own, and there is no unsafe code in them.
+    // Doc tests are left out: they are separate programs without unsafe code. So is `alone` of
+    // `tussah-core`: it configures the C library's allocator, which the sanitizer replaces.
     cargo.args([
         "--package",
         "tussah-core",
         "--package",
         "tussah",
         "--lib",
-        "--tests",
+        "--test",
+        "it",
     ]);
     cargo.arg("--target-dir").arg(root.join("target/asan"));
     // These run the examples of tussah as programs.
     cargo.args(["--", "--skip", "examples::", "--skip", "proxy::"]);
-    // The slab maps its spans itself: a use of one that was given back is seen only with the guard.
+    // The slab maps its own spans. Only the guard detects a use of a span that was returned.
     cargo.env(
         "RUSTFLAGS",
         "-Zsanitizer=address -Cforce-frame-pointers=yes --cfg slab_guard",
@@ -76,7 +79,7 @@ fn set_up(cargo: &mut Command, root: &Path, leaks: bool) {
     cargo.env("ASAN_OPTIONS", options);
 }
 
-/// What every test program said at its end, and each report of a sanitizer.
+/// Returns the last line of each test program, and each report of a sanitizer.
 fn summary(text: &str, passed: bool) -> String {
     let kept = |line: &&str| {
         line.starts_with("test result: ")
@@ -85,14 +88,14 @@ fn summary(text: &str, passed: bool) -> String {
     };
     let mut lines: Vec<_> = text.lines().filter(kept).map(without_time).collect();
     lines.push(if passed {
-        "nothing was found"
+        "no errors"
     } else {
-        "something was found"
+        "errors were found"
     });
     lines.join("\n")
 }
 
-/// A line without how long the tests took, which says nothing.
+/// Returns the line without its duration, which differs in each run.
 fn without_time(line: &str) -> &str {
     line.split_once("; finished in")
         .map_or(line, |(line, _)| line)
@@ -108,7 +111,7 @@ mod tests {
                     SUMMARY: AddressSanitizer: heap-use-after-free\n\
                     test result: FAILED. 1 passed; 1 failed; finished in 0.1s\n";
         let expected = "test b ... FAILED\nSUMMARY: AddressSanitizer: heap-use-after-free\n\
-                        test result: FAILED. 1 passed; 1 failed\nsomething was found";
+                        test result: FAILED. 1 passed; 1 failed\nerrors were found";
         assert_eq!(summary(text, false), expected);
     }
 }

@@ -1,4 +1,4 @@
-//! The steps of `cargo xtask ci`, run one after the other and summed up in a table.
+//! The steps of `cargo xtask ci`, run one after the other, with a summary table.
 
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -14,7 +14,7 @@ pub(crate) use toolchain::{NIGHTLY, Rustup};
 
 #[derive(Args)]
 pub(crate) struct Options {
-    /// Run this step and no other (may be given several times, or as a list with commas)
+    /// Run only this step (repeatable, or a comma-separated list)
     #[arg(
         long,
         value_name = "STEP",
@@ -22,13 +22,13 @@ pub(crate) struct Options {
         conflicts_with = "skip"
     )]
     only: Vec<Step>,
-    /// Leave this step out (may be given several times, or as a list with commas)
+    /// Skip this step (repeatable, or a comma-separated list)
     #[arg(long, value_name = "STEP", value_delimiter = ',')]
     skip: Vec<Step>,
-    /// Go on with the next step when one has failed
+    /// Continue with the next step after a failure
     #[arg(long)]
     keep_going: bool,
-    /// Never install a toolchain, a component or a package; skip what lacks one
+    /// Never install a toolchain, a component or a package; skip the steps that lack one
     #[arg(long)]
     no_install: bool,
 }
@@ -40,7 +40,7 @@ pub(crate) enum Step {
     Fmt,
     /// The rules of the house hold (`cargo xtask tidy`)
     Tidy,
-    /// Clippy has nothing to say
+    /// Clippy has no warnings
     Clippy,
     /// The documentation builds without a warning
     Doc,
@@ -52,7 +52,7 @@ pub(crate) enum Step {
     Loom,
     /// Miri finds no undefined behavior in the selected tests
     Miri,
-    /// Curl, wrk and a browser are served well
+    /// Curl, wrk and a browser get correct answers
     Clients,
 }
 
@@ -65,13 +65,13 @@ impl Step {
     }
 }
 
-/// What became of a step.
+/// The outcome of a step.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Outcome {
     Passed,
-    /// With what went wrong, in one line.
+    /// Failed, with the reason in one line.
     Failed(String),
-    /// With the reason, in one line.
+    /// Skipped, with the reason in one line.
     Skipped(String),
     /// An earlier step failed.
     NotRun,
@@ -84,11 +84,11 @@ struct Record {
     took: Duration,
 }
 
-/// Runs the selected steps; the result says whether none failed.
+/// Runs the selected steps and returns whether none failed.
 ///
 /// # Errors
 ///
-/// A program that could not be started, or a workspace that could not be read.
+/// A program could not be started, or the workspace could not be read.
 pub(crate) fn run(root: &Path, options: &Options) -> anyhow::Result<bool> {
     let context = steps::Context::new(root, !options.no_install)?;
     let records = run_steps(&selected(options), options.keep_going, |step| {

@@ -1,4 +1,5 @@
-//! Real clients against `tussah web`: curl, wrk and a browser, each with the example site over real sockets; and nginx beside it.
+//! Tests `tussah web` with curl, wrk and a browser, over real sockets with the example site, and
+//! compares it with nginx.
 
 use std::path::Path;
 use std::process::Command;
@@ -15,18 +16,18 @@ mod wrk;
 use packages::Packages;
 use server::Place;
 
-/// What came of the clients.
+/// The results of the clients.
 pub(crate) struct Report {
-    /// What went wrong, a line each.
+    /// The failures, one line each.
     pub(crate) failures: Vec<String>,
-    /// Which clients were not there, and why.
+    /// The missing clients, each with the reason.
     pub(crate) skipped: Vec<String>,
 }
 
-/// A client: its name, the programs and their packages, and what it checks.
+/// A client: its name, its programs and their package, and its check.
 struct Client {
     name: &'static str,
-    /// Any one of the programs will do.
+    /// Any one of the programs is enough.
     programs: &'static [&'static str],
     package: &'static str,
     check: fn(&Place, &str) -> anyhow::Result<Vec<String>>,
@@ -53,19 +54,19 @@ const CLIENTS: [Client; 3] = [
     },
 ];
 
-/// Builds the server, and runs every client that is there or may be installed.
+/// Builds the server, and runs every client that is installed or may be installed.
 ///
 /// # Errors
 ///
-/// A program could not be started, or a file not be written.
+/// A program could not be started, or a file could not be written.
 pub(crate) fn run(root: &Path, target: &Path, may_install: bool) -> anyhow::Result<Report> {
-    // With the examples the features are those of the tests, so that what these have built is not built once more.
+    // With the examples, the features equal those of the tests, so that cargo reuses their build.
     let mut cargo = crate::ci::cargo();
     cargo.args(["build", "--quiet", "--workspace", "--bins", "--examples"]);
     let built = cargo
         .current_dir(root)
         .status()
-        .context("could not start cargo")?;
+        .context("cannot start cargo")?;
     anyhow::ensure!(built.success(), "the server does not build");
     let mut packages = Packages::new(may_install);
     let mut report = Report {
@@ -99,7 +100,8 @@ pub(crate) fn run(root: &Path, target: &Path, may_install: bool) -> anyhow::Resu
     Ok(report)
 }
 
-/// Has nginx answer the corpus of requests too: a difference that `docs/http.md` has no reason for fails.
+/// Also sends the corpus of requests to nginx. A difference without a reason in `docs/http.md` is a
+/// failure.
 fn corpus(root: &Path, target: &Path, report: &mut Report) -> anyhow::Result<()> {
     if packages::found(&["nginx"]).is_none() {
         let reason = "corpus: nginx is not installed; try `scripts/peers`";
@@ -109,7 +111,7 @@ fn corpus(root: &Path, target: &Path, report: &mut Report) -> anyhow::Result<()>
     let mut bench = Command::new(target.join("debug/tussah-bench"));
     bench.args(["web", "corpus", "--peers", "nginx,tussah"]);
     let ran = bench.current_dir(root).output();
-    let ran = ran.context("could not start tussah-bench")?;
+    let ran = ran.context("cannot start tussah-bench")?;
     if !ran.status.success() {
         let text = String::from_utf8_lossy(&ran.stderr);
         report.failures.push(format!("corpus: {text}"));
@@ -117,7 +119,7 @@ fn corpus(root: &Path, target: &Path, report: &mut Report) -> anyhow::Result<()>
     Ok(())
 }
 
-/// What a program has printed, both of its streams apart.
+/// The output of a program, with the two streams separate.
 struct Printed {
     out: Vec<u8>,
     errors: String,
@@ -127,11 +129,11 @@ struct Printed {
 ///
 /// # Errors
 ///
-/// It could not be started.
+/// The program could not be started.
 fn output(command: &mut Command) -> anyhow::Result<Printed> {
     let output = command
         .output()
-        .with_context(|| format!("could not start {command:?}"))?;
+        .with_context(|| format!("cannot start {command:?}"))?;
     Ok(Printed {
         out: output.stdout,
         errors: String::from_utf8_lossy(&output.stderr).into_owned(),

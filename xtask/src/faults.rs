@@ -1,4 +1,5 @@
-//! `cargo xtask faults`: each system call of the programs fails once, with each error that it is documented to have.
+//! `cargo xtask faults`: makes each system call of the programs fail once, with each of its
+//! documented errors.
 
 mod client;
 mod outcome;
@@ -22,21 +23,22 @@ use crate::record;
 
 #[derive(Args)]
 pub(crate) struct Options {
-    /// Try this program and no other: core, web, web-tls, load or echo (several times, or a list with commas)
+    /// Run only this program: core, web, web-tls, load or echo (repeatable, or a comma-separated
+    /// list)
     #[arg(long, value_name = "PROGRAM", value_delimiter = ',')]
     only: Vec<String>,
-    /// Make this system call fail and no other (several times, or a list with commas)
+    /// Make only this system call fail (repeatable, or a comma-separated list)
     #[arg(long, value_name = "CALL", value_delimiter = ',')]
     call: Vec<String>,
-    /// Which calls fail: the first, the third... of each OS thread
+    /// The calls that fail: the first, the third... of each OS thread
     #[arg(long, value_name = "N", value_delimiter = ',', default_value = "1,2,4")]
     when: Vec<usize>,
-    /// So many programs run at once
+    /// Number of programs that run at once
     #[arg(long, value_name = "N", default_value_t = 4)]
     jobs: usize,
 }
 
-/// One trial.
+/// A trial.
 struct Trial {
     program: Program,
     call: &'static str,
@@ -45,7 +47,8 @@ struct Trial {
 }
 
 impl Trial {
-    /// The connection itself has failed, by its peer or the network, so that nobody need be told that it ends.
+    /// Returns whether the peer or the network ended the connection, so that its end needs no
+    /// report.
     fn is_peers(&self) -> bool {
         matches!(
             self.error,
@@ -54,11 +57,12 @@ impl Trial {
     }
 }
 
-/// Runs the sweep; the result says whether no outcome is a defect.
+/// Runs the sweep and returns whether no outcome is a defect.
 ///
 /// # Errors
 ///
-/// strace, curl or openssl is missing, the programs do not build or do not work undisturbed, or the record cannot be written.
+/// strace, curl or openssl is missing; the programs do not build or fail undisturbed; or the record
+/// cannot be written.
 pub(crate) fn run(root: &Path, options: &Options) -> anyhow::Result<bool> {
     let programs = selected(options)?;
     needs("strace", "-V")?;
@@ -95,7 +99,7 @@ fn selected(options: &Options) -> anyhow::Result<Vec<Program>> {
     for name in &options.only {
         ensure!(
             names.contains(&name.as_str()),
-            "no program is called {name}; there are {}",
+            "unknown program {name}; known are {}",
             names.join(", ")
         );
     }
@@ -118,7 +122,7 @@ fn needs(program: &str, argument: &str) -> anyhow::Result<()> {
         .stdout(Stdio::null())
         .stderr(Stdio::null());
     if !command.status().is_ok_and(|status| status.success()) {
-        bail!("{program} is missing, or does not run; on Debian: apt-get install {program}");
+        bail!("cannot run {program}; on Debian: apt-get install {program}");
     }
     Ok(())
 }
@@ -146,7 +150,7 @@ fn build(root: &Path) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Makes the folder with what is served, and the certificate.
+/// Creates the folder with the files to serve and the certificate.
 fn prepare(root: &Path) -> anyhow::Result<Place> {
     let target =
         std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root.join("target"), Into::into);
@@ -162,7 +166,10 @@ fn prepare(root: &Path) -> anyhow::Result<Place> {
     let arguments = "req -x509 -newkey rsa:2048 -nodes -keyout key.pem -out cert.pem -days 2 -subj /CN=localhost";
     openssl.args(arguments.split(' ')).current_dir(&folder);
     openssl.stdout(Stdio::null()).stderr(Stdio::null());
-    ensure!(openssl.status()?.success(), "openssl makes no certificate");
+    ensure!(
+        openssl.status()?.success(),
+        "openssl failed to make a certificate"
+    );
     Ok(Place {
         target,
         folder,
@@ -170,10 +177,11 @@ fn prepare(root: &Path) -> anyhow::Result<Place> {
     })
 }
 
-/// The trials of a program: of the calls that it makes undisturbed, and no later ones than it makes.
+/// Returns the trials of a program: for the calls that it makes undisturbed, up to their number.
 fn plan(place: &Place, program: Program, options: &Options) -> anyhow::Result<Vec<Trial>> {
     let trace = place.folder.join(format!("{}-undisturbed", program.name()));
-    // Some kernels and architectures lack some of the calls, which strace may be told by the question mark.
+    // Some kernels and architectures lack some of the calls; a question mark makes strace accept
+    // that.
     let names: Vec<_> = table::CALLS
         .iter()
         .map(|(name, _)| format!("?{name}"))
@@ -185,7 +193,7 @@ fn plan(place: &Place, program: Program, options: &Options) -> anyhow::Result<Ve
         && seen.steps.iter().all(|step| *step == Step::Right);
     ensure!(
         is_well,
-        "{} does not work undisturbed: {seen:#?}",
+        "{} fails without an injected error: {seen:#?}",
         program.name()
     );
     let most = most_calls(&fs::read_to_string(&trace)?);
@@ -196,7 +204,7 @@ fn plan(place: &Place, program: Program, options: &Options) -> anyhow::Result<Ve
             continue;
         }
         for &error in errors {
-            // The first mapping is the dynamic loader's, which has no words yet.
+            // The first mapping is the dynamic loader's, which cannot print a message yet.
             let first = if call == "mmap" { 2 } else { 1 };
             let whens = options
                 .when
@@ -213,7 +221,7 @@ fn plan(place: &Place, program: Program, options: &Options) -> anyhow::Result<Ve
     Ok(trials)
 }
 
-/// How often one OS thread has made each call, at most.
+/// Returns the largest number of each call that one OS thread makes.
 fn most_calls(trace: &str) -> BTreeMap<String, usize> {
     let mut calls = BTreeMap::<(&str, &str), usize>::new();
     for line in trace.lines() {
@@ -245,7 +253,7 @@ fn sweep<'a>(
     std::thread::scope(|scope| {
         for _ in 0..jobs.max(1) {
             scope.spawn(|| {
-                // Not in the condition of a loop, which would keep the lock for its body.
+                // As the condition of a loop, this would hold the lock for the whole body.
                 let next = || {
                     rest.lock()
                         .expect("no panic")
@@ -304,14 +312,15 @@ fn attempt(place: &Place, number: usize, trial: &Trial) -> anyhow::Result<(Outco
     seen.injected = traced.matches("(INJECTED)").count();
     let outcome = Outcome::of(&seen, trial.is_peers());
     if !outcome.is_defect() {
-        // Only what is to be looked at is kept.
+        // Only traces of defects are kept.
         fs::remove_file(&trace)?;
         fs::remove_file(trace.with_extension("err"))?;
     }
     Ok((outcome, seen))
 }
 
-/// The table, with the worst outcome of each error, and the number of defects, which are listed below it.
+/// Returns the table with the worst outcome of each error, and the number of defects, which are
+/// listed below the table.
 fn report(results: &Results<'_>) -> (String, usize) {
     let mut rows = BTreeMap::<(&str, &str), BTreeMap<&str, Outcome>>::new();
     let mut list = String::new();
@@ -353,7 +362,7 @@ fn report(results: &Results<'_>) -> (String, usize) {
     (table, defects)
 }
 
-/// The commit that was tried, and whether there were changes on top.
+/// Returns the tested commit, and whether there are uncommitted changes.
 fn version(root: &Path) -> String {
     let mut git = Command::new("git");
     git.args(["describe", "--always", "--dirty"])

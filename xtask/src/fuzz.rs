@@ -1,8 +1,9 @@
-//! `cargo xtask fuzz`: the fuzz targets of `tussah-wire`, and the sum of their hours in `record/fuzz.txt`.
+//! `cargo xtask fuzz`: runs the fuzz targets of `tussah-wire`, and sums their hours in
+//! `record/fuzz.txt`.
 
 use std::collections::BTreeMap;
-use std::ffi::OsStr;
 use std::fs::File;
+use std::ops::ControlFlow;
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::Duration;
@@ -16,26 +17,28 @@ use crate::record;
 
 #[derive(Args)]
 pub(crate) struct Options {
-    /// How long each target runs, in minutes
+    /// Time for each target, in minutes
     #[arg(long, value_name = "MINUTES", default_value_t = 10)]
     minutes: u64,
-    /// Run this target and no other (may be given several times, or as a list with commas)
+    /// Run only this target (repeatable, or a comma-separated list)
     #[arg(long, value_name = "TARGET", value_delimiter = ',')]
     only: Vec<String>,
-    /// Forget the hours of the selected targets that are recorded: their parser has changed
+    /// Discard the recorded hours of the selected targets, after a change of their parser
     #[arg(long)]
     from_zero: bool,
 }
 
-/// How often a line of progress is printed.
+/// The interval of progress lines.
 const PROGRESS: Duration = Duration::from_secs(30);
-/// What runs a program only when nothing else wants to run.
+/// The command prefix that runs a program at idle priority.
 const IDLE: &[&str] = &["chrt", "--idle", "0"];
+/// The platform that cargo-fuzz builds for.
+const TARGET: &str = "x86_64-unknown-linux-gnu";
 /// The name of the record.
 const RECORD: &str = "fuzz";
 const HEAD: &str = "target          inputs  CPU hours  findings";
 
-/// What a target has done so far.
+/// The totals of a target.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 struct Sum {
     inputs: u64,
@@ -43,18 +46,19 @@ struct Sum {
     findings: u64,
 }
 
-/// Fuzzes the selected targets; the result says whether nothing was found.
+/// Fuzzes the selected targets and returns whether there were no findings.
 ///
 /// # Errors
 ///
-/// A toolchain or cargo-fuzz is missing, a target does not build, or the record cannot be read or written.
+/// A toolchain or cargo-fuzz is missing, a target does not build, or the record cannot be read or
+/// written.
 pub(crate) fn run(root: &Path, options: &Options) -> anyhow::Result<bool> {
     let interrupt = Interrupt::install()?;
     let wire = root.join("crates/tussah-wire");
     let all = targets(&std::fs::read_to_string(wire.join("fuzz/Cargo.toml"))?)?;
     if let Some(unknown) = options.only.iter().find(|name| !all.contains(name)) {
         bail!(
-            "no fuzz target is called {unknown}; there are {}",
+            "unknown fuzz target {unknown}; known are {}",
             all.join(", ")
         );
     }
@@ -83,29 +87,38 @@ pub(crate) fn run(root: &Path, options: &Options) -> anyhow::Result<bool> {
     Ok(found == 0)
 }
 
-/// Runs one target.
+/// Fuzzes one target.
 fn fuzz(wire: &Path, name: &str, minutes: u64, interrupt: &Interrupt) -> anyhow::Result<Sum> {
     println!("==> {name}: building");
-    let mut build = fuzz_command(&[], "build", name)?;
-    build.current_dir(wire);
-    match process::run(&mut build, None, interrupt, |_| ())? {
+    // The fuzzer runs without Cargo around it. It is then a child of this process, so that its CPU
+    // time counts even after an interrupt. Cargo would leave the fuzzer running.
+    let built = wire.join("fuzz/target");
+    let mut build = cargo_fuzz()?;
+    build.args(["build", name, "--target", TARGET, "--target-dir"]);
+    build.arg(&built).current_dir(wire);
+    match process::run(&mut build, None, interrupt, |_| ControlFlow::Continue(()))? {
         End::Interrupted => return Ok(Sum::default()),
         end if !end.is_success() => bail!(
             "{name} does not build; is cargo-fuzz installed? `cargo install cargo-fuzz --locked`"
         ),
         _ => {}
     }
-    let log = wire.join("fuzz/target").join(name).with_extension("log");
+    let log = built.join(name).with_extension("log");
     let output = File::create(&log).with_context(|| format!("cannot create {}", log.display()))?;
     let corpus = format!("fuzz/corpus/{name}");
     std::fs::create_dir_all(wire.join(&corpus)).context("cannot create the corpus")?;
-    let mut fuzzer = fuzz_command(IDLE, "run", name)?;
-    fuzzer.current_dir(wire).arg(corpus);
+    let mut fuzzer = Command::new(IDLE[0]);
+    fuzzer.args(&IDLE[1..]).current_dir(wire);
+    fuzzer.arg(built.join(TARGET).join("release").join(name));
+    fuzzer.arg(corpus);
     if name == "connection" {
         fuzzer.arg("tests/corpus");
     }
     let max_len = if name == "values" { 256 } else { 4096 };
-    fuzzer.args(["--", "-dict=fuzz/http.dict", "-print_final_stats=1"]);
+    fuzzer.args(["-dict=fuzz/http.dict", "-print_final_stats=1"]);
+    let artifacts = wire.join(format!("fuzz/artifacts/{name}/"));
+    std::fs::create_dir_all(&artifacts).context("cannot create the directory of the findings")?;
+    fuzzer.arg(format!("-artifact_prefix={}", artifacts.display()));
     fuzzer.arg(format!("-max_total_time={}", minutes * 60));
     fuzzer.arg(format!("-max_len={max_len}"));
     fuzzer.stdout(Stdio::null()).stderr(output);
@@ -117,6 +130,7 @@ fn fuzz(wire: &Path, name: &str, minutes: u64, interrupt: &Interrupt) -> anyhow:
             next += PROGRESS;
             println!("    {} s: {}", elapsed.as_secs(), last_line(&log));
         }
+        ControlFlow::Continue(())
     })?;
     let text = String::from_utf8_lossy(&std::fs::read(&log)?).into_owned();
     let found = !end.is_success() && end != End::Interrupted;
@@ -130,20 +144,15 @@ fn fuzz(wire: &Path, name: &str, minutes: u64, interrupt: &Interrupt) -> anyhow:
     })
 }
 
-/// `cargo fuzz` with nightly, started by another program if one is given.
-fn fuzz_command(wrapper: &[&str], subcommand: &str, name: &str) -> anyhow::Result<Command> {
+/// Returns `cargo fuzz` with the nightly toolchain.
+fn cargo_fuzz() -> anyhow::Result<Command> {
     let rustup = Rustup { may_install: true };
-    let cargo = rustup.cargo(NIGHTLY, &[]).map_err(anyhow::Error::msg)?;
-    let mut line: Vec<_> = wrapper.iter().map(OsStr::new).collect();
-    line.push(cargo.get_program());
-    line.extend(cargo.get_args());
-    let mut command = Command::new(line[0]);
-    command.args(&line[1..]).args(["fuzz", subcommand, name]);
-    command.env_remove("LD_LIBRARY_PATH");
-    Ok(command)
+    let mut cargo = rustup.cargo(NIGHTLY, &[]).map_err(anyhow::Error::msg)?;
+    cargo.arg("fuzz").env_remove("LD_LIBRARY_PATH");
+    Ok(cargo)
 }
 
-/// The names of the targets.
+/// Returns the names of the targets.
 fn targets(manifest: &str) -> anyhow::Result<Vec<String>> {
     let manifest: toml::Table = manifest.parse().context("fuzz/Cargo.toml does not parse")?;
     let bins = manifest.get("bin").and_then(toml::Value::as_array);
@@ -154,7 +163,7 @@ fn targets(manifest: &str) -> anyhow::Result<Vec<String>> {
     Ok(names.map(str::to_owned).collect())
 }
 
-/// The CPU time of all children that have been waited for, and of theirs.
+/// Returns the CPU time of all children that have been waited for, and of their descendants.
 fn children_cpu() -> Duration {
     let stat = std::fs::read_to_string("/proc/self/stat").unwrap_or_default();
     // proc(5): the name in parentheses is field 2; `cutime` and `cstime` are fields 16 and 17.
@@ -169,7 +178,8 @@ fn children_cpu() -> Duration {
     )
 }
 
-/// How many inputs a fuzzer says to have tried: at its end, or else in its last line of progress.
+/// Returns the number of inputs that a fuzzer reports: at its end, or else in its last line of
+/// progress.
 fn inputs(log: &str) -> u64 {
     let stat = |line: &str| {
         let number = line.strip_prefix("stat::number_of_executed_units:")?;

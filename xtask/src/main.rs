@@ -11,13 +11,14 @@ mod ci;
 mod clients;
 mod faults;
 mod fuzz;
+mod guide;
 mod mutants;
 mod process;
 mod record;
 mod soak;
 mod tidy;
 
-/// The project's own tasks: what runs in CI, and what keeps the tree tidy.
+/// The project's own tasks: the checks of CI, and commands that run on demand.
 #[derive(Parser)]
 #[command(
     name = "cargo xtask",
@@ -33,41 +34,48 @@ struct Cli {
 enum Task {
     /// Run every check that a change has to pass
     ///
-    /// The steps run in the order in which --only lists them, the cheap ones first. A step whose
-    /// toolchain is missing installs it through rustup; where that cannot be done it is skipped,
-    /// and the summary says so and why. The exit status is non-zero if any step failed.
+    /// The steps run in the order in which --only lists them, the cheap ones first. A step installs
+    /// a missing toolchain through rustup. If that fails the step is skipped, and the summary gives
+    /// the reason. The exit status is non-zero if any step failed.
     Ci(ci::Options),
-    /// Check the rules of the house that the compiler and clippy do not check
+    /// Check the house rules that the compiler and clippy do not check
     ///
-    /// Sizes of files and functions (exceptions: xtask/tidy-exceptions.toml), where `unsafe` may
-    /// stand, what may not be left in the code, the first line of each file, and the list of
-    /// bounds in docs/bounds.md. Each finding is printed as `path:line: what is wrong`.
+    /// Checks the sizes of files and functions (exceptions: xtask/tidy-exceptions.toml), the places
+    /// of `unsafe` code, unfinished code, the first line of each file, the list of bounds in
+    /// docs/bounds.md, the links of the pages, and the writing rules of comments and pages
+    /// (exceptions: xtask/prose-exceptions.toml). Each finding is printed as
+    /// `path:line: what is wrong`.
     Tidy(TidyOptions),
+    /// Build the book of the documents into target/book
+    ///
+    /// Needs mdbook: `cargo install mdbook --version 0.5.4 --locked`.
+    Guide(guide::Options),
     /// Fuzz the parsers of tussah-wire, and add the hours to record/fuzz.txt
     ///
     /// Each target runs for the given time, one after the other, at idle priority. A finding is a
     /// file in crates/tussah-wire/fuzz/artifacts, and makes the exit status non-zero. Ctrl-C ends
-    /// the run and records what was done until then. Needs nightly and cargo-fuzz.
+    /// the run and records the results so far. Needs nightly and cargo-fuzz.
     Fuzz(fuzz::Options),
-    /// Make each system call of the programs fail, with each documented error, and look what becomes of them
+    /// Make each system call of the programs fail, with each documented error, and check the
+    /// consequences
     ///
-    /// strace injects the error into the N-th such call of each OS thread (--when). After that the program
-    /// has to do its work, to say what it could not do, or to end with a message and a non-zero status; it must
-    /// never be silent, deaf or wrong. What was seen is printed as a table, and written to
-    /// record/faults.txt if nothing was left out. Traces of defects stay in target/faults. A full sweep takes
-    /// some 15 minutes. Needs strace, curl and openssl.
+    /// strace injects the error into the N-th such call of each OS thread (--when). The program
+    /// then has to do its work, to report what it could not do, or to end with a message and a
+    /// non-zero status. It must never be silent, unresponsive or wrong. The results are printed as
+    /// a table, and written to record/faults.txt if the sweep was complete. Traces of defects stay
+    /// in target/faults. A full sweep takes about 15 minutes. Needs strace, curl and openssl.
     Faults(faults::Options),
-    /// Break the core on purpose, and tell which breaks no test notices
+    /// Break the core on purpose, and report the breaks that no test detects
     ///
     /// Each mutant of xtask/mutants.toml replaces one text of one file, in a copy of the tree under
-    /// target, and the tests that it names have to fail. A survivor that is not explained in the
-    /// table makes the exit status non-zero. The result goes to record/mutants.txt. Takes about a
-    /// minute for each mutant.
+    /// target, and the tests that it names have to fail. A survivor makes the exit status non-zero
+    /// unless the table explains it. The result goes to record/mutants.txt. Takes about a minute
+    /// for each mutant.
     Mutants(mutants::Options),
-    /// Ask the scheduler for everything at once, for minutes or hours
+    /// Stress the scheduler with all of its functions at once, for minutes or hours
     ///
     /// Runs crates/tussah-core/examples/soak, which prints a line every few seconds and ends with
-    /// an error at the first check that is broken. The result goes to record/soak.txt.
+    /// an error at the first failed check. The result goes to record/soak.txt.
     Soak(soak::Options),
     /// Run the tests of tussah-core and tussah under AddressSanitizer
     ///
@@ -77,7 +85,7 @@ enum Task {
 
 #[derive(Args)]
 struct TidyOptions {
-    /// Write docs/bounds.md instead of comparing it with the code
+    /// Write docs/bounds.md, and lower the counts of xtask/prose-exceptions.toml
     #[arg(long)]
     bless: bool,
 }
@@ -86,6 +94,7 @@ fn main() -> ExitCode {
     let result = match Cli::parse().task {
         Task::Ci(options) => ci::run(&workspace_root(), &options),
         Task::Tidy(options) => tidy::run(&workspace_root(), options.bless),
+        Task::Guide(options) => guide::run(&workspace_root(), &options),
         Task::Fuzz(options) => fuzz::run(&workspace_root(), &options),
         Task::Faults(options) => faults::run(&workspace_root(), &options),
         Task::Mutants(options) => mutants::run(&workspace_root(), &options),
@@ -102,10 +111,10 @@ fn main() -> ExitCode {
     }
 }
 
-/// The directory of the workspace's `Cargo.toml`.
+/// Returns the directory of the workspace's `Cargo.toml`.
 ///
-/// What cargo says now is preferred to what it said when this was compiled, because the tree may
-/// have been moved in between.
+/// The value that cargo provides at run time takes precedence over that of the build, because the
+/// tree may have moved in between.
 fn workspace_root() -> PathBuf {
     let package = std::env::var_os("CARGO_MANIFEST_DIR")
         .map_or_else(|| PathBuf::from(env!("CARGO_MANIFEST_DIR")), PathBuf::from);

@@ -1,7 +1,8 @@
-//! Running a program with a time limit; Ctrl-C ends it with everything that it started.
+//! Runs a program with a time limit. Ctrl-C ends the program with everything that it started.
 
 use std::fs::File;
 use std::io::Read as _;
+use std::ops::ControlFlow;
 use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Child, Command, ExitStatus, Stdio};
@@ -13,17 +14,17 @@ use anyhow::Context as _;
 use rustix::process::{Pid, Signal, kill_process_group};
 use signal_hook::consts::{SIGINT, SIGTERM};
 
-/// How often a running program is looked at.
+/// The polling interval for a running program.
 const LOOK: Duration = Duration::from_millis(50);
-/// How long a program may take to end after it was asked to.
+/// The time for a program to end after it was asked to.
 const GRACE: Duration = Duration::from_secs(5);
 
-/// Whether the user has asked this program to end.
+/// A flag that is set once the user asks this program to end.
 #[derive(Clone, Default)]
 pub(crate) struct Interrupt(Arc<AtomicBool>);
 
 impl Interrupt {
-    /// Takes over SIGINT and SIGTERM. The second signal ends the process at once.
+    /// Handles SIGINT and SIGTERM. The second signal ends the process at once.
     ///
     /// # Errors
     ///
@@ -32,7 +33,7 @@ impl Interrupt {
         let interrupt = Self::default();
         for signal in [SIGINT, SIGTERM] {
             let flag = || Arc::clone(&interrupt.0);
-            // In this order: the first signal finds the flag unset.
+            // The order matters: the first signal finds the flag unset.
             signal_hook::flag::register_conditional_shutdown(signal, 128 + signal, flag())
                 .and_then(|_| signal_hook::flag::register(signal, flag()))
                 .context("cannot install a signal handler")?;
@@ -49,10 +50,12 @@ impl Interrupt {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum End {
     Exited(ExitStatus),
-    /// It was still running at the end of its time limit, and was killed.
+    /// The program was still running at its time limit, and was killed.
     TimedOut,
-    /// The user asked for the end, and the program was ended.
+    /// The user interrupted, and the program was ended.
     Interrupted,
+    /// The caller's `tick` or `show` stopped the program.
+    Stopped,
 }
 
 impl End {
@@ -61,9 +64,11 @@ impl End {
     }
 }
 
-/// Runs a program in a process group of its own, without an input, until it ends, its time is up or the user interrupts.
-/// In the latter two cases its whole group is asked to end, and killed if that takes too long. Calls `tick` with the time
-/// since the start, again and again, for whoever shows progress.
+/// Runs a program without input, until it ends, its time is up or the user interrupts.
+///
+/// The program gets a process group of its own. On a timeout or an interrupt the whole group is
+/// asked to end, and killed if that takes too long. `tick` is called repeatedly with the time since
+/// the start, to show progress. If it returns a break, the program is ended as well.
 ///
 /// # Errors
 ///
@@ -72,7 +77,7 @@ pub(crate) fn run(
     command: &mut Command,
     limit: Option<Duration>,
     interrupt: &Interrupt,
-    mut tick: impl FnMut(Duration),
+    mut tick: impl FnMut(Duration) -> ControlFlow<()>,
 ) -> anyhow::Result<End> {
     let start = Instant::now();
     let mut child = command
@@ -88,8 +93,9 @@ pub(crate) fn run(
             End::Interrupted
         } else if limit.is_some_and(|limit| start.elapsed() >= limit) {
             End::TimedOut
+        } else if tick(start.elapsed()).is_break() {
+            End::Stopped
         } else {
-            tick(start.elapsed());
             std::thread::sleep(LOOK);
             continue;
         };
@@ -98,17 +104,18 @@ pub(crate) fn run(
     }
 }
 
-/// As [`run`], with all that the program prints in a file as well, and returned at the end.
+/// Does the same as [`run`], writes the program's output to a file, and returns it at the end.
+/// `show` is called with new output.
 ///
 /// # Errors
 ///
-/// As [`run`], and of the file.
+/// Those of [`run`], and of the file.
 pub(crate) fn run_logged(
     command: &mut Command,
     log: &Path,
     limit: Option<Duration>,
     interrupt: &Interrupt,
-    mut show: impl FnMut(&str),
+    mut show: impl FnMut(&str) -> ControlFlow<()>,
 ) -> anyhow::Result<(End, String)> {
     let file = || format!("cannot write {}", log.display());
     if let Some(folder) = log.parent() {
@@ -120,24 +127,31 @@ pub(crate) fn run_logged(
     let mut text = String::new();
     let mut news = move |text: &mut String| {
         let mut bytes = Vec::new();
-        // What cannot be read now is read the next time.
+        // Output that cannot be read now is read at the next time.
         let _ = reader.read_to_end(&mut bytes);
         let from = text.len();
         text.push_str(&String::from_utf8_lossy(&bytes));
-        if text.len() > from {
-            show(&text[from..]);
+        match &text[from..] {
+            "" => ControlFlow::Continue(()),
+            news => show(news),
         }
     };
     command.stdout(output).stderr(errors);
     let end = run(command, limit, interrupt, |_| news(&mut text))?;
-    news(&mut text);
+    let _ = news(&mut text);
     Ok((end, text))
 }
 
-/// Ends a child and its process group: first politely, then by force.
+/// Prints output and continues: for [`run_logged`].
+pub(crate) fn print(news: &str) -> ControlFlow<()> {
+    print!("{news}");
+    ControlFlow::Continue(())
+}
+
+/// Ends a child and its process group, first by SIGTERM, then by SIGKILL.
 fn end_group(child: &mut Child) -> anyhow::Result<()> {
     let group = Pid::from_child(child);
-    // A group without a process in it has ended by itself.
+    // A group without processes has ended by itself.
     let _ = kill_process_group(group, Signal::TERM);
     let asked = Instant::now();
     while asked.elapsed() < GRACE {
@@ -160,7 +174,10 @@ mod tests {
     use super::*;
 
     fn run_for(script: &str, limit: Option<Duration>, interrupt: &Interrupt) -> End {
-        run(&mut shell(script), limit, interrupt, |_| ()).unwrap()
+        run(&mut shell(script), limit, interrupt, |_| {
+            ControlFlow::Continue(())
+        })
+        .unwrap()
     }
 
     fn shell(script: &str) -> Command {
@@ -187,12 +204,13 @@ mod tests {
     }
 
     #[test]
-    fn what_a_program_prints_is_shown_and_kept() {
+    fn output_is_shown_and_kept() {
         let log = std::env::temp_dir().join(format!("xtask-process-{}", std::process::id()));
         let mut shown = String::new();
         let mut command = shell("echo one; echo two >&2");
         let ran = run_logged(&mut command, &log, None, &Interrupt::default(), |text| {
             shown.push_str(text);
+            ControlFlow::Continue(())
         });
         let (end, text) = ran.unwrap();
         assert!(end.is_success());
@@ -201,6 +219,15 @@ mod tests {
             ("one\ntwo\n", "one\ntwo\n")
         );
         std::fs::remove_file(log).unwrap();
+    }
+
+    #[test]
+    fn a_satisfied_reader_ends_the_program() {
+        let mut command = shell("cat /dev/zero > /dev/null");
+        let end = run(&mut command, None, &Interrupt::default(), |_| {
+            ControlFlow::Break(())
+        });
+        assert_eq!(end.unwrap(), End::Stopped);
     }
 
     #[test]

@@ -1,11 +1,12 @@
-//! The results of the commands that run on demand: one text file each in `record/`.
+//! Writes the results of the commands that run on demand: one text file each in `record/`.
 
 use std::path::Path;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use anyhow::Context as _;
 
-/// Writes `record/NAME.txt`: the command, the date, and what came out. It replaces the previous result.
+/// Writes `record/NAME.txt`, with the command, the date, and the result. It replaces the previous
+/// result.
 ///
 /// The text goes to a repository: it must not contain a path of this machine.
 ///
@@ -20,15 +21,16 @@ pub(crate) fn write(root: &Path, name: &str, command: &str, body: &str) -> anyho
     Ok(())
 }
 
-/// Today's date in UTC, such as `2026-11-23`.
+/// Returns today's date in UTC, such as `2026-11-23`.
 pub(crate) fn today() -> String {
     let since = SystemTime::now().duration_since(UNIX_EPOCH);
     date(since.unwrap_or(Duration::ZERO).as_secs() / 86_400)
 }
 
-/// The date of a day that is given as days since 1970-01-01.
+/// Returns the date of a day given as days since 1970-01-01.
 ///
-/// Howard Hinnant, "chrono-Compatible Low-Level Date Algorithms", `civil_from_days`, for days from 1970 on.
+/// Howard Hinnant, "chrono-Compatible Low-Level Date Algorithms", `civil_from_days`, for days from
+/// 1970 on.
 fn date(days: u64) -> String {
     let days = days + 719_468;
     let (era, day_of_era) = (days / 146_097, days % 146_097);

@@ -1,5 +1,6 @@
-//! `cargo xtask soak`: everything that the scheduler can be asked for, at once, for minutes or hours.
+//! `cargo xtask soak`: all functions of the scheduler at once, for minutes or hours.
 
+use std::ops::ControlFlow;
 use std::path::Path;
 
 use anyhow::bail;
@@ -11,19 +12,19 @@ use crate::record;
 
 #[derive(Args)]
 pub(crate) struct Options {
-    /// How long it runs, in minutes
+    /// Duration in minutes
     #[arg(long, value_name = "MINUTES", default_value_t = 10)]
     minutes: u64,
-    /// What is asked of the runtimes follows from this number [default: another one each time]
+    /// Seed of the random choices [default: a new one each time]
     #[arg(long, value_name = "NUMBER")]
     seed: Option<u64>,
 }
 
-/// Builds and runs the soak; the result says whether every check held.
+/// Builds and runs the soak and returns whether every check passed.
 ///
 /// # Errors
 ///
-/// It does not build, or the record cannot be written.
+/// The soak does not build, or the record cannot be written.
 pub(crate) fn run(root: &Path, options: &Options) -> anyhow::Result<bool> {
     let interrupt = Interrupt::install()?;
     let example = ["--release", "-p", "tussah-core", "--example", "soak"];
@@ -32,7 +33,7 @@ pub(crate) fn run(root: &Path, options: &Options) -> anyhow::Result<bool> {
         .current_dir(root)
         .args(["build", "--quiet"])
         .args(example);
-    match process::run(&mut build, None, &interrupt, |_| ())? {
+    match process::run(&mut build, None, &interrupt, |_| ControlFlow::Continue(()))? {
         End::Interrupted => return Ok(true),
         end if !end.is_success() => bail!("the soak does not build"),
         _ => {}
@@ -44,17 +45,16 @@ pub(crate) fn run(root: &Path, options: &Options) -> anyhow::Result<bool> {
     soak.arg("--").arg(options.minutes.to_string());
     soak.args(options.seed.map(|seed| seed.to_string()));
     let log = root.join("target/soak.log");
-    let (end, text) =
-        process::run_logged(&mut soak, &log, None, &interrupt, |news| print!("{news}"))?;
+    let (end, text) = process::run_logged(&mut soak, &log, None, &interrupt, process::print)?;
     let mut command = format!("cargo xtask soak --minutes {}", options.minutes);
     if let Some(seed) = options.seed {
         command.push_str(&format!(" --seed {seed}"));
     }
     let held = matches!(end, End::Interrupted) || end.is_success();
     let outcome = match end {
-        End::Interrupted => "interrupted; every check held until then",
-        _ if held => "every check held",
-        _ => "a check was broken",
+        End::Interrupted => "interrupted; every check passed until then",
+        _ if held => "every check passed",
+        _ => "a check failed",
     };
     record::write(
         root,
@@ -65,7 +65,7 @@ pub(crate) fn run(root: &Path, options: &Options) -> anyhow::Result<bool> {
     Ok(held)
 }
 
-/// The first line, which has the seed, and the last one.
+/// Returns the first line, which contains the seed, and the last one.
 fn ends(text: &str) -> String {
     let mut lines = text.lines();
     let first = lines.next().unwrap_or_default();

@@ -1,4 +1,4 @@
-//! The rules of the house that the compiler and clippy do not check.
+//! The house rules that the compiler and clippy do not check.
 
 use std::fmt;
 use std::path::Path;
@@ -9,6 +9,8 @@ mod bounds;
 mod exceptions;
 mod header;
 mod leftovers;
+mod links;
+mod prose;
 mod size;
 mod source;
 mod tokens;
@@ -17,11 +19,11 @@ mod unsafe_code;
 use exceptions::Exceptions;
 use source::Tree;
 
-/// Something that breaks a rule, and where.
+/// A place that breaks a rule.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Finding {
     path: String,
-    /// From 1.
+    /// The line, from 1.
     line: usize,
     what: String,
 }
@@ -42,9 +44,9 @@ impl fmt::Display for Finding {
     }
 }
 
-/// Checks the tree and prints what it finds; the result says whether that was nothing.
+/// Checks the tree, prints the findings, and returns whether there are none.
 ///
-/// With `bless` the list of bounds is written instead of compared.
+/// With `bless`, the lists of bounds and of prose exceptions are written instead of compared.
 ///
 /// # Errors
 ///
@@ -57,6 +59,7 @@ pub(crate) fn run(root: &Path, bless: bool) -> anyhow::Result<bool> {
         Err(finding) => findings.push(finding),
     }
 
+    findings.extend(links::check(root)?);
     let (bounds, malformed) = bounds::collect(&tree);
     findings.extend(malformed);
     let page = bounds::page(&bounds);
@@ -64,15 +67,24 @@ pub(crate) fn run(root: &Path, bless: bool) -> anyhow::Result<bool> {
     if bless {
         std::fs::create_dir_all(page_path.parent().expect("the page is in a directory"))
             .and_then(|()| std::fs::write(&page_path, page))
-            .with_context(|| format!("could not write {}", page_path.display()))?;
+            .with_context(|| format!("cannot write {}", page_path.display()))?;
     } else {
         let written = std::fs::read_to_string(&page_path).unwrap_or_default();
         findings.extend(bounds::compare(&written, &page));
     }
 
+    let prose = check_prose(root, &tree, bless)?;
+    let hint = !prose.is_empty() && !bless;
+    findings.extend(prose);
+
     findings.sort();
     for finding in &findings {
         println!("{finding}");
+    }
+    if hint {
+        println!(
+            "tidy: `cargo xtask tidy --bless` keeps the prose exceptions of text that only moved"
+        );
     }
     let files = tree.files.len();
     println!(
@@ -91,8 +103,34 @@ fn check(tree: &Tree, exceptions: &Exceptions) -> Vec<Finding> {
     findings
 }
 
+/// Checks the writing rules. With `bless`, the list of their exceptions is written if it differs.
+fn check_prose(root: &Path, tree: &Tree, bless: bool) -> anyhow::Result<Vec<Finding>> {
+    let breaches = prose::check(tree, &prose::pages(root)?);
+    let path = root.join(prose::EXCEPTIONS);
+    let listed = std::fs::read_to_string(&path).unwrap_or_default();
+    let allowed = match prose::Allowed::parse(&listed) {
+        Ok(allowed) => allowed,
+        Err(finding) => return Ok(vec![finding]),
+    };
+    let findings = allowed.check(&breaches);
+    if !bless || findings.is_empty() {
+        return Ok(findings);
+    }
+    match allowed.bless(&breaches) {
+        Ok(allowed) => {
+            std::fs::create_dir_all(path.parent().expect("the list is in a directory"))
+                .and_then(|()| std::fs::write(&path, allowed.write()))
+                .with_context(|| format!("cannot write {}", path.display()))?;
+            Ok(Vec::new())
+        }
+        Err(findings) => Ok(findings),
+    }
+}
+
 #[cfg(test)]
 mod tests {
+    use std::path::PathBuf;
+
     use super::*;
 
     #[test]
@@ -104,12 +142,42 @@ mod tests {
         );
     }
 
-    /// A tree that breaks one rule of each kind, checked from end to end.
-    #[test]
-    fn every_rule_is_checked_and_bless_writes_the_bounds() {
-        let root = std::env::temp_dir().join(format!("xtask-tidy-{}", std::process::id()));
+    /// Creates an empty tree of one crate, in a directory of its own.
+    fn root(name: &str) -> (PathBuf, PathBuf) {
+        let root = std::env::temp_dir().join(format!("xtask-{name}-{}", std::process::id()));
         let source = root.join("crates/tussah/src");
         std::fs::create_dir_all(&source).unwrap();
+        (root, source)
+    }
+
+    #[test]
+    fn bless_moves_exceptions_from_the_writing_rules_and_adds_none() {
+        let (root, source) = root("prose");
+        std::fs::create_dir_all(root.join("docs")).unwrap();
+        std::fs::write(root.join(bounds::PATH), bounds::page(&[])).unwrap();
+        let text = "//! What it is.\n#![forbid(unsafe_code)]\n";
+        std::fs::write(source.join("lib.rs"), text).unwrap();
+        assert!(!run(&root, false).unwrap());
+        assert!(!run(&root, true).unwrap(), "nothing is excepted");
+
+        let list = root.join(prose::EXCEPTIONS);
+        std::fs::create_dir_all(list.parent().unwrap()).unwrap();
+        std::fs::write(&list, "[summary]\n\"crates/tussah/src/old.rs\" = 1\n").unwrap();
+        assert!(!run(&root, false).unwrap(), "another file is excepted");
+        assert!(run(&root, true).unwrap());
+        assert!(run(&root, false).unwrap());
+        let written = std::fs::read_to_string(&list).unwrap();
+        assert!(
+            written.ends_with("[summary]\n\"crates/tussah/src/lib.rs\" = 1\n"),
+            "{written}"
+        );
+        std::fs::remove_dir_all(&root).unwrap();
+    }
+
+    /// Checks a tree that breaks one rule of each kind, from end to end.
+    #[test]
+    fn every_rule_is_checked_and_bless_writes_the_bounds() {
+        let (root, source) = root("tidy");
         let text = "//! A library.\n#![forbid(unsafe_code)]\n\n\
                     /// Bound, in events: small enough for a test.\nconst EVENTS_MAX: usize = 4;\n";
         std::fs::write(source.join("lib.rs"), text).unwrap();

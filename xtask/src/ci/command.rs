@@ -1,4 +1,4 @@
-//! Running a program as a part of a step.
+//! Runs a program as a part of a step.
 
 use std::io::{BufRead, BufReader};
 use std::process::{Command, ExitStatus, Stdio};
@@ -7,7 +7,7 @@ use anyhow::Context as _;
 
 use super::Outcome;
 
-/// Runs a program with its output shown as it comes.
+/// Runs a program and passes its output through.
 ///
 /// # Errors
 ///
@@ -15,7 +15,7 @@ use super::Outcome;
 pub(super) fn run(command: &mut Command) -> anyhow::Result<Outcome> {
     let status = command
         .status()
-        .with_context(|| format!("could not start {command:?}"))?;
+        .with_context(|| format!("cannot start {command:?}"))?;
     Ok(if status.success() {
         Outcome::Passed
     } else {
@@ -23,15 +23,30 @@ pub(super) fn run(command: &mut Command) -> anyhow::Result<Outcome> {
     })
 }
 
-/// Builds what a `cargo test` command runs, then runs the tests that match a filter, and fails
-/// unless every filter matched the name of at least one test.
-///
-/// Without that a renamed module would turn a model off, and nobody would notice. The tests are
-/// built apart because cargo, told to be quiet, silences their names too.
+/// Runs `cargo test` and passes its output through. A failure names the failed tests, for the
+/// summary.
 ///
 /// # Errors
 ///
-/// The program could not be started, or its output not be read.
+/// The program could not be started, or its output could not be read.
+pub(super) fn run_quiet_tests(cargo: &mut Command) -> anyhow::Result<Outcome> {
+    let mut failed = Vec::new();
+    let outcome = run_read(cargo, |line| failed.extend(failed_test(line)))?;
+    Ok(match outcome {
+        Outcome::Failed(status) if failed.is_empty() => Outcome::Failed(status),
+        Outcome::Failed(_) => Outcome::Failed(failed.join(", ")),
+        other => other,
+    })
+}
+
+/// Builds the tests, runs those that match a filter, and fails if a filter matches no test.
+///
+/// Without this check, a renamed module would silently drop its models. The build is a separate
+/// command because a quiet cargo also hides the names of tests.
+///
+/// # Errors
+///
+/// The program could not be started, or its output could not be read.
 pub(super) fn run_tests(cargo: &mut Command, filters: &[&str]) -> anyhow::Result<Outcome> {
     let built = run(copy(cargo).args(["--no-run", "--quiet"]))?;
     if built != Outcome::Passed {
@@ -47,24 +62,32 @@ pub(super) fn run_tests(cargo: &mut Command, filters: &[&str]) -> anyhow::Result
     })
 }
 
-/// Runs a test program with its output shown as it comes, and returns the names of its tests.
+/// Runs a test program, passes its output through, and returns the names of its tests.
 fn run_listed(command: &mut Command) -> anyhow::Result<(Outcome, Vec<String>)> {
+    let mut tests = Vec::new();
+    let outcome = run_read(command, |line| {
+        tests.extend(test_name(line).map(str::to_owned));
+    })?;
+    Ok((outcome, tests))
+}
+
+/// Runs a program, passes its output through, and calls `look` with each line.
+fn run_read(command: &mut Command, mut look: impl FnMut(&str)) -> anyhow::Result<Outcome> {
     let mut child = command
         .stdout(Stdio::piped())
         .spawn()
-        .with_context(|| format!("could not start {command:?}"))?;
+        .with_context(|| format!("cannot start {command:?}"))?;
     let stdout = child
         .stdout
         .take()
         .expect("the standard output was piped above");
-    let mut tests = Vec::new();
     for line in BufReader::new(stdout).lines() {
-        let line = line.context("could not read the output of the tests")?;
+        let line = line.context("cannot read the output of the tests")?;
         println!("{line}");
-        tests.extend(test_name(&line).map(str::to_owned));
+        look(&line);
     }
-    let status = child.wait().context("could not wait for the tests")?;
-    Ok((outcome(status), tests))
+    let status = child.wait().context("cannot wait for the tests")?;
+    Ok(outcome(status))
 }
 
 fn outcome(status: ExitStatus) -> Outcome {
@@ -90,13 +113,20 @@ fn copy(command: &Command) -> Command {
     copy
 }
 
-/// The name of the test in a line such as `test queue::tests::wraps ... ok`.
+/// Returns the name of the test in a line such as `test queue::tests::wraps ... ok`.
 fn test_name(line: &str) -> Option<&str> {
     let (name, _) = line.strip_prefix("test ")?.split_once(" ... ")?;
     Some(name)
 }
 
-/// The first filter that no test matches.
+/// Returns the name of a failed test from the line above its output: `---- queue::tests::wraps
+/// stdout ----`.
+fn failed_test(line: &str) -> Option<String> {
+    let name = line.strip_prefix("---- ")?.strip_suffix(" stdout ----")?;
+    Some(name.to_owned())
+}
+
+/// Returns the first filter that no test matches.
 fn unmatched<'a>(filters: &[&'a str], tests: &[String]) -> Option<&'a str> {
     filters
         .iter()
@@ -122,6 +152,15 @@ mod tests {
     }
 
     #[test]
+    fn tests_that_failed_are_named() {
+        let script = "echo '---- a::one stdout ----'; echo 'it panicked'; echo '---- b.rs (line 3) stdout ----'; exit 101";
+        let failed = run_quiet_tests(&mut shell(script)).unwrap();
+        assert_eq!(failed, Outcome::Failed("a::one, b.rs (line 3)".into()));
+        let failed = run_quiet_tests(&mut shell("echo 'does not compile'; exit 101")).unwrap();
+        assert_eq!(failed, Outcome::Failed("exit status: 101".into()));
+    }
+
+    #[test]
     fn a_missing_program_is_an_error_that_names_it() {
         let error = run(&mut Command::new("no-such-program-anywhere")).unwrap_err();
         assert!(
@@ -130,7 +169,8 @@ mod tests {
         );
     }
 
-    /// Stands for cargo: builds silently, then prints a test and ends with a status.
+    /// Returns a script in place of cargo: it builds silently, then prints a test and ends with a
+    /// status.
     fn tests(status: u8) -> Command {
         let script = format!(
             "case \"$*\" in *--no-run*) exit ${{BUILD_STATUS:-0}};; esac; \

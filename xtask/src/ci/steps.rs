@@ -1,4 +1,4 @@
-//! What each step of CI does.
+//! The commands of each step of CI.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -14,9 +14,9 @@ use crate::{clients, tidy};
 
 /// The tests that run under Miri, as filters on the names of the unit tests of `tussah-core`.
 ///
-/// Miri is some hundred times slower than the machine, so this selects the modules that hold
-/// `unsafe` code or that such code relies on. Every filter has to match at least one test.
-/// Two processes run them side by side, since Miri runs one thread at a time; each has about the same to do.
+/// Miri is several hundred times slower than the machine, so the list has only the modules with
+/// `unsafe` code and those that it relies on. Every filter has to match at least one test. Two
+/// processes run side by side, since Miri runs one thread at a time; both have about the same work.
 const MIRI_TESTS: [&[&str]; 2] = [
     &["slab::", "time::wheel"],
     &[
@@ -28,10 +28,10 @@ const MIRI_TESTS: [&[&str]; 2] = [
     ],
 ];
 
-/// What every loom model has in its name, through the module that it stands in.
+/// The part of its name that every loom model has, through its module.
 const LOOM_TESTS: &[&str] = &["loom"];
 
-/// What the steps share.
+/// The state that all steps share.
 pub(super) struct Context {
     root: PathBuf,
     target_dir: PathBuf,
@@ -46,7 +46,7 @@ impl Context {
     pub(super) fn new(root: &Path, may_install: bool) -> anyhow::Result<Self> {
         let manifest = root.join("Cargo.toml");
         let text = std::fs::read_to_string(&manifest)
-            .with_context(|| format!("could not read {}", manifest.display()))?;
+            .with_context(|| format!("cannot read {}", manifest.display()))?;
         let target_dir = std::env::var_os("CARGO_TARGET_DIR").unwrap_or_else(|| "target".into());
         Ok(Self {
             root: root.to_owned(),
@@ -56,7 +56,7 @@ impl Context {
         })
     }
 
-    /// The step's headline.
+    /// Returns the step's headline.
     pub(super) fn describe(&self, step: Step) -> String {
         match step {
             Step::Fmt => "cargo fmt --all --check".into(),
@@ -78,7 +78,7 @@ impl Context {
 
     /// # Errors
     ///
-    /// A program could not be started, or the tree not be read.
+    /// A program could not be started, or the tree could not be read.
     pub(super) fn run(&self, step: Step) -> anyhow::Result<Outcome> {
         match step {
             Step::Fmt => self.fmt(),
@@ -140,12 +140,12 @@ impl Context {
     fn test(&self) -> anyhow::Result<Outcome> {
         let mut cargo = cargo();
         cargo.args(["test", "--quiet", "--workspace", "--no-fail-fast"]);
-        // Many tests wait more than they work.
+        // Many tests wait more than they compute.
         if std::env::var_os("RUST_TEST_THREADS").is_none() {
             let cpus = thread::available_parallelism().map_or(1, usize::from);
             cargo.env("RUST_TEST_THREADS", (2 * cpus).to_string());
         }
-        self.run_command(&mut cargo)
+        command::run_quiet_tests(cargo.current_dir(&self.root))
     }
 
     fn msrv(&self) -> anyhow::Result<Outcome> {
@@ -165,7 +165,8 @@ impl Context {
             "loom",
             "--lib",
         ]);
-        // The flag reaches the dependencies too, so a shared directory would be rebuilt each time.
+        // The flag applies to dependencies as well, so that a shared directory would be rebuilt
+        // each time.
         cargo.arg("--target-dir").arg(self.target_dir.join("loom"));
         cargo.env(
             "RUSTFLAGS",
@@ -224,12 +225,12 @@ impl Context {
     }
 }
 
-/// The cargo that runs xtask.
+/// Returns the cargo that runs xtask.
 pub(crate) fn cargo() -> Command {
     Command::new(std::env::var_os("CARGO").unwrap_or_else(|| OsString::from("cargo")))
 }
 
-/// The caller's flags, then ours.
+/// Appends our flags to the caller's.
 fn with_flags(flags: Option<String>, ours: &str) -> String {
     flags.map_or_else(
         || ours.to_owned(),
@@ -237,7 +238,7 @@ fn with_flags(flags: Option<String>, ours: &str) -> String {
     )
 }
 
-/// The `rust-version` of the workspace.
+/// Returns the `rust-version` of the workspace.
 fn msrv(manifest: &str) -> anyhow::Result<String> {
     let manifest: toml::Table = manifest.parse().context("Cargo.toml does not parse")?;
     let package = manifest

@@ -2,16 +2,16 @@
 
 use std::process::{Command, Stdio};
 
-/// The toolchain that Miri comes with.
+/// The toolchain that contains Miri.
 pub(crate) const NIGHTLY: &str = "nightly";
 
-/// What may be done about a missing toolchain.
+/// The permission to install a missing toolchain.
 pub(crate) struct Rustup {
     pub(crate) may_install: bool,
 }
 
 impl Rustup {
-    /// A `cargo` of the given toolchain; `Err` is the reason why there is none.
+    /// Returns a `cargo` of the given toolchain; `Err` has the reason why there is none.
     pub(crate) fn cargo(&self, toolchain: &str, components: &[&str]) -> Result<Command, String> {
         if !is_installed() {
             return Err(format!(
@@ -29,7 +29,7 @@ impl Rustup {
         Ok(command)
     }
 
-    /// A subcommand of the cargo that runs xtask; `Err` is the reason why there is none.
+    /// Returns a subcommand of the cargo that runs xtask; `Err` has the reason why there is none.
     pub(crate) fn subcommand(&self, subcommand: &str, component: &str) -> Result<Command, String> {
         let there = || succeeds(super::steps::cargo().args([subcommand, "--version"]));
         if !there() && is_installed() {
@@ -45,7 +45,8 @@ impl Rustup {
         Ok(command)
     }
 
-    /// The components are named at once, so that rustup looks for a nightly that has them all.
+    /// Installs the toolchain with all components in one command, so that rustup selects a nightly
+    /// that has them all.
     fn ensure_toolchain(&self, toolchain: &str, components: &[&str]) -> Result<(), String> {
         let listed = output(Command::new("rustup").args(["toolchain", "list"]));
         if has_toolchain(&listed, toolchain) {
@@ -89,7 +90,7 @@ impl Rustup {
     }
 }
 
-/// Whether rustup is there at all.
+/// Returns whether rustup is installed.
 fn is_installed() -> bool {
     succeeds(Command::new("rustup").arg("--version"))
 }
@@ -107,7 +108,7 @@ fn output(command: &mut Command) -> String {
     String::from_utf8_lossy(&bytes.unwrap_or_default()).into_owned()
 }
 
-/// Whether a line of `rustup toolchain list` is the toolchain, for whatever host.
+/// Returns whether a line of `rustup toolchain list` names the toolchain, for any host.
 fn has_toolchain(listed: &str, toolchain: &str) -> bool {
     let names = listed
         .lines()
@@ -115,7 +116,8 @@ fn has_toolchain(listed: &str, toolchain: &str) -> bool {
     names
         .filter_map(|name| name.strip_prefix(toolchain))
         .any(|rest| {
-            // A name ends there or goes on with the host, but a nightly of one date is another one.
+            // The name ends there or continues with the host; a dated nightly is a different
+            // toolchain.
             rest.is_empty()
                 || rest
                     .strip_prefix('-')
@@ -123,7 +125,8 @@ fn has_toolchain(listed: &str, toolchain: &str) -> bool {
         })
 }
 
-/// Whether a line of `rustup component list --installed` is the component, for whatever target.
+/// Returns whether a line of `rustup component list --installed` names the component, for any
+/// target.
 fn has_component(listed: &str, component: &str) -> bool {
     let mut rests = listed
         .lines()
@@ -159,7 +162,7 @@ mod tests {
     }
 
     #[test]
-    fn what_may_not_be_installed_is_named() {
+    fn packages_without_permission_to_install_are_named() {
         let rustup = Rustup { may_install: false };
         let reason = rustup.install(&["component", "add", "miri"]).unwrap_err();
         assert!(reason.contains("`rustup component add miri`"), "{reason}");

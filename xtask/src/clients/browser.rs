@@ -1,11 +1,11 @@
-//! Chromium without a window: every page with all that it is made of, and nothing on the console.
+//! Tests with headless Chromium: every page with all of its resources, and an empty console.
 
 use std::process::Command;
 
 use super::output;
 use super::server::Place;
 
-/// The pages of the site, each with what it has to load.
+/// The pages of the site, each with the resources that it has to load.
 const PAGES: [(&str, &[&str]); 3] = [
     ("/", &["/style.css", "/cocoon.svg"]),
     ("/guide/", &["/style.css", "/cocoon.svg"]),
@@ -15,7 +15,7 @@ const PAGES: [(&str, &[&str]); 3] = [
     ),
 ];
 
-/// Shows all pages; pictures of them are left in the folder.
+/// Shows all pages and leaves screenshots in the folder.
 pub(super) fn check(place: &Place, program: &str) -> anyhow::Result<Vec<String>> {
     let mut failures = Vec::new();
     for server in place.servers()? {
@@ -24,7 +24,7 @@ pub(super) fn check(place: &Place, program: &str) -> anyhow::Result<Vec<String>>
             let picture = place.folder.join(format!("{scheme}-{number}.png"));
             let profile = place.folder.join(format!("profile-{scheme}-{number}"));
             let mut browser = Command::new(program);
-            // The sandbox is not to be had by root, and in containers.
+            // The sandbox is not available to root and in containers.
             browser.args([
                 "--headless",
                 "--no-sandbox",
@@ -59,9 +59,9 @@ pub(super) fn check(place: &Place, program: &str) -> anyhow::Result<Vec<String>>
     Ok(failures)
 }
 
-/// What is wrong with the requests of a browser that has seen all pages, each with an empty cache.
+/// Returns the defects in the requests of a browser that has loaded every page with an empty cache.
 fn missing(log: &[String]) -> Vec<String> {
-    // A picture that is the icon as well is asked for again.
+    // A picture that is also the icon is requested twice.
     let is_good = |line: &&String| line.contains("\" 200 ") || line.contains("\" 304 ");
     let mut wrong: Vec<_> = log.iter().filter(|line| !is_good(line)).cloned().collect();
     let mut expected: Vec<_> = PAGES
@@ -88,7 +88,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_was_not_loaded_is_named() {
+    fn resources_that_failed_to_load_are_named() {
         let line =
             |path: &&str| format!("127.0.0.1 - - [x] \"GET {path} HTTP/1.1\" 200 9 \"-\" \"-\"");
         let whole: Vec<_> = PAGES

@@ -1,10 +1,10 @@
-//! Programs that are there, or are installed with apt-get where that may be done.
+//! Finds programs, or installs them with apt-get if that is permitted.
 
 use std::process::{Command, Stdio};
 
 pub(super) struct Packages {
     may_install: bool,
-    /// The lists of packages are read again once.
+    /// True once the package lists are up to date.
     updated: bool,
 }
 
@@ -16,7 +16,7 @@ impl Packages {
         }
     }
 
-    /// The first of the programs that is there; `Err` is the reason why there is none.
+    /// Returns the first available program; `Err` has the reason why there is none.
     pub(super) fn program(&mut self, programs: &[&str], package: &str) -> Result<String, String> {
         if let Some(program) = found(programs) {
             return Ok(program);
@@ -43,10 +43,10 @@ impl Packages {
     }
 }
 
-/// The first of the programs that is there.
+/// Returns the first installed program.
 pub(super) fn found(programs: &[&str]) -> Option<String> {
     let path = std::env::var_os("PATH").unwrap_or_default();
-    // Where servers are, and not on the path of every user.
+    // The folders of server programs, which are not on every user's path.
     let folders: Vec<_> = std::env::split_paths(&path)
         .chain(["/usr/sbin".into()])
         .collect();
@@ -57,7 +57,7 @@ pub(super) fn found(programs: &[&str]) -> Option<String> {
         .map(|program| (*program).to_owned())
 }
 
-/// Runs a command as root, with sudo if that asks for no password.
+/// Runs a command as root, with sudo if it needs no password.
 fn as_root(command: &[&str]) -> bool {
     let is_root = Command::new("id")
         .arg("-u")
@@ -78,7 +78,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_there_is_not_installed() {
+    fn present_programs_are_not_installed() {
         let mut packages = Packages::new(false);
         assert_eq!(
             packages.program(&["no-such-program", "sh"], "dash"),

@@ -1,4 +1,4 @@
-//! The server for the clients, and the site that it serves: a copy of the example.
+//! The server under test, and its site: a copy of the example.
 
 use std::fs;
 use std::io::{BufRead, BufReader};
@@ -7,7 +7,7 @@ use std::process::{Child, Command, Stdio};
 
 use anyhow::{Context as _, anyhow};
 
-/// Bytes of a file that is too long for the cache, so that it is sent from the disk.
+/// The size of a file that is too large for the cache, so that the server sends it from the disk.
 pub(super) const LARGE_BYTES: usize = 3_000_001;
 
 /// A folder for the server and the clients.
@@ -15,7 +15,7 @@ pub(super) struct Place {
     tussah: PathBuf,
     pub(super) folder: PathBuf,
     pub(super) site: PathBuf,
-    /// Whether there is a certificate.
+    /// True if there is a certificate.
     has_certificate: bool,
 }
 
@@ -27,7 +27,7 @@ impl Place {
         let folder = target.join("clients");
         let site = folder.join("site");
         if folder.exists() {
-            fs::remove_dir_all(&folder).context("could not clear the folder of the clients")?;
+            fs::remove_dir_all(&folder).context("cannot clear the folder of the clients")?;
         }
         copy(&root.join("examples/site"), &site)?;
         let large: Vec<u8> = (0..LARGE_BYTES).map(|n| (n % 251) as u8).collect();
@@ -57,7 +57,7 @@ impl Place {
         })
     }
 
-    /// The servers that the clients are to be tried with: without TLS, and with it if there is a certificate.
+    /// Starts the servers to test: one without TLS, and one with TLS if there is a certificate.
     pub(super) fn servers(&self) -> anyhow::Result<Vec<Server>> {
         let mut servers = vec![self.serve(false)?];
         if self.has_certificate {
@@ -68,7 +68,7 @@ impl Place {
 
     fn serve(&self, tls: bool) -> anyhow::Result<Server> {
         let log = self.folder.join(if tls { "https.log" } else { "http.log" });
-        // Each client reads what it has caused only.
+        // Each client reads only the lines that it caused.
         fs::write(&log, "")?;
         let mut command = Command::new(&self.tussah);
         command.arg("web").arg(&self.site);
@@ -79,7 +79,7 @@ impl Place {
             command.args(["--tls-cert", "cert.pem", "--tls-key", "key.pem"]);
         }
         command.current_dir(&self.folder).stdout(Stdio::piped());
-        let mut child = command.spawn().context("could not start the server")?;
+        let mut child = command.spawn().context("cannot start the server")?;
         let mut out = BufReader::new(child.stdout.take().expect("it was piped above"));
         let mut line = String::new();
         out.read_line(&mut line)?;
@@ -95,9 +95,9 @@ impl Place {
     }
 }
 
-/// A server that runs.
+/// A running server.
 pub(super) struct Server {
-    /// Without a slash at its end.
+    /// The address without a final slash.
     pub(super) url: String,
     log: PathBuf,
     child: Child,
@@ -109,11 +109,11 @@ impl Server {
         self.url.starts_with("https")
     }
 
-    /// Has it end as a user would, and gives the lines of its log.
+    /// Shuts the server down by SIGTERM and returns the lines of its log.
     ///
     /// # Errors
     ///
-    /// It did not end well.
+    /// The server failed to shut down.
     pub(super) fn end(mut self) -> anyhow::Result<Vec<String>> {
         let pid = self.child.id().to_string();
         let asked = Command::new("sh")
@@ -133,13 +133,13 @@ impl Server {
 
 impl Drop for Server {
     fn drop(&mut self) {
-        // Only if a check has failed on the way; else it has ended.
+        // Needed only after a failed check; otherwise the server has ended.
         drop(self.child.kill());
         drop(self.child.wait());
     }
 }
 
-/// Copies a folder; in the order of names, so that no compressed file is older than its original.
+/// Copies a folder in the order of names, so that no compressed file is older than its original.
 fn copy(from: &Path, to: &Path) -> anyhow::Result<()> {
     fs::create_dir_all(to)?;
     let mut entries = fs::read_dir(from)?.collect::<Result<Vec<_>, _>>()?;

@@ -1,4 +1,4 @@
-//! What the servers of the sweep are asked, and what they have to answer.
+//! The requests to the servers of the sweep, and the expected answers.
 
 use std::io::{self, Read as _, Write as _};
 use std::net::TcpStream;
@@ -7,13 +7,14 @@ use std::time::Duration;
 
 use super::outcome::Step;
 
-/// How long an answer may take.
+/// The time limit for an answer.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// Bytes of the large file, which is not kept in the cache.
+/// The size of the large file, which is not kept in the cache.
 const LARGE_BYTES: usize = 3_000_001;
 
-/// What is asked for: a small file twice, since it is in the cache the second time; a large one; and an answer that is computed.
+/// The requests: a small file twice, since it is in the cache the second time; a large file; and a
+/// computed answer.
 pub(super) const PATHS: &[&str] = &[
     "/small.txt",
     "/small.txt",
@@ -22,7 +23,7 @@ pub(super) const PATHS: &[&str] = &[
     "/missing",
 ];
 
-/// The content of the files.
+/// Returns the contents of the files.
 pub(super) fn files() -> [(&'static str, Vec<u8>); 2] {
     let large = (0..LARGE_BYTES).map(|n| (n % 251) as u8).collect();
     [
@@ -31,7 +32,7 @@ pub(super) fn files() -> [(&'static str, Vec<u8>); 2] {
     ]
 }
 
-/// Asks for a path once, on a connection of its own.
+/// Requests a path once, on a connection of its own.
 pub(super) fn get(tls: bool, address: &str, path: &str) -> Step {
     let expected = files().into_iter().find(|(name, _)| path[1..] == **name);
     let answered = if tls {
@@ -58,7 +59,7 @@ pub(super) fn get(tls: bool, address: &str, path: &str) -> Step {
     }
 }
 
-/// Asks twice on one connection.
+/// Makes two requests on one connection.
 pub(super) fn pair(address: &str) -> Step {
     let one = "GET /small.txt HTTP/1.1\r\nHost: a\r\n\r\n";
     let two = "GET /small.txt HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n";
@@ -77,7 +78,7 @@ pub(super) fn pair(address: &str) -> Step {
     }
 }
 
-/// Has a line sent back.
+/// Sends a line and expects it back.
 pub(super) fn echo(address: &str) -> Step {
     let talk = || {
         let mut stream = connect(address)?;
@@ -107,7 +108,7 @@ fn connect(address: &str) -> io::Result<TcpStream> {
     Ok(stream)
 }
 
-/// The status, the length that the head names, and what follows the head.
+/// The status, the length according to the head, and everything after the head.
 type Answer = (u16, Option<usize>, Vec<u8>);
 
 fn plain(address: &str, request: &str) -> io::Result<Answer> {

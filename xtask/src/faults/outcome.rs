@@ -1,55 +1,55 @@
-//! What became of a program one of whose system calls has failed.
+//! Classifies the behavior of a program after a failed system call.
 
 use std::fmt;
 use std::process::ExitStatus;
 
-/// How one step of a workload ended.
+/// The result of one step of a workload.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Step {
-    /// As if nothing had failed.
+    /// The same result as without a failure.
     Right,
-    /// The program said that it could not be done.
+    /// The program reported that it could not do the step.
     Refused(String),
-    /// The peer was cut off without an answer.
+    /// The connection was closed without an answer.
     Cut(String),
-    /// Something else came than was asked for, or nothing in time.
+    /// A wrong answer, or none in time.
     Wrong(String),
 }
 
-/// What was seen of a program.
+/// The observations of a program.
 #[derive(Debug, Default)]
 pub(super) struct Seen {
-    /// How often strace has injected the error.
+    /// The number of times that strace has injected the error.
     pub(super) injected: usize,
     pub(super) steps: Vec<Step>,
-    /// It was still there after the steps, and then a last step was right.
+    /// True if the program still ran after the steps and did a last step correctly.
     pub(super) answers: bool,
-    /// `None`: it had to be killed.
+    /// The exit status; `None` if the program had to be killed.
     pub(super) exit: Option<ExitStatus>,
-    /// It ended before it was asked to.
+    /// True if the program ended before it was asked to.
     pub(super) ended_early: bool,
-    /// What it printed, to standard error, and to standard output of errors.
+    /// Its messages: standard error, and errors on standard output.
     pub(super) said: String,
 }
 
-/// See the module's table in `docs/faults.md`.
+/// The outcome of a trial. See the table in `docs/faults.md`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Outcome {
-    /// The call was not made as often.
+    /// The program made fewer calls.
     NotReached,
-    /// Nobody has noticed.
+    /// The failure had no visible effect.
     Retried,
-    /// Who asked was told so.
+    /// The requester got an error.
     Refused,
-    /// A connection was cut off, or a message was printed, and all else went on.
+    /// A connection was closed or a message was printed, and everything else continued.
     Reported,
     /// The program ended with a message and a status other than zero.
     Ended,
-    /// A connection was cut off, or the program ended, without a word.
+    /// A connection was closed, or the program ended, without a message.
     Silent,
     /// A wrong answer.
     Wrong,
-    /// The program stayed and no longer answered, or did not end when asked to.
+    /// The program kept running and no longer answered, or did not end when asked to.
     Deaf,
 }
 
@@ -58,7 +58,8 @@ impl Outcome {
         self >= Self::Silent
     }
 
-    /// Judges what was seen. `is_peers`: an error that the peer or the network has caused, of which nobody need be told.
+    /// Classifies the observations. `is_peers` is set for an error that the peer or the network
+    /// causes, which needs no report.
     pub(super) fn of(seen: &Seen, is_peers: bool) -> Self {
         let any = |test: fn(&Step) -> bool| seen.steps.iter().any(test);
         let success = seen.exit.is_some_and(|status| status.success());

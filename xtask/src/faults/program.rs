@@ -1,4 +1,4 @@
-//! The programs of the sweep: how each starts, what it is asked to do, and how it ends.
+//! The programs of the sweep: their start, their workload, and their end.
 
 use std::fs::{self, File};
 use std::io::{BufRead as _, BufReader, Write as _};
@@ -13,13 +13,14 @@ use rustix::process::{Pid, Signal, kill_process};
 use super::client;
 use super::outcome::{Seen, Step};
 
-/// How long a program may take to start, to answer, or to end.
+/// The time limit for a program's start, answer or end.
 const PATIENCE: Duration = Duration::from_secs(10);
-/// How often a program that ends is looked at.
+/// The polling interval for a program's end.
 const LOOK: Duration = Duration::from_millis(10);
-/// Bound, in tries: so often a program is asked for an answer once its calls no longer fail. Each of its OS threads may meet the error.
+/// Bound, in tries: the requests to a program after its calls no longer fail, since each of its OS
+/// threads may meet the error once.
 const ANSWERS_MAX: usize = 6;
-/// Rounds of the exercise.
+/// The number of rounds of the exercise.
 const ROUNDS: usize = 4;
 
 /// A program with its workload.
@@ -27,11 +28,11 @@ const ROUNDS: usize = 4;
 pub(super) enum Program {
     /// The example `exercise`: events, timers, the pool, files, pipes, sockets and children.
     Core,
-    /// `tussah web`, over TCP: small files, a large one, a part of it, and an answer that is computed.
+    /// `tussah web`, over TCP: small files, a large one, a part of it, and a computed answer.
     Web,
-    /// The same over TLS, by curl.
+    /// The same over TLS, with curl.
     WebTls,
-    /// `tussah load` against a server that nothing happens to.
+    /// `tussah load` against a server without failures.
     Load,
     /// The example `echo_stages`.
     Echo,
@@ -51,12 +52,12 @@ impl Program {
     }
 }
 
-/// Where the programs and their files are.
+/// The locations of the programs and their files.
 pub(super) struct Place {
     pub(super) target: PathBuf,
-    /// What the servers serve, and where traces and what the programs say are kept.
+    /// The folder of the served files, the traces and the programs' output.
     pub(super) folder: PathBuf,
-    /// The server for `tussah load`.
+    /// The address of the server for `tussah load`.
     pub(super) url: String,
 }
 
@@ -84,7 +85,8 @@ impl Place {
         line
     }
 
-    /// Starts a program and has it do its work; `strace` are arguments for strace, which writes to `trace`; without any there is none.
+    /// Starts a program and lets it do its work. `strace` are arguments for strace, which writes to
+    /// `trace`; without arguments strace is not used.
     pub(super) fn run(
         &self,
         program: Program,
@@ -110,13 +112,13 @@ impl Place {
         }
         seen.said = fs::read_to_string(trace.with_extension("err"))?;
         if program == Program::Load && !seen.answers {
-            // It counts failures in its report.
+            // The program counts failures in its report.
             seen.said.extend(running.lines.try_iter());
         }
         Ok(seen)
     }
 
-    /// Starts a server to which nothing happens.
+    /// Starts a server without failures.
     pub(super) fn serve(&self) -> anyhow::Result<(Running, String)> {
         let trace = self.folder.join("server");
         let running = Running::start(self, Program::Web, &[], &trace)?;
@@ -127,7 +129,7 @@ impl Place {
     }
 }
 
-/// A program that runs. Dropping it ends it.
+/// A running program. Dropping it ends the program.
 pub(super) struct Running {
     child: Child,
     stdin: Option<ChildStdin>,
@@ -145,7 +147,8 @@ impl Running {
         let mut command = if strace.is_empty() {
             Command::new(&line[0])
         } else {
-            // `-D`: the program is our child, and strace its, so that we see how the program ends.
+            // With `-D` the program is our child and strace is the program's child, so that we get
+            // the program's exit status.
             let mut command = Command::new("strace");
             command.args([
                 "-D",
@@ -184,7 +187,7 @@ impl Running {
         })
     }
 
-    /// Waits until the program is ready, and says where it can be reached.
+    /// Waits until the program is ready, and returns its address.
     fn ready(&self, program: Program) -> Option<String> {
         if program == Program::Load {
             return Some(String::new());
@@ -221,7 +224,7 @@ impl Running {
                 }
                 seen.answers = (0..ANSWERS_MAX).any(|_| get("/small.txt") == Step::Right);
             }
-            // It has said that it does not know its address.
+            // The program reported that it does not know its address.
             Program::Echo if address.is_empty() => {
                 seen.steps.push(Step::Refused("no address".to_owned()));
                 seen.answers = true;
@@ -234,7 +237,7 @@ impl Running {
         }
     }
 
-    /// One round of the exercise.
+    /// Runs one round of the exercise.
     fn round(&mut self) -> Step {
         let Some(stdin) = &mut self.stdin else {
             return Step::Cut("no input".to_owned());
@@ -251,7 +254,7 @@ impl Running {
     }
 
     fn has_ended(&mut self) -> bool {
-        // A program that aborts takes a moment.
+        // An abort takes a moment.
         std::thread::sleep(LOOK);
         matches!(self.child.try_wait(), Ok(Some(_)))
     }
@@ -263,11 +266,11 @@ impl Running {
             Program::Echo => Signal::INT,
             Program::Web | Program::WebTls => Signal::TERM,
         };
-        // It may have ended by itself, which is seen next.
+        // The program may have ended by itself, which the next line detects.
         let _ = kill_process(Pid::from_child(&self.child), signal);
     }
 
-    /// Waits for the end; `None` if the program has to be killed.
+    /// Waits for the end. Returns `None` if the program has to be killed.
     fn wait(&mut self) -> Option<ExitStatus> {
         let end = Instant::now() + PATIENCE;
         while Instant::now() < end {
@@ -282,7 +285,7 @@ impl Running {
 
 impl Drop for Running {
     fn drop(&mut self) {
-        // It has ended already unless it is deaf.
+        // The program has ended already unless it hangs.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }

@@ -1,9 +1,16 @@
-//! Which system calls are made to fail, and with what: errors that their pages of the manual document.
+//! The system calls that fail in the sweep, each with the errors that its manual page documents.
 
-/// A system call, as strace names it, and its errors. `EINTR` and `EAGAIN` are injected where the page says that the call can end so.
-/// Not injected, since an injected call is not made, and what its error means is then not so: `close` (Linux has closed the descriptor);
-/// `futex` (nobody is woken); `connect` with `EINTR` (it goes on); `EAGAIN` of a socket or pipe (it is not ready, and its readiness
-/// will be reported); `write`, which the programs use for pipes and eventfds: these don't fail so, and signal handlers rely on it.
+/// System calls by their names in strace, each with its errors. `EINTR` and `EAGAIN` are injected
+/// where the manual page says that the call can end with them.
+///
+/// An injected call is not made, so an error is left out if its meaning would then be false:
+///
+/// - `close`: Linux would have closed the descriptor.
+/// - `futex`: no thread is woken.
+/// - `connect` with `EINTR`: the connection attempt would continue.
+/// - `EAGAIN` of a socket or pipe: it would not be ready, and its readiness would be reported.
+/// - `write`, which the programs use for pipes and eventfds: these never fail, and signal handlers
+///   rely on it.
 pub(super) const CALLS: &[(&str, &[&str])] = &[
     // Waiting.
     ("epoll_create1", &["EMFILE", "ENOMEM"]),

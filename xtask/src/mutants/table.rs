@@ -1,4 +1,4 @@
-//! The table of mutants: what is broken, where, and which tests have to notice.
+//! The table of mutants: the break, its place, and the tests that have to detect it.
 
 use std::fmt;
 use std::path::Path;
@@ -14,31 +14,31 @@ struct Table {
     mutant: Vec<Mutant>,
 }
 
-/// One break.
+/// A mutant.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Mutant {
-    /// The promise, and what breaks it.
+    /// The promise, and the way it is broken.
     pub(super) name: String,
-    /// From the root of the workspace on.
+    /// The path relative to the root of the workspace.
     pub(super) file: String,
-    /// A text that is in the file exactly once.
+    /// A text that occurs exactly once in the file.
     pub(super) from: String,
-    /// What takes its place.
+    /// The replacement.
     pub(super) to: String,
     pub(super) suite: Suite,
-    /// Names of tests, whole or from some part on; one that fails is enough.
+    /// Names of tests, or suffixes of names; one that fails is enough.
     pub(super) tests: Vec<String>,
-    /// Why no test notices.
+    /// The reason if no test detects the mutant.
     pub(super) survives: Option<String>,
 }
 
 impl Mutant {
-    /// The file with the break in it.
+    /// Returns the file with the break.
     ///
     /// # Errors
     ///
-    /// The reason why it cannot be made.
+    /// The reason why the mutant cannot be applied.
     pub(super) fn apply(&self, text: &str) -> Result<String, String> {
         match text.matches(&self.from).count() {
             1 => Ok(text.replacen(&self.from, &self.to, 1)),
@@ -66,7 +66,7 @@ pub(super) enum Suite {
 impl Suite {
     pub(super) const ALL: [Self; 3] = [Self::Unit, Self::It, Self::Loom];
 
-    /// `cargo test` of this suite, without filters.
+    /// Returns `cargo test` for this suite, without filters.
     pub(super) fn cargo(self, target: &Path) -> Command {
         let mut cargo = cargo();
         cargo.args(["test", "--package", "tussah-core"]);
@@ -94,9 +94,11 @@ impl fmt::Display for Suite {
     }
 }
 
+/// Parses the table.
+///
 /// # Errors
 ///
-/// Where the table is not what it should be.
+/// The position and the kind of an error in the table.
 pub(super) fn parse(text: &str) -> anyhow::Result<Vec<Mutant>> {
     let table: Table = toml::from_str(text).context("xtask/mutants.toml does not parse")?;
     Ok(table.mutant)

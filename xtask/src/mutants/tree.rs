@@ -1,4 +1,4 @@
-//! A copy of the sources in which files are broken.
+//! A copy of the sources, to apply mutants to.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -10,11 +10,12 @@ pub(super) struct Tree {
 }
 
 impl Tree {
-    /// Copies what git knows, or would. A file that is the same already keeps its time, so that cargo builds little again.
+    /// Copies the files that git tracks or would track. An unchanged file keeps its time, so that
+    /// cargo rebuilds little.
     ///
     /// # Errors
     ///
-    /// Git or the file system refuses.
+    /// Git or the file system failed.
     pub(super) fn copy(from: &Path, to: &Path) -> anyhow::Result<Self> {
         let list = [
             "ls-files",
@@ -35,7 +36,7 @@ impl Tree {
             root: to.to_owned(),
         };
         for file in String::from_utf8_lossy(&listed.stdout).split_terminator('\0') {
-            // What is deleted and not committed is listed as well.
+            // The list includes files whose deletion is not committed.
             let Ok(new) = std::fs::read(from.join(file)) else {
                 continue;
             };

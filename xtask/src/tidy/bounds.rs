@@ -7,16 +7,16 @@ use syn::visit::{self, Visit};
 
 use super::Finding;
 use super::size::type_name;
-use super::source::{self, Source, Tree};
+use super::source::{self, Role, Source, Tree};
 use super::tokens;
 
-/// Where the list is.
+/// The path of the list.
 pub(super) const PATH: &str = "docs/bounds.md";
 
-/// The form of the line that makes an item a bound.
+/// The form of the line that declares a bound.
 const FORM: &str = "`/// Bound, in <unit>: <reason>.`";
 
-/// Something that is bounded.
+/// A bound.
 #[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Bound {
     crate_name: String,
@@ -24,13 +24,14 @@ pub(super) struct Bound {
     item: String,
     /// The file it is in, relative to the workspace.
     path: String,
-    /// The expression that a constant has; what can be configured has none.
+    /// The expression of a constant; `None` for a value that can be configured.
     value: Option<String>,
     unit: String,
     reason: String,
 }
 
-/// The bounds in the order of their names, and the lines that look like one but lack the form.
+/// Returns the bounds in the order of their names, and the lines that resemble a bound but lack the
+/// form.
 pub(super) fn collect(tree: &Tree) -> (Vec<Bound>, Vec<Finding>) {
     let mut bounds = Vec::new();
     let mut findings = Vec::new();
@@ -53,13 +54,13 @@ pub(super) fn collect(tree: &Tree) -> (Vec<Bound>, Vec<Finding>) {
     (bounds, findings)
 }
 
-/// The list as a page.
+/// Returns the list as a page.
 pub(super) fn page(bounds: &[Bound]) -> String {
     let mut page = String::from(
         "# Bounds\n\n\
-         Everything in tussah is bounded. This page lists the bounds, each with its unit and its\n\
-         reason, from the documentation of the items that hold them; a bound without a value is a\n\
-         field or a type, and its documentation says what sets it.\n\n\
+         Everything in tussah is bounded. This page lists the bounds of the libraries and servers,\n\
+         each with its unit and its reason, from the documentation of the items that hold them. A\n\
+         bound without a value is a field or a type, and its documentation says what sets it.\n\n\
          `cargo xtask tidy --bless` writes this page, and `cargo xtask tidy` compares it with the\n\
          code. It is not edited by hand.\n",
     );
@@ -87,7 +88,7 @@ pub(super) fn page(bounds: &[Bound]) -> String {
     page
 }
 
-/// The finding that the page is not what the code says.
+/// Returns a finding if the page differs from the code.
 pub(super) fn compare(written: &str, expected: &str) -> Option<Finding> {
     if written == expected {
         return None;
@@ -111,7 +112,7 @@ pub(super) fn compare(written: &str, expected: &str) -> Option<Finding> {
 struct Finder<'a> {
     source: &'a Source,
     crate_name: String,
-    /// The modules, types and functions around the place that is being visited.
+    /// The modules, types and functions around the current place.
     names: Vec<String>,
     bounds: Vec<Bound>,
     findings: Vec<Finding>,
@@ -134,6 +135,10 @@ impl Finder<'_> {
                 .push(Finding::new(self.source.path.as_str(), line, what));
             return;
         };
+        // Users do not meet the constants of benchmarks, examples and the project's own programs.
+        if self.source.role != Role::Product {
+            return;
+        }
         let mut names = self.names.clone();
         names.push(name.to_owned());
         self.bounds.push(Bound {
@@ -210,9 +215,9 @@ impl<'ast> Visit<'ast> for Finder<'_> {
     }
 }
 
-/// The sentence of an item's documentation that begins like a bound, and its line.
+/// Returns the sentence of an item's documentation that declares a bound, and its line.
 ///
-/// It may go on for several lines, as long as they belong to one paragraph.
+/// It may span several lines of one paragraph.
 fn bound_text(attributes: &[Attribute]) -> Option<(usize, String)> {
     let mut lines = attributes
         .iter()
@@ -252,7 +257,7 @@ fn doc_line(attribute: &Attribute) -> Option<(usize, String)> {
     }
 }
 
-/// The unit and the reason.
+/// Returns the unit and the reason.
 fn parse(text: &str) -> Option<(&str, &str)> {
     let (unit, reason) = text.strip_prefix("Bound, in ")?.split_once(": ")?;
     let reason = reason.strip_suffix('.')?;
@@ -263,7 +268,7 @@ fn one_line(text: &str) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
-/// The crate and the modules that a file stands for.
+/// Returns the crate and the modules of a file.
 fn module_path(path: &str) -> Vec<String> {
     let path = path.strip_prefix("crates/").unwrap_or(path);
     let inner = path.split_once("/src/").or_else(|| path.split_once('/'));
@@ -397,8 +402,7 @@ mod tests {
         let page = page(&bounds);
         let row = "|---|---|---|---|\n| [`C::n`]";
         assert!(page.contains(row), "{page}");
-        let row = "| [`examples::some::M`](../crates/tussah/examples/some.rs) | `4` | timers | it is enough |";
-        assert!(page.contains(row), "{page}");
+        assert!(!page.contains("some.rs"), "{page}");
         let row = "| [`C::n`](../crates/tussah/src/lib.rs) |  | timers | it is enough |";
         assert!(page.contains(row), "{page}");
         let row = "| [`N`](../crates/tussah-core/src/lib.rs) | `4 \\| 2` | timers | it is enough |";

@@ -1,11 +1,11 @@
-//! The list of exceptions from the rules, which may only shrink.
+//! The list of exceptions to the rules, which may only shrink.
 
 use serde::Deserialize;
 use toml::Spanned;
 
 use super::Finding;
 
-/// Where the list is.
+/// The path of the list.
 pub(super) const PATH: &str = "xtask/tidy-exceptions.toml";
 
 /// The list, each entry with its reason.
@@ -18,29 +18,29 @@ pub(super) struct Exceptions {
     pub(super) function: Vec<LongFunction>,
     #[serde(default)]
     pub(super) unsafe_code: Vec<UnsafeFile>,
-    /// The list as it was read, to find lines in.
+    /// The text of the list, for line numbers.
     #[serde(skip)]
     text: String,
 }
 
-/// A file that may be longer than others.
+/// A file that may be longer than the bound.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct LongFile {
     pub(super) path: Spanned<String>,
-    /// In lines, without tests.
+    /// The limit in lines, without tests.
     pub(super) limit: usize,
     reason: String,
 }
 
-/// A function that may be longer than others.
+/// A function that may be longer than the bound.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct LongFunction {
     pub(super) path: Spanned<String>,
     /// `function`, or `Type::function` for one in an `impl` or a trait.
     pub(super) name: String,
-    /// In lines.
+    /// The limit in lines.
     pub(super) limit: usize,
     reason: String,
 }
@@ -68,7 +68,7 @@ impl Exceptions {
         Ok(list)
     }
 
-    /// Every entry has a reason, and none is there twice.
+    /// Checks that every entry has a reason and occurs once.
     fn check(&self) -> Result<(), Finding> {
         let files = self
             .file
@@ -96,7 +96,7 @@ impl Exceptions {
         Ok(())
     }
 
-    /// The line, from 1, of an entry's path.
+    /// Returns the line, from 1, of an entry's path.
     pub(super) fn line(&self, path: &Spanned<String>) -> usize {
         line_of(&self.text, path.span().start)
     }

@@ -1,10 +1,11 @@
-//! What may not be left in the code: unfinished parts, skipped or sleeping tests, bare `unwrap`.
+//! The rule against leftovers in the code: unfinished parts, skipped or sleeping tests, bare
+//! `unwrap`.
 
 use super::Finding;
 use super::source::{Role, Source};
 use super::tokens::{Token, starts_with};
 
-/// Macros that stand for something unfinished or for a look at a value.
+/// Macros that mark unfinished code or print a value for debugging.
 const MACROS: &[&str] = &["todo", "unimplemented", "dbg"];
 
 pub(super) fn check(source: &Source) -> Vec<Finding> {
@@ -16,7 +17,7 @@ pub(super) fn check(source: &Source) -> Vec<Finding> {
         .collect()
 }
 
-/// The rule that the code beginning with these tokens breaks.
+/// Returns the rule that the code beginning with these tokens breaks.
 fn rule_broken(source: &Source, tokens: &[Token]) -> Option<String> {
     let line = tokens[0].line;
     if let Some(name) = forbidden_macro(tokens) {
@@ -26,7 +27,7 @@ fn rule_broken(source: &Source, tokens: &[Token]) -> Option<String> {
         return Some("a test is ignored, expected one that runs or none".into());
     }
     if is_sleep(tokens) && source.is_test_line(line) {
-        return Some("a test sleeps, expected it to wait for what it is about".into());
+        return Some("a test sleeps, expected it to wait for an event".into());
     }
     if is_unwrap(tokens) && source.role == Role::Product && !source.is_test_line(line) {
         return Some("a bare `unwrap`, expected `expect` with the invariant, or an error".into());
@@ -43,7 +44,8 @@ fn forbidden_macro(tokens: &[Token]) -> Option<&'static str> {
     MACROS.iter().find(called).copied()
 }
 
-/// `#[ignore]`, alone or under a condition other than Miri, where some tests are too slow.
+/// Returns whether this is `#[ignore]`, alone or under a condition other than Miri, where some
+/// tests are too slow.
 fn is_ignore(tokens: &[Token]) -> bool {
     if starts_with(tokens, &["#", "[", "ignore"]) {
         return true;

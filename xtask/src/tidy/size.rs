@@ -13,8 +13,8 @@ const FILE_LINES_MAX: usize = 400;
 /// Bound, in lines: a function of this length still fits on a tall screen.
 const FUNCTION_LINES_MAX: usize = 70;
 
-/// Bound, in lines: how far an exception's limit may lie above what it is needed for, so that
-/// small changes need no new limit and what was gained is not lost again.
+/// Bound, in lines: the margin of an exception's limit. It allows small changes, and keeps a
+/// reduction from being lost again.
 const SLACK_LINES_MAX: usize = 20;
 
 /// A function outside of tests.
@@ -90,7 +90,7 @@ fn check_functions(source: &Source, exceptions: &Exceptions, findings: &mut Vec<
     }
 }
 
-/// Whether an exception is needed, and not much larger than needed.
+/// Returns whether an exception is needed, and not much larger than needed.
 fn check_limit(line: usize, limit: usize, needed: usize, default: usize) -> Option<Finding> {
     let what = if needed <= default || limit <= default {
         format!("the exception is no longer needed ({needed} lines), expected it to be removed")
@@ -102,7 +102,7 @@ fn check_limit(line: usize, limit: usize, needed: usize, default: usize) -> Opti
     Some(Finding::new(exceptions::PATH, line, what))
 }
 
-/// The functions of a file, without those in tests.
+/// Returns the functions of a file, without those in tests.
 fn functions(source: &Source) -> Vec<Function> {
     let mut finder = Finder {
         owners: Vec::new(),
@@ -116,7 +116,7 @@ fn functions(source: &Source) -> Vec<Function> {
 }
 
 struct Finder {
-    /// The types and traits around the place that is being visited.
+    /// The types and traits around the current place.
     owners: Vec<String>,
     functions: Vec<Function>,
 }
@@ -177,7 +177,7 @@ impl<'ast> Visit<'ast> for Finder {
     }
 }
 
-/// The last name in a type's path, or a placeholder for a type that has none.
+/// Returns the last name in a type's path, or a placeholder for a type without one.
 pub(super) fn type_name(of: &syn::Type) -> String {
     match of {
         syn::Type::Path(path) => path.path.segments.last().map(|last| last.ident.to_string()),
@@ -199,7 +199,7 @@ mod tests {
         findings.iter().map(ToString::to_string).collect()
     }
 
-    /// A function of so many lines.
+    /// Returns a function with `lines` lines.
     fn function(name: &str, lines: usize) -> String {
         format!("fn {name}() {{\n{}}}\n", "    f();\n".repeat(lines - 2))
     }

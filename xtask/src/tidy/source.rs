@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::ops::RangeInclusive;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
 use anyhow::Context as _;
@@ -19,14 +19,14 @@ pub(super) struct Tree {
     pub(super) files: Vec<Source>,
 }
 
-/// What a file is for, which decides the rules that it is held to.
+/// The purpose of a file, which decides the rules that apply.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Role {
-    /// A part of what users depend on.
+    /// A part of the code that users depend on.
     Product,
     /// An integration test, or a unit-test module in a file of its own.
     Test,
-    /// A benchmark, an example, or a program of the project's own.
+    /// A benchmark, an example, or one of the project's own programs.
     Tool,
 }
 
@@ -49,17 +49,7 @@ impl Tree {
     ///
     /// A directory or a file cannot be read.
     pub(super) fn load(root: &Path) -> anyhow::Result<(Self, Vec<Finding>)> {
-        let mut paths = Vec::new();
-        walk(root, &mut paths)?;
-        paths.sort();
-        let mut texts = Vec::new();
-        for path in paths {
-            let text = std::fs::read_to_string(&path)
-                .with_context(|| format!("could not read {}", path.display()))?;
-            let relative = path.strip_prefix(root).expect("the walk began at the root");
-            texts.push((relative.to_string_lossy().replace('\\', "/"), text));
-        }
-        Ok(Self::parse(texts))
+        Ok(Self::parse(read_all(root, ".rs")?))
     }
 
     fn parse(texts: Vec<(String, String)>) -> (Self, Vec<Finding>) {
@@ -76,7 +66,7 @@ impl Tree {
         (tree, findings)
     }
 
-    /// A tree of small files that all parse.
+    /// Returns a tree of small files that all parse.
     #[cfg(test)]
     pub(super) fn of(texts: &[(&str, &str)]) -> Self {
         let owned = texts
@@ -87,8 +77,7 @@ impl Tree {
         tree
     }
 
-    /// Gives the role of a test to each file that a `#[cfg(test)] mod name;` brings in, and to
-    /// the files below it.
+    /// Marks as a test each file that a `#[cfg(test)] mod name;` includes, and the files below it.
     fn mark_test_files(&mut self) {
         let stems: BTreeSet<String> = self.files.iter().flat_map(Source::test_modules).collect();
         for file in &mut self.files {
@@ -134,7 +123,7 @@ impl Source {
         })
     }
 
-    /// Whether a line, from 1, is compiled for tests only.
+    /// Returns whether a line, from 1, is compiled for tests only.
     pub(super) fn is_test_line(&self, line: usize) -> bool {
         self.role == Role::Test || self.tests.iter().any(|range| range.contains(&line))
     }
@@ -145,7 +134,7 @@ impl Source {
             .count()
     }
 
-    /// The paths without `.rs` of the modules that are declared here for tests only.
+    /// Returns the paths, without `.rs`, of the modules that are declared here for tests only.
     fn test_modules(&self) -> Vec<String> {
         let (directory, name) = self.path.rsplit_once('/').unwrap_or(("", &self.path));
         let stem = name.strip_suffix(".rs").unwrap_or(name);
@@ -169,13 +158,13 @@ impl Source {
     }
 }
 
-/// Finds the items that are compiled for tests only.
+/// A visitor that finds the items compiled for tests only.
 struct TestFinder {
     tests: Vec<RangeInclusive<usize>>,
 }
 
 impl TestFinder {
-    /// Whether the item is for tests only; if so its lines are noted.
+    /// Returns whether the item is for tests only, and records its lines if it is.
     fn note(&mut self, attributes: &[Attribute], item: &dyn Fn() -> proc_macro2::Span) -> bool {
         let found = attributes.iter().any(for_tests);
         if found {
@@ -204,7 +193,7 @@ impl<'ast> Visit<'ast> for TestFinder {
     }
 }
 
-/// The attributes of an item.
+/// Returns the attributes of an item.
 pub(super) fn attributes(item: &syn::Item) -> &[Attribute] {
     use syn::Item;
     match item {
@@ -227,7 +216,8 @@ pub(super) fn attributes(item: &syn::Item) -> &[Attribute] {
     }
 }
 
-/// Whether an attribute makes its item one for tests: `#[test]`, `#[tussah::test]`, `#[cfg(test)]`.
+/// Returns whether an attribute makes its item a test: `#[test]`, `#[tussah::test]`,
+/// `#[cfg(test)]`.
 fn for_tests(attribute: &Attribute) -> bool {
     attribute
         .path()
@@ -237,7 +227,7 @@ fn for_tests(attribute: &Attribute) -> bool {
         || for_cfg(attribute, "test")
 }
 
-/// Whether an attribute is a `#[cfg]` that holds only where the option is set.
+/// Returns whether an attribute is a `#[cfg]` that requires the option.
 pub(super) fn for_cfg(attribute: &Attribute, option: &str) -> bool {
     match &attribute.meta {
         Meta::List(list) if list.path.is_ident("cfg") => list
@@ -265,7 +255,7 @@ fn requires(condition: &Meta, option: &str) -> bool {
     }
 }
 
-/// The file name in `#[path = "name.rs"]`.
+/// Returns the file name in `#[path = "name.rs"]`.
 fn path_attribute(attribute: &Attribute) -> Option<String> {
     match &attribute.meta {
         Meta::NameValue(pair) if pair.path.is_ident("path") => tokens::string(&pair.value),
@@ -288,11 +278,30 @@ fn role(path: &str) -> Role {
     }
 }
 
-/// Collects the Rust files, without hidden directories, what cargo built, and the inputs of UI
-/// tests, which are wrong on purpose.
-fn walk(directory: &Path, paths: &mut Vec<std::path::PathBuf>) -> anyhow::Result<()> {
+/// Reads the files below `root` whose names end with `ending`, in the order of their paths.
+///
+/// # Errors
+///
+/// A directory or a file cannot be read.
+pub(super) fn read_all(root: &Path, ending: &str) -> anyhow::Result<Vec<(String, String)>> {
+    let mut paths = Vec::new();
+    walk(root, ending, &mut paths)?;
+    paths.sort();
+    let mut texts = Vec::new();
+    for path in paths {
+        let text = std::fs::read_to_string(&path)
+            .with_context(|| format!("cannot read {}", path.display()))?;
+        let relative = path.strip_prefix(root).expect("the walk began at the root");
+        texts.push((relative.to_string_lossy().replace('\\', "/"), text));
+    }
+    Ok(texts)
+}
+
+/// Collects the files whose names end with `ending`. It skips hidden directories, build output, and
+/// the inputs of UI tests, which are wrong on purpose.
+fn walk(directory: &Path, ending: &str, paths: &mut Vec<PathBuf>) -> anyhow::Result<()> {
     let entries = std::fs::read_dir(directory)
-        .with_context(|| format!("could not read {}", directory.display()))?;
+        .with_context(|| format!("cannot read {}", directory.display()))?;
     for entry in entries {
         let path = entry?.path();
         let name = path
@@ -306,9 +315,9 @@ fn walk(directory: &Path, paths: &mut Vec<std::path::PathBuf>) -> anyhow::Result
         if path.is_dir() {
             let built = name == "target" || path.join("CACHEDIR.TAG").exists();
             if !built && !path.ends_with("tests/ui") {
-                walk(&path, paths)?;
+                walk(&path, ending, paths)?;
             }
-        } else if name.ends_with(".rs") {
+        } else if name.ends_with(ending) {
             paths.push(path);
         }
     }

@@ -1,17 +1,19 @@
-//! A file's tokens in one flat list, for rules that hold inside of macros too.
+//! A file's tokens in a flat list, for rules that also apply inside macros.
 
-use proc_macro2::{Delimiter, TokenStream, TokenTree};
+use proc_macro2::{Delimiter, LineColumn, TokenStream, TokenTree};
 
 /// A token and its line, from 1.
 #[derive(Debug)]
 pub(super) struct Token {
     pub(super) line: usize,
+    /// The position after its last character.
+    pub(super) end: LineColumn,
     pub(super) text: String,
 }
 
 /// Flattens the groups; a delimiter becomes a token of its own.
 ///
-/// Comments are gone, and documentation is in string literals, so neither can match a rule.
+/// Comments are absent, and documentation is in string literals, so neither can match a rule.
 pub(super) fn flatten(stream: TokenStream) -> Vec<Token> {
     let mut tokens = Vec::new();
     push(stream, &mut tokens);
@@ -24,6 +26,7 @@ fn push(stream: TokenStream, tokens: &mut Vec<Token>) {
         let TokenTree::Group(group) = tree else {
             tokens.push(Token {
                 line,
+                end: tree.span().end(),
                 text: tree.to_string(),
             });
             continue;
@@ -36,18 +39,20 @@ fn push(stream: TokenStream, tokens: &mut Vec<Token>) {
         };
         tokens.push(Token {
             line,
+            end: group.span_open().end(),
             text: open.into(),
         });
         push(group.stream(), tokens);
         let line = group.span_close().start().line;
         tokens.push(Token {
             line,
+            end: group.span_close().end(),
             text: close.into(),
         });
     }
 }
 
-/// Whether the tokens begin with these texts.
+/// Returns whether the tokens begin with these texts.
 pub(super) fn starts_with(tokens: &[Token], texts: &[&str]) -> bool {
     tokens.len() >= texts.len()
         && tokens
@@ -56,7 +61,7 @@ pub(super) fn starts_with(tokens: &[Token], texts: &[&str]) -> bool {
             .all(|(token, text)| token.text == *text)
 }
 
-/// The value of an expression that is a string literal.
+/// Returns the value of an expression that is a string literal.
 pub(super) fn string(expression: &syn::Expr) -> Option<String> {
     match expression {
         syn::Expr::Lit(syn::ExprLit {

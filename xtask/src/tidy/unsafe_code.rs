@@ -49,7 +49,7 @@ fn check_file(source: &Source) -> Vec<Finding> {
     findings
 }
 
-/// Whether a path is the root file of one of the project's libraries or programs.
+/// Returns whether a path is the root file of one of the project's libraries or programs.
 fn is_root(path: &str) -> bool {
     let package = path
         .strip_suffix("/src/lib.rs")
@@ -60,7 +60,7 @@ fn is_root(path: &str) -> bool {
 fn forbids(attribute: &syn::Attribute) -> bool {
     let mut found = false;
     if attribute.path().is_ident("forbid") {
-        // What does not parse as a list of lints is not what is looked for.
+        // Anything that does not parse as a list of lints is irrelevant.
         let _ = attribute.parse_nested_meta(|lint| {
             found |= lint.path.is_ident("unsafe_code");
             Ok(())
