@@ -13,10 +13,10 @@ use syn::{
     spanned::Spanned,
 };
 
-/// Enough for two threads to run at the same time, and no more than a small machine has.
+/// Enough for two threads to run in parallel, and no more than a small machine has.
 const TEST_WORKERS: usize = 2;
 
-/// Which of the two attributes it is.
+/// The attribute being expanded.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Entry {
     Main,
@@ -32,16 +32,19 @@ impl Entry {
     }
 }
 
-/// Expands one of the attributes; a mistake becomes a `compile_error!` at its place.
+/// Expands one of the attributes. A mistake becomes a `compile_error!` at its location.
 pub(crate) fn entry(entry: Entry, arguments: TokenStream, item: TokenStream) -> TokenStream {
     let function: ItemFn = match syn::parse2(item.clone()) {
         Ok(function) => function,
-        // What follows the attribute stays as it is, so that the compiler's own errors are about the user's code.
+        // Keep the item unchanged, so that the compiler's own errors refer to the user's code.
         Err(error) => {
             let error = match syn::parse2::<Item>(item.clone()) {
                 Ok(other) => syn::Error::new_spanned(
                     other,
-                    format!("{} goes on an `async fn` with a body", entry.attribute()),
+                    format!(
+                        "{} must be applied to an `async fn` with a body",
+                        entry.attribute()
+                    ),
                 ),
                 Err(_) => error,
             };
@@ -64,7 +67,7 @@ pub(crate) fn entry(entry: Entry, arguments: TokenStream, item: TokenStream) -> 
     }
 }
 
-/// The errors, and a function of the same name that compiles, so that nothing else is reported because of them.
+/// Returns the errors and a function of the same name that compiles, to avoid follow-up errors.
 fn failed(error: &syn::Error, mut function: ItemFn) -> TokenStream {
     let error = error.to_compile_error();
     function.sig.asyncness = None;
@@ -77,8 +80,9 @@ fn failed(error: &syn::Error, mut function: ItemFn) -> TokenStream {
     quote!(#error #[allow(dead_code)] #vis #sig {})
 }
 
-/// The user's function stays as it is, inside of one that starts the runtime and calls it: so everything that an
-/// `async fn` can return works, and the compiler's errors about the body are those of a plain `async fn`.
+/// Keeps the user's function unchanged, inside a function that starts the runtime and calls it.
+/// Every return type of an `async fn` therefore works, and the compiler reports errors in the body
+/// as for a plain `async fn`.
 fn expand(entry: Entry, arguments: &Arguments, function: ItemFn) -> TokenStream {
     let ItemFn {
         mut attrs,
@@ -96,7 +100,7 @@ fn expand(entry: Entry, arguments: &Arguments, function: ItemFn) -> TokenStream 
     let workers = workers.map(|workers| quote!(.workers(#workers)));
     let name = arguments.name.as_ref().map(|name| quote!(.name(#name)));
     let Signature { ident, output, .. } = &sig;
-    // Errors about the body as a whole, like one that it is not `Send`, are reported at its end.
+    // Errors about the body as a whole, such as a body that is not `Send`, are reported at its end.
     let end = block
         .brace_token
         .span
@@ -112,7 +116,7 @@ fn expand(entry: Entry, arguments: &Arguments, function: ItemFn) -> TokenStream 
                 #workers
                 #name
                 .build()
-                .unwrap_or_else(|error| ::core::panic!("the runtime does not start: {error}"));
+                .unwrap_or_else(|error| ::core::panic!("cannot start the runtime: {error}"));
             #run
         }
     }
@@ -140,16 +144,16 @@ fn check_signature(entry: Entry, sig: &Signature) -> syn::Result<()> {
         error(clause.span(), "needs a function without a where clause");
     }
     if let Some(token) = &sig.constness {
-        error(token.span(), "does not go with `const`");
+        error(token.span(), "cannot be used with `const`");
     }
     if let Some(token) = &sig.unsafety {
-        error(token.span(), "does not go with `unsafe`");
+        error(token.span(), "cannot be used with `unsafe`");
     }
     if let Some(abi) = &sig.abi {
-        error(abi.span(), "does not go with `extern`");
+        error(abi.span(), "cannot be used with `extern`");
     }
     if entry == Entry::Main && sig.ident != "main" {
-        error(sig.ident.span(), "goes on the function `main`");
+        error(sig.ident.span(), "must be applied to the function `main`");
     }
     collect(errors)
 }
@@ -164,14 +168,14 @@ fn check_attributes(entry: Entry, function: &ItemFn) -> syn::Result<()> {
     });
     match second {
         Some(second) if entry == Entry::Test => {
-            let message = "#[tussah::test] is a test already; remove this attribute";
+            let message = "#[tussah::test] already makes this a test; remove this attribute";
             Err(syn::Error::new(second.span(), message))
         }
         _ => Ok(()),
     }
 }
 
-/// All the errors as one.
+/// Combines all errors into one.
 fn collect(results: impl IntoIterator<Item = syn::Result<()>>) -> syn::Result<()> {
     let errors = results.into_iter().filter_map(Result::err);
     let all = errors.reduce(|mut all, error| {
@@ -181,7 +185,7 @@ fn collect(results: impl IntoIterator<Item = syn::Result<()>>) -> syn::Result<()
     all.map_or(Ok(()), Err)
 }
 
-/// What is in the parentheses of the attribute.
+/// The arguments of the attribute.
 #[derive(Default)]
 struct Arguments {
     workers: Option<LitInt>,
@@ -192,7 +196,7 @@ impl Parse for Arguments {
     fn parse(input: ParseStream<'_>) -> syn::Result<Self> {
         let mut arguments = Self::default();
         let pairs = Punctuated::<MetaNameValue, Token![,]>::parse_terminated(input)?;
-        // Every wrong argument is reported, not only the first.
+        // Report every wrong argument, not only the first.
         let results: Vec<_> = pairs.into_iter().map(|pair| arguments.set(pair)).collect();
         collect(results)?;
         Ok(arguments)
@@ -206,7 +210,7 @@ impl Arguments {
             Some("workers") => self.workers.replace(workers(&pair.value)?).is_some(),
             Some("name") => self.name.replace(name(&pair.value)?).is_some(),
             _ => {
-                let message = "unknown argument; there are `workers = 4` and `name = \"web\"`";
+                let message = "unknown argument; expected `workers = 4` or `name = \"web\"`";
                 return Err(syn::Error::new(pair.path.span(), message));
             }
         };

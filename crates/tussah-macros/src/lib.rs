@@ -1,6 +1,6 @@
 //! The attribute macros of tussah; use them through the `tussah` crate.
 //!
-//! Each is one call into `expand`, which is tested on token streams.
+//! Each is one call into `expand`, whose tests work on token streams.
 #![forbid(unsafe_code)]
 
 mod expand;
@@ -9,16 +9,19 @@ use proc_macro::TokenStream;
 
 use crate::expand::Entry;
 
-/// Makes an `async fn main` the first thread of a runtime.
+/// Runs an `async fn main` as the first thread of a runtime.
 ///
-/// The body runs as a thread on the runtime's workers, and `main` waits for it: so what the body keeps across its awaits and
-/// what it returns are `Send`, as in `Result<(), Box<dyn Error + Send + Sync>>`. A panic of the body is a panic of `main`. What
-/// still runs when the body ends gets no time to end: threads are dropped with the runtime, and what is being copied stays half.
+/// The body runs as a thread on the workers, and `main` waits for it. Everything the body holds
+/// across an await, and its return value, must therefore be `Send`, as in
+/// `Result<(), Box<dyn Error + Send + Sync>>`. If the body panics, `main` panics.
+///
+/// The runtime ends when the body returns, without a grace period: other threads are dropped, and
+/// unfinished work such as a file copy stays incomplete.
 ///
 /// | argument | meaning | default |
 /// |---|---|---|
-/// | `workers = 4` | how many workers, at least 1 | one per CPU |
-/// | `name = "web"` | the first part of the workers' names | that of the builder |
+/// | `workers = 4` | number of workers, at least 1 | one per CPU |
+/// | `name = "web"` | prefix of the workers' names | the builder's default |
 ///
 /// ```ignore
 /// #[tussah::main(workers = 2, name = "web")]
@@ -33,7 +36,8 @@ pub fn main(arguments: TokenStream, item: TokenStream) -> TokenStream {
 
 /// Runs an `async fn` as a test, in a runtime of its own.
 ///
-/// As `#[tussah::main]`, with 2 workers unless told otherwise. Further attributes, like `#[should_panic]`, stay.
+/// It takes the arguments of `#[tussah::main]`; the default is 2 workers. Further attributes, such
+/// as `#[should_panic]`, are kept.
 ///
 /// ```ignore
 /// #[tussah::test]

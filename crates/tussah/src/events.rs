@@ -1,4 +1,4 @@
-//! Events in the manner of libasync: closures that are posted, fire by time, or are called many times.
+//! Events in the style of libasync: closures that are posted, run by a timer, or called repeatedly.
 //!
 //! | libasync, libasync-mp | here |
 //! |---|---|
@@ -11,11 +11,13 @@
 //! | `tcpconnect(host, port, callback)`, `dns_hostbyname` | [`tcp_connect`], [`resolve`] |
 //! | `amain()` | the workers of a [`Runtime`](crate::Runtime) |
 //!
-//! A program of one color, [`Color::DEFAULT`](crate::Color::DEFAULT), has one event at a time, as with libasync; and is colored step by
-//! step. Nothing here may block its OS thread: use the `try_` functions of sockets.
+//! A program in which everything has one color, [`Color::DEFAULT`](crate::Color::DEFAULT), runs one
+//! event at a time, like a libasync program. It can then be colored step by step. Closures must not
+//! block their OS thread: use the `try_` functions of sockets.
 //!
-//! The functions here use the runtime that the caller runs in; the methods of [`Handle`] and [`HandleExt`] work from
-//! anywhere. (Zeldovich, "Concurrency Control for Multi-Processor Event-Driven Systems", MIT 2002, sections 2 and 3.)
+//! These functions use the current runtime. The methods of [`Handle`] and [`HandleExt`] work from
+//! any OS thread. The model follows Zeldovich, "Concurrency Control for Multi-Processor
+//! Event-Driven Systems", MIT 2002, sections 2 and 3.
 
 mod call;
 mod callback;
@@ -49,26 +51,29 @@ pub use timer::TimerHandle;
 /// Posts an event in the default color.
 ///
 /// # Errors
-/// Gives the closure back if the color is full or the runtime is shut down.
+/// Returns the closure if the color's queue is full or the runtime is shut down.
 ///
 /// # Panics
-/// Outside of a runtime.
+/// Panics if called outside a runtime.
 #[inline]
 #[track_caller]
 pub fn post<F: FnOnce() + Send + 'static>(f: F) -> Result<(), PostError<F>> {
     tussah_core::post(f)
 }
 
-/// Posts an event in a color. Events of one color run one at a time, in the order in which they were posted.
+/// Posts an event in a color. Events of one color run one at a time, in the order in which they
+/// were posted.
 ///
 /// # Errors
-/// Gives the closure back if the color is full or the runtime is shut down.
+/// Returns the closure if the color's queue is full or the runtime is shut down.
 ///
 /// # Panics
-/// Outside of a runtime, and if the color is of another runtime. A panic of `f` stays in the event and is counted.
+/// Panics if called outside a runtime, or if the color belongs to another runtime. A panic of `f`
+/// ends only that event and is counted.
 ///
 /// # Examples
-/// A handler in two halves of different colors, the second one exclusive:
+/// A handler in two halves with different colors. The second half has exclusive access to the
+/// table:
 /// ```
 /// use tussah::{Color, post_in};
 /// # let runtime = tussah::Runtime::builder().workers(1).build()?;
@@ -98,14 +103,14 @@ pub fn post_in<F: FnOnce() + Send + 'static>(
     tussah_core::post_in(color, f)
 }
 
-/// Posts an event with [`PostOptions`]: a deadline, a drop callback, a depth limit, a priority.
+/// Posts an event with [`PostOptions`]: a deadline, a drop callback, a depth limit or a priority.
 ///
 /// # Errors
-/// Gives the closure back if the color is full or the runtime is shut down. The drop callback is not called then:
-/// nothing was dropped.
+/// Returns the closure if the color's queue is full or the runtime is shut down. The drop callback
+/// is not called in that case, because nothing was dropped.
 ///
 /// # Panics
-/// As [`post_in`].
+/// Same as [`post_in`].
 #[track_caller]
 pub fn post_with<F: FnOnce() + Send + 'static>(
     color: impl AsColor,
@@ -115,13 +120,14 @@ pub fn post_with<F: FnOnce() + Send + 'static>(
     options::post(&Handle::current(), color, options, f)
 }
 
-/// Posts an event in a color after a delay, counted from now.
+/// Posts an event in a color after a delay, counted from this call.
 ///
-/// The event comes behind those that are queued in the color when the time is up. It never comes early. A panic of `f`
-/// stays in the event. A runtime that is shut down, or is being so, drops the closure: an event may set a timer without asking.
+/// When the delay has elapsed, the event queues behind the events already waiting in the color. It
+/// never runs early. A panic of `f` ends only that event. A runtime that is shut down or shutting
+/// down drops the closure without an error.
 ///
 /// # Panics
-/// Outside of a runtime, and if the color is of another runtime.
+/// Panics if called outside a runtime, or if the color belongs to another runtime.
 ///
 /// # Examples
 /// ```
@@ -143,14 +149,16 @@ pub fn after(
     timer::after(&Handle::current(), delay, color, f)
 }
 
-/// Has a closure called in a color every `period`; the first time after one period.
+/// Calls a closure in a color every `period`, for the first time after one period.
 ///
-/// Each call is an event of its own. Calls that the color is too late for are left out: the next one comes a period
-/// after the late one. A panic of `f` ends that call only, as nothing in tussah is poisoned by a panic; the timer goes on.
-/// The closure is dropped, in the color, after [`cancel`](TimerHandle::cancel) or at the runtime's end.
+/// Each call is an event of its own. If the color is too busy, missed calls are skipped, and the
+/// next call comes one period after the late one. A panic of `f` ends only that call; the timer
+/// continues. The closure is dropped in its color after [`cancel`](TimerHandle::cancel) or when the
+/// runtime ends.
 ///
 /// # Panics
-/// If `period` is zero; outside of a runtime, and if the color is of another runtime.
+/// Panics if `period` is zero, if called outside a runtime, or if the color belongs to another
+/// runtime.
 #[track_caller]
 pub fn every(
     period: Duration,
@@ -160,7 +168,7 @@ pub fn every(
     timer::every(&Handle::current(), period, color, f)
 }
 
-/// The runtime of a callback; without one, that which the caller runs in.
+/// Returns the runtime of the callback, or the current runtime if there is no callback.
 #[track_caller]
 fn handle_of<A: Send + 'static>(callback: &Option<Callback<A>>) -> Handle {
     match callback {

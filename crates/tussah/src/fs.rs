@@ -1,32 +1,41 @@
-//! Files that do not block: by io_uring, or by the blocking pool where the kernel has none.
+//! File operations that never block a worker: they use io_uring, or the blocking pool on kernels
+//! without it.
 //!
-//! A [`File`] is read and written at offsets, with buffers that the operation owns until the kernel is done with them; a
-//! [`Cursor`] has a position, and the traits of `futures_io`. The functions here do with a path what those of the same names in
-//! `std::fs` do. Which way a runtime's files go says [`Handle::driver`](crate::Handle::driver).
+//! A [`File`] is read and written at offsets. Its operations own their buffers until the kernel is
+//! done with them. A [`Cursor`] adds a position and implements the traits of `futures_io`. The free
+//! functions take a path and work like their namesakes in `std::fs`.
+//! [`Handle::driver`](crate::Handle::driver) reports which backend a runtime uses.
 //!
 //! # Order
-//! What changes one file (`write_at`, `append`, `set_len`, `sync_all`, `sync_data`) is carried out one at a time, in the order in which
-//! the futures were first polled. Reads, and what is done through another `File` of the same path, have no order.
+//! Operations that change a file (`write_at`, `append`, `set_len`, `sync_all`, `sync_data`) run one
+//! at a time, in the order in which their futures were first polled. Reads have no order, and
+//! neither do operations through another `File` of the same path.
 //!
 //! # Cancellation
-//! Dropping a future gives up the result and the buffer, which is dropped as soon as the kernel no longer uses it. Of what reads, the
-//! kernel is told so. What changes something is carried out if it has begun, and not if it still waits for its turn
-//! in the file's queue: await it to know. At the end of the runtime what has begun gets half a second more for each worker, or on the
-//! blocking pool the deadline of the shutdown; what is not done by then is given up.
+//! Dropping a future discards its result. Its buffer is dropped as soon as the kernel no longer
+//! uses it.
 //!
-//! What goes on after its future was dropped holds its memory until it has ended: at most one write of each open file, the reads that the
-//! kernel has not given up yet, and every close and change of a name. So a program that begins many of these and drops their futures
-//! has to limit them itself.
+//! - A read is cancelled in the kernel.
+//! - A change that has started is carried out. One that still waits in the file's queue is not.
+//!   Await the future to know.
+//! - When the runtime ends, operations that have started get more time: half a second per worker
+//!   with io_uring, or the shutdown deadline on the blocking pool. Operations that are not done by
+//!   then are abandoned.
+//!
+//! An operation that outlives its future keeps its memory until it has ended. These are at most one
+//! write for each open file, reads that the kernel has not cancelled yet, and every close or change
+//! of a name. A program that starts many of these and drops their futures must limit their number
+//! itself.
 //!
 //! # Errors
-//! Each error says what was tried, and on what: `open /x/y: No such file or directory (os error 2)`. Its
-//! [`kind`](std::io::Error::kind) is the system's, and [`OpError`](crate::OpError) has its number. If the runtime is shut down
-//! meanwhile, that is the error; what the kernel does not give up within half a second then, as on a network's file system that
-//! hangs, has no end.
+//! Each error names the operation and its object:
+//! `open /x/y: No such file or directory (os error 2)`. Its [`kind`](std::io::Error::kind) is the
+//! system's, and [`OpError`](crate::OpError) has the error number. If the runtime shuts down
+//! meanwhile, the operation fails with that error. An operation that the kernel does not release
+//! within half a second, for example on a network file system that hangs, never completes.
 //!
 //! # Panics
-//! Every operation panics if it is first polled outside of a runtime.
-//!
+//! Every operation panics if it is first polled outside a runtime.
 //! # Examples
 //! ```
 //! use tussah::fs::{self, File};

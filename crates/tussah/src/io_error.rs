@@ -1,24 +1,24 @@
-//! Errors of the operating system that say what was tried, and on what.
+//! Operating system errors with the operation that failed and its object.
 
 use std::error::Error;
 use std::fmt;
 use std::io;
 
-/// What is inside of each [`io::Error`] of this crate that the operating system caused: the operation, its object, and what
-/// the system said.
+/// The operation, the object and the system's error behind an [`io::Error`] of this crate.
 ///
-/// The [`kind`](io::Error::kind) of the outer error is that of the system's. Its number is here, since an [`io::Error`] can't
-/// have both a number and a text of ours.
+/// Every [`io::Error`] of this crate that the operating system caused contains one. The outer error
+/// has the same [`kind`](io::Error::kind) as the system's. The error number is available here,
+/// because an [`io::Error`] cannot carry both a number and a message.
 ///
 /// # Examples
 /// ```
 /// use tussah::OpError;
 /// # let runtime = tussah::Runtime::builder().workers(1).build()?;
 /// # runtime.block_on(runtime.spawn(async move {
-/// let error = tussah::net::TcpStream::connect("127.0.0.1:1").await.expect_err("nobody listens there");
+/// let error = tussah::net::TcpStream::connect("127.0.0.1:1").await.expect_err("nothing listens there");
 /// assert_eq!(error.kind(), std::io::ErrorKind::ConnectionRefused);
 /// assert_eq!(error.to_string(), "connect to 127.0.0.1:1: Connection refused (os error 111)");
-/// let error = OpError::of(&error).expect("the system said so");
+/// let error = OpError::of(&error).expect("the system reported it");
 /// assert_eq!((error.operation(), error.raw_os_error()), ("connect to", Some(111)));
 /// # })).expect("no panic");
 /// # std::io::Result::Ok(())
@@ -31,25 +31,26 @@ pub struct OpError {
 }
 
 impl OpError {
-    /// What is inside of an error, if it is one of these.
+    /// Returns the `OpError` inside `error`, if there is one.
     #[must_use]
     pub fn of(error: &io::Error) -> Option<&Self> {
         error.get_ref()?.downcast_ref()
     }
 
-    /// What was tried: `connect to`, `open`.
+    /// Returns the operation that failed, such as `connect to` or `open`.
     #[must_use]
     pub fn operation(&self) -> &'static str {
         self.operation
     }
 
-    /// On what: an address or a path.
+    /// Returns the object of the operation: an address or a path.
     #[must_use]
     pub fn object(&self) -> &str {
         &self.object
     }
 
-    /// The number of the error, as in errno(3); `None` if it was not the system's own.
+    /// Returns the error number, as in errno(3), or `None` if the error did not come from the
+    /// system.
     #[must_use]
     pub fn raw_os_error(&self) -> Option<i32> {
         self.source.raw_os_error()
@@ -68,7 +69,7 @@ impl Error for OpError {
     }
 }
 
-/// Says what was tried when this error came. One that says so already stays as it is.
+/// Adds the operation and its object to an error that has none yet.
 #[cold]
 pub(crate) fn context(
     source: io::Error,
@@ -90,7 +91,8 @@ pub(crate) fn context(
     )
 }
 
-/// The same error once more, for another who is to be told. Of what is neither the system's nor from here, the kind and the text.
+/// Copies an error so that it can be reported twice. An error that is neither the system's nor an
+/// `OpError` keeps only its kind and text.
 pub(crate) fn again(error: &io::Error) -> io::Error {
     if let Some(number) = error.raw_os_error() {
         return io::Error::from_raw_os_error(number);

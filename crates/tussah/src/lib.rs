@@ -1,17 +1,35 @@
-//! tussah: a concurrency runtime for network services, in which everything that runs is an event with a color.
+//! tussah is a concurrency runtime for network services. Everything that runs in it is an *event*
+//! with a *color*.
 //!
-//! A *color* is a serialization domain. Events of one color run one at a time and in the order in which they were posted;
-//! events of different colors run in parallel, on one worker per CPU, and idle workers steal whole colors. So shared
-//! state needs no lock and no actor: it gets a color, and only events of that color touch it.
+//! A color is a serialization domain. Events of one color run one at a time, in the order in which
+//! they were posted. Events of different colors run in parallel, on one worker per CPU, and idle
+//! workers steal whole colors from busy ones. Shared state therefore needs neither a lock nor an
+//! actor: give it a color, and only events of that color touch it.
 //!
-//! - A *thread* ([`spawn`]) is an `async` computation: a sequence of events, from one await to the next.
-//! - *Colored state* ([`Colored`]) is a value with a color of its own. `value.with(|v| ..).await` runs a closure on it: at once
-//!   if nobody else is there, else in turn. No reference leaves the closure, and nobody blocks.
-//! - *Events* ([`post_in`], [`after`], [`every`], [`Callback`]) are closures that run in a color that you name.
-//! - A thread that awaits has left its color, so colors cannot deadlock; a panic stays in its event; every queue is
-//!   bounded, and gives back what it cannot take.
+//! # Four ways to write a service
 //!
-//! # The first program
+//! All four run on one scheduler and can be mixed freely in one program.
+//!
+//! - **Threads** ([`spawn`], [`scope()`]) are `async` computations. A thread runs as a sequence of
+//!   events, one from each await to the next.
+//! - **Colored state** ([`Colored`]) is a value with a color of its own. `value.with(|v| ..).await`
+//!   runs a closure on it: immediately if the value is idle, otherwise after the events already
+//!   queued. No reference leaves the closure, and no OS thread blocks.
+//! - **Events** ([`post_in`], [`after`], [`every`], [`Callback`]) are closures that run in a color
+//!   you name. [`events`] also calls closures for descriptors, signals and child processes.
+//! - **Stages** ([`stage::Network`]) are handlers behind bounded queues. Controllers adjust each
+//!   stage to its load and reject what it cannot serve in time.
+//!
+//! [`net`], [`fs`], [`process`], [`signal`] and [`time`] provide I/O and timers; [`sync`] provides
+//! locks and channels.
+//!
+//! # Guarantees
+//!
+//! - Colors cannot deadlock: a thread that awaits has left its color.
+//! - A panic ends only the event in which it happens; it poisons nothing.
+//! - Every queue is bounded. A full queue returns the item to the caller.
+//!
+//! # A first program
 //! ```
 //! use tussah::{Colored, spawn};
 //!
@@ -31,13 +49,15 @@
 //! }
 //! ```
 //!
-//! Elsewhere, and for all that can be chosen, begin with [`Runtime::builder`]. The methods of [`Handle`] do from any OS
-//! thread what the functions here do inside of the runtime.
+//! [`#[tussah::main]`](main) starts a runtime with one worker per CPU. [`Runtime::builder`] has all
+//! settings, such as the scheduling policy. The functions of this crate use the current runtime;
+//! the methods of [`Handle`] do the same from any OS thread.
 //!
-//! # What goes with it
-//! Streams of bytes implement the traits of `futures_io`, and streams of items `Stream` of `futures_core`. So adapters (lines,
-//! `BufReader`, `take`) come from [`futures-lite`](https://docs.rs/futures-lite/2) 2, and so does `future::or`, which races two futures:
-//! the first to be ready wins, and the other is dropped.
+//! # Stream adapters
+//! Byte streams implement the traits of `futures_io`, and item streams implement `Stream` of
+//! `futures_core`. Adapters such as `lines`, `BufReader` and `take` come from
+//! [`futures-lite`](https://docs.rs/futures-lite/2) 2. So does `future::or`, which races two
+//! futures: the first one to be ready wins, and the other one is dropped.
 //!
 //! ```
 //! use futures_lite::{AsyncBufReadExt, StreamExt, future, io::BufReader};
@@ -57,18 +77,28 @@
 //! # std::io::Result::Ok(())
 //! ```
 //!
-//! # Where it runs
-//! On Linux only.
+//! # Platform
+//! Linux only.
 //!
 //! # Cargo features
 //!
-//! | feature | default | what it adds |
+//! | feature | default | adds |
 //! |---|---|---|
-//! | `dns` | yes | the module `dns`: resolving names, and connecting by name |
+//! | `dns` | yes | the module `dns`: name resolution, and connecting by host name |
 //!
 //! # Other executors
-//! Most futures of this crate may be polled by other executors, and outside of any. The wakers that they are given are then called
-//! by this runtime's workers, and must not block there.
+//! Most futures of this crate can also be polled by another executor, or outside any runtime.
+//! Workers of this runtime then call the wakers of that executor, so these wakers must not block.
+//!
+//! # Further reading
+//! The repository contains:
+//!
+//! - `crates/tussah/examples`: a stage in 30 lines, a custom scheduler, a proxy in three styles,
+//!   and one colored structure inside a tokio program.
+//! - `docs/guide`: a guide for newcomers, one program a chapter.
+//! - `docs/promises.md`: what tussah promises, and the test for each promise.
+//! - `docs/overload.md`: how stages behave under overload.
+//! - `docs/bounds.md`: every limit.
 #![forbid(unsafe_code)]
 
 #[cfg(feature = "dns")]
@@ -105,10 +135,11 @@ pub use tussah_core::{
 };
 pub use tussah_macros::{main, test};
 
-/// What the runtime that the caller runs in waits on, and which way its files go, with why: made to be printed or logged.
+/// Returns which driver and which file backend the current runtime uses, and why. The report is
+/// meant to be printed or logged.
 ///
 /// # Panics
-/// Outside of a runtime; there is [`Handle::driver`] for callers elsewhere.
+/// Panics if called outside a runtime; [`Handle::driver`] works anywhere.
 ///
 /// # Examples
 /// ```
@@ -126,3 +157,20 @@ pub fn driver() -> DriverReport {
 #[cfg(doctest)]
 #[doc = include_str!("../../../README.md")]
 struct Readme;
+
+/// The chapters of the guide whose programs need no other crate; `tussah-services` has the others.
+#[cfg(doctest)]
+mod guide {
+    #[doc = include_str!("../../../docs/guide/tour.md")]
+    struct Tour;
+    #[doc = include_str!("../../../docs/guide/colors.md")]
+    struct Colors;
+    #[doc = include_str!("../../../docs/guide/threads.md")]
+    struct Threads;
+    #[doc = include_str!("../../../docs/guide/stages.md")]
+    struct Stages;
+    #[doc = include_str!("../../../docs/guide/overload.md")]
+    struct Overload;
+    #[doc = include_str!("../../../docs/guide/operations.md")]
+    struct Operations;
+}

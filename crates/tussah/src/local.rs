@@ -1,7 +1,8 @@
-//! Values that belong to a thread, or to a part of it, wherever it runs.
+//! Values that belong to a thread, or to a part of it, and move with it between workers.
 //!
-//! A local is set for one future: whenever that is polled, the value is in place on the OS thread that polls it, and
-//! out of the way afterwards. A thread that uses none pays nothing. Threads that are spawned inside do not inherit.
+//! A local is set for one future. While that future is polled, the value is in place on the polling
+//! OS thread; between polls it is not. Threads that use no locals pay nothing. Spawned threads do
+//! not inherit the locals of their parent.
 
 use std::{
     cell::RefCell,
@@ -17,11 +18,11 @@ use std::{
 use pin_project_lite::pin_project;
 use tussah_core::quietly;
 
-/// Declares locals of threads, each a [`LocalKey`](crate::local::LocalKey).
+/// Declares thread locals, each a [`LocalKey`](crate::local::LocalKey).
 ///
 /// ```
 /// tussah::task_local! {
-///     /// Whom the thread serves.
+///     /// The client that the thread serves.
 ///     static CLIENT: String;
 ///     pub static DEPTH: u32;
 /// }
@@ -52,28 +53,28 @@ macro_rules! task_local {
     };
 }
 
-/// The name of a local; declared with [`task_local!`](crate::task_local).
+/// A key for a thread-local value, declared with [`task_local!`](crate::task_local).
 pub struct LocalKey<T: 'static> {
-    /// The value of the scope that is being polled on this OS thread, the innermost one.
+    /// The value of the innermost scope that this OS thread is polling.
     slot: thread::LocalKey<RefCell<Option<T>>>,
 }
 
 impl<T: 'static> LocalKey<T> {
-    /// Only for [`task_local!`](crate::task_local).
+    /// Used by [`task_local!`](crate::task_local) only.
     #[doc(hidden)]
     #[must_use]
     pub const fn __new(slot: thread::LocalKey<RefCell<Option<T>>>) -> Self {
         Self { slot }
     }
 
-    /// Sets the local to `value` as long as `future` runs; its destructor still sees it.
+    /// Sets the local to `value` while `future` runs, including while it is dropped.
     ///
-    /// Scopes nest: the inner one hides the outer one.
+    /// Scopes nest: an inner scope hides the outer one.
     ///
     /// # Panics
     ///
-    /// Polling panics inside of [`with`](Self::with) of the same local. A panic of `future` is passed on, and the local
-    /// is then as before.
+    /// Polling panics inside [`with`](Self::with) of the same local. If `future` panics, the panic
+    /// propagates and the local gets its previous value back.
     pub fn scope<F: Future>(&'static self, value: T, future: F) -> Scoped<T, F> {
         Scoped {
             key: self,
@@ -82,11 +83,12 @@ impl<T: 'static> LocalKey<T> {
         }
     }
 
-    /// Sets the local to `value` as long as `f` runs.
+    /// Sets the local to `value` while `f` runs.
     ///
     /// # Panics
     ///
-    /// Inside of [`with`](Self::with) of the same local. A panic of `f` is passed on, and the local is then as before.
+    /// Panics inside [`with`](Self::with) of the same local. If `f` panics, the panic propagates
+    /// and the local gets its previous value back.
     #[track_caller]
     pub fn sync_scope<R>(&'static self, value: T, f: impl FnOnce() -> R) -> R {
         let mut value = Some(value);
@@ -98,7 +100,7 @@ impl<T: 'static> LocalKey<T> {
     ///
     /// # Panics
     ///
-    /// If the local is not set here.
+    /// Panics if the local is not set.
     #[track_caller]
     pub fn with<R>(&'static self, f: impl FnOnce(&T) -> R) -> R {
         match self.try_with(f) {
@@ -107,11 +109,11 @@ impl<T: 'static> LocalKey<T> {
         }
     }
 
-    /// Calls `f` with the value, if the local is set here.
+    /// Calls `f` with the value if the local is set.
     ///
     /// # Errors
     ///
-    /// If it is not set.
+    /// Returns [`AccessError`] if the local is not set.
     pub fn try_with<R>(&'static self, f: impl FnOnce(&T) -> R) -> Result<R, AccessError> {
         self.slot
             .try_with(|slot| slot.borrow().as_ref().map(f))
@@ -120,11 +122,11 @@ impl<T: 'static> LocalKey<T> {
             .ok_or(AccessError(()))
     }
 
-    /// A copy of the value.
+    /// Returns a copy of the value.
     ///
     /// # Panics
     ///
-    /// If the local is not set here.
+    /// Panics if the local is not set.
     #[track_caller]
     #[must_use]
     pub fn get(&'static self) -> T
@@ -134,7 +136,8 @@ impl<T: 'static> LocalKey<T> {
         self.with(T::clone)
     }
 
-    /// Swaps `value` with what is in the slot; false if it is in use, or gone since the OS thread ends.
+    /// Swaps `value` with the slot. Returns false if the slot is borrowed, or already destroyed
+    /// because the OS thread is ending.
     fn swap(&'static self, value: &mut Option<T>) -> bool {
         self.slot
             .try_with(|slot| {
@@ -152,10 +155,10 @@ impl<T: 'static> fmt::Debug for LocalKey<T> {
     }
 }
 
-/// Has put a value in place, and takes it out again when it is dropped: also when the code in between panics.
+/// Guard that has set a local, and restores the previous value when dropped, also during a panic.
 struct Entered<'a, T: 'static> {
     key: &'static LocalKey<T>,
-    /// The value of the scope around this one.
+    /// The value of the enclosing scope.
     outer: &'a mut Option<T>,
 }
 
@@ -164,7 +167,7 @@ impl<'a, T: 'static> Entered<'a, T> {
     fn new(key: &'static LocalKey<T>, value: &'a mut Option<T>) -> Self {
         assert!(
             key.swap(value),
-            "a local was to be set inside of `with` of the same local"
+            "cannot set a thread local inside `with` of the same local"
         );
         Self { key, outer: value }
     }
@@ -172,7 +175,7 @@ impl<'a, T: 'static> Entered<'a, T> {
 
 impl<T: 'static> Drop for Entered<'_, T> {
     fn drop(&mut self) {
-        // It succeeds: every `with` that began after this has ended before it.
+        // This succeeds: every `with` that began after the guard was made has ended.
         self.key.swap(self.outer);
     }
 }
@@ -182,9 +185,9 @@ pin_project! {
     #[must_use = "futures do nothing unless they are polled"]
     pub struct Scoped<T: 'static, F> {
         key: &'static LocalKey<T>,
-        // While the future is polled: the value of the scope around this one.
+        // While the future is polled: the value of the enclosing scope.
         value: Option<T>,
-        // `None` once it has completed.
+        // `None` after completion.
         #[pin]
         future: Option<F>,
     }
@@ -195,7 +198,8 @@ pin_project! {
             if this.future.is_none() {
                 return;
             }
-            // The future's destructor sees the local, unless that is in use just now: then it goes without.
+            // The future's destructor sees the local, unless `with` is borrowing the slot right
+            // now.
             let key: &'static LocalKey<T> = this.key;
             let dropped = catch_unwind(AssertUnwindSafe(|| {
                 if key.swap(this.value) {
@@ -206,7 +210,7 @@ pin_project! {
                 }
             }));
             if let Err(payload) = dropped {
-                // A second panic would end the process while this one unwinds.
+                // A second panic during unwinding would abort the process.
                 quietly(|| drop(this.value.take()));
                 resume_unwind(payload);
             }
@@ -222,10 +226,10 @@ impl<T: 'static, F: Future> Future for Scoped<T, F> {
         let _entered = Entered::new(this.key, this.value);
         let future = this.future.as_mut().as_pin_mut();
         let polled = future
-            .expect("a scope was polled after it had completed")
+            .expect("a `Scoped` future was polled after completion")
             .poll(context);
         if polled.is_ready() {
-            // In the scope still, like all that the future does.
+            // Drop the future while the local is still set.
             this.future.set(None);
         }
         polled
@@ -240,13 +244,13 @@ impl<T: 'static, F> fmt::Debug for Scoped<T, F> {
     }
 }
 
-/// The local is not set here.
+/// Error: the local is not set.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct AccessError(());
 
 impl fmt::Display for AccessError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("a local was read outside of its scope")
+        f.write_str("the thread local is not set: it was read outside its scope")
     }
 }
 

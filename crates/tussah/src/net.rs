@@ -1,8 +1,9 @@
-//! The network: sockets whose operations wait without holding a worker.
+//! Sockets whose operations wait without blocking a worker.
 //!
-//! An operation is tried at once; only if it would block does its thread wait, until the worker's driver reports that
-//! trying again may help. Then the thread goes on where its color is. So a thread for each connection is the way to write a server,
-//! and a connection that waits costs its thread and some 140 bytes.
+//! An operation is tried immediately. Only if it would block does its thread wait until the
+//! worker's driver reports that the socket is ready. The thread then continues in its color. A
+//! server can therefore use one thread per connection; an idle connection costs its thread and
+//! about 140 bytes.
 //!
 //! ```
 //! use tussah::net::{TcpListener, TcpStream};
@@ -31,10 +32,11 @@
 //! # std::io::Result::Ok(())
 //! ```
 //!
-//! # A server that ends in order
+//! # A server with graceful shutdown
 //!
-//! It stops accepting at Ctrl-C or SIGTERM, lets the connections end for up to ten seconds, and does not wait for the rest. Who presses
-//! Ctrl-C again does not wait at all. A panic of one connection ends them all, as in every [`scope`](crate::scope()).
+//! On Ctrl-C or SIGTERM, this server stops accepting, gives its connections up to ten seconds to
+//! finish, and then drops the rest. A second Ctrl-C skips the wait. A panic in one connection ends
+//! all of them, as in every [`scope`](crate::scope()).
 //!
 //! ```no_run
 //! use std::io;
@@ -77,11 +79,11 @@
 //!         stop.notified().await;
 //!         Ok(())
 //!     };
-//!     // It ends after its connections. Dropping it ends them.
+//!     // Completes after its connections; dropping it ends them.
 //!     let mut server = pin!(scope(|connections| or(accept(listener, connections), stopped)));
 //!     or(server.as_mut(), told()).await?;
 //!
-//!     stop.notify_one(); // which closes the listener
+//!     stop.notify_one(); // closes the listener
 //!     let drained = async { timeout(Duration::from_secs(10), server).await.is_ok() };
 //!     let told_again = async { told().await.is_err() };
 //!     if !or(drained, told_again).await {
@@ -91,15 +93,19 @@
 //! }
 //! ```
 //!
-//! # What holds for all of it
+//! # Common properties
 //!
-//! - Operations take `&self`: any number of threads may use a socket at the same time.
-//! - Dropping the future of an operation never loses what has arrived; each operation says what it may have done.
-//! - Errors say what was tried and with whom: [`OpError`](crate::OpError). Those of the `try_` functions are bare.
-//! - Signals interrupt nothing: an operation that the system interrupts is tried again.
-//! - A socket belongs to the runtime that it was made in. Its operations may be awaited elsewhere, unless they need a timer: those with
-//!   a time limit, and those of a stream with a rate limit. At the end of the runtime they fail.
-//! - A socket that is always ready doesn't starve others: what is moved spends the budget of its thread's poll.
+//! - Operations take `&self`, so any number of threads may use a socket at the same time.
+//! - Dropping the future of an operation never loses data that has arrived. Each operation
+//!   documents what it may already have done.
+//! - Errors name the operation and the peer: see [`OpError`](crate::OpError). The `try_` functions
+//!   return the system's bare errors.
+//! - Interrupted system calls are retried.
+//! - A socket belongs to the runtime in which it was made. Its operations can be awaited elsewhere,
+//!   except those that need a timer: operations with a timeout, and operations of a stream with a
+//!   rate limit. When the runtime ends, they fail.
+//! - A socket that is always ready does not starve others: each transfer uses up part of its
+//!   thread's cooperative budget.
 
 mod address;
 #[cfg(feature = "dns")]
@@ -126,5 +132,6 @@ pub use tcp::{
     AcceptStats, ConnectOptions, FileTruncated, KeepAlive, ListenOptions, OwnedReadHalf,
     OwnedWriteHalf, ReadHalf, ReuniteError, TcpListener, TcpStream, WriteHalf, connect,
 };
+pub use tussah_core::io::Hangup;
 pub use udp::{RecvSlot, UdpSocket};
 pub use unix::{UnixDatagram, UnixListener, UnixStream};

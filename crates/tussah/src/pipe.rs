@@ -1,10 +1,11 @@
-//! Pipes: streams of bytes within a machine, one way.
+//! Pipes: one-way byte streams within one machine.
 //!
-//! Both ends work by readiness: an operation is tried first, and waits for the driver only if it would block. Operations
-//! take `&self`, so several threads may share an end: what each of them reads is one piece of the stream, and what
-//! [`Writer::write`] takes at once, up to 4,096 bytes, is never torn by others.
+//! Both ends work by readiness: an operation is tried first, and waits for the driver only if it
+//! would block. Operations take `&self`, so several threads may share an end. Each read returns one
+//! contiguous piece of the stream. A single [`Writer::write`] of up to 4,096 bytes is never
+//! interleaved with other writes.
 //!
-//! A child's input and output are pipes, see [`process`](crate::process).
+//! The piped streams of a child process are pipes; see [`process`](crate::process).
 
 mod writer;
 
@@ -23,19 +24,19 @@ use crate::io_error::context;
 use crate::net::socket::ready;
 pub use writer::Writer;
 
-/// How much room `read_to_end` makes first; it doubles from there.
+/// The initial room that `read_to_end` reserves, in bytes; it doubles from there.
 const ROOM: usize = 8 * 1024;
 
-/// Makes a pipe in the current runtime: what is written at one end is read at the other.
+/// Creates a pipe in the current runtime. Bytes written to one end are read from the other.
 ///
-/// Both ends are closed in programs that are executed. The kernel holds 64 KiB between them, unless it is told otherwise.
-/// Packet mode (`O_DIRECT`) is not for these ends; give descriptors that have it to [`Reader::from_fd`].
+/// Both ends are close-on-exec. The kernel buffers 64 KiB between them by default. These ends do
+/// not use packet mode (`O_DIRECT`); pass descriptors in that mode to [`Reader::from_fd`].
 ///
 /// # Errors
-/// What the system said: there are no more descriptors.
+/// Returns the system's error, for example if the process has no descriptors left.
 ///
 /// # Panics
-/// Outside of a runtime.
+/// Panics outside a runtime.
 ///
 /// # Examples
 /// ```
@@ -70,7 +71,7 @@ pub fn pipe() -> io::Result<(Reader, Writer)> {
 #[derive(Debug)]
 struct End {
     source: Source,
-    /// What errors call it.
+    /// The name used in error messages.
     name: &'static str,
 }
 
@@ -84,8 +85,9 @@ impl End {
         })
     }
 
-    /// One transfer; one that a signal interrupts is made again. That it came short says nothing: in packet mode, which whoever has the other end may choose, each reading ends
-    /// with a packet.
+    /// Transfers once, and retries if a signal interrupts it. A short transfer does not mean that
+    /// the pipe is empty: in packet mode, which the other end may choose, each read ends at a
+    /// packet boundary.
     fn transfer(system_call: impl FnMut() -> rustix::io::Result<usize>) -> io::Result<usize> {
         let len = rustix::io::retry_on_intr(system_call)?;
         spend_bytes(len);
@@ -121,7 +123,7 @@ impl End {
     }
 }
 
-/// The end of a pipe that is read from. Dropping it closes it; whoever writes then gets `BrokenPipe`.
+/// The reading end of a pipe. Dropping it closes it, and writers then get `BrokenPipe`.
 ///
 /// It also implements `AsyncRead` of `futures_io`, for one thread at a time.
 #[derive(Debug)]
@@ -130,15 +132,17 @@ pub struct Reader {
 }
 
 impl Reader {
-    /// Takes a descriptor that can be read and waited for (a pipe, a FIFO, a terminal) for the current runtime.
+    /// Takes ownership of a readable descriptor that epoll supports (a pipe, a FIFO, a terminal),
+    /// for the current runtime.
     ///
-    /// It is put into non-blocking mode, also for all others who share its open file description.
+    /// The descriptor is put into non-blocking mode, which affects everyone who shares its open
+    /// file description.
     ///
     /// # Errors
-    /// What the system said.
+    /// Returns the system's error.
     ///
     /// # Panics
-    /// Outside of a runtime.
+    /// Panics outside a runtime.
     ///
     /// # Examples
     /// ```
@@ -164,31 +168,32 @@ impl Reader {
         Ok(Self { end })
     }
 
-    /// For callbacks.
+    /// Used by callbacks.
     pub(crate) fn handle(&self) -> Handle {
         self.end.source.handle()
     }
 
-    /// For callbacks.
+    /// Used by callbacks.
     pub(crate) async fn wait_ready(&self, direction: Direction) -> io::Result<()> {
         self.end.wait_ready(direction).await
     }
 
-    /// Gives the descriptor back, in blocking mode.
+    /// Returns the descriptor, in blocking mode.
     ///
     /// # Errors
-    /// What the system said; the descriptor is closed then.
+    /// Returns the system's error; the descriptor is then closed.
     pub fn into_fd(self) -> io::Result<OwnedFd> {
         self.end.into_blocking_fd()
     }
 
-    /// Reads some bytes, at least one unless the buffer is empty; 0 is the end: nobody can write any more.
+    /// Reads some bytes, at least one unless the buffer is empty. Returns 0 at the end, when all
+    /// writers have closed the pipe.
     ///
     /// # Errors
-    /// What the system said; `Other` when the runtime ends.
+    /// Returns the system's error, or `Other` when the runtime ends.
     ///
     /// # Cancellation
-    /// Dropping the future has read nothing.
+    /// A dropped future has read nothing.
     ///
     /// # Examples
     /// ```
@@ -212,10 +217,10 @@ impl Reader {
         read.await.map_err(|error| end.read_error(error))
     }
 
-    /// Reads what is there now; `None` if that is nothing.
+    /// Reads the bytes that are available now. Returns `None` if there are none.
     ///
     /// # Errors
-    /// As [`read`](Self::read).
+    /// Same as [`read`](Self::read).
     pub fn try_read(&self, buffer: &mut [u8]) -> io::Result<Option<usize>> {
         let end = &self.end;
         match end.read_now(end.source.as_fd(), buffer) {
@@ -228,10 +233,12 @@ impl Reader {
     /// Fills the buffer.
     ///
     /// # Errors
-    /// `UnexpectedEof` if the end comes first, when what came is in the buffer; else as [`read`](Self::read).
+    /// Returns `UnexpectedEof` if the stream ends first; the bytes read so far are in the buffer.
+    /// Otherwise returns the errors of [`read`](Self::read).
     ///
     /// # Cancellation
-    /// What was read until then is in the buffer, and it is not known how much. Use [`read`](Self::read) where that matters.
+    /// The bytes read so far are in the buffer, but their number is lost. Use [`read`](Self::read)
+    /// where that matters.
     ///
     /// # Examples
     /// See [`from_fd`](Self::from_fd).
@@ -250,15 +257,15 @@ impl Reader {
         Ok(())
     }
 
-    /// Reads to the end, behind what is in `buffer` already; says how much it read.
+    /// Reads to the end of the stream, appends to `buffer`, and returns the number of bytes read.
     ///
-    /// The buffer grows with what comes, without a limit.
+    /// The buffer grows without a limit.
     ///
     /// # Errors
-    /// As [`read`](Self::read); what was read until then is in the buffer.
+    /// Returns the errors of [`read`](Self::read). The bytes read so far are in the buffer.
     ///
     /// # Cancellation
-    /// What was read until then is in the buffer, and reading may go on.
+    /// The bytes read so far are in the buffer, and reading can continue.
     ///
     /// # Examples
     /// See [`pipe`].
@@ -266,7 +273,8 @@ impl Reader {
         self.read_to_limit(buffer, usize::MAX).await
     }
 
-    /// Reads to the end, or until the buffer holds more than `len_max`; says how much it read.
+    /// Reads to the end, or until the buffer holds more than `len_max` bytes. Returns the number of
+    /// bytes read.
     pub(crate) async fn read_to_limit(
         &self,
         buffer: &mut Vec<u8>,

@@ -1,16 +1,18 @@
 //! Scopes: threads that do not outlive the code that started them.
 //!
-//! # The rule
-//! A scope can be parallel, borrow from its parent and be awaited, but only two of the three at once:
+//! # Choosing a scope
+//! A scope can run its children in parallel, let them borrow from the parent, and be awaited. Each
+//! kind offers two of the three:
 //!
 //! | | parallel | borrows | awaited |
 //! |---|---|---|---|
-//! | [`scope`] | yes | no: its children are `'static` | yes |
-//! | [`Nursery`] | no: its children run inside of their parent | yes | yes |
-//! | [`std::thread::scope`] with [`Handle::block_on`] | yes, one OS thread a child | yes | no: it blocks, and so only outside of the workers |
+//! | [`scope`] | yes | no: children are `'static` | yes |
+//! | [`Nursery`] | no: children run inside the parent | yes | yes |
+//! | [`std::thread::scope`] with [`Handle::block_on`] | yes, one OS thread per child | yes | no: it blocks, so use it outside the workers |
 //!
-//! All three would be unsound: the parent is a future, and who leaks a future (`mem::forget`) frees its stack while the
-//! children run on. The blocking one needs nothing of tussah's:
+//! A scope with all three properties would be unsound. The parent is a future, and leaking it with
+//! `mem::forget` would free the values its children borrow while they still run. The blocking scope
+//! needs nothing from tussah:
 //!
 //! ```
 //! let runtime = tussah::Runtime::builder().workers(2).build()?;
@@ -41,23 +43,26 @@ use tussah_core::{AsColor, Handle, JoinHandle};
 use children::{Children, Running};
 pub use nursery::Nursery;
 
-/// Runs a body that may start threads, and waits for all of them.
+/// Runs `body`, which may start child threads, and waits for all of them.
 ///
-/// No child outlives the scope: whichever way the body ends, the scope waits for the children before it returns. The
-/// first error, of the body or of a child, aborts the rest and becomes the result. A panic of a child does the same and
-/// is raised again here.
+/// No child outlives the scope: however the body ends, the scope waits for its children before it
+/// returns. The first error of the body or a child becomes the result: the scope drops the body and
+/// aborts the other children. A panic of a child has the same effect, and is then resumed here.
 ///
-/// The children run in parallel and so are `'static`; see [the module](self) for scopes that borrow.
+/// Children run in parallel and are therefore `'static`. See [the module](self) for scopes whose
+/// children borrow.
 ///
 /// # Cancellation
-/// Dropping the scope's future drops the body and aborts all children. They end at their next await, by events of their
-/// own colors: this is the one case in which a child may run on for a moment.
+/// Dropping the scope's future drops the body and aborts all children. Each child ends at its next
+/// await, through an event of its own color. Only in this case can a child run slightly longer than
+/// its scope.
 ///
 /// # Errors
-/// The first error of the body or of a child.
+/// Returns the first error of the body or of a child.
 ///
 /// # Panics
-/// Outside of a runtime; see [`scope_in`]. If the body or a child panics. If the runtime is shut down meanwhile.
+/// Panics if called outside a runtime (see [`scope_in`]), if the body or a child panics, or if the
+/// runtime shuts down while children are running.
 ///
 /// # Examples
 /// ```
@@ -72,9 +77,9 @@ pub use nursery::Nursery;
 /// assert_eq!(sum, Ok(42));
 ///
 /// let sum = tussah::scope(async |scope| {
-///     scope.spawn(std::future::pending::<Result<(), _>>()); // is aborted
+///     scope.spawn(std::future::pending::<Result<(), _>>()); // will be aborted
 ///     let a = scope.spawn(async { "forty".parse::<u64>() });
-///     Ok(a.await) // never comes back: the scope fails first
+///     Ok(a.await) // does not return: the scope fails first
 /// })
 /// .await;
 /// assert!(sum.is_err());
@@ -90,13 +95,14 @@ where
     scope_in(&Handle::current(), body).await
 }
 
-/// As [`scope`], with children in the given runtime: for futures that run elsewhere, such as in a tokio program.
+/// Runs a scope like [`scope`], with its children in the runtime of `handle`. Use it in futures
+/// that run elsewhere, such as in a tokio program.
 ///
 /// # Errors
-/// As [`scope`].
+/// Same as [`scope`].
 ///
 /// # Panics
-/// As [`scope`].
+/// Same as [`scope`], except that it works outside a runtime.
 pub async fn scope_in<T, E, F, B>(handle: &Handle, body: F) -> Result<T, E>
 where
     E: Send + 'static,
@@ -127,14 +133,14 @@ where
         (Some(Failure::Error(error)), _) => Err(error),
         (Some(Failure::Panic(payload)), _) => resume_unwind(payload),
         (Some(Failure::ShutDown), _) => {
-            panic!("the runtime was shut down while a scope had children")
+            panic!("the runtime shut down while a scope had running children")
         }
         (None, Some(value)) => Ok(value),
         (None, None) => unreachable!("a body without a value is a failure"),
     }
 }
 
-/// Polls the body until it ends (`Some`, a panic included) or a child fails (`None`), and drops it.
+/// Polls the body until it returns or panics (`Some`) or a child fails (`None`), then drops it.
 async fn run_body<E, B: Future>(
     children: &Children<E>,
     body: B,
@@ -153,19 +159,19 @@ async fn run_body<E, B: Future>(
     .await
 }
 
-/// Starts the children of a [`scope`]. `E` is the error that they and the body may fail with.
+/// Starts the children of a [`scope`]. `E` is the error type of the children and the body.
 ///
-/// Clones belong to the same scope: a child that has one can start further children.
+/// Clones belong to the same scope, so a child that has a clone can start further children.
 pub struct Scope<E> {
     handle: Handle,
     children: Arc<Children<E>>,
 }
 
 impl<E: Send + 'static> Scope<E> {
-    /// Starts a child, as [`Handle::spawn`] does.
+    /// Starts a child, like [`Handle::spawn`].
     ///
     /// # Panics
-    /// If the runtime is shut down, or the scope has ended.
+    /// Panics if the runtime is shut down or the scope has ended.
     #[track_caller]
     pub fn spawn<T, F>(&self, future: F) -> Child<T, E>
     where
@@ -175,10 +181,11 @@ impl<E: Send + 'static> Scope<E> {
         self.start(future, |handle, running| handle.spawn(running))
     }
 
-    /// Starts a child in a color, as [`Handle::spawn_in`] does.
+    /// Starts a child in a color, like [`Handle::spawn_in`].
     ///
     /// # Panics
-    /// If the runtime is shut down, the scope has ended, or the color is of another runtime.
+    /// Panics if the runtime is shut down, if the scope has ended, or if the color belongs to
+    /// another runtime.
     #[track_caller]
     pub fn spawn_in<T, F>(&self, color: impl AsColor, future: F) -> Child<T, E>
     where
@@ -188,7 +195,7 @@ impl<E: Send + 'static> Scope<E> {
         self.start(future, |handle, running| handle.spawn_in(color, running))
     }
 
-    /// Children that have not ended yet.
+    /// Returns the number of children that have not ended.
     #[must_use]
     pub fn children(&self) -> usize {
         self.children.len()
@@ -231,22 +238,23 @@ impl<E> Clone for Scope<E> {
     }
 }
 
-/// A child of a [`scope`]: a future of its result.
+/// A future of the result of one child of a [`scope`].
 ///
-/// It gives what the child returned in `Ok`. If the child fails the scope does, and drops the body and the children, so that
-/// none of them sees a child without a result. Dropping the `Child` detaches nothing: the scope waits all the same.
+/// It resolves to the value the child returned in `Ok`. If a child fails, the scope fails as well
+/// and drops its body and the other children, so inside the scope nobody observes a child without a
+/// result. Dropping a `Child` does not detach it: the scope still waits for it.
 ///
 /// # Panics
-/// If it is awaited outside of the scope, and the child has failed or was aborted.
+/// Panics if it is awaited outside the scope and the child failed or was aborted.
 pub struct Child<T, E> {
     thread: JoinHandle<Option<T>>,
     children: Arc<Children<E>>,
-    /// The child has ended without a result.
+    /// Whether the child ended without a result.
     is_lost: bool,
 }
 
 impl<T, E> Child<T, E> {
-    /// Whether the child has ended.
+    /// Returns whether the child has ended.
     #[must_use]
     pub fn is_finished(&self) -> bool {
         self.thread.is_finished()
@@ -264,9 +272,10 @@ impl<T, E> Future for Child<T, E> {
                 Poll::Ready(Ok(None) | Err(_)) => self.is_lost = true,
             }
         }
-        // The scope is about to drop whoever waits here; unless that is somebody else.
+        // Inside the scope, the scope now drops the future that waits here. Elsewhere, wait for its
+        // end.
         ready!(self.children.poll_over(context));
-        panic!("a child that has no result was awaited outside of its scope");
+        panic!("a scope's child was awaited outside the scope after it failed or was aborted");
     }
 }
 
@@ -278,11 +287,11 @@ impl<T, E> fmt::Debug for Child<T, E> {
     }
 }
 
-/// Why a scope has no value.
+/// The reason why a scope has no value.
 enum Failure<E> {
     Error(E),
     Panic(Box<dyn Any + Send>),
-    /// A child was dropped by somebody else than the scope.
+    /// A child was dropped, but not by its scope.
     ShutDown,
 }
 

@@ -1,19 +1,19 @@
-//! Signals: what the system and other processes tell this one, as streams.
+//! Signals as streams.
 //!
-//! [`signal`] gives a stream of one signal, for as long as it lives. Any number of streams, in any number of runtimes, may
+//! [`signal`] returns a stream of one signal. Any number of streams, in any number of runtimes, may
 //! listen for the same signal: each gets every delivery.
 //!
-//! # What is not lost
+//! # Delivery
 //!
-//! A signal that is delivered after [`signal`] has returned is received: by the call that waits, or by the next one. But
-//! signals carry no count. Those that are delivered between two receives may come as one, in the kernel already; there
-//! is one receive at least after the last of them.
+//! A signal delivered after [`signal`] has returned is received, by a waiting call or by the next
+//! one. Signals are not counted, however: the kernel may merge deliveries between two receives into
+//! one. After the last delivery there is at least one receive.
 //!
 //! # The default action
 //!
-//! The first stream for a signal replaces what the signal did until then, such as ending the process, for the rest of the
-//! process's life: when the last stream is dropped, the signal does nothing. Handlers that were installed before, by
-//! a library, are called too.
+//! The first stream for a signal replaces the signal's previous action, such as ending the process,
+//! for the rest of the process's life. After the last stream is dropped, the signal does nothing.
+//! Handlers that were installed earlier, for example by a library, are still called.
 
 mod number;
 
@@ -33,17 +33,19 @@ use tussah_core::{AbortHandle, Handle};
 use crate::io_error::context;
 pub use number::Signal;
 
-/// Bound, in deliveries: a handler writes one byte for each into a pipe of a page; with so many unread, the next are part of these.
+/// Bound, in deliveries: the handler writes one byte for each into a pipe of one page. When the
+/// pipe is full, further deliveries are merged with the pending ones.
 const PENDING_MAX: usize = 4096;
 
 /// Listens for a signal in the current runtime, from this call on.
 ///
 /// # Errors
-/// `InvalidInput` for signals that can't be listened for: `KILL` and `STOP`, which the kernel keeps for itself, and `ILL`, `FPE` and
-/// `SEGV`, whose handlers could not return. What the system said: there are no more descriptors.
+/// Returns `InvalidInput` for a signal that cannot be handled: `KILL` and `STOP`, which the kernel
+/// reserves, and `ILL`, `FPE` and `SEGV`, whose handlers could not return. Otherwise returns the
+/// system's error, for example if the process has no descriptors left.
 ///
 /// # Panics
-/// Outside of a runtime.
+/// Panics outside a runtime.
 ///
 /// # Examples
 /// ```
@@ -52,9 +54,9 @@ const PENDING_MAX: usize = 4096;
 /// # runtime.block_on(runtime.spawn(async move {
 /// let hangups = signal(Signal::HUP)?;
 /// # rustix::process::kill_process(rustix::process::getpid(), rustix::process::Signal::HUP)?;
-/// hangups.recv().await?; // somebody said: `kill -HUP`
-/// let error = signal(Signal::KILL).expect_err("nobody can");
-/// assert_eq!(error.to_string(), "listen for SIGKILL: the kernel lets nobody handle it");
+/// hangups.recv().await?; // after `kill -HUP`
+/// let error = signal(Signal::KILL).expect_err("it cannot be handled");
+/// assert_eq!(error.to_string(), "listen for SIGKILL: the kernel does not allow handling it");
 /// # std::io::Result::Ok(())
 /// # })).expect("no panic")?;
 /// # std::io::Result::Ok(())
@@ -64,21 +66,22 @@ pub fn signal(signal: Signal) -> io::Result<Signals> {
     Signals::new_in(&Handle::current(), signal)
 }
 
-/// Waits for the next Ctrl-C (`INT`) that comes after the first poll.
+/// Waits for the next Ctrl-C (`INT`) after the first poll.
 ///
-/// The first poll takes away the default action, which is to end the process, for the rest of the process's life: see [the module](self).
-/// So while a program that was told to end still finishes its work, a second Ctrl-C does nothing by itself, even if that work hangs. Wait
-/// for it too, as in the [server that ends in order](crate::net#a-server-that-ends-in-order). Who waits again and again makes
-/// one stream with [`signal`], so that nothing is missed between two calls.
+/// The first poll disables the default action, which ends the process, for the rest of the
+/// process's life: see [the module](self). A second Ctrl-C therefore does nothing, even if the
+/// program hangs while shutting down. Wait for it too, as in the [server with graceful
+/// shutdown](crate::net#a-server-with-graceful-shutdown). To wait repeatedly, create one stream
+/// with [`signal`], which misses nothing between two receives.
 ///
 /// # Errors
-/// As [`signal`] and [`Signals::recv`].
+/// Returns the errors of [`signal`] and [`Signals::recv`].
 ///
 /// # Panics
-/// The first poll panics outside of a runtime.
+/// The first poll panics outside a runtime.
 ///
 /// # Cancellation
-/// Dropping the future ends the listening.
+/// Dropping the future stops listening.
 ///
 /// # Examples
 /// ```no_run
@@ -94,12 +97,12 @@ pub async fn ctrl_c() -> io::Result<()> {
     signal(Signal::INT)?.recv().await
 }
 
-/// The deliveries of one signal; made by [`signal`]. Dropping it ends the listening.
+/// A stream of the deliveries of one signal, created by [`signal`]. Dropping it stops listening.
 ///
-/// It is also a `Stream`, without end, for one thread at a time.
+/// It also implements `Stream`, without an end, for one thread at a time.
 pub struct Signals {
     signal: Signal,
-    /// The end of a pipe into which the handler writes.
+    /// The reading end of the pipe into which the handler writes.
     source: Source,
     handler: SigId,
 }
@@ -111,7 +114,7 @@ impl Signals {
                 return Err(io::Error::new(io::ErrorKind::InvalidInput, reason));
             }
             let (read, write) = pipe_with(PipeFlags::CLOEXEC | PipeFlags::NONBLOCK)?;
-            // Where the system gives no smaller pipe, there are more deliveries that may wait.
+            // If the system cannot make the pipe smaller, more deliveries may be pending.
             let _ = fcntl_setpipe_size(&write, PENDING_MAX);
             Ok(Self {
                 signal,
@@ -122,21 +125,23 @@ impl Signals {
         make().map_err(|error| context(error, "listen for", signal))
     }
 
-    /// The signal that is listened for.
+    /// Returns the signal.
     #[must_use]
     pub fn signal(&self) -> Signal {
         self.signal
     }
 
-    /// Waits until the signal has been delivered since the last receive, or since the stream was made.
+    /// Waits until the signal has been delivered since the last receive, or since the stream was
+    /// created.
     ///
-    /// Of several threads that wait on one stream, one gets a delivery.
+    /// If several threads wait on one stream, one of them gets each delivery.
     ///
     /// # Errors
-    /// `Other` when the runtime ends; what the system said when there are no descriptors left to wait with.
+    /// Returns `Other` when the runtime ends, and the system's error if no descriptors are left to
+    /// wait with.
     ///
     /// # Cancellation
-    /// Dropping the future has received nothing.
+    /// A dropped future has received nothing.
     ///
     /// # Examples
     /// See [`signal`](signal()).
@@ -150,7 +155,7 @@ impl Signals {
     }
 }
 
-/// Takes what the handler has written until now: one receive stands for all of it.
+/// Reads everything the handler has written so far: one receive stands for all of it.
 fn take_all(pipe: BorrowedFd<'_>) -> io::Result<()> {
     let mut buffer = [0; PENDING_MAX];
     rustix::io::read(pipe, &mut buffer)?;
@@ -168,7 +173,7 @@ impl Stream for Signals {
 
 impl Drop for Signals {
     fn drop(&mut self) {
-        // It was registered until now, so nothing can be missing.
+        // This succeeds, because the handler was registered until now.
         low_level::unregister(self.handler);
     }
 }
@@ -181,12 +186,14 @@ impl fmt::Debug for Signals {
     }
 }
 
-/// Calls a closure, in a thread of its own, for each receive of a signal, until the listener is dropped.
+/// Calls a closure, in a thread of its own, for each receive of a signal, until the listener is
+/// dropped.
 ///
-/// The closure is dropped when the runtime ends. A call that runs when the listener is dropped goes on to its end.
+/// The closure is dropped when the runtime ends. Dropping the listener does not interrupt a call in
+/// progress.
 ///
 /// # Panics
-/// If the runtime is shut down.
+/// Panics if the runtime is shut down.
 #[allow(dead_code)]
 #[track_caller]
 pub(crate) fn on_delivery(
@@ -203,7 +210,7 @@ pub(crate) fn on_delivery(
     Ok(Listener(thread.abort_handle()))
 }
 
-/// Listens for a signal; dropping it ends that.
+/// A guard that listens for a signal until it is dropped.
 #[derive(Debug)]
 pub(crate) struct Listener(AbortHandle);
 

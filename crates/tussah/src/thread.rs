@@ -1,7 +1,7 @@
-//! Threads: `async` computations that the workers run, one event between two awaits.
+//! Threads: `async` computations scheduled by the workers, one event from each await to the next.
 //!
-//! The functions here use the runtime that the caller runs in; the methods of [`Handle`] of the same names work from
-//! anywhere.
+//! These functions use the current runtime. The methods of the same names on [`Handle`] work from
+//! any OS thread.
 
 use std::future::Future;
 use std::sync::Arc;
@@ -10,14 +10,17 @@ use tussah_core::{AsColor, BlockingHandle, Handle, JoinHandle, SubmitError};
 
 use crate::local::Scoped;
 
-/// Starts a thread. It is a color of its own, unless the runtime was built with
-/// [`one_color`](crate::Builder::one_color): then it is one of the default color.
+/// Starts a thread.
+///
+/// The thread has a color of its own. If the runtime was built with
+/// [`one_color`](crate::Builder::one_color), the thread has the default color instead.
 ///
 /// # Cancellation
-/// Dropping the handle detaches the thread. [`JoinHandle::abort`] ends it at an await.
+/// Dropping the handle detaches the thread. [`JoinHandle::abort`] ends the thread at its next
+/// await.
 ///
 /// # Panics
-/// Outside of a runtime, and if the runtime is shut down.
+/// Panics if called outside a runtime, or if the runtime is shut down.
 ///
 /// # Examples
 /// ```
@@ -38,13 +41,14 @@ where
     tussah_core::spawn(future)
 }
 
-/// Starts a thread in a color: what it does between two awaits is an event of that color.
+/// Starts a thread in a color: everything between two awaits runs as one event of that color.
 ///
-/// A thread that awaits has left its color, so others of the color run meanwhile. Colors are not inherited: what the
-/// thread spawns or posts has the color that it names there.
+/// While the thread awaits, other events of the color can run. Threads do not inherit a color: what
+/// this thread spawns or posts runs in the color named in that call.
 ///
 /// # Panics
-/// Outside of a runtime, if the runtime is shut down, and if the color is of another runtime.
+/// Panics if called outside a runtime, if the runtime is shut down, or if the color belongs to
+/// another runtime.
 ///
 /// # Examples
 /// ```
@@ -67,15 +71,19 @@ where
     tussah_core::spawn_in(color, future)
 }
 
-/// Runs a closure that may block on the blocking pool; the handle is a future of its result.
+/// Runs a closure that may block, on the blocking pool. The returned handle is a future of the
+/// closure's result.
 ///
-/// Inside of a blocking job, [`BlockingHandle::join`] waits for another one without a deadlock.
+/// A blocking job can wait for another one with [`BlockingHandle::join`] without risking a
+/// deadlock.
 ///
 /// # Cancellation
-/// Dropping the handle detaches the job: it still runs. [`BlockingHandle::abort`] removes one that has not begun.
+/// Dropping the handle detaches the job, which still runs. [`BlockingHandle::abort`] removes a job
+/// that has not started.
 ///
 /// # Panics
-/// Outside of a runtime, and where [`try_spawn_blocking`] gives the closure back.
+/// Panics if called outside a runtime, or if the pool rejects the closure, as described at
+/// [`try_spawn_blocking`].
 ///
 /// # Examples
 /// ```
@@ -98,13 +106,15 @@ where
     }
 }
 
-/// As [`spawn_blocking`], for those who can do something else if the pool is full.
+/// Runs a closure on the blocking pool like [`spawn_blocking`], but reports a full pool as an
+/// error.
 ///
 /// # Errors
-/// Gives the closure back if the pool is full or shut down, or has no OS thread and can start none.
+/// Returns the closure if the pool is full or shut down, or if it has no OS thread and cannot start
+/// one.
 ///
 /// # Panics
-/// Outside of a runtime.
+/// Panics if called outside a runtime.
 #[track_caller]
 pub fn try_spawn_blocking<F, T>(f: F) -> Result<BlockingHandle<T>, SubmitError<F>>
 where
@@ -118,9 +128,9 @@ crate::task_local! {
     static NAME: Arc<str>;
 }
 
-/// Gives a thread, or a part of it, a name, which [`thread_name`] reads.
+/// Names a thread, or a part of one. [`thread_name`] returns the name.
 ///
-/// It is a wrapper around the future: threads without a name don't pay for it.
+/// The name is kept in a wrapper around the future, so threads without a name pay nothing.
 ///
 /// # Examples
 /// ```
@@ -136,7 +146,7 @@ pub fn named<F: Future>(name: impl Into<Arc<str>>, future: F) -> Scoped<Arc<str>
     NAME.scope(name.into(), future)
 }
 
-/// The name that [`named`] gave to the code that runs here.
+/// Returns the name that [`named`] gave to the current thread, if any.
 #[must_use]
 pub fn thread_name() -> Option<Arc<str>> {
     NAME.try_with(Arc::clone).ok()

@@ -1,6 +1,7 @@
-//! Waiting for time to pass.
+//! Sleeping, timeouts and intervals.
 //!
-//! Everything here follows the clock of the runtime that it is used in, so that a test may move time by hand.
+//! All of these follow the clock of the runtime in which they are used, so tests can advance time
+//! by hand.
 
 use std::{
     error::Error,
@@ -19,34 +20,35 @@ pub use tussah_core::time::now;
 
 pub(crate) use tussah_core::time::add;
 
-/// Waits for `duration`, counted from this call.
+/// Waits until `duration` has elapsed since this call.
 ///
-/// Dropping the future cancels the timer. It never completes early and, on an idle runtime, less than a millisecond
-/// late.
+/// Dropping the future cancels the timer. The future never completes early. On an idle runtime it
+/// completes less than a millisecond late.
 ///
 /// # Panics
 ///
-/// The first poll panics outside of a runtime.
+/// The first poll panics outside a runtime.
 pub fn sleep(duration: Duration) -> Sleep {
     sleep_until(add(now(), duration))
 }
 
-/// Waits until `deadline`; as [`sleep`] otherwise.
+/// Waits until `deadline`. Otherwise like [`sleep`].
 pub fn sleep_until(deadline: Instant) -> Sleep {
     Sleep::new_until(deadline)
 }
 
-/// Waits for `future`, but not longer than `duration`, counted from this call.
+/// Waits for `future`, for at most `duration` from this call.
 ///
-/// The future is polled first: one that is ready wins even if the time is up, and sets no timer.
+/// The future is polled first: if it is ready, it wins even when the time is up, and no timer is
+/// set.
 ///
 /// # Errors
 ///
-/// [`Elapsed`] if the time was up first. The future is dropped with the `Timeout`.
+/// Returns [`Elapsed`] if the time is up first. Dropping the `Timeout` drops the future.
 ///
 /// # Panics
 ///
-/// Polling panics outside of a runtime if the future is not ready.
+/// Polling panics outside a runtime if the future is not ready.
 ///
 /// ```
 /// use tussah::time::{Duration, timeout};
@@ -59,11 +61,11 @@ pub fn timeout<F: IntoFuture>(duration: Duration, future: F) -> Timeout<F::IntoF
     timeout_at(add(now(), duration), future)
 }
 
-/// Waits for `future`, but not longer than until `deadline`; as [`timeout`] otherwise.
+/// Waits for `future`, at most until `deadline`. Otherwise like [`timeout`].
 ///
 /// # Errors
 ///
-/// [`Elapsed`] if the time was up first.
+/// Returns [`Elapsed`] if the deadline passes first.
 pub fn timeout_at<F: IntoFuture>(deadline: Instant, future: F) -> Timeout<F::IntoFuture> {
     Timeout {
         future: future.into_future(),
@@ -97,13 +99,13 @@ impl<F: Future> Future for Timeout<F> {
     }
 }
 
-/// The time was up first.
+/// Error: a [`timeout`] elapsed before its future completed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Elapsed(());
 
 impl fmt::Display for Elapsed {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("the time was up")
+        f.write_str("the timeout elapsed")
     }
 }
 
@@ -115,28 +117,28 @@ impl From<Elapsed> for std::io::Error {
     }
 }
 
-/// Ticks every `period`; the first tick comes at once.
+/// Creates an interval that ticks every `period`, starting now.
 ///
 /// # Panics
 ///
-/// If `period` is zero. Waiting for a tick panics outside of a runtime.
+/// Panics if `period` is zero. Waiting for a tick panics outside a runtime.
 #[track_caller]
 #[must_use]
 pub fn interval(period: Duration) -> Interval {
     interval_at(now(), period)
 }
 
-/// Ticks every `period`; the first tick comes at `start`.
+/// Creates an interval that ticks every `period`, starting at `start`.
 ///
 /// # Panics
 ///
-/// As [`interval`].
+/// Same as [`interval`].
 #[track_caller]
 #[must_use]
 pub fn interval_at(start: Instant, period: Duration) -> Interval {
     assert!(
         !period.is_zero(),
-        "the period of an interval is longer than zero"
+        "the period of an interval must not be zero"
     );
     let sleep = Box::pin(sleep_until(start));
     Interval {
@@ -147,26 +149,26 @@ pub fn interval_at(start: Instant, period: Duration) -> Interval {
     }
 }
 
-/// Gives ticks, one every period; made by [`interval`].
+/// A timer that ticks once per period, created by [`interval`].
 #[derive(Debug)]
 pub struct Interval {
-    /// Boxed so that an interval may be moved.
+    /// Boxed to keep `Interval` movable.
     sleep: Pin<Box<Sleep>>,
-    /// When the next tick is due.
+    /// The due time of the next tick.
     due: Instant,
     period: Duration,
     missed: MissedTicks,
 }
 
 impl Interval {
-    /// The same interval with another way to deal with missed ticks.
+    /// Sets how the interval handles missed ticks.
     #[must_use]
     pub fn with_missed_ticks(mut self, missed: MissedTicks) -> Self {
         self.missed = missed;
         self
     }
 
-    /// Waits for the next tick and returns when it was due.
+    /// Waits for the next tick and returns the time at which it was due.
     ///
     /// # Cancellation
     ///
@@ -174,12 +176,12 @@ impl Interval {
     ///
     /// # Panics
     ///
-    /// Outside of a runtime.
+    /// Panics outside a runtime.
     pub async fn tick(&mut self) -> Instant {
         poll_fn(|context| self.poll_tick(context)).await
     }
 
-    /// As [`tick`](Self::tick), for a future written by hand.
+    /// Polls for the next tick, like [`tick`](Self::tick), for futures written by hand.
     pub fn poll_tick(&mut self, context: &mut Context<'_>) -> Poll<Instant> {
         ready!(self.sleep.as_mut().poll(context));
         let due = self.due;
@@ -188,39 +190,41 @@ impl Interval {
         Poll::Ready(due)
     }
 
-    /// Has the next tick come a period from now.
+    /// Schedules the next tick one period from now.
     pub fn reset(&mut self) {
         self.due = add(now(), self.period);
         self.sleep.as_mut().reset(self.due);
     }
 
-    /// The time between two ticks.
+    /// Returns the time between two ticks.
     #[must_use]
     pub fn period(&self) -> Duration {
         self.period
     }
 }
 
-/// What an [`Interval`] does about missed ticks.
+/// The way an [`Interval`] handles missed ticks.
 ///
-/// A tick is missed if it is taken so late that the one behind it is due as well. A lesser delay never shifts the ticks
-/// that follow.
+/// A tick is missed if it is taken so late that the following tick is due as well. A shorter delay
+/// never shifts the ticks that follow.
 ///
-/// The default is `Delay`: a service that has fallen behind is under load, and then a burst makes it worse; and unlike
-/// `Skip` it leaves time between the late tick and the next one.
+/// The default is `Delay`. A service that has fallen behind is under load, and `Burst` would add to
+/// that load. `Skip` may leave hardly any time between the late tick and the next one.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum MissedTicks {
-    /// Give the missed ticks one after another, without waiting, until it has caught up.
+    /// Delivers the missed ticks one after another, without waiting, until the interval has caught
+    /// up.
     Burst,
-    /// Drop them; the next tick comes a period after the late one was taken.
+    /// Drops missed ticks. The next tick comes one period after the late one was taken.
     #[default]
     Delay,
-    /// Drop them; the next tick comes at the next multiple of the period, counted from the first tick.
+    /// Drops missed ticks. The next tick comes at the next multiple of the period since the first
+    /// tick.
     Skip,
 }
 
 impl MissedTicks {
-    /// When the next tick is due if the one of `due` is taken at `now`.
+    /// Returns the due time of the next tick if the tick due at `due` is taken at `now`.
     fn next(self, due: Instant, now: Instant, period: Duration) -> Instant {
         let next = add(due, period);
         if next > now {
@@ -287,11 +291,11 @@ mod tests {
     fn an_elapsed_time_is_an_io_error() {
         let error = std::io::Error::from(Elapsed(()));
         assert_eq!(error.kind(), std::io::ErrorKind::TimedOut);
-        assert_eq!(error.to_string(), "the time was up");
+        assert_eq!(error.to_string(), "the timeout elapsed");
     }
 
     #[test]
-    #[should_panic = "the period of an interval is longer than zero"]
+    #[should_panic = "the period of an interval must not be zero"]
     fn no_period() {
         let _ = interval(Duration::ZERO);
     }

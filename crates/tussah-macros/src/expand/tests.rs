@@ -7,7 +7,7 @@ fn expand_text(entry: Entry, arguments: &str, item: &str) -> String {
     super::entry(entry, arguments, item.parse().expect("the item is tokens")).to_string()
 }
 
-/// What the item expands to, up to white space.
+/// Returns the expansion of an item, ignoring white space.
 fn check(entry: Entry, arguments: &str, item: &str, expected: &str) {
     let expected: TokenStream = expected.parse().expect("the expectation is tokens");
     assert_eq!(expand_text(entry, arguments, item), expected.to_string());
@@ -39,7 +39,7 @@ fn main_with_nothing() {
         r#"
         fn main() {
             async fn main() { work().await; }
-            let runtime = ::tussah::Runtime::builder().build().unwrap_or_else(|error| ::core::panic!("the runtime does not start: {error}"));
+            let runtime = ::tussah::Runtime::builder().build().unwrap_or_else(|error| ::core::panic!("cannot start the runtime: {error}"));
             runtime.block_on_spawned(main())
         }
         "#,
@@ -61,7 +61,7 @@ fn main_with_everything() {
                 .workers(3)
                 .name("web")
                 .build()
-                .unwrap_or_else(|error| ::core::panic!("the runtime does not start: {error}"));
+                .unwrap_or_else(|error| ::core::panic!("cannot start the runtime: {error}"));
             runtime.block_on_spawned(main())
         }
         "#,
@@ -82,7 +82,7 @@ fn test_has_two_workers_and_keeps_attributes() {
             let runtime = ::tussah::Runtime::builder()
                 .workers(2)
                 .build()
-                .unwrap_or_else(|error| ::core::panic!("the runtime does not start: {error}"));
+                .unwrap_or_else(|error| ::core::panic!("cannot start the runtime: {error}"));
             runtime.block_on_spawned(t())
         }
         "#,
@@ -123,7 +123,7 @@ fn mistakes_in_the_function() {
     check(
         main,
         "async fn start() {}",
-        &["#[tussah::main] goes on the function `main`"],
+        &["#[tussah::main] must be applied to the function `main`"],
     );
     check(
         Entry::Test,
@@ -136,33 +136,33 @@ fn mistakes_in_the_function() {
     check(
         main,
         "async unsafe fn main() {}",
-        &["#[tussah::main] does not go with `unsafe`"],
+        &["#[tussah::main] cannot be used with `unsafe`"],
     );
     check(
         main,
         "async extern \"C\" fn main() {}",
-        &["#[tussah::main] does not go with `extern`"],
+        &["#[tussah::main] cannot be used with `extern`"],
     );
     check(
         Entry::Test,
         "#[test] async fn t() {}",
-        &["#[tussah::test] is a test already; remove this attribute"],
+        &["#[tussah::test] already makes this a test; remove this attribute"],
     );
     check(
         main,
         "struct Main;",
-        &["#[tussah::main] goes on an `async fn` with a body"],
+        &["#[tussah::main] must be applied to an `async fn` with a body"],
     );
     check(
         main,
         "async fn main();",
-        &["#[tussah::main] goes on an `async fn` with a body"],
+        &["#[tussah::main] must be applied to an `async fn` with a body"],
     );
 }
 
 #[test]
 fn mistakes_in_the_arguments() {
-    let unknown = "unknown argument; there are `workers = 4` and `name = \"web\"`";
+    let unknown = "unknown argument; expected `workers = 4` or `name = \"web\"`";
     let workers = "`workers` needs a whole number of at least 1, like `workers = 4`";
     let name = "`name` needs a string without null characters, like `name = \"web\"`";
     let check = |arguments: &str, expected: &[&str]| {

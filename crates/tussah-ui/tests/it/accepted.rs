@@ -1,4 +1,4 @@
-//! What the compiler must take: arguments, a result, and attributes of its own.
+//! Code that the compiler must accept: arguments, a result, and further attributes.
 
 #[tussah::main(workers = 1, name = "ui")]
 async fn main() -> Result<(), std::num::ParseIntError> {

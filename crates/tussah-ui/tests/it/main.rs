@@ -1,7 +1,7 @@
-//! What the compiler must refuse, and how it says so.
+//! Code that the compiler must reject, with its error messages.
 //!
-//! The messages are those of the newest stable compiler. When that changes them: `TRYBUILD=overwrite cargo test -p tussah-ui`,
-//! and look at the difference.
+//! The messages are those of the newest stable compiler. After a compiler update changes them, run
+//! `TRYBUILD=overwrite cargo test -p tussah-ui` and review the difference.
 
 mod accepted;
 

@@ -1,4 +1,4 @@
-//! Fails: who handles one batch after the other is no handler of several.
+//! Fails: a serial handler is no handler for several servlets.
 
 use tussah::stage::{Batch, BuildError, Network, SerialHandler};
 

@@ -1,14 +1,15 @@
-//! What a lookup finds.
+//! The results of lookups.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::ops::Deref;
 use std::time::Duration;
 use std::{fmt, slice, vec};
 
-/// Bound, in seconds: how long anything is called valid, a day; also what did not come from a server, like a literal address.
+/// Bound, in seconds: the longest validity, one day. It is also the validity of results that did
+/// not come from a server, such as literal addresses.
 pub(super) const TTL_MAX: u32 = 24 * 60 * 60;
 
-/// The addresses of a name, in the order in which they are best tried.
+/// The addresses of a name, in the order in which to try them.
 ///
 /// There is at least one.
 ///
@@ -34,25 +35,25 @@ impl Addresses {
         Self { list, ttl_seconds }
     }
 
-    /// Both lists, the first one in front.
+    /// Appends the addresses of `other`.
     pub(super) fn join(mut self, other: Self) -> Self {
         self.list.extend(other.list);
         self.ttl_seconds = self.ttl_seconds.min(other.ttl_seconds);
         self
     }
 
-    /// All of them.
+    /// Returns all addresses.
     #[must_use]
     pub fn as_slice(&self) -> &[IpAddr] {
         &self.list
     }
 
-    /// All of them.
+    /// Returns an iterator over all addresses.
     pub fn iter(&self) -> slice::Iter<'_, IpAddr> {
         self.list.iter()
     }
 
-    /// Those of IPv4.
+    /// Returns an iterator over the IPv4 addresses.
     pub fn v4(&self) -> impl Iterator<Item = Ipv4Addr> + '_ {
         self.list.iter().filter_map(|address| match address {
             IpAddr::V4(address) => Some(*address),
@@ -60,7 +61,7 @@ impl Addresses {
         })
     }
 
-    /// Those of IPv6.
+    /// Returns an iterator over the IPv6 addresses.
     pub fn v6(&self) -> impl Iterator<Item = Ipv6Addr> + '_ {
         self.list.iter().filter_map(|address| match address {
             IpAddr::V4(_) => None,
@@ -68,8 +69,8 @@ impl Addresses {
         })
     }
 
-    /// For how long they may still be used, in whole seconds: the shortest time to live of the records (RFC 1035, section
-    /// 3.2.1), less the time that they have been in the cache. At most a day.
+    /// Returns how long the addresses remain valid, in whole seconds, at most one day. This is the
+    /// shortest TTL of the records (RFC 1035, section 3.2.1), less their time in the cache.
     #[must_use]
     pub fn ttl(&self) -> Duration {
         Duration::from_secs(self.ttl_seconds.into())
@@ -94,7 +95,7 @@ impl<'a> IntoIterator for &'a Addresses {
     }
 }
 
-/// Records of one type, at least one; a slice of them otherwise.
+/// The records of one type, at least one. Dereferences to a slice.
 ///
 /// # Examples
 /// ```no_run
@@ -123,13 +124,13 @@ impl<T> Records<T> {
         self
     }
 
-    /// For how long they may still be used; as [`Addresses::ttl`].
+    /// Returns how long the records remain valid, like [`Addresses::ttl`].
     #[must_use]
     pub fn ttl(&self) -> Duration {
         Duration::from_secs(self.ttl_seconds.into())
     }
 
-    /// The records as a vector.
+    /// Returns the records as a vector.
     #[must_use]
     pub fn into_vec(self) -> Vec<T> {
         self.list
@@ -153,29 +154,32 @@ impl<T> IntoIterator for Records<T> {
     }
 }
 
-/// Where a service is (RFC 2782).
+/// An SRV record: the location of a service (RFC 2782).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Srv {
-    /// Servers with a lower number are tried first.
+    /// The priority. Servers with a lower number are tried first.
     pub priority: u16,
-    /// Among servers of the same priority: the share of clients that should choose this one. 0: hardly any.
+    /// The share of clients that should choose this server, among those of equal priority. 0 means
+    /// hardly any.
     pub weight: u16,
     /// The port of the service.
     pub port: u16,
-    /// The host, a full name that ends with a dot; `.` says that there is no such service here.
+    /// The host, as a full name with a final dot. `.` means that the service is not available.
     pub target: String,
 }
 
-/// Where mail goes (RFC 1035, section 3.3.9).
+/// An MX record: the destination of mail (RFC 1035, section 3.3.9).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Mx {
-    /// Hosts with a lower number are tried first (RFC 5321, section 5.1).
+    /// The preference. Hosts with a lower number are tried first (RFC 5321, section 5.1).
     pub preference: u16,
-    /// The host, a full name that ends with a dot; `.` says that no mail is taken (RFC 7505).
+    /// The host, as a full name with a final dot. `.` means that the domain accepts no mail (RFC
+    /// 7505).
     pub exchange: String,
 }
 
-/// Text (RFC 1035, section 3.3.14): one or more strings of up to 255 bytes, in any encoding.
+/// A TXT record (RFC 1035, section 3.3.14): one or more strings of up to 255 bytes, in any
+/// encoding.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Txt {
     /// The strings, as they were sent.
@@ -183,16 +187,17 @@ pub struct Txt {
 }
 
 impl Txt {
-    /// The strings put together without anything in between, as most who use them mean it (RFC 7208, section 3.3).
+    /// Returns the strings concatenated, which is how most applications use them (RFC 7208, section
+    /// 3.3).
     #[must_use]
     pub fn concat(&self) -> Vec<u8> {
         self.strings.concat()
     }
 }
 
-/// The strings put together, escaped as in zone files (RFC 1035, section 5.1): `\"` and `\\`, and the number of a byte that is not
-/// printable ASCII, `\027`. So a stranger's text can't command the terminal that it is printed to; [`concat`](Txt::concat) has the
-/// bytes as they are.
+/// Shows the concatenated strings, escaped as in zone files (RFC 1035, section 5.1): `\"`, `\\`,
+/// and `\027` for a byte that is not printable ASCII. The text of an untrusted record thus cannot
+/// control the terminal. [`concat`](Txt::concat) returns the raw bytes.
 ///
 /// # Examples
 /// ```

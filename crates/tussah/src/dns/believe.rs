@@ -1,24 +1,28 @@
-//! What of a server's answer is believed: that which was asked for.
+//! Filtering of server answers: only the records that were asked for are trusted.
 
 use hickory_resolver::proto::op::{Message, Query, ResponseCode};
 use hickory_resolver::proto::rr::rdata::CNAME;
 use hickory_resolver::proto::rr::{Name, RData, Record};
 
-/// Bound, in aliases: how many are followed within one answer; a longer chain is taken for a loop (as BIND does).
+/// Bound, in aliases: the most that are followed within one answer. A longer chain counts as a loop
+/// (as in BIND).
 const ALIASES_MAX: usize = 16;
 
-/// Bound, in records: what one answer may bring, so that a single name can't fill the cache; a datagram has room for about 80.
+/// Bound, in records: the most that are taken from one answer, so that a single name cannot fill
+/// the cache. A datagram has room for about 80.
 const RECORDS_MAX: usize = 256;
 
-/// Reduces an answer to the records that were asked for, under the name that was asked for.
+/// Reduces an answer to the requested records, under the requested name.
 ///
-/// The chain of aliases is followed from the question on (RFC 1034, section 3.6.2), whatever the order of the records.
-/// Only records of its last name remain, renamed to the first one, with the shortest time to live of the chain; if there are
-/// none, an alias to the last name, for the next question. All else, also from the other sections, is dropped: a server may
-/// speak for the name that it was asked for (RFC 5452, section 6), and a zone's SOA above it, which says how long a negative
-/// answer is valid (RFC 2308, section 5).
+/// The alias chain is followed from the question on (RFC 1034, section 3.6.2), regardless of the
+/// order of the records. Only the records of its last name remain. They are renamed to the first
+/// name and get the shortest TTL of the chain. If there are none, an alias to the last name
+/// remains, for the next question. Everything else is dropped, including the other sections,
+/// because a server may only speak for the name it was asked about (RFC 5452, section 6). One
+/// exception is an SOA of a zone above the name, which says how long a negative answer is valid
+/// (RFC 2308, section 5).
 ///
-/// `None` if the aliases go round in a circle.
+/// Returns `None` if the aliases form a loop.
 pub(super) fn believe(mut message: Message, query: &Query) -> Option<Message> {
     let answers = std::mem::take(&mut message.answers);
     let mut last = query.name().clone();
@@ -50,7 +54,8 @@ pub(super) fn believe(mut message: Message, query: &Query) -> Option<Message> {
             record
         })
         .collect();
-    // NXDOMAIN is said of the last name of the chain (RFC 2308, section 2.1), so there is nothing more to ask.
+    // NXDOMAIN refers to the last name of the chain (RFC 2308, section 2.1), so no further question
+    // is needed.
     let exists = message.metadata.response_code != ResponseCode::NXDomain;
     if message.answers.is_empty() && aliases > 0 && exists {
         let data = RData::CNAME(CNAME(last));
@@ -59,7 +64,7 @@ pub(super) fn believe(mut message: Message, query: &Query) -> Option<Message> {
     Some(message)
 }
 
-/// What a name is an alias of.
+/// Returns the target and TTL of an alias.
 fn alias<'a>(answers: &'a [Record], query: &Query, name: &Name) -> Option<(&'a Name, u32)> {
     answers.iter().find_map(|record| match &record.data {
         RData::CNAME(CNAME(target))

@@ -1,4 +1,5 @@
-//! Questions to several servers, one after the other: each asked once, however many wait for the answer, which is kept.
+//! Questions to several servers in turn. Equal questions are sent only once, and answers are
+//! cached.
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
@@ -22,32 +23,33 @@ use super::exchange::Server;
 use super::names::special;
 use crate::time::now;
 
-/// Bound, in questions: how many a resolver has on the way at a time; more wait. Each has two descriptors at most (`SENDINGS_MAX`), so that
-/// all of them stay well below the 1024 that systems give to a process by default.
+/// Bound, in questions: the most that a resolver has in flight; further ones wait. Each uses at
+/// most two descriptors (`SENDINGS_MAX`), so all of them stay well below the usual limit of 1024
+/// per process.
 const QUESTIONS_MAX: usize = 128;
 
-/// Bound, in answers: how many are needed at most to come from a name to what it is an alias of.
+/// Bound, in answers: the most that are needed to resolve a chain of aliases.
 const HOPS_MAX: usize = 8;
 
-/// Bound, in bytes: how long an answer may be in memory to be kept, about fifty addresses; longer ones are asked for again. So a cache
-/// of answers that servers make as long as they can takes 128 MiB, unless its builder says otherwise.
+/// Bound, in bytes: the largest answer in memory that is cached, about fifty addresses. Larger ones
+/// are requested again. A full cache of such answers takes 128 MiB at the default cache size.
 const KEPT_BYTES_MAX: usize = 16 * 1024;
 
 /// Asks the servers of a resolver.
 pub(super) struct Client {
     servers: Vec<Server>,
     order: ServerOrder,
-    /// Which server is asked first, in turn.
+    /// Counts questions, to choose the first server in rotation.
     turn: AtomicUsize,
     attempts: usize,
     questions: Semaphore,
-    /// `None` if nothing is to be kept.
+    /// `None` if caching is disabled.
     cache: Option<ResponseCache>,
-    /// What is being asked for now.
+    /// The questions in flight.
     asking: Mutex<HashMap<Query, Asking>>,
 }
 
-/// A question on its way; polled by those who wait for it, and dropped with the last of them.
+/// A question in flight. Its waiters poll it, and the last one drops it.
 struct Asking {
     answer: Shared<Answering>,
     waiting: usize,
@@ -73,7 +75,8 @@ impl Client {
         }
     }
 
-    /// The records that a full name has of a type, at least one, and for how many seconds they are valid.
+    /// Returns the records of one type for a full name, at least one, and their validity in
+    /// seconds.
     pub(super) async fn lookup(
         self: &Arc<Self>,
         name: &Name,
@@ -100,11 +103,12 @@ impl Client {
                 None => return Err(here(Reason::NoRecords)),
             };
         }
-        let what = "its aliases have no end".to_owned();
+        let what = "the chain of aliases is too long".to_owned();
         Err(here(Reason::Malformed(what)))
     }
 
-    /// An answer from the cache or from a server. One without records says that there are none.
+    /// Returns an answer from the cache or from a server. An answer without records means that none
+    /// exist.
     async fn answer(self: &Arc<Self>, query: &Query) -> Result<Message, Failure> {
         if let Some(kept) = self.kept(query) {
             return Ok(kept);
@@ -129,7 +133,8 @@ impl Client {
         }
     }
 
-    /// Keeps an answer as long as it is valid; one that is not valid for any time is for those who wait for it now.
+    /// Caches an answer for as long as it is valid. An answer with a TTL of 0 goes only to the
+    /// current waiters.
     fn keep(&self, query: &Query, message: &Message) {
         let Some(cache) = &self.cache else { return };
         if memory_bytes(message) > KEPT_BYTES_MAX {
@@ -150,7 +155,7 @@ impl Client {
         }
     }
 
-    /// Asks each server, as often as is wanted; gives the first answer, or what the last one said.
+    /// Asks each server, as often as configured. Returns the first answer, or the last failure.
     async fn ask(&self, query: &Query) -> Result<Message, Failure> {
         let _place = self.questions.acquire().await;
         let first = match self.order {
@@ -175,18 +180,18 @@ impl Client {
     }
 }
 
-/// About how much memory an answer takes.
+/// Estimates the memory that an answer takes.
 fn memory_bytes(message: &Message) -> usize {
     let records = message.all_sections();
     let bytes = records.map(|record| {
-        // The names and the data that are not in the record itself are about as long as they are on the way.
+        // The names and data outside of the record are about as long as on the wire.
         let wire = record.to_bytes().map_or(usize::MAX, |bytes| bytes.len());
         wire.saturating_add(size_of::<Record>())
     });
     bytes.fold(0, usize::saturating_add)
 }
 
-/// One who waits for an answer.
+/// A waiter for an answer.
 struct Waiter<'a> {
     client: &'a Client,
     query: &'a Query,
@@ -194,7 +199,7 @@ struct Waiter<'a> {
 }
 
 impl<'a> Waiter<'a> {
-    /// Joins those who wait already, or begins to ask.
+    /// Joins the existing waiters, or sends the question.
     fn new(client: &'a Arc<Client>, query: &'a Query) -> Self {
         let mut asking = client.asking();
         let asking = match asking.entry(query.clone()) {
@@ -222,7 +227,7 @@ impl Drop for Waiter<'_> {
     fn drop(&mut self) {
         let mut asking = self.client.asking();
         let mut over = None;
-        // Behind one that is over there may be a later one.
+        // A later question may have replaced one that has ended.
         if let Entry::Occupied(mut entry) = asking.entry(self.query.clone())
             && entry.get().answer.ptr_eq(&self.answer)
         {
@@ -231,7 +236,7 @@ impl Drop for Waiter<'_> {
                 over = Some(entry.remove());
             }
         }
-        // Sockets are closed under no lock.
+        // Close sockets without holding a lock.
         mem::drop(asking);
         mem::drop(over);
     }

@@ -1,4 +1,4 @@
-//! What a resolver is told: by its builder, by the system, and by default.
+//! Settings of a resolver: from its builder, the system, and the defaults.
 
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr, SocketAddrV6};
@@ -20,25 +20,27 @@ const HOSTS: &str = "/etc/hosts";
 /// The port of DNS (RFC 1035, section 4.2).
 const PORT: u16 = 53;
 
-/// Bound, in seconds: as resolv.conf(5) says, `timeout`; a longer one there counts as this.
+/// Bound, in seconds: the maximum of `timeout` in resolv.conf(5); longer values are reduced to it.
 const TIMEOUT_SECONDS_MAX: u32 = 30;
 
-/// Bound, in attempts: as resolv.conf(5) says, `attempts`; more of them there count as this.
+/// Bound, in attempts: the maximum of `attempts` in resolv.conf(5); larger values are reduced to
+/// it.
 const ATTEMPTS_MAX: u32 = 5;
 
-/// Bound, in answers: how many are in a resolver's cache, unless its builder says otherwise; 16 KiB each at most.
+/// Bound, in answers: the default cache size, at most 16 KiB for each answer.
 const CACHE_SIZE: u64 = 8192;
 
-/// Bound, in bytes: what is read of a file of the system; longer ones are cut off. The largest lists of blocked hosts have this size.
+/// Bound, in bytes: the most that is read of a system file; longer files are truncated. The largest
+/// lists of blocked hosts have this size.
 const FILE_BYTES_MAX: u64 = 16 * 1024 * 1024;
 
-/// Which families of addresses are asked for, and which of them comes first.
+/// The address families to look up, and their order.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum IpStrategy {
-    /// Both; those of IPv6 first (RFC 8305, section 4).
+    /// Both families, IPv6 first (RFC 8305, section 4).
     #[default]
     Ipv6First,
-    /// Both; those of IPv4 first.
+    /// Both families, IPv4 first.
     Ipv4First,
     /// Only IPv6 (AAAA records).
     Ipv6Only,
@@ -46,20 +48,20 @@ pub enum IpStrategy {
     Ipv4Only,
 }
 
-/// In which order servers are asked; always one after the other.
+/// The order in which servers are asked, always one after the other.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum ServerOrder {
-    /// As they are listed.
+    /// In the listed order.
     #[default]
     Listed,
-    /// Beginning with another one each time: `rotate` in resolv.conf(5).
+    /// Starting with a different server each time: `rotate` in resolv.conf(5).
     Rotate,
 }
 
-/// Makes a [`Resolver`].
+/// A builder for a [`Resolver`].
 ///
-/// What it is not told is as in `/etc/resolv.conf`, or as resolv.conf(5) says by default. If it is given servers, that file
-/// is not read.
+/// Settings that are not made come from `/etc/resolv.conf`, or from the defaults of resolv.conf(5).
+/// That file is not read if servers are set.
 ///
 /// # Examples
 /// ```
@@ -108,91 +110,95 @@ impl ResolverBuilder {
         }
     }
 
-    /// The servers to ask; `/etc/resolv.conf` is not read then.
+    /// Sets the servers to ask. `/etc/resolv.conf` is then not read.
     pub fn servers(mut self, servers: impl IntoIterator<Item = SocketAddr>) -> Self {
         self.servers = servers.into_iter().collect();
         self
     }
 
-    /// The port of the servers in `/etc/resolv.conf`; 53 unless it is set.
+    /// Sets the port of the servers in `/etc/resolv.conf`. Default: 53.
     pub fn port(mut self, port: u16) -> Self {
         self.port = port;
         self
     }
 
-    /// The domains that complete a name; those that are no domains, and those beyond the 16th, are ignored.
+    /// Sets the search list, the domains that complete a name. Invalid domains, and those after the
+    /// 16th, are ignored.
     pub fn search<S: Into<String>>(mut self, domains: impl IntoIterator<Item = S>) -> Self {
         self.search = Some(domains.into_iter().map(Into::into).collect());
         self
     }
 
-    /// A name with so many dots is tried as it is before it is completed; 1 unless it is set.
+    /// Sets the number of dots from which a name is tried unchanged before the search list is
+    /// applied. Default: 1.
     pub fn ndots(mut self, dots: usize) -> Self {
         self.ndots = Some(dots);
         self
     }
 
-    /// How long to wait for the answer of one server; 5 s unless it is set.
+    /// Sets how long to wait for one server's answer. Default: 5 s.
     pub fn timeout(mut self, timeout: Duration) -> Self {
         self.timeout = Some(timeout);
         self
     }
 
-    /// How often all servers are asked before a lookup fails; 2 unless it is set. 0 counts as 1.
+    /// Sets how often all servers are asked before a lookup fails. Default: 2; 0 counts as 1.
     pub fn attempts(mut self, attempts: usize) -> Self {
         self.attempts = Some(attempts);
         self
     }
 
-    /// How many answers are kept; 8192 unless it is set. 0: none. One that takes more than about 16 KiB of memory is not kept.
+    /// Sets how many answers the cache holds. Default: 8192; 0 disables it. Answers that take more
+    /// than about 16 KiB of memory are not cached.
     pub fn cache_size(mut self, answers: u64) -> Self {
         self.cache_size = answers;
         self
     }
 
-    /// The file with the names of hosts, as in hosts(5); `/etc/hosts` unless it is set. One that can't be read counts as
-    /// empty.
+    /// Sets the hosts file, in the format of hosts(5). Default: `/etc/hosts`. An unreadable file
+    /// counts as empty.
     pub fn hosts_file(mut self, path: impl Into<PathBuf>) -> Self {
         self.hosts = Some(path.into());
         self
     }
 
-    /// Without a file of hosts.
+    /// Disables the hosts file.
     pub fn no_hosts_file(mut self) -> Self {
         self.hosts = None;
         self
     }
 
-    /// Which addresses `lookup_ip` and connecting by name look for; both families unless it is set, IPv6 first (or IPv4 alone,
-    /// if `/etc/resolv.conf` has the option `no-aaaa`).
+    /// Sets which addresses `lookup_ip` and connecting by name look for. Default: both families,
+    /// IPv6 first, or only IPv4 if `/etc/resolv.conf` has the option `no-aaaa`.
     pub fn ip_strategy(mut self, strategy: IpStrategy) -> Self {
         self.strategy = Some(strategy);
         self
     }
 
-    /// In which order servers are asked; as they are listed unless it is set.
+    /// Sets the order in which servers are asked. Default: as listed, or rotating if
+    /// `/etc/resolv.conf` has the option `rotate`.
     pub fn server_order(mut self, order: ServerOrder) -> Self {
         self.order = Some(order);
         self
     }
 
-    /// The resolver, in the runtime that the caller runs in. Files are read by its first lookup.
+    /// Creates the resolver in the current runtime. Its first lookup reads the files.
     ///
     /// # Panics
-    /// Outside of a runtime.
+    /// Panics outside a runtime.
     #[track_caller]
     #[must_use]
     pub fn build(self) -> Resolver {
         self.build_in(&Handle::current())
     }
 
-    /// The resolver, in a runtime.
+    /// Creates the resolver in the given runtime.
     #[must_use]
     pub fn build_in(self, handle: &Handle) -> Resolver {
         Resolver::with_config(self, handle)
     }
 
-    /// Reads the files and fills in the rest. Blocks.
+    /// Reads the files and fills in the remaining settings. Blocks.
     pub(super) fn read(&self) -> Settings {
         let system = if self.servers.is_empty() {
             system(&read_file(RESOLV_CONF.as_ref()).unwrap_or_default())
@@ -203,7 +209,7 @@ impl ResolverBuilder {
         if let Some(path) = &self.hosts
             && let Ok(text) = read_file(path)
         {
-            // What is not UTF-8 is no host that anybody could ask for.
+            // A name that is not UTF-8 cannot be asked for.
             let _ = hosts.read_hosts_conf(String::from_utf8_lossy(&text).as_bytes());
         }
         self.fill_in(&system, hosts)
@@ -216,7 +222,7 @@ impl ResolverBuilder {
             servers.extend(listed.filter_map(|server| address(server, self.port)));
         }
         if servers.is_empty() {
-            // Without any there is one on this machine: resolv.conf(5), `nameserver`.
+            // Without any server, one on this machine is used: resolv.conf(5), `nameserver`.
             servers.push((Ipv4Addr::LOCALHOST, self.port).into());
         }
         let search = match &self.search {
@@ -248,7 +254,7 @@ impl ResolverBuilder {
     }
 }
 
-/// All that a resolver has to know.
+/// All settings of a resolver.
 #[derive(Debug)]
 pub(super) struct Settings {
     pub(super) servers: Vec<SocketAddr>,
@@ -262,7 +268,7 @@ pub(super) struct Settings {
     pub(super) hosts: Hosts,
 }
 
-/// What a resolv.conf(5) says; lines that can't be understood are ignored, as the C library does.
+/// Parses a resolv.conf(5). Invalid lines are ignored, as in the C library.
 fn system(text: &[u8]) -> resolv_conf::Config {
     let (mut config, _) = resolv_conf::Config::parse_with_errors(text);
     config.glibc_normalize();
@@ -271,8 +277,8 @@ fn system(text: &[u8]) -> resolv_conf::Config {
     config
 }
 
-/// The address of a server; one on a link has the number of its interface with it (RFC 4007, section 11). `None` if there is no such
-/// interface.
+/// Returns the address of a server. A link-local address includes the index of its interface (RFC
+/// 4007, section 11). Returns `None` if that interface does not exist.
 fn address(server: &ScopedIp, port: u16) -> Option<SocketAddr> {
     let ScopedIp::V6(ip, Some(scope)) = server else {
         return Some(SocketAddr::new(server.into(), port));
@@ -281,7 +287,7 @@ fn address(server: &ScopedIp, port: u16) -> Option<SocketAddr> {
     Some(SocketAddrV6::new(*ip, port, 0, scope).into())
 }
 
-/// The number of an interface.
+/// Returns the index of an interface.
 fn interface(name: &str) -> Option<u32> {
     let socket = net::socket(AddressFamily::INET, SocketType::DGRAM, None).ok()?;
     net::netdevice::name_to_index(socket, name).ok()

@@ -1,4 +1,4 @@
-//! A resolver once it knows its settings: the candidates for a name, in turn.
+//! A resolver with known settings, which tries the candidates for a name in turn.
 
 use std::io;
 use std::net::IpAddr;
@@ -16,13 +16,13 @@ use super::error::{Error, Reason, type_name};
 use super::names::candidates;
 use super::plan::families;
 
-/// A resolver without its runtime, so that a runtime can keep it.
+/// A resolver without its runtime, so that a runtime can own it.
 pub(super) struct Core {
     pub(super) config: ResolverBuilder,
     ready: OnceCell<Ready>,
 }
 
-/// A resolver that knows its settings.
+/// A resolver whose settings have been read.
 pub(super) struct Ready {
     pub(super) settings: Settings,
     client: Arc<Client>,
@@ -34,7 +34,7 @@ impl Core {
         Self { config, ready }
     }
 
-    /// Reads the files unless that was done.
+    /// Reads the files on first use.
     pub(super) async fn ready(&self) -> io::Result<&Ready> {
         let make = async || {
             let config = self.config.clone();
@@ -103,10 +103,11 @@ impl Ready {
         Self { settings, client }
     }
 
-    /// What is known without asking: a literal address, or what the file of hosts says.
+    /// Returns what is known without asking: a literal address, or an entry of the hosts file.
     ///
     /// # Errors
-    /// If the file has the name, but no address of these families: nobody is asked for more.
+    /// Returns an error if the file has the name, but no address of these families. No server is
+    /// asked in that case.
     pub(super) fn known(
         &self,
         name: &str,
@@ -152,7 +153,7 @@ impl Ready {
         }
     }
 
-    /// The records of the first full name that has some.
+    /// Returns the records of the first full name that has any.
     pub(super) async fn search(
         &self,
         name: &str,
@@ -184,14 +185,14 @@ impl Ready {
         Ok(addresses_of(&records, ttl))
     }
 
-    /// The records of one full name, at least one, and their time to live in seconds.
+    /// Returns the records of one full name, at least one, and their TTL in seconds.
     async fn ask(
         &self,
         name: &str,
         full: &Name,
         record_type: RecordType,
     ) -> Result<(Vec<Record>, u32), Error> {
-        // Addresses of hosts were looked up already; the file has their names as well.
+        // Addresses of hosts were already looked up. The file also has the names for addresses.
         if record_type == RecordType::PTR {
             let query = Query::query(full.clone(), record_type);
             if let Some(known) = self.settings.hosts.lookup_static_host(&query) {

@@ -1,4 +1,4 @@
-//! Why a name could not be resolved.
+//! Errors of name resolution.
 
 use std::error::Error as StdError;
 use std::fmt;
@@ -11,16 +11,22 @@ use hickory_resolver::net::NetError;
 use hickory_resolver::proto::op::ResponseCode;
 use hickory_resolver::proto::rr::RecordType;
 
-/// Why a name could not be resolved: which name, what was asked for, which server, and what came instead.
+/// The reason why a name could not be resolved. It includes the name, the record type, the server
+/// and the failure.
 ///
-/// As an [`io::Error`] it has the kind `NotFound`, `TimedOut`, `InvalidData` for a malformed answer, `InvalidInput` for a
-/// name that is none, that of the operating system's error, or else `Other`; this error is inside of it.
+/// Converted to an [`io::Error`], which contains this error, it has one of these kinds:
+///
+/// - `NotFound` or `TimedOut`
+/// - `InvalidData` for a malformed answer
+/// - `InvalidInput` for an invalid name
+/// - the kind of the operating system's error
+/// - `Other` otherwise
 ///
 /// # Examples
 /// ```
 /// # let runtime = tussah::Runtime::builder().workers(1).build()?;
 /// # runtime.block_on(runtime.spawn(async move {
-/// // Names in `invalid` never exist (RFC 6761, section 6.4): nobody is asked.
+/// // Names in `invalid` never exist (RFC 6761, section 6.4): no server is asked.
 /// let resolver = tussah::dns::Resolver::new();
 /// let error = resolver.lookup_a("nosuch.invalid.").await.expect_err("it does not exist");
 /// assert!(error.is_not_found());
@@ -39,10 +45,10 @@ struct Inner {
     failure: Failure,
 }
 
-/// What went wrong, and with which server.
+/// A failure, and the server it concerns.
 #[derive(Clone, Debug)]
 pub(super) struct Failure {
-    /// The last that was asked; `None` if none was, or if it is not known which.
+    /// The last server asked. `None` if none was asked, or if it is unknown.
     pub(super) server: Option<SocketAddr>,
     pub(super) reason: Reason,
 }
@@ -51,15 +57,15 @@ pub(super) struct Failure {
 pub(super) enum Reason {
     /// NXDOMAIN.
     NoSuchName,
-    /// The name exists, but has no such records.
+    /// The name exists, but has no records of this type.
     NoRecords,
     TimedOut(Duration),
-    /// SERVFAIL, and all codes that have no reason of their own.
+    /// SERVFAIL, and all codes without a variant of their own.
     ServerFailure(ResponseCode),
     /// REFUSED.
     Refused,
     Malformed(String),
-    /// What was asked for is no name.
+    /// The name is invalid.
     NoName(String),
     Io(Arc<io::Error>),
 }
@@ -73,64 +79,64 @@ impl Error {
         }))
     }
 
-    /// Before any server was asked.
+    /// Creates an error that occurred before any server was asked.
     pub(super) fn here(name: &str, asked: &'static str, reason: Reason) -> Self {
         let server = None;
         Self::new(name, asked, Failure { server, reason })
     }
 
-    /// The name that was to be resolved, as it was given.
+    /// Returns the name that was to be resolved, as given.
     #[must_use]
     pub fn name(&self) -> &str {
         &self.0.name
     }
 
-    /// The type of the records that were asked for, as in `AAAA`.
+    /// Returns the requested record type, such as `AAAA`.
     #[must_use]
     pub fn record_type(&self) -> &'static str {
         self.0.asked
     }
 
-    /// The server that was asked last; `None` if none was asked, if several were, or if the [answer](Self::is_not_found) is that
-    /// there is nothing, which may have been kept since an earlier question.
+    /// Returns the server that was asked last. Returns `None` if no server or several servers were
+    /// asked, or for a [negative answer](Self::is_not_found), which may come from the cache.
     #[must_use]
     pub fn server(&self) -> Option<SocketAddr> {
         self.0.failure.server
     }
 
-    /// The name does not exist (NXDOMAIN), or has no records of this type (RFC 2308, section 2). Asking again soon brings
-    /// the same answer.
+    /// Returns whether the name does not exist (NXDOMAIN) or has no records of this type (RFC 2308,
+    /// section 2). Retrying soon gives the same answer.
     #[must_use]
     pub fn is_not_found(&self) -> bool {
         matches!(self.reason(), Reason::NoSuchName | Reason::NoRecords)
     }
 
-    /// The name does not exist, with no records of any type (NXDOMAIN).
+    /// Returns whether the name does not exist, with no records of any type (NXDOMAIN).
     #[must_use]
     pub fn is_no_such_name(&self) -> bool {
         matches!(self.reason(), Reason::NoSuchName)
     }
 
-    /// No server answered in time. Asking again may help.
+    /// Returns whether no server answered in time. Retrying may help.
     #[must_use]
     pub fn is_timed_out(&self) -> bool {
         matches!(self.reason(), Reason::TimedOut(_))
     }
 
-    /// The server said that it could not answer: SERVFAIL, or any other code (RFC 1035, section 4.1.1) that has no
-    /// method here.
+    /// Returns whether the server reported a failure: SERVFAIL, or any other code (RFC 1035,
+    /// section 4.1.1) without a method here.
     #[must_use]
     pub fn is_server_failure(&self) -> bool {
         matches!(self.reason(), Reason::ServerFailure(_))
     }
 
-    /// The server refuses to answer us (REFUSED).
+    /// Returns whether the server refused to answer (REFUSED).
     #[must_use]
     pub fn is_refused(&self) -> bool {
         matches!(self.reason(), Reason::Refused)
     }
 
-    /// What the server sent is no answer to the question.
+    /// Returns whether the server's response does not answer the question.
     #[must_use]
     pub fn is_malformed(&self) -> bool {
         matches!(self.reason(), Reason::Malformed(_))
@@ -140,14 +146,15 @@ impl Error {
         &self.0.failure.reason
     }
 
-    /// The next candidate for a name may still exist: we know that this one does not, or that nobody wants to tell. If nobody
-    /// answered, the name may be this one, and another one would be wrong.
+    /// Returns whether the next candidate for a name may be tried: this one does not exist, or
+    /// every server fails or refuses. If no server answered, this candidate may exist, and another
+    /// one would be wrong.
     pub(crate) fn allows_next(&self) -> bool {
         self.is_not_found() || self.is_server_failure() || self.is_refused()
     }
 
-    /// Of several failures to resolve a name the one to tell of: the first that is more than "not found". If they are all the
-    /// same but for the types of the records, those are put together.
+    /// Selects the failure to report: the first one that is not "not found". If all differ only in
+    /// their record types, the types are combined.
     pub(crate) fn worst<'a>(errors: impl IntoIterator<Item = &'a Self>) -> Option<Self> {
         let errors: Vec<_> = errors.into_iter().collect();
         let first = errors.first()?;
@@ -163,7 +170,7 @@ impl Error {
 }
 
 impl Reason {
-    /// What the library says of an exchange with a server.
+    /// Converts the library's error for an exchange with a server.
     pub(super) fn of(error: NetError, timeout: Duration) -> Self {
         match error {
             NetError::Timeout => Self::TimedOut(timeout),
@@ -234,7 +241,7 @@ impl From<Error> for io::Error {
     }
 }
 
-/// How an error names a type of records.
+/// Returns the text for a record type in errors.
 pub(super) fn type_name(record_type: RecordType) -> &'static str {
     record_type.into()
 }

@@ -19,10 +19,11 @@ use super::believe::believe;
 use super::error::{Failure, Reason};
 use super::provider::Provider;
 
-/// Bound, in datagrams: how often a question is sent to a server before the time is up, each from a port of its own.
+/// Bound, in datagrams: how often a question is sent to a server within the timeout, each time from
+/// its own port.
 pub(super) const SENDINGS_MAX: u8 = 2;
 
-/// A server, and how long to wait for what it says.
+/// A server, and the timeout for its answers.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Server {
     pub(super) address: SocketAddr,
@@ -30,11 +31,12 @@ pub(super) struct Server {
 }
 
 impl Server {
-    /// Asks by datagram, and by stream if the answer is too long for one. Gives what is believed of an answer: `NoError` or
-    /// `NXDomain`, and records of the type that was asked for, or else at most one alias.
+    /// Asks over UDP, and over TCP if the answer is truncated. Returns the trusted part of the
+    /// answer: `NoError` or `NXDomain`, with records of the requested type, or else at most one
+    /// alias.
     ///
-    /// Nothing stays behind when an answer is there, or no longer wanted: each question has its own sockets (from a port
-    /// that nobody can guess: RFC 5452, section 9.2), and no thread.
+    /// Each question has its own sockets, from an unpredictable port (RFC 5452, section 9.2), and
+    /// no thread. Nothing remains when the answer has arrived or is no longer wanted.
     pub(super) async fn ask(self, query: &Query) -> Result<Message, Failure> {
         let answer = self.judge(query, self.by_datagram(query).await)?;
         let answer = match answer.truncation {
@@ -42,10 +44,10 @@ impl Server {
             false => answer,
         };
         if answer.truncation {
-            return Err(self.malformed("it is cut off, though sent by TCP"));
+            return Err(self.malformed("it is truncated although sent over TCP"));
         }
         let believed = believe(answer.into_message(), query);
-        believed.ok_or_else(|| self.malformed("its aliases go round in a circle"))
+        believed.ok_or_else(|| self.malformed("its aliases form a loop"))
     }
 
     fn judge(
@@ -79,7 +81,7 @@ impl Server {
         let mut connection = connection.with_timeout(self.timeout);
         let mut answer = connection.send_message(request(query));
         poll_fn(|context| {
-            // The connection first: it is what brings the answer, and sees to the time.
+            // Poll the connection first: it delivers the answer and enforces the timeout.
             let end = match connection.poll_next_unpin(context) {
                 Poll::Ready(Some(Ok(()))) | Poll::Pending => None,
                 Poll::Ready(Some(Err(error))) => Some(error),
@@ -104,7 +106,7 @@ impl Server {
     }
 }
 
-/// The question with a random number, and with EDNS (RFC 6891), which allows longer datagrams.
+/// Creates the request with a random ID and with EDNS (RFC 6891), which allows longer datagrams.
 fn request(query: &Query) -> DnsRequest {
     DnsRequest::from_query(query.clone(), DnsRequestOptions::default())
 }

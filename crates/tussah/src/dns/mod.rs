@@ -1,4 +1,5 @@
-//! Resolving names (DNS: RFC 1034, RFC 1035), with the library hickory on our own sockets, timers and threads.
+//! Name resolution (DNS: RFC 1034, RFC 1035), based on the library hickory with tussah's sockets,
+//! timers and threads.
 //!
 //! ```
 //! use tussah::dns::Resolver;
@@ -12,10 +13,12 @@
 //! # std::io::Result::Ok(())
 //! ```
 
-// The library has the wire format, the exchange of messages by UDP and TCP, the cache, and the file of hosts. Ours is what it stands
-// on (`provider.rs`), how one server is asked and what of its answer is believed (`exchange.rs`, `believe.rs`), who is
-// asked next and who waits for the answer (`client.rs`), and what a name may stand for (`names.rs`). The library's own
-// resolver is not used: it knows only the operating system's clock, leaves threads behind, and forgets which server said what.
+// The library provides the wire format, the exchange of messages over UDP and TCP, the cache, and
+// the hosts file. This module provides its environment (`provider.rs`), the exchange with one
+// server and the filter for its answers (`exchange.rs`, `believe.rs`), the order of servers and the
+// sharing of answers (`client.rs`), and the candidates for a name (`names.rs`). The library's own
+// resolver is not used: it only knows the operating system's clock, leaves threads behind, and
+// forgets which server sent which answer.
 
 mod answer;
 mod believe;

@@ -1,4 +1,4 @@
-//! Which full names a name may stand for.
+//! The full names that a name may stand for.
 
 use std::net::{Ipv4Addr, Ipv6Addr};
 
@@ -9,16 +9,18 @@ use hickory_resolver::proto::rr::{Name, RData, Record, RecordType};
 use super::answer::TTL_MAX;
 use super::error::Reason;
 
-/// Bound, in names: the longest search list that is used; each of its domains may cost a question for each name.
+/// Bound, in names: the longest search list that is used. Each domain may cost one question per
+/// name.
 pub(super) const SEARCH_MAX: usize = 16;
 
-/// What a name may stand for, in the order in which the names are asked for, as in resolv.conf(5), `search` and `ndots`.
+/// Returns the full names to try, in order, as defined in resolv.conf(5) for `search` and `ndots`.
 ///
-/// A name with a dot at its end is complete. Else it is completed with the domains of the search list, before or after it is
-/// tried as it is; the latter unless it has at least `ndots` dots. `localhost` is complete (RFC 6761, section 6.3).
+/// A name with a final dot is complete, and so is `localhost` (RFC 6761, section 6.3). Any other
+/// name is tried with each domain of the search list, and also as it is: first if it has at least
+/// `ndots` dots, otherwise last.
 ///
 /// # Errors
-/// Why it is no name.
+/// Returns the reason why the name is invalid.
 pub(super) fn candidates(name: &str, ndots: usize, search: &[Name]) -> Result<Vec<Name>, String> {
     let parsed = parse(name)?;
     let mut full = parsed.clone();
@@ -32,7 +34,7 @@ pub(super) fn candidates(name: &str, ndots: usize, search: &[Name]) -> Result<Ve
         names.push(full.clone());
     }
     for domain in search.iter().take(SEARCH_MAX) {
-        // A name that gets too long with the domain exists nowhere.
+        // A name that is too long with the domain does not exist.
         if let Ok(mut longer) = parsed.clone().append_domain(domain) {
             longer.set_fqdn(true);
             if !names.contains(&longer) {
@@ -46,7 +48,7 @@ pub(super) fn candidates(name: &str, ndots: usize, search: &[Name]) -> Result<Ve
     Ok(names)
 }
 
-/// A name as people write it, also with letters outside of ASCII (RFC 5891) or with underscores.
+/// Parses a name as users write it, including non-ASCII letters (RFC 5891) and underscores.
 pub(super) fn parse(name: &str) -> Result<Name, String> {
     if name.is_empty() {
         return Err("it is empty".to_owned());
@@ -54,8 +56,9 @@ pub(super) fn parse(name: &str) -> Result<Name, String> {
     Name::from_str_relaxed(name).map_err(|error| error.to_string())
 }
 
-/// What is known of a name without asking: names of this machine (RFC 6761, section 6.3; the addresses are those of
-/// `localhost` in turn), and names that never exist (RFC 6761, section 6.4, and RFC 7686, section 2).
+/// Returns what is known of a name without asking. This covers names of this machine (RFC 6761,
+/// section 6.3; their addresses are those of `localhost`) and names that never exist (RFC 6761,
+/// section 6.4, and RFC 7686, section 2).
 pub(super) fn special(name: &Name, record_type: RecordType) -> Option<Result<Record, Reason>> {
     if usage::INVALID.zone_of(name) || usage::ONION.zone_of(name) {
         return Some(Err(Reason::NoSuchName));

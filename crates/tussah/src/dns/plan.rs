@@ -1,4 +1,4 @@
-//! What is known of a host before anybody is asked, for those who connect to it.
+//! The information about a host that is available before any server is asked, for connecting.
 
 use std::net::IpAddr;
 
@@ -9,34 +9,34 @@ use super::config::IpStrategy;
 use super::error::Error;
 use super::resolver::Resolver;
 
-/// How to come to the addresses of a host.
+/// The way to the addresses of a host.
 #[derive(Debug)]
 pub(crate) enum Plan {
-    /// They are known, in their order: a literal address, or a host of the file.
+    /// Known addresses, in order: a literal address, or an entry of the hosts file.
     Known(Vec<IpAddr>),
-    /// These names are to be asked for, one after the other.
+    /// The names to look up, one after the other.
     Names(Vec<FullName>),
 }
 
-/// A complete name, and what is to be asked for.
+/// A complete name, and the families to look up.
 #[derive(Clone, Debug)]
 pub(crate) struct FullName {
     name: Name,
     strategy: IpStrategy,
 }
 
-/// A family of addresses, by the type of its records.
+/// An address family, by its record type.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct AddressType(RecordType);
 
 impl FullName {
-    /// The families to ask for, the preferred one first.
+    /// Returns the families to look up, the preferred one first.
     pub(crate) fn families(&self) -> impl Iterator<Item = AddressType> {
         families(self.strategy).iter().copied().map(AddressType)
     }
 }
 
-/// The types of records to ask for, the preferred one first.
+/// Returns the record types to look up, the preferred one first.
 pub(super) fn families(strategy: IpStrategy) -> &'static [RecordType] {
     match strategy {
         IpStrategy::Ipv4Only => &[RecordType::A],
@@ -62,7 +62,8 @@ impl Resolver {
         .await
     }
 
-    /// The addresses that a full name has of one family; errors call it as it was given.
+    /// Looks up the addresses of one family for a full name. Errors show the name as the user gave
+    /// it.
     pub(crate) async fn ask_family(
         &self,
         host: &str,

@@ -1,4 +1,4 @@
-//! The sockets, timers and threads that the resolver library works with.
+//! The sockets, timers and threads for the resolver library.
 
 use std::future::Future;
 use std::io;
@@ -15,11 +15,11 @@ use crate::net::TcpStream;
 use crate::net::socket::{Direction, Socket, family, internet};
 use crate::time;
 
-/// How long a connection to a server may take if the library does not say.
+/// The default timeout for connecting to a server.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// What the library is given. It names no runtime: sockets, timers and threads are those of the runtime in which a lookup is
-/// polled, and `Resolver` sees to it that this is its own.
+/// The environment of the library. It names no runtime: sockets, timers and threads belong to the
+/// runtime in which a lookup is polled, and `Resolver` ensures that this is its own.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Provider;
 
@@ -51,7 +51,7 @@ impl RuntimeProvider for Provider {
     }
 }
 
-/// Starts threads in the runtime that runs here.
+/// Starts threads in the current runtime.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Threads;
 
@@ -61,11 +61,11 @@ impl Spawn for Threads {
     }
 }
 
-/// The timers of the runtime that runs here.
+/// The timers of the current runtime.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Timer;
 
-// As `async_trait` has it; the time counts from the call, not from the first poll.
+// The signatures follow `async_trait`. The time counts from the call, not from the first poll.
 impl Time for Timer {
     fn delay_for<'a>(duration: Duration) -> Pin<Box<dyn Future<Output = ()> + Send + 'a>> {
         Box::pin(time::sleep(duration))
@@ -85,7 +85,8 @@ impl Time for Timer {
 
 /// A socket for one question to one server.
 ///
-/// It is connected, so that the system drops what comes from another address or port, and reports at once that nobody listens.
+/// It is connected, so the system drops datagrams from other addresses and ports, and reports
+/// immediately if no process listens on the port.
 #[derive(Debug)]
 pub(super) struct Udp(Socket);
 

@@ -16,30 +16,39 @@ use super::config::ResolverBuilder;
 use super::core::Core;
 use super::error::{Error, Reason};
 
-/// Looks up names: in the file of hosts, in its cache, and by asking servers (a stub resolver: RFC 1034, section 5.3.1).
+/// A DNS resolver. It looks up names in the hosts file, in its cache, and by asking servers (a stub
+/// resolver: RFC 1034, section 5.3.1).
 ///
-/// A clone is the same resolver with the same cache. [`Resolver::current`] is the one that connecting by name uses.
+/// Clones share one cache. Connecting by name uses [`Resolver::current`].
 ///
-/// - Literal addresses, and names in `localhost` (RFC 6761, section 6.3), are answered at once; names in `invalid` never exist.
-/// - A name in the file of hosts has the addresses that it has there, and no others.
-/// - A name without a dot at its end is completed as resolv.conf(5) says. The next candidate is tried if one does not
-///   exist, or has no such records, or if all servers fail or refuse; not if none answers.
-/// - Answers are kept as long as their time to live says, and "no such name" as long as the zone says (RFC 2308, section 5).
-/// - Equal questions at the same time are asked once; any number of lookups may go on, and at most 128 questions.
-/// - A question is sent by UDP from a random port with a random number, and once more after a third of a second; by TCP if the
-///   answer is too long. What comes from elsewhere, or answers another question, is ignored (RFC 5452, section 9). Of an answer
-///   only what was asked for is believed. A server that says nothing, or nothing of use, is followed by the next one.
-/// - The files are read once, by the first lookup; later changes need another resolver. There is no DNSSEC.
+/// - Literal addresses and names in `localhost` (RFC 6761, section 6.3) are resolved without a
+///   server. Names in `invalid` never exist.
+/// - A name in the hosts file has only the addresses listed there.
+/// - A name without a final dot is completed according to resolv.conf(5). The next candidate is
+///   tried if one does not exist, has no such records, or if all servers fail or refuse. It is not
+///   tried if no server answers.
+/// - Answers are cached for their TTL, and negative answers for as long as the zone says (RFC 2308,
+///   section 5).
+/// - Equal concurrent questions are sent only once. The number of lookups is unlimited; at most 128
+///   questions are in flight.
+/// - A question is sent over UDP from a random port with a random ID, and again after a third of a
+///   second. If the answer is truncated, the question is repeated over TCP. Responses from other
+///   addresses or to other questions are ignored (RFC 5452, section 9). Only the requested records
+///   of an answer are used. If a server does not answer or its answer is useless, the next one is
+///   asked.
+/// - The files are read once, by the first lookup. Later changes require a new resolver. DNSSEC is
+///   not supported.
 ///
 /// # Cancellation
-/// Dropping the future of a lookup closes its sockets at once, unless somebody else waits for the same answer. Called from outside
-/// of the resolver's runtime, a lookup runs as a thread there, which is aborted.
+/// Dropping the future of a lookup closes its sockets immediately, unless another lookup waits for
+/// the same answer. A lookup from outside the resolver's runtime runs as a thread in that runtime;
+/// dropping its future aborts the thread.
 ///
 /// # Errors
-/// All lookups fail with an [`Error`].
+/// All lookups return [`Error`].
 ///
 /// # Panics
-/// Lookups from outside of the resolver's runtime panic if that is shut down.
+/// Lookups from outside the resolver's runtime panic if that runtime is shut down.
 ///
 /// # Examples
 /// ```
@@ -60,11 +69,12 @@ pub struct Resolver {
 }
 
 impl Resolver {
-    /// A resolver that does as the system says, in the runtime that the caller runs in. Its first lookup reads
-    /// `/etc/resolv.conf` and `/etc/hosts`, on the blocking pool; what is missing is as resolv.conf(5) says by default.
+    /// Creates a resolver with the system's settings, in the current runtime. Its first lookup
+    /// reads `/etc/resolv.conf` and `/etc/hosts` on the blocking pool. Missing settings get the
+    /// defaults of resolv.conf(5).
     ///
     /// # Panics
-    /// Outside of a runtime.
+    /// Panics outside a runtime.
     #[track_caller]
     #[must_use]
     #[expect(clippy::new_without_default, reason = "it needs a runtime")]
@@ -72,13 +82,13 @@ impl Resolver {
         Self::builder().build()
     }
 
-    /// As [`new`](Self::new), with the files read when it is there.
+    /// Creates a resolver like [`new`](Self::new), and reads the files right away.
     ///
     /// # Errors
-    /// If the blocking pool is full. Files that are missing are no error.
+    /// Returns an error if the blocking pool is full. Missing files are not an error.
     ///
     /// # Panics
-    /// Outside of a runtime.
+    /// Panics outside a runtime.
     ///
     /// # Examples
     /// ```
@@ -96,16 +106,16 @@ impl Resolver {
         Ok(resolver)
     }
 
-    /// A builder, for a resolver that does not do as the system says.
+    /// Creates a builder for a resolver with other settings.
     pub fn builder() -> ResolverBuilder {
         ResolverBuilder::new()
     }
 
-    /// The resolver of the runtime that the caller runs in, which all share who connect by name there; made as
-    /// [`new`](Self::new) when it is first used.
+    /// Returns the shared resolver of the current runtime, which connecting by name uses. It is
+    /// created on first use, like [`new`](Self::new).
     ///
     /// # Panics
-    /// Outside of a runtime.
+    /// Panics outside a runtime.
     ///
     /// # Examples
     /// ```
@@ -132,10 +142,11 @@ impl Resolver {
         }
     }
 
-    /// The addresses of a name, of both families unless the builder said otherwise, which are asked for at the same time.
+    /// Looks up the addresses of a name, by default of both families in parallel.
     ///
     /// # Errors
-    /// See [`Resolver`]. What is found of one family is given also if asking for the other one fails.
+    /// See [`Resolver`]. If only one family's lookup fails, the addresses of the other are
+    /// returned.
     pub async fn lookup_ip(&self, name: &str) -> Result<Addresses, Error> {
         self.run(
             name,
@@ -144,7 +155,7 @@ impl Resolver {
         .await
     }
 
-    /// The IPv4 addresses of a name (A records).
+    /// Looks up the IPv4 addresses of a name (A records).
     ///
     /// # Errors
     /// See [`Resolver`].
@@ -152,7 +163,7 @@ impl Resolver {
         self.one_family(name, RecordType::A).await
     }
 
-    /// The IPv6 addresses of a name (AAAA records: RFC 3596).
+    /// Looks up the IPv6 addresses of a name (AAAA records: RFC 3596).
     ///
     /// # Errors
     /// See [`Resolver`].
@@ -160,8 +171,8 @@ impl Resolver {
         self.one_family(name, RecordType::AAAA).await
     }
 
-    /// Where a service is, as in `_imaps._tcp.example.com` (RFC 2782): by priority, and by weight, the heaviest first.
-    /// Choosing at random by weight is left to the caller.
+    /// Looks up a service, such as `_imaps._tcp.example.com` (RFC 2782). Returns the records by
+    /// priority, and then by decreasing weight. The weighted random choice is left to the caller.
     ///
     /// # Errors
     /// See [`Resolver`].
@@ -180,7 +191,7 @@ impl Resolver {
         Ok(records.sorted_by_key(|srv| (srv.priority, u16::MAX - srv.weight)))
     }
 
-    /// Where mail for a domain goes, in the order of preference (RFC 5321, section 5.1).
+    /// Looks up the mail servers of a domain, in the order of preference (RFC 5321, section 5.1).
     ///
     /// # Errors
     /// See [`Resolver`].
@@ -197,7 +208,7 @@ impl Resolver {
         Ok(records.sorted_by_key(|mx| mx.preference))
     }
 
-    /// The texts of a name.
+    /// Looks up the TXT records of a name.
     ///
     /// # Errors
     /// See [`Resolver`].
@@ -211,8 +222,9 @@ impl Resolver {
         .await
     }
 
-    /// The names of an address (PTR records: RFC 1035, section 3.5; RFC 3596, section 2.5), each with a dot at its end.
-    /// Anybody can say that an address has any name: look up the addresses of the name before you trust it.
+    /// Looks up the names of an address (PTR records: RFC 1035, section 3.5; RFC 3596, section
+    /// 2.5), each with a final dot. Whoever controls the address can claim any name: look up the
+    /// addresses of the name before trusting it.
     ///
     /// # Errors
     /// See [`Resolver`].
@@ -247,7 +259,7 @@ impl Resolver {
         .await
     }
 
-    /// Runs a lookup where its sockets and timers belong.
+    /// Runs a lookup in the runtime of its sockets and timers.
     pub(super) async fn run<T, F>(
         &self,
         name: &str,
@@ -279,11 +291,11 @@ impl fmt::Debug for Resolver {
     }
 }
 
-/// Waits for a lookup that runs as a thread of another runtime; aborts it when it is no longer wanted.
+/// Waits for a lookup in another runtime. Aborts it when dropped.
 struct Elsewhere<T>(JoinHandle<T>);
 
 impl<T> Future for Elsewhere<T> {
-    /// `None`: its runtime has ended.
+    /// `None` if its runtime has ended.
     type Output = Option<T>;
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<T>> {

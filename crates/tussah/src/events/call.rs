@@ -1,4 +1,4 @@
-//! Operations whose result comes by a callback.
+//! Operations that report their result to a callback.
 
 use std::fmt;
 use std::future::Future;
@@ -9,26 +9,28 @@ use tussah_core::AbortHandle;
 use super::Callback;
 use crate::net::{ConnectOptions, TcpStream, ToAddresses};
 
-/// Cancels an operation whose result comes by a callback; of [`tcp_connect`] and [`resolve`].
+/// A handle that cancels an operation started by [`tcp_connect`] or [`resolve`].
 ///
-/// Dropping the handle cancels nothing. It may be cloned.
+/// Dropping the handle cancels nothing. Handles can be cloned.
 #[derive(Clone)]
 pub struct CallHandle {
-    /// `None`: the runtime was shut down already.
+    /// `None` if the runtime was already shut down.
     thread: Option<AbortHandle>,
 }
 
 impl CallHandle {
-    /// Cancels the operation; the callback is dropped by an event of its color. Does nothing if it is over already.
+    /// Cancels the operation. An event of the callback's color drops the callback. Does nothing if
+    /// the operation has ended.
     ///
-    /// If the caller runs in the callback's color, the callback is not called any more once this has returned.
+    /// When called from the callback's color, `cancel` guarantees that the callback is not called
+    /// afterwards.
     pub fn cancel(&self) {
         if let Some(thread) = &self.thread {
             thread.abort();
         }
     }
 
-    /// Whether it is over: the callback was called, or dropped.
+    /// Returns whether the operation has ended: its callback was called or dropped.
     #[must_use]
     pub fn is_finished(&self) -> bool {
         self.thread.as_ref().is_none_or(AbortHandle::is_finished)
@@ -43,7 +45,8 @@ impl fmt::Debug for CallHandle {
     }
 }
 
-/// The operation is a thread of the callback's color, so that cancelling it in that color is exact.
+/// Runs the operation as a thread of the callback's color, so that cancelling it in that color is
+/// exact.
 #[track_caller]
 fn call_with<R, F>(callback: Callback<R>, operation: F) -> CallHandle
 where
@@ -60,18 +63,19 @@ where
     CallHandle { thread }
 }
 
-/// Connects to an address, or to a host by its name, and calls back with the connection or the error.
+/// Connects to an address or to a host name, and calls back with the connection or the error.
 ///
-/// This is libasync's `tcpconnect` (Zeldovich 2002, section 2.2): looking up the name and connecting are asynchronous inside, and the callback is
-/// called once, by an event of its color, as [`TcpStream::connect`] ends. It works inside and outside of runtimes.
+/// This is libasync's `tcpconnect` (Zeldovich 2002, section 2.2). Name lookup and connecting are
+/// asynchronous, as in [`TcpStream::connect`]. The callback is called once, by an event of its
+/// color. The function works inside and outside runtimes.
 ///
-/// A runtime that is shut down, or is being so, drops the callback.
+/// A runtime that is shut down or shutting down drops the callback.
 ///
 /// # Errors
-/// The callback gets those of [`TcpStream::connect`].
+/// The callback receives the errors of [`TcpStream::connect`].
 ///
 /// # Cancellation
-/// See [`CallHandle::cancel`]; the connection is closed, or not made.
+/// See [`CallHandle::cancel`]. Cancelling closes the connection or abandons the attempt.
 ///
 /// # Examples
 /// ```
@@ -105,13 +109,13 @@ pub fn tcp_connect(
     tcp_connect_with(TcpStream::builder(), address, callback)
 }
 
-/// The same with options, such as a time limit.
+/// Connects like [`tcp_connect`], with options such as a timeout.
 ///
 /// # Errors
-/// The callback gets those of [`ConnectOptions::connect`].
+/// The callback receives the errors of [`ConnectOptions::connect`].
 ///
 /// # Cancellation
-/// As [`tcp_connect`].
+/// Same as [`tcp_connect`].
 ///
 /// # Examples
 /// ```
@@ -143,13 +147,14 @@ pub fn tcp_connect_with(
     call_with(callback, async move { options.connect(address).await })
 }
 
-/// Looks up the addresses of a host and calls back with them, or with the error.
+/// Looks up the addresses of a host, and calls back with them or with the error.
 ///
-/// It is [`Resolver::lookup_ip`](crate::dns::Resolver::lookup_ip) of [`Resolver::current`](crate::dns::Resolver::current), as libasync's
-/// `dns_hostbyname`; and otherwise as [`tcp_connect`].
+/// This is libasync's `dns_hostbyname`. It calls
+/// [`Resolver::lookup_ip`](crate::dns::Resolver::lookup_ip) on
+/// [`Resolver::current`](crate::dns::Resolver::current). Otherwise it behaves like [`tcp_connect`].
 ///
 /// # Errors
-/// The callback gets those of the look-up.
+/// The callback receives the errors of the lookup.
 ///
 /// # Cancellation
 /// See [`CallHandle::cancel`].

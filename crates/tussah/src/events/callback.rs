@@ -1,4 +1,4 @@
-//! Callbacks: closures that carry their color and are called many times.
+//! Callbacks: closures that carry their color and can be called many times.
 
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -7,12 +7,12 @@ use tussah_core::{AsColor, ColorRef, Handle, quietly};
 
 use super::refused::{Parcel, Refused, unpack};
 
-/// A closure that can be called many times, from anywhere; each call is an event of its color.
+/// A closure that can be called many times, from anywhere. Each call is an event of its color.
 ///
-/// The color and the priority are fixed when the callback is made and travel in it. So a function that takes a
-/// callback need not know under which color it will run (libasync-mp's `cwrap` and `cpwrap`: Zeldovich 2002, section
-/// 3.2). Clones refer to the same closure. The closure is freed by itself with the last clone or the last call
-/// that is queued, whichever is later.
+/// The color and the priority are fixed when the callback is made and travel with it. A function
+/// that takes a callback therefore need not know the color in which it runs (`cwrap` and `cpwrap`
+/// of libasync-mp: Zeldovich 2002, section 3.2). Clones refer to the same closure, which is freed
+/// with the last clone or the last queued call, whichever comes later.
 ///
 /// # Examples
 /// ```
@@ -41,7 +41,8 @@ struct Inner<F: ?Sized> {
     handle: Handle,
     color: ColorRef,
     priority: Option<i8>,
-    /// Never contended: it is taken by events of the color only. It says to the compiler what the color ensures.
+    /// Never contended: only events of the color lock it. The lock tells the compiler what the
+    /// color already guarantees.
     f: Mutex<F>,
 }
 
@@ -53,27 +54,27 @@ impl<A> Inner<dyn FnMut(A) + Send> {
 }
 
 impl<A: Send + 'static> Callback<A> {
-    /// A callback in the current runtime.
+    /// Creates a callback in the current runtime.
     ///
     /// # Panics
-    /// Outside of a runtime; use [`Callback::new_in`] there.
+    /// Panics if called outside a runtime; use [`Callback::new_in`] there.
     #[track_caller]
     pub fn new(color: impl AsColor, f: impl FnMut(A) + Send + 'static) -> Self {
         Self::new_in(&Handle::current(), color, f)
     }
 
-    /// A callback in the given runtime.
+    /// Creates a callback in the given runtime.
     pub fn new_in(handle: &Handle, color: impl AsColor, f: impl FnMut(A) + Send + 'static) -> Self {
         Self::make(handle, color, None, f)
     }
 
-    /// A callback with a priority, in the current runtime.
+    /// Creates a callback with a priority, in the current runtime.
     ///
-    /// Priority is a hint, which orders colors and never events within one: the color takes the priority of the
-    /// callback that was fired last.
+    /// A priority is a hint that orders colors, never the events within one. A color takes the
+    /// priority of the callback fired last.
     ///
     /// # Panics
-    /// Outside of a runtime.
+    /// Panics if called outside a runtime.
     #[track_caller]
     pub fn with_priority(
         color: impl AsColor,
@@ -100,15 +101,16 @@ impl<A: Send + 'static> Callback<A> {
         }
     }
 
-    /// Calls the closure by an event of its color. Calls run in the order in which they were made.
+    /// Queues a call of the closure as an event of its color. Calls run in the order in which they
+    /// were fired.
     ///
-    /// A panic of the closure stays in that call; later calls go on with what it left behind.
+    /// A panic of the closure ends only that call. Later calls see the state it left behind.
     ///
     /// # Errors
-    /// Gives the argument back if the color is full or the runtime is shut down.
+    /// Returns the argument if the color's queue is full or the runtime is shut down.
     ///
     /// # Panics
-    /// If the color is of another runtime than the callback.
+    /// Panics if the callback's color belongs to another runtime than the callback.
     #[track_caller]
     pub fn fire(&self, argument: A) -> Result<(), Refused<A>> {
         let inner = &*self.inner;
@@ -122,12 +124,13 @@ impl<A: Send + 'static> Callback<A> {
         inner.handle.post_in(&inner.color, call).map_err(unpack)
     }
 
-    /// Calls the closure within an event of its color that runs already. A panic ends with the call: the hook has told of it.
+    /// Calls the closure inside the current event, which is of its color. A panic ends with the
+    /// call; the panic hook has reported it.
     pub(super) fn call(&self, argument: A) {
         quietly(|| self.inner.run(argument));
     }
 
-    /// Gives the color the callback's priority, for the event that is about to be queued.
+    /// Gives the color this callback's priority, for the event about to be queued.
     pub(super) fn announce(&self) {
         if let Some(priority) = self.inner.priority {
             self.inner.color.set_priority(priority);
@@ -138,7 +141,7 @@ impl<A: Send + 'static> Callback<A> {
         &self.inner.handle
     }
 
-    /// The color in which the closure runs.
+    /// Returns the color in which the closure runs.
     #[must_use]
     pub fn color(&self) -> &ColorRef {
         &self.inner.color

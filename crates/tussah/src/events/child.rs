@@ -1,4 +1,4 @@
-//! Callbacks for the ends of child processes.
+//! Callbacks for the exit of child processes.
 
 use std::io;
 use std::os::unix::process::ExitStatusExt;
@@ -18,11 +18,11 @@ use crate::io_error::context;
 use crate::process::Child;
 use crate::time;
 
-/// Bound, in milliseconds: how often a child is asked for while there is no descriptor to wait with, or no room to report on one
-/// (`fs.epoll.max_user_watches`).
+/// Bound, in milliseconds: the polling interval for a child while no pidfd can be opened or epoll
+/// has no room for it (`fs.epoll.max_user_watches`).
 const LOOK_MS: u64 = 20;
 
-/// Whose end is waited for: a [`Child`], or the number of a child process that something else has started.
+/// A child process to wait for: a [`Child`], or the PID of a child that other code started.
 #[derive(Debug)]
 pub struct ChildId(Kind);
 
@@ -44,22 +44,30 @@ impl From<u32> for ChildId {
     }
 }
 
-/// Has a callback called with the exit status when a child has ended: once, and then it is un-registered.
+/// Calls a callback once with the exit status of a child, when the child has exited.
 ///
-/// This is libasync's `chldcb`. The child is waited for, so that it leaves no zombie. A [`Child`] belongs to the registration from
-/// now on: take its ends of pipes before, and un-register by its [number](Child::id); then it is dropped, see there. Of a
-/// child that something else has started, such as [`std::process::Command`], the number is given; nobody else may wait for it.
+/// This is libasync's `chldcb`. Waiting reaps the child, so it leaves no zombie. The callback is
+/// then unregistered.
 ///
-/// Another callback takes the place of this one, `None` un-registers; both as [`on_readable`](super::on_readable). A callback that is
-/// registered by number takes over the [`Child`] of the one before.
+/// The registration takes ownership of a [`Child`]: take its pipes first. To unregister it, pass
+/// its [PID](Child::id); the `Child` is then dropped, with the effects described there. For a child
+/// started by other code, such as [`std::process::Command`], pass the PID, and let nothing else
+/// wait for that child.
 ///
-/// A registration costs a descriptor (pidfd_open(2)), a thread and an entry in a table; nothing runs until the child ends.
+/// Registering another callback for the same child replaces this one, and `None` unregisters it,
+/// both as for [`on_readable`](super::on_readable). A callback registered by PID takes over the
+/// [`Child`] of the previous registration.
+///
+/// A registration costs one descriptor (pidfd_open(2)), one thread and one table entry. Nothing
+/// runs until the child exits.
 ///
 /// # Errors
-/// The callback gets what [`Child::wait`] gives: what the system said, if it has no such child.
+/// The callback receives the errors of [`Child::wait`], such as the system's error for an unknown
+/// child.
 ///
 /// # Panics
-/// `None` panics outside of a runtime: use [`HandleExt::on_child_exit`](super::HandleExt::on_child_exit) there.
+/// Panics with `None` outside a runtime: use
+/// [`HandleExt::on_child_exit`](super::HandleExt::on_child_exit) there.
 ///
 /// # Examples
 /// ```
@@ -108,7 +116,7 @@ pub(super) fn register(
     let of = handle.clone();
     let child = match child.0 {
         Kind::Child(child) => Some(Arc::new(Mutex::new(*child))),
-        // Else the reaper would get it, and take its status.
+        // Keep the `Child` alive. Otherwise the reaper would collect its status.
         Kind::Number(_) => registry.child(key),
     };
     let its_own = child.clone();
@@ -127,7 +135,7 @@ async fn wait(handle: &Handle, number: u32) -> io::Result<ExitStatus> {
     let pid = pid.ok_or_else(|| failed(io::ErrorKind::InvalidInput.into()))?;
     loop {
         let waited = match by_pidfd(handle, pid).await {
-            // There is no descriptor for it, or nothing that would report on one.
+            // No descriptor is available, or epoll has no room for it.
             Err(error) if is_exhausted(&error) => status(pid),
             waited => waited,
         };
@@ -146,7 +154,7 @@ async fn by_pidfd(handle: &Handle, pid: Pid) -> io::Result<ExitStatus> {
     source.io(Direction::Read, |_| status(pid)).await
 }
 
-/// The status of a child that has ended; `WouldBlock` if it has not.
+/// Returns the status of a child that has exited, or `WouldBlock`.
 fn status(pid: Pid) -> io::Result<ExitStatus> {
     let status = waitpid(Some(pid), WaitOptions::NOHANG)?;
     let (_, status) = status.ok_or(io::ErrorKind::WouldBlock)?;

@@ -1,4 +1,4 @@
-//! Callbacks for descriptors that can be read or written.
+//! Callbacks for descriptors that are ready to read or write.
 
 use std::future::Future;
 use std::io;
@@ -15,18 +15,20 @@ use crate::net::{TcpListener, TcpStream, UdpSocket, UnixDatagram, UnixListener, 
 use crate::pipe::{Reader, Writer};
 use crate::time;
 
-/// Bound, in milliseconds: how often a descriptor is looked at that the system has no room to report on (`fs.epoll.max_user_watches`).
+/// Bound, in milliseconds: the polling interval for a descriptor that epoll has no room for
+/// (`fs.epoll.max_user_watches`).
 const LOOK_MS: u64 = 20;
 
-/// What [`on_readable`] and [`on_writable`] wait for: [`TcpStream`], [`TcpListener`], [`UdpSocket`], [`UnixStream`], [`UnixListener`],
-/// [`UnixDatagram`], and the ends of [pipes](crate::pipe).
+/// The types that [`on_readable`] and [`on_writable`] accept: [`TcpStream`], [`TcpListener`],
+/// [`UdpSocket`], [`UnixStream`], [`UnixListener`], [`UnixDatagram`], and the ends of
+/// [pipes](crate::pipe).
 pub trait Descriptor: Sealed + Send + Sync + 'static {}
 
 impl<S: Sealed + Send + Sync + 'static> Descriptor for S {}
 
-/// How it is waited for; known to this crate only.
+/// How this crate waits for a descriptor.
 pub trait Sealed {
-    /// The runtime that it belongs to, and its number; `None` if it was closed.
+    /// Returns its runtime and its number, or `None` if it was closed.
     fn place(&self) -> Option<(Handle, RawFd)>;
 
     /// Waits until an attempt would not block.
@@ -75,30 +77,35 @@ impl Sealed for Writer {
     }
 }
 
-/// Has a callback called whenever a read would not block: something is there, or the end, or an error. For a listener: whenever there
-/// is a connection to accept.
+/// Calls a callback whenever a read would not block: data, end of stream or an error is pending. On
+/// a listener, a connection is waiting to be accepted.
 ///
-/// This is libasync's `fdcb` (Zeldovich 2002, table 2.1), with the callback's color and priority in the callback (section 3.2).
+/// This is libasync's `fdcb` (Zeldovich 2002, table 2.1). The callback carries its color and
+/// priority (section 3.2).
 ///
-/// - It is called again for as long as it is so, whether it reads or not; each call is an event of its own, which comes behind
-///   those that are queued in its color.
-/// - Readiness is looked at before each call, in its event: what another callback has read in the meantime causes no call.
-/// - Another callback for the same descriptor takes the place of this one. `None` un-registers. Reading and writing are
-///   registered each by itself.
-/// - The callback is not called any more once it was un-registered or replaced by a caller in its color. A caller
-///   elsewhere may find a call under way, which goes on to its end and is the last one.
-/// - A panic ends that call only.
-/// - The descriptor stays open, and the callback alive, until it is un-registered, or the runtime ends. A callback that owns
-///   its descriptor has to un-register it.
+/// - The callback is called again as long as the descriptor stays readable, whether or not it
+///   reads. Each call is an event of its own and queues behind the events already waiting in its
+///   color.
+/// - Readiness is checked in the event itself, before each call. Data that another callback has
+///   read in the meantime causes no call.
+/// - Registering another callback for the same descriptor replaces this one, and `None` unregisters
+///   it. Reading and writing are registered separately.
+/// - Unregistering or replacing the callback in its own color guarantees that it is not called
+///   again. From elsewhere, a call already under way completes and is the last one.
+/// - A panic ends only that call.
+/// - The descriptor stays open and the callback alive until it is unregistered or the runtime ends.
+///   A callback that owns its descriptor must therefore unregister it.
 ///
-/// A registration costs a thread and an entry in a table; a call costs, beside the closure, a system call (poll(2)) and a pass
-/// through the color's queue. Nothing runs while nothing is ready. Where `read().await` fits, it is cheaper: it
-/// tries first and asks only when nothing is there.
+/// A registration costs one thread and one table entry. Each call costs a system call (poll(2)) and
+/// one pass through the color's queue. Nothing runs while nothing is ready. Where `read().await`
+/// fits, it is cheaper: it tries first, and waits only when no data is there.
 ///
 /// A runtime that is shut down drops the callback.
 ///
+/// The function works inside and outside runtimes.
+///
 /// # Panics
-/// If the callback's color is of another runtime than the callback. It works inside and outside of runtimes.
+/// Panics if the callback's color belongs to another runtime than the callback.
 ///
 /// # Examples
 /// ```
@@ -138,12 +145,14 @@ pub fn on_readable<S: Descriptor>(descriptor: &Arc<S>, callback: impl Into<Optio
     on_ready(descriptor, Direction::Read, callback.into());
 }
 
-/// Has a callback called whenever a write would not block: there is room, or an error to be told of; as [`on_readable`] otherwise.
+/// Calls a callback whenever a write would not block: the buffer has room, or an error is pending.
+/// Otherwise like [`on_readable`].
 ///
-/// A connection has room nearly always, so it is for one who has something to write and found no room.
+/// A connection is writable nearly always. Register this callback only while data waits to be
+/// written.
 ///
 /// # Panics
-/// As [`on_readable`].
+/// Same as [`on_readable`].
 ///
 /// # Examples
 /// ```
@@ -216,7 +225,7 @@ async fn call_when_ready<S: Descriptor>(
         match descriptor.ready(direction).await {
             Ok(()) if !interest.call(&callback, ()) => return,
             Ok(()) => {}
-            // The system has no room to report on it. The next look may find it ready.
+            // epoll has no room for the descriptor. Try again later.
             Err(error) if error.raw_os_error().is_some() => {
                 time::sleep(Duration::from_millis(LOOK_MS)).await;
             }
@@ -224,7 +233,7 @@ async fn call_when_ready<S: Descriptor>(
             Err(_) => return,
         }
         callback.announce();
-        // The next call is an event of its own.
+        // Makes the next call an event of its own.
         yield_now().await;
     }
 }

@@ -1,4 +1,4 @@
-//! The events of a runtime, for callers outside of it.
+//! Event functions on a runtime's handle, for callers outside the runtime.
 
 use std::io;
 use std::process::ExitStatus;
@@ -10,7 +10,7 @@ use super::{Callback, ChildId, PostOptions, Refused, TimerHandle};
 use super::{child, idle, options, signal, timer};
 use crate::signal::Signal;
 
-/// What this crate adds to a [`Handle`], for callers outside of the runtime.
+/// Methods that this crate adds to a [`Handle`].
 ///
 /// # Examples
 /// ```
@@ -22,10 +22,10 @@ use crate::signal::Signal;
 /// # std::io::Result::Ok(())
 /// ```
 pub trait HandleExt: sealed::Sealed {
-    /// See [`post_with`](super::post_with).
+    /// Posts an event with options; see [`post_with`](super::post_with).
     ///
     /// # Errors
-    /// As [`post_with`](super::post_with).
+    /// Same as [`post_with`](super::post_with).
     fn post_with<F: FnOnce() + Send + 'static>(
         &self,
         color: impl AsColor,
@@ -33,7 +33,7 @@ pub trait HandleExt: sealed::Sealed {
         f: F,
     ) -> Result<(), Refused<F>>;
 
-    /// See [`after`](super::after).
+    /// Posts an event after a delay; see [`after`](super::after).
     fn after(
         &self,
         delay: Duration,
@@ -41,7 +41,7 @@ pub trait HandleExt: sealed::Sealed {
         f: impl FnOnce() + Send + 'static,
     ) -> TimerHandle;
 
-    /// See [`every`](super::every).
+    /// Calls a closure periodically; see [`every`](super::every).
     fn every(
         &self,
         period: Duration,
@@ -49,33 +49,33 @@ pub trait HandleExt: sealed::Sealed {
         f: impl FnMut() + Send + 'static,
     ) -> TimerHandle;
 
-    /// See [`on_signal`](super::on_signal).
+    /// Registers a callback for a signal; see [`on_signal`](super::on_signal).
     ///
     /// # Errors
-    /// As [`on_signal`](super::on_signal).
+    /// Same as [`on_signal`](super::on_signal).
     ///
     /// # Panics
-    /// If the callback is of another runtime.
+    /// Panics if the callback belongs to another runtime.
     fn on_signal(
         &self,
         signal: Signal,
         callback: impl Into<Option<Callback<()>>>,
     ) -> io::Result<()>;
 
-    /// See [`on_child_exit`](super::on_child_exit).
+    /// Registers a callback for the exit of a child; see [`on_child_exit`](super::on_child_exit).
     ///
     /// # Panics
-    /// If the callback is of another runtime.
+    /// Panics if the callback belongs to another runtime.
     fn on_child_exit(
         &self,
         child: impl Into<ChildId>,
         callback: impl Into<Option<Callback<io::Result<ExitStatus>>>>,
     );
 
-    /// See [`on_idle`](super::on_idle).
+    /// Registers a callback for idle workers; see [`on_idle`](super::on_idle).
     ///
     /// # Panics
-    /// If the callback is of another runtime.
+    /// Panics if the callback belongs to another runtime.
     fn on_idle(&self, callback: impl Into<Option<Callback<()>>>);
 }
 

@@ -1,22 +1,24 @@
-//! Callbacks for when there is nothing else to do.
+//! Callbacks for idle workers.
 
 use tussah_core::{Handle, yield_now};
 
 use super::registry::{Key, Registry};
 use super::{Callback, handle_of};
 
-/// Has a callback called whenever a worker of its runtime has nothing else to run; a runtime has one such callback.
+/// Calls a callback whenever a worker of its runtime is idle. A runtime has one such callback.
 ///
-/// libasync has none; it is libev's idle watcher (ev(3), `ev_idle`). It is called again and again as long as nothing else is to be
-/// run, so that **one worker stays busy while it is registered**: un-register it when there is nothing left to tidy up. Nothing else means:
-/// no event that the worker could run or steal, no timer that is due, nothing to report from descriptors. Other workers may be
-/// at work; events that come meanwhile wait for one call at most. Each call is an event of the callback's color.
+/// This is libev's idle watcher (ev(3), `ev_idle`); libasync has no equivalent. The callback is
+/// called again and again while nothing else needs to run, so **one worker stays busy while it is
+/// registered**. Unregister it when its work is done. A worker is idle if it has no event to run or
+/// steal, no timer is due, and its descriptors report nothing. Other workers may be busy. A new
+/// event waits for at most one call. Each call is an event of the callback's color.
 ///
-/// It is not called any more when the runtime is being shut down. Another callback takes the place of this one, `None` un-registers; both
-/// as [`on_readable`](super::on_readable).
+/// A runtime that is shutting down no longer calls it. Registering another callback replaces this
+/// one, and `None` unregisters it, both as for [`on_readable`](super::on_readable).
 ///
 /// # Panics
-/// `None` panics outside of a runtime: use [`HandleExt::on_idle`](super::HandleExt::on_idle) there.
+/// Panics with `None` outside a runtime: use [`HandleExt::on_idle`](super::HandleExt::on_idle)
+/// there.
 ///
 /// # Examples
 /// ```

@@ -1,4 +1,4 @@
-//! What can be said about one post beyond its color.
+//! Options of a single post.
 
 use std::fmt;
 use std::time::Instant;
@@ -37,32 +37,34 @@ pub struct PostOptions {
 type OnDrop = Box<dyn FnOnce(DropReason) + Send>;
 
 impl PostOptions {
-    /// Options that change nothing.
+    /// Creates options that change nothing.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// If the event's turn comes later than this, by the clock of its runtime, its closure is dropped instead of run.
+    /// Sets a deadline, by the runtime's clock. If the event's turn comes later, its closure is
+    /// dropped and does not run.
     pub fn deadline(mut self, deadline: Instant) -> Self {
         self.deadline = Some(deadline);
         self
     }
 
-    /// Called with the reason if the event is dropped without having run, after its closure was dropped, in its color.
+    /// Sets a callback that runs, in the event's color, if the event is dropped unrun. It receives
+    /// the reason after the closure was dropped.
     pub fn on_drop(mut self, f: impl FnOnce(DropReason) + Send + 'static) -> Self {
         self.on_drop = Some(Box::new(f));
         self
     }
 
-    /// Sets how many posts may be queued in the color from this one on, which is refused itself if there are so many: see
-    /// [`ColorRef::set_depth_max`](crate::ColorRef::set_depth_max).
+    /// Sets how many posts the color's queue may hold from now on. This post itself is rejected if
+    /// the queue is at that limit; see [`ColorRef::set_depth_max`](crate::ColorRef::set_depth_max).
     pub fn depth_max(mut self, events: u32) -> Self {
         self.depth_max = Some(events);
         self
     }
 
-    /// Sets the priority of the color from this post on. It is a hint, which orders colors and never events within
-    /// one: see [`ColorRef::set_priority`](crate::ColorRef::set_priority).
+    /// Sets the priority of the color from this post on. A priority is a hint that orders colors,
+    /// never the events within one; see [`ColorRef::set_priority`](crate::ColorRef::set_priority).
     pub fn priority(mut self, priority: i8) -> Self {
         self.priority = Some(priority);
         self
@@ -102,7 +104,7 @@ pub(super) fn post<F: FnOnce() + Send + 'static>(
     handle.post_in(&color, move || event.run()).map_err(unpack)
 }
 
-/// An event with options. Dropped before it has run, it tells its drop callback.
+/// An event with options. If it is dropped unrun, it calls its drop callback.
 struct Event<F: FnOnce() + 'static> {
     f: Parcel<F>,
     deadline: Option<Instant>,
@@ -119,7 +121,7 @@ impl<F: FnOnce()> Event<F> {
     }
 
     fn drop_unrun(&mut self, reason: DropReason) {
-        // The callback is called whatever the closure's destructor does.
+        // The callback runs even if the closure's destructor panics.
         quietly(|| drop(self.f.open()));
         if let Some(on_drop) = self.on_drop.take() {
             on_drop(reason);

@@ -1,4 +1,4 @@
-//! Posts that were not taken.
+//! Rejected posts.
 
 use std::any::Any;
 use std::cell::RefCell;
@@ -7,7 +7,8 @@ use std::fmt;
 
 use tussah_core::PostError;
 
-/// An event that was not taken, with what it was given: the closure, or the argument of the callback.
+/// A rejected event. It contains the closure that was posted or the argument of the callback that
+/// was fired.
 pub struct Refused<T> {
     value: T,
     cause: Cause,
@@ -20,17 +21,17 @@ enum Cause {
 }
 
 impl<T> Refused<T> {
-    /// What was to be run or passed.
+    /// Returns the closure or argument of the rejected event.
     pub fn into_inner(self) -> T {
         self.value
     }
 
-    /// Whether the color had as many events queued as it may have. Trying again later can help.
+    /// Returns whether the color's queue was full. Retrying later can succeed.
     pub fn is_full(&self) -> bool {
         matches!(self.cause, Cause::Full)
     }
 
-    /// Whether the runtime is shut down. Trying again cannot help.
+    /// Returns whether the runtime is shut down. Retrying cannot succeed.
     pub fn is_shut_down(&self) -> bool {
         matches!(self.cause, Cause::ShutDown)
     }
@@ -39,7 +40,7 @@ impl<T> Refused<T> {
 impl<T> fmt::Display for Refused<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self.cause {
-            Cause::Full => "the color has as many events queued as it may have",
+            Cause::Full => "the color's queue is full",
             Cause::ShutDown => "the runtime is shut down",
         })
     }
@@ -53,7 +54,7 @@ impl<T> fmt::Debug for Refused<T> {
 
 impl<T> Error for Refused<T> {}
 
-/// Whether something that is dropped on this OS thread is wanted back, and what has come.
+/// Whether `unpack` on this OS thread is waiting for a value, and the value once it has arrived.
 enum Back {
     Unwanted,
     Wanted,
@@ -64,9 +65,10 @@ thread_local! {
     static BACK: RefCell<Back> = const { RefCell::new(Back::Unwanted) };
 }
 
-/// A value on its way through a post, inside of the closure.
+/// A value on its way through a post, inside the posted closure.
 ///
-/// The closure that a refused post gives back is opaque. Dropping it drops the parcel, which hands its value over.
+/// A rejected post returns an opaque closure. Dropping that closure drops the parcel, which then
+/// hands over its value.
 pub(super) struct Parcel<T: 'static>(Option<T>);
 
 impl<T: 'static> Parcel<T> {
@@ -74,17 +76,17 @@ impl<T: 'static> Parcel<T> {
         Self(Some(value))
     }
 
-    /// Takes the value out. `None` if it was given back.
+    /// Takes the value out. Returns `None` if it was handed back.
     pub(super) fn open(&mut self) -> Option<T> {
         self.0.take()
     }
 
-    /// Whether the value is still in it.
+    /// Returns whether the value is still inside.
     pub(super) fn is_full(&self) -> bool {
         self.0.is_some()
     }
 
-    /// Hands the value over if this OS thread is in [`unpack`] just now.
+    /// Hands the value over if this OS thread is inside [`unpack`].
     pub(super) fn give_back(&mut self) {
         let wanted = BACK
             .try_with(|back| matches!(*back.borrow(), Back::Wanted))
@@ -101,14 +103,15 @@ impl<T: 'static> Drop for Parcel<T> {
     }
 }
 
-/// Takes the value out of the parcel in a closure that was refused.
+/// Takes the value out of the parcel in a rejected closure.
 pub(super) fn unpack<F, T: 'static>(error: PostError<F>) -> Refused<T> {
     let cause = if error.is_full() {
         Cause::Full
     } else {
         Cause::ShutDown
     };
-    // What else the closure owns may be dropped with it, and may be refused a post in turn: hence the slot is kept.
+    // Dropping the closure may drop further values, which may post and be rejected themselves.
+    // Hence the old state is restored.
     let before = BACK.replace(Back::Wanted);
     drop(error.into_inner());
     match BACK.replace(before) {

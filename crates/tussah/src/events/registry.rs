@@ -1,14 +1,15 @@
-//! What is registered in a runtime: at most one thread for each thing that callbacks are registered for.
+//! The callbacks registered in a runtime: at most one thread for each descriptor, signal or child.
 //!
-//! # Why a registration ends exactly
+//! # Why unregistering is exact
 //!
-//! A registration is a thread in the color of its callback: each of its polls is an event of that color, in which it looks
-//! whether there is anything to call the closure for, and calls it. Un-registering marks the registration, which is looked at before
-//! each call, and aborts the thread. So if the one who un-registers runs in that color, no call follows: the mark was made in an
-//! event before. One who runs elsewhere may find a call under way, which goes on to its end.
+//! A registration is a thread in the color of its callback. Each poll is an event of that color,
+//! which checks for readiness and calls the closure. Unregistering marks the registration, which is
+//! checked before each call, and aborts the thread. If the caller that unregisters runs in the same
+//! color, no call follows, because the mark was set in an earlier event. A caller elsewhere may
+//! find a call under way; that call completes.
 //!
-//! The mark is needed beside the abort: a thread may run, and its closure un-register it, before whoever started it on another
-//! OS thread has put its handle into the table.
+//! The abort alone would not suffice. The thread may already run, and its closure may unregister
+//! it, before the OS thread that started it has stored its handle in the table.
 
 use std::collections::HashMap;
 use std::future::Future;
@@ -21,10 +22,10 @@ use tussah_core::{AbortHandle, ColorRef, Handle};
 use super::Callback;
 use crate::process::Child;
 
-/// What a callback is registered for.
+/// The source of events that a callback is registered for.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub(super) enum Key {
-    /// A descriptor can't become another one while it is registered, since the registration keeps it open.
+    /// The registration keeps the descriptor open, so its number cannot be reused meanwhile.
     Readable(RawFd),
     Writable(RawFd),
     Signal(i32),
@@ -34,7 +35,8 @@ pub(super) enum Key {
 
 /// The registrations of a runtime.
 ///
-/// Its entries hold the memory of the runtime, which holds it; each leaves with its thread, and so at the runtime's end.
+/// The entries keep the runtime's memory alive, and the runtime keeps the registry alive. Each
+/// entry leaves with its thread, so the cycle ends with the runtime.
 #[derive(Default)]
 pub(super) struct Registry(Mutex<Entries>);
 
@@ -50,12 +52,12 @@ struct Entry {
     child: Option<OwnedChild>,
 }
 
-/// A child that is waited for, and goes on to the registration that takes the place of this one.
+/// A child that a registration waits for. The registration that replaces it takes the child over.
 pub(super) type OwnedChild = Arc<async_lock::Mutex<Child>>;
 
-/// Whether a registration is still wanted.
+/// Whether a registration is still active.
 ///
-/// Written and read with Relaxed: between events of one color, the color orders them; between others nothing is promised.
+/// Accesses are Relaxed: the color orders events of one color, and nothing is promised to others.
 #[derive(Clone)]
 pub(super) struct Interest(Arc<AtomicBool>);
 
@@ -68,7 +70,8 @@ impl Interest {
         Arc::ptr_eq(&self.0, &other.0)
     }
 
-    /// Calls the closure within the event that runs, if it is still wanted; says whether it was.
+    /// Calls the closure inside the current event if the registration is active. Returns whether it
+    /// was.
     pub(super) fn call<A: Send + 'static>(&self, callback: &Callback<A>, argument: A) -> bool {
         let is_there = self.0.load(Ordering::Relaxed);
         if is_there {
@@ -87,7 +90,7 @@ impl Registry {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Starts a thread for a key, in the place of the one that is there.
+    /// Starts a thread for a key and ends the previous one.
     ///
     /// A runtime that is shut down drops the future.
     #[track_caller]
@@ -103,7 +106,7 @@ impl Registry {
         self.register_child(key, handle, color, None, future);
     }
 
-    /// The same for the end of a child.
+    /// Does the same for a callback on the exit of a child.
     #[track_caller]
     pub(super) fn register_child<F>(
         self: &Arc<Self>,
@@ -124,8 +127,8 @@ impl Registry {
             interest: interest.clone(),
         };
         let future = future(interest.clone());
-        // The guard is dropped with the future, also if that is never polled. No lock is held: a runtime that has ended
-        // drops the future on the spot.
+        // The guard is dropped with the future, even if the future is never polled. No lock is held
+        // here, because a runtime that has ended drops the future immediately.
         let thread = handle.try_spawn_in(color, async move {
             let _registered = registered;
             future.await;
@@ -134,13 +137,13 @@ impl Registry {
             return;
         };
         let thread = thread.abort_handle();
-        // It has ended already, or another OS thread has un-registered it.
+        // The thread has already ended, or another OS thread has unregistered it.
         if let Some(unwanted) = self.keep(key, &interest, thread) {
             unwanted.abort();
         }
     }
 
-    /// Gives the thread back if its entry is gone.
+    /// Stores the thread. Returns it if its entry is gone.
     fn keep(&self, key: Key, interest: &Interest, thread: AbortHandle) -> Option<AbortHandle> {
         match self.lock().entries.get_mut(&key) {
             Some(entry) if entry.interest.is_same(interest) => entry.thread.replace(thread),
@@ -154,7 +157,7 @@ impl Registry {
         end(before);
     }
 
-    /// The child that belongs to the registration for a key.
+    /// Returns the child that the registration for a key owns.
     pub(super) fn child(&self, key: Key) -> Option<OwnedChild> {
         self.lock().entries.get(&key)?.child.clone()
     }
@@ -179,13 +182,13 @@ fn end(entry: Option<Entry>) {
         return;
     };
     entry.interest.0.store(false, Ordering::Relaxed);
-    // Without a handle, whoever starts the thread finds its entry gone, and ends it.
+    // Without a handle here, `register_child` finds its entry gone and aborts the thread.
     if let Some(thread) = entry.thread {
         thread.abort();
     }
 }
 
-/// Ends the registration with its thread.
+/// Guard that ends the registration together with its thread.
 struct Registered {
     registry: Arc<Registry>,
     key: Key,
@@ -198,7 +201,7 @@ impl Drop for Registered {
         let mine = lock.entries.get(&self.key);
         let mine = mine.is_some_and(|entry| entry.interest.is_same(&self.interest));
         let entry = mine.then(|| lock.entries.remove(&self.key));
-        // So that a peak of registrations is not kept in memory.
+        // Do not keep the memory of a peak of registrations.
         if lock.entries.len() < lock.entries.capacity() / 8 {
             let len = lock.entries.len();
             lock.entries.shrink_to(2 * len);

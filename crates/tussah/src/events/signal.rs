@@ -10,25 +10,28 @@ use super::{Callback, handle_of};
 use crate::signal::{Signal, Signals};
 use crate::time;
 
-/// Bound, in milliseconds: how often a signal is looked for that the system has no room to report on.
+/// Bound, in milliseconds: the polling interval for a signal while epoll has no room for its pipe.
 const LOOK_MS: u64 = 20;
 
-/// Has a callback called when a signal was delivered; a runtime has one for each signal.
+/// Calls a callback when a signal was delivered. A runtime has one callback for each signal.
 ///
-/// This is libasync's `sigcb` (Zeldovich 2002, table 2.1). The call is an event of the callback's color, so it may do what other code may,
-/// unlike a handler of the system's. Deliveries that come faster than calls may be one: see [`crate::signal`], also for the default
-/// action, which does not come back when the callback is un-registered.
+/// This is libasync's `sigcb` (Zeldovich 2002, table 2.1). The call is an ordinary event of the
+/// callback's color, so it has none of the restrictions of a signal handler. Deliveries that arrive
+/// faster than calls may be merged into one. Unregistering does not restore the signal's default
+/// action. See [`crate::signal`] for both.
 ///
-/// Another callback takes the place of this one, `None` un-registers; both as [`on_readable`](super::on_readable). The callback of
-/// another runtime stays: each gets every delivery.
+/// Registering another callback replaces this one, and `None` unregisters it, both as for
+/// [`on_readable`](super::on_readable). Callbacks of other runtimes are not affected: each runtime
+/// gets every delivery.
 ///
-/// A registration costs a pipe, a thread and an entry in a table; nothing runs between signals.
+/// A registration costs one pipe, one thread and one table entry. Nothing runs between signals.
 ///
 /// # Errors
-/// As [`signal`](crate::signal::signal()); what was registered before stays.
+/// Same as [`signal`](crate::signal::signal()). After an error the previous registration stays.
 ///
 /// # Panics
-/// `None` panics outside of a runtime: use [`HandleExt::on_signal`](super::HandleExt::on_signal) there.
+/// Panics with `None` outside a runtime: use [`HandleExt::on_signal`](super::HandleExt::on_signal)
+/// there.
 ///
 /// # Examples
 /// ```
@@ -68,7 +71,7 @@ pub(super) fn register(
         registry.unregister(key);
         return Ok(());
     };
-    // Before the other one ends, so that no delivery falls between them.
+    // Listen before the previous registration ends, so that no delivery is lost in between.
     let signals = Signals::new_in(handle, signal)?;
     callback.announce();
     let color = callback.color().clone();
@@ -77,7 +80,7 @@ pub(super) fn register(
             match signals.recv().await {
                 Ok(()) if !interest.call(&callback, ()) => return,
                 Ok(()) => {}
-                // The system has no room, or the runtime ends, and this thread with it.
+                // epoll has no room, or the runtime is ending and drops this thread soon.
                 Err(_) => time::sleep(Duration::from_millis(LOOK_MS)).await,
             }
             callback.announce();

@@ -1,4 +1,4 @@
-//! Events that fire by time, and their cancel handles.
+//! Timed events and the handles that cancel them.
 
 use std::fmt;
 use std::time::Duration;
@@ -7,27 +7,29 @@ use tussah_core::{AbortHandle, AsColor, Handle, quietly, yield_now};
 
 use crate::time;
 
-/// Cancels an event that fires by time; of [`after`](super::after) and [`every`](super::every).
+/// A handle that cancels a timer started by [`after`](super::after) or [`every`](super::every).
 ///
-/// Dropping the handle cancels nothing. It may be cloned.
+/// Dropping the handle cancels nothing. Handles can be cloned.
 #[derive(Clone)]
 pub struct TimerHandle {
-    /// `None`: the runtime was shut down already, and the closure dropped.
+    /// `None` if the runtime was already shut down and the closure dropped.
     thread: Option<AbortHandle>,
 }
 
 impl TimerHandle {
-    /// Cancels the timer; the closure is dropped by an event of its color. Does nothing if it is over already.
+    /// Cancels the timer. An event of its color drops the closure. Does nothing if the timer has
+    /// ended.
     ///
-    /// If the caller runs in the timer's color, the closure is not called any more once this has returned. A caller
-    /// elsewhere may find it in the middle of a call, which goes on to its end and is the last one.
+    /// When called from the timer's color, `cancel` guarantees that the closure is not called
+    /// afterwards. From elsewhere, a call already under way completes and is the last one.
     pub fn cancel(&self) {
         if let Some(thread) = &self.thread {
             thread.abort();
         }
     }
 
-    /// Whether the timer is over: fired for the last time, or cancelled and dropped.
+    /// Returns whether the timer has ended: it fired for the last time, or was cancelled and
+    /// dropped.
     #[must_use]
     pub fn is_finished(&self) -> bool {
         self.thread.as_ref().is_none_or(AbortHandle::is_finished)
@@ -42,8 +44,9 @@ impl fmt::Debug for TimerHandle {
     }
 }
 
-/// A timer is a thread of the color: its wake-up when the time is up is the event, which comes behind those that are
-/// queued then, and aborting it is an event of the same color, which is what makes `cancel` exact.
+/// Runs a timer as a thread of its color. The thread's wake-up is the timer's event and queues
+/// behind the events already waiting. Aborting the thread is an event of the same color, which
+/// makes `cancel` exact.
 #[track_caller]
 pub(super) fn after(
     handle: &Handle,
@@ -68,19 +71,17 @@ pub(super) fn every(
     color: impl AsColor,
     mut f: impl FnMut() + Send + 'static,
 ) -> TimerHandle {
-    assert!(
-        !period.is_zero(),
-        "the period of a timer is longer than zero"
-    );
+    assert!(!period.is_zero(), "the period of a timer must not be zero");
     let first = time::add(handle.now(), period);
     let thread = handle.try_spawn_in(color, async move {
         let mut interval = time::interval_at(first, period);
         loop {
             interval.tick().await;
-            // The hook has reported the panic, and the handle of the thread, who would be told, is gone.
+            // The panic hook has reported the panic. The thread's join handle, which would report
+            // it too, is gone.
             quietly(&mut f);
-            // Each call is an event of its own; and a closure that cancels its own timer is not called again, however
-            // short the period.
+            // Makes each call an event of its own. It also ensures that a closure that cancels its
+            // own timer is not called again, however short the period.
             yield_now().await;
         }
     });

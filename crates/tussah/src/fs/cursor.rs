@@ -10,17 +10,18 @@ use futures_io::{AsyncRead, AsyncSeek, AsyncWrite};
 
 use super::file::File;
 
-/// Bound, in bytes: what a cursor reads or writes at once, and so the buffer that it has.
+/// Bound, in bytes: the largest single read or write of a cursor, and so the size of its buffer.
 const CHUNK: usize = 64 * 1024;
 
-/// A file with a position, which reading and writing move: for code that takes `AsyncRead`, `AsyncWrite` and
-/// `AsyncSeek` of `futures_io`.
+/// A file with a position that reading and writing advance, for code that takes `AsyncRead`,
+/// `AsyncWrite` and `AsyncSeek` of `futures_io`.
 ///
-/// It reads ahead up to what a caller has room for, and writes behind: `poll_write` takes up to 64 KiB and returns, and an error of
-/// that write is given by the next operation. So flush or close it in the end; a cursor that is dropped may lose its last write.
+/// A cursor reads ahead at most as many bytes as the caller's buffer holds. It writes behind:
+/// `poll_write` takes up to 64 KiB and returns, and the next operation reports an error of that
+/// write. Flush or close the cursor at the end: a cursor that is dropped may lose its last write.
 ///
 /// # Panics
-/// Outside of a runtime, as soon as it has to wait.
+/// An operation that has to wait panics outside a runtime.
 ///
 /// # Examples
 /// ```
@@ -44,18 +45,18 @@ const CHUNK: usize = 64 * 1024;
 /// ```
 pub struct Cursor {
     file: File,
-    /// Where the next byte is read or written.
+    /// The offset of the next byte to read or write.
     position: u64,
-    /// What was read from the position on, and is not taken yet.
+    /// Bytes read ahead, not all of them taken yet.
     ahead: Vec<u8>,
-    /// How much of it was taken.
+    /// The number of bytes taken from `ahead`.
     taken: usize,
     task: Task,
 }
 
 type Boxed<T> = Pin<Box<dyn Future<Output = T> + Send>>;
 
-/// What is under way.
+/// The operation in progress.
 enum Task {
     Nothing,
     Read(Boxed<(io::Result<usize>, Vec<u8>)>),
@@ -64,7 +65,7 @@ enum Task {
 }
 
 impl Cursor {
-    /// Begins at the file's beginning.
+    /// Creates a cursor at the start of the file.
     #[must_use]
     pub fn new(file: File) -> Self {
         Self {
@@ -76,13 +77,13 @@ impl Cursor {
         }
     }
 
-    /// Where the next byte is read or written.
+    /// Returns the offset of the next byte to read or write.
     #[must_use]
     pub fn position(&self) -> u64 {
         self.position
     }
 
-    /// The file.
+    /// Returns the file.
     #[must_use]
     pub fn file(&self) -> &File {
         &self.file
@@ -93,7 +94,7 @@ impl Cursor {
         self.taken = 0;
     }
 
-    /// Waits for a write; gives up whatever else is under way.
+    /// Waits for a pending write, and drops any other pending operation.
     fn poll_settled(&mut self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         if let Task::Write(write) = &mut self.task {
             let written = ready!(write.as_mut().poll(context));
@@ -165,7 +166,7 @@ impl AsyncWrite for Cursor {
         let (file, position, owned) = (this.file.clone(), this.position, bytes.to_vec());
         let mut write: Boxed<_> =
             Box::pin(async move { file.write_all_at(owned, position).await.0 });
-        // It begins now, and not with the next operation.
+        // Poll once, so that the write starts now and not with the next operation.
         if let Poll::Ready(written) = write.as_mut().poll(context) {
             written?;
         } else {
@@ -182,7 +183,7 @@ impl AsyncWrite for Cursor {
         Poll::Ready(Ok(()))
     }
 
-    /// Flushes. The file is closed when the cursor and all clones of the file are dropped.
+    /// Flushes. The file itself is closed when the cursor and all clones of the file are dropped.
     fn poll_close(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         self.poll_flush(context)
     }

@@ -1,4 +1,4 @@
-//! What is in a directory.
+//! Reading directories.
 
 use std::collections::VecDeque;
 use std::ffi::OsStr;
@@ -15,25 +15,26 @@ use tussah_core::file::{self, FileType};
 
 use crate::io_error::context;
 
-/// Bound, in entries: as many are fetched at once by the blocking pool, some 20 KB; a job for each would cost more than it does.
+/// Bound, in entries (about 20 KB): the number fetched by one job of the blocking pool. One job per
+/// entry would cost more than the entry itself.
 const BATCH: usize = 128;
 
-/// What is in a directory: made by [`read_dir`]. Also a `Stream`.
-#[must_use = "a directory is read as its entries are asked for"]
+/// The entries of a directory, returned by [`read_dir`]. Also a `Stream`.
+#[must_use = "entries are read only on request"]
 pub struct ReadDir {
     path: Arc<Path>,
     batch: VecDeque<io::Result<DirEntry>>,
-    /// Where the next batch comes from; `None` after the last.
+    /// The source of the next batch; `None` after the last one.
     source: Option<Source>,
 }
 
 enum Source {
     Ready(std::fs::ReadDir),
-    /// Kept here so that an entry is not lost with the future of `next`.
+    /// Kept here so that dropping the future of `next` loses no entry.
     Fetching(Pin<Box<dyn Future<Output = io::Result<Batch>> + Send + Sync>>),
 }
 
-/// Entries, and where the next ones come from.
+/// A batch of entries, and the source of the next batch.
 type Batch = (VecDeque<io::Result<DirEntry>>, Option<std::fs::ReadDir>);
 
 /// One entry of a directory.
@@ -44,13 +45,13 @@ pub struct DirEntry {
 }
 
 impl DirEntry {
-    /// The directory's path with the entry's name.
+    /// Returns the directory's path joined with the entry's name.
     #[must_use]
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// The entry's name.
+    /// Returns the entry's name.
     #[must_use]
     pub fn file_name(&self) -> &OsStr {
         self.path
@@ -58,20 +59,21 @@ impl DirEntry {
             .expect("an entry's path ends with its name")
     }
 
-    /// What kind of file it is; of a symbolic link, that it is one.
+    /// Returns the file type. Symbolic links are not followed.
     #[must_use]
     pub fn file_type(&self) -> FileType {
         self.file_type
     }
 }
 
-/// Opens a directory to be read. The entries are fetched in batches on the blocking pool, in no certain order, and without `.` and `..`.
+/// Opens a directory for reading. The blocking pool fetches the entries in batches, in no
+/// particular order, and without `.` and `..`.
 ///
 /// # Errors
-/// What opendir(3) says.
+/// Returns the errors of opendir(3).
 ///
 /// # Panics
-/// Outside of a runtime.
+/// Panics outside a runtime.
 ///
 /// # Examples
 /// ```
@@ -106,7 +108,7 @@ pub async fn read_dir(path: impl AsRef<Path>) -> io::Result<ReadDir> {
     }
 }
 
-/// The next batch.
+/// Fetches the next batch.
 fn fetch(mut source: std::fs::ReadDir) -> io::Result<Batch> {
     let entries = source.by_ref().take(BATCH);
     let batch: VecDeque<_> = entries
@@ -123,16 +125,16 @@ fn fetch(mut source: std::fs::ReadDir) -> io::Result<Batch> {
 }
 
 impl ReadDir {
-    /// The next entry; `None` after the last.
+    /// Returns the next entry, or `None` after the last one.
     ///
     /// # Errors
-    /// What readdir(3) says; after that, there may be more entries.
+    /// Returns the errors of readdir(3). More entries may follow an error.
     ///
     /// # Panics
-    /// Outside of a runtime.
+    /// Panics outside a runtime.
     ///
     /// # Cancellation
-    /// No entry is lost.
+    /// Dropping the future loses no entry.
     pub async fn next(&mut self) -> Option<io::Result<DirEntry>> {
         poll_fn(|context| Pin::new(&mut *self).poll_next(context)).await
     }

@@ -11,11 +11,12 @@ use tussah_core::file::{At, IoBuf, IoBufMut, Metadata, OpenFile};
 use super::options::OpenOptions;
 use crate::io_error::context;
 
-/// An open file, read and written at offsets. Clones are the same open file, and cheap.
+/// An open file, read and written at offsets. Clones are cheap and refer to the same open file.
 ///
-/// The file is closed with the last clone and the last operation that is under way; [`close`](Self::close) does so without blocking,
-/// and tells of errors. Dropping the last clone closes it on the spot, as with `std`, which may block where closing writes what was
-/// delayed, as on a network's file system. What the operations have in common, such as their order, says the [module](super).
+/// The file is closed when the last clone is dropped and the last operation has ended. Dropping the
+/// last clone closes it immediately, as in `std`, which may block if closing writes delayed data,
+/// for example on a network file system. [`close`](Self::close) closes without blocking and reports
+/// errors. The [module](super) describes what all operations have in common, such as their order.
 ///
 /// # Examples
 /// ```
@@ -35,7 +36,7 @@ use crate::io_error::context;
 #[derive(Clone)]
 pub struct File {
     open: OpenFile,
-    /// For errors; of one that was not opened here, a description.
+    /// The path for error messages. For a descriptor that was not opened here, a description of it.
     path: Arc<Path>,
 }
 
@@ -45,37 +46,37 @@ impl File {
         Self { open, path }
     }
 
-    /// Opens a file that is there, to be read.
+    /// Opens an existing file for reading.
     ///
     /// # Errors
-    /// As [`OpenOptions::open`].
+    /// Same as [`OpenOptions::open`].
     ///
     /// # Panics
-    /// Outside of a runtime.
+    /// Panics outside a runtime.
     pub async fn open(path: impl AsRef<Path>) -> io::Result<Self> {
         OpenOptions::new().read(true).open(path).await
     }
 
-    /// Opens a file to be written, which is made if it is not there, and else made empty.
+    /// Opens a file for writing. Creates it if it does not exist, and truncates it otherwise.
     ///
     /// # Errors
-    /// As [`OpenOptions::open`].
+    /// Same as [`OpenOptions::open`].
     ///
     /// # Panics
-    /// Outside of a runtime.
+    /// Panics outside a runtime.
     pub async fn create(path: impl AsRef<Path>) -> io::Result<Self> {
         let mut options = OpenOptions::new();
         options.write(true).create(true).truncate(true);
         options.open(path).await
     }
 
-    /// How a file is to be opened: the beginning of what [`OpenOptions::open`] ends.
+    /// Creates [`OpenOptions`], whose [`open`](OpenOptions::open) opens a file.
     #[must_use]
     pub fn options() -> OpenOptions {
         OpenOptions::new()
     }
 
-    /// The path that it was opened by.
+    /// Returns the path by which the file was opened.
     #[must_use]
     pub fn path(&self) -> &Path {
         &self.path
@@ -85,17 +86,18 @@ impl File {
         result.map_err(|error| context(error, operation, self.path.display()))
     }
 
-    /// Reads once, from `offset` bytes behind the beginning, as much as there is room for or less; 0 bytes at the end of the
-    /// file. Gives the buffer back.
+    /// Reads once at byte offset `offset`, and returns the buffer. The read may return fewer bytes
+    /// than the buffer holds; 0 bytes mean the end of the file.
     ///
-    /// A `Vec` is read into from its beginning up to its capacity, and then holds just what was read. After an error the
-    /// content of a buffer is unspecified.
+    /// A `Vec` is overwritten from its start, up to its capacity, and then holds exactly the bytes
+    /// read. After an error the buffer's content is unspecified.
     ///
     /// # Errors
-    /// `InvalidInput` if the offset is larger than `i64::MAX`; else what pread(2) says.
+    /// Returns `InvalidInput` if the offset exceeds `i64::MAX`, and otherwise the errors of
+    /// pread(2).
     ///
     /// # Panics
-    /// Outside of a runtime.
+    /// Panics outside a runtime.
     ///
     /// # Cancellation
     /// The buffer is dropped when the kernel no longer uses it.
@@ -107,13 +109,14 @@ impl File {
     /// Reads until the buffer is full.
     ///
     /// # Errors
-    /// `UnexpectedEof` if the file ends before; else as [`read_at`](Self::read_at).
+    /// Returns `UnexpectedEof` if the file ends first, and otherwise the errors of
+    /// [`read_at`](Self::read_at).
     ///
     /// # Panics
-    /// Outside of a runtime.
+    /// Panics outside a runtime.
     ///
     /// # Cancellation
-    /// As [`read_at`](Self::read_at).
+    /// Same as [`read_at`](Self::read_at).
     pub async fn read_exact_at<B: IoBufMut>(&self, buffer: B, offset: u64) -> (io::Result<()>, B) {
         let (result, buffer) = self.read_full(buffer, offset).await;
         let expected = buffer.capacity();
@@ -121,14 +124,14 @@ impl File {
             if read == expected {
                 return Ok(());
             }
-            let text = format!("expected {expected} bytes, and the file ends after {read}");
+            let text = format!("expected {expected} bytes, but the file ends after {read}");
             let error = io::Error::new(io::ErrorKind::UnexpectedEof, text);
             self.context(Err(error), "read")
         });
         (result, buffer)
     }
 
-    /// Reads until the buffer is full, or the file ends.
+    /// Reads until the buffer is full or the file ends.
     pub(super) async fn read_full<B: IoBufMut>(
         &self,
         buffer: B,
@@ -138,45 +141,50 @@ impl File {
         (self.context(result, "read"), buffer)
     }
 
-    /// Writes once, at `offset` bytes behind the beginning, the buffer or a part of it, and gives the buffer back. In the file's order.
+    /// Writes once at byte offset `offset`, in the file's order, and returns the buffer. The write
+    /// may take only part of the buffer.
     ///
     /// # Errors
-    /// `InvalidInput` if the offset is larger than `i64::MAX`; else what pwrite(2) says.
+    /// Returns `InvalidInput` if the offset exceeds `i64::MAX`, and otherwise the errors of
+    /// pwrite(2).
     ///
     /// # Panics
-    /// Outside of a runtime.
+    /// Panics outside a runtime.
     ///
     /// # Cancellation
-    /// The write is carried out if it has begun; the buffer is dropped when the kernel no longer uses it.
+    /// A write that has started is carried out. The buffer is dropped when the kernel no longer
+    /// uses it.
     pub async fn write_at<B: IoBuf>(&self, buffer: B, offset: u64) -> (io::Result<usize>, B) {
         let (result, buffer) = self.open.write(buffer, At::Offset(offset), false).await;
         (self.context(result, "write"), buffer)
     }
 
-    /// Writes all of the buffer, with no other write of this file in between. In the file's order.
+    /// Writes the whole buffer, in the file's order. No other write of this file comes in between.
     ///
     /// # Errors
-    /// As [`write_at`](Self::write_at); a part may have been written. `WriteZero` if the system takes no more.
+    /// Returns the errors of [`write_at`](Self::write_at), or `WriteZero` if the system accepts no
+    /// more bytes. Part of the buffer may have been written.
     ///
     /// # Panics
-    /// Outside of a runtime.
+    /// Panics outside a runtime.
     ///
     /// # Cancellation
-    /// As [`write_at`](Self::write_at).
+    /// Same as [`write_at`](Self::write_at).
     pub async fn write_all_at<B: IoBuf>(&self, buffer: B, offset: u64) -> (io::Result<()>, B) {
         self.write_all(buffer, At::Offset(offset)).await
     }
 
-    /// Writes all of the buffer behind what is in the file when it is carried out. In the file's order.
+    /// Writes the whole buffer at the end of the file, in the file's order. The end is determined
+    /// when the write starts.
     ///
     /// # Errors
-    /// As [`write_all_at`](Self::write_all_at).
+    /// Same as [`write_all_at`](Self::write_all_at).
     ///
     /// # Panics
-    /// Outside of a runtime.
+    /// Panics outside a runtime.
     ///
     /// # Cancellation
-    /// As [`write_at`](Self::write_at).
+    /// Same as [`write_at`](Self::write_at).
     pub async fn append<B: IoBuf>(&self, buffer: B) -> (io::Result<()>, B) {
         self.write_all(buffer, At::End).await
     }
@@ -188,75 +196,78 @@ impl File {
             if written == expected {
                 return Ok(());
             }
-            let text = format!("expected to write {expected} bytes, and {written} were taken");
+            let text = format!("expected to write {expected} bytes, but the system took {written}");
             Err(io::Error::new(io::ErrorKind::WriteZero, text))
         });
         (self.context(result, "write"), buffer)
     }
 
-    /// Waits until all that was written, and all that is known of the file, is on the device. In the file's order.
+    /// Flushes all data and metadata of the file to the device, in the file's order.
     ///
     /// # Errors
-    /// What fsync(2) says.
+    /// Returns the errors of fsync(2).
     ///
     /// # Panics
-    /// Outside of a runtime.
+    /// Panics outside a runtime.
     pub async fn sync_all(&self) -> io::Result<()> {
         self.context(self.open.sync(false).await, "sync")
     }
 
-    /// Waits until all that was written can be read back from the device, without what is not needed for that. In the file's
+    /// Flushes the data, and only the metadata needed to read it back, to the device. In the file's
     /// order.
     ///
     /// # Errors
-    /// What fdatasync(2) says.
+    /// Returns the errors of fdatasync(2).
     ///
     /// # Panics
-    /// Outside of a runtime.
+    /// Panics outside a runtime.
     pub async fn sync_data(&self) -> io::Result<()> {
         self.context(self.open.sync(true).await, "sync")
     }
 
-    /// Cuts the file off after so many bytes, or fills it up with zeros. In the file's order.
+    /// Truncates the file to `len` bytes, or extends it with zeros, in the file's order.
     ///
     /// # Errors
-    /// `InvalidInput` if the length is larger than `i64::MAX`; else what ftruncate(2) says.
+    /// Returns `InvalidInput` if the length exceeds `i64::MAX`, and otherwise the errors of
+    /// ftruncate(2).
     ///
     /// # Panics
-    /// Outside of a runtime.
+    /// Panics outside a runtime.
     pub async fn set_len(&self, len: u64) -> io::Result<()> {
         self.context(self.open.set_len(len).await, "set the length of")
     }
 
-    /// What is known of the file.
+    /// Returns the metadata of the file.
     ///
     /// # Errors
-    /// What statx(2) says.
+    /// Returns the errors of statx(2).
     ///
     /// # Panics
-    /// Outside of a runtime.
+    /// Panics outside a runtime.
     pub async fn metadata(&self) -> io::Result<Metadata> {
         self.context(self.open.metadata().await, "stat")
     }
 
-    /// The length of the file, in bytes.
+    /// Returns the length of the file, in bytes.
     ///
     /// # Errors
-    /// As [`metadata`](Self::metadata).
+    /// Same as [`metadata`](Self::metadata).
     ///
     /// # Panics
-    /// Outside of a runtime.
+    /// Panics outside a runtime.
     pub async fn len(&self) -> io::Result<u64> {
         Ok(self.metadata().await?.len)
     }
 
-    /// Closes the file, if no clone is left and nothing is under way; else that is left to the last of these.
+    /// Closes the file if no clone is left and no operation is in progress. Otherwise, the last of
+    /// these closes it.
     ///
     /// # Errors
-    /// What close(2) says: on some file systems, that an earlier write failed. The file is closed all the same.
+    /// Returns the errors of close(2); on some file systems these report that an earlier write
+    /// failed. The file is closed even then.
     ///
     /// # Panics
-    /// Outside of a runtime.
+    /// Panics outside a runtime.
     ///
     /// # Cancellation
     /// The file is closed.
@@ -273,7 +284,7 @@ impl AsFd for File {
     }
 }
 
-/// What errors name is then the descriptor.
+/// Takes ownership of an open descriptor. Errors name the descriptor instead of a path.
 impl From<OwnedFd> for File {
     fn from(fd: OwnedFd) -> Self {
         let path = PathBuf::from(format!("descriptor {}", fd.as_raw_fd()));
@@ -281,7 +292,7 @@ impl From<OwnedFd> for File {
     }
 }
 
-/// What errors name is then the descriptor.
+/// Takes ownership of an open file. Errors name the descriptor instead of a path.
 impl From<std::fs::File> for File {
     fn from(file: std::fs::File) -> Self {
         OwnedFd::from(file).into()

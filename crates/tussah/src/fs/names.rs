@@ -1,4 +1,4 @@
-//! What is done with paths.
+//! Operations on paths.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -7,12 +7,12 @@ use tussah_core::file::{self, Metadata};
 
 use crate::io_error::context;
 
-/// Names the path in an error.
+/// Adds the path to an error.
 fn on<T>(path: &Path, operation: &'static str, result: io::Result<T>) -> io::Result<T> {
     result.map_err(|error| context(error, operation, path.display()))
 }
 
-/// Names both paths in an error.
+/// Adds both paths to an error.
 fn on_both<T>(
     from: &Path,
     to: &Path,
@@ -25,7 +25,7 @@ fn on_both<T>(
     })
 }
 
-/// Calls a function of `std::fs` on the pool: what the ring has no operation for.
+/// Calls a function of `std::fs` on the blocking pool, for operations that io_uring does not have.
 async fn call<T: Send + 'static>(
     path: &Path,
     operation: &'static str,
@@ -35,13 +35,13 @@ async fn call<T: Send + 'static>(
     on(path, operation, file::call(move || f(&owned)).await)
 }
 
-/// What is known of the file that a path leads to.
+/// Returns the metadata of a file, following symbolic links.
 ///
 /// # Errors
-/// What statx(2) says.
+/// Returns the errors of statx(2).
 ///
 /// # Panics
-/// Outside of a runtime.
+/// Panics outside a runtime.
 ///
 /// # Examples
 /// ```
@@ -59,25 +59,25 @@ pub async fn metadata(path: impl AsRef<Path>) -> io::Result<Metadata> {
     on(path, "stat", file::metadata(path, true).await)
 }
 
-/// What is known of a file, of a symbolic link itself.
+/// Returns the metadata of a file, or of a symbolic link itself.
 ///
 /// # Errors
-/// What statx(2) says.
+/// Returns the errors of statx(2).
 ///
 /// # Panics
-/// Outside of a runtime.
+/// Panics outside a runtime.
 pub async fn symlink_metadata(path: impl AsRef<Path>) -> io::Result<Metadata> {
     let path = path.as_ref();
     on(path, "stat", file::metadata(path, false).await)
 }
 
-/// Whether a path leads to something.
+/// Returns whether a path exists, following symbolic links.
 ///
 /// # Errors
-/// If that can't be found out: what statx(2) says, but for `NotFound`.
+/// Returns the errors of statx(2) other than `NotFound`.
 ///
 /// # Panics
-/// Outside of a runtime.
+/// Panics outside a runtime.
 pub async fn exists(path: impl AsRef<Path>) -> io::Result<bool> {
     match metadata(path).await {
         Ok(_) => Ok(true),
@@ -86,16 +86,16 @@ pub async fn exists(path: impl AsRef<Path>) -> io::Result<bool> {
     }
 }
 
-/// Gives a file another name, in place of what has it.
+/// Renames a file, replacing any file at the new path.
 ///
 /// # Errors
-/// What rename(2) says.
+/// Returns the errors of rename(2).
 ///
 /// # Panics
-/// Outside of a runtime.
+/// Panics outside a runtime.
 ///
 /// # Cancellation
-/// It is carried out.
+/// The operation is carried out.
 ///
 /// # Examples
 /// ```
@@ -106,7 +106,7 @@ pub async fn exists(path: impl AsRef<Path>) -> io::Result<bool> {
 /// use tussah::fs;
 /// let (new, path) = (place.join("settings.new"), place.join("settings"));
 /// fs::write(&new, "level = 3").await?;
-/// fs::rename(&new, &path).await?; // whoever opens it finds the old content or the new one
+/// fs::rename(&new, &path).await?; // readers see either the old content or the new
 /// assert!(!fs::exists(&new).await?);
 /// # std::io::Result::Ok(())
 /// # })).expect("no panic")?;
@@ -117,31 +117,31 @@ pub async fn rename(from: impl AsRef<Path>, to: impl AsRef<Path>) -> io::Result<
     on_both(from, to, "rename", file::rename(from, to).await)
 }
 
-/// Gives a file a further name.
+/// Creates a hard link to a file.
 ///
 /// # Errors
-/// What link(2) says.
+/// Returns the errors of link(2).
 ///
 /// # Panics
-/// Outside of a runtime.
+/// Panics outside a runtime.
 ///
 /// # Cancellation
-/// It is carried out.
+/// The operation is carried out.
 pub async fn hard_link(from: impl AsRef<Path>, to: impl AsRef<Path>) -> io::Result<()> {
     let (from, to) = (from.as_ref(), to.as_ref());
     on_both(from, to, "link", file::hard_link(from, to).await)
 }
 
-/// Makes `path` a name for `target`, which need not be there.
+/// Creates a symbolic link at `path` that points to `target`, which need not exist.
 ///
 /// # Errors
-/// What symlink(2) says.
+/// Returns the errors of symlink(2).
 ///
 /// # Panics
-/// Outside of a runtime.
+/// Panics outside a runtime.
 ///
 /// # Cancellation
-/// It is carried out.
+/// The operation is carried out.
 ///
 /// # Examples
 /// ```
@@ -164,16 +164,17 @@ pub async fn symlink(target: impl AsRef<Path>, path: impl AsRef<Path>) -> io::Re
     on_both(path, target, "make a symbolic link of", result)
 }
 
-/// Removes a file's name, and the file if it has no other and nobody has it open.
+/// Removes a file's name. The file itself is deleted when it has no other name and no process has
+/// it open.
 ///
 /// # Errors
-/// What unlink(2) says.
+/// Returns the errors of unlink(2).
 ///
 /// # Panics
-/// Outside of a runtime.
+/// Panics outside a runtime.
 ///
 /// # Cancellation
-/// It is carried out.
+/// The operation is carried out.
 pub async fn remove_file(path: impl AsRef<Path>) -> io::Result<()> {
     let path = path.as_ref();
     on(path, "remove", file::remove_file(path).await)
@@ -182,28 +183,29 @@ pub async fn remove_file(path: impl AsRef<Path>) -> io::Result<()> {
 /// Removes an empty directory.
 ///
 /// # Errors
-/// What rmdir(2) says.
+/// Returns the errors of rmdir(2).
 ///
 /// # Panics
-/// Outside of a runtime.
+/// Panics outside a runtime.
 ///
 /// # Cancellation
-/// It is carried out.
+/// The operation is carried out.
 pub async fn remove_dir(path: impl AsRef<Path>) -> io::Result<()> {
     let path = path.as_ref();
     on(path, "remove", file::remove_dir(path).await)
 }
 
-/// Removes a directory with all that is in it; of a symbolic link, the link.
+/// Removes a directory and everything in it. If the path is a symbolic link, removes only the link.
 ///
 /// # Errors
-/// The first that comes; a part may have been removed.
+/// Returns the first error. Part of the content may have been removed.
 ///
 /// # Panics
-/// Outside of a runtime.
+/// Panics outside a runtime.
 ///
 /// # Cancellation
-/// It is carried out if it has begun, unless the shutdown of the runtime gives it up at its deadline.
+/// An operation that has started is carried out, unless the runtime's shutdown reaches its deadline
+/// first.
 pub async fn remove_dir_all(path: impl AsRef<Path>) -> io::Result<()> {
     call(path.as_ref(), "remove", |path| {
         std::fs::remove_dir_all(path)
@@ -211,16 +213,16 @@ pub async fn remove_dir_all(path: impl AsRef<Path>) -> io::Result<()> {
     .await
 }
 
-/// Makes a directory.
+/// Creates a directory.
 ///
 /// # Errors
-/// What mkdir(2) says.
+/// Returns the errors of mkdir(2).
 ///
 /// # Panics
-/// Outside of a runtime.
+/// Panics outside a runtime.
 ///
 /// # Cancellation
-/// It is carried out.
+/// The operation is carried out.
 pub async fn create_dir(path: impl AsRef<Path>) -> io::Result<()> {
     let path = path.as_ref();
     on(
@@ -230,16 +232,17 @@ pub async fn create_dir(path: impl AsRef<Path>) -> io::Result<()> {
     )
 }
 
-/// Makes a directory, and those above it that are not there.
+/// Creates a directory and all missing parent directories.
 ///
 /// # Errors
-/// The first that comes; a part may have been made.
+/// Returns the first error. Some of the directories may have been created.
 ///
 /// # Panics
-/// Outside of a runtime.
+/// Panics outside a runtime.
 ///
 /// # Cancellation
-/// It is carried out if it has begun, unless the shutdown of the runtime gives it up at its deadline.
+/// An operation that has started is carried out, unless the runtime's shutdown reaches its deadline
+/// first.
 ///
 /// # Examples
 /// ```
@@ -250,7 +253,7 @@ pub async fn create_dir(path: impl AsRef<Path>) -> io::Result<()> {
 /// use tussah::fs;
 /// let path = place.join("var/log/demo");
 /// fs::create_dir_all(&path).await?;
-/// fs::create_dir_all(&path).await?; // it is there already
+/// fs::create_dir_all(&path).await?; // it exists already
 /// assert!(fs::metadata(&path).await?.is_dir());
 /// # std::io::Result::Ok(())
 /// # })).expect("no panic")?;
@@ -263,13 +266,13 @@ pub async fn create_dir_all(path: impl AsRef<Path>) -> io::Result<()> {
     .await
 }
 
-/// What a symbolic link leads to.
+/// Returns the target of a symbolic link.
 ///
 /// # Errors
-/// What readlink(2) says.
+/// Returns the errors of readlink(2).
 ///
 /// # Panics
-/// Outside of a runtime.
+/// Panics outside a runtime.
 pub async fn read_link(path: impl AsRef<Path>) -> io::Result<PathBuf> {
     call(path.as_ref(), "read the link", |path| {
         std::fs::read_link(path)
@@ -277,13 +280,13 @@ pub async fn read_link(path: impl AsRef<Path>) -> io::Result<PathBuf> {
     .await
 }
 
-/// The path without symbolic links, `.` and `..`, from the root on.
+/// Returns the absolute path without symbolic links, `.` and `..`.
 ///
 /// # Errors
-/// What realpath(3) says.
+/// Returns the errors of realpath(3).
 ///
 /// # Panics
-/// Outside of a runtime.
+/// Panics outside a runtime.
 pub async fn canonicalize(path: impl AsRef<Path>) -> io::Result<PathBuf> {
     call(path.as_ref(), "canonicalize", |path| {
         std::fs::canonicalize(path)
@@ -291,16 +294,18 @@ pub async fn canonicalize(path: impl AsRef<Path>) -> io::Result<PathBuf> {
     .await
 }
 
-/// Sets who may do what with a file: the lower twelve bits of the mode, as [`Metadata::permissions`] gives them.
+/// Sets the permissions of a file: the lower twelve bits of the mode, as returned by
+/// [`Metadata::permissions`].
 ///
 /// # Errors
-/// What chmod(2) says.
+/// Returns the errors of chmod(2).
 ///
 /// # Panics
-/// Outside of a runtime.
+/// Panics outside a runtime.
 ///
 /// # Cancellation
-/// It is carried out if it has begun, unless the shutdown of the runtime gives it up at its deadline.
+/// An operation that has started is carried out, unless the runtime's shutdown reaches its deadline
+/// first.
 pub async fn set_permissions(path: impl AsRef<Path>, permissions: u32) -> io::Result<()> {
     use std::fs::Permissions;
     use std::os::unix::fs::PermissionsExt;

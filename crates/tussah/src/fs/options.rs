@@ -1,4 +1,4 @@
-//! How a file is opened.
+//! Options for opening files.
 
 use std::io;
 use std::path::Path;
@@ -8,7 +8,7 @@ use tussah_core::file::{self, OpenHow};
 use super::file::File;
 use crate::io_error::context;
 
-/// How a file is opened: what `std::fs::OpenOptions` has, and direct I/O.
+/// Options for opening a file: those of `std::fs::OpenOptions`, and direct I/O.
 ///
 /// # Examples
 /// ```
@@ -30,63 +30,64 @@ pub struct OpenOptions {
 }
 
 impl OpenOptions {
-    /// Nothing is allowed yet.
+    /// Creates options with all access disabled.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Whether the file may be read. Default: no.
+    /// Opens the file for reading. Default: false.
     pub fn read(&mut self, read: bool) -> &mut Self {
         self.how.read = read;
         self
     }
 
-    /// Whether the file may be written. Default: no.
+    /// Opens the file for writing. Default: false.
     pub fn write(&mut self, write: bool) -> &mut Self {
         self.how.write = write;
         self
     }
 
-    /// Whether every write goes to the end, also one with an offset. Default: no. [`File::append`] does so for one write.
+    /// Appends every write to the end of the file, including writes with an offset. Default: false.
+    /// [`File::append`] does this for a single write.
     pub fn append(&mut self, append: bool) -> &mut Self {
         self.how.append = append;
         self
     }
 
-    /// Whether the file is made empty. Default: no.
+    /// Truncates the file. Default: false.
     pub fn truncate(&mut self, truncate: bool) -> &mut Self {
         self.how.truncate = truncate;
         self
     }
 
-    /// Whether the file is made if it is not there. Default: no.
+    /// Creates the file if it does not exist. Default: false.
     pub fn create(&mut self, create: bool) -> &mut Self {
         self.how.create = create;
         self
     }
 
-    /// Whether the file is made, and must not be there. Default: no.
+    /// Creates the file, and fails if it exists. Default: false.
     pub fn create_new(&mut self, create_new: bool) -> &mut Self {
         self.how.create_new = create_new;
         self
     }
 
-    /// Whether reads and writes go to the device and not through the page cache (`O_DIRECT`): then the offset, the length and
-    /// the address of a buffer have to be multiples of what the file system asks for; see
-    /// [`AlignedBuf`](super::AlignedBuf). Default: no.
+    /// Bypasses the page cache (`O_DIRECT`). The offset, the length and the address of each buffer
+    /// must then be multiples of the file system's alignment; see
+    /// [`AlignedBuf`](super::AlignedBuf). Default: false.
     pub fn direct(&mut self, direct: bool) -> &mut Self {
         self.how.direct = direct;
         self
     }
 
-    /// Further flags of open(2); the access mode in them is ignored. Default: 0.
+    /// Sets further flags of open(2). Their access mode is ignored. Default: 0.
     pub fn custom_flags(&mut self, flags: i32) -> &mut Self {
         self.how.custom_flags = flags;
         self
     }
 
-    /// The permissions of a file that is made, before the process's mask is applied. Default: 666, octal.
+    /// Sets the permissions of a newly created file, before the umask is applied. Default: 0o666.
     pub fn mode(&mut self, mode: u32) -> &mut Self {
         self.how.mode = mode;
         self
@@ -95,13 +96,15 @@ impl OpenOptions {
     /// Opens a file.
     ///
     /// # Errors
-    /// `InvalidInput` if the options contradict each other, or the path has a NUL byte; else what open(2) says.
+    /// Returns `InvalidInput` if the options contradict each other or the path contains a NUL byte,
+    /// and otherwise the errors of open(2).
     ///
     /// # Panics
-    /// Outside of a runtime.
+    /// Panics outside a runtime.
     ///
     /// # Cancellation
-    /// A descriptor that comes too late is closed. The file may have been made, or made empty.
+    /// A file that is opened after the future was dropped is closed again. It may have been created
+    /// or truncated.
     pub async fn open(&self, path: impl AsRef<Path>) -> io::Result<File> {
         let path = path.as_ref();
         match file::open(path, &self.how).await {

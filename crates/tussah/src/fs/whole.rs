@@ -1,4 +1,4 @@
-//! Whole files at once.
+//! Operations on whole files.
 
 use std::io;
 use std::path::Path;
@@ -8,16 +8,16 @@ use tussah_core::file::{self, IoBuf};
 use super::file::File;
 use crate::io_error::context;
 
-/// How much is read at a time of a file whose length is not known, or wrong, in bytes.
+/// The bytes read at a time when a file's length is unknown or wrong.
 const CHUNK: usize = 64 * 1024;
 
 /// Reads a whole file.
 ///
 /// # Errors
-/// As [`File::open`] and [`File::read_at`].
+/// Returns the errors of [`File::open`] and [`File::read_at`].
 ///
 /// # Panics
-/// Outside of a runtime.
+/// Panics outside a runtime.
 ///
 /// # Examples
 /// ```
@@ -33,7 +33,8 @@ pub async fn read(path: impl AsRef<Path>) -> io::Result<Vec<u8>> {
     let file = File::open(path).await?;
     let len = usize::try_from(file.len().await?).unwrap_or(usize::MAX);
     let mut content = Vec::new();
-    // One more, to see that it ends there. Some files say that they are empty, and are not.
+    // One more byte, to detect the end. Some files report a length of 0 although they are not
+    // empty.
     let mut room = len.saturating_add(1).max(CHUNK.min(512));
     loop {
         let mut chunk = Vec::new();
@@ -58,13 +59,13 @@ pub async fn read(path: impl AsRef<Path>) -> io::Result<Vec<u8>> {
     Ok(content)
 }
 
-/// Reads a whole file, which has to be UTF-8.
+/// Reads a whole file as UTF-8.
 ///
 /// # Errors
-/// `InvalidData` if it is not; else as [`read`].
+/// Returns `InvalidData` if the file is not valid UTF-8, and otherwise the errors of [`read`].
 ///
 /// # Panics
-/// Outside of a runtime.
+/// Panics outside a runtime.
 pub async fn read_to_string(path: impl AsRef<Path>) -> io::Result<String> {
     let path = path.as_ref();
     String::from_utf8(read(path).await?).map_err(|error| {
@@ -73,32 +74,35 @@ pub async fn read_to_string(path: impl AsRef<Path>) -> io::Result<String> {
     })
 }
 
-/// Writes a whole file, which is made if it is not there, and replaced if it is.
+/// Writes a whole file. Creates the file if it does not exist, and replaces its content otherwise.
 ///
 /// # Errors
-/// As [`File::create`] and [`File::write_all_at`]; the file may then hold a part.
+/// Returns the errors of [`File::create`] and [`File::write_all_at`]. The file may then hold part
+/// of the content.
 ///
 /// # Panics
-/// Outside of a runtime.
+/// Panics outside a runtime.
 ///
 /// # Cancellation
-/// The file may be empty, or hold a part, or all.
+/// The file may be empty, or hold part or all of the content.
 pub async fn write(path: impl AsRef<Path>, content: impl IoBuf) -> io::Result<()> {
     let file = File::create(path).await?;
     file.write_all_at(content, 0).await.0?;
     file.close().await
 }
 
-/// Copies the content and the permissions of a file, and gives the length, in bytes. On the blocking pool, where the kernel copies.
+/// Copies the content and permissions of a file, and returns its length in bytes. The copy is made
+/// by the kernel, on the blocking pool.
 ///
 /// # Errors
-/// As `std::fs::copy`.
+/// Returns the errors of `std::fs::copy`.
 ///
 /// # Panics
-/// Outside of a runtime.
+/// Panics outside a runtime.
 ///
 /// # Cancellation
-/// It is carried out if it has begun, unless the shutdown of the runtime gives it up at its deadline.
+/// A copy that has started is carried out, unless the runtime's shutdown reaches its deadline
+/// first.
 ///
 /// # Examples
 /// ```

@@ -1,14 +1,14 @@
-//! What can be given for an address.
+//! The types that can be passed as an address.
 
 use std::fmt;
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, SocketAddrV4, SocketAddrV6};
 
-/// What names one or several addresses with a port.
+/// A value that names one or more addresses with a port.
 ///
-/// Text is an IP address and a port, with brackets if the address is one of IPv6: `127.0.0.1:80`, `[::1]:80`. The names of
-/// hosts (`example.com:80`, or a pair of name and port) can be given only where a connection is made; elsewhere they have to be
-/// resolved first.
+/// A text contains an IP address and a port, with brackets around an IPv6 address: `127.0.0.1:80`,
+/// `[::1]:80`. Host names (`example.com:80`, or a pair of name and port) are accepted only for
+/// connecting. Elsewhere they must be resolved first.
 ///
 /// # Examples
 /// ```
@@ -16,7 +16,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, SocketAddrV4, SocketAddrV
 /// # use std::net::Ipv4Addr;
 /// let addresses = "127.0.0.1:80".to_addresses()?;
 /// assert_eq!(addresses.as_slice(), [(Ipv4Addr::LOCALHOST, 80).into()]);
-/// let error = "localhost".to_addresses().expect_err("there is no port");
+/// let error = "localhost".to_addresses().expect_err("the port is missing");
 /// assert_eq!(
 ///     error.to_string(),
 ///     r#"expected an address and a port, as in "127.0.0.1:80", not "localhost""#
@@ -24,22 +24,22 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, SocketAddrV4, SocketAddrV
 /// # std::io::Result::Ok(())
 /// ```
 pub trait ToAddresses {
-    /// The addresses, in the order in which they are to be tried.
+    /// Returns the addresses, in the order in which to try them.
     ///
     /// # Errors
-    /// `InvalidInput` if it is not an address.
+    /// Returns `InvalidInput` if the value is not an address.
     fn to_addresses(&self) -> io::Result<Addresses>;
 
-    /// The addresses, or the host to look up, for those who can; unless it is said otherwise only addresses.
+    /// Returns the addresses or the host name to look up. By default, returns only addresses.
     ///
     /// # Errors
-    /// `InvalidInput` if it is neither.
+    /// Returns `InvalidInput` if the value is neither.
     fn to_target(&self) -> io::Result<Target> {
         self.to_addresses().map(Target::Addresses)
     }
 }
 
-/// What to connect to.
+/// The target of a connection.
 ///
 /// # Examples
 /// ```
@@ -55,38 +55,38 @@ pub trait ToAddresses {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Target {
-    /// Addresses to be tried one after the other.
+    /// Addresses to try one after the other.
     Addresses(Addresses),
-    /// A host whose addresses have to be looked up.
+    /// A host name to look up.
     #[cfg(feature = "dns")]
     Host {
-        /// The name, as it was given.
+        /// The name, as given.
         name: String,
         /// The port.
         port: u16,
     },
 }
 
-/// What the error says of a name that was given where an address is needed.
+/// The end of the error for a host name where an address is required.
 const NO_NAMES: &str = if cfg!(feature = "dns") {
     "names are looked up only to connect"
 } else {
     "names are not looked up without the feature `dns`"
 };
 
-/// Addresses to be tried one after the other.
+/// Addresses to try one after the other.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Addresses(List);
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum List {
-    /// The usual case, without an allocation.
+    /// The usual case, which needs no allocation.
     One(SocketAddr),
     Any(Vec<SocketAddr>),
 }
 
 impl Addresses {
-    /// All of them, in order.
+    /// Returns all addresses, in order.
     #[must_use]
     pub fn as_slice(&self) -> &[SocketAddr] {
         match &self.0 {
@@ -170,14 +170,14 @@ impl ToAddresses for str {
     }
 }
 
-/// The name of a host and its port, or an IPv4 address and its port, if the text has that form.
+/// Splits a text into a host name or IPv4 address and a port, if it has that form.
 fn split_host(text: &str) -> Option<(&str, u16)> {
     let (name, port) = text.rsplit_once(':')?;
     let is_name = !name.is_empty() && !name.contains([':', '[', ']']);
     Some((name, port.parse().ok()?)).filter(|_| is_name)
 }
 
-/// Why a text is not an address.
+/// Returns the reason why a text is not an address.
 fn no_address(text: &str) -> String {
     if let Some((host, port)) = text.rsplit_once(':')
         && (host.ends_with(']') || !host.contains(':'))
@@ -194,7 +194,7 @@ fn no_address(text: &str) -> String {
     }
 }
 
-/// A host and its port, or an IP address without brackets.
+/// A host name and a port, or an IP address without brackets and a port.
 impl ToAddresses for (&str, u16) {
     fn to_addresses(&self) -> io::Result<Addresses> {
         let (host, port) = *self;

@@ -1,12 +1,15 @@
-//! Which address of a host is tried when: Happy Eyeballs, version 2 (RFC 8305), without a clock and without sockets.
+//! The order and timing of connection attempts: Happy Eyeballs, version 2 (RFC 8305), without
+//! clocks and sockets.
 //!
-//! - *Resolution* (section 3): both families are asked for at the same time. As soon as the preferred one has addresses the first
-//!   attempt begins. If the other one is there before, it waits for the resolution delay, or until the preferred one is
-//!   answered, also if by "none" or by an error. Addresses that come later join those that wait.
-//! - *Sorting* (section 4): families alternate, beginning with the preferred one (a "First Address Family Count" of one). Within a
-//!   family the order is the server's: nothing is known here of routes (RFC 6724) or of earlier round-trip times.
-//! - *Attempts* (section 5): each begins a connection attempt delay after the one before, or when any has failed, and none is
-//!   given up for another, until one succeeds.
+//! - *Resolution* (section 3): both families are looked up in parallel. The first attempt starts as
+//!   soon as the preferred family has addresses. If the other family arrives first, it waits for
+//!   the resolution delay, or until the preferred family's lookup has ended, even without
+//!   addresses. Addresses that arrive later join the waiting ones.
+//! - *Sorting* (section 4): families alternate, starting with the preferred one (a "First Address
+//!   Family Count" of one). Within a family the server's order is kept, since routes (RFC 6724) and
+//!   earlier round-trip times are unknown here.
+//! - *Attempts* (section 5): each attempt starts one connection attempt delay after the previous
+//!   one, or when any attempt has failed. All attempts continue until one succeeds.
 //!
 //! NAT64 and DNS64 (section 7) are left to the network.
 
@@ -19,13 +22,14 @@ use crate::time::add;
 /// How long the other family waits for the preferred one (RFC 8305, sections 3 and 8).
 pub(super) const RESOLUTION_DELAY: Duration = Duration::from_millis(50);
 
-/// When the next attempt begins beside those that go on (RFC 8305, sections 5 and 8).
+/// The time between the starts of two parallel attempts (RFC 8305, sections 5 and 8).
 pub(super) const ATTEMPT_DELAY: Duration = Duration::from_millis(250);
 
-/// Bound, in addresses of each family: how many are tried; with the usual delay twice as many take eight seconds to begin.
+/// Bound, in addresses of each family: the most that are tried. With the usual delay, starting
+/// twice that many takes eight seconds.
 const ADDRESSES_MAX: usize = 16;
 
-/// A family of addresses, by its place in the order.
+/// An address family, by its place in the order.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Family {
     Preferred,
@@ -41,16 +45,16 @@ impl Family {
     }
 }
 
-/// What to do now.
+/// The next step of connecting.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Step {
-    /// Begin to connect to this address.
+    /// Start to connect to this address.
     Connect(SocketAddr),
-    /// Come back when something happens, at this time at the latest.
+    /// Step again when something happens, and at this time at the latest.
     Wait(Instant),
     /// Nothing is left to try or to wait for.
     Exhausted,
-    /// The time for all of it is up.
+    /// The total time is up.
     TimedOut,
 }
 
@@ -59,21 +63,21 @@ pub(super) enum Step {
 pub(super) struct Eyeballs {
     attempt_delay: Duration,
     deadline: Instant,
-    /// By family: addresses that were not tried yet.
+    /// By family: addresses not tried yet.
     waiting: [VecDeque<SocketAddr>; 2],
-    /// By family: nothing more will come.
+    /// By family: whether the lookup has ended.
     answered: [bool; 2],
-    /// Whose address is tried next if it has any.
+    /// The family whose address is tried next, if it has one.
     turn: Family,
-    /// Attempts that go on.
+    /// The number of attempts in progress.
     running: usize,
     begun: bool,
-    /// Before this, unless something changes, no attempt begins.
+    /// No attempt starts before this time, unless an attempt fails or addresses arrive.
     not_before: Option<Instant>,
 }
 
 impl Eyeballs {
-    /// Nothing is known yet. All of it ends at `deadline`.
+    /// Creates the initial state. Everything ends at `deadline`.
     pub(super) fn new(attempt_delay: Duration, deadline: Instant) -> Self {
         Self {
             attempt_delay,
@@ -87,7 +91,7 @@ impl Eyeballs {
         }
     }
 
-    /// The addresses of a family are known; none, if asking for them has failed or if nobody asks.
+    /// Records the addresses of a family; none if its lookup failed or was not made.
     pub(super) fn answer(
         &mut self,
         now: Instant,
@@ -107,13 +111,13 @@ impl Eyeballs {
         };
     }
 
-    /// An attempt has failed: the next one need not wait.
+    /// Records a failed attempt. The next one need not wait.
     pub(super) fn failed(&mut self) {
         self.running -= 1;
         self.not_before = None;
     }
 
-    /// What to do now; to be asked again after each `Connect`, and whenever something happened.
+    /// Returns the next step. Call it again after each `Connect`, and whenever something happened.
     pub(super) fn step(&mut self, now: Instant) -> Step {
         if now >= self.deadline {
             return Step::TimedOut;

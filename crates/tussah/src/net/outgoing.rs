@@ -1,4 +1,4 @@
-//! A bounded queue of what is to be written to a peer.
+//! A bounded queue of data to be written to a peer.
 
 mod options;
 mod writer;
@@ -16,9 +16,11 @@ use crate::io_error;
 pub use options::{OutgoingOptions, WhenFull};
 pub use writer::BreakOff;
 
-/// A bounded queue of buffers for one peer, written in order, many at a time, by a thread of its own.
+/// A bounded queue of buffers for one peer. A thread of its own writes them in order, many at a
+/// time.
 ///
-/// Clones are of the same queue. When the last one is dropped, what is queued is still written, and the writing is ended then.
+/// Clones refer to the same queue. When the last clone is dropped, the queued buffers are still
+/// written, and the stream is then closed for writing.
 ///
 /// # Examples
 /// ```
@@ -46,58 +48,59 @@ pub use writer::BreakOff;
 /// ```
 pub struct Outgoing<B> {
     shared: Arc<Shared<B>>,
-    /// Its drop tells that nobody pushes any more.
+    /// Dropping the last one ends the pushing.
     _last: Arc<Last<B>>,
 }
 
-/// A buffer that was not taken.
+/// Error: a buffer was rejected.
 pub struct PushError<B> {
-    /// The buffer.
+    /// The rejected buffer.
     pub buffer: B,
-    /// Why not: `None` because the queue is full, else because of what has ended the writing.
+    /// The reason: `None` if the queue is full, otherwise the error that ended the writing.
     pub closed: Option<io::Error>,
 }
 
-/// What an [`Outgoing`] holds, and has done.
+/// The content and the counters of an [`Outgoing`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct OutgoingStats {
-    /// Bytes that are queued, as far as they have not been written.
+    /// Number of queued bytes that are not written yet.
     pub bytes: usize,
-    /// Buffers that are queued, or are being written.
+    /// Number of buffers queued or being written.
     pub buffers: usize,
-    /// Buffers that were taken.
+    /// Number of accepted buffers.
     pub pushed: u64,
-    /// Buffers for which there was no room, and that were given back or met with the end of the connection.
+    /// Number of buffers rejected because the queue was full, whether they were returned or ended
+    /// the connection.
     pub refused: u64,
-    /// Buffers that were taken, but dropped when the connection ended.
+    /// Number of accepted buffers that were dropped when the connection ended.
     pub lost: u64,
-    /// Bytes that were written.
+    /// Number of bytes written.
     pub bytes_written: u64,
 }
 
-/// How far the writing has come.
+/// The progress of the writing.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Progress {
-    /// Buffers that were written whole.
+    /// Number of buffers written completely.
     pub(crate) written: u64,
-    /// Buffers are taken.
+    /// Whether buffers are accepted.
     pub(crate) open: bool,
-    /// Nothing more is written.
+    /// Whether the writing has ended.
     pub(crate) over: bool,
 }
 
 pub(super) struct Shared<B> {
     state: Mutex<State<B>>,
     options: OutgoingOptions,
-    /// Something to write, or the end.
+    /// Notified when there is data to write, or at the end.
     work: Notify,
-    /// Room, or the end.
+    /// Notified when there is room, or at the end.
     room: Notify,
-    /// The connection is to be broken off.
+    /// Notified when the connection must be broken off.
     broken_off: Notify,
-    /// Nothing more is pushed.
+    /// Notified when the pushing has ended.
     finishing: Notify,
-    /// The thread has ended.
+    /// Notified when the thread has ended.
     ended: Notify,
 }
 
@@ -109,11 +112,11 @@ struct State<B> {
 
 enum Phase {
     Open,
-    /// Nothing more is pushed; the rest is written.
+    /// The pushing has ended; the rest is being written.
     Finishing,
-    /// Nothing more is written.
+    /// The writing has ended with an error.
     Closed(io::Error),
-    /// All was written.
+    /// Everything was written.
     Finished,
 }
 
@@ -144,19 +147,22 @@ impl<B: AsRef<[u8]> + Send + 'static> Outgoing<B> {
         Self { shared, _last }
     }
 
-    /// Puts a buffer into the queue; if there is no room, what was chosen by [`OutgoingOptions::when_full`] happens.
+    /// Adds a buffer to the queue. If the queue is full, does what [`OutgoingOptions::when_full`]
+    /// chose.
     ///
     /// # Cancellation
-    /// Dropping the future while it waits for room drops the buffer. Among those who wait there is no order.
+    /// Dropping the future while it waits for room drops the buffer. Waiters are served in no
+    /// particular order.
     ///
     /// # Errors
-    /// Gives the buffer back if the queue is full and does not wait, and after the end of the writing.
+    /// Returns the buffer if the queue is full and does not wait, or if the writing has ended.
     pub async fn push(&self, buffer: B) -> Result<(), PushError<B>> {
         let unbounded = || usize::MAX;
         self.push_numbered(buffer, unbounded).await.map(drop)
     }
 
-    /// The same with another bound besides, in bytes; says the number of the buffer, which is how many were taken until then.
+    /// Does the same with a further bound, in bytes. Returns the number of buffers accepted so far,
+    /// this one included.
     pub(crate) async fn push_numbered(
         &self,
         buffer: B,
@@ -176,15 +182,17 @@ impl<B: AsRef<[u8]> + Send + 'static> Outgoing<B> {
         }
     }
 
-    /// Puts a buffer into the queue without waiting; with [`WhenFull::Wait`] one for which there is no room is given back.
+    /// Adds a buffer to the queue without waiting. With [`WhenFull::Wait`], a full queue returns
+    /// the buffer.
     ///
     /// # Errors
-    /// Gives the buffer back if there is no room, and after the end of the writing.
+    /// Returns the buffer if the queue is full or the writing has ended.
     pub fn try_push(&self, buffer: B) -> Result<(), PushError<B>> {
         self.try_push_numbered(buffer, usize::MAX).map(drop)
     }
 
-    /// The same with another bound besides, in bytes; says the number of the buffer, which is how many were taken until then.
+    /// Does the same with a further bound, in bytes. Returns the number of buffers accepted so far,
+    /// this one included.
     pub(crate) fn try_push_numbered(
         &self,
         buffer: B,
@@ -196,7 +204,7 @@ impl<B: AsRef<[u8]> + Send + 'static> Outgoing<B> {
         };
         self.shared.lock().stats.refused += 1;
         if self.shared.options.when_full == WhenFull::Close {
-            let slow = "the peer was too slow, the queue is full";
+            let slow = "the peer is too slow: the queue is full";
             let slow = io::Error::new(io::ErrorKind::TimedOut, slow);
             error.closed = Some(io_error::again(&slow));
             self.shared.close(slow);
@@ -204,14 +212,16 @@ impl<B: AsRef<[u8]> + Send + 'static> Outgoing<B> {
         Err(error)
     }
 
-    /// Pushes nothing more, and waits until all has been written and the writing is ended.
+    /// Ends the pushing, and waits until everything is written and the stream is closed for
+    /// writing.
     ///
     /// # Cancellation
-    /// Dropping the future leaves the rest to be written by the thread.
+    /// Dropping the future leaves the rest to the thread.
     ///
     /// # Errors
-    /// What ended the writing before that: `TimedOut` if the peer was [too slow](WhenFull::Close), also to take
-    /// [the rest](OutgoingOptions::finish_max); `ConnectionAborted` after [`break_off`](Self::break_off).
+    /// Returns the error that ended the writing early. This is `TimedOut` if the peer was [too
+    /// slow](WhenFull::Close), or too slow to take [the rest](OutgoingOptions::finish_max), and
+    /// `ConnectionAborted` after [`break_off`](Self::break_off).
     pub async fn finish(&self) -> io::Result<()> {
         self.shared.finish();
         loop {
@@ -225,19 +235,20 @@ impl<B: AsRef<[u8]> + Send + 'static> Outgoing<B> {
         }
     }
 
-    /// Breaks the connection off at once: what is queued is dropped, and nothing more is taken. Nothing happens when the writing has
-    /// ended.
+    /// Breaks the connection off immediately: queued buffers are dropped, and further ones are
+    /// rejected. Does nothing if the writing has ended.
     pub fn break_off(&self) {
         let kind = io::ErrorKind::ConnectionAborted;
-        self.shared.close(io::Error::new(kind, "broken off here"));
+        self.shared
+            .close(io::Error::new(kind, "broken off by this end"));
     }
 
-    /// Pushes nothing more; what is queued is written, and the writing is ended then.
+    /// Ends the pushing. The rest is written, and the stream is then closed for writing.
     pub(crate) fn end(&self) {
         self.shared.finish();
     }
 
-    /// How far the writing has come.
+    /// Returns the progress of the writing.
     pub(crate) fn progress(&self) -> Progress {
         let state = self.shared.lock();
         let OutgoingStats {
@@ -253,7 +264,7 @@ impl<B: AsRef<[u8]> + Send + 'static> Outgoing<B> {
         }
     }
 
-    /// What is queued, and what was done.
+    /// Returns the content and the counters of the queue.
     #[must_use]
     pub fn stats(&self) -> OutgoingStats {
         self.shared.lock().stats
@@ -278,14 +289,14 @@ impl<B> Shared<B> {
 }
 
 impl<B: AsRef<[u8]>> Shared<B> {
-    /// Nothing more is written; what is queued is dropped.
+    /// Ends the writing and drops the queued buffers.
     fn close(&self, error: io::Error) {
         let mut state = self.lock();
         if matches!(state.phase, Phase::Open | Phase::Finishing) {
             state.phase = Phase::Closed(error);
         }
         let queue = std::mem::take(&mut state.queue);
-        // What is being written is counted by who writes it.
+        // The thread counts the buffers that it is writing.
         state.stats.lost += queue.len() as u64;
         state.stats.buffers -= queue.len();
         let bytes = queue.iter().map(|buffer| buffer.as_ref().len()).sum();
@@ -297,7 +308,7 @@ impl<B: AsRef<[u8]>> Shared<B> {
         drop(queue);
     }
 
-    /// Takes a buffer if there is room; says its number.
+    /// Accepts a buffer if there is room. Returns its number.
     fn take(&self, buffer: B, bytes_max: usize) -> Result<u64, PushError<B>> {
         let len = buffer.as_ref().len();
         let mut state = self.lock();
@@ -306,7 +317,7 @@ impl<B: AsRef<[u8]>> Shared<B> {
             Phase::Closed(error) => Some(io_error::again(error)),
             Phase::Finishing | Phase::Finished => {
                 let kind = io::ErrorKind::BrokenPipe;
-                Some(io::Error::new(kind, "it was finished before"))
+                Some(io::Error::new(kind, "the queue was already finished"))
             }
         };
         if closed.is_some() || !self.options.fits(&state.stats, len, bytes_max) {
@@ -344,8 +355,8 @@ impl<B> fmt::Debug for Outgoing<B> {
 impl<B> fmt::Display for PushError<B> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.closed {
-            None => f.write_str("the queue of what is to be written is full"),
-            Some(error) => write!(f, "nothing more is written: {error}"),
+            None => f.write_str("the outgoing queue is full"),
+            Some(error) => write!(f, "the writing has ended: {error}"),
         }
     }
 }

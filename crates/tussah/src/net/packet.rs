@@ -1,4 +1,4 @@
-//! Reads of one packet: what has come, up to 16 KB, in a buffer of its own length.
+//! Packet reads: the available data, up to 16 KB, in a buffer of exactly its length.
 
 use std::cell::RefCell;
 use std::future::Future;
@@ -7,11 +7,13 @@ use std::io;
 use super::tcp::{Limited as _, Verb, transfer};
 use super::{TcpStream, UnixStream};
 
-/// Bound, in bytes: what one packet has at most (SEDA, SOSP 2001, section 4.1): so much of one socket before it is another's turn.
+/// Bound, in bytes: the largest packet (SEDA, SOSP 2001, section 4.1). After that many bytes of one
+/// socket, another socket gets its turn.
 pub(crate) const PACKET_MAX: usize = 16 * 1024;
 
 thread_local! {
-    /// What is read stands here until its length is known. So a connection that waits has no buffer, and a short packet a short one.
+    /// Data is read here until its length is known. A waiting connection thus needs no buffer, and
+    /// a short packet needs only a short one.
     static SCRATCH: RefCell<Box<[u8]>> = RefCell::new(vec![0; PACKET_MAX].into());
 }
 
@@ -26,7 +28,8 @@ fn packet(
 }
 
 impl TcpStream {
-    /// Reads what is there, once there is anything; nothing is the end. Dropping the future reads nothing.
+    /// Waits for data and reads it. An empty result is the end of the stream. A dropped future has
+    /// read nothing.
     pub(crate) fn read_packet(
         &self,
         len_max: usize,
@@ -38,7 +41,7 @@ impl TcpStream {
 }
 
 impl UnixStream {
-    /// As [`TcpStream::read_packet`].
+    /// Reads a packet like [`TcpStream::read_packet`].
     pub(crate) fn read_packet(
         &self,
         len_max: usize,

@@ -1,4 +1,5 @@
-//! Connecting to the addresses of a host while they are looked up: the sockets and timers around [`Eyeballs`].
+//! Connecting to a host's addresses while they are being looked up: the sockets and timers around
+//! [`Eyeballs`].
 
 use std::fmt;
 use std::future::{Future, poll_fn};
@@ -12,11 +13,11 @@ use super::eyeballs::{Eyeballs, Family, Step};
 use crate::dns;
 use crate::time::{Sleep, now, sleep_until};
 
-/// Addresses of one family that are being looked up.
+/// A lookup of the addresses of one family.
 pub(super) type Lookup<'a> =
     Pin<Box<dyn Future<Output = Result<Vec<SocketAddr>, dns::Error>> + Send + 'a>>;
 
-/// What was tried without success.
+/// The failed lookups and attempts.
 #[derive(Debug, Default)]
 pub(super) struct Lost {
     pub(super) lookups: Vec<dns::Error>,
@@ -24,13 +25,14 @@ pub(super) struct Lost {
     pub(super) timed_out: bool,
 }
 
-/// Gives the first connection that is made. The others are dropped, and what is still looked up as well: their sockets are closed.
+/// Returns the first connection that succeeds. Drops the other attempts and lookups, which closes
+/// their sockets.
 ///
 /// # Errors
-/// What came of each lookup and of each attempt.
+/// Returns the results of all lookups and attempts.
 ///
 /// # Panics
-/// Outside of a runtime.
+/// Panics outside a runtime.
 pub(super) async fn race<T, F>(
     eyeballs: Eyeballs,
     limit: Duration,
@@ -148,7 +150,7 @@ impl<T, F: Future<Output = io::Result<T>>, O: Fn(SocketAddr) -> F> Race<'_, F, O
     }
 }
 
-/// An attempt that had no answer when the time for all of them was up.
+/// Error: an attempt had no answer when the total time was up.
 #[derive(Debug)]
 struct NotInTime(Duration);
 

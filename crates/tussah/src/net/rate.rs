@@ -1,21 +1,24 @@
-//! A limit on the rate at which sockets are read.
+//! Rate limits on reading from sockets.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-/// The time over which rates are averaged.
+/// The time window over which rates are averaged.
 const WINDOW: Duration = Duration::from_secs(1);
 
-/// A read takes at most this part of what the window allows, so that one with a large buffer doesn't run far ahead.
+/// A read takes at most this fraction of the window's allowance, so that a large buffer does not
+/// run far ahead.
 const PIECES: f64 = 8.0;
 
-/// A limit on the rate at which streams are read: in bytes, in reads, or in both; for one stream, or shared by several.
+/// A limit on the rate of reads from one or several streams: in bytes, in reads, or in both.
 ///
-/// SEDA's input rate limit (SOSP 2001, section 4.1): the rate is averaged over a moving window of a second, and a read is delayed
-/// while the average is above the limit. Our delay is not fixed but as long as the average needs to come down, so that the rate
-/// is met in the long run whatever the reads are like. After a pause, what the window allows may come at once.
+/// This is SEDA's input rate limit (SOSP 2001, section 4.1). The rate is averaged over a moving
+/// window of one second, and reads are delayed while the average exceeds the limit. In contrast to
+/// SEDA, the delay is not fixed. It lasts until the average is back at the limit, so the long-term
+/// rate is met for any pattern of reads. After a pause, a whole window's allowance may be read at
+/// once.
 ///
-/// What is not read stays with the system, and then with the peer, whose sending stops.
+/// Unread data stays in the system's buffer. When that is full, flow control stops the peer.
 ///
 /// # Examples
 /// ```
@@ -25,7 +28,7 @@ const PIECES: f64 = 8.0;
 /// # runtime.block_on(runtime.spawn(async move {
 /// # let listener = TcpListener::bind("127.0.0.1:0")?;
 /// # let client = TcpStream::connect(listener.local_addr()?).await?;
-/// let uploads = Arc::new(RateLimit::bytes(1_000_000)); // a second, of all together
+/// let uploads = Arc::new(RateLimit::bytes(1_000_000)); // per second, for all streams together
 /// let (stream, _) = listener.accept().await?;
 /// stream.set_read_limit(Some(uploads.clone()));
 /// # client.write_all(b"hello").await?;
@@ -38,33 +41,33 @@ const PIECES: f64 = 8.0;
 /// ```
 #[derive(Debug)]
 pub struct RateLimit {
-    /// In bytes a second.
+    /// In bytes per second.
     bytes: Option<f64>,
-    /// In reads a second.
+    /// In reads per second.
     reads: Option<f64>,
     window: Mutex<Window>,
 }
 
-/// What the average is made of.
+/// The state of the moving average.
 #[derive(Debug, Default)]
 struct Window {
-    /// Bytes and reads that the average still counts; they are forgotten at the rate of the limit.
+    /// Bytes and reads that the average still counts. They decay at the rate of the limit.
     bytes: f64,
     reads: f64,
-    /// When they were last forgotten.
+    /// The time of the last decay.
     since: Option<Instant>,
     bytes_read: u64,
     reads_delayed: u64,
 }
 
 impl RateLimit {
-    /// So many bytes a second.
+    /// Creates a limit in bytes per second.
     ///
     /// # Panics
-    /// If that is none.
+    /// Panics if the rate is 0.
     #[must_use]
     pub fn bytes(bytes_per_second: u64) -> Self {
-        assert!(bytes_per_second > 0, "a rate limit is above zero");
+        assert!(bytes_per_second > 0, "a rate limit must not be zero");
         Self {
             bytes: Some(bytes_per_second as f64),
             reads: None,
@@ -72,13 +75,13 @@ impl RateLimit {
         }
     }
 
-    /// So many reads a second.
+    /// Creates a limit in reads per second.
     ///
     /// # Panics
-    /// If that is none.
+    /// Panics if the rate is 0.
     #[must_use]
     pub fn reads(reads_per_second: u64) -> Self {
-        assert!(reads_per_second > 0, "a rate limit is above zero");
+        assert!(reads_per_second > 0, "a rate limit must not be zero");
         Self {
             bytes: None,
             reads: Some(reads_per_second as f64),
@@ -86,17 +89,17 @@ impl RateLimit {
         }
     }
 
-    /// The same with a limit on reads besides, which makes many small messages as dear as they are.
+    /// Adds a limit on reads, so that many small messages also count.
     ///
     /// # Panics
-    /// If that is none.
+    /// Panics if the rate is 0.
     #[must_use]
     pub fn and_reads(self, reads_per_second: u64) -> Self {
         let reads = Self::reads(reads_per_second).reads;
         Self { reads, ..self }
     }
 
-    /// The same limit for another stream, which has read nothing.
+    /// Creates the same limit for another stream, with nothing read yet.
     pub(crate) fn another(&self) -> Self {
         Self {
             bytes: self.bytes,
@@ -105,13 +108,13 @@ impl RateLimit {
         }
     }
 
-    /// How many bytes were read under this limit.
+    /// Returns the number of bytes read under this limit.
     #[must_use]
     pub fn bytes_read(&self) -> u64 {
         self.window().bytes_read
     }
 
-    /// How many reads had to wait for it.
+    /// Returns the number of reads that the limit delayed.
     #[must_use]
     pub fn reads_delayed(&self) -> u64 {
         self.window().reads_delayed
@@ -121,13 +124,14 @@ impl RateLimit {
         self.window.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// How much one read may take.
+    /// Returns the most bytes that one read may take.
     pub(crate) fn piece_bytes(&self) -> usize {
         let piece = self.bytes.map(|rate| rate * WINDOW.as_secs_f64() / PIECES);
         piece.map_or(usize::MAX, |bytes| (bytes as usize).max(1))
     }
 
-    /// How long the next read has to wait, if it has to; `again` if it has waited already.
+    /// Returns how long the next read must wait, if at all. `again` is set if it has already
+    /// waited.
     pub(crate) fn delay(&self, now: Instant, again: bool) -> Option<Duration> {
         let mut window = self.window();
         window.forget(now, self);
@@ -139,7 +143,7 @@ impl RateLimit {
             return None;
         }
         window.reads_delayed += u64::from(!again);
-        // Not rounded to none at all, or who asks again would ask for ever.
+        // Never rounded down to zero, which would make the caller ask forever.
         Some(Duration::from_secs_f64(seconds).max(Duration::from_nanos(1)))
     }
 
@@ -166,7 +170,8 @@ impl Window {
 mod tests {
     use super::*;
 
-    /// Reads as fast as the limit lets it, in simulated time; gives the bytes and reads of the last nine of ten seconds.
+    /// Reads as fast as the limit allows, in simulated time. Returns the bytes and reads of the
+    /// last nine of ten seconds.
     fn simulate(limit: &RateLimit, len: usize) -> (u64, u64) {
         let start = Instant::now();
         let mut now = start;
@@ -221,7 +226,7 @@ mod tests {
     }
 
     #[test]
-    #[should_panic = "a rate limit is above zero"]
+    #[should_panic = "a rate limit must not be zero"]
     fn no_rate() {
         let _ = RateLimit::bytes(0);
     }

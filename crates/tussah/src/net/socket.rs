@@ -1,30 +1,36 @@
-//! The one interface between the network types and what carries their bytes.
+//! The interface between the network types and the carrier of their bytes.
 //!
-//! Nothing else in `net` makes a system call on a socket. There is one variant for each carrier, of which a runtime is built with one: today the operating system;
-//! a simulator or a TCP stack in user space is a further variant, and the types above it don't change.
+//! No other part of `net` makes system calls on sockets. Each carrier is a variant of [`Socket`],
+//! and a runtime is built with one carrier. Today there is only the operating system. A simulator
+//! or a user-space TCP stack would be a further variant, and the types above would not change.
 //!
 //! # The contract
 //!
-//! There are three kinds of verbs.
+//! There are three kinds of operations.
 //!
-//! - *Settings* (`make`, `bind`, `listen`, `shutdown`, addresses, and the options in `socket/options.rs`) act at once and never wait.
-//! - *Attempts* (`accept`, `receive…`, `send…`, `connected`, `ready`) do what can be done now, or say `WouldBlock`. An attempt
-//!   that says `WouldBlock` or `Interrupted` has done nothing. One that moves bytes spends what they are worth of the poll's budget,
-//!   and moves at most [`TRANSFER_MAX`] of them.
-//! - *Waiting* (`operate`, `poll_operate`) makes an attempt, and again whenever it may succeed, until it says something else
-//!   than `WouldBlock` or `Interrupted`; it spends an operation of the poll's budget for each try that it begins with. Dropping
-//!   an `operate` leaves nothing behind: who waited is forgotten, and an attempt that has not succeeded has done nothing. Polling
-//!   one again after it has completed begins a new operation.
+//! - *Settings* (`make`, `bind`, `listen`, `shutdown`, addresses, and the options in
+//!   `socket/options.rs`) take effect immediately and never wait.
+//! - *Attempts* (`accept`, `receive…`, `send…`, `connected`, `ready`) do what is possible now, or
+//!   return `WouldBlock`. An attempt that returns `WouldBlock` or `Interrupted` has had no effect.
+//!   An attempt that moves bytes spends a matching part of the poll's budget, and moves at most
+//!   [`TRANSFER_MAX`] bytes.
+//! - *Waiting* (`operate`, `poll_operate`) makes an attempt, and repeats it whenever it may
+//!   succeed, until it returns anything other than `WouldBlock` or `Interrupted`. Each poll that
+//!   makes attempts spends one operation of the poll's budget. Dropping an `operate` leaves nothing
+//!   behind: the waiter is removed, and an attempt that did not succeed has had no effect. Polling
+//!   it after completion starts a new operation.
 //!
 //! Any number of threads may wait on one socket, in both directions.
 //!
-//! # Operations by completion
+//! # Completion-based carriers
 //!
-//! A carrier that is told of an operation first and says later that it is done (as `io_uring` does) owns the buffer meanwhile,
-//! so it can't serve a borrowed one. The owned-buffer operations of the types above are the place for it: they give the buffer away
-//! already, and are made of an attempt and `operate` only because this carrier has nothing better. Such a carrier adds the
-//! verbs `receive_owned(buffer) -> (io::Result<usize>, buffer)` and `send_owned`, with the rule that a dropped future leaves the
-//! buffer with the carrier until the operation is done; for borrowed buffers it goes on telling when a socket is ready.
+//! A completion-based carrier (such as `io_uring`) owns the buffer while an operation runs, so it
+//! cannot serve a borrowed one. The owned-buffer operations of the types above are the place for
+//! it. They already give the buffer away, and use an attempt with `operate` only because this
+//! carrier has nothing better. A completion-based carrier would add the operations
+//! `receive_owned(buffer) -> (io::Result<usize>, buffer)` and `send_owned`. When their future is
+//! dropped, the buffer stays with the carrier until the operation is done. For borrowed buffers it
+//! would continue to report readiness.
 
 mod message;
 mod multicast;
@@ -44,31 +50,33 @@ use rustix::net::{
     self, AddressFamily, Protocol, RecvFlags, SendAncillaryBuffer, SendFlags, Shutdown,
     SocketAddrAny, SocketFlags, SocketType, sockopt,
 };
-pub(crate) use tussah_core::io::Direction;
+pub(crate) use tussah_core::io::{Direction, Hangup};
 use tussah_core::io::{Source, spend_bytes};
 use tussah_core::{Handle, Network};
 
 use run::run;
 
-/// Bound, in bytes: what one attempt moves at most, about 50 µs of copying, so that a fast peer doesn't hold a worker.
+/// Bound, in bytes: the most that one attempt moves, about 50 µs of copying, so that a fast peer
+/// does not occupy a worker.
 pub(crate) const TRANSFER_MAX: usize = 256 * 1024;
 
-/// Bound, in buffers: what the system takes in one vectored call (`IOV_MAX`); the rest is for the next.
+/// Bound, in buffers: the most that one vectored system call takes (`IOV_MAX`). The next call takes
+/// the rest.
 const BUFFERS_MAX: usize = 1024;
 
-/// A socket in non-blocking mode, of whichever carrier.
+/// A non-blocking socket of any carrier.
 #[derive(Debug)]
 pub(crate) enum Socket {
-    /// The operating system's.
+    /// A socket of the operating system.
     Os(Source),
 }
 
 /// Settings.
 impl Socket {
-    /// Makes a socket in the runtime that the caller runs in.
+    /// Creates a socket in the current runtime.
     ///
     /// # Panics
-    /// Outside of a runtime.
+    /// Panics outside a runtime.
     #[track_caller]
     pub(crate) fn make(
         family: AddressFamily,
@@ -84,24 +92,24 @@ impl Socket {
         }
     }
 
-    /// Takes a descriptor for the runtime that the caller runs in, and makes it non-blocking.
+    /// Takes over a descriptor for the current runtime, and makes it non-blocking.
     ///
     /// # Panics
-    /// Outside of a runtime.
+    /// Panics outside a runtime.
     #[track_caller]
     pub(crate) fn from_fd(fd: OwnedFd) -> io::Result<Self> {
         rustix::io::ioctl_fionbio(&fd, true)?;
         Ok(Self::Os(Source::new(fd)))
     }
 
-    /// The runtime that it belongs to.
+    /// Returns the socket's runtime.
     pub(crate) fn handle(&self) -> Handle {
         match self {
             Self::Os(source) => source.handle(),
         }
     }
 
-    /// Gives the descriptor back, in non-blocking mode.
+    /// Returns the descriptor, in non-blocking mode.
     pub(crate) fn into_fd(self) -> OwnedFd {
         match self {
             Self::Os(source) => source.into_fd(),
@@ -116,11 +124,11 @@ impl Socket {
         Ok(net::listen(self.as_fd(), backlog)?)
     }
 
-    /// Begins to connect. True: it is connected; false: wait for writing until [`connected`](Self::connected) says so, which on the
-    /// same machine it may do at once.
+    /// Starts to connect. Returns true if connected. If false, wait for writability until
+    /// [`connected`](Self::connected) completes, which may happen immediately on the same machine.
     ///
-    /// `WouldBlock` is an error here, for which there is nothing to wait: a Unix socket's queue is full, or a table of the
-    /// system's.
+    /// `WouldBlock` is an error here, with nothing to wait for: a Unix socket's queue or a table of
+    /// the system is full.
     pub(crate) fn connect(&self, address: &SocketAddrAny) -> io::Result<bool> {
         match net::connect(self.as_fd(), address) {
             Ok(()) => Ok(true),
@@ -137,29 +145,30 @@ impl Socket {
         Ok(net::getsockname(self.as_fd())?)
     }
 
-    /// Ends a TCP connection at once: what is on its way is thrown away, and the peer sees that it was reset. Whoever still has the
-    /// socket sees the same.
+    /// Resets a TCP connection: unsent data is discarded, and the peer sees a reset. Other holders
+    /// of the socket see the same.
     ///
-    /// The socket has no peer then, which for Linux is what `connect` to `AF_UNSPEC` asks for (connect(2)).
+    /// The socket then has no peer. Linux does this for `connect` to `AF_UNSPEC` (connect(2)).
     pub(crate) fn reset(&self) -> io::Result<()> {
         Ok(net::connect_unspec(self.as_fd())?)
     }
 
-    /// The peer; `None` if it has no name, as a Unix socket may.
+    /// Returns the peer's address, or `None` if it is unnamed, as a Unix socket may be.
     pub(crate) fn peer_address(&self) -> io::Result<Option<SocketAddrAny>> {
         Ok(net::getpeername(self.as_fd())?)
     }
 
-    /// Takes the error that the socket has been left with, if any.
+    /// Returns and clears the socket's pending error, if any.
     pub(crate) fn take_error(&self) -> io::Result<Option<io::Error>> {
         let error = sockopt::socket_error(self.as_fd())?;
         Ok(error.err().map(io::Error::from))
     }
 }
 
-/// Attempts. One that a signal interrupts is made again at once.
+/// Attempts. An interrupted attempt is repeated immediately.
 impl Socket {
-    /// Takes a connection, for the runtime of this socket; one that the worker keeps which waits for it first, or one that goes to any.
+    /// Accepts a connection for the runtime of this socket. If `spread` is set, its events may go
+    /// to any worker; otherwise they stay with the worker that first waits for it.
     pub(crate) fn accept(&self, spread: bool) -> io::Result<(Self, Option<SocketAddrAny>)> {
         let Self::Os(source) = self;
         let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
@@ -169,7 +178,7 @@ impl Socket {
         Ok((Self::Os(accepted), peer))
     }
 
-    /// Says how a [`connect`](Self::connect) that has begun has ended.
+    /// Returns the result of a [`connect`](Self::connect) in progress.
     pub(crate) fn connected(&self) -> io::Result<()> {
         if let Some(error) = self.take_error()? {
             return Err(error);
@@ -181,7 +190,7 @@ impl Socket {
         }
     }
 
-    /// Receives from a stream. 0: its end, if the buffer is not empty.
+    /// Receives from a stream. Returns 0 at its end, or for an empty buffer.
     pub(crate) fn receive(&self, buffer: &mut [u8]) -> io::Result<usize> {
         let wanted = buffer.len().min(TRANSFER_MAX);
         self.take(wanted, |fd| {
@@ -190,7 +199,7 @@ impl Socket {
         })
     }
 
-    /// Receives from a stream into several buffers, one after the other, no more than so many bytes.
+    /// Receives from a stream into several buffers, one after the other, at most `bytes_max` bytes.
     pub(crate) fn receive_vectored(
         &self,
         buffers: &mut [IoSliceMut<'_>],
@@ -209,7 +218,7 @@ impl Socket {
         }
     }
 
-    /// Receives what stays to be received.
+    /// Receives data without consuming it.
     pub(crate) fn peek(&self, buffer: &mut [u8]) -> io::Result<usize> {
         let wanted = buffer.len().min(TRANSFER_MAX);
         let flags = RecvFlags::PEEK;
@@ -218,7 +227,7 @@ impl Socket {
         Ok(len)
     }
 
-    /// Sends to a stream; never raises `SIGPIPE`.
+    /// Sends to a stream, without ever raising `SIGPIPE`.
     pub(crate) fn send(&self, buffer: &[u8]) -> io::Result<usize> {
         let buffer = &buffer[..buffer.len().min(TRANSFER_MAX)];
         self.give(buffer.len(), |fd| {
@@ -226,7 +235,7 @@ impl Socket {
         })
     }
 
-    /// Sends several buffers to a stream, one after the other; never raises `SIGPIPE`.
+    /// Sends several buffers to a stream, one after the other, without ever raising `SIGPIPE`.
     pub(crate) fn send_vectored(&self, buffers: &[IoSlice<'_>]) -> io::Result<usize> {
         let run = run(buffers.iter().map(|buffer| buffer.len()), TRANSFER_MAX);
         match &buffers[run] {
@@ -241,9 +250,9 @@ impl Socket {
         }
     }
 
-    /// Sends a piece of a file to a stream; 0: the file ends there.
+    /// Sends a piece of a file to a stream. Returns 0 at the end of the file.
     ///
-    /// The disk is waited for, if it must be: see who calls it.
+    /// This may block on the disk; the caller must prevent that.
     pub(crate) fn send_file(
         &self,
         file: BorrowedFd<'_>,
@@ -268,7 +277,7 @@ impl Socket {
         Ok((len, peer))
     }
 
-    /// Sends a datagram: to an address, or to the peer that the socket is connected with.
+    /// Sends a datagram to an address, or to the connected peer.
     pub(crate) fn send_to(
         &self,
         buffer: &[u8],
@@ -283,12 +292,12 @@ impl Socket {
         Ok(sent)
     }
 
-    /// Whether an operation of this direction would not block.
+    /// Returns `WouldBlock` if an operation in this direction would block.
     pub(crate) fn ready(&self, direction: Direction) -> io::Result<()> {
         ready(self, direction)
     }
 
-    /// Receives up to `wanted` bytes from a stream; fewer, but not none, are all that is there.
+    /// Receives up to `wanted` bytes from a stream. A short, nonempty read has drained the stream.
     fn take(
         &self,
         wanted: usize,
@@ -304,7 +313,7 @@ impl Socket {
         Ok(len)
     }
 
-    /// Sends up to `wanted` bytes to a stream; fewer are all that there is room for.
+    /// Sends up to `wanted` bytes to a stream. A short write has filled the stream.
     fn give(
         &self,
         wanted: usize,
@@ -329,7 +338,7 @@ impl AsFd for Socket {
     }
 }
 
-/// Whether an operation of this direction would not block; `WouldBlock` if it would.
+/// Returns `WouldBlock` if an operation in this direction would block.
 pub(crate) fn ready(fd: impl AsFd, direction: Direction) -> io::Result<()> {
     let flags = match direction {
         Direction::Read => PollFlags::IN | PollFlags::RDHUP,
@@ -338,20 +347,20 @@ pub(crate) fn ready(fd: impl AsFd, direction: Direction) -> io::Result<()> {
     let now = Timespec::default();
     match retry_on_intr(|| poll(&mut [PollFd::new(&fd, flags)], Some(&now))) {
         Ok(0) => Err(io::ErrorKind::WouldBlock.into()),
-        // A system that can't say, for want of memory, has said nothing of the descriptor: an operation may be tried.
+        // If the system cannot tell, for lack of memory, an operation may still be tried.
         Ok(_) | Err(_) => Ok(()),
     }
 }
 
-/// The address of an internet socket.
+/// Converts the system's form of an internet address.
 ///
 /// # Errors
-/// If the address is of another family.
+/// Returns an error if the address belongs to another family.
 pub(crate) fn internet(address: SocketAddrAny) -> io::Result<SocketAddr> {
     Ok(SocketAddr::try_from(address)?)
 }
 
-/// The family of an internet address.
+/// Returns the family of an internet address.
 pub(crate) fn family(address: &SocketAddr) -> AddressFamily {
     match address {
         SocketAddr::V4(_) => AddressFamily::INET,

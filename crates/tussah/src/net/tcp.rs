@@ -1,4 +1,4 @@
-//! TCP.
+//! TCP sockets.
 
 mod accept;
 #[cfg(feature = "dns")]

@@ -1,4 +1,4 @@
-//! UDP.
+//! UDP sockets.
 
 mod batch;
 mod options;
@@ -17,11 +17,12 @@ use super::socket::{Direction, Socket, family, internet};
 use crate::io_error::context;
 pub use batch::RecvSlot;
 
-/// A UDP socket: datagrams, each of which comes whole, or not at all, and in any order.
+/// A UDP socket. A datagram arrives whole or not at all, and datagrams may arrive in any order.
 ///
-/// A datagram that is longer than the buffer is cut off, and what did not fit is lost; [`recv_batch`](Self::recv_batch) tells.
-/// That nobody listens at the other end is reported by the network (ICMP), to a [connected](Self::connect) socket: one of the next
-/// operations fails with `ConnectionRefused`, and the socket stays as it is.
+/// A datagram longer than the buffer is truncated, and the rest is lost;
+/// [`recv_batch`](Self::recv_batch) reports that. If no process listens at the other end, the
+/// network reports it (ICMP) to a [connected](Self::connect) socket: one of the next operations
+/// then fails with `ConnectionRefused`. The socket remains usable.
 ///
 /// # Examples
 /// ```
@@ -39,19 +40,21 @@ pub use batch::RecvSlot;
 /// ```
 pub struct UdpSocket {
     socket: Socket,
-    /// The number of an error that the system has reported in the middle of a batch; 0: none.
+    /// The number of an error that the system reported in the middle of a batch; 0 means none.
     unreported: AtomicI32,
 }
 
 impl UdpSocket {
-    /// Makes a socket at an address; of several, at the first that can be had. Port 0 has the system choose one.
+    /// Binds a socket to an address, or to the first usable one of several addresses. With port 0
+    /// the system chooses a port.
     ///
     /// # Errors
-    /// `AddrInUse`, `AddrNotAvailable`, `PermissionDenied`, what else the system says; `InvalidInput` if it is not an address. Names
-    /// (`localhost:80`) are none: they are looked up only to connect.
+    /// Returns `AddrInUse`, `AddrNotAvailable`, `PermissionDenied` or another error of the system.
+    /// Returns `InvalidInput` if `address` is not an address. Host names (`localhost:80`) are not
+    /// accepted here; they are looked up only for connecting.
     ///
     /// # Panics
-    /// Outside of a runtime.
+    /// Panics outside a runtime.
     #[track_caller]
     pub fn bind(address: impl ToAddresses) -> io::Result<Self> {
         let mut last = None;
@@ -72,7 +75,7 @@ impl UdpSocket {
         Ok(Self::new(socket))
     }
 
-    /// For callbacks.
+    /// Used by callbacks.
     pub(crate) fn socket(&self) -> &Socket {
         &self.socket
     }
@@ -82,30 +85,33 @@ impl UdpSocket {
         Self { socket, unreported }
     }
 
-    /// Takes a socket of the standard library's, and makes it non-blocking. So every option can be set that there is.
+    /// Takes over a standard library socket, and makes it non-blocking. This allows setting any
+    /// socket option beforehand.
     ///
     /// # Errors
-    /// What the system says.
+    /// Returns the system's error.
     ///
     /// # Panics
-    /// Outside of a runtime.
+    /// Panics outside a runtime.
     #[track_caller]
     pub fn from_std(socket: std::net::UdpSocket) -> io::Result<Self> {
         Ok(Self::new(Socket::from_fd(socket.into())?))
     }
 
-    /// Gives the socket to the standard library, in non-blocking mode as it is.
+    /// Converts the socket to a standard library socket, which remains in non-blocking mode.
     #[must_use]
     pub fn into_std(self) -> std::net::UdpSocket {
         self.socket.into_fd().into()
     }
 
-    /// Sets the peer: [`send`](Self::send) sends to it, and only what comes from it is received. Nothing is exchanged with it.
+    /// Sets the peer: [`send`](Self::send) sends to it, and only its datagrams are received. No
+    /// packet is exchanged.
     ///
-    /// Of several addresses it takes the first that the system accepts.
+    /// Of several addresses, the first one that the system accepts is used.
     ///
     /// # Errors
-    /// What the system says, as when there is no way to there; `InvalidInput` if it is not an address.
+    /// Returns the system's error, for example if there is no route. Returns `InvalidInput` if
+    /// `address` is not an address.
     pub fn connect(&self, address: impl ToAddresses) -> io::Result<()> {
         let mut last = None;
         for &address in address.to_addresses()?.as_slice() {
@@ -118,18 +124,18 @@ impl UdpSocket {
         Err(last.unwrap_or_else(none))
     }
 
-    /// The address of this end.
+    /// Returns the local address.
     ///
     /// # Errors
-    /// What the system says.
+    /// Returns the system's error.
     pub fn local_addr(&self) -> io::Result<SocketAddr> {
         self.socket.local_address().and_then(internet)
     }
 
-    /// The address of the peer.
+    /// Returns the peer's address.
     ///
     /// # Errors
-    /// `NotConnected` if none was [set](Self::connect).
+    /// Returns `NotConnected` if no peer was [set](Self::connect).
     pub fn peer_addr(&self) -> io::Result<SocketAddr> {
         let address = self.socket.peer_address()?;
         internet(address.ok_or(io::ErrorKind::NotConnected)?)
@@ -138,11 +144,12 @@ impl UdpSocket {
     /// Sends a datagram to the peer.
     ///
     /// # Cancellation
-    /// Dropping the future sends nothing.
+    /// A dropped future has sent nothing.
     ///
     /// # Errors
-    /// `NotConnected` (or `DestinationAddressRequired`, as the system has it) without a peer; `ConnectionRefused` if
-    /// an earlier datagram found nobody; what else the system says: the datagram is too long.
+    /// Without a peer, returns `NotConnected` or `DestinationAddressRequired`, depending on the
+    /// system. Returns `ConnectionRefused` if no process received an earlier datagram. Otherwise
+    /// returns the system's error, for example if the datagram is too long.
     pub async fn send(&self, data: &[u8]) -> io::Result<usize> {
         let send = self
             .socket
@@ -150,13 +157,14 @@ impl UdpSocket {
         send.await.map_err(|error| self.failed("send from", error))
     }
 
-    /// Sends a datagram to an address; of several, to the first.
+    /// Sends a datagram to an address, or to the first of several addresses.
     ///
     /// # Cancellation
-    /// Dropping the future sends nothing.
+    /// A dropped future has sent nothing.
     ///
     /// # Errors
-    /// `InvalidInput` if it is not an address; else as [`send`](Self::send).
+    /// Returns `InvalidInput` if `address` is not an address, and otherwise the errors of
+    /// [`send`](Self::send).
     pub async fn send_to(&self, data: &[u8], address: impl ToAddresses) -> io::Result<usize> {
         let addresses = address.to_addresses()?;
         let none = || io::Error::new(io::ErrorKind::InvalidInput, "expected an address");
@@ -169,14 +177,16 @@ impl UdpSocket {
             .map_err(|error| context(error, "send to", address))
     }
 
-    /// Receives a datagram from the peer, or from anybody if there is none; says how long it is. What does not fit into the
-    /// buffer is lost; [`recv_batch`](Self::recv_batch) with one slot tells whether something was.
+    /// Receives a datagram from the peer, or from any sender if no peer is set. Returns its length.
+    /// What does not fit into the buffer is lost; [`recv_batch`](Self::recv_batch) with one slot
+    /// reports that.
     ///
     /// # Cancellation
-    /// Dropping the future receives nothing.
+    /// A dropped future has received nothing.
     ///
     /// # Errors
-    /// `ConnectionRefused` if what was sent to the peer found nobody; what else the system says.
+    /// Returns `ConnectionRefused` if no process received an earlier datagram to the peer, and
+    /// otherwise the system's error.
     ///
     /// # Examples
     /// ```
@@ -198,35 +208,35 @@ impl UdpSocket {
         Ok(self.receive(buffer, RecvFlags::empty()).await?.0)
     }
 
-    /// Receives a datagram, and says who has sent it; as [`recv`](Self::recv) otherwise.
+    /// Receives a datagram and returns its sender. Otherwise like [`recv`](Self::recv).
     ///
     /// # Cancellation
-    /// Dropping the future receives nothing.
+    /// A dropped future has received nothing.
     ///
     /// # Errors
-    /// As [`recv`](Self::recv).
+    /// Same as [`recv`](Self::recv).
     pub async fn recv_from(&self, buffer: &mut [u8]) -> io::Result<(usize, SocketAddr)> {
         self.receive(buffer, RecvFlags::empty()).await
     }
 
-    /// Receives a datagram and leaves it there for the next to receive.
+    /// Receives a datagram without removing it from the queue.
     ///
     /// # Cancellation
     /// Dropping the future changes nothing.
     ///
     /// # Errors
-    /// As [`recv`](Self::recv).
+    /// Same as [`recv`](Self::recv).
     pub async fn peek(&self, buffer: &mut [u8]) -> io::Result<usize> {
         Ok(self.receive(buffer, RecvFlags::PEEK).await?.0)
     }
 
-    /// Receives a datagram and leaves it there, and says who has sent it.
+    /// Receives a datagram without removing it from the queue, and returns its sender.
     ///
     /// # Cancellation
     /// Dropping the future changes nothing.
     ///
     /// # Errors
-    /// As [`recv`](Self::recv).
+    /// Same as [`recv`](Self::recv).
     pub async fn peek_from(&self, buffer: &mut [u8]) -> io::Result<(usize, SocketAddr)> {
         self.receive(buffer, RecvFlags::PEEK).await
     }
@@ -234,16 +244,16 @@ impl UdpSocket {
     /// Sends a datagram to the peer, or to an address, without waiting.
     ///
     /// # Errors
-    /// `WouldBlock` if there is no room; else what the system says.
+    /// Returns `WouldBlock` if there is no room, and otherwise the system's error.
     pub fn try_send(&self, data: &[u8], address: Option<SocketAddr>) -> io::Result<usize> {
         let address = address.map(Into::into);
         self.socket.send_to(data, address.as_ref())
     }
 
-    /// Receives a datagram without waiting; as [`recv_from`](Self::recv_from) otherwise.
+    /// Receives a datagram without waiting. Otherwise like [`recv_from`](Self::recv_from).
     ///
     /// # Errors
-    /// `WouldBlock` if none is there; else what the system says.
+    /// Returns `WouldBlock` if no datagram is queued, and otherwise the system's error.
     pub fn try_recv_from(&self, buffer: &mut [u8]) -> io::Result<(usize, SocketAddr)> {
         let (len, _, peer) = self.attempt(buffer, RecvFlags::empty())?;
         Ok((len, peer))
@@ -263,7 +273,8 @@ impl UdpSocket {
         }
     }
 
-    /// Takes a datagram: its length in the buffer, whether it was cut off, and who has sent it.
+    /// Receives a datagram. Returns its length in the buffer, whether it was truncated, and its
+    /// sender.
     fn attempt(
         &self,
         buffer: &mut [u8],
@@ -286,7 +297,7 @@ impl UdpSocket {
         (number != 0).then(|| io::Error::from_raw_os_error(number))
     }
 
-    /// Keeps an error for the next operation.
+    /// Stores an error for the next operation.
     fn keep(&self, error: &io::Error) {
         if let Some(errno) = Errno::from_io_error(error) {
             self.unreported

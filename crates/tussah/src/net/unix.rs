@@ -1,12 +1,14 @@
-//! Unix sockets: streams and datagrams within a machine, which can carry descriptors.
+//! Unix sockets: local streams and datagrams, which can also carry descriptors.
 //!
-//! They have paths as addresses, or names that are in no file system (*abstract*: [`SocketAddrExt`]), or none.
+//! An address is a path, or a name outside the file system (*abstract*: [`SocketAddrExt`]). A
+//! socket may also be unnamed.
 //!
-//! # Files of sockets
+//! # Socket files
 //!
-//! Binding to a path makes a file, which nobody removes: not the drop, and not the end of the process. Binding to it again
-//! fails with `AddrInUse`, whether anybody listens there or not. A server that owns its path removes the file before it
-//! binds. Where another might be listening, connect first: `ConnectionRefused` says that the file was left behind.
+//! Binding to a path creates a file, which neither dropping the socket nor ending the process
+//! removes. Binding to the same path again fails with `AddrInUse`, whether or not a process still
+//! listens there. A server that owns its path removes the file before it binds. If another process
+//! might be listening, connect first: `ConnectionRefused` means that the file was left behind.
 //!
 //! [`SocketAddrExt`]: std::os::linux::net::SocketAddrExt
 

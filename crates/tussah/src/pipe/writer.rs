@@ -1,4 +1,4 @@
-//! The end of a pipe that is written to.
+//! The writing end of a pipe.
 
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
@@ -12,25 +12,29 @@ use tussah_core::io::Direction;
 use super::End;
 use crate::io_error::context;
 
-/// The end of a pipe that is written to. Dropping it closes it; with the last one closed, the reader comes to the end.
+/// The writing end of a pipe. Dropping it closes it. When the last writer is closed, the reader
+/// gets the end of the stream.
 ///
-/// It also implements `AsyncWrite` of `futures_io`, for one thread at a time; `close` of that closes the pipe.
+/// It also implements `AsyncWrite` of `futures_io`, for one thread at a time. `close` of that trait
+/// closes the pipe.
 #[derive(Debug)]
 pub struct Writer {
-    /// `None` once it is closed.
+    /// `None` once closed.
     pub(super) end: Option<End>,
 }
 
 impl Writer {
-    /// Takes a descriptor that can be written and waited for (a pipe, a FIFO, a terminal) for the current runtime.
+    /// Takes ownership of a writable descriptor that epoll supports (a pipe, a FIFO, a terminal),
+    /// for the current runtime.
     ///
-    /// It is put into non-blocking mode, also for all others who share its open file description.
+    /// The descriptor is put into non-blocking mode, which affects everyone who shares its open
+    /// file description.
     ///
     /// # Errors
-    /// What the system said.
+    /// Returns the system's error.
     ///
     /// # Panics
-    /// Outside of a runtime.
+    /// Panics outside a runtime.
     ///
     /// # Examples
     /// ```
@@ -55,27 +59,29 @@ impl Writer {
         Ok(Self { end: Some(end) })
     }
 
-    /// Gives the descriptor back, in blocking mode.
+    /// Returns the descriptor, in blocking mode.
     ///
     /// # Errors
-    /// What the system said; the descriptor is closed then. `NotConnected` if the pipe is closed.
+    /// Returns the system's error; the descriptor is then closed. Returns `NotConnected` if the
+    /// pipe was already closed.
     pub fn into_fd(self) -> io::Result<OwnedFd> {
         self.end.ok_or_else(closed)?.into_blocking_fd()
     }
 
-    /// The descriptor; `None` once `close` of `AsyncWrite` has closed it.
+    /// Returns the descriptor, or `None` once `close` of `AsyncWrite` has closed it.
     #[must_use]
     pub fn fd(&self) -> Option<BorrowedFd<'_>> {
         self.end.as_ref().map(|end| end.source.as_fd())
     }
 
-    /// Writes some of the bytes, at least one unless there are none; says how many.
+    /// Writes some of the bytes, at least one unless there are none, and returns how many.
     ///
     /// # Errors
-    /// `BrokenPipe` if nobody can read any more; what else the system said; `Other` when the runtime ends.
+    /// Returns `BrokenPipe` if all readers have closed the pipe, any other error of the system, or
+    /// `Other` when the runtime ends.
     ///
     /// # Cancellation
-    /// Dropping the future has written nothing.
+    /// A dropped future has written nothing.
     ///
     /// # Examples
     /// ```
@@ -84,7 +90,7 @@ impl Writer {
     /// let (reader, writer) = tussah::pipe::pipe()?;
     /// assert_eq!(writer.write(b"hello").await?, 5);
     /// drop(reader);
-    /// let error = writer.write(b"hello").await.expect_err("nobody reads");
+    /// let error = writer.write(b"hello").await.expect_err("the reader is gone");
     /// assert_eq!(error.to_string(), "write to a pipe: Broken pipe (os error 32)");
     /// # std::io::Result::Ok(())
     /// # })).expect("no panic")?;
@@ -98,10 +104,10 @@ impl Writer {
         write.await.map_err(|error| end.write_error(error))
     }
 
-    /// Writes what there is room for now; `None` if that is nothing.
+    /// Writes as many bytes as there is room for now. Returns `None` if there is no room.
     ///
     /// # Errors
-    /// As [`write`](Self::write).
+    /// Same as [`write`](Self::write).
     pub fn try_write(&self, data: &[u8]) -> io::Result<Option<usize>> {
         let end = self.end()?;
         match end.write_now(end.source.as_fd(), data) {
@@ -114,10 +120,11 @@ impl Writer {
     /// Writes all of the bytes.
     ///
     /// # Errors
-    /// As [`write`](Self::write); some bytes may have been written then.
+    /// Returns the errors of [`write`](Self::write). Some bytes may have been written.
     ///
     /// # Cancellation
-    /// The first bytes may have been written, and it is not known how many. Use [`write`](Self::write) where that matters.
+    /// Some bytes may have been written, but their number is lost. Use [`write`](Self::write) where
+    /// that matters.
     ///
     /// # Examples
     /// See [`pipe`](super::pipe()).
@@ -129,13 +136,13 @@ impl Writer {
         Ok(())
     }
 
-    /// The runtime and the number; `None` if it was closed.
+    /// Returns the runtime and the descriptor's number, or `None` if it was closed.
     pub(crate) fn place(&self) -> Option<(Handle, RawFd)> {
         let source = &self.end.as_ref()?.source;
         Some((source.handle(), source.as_fd().as_raw_fd()))
     }
 
-    /// For callbacks.
+    /// Used by callbacks.
     pub(crate) async fn wait_ready(&self, direction: Direction) -> io::Result<()> {
         self.end()?.wait_ready(direction).await
     }
@@ -157,7 +164,7 @@ impl AsyncWrite for Writer {
         poll.map_err(|error| end.write_error(error))
     }
 
-    /// Does nothing: no bytes are held back here.
+    /// Does nothing, because writes are not buffered.
     fn poll_flush(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
         Poll::Ready(Ok(()))
     }
@@ -169,6 +176,6 @@ impl AsyncWrite for Writer {
 }
 
 fn closed() -> io::Error {
-    let error = io::Error::new(io::ErrorKind::NotConnected, "this end was closed before");
+    let error = io::Error::new(io::ErrorKind::NotConnected, "this end is already closed");
     context(error, "use", "a pipe")
 }

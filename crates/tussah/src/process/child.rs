@@ -1,4 +1,4 @@
-//! A child process that runs, or has ended and was not waited for.
+//! A child process that is running, or has exited and was not waited for.
 
 #[cfg(test)]
 mod tests;
@@ -21,29 +21,30 @@ use crate::io_error::context;
 use crate::pipe::{Reader, Writer};
 use crate::signal::Signal;
 
-/// The end of a pipe that a child reads from.
+/// The writing end of the pipe to a child's standard input.
 pub type ChildStdin = Writer;
-/// The end of a pipe that a child writes to.
+/// The reading end of the pipe from a child's standard output.
 pub type ChildStdout = Reader;
-/// The end of a pipe that a child writes errors to.
+/// The reading end of the pipe from a child's standard error.
 pub type ChildStderr = Reader;
 
 /// A child process, started by [`Command::spawn`](super::Command::spawn).
 ///
-/// A child that is dropped before it was waited for goes on, unless
-/// [`kill_on_drop`](super::Command::kill_on_drop) is set, and is reaped when it ends: see [the module](super).
+/// A child that is dropped before it was waited for continues to run, unless
+/// [`kill_on_drop`](super::Command::kill_on_drop) is set. It is reaped when it exits; see [the
+/// module](super).
 pub struct Child {
-    /// What the child reads, if that is [piped](super::Stdio::piped).
+    /// The child's standard input, if [piped](super::Stdio::piped).
     pub stdin: Option<ChildStdin>,
-    /// What the child writes, if that is [piped](super::Stdio::piped).
+    /// The child's standard output, if [piped](super::Stdio::piped).
     pub stdout: Option<ChildStdout>,
-    /// The errors that the child writes, if they are [piped](super::Stdio::piped).
+    /// The child's standard error, if [piped](super::Stdio::piped).
     pub stderr: Option<ChildStderr>,
-    /// Always there, until the drop.
+    /// Always `Some` until `drop`.
     child: Option<std::process::Child>,
-    /// Readable when the child has ended; `None` where the system gives none.
+    /// Readable when the child has exited. `None` where the system provides no pidfd.
     pidfd: Option<Source>,
-    /// Waits for the child's end where there is no pidfd, or nothing that would report on it.
+    /// Waits for the child's exit where there is no pidfd, or epoll has no room for it.
     waiting: Option<BlockingHandle<()>>,
     handle: Handle,
     program: String,
@@ -62,7 +63,7 @@ impl Child {
         let stdin = child.stdin.take();
         let stdout = child.stdout.take();
         let stderr = child.stderr.take();
-        // First of all, so that the child is looked after whatever fails.
+        // Made first, so that the child is reaped whatever fails below.
         let mut this = Self {
             stdin: None,
             stdout: None,
@@ -90,21 +91,24 @@ impl Child {
         Ok(this)
     }
 
-    /// The number of the process. It may be another's once the child was waited for.
+    /// Returns the PID. The system may reuse it once the child was waited for.
     #[must_use]
     pub fn id(&self) -> u32 {
         self.child.as_ref().map_or(0, std::process::Child::id)
     }
 
-    /// Closes `stdin`, unless it was taken, and waits until the child has ended.
+    /// Closes `stdin`, unless it was taken, and waits until the child exits.
     ///
-    /// A child that fills a pipe that nobody reads does not end: see [`wait_with_output`](Self::wait_with_output).
+    /// A child blocks forever on a full pipe that nobody reads: see
+    /// [`wait_with_output`](Self::wait_with_output).
     ///
     /// # Errors
-    /// What the system said: somebody else has waited for the child. `Other` when the runtime ends.
+    /// Returns the system's error, for example if other code has waited for the child. Returns
+    /// `Other` when the runtime ends.
     ///
     /// # Cancellation
-    /// Dropping the future has no effect but that `stdin` is closed; waiting again gives the status.
+    /// Dropping the future leaves `stdin` closed and has no other effect. Waiting again returns the
+    /// status.
     ///
     /// # Examples
     /// ```
@@ -113,7 +117,7 @@ impl Child {
     /// # runtime.block_on(runtime.spawn(async move {
     /// let mut child = Command::new("true").spawn().await?;
     /// assert!(child.wait().await?.success());
-    /// assert!(child.wait().await?.success()); // it is kept
+    /// assert!(child.wait().await?.success()); // the status is kept
     /// # std::io::Result::Ok(())
     /// # })).expect("no panic")?;
     /// # std::io::Result::Ok(())
@@ -124,7 +128,8 @@ impl Child {
             return Ok(status);
         }
         if self.pidfd.is_none() {
-            // There may be descriptors now. The number is still the child's, which was not waited for.
+            // A descriptor may be available now. The PID is still the child's, since nobody has
+            // waited for it.
             self.pidfd = open_pidfd(&self.handle, self.child.as_ref().expect("it is there"));
         }
         let waited = match &self.pidfd {
@@ -134,7 +139,8 @@ impl Child {
                     child.try_wait()?.ok_or(io::ErrorKind::WouldBlock.into())
                 });
                 match ended.await {
-                    // The system has no room to report on it. What it said of the child it says again.
+                    // epoll has no room for the pidfd. An error about the child itself comes up
+                    // again.
                     Err(error) if error.raw_os_error().is_some() => self.wait_without_pidfd().await,
                     ended => ended,
                 }
@@ -144,7 +150,8 @@ impl Child {
         waited.map_err(|error| context(error, "wait for", &self.program))
     }
 
-    /// Has an OS thread of the blocking pool wait. It leaves the status, so that it does no harm if it waits in vain.
+    /// Waits on an OS thread of the blocking pool. That thread leaves the status in place, so it
+    /// does no harm if nobody needs the result.
     async fn wait_without_pidfd(&mut self) -> io::Result<ExitStatus> {
         loop {
             let child = self.child.as_mut().expect("it is there until the drop");
@@ -154,7 +161,8 @@ impl Child {
             let pid = Pid::from_child(child);
             if self.waiting.is_none() {
                 let wait = move || {
-                    // It can only fail if there is no such child any more, and then `try_wait` says why.
+                    // This fails only if the child no longer exists, and `try_wait` then reports
+                    // why.
                     let _ = waitid(
                         WaitId::Pid(pid),
                         WaitIdOptions::EXITED | WaitIdOptions::NOWAIT,
@@ -171,22 +179,22 @@ impl Child {
         }
     }
 
-    /// The status of the child if it has ended.
+    /// Returns the exit status if the child has exited.
     ///
     /// # Errors
-    /// As [`wait`](Self::wait).
+    /// Same as [`wait`](Self::wait).
     pub fn try_wait(&mut self) -> io::Result<Option<ExitStatus>> {
         let child = self.child.as_mut().expect("it is there until the drop");
         let ended = child.try_wait();
         ended.map_err(|error| context(error, "wait for", &self.program))
     }
 
-    /// Closes `stdin`, reads the child's outputs to their ends, as far as they are there, and waits for it.
+    /// Closes `stdin`, reads the piped outputs to their ends, and waits for the child.
     ///
     /// # Errors
-    /// `QuotaExceeded` if the child writes more to one of them than
-    /// [`output_max`](super::Command::output_max) allows; else as [`wait`](Self::wait) and [`Reader::read`]. The child is
-    /// dropped then.
+    /// Returns `QuotaExceeded` if the child writes more to one output than
+    /// [`output_max`](super::Command::output_max) allows, and otherwise the errors of
+    /// [`wait`](Self::wait) and [`Reader::read`]. An error drops the child.
     ///
     /// # Cancellation
     /// Dropping the future drops the child.
@@ -215,13 +223,13 @@ impl Child {
         })
     }
 
-    /// Has the kernel end the child, and waits for that.
+    /// Kills the child and waits for its exit.
     ///
     /// # Errors
-    /// As [`start_kill`](Self::start_kill) and [`wait`](Self::wait).
+    /// Returns the errors of [`start_kill`](Self::start_kill) and [`wait`](Self::wait).
     ///
     /// # Cancellation
-    /// As [`wait`](Self::wait), once it was polled: the child ends.
+    /// Once polled, the future has killed the child. Otherwise same as [`wait`](Self::wait).
     ///
     /// # Examples
     /// ```
@@ -240,10 +248,10 @@ impl Child {
         self.wait().await
     }
 
-    /// Has the kernel end the child (`KILL`); nothing happens to one that was waited for.
+    /// Kills the child with `SIGKILL`. Does nothing if the child was already waited for.
     ///
     /// # Errors
-    /// What the system said: the child is another user's by now.
+    /// Returns the system's error, for example if the child now belongs to another user.
     pub fn start_kill(&mut self) -> io::Result<()> {
         let child = self.child.as_mut().expect("it is there until the drop");
         let killed = child.kill();
@@ -253,7 +261,8 @@ impl Child {
     /// Sends a signal to the child.
     ///
     /// # Errors
-    /// `NotFound` if the child has ended; else as [`start_kill`](Self::start_kill).
+    /// Returns `NotFound` if the child has exited, and otherwise the errors of
+    /// [`start_kill`](Self::start_kill).
     ///
     /// # Examples
     /// ```
@@ -276,7 +285,7 @@ impl Child {
                     "the child has ended",
                 ));
             }
-            // It was not waited for, so the number is its own.
+            // Nobody has waited for the child, so the PID is still its own.
             let child = this.child.as_ref().expect("it is there until the drop");
             match &this.pidfd {
                 Some(pidfd) => pidfd_send_signal(pidfd, signal.number())?,
@@ -288,13 +297,13 @@ impl Child {
     }
 }
 
-/// A descriptor of the child's end, if the system has such, permits it, and has one left.
+/// Opens a pidfd for the child, if the system supports and permits it and a descriptor is free.
 fn open_pidfd(handle: &Handle, child: &std::process::Child) -> Option<Source> {
     let pidfd = pidfd_open(Pid::from_child(child), PidfdFlags::empty()).ok()?;
     Some(Source::new_in(handle, pidfd))
 }
 
-/// Reads what there is, if there is a pipe.
+/// Reads the pipe to its end, if there is one.
 async fn read_all(reader: Option<Reader>, len_max: usize) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     if let Some(reader) = reader {
@@ -314,7 +323,7 @@ impl Drop for Child {
             return;
         };
         if self.kill_on_drop {
-            // It can only fail for a child that is not ours any more.
+            // This fails only for a child that is no longer ours.
             let _ = child.kill();
         }
         reaper::hand_over(child, self.pidfd.take().map(Source::into_fd));

@@ -1,4 +1,4 @@
-//! The description of a child process, and how one is started.
+//! The description of a child process, and how to start it.
 
 use std::ffi::{OsStr, OsString};
 use std::io;
@@ -15,10 +15,11 @@ use super::reaper;
 use super::stdio::Stdio;
 use crate::io_error::context;
 
-/// Bound, in bytes: what `output` keeps of each stream unless `Command::output_max` says otherwise; more is an error.
+/// Bound, in bytes: the default of `Command::output_max`. More output from one stream is an error.
 const OUTPUT_MAX: usize = 64 * 1024 * 1024;
 
-/// What to run: a program, its arguments, environment, directory and standard streams. As [`std::process::Command`].
+/// A description of the process to start: program, arguments, environment, directory and standard
+/// streams. Works like [`std::process::Command`].
 ///
 /// A command may be spawned several times.
 ///
@@ -31,7 +32,7 @@ const OUTPUT_MAX: usize = 64 * 1024 * 1024;
 /// assert!(output.status.success());
 /// assert_eq!(output.stdout, b"hello\n");
 ///
-/// let error = Command::new("/no/such/program").spawn().await.expect_err("there is none");
+/// let error = Command::new("/no/such/program").spawn().await.expect_err("it does not exist");
 /// assert_eq!(error.to_string(), "spawn /no/such/program: No such file or directory (os error 2)");
 /// # std::io::Result::Ok(())
 /// # })).expect("no panic")?;
@@ -42,9 +43,9 @@ pub struct Command {
     program: OsString,
     name: Option<OsString>,
     arguments: Vec<OsString>,
-    /// Whether the environment of this process is left out.
+    /// Whether the environment of this process is not inherited.
     only_changes: bool,
-    /// Variables that are set, or removed, in this order.
+    /// Variables to set or remove, in this order.
     changes: Vec<(OsString, Option<OsString>)>,
     directory: Option<PathBuf>,
     streams: [Option<Stdio>; 3],
@@ -61,7 +62,7 @@ struct Ids {
 }
 
 impl Command {
-    /// Runs a program: a path, or a name that is looked for along `PATH`.
+    /// Creates a command for a program, given by its path or by a name to search for in `PATH`.
     #[must_use]
     pub fn new(program: impl AsRef<OsStr>) -> Self {
         Self {
@@ -92,18 +93,18 @@ impl Command {
         self
     }
 
-    /// What the program is told that it is called, its zeroth argument, instead of how it was named here.
+    /// Sets `argv[0]` of the program. Default: the program as given to [`new`](Self::new).
     pub fn arg0(&mut self, name: impl AsRef<OsStr>) -> &mut Self {
         self.name = Some(name.as_ref().to_owned());
         self
     }
 
-    /// Sets a variable of the environment.
+    /// Sets an environment variable.
     pub fn env(&mut self, key: impl AsRef<OsStr>, value: impl AsRef<OsStr>) -> &mut Self {
         self.change(key.as_ref(), Some(value.as_ref().to_owned()))
     }
 
-    /// Sets variables of the environment.
+    /// Sets environment variables.
     pub fn envs<K: AsRef<OsStr>, V: AsRef<OsStr>>(
         &mut self,
         variables: impl IntoIterator<Item = (K, V)>,
@@ -114,12 +115,12 @@ impl Command {
         self
     }
 
-    /// Leaves a variable out of the environment.
+    /// Removes an environment variable.
     pub fn env_remove(&mut self, key: impl AsRef<OsStr>) -> &mut Self {
         self.change(key.as_ref(), None)
     }
 
-    /// Leaves out all variables of this process, and those that were set before this call.
+    /// Clears the environment: the variables of this process, and those set before this call.
     pub fn env_clear(&mut self) -> &mut Self {
         self.only_changes = true;
         self.changes.clear();
@@ -131,56 +132,60 @@ impl Command {
         self
     }
 
-    /// The directory in which the program runs; that of this process if it is not set.
+    /// Sets the program's working directory. Default: that of this process.
     pub fn current_dir(&mut self, directory: impl AsRef<Path>) -> &mut Self {
         self.directory = Some(directory.as_ref().to_owned());
         self
     }
 
-    /// What the child reads; unless it is set, the same as this process, and nothing for [`output`](Self::output).
+    /// Sets the child's standard input. Default: inherited; `/dev/null` for
+    /// [`output`](Self::output).
     pub fn stdin(&mut self, stdin: impl Into<Stdio>) -> &mut Self {
         self.streams[0] = Some(stdin.into());
         self
     }
 
-    /// Where the child writes; unless it is set, the same as this process, and a pipe for [`output`](Self::output).
+    /// Sets the child's standard output. Default: inherited; a pipe for [`output`](Self::output).
     pub fn stdout(&mut self, stdout: impl Into<Stdio>) -> &mut Self {
         self.streams[1] = Some(stdout.into());
         self
     }
 
-    /// Where the child writes errors; unless it is set, the same as this process, and a pipe for [`output`](Self::output).
+    /// Sets the child's standard error. Default: inherited; a pipe for [`output`](Self::output).
     pub fn stderr(&mut self, stderr: impl Into<Stdio>) -> &mut Self {
         self.streams[2] = Some(stderr.into());
         self
     }
 
-    /// The user that the child is, which takes privileges.
+    /// Sets the child's user ID, which requires privileges.
     pub fn uid(&mut self, id: u32) -> &mut Self {
         self.ids.user = Some(id);
         self
     }
 
-    /// The group that the child is in, which takes privileges.
+    /// Sets the child's group ID, which requires privileges.
     pub fn gid(&mut self, id: u32) -> &mut Self {
         self.ids.group = Some(id);
         self
     }
 
-    /// The process group of the child; 0: a new one of its own, so that Ctrl-C does not reach it.
+    /// Sets the child's process group. With 0 the child gets a group of its own, so Ctrl-C does not
+    /// reach it.
     pub fn process_group(&mut self, group: i32) -> &mut Self {
         self.ids.process_group = Some(group);
         self
     }
 
-    /// Whether dropping the [`Child`], or the future of [`spawn`](Self::spawn), [`output`](Self::output) or
-    /// [`status`](Self::status), kills the process if it has not ended. It is not, unless this is set.
+    /// Sets whether dropping the [`Child`] kills a process that has not exited. Default: false. The
+    /// setting also applies to dropping the futures of [`spawn`](Self::spawn),
+    /// [`output`](Self::output) and [`status`](Self::status).
     pub fn kill_on_drop(&mut self, kill: bool) -> &mut Self {
         self.kill_on_drop = kill;
         self
     }
 
-    /// The most bytes that [`output`](Self::output) and [`Child::wait_with_output`] keep of each stream; 64 MiB unless it is set.
+    /// Sets the maximum number of bytes that [`output`](Self::output) and
+    /// [`Child::wait_with_output`] accept from each stream. Default: 64 MiB.
     pub fn output_max(&mut self, bytes: usize) -> &mut Self {
         self.output_max = bytes;
         self
@@ -189,14 +194,16 @@ impl Command {
     /// Starts the program as a child of this process.
     ///
     /// # Errors
-    /// What the system said: there is no such program or directory, there are no more descriptors or processes.
-    /// `ResourceBusy` if the blocking pool is full; `Other` if the runtime is shut down. Nothing is left behind then.
+    /// Returns the system's error, for example if the program or directory does not exist, or no
+    /// descriptor or process is left. Returns `ResourceBusy` if the blocking pool is full, and
+    /// `Other` if the runtime is shut down. After an error nothing is left behind.
     ///
     /// # Panics
-    /// The first poll panics outside of a runtime.
+    /// The first poll panics outside a runtime.
     ///
     /// # Cancellation
-    /// Dropping the future does not start the program, or if that is happening, drops the [`Child`].
+    /// Dropping the future cancels the start. If the program is already being started, its
+    /// [`Child`] is dropped.
     ///
     /// # Examples
     /// ```
@@ -220,17 +227,17 @@ impl Command {
             .await
     }
 
-    /// Runs the program to its end, and gives its status and what it wrote.
+    /// Runs the program to its end, and returns its status and output.
     ///
     /// # Errors
-    /// As [`spawn`](Self::spawn) and [`Child::wait_with_output`].
+    /// Returns the errors of [`spawn`](Self::spawn) and [`Child::wait_with_output`].
     ///
     /// # Panics
-    /// The first poll panics outside of a runtime.
+    /// The first poll panics outside a runtime.
     ///
     /// # Cancellation
-    /// Dropping the future drops the [`Child`]: it goes on, unless [`kill_on_drop`](Self::kill_on_drop) is set, but nobody reads
-    /// what it writes.
+    /// Dropping the future drops the [`Child`]. Unless [`kill_on_drop`](Self::kill_on_drop) is set,
+    /// the process continues to run, but its output is not read.
     ///
     /// # Examples
     /// See [`Command`].
@@ -240,16 +247,17 @@ impl Command {
         child.wait_with_output().await
     }
 
-    /// Runs the program to its end, and gives its status.
+    /// Runs the program to its end, and returns its status.
     ///
     /// # Errors
-    /// As [`spawn`](Self::spawn) and [`Child::wait`].
+    /// Returns the errors of [`spawn`](Self::spawn) and [`Child::wait`].
     ///
     /// # Panics
-    /// The first poll panics outside of a runtime.
+    /// The first poll panics outside a runtime.
     ///
     /// # Cancellation
-    /// Dropping the future drops the [`Child`]: it goes on, unless [`kill_on_drop`](Self::kill_on_drop) is set.
+    /// Dropping the future drops the [`Child`]. The process continues to run, unless
+    /// [`kill_on_drop`](Self::kill_on_drop) is set.
     ///
     /// # Examples
     /// ```
@@ -276,7 +284,7 @@ impl Command {
         spawned.map_err(|error| context(error, "spawn", self.object()))
     }
 
-    /// Has the program started on the blocking pool.
+    /// Starts the program on the blocking pool.
     fn submit(&self, defaults: [Stdio; 3]) -> io::Result<BlockingHandle<io::Result<Child>>> {
         let handle = Handle::current();
         let mut command = self.to_std(defaults)?;
@@ -322,7 +330,7 @@ impl Command {
         Ok(command)
     }
 
-    /// What errors say was to be started.
+    /// Returns the description of the program for error messages.
     fn object(&self) -> String {
         let program = self.program.display();
         match &self.directory {
@@ -332,7 +340,7 @@ impl Command {
     }
 }
 
-/// A job that is taken back if nobody waits for it any more.
+/// A job that is cancelled when its waiter is dropped.
 struct Job<T>(BlockingHandle<T>);
 
 impl<T> Future for Job<T> {
@@ -346,12 +354,12 @@ impl<T> Future for Job<T> {
 
 impl<T> Drop for Job<T> {
     fn drop(&mut self) {
-        // Nothing happens to a job that has begun; what comes of it is dropped.
+        // A job that has started is not affected; its result is dropped.
         self.0.abort();
     }
 }
 
-/// Why a job was not taken.
+/// Returns the error for a job that the pool rejected.
 pub(super) fn refused<F>(error: SubmitError<F>) -> io::Error {
     let kind = if error.is_full() {
         io::ErrorKind::ResourceBusy
@@ -361,7 +369,7 @@ pub(super) fn refused<F>(error: SubmitError<F>) -> io::Error {
     io::Error::new(kind, error.to_string())
 }
 
-/// Why a job has no result.
+/// Returns the error for a job without a result.
 pub(super) fn ended(error: JoinError) -> io::Error {
     io::Error::other(error.to_string())
 }

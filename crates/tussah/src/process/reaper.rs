@@ -1,10 +1,14 @@
-//! The reaper: waits for the children that nobody else waits for any more.
+//! The reaper: waits for the children that nothing else waits for.
 //!
-//! One OS thread, which waits for the pidfds of all of them at once. It begins with the first such child and ends with the
-//! last one. Who hands a child over adds its pidfd to the same epoll instance, which is what a waiting thread notices by
-//! itself; for a child without a pidfd it is woken. As long as there are no descriptors for such an instance it asks for all of
-//! its children in turn. Everything else is under one lock, which nobody holds while waiting: the
-//! decision to end the OS thread, too, so that no child comes between that and the end.
+//! The reaper is one OS thread that waits on the pidfds of all its children with epoll. It starts
+//! with the first such child and ends with the last one. Handing over a child adds its pidfd to the
+//! epoll instance, which a waiting thread notices by itself. For a child without a pidfd, the
+//! thread is woken. While the process has no descriptors for an epoll instance, the thread polls
+//! all of its children.
+//!
+//! Everything else is protected by one lock, which is never held while waiting. The decision to end
+//! the OS thread is made under that lock, so no child can be handed over between that decision and
+//! the end.
 
 use std::collections::HashMap;
 use std::os::fd::OwnedFd;
@@ -18,34 +22,34 @@ use rustix::event::epoll::{self, CreateFlags, EventData, EventFlags};
 use rustix::event::{EventfdFlags, Timespec, eventfd};
 use rustix::io::{Errno, retry_on_intr};
 
-/// Bound, in children: how many ends of children one look takes; the others are taken by the next one.
+/// Bound, in children: the most exits handled after one epoll call. The next call reports the rest.
 const EVENTS_MAX: usize = 64;
 
-/// How often children without a pidfd are asked for.
+/// The polling interval for children without a pidfd.
 const ASK: Duration = Duration::from_millis(100);
 
 static REAPER: Mutex<Reaper> = Mutex::new(Reaper::NEW);
 
-/// What the OS thread waits on.
+/// The epoll instance of the OS thread.
 struct Place {
     epoll: OwnedFd,
-    /// Wakes it; edge-triggered, so that nobody need ever read.
+    /// Wakes the thread. Edge-triggered, so it need never be read.
     wake: OwnedFd,
 }
 
 struct Reaper {
-    /// Whether the OS thread is there.
+    /// Whether the OS thread is running.
     is_running: bool,
     /// `None` also while the process has no descriptors for it.
     place: Option<Arc<Place>>,
-    /// Children whose pidfd is in the place, by the number under which it is.
+    /// Children whose pidfd is in the epoll instance, by their key there.
     watched: Option<HashMap<u64, (Child, OwnedFd)>>,
     last_number: u64,
-    /// The others.
+    /// All other children.
     unwatched: Vec<Child>,
 }
 
-/// Sees to it that a child is waited for some time.
+/// Hands a child to the reaper, which waits for it.
 pub(super) fn hand_over(mut child: Child, pidfd: Option<OwnedFd>) {
     if has_ended(&mut child) {
         return;
@@ -55,7 +59,7 @@ pub(super) fn hand_over(mut child: Child, pidfd: Option<OwnedFd>) {
     reaper.add(child, pidfd);
 }
 
-/// Looks again for what could not be done before.
+/// Retries what failed earlier.
 pub(super) fn look_again() {
     let mut reaper = lock();
     if !reaper.is_running && !reaper.unwatched.is_empty() {
@@ -68,7 +72,7 @@ fn lock() -> MutexGuard<'static, Reaper> {
     REAPER.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Takes the status of a child that has ended. One that somebody else has waited for is none of ours any more.
+/// Reaps a child that has exited. Returns true as well if other code has waited for it.
 fn has_ended(child: &mut Child) -> bool {
     !matches!(child.try_wait(), Ok(None))
 }
@@ -92,7 +96,8 @@ impl Reaper {
         unwatched: Vec::new(),
     };
 
-    /// Starts the OS thread if there is none. If that can't be, children wait for the next try.
+    /// Starts the OS thread if it is not running. If that fails, the children wait for the next
+    /// attempt.
     fn start(&mut self) {
         if self.is_running {
             return;
@@ -100,7 +105,8 @@ impl Reaper {
         let thread = thread::Builder::new().name("tussah-reaper".into());
         self.is_running = thread.spawn(run).is_ok();
         if self.is_running {
-            // Only now: else the next try would forget it, and who is watched there.
+            // Made only now. Otherwise the next attempt would replace it and forget the children
+            // watched there.
             self.place = Place::new().ok().map(Arc::new);
         }
     }
@@ -117,17 +123,17 @@ impl Reaper {
         }
         self.unwatched.push(child);
         if let Some(place) = &self.place {
-            // It can only fail when the counter is full, and then the OS thread is awake anyway.
+            // This fails only if the counter is full, and then the OS thread is awake anyway.
             let _ = retry_on_intr(|| rustix::io::write(&place.wake, &1u64.to_ne_bytes()));
         }
     }
 
-    /// Takes the status of all children without a pidfd that have ended.
+    /// Reaps all children without a pidfd that have exited.
     fn ask(&mut self) {
         self.unwatched.retain_mut(|child| !has_ended(child));
     }
 
-    /// Nothing can be waited for in the place: all children are asked for in turn from now on.
+    /// Switches to polling all children, after epoll has failed.
     fn give_up_place(&mut self) {
         self.place = None;
         let watched = self.watched.take().unwrap_or_default();
@@ -135,7 +141,7 @@ impl Reaper {
             .extend(watched.into_values().map(|(child, _)| child));
     }
 
-    /// Takes the status of a child of which the end was reported.
+    /// Reaps a child whose exit was reported.
     fn reap(&mut self, number: u64) {
         let watched = self.watched.get_or_insert_default();
         if let Some((child, _)) = watched.get_mut(&number)
@@ -150,7 +156,7 @@ impl Reaper {
     }
 }
 
-/// What the OS thread does.
+/// The main loop of the OS thread.
 fn run() {
     let ask = Timespec::try_from(ASK).expect("it is short");
     let mut events = Vec::<epoll::Event>::with_capacity(EVENTS_MAX);

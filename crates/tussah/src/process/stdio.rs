@@ -1,4 +1,4 @@
-//! What a child's standard input, output and error output are connected to.
+//! The connections of a child's standard streams.
 
 use std::fs::File;
 use std::io;
@@ -7,14 +7,14 @@ use std::sync::Arc;
 
 use crate::pipe::{Reader, Writer};
 
-/// What one of a child's standard streams is connected to.
+/// The source or destination of one of a child's standard streams.
 ///
 /// # Examples
 /// ```
 /// use tussah::process::{Command, Stdio};
 /// # let runtime = tussah::Runtime::builder().workers(1).build()?;
 /// # runtime.block_on(runtime.spawn(async move {
-/// // `echo hello | tr a-z A-Z`, by a pipe between the two that does not go through this process.
+/// // `echo hello | tr a-z A-Z`, connected by a pipe that does not go through this process.
 /// let (reader, writer) = std::io::pipe()?;
 /// let mut echo = Command::new("echo").arg("hello").stdout(writer).spawn().await?;
 /// let upper = Command::new("tr").args(["a-z", "A-Z"]).stdin(reader).output().await?;
@@ -36,25 +36,26 @@ enum Kind {
 }
 
 impl Stdio {
-    /// The same as in this process.
+    /// Inherits the stream of this process.
     #[must_use]
     pub fn inherit() -> Self {
         Self(Kind::Inherit)
     }
 
-    /// Nothing: `/dev/null`.
+    /// Connects the stream to `/dev/null`.
     #[must_use]
     pub fn null() -> Self {
         Self(Kind::Null)
     }
 
-    /// A new pipe, whose other end the [`Child`](super::Child) holds.
+    /// Creates a pipe whose other end the [`Child`](super::Child) holds.
     #[must_use]
     pub fn piped() -> Self {
         Self(Kind::Piped)
     }
 
-    /// As the standard library has it; a descriptor is duplicated, since a command may be spawned more than once.
+    /// Converts to the standard library's type. A descriptor is duplicated, since a command may be
+    /// spawned more than once.
     pub(super) fn to_std(&self) -> io::Result<std::process::Stdio> {
         Ok(match &self.0 {
             Kind::Inherit => std::process::Stdio::inherit(),
@@ -65,7 +66,7 @@ impl Stdio {
     }
 }
 
-/// A descriptor, which is closed here when the command is dropped.
+/// Uses a descriptor, which is closed in this process when the command is dropped.
 impl From<OwnedFd> for Stdio {
     fn from(fd: OwnedFd) -> Self {
         Self(Kind::Fd(Arc::new(fd)))
@@ -90,7 +91,7 @@ impl From<io::PipeWriter> for Stdio {
     }
 }
 
-/// The end of a pipe, such as another child's output, in blocking mode again.
+/// Uses the reading end of a pipe, such as another child's output, in blocking mode.
 impl TryFrom<Reader> for Stdio {
     type Error = io::Error;
 
@@ -99,7 +100,7 @@ impl TryFrom<Reader> for Stdio {
     }
 }
 
-/// The end of a pipe, such as another child's input, in blocking mode again.
+/// Uses the writing end of a pipe, such as another child's input, in blocking mode.
 impl TryFrom<Writer> for Stdio {
     type Error = io::Error;
 

@@ -1,4 +1,4 @@
-//! The children of a scope: how many there are, how to abort them, who failed first.
+//! The children of a scope: their number, their abort handles, and the first failure.
 
 use std::collections::HashMap;
 use std::future::Future;
@@ -12,24 +12,25 @@ use tussah_core::{AbortHandle, quietly};
 
 use super::Failure;
 
-/// Shared by the scope and its children. No foreign code runs under the lock.
+/// State shared by a scope and its children. No foreign code runs under its lock.
 pub(super) struct Children<E> {
     state: Mutex<State<E>>,
 }
 
 struct State<E> {
-    /// One entry for each child that has not ended; `None` until its thread has been started.
+    /// One entry for each child that has not ended. `None` until its thread is started.
     running: HashMap<u64, Option<AbortHandle>>,
-    /// Of the next child. Keys are not given out again, since a child may end before it is noted as started.
+    /// The key of the next child. Keys are not reused, because a child may end before `started`
+    /// records it.
     next_key: u64,
     failure: Option<Failure<E>>,
-    /// All children are to end.
+    /// Set when all children must end.
     aborting: bool,
-    /// The scope has ended: no further child is started.
+    /// Set when the scope has ended, after which no child can start.
     over: bool,
-    /// Of those who wait for a child that has no result.
+    /// Wakers of tasks that wait for a child without a result.
     lost: Vec<Waker>,
-    /// Of the scope.
+    /// The waker of the scope.
     waker: Option<Waker>,
 }
 
@@ -56,14 +57,14 @@ impl<E> Children<E> {
         self.state().running.len()
     }
 
-    /// Counts a child; its future leaves when it is dropped.
+    /// Registers a child. It is removed when its future is dropped.
     #[track_caller]
     pub(super) fn enter<F>(this: &Arc<Self>, future: F) -> (Running<F, E>, u64) {
         let key = {
             let mut state = this.state();
             if state.over {
                 drop(state);
-                panic!("a child was started in a scope that has ended");
+                panic!("cannot start a child: the scope has ended");
             }
             let key = state.next_key;
             state.next_key += 1;
@@ -78,7 +79,7 @@ impl<E> Children<E> {
         (Running { future, entry }, key)
     }
 
-    /// The child's thread was started, and may have ended since.
+    /// Records the child's thread, which may have ended in the meantime.
     pub(super) fn started(&self, key: u64, thread: AbortHandle) {
         let mut state = self.state();
         if state.aborting {
@@ -90,11 +91,11 @@ impl<E> Children<E> {
         }
     }
 
-    /// Notes the first failure, aborts all children, and wakes the scope.
+    /// Records the first failure, aborts all children and wakes the scope.
     pub(super) fn fail(&self, failure: Failure<E>) {
         let mut state = self.state();
         let later = match state.failure {
-            // The payload or the error of a later failure is foreign: it is dropped after the lock.
+            // A later failure is foreign code: drop it after releasing the lock.
             Some(_) => Some(failure),
             None => {
                 state.failure = Some(failure);
@@ -110,7 +111,7 @@ impl<E> Children<E> {
         }
     }
 
-    /// Aborts all children, those that are just being started included.
+    /// Aborts all children, including those that are being started.
     pub(super) fn abort_all(&self) {
         let threads: Vec<_> = {
             let mut state = self.state();
@@ -126,7 +127,7 @@ impl<E> Children<E> {
         }
     }
 
-    /// Ends the scope: at its end, or because its future was dropped.
+    /// Ends the scope, at its end or because its future was dropped.
     pub(super) fn close(&self) {
         self.abort_all();
         let lost = {
@@ -139,7 +140,7 @@ impl<E> Children<E> {
         }
     }
 
-    /// Waits for the end of the scope.
+    /// Waits until the scope has ended.
     pub(super) fn poll_over(&self, context: &Context<'_>) -> Poll<()> {
         let waker = context.waker().clone();
         let mut state = self.state();
@@ -152,12 +153,12 @@ impl<E> Children<E> {
         Poll::Pending
     }
 
-    /// Whether the scope has failed; else it will be woken when it does.
+    /// Returns whether the scope has failed. If not, registers the scope's waker for that.
     pub(super) fn poll_failed(&self, context: &Context<'_>) -> bool {
         self.register(context, |state| state.failure.is_some())
     }
 
-    /// Waits for the last child, and lets nobody start another one.
+    /// Waits for the last child, then refuses new ones.
     pub(super) fn poll_ended(&self, context: &Context<'_>) -> Poll<()> {
         let ended = self.register(context, |state| {
             state.over = state.running.is_empty();
@@ -188,7 +189,7 @@ impl<E> Children<E> {
         self.state().failure.take()
     }
 
-    /// A child has ended; `told` is false if it was dropped on its way.
+    /// Removes a child that has ended. `told` is false if the child was dropped before it finished.
     fn leave(&self, key: u64, told: bool) {
         let mut state = self.state();
         let thread = state.running.remove(&key);
@@ -211,7 +212,8 @@ impl<E> Children<E> {
 }
 
 pin_project! {
-    /// The future of a child. The entry comes last: the child has left when its future is gone.
+    /// The future of a child. The fields drop in order, so the child leaves after its future is
+    /// gone.
     pub(super) struct Running<F, E> {
         #[pin]
         future: F,
@@ -222,7 +224,7 @@ pin_project! {
 struct Entry<E> {
     children: Arc<Children<E>>,
     key: u64,
-    /// The child has come to its end, or has told how it failed.
+    /// Whether the child has finished or reported its failure.
     told: bool,
 }
 

@@ -1,4 +1,4 @@
-//! Children that borrow from their parent and run inside of it.
+//! Children that borrow from their parent and run inside it.
 
 use std::fmt;
 use std::future::Future;
@@ -7,14 +7,15 @@ use std::pin::Pin;
 use futures_util::stream::{FuturesUnordered, StreamExt};
 use tussah_core::quietly;
 
-/// Futures that may borrow from their parent and are polled by it, in turns.
+/// A set of child futures that may borrow from their parent, which polls them in turn.
 ///
-/// The children run while the parent awaits [`next`](Nursery::next) or [`join`](Nursery::join), in the parent's color
-/// and never two at once; each is polled only when it was woken (`FuturesUnordered` of futures-util). For parallel
-/// children use [`scope`](crate::scope()), or start threads and let the children here wait for them.
+/// Children run while the parent awaits [`next`](Nursery::next) or [`join`](Nursery::join). They
+/// run in the parent's color, one at a time, and each is polled only after it was woken (by
+/// `FuturesUnordered` of futures-util). For parallel children use [`scope`](crate::scope()), or
+/// start threads and await their handles here.
 ///
 /// # Cancellation
-/// Dropping the nursery drops the children. Dropping the future of `next` loses nothing.
+/// Dropping the nursery drops its children. Dropping the future of `next` loses nothing.
 ///
 /// # Examples
 /// ```
@@ -38,7 +39,7 @@ pub struct Nursery<'env, T, E> {
 type BoxedChild<'env, T, E> = Pin<Box<dyn Future<Output = Result<T, E>> + Send + 'env>>;
 
 impl<'env, T, E> Nursery<'env, T, E> {
-    /// A nursery without children.
+    /// Creates a nursery without children.
     #[must_use]
     pub fn new() -> Self {
         Self {
@@ -46,26 +47,26 @@ impl<'env, T, E> Nursery<'env, T, E> {
         }
     }
 
-    /// Adds a child, which is polled when the nursery is awaited.
+    /// Adds a child. It is first polled when the nursery is awaited.
     pub fn spawn(&mut self, future: impl Future<Output = Result<T, E>> + Send + 'env) {
         self.children.push(Box::pin(future));
     }
 
-    /// Waits for a child to end: `None` if there are no more.
+    /// Waits until a child ends and returns its result, or `None` if no children remain.
     ///
     /// # Panics
-    /// If a child panics. That child is gone then, and the others can be awaited further.
+    /// Panics if a child panics. That child is removed; the others can still be awaited.
     pub async fn next(&mut self) -> Option<Result<T, E>> {
         self.children.next().await
     }
 
-    /// Waits for all children; the values are in the order in which the children ended.
+    /// Waits for all children and returns their values in the order in which they ended.
     ///
     /// # Errors
-    /// The first error. The other children are dropped.
+    /// Returns the first error, and drops the other children.
     ///
     /// # Panics
-    /// If a child panics. The others are dropped.
+    /// Panics if a child panics, and drops the others.
     pub async fn join(mut self) -> Result<Vec<T>, E> {
         let mut values = Vec::with_capacity(self.children.len());
         while let Some(result) = self.next().await {
@@ -74,13 +75,13 @@ impl<'env, T, E> Nursery<'env, T, E> {
         Ok(values)
     }
 
-    /// Children that have not ended.
+    /// Returns the number of children that have not ended.
     #[must_use]
     pub fn len(&self) -> usize {
         self.children.len()
     }
 
-    /// Whether all children have ended.
+    /// Returns whether all children have ended.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.children.is_empty()
@@ -88,7 +89,8 @@ impl<'env, T, E> Nursery<'env, T, E> {
 }
 
 impl<T, E> Drop for Nursery<'_, T, E> {
-    /// Each child by itself: a second panic would end the process while the first unwinds.
+    /// Drops each child in its own `quietly`: a second panic during unwinding would abort the
+    /// process.
     fn drop(&mut self) {
         for child in std::mem::take(&mut self.children) {
             quietly(|| drop(child));

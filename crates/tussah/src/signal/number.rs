@@ -1,13 +1,13 @@
-//! The signals by name.
+//! The signals and their names.
 
 use std::fmt;
 use std::hash::{Hash, Hasher};
 
 use rustix::process::Signal as Number;
 
-/// A signal, by the name that signal(7) has for it, without its `SIG`.
+/// A signal, named as in signal(7) without `SIG`.
 ///
-/// Real-time signals are not among them.
+/// Real-time signals are not included.
 ///
 /// # Examples
 /// ```
@@ -19,13 +19,13 @@ use rustix::process::Signal as Number;
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct Signal(Number);
 
-/// Constants and their names, from one list.
+/// Defines the constants and their names from one list.
 macro_rules! signals {
     ($($name:ident = $number:ident, $what:literal;)*) => {
         impl Signal {
             $(#[doc = $what] pub const $name: Self = Self(Number::$number);)*
 
-            /// The name, as in `SIGTERM`.
+            /// Returns the name, such as `SIGTERM`.
             fn name(self) -> Option<&'static str> {
                 match self {
                     $(Self::$name => Some(concat!("SIG", stringify!($name))),)*
@@ -37,47 +37,47 @@ macro_rules! signals {
 }
 
 signals! {
-    HUP = HUP, "The terminal is gone; by custom: read the configuration again.";
+    HUP = HUP, "The terminal was closed. By convention: reload the configuration.";
     INT = INT, "Ctrl-C.";
     QUIT = QUIT, "Ctrl-\\.";
-    ILL = ILL, "An instruction that there is not.";
+    ILL = ILL, "An illegal instruction.";
     TRAP = TRAP, "A breakpoint.";
-    ABRT = ABORT, "The process ends itself.";
-    BUS = BUS, "Memory that is not there.";
-    FPE = FPE, "Arithmetic that has no result.";
-    KILL = KILL, "The process ends, whatever it does.";
-    USR1 = USR1, "What the program says it is.";
-    SEGV = SEGV, "Memory that is not the process's.";
-    USR2 = USR2, "What the program says it is.";
-    PIPE = PIPE, "A write that nobody will read. Rust programs ignore it, and get an error.";
+    ABRT = ABORT, "The process aborts itself.";
+    BUS = BUS, "An access to memory that does not exist.";
+    FPE = FPE, "An arithmetic error.";
+    KILL = KILL, "Kills the process; cannot be handled.";
+    USR1 = USR1, "Defined by the program.";
+    SEGV = SEGV, "An invalid memory access.";
+    USR2 = USR2, "Defined by the program.";
+    PIPE = PIPE, "A write without a reader. Rust programs ignore it and get an error.";
     ALRM = ALARM, "The alarm clock of alarm(2).";
-    TERM = TERM, "A request to end.";
-    CHLD = CHILD, "A child has ended or stopped.";
-    CONT = CONT, "A stopped process goes on.";
-    STOP = STOP, "The process stops, whatever it does.";
+    TERM = TERM, "A request to terminate.";
+    CHLD = CHILD, "A child has exited or stopped.";
+    CONT = CONT, "Continues a stopped process.";
+    STOP = STOP, "Stops the process; cannot be handled.";
     TSTP = TSTP, "Ctrl-Z.";
     TTIN = TTIN, "A read from the terminal in the background.";
     TTOU = TTOU, "A write to the terminal in the background.";
     URG = URG, "Urgent data at a socket.";
-    XCPU = XCPU, "The limit of processor time is reached.";
-    XFSZ = XFSZ, "The limit of a file's size is reached.";
-    VTALRM = VTALARM, "The timer of time in this process.";
-    PROF = PROF, "The timer of a profiler.";
+    XCPU = XCPU, "The CPU time limit was reached.";
+    XFSZ = XFSZ, "The file size limit was reached.";
+    VTALRM = VTALARM, "The timer of CPU time used by the process.";
+    PROF = PROF, "The profiling timer.";
     WINCH = WINCH, "The terminal has a new size.";
     IO = IO, "A descriptor is ready.";
-    PWR = POWER, "The power fails.";
-    SYS = SYS, "A system call that there is not.";
+    PWR = POWER, "A power failure.";
+    SYS = SYS, "An invalid system call.";
 }
 
 impl Signal {
-    /// The signal with a number; `None` if none of the above has it.
+    /// Returns the signal with a number, or `None` if none of the constants has it.
     #[must_use]
     pub fn from_raw(number: i32) -> Option<Self> {
         let signal = Number::from_named_raw(number).map(Self);
         signal.filter(|signal| signal.name().is_some())
     }
 
-    /// Its number here; it differs from platform to platform.
+    /// Returns the signal's number, which depends on the platform.
     #[must_use]
     pub fn as_raw(self) -> i32 {
         self.0.as_raw()
@@ -87,12 +87,12 @@ impl Signal {
         self.0
     }
 
-    /// Why it can't be listened for, if it can't.
+    /// Returns the reason why the signal cannot be listened for, if there is one.
     pub(super) fn is_forbidden(self) -> Option<&'static str> {
         match self {
-            Self::KILL | Self::STOP => Some("the kernel lets nobody handle it"),
+            Self::KILL | Self::STOP => Some("the kernel does not allow handling it"),
             Self::ILL | Self::FPE | Self::SEGV => {
-                Some("it ends the process: what caused it would be done again")
+                Some("a handler would return to the instruction that caused it")
             }
             _ => None,
         }

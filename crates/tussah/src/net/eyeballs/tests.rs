@@ -7,7 +7,7 @@ use super::*;
 
 const DEADLINE_MS: u64 = 10_000;
 
-/// What happens, so many milliseconds after the beginning.
+/// An event, with its time in milliseconds since the start.
 enum Event {
     /// The preferred family, IPv6, has so many addresses.
     V6(u8),

@@ -1,4 +1,4 @@
-//! How a queue of what is to be written is made.
+//! Options of outgoing queues.
 
 use std::future::Future;
 use std::time::Duration;
@@ -7,31 +7,33 @@ use tussah_core::AsColor;
 
 use super::{BreakOff, Outgoing, OutgoingStats, writer};
 
-/// Bound, in bytes: what a queue holds unless it is set otherwise; as much as the system itself keeps for a slow peer.
+/// Bound, in bytes: the default capacity of a queue, about as much as the system itself buffers for
+/// a slow peer.
 const BYTES_MAX: usize = 256 * 1024;
 
-/// Bound, in buffers: how many a queue holds unless it is set otherwise; with small ones their own memory counts.
+/// Bound, in buffers: the default capacity of a queue. Small buffers need memory beyond their
+/// bytes.
 const BUFFERS_MAX: usize = 1024;
 
-/// What is done with a buffer for which there is no room. Default: [`Wait`](Self::Wait).
+/// The handling of a buffer that does not fit. Default: [`Wait`](Self::Wait).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum WhenFull {
-    /// Who pushes waits: the peer's pace becomes that of the whole path before it.
+    /// The push waits, so the peer's pace slows down everything before the queue.
     #[default]
     Wait,
-    /// It is given back, and counted: the peer misses it.
+    /// The buffer is returned and counted, and the peer misses it.
     Drop,
-    /// The peer is too slow to be served, so the connection is broken off, and what is queued dropped. SEDA's packet router had
-    /// to learn this (SOSP 2001, section 5.2.2).
+    /// The peer counts as too slow: the connection is broken off, and the queued buffers are
+    /// dropped. SEDA's packet router had to learn this (SOSP 2001, section 5.2.2).
     Close,
 }
 
-/// How an [`Outgoing`] is to be made.
+/// Options for creating an [`Outgoing`].
 ///
 /// # Examples
 /// See [`Outgoing`].
 #[derive(Clone, Copy, Debug)]
-#[must_use = "it does nothing before `start`"]
+#[must_use = "options do nothing until `start` is called"]
 pub struct OutgoingOptions {
     pub(super) bytes_max: usize,
     pub(crate) buffers_max: usize,
@@ -51,7 +53,8 @@ impl Default for OutgoingOptions {
 }
 
 impl OutgoingOptions {
-    /// Bound, in bytes: what the queue holds, 256 KiB by default. One that is longer than this fits only into an empty queue.
+    /// Bound, in bytes: sets the capacity of the queue. Default: 256 KiB. A longer buffer fits only
+    /// into an empty queue.
     pub fn bytes_max(self, bytes: usize) -> Self {
         Self {
             bytes_max: bytes,
@@ -59,7 +62,7 @@ impl OutgoingOptions {
         }
     }
 
-    /// Bound, in buffers: how many the queue holds, 1024 by default; 0 counts as 1.
+    /// Bound, in buffers: sets the capacity of the queue. Default: 1024; 0 counts as 1.
     pub fn buffers_max(self, buffers: usize) -> Self {
         Self {
             buffers_max: buffers.max(1),
@@ -67,29 +70,31 @@ impl OutgoingOptions {
         }
     }
 
-    /// What is done with a buffer for which there is no room. Default: [`WhenFull::Wait`].
+    /// Sets what happens to a buffer that does not fit. Default: [`WhenFull::Wait`].
     pub fn when_full(self, when_full: WhenFull) -> Self {
         Self { when_full, ..self }
     }
 
-    /// How long it may take to write the rest once nothing more is pushed, also when that is because the last handle was dropped. The
-    /// connection is broken off then, and what is queued dropped. Without it, a peer that does not read keeps the rest for as long as its
-    /// connection lasts.
+    /// Sets how long writing the rest may take after the pushing has ended, including when the last
+    /// handle was dropped. The connection is then broken off, and the queued buffers are dropped.
+    /// By default there is no limit, so a peer that does not read keeps the rest in memory as long
+    /// as its connection lasts.
     pub fn finish_max(self, time: Duration) -> Self {
         let finish_max = Some(time);
         Self { finish_max, ..self }
     }
 
-    /// Whether a queue that holds so much has room for a buffer of a length, with another bound besides.
+    /// Returns whether a queue with this content has room for a buffer of `len` bytes, with a
+    /// further bound in bytes.
     pub(super) fn fits(&self, held: &OutgoingStats, len: usize, bytes_max: usize) -> bool {
         let few = held.buffers < self.buffers_max;
         held.buffers == 0 || few && held.bytes.saturating_add(len) <= self.bytes_max.min(bytes_max)
     }
 
-    /// Starts a thread that writes what is pushed.
+    /// Starts a thread that writes the pushed buffers.
     ///
     /// # Panics
-    /// Outside of a runtime.
+    /// Panics outside a runtime.
     #[track_caller]
     pub fn start<B, W>(self, writer: W) -> Outgoing<B>
     where
@@ -97,15 +102,15 @@ impl OutgoingOptions {
         W: BreakOff,
     {
         let (outgoing, writing) = self.prepare(writer);
-        // The thread goes on by itself, and tells how it ends by the state.
+        // The thread continues on its own and reports its end in the shared state.
         drop(crate::spawn(writing));
         outgoing
     }
 
-    /// The same with a thread in a color.
+    /// Starts the writing thread in a color.
     ///
     /// # Panics
-    /// As [`spawn_in`](crate::spawn_in).
+    /// Same as [`spawn_in`](crate::spawn_in).
     #[track_caller]
     pub fn start_in<B, W>(self, color: impl AsColor, writer: W) -> Outgoing<B>
     where
@@ -117,7 +122,7 @@ impl OutgoingOptions {
         outgoing
     }
 
-    /// The queue, and what its thread does.
+    /// Returns the queue and the future of its thread.
     pub(crate) fn prepare<B, W>(
         self,
         writer: W,

@@ -1,4 +1,4 @@
-//! The thread that writes what is queued.
+//! The thread that writes the queued buffers.
 
 use std::future::{Future, poll_fn};
 use std::io::{self, IoSlice};
@@ -17,27 +17,27 @@ use crate::io_error;
 use crate::net::{OwnedWriteHalf, TcpStream, UnixStream};
 use crate::time::sleep;
 
-/// Bound, in buffers: how many are written at a time; more bring no more than the call they save.
+/// Bound, in buffers: the most that one call writes. A larger batch saves hardly anything.
 const BATCH: usize = 64;
 
-/// What can be written to, and broken off when the peer is too slow.
+/// A writer whose connection can be broken off when the peer is too slow.
 pub trait BreakOff: AsyncWrite + Unpin + Send + 'static {
-    /// Ends the connection at once, in both directions, and throws away what is on its way.
+    /// Ends the connection immediately, in both directions, and discards unsent data.
     fn break_off(&self);
 }
 
 impl BreakOff for TcpStream {
     fn break_off(&self) {
-        // If either fails, there is no connection any more.
+        // If either call fails, the connection no longer exists.
         let _ = self.reset();
         let _ = self.shutdown(Shutdown::Both);
     }
 }
 
-/// What is on its way is still delivered: there is no way to throw it away.
+/// Data in transit is still delivered, since a Unix socket cannot discard it.
 impl BreakOff for UnixStream {
     fn break_off(&self) {
-        // If that fails, there is no connection any more.
+        // If this fails, the connection no longer exists.
         let _ = self.shutdown(Shutdown::Both);
     }
 }
@@ -48,7 +48,7 @@ impl BreakOff for OwnedWriteHalf {
     }
 }
 
-/// Writes until the end; tells the queue how that came.
+/// Writes until the end, and records in the shared state how it ended.
 pub(super) async fn run<B, W>(guard: Ended<B>, mut writer: W)
 where
     B: AsRef<[u8]> + Send + 'static,
@@ -60,7 +60,7 @@ where
         Some(time) => {
             let late = Box::pin(close_late(shared, time));
             let written = pin!(write_all(shared, &mut writer));
-            // The writing ends in any case: it is told when it is too late.
+            // The write ends in any case, because `close_late` notifies it.
             match select(late, written).await {
                 Either::Left(((), written)) => written.await,
                 Either::Right((result, _)) => result,
@@ -74,10 +74,10 @@ where
             writer.break_off();
         }
     }
-    // The guard is the first parameter so that it is dropped last, behind the writer.
+    // The guard is the first parameter, so that it is dropped last, after the writer.
 }
 
-/// Writes all that is queued, until nothing more comes.
+/// Writes all queued buffers until the pushing has ended.
 async fn write_all<B, W>(shared: &Shared<B>, writer: &mut W) -> io::Result<()>
 where
     B: AsRef<[u8]> + Send + 'static,
@@ -98,7 +98,7 @@ where
     }
 }
 
-/// Breaks off when finishing takes too long.
+/// Breaks the connection off if finishing takes too long.
 async fn close_late<B: AsRef<[u8]>>(shared: &Shared<B>, time: Duration) {
     shared.finishing.notified().await;
     sleep(time).await;
@@ -106,19 +106,20 @@ async fn close_late<B: AsRef<[u8]>>(shared: &Shared<B>, time: Duration) {
     shared.close(io::Error::new(io::ErrorKind::TimedOut, late));
 }
 
-/// Tells that the thread has ended, even if it was aborted, or dropped before it ran.
+/// Guard that reports the end of the thread, even if the thread was aborted or dropped before it
+/// ran.
 pub(super) struct Ended<B: AsRef<[u8]>>(pub(super) Arc<Shared<B>>);
 
 impl<B: AsRef<[u8]>> Drop for Ended<B> {
     fn drop(&mut self) {
-        // Does nothing if the end has come in order.
+        // Does nothing after a regular end.
         let kind = io::ErrorKind::BrokenPipe;
         self.0.close(io::Error::new(kind, "the writing has ended"));
         self.0.ended.notify_waiters();
     }
 }
 
-/// Ends the writing.
+/// Closes the stream for writing.
 async fn finish<W: BreakOff>(writer: &mut W, broken_off: Pin<&mut Notified<'_>>) -> io::Result<()> {
     unless(
         broken_off,
@@ -127,7 +128,7 @@ async fn finish<W: BreakOff>(writer: &mut W, broken_off: Pin<&mut Notified<'_>>)
     .await
 }
 
-/// Waits for something, but no longer than until the connection is broken off.
+/// Waits for an operation, at most until the connection is broken off.
 async fn unless<R>(
     mut broken_off: Pin<&mut Notified<'_>>,
     operation: impl Future<Output = io::Result<R>>,
@@ -143,7 +144,7 @@ async fn unless<R>(
 }
 
 impl<B: AsRef<[u8]>> Shared<B> {
-    /// What is to be written next; `None` at the end. An error: it was closed.
+    /// Returns the next buffers to write, `None` at the end, or an error if the queue was closed.
     async fn next_batch(&self) -> io::Result<Option<Vec<B>>> {
         loop {
             {
@@ -164,13 +165,14 @@ impl<B: AsRef<[u8]>> Shared<B> {
     }
 }
 
-/// Buffers that were taken out of the queue; the rest is counted as lost if it is dropped before all are written.
+/// Buffers taken out of the queue. If this is dropped early, the unwritten ones are counted as
+/// lost.
 struct Written<'a, B: AsRef<[u8]>> {
     shared: &'a Shared<B>,
     batch: Vec<B>,
-    /// The first buffer that is not written whole.
+    /// The index of the first buffer that is not written completely.
     first: usize,
-    /// What is written of it.
+    /// The number of bytes written of that buffer.
     offset: usize,
 }
 
@@ -180,7 +182,7 @@ impl<B: AsRef<[u8]>> Written<'_, B> {
         writer: &mut W,
         mut broken_off: Pin<&mut Notified<'_>>,
     ) -> io::Result<()> {
-        self.advance(0); // passes over empty ones
+        self.advance(0); // skips empty buffers
         while self.first < self.batch.len() {
             let rest = self.batch[self.first..].iter().map(AsRef::as_ref);
             let mut slices: Vec<_> = rest.map(IoSlice::new).collect();

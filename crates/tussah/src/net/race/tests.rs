@@ -12,7 +12,7 @@ const LIMIT: Duration = Duration::from_secs(10);
 const V6: SocketAddr = SocketAddr::new(IpAddr::V6(Ipv6Addr::LOCALHOST), 80);
 const V4: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 80);
 
-/// What comes of an attempt.
+/// The outcome of an attempt.
 #[derive(Clone, Copy)]
 enum Fate {
     Connected,

@@ -1,4 +1,4 @@
-//! Attempts with messages: datagrams in batches, and descriptors that travel with bytes.
+//! Attempts with messages: batches of datagrams, and bytes with descriptors.
 
 use std::io::{self, IoSlice, IoSliceMut};
 use std::mem::MaybeUninit;
@@ -14,24 +14,26 @@ use tussah_core::io::spend_bytes;
 
 use super::{Socket, TRANSFER_MAX};
 
-/// Bound, in datagrams: what one attempt sends at most, so that its headers fit on the stack; the rest is for the next.
+/// Bound, in datagrams: the most that one attempt sends, so that the headers fit on the stack. The
+/// next attempt sends the rest.
 pub(crate) const BATCH_MAX: usize = 32;
 
-/// Bound, in descriptors: what the system lets one message carry (`SCM_MAX_FD`).
+/// Bound, in descriptors: the most that the system allows in one message (`SCM_MAX_FD`).
 pub(crate) const DESCRIPTORS_MAX: usize = 253;
 
-/// What came with one message.
+/// A received message.
 pub(crate) struct Message {
     pub(crate) len: usize,
     pub(crate) descriptors: Vec<OwnedFd>,
-    /// Descriptors came that there was no room for; they are closed.
+    /// Whether descriptors arrived for which there was no room; they are closed.
     pub(crate) descriptors_lost: bool,
-    /// The datagram was longer than the buffer.
+    /// Whether the datagram was longer than the buffer.
     pub(crate) is_cut: bool,
 }
 
 impl Socket {
-    /// Receives from a stream that may end early at a message: fewer bytes than asked for don't say that nothing is left.
+    /// Receives from a stream whose reads may end at a message boundary: a short read does not mean
+    /// that the stream is drained.
     pub(crate) fn receive_some(&self, buffer: &mut [u8]) -> io::Result<usize> {
         let wanted = buffer.len().min(TRANSFER_MAX);
         let flags = RecvFlags::empty();
@@ -40,7 +42,7 @@ impl Socket {
         Ok(len)
     }
 
-    /// The same into several buffers.
+    /// Does the same with several buffers.
     pub(crate) fn receive_some_vectored(
         &self,
         buffers: &mut [IoSliceMut<'_>],
@@ -56,7 +58,7 @@ impl Socket {
         }
     }
 
-    /// Receives a datagram; says how long it was before it was cut off to fit into the buffer.
+    /// Receives a datagram. Returns its length before truncation to the buffer.
     pub(crate) fn receive_datagram(
         &self,
         buffer: &mut [u8],
@@ -69,7 +71,8 @@ impl Socket {
         Ok((whole_len, peer))
     }
 
-    /// Receives bytes, or a datagram, with up to so many descriptors, which are closed in programs that are executed.
+    /// Receives bytes or a datagram with up to `descriptors_max` descriptors, which are
+    /// close-on-exec.
     pub(crate) fn receive_message(
         &self,
         buffer: &mut [u8],
@@ -88,7 +91,7 @@ impl Socket {
                 descriptors.extend(some);
             }
         }
-        // The space is rounded up, so that one more may have found a place.
+        // The space is rounded up, so it may have held one more.
         let too_many = descriptors.len() > descriptors_max;
         descriptors.truncate(descriptors_max);
         spend_bytes(received.bytes);
@@ -100,7 +103,7 @@ impl Socket {
         })
     }
 
-    /// Sends bytes, or a datagram, with descriptors.
+    /// Sends bytes or a datagram with descriptors.
     pub(crate) fn send_message(
         &self,
         buffer: &[u8],
@@ -119,7 +122,8 @@ impl Socket {
         Ok(len)
     }
 
-    /// Sends datagrams, each to its address or to the peer, by one system call; says how many.
+    /// Sends datagrams, each to its address or to the peer, with one system call. Returns how many
+    /// were sent.
     pub(crate) fn send_many<'a>(
         &self,
         datagrams: impl Iterator<Item = (&'a [u8], Option<SocketAddrAny>)>,
@@ -141,9 +145,10 @@ impl Socket {
         Ok(count)
     }
 
-    /// The process, the user and the group at the other end of a Unix socket, as they were when the two were connected.
+    /// Returns the PID, user ID and group ID of a Unix socket's peer, at the time of connecting.
     ///
-    /// Not by rustix, whose type has no place for the process 0, which one in another container is.
+    /// This does not use rustix, whose type cannot represent PID 0, the PID of a process in another
+    /// container.
     pub(crate) fn peer_credentials(&self) -> io::Result<(i32, u32, u32)> {
         let peer = getsockopt(&self.as_fd(), PeerCredentials)?;
         Ok((peer.pid(), peer.uid(), peer.gid()))

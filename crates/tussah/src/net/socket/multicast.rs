@@ -1,4 +1,4 @@
-//! The options of sockets that send to many.
+//! Socket options for broadcast and multicast.
 
 use std::io;
 use std::net::{Ipv4Addr, Ipv6Addr};
@@ -8,7 +8,7 @@ use rustix::net::{AddressFamily, sockopt};
 
 use super::Socket;
 
-/// Options; each is set, or asked for, at once.
+/// Options, set and read immediately.
 impl Socket {
     pub(crate) fn set_broadcast(&self, on: bool) -> io::Result<()> {
         Ok(sockopt::set_socket_broadcast(self.as_fd(), on)?)

@@ -1,4 +1,4 @@
-//! The options of sockets.
+//! Socket options.
 
 use std::io;
 use std::os::fd::AsFd;
@@ -9,7 +9,7 @@ use rustix::net::{AddressFamily, sockopt};
 use super::Socket;
 use crate::net::KeepAlive;
 
-/// Options; each is set, or asked for, at once.
+/// Options, set and read immediately.
 impl Socket {
     pub(crate) fn set_reuse_address(&self, on: bool) -> io::Result<()> {
         Ok(sockopt::set_socket_reuseaddr(self.as_fd(), on)?)
@@ -95,53 +95,56 @@ impl Socket {
     }
 }
 
-/// The methods for options that all internet sockets have, for a type that can `set` and `ask`.
+/// Defines the methods for options that all internet sockets have, for a type with `set` and `ask`.
 macro_rules! packet_options {
     () => {
-        /// Sets how many routers packets may pass.
+        /// Sets the TTL (maximum hops) of outgoing packets.
         ///
         /// # Errors
-        /// `InvalidInput` outside of 1 to 255; what the system says.
+        /// Returns `InvalidInput` for values other than 1 to 255, and otherwise the system's error.
         pub fn set_ttl(&self, hops: u32) -> io::Result<()> {
             self.set(|socket| socket.set_ttl(hops))
         }
 
-        /// How many routers packets may pass.
+        /// Returns the TTL (maximum hops) of outgoing packets.
         ///
         /// # Errors
-        /// What the system says.
+        /// Returns the system's error.
         pub fn ttl(&self) -> io::Result<u32> {
             self.ask(Socket::ttl)
         }
 
-        /// Sets the size in bytes of the system's buffer for what has come. The system doubles it, within its limits.
+        /// Sets the size of the system's receive buffer, in bytes. The system doubles it, within
+        /// its limits.
         ///
         /// # Errors
-        /// What the system says.
+        /// Returns the system's error.
         pub fn set_receive_buffer(&self, bytes: usize) -> io::Result<()> {
             self.set(|socket| socket.set_receive_buffer(bytes))
         }
 
-        /// The size in bytes of the system's buffer for what has come; a datagram that finds no room is lost.
+        /// Returns the size of the system's receive buffer, in bytes. A datagram that does not fit
+        /// is lost.
         ///
         /// # Errors
-        /// What the system says.
+        /// Returns the system's error.
         pub fn receive_buffer(&self) -> io::Result<usize> {
             self.ask(Socket::receive_buffer)
         }
 
-        /// Sets the size in bytes of the system's buffer for what is to go. The system doubles it, within its limits.
+        /// Sets the size of the system's send buffer, in bytes. The system doubles it, within its
+        /// limits.
         ///
         /// # Errors
-        /// What the system says.
+        /// Returns the system's error.
         pub fn set_send_buffer(&self, bytes: usize) -> io::Result<()> {
             self.set(|socket| socket.set_send_buffer(bytes))
         }
 
-        /// The size in bytes of the system's buffer for what is to go.
+        /// Returns the size of the system's send buffer, in bytes.
         ///
         /// # Errors
-        /// What the system says.
+        /// Returns the system's error.
         pub fn send_buffer(&self) -> io::Result<usize> {
             self.ask(Socket::send_buffer)
         }

@@ -1,11 +1,12 @@
-//! How much of several buffers one attempt moves.
+//! The share of several buffers that one attempt moves.
 
 use std::ops::Range;
 
 use super::{BUFFERS_MAX, TRANSFER_MAX};
 
-/// Of several buffers, those that one attempt moves: from the first that is not empty on, as many as the system takes and as
-/// hold no more than so many bytes. The first is among them however long it is; it is then the only one.
+/// Returns the range of buffers that one attempt moves. It starts at the first nonempty buffer, and
+/// covers as many as the system accepts within `bytes_max` bytes. The first buffer is always
+/// included; if it is too long, it is the only one.
 pub(super) fn run(lens: impl Iterator<Item = usize>, bytes_max: usize) -> Range<usize> {
     let bytes_max = bytes_max.min(TRANSFER_MAX);
     let mut lens = lens.enumerate().skip_while(|&(_, len)| len == 0);

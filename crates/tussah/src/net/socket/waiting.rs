@@ -1,13 +1,13 @@
-//! How a socket is waited for.
+//! Waiting for sockets.
 
 use std::future::Future;
 use std::io;
 use std::task::{Context, Poll};
 
-use super::{Direction, Socket};
+use super::{Direction, Hangup, Socket};
 
 impl Socket {
-    /// Has an attempt succeed, or fail.
+    /// Repeats an attempt until it succeeds or fails.
     pub(crate) fn operate<'a, R, F>(
         &'a self,
         direction: Direction,
@@ -21,7 +21,8 @@ impl Socket {
         }
     }
 
-    /// The same for `poll_` functions. Of those who wait for a direction by it, the last one to call is woken.
+    /// Does the same for `poll_` functions. If several tasks wait for one direction this way, only
+    /// the last caller is woken.
     pub(crate) fn poll_operate<R>(
         &self,
         context: &mut Context<'_>,
@@ -33,7 +34,8 @@ impl Socket {
         }
     }
 
-    /// Makes an attempt without waiting; one that would block has who asks for a [hint](Self::poll_hint) wait.
+    /// Makes an attempt without waiting. If it would block, callers of
+    /// [`poll_hint`](Self::poll_hint) wait again.
     pub(crate) fn attempt<R>(
         &self,
         direction: Direction,
@@ -48,7 +50,7 @@ impl Socket {
         done
     }
 
-    /// Waits until an attempt may succeed, as far as is known without a look.
+    /// Waits until an attempt may succeed, according to the driver's last report.
     pub(crate) fn poll_hint(
         &self,
         context: &mut Context<'_>,
@@ -56,6 +58,26 @@ impl Socket {
     ) -> Poll<io::Result<()>> {
         match self {
             Self::Os(source) => source.poll_ready(context, direction),
+        }
+    }
+
+    /// Waits until the peer has hung up as far as `hangup` says, according to the driver's last
+    /// report.
+    pub(crate) fn poll_hangup(
+        &self,
+        context: &mut Context<'_>,
+        hangup: Hangup,
+    ) -> Poll<io::Result<()>> {
+        match self {
+            Self::Os(source) => source.poll_hangup(context, hangup),
+        }
+    }
+
+    /// Returns whether the peer has hung up as far as `hangup` says, according to the driver's last
+    /// report.
+    pub(crate) fn has_hung_up(&self, hangup: Hangup) -> bool {
+        match self {
+            Self::Os(source) => source.has_hung_up(hangup),
         }
     }
 

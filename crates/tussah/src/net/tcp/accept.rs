@@ -1,4 +1,4 @@
-//! What to do when accepting fails: go on, wait until the system has room again, or give up.
+//! The handling of accept errors: retry, wait until the system has resources again, or give up.
 
 use std::io;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -10,20 +10,22 @@ use tussah_core::Notify;
 
 use crate::time::{now, timeout};
 
-/// How long the first wait is when the system has no descriptor or no memory left; each further one is twice as long.
+/// The first pause when the system has no descriptor or memory left. Each further pause is twice as
+/// long.
 const PAUSE_MIN: Duration = Duration::from_millis(1);
 
-/// Bound, in milliseconds: how long a wait gets, so that room that others have made is soon noticed.
+/// Bound, in milliseconds: the longest pause, so that resources freed by other processes are soon
+/// noticed.
 const PAUSE_MS_MAX: u64 = 1000;
 
-/// What an error of accepting means.
+/// The meaning of an accept error.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Verdict {
-    /// Something was wrong with that connection, which is gone; the next one may be well.
+    /// That connection failed and is gone; the next one may succeed.
     Again,
-    /// The process or the system has no descriptor or no memory left; the connection waits.
+    /// The process or the system has no descriptor or memory left; the connection stays queued.
     Pause,
-    /// The listener can't accept.
+    /// The listener cannot accept.
     Fail,
 }
 
@@ -31,8 +33,9 @@ impl Verdict {
     pub(crate) fn of(error: &io::Error) -> Self {
         match Errno::from_io_error(error) {
             Some(Errno::MFILE | Errno::NFILE | Errno::NOBUFS | Errno::NOMEM) => Self::Pause,
-            // On Linux, `accept` passes on what the network said of the new connection, and wants to be called again: accept(2),
-            // "Error handling". `PERM`: a firewall's rules forbid it.
+            // On Linux, `accept` reports pending network errors of the new connection and expects
+            // to be retried: accept(2), "Error handling". `PERM` means that firewall rules forbid
+            // the connection.
             Some(
                 Errno::CONNABORTED
                 | Errno::NETDOWN
@@ -50,7 +53,7 @@ impl Verdict {
     }
 }
 
-/// The waits of one `accept`.
+/// The pauses of one `accept`.
 pub(crate) struct Pauses {
     next: Duration,
 }
@@ -60,7 +63,7 @@ impl Pauses {
         Self { next: PAUSE_MIN }
     }
 
-    /// Waits as [`wait`](Self::wait) does for what this error says is missing.
+    /// Pauses like [`wait`](Self::wait), and logs the error on the first pause.
     pub(crate) async fn wait_for_room(&mut self, error: &io::Error) {
         if self.next == PAUSE_MIN {
             tell(error);
@@ -72,20 +75,20 @@ impl Pauses {
     pub(crate) async fn wait(&mut self) {
         let freed = FREED.notified();
         let _waiting = Waiting::new();
-        // Either may be first: both mean that it may be tried again.
+        // Whichever comes first, it is worth another attempt.
         let _ = timeout(self.next, freed).await;
         self.next = (self.next * 2).min(Duration::from_millis(PAUSE_MS_MAX));
     }
 }
 
-/// Bound, in seconds: how long it is not said again that there is no room.
+/// Bound, in seconds: the time between two log messages about exhausted resources.
 const TELL_S: u64 = 10;
 
-/// When it was said.
+/// The time of the last log message.
 static TOLD: Mutex<Option<Instant>> = Mutex::new(None);
 
-/// Says that there is no room for connections, which wait. A process that has just enough descriptors would say it for
-/// each connection.
+/// Logs that connections cannot be accepted, at most once in `TELL_S` seconds. A process that is
+/// barely out of descriptors would otherwise log this for each connection.
 #[cold]
 fn tell(error: &io::Error) {
     let now = now();
@@ -93,14 +96,15 @@ fn tell(error: &io::Error) {
     let is_known = told.is_some_and(|told| now.saturating_duration_since(told).as_secs() < TELL_S);
     if !is_known {
         *told = Some(now);
-        tracing::warn!(target: "tussah", "connections wait to be accepted, since there is no descriptor or no memory for them: {error}");
+        tracing::warn!(target: "tussah", "cannot accept connections, waiting for a free descriptor or memory: {error}");
     }
 }
 
-/// Told when a stream is closed, if anybody waits for it. Descriptors are the process's, so this is as well.
+/// Notified when a stream is closed, if any thread waits for that. Process-wide, since descriptors
+/// are.
 static FREED: Notify = Notify::new();
 
-/// How many wait.
+/// The number of waiting threads.
 static WAITING: AtomicUsize = AtomicUsize::new(0);
 
 struct Waiting;
@@ -118,8 +122,8 @@ impl Drop for Waiting {
     }
 }
 
-/// Dropped behind a descriptor: who waits for one tries again. Missing somebody who is just beginning to wait costs that one
-/// no more than its pause.
+/// Dropped after a descriptor, to wake the threads that wait for one. A thread that is just
+/// starting to wait may be missed; it then waits for its pause at most.
 pub(crate) struct Freed;
 
 impl Drop for Freed {

@@ -1,4 +1,4 @@
-//! Connecting to a host by its name.
+//! Connecting to host names.
 
 use std::error::Error;
 use std::fmt;
@@ -15,15 +15,15 @@ use crate::net::eyeballs::{ATTEMPT_DELAY, Eyeballs, Family};
 use crate::net::race::{Lookup, Lost, race};
 use crate::time::{add, now, timeout_at};
 
-/// Bound, in seconds: how long connecting to a host may take in all unless it is said otherwise; about as long as the system tries one
-/// address.
+/// Bound, in seconds: the default timeout for connecting to a host, about as long as the system
+/// tries a single address.
 const LIMIT_SECONDS: u64 = 120;
 
-/// Bound, in milliseconds: a shorter attempt delay counts as this (RFC 8305, section 5).
+/// Bound, in milliseconds: the minimum attempt delay (RFC 8305, section 5).
 const ATTEMPT_DELAY_MS_MIN: u64 = 10;
 
 impl ConnectOptions {
-    /// Who looks up the names of hosts; [`Resolver::current`] unless it is set.
+    /// Sets the resolver for host names. Default: [`Resolver::current`].
     ///
     /// # Examples
     /// ```
@@ -44,8 +44,8 @@ impl ConnectOptions {
         self
     }
 
-    /// How long the attempt to connect to one address of a host goes on before the next one begins beside it; 250 ms unless it
-    /// is set, and at least 10 ms (RFC 8305, section 5).
+    /// Sets how long one connection attempt runs before the next one starts beside it. Default: 250
+    /// ms; minimum: 10 ms (RFC 8305, section 5).
     pub fn attempt_delay(mut self, delay: Duration) -> Self {
         self.attempt_delay = Some(delay.max(Duration::from_millis(ATTEMPT_DELAY_MS_MIN)));
         self
@@ -92,7 +92,7 @@ impl ConnectOptions {
         }
     }
 
-    /// Connects to the addresses that are known, the preferred family first, and to those that are looked up.
+    /// Connects to the known addresses, preferred family first, and to those found by the lookups.
     async fn race(
         &self,
         deadline: Instant,
@@ -153,11 +153,11 @@ impl Lost {
     }
 }
 
-/// Why no connection with a host could be made: what came of each of its addresses, and of looking them up.
+/// The reasons why connecting to a host failed: the result for each address and each lookup.
 ///
-/// It is inside of the [`io::Error`] of connecting by name; that has the kind of the attempts if they all failed for the same
-/// reason, else that of the last; `TimedOut` if the time for all of it was up; without any address, the kind of
-/// the [`dns::Error`].
+/// The [`io::Error`] of connecting by name contains this error. That outer error has the kind of the last
+/// attempt, `TimedOut` if the total time was up, or the kind of the [`dns::Error`] if no address
+/// was found.
 ///
 /// # Examples
 /// ```
@@ -180,14 +180,14 @@ impl Lost {
 pub struct ConnectError(Lost);
 
 impl ConnectError {
-    /// What is inside of an error, if it is one of these.
+    /// Returns the `ConnectError` inside `error`, if there is one.
     #[must_use]
     pub fn of(error: &io::Error) -> Option<&Self> {
         let inside = OpError::of(error)?.source()?.downcast_ref::<io::Error>()?;
         inside.get_ref()?.downcast_ref()
     }
 
-    /// The addresses that were tried, and what came of each, in the order in which they failed.
+    /// Returns the addresses that were tried and their errors, in the order in which they failed.
     pub fn attempts(&self) -> impl Iterator<Item = (SocketAddr, &io::Error)> {
         self.0
             .attempts
@@ -195,13 +195,13 @@ impl ConnectError {
             .map(|(address, error)| (*address, error))
     }
 
-    /// Why addresses could not be looked up.
+    /// Returns the errors of the lookups.
     #[must_use]
     pub fn lookups(&self) -> &[dns::Error] {
         &self.0.lookups
     }
 
-    /// Whether the time for all of it was up.
+    /// Returns whether the total time was up.
     #[must_use]
     pub fn is_timed_out(&self) -> bool {
         self.0.timed_out
@@ -237,12 +237,12 @@ impl fmt::Display for ConnectError {
             .iter()
             .map(|(address, error)| format!("{address}: {error}"))
             .collect();
-        // That a host has no addresses of one family is nothing to tell of if it has some of the other.
+        // A missing address family is not worth reporting if the other family has addresses.
         let told = dns::Error::worst(lookups);
         let told = told.filter(|error| attempts.is_empty() || !error.is_not_found());
         parts.extend(told.map(|error| error.to_string()));
         if *timed_out && attempts.is_empty() {
-            parts.push("the time was up".to_owned());
+            parts.push("the timeout elapsed".to_owned());
         }
         f.write_str(&parts.join("; "))
     }

@@ -1,4 +1,4 @@
-//! Connecting.
+//! Connecting TCP streams.
 
 use std::io;
 use std::net::SocketAddr;
@@ -13,7 +13,7 @@ use crate::net::socket::{Direction, Socket, family};
 use crate::net::{Addresses, Target, ToAddresses};
 use crate::time::timeout;
 
-/// How a connection is to be made; begins with [`TcpStream::builder`].
+/// Options for connecting, created by [`TcpStream::builder`].
 ///
 /// # Examples
 /// ```
@@ -35,7 +35,7 @@ use crate::time::timeout;
 /// # std::io::Result::Ok(())
 /// ```
 #[derive(Clone, Debug)]
-#[must_use = "it does nothing before `connect`"]
+#[must_use = "options do nothing until `connect` is called"]
 pub struct ConnectOptions {
     local: Option<SocketAddr>,
     pub(super) limit: Option<Duration>,
@@ -57,7 +57,7 @@ impl Default for ConnectOptions {
     }
 }
 
-/// What [`TcpStream::connect`] uses.
+/// The options of [`TcpStream::connect`].
 static DEFAULT: ConnectOptions = ConnectOptions {
     local: None,
     limit: None,
@@ -74,41 +74,45 @@ static DEFAULT: ConnectOptions = ConnectOptions {
 };
 
 impl TcpStream {
-    /// Connects to an address; of several, to the first with which it succeeds; or to a host by its name.
+    /// Connects to an address, to the first reachable of several addresses, or to a host name.
     ///
-    /// The addresses of a host are looked up by [`Resolver::current`](crate::dns::Resolver::current), those of both families
-    /// at the same time, and tried one beside the other, each 250 ms after the one before unless one fails earlier; the first
-    /// connection that is made is taken (Happy Eyeballs: RFC 8305). All of it may take two minutes.
+    /// [`Resolver::current`](crate::dns::Resolver::current) looks up the addresses of a host, both
+    /// families in parallel. Connection attempts overlap: each starts 250 ms after the previous
+    /// one, or earlier if that one fails. The first connection to succeed is used (Happy Eyeballs:
+    /// RFC 8305). Connecting by name takes at most two minutes.
     ///
     /// # Cancellation
-    /// Dropping the future closes the connection, or ends the attempt to make one.
+    /// Dropping the future closes the connection, or abandons the attempt.
     ///
     /// # Errors
-    /// That of the last address: `ConnectionRefused` if nobody listens there, `TimedOut` if nobody answers, which the
-    /// system finds out after about two minutes, what else the system says. By name the error says what came of each address:
-    /// [`ConnectError`](crate::net::ConnectError). `InvalidInput` if it is neither an address nor a host.
+    /// Returns the error of the last address: `ConnectionRefused` if no process listens there,
+    /// `TimedOut` if the peer does not answer within the system's limit of about two minutes, or
+    /// another error of the system. Connecting by name returns a
+    /// [`ConnectError`](crate::net::ConnectError) with the result for each address. Returns
+    /// `InvalidInput` if the target is neither an address nor a host name.
     ///
     /// # Panics
-    /// Outside of a runtime.
+    /// Panics outside a runtime.
     pub async fn connect(address: impl ToAddresses) -> io::Result<Self> {
         match address.to_target()? {
             Target::Addresses(addresses) => DEFAULT.connect_first(addresses).await,
-            // Boxed, so that a thread that connects to an address stays small.
+            // Boxed, so that threads that connect to an address stay small.
             #[cfg(feature = "dns")]
             Target::Host { name, port } => Box::pin(DEFAULT.connect_host(&name, port)).await,
         }
     }
 
-    /// The same, for no longer than a time in all.
+    /// Connects within a timeout that covers the whole operation.
     ///
     /// # Cancellation
-    /// As [`connect`](Self::connect).
+    /// Same as [`connect`](Self::connect).
     ///
     /// # Errors
-    /// `TimedOut` when the time is up; else as [`connect`](Self::connect).
+    /// Returns `TimedOut` if the timeout elapses, and otherwise the errors of
+    /// [`connect`](Self::connect).
     ///
     /// # Panics
-    /// Outside of a runtime.
+    /// Panics outside a runtime.
     ///
     /// # Examples
     /// ```
@@ -127,22 +131,22 @@ impl TcpStream {
         Self::builder().timeout(limit).connect(address).await
     }
 
-    /// Begins to say how a connection is to be made.
+    /// Creates options for connecting.
     pub fn builder() -> ConnectOptions {
         DEFAULT.clone()
     }
 }
 
-/// Connects to an address, or to a host by its name: [`TcpStream::connect`].
+/// Connects to an address or to a host name, like [`TcpStream::connect`].
 ///
 /// # Cancellation
-/// As [`TcpStream::connect`].
+/// Same as [`TcpStream::connect`].
 ///
 /// # Errors
-/// As [`TcpStream::connect`].
+/// Same as [`TcpStream::connect`].
 ///
 /// # Panics
-/// Outside of a runtime.
+/// Panics outside a runtime.
 ///
 /// # Examples
 /// ```
@@ -163,19 +167,19 @@ pub async fn connect(target: impl ToAddresses) -> io::Result<TcpStream> {
 }
 
 impl ConnectOptions {
-    /// The address of this end; by default the system chooses one.
+    /// Sets the local address. By default the system chooses one.
     pub fn bind(self, local: SocketAddr) -> Self {
         let local = Some(local);
         Self { local, ..self }
     }
 
-    /// How long it may take in all.
+    /// Sets a timeout for the whole operation.
     pub fn timeout(self, limit: Duration) -> Self {
         let limit = Some(limit);
         Self { limit, ..self }
     }
 
-    /// See [`TcpStream::set_nodelay`].
+    /// Sets `TCP_NODELAY`; see [`TcpStream::set_nodelay`].
     pub fn nodelay(self, on: bool) -> Self {
         Self {
             nodelay: on,
@@ -183,25 +187,26 @@ impl ConnectOptions {
         }
     }
 
-    /// See [`TcpStream::set_keep_alive`].
+    /// Sets keep-alive probes; see [`TcpStream::set_keep_alive`].
     pub fn keep_alive(self, keep_alive: KeepAlive) -> Self {
         let keep_alive = Some(keep_alive);
         Self { keep_alive, ..self }
     }
 
-    /// See [`TcpStream::set_linger`].
+    /// Sets the linger time; see [`TcpStream::set_linger`].
     pub fn linger(self, time: Duration) -> Self {
         let linger = Some(time);
         Self { linger, ..self }
     }
 
-    /// See [`TcpStream::set_ttl`].
+    /// Sets the TTL; see [`TcpStream::set_ttl`].
     pub fn ttl(self, hops: u32) -> Self {
         let ttl = Some(hops);
         Self { ttl, ..self }
     }
 
-    /// See [`TcpStream::set_receive_buffer`]; set before connecting, so that the peer is told of it.
+    /// Sets the size of the receive buffer; see [`TcpStream::set_receive_buffer`]. It is set before
+    /// connecting, so that it can be announced to the peer.
     pub fn receive_buffer(self, bytes: usize) -> Self {
         let receive_buffer = Some(bytes);
         Self {
@@ -210,7 +215,7 @@ impl ConnectOptions {
         }
     }
 
-    /// See [`TcpStream::set_send_buffer`].
+    /// Sets the size of the send buffer; see [`TcpStream::set_send_buffer`].
     pub fn send_buffer(self, bytes: usize) -> Self {
         let send_buffer = Some(bytes);
         Self {
@@ -219,16 +224,17 @@ impl ConnectOptions {
         }
     }
 
-    /// Connects; see [`TcpStream::connect`].
+    /// Connects with these options; see [`TcpStream::connect`].
     ///
     /// # Cancellation
-    /// Dropping the future closes the connection, or ends the attempt to make one.
+    /// Dropping the future closes the connection, or abandons the attempt.
     ///
     /// # Errors
-    /// As [`TcpStream::connect`]; `TimedOut` when the time is up.
+    /// Returns `TimedOut` if the timeout elapses, and otherwise the errors of
+    /// [`TcpStream::connect`].
     ///
     /// # Panics
-    /// Outside of a runtime.
+    /// Panics outside a runtime.
     pub async fn connect(&self, address: impl ToAddresses) -> io::Result<TcpStream> {
         #[cfg_attr(
             not(feature = "dns"),
@@ -239,7 +245,7 @@ impl ConnectOptions {
         )]
         let addresses = match address.to_target()? {
             Target::Addresses(addresses) => addresses,
-            // Boxed, so that a thread that connects to an address stays small.
+            // Boxed, so that threads that connect to an address stay small.
             #[cfg(feature = "dns")]
             Target::Host { name, port } => {
                 return Box::pin(self.connect_host(&name, port)).await;
@@ -249,7 +255,7 @@ impl ConnectOptions {
             return self.connect_first(addresses).await;
         };
         let names = addresses.clone();
-        // Boxed, so that a thread that connects without a limit stays small.
+        // Boxed, so that threads that connect without a timeout stay small.
         match Box::pin(timeout(limit, self.connect_first(addresses))).await {
             Ok(result) => result,
             Err(elapsed) => Err(context(elapsed.into(), "connect to", names)),

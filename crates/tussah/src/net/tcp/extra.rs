@@ -1,4 +1,5 @@
-//! What only some streams have: time limits, a rate limit, a place among the connections of a listener.
+//! State that only some streams have: timeouts, a rate limit, and a place in a listener's
+//! connection limit.
 
 use std::io;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -12,16 +13,16 @@ use crate::net::RateLimit;
 use crate::net::socket::Direction;
 use crate::time::now;
 
-/// Made when it is needed for the first time, so that a stream without it stays small.
+/// Created on first use, to keep streams without it small.
 #[derive(Debug, Default)]
 pub(in crate::net) struct Extra {
-    /// In nanoseconds, 0: none; of reading and of writing.
+    /// Timeouts of reading and writing, in nanoseconds; 0 means none.
     timeout_ns: [AtomicU64; 2],
-    /// Of the `poll_` functions of each direction, which have no future to keep it in.
+    /// The timers of each direction's `poll_` functions, which have no future to keep them in.
     polled: [Mutex<Polled>; 2],
-    /// Of reading.
+    /// The rate limit of reads.
     limit: RwLock<Option<Arc<RateLimit>>>,
-    /// Held as long as the stream lives.
+    /// Held while the stream lives.
     _permit: Option<SemaphoreGuardArc>,
 }
 
@@ -39,13 +40,13 @@ impl Extra {
     }
 
     pub(in crate::net) fn set_timeout(&self, direction: Direction, timeout: Option<Duration>) {
-        // 584 years are no limit.
+        // More than 584 years count as no limit.
         let ns = timeout.map_or(0, |timeout| timeout.as_nanos().try_into().unwrap_or(0));
         self.timeout_ns[direction as usize].store(ns, Ordering::Relaxed);
     }
 
-    /// Puts what `poll_` functions of a direction go on with in the place of what is there, which is given back: it owns wakers of
-    /// users, which are dropped under no lock.
+    /// Replaces the state of a direction's `poll_` functions, and returns the old state. That state
+    /// owns user wakers, which must be dropped without holding a lock.
     #[must_use]
     pub(super) fn replace_polled(&self, direction: Direction, polled: Polled) -> Polled {
         let place = self.polled[direction as usize].lock();
@@ -61,7 +62,8 @@ impl Extra {
         *self.limit.write().unwrap_or_else(PoisonError::into_inner) = limit;
     }
 
-    /// How long to wait before the next operation; `again` if it has waited already.
+    /// Returns how long to wait before the next operation. `again` is set if the operation has
+    /// already waited.
     pub(super) fn delay(&self, direction: Direction, again: bool) -> Option<Duration> {
         match direction {
             Direction::Read => self.limit()?.delay(now(), again),
@@ -69,13 +71,13 @@ impl Extra {
         }
     }
 
-    /// How much of so many bytes may be read at once.
+    /// Returns how many of `len` bytes may be read at once.
     pub(super) fn allowed(&self, len: usize) -> usize {
         self.limit()
             .map_or(len, |limit| len.min(limit.piece_bytes()))
     }
 
-    /// Counts what was read.
+    /// Counts the bytes read.
     pub(super) fn count(&self, received: &io::Result<usize>) {
         if let (Ok(bytes), Some(limit)) = (received, self.limit()) {
             limit.count(now(), *bytes);

@@ -1,4 +1,4 @@
-//! How a TCP listener is made.
+//! Options of TCP listeners.
 
 use std::io;
 use std::net::SocketAddr;
@@ -13,13 +13,14 @@ use crate::io_error::context;
 use crate::net::ToAddresses;
 use crate::net::socket::{Socket, family};
 
-/// Bound, in connections: how many the system keeps that have not been accepted, unless it is set otherwise; enough for a
-/// burst of clients while the acceptor is busy. The system has a bound of its own besides (`net.core.somaxconn`).
+/// Bound, in connections: the default length of the system's queue of pending connections. It is
+/// enough for a burst of clients while the acceptor is busy. The system's own limit
+/// (`net.core.somaxconn`) also applies.
 const BACKLOG: u32 = 1024;
 
-/// How a listener is to be made; begins with [`TcpListener::builder`].
+/// Options for listening, created by [`TcpListener::builder`].
 #[derive(Clone, Debug)]
-#[must_use = "it does nothing before `bind`"]
+#[must_use = "options do nothing until `bind` is called"]
 pub struct ListenOptions {
     backlog: u32,
     reuse_address: bool,
@@ -47,8 +48,8 @@ impl Default for ListenOptions {
 }
 
 impl ListenOptions {
-    /// Bound, in connections: how many the system keeps that have not been accepted; 1024 by default. Clients beyond that wait
-    /// or are refused.
+    /// Bound, in connections: sets the length of the system's queue of pending connections.
+    /// Default: 1024. Clients beyond that wait or are refused.
     pub fn backlog(self, connections: u32) -> Self {
         Self {
             backlog: connections,
@@ -56,7 +57,8 @@ impl ListenOptions {
         }
     }
 
-    /// Whether the port may be had while connections of a former listener are still ending; on by default.
+    /// Allows binding the port while connections of an earlier listener are still closing. Default:
+    /// true.
     pub fn reuse_address(self, on: bool) -> Self {
         Self {
             reuse_address: on,
@@ -64,7 +66,8 @@ impl ListenOptions {
         }
     }
 
-    /// Whether several listeners of one user may have the port; the system spreads the connections over them.
+    /// Allows several listeners of one user on the port. The system distributes the connections
+    /// among them. Default: false.
     pub fn reuse_port(self, on: bool) -> Self {
         Self {
             reuse_port: on,
@@ -72,7 +75,7 @@ impl ListenOptions {
         }
     }
 
-    /// Whether an IPv6 listener refuses connections by IPv4; the system decides by default.
+    /// Sets whether an IPv6 listener refuses IPv4 connections. By default the system decides.
     pub fn v6only(self, on: bool) -> Self {
         Self {
             v6only: Some(on),
@@ -80,7 +83,7 @@ impl ListenOptions {
         }
     }
 
-    /// How many routers the packets of its connections may pass.
+    /// Sets the TTL (maximum hops) of packets sent by its connections.
     pub fn ttl(self, hops: u32) -> Self {
         Self {
             ttl: Some(hops),
@@ -88,7 +91,9 @@ impl ListenOptions {
         }
     }
 
-    /// Whether its connections begin with [`TcpStream::set_nodelay`](super::TcpStream::set_nodelay) on; off by default. It costs no system call of theirs.
+    /// Sets whether its connections start with
+    /// [`TcpStream::set_nodelay`](super::TcpStream::set_nodelay) on, without a system call for
+    /// each. Default: false.
     pub fn nodelay(self, on: bool) -> Self {
         Self {
             nodelay: on,
@@ -96,22 +101,27 @@ impl ListenOptions {
         }
     }
 
-    /// Bound, in connections: accepting waits while so many accepted streams live, so that clients wait in the system's queue.
-    /// A stream that was split counts until both halves are gone. The listeners of
-    /// [`bind_per_worker`](Self::bind_per_worker) share it.
+    /// Bound, in connections: sets how many accepted streams may be open. At that number accepting
+    /// waits, and further clients stay in the system's queue. A stream that was split counts until
+    /// both halves are dropped. The listeners of [`bind_per_worker`](Self::bind_per_worker) share
+    /// the limit. Default: no limit.
     ///
     /// # Panics
-    /// If that is none.
+    /// Panics if the number is 0.
     #[track_caller]
     pub fn connections_max(self, connections: usize) -> Self {
-        assert!(connections > 0, "a listener is for one connection at least");
+        assert!(
+            connections > 0,
+            "a listener must allow at least one connection"
+        );
         Self {
             connections_max: Some(connections),
             ..self
         }
     }
 
-    /// Whether accepting fails, instead of waiting, when the process or the system has no descriptor or memory left.
+    /// Makes accepting fail, instead of wait, when the process or the system has no descriptor or
+    /// memory left. Default: false.
     pub fn exhaustion_fails(self, on: bool) -> Self {
         Self {
             exhaustion_fails: on,
@@ -119,13 +129,13 @@ impl ListenOptions {
         }
     }
 
-    /// Listens; see [`TcpListener::bind`].
+    /// Listens with these options; see [`TcpListener::bind`].
     ///
     /// # Errors
-    /// As [`TcpListener::bind`].
+    /// Same as [`TcpListener::bind`].
     ///
     /// # Panics
-    /// Outside of a runtime.
+    /// Panics outside a runtime.
     ///
     /// # Examples
     /// ```
@@ -133,7 +143,7 @@ impl ListenOptions {
     /// # let runtime = tussah::Runtime::builder().workers(1).build()?;
     /// # runtime.block_on(runtime.spawn(async move {
     /// let listener = TcpListener::builder().backlog(4096).bind("127.0.0.1:0")?;
-    /// let error = TcpListener::bind(listener.local_addr()?).expect_err("it is taken");
+    /// let error = TcpListener::bind(listener.local_addr()?).expect_err("it is in use");
     /// assert_eq!(error.kind(), std::io::ErrorKind::AddrInUse);
     /// # std::io::Result::Ok(())
     /// # })).expect("no panic")?;
@@ -144,17 +154,19 @@ impl ListenOptions {
         self.bind_with(address, &self.semaphore())
     }
 
-    /// Makes one listener for each worker of the runtime, all at the same port, for a thread each that accepts: the system spreads
-    /// the connections over them, and no queue is shared.
+    /// Creates one listener for each worker of the runtime, all on the same port. Start one
+    /// accepting thread for each: the system distributes the connections among them, and they share
+    /// no queue.
     ///
-    /// The system does so without asking who is busy. So accept from all of them as long as they exist: what it has
-    /// queued for one goes to no other, and is refused when that one is dropped.
+    /// The system does not consider which listener is busy. Accept from all of them as long as they
+    /// exist: connections queued for one listener are never moved to another, and are refused when
+    /// that listener is dropped.
     ///
     /// # Errors
-    /// As [`TcpListener::bind`].
+    /// Same as [`TcpListener::bind`].
     ///
     /// # Panics
-    /// Outside of a runtime.
+    /// Panics outside a runtime.
     ///
     /// # Examples
     /// ```
@@ -179,7 +191,7 @@ impl ListenOptions {
         let options = self.clone().reuse_port(true);
         let connections = options.semaphore();
         let first = options.bind_with(address, &connections)?;
-        // If the system chose the port, it is the same for all.
+        // If the system chose the port, use it for all listeners.
         let local = first.local_addr()?;
         let mut all = vec![first];
         while all.len() < Handle::with_current(Handle::workers) {

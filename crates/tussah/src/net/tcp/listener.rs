@@ -1,4 +1,4 @@
-//! What accepts TCP connections.
+//! TCP listeners.
 
 mod try_accept;
 
@@ -24,12 +24,14 @@ use crate::net::socket::{Direction, Socket, internet};
 
 /// A TCP socket that accepts connections.
 ///
-/// When the process or the system has no more descriptors or memory for a connection, accepting waits until it has: for 1 ms
-/// at first and for up to a second later, or until a stream is closed. What is wrong with one connection never ends
-/// the accepting of others. So an error of [`accept`](Self::accept) is about the listener itself, and a loop may end with it.
+/// When the process or the system has no descriptor or memory left for a connection, accepting
+/// waits. A wait lasts 1 ms at first and up to one second later, or until a stream of this process
+/// is closed. A faulty connection never prevents accepting others. An error of
+/// [`accept`](Self::accept) is therefore about the listener itself, and an accept loop may end with
+/// it.
 ///
 /// # Examples
-/// A thread for each connection, and no more than a thousand of them:
+/// A thread for each connection, with at most a thousand connections:
 /// ```
 /// use tussah::net::{TcpListener, TcpStream};
 ///
@@ -56,9 +58,10 @@ pub struct TcpListener {
     socket: Socket,
     connections: Option<Arc<Semaphore>>,
     exhaustion_fails: bool,
-    /// Its connections go to all workers: there is no other listener for each of them.
+    /// Whether its connections are spread over all workers, because there is not one listener per
+    /// worker.
     spreads: bool,
-    /// `try_accept` has found no room in the system.
+    /// Whether `try_accept` has found no descriptor or memory left.
     exhausted: AtomicBool,
     counts: Counts,
 }
@@ -71,46 +74,50 @@ struct Counts {
     pauses: AtomicU64,
 }
 
-/// What a [`TcpListener`] has done since it was made.
+/// Counters of a [`TcpListener`], since its creation.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct AcceptStats {
-    /// How often the system was asked for a connection.
+    /// Number of attempts to accept a connection.
     pub attempts: u64,
-    /// Connections that were accepted.
+    /// Number of accepted connections.
     pub accepted: u64,
-    /// Connections that broke before they were accepted, as far as the system told.
+    /// Number of connections that broke before they were accepted, as far as the system reports
+    /// them.
     pub failed: u64,
-    /// How often accepting had to wait because the system had no descriptor or no memory.
+    /// Number of pauses because the system had no descriptor or memory left.
     pub pauses: u64,
 }
 
 impl TcpListener {
-    /// Listens at an address; of several, at the first that can be had. Port 0 has the system choose one.
+    /// Listens on an address, or on the first usable one of several addresses. With port 0 the
+    /// system chooses a port.
     ///
     /// # Errors
-    /// `AddrInUse`, `AddrNotAvailable`, `PermissionDenied`, what else the system says; `InvalidInput` if it is not an address. Names
-    /// (`localhost:80`) are none: they are looked up only to connect.
+    /// Returns `AddrInUse`, `AddrNotAvailable`, `PermissionDenied` or another error of the system.
+    /// Returns `InvalidInput` if `address` is not an address. Host names (`localhost:80`) are not
+    /// accepted here; they are looked up only for connecting.
     ///
     /// # Panics
-    /// Outside of a runtime.
+    /// Panics outside a runtime.
     #[track_caller]
     pub fn bind(address: impl ToAddresses) -> io::Result<Self> {
         Self::builder().bind(address)
     }
 
-    /// Listens at an address once for each worker; see [`ListenOptions::bind_per_worker`].
+    /// Listens on an address with one listener for each worker; see
+    /// [`ListenOptions::bind_per_worker`].
     ///
     /// # Errors
-    /// As [`bind`](Self::bind).
+    /// Same as [`bind`](Self::bind).
     ///
     /// # Panics
-    /// Outside of a runtime.
+    /// Panics outside a runtime.
     #[track_caller]
     pub fn bind_per_worker(address: impl ToAddresses) -> io::Result<Vec<Self>> {
         Self::builder().bind_per_worker(address)
     }
 
-    /// Begins to say how a listener is to be made.
+    /// Creates options for listening.
     pub fn builder() -> ListenOptions {
         ListenOptions::default()
     }
@@ -131,13 +138,13 @@ impl TcpListener {
         }
     }
 
-    /// Takes a listener of the standard library's, and makes it non-blocking.
+    /// Takes over a standard library listener, and makes it non-blocking.
     ///
     /// # Errors
-    /// What the system says.
+    /// Returns the system's error.
     ///
     /// # Panics
-    /// Outside of a runtime.
+    /// Panics outside a runtime.
     #[track_caller]
     pub fn from_std(listener: std::net::TcpListener) -> io::Result<Self> {
         Ok(Self::new(
@@ -148,19 +155,22 @@ impl TcpListener {
         ))
     }
 
-    /// Accepts a connection, once there is one; and a place for it, if their number is limited.
+    /// Waits for a connection and accepts it. If the number of connections is limited, also waits
+    /// for a free place.
     ///
-    /// Whichever thread waits for it, one worker after the other is told what comes by the connections of a listener; those of a listener for each worker
-    /// ([`bind_per_worker`](Self::bind_per_worker)) stay with the worker that waits first.
+    /// The events of a listener's connections go to the workers in turn, whichever thread accepts.
+    /// With one listener per worker ([`bind_per_worker`](Self::bind_per_worker)), they stay with
+    /// the worker that first waits for them.
     ///
     /// # Cancellation
-    /// Dropping the future accepts nothing.
+    /// A dropped future has accepted nothing.
     ///
     /// # Errors
-    /// What the system says, if it is neither about one connection nor about room.
+    /// Returns the system's error if it concerns the listener, and not a single connection or
+    /// exhausted resources.
     ///
     /// # Panics
-    /// Outside of a runtime, when the system has no room and a timer is needed.
+    /// Panics outside a runtime when resources are exhausted and a timer is needed.
     pub async fn accept(&self) -> io::Result<(TcpStream, SocketAddr)> {
         let mut pauses = Pauses::new();
         loop {
@@ -182,17 +192,17 @@ impl TcpListener {
         }
     }
 
-    /// Accepts a connection, and starts a thread for it in a color: what the connection does between two awaits is an event
-    /// of that color, wherever that is at the time.
+    /// Accepts a connection and starts a thread for it in a color. Each part of that thread between
+    /// two awaits is an event of that color, on whichever worker the color is at the time.
     ///
     /// # Cancellation
-    /// Dropping the future accepts nothing.
+    /// A dropped future has accepted nothing.
     ///
     /// # Errors
-    /// As [`accept`](Self::accept).
+    /// Same as [`accept`](Self::accept).
     ///
     /// # Panics
-    /// As [`accept`](Self::accept), and as [`spawn_in`](crate::spawn_in).
+    /// Panics like [`accept`](Self::accept) and [`spawn_in`](crate::spawn_in).
     ///
     /// # Examples
     /// ```
@@ -224,7 +234,7 @@ impl TcpListener {
         Ok(crate::spawn_in(color, serve(stream, peer)))
     }
 
-    /// The connections, one after the other, as a stream that never ends.
+    /// Returns a stream of accepted connections that never ends.
     ///
     /// # Examples
     /// ```
@@ -248,33 +258,33 @@ impl TcpListener {
         })
     }
 
-    /// The address that it listens at.
+    /// Returns the local address.
     ///
     /// # Errors
-    /// What the system says.
+    /// Returns the system's error.
     pub fn local_addr(&self) -> io::Result<SocketAddr> {
         self.socket.local_address().and_then(internet)
     }
 
-    /// Sets how many routers the packets of its connections may pass.
+    /// Sets the TTL (maximum hops) of packets sent by its connections.
     ///
     /// # Errors
-    /// `InvalidInput` outside of 1 to 255; what the system says.
+    /// Returns `InvalidInput` for values other than 1 to 255, and otherwise the system's error.
     pub fn set_ttl(&self, hops: u32) -> io::Result<()> {
         let set = self.socket.set_ttl(hops);
         set.map_err(|error| self.failed("set an option of the listener at", error))
     }
 
-    /// How many routers the packets of its connections may pass.
+    /// Returns the TTL (maximum hops) of packets sent by its connections.
     ///
     /// # Errors
-    /// What the system says.
+    /// Returns the system's error.
     pub fn ttl(&self) -> io::Result<u32> {
         let ttl = self.socket.ttl();
         ttl.map_err(|error| self.failed("ask about the listener at", error))
     }
 
-    /// What it has done so far.
+    /// Returns the listener's counters.
     #[must_use]
     pub fn stats(&self) -> AcceptStats {
         let count = |count: &AtomicU64| count.load(Ordering::Relaxed);
@@ -286,8 +296,8 @@ impl TcpListener {
         }
     }
 
-    /// Accepts a connection in its place, or says what is wrong with it. Who only waits holds no place: of several listeners
-    /// that share the places, others may have the connections.
+    /// Accepts a connection, with a place for it, or returns its error. A caller that is waiting
+    /// for a connection holds no place, because other listeners may share the limit.
     async fn accept_one(&self) -> io::Result<(TcpStream, SocketAddr)> {
         let Some(connections) = &self.connections else {
             return self
@@ -300,7 +310,7 @@ impl TcpListener {
             let permit = connections.acquire_arc().await;
             match self.attempt() {
                 Ok(accepted) => return Ok(with_permit(accepted, Some(permit))),
-                // Another has taken it meanwhile.
+                // Another thread has accepted the connection in the meantime.
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 Err(error) => return Err(error),
@@ -324,7 +334,7 @@ impl TcpListener {
     }
 }
 
-/// Gives a connection its place among those of the listener.
+/// Attaches a connection to its place within the listener's limit.
 fn with_permit(
     (stream, peer): (TcpStream, SocketAddr),
     permit: Option<SemaphoreGuardArc>,

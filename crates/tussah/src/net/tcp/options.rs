@@ -1,4 +1,4 @@
-//! The options of TCP streams.
+//! Options of TCP streams.
 
 use std::io;
 use std::sync::Arc;
@@ -10,16 +10,17 @@ use super::transfer::{Limited, Verb};
 use crate::net::RateLimit;
 use crate::net::socket::{Direction, Socket, packet_options};
 
-/// When a connection over which nothing comes is taken for dead.
+/// Settings that detect a dead connection.
 ///
-/// The default is found after about two minutes; the system's own would take two hours.
+/// The default detects one after about two minutes; the system's own default takes two hours.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct KeepAlive {
-    /// How long nothing has come when the peer is asked for the first time; the system counts in seconds, from 1 to 32,767.
+    /// Idle time before the first probe. The system counts whole seconds, from 1 to 32,767.
     pub idle: Duration,
-    /// The time between two questions; as above.
+    /// Time between two probes, with the same range.
     pub interval: Duration,
-    /// Bound, in questions: after so many without an answer the connection is broken, and operations say `TimedOut`; 1 to 127.
+    /// Bound, in probes: after this many unanswered probes the connection is broken and operations
+    /// return `TimedOut`; 1 to 127.
     pub count: u32,
 }
 
@@ -33,7 +34,7 @@ impl Default for KeepAlive {
     }
 }
 
-/// Options. Each says in an error what the system says.
+/// Socket options. Errors are those of the system.
 ///
 /// # Examples
 /// ```
@@ -46,84 +47,86 @@ impl Default for KeepAlive {
 /// stream.set_nodelay(true)?;
 /// stream.set_keep_alive(Some(KeepAlive::default()))?;
 /// stream.set_read_timeout(Some(Duration::from_millis(10)))?;
-/// let error = stream.read(&mut [0; 16]).await.expect_err("nobody writes");
+/// let error = stream.read(&mut [0; 16]).await.expect_err("the peer sends nothing");
 /// assert_eq!(error.kind(), std::io::ErrorKind::TimedOut);
 /// # std::io::Result::Ok(())
 /// # })).expect("no panic")?;
 /// # std::io::Result::Ok(())
 /// ```
 impl TcpStream {
-    /// Sends what is written at once, instead of waiting for more as long as an answer is due (Nagle's algorithm, RFC 896).
+    /// Sets `TCP_NODELAY`: sends data immediately instead of waiting for an acknowledgement
+    /// (Nagle's algorithm, RFC 896).
     ///
     /// # Errors
-    /// What the system says.
+    /// Returns the system's error.
     pub fn set_nodelay(&self, on: bool) -> io::Result<()> {
         self.set(|socket| socket.set_nodelay(on))
     }
 
-    /// What [`set_nodelay`](Self::set_nodelay) has set.
+    /// Returns whether `TCP_NODELAY` is set; see [`set_nodelay`](Self::set_nodelay).
     ///
     /// # Errors
-    /// What the system says.
+    /// Returns the system's error.
     pub fn nodelay(&self) -> io::Result<bool> {
         self.ask(Socket::nodelay)
     }
 
-    /// Has the system ask a peer that sends nothing whether it is still there.
+    /// Makes the system probe an idle peer to detect a dead connection.
     ///
     /// # Errors
-    /// `InvalidInput` outside of the ranges; what the system says.
+    /// Returns `InvalidInput` for values out of range, and otherwise the system's error.
     pub fn set_keep_alive(&self, keep_alive: Option<KeepAlive>) -> io::Result<()> {
         self.set(|socket| socket.set_keep_alive(keep_alive))
     }
 
-    /// What [`set_keep_alive`](Self::set_keep_alive) has set.
+    /// Returns the keep-alive settings; see [`set_keep_alive`](Self::set_keep_alive).
     ///
     /// # Errors
-    /// What the system says.
+    /// Returns the system's error.
     pub fn keep_alive(&self) -> io::Result<Option<KeepAlive>> {
         self.ask(Socket::keep_alive)
     }
 
-    /// What happens to bytes that are still on their way when the stream is dropped: by default (`None`) the system goes on
-    /// sending them. With zero they are thrown away, and the peer sees that the connection was reset.
+    /// Sets what happens to unsent bytes when the stream is dropped. With `None`, the default, the
+    /// system continues to send them. With zero it discards them, and the peer sees a reset.
     ///
-    /// A longer time makes the drop block its worker for so long, and is refused.
+    /// A longer time is rejected, because the drop would block its worker for that time.
     ///
     /// # Errors
-    /// `InvalidInput` for a time other than zero; what the system says.
+    /// Returns `InvalidInput` for a time other than zero, and otherwise the system's error.
     pub fn set_linger(&self, time: Option<Duration>) -> io::Result<()> {
         self.set(|socket| check_linger(time).and_then(|()| socket.set_linger(time)))
     }
 
-    /// What [`set_linger`](Self::set_linger) has set.
+    /// Returns the linger time; see [`set_linger`](Self::set_linger).
     ///
     /// # Errors
-    /// What the system says.
+    /// Returns the system's error.
     pub fn linger(&self) -> io::Result<Option<Duration>> {
         self.ask(Socket::linger)
     }
 
     packet_options!();
 
-    /// Takes the error that the system has noted for the connection, if any. The next operation doesn't report it then.
+    /// Returns and clears the connection's pending error, if any. The next operation then does not
+    /// report it.
     ///
     /// # Errors
-    /// What the system says.
+    /// Returns the system's error.
     pub fn take_error(&self) -> io::Result<Option<io::Error>> {
         self.ask(Socket::take_error)
     }
 
     time_limits!();
 
-    /// Limits the rate at which the stream is read, from the next operation on; several streams may share a limit.
+    /// Limits the rate of reads, from the next operation on. Several streams may share a limit.
     pub fn set_read_limit(&self, limit: Option<Arc<RateLimit>>) {
         if limit.is_some() || self.extra().is_some() {
             self.make_extra().set_limit(limit);
         }
     }
 
-    /// What [`set_read_limit`](Self::set_read_limit) has set.
+    /// Returns the rate limit of reads; see [`set_read_limit`](Self::set_read_limit).
     #[must_use]
     pub fn read_limit(&self) -> Option<Arc<RateLimit>> {
         self.extra()?.limit()
@@ -138,10 +141,10 @@ impl TcpStream {
     }
 }
 
-/// Refuses what would block.
+/// Rejects a linger time that would make the drop block.
 pub(super) fn check_linger(time: Option<Duration>) -> io::Result<()> {
     if time.is_some_and(|time| !time.is_zero()) {
-        let text = "expected to linger for no time, or without a limit: else the drop would block";
+        let text = "expected a linger time of zero or none: any other would make the drop block";
         return Err(io::Error::new(io::ErrorKind::InvalidInput, text));
     }
     Ok(())

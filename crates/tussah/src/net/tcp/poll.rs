@@ -1,4 +1,4 @@
-//! The `poll_` functions of TCP streams, as `futures_io` wants them.
+//! The `poll_` functions of TCP streams, for the traits of `futures_io`.
 
 use std::io::{self, IoSlice, IoSliceMut};
 use std::net::Shutdown;
@@ -45,7 +45,7 @@ impl TcpStream {
         })
     }
 
-    /// Ends the writing. A connection that is broken already has no more to end.
+    /// Shuts down the writing direction. Succeeds if the connection is already broken.
     pub(super) fn finish(&self) -> io::Result<()> {
         match self.shutdown(Shutdown::Write) {
             Err(error) if error.kind() == io::ErrorKind::NotConnected => Ok(()),
@@ -79,7 +79,8 @@ macro_rules! async_read {
 macro_rules! async_write {
     ($($type:ty),*) => {
         $(
-            /// Nothing is held back, so that a flush does nothing; to close ends the writing.
+            /// Writes are not buffered, so flushing does nothing. Closing shuts down the writing
+            /// direction.
             impl AsyncWrite for $type {
                 fn poll_write(
                     self: Pin<&mut Self>,

@@ -1,10 +1,12 @@
 //! The timer of a stream's `poll_` functions, which have no future to keep it in.
 //!
-//! Nobody tells that a wait of theirs is given up: the next call may go on with it, or begin another one. It begins another one
-//! if nobody has come for what the timer reported, or if it has another time limit.
+//! A caller of these functions may give up without notice, so a call either continues an earlier
+//! wait or begins a new one. It begins a new one if nobody has polled for too long after the timer
+//! fired, or if the timeout has changed.
 //!
-//! A call takes the timer out of its place and puts it back if it still waits. Of those that overlap, also as one call drops
-//! a waker whose drop is another one, each begins a wait, and the timer of the last to end stays.
+//! A call takes the timer out of its place and puts it back if it still waits. Calls can overlap,
+//! even on one OS thread, when dropping a waker in one call makes another call. Each of them then
+//! begins a wait, and the timer of the last one to end stays.
 
 use std::sync::{Arc, OnceLock};
 use std::task::{Wake, Waker};
@@ -15,19 +17,20 @@ use tussah_core::Guarded;
 use super::transfer::Pace;
 use crate::time::now;
 
-/// Bound, in milliseconds: how long after its timer a thread may come that still waits; a busy worker has it come late.
+/// Bound, in milliseconds: how late after its timer a thread may poll and still continue its wait.
+/// On a busy worker the thread runs late.
 const LATE_MS_MAX: u64 = 1000;
 
 /// The timer of one direction.
 #[derive(Debug, Default)]
 pub(super) struct Polled {
     pub(super) pace: Option<Box<Pace>>,
-    /// The time limit of the wait.
+    /// The timeout of the wait.
     timeout: Option<Duration>,
     alarm: Option<Arc<Alarm>>,
 }
 
-/// Passes on that the timer has fired, and keeps when that was.
+/// A waker that records when the timer fired.
 #[derive(Debug)]
 struct Alarm {
     waker: Guarded<Waker>,
@@ -42,7 +45,7 @@ impl Wake for Alarm {
 }
 
 impl Polled {
-    /// Goes on with a wait, or begins one with this time limit.
+    /// Continues a wait, or begins a new one with this timeout.
     pub(super) fn go_on(&mut self, timeout: Option<Duration>) {
         let rang = self.alarm.as_ref().and_then(|alarm| alarm.rang.get());
         let late = Duration::from_millis(LATE_MS_MAX);
@@ -55,7 +58,7 @@ impl Polled {
         }
     }
 
-    /// What the timer of a time limit wakes.
+    /// Returns the waker for the timer.
     pub(super) fn alarm(&mut self, waker: &Waker) -> Waker {
         let same = self.alarm.take_if(|alarm| alarm.waker.will_wake(waker));
         let alarm = same.unwrap_or_else(|| {

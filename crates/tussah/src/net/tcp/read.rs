@@ -7,18 +7,21 @@ use std::task::{Context, Poll};
 
 use super::stream::TcpStream;
 use super::transfer::{Limited as _, Verb};
+use crate::net::Hangup;
 use crate::net::socket::Direction;
 
 /// Reading.
 impl TcpStream {
-    /// Reads what is there into `buffer`, once there is anything; 0 is the end, or an empty buffer.
+    /// Waits for data and reads it into `buffer`. Returns 0 at the end of the stream, or if
+    /// `buffer` is empty.
     ///
     /// # Cancellation
-    /// Dropping the future reads nothing.
+    /// A dropped future has read nothing.
     ///
     /// # Errors
-    /// `ConnectionReset` if the peer broke off; `TimedOut` after the [read timeout](Self::set_read_timeout), or when the system
-    /// gave the peer up; what else the system says.
+    /// Returns `ConnectionReset` if the peer reset the connection. Returns `TimedOut` after the
+    /// [read timeout](Self::set_read_timeout), or when the system has given up on the peer.
+    /// Otherwise returns the system's error.
     pub fn read<'a>(
         &'a self,
         buffer: &'a mut [u8],
@@ -29,10 +32,11 @@ impl TcpStream {
     /// Fills `buffer`.
     ///
     /// # Cancellation
-    /// What was read before the future is dropped is in `buffer`, but not how much it is.
+    /// The bytes read so far are in `buffer`, but their number is lost.
     ///
     /// # Errors
-    /// `UnexpectedEof` if the end comes first; else as [`read`](Self::read).
+    /// Returns `UnexpectedEof` if the stream ends first, and otherwise the errors of
+    /// [`read`](Self::read).
     pub fn read_exact<'a>(
         &'a self,
         buffer: &'a mut [u8],
@@ -41,7 +45,7 @@ impl TcpStream {
         self.transfer(Verb::Read, move || {
             let len = self.receive(rest)?;
             if len == 0 && !rest.is_empty() {
-                let text = format!("the end came {} bytes too early", rest.len());
+                let text = format!("the stream ended {} bytes early", rest.len());
                 return Err(io::Error::new(io::ErrorKind::UnexpectedEof, text));
             }
             rest = &mut mem::take(&mut rest)[len..];
@@ -49,13 +53,13 @@ impl TcpStream {
         })
     }
 
-    /// Reads into several buffers, one after the other; as [`read`](Self::read) otherwise.
+    /// Reads into several buffers, one after the other. Otherwise like [`read`](Self::read).
     ///
     /// # Cancellation
-    /// Dropping the future reads nothing.
+    /// A dropped future has read nothing.
     ///
     /// # Errors
-    /// As [`read`](Self::read).
+    /// Same as [`read`](Self::read).
     pub fn read_vectored<'a, 'b: 'a>(
         &'a self,
         buffers: &'a mut [IoSliceMut<'b>],
@@ -63,13 +67,13 @@ impl TcpStream {
         self.transfer(Verb::Read, move || self.receive_vectored(buffers).map(Some))
     }
 
-    /// Reads what is there, and leaves it there for the next to read.
+    /// Reads the available data without consuming it.
     ///
     /// # Cancellation
     /// Dropping the future changes nothing.
     ///
     /// # Errors
-    /// As [`read`](Self::read).
+    /// Same as [`read`](Self::read).
     pub fn peek<'a>(
         &'a self,
         buffer: &'a mut [u8],
@@ -80,10 +84,11 @@ impl TcpStream {
         })
     }
 
-    /// Reads what is there, without waiting.
+    /// Reads the available data without waiting.
     ///
     /// # Errors
-    /// `WouldBlock` if nothing is there, or the rate limit allows nothing yet; else what the system says.
+    /// Returns `WouldBlock` if no data is available or the rate limit is exhausted, and otherwise
+    /// the system's error.
     pub fn try_read(&self, buffer: &mut [u8]) -> io::Result<usize> {
         match self.extra() {
             Some(extra) if extra.delay(Direction::Read, false).is_some() => {
@@ -95,13 +100,13 @@ impl TcpStream {
         }
     }
 
-    /// Waits until there is something to read, or the end, or an error.
+    /// Waits until the stream is readable: data, the end or an error is pending.
     ///
     /// # Cancellation
     /// Dropping the future changes nothing.
     ///
     /// # Errors
-    /// As [`read`](Self::read).
+    /// Same as [`read`](Self::read).
     ///
     /// # Examples
     /// ```
@@ -113,7 +118,7 @@ impl TcpStream {
     /// # let (server, _) = listener.accept().await?;
     /// client.write_all(b"hello").await?;
     /// server.readable().await?;
-    /// let mut buffer = [0; 1024]; // not there while it waits
+    /// let mut buffer = [0; 1024]; // not needed while waiting
     /// assert_eq!(server.try_read(&mut buffer)?, 5);
     /// # std::io::Result::Ok(())
     /// # })).expect("no panic")?;
@@ -125,11 +130,16 @@ impl TcpStream {
         })
     }
 
-    /// Waits until a read may find something, as far as has been reported; for who has nowhere to read to yet. It costs no system call, but for the first one that
-    /// waits, and knows of no limits. It says so again until a reading has found nothing. Of those who wait by this function or by `poll_read`, the last one to call is woken.
+    /// Waits until the stream may be readable, according to the driver's last report, for callers
+    /// that have no buffer yet.
+    ///
+    /// Only the first wait costs a system call. The function ignores timeouts and rate limits. It
+    /// keeps returning `Ready` until a read has found nothing. If several tasks wait with this
+    /// function or `poll_read`, only the last caller is woken.
     ///
     /// # Errors
-    /// What the system says when the descriptor can't be registered; `Other` when the runtime ends.
+    /// Returns the system's error if the descriptor cannot be registered, and `Other` when the
+    /// runtime ends.
     ///
     /// # Examples
     /// ```
@@ -142,7 +152,7 @@ impl TcpStream {
     /// # let (server, _) = listener.accept().await?;
     /// client.write_all(b"hello").await?;
     /// poll_fn(|cx| server.poll_readable(cx)).await?;
-    /// let mut buffer = [0; 1024]; // not there while it waits
+    /// let mut buffer = [0; 1024]; // not needed while waiting
     /// assert_eq!(server.read(&mut buffer).await?, 5);
     /// # std::io::Result::Ok(())
     /// # })).expect("no panic")?;
@@ -153,13 +163,57 @@ impl TcpStream {
         done.map_err(|error| self.failed(Verb::Read, error))
     }
 
-    /// Reads what is there into a buffer that is given away until then; as [`read`](Self::read) otherwise.
+    /// Waits until the peer has hung up as far as `hangup` says, according to the driver's reports.
     ///
-    /// # Cancellation
-    /// Dropping the future reads nothing, and drops the buffer.
+    /// Unread data does not hide a hang-up from this function, as it does from a read. Only the
+    /// first wait costs a system call. If several tasks wait with this function,
+    /// [`poll_readable`](Self::poll_readable) or `poll_read`, only the last caller is woken.
+    ///
+    /// A peer that loses power or its network does not hang up. Only a timeout detects that.
     ///
     /// # Errors
-    /// As [`read`](Self::read); the buffer comes back in any case.
+    /// Same as [`poll_readable`](Self::poll_readable).
+    ///
+    /// # Examples
+    /// ```
+    /// use std::future::poll_fn;
+    /// use tussah::net::Hangup;
+    /// # use tussah::net::{TcpListener, TcpStream};
+    /// # let runtime = tussah::Runtime::builder().workers(1).build()?;
+    /// # runtime.block_on(runtime.spawn(async move {
+    /// # let listener = TcpListener::bind("127.0.0.1:0")?;
+    /// # let client = TcpStream::connect(listener.local_addr()?).await?;
+    /// # let (server, _) = listener.accept().await?;
+    /// client.write_all(b"hello").await?;
+    /// drop(client);
+    /// poll_fn(|cx| server.poll_hangup(cx, Hangup::Half)).await?;
+    /// let mut buffer = [0; 1024];
+    /// assert_eq!(server.read(&mut buffer).await?, 5, "earlier data can still be read");
+    /// # std::io::Result::Ok(())
+    /// # })).expect("no panic")?;
+    /// # std::io::Result::Ok(())
+    /// ```
+    pub fn poll_hangup(&self, context: &mut Context<'_>, hangup: Hangup) -> Poll<io::Result<()>> {
+        let done = self.socket().poll_hangup(context, hangup);
+        done.map_err(|error| self.failed(Verb::Read, error))
+    }
+
+    /// Returns whether the peer has hung up as far as `hangup` says, without a system call. The
+    /// driver reports nothing before the first wait on the stream.
+    #[must_use]
+    #[inline]
+    pub fn has_hung_up(&self, hangup: Hangup) -> bool {
+        self.socket().has_hung_up(hangup)
+    }
+
+    /// Waits for data and reads it into an owned buffer, which is returned. Otherwise like
+    /// [`read`](Self::read).
+    ///
+    /// # Cancellation
+    /// A dropped future has read nothing, and drops the buffer.
+    ///
+    /// # Errors
+    /// Same as [`read`](Self::read). The buffer is returned in any case.
     ///
     /// # Examples
     /// ```

@@ -1,8 +1,12 @@
 //! Sending files without copying them through the process.
 //!
-//! `sendfile` doesn't wait for the socket, but it does for the disk. So each piece is first looked for in the page cache (one byte
-//! at each end of it is asked for with `RWF_NOWAIT`); if it is not there, the blocking pool reads it in, and then it is sent by
-//! the worker. A file in the cache costs two short system calls for each 256 KiB, and no switch of OS threads.
+//! `sendfile` does not block on the socket, but it blocks on the disk. Each piece is therefore
+//! first looked up in the page cache: one byte at each end is requested with `RWF_NOWAIT`. If it is
+//! missing, the blocking pool reads it, and the worker then sends it. A cached file costs two short
+//! system calls for each 256 KiB, and no switch of OS threads.
+//!
+//! A file that `sendfile` does not support is read and written instead, as sendfile(2) advises for
+//! `EINVAL` and `ENOSYS`.
 
 use std::error::Error;
 use std::fmt;
@@ -12,41 +16,47 @@ use std::os::fd::BorrowedFd;
 use std::os::unix::fs::FileExt;
 
 use rustix::fs::{FileType, fstat};
-use rustix::io::{Errno, ReadWriteFlags, preadv2};
+use rustix::io::{Errno, ReadWriteFlags, pread, preadv2, retry_on_intr};
 use tussah_core::Handle;
 
 use super::stream::TcpStream;
 use super::transfer::{Limited as _, Verb};
 use crate::net::socket::TRANSFER_MAX;
 
-/// Bound, in bytes: the buffer with which a piece is read into the page cache.
+/// Bound, in bytes: the buffer for reading a piece into the page cache, or for copying it.
 const SCRATCH_BYTES: usize = 64 * 1024;
 
-/// A file ended while it was sent: it was truncated, or it is shorter than the caller thought.
+/// Error: a file ended while it was being sent. It was truncated, or is shorter than the caller
+/// assumed.
 ///
-/// It is inside of the [`io::Error`] of [`TcpStream::send_file`], whose kind is `UnexpectedEof`.
+/// The [`io::Error`] of [`TcpStream::send_file`] contains this error and has the kind
+/// `UnexpectedEof`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FileTruncated {
-    /// Bytes that were sent.
+    /// Number of bytes sent.
     pub sent: u64,
-    /// Bytes that should have been sent.
+    /// Number of bytes that should have been sent.
     pub len: u64,
 }
 
 impl TcpStream {
-    /// Sends `len` bytes of a file, from `offset` on. The file's own position is neither used nor changed.
+    /// Sends `len` bytes of a file, starting at `offset`. The file's own position is neither used
+    /// nor changed.
     ///
-    /// Other threads of the runtime don't wait for the disk: what is not in memory is read by the blocking pool first.
-    /// Several pieces are sent one after the other, each in turn with what other threads write to the stream. Unlike the other
-    /// operations, this one raises `SIGPIPE` if the peer is gone; a Rust program ignores that signal unless it was told otherwise.
+    /// A worker does not block on the disk: the blocking pool first reads what is not in memory. A
+    /// file that sendfile(2) does not support, such as some files in `/proc`, is read and written
+    /// instead. The file is sent in pieces, and other threads may write to the stream between two
+    /// pieces. Unlike the other operations, this one raises `SIGPIPE` if the peer is gone. Rust
+    /// programs ignore that signal by default.
     ///
     /// # Cancellation
-    /// Part of it may have been sent when the future is dropped.
+    /// Part of the file may have been sent.
     ///
     /// # Errors
-    /// `UnexpectedEof` with [`FileTruncated`] inside if the file ends first; as [`write`](Self::write); `InvalidInput` if it is
-    /// neither a regular file nor a disk: a pipe or a device may have to be waited for, and reading is the way for that. What the
-    /// system says of the file. Part of it may have been sent.
+    /// Returns `UnexpectedEof` with [`FileTruncated`] inside if the file ends early. Returns
+    /// `InvalidInput` if it is neither a regular file nor a block device, because reading a pipe or
+    /// a device may block. Otherwise returns the errors of [`write`](Self::write) and the system's
+    /// errors about the file. Part of the file may have been sent.
     ///
     /// # Examples
     /// ```
@@ -78,12 +88,14 @@ impl TcpStream {
                 warm = sent + piece as u64;
             }
             let piece = (warm - sent) as usize;
-            let attempt = || {
-                self.socket()
-                    .send_file(file, offset + sent, piece)
-                    .map(Some)
+            let attempt = || match self.socket().send_file(file, offset + sent, piece) {
+                Err(error) if cannot_send(&error) => Ok(Some(None)),
+                sent => sent.map(|len| Some(Some(len))),
             };
-            let len_sent = self.transfer(Verb::SendFile, attempt).await?;
+            let len_sent = match self.transfer(Verb::SendFile, attempt).await? {
+                Some(len) => len,
+                None => self.copy(file, offset + sent, piece).await?,
+            };
             if len_sent == 0 {
                 let truncated = FileTruncated { sent, len };
                 return Err(io::Error::new(io::ErrorKind::UnexpectedEof, truncated));
@@ -92,20 +104,42 @@ impl TcpStream {
         }
         Ok(())
     }
+
+    /// Reads a piece, or the start of one, and writes all of that. Returns 0 at the end of the
+    /// file.
+    async fn copy(&self, file: BorrowedFd<'_>, offset: u64, len: usize) -> io::Result<usize> {
+        let read = read(file, offset, len).await;
+        let bytes = read.map_err(|error| self.failed(Verb::SendFile, error))?;
+        let mut rest = &bytes[..];
+        while !rest.is_empty() {
+            let attempt = || self.socket().send(rest).map(Some);
+            let written = self.transfer(Verb::SendFile, attempt).await?;
+            rest = &rest[written..];
+        }
+        Ok(bytes.len())
+    }
 }
 
-/// Refuses what could say `WouldBlock` by itself: that is taken for what the socket says.
+/// Returns whether `sendfile` does not support this file. Any other problem shows up when it is
+/// read.
+fn cannot_send(error: &io::Error) -> bool {
+    let errno = error.raw_os_error().map(Errno::from_raw_os_error);
+    matches!(errno, Some(Errno::INVAL | Errno::NOSYS))
+}
+
+/// Rejects files that could return `WouldBlock` themselves, which would be mistaken for the
+/// socket's.
 fn check(file: BorrowedFd<'_>) -> io::Result<()> {
     match FileType::from_raw_mode(fstat(file)?.st_mode) {
         FileType::RegularFile | FileType::BlockDevice => Ok(()),
         _ => {
-            let text = "expected a regular file or a disk";
+            let text = "expected a regular file or a block device";
             Err(io::Error::new(io::ErrorKind::InvalidInput, text))
         }
     }
 }
 
-/// Whether the disk would have to be waited for. A file system that can't tell is taken for a fast one.
+/// Returns whether reading would block on the disk. A file system that cannot tell counts as fast.
 fn is_cold(file: BorrowedFd<'_>, offset: u64, len: usize) -> bool {
     [offset, offset.saturating_add(len as u64 - 1)]
         .into_iter()
@@ -121,7 +155,8 @@ fn is_cold(file: BorrowedFd<'_>, offset: u64, len: usize) -> bool {
         })
 }
 
-/// Has the blocking pool read a piece, so that it is in memory. If the pool is full, the worker will wait for the disk.
+/// Reads a piece into memory on the blocking pool. If the pool is full, the worker will block on
+/// the disk.
 async fn read_in(file: BorrowedFd<'_>, offset: u64, len: usize) -> io::Result<()> {
     let Ok(handle) = Handle::try_current() else {
         return Ok(());
@@ -132,7 +167,7 @@ async fn read_in(file: BorrowedFd<'_>, offset: u64, len: usize) -> io::Result<()
         let mut done = 0;
         while done < len {
             match file.read_at(&mut scratch, offset + done as u64) {
-                // What is wrong with the file is said when it is sent.
+                // Sending the file reports this error.
                 Ok(0) | Err(_) => return,
                 Ok(read) => done += read,
             }
@@ -142,6 +177,24 @@ async fn read_in(file: BorrowedFd<'_>, offset: u64, len: usize) -> io::Result<()
         let _ = job.await;
     }
     Ok(())
+}
+
+/// Reads the start of a piece on the blocking pool, or on the worker if the pool is full.
+async fn read(file: BorrowedFd<'_>, offset: u64, len: usize) -> io::Result<Vec<u8>> {
+    let file = File::from(file.try_clone_to_owned()?);
+    let job = move || {
+        let mut bytes = vec![0; SCRATCH_BYTES.min(len)];
+        let read = retry_on_intr(|| pread(&file, &mut bytes, offset))?;
+        bytes.truncate(read);
+        Ok(bytes)
+    };
+    let Ok(handle) = Handle::try_current() else {
+        return job();
+    };
+    match handle.blocking().submit(job) {
+        Ok(job) => job.await.map_err(io::Error::other)?,
+        Err(refused) => refused.into_inner()(),
+    }
 }
 
 impl fmt::Display for FileTruncated {

@@ -1,4 +1,4 @@
-//! The two directions of a TCP stream, for two owners.
+//! The two halves of a TCP stream.
 
 use std::error::Error;
 use std::fmt;
@@ -10,38 +10,40 @@ use std::sync::Arc;
 
 use super::stream::TcpStream;
 
-/// The reading half of a stream, for a while: [`TcpStream::split`].
+/// The borrowed reading half of a stream, returned by [`TcpStream::split`].
 #[derive(Debug)]
 pub struct ReadHalf<'a>(&'a TcpStream);
 
-/// The writing half of a stream, for a while: [`TcpStream::split`].
+/// The borrowed writing half of a stream, returned by [`TcpStream::split`].
 #[derive(Debug)]
 pub struct WriteHalf<'a>(&'a TcpStream);
 
-/// The reading half of a stream: [`TcpStream::into_split`].
+/// The owned reading half of a stream, returned by [`TcpStream::into_split`].
 #[derive(Debug)]
 pub struct OwnedReadHalf(Arc<TcpStream>);
 
-/// The writing half of a stream: [`TcpStream::into_split`]. Dropping it ends the writing, so that the peer reads the end, unless
-/// [`forget`](Self::forget) is called.
+/// The owned writing half of a stream, returned by [`TcpStream::into_split`].
+///
+/// Dropping it shuts down the writing direction, so that the peer reads the end of the stream.
+/// [`forget`](Self::forget) prevents that.
 #[derive(Debug)]
 pub struct OwnedWriteHalf {
     stream: Arc<TcpStream>,
-    /// Whether dropping it leaves the direction open.
+    /// Whether dropping the half leaves the direction open.
     forgotten: bool,
 }
 
-/// The halves are not of one stream.
+/// Error: the two halves belong to different streams.
 #[derive(Debug)]
 pub struct ReuniteError(
-    /// The reading half, as it was given.
+    /// The reading half.
     pub OwnedReadHalf,
-    /// The writing half, as it was given.
+    /// The writing half.
     pub OwnedWriteHalf,
 );
 
 impl TcpStream {
-    /// Two halves for two futures of one thread, without an allocation.
+    /// Splits the stream into two borrowed halves, without an allocation.
     ///
     /// # Examples
     /// ```
@@ -65,7 +67,8 @@ impl TcpStream {
         (ReadHalf(self), WriteHalf(self))
     }
 
-    /// Two halves for two threads. The connection is closed when both are dropped.
+    /// Splits the stream into two owned halves, which two threads can use. The connection closes
+    /// when both are dropped.
     ///
     /// # Examples
     /// ```
@@ -77,7 +80,7 @@ impl TcpStream {
     /// # let (server, _) = listener.accept().await?;
     /// let (read, write) = client.into_split();
     /// let writer = tussah::spawn(async move { write.write_all(b"hello").await });
-    /// writer.await.expect("it does not panic")?; // the half is dropped there
+    /// writer.await.expect("it does not panic")?; // has dropped its half
     /// # let mut buffer = [0; 16];
     /// assert_eq!(server.read(&mut buffer).await?, 5);
     /// assert_eq!(server.read(&mut buffer).await?, 0); // the end
@@ -98,37 +101,38 @@ impl TcpStream {
 }
 
 impl OwnedReadHalf {
-    /// Puts the halves together again.
+    /// Joins the halves into a stream again.
     ///
     /// # Errors
-    /// Gives them back if they are not of one stream.
+    /// Returns both halves if they belong to different streams.
     pub fn reunite(self, write: OwnedWriteHalf) -> Result<TcpStream, ReuniteError> {
         if !Arc::ptr_eq(&self.0, &write.stream) {
             return Err(ReuniteError(self, write));
         }
         write.forget();
-        Ok(Arc::into_inner(self.0).expect("there are two halves of a stream, and one is gone"))
+        Ok(Arc::into_inner(self.0).expect("the other half was just dropped"))
     }
 }
 
 impl OwnedWriteHalf {
-    /// Puts the halves together again.
+    /// Joins the halves into a stream again.
     ///
     /// # Errors
-    /// Gives them back if they are not of one stream.
+    /// Returns both halves if they belong to different streams.
     pub fn reunite(self, read: OwnedReadHalf) -> Result<TcpStream, ReuniteError> {
         read.reunite(self)
     }
 
-    /// Drops the half without ending the writing: the peer does not read the end before the other half is dropped.
+    /// Drops the half without shutting down the writing direction. The peer reads the end of the
+    /// stream only after the other half is dropped.
     pub fn forget(mut self) {
         self.forgotten = true;
     }
 
-    /// Ends the writing, and so that of both directions if `how` says so; see [`TcpStream::shutdown`].
+    /// Shuts down one or both directions; see [`TcpStream::shutdown`].
     ///
     /// # Errors
-    /// As [`TcpStream::shutdown`].
+    /// Same as [`TcpStream::shutdown`].
     pub fn shutdown(&self, how: Shutdown) -> io::Result<()> {
         self.stream.shutdown(how)
     }
@@ -137,7 +141,7 @@ impl OwnedWriteHalf {
 impl Drop for OwnedWriteHalf {
     fn drop(&mut self) {
         if !self.forgotten {
-            // If the connection is broken the peer knows already.
+            // If the connection is broken, the peer already knows.
             let _ = self.stream.finish();
         }
     }
@@ -146,10 +150,10 @@ impl Drop for OwnedWriteHalf {
 macro_rules! reading {
     ($($type:ty),*) => {
         $(impl $type {
-            /// As [`TcpStream::read`].
+            /// Reads like [`TcpStream::read`].
             ///
             /// # Errors
-            /// As there.
+            /// Same as [`TcpStream::read`].
             pub fn read<'s>(
                 &'s self,
                 buffer: &'s mut [u8],
@@ -157,10 +161,10 @@ macro_rules! reading {
                 self.as_ref().read(buffer)
             }
 
-            /// As [`TcpStream::read_exact`].
+            /// Fills a buffer like [`TcpStream::read_exact`].
             ///
             /// # Errors
-            /// As there.
+            /// Same as [`TcpStream::read_exact`].
             pub fn read_exact<'s>(
                 &'s self,
                 buffer: &'s mut [u8],
@@ -168,10 +172,10 @@ macro_rules! reading {
                 self.as_ref().read_exact(buffer)
             }
 
-            /// As [`TcpStream::read_vectored`].
+            /// Reads into several buffers like [`TcpStream::read_vectored`].
             ///
             /// # Errors
-            /// As there.
+            /// Same as [`TcpStream::read_vectored`].
             pub fn read_vectored<'s, 'b: 's>(
                 &'s self,
                 buffers: &'s mut [IoSliceMut<'b>],
@@ -179,10 +183,10 @@ macro_rules! reading {
                 self.as_ref().read_vectored(buffers)
             }
 
-            /// As [`TcpStream::read_owned`].
+            /// Reads into an owned buffer like [`TcpStream::read_owned`].
             ///
             /// # Errors
-            /// As there.
+            /// Same as [`TcpStream::read_owned`].
             pub async fn read_owned<B>(&self, buffer: B) -> (io::Result<usize>, B)
             where
                 B: AsMut<[u8]> + Send + 'static,
@@ -190,10 +194,10 @@ macro_rules! reading {
                 self.as_ref().read_owned(buffer).await
             }
 
-            /// As [`TcpStream::peek`].
+            /// Peeks at the data like [`TcpStream::peek`].
             ///
             /// # Errors
-            /// As there.
+            /// Same as [`TcpStream::peek`].
             pub fn peek<'s>(
                 &'s self,
                 buffer: &'s mut [u8],
@@ -201,18 +205,18 @@ macro_rules! reading {
                 self.as_ref().peek(buffer)
             }
 
-            /// As [`TcpStream::try_read`].
+            /// Reads without waiting, like [`TcpStream::try_read`].
             ///
             /// # Errors
-            /// As there.
+            /// Same as [`TcpStream::try_read`].
             pub fn try_read(&self, buffer: &mut [u8]) -> io::Result<usize> {
                 self.as_ref().try_read(buffer)
             }
 
-            /// As [`TcpStream::readable`].
+            /// Waits until the stream is readable, like [`TcpStream::readable`].
             ///
             /// # Errors
-            /// As there.
+            /// Same as [`TcpStream::readable`].
             pub fn readable(&self) -> impl Future<Output = io::Result<()>> + Send + Unpin {
                 self.as_ref().readable()
             }
@@ -223,10 +227,10 @@ macro_rules! reading {
 macro_rules! writing {
     ($($type:ty),*) => {
         $(impl $type {
-            /// As [`TcpStream::write`].
+            /// Writes like [`TcpStream::write`].
             ///
             /// # Errors
-            /// As there.
+            /// Same as [`TcpStream::write`].
             pub fn write<'s>(
                 &'s self,
                 buffer: &'s [u8],
@@ -234,10 +238,10 @@ macro_rules! writing {
                 self.as_ref().write(buffer)
             }
 
-            /// As [`TcpStream::write_all`].
+            /// Writes a whole buffer like [`TcpStream::write_all`].
             ///
             /// # Errors
-            /// As there.
+            /// Same as [`TcpStream::write_all`].
             pub fn write_all<'s>(
                 &'s self,
                 buffer: &'s [u8],
@@ -245,10 +249,10 @@ macro_rules! writing {
                 self.as_ref().write_all(buffer)
             }
 
-            /// As [`TcpStream::write_vectored`].
+            /// Writes from several buffers like [`TcpStream::write_vectored`].
             ///
             /// # Errors
-            /// As there.
+            /// Same as [`TcpStream::write_vectored`].
             pub fn write_vectored<'s, 'b: 's>(
                 &'s self,
                 buffers: &'s [IoSlice<'b>],
@@ -256,10 +260,10 @@ macro_rules! writing {
                 self.as_ref().write_vectored(buffers)
             }
 
-            /// As [`TcpStream::write_all_vectored`].
+            /// Writes all of several buffers like [`TcpStream::write_all_vectored`].
             ///
             /// # Errors
-            /// As there.
+            /// Same as [`TcpStream::write_all_vectored`].
             pub fn write_all_vectored<'s, 'b: 's>(
                 &'s self,
                 buffers: &'s mut [IoSlice<'b>],
@@ -267,10 +271,10 @@ macro_rules! writing {
                 self.as_ref().write_all_vectored(buffers)
             }
 
-            /// As [`TcpStream::write_all_owned`].
+            /// Writes all of an owned buffer like [`TcpStream::write_all_owned`].
             ///
             /// # Errors
-            /// As there.
+            /// Same as [`TcpStream::write_all_owned`].
             pub async fn write_all_owned<B>(&self, buffer: B) -> (io::Result<()>, B)
             where
                 B: AsRef<[u8]> + Send + 'static,
@@ -278,10 +282,10 @@ macro_rules! writing {
                 self.as_ref().write_all_owned(buffer).await
             }
 
-            /// As [`TcpStream::send_file`].
+            /// Sends a file like [`TcpStream::send_file`].
             ///
             /// # Errors
-            /// As there.
+            /// Same as [`TcpStream::send_file`].
             pub async fn send_file(
                 &self,
                 file: BorrowedFd<'_>,
@@ -291,18 +295,18 @@ macro_rules! writing {
                 self.as_ref().send_file(file, offset, len).await
             }
 
-            /// As [`TcpStream::try_write`].
+            /// Writes without waiting, like [`TcpStream::try_write`].
             ///
             /// # Errors
-            /// As there.
+            /// Same as [`TcpStream::try_write`].
             pub fn try_write(&self, buffer: &[u8]) -> io::Result<usize> {
                 self.as_ref().try_write(buffer)
             }
 
-            /// As [`TcpStream::writable`].
+            /// Waits until the stream is writable, like [`TcpStream::writable`].
             ///
             /// # Errors
-            /// As there.
+            /// Same as [`TcpStream::writable`].
             pub fn writable(&self) -> impl Future<Output = io::Result<()>> + Send + Unpin {
                 self.as_ref().writable()
             }
@@ -345,7 +349,7 @@ impl AsRef<TcpStream> for TcpStream {
 
 impl fmt::Display for ReuniteError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("the halves are not of one stream")
+        f.write_str("the halves belong to different streams")
     }
 }
 

@@ -1,4 +1,4 @@
-//! A TCP connection.
+//! TCP connections.
 
 use std::fmt;
 use std::future::Future;
@@ -17,13 +17,15 @@ use crate::io_error::context;
 use crate::net::socket::{Direction, Socket, internet};
 use crate::time::sleep;
 
-/// A TCP connection: bytes in order, both ways.
+/// A TCP connection: an ordered byte stream in both directions.
 ///
-/// Its operations take `&self`, so that threads may share it; each direction can be closed by itself. Bytes of one `write`
-/// stay together only if no other thread writes at the same time. Dropping the stream closes the connection; what was written
-/// is still delivered, as far as the peer takes it.
+/// Its operations take `&self`, so threads may share it. Each direction can be shut down by itself.
+/// The bytes of one `write` stay together only if no other thread writes at the same time. Dropping
+/// the stream closes the connection; the system still delivers the bytes already written, if the
+/// peer accepts them.
 ///
-/// The futures of `read` and `write` have 64 bytes; those of the `poll_` functions of `futures_io` keep nothing.
+/// The futures of `read` and `write` occupy 64 bytes. The `poll_` functions of `futures_io` keep no
+/// state.
 ///
 /// # Examples
 /// ```
@@ -46,22 +48,22 @@ pub struct TcpStream {
     socket: Socket,
     peer: Peer,
     extra: OnceLock<Box<Extra>>,
-    /// Dropped after the socket, in the order of the fields.
+    /// Dropped after the socket, in field order.
     _freed: Freed,
 }
 
-/// The other end, remembered for errors: the system forgets it when a connection breaks.
+/// The peer's address, kept for error messages: the system forgets it when the connection breaks.
 #[derive(Clone)]
 enum Peer {
     Unknown,
     V4(SocketAddrV4),
-    /// Boxed, since most connections need only the other.
+    /// Boxed, since most connections use IPv4.
     V6(Box<SocketAddrV6>),
 }
 
 const _: () = assert!(mem::size_of::<TcpStream>() <= 56);
 
-/// Making and taking apart.
+/// Construction and conversion.
 impl TcpStream {
     pub(super) fn new(socket: Socket, peer: Option<SocketAddr>) -> Self {
         let peer = match peer {
@@ -77,27 +79,27 @@ impl TcpStream {
         }
     }
 
-    /// The same with something extra, before anybody else has it.
+    /// Adds an extra part, before the stream is shared.
     pub(super) fn with_extra(self, extra: Extra) -> Self {
         let extra = OnceLock::from(Box::new(extra));
         Self { extra, ..self }
     }
 
-    /// Takes a connection of the standard library's, and makes it non-blocking.
+    /// Takes over a standard library stream, and makes it non-blocking.
     ///
     /// # Errors
-    /// What the system says.
+    /// Returns the system's error.
     ///
     /// # Panics
-    /// Outside of a runtime.
+    /// Panics outside a runtime.
     #[track_caller]
     pub fn from_std(stream: std::net::TcpStream) -> io::Result<Self> {
         let peer = stream.peer_addr().ok();
         Ok(Self::new(Socket::from_fd(stream.into())?, peer))
     }
 
-    /// Gives the connection to the standard library, in non-blocking mode as it is; set that as it is wanted. Time limits,
-    /// rate limits and the place among the connections of a listener end here.
+    /// Converts the stream to a standard library stream, which remains in non-blocking mode. Its
+    /// timeouts, rate limits and place in a listener's connection limit end here.
     ///
     /// # Examples
     /// ```
@@ -117,19 +119,20 @@ impl TcpStream {
         self.socket.into_fd().into()
     }
 
-    /// The address of this end.
+    /// Returns the local address.
     ///
     /// # Errors
-    /// What the system says.
+    /// Returns the system's error.
     pub fn local_addr(&self) -> io::Result<SocketAddr> {
         let address = self.socket.local_address().and_then(internet);
         address.map_err(|error| self.failed(Verb::Ask, error))
     }
 
-    /// The address of the other end: that with which the connection was made, also when it is broken by now.
+    /// Returns the peer's address, even after the connection has broken.
     ///
     /// # Errors
-    /// What the system says, of a stream [from elsewhere](Self::from_std) that was not connected.
+    /// Returns the system's error for a stream [from the standard library](Self::from_std) that was
+    /// not connected.
     pub fn peer_addr(&self) -> io::Result<SocketAddr> {
         match &self.peer {
             Peer::V4(address) => Ok(SocketAddr::V4(*address)),
@@ -141,11 +144,12 @@ impl TcpStream {
         }
     }
 
-    /// Closes one direction or both. What was written before is still delivered, and the peer then reads the end; who reads or
-    /// writes here at that moment is woken.
+    /// Shuts down one direction or both. Bytes written before are still delivered, and the peer
+    /// then reads the end of the stream. Threads that are reading or writing the stream are woken.
     ///
     /// # Errors
-    /// `NotConnected` if the connection is broken already; what else the system says.
+    /// Returns `NotConnected` if the connection is already broken, and otherwise the system's
+    /// error.
     pub fn shutdown(&self, how: Shutdown) -> io::Result<()> {
         let how = match how {
             Shutdown::Read => rustix::net::Shutdown::Read,
@@ -157,9 +161,9 @@ impl TcpStream {
     }
 }
 
-/// For callbacks and queues of what is to be written.
+/// For callbacks and outgoing queues.
 impl TcpStream {
-    /// Ends the connection at once, see [`Socket::reset`].
+    /// Resets the connection; see [`Socket::reset`].
     pub(crate) fn reset(&self) -> io::Result<()> {
         self.socket.reset()
     }
@@ -168,16 +172,18 @@ impl TcpStream {
         self.socket.handle()
     }
 
-    /// Waits until an attempt would not block, and the rate limit allows it. There is no time limit: nothing is under way.
+    /// Waits until an attempt would not block and the rate limit allows it. Timeouts do not apply,
+    /// since no operation is in progress.
     ///
     /// # Errors
-    /// What the system says when the descriptor can't be registered, as it says it; `Other` when the runtime ends.
+    /// Returns the system's bare error if the descriptor cannot be registered, and `Other` when the
+    /// runtime ends.
     pub(crate) async fn wait_ready(&self, direction: Direction) -> io::Result<()> {
         let mut again = false;
         loop {
             self.socket.wait_ready(direction).await?;
             match self.extra().and_then(|extra| extra.delay(direction, again)) {
-                // Boxed, since it is rare: whoever waits without a limit stays small.
+                // Boxed because it is rare: futures of streams without a limit stay small.
                 Some(delay) => Box::pin(sleep(delay)).await,
                 None => return Ok(()),
             }
@@ -186,7 +192,7 @@ impl TcpStream {
     }
 }
 
-/// For the other files of this folder.
+/// Helpers for the other files of this directory.
 impl TcpStream {
     pub(super) fn transfer<'a, R, F>(
         &'a self,

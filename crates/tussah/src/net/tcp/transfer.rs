@@ -1,4 +1,5 @@
-//! The future of an operation on a stream: of small size, with time limits that cost nothing as long as none is set.
+//! The future of an operation on a stream. It is small, and timeouts cost nothing unless one is
+//! set.
 
 use std::fmt;
 use std::future::Future;
@@ -13,7 +14,7 @@ use super::polled::Polled;
 use crate::net::socket::{Direction, Socket};
 use crate::time::{Sleep, sleep};
 
-/// What is done with a stream.
+/// The operations of a stream.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(in crate::net) enum Verb {
     Read,
@@ -35,12 +36,12 @@ impl Verb {
         }
     }
 
-    /// As it stands in errors, before the peer.
+    /// Returns the operation's text for error messages, before the peer.
     pub(in crate::net) fn text(self) -> &'static str {
         match self {
             Self::Read => "read from",
             Self::ReceiveFds => "receive descriptors from",
-            Self::Peek => "peek at what came from",
+            Self::Peek => "peek at data from",
             Self::Write => "write to",
             Self::SendFds => "send descriptors to",
             Self::SendFile => "send a file to",
@@ -55,25 +56,25 @@ impl Verb {
 pub(in crate::net) trait Limited {
     fn socket(&self) -> &Socket;
 
-    /// Where that is which only some streams have.
+    /// Returns the place of the part that only some streams have.
     fn extra_place(&self) -> &OnceLock<Box<Extra>>;
 
-    /// An error as it reaches users.
+    /// Converts an error for users.
     fn failed(&self, verb: Verb, error: io::Error) -> io::Error;
 
-    /// What only some streams have.
+    /// Returns the part that only some streams have.
     #[inline]
     fn extra(&self) -> Option<&Extra> {
         self.extra_place().get().map(|extra| &**extra)
     }
 
-    /// The same, made if there is none.
+    /// Returns the same, and creates it if necessary.
     fn make_extra(&self) -> &Extra {
         self.extra_place().get_or_init(Box::default)
     }
 }
 
-/// Has attempts made on a stream until one says `Some`, or the time is up.
+/// Calls `attempt` on a stream until it returns `Some` or the timeout elapses.
 pub(in crate::net) fn transfer<'a, S, R, F>(
     stream: &'a S,
     verb: Verb,
@@ -91,7 +92,7 @@ where
     }
 }
 
-/// The same for one who keeps nothing between two polls.
+/// Does the same for callers that keep no state between polls.
 pub(in crate::net) fn poll_transfer<S: Limited, R>(
     stream: &S,
     context: &mut Context<'_>,
@@ -103,7 +104,7 @@ pub(in crate::net) fn poll_transfer<S: Limited, R>(
         let done = socket.poll_operate(context, direction, attempt);
         return done.map_err(|error| stream.failed(verb, error));
     };
-    // Out of its place: a waker that is cloned or dropped here may poll this stream itself.
+    // Take it out: a waker cloned or dropped here may poll this stream itself.
     let mut polled = extra.replace_polled(direction, Polled::default());
     let done = extra.poll_limited(context, socket, direction, &mut polled, attempt);
     if done.is_pending() {
@@ -114,9 +115,9 @@ pub(in crate::net) fn poll_transfer<S: Limited, R>(
 
 /// A timer that an operation waits for.
 pub(super) struct Pace {
-    /// Until the operation may be tried at all; else until it has taken too long.
+    /// Whether the timer enforces the rate limit. If not, it enforces the timeout.
     limited: bool,
-    /// Boxed once more so that an operation may be moved.
+    /// Boxed again to keep operations movable.
     sleep: Pin<Box<Sleep>>,
 }
 
@@ -134,7 +135,7 @@ impl fmt::Debug for Pace {
 }
 
 impl Extra {
-    /// Makes an attempt within the limits. The wait has ended with what is ready.
+    /// Makes an attempt within the limits. The wait ends when the attempt completes.
     fn poll_limited<R>(
         &self,
         context: &mut Context<'_>,
@@ -156,7 +157,7 @@ impl Extra {
         }
     }
 
-    /// Waits until a rate limit lets the next operation begin.
+    /// Waits until the rate limit allows the next operation.
     #[cold]
     pub(super) fn poll_allowed(
         &self,
@@ -171,10 +172,11 @@ impl Extra {
                 Some(waits) if waits.limited => {
                     ready!(waits.sleep.as_mut().poll(context));
                     *pace = None;
-                    // Others may share the limit, and have read meanwhile.
+                    // Other streams may share the limit and have read in the meantime.
                     again = true;
                 }
-                // As long as there is nothing to read, the limit does not matter, and the time runs.
+                // While there is nothing to read, the limit does not matter and the timeout keeps
+                // running.
                 Some(_) if self.limit().is_none() || socket.ready(direction).is_err() => {
                     return Poll::Ready(());
                 }
@@ -186,7 +188,7 @@ impl Extra {
         }
     }
 
-    /// Waits until an operation that has to wait has done so for too long.
+    /// Waits until the timeout of a waiting operation has elapsed.
     #[cold]
     pub(super) fn poll_elapsed(
         &self,
@@ -203,12 +205,13 @@ impl Extra {
         let waits = pace.as_mut().expect("it was set above");
         ready!(waits.sleep.as_mut().poll(context));
         *pace = None;
-        let text = "nothing moved for as long as the limit allows";
+        let text = "no progress within the timeout";
         Poll::Ready(io::Error::new(io::ErrorKind::TimedOut, text))
     }
 }
 
-/// Has attempts made until one says `Some`; `None` is progress, after which the time limit begins anew.
+/// The future of repeated attempts, until one returns `Some`. `None` means progress, which restarts
+/// the timeout.
 pub(in crate::net) struct Transfer<'a, S, O> {
     stream: &'a S,
     pace: Option<Box<Pace>>,

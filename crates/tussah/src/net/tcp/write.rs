@@ -9,14 +9,15 @@ use crate::net::socket::Direction;
 
 /// Writing.
 impl TcpStream {
-    /// Writes as much of `buffer` as there is room for, once there is any, and says how much.
+    /// Waits for room and writes as much of `buffer` as fits. Returns the number of bytes written.
     ///
     /// # Cancellation
-    /// Dropping the future writes nothing.
+    /// A dropped future has written nothing.
     ///
     /// # Errors
-    /// `BrokenPipe` or `ConnectionReset` if the peer does not listen any more, or this end was shut down; `TimedOut` after the
-    /// [write timeout](Self::set_write_timeout), or when the system gave the peer up; what else the system says.
+    /// Returns `BrokenPipe` or `ConnectionReset` if the peer has closed the connection or this end
+    /// was shut down. Returns `TimedOut` after the [write timeout](Self::set_write_timeout), or
+    /// when the system has given up on the peer. Otherwise returns the system's error.
     pub fn write<'a>(
         &'a self,
         buffer: &'a [u8],
@@ -27,10 +28,10 @@ impl TcpStream {
     /// Writes all of `buffer`.
     ///
     /// # Cancellation
-    /// Part of it may have been written when the future is dropped.
+    /// Part of `buffer` may have been written.
     ///
     /// # Errors
-    /// As [`write`](Self::write); part of it may have been written.
+    /// Same as [`write`](Self::write). Part of `buffer` may have been written.
     pub fn write_all<'a>(
         &'a self,
         buffer: &'a [u8],
@@ -42,13 +43,13 @@ impl TcpStream {
         })
     }
 
-    /// Writes from several buffers, one after the other; as [`write`](Self::write) otherwise.
+    /// Writes from several buffers, one after the other. Otherwise like [`write`](Self::write).
     ///
     /// # Cancellation
-    /// Dropping the future writes nothing.
+    /// A dropped future has written nothing.
     ///
     /// # Errors
-    /// As [`write`](Self::write).
+    /// Same as [`write`](Self::write).
     pub fn write_vectored<'a, 'b: 'a>(
         &'a self,
         buffers: &'a [IoSlice<'b>],
@@ -58,13 +59,14 @@ impl TcpStream {
         })
     }
 
-    /// Writes all of several buffers, one after the other. The slices are used up on the way.
+    /// Writes all of several buffers, one after the other. The slices are advanced past the bytes
+    /// written.
     ///
     /// # Cancellation
-    /// As [`write_all`](Self::write_all); the slices show what has not been written.
+    /// Same as [`write_all`](Self::write_all). The slices show what was not written.
     ///
     /// # Errors
-    /// As [`write`](Self::write).
+    /// Same as [`write`](Self::write).
     pub fn write_all_vectored<'a, 'b: 'a>(
         &'a self,
         buffers: &'a mut [IoSlice<'b>],
@@ -80,42 +82,42 @@ impl TcpStream {
         })
     }
 
-    /// Writes as much as there is room for, without waiting.
+    /// Writes as much as fits, without waiting.
     ///
     /// # Errors
-    /// `WouldBlock` if there is no room; else what the system says.
+    /// Returns `WouldBlock` if there is no room, and otherwise the system's error.
     pub fn try_write(&self, buffer: &[u8]) -> io::Result<usize> {
         self.socket().send(buffer)
     }
 
-    /// The same from several buffers.
+    /// Writes as much of several buffers as fits, without waiting.
     ///
     /// # Errors
-    /// As [`try_write`](Self::try_write).
+    /// Same as [`try_write`](Self::try_write).
     pub fn try_write_vectored(&self, buffers: &[IoSlice<'_>]) -> io::Result<usize> {
         self.socket().send_vectored(buffers)
     }
 
-    /// Waits until there is room to write, or an error.
+    /// Waits until the stream is writable or an error is pending.
     ///
     /// # Cancellation
     /// Dropping the future changes nothing.
     ///
     /// # Errors
-    /// As [`write`](Self::write).
+    /// Same as [`write`](Self::write).
     pub fn writable(&self) -> impl Future<Output = io::Result<()>> + Send + Unpin + use<'_> {
         self.transfer(Verb::Write, || {
             self.socket().ready(Direction::Write).map(Some)
         })
     }
 
-    /// Writes as much of a buffer as there is room for; as [`write`](Self::write) otherwise.
+    /// Writes as much of an owned buffer as fits. Otherwise like [`write`](Self::write).
     ///
     /// # Cancellation
-    /// Dropping the future writes nothing, and drops the buffer.
+    /// A dropped future has written nothing, and drops the buffer.
     ///
     /// # Errors
-    /// As [`write`](Self::write); the buffer comes back in any case.
+    /// Same as [`write`](Self::write). The buffer is returned in any case.
     pub async fn write_owned<B>(&self, buffer: B) -> (io::Result<usize>, B)
     where
         B: AsRef<[u8]> + Send + 'static,
@@ -124,13 +126,13 @@ impl TcpStream {
         (written, buffer)
     }
 
-    /// Writes all of a buffer; as [`write_all`](Self::write_all) otherwise.
+    /// Writes all of an owned buffer. Otherwise like [`write_all`](Self::write_all).
     ///
     /// # Cancellation
-    /// Part of it may have been written when the future is dropped; the buffer is dropped with it.
+    /// Part of the buffer may have been written. The buffer is dropped.
     ///
     /// # Errors
-    /// As [`write`](Self::write); the buffer comes back in any case.
+    /// Same as [`write`](Self::write). The buffer is returned in any case.
     pub async fn write_all_owned<B>(&self, buffer: B) -> (io::Result<()>, B)
     where
         B: AsRef<[u8]> + Send + 'static,

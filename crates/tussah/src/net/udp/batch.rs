@@ -1,4 +1,4 @@
-//! Several datagrams by one operation.
+//! Sending and receiving batches of datagrams.
 
 use std::io;
 use std::net::SocketAddr;
@@ -8,7 +8,7 @@ use rustix::net::RecvFlags;
 use super::UdpSocket;
 use crate::net::socket::{BATCH_MAX, Direction};
 
-/// Room for a datagram, and what has come into it, for [`UdpSocket::recv_batch`].
+/// A buffer for one datagram, and the datagram received into it, for [`UdpSocket::recv_batch`].
 #[derive(Debug)]
 pub struct RecvSlot<'a> {
     buffer: &'a mut [u8],
@@ -16,27 +16,27 @@ pub struct RecvSlot<'a> {
 }
 
 impl<'a> RecvSlot<'a> {
-    /// An empty slot.
+    /// Creates an empty slot.
     #[must_use]
     pub fn new(buffer: &'a mut [u8]) -> Self {
         let received = None;
         Self { buffer, received }
     }
 
-    /// The datagram, as far as there was room for it; empty if none came.
+    /// Returns the datagram, as far as it fit; empty if none was received.
     #[must_use]
     pub fn data(&self) -> &[u8] {
         let len = self.received.map_or(0, |(len, ..)| len);
         &self.buffer[..len]
     }
 
-    /// Who has sent it; `None` if none came.
+    /// Returns the sender, or `None` if no datagram was received.
     #[must_use]
     pub fn peer(&self) -> Option<SocketAddr> {
         self.received.map(|(.., peer)| peer)
     }
 
-    /// Whether there was not enough room, so that the end of the datagram is lost.
+    /// Returns whether the buffer was too short, so that the end of the datagram is lost.
     #[must_use]
     pub fn is_truncated(&self) -> bool {
         self.received.is_some_and(|(_, truncated, _)| truncated)
@@ -44,16 +44,17 @@ impl<'a> RecvSlot<'a> {
 }
 
 impl UdpSocket {
-    /// Receives as many datagrams as are there, once there is one, and at most one for each slot; says how many. An error
-    /// behind the first is left for the next operation.
+    /// Waits for a datagram, then receives all queued datagrams, at most one per slot. Returns
+    /// their number. An error after the first datagram is left for the next operation.
     ///
-    /// At most 32 come at once. It is a loop of system calls, which saves what is around them.
+    /// One call receives at most 32 datagrams. It makes one system call for each, but saves the
+    /// work around them.
     ///
     /// # Cancellation
-    /// Dropping the future receives nothing.
+    /// A dropped future has received nothing.
     ///
     /// # Errors
-    /// As [`recv`](Self::recv).
+    /// Same as [`recv`](Self::recv).
     ///
     /// # Examples
     /// ```
@@ -110,16 +111,17 @@ impl UdpSocket {
         Ok(count)
     }
 
-    /// Sends datagrams, each to its address, or to the peer if it has none; says how many the system took: the first
-    /// ones, at least one unless there are none.
+    /// Sends datagrams, each to its address, or to the peer if it has none. Returns how many of
+    /// them, from the first on, the system accepted: at least one unless there are none.
     ///
-    /// At most 32 go at once, by one system call (`sendmmsg`). An error behind the first is met by whoever sends the rest.
+    /// One call sends at most 32 datagrams, by one system call (`sendmmsg`). An error after the
+    /// first datagram shows up when the rest is sent.
     ///
     /// # Cancellation
-    /// Dropping the future sends nothing.
+    /// A dropped future has sent nothing.
     ///
     /// # Errors
-    /// As [`send`](Self::send), of the first.
+    /// Returns the errors of [`send`](Self::send) for the first datagram.
     ///
     /// # Examples
     /// See [`recv_batch`](Self::recv_batch).

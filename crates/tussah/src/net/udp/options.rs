@@ -1,4 +1,4 @@
-//! The options of UDP sockets.
+//! Options of UDP sockets.
 
 use std::io;
 use std::net::{Ipv4Addr, Ipv6Addr};
@@ -6,7 +6,7 @@ use std::net::{Ipv4Addr, Ipv6Addr};
 use super::UdpSocket;
 use crate::net::socket::{Socket, packet_options};
 
-/// Options.
+/// Socket options.
 ///
 /// # Examples
 /// ```
@@ -23,108 +23,112 @@ use crate::net::socket::{Socket, packet_options};
 /// # std::io::Result::Ok(())
 /// ```
 impl UdpSocket {
-    /// Whether datagrams may be sent to a broadcast address.
+    /// Sets whether datagrams may be sent to a broadcast address.
     ///
     /// # Errors
-    /// What the system says.
+    /// Returns the system's error.
     pub fn set_broadcast(&self, on: bool) -> io::Result<()> {
         self.set(|socket| socket.set_broadcast(on))
     }
 
-    /// What [`set_broadcast`](Self::set_broadcast) has set.
+    /// Returns whether broadcast is allowed; see [`set_broadcast`](Self::set_broadcast).
     ///
     /// # Errors
-    /// What the system says.
+    /// Returns the system's error.
     pub fn broadcast(&self) -> io::Result<bool> {
         self.ask(Socket::broadcast)
     }
 
-    /// Sets how many routers datagrams to a group may pass; 1 by default.
+    /// Sets the TTL (maximum hops) of multicast datagrams. Default: 1.
     ///
     /// # Errors
-    /// What the system says.
+    /// Returns the system's error.
     pub fn set_multicast_ttl(&self, hops: u32) -> io::Result<()> {
         self.set(|socket| socket.set_multicast_ttl(hops))
     }
 
-    /// How many routers datagrams to a group may pass.
+    /// Returns the TTL (maximum hops) of multicast datagrams.
     ///
     /// # Errors
-    /// What the system says.
+    /// Returns the system's error.
     pub fn multicast_ttl(&self) -> io::Result<u32> {
         self.ask(Socket::multicast_ttl)
     }
 
-    /// Whether datagrams to a group come back to this machine, as they do by default.
+    /// Sets whether multicast datagrams loop back to this machine. Default: true.
     ///
     /// # Errors
-    /// What the system says.
+    /// Returns the system's error.
     pub fn set_multicast_loop(&self, on: bool) -> io::Result<()> {
         self.set(|socket| socket.set_multicast_loop(on))
     }
 
-    /// What [`set_multicast_loop`](Self::set_multicast_loop) has set.
+    /// Returns whether multicast datagrams loop back; see
+    /// [`set_multicast_loop`](Self::set_multicast_loop).
     ///
     /// # Errors
-    /// What the system says.
+    /// Returns the system's error.
     pub fn multicast_loop(&self) -> io::Result<bool> {
         self.ask(Socket::multicast_loop)
     }
 
-    /// Sets the interface, by its address, from which datagrams go to a group of IPv4.
+    /// Sets the interface, by its address, for outgoing IPv4 multicast.
     ///
     /// # Errors
-    /// What the system says.
+    /// Returns the system's error.
     pub fn set_multicast_if_v4(&self, interface: Ipv4Addr) -> io::Result<()> {
         self.set(|socket| socket.set_multicast_if_v4(interface))
     }
 
-    /// Sets the interface, by its number, from which datagrams go to a group of IPv6.
+    /// Sets the interface, by its index, for outgoing IPv6 multicast.
     ///
     /// # Errors
-    /// What the system says.
+    /// Returns the system's error.
     pub fn set_multicast_if_v6(&self, interface: u32) -> io::Result<()> {
         self.set(|socket| socket.set_multicast_if_v6(interface))
     }
 
-    /// Receives what is sent to a group, at the interface with an address; `UNSPECIFIED`: one that the system chooses.
+    /// Joins a multicast group on the interface with the given address. With `UNSPECIFIED` the
+    /// system chooses the interface.
     ///
     /// # Errors
-    /// What the system says.
+    /// Returns the system's error.
     pub fn join_multicast_v4(&self, group: Ipv4Addr, interface: Ipv4Addr) -> io::Result<()> {
         self.set(|socket| socket.join_v4(group, interface))
     }
 
-    /// Ends what [`join_multicast_v4`](Self::join_multicast_v4) has begun.
+    /// Leaves a group joined with [`join_multicast_v4`](Self::join_multicast_v4).
     ///
     /// # Errors
-    /// What the system says.
+    /// Returns the system's error.
     pub fn leave_multicast_v4(&self, group: Ipv4Addr, interface: Ipv4Addr) -> io::Result<()> {
         self.set(|socket| socket.leave_v4(group, interface))
     }
 
-    /// Receives what is sent to a group, at the interface with a number; 0: one that the system chooses.
+    /// Joins a multicast group on the interface with the given index. With 0 the system chooses the
+    /// interface.
     ///
     /// # Errors
-    /// What the system says.
+    /// Returns the system's error.
     pub fn join_multicast_v6(&self, group: &Ipv6Addr, interface: u32) -> io::Result<()> {
         self.set(|socket| socket.join_v6(*group, interface))
     }
 
-    /// Ends what [`join_multicast_v6`](Self::join_multicast_v6) has begun.
+    /// Leaves a group joined with [`join_multicast_v6`](Self::join_multicast_v6).
     ///
     /// # Errors
-    /// What the system says.
+    /// Returns the system's error.
     pub fn leave_multicast_v6(&self, group: &Ipv6Addr, interface: u32) -> io::Result<()> {
         self.set(|socket| socket.leave_v6(*group, interface))
     }
 
     packet_options!();
 
-    /// Takes the error that the system has noted for the socket, if any. The next operation doesn't report it then.
+    /// Returns and clears the socket's pending error, if any. The next operation then does not
+    /// report it.
     ///
     /// # Errors
-    /// What the system says.
+    /// Returns the system's error.
     pub fn take_error(&self) -> io::Result<Option<io::Error>> {
         match self.take_unreported() {
             Some(error) => Ok(Some(error)),

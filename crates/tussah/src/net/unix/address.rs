@@ -1,4 +1,4 @@
-//! The addresses of Unix sockets: as the system has them, and as the standard library does.
+//! Conversion of Unix socket addresses between the system's and the standard library's form.
 
 use std::ffi::OsStr;
 use std::fmt;
@@ -10,10 +10,10 @@ use std::path::Path;
 
 use rustix::net::{SocketAddrAny, SocketAddrUnix};
 
-/// Bound, in bytes: how long an address is in memory (`sizeof(struct sockaddr_un)`).
+/// Bound, in bytes: the length of an address in memory (`sizeof(struct sockaddr_un)`).
 const ADDRESS_LEN_MAX: usize = 2 + 108;
 
-/// The system's form of an address.
+/// Converts an address to the system's form.
 pub(super) fn to_any(address: &SocketAddr) -> io::Result<SocketAddrAny> {
     let unix = if let Some(path) = address.as_pathname() {
         SocketAddrUnix::new(path)?
@@ -25,20 +25,22 @@ pub(super) fn to_any(address: &SocketAddr) -> io::Result<SocketAddrAny> {
     Ok(unix.into())
 }
 
-/// The address of a path.
+/// Returns the address of a path.
 ///
 /// # Errors
-/// `InvalidInput` if it is too long (107 bytes), or has a zero in it.
+/// Returns `InvalidInput` if the path is longer than 107 bytes or contains a NUL byte.
 pub(super) fn of_path(path: &Path) -> io::Result<SocketAddr> {
     SocketAddr::from_pathname(path)
 }
 
-/// The standard library's form of an address; that of a socket without a name if there is none, or none that the standard
-/// library can have: a path may take up all 108 bytes, and the system then counts a zero behind them. A peer is free to
-/// choose such a one, and it must do no harm.
+/// Converts an address to the standard library's form. No address, or one that the standard library
+/// cannot represent, becomes the unnamed address.
+///
+/// A path may take up all 108 bytes, and the system then counts a NUL byte after them. A peer may
+/// choose such a path, and it must do no harm.
 ///
 /// # Errors
-/// If the address is of another family.
+/// Returns an error if the address belongs to another family.
 pub(super) fn from_any(address: Option<SocketAddrAny>) -> io::Result<SocketAddr> {
     let fits = |address: &SocketAddrAny| address.addr_len() as usize <= ADDRESS_LEN_MAX;
     let unix = address
@@ -58,7 +60,7 @@ pub(super) fn from_any(address: Option<SocketAddrAny>) -> io::Result<SocketAddr>
     SocketAddr::from_pathname(OsStr::from_bytes(path)).or_else(|_| SocketAddr::from_pathname(""))
 }
 
-/// An address in an error.
+/// An address in an error message.
 pub(crate) struct Shown<'a>(pub(crate) &'a SocketAddr);
 
 impl fmt::Display for Shown<'_> {
@@ -68,17 +70,17 @@ impl fmt::Display for Shown<'_> {
         } else if let Some(name) = self.0.as_abstract_name() {
             write!(f, "@{}", name.escape_ascii())
         } else {
-            f.write_str("a socket without a name")
+            f.write_str("an unnamed socket")
         }
     }
 }
 
-/// What is wrong with an address that is in use: it may be that only its file is.
+/// Extends the error for an address in use: possibly only its file remains.
 pub(super) fn in_use(error: io::Error, address: &SocketAddr) -> io::Error {
     if error.kind() != io::ErrorKind::AddrInUse || address.as_pathname().is_none() {
         return error;
     }
-    let text = format!("{error}: the file is there already; remove it if nobody listens there");
+    let text = format!("{error}: the file exists already; remove it if no process listens there");
     io::Error::new(io::ErrorKind::AddrInUse, text)
 }
 
@@ -101,7 +103,7 @@ mod tests {
         let name = SocketAddr::from_abstract_name(b"a\0b").expect("a name");
         check(name, "@a\\x00b");
         let none = from_any(None).expect("no name");
-        check(none, "a socket without a name");
+        check(none, "an unnamed socket");
         of_path(Path::new(&"x".repeat(108))).expect_err("it is too long");
     }
 }

@@ -1,4 +1,4 @@
-//! Datagrams between Unix sockets.
+//! Unix datagram sockets.
 
 use std::fmt;
 use std::io;
@@ -15,9 +15,11 @@ use crate::io_error::context;
 use crate::net::socket::{Direction, Socket};
 use crate::net::tcp::Pauses;
 
-/// A Unix socket of datagrams, which come whole and in order, unlike those of UDP, and none is lost: who sends waits for room.
+/// A Unix datagram socket. Unlike UDP datagrams, its datagrams arrive in order and none is lost,
+/// because a sender waits for room.
 ///
-/// A datagram that is longer than the buffer is cut off, and what did not fit is lost; [`recv_fds`](Self::recv_fds) tells.
+/// A datagram longer than the buffer is truncated, and the rest is lost;
+/// [`recv_fds`](Self::recv_fds) reports that.
 ///
 /// # Examples
 /// ```
@@ -41,19 +43,19 @@ pub struct UnixDatagram {
 }
 
 impl UnixDatagram {
-    /// For callbacks.
+    /// Used by callbacks.
     pub(crate) fn socket(&self) -> &Socket {
         &self.socket
     }
 
-    /// Makes a socket at a path, where it makes a file.
+    /// Binds a socket to a path, where it creates a file.
     ///
     /// # Errors
-    /// `AddrInUse` if there is a file already, also one that a process has left behind; `InvalidInput` if the path is too
-    /// long; what else the system says.
+    /// Returns `AddrInUse` if the file already exists, even if the process that created it has
+    /// ended. Returns `InvalidInput` if the path is too long, and otherwise the system's error.
     ///
     /// # Panics
-    /// Outside of a runtime.
+    /// Panics outside a runtime.
     #[track_caller]
     pub fn bind(path: impl AsRef<Path>) -> io::Result<Self> {
         let path = path.as_ref();
@@ -61,13 +63,13 @@ impl UnixDatagram {
         Self::bind_addr(&address.map_err(|error| context(error, "bind to", path.display()))?)
     }
 
-    /// Makes a socket at an address, such as an abstract one.
+    /// Binds a socket to an address, such as an abstract one.
     ///
     /// # Errors
-    /// As [`bind`](Self::bind).
+    /// Same as [`bind`](Self::bind).
     ///
     /// # Panics
-    /// Outside of a runtime.
+    /// Panics outside a runtime.
     #[track_caller]
     pub fn bind_addr(address: &SocketAddr) -> io::Result<Self> {
         let this = Self::unbound()?;
@@ -78,13 +80,13 @@ impl UnixDatagram {
         }
     }
 
-    /// Makes a socket without a name, to which nobody can send unless it is connected.
+    /// Creates an unnamed socket. It can receive only if it is connected.
     ///
     /// # Errors
-    /// What the system says.
+    /// Returns the system's error.
     ///
     /// # Panics
-    /// Outside of a runtime.
+    /// Panics outside a runtime.
     #[track_caller]
     pub fn unbound() -> io::Result<Self> {
         let socket = Socket::make(AddressFamily::UNIX, SocketType::DGRAM, None);
@@ -92,13 +94,13 @@ impl UnixDatagram {
         Ok(Self { socket })
     }
 
-    /// Two sockets that are connected with each other.
+    /// Creates two sockets connected to each other.
     ///
     /// # Errors
-    /// What the system says.
+    /// Returns the system's error.
     ///
     /// # Panics
-    /// Outside of a runtime.
+    /// Panics outside a runtime.
     #[track_caller]
     pub fn pair() -> io::Result<(Self, Self)> {
         let (a, b) = std::os::unix::net::UnixDatagram::pair()
@@ -106,39 +108,41 @@ impl UnixDatagram {
         Ok((Self::from_std(a)?, Self::from_std(b)?))
     }
 
-    /// Takes a socket of the standard library's, and makes it non-blocking.
+    /// Takes over a standard library socket, and makes it non-blocking.
     ///
     /// # Errors
-    /// What the system says.
+    /// Returns the system's error.
     ///
     /// # Panics
-    /// Outside of a runtime.
+    /// Panics outside a runtime.
     #[track_caller]
     pub fn from_std(socket: std::os::unix::net::UnixDatagram) -> io::Result<Self> {
         let socket = Socket::from_fd(socket.into())?;
         Ok(Self { socket })
     }
 
-    /// Gives the socket to the standard library, in non-blocking mode as it is.
+    /// Converts the socket to a standard library socket, which remains in non-blocking mode.
     #[must_use]
     pub fn into_std(self) -> std::os::unix::net::UnixDatagram {
         self.socket.into_fd().into()
     }
 
-    /// Sets the peer, to which [`send`](Self::send) sends, and from which alone datagrams are received.
+    /// Sets the peer: [`send`](Self::send) sends to it, and only its datagrams are received.
     ///
     /// # Errors
-    /// `NotFound` if there is no such file; `ConnectionRefused` if no socket is there (any more); what else the system says.
+    /// Returns `NotFound` if the file does not exist, `ConnectionRefused` if no socket is bound to
+    /// it any more, and otherwise the system's error.
     pub fn connect(&self, path: impl AsRef<Path>) -> io::Result<()> {
         let path = path.as_ref();
         let address = of_path(path);
         self.connect_addr(&address.map_err(|error| context(error, "connect to", path.display()))?)
     }
 
-    /// Sets the peer by its address, such as an abstract one; as [`connect`](Self::connect) otherwise.
+    /// Sets the peer by its address, such as an abstract one. Otherwise like
+    /// [`connect`](Self::connect).
     ///
     /// # Errors
-    /// As [`connect`](Self::connect).
+    /// Same as [`connect`](Self::connect).
     pub fn connect_addr(&self, address: &SocketAddr) -> io::Result<()> {
         let connected = to_any(address).and_then(|any| self.socket.connect(&any));
         match connected {
@@ -147,13 +151,14 @@ impl UnixDatagram {
         }
     }
 
-    /// Sends a datagram to the peer, once there is room.
+    /// Waits for room and sends a datagram to the peer.
     ///
     /// # Cancellation
-    /// Dropping the future sends nothing.
+    /// A dropped future has sent nothing.
     ///
     /// # Errors
-    /// `NotConnected` without a peer; `ConnectionRefused` if it is gone; what else the system says.
+    /// Returns `NotConnected` without a peer, `ConnectionRefused` if the peer is gone, and
+    /// otherwise the system's error.
     pub async fn send(&self, data: &[u8]) -> io::Result<usize> {
         let send = self
             .socket
@@ -161,19 +166,21 @@ impl UnixDatagram {
         send.await.map_err(|error| self.failed("send from", error))
     }
 
-    /// Sends a datagram to the socket at a path, once there is room.
+    /// Waits for room and sends a datagram to the socket at a path.
     ///
-    /// The system does not report when a socket that is not the peer has room again. It is tried again then, after 1 ms at first and
-    /// up to a second later; [connect](Self::connect) where that matters.
+    /// The system does not report when a socket other than the peer has room again. The send is
+    /// then retried after 1 ms at first, and up to one second later. [Connect](Self::connect) where
+    /// that matters.
     ///
     /// # Cancellation
-    /// Dropping the future sends nothing.
+    /// A dropped future has sent nothing.
     ///
     /// # Errors
-    /// `NotFound` if there is no such file; else as [`send`](Self::send).
+    /// Returns `NotFound` if the file does not exist, and otherwise the errors of
+    /// [`send`](Self::send).
     ///
     /// # Panics
-    /// Outside of a runtime, when there is no room.
+    /// Panics outside a runtime if there is no room.
     pub async fn send_to(&self, data: &[u8], path: impl AsRef<Path>) -> io::Result<usize> {
         let path = path.as_ref();
         let address = of_path(path);
@@ -181,16 +188,17 @@ impl UnixDatagram {
         self.send_to_addr(data, &address).await
     }
 
-    /// Sends a datagram to an address, such as an abstract one; as [`send_to`](Self::send_to) otherwise.
+    /// Sends a datagram to an address, such as an abstract one. Otherwise like
+    /// [`send_to`](Self::send_to).
     ///
     /// # Cancellation
-    /// Dropping the future sends nothing.
+    /// A dropped future has sent nothing.
     ///
     /// # Errors
-    /// As [`send_to`](Self::send_to).
+    /// Same as [`send_to`](Self::send_to).
     ///
     /// # Panics
-    /// Outside of a runtime, when there is no room.
+    /// Panics outside a runtime if there is no room.
     pub async fn send_to_addr(&self, data: &[u8], address: &SocketAddr) -> io::Result<usize> {
         let sent = match to_any(address) {
             Ok(any) => self.send_any(data, &any).await,
@@ -203,7 +211,8 @@ impl UnixDatagram {
         let mut pauses = Pauses::new();
         loop {
             let attempt = || self.socket.send_to(data, Some(address));
-            // Of a socket with another peer it is the peer's room that is reported, and nothing of the one there.
+            // For a socket with another peer, the system reports that peer's room and not the
+            // destination's.
             let peer = self.socket.peer_address();
             if peer.is_ok_and(|peer| peer.as_ref() != Some(address)) {
                 consume_budget().await;
@@ -214,8 +223,9 @@ impl UnixDatagram {
                 }
                 continue;
             }
-            // What is full may be the socket here, which is reported, or the one there, which is not: then this one is reported
-            // as ready after each attempt, and who waited for it would spin.
+            // Either the local socket is full, which the system reports, or the destination, which
+            // it does not. In the second case the local socket is reported as ready after each
+            // attempt, and waiting for it would spin.
             let mut full_there = false;
             let send = || match attempt() {
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
@@ -232,38 +242,39 @@ impl UnixDatagram {
         }
     }
 
-    /// Receives a datagram; says how long it is. What does not fit into the buffer is lost, and so are descriptors.
-    /// [`recv_fds`](Self::recv_fds) for no descriptors tells whether something was cut off.
+    /// Receives a datagram and returns its length. What does not fit into the buffer is lost, and
+    /// so are descriptors. [`recv_fds`](Self::recv_fds) with `fds_max` 0 reports whether the
+    /// datagram was truncated.
     ///
     /// # Cancellation
-    /// Dropping the future receives nothing.
+    /// A dropped future has received nothing.
     ///
     /// # Errors
-    /// What the system says.
+    /// Returns the system's error.
     pub async fn recv(&self, buffer: &mut [u8]) -> io::Result<usize> {
         let received = self.receive(buffer, RecvFlags::empty()).await;
         received.map(|(len, _)| len)
     }
 
-    /// Receives a datagram, and says who has sent it; as [`recv`](Self::recv) otherwise.
+    /// Receives a datagram and returns its sender. Otherwise like [`recv`](Self::recv).
     ///
     /// # Cancellation
-    /// Dropping the future receives nothing.
+    /// A dropped future has received nothing.
     ///
     /// # Errors
-    /// As [`recv`](Self::recv).
+    /// Same as [`recv`](Self::recv).
     pub async fn recv_from(&self, buffer: &mut [u8]) -> io::Result<(usize, SocketAddr)> {
         let (len, peer) = self.receive(buffer, RecvFlags::empty()).await?;
         Ok((len, from_any(peer)?))
     }
 
-    /// Receives a datagram and leaves it there for the next to receive.
+    /// Receives a datagram without removing it from the queue.
     ///
     /// # Cancellation
     /// Dropping the future changes nothing.
     ///
     /// # Errors
-    /// As [`recv`](Self::recv).
+    /// Same as [`recv`](Self::recv).
     pub async fn peek(&self, buffer: &mut [u8]) -> io::Result<usize> {
         let received = self.receive(buffer, RecvFlags::PEEK).await;
         received.map(|(len, _)| len)
@@ -272,16 +283,16 @@ impl UnixDatagram {
     /// Sends a datagram to the peer, or to an address, without waiting.
     ///
     /// # Errors
-    /// `WouldBlock` if there is no room; else what the system says.
+    /// Returns `WouldBlock` if there is no room, and otherwise the system's error.
     pub fn try_send(&self, data: &[u8], address: Option<&SocketAddr>) -> io::Result<usize> {
         let address = address.map(to_any).transpose()?;
         self.socket.send_to(data, address.as_ref())
     }
 
-    /// Receives a datagram without waiting; as [`recv_from`](Self::recv_from) otherwise.
+    /// Receives a datagram without waiting. Otherwise like [`recv_from`](Self::recv_from).
     ///
     /// # Errors
-    /// `WouldBlock` if none is there; else what the system says.
+    /// Returns `WouldBlock` if no datagram is queued, and otherwise the system's error.
     pub fn try_recv_from(&self, buffer: &mut [u8]) -> io::Result<(usize, SocketAddr)> {
         let (len, peer) = self.socket.receive_from(buffer, RecvFlags::empty())?;
         Ok((len, from_any(peer)?))
@@ -300,25 +311,27 @@ impl UnixDatagram {
             .map_err(|error| self.failed("receive at", error))
     }
 
-    /// Sends a datagram with descriptors to the peer; they stay open here.
+    /// Sends a datagram with descriptors to the peer. The descriptors stay open in this process.
     ///
     /// # Cancellation
-    /// Dropping the future sends nothing.
+    /// A dropped future has sent nothing.
     ///
     /// # Errors
-    /// `InvalidInput` if there are more than 253 descriptors; else as [`send`](Self::send).
+    /// Returns `InvalidInput` for more than 253 descriptors, and otherwise the errors of
+    /// [`send`](Self::send).
     pub async fn send_fds(&self, data: &[u8], fds: &[BorrowedFd<'_>]) -> io::Result<usize> {
         let sent = descriptors::send(&self.socket, data, fds).await;
         sent.map_err(|error| self.failed("send descriptors from", error))
     }
 
-    /// Receives a datagram and up to `fds_max` descriptors that came with it; those beyond are closed, and this is told.
+    /// Receives a datagram and up to `fds_max` descriptors. Further descriptors are closed, which
+    /// the result reports.
     ///
     /// # Cancellation
-    /// Dropping the future receives nothing, and no descriptor.
+    /// A dropped future has received no datagram and no descriptor.
     ///
     /// # Errors
-    /// As [`recv`](Self::recv).
+    /// Same as [`recv`](Self::recv).
     ///
     /// # Examples
     /// ```
@@ -339,18 +352,18 @@ impl UnixDatagram {
         received.map_err(|error| self.failed("receive descriptors at", error))
     }
 
-    /// The address of this socket.
+    /// Returns the local address.
     ///
     /// # Errors
-    /// What the system says.
+    /// Returns the system's error.
     pub fn local_addr(&self) -> io::Result<SocketAddr> {
         from_any(Some(self.socket.local_address()?))
     }
 
-    /// The address of the peer.
+    /// Returns the peer's address.
     ///
     /// # Errors
-    /// `NotConnected` if there is none; what else the system says.
+    /// Returns `NotConnected` without a peer, and otherwise the system's error.
     pub fn peer_addr(&self) -> io::Result<SocketAddr> {
         from_any(self.socket.peer_address()?)
     }

@@ -1,4 +1,4 @@
-//! Descriptors that travel through Unix sockets.
+//! Passing descriptors through Unix sockets.
 
 use std::io;
 use std::os::fd::{BorrowedFd, OwnedFd};
@@ -7,18 +7,20 @@ use super::stream::UnixStream;
 use crate::net::socket::{DESCRIPTORS_MAX, Direction, Message, Socket};
 use crate::net::tcp::{Limited as _, Verb, transfer};
 
-/// What came with a message that may carry descriptors.
+/// A received message that may carry descriptors.
 ///
-/// The descriptors are closed in programs that are executed, and when this is dropped.
+/// The descriptors are close-on-exec, and are closed when this value is dropped.
 #[derive(Debug)]
 pub struct ReceivedFds {
-    /// How many bytes are in the buffer. 0: the end of a stream, or an empty datagram.
+    /// Number of bytes in the buffer. 0 means the end of a stream, or an empty datagram.
     pub len: usize,
     /// The descriptors, in the order in which they were sent.
     pub fds: Vec<OwnedFd>,
-    /// Whether there were more descriptors than were asked for, or than this process may have; those are closed.
+    /// Whether more descriptors were sent than requested or allowed for this process. The rest were
+    /// closed.
     pub fds_lost: bool,
-    /// Whether a datagram was longer than the buffer, so that its end is lost. Never for a stream.
+    /// Whether a datagram was longer than the buffer, so that its end is lost. Always false for
+    /// streams.
     pub is_truncated: bool,
 }
 
@@ -34,14 +36,15 @@ impl From<Message> for ReceivedFds {
 }
 
 impl UnixStream {
-    /// Sends bytes with descriptors, which the peer gets with the first of the bytes; says how many bytes were taken. The
-    /// descriptors stay open here.
+    /// Sends bytes with descriptors, which arrive with the first of these bytes. Returns the number
+    /// of bytes sent. The descriptors stay open in this process.
     ///
     /// # Cancellation
-    /// Dropping the future sends nothing.
+    /// A dropped future has sent nothing.
     ///
     /// # Errors
-    /// `InvalidInput` if there are no bytes, or more than 253 descriptors; else as [`write`](Self::write).
+    /// Returns `InvalidInput` without any bytes or with more than 253 descriptors, and otherwise
+    /// the errors of [`write`](Self::write).
     ///
     /// # Examples
     /// ```
@@ -61,8 +64,8 @@ impl UnixStream {
     /// ```
     pub async fn send_fds(&self, data: &[u8], fds: &[BorrowedFd<'_>]) -> io::Result<usize> {
         let checked = if data.is_empty() {
-            // The system would take them and forget them.
-            let text = "expected a byte at least, to send descriptors with";
+            // The system would accept the descriptors and discard them.
+            let text = "expected at least one byte to send with the descriptors";
             Err(io::Error::new(io::ErrorKind::InvalidInput, text))
         } else {
             check(fds)
@@ -72,15 +75,16 @@ impl UnixStream {
         transfer(self, Verb::SendFds, send).await
     }
 
-    /// Reads bytes and up to `fds_max` descriptors that came with them; those beyond are closed, and this is told.
+    /// Reads bytes and up to `fds_max` descriptors. Further descriptors are closed, which the
+    /// result reports.
     ///
-    /// The bytes end where the next descriptors begin.
+    /// The read stops where the next descriptors begin.
     ///
     /// # Cancellation
-    /// Dropping the future reads nothing, and no descriptor.
+    /// A dropped future has read no bytes and no descriptors.
     ///
     /// # Errors
-    /// As [`read`](Self::read).
+    /// Same as [`read`](Self::read).
     ///
     /// # Examples
     /// See [`send_fds`](Self::send_fds).
@@ -90,7 +94,7 @@ impl UnixStream {
     }
 }
 
-/// Refuses more descriptors than the system takes.
+/// Rejects more descriptors than the system accepts.
 pub(super) fn check(fds: &[BorrowedFd<'_>]) -> io::Result<()> {
     if fds.len() > DESCRIPTORS_MAX {
         let text = format!(

@@ -1,4 +1,4 @@
-//! The two directions of a Unix stream, for two owners.
+//! The two halves of a Unix stream.
 
 use std::io::{self, IoSlice, IoSliceMut};
 use std::net::Shutdown;
@@ -10,16 +10,18 @@ use futures_io::{AsyncRead, AsyncWrite};
 
 use super::stream::UnixStream;
 
-/// The reading half of a stream: [`UnixStream::into_split`].
+/// The owned reading half of a stream, returned by [`UnixStream::into_split`].
 #[derive(Debug)]
 pub struct OwnedReadHalf(Arc<UnixStream>);
 
-/// The writing half of a stream: [`UnixStream::into_split`]. Dropping it ends the writing, so that the peer reads the end.
+/// The owned writing half of a stream, returned by [`UnixStream::into_split`]. Dropping it shuts
+/// down the writing direction, so that the peer reads the end of the stream.
 #[derive(Debug)]
 pub struct OwnedWriteHalf(Option<Arc<UnixStream>>);
 
 impl UnixStream {
-    /// Two halves for two threads. The connection is closed when both are dropped.
+    /// Splits the stream into two owned halves, which two threads can use. The connection closes
+    /// when both are dropped.
     ///
     /// # Examples
     /// ```
@@ -46,48 +48,48 @@ impl UnixStream {
 }
 
 impl OwnedReadHalf {
-    /// As [`UnixStream::read`].
+    /// Reads like [`UnixStream::read`].
     ///
     /// # Errors
-    /// As there.
+    /// Same as [`UnixStream::read`].
     pub async fn read(&self, buffer: &mut [u8]) -> io::Result<usize> {
         self.0.read(buffer).await
     }
 
-    /// As [`UnixStream::read_exact`].
+    /// Fills a buffer like [`UnixStream::read_exact`].
     ///
     /// # Errors
-    /// As there.
+    /// Same as [`UnixStream::read_exact`].
     pub async fn read_exact(&self, buffer: &mut [u8]) -> io::Result<()> {
         self.0.read_exact(buffer).await
     }
 
-    /// Puts the halves together again.
+    /// Joins the halves into a stream again.
     ///
     /// # Errors
-    /// Gives them back if they are not of one stream.
+    /// Returns both halves if they belong to different streams.
     pub fn reunite(self, mut write: OwnedWriteHalf) -> Result<UnixStream, (Self, OwnedWriteHalf)> {
         if !Arc::ptr_eq(&self.0, write.stream()) {
             return Err((self, write));
         }
         drop(write.0.take());
-        Ok(Arc::into_inner(self.0).expect("there are two halves of a stream, and one is gone"))
+        Ok(Arc::into_inner(self.0).expect("the other half was just dropped"))
     }
 }
 
 impl OwnedWriteHalf {
-    /// As [`UnixStream::write`].
+    /// Writes like [`UnixStream::write`].
     ///
     /// # Errors
-    /// As there.
+    /// Same as [`UnixStream::write`].
     pub async fn write(&self, data: &[u8]) -> io::Result<usize> {
         self.stream().write(data).await
     }
 
-    /// As [`UnixStream::write_all`].
+    /// Writes a whole buffer like [`UnixStream::write_all`].
     ///
     /// # Errors
-    /// As there.
+    /// Same as [`UnixStream::write_all`].
     pub async fn write_all(&self, data: &[u8]) -> io::Result<()> {
         self.stream().write_all(data).await
     }
@@ -100,7 +102,7 @@ impl OwnedWriteHalf {
 impl Drop for OwnedWriteHalf {
     fn drop(&mut self) {
         if let Some(stream) = &self.0 {
-            // If the connection is broken the peer knows already.
+            // If the connection is broken, the peer already knows.
             let _ = stream.shutdown(Shutdown::Write);
         }
     }

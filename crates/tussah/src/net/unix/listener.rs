@@ -1,4 +1,4 @@
-//! What accepts connections of Unix sockets.
+//! Unix socket listeners.
 
 use std::fmt;
 use std::io;
@@ -17,13 +17,14 @@ use crate::io_error::context;
 use crate::net::socket::{Direction, Socket};
 use crate::net::tcp::{Pauses, Verdict};
 
-/// Bound, in connections: what waits to be accepted, unless the system's own limit (`net.core.somaxconn`) is lower.
+/// Bound, in connections: the length of the queue of pending connections. The system's own limit
+/// (`net.core.somaxconn`) also applies.
 const BACKLOG: i32 = 4096;
 
 /// A Unix socket that accepts connections.
 ///
-/// Its file stays when it is dropped: see [the module](super). When there are no more descriptors, accepting waits as
-/// that of a [`TcpListener`](crate::net::TcpListener) does.
+/// Its file remains when it is dropped: see [the module](super). When no descriptors are left,
+/// accepting waits as described at [`TcpListener`](crate::net::TcpListener).
 ///
 /// # Examples
 /// ```
@@ -49,19 +50,19 @@ const BACKLOG: i32 = 4096;
 /// ```
 pub struct UnixListener {
     socket: Socket,
-    /// Whether the system had no room when a callback tried.
+    /// Whether the system had no descriptor or memory left when a callback tried to accept.
     exhausted: AtomicBool,
 }
 
 impl UnixListener {
-    /// Listens at a path, where it makes a file.
+    /// Listens on a path, where it creates a file.
     ///
     /// # Errors
-    /// `AddrInUse` if there is a file already, also one that a process has left behind; `InvalidInput` if the path is too
-    /// long; what else the system says.
+    /// Returns `AddrInUse` if the file already exists, even if the process that created it has
+    /// ended. Returns `InvalidInput` if the path is too long, and otherwise the system's error.
     ///
     /// # Panics
-    /// Outside of a runtime.
+    /// Panics outside a runtime.
     #[track_caller]
     pub fn bind(path: impl AsRef<Path>) -> io::Result<Self> {
         let path = path.as_ref();
@@ -69,13 +70,13 @@ impl UnixListener {
         Self::bind_addr(&address.map_err(|error| context(error, "listen at", path.display()))?)
     }
 
-    /// Listens at an address, such as an abstract one.
+    /// Listens on an address, such as an abstract one.
     ///
     /// # Errors
-    /// As [`bind`](Self::bind).
+    /// Same as [`bind`](Self::bind).
     ///
     /// # Panics
-    /// Outside of a runtime.
+    /// Panics outside a runtime.
     #[track_caller]
     pub fn bind_addr(address: &SocketAddr) -> io::Result<Self> {
         let socket = Socket::make(AddressFamily::UNIX, SocketType::STREAM, None);
@@ -89,13 +90,13 @@ impl UnixListener {
             .map_err(|error| context(in_use(error, address), "listen at", Shown(address)))
     }
 
-    /// Takes a listener of the standard library's, and makes it non-blocking.
+    /// Takes over a standard library listener, and makes it non-blocking.
     ///
     /// # Errors
-    /// What the system says.
+    /// Returns the system's error.
     ///
     /// # Panics
-    /// Outside of a runtime.
+    /// Panics outside a runtime.
     #[track_caller]
     pub fn from_std(listener: std::os::unix::net::UnixListener) -> io::Result<Self> {
         Ok(Self::new(Socket::from_fd(listener.into())?))
@@ -106,24 +107,25 @@ impl UnixListener {
         Self { socket, exhausted }
     }
 
-    /// Gives the listener to the standard library, in non-blocking mode as it is.
+    /// Converts the listener to a standard library listener, which remains in non-blocking mode.
     #[must_use]
     pub fn into_std(self) -> std::os::unix::net::UnixListener {
         self.socket.into_fd().into()
     }
 
-    /// Accepts a connection, once there is one.
+    /// Waits for a connection and accepts it.
     ///
-    /// Whichever thread waits for it, one worker after the other is told what comes by the connections.
+    /// The events of its connections go to the workers in turn, whichever thread accepts.
     ///
     /// # Cancellation
-    /// Dropping the future accepts nothing.
+    /// A dropped future has accepted nothing.
     ///
     /// # Errors
-    /// What the system says, if it is neither about one connection nor about room.
+    /// Returns the system's error if it concerns the listener, and not a single connection or
+    /// exhausted resources.
     ///
     /// # Panics
-    /// Outside of a runtime, when the system has no room and a timer is needed.
+    /// Panics outside a runtime when resources are exhausted and a timer is needed.
     pub async fn accept(&self) -> io::Result<(UnixStream, SocketAddr)> {
         let mut pauses = Pauses::new();
         loop {
@@ -140,11 +142,13 @@ impl UnixListener {
         }
     }
 
-    /// Accepts a connection that is there, without waiting; as [`TcpListener::try_accept`](crate::net::TcpListener::try_accept).
+    /// Accepts a pending connection without waiting, like
+    /// [`TcpListener::try_accept`](crate::net::TcpListener::try_accept).
     ///
     /// # Errors
-    /// `WouldBlock` if there is none. When the system has no descriptor or no memory for it, what it says; a callback for the listener
-    /// is then called again after a millisecond, or when a stream is closed. Else what the system says.
+    /// Returns `WouldBlock` if no connection is pending. Returns the system's error if no
+    /// descriptor or memory is left; a callback for the listener is then called again after a
+    /// millisecond, or when a stream is closed. Returns any other error of the system.
     pub fn try_accept(&self) -> io::Result<(UnixStream, SocketAddr)> {
         loop {
             let error = match self.socket.accept(true) {
@@ -163,12 +167,13 @@ impl UnixListener {
         }
     }
 
-    /// For callbacks.
+    /// Used by callbacks.
     pub(crate) fn handle(&self) -> Handle {
         self.socket.handle()
     }
 
-    /// Waits until [`try_accept`](Self::try_accept) would not say `WouldBlock`; for a while if the system had no room.
+    /// Waits until [`try_accept`](Self::try_accept) would not return `WouldBlock`. Pauses first if
+    /// resources were exhausted.
     pub(crate) async fn wait_ready(&self, direction: Direction) -> io::Result<()> {
         if self.exhausted.swap(false, Ordering::Relaxed) {
             Box::pin(Pauses::new().wait()).await;
@@ -176,7 +181,7 @@ impl UnixListener {
         self.socket.wait_ready(direction).await
     }
 
-    /// The connections, one after the other, as a stream that never ends.
+    /// Returns a stream of accepted connections that never ends.
     pub fn incoming(&self) -> impl Stream<Item = io::Result<UnixStream>> + Send + use<'_> {
         stream::unfold(self, |listener| async move {
             let accepted = listener.accept().await;
@@ -184,10 +189,10 @@ impl UnixListener {
         })
     }
 
-    /// The address that it listens at.
+    /// Returns the local address.
     ///
     /// # Errors
-    /// What the system says.
+    /// Returns the system's error.
     pub fn local_addr(&self) -> io::Result<SocketAddr> {
         from_any(Some(self.socket.local_address()?))
     }

@@ -1,4 +1,4 @@
-//! The `poll_` functions of Unix streams, as `futures_io` wants them.
+//! The `poll_` functions of Unix streams, for the traits of `futures_io`.
 
 use std::io::{self, IoSlice, IoSliceMut};
 use std::net::Shutdown;
@@ -30,7 +30,7 @@ impl AsyncRead for &UnixStream {
     }
 }
 
-/// Nothing is held back, so that a flush does nothing; to close ends the writing.
+/// Writes are not buffered, so flushing does nothing. Closing shuts down the writing direction.
 impl AsyncWrite for &UnixStream {
     fn poll_write(
         self: Pin<&mut Self>,

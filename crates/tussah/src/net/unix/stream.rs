@@ -1,4 +1,4 @@
-//! A connection between Unix sockets.
+//! Unix stream sockets.
 
 use std::fmt;
 use std::io::{self, IoSlice};
@@ -15,13 +15,16 @@ use tussah_core::Handle;
 
 use super::address::{Shown, from_any, of_path, to_any};
 use crate::io_error::context;
+use crate::net::Hangup;
 use crate::net::socket::{Direction, Socket};
 use crate::net::tcp::{Extra, Freed, Limited, Pauses, Verb, time_limits, transfer};
 
-/// A connection between Unix sockets: bytes in order, both ways, and descriptors with them.
+/// A connection between Unix sockets: an ordered byte stream in both directions that can also carry
+/// descriptors.
 ///
-/// As with a [`TcpStream`](crate::net::TcpStream), its operations take `&self`. It also implements [`AsyncRead`](futures_io::AsyncRead)
-/// and [`AsyncWrite`](futures_io::AsyncWrite), as does a reference to it, for one thread a direction.
+/// Its operations take `&self`, as those of [`TcpStream`](crate::net::TcpStream) do. The stream and
+/// references to it implement [`AsyncRead`](futures_io::AsyncRead) and
+/// [`AsyncWrite`](futures_io::AsyncWrite), for one thread per direction.
 ///
 /// # Examples
 /// ```
@@ -41,28 +44,30 @@ use crate::net::tcp::{Extra, Freed, Limited, Pauses, Verb, time_limits, transfer
 pub struct UnixStream {
     pub(super) socket: Socket,
     extra: OnceLock<Box<Extra>>,
-    /// Dropped after the socket, in the order of the fields.
+    /// Dropped after the socket, in field order.
     _freed: Freed,
 }
 
-/// Who is at the other end, as it was when the two were connected.
+/// The credentials of the peer at the time of connecting.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Credentials {
-    /// The number of the process; `None` if it has none here, as one outside of this container.
+    /// The PID, or `None` if the process has none here, for example because it runs outside this
+    /// container.
     pub pid: Option<u32>,
-    /// The user.
+    /// The user ID.
     pub uid: u32,
-    /// The group.
+    /// The group ID.
     pub gid: u32,
 }
 
 impl UnixStream {
-    /// For callbacks.
+    /// Used by callbacks.
     pub(crate) fn handle(&self) -> Handle {
         self.socket.handle()
     }
 
-    /// Waits until an attempt would not block. There is no time limit: nothing is under way.
+    /// Waits until an attempt would not block. Timeouts do not apply, since no operation is in
+    /// progress.
     pub(crate) async fn wait_ready(&self, direction: Direction) -> io::Result<()> {
         self.socket.wait_ready(direction).await
     }
@@ -75,19 +80,20 @@ impl UnixStream {
         }
     }
 
-    /// Connects with whoever listens at a path.
+    /// Connects to the listener at a path.
     ///
-    /// A listener whose queue is full is tried again, after 1 ms at first and up to a second later, since the system reports
-    /// nothing of it.
+    /// If the listener's queue is full, connecting is retried after 1 ms at first, and up to one
+    /// second later. The system does not report when the queue has room.
     ///
     /// # Cancellation
-    /// Dropping the future connects nothing.
+    /// Dropping the future abandons the attempt.
     ///
     /// # Errors
-    /// `NotFound` if there is no such file; `ConnectionRefused` if nobody listens there (any more); what else the system says.
+    /// Returns `NotFound` if the file does not exist, `ConnectionRefused` if no process listens
+    /// there any more, and otherwise the system's error.
     ///
     /// # Panics
-    /// The first poll panics outside of a runtime.
+    /// The first poll panics outside a runtime.
     ///
     /// # Examples
     /// See [`UnixListener`](super::UnixListener).
@@ -98,16 +104,17 @@ impl UnixStream {
         Self::connect_addr(&address).await
     }
 
-    /// Connects with whoever listens at an address, such as an abstract one; as [`connect`](Self::connect) otherwise.
+    /// Connects to the listener at an address, such as an abstract one. Otherwise like
+    /// [`connect`](Self::connect).
     ///
     /// # Cancellation
-    /// Dropping the future connects nothing.
+    /// Dropping the future abandons the attempt.
     ///
     /// # Errors
-    /// As [`connect`](Self::connect).
+    /// Same as [`connect`](Self::connect).
     ///
     /// # Panics
-    /// The first poll panics outside of a runtime.
+    /// The first poll panics outside a runtime.
     ///
     /// # Examples
     /// ```
@@ -146,13 +153,13 @@ impl UnixStream {
         }
     }
 
-    /// Two streams that are connected with each other.
+    /// Creates two streams connected to each other.
     ///
     /// # Errors
-    /// What the system says.
+    /// Returns the system's error.
     ///
     /// # Panics
-    /// Outside of a runtime.
+    /// Panics outside a runtime.
     #[track_caller]
     pub fn pair() -> io::Result<(Self, Self)> {
         let (a, b) = std::os::unix::net::UnixStream::pair()
@@ -160,44 +167,44 @@ impl UnixStream {
         Ok((Self::from_std(a)?, Self::from_std(b)?))
     }
 
-    /// Takes a connection of the standard library's, and makes it non-blocking.
+    /// Takes over a standard library stream, and makes it non-blocking.
     ///
     /// # Errors
-    /// What the system says.
+    /// Returns the system's error.
     ///
     /// # Panics
-    /// Outside of a runtime.
+    /// Panics outside a runtime.
     #[track_caller]
     pub fn from_std(stream: std::os::unix::net::UnixStream) -> io::Result<Self> {
         Ok(Self::new(Socket::from_fd(stream.into())?))
     }
 
-    /// Gives the connection to the standard library, in non-blocking mode as it is.
+    /// Converts the stream to a standard library stream, which remains in non-blocking mode.
     #[must_use]
     pub fn into_std(self) -> std::os::unix::net::UnixStream {
         self.socket.into_fd().into()
     }
 
-    /// The address of this end.
+    /// Returns the local address.
     ///
     /// # Errors
-    /// What the system says.
+    /// Returns the system's error.
     pub fn local_addr(&self) -> io::Result<SocketAddr> {
         from_any(Some(self.socket.local_address()?))
     }
 
-    /// The address of the other end.
+    /// Returns the peer's address.
     ///
     /// # Errors
-    /// What the system says.
+    /// Returns the system's error.
     pub fn peer_addr(&self) -> io::Result<SocketAddr> {
         from_any(self.socket.peer_address()?)
     }
 
-    /// Who is at the other end.
+    /// Returns the credentials of the peer.
     ///
     /// # Errors
-    /// What the system says.
+    /// Returns the system's error.
     pub fn peer_credentials(&self) -> io::Result<Credentials> {
         let credentials = self.socket.peer_credentials();
         let (pid, uid, gid) = credentials.map_err(|error| self.failed(Verb::Ask, error))?;
@@ -205,10 +212,11 @@ impl UnixStream {
         Ok(Credentials { pid, uid, gid })
     }
 
-    /// Closes one direction or both; as [`TcpStream::shutdown`](crate::net::TcpStream::shutdown).
+    /// Shuts down one direction or both, like
+    /// [`TcpStream::shutdown`](crate::net::TcpStream::shutdown).
     ///
     /// # Errors
-    /// What the system says.
+    /// Returns the system's error.
     pub fn shutdown(&self, how: Shutdown) -> io::Result<()> {
         let how = match how {
             Shutdown::Read => rustix::net::Shutdown::Read,
@@ -219,15 +227,16 @@ impl UnixStream {
         done.map_err(|error| self.failed(Verb::Shutdown, error))
     }
 
-    /// Reads what is there into `buffer`, once there is anything; 0 is the end, or an empty buffer. Descriptors that come
-    /// with it are closed.
+    /// Waits for data and reads it into `buffer`. Returns 0 at the end of the stream, or if
+    /// `buffer` is empty. Descriptors that arrive with the data are closed.
     ///
     /// # Cancellation
-    /// Dropping the future reads nothing.
+    /// A dropped future has read nothing.
     ///
     /// # Errors
-    /// `ConnectionReset` if the peer closed with bytes unread; `TimedOut` after the [read timeout](Self::set_read_timeout); what
-    /// else the system says.
+    /// Returns `ConnectionReset` if the peer closed the connection without reading everything,
+    /// `TimedOut` after the [read timeout](Self::set_read_timeout), and otherwise the system's
+    /// error.
     pub async fn read(&self, buffer: &mut [u8]) -> io::Result<usize> {
         if buffer.is_empty() {
             return Ok(0);
@@ -239,15 +248,16 @@ impl UnixStream {
     /// Fills `buffer`.
     ///
     /// # Cancellation
-    /// What was read before the future is dropped is in `buffer`, but not how much it is.
+    /// The bytes read so far are in `buffer`, but their number is lost.
     ///
     /// # Errors
-    /// `UnexpectedEof` if the end comes first; else as [`read`](Self::read).
+    /// Returns `UnexpectedEof` if the stream ends first, and otherwise the errors of
+    /// [`read`](Self::read).
     pub async fn read_exact(&self, mut buffer: &mut [u8]) -> io::Result<()> {
         while !buffer.is_empty() {
             let len = self.read(buffer).await?;
             if len == 0 {
-                let text = format!("the end came {} bytes too early", buffer.len());
+                let text = format!("the stream ended {} bytes early", buffer.len());
                 let error = io::Error::new(io::ErrorKind::UnexpectedEof, text);
                 return Err(self.failed(Verb::Read, error));
             }
@@ -256,14 +266,15 @@ impl UnixStream {
         Ok(())
     }
 
-    /// Writes as much of `data` as there is room for, once there is any, and says how much.
+    /// Waits for room and writes as much of `data` as fits. Returns the number of bytes written.
     ///
     /// # Cancellation
-    /// Dropping the future writes nothing.
+    /// A dropped future has written nothing.
     ///
     /// # Errors
-    /// `BrokenPipe` or `ConnectionReset` if the peer is gone, or this end was shut down; `TimedOut` after the
-    /// [write timeout](Self::set_write_timeout); what else the system says.
+    /// Returns `BrokenPipe` or `ConnectionReset` if the peer is gone or this end was shut down,
+    /// `TimedOut` after the [write timeout](Self::set_write_timeout), and otherwise the system's
+    /// error.
     pub async fn write(&self, data: &[u8]) -> io::Result<usize> {
         let write = || self.socket.send(data).map(Some);
         transfer(self, Verb::Write, write).await
@@ -272,10 +283,10 @@ impl UnixStream {
     /// Writes all of `data`.
     ///
     /// # Cancellation
-    /// Part of it may have been written when the future is dropped.
+    /// Part of `data` may have been written.
     ///
     /// # Errors
-    /// As [`write`](Self::write); part of it may have been written.
+    /// Same as [`write`](Self::write). Part of `data` may have been written.
     pub async fn write_all(&self, mut data: &[u8]) -> io::Result<()> {
         while !data.is_empty() {
             let len = self.write(data).await?;
@@ -287,40 +298,59 @@ impl UnixStream {
     /// Reads without waiting.
     ///
     /// # Errors
-    /// `WouldBlock` if nothing is there; else what the system says.
+    /// Returns `WouldBlock` if no data is available, and otherwise the system's error.
     pub fn try_read(&self, buffer: &mut [u8]) -> io::Result<usize> {
         self.socket
             .attempt(Direction::Read, || self.socket.receive_some(buffer))
     }
 
-    /// Waits until a read may find something; as [`TcpStream::poll_readable`](crate::net::TcpStream::poll_readable).
+    /// Waits until the stream may be readable, like
+    /// [`TcpStream::poll_readable`](crate::net::TcpStream::poll_readable).
     ///
     /// # Errors
-    /// As there.
+    /// Same as [`TcpStream::poll_readable`](crate::net::TcpStream::poll_readable).
     pub fn poll_readable(&self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         let done = self.socket.poll_hint(context, Direction::Read);
         done.map_err(|error| self.failed(Verb::Read, error))
     }
 
+    /// Waits until the peer has hung up, like
+    /// [`TcpStream::poll_hangup`](crate::net::TcpStream::poll_hangup).
+    ///
+    /// # Errors
+    /// Same as [`TcpStream::poll_hangup`](crate::net::TcpStream::poll_hangup).
+    pub fn poll_hangup(&self, context: &mut Context<'_>, hangup: Hangup) -> Poll<io::Result<()>> {
+        let done = self.socket.poll_hangup(context, hangup);
+        done.map_err(|error| self.failed(Verb::Read, error))
+    }
+
+    /// Returns whether the peer has hung up, like
+    /// [`TcpStream::has_hung_up`](crate::net::TcpStream::has_hung_up).
+    #[must_use]
+    #[inline]
+    pub fn has_hung_up(&self, hangup: Hangup) -> bool {
+        self.socket.has_hung_up(hangup)
+    }
+
     /// Writes without waiting.
     ///
     /// # Errors
-    /// `WouldBlock` if there is no room; else what the system says.
+    /// Returns `WouldBlock` if there is no room, and otherwise the system's error.
     pub fn try_write(&self, data: &[u8]) -> io::Result<usize> {
         self.socket.send(data)
     }
 
-    /// The same from several buffers.
+    /// Writes from several buffers without waiting.
     ///
     /// # Errors
-    /// As [`try_write`](Self::try_write).
+    /// Same as [`try_write`](Self::try_write).
     pub fn try_write_vectored(&self, buffers: &[IoSlice<'_>]) -> io::Result<usize> {
         self.socket.send_vectored(buffers)
     }
 
     time_limits!();
 
-    /// Two halves for two futures of one thread.
+    /// Returns two references to the stream, for two futures of one thread.
     pub fn split(&mut self) -> (&Self, &Self) {
         (self, self)
     }

@@ -12,12 +12,14 @@ use crate::net::socket::Direction;
 use crate::net::tcp::accept::{Pauses, Verdict};
 
 impl TcpListener {
-    /// Accepts a connection that is there, without waiting: for callbacks, see [`on_readable`](crate::events::on_readable).
+    /// Accepts a pending connection without waiting, for callbacks; see
+    /// [`on_readable`](crate::events::on_readable).
     ///
     /// # Errors
-    /// `WouldBlock` if there is none, or no place for one, if their number is limited. When the system has no descriptor or no memory for
-    /// it, what it says; a callback for the listener is then called again after a millisecond, or when a stream is closed. Else
-    /// what the system says.
+    /// Returns `WouldBlock` if no connection is pending, or if the number of connections is limited
+    /// and no place is free. Returns the system's error if no descriptor or memory is left; a
+    /// callback for the listener is then called again after a millisecond, or when a stream is
+    /// closed. Returns any other error of the system.
     ///
     /// # Examples
     /// ```
@@ -25,7 +27,7 @@ impl TcpListener {
     /// # let runtime = tussah::Runtime::builder().workers(1).build()?;
     /// # runtime.block_on(runtime.spawn(async move {
     /// let listener = TcpListener::bind("127.0.0.1:0")?;
-    /// let error = listener.try_accept().expect_err("there is none");
+    /// let error = listener.try_accept().expect_err("none is pending");
     /// assert_eq!(error.kind(), std::io::ErrorKind::WouldBlock);
     /// let client = TcpStream::connect(listener.local_addr()?).await?;
     /// let (_, peer) = listener.try_accept()?;
@@ -67,17 +69,20 @@ impl TcpListener {
         self.socket.handle()
     }
 
-    /// Waits until [`try_accept`](Self::try_accept) would not say `WouldBlock`; for a while if the system had no room.
+    /// Waits until [`try_accept`](Self::try_accept) would not return `WouldBlock`. Pauses first if
+    /// resources were exhausted.
     ///
     /// # Errors
-    /// What the system says when the descriptor can't be registered, as it says it; `Other` when the runtime ends.
+    /// Returns the system's bare error if the descriptor cannot be registered, and `Other` when the
+    /// runtime ends.
     pub(crate) async fn wait_ready(&self, direction: Direction) -> io::Result<()> {
         if self.exhausted.swap(false, Ordering::Relaxed) {
             add(&self.counts.pauses);
             Box::pin(Pauses::new().wait()).await;
         }
         if let Some(connections) = &self.connections {
-            // A place that another takes meanwhile makes for a call that finds none, and for one more wait.
+            // If another thread takes the place in the meantime, the callback finds none and waits
+            // once more.
             drop(connections.acquire().await);
         }
         self.socket.wait_ready(direction).await
