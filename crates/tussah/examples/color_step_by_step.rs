@@ -1,15 +1,16 @@
-//! A program written for one CPU, moved over unchanged and then colored step by step.
+//! A program written for one CPU, first run unchanged and then colored step by step.
 //!
-//! The program takes requests from connections, computes a digest for each, and notes it in a table. It was written for
-//! one CPU: it relies on nothing else running between two awaits, and `try_lock` is where it says so.
+//! The program takes requests from connections, computes a digest for each, and counts it in a
+//! table. It relies on nothing else running between two awaits, and its use of `try_lock` makes
+//! that visible.
 //!
-//! 1. *Moved over*: [`one_color`](tussah::Builder::one_color) puts every `spawn` into the default color. The program
-//!    is as correct as it was, and as slow.
-//! 2. *The part that computes*: the digest touches nothing shared, so it gets the color of its connection. The rest stays
-//!    in the default color. This is one line, and most of the speed.
-//! 3. *The table*: it becomes colored state, and the default color is not needed any more.
+//! 1. *Unchanged*: [`one_color`](tussah::Builder::one_color) runs every `spawn` in the default
+//!    color. The program is as correct as before, and as slow.
+//! 2. *The computation*: the digest touches no shared data, so it gets the color of its connection.
+//!    The rest stays in the default color. This change takes one line and gives most of the speed.
+//! 3. *The table*: it becomes colored state, and nothing needs the default color any more.
 //!
-//! (The recipe is that of libasync-mp: Zeldovich et al., USENIX 2003, section 3.)
+//! The recipe is that of libasync-mp: Zeldovich et al., USENIX 2003, section 3.
 
 use std::collections::BTreeMap;
 use std::hint::black_box;
@@ -22,7 +23,7 @@ use tussah::{Color, Colored, Runtime, spawn, spawn_in, yield_now};
 const CONNECTIONS: u64 = 8;
 const REQUESTS: u64 = 20;
 
-/// How often each digest was seen.
+/// How often each digest occurred.
 type Table = BTreeMap<u64, u64>;
 
 fn main() -> std::io::Result<()> {
@@ -34,7 +35,8 @@ fn main() -> std::io::Result<()> {
     Ok(())
 }
 
-/// Runs one version of the program and prints how long it took, and how many digests were computed at once.
+/// Runs one version of the program. Prints the time it took and the maximum number of concurrent
+/// digests.
 fn step<F>(name: &str, one_color: bool, program: impl FnOnce() -> F) -> std::io::Result<Table>
 where
     F: Future<Output = Table> + Send + 'static,
@@ -59,10 +61,10 @@ async fn moved_over() -> Table {
                     let digest = digest(connection, request);
                     *table
                         .try_lock()
-                        .expect("nobody else runs")
+                        .expect("one event runs at a time")
                         .entry(digest)
                         .or_default() += 1;
-                    yield_now().await; // where it waits for the next request
+                    yield_now().await; // waits for the next request
                 }
             })
         })
@@ -70,7 +72,7 @@ async fn moved_over() -> Table {
     for connection in connections {
         connection.await.expect("no panic");
     }
-    std::mem::take(&mut *table.try_lock().expect("nobody else runs"))
+    std::mem::take(&mut *table.try_lock().expect("one event runs at a time"))
 }
 
 async fn digest_colored() -> Table {
@@ -85,7 +87,7 @@ async fn digest_colored() -> Table {
                     let digest = digest.await.expect("no panic");
                     *table
                         .try_lock()
-                        .expect("nobody else runs")
+                        .expect("one event runs at a time")
                         .entry(digest)
                         .or_default() += 1;
                 }
@@ -95,7 +97,7 @@ async fn digest_colored() -> Table {
     for connection in connections {
         connection.await.expect("no panic");
     }
-    std::mem::take(&mut *table.try_lock().expect("nobody else runs"))
+    std::mem::take(&mut *table.try_lock().expect("one event runs at a time"))
 }
 
 async fn table_colored() -> Table {
@@ -120,11 +122,11 @@ async fn table_colored() -> Table {
     table.with(std::mem::take).await
 }
 
-/// Digests that are being computed, and the most that ever were.
+/// The number of digests being computed, and its maximum.
 static DIGESTS: AtomicUsize = AtomicUsize::new(0);
 static DIGESTS_MAX: AtomicUsize = AtomicUsize::new(0);
 
-/// Something that takes about a millisecond of a CPU.
+/// Computes for about a millisecond of CPU time.
 fn digest(connection: u64, request: u64) -> u64 {
     DIGESTS_MAX.fetch_max(
         DIGESTS.fetch_add(1, Ordering::Relaxed) + 1,

@@ -1,4 +1,5 @@
-//! A controller of one's own in 40 lines: the queue may hold what the stage handles in 5 ms. Here it is simulated, at twice what the stage can do.
+//! A custom controller in 40 lines: it limits the queue to the events that the stage handles in 5
+//! ms. The program simulates it at twice the stage's capacity.
 use tussah::stage::control::{Cadence, Controller, Owns, Sample, Settings};
 use tussah::stage::sim::{Arrivals, Service, Simulation, Time};
 

@@ -1,7 +1,8 @@
-//! A server of two stages: one cuts what comes into lines, the other answers each line with its number.
+//! A server of two stages: one splits the input into lines, the other answers each line with its
+//! number.
 //!
-//! `cargo run --release --example echo_stages -- 127.0.0.1:7007`, and then `nc 127.0.0.1 7007`. Ctrl-C ends it, and prints the network in the
-//! language of Graphviz.
+//! Run `cargo run --release --example echo_stages -- 127.0.0.1:7007`, and then `nc 127.0.0.1 7007`.
+//! Ctrl-C ends it and prints the network in Graphviz format.
 
 use std::error::Error;
 use std::sync::Mutex;
@@ -11,25 +12,25 @@ use tussah::signal::{Signal, signal};
 use tussah::stage::net::{Closed, Connection, SocketEvent, Sockets};
 use tussah::stage::{Batch, Handler, Network, Sender};
 
-/// Bound, in bytes: how long a line may be; who sends a longer one is cut off.
+/// Bound, in bytes: the longest line. A client that sends a longer one is disconnected.
 const LINE_MAX: usize = 4096;
 
-/// A line, and whom to answer.
+/// A line, and the connection to answer.
 struct Line {
     connection: Connection,
     number: u64,
     text: Vec<u8>,
 }
 
-/// What is kept with a connection.
+/// The state of a connection.
 #[derive(Default)]
 struct Progress {
     lines: u64,
-    /// The beginning of a line whose end has not come.
+    /// The start of an incomplete line.
     rest: Vec<u8>,
 }
 
-/// Cuts what comes into lines.
+/// Splits the input into lines.
 struct Cut(Sender<Line>);
 
 impl Handler for Cut {
@@ -46,12 +47,13 @@ impl Handler for Cut {
                     }
                 }
                 SocketEvent::Closed(connection, Closed::Failed(error)) => {
-                    eprintln!("connection {} has failed: {error}", connection.id());
+                    eprintln!("connection {} failed: {error}", connection.id());
                 }
                 SocketEvent::AcceptFailed(_, error) | SocketEvent::Stopped(_, Some(error)) => {
-                    eprintln!("the listener has failed: {error}");
+                    eprintln!("the listener failed: {error}");
                 }
-                // Nothing else needs an answer. A connection closes when the peer has ended, and nobody has it any more.
+                // Other events need no action. A connection closes when the peer has closed it and
+                // nothing here holds it any more.
                 _ => {}
             }
         }
@@ -60,7 +62,7 @@ impl Handler for Cut {
 
 fn lines(connection: &Connection, bytes: &[u8]) -> Vec<Line> {
     let progress: &Mutex<Progress> = connection.data();
-    let mut progress = progress.lock().expect("nobody panics with it");
+    let mut progress = progress.lock().expect("no holder panics");
     progress.rest.extend(bytes);
     let end = progress.rest.iter().rposition(|&byte| byte == b'\n');
     let rest = progress.rest.split_off(end.map_or(0, |end| end + 1));
@@ -89,7 +91,7 @@ impl Handler for Answer {
     async fn handle(&self, batch: &mut Batch<Line>) {
         while let Some(line) = batch.next() {
             let answer = [format!("{}: ", line.number).as_bytes(), &line.text].concat();
-            // Who does not read the answers is cut off by that; there is nothing else to be done.
+            // A client that does not read its answers is disconnected; there is nothing else to do.
             let _ = line.connection.try_send(answer);
         }
     }

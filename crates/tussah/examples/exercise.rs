@@ -1,7 +1,9 @@
-//! Everything that a runtime does, once for each line of the input: for programs that disturb it meanwhile, and look what becomes of it.
+//! Uses every part of a runtime once for each line of input. Other programs disturb it and check
+//! the results.
 //!
-//! `yes | head -3 | cargo run --example exercise`. Each round prints a line: `ok`; `error: ` with what the system has refused;
-//! or `wrong: ` with what should not have happened. Once the system refuses nothing, a round is `ok`.
+//! `yes | head -3 | cargo run --example exercise`. Each round prints one line: `ok`, `error: ` with
+//! what the system refused, or `wrong: ` with an unexpected result. When the system refuses
+//! nothing, every round is `ok`.
 
 use std::error::Error;
 use std::io::{self, BufRead};
@@ -12,13 +14,13 @@ use tussah::process::Command;
 use tussah::time::{sleep, timeout};
 use tussah::{Color, Colored, fs, pipe, spawn};
 
-/// A round takes milliseconds; who takes so long hangs.
+/// A round takes milliseconds. One that takes this long hangs.
 const HANG_LIMIT: Duration = Duration::from_secs(5);
 
-/// Bound, in events: so many are posted in a round.
+/// Bound, in events: the number posted in one round.
 const POSTS: usize = 100;
 
-/// Says what was expected, if it is not so.
+/// Returns an error with what was expected, unless the condition holds.
 fn expect(is_so: bool, what: &str) -> io::Result<()> {
     if is_so {
         return Ok(());

@@ -1,7 +1,8 @@
-//! One colored structure inside of a tokio program.
+//! A colored structure inside a tokio program.
 //!
-//! A score board behind a TCP server. tokio does the network; the board is colored state, so that its handlers need no
-//! lock, never block an OS thread of tokio's, and are served in order. The futures of tussah run on any executor.
+//! This is a score board behind a TCP server. tokio handles the network. The board is colored
+//! state, so its handlers need no lock, never block an OS thread of tokio, and run in order. The
+//! futures of tussah run on any executor.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -52,7 +53,7 @@ async fn serve(listener: TcpListener, board: Board) {
     }
 }
 
-/// Each line is `player points`; the answer is the player's new total.
+/// Handles lines of the form `player points`. Answers each with the player's new total.
 async fn connection(stream: TcpStream, board: &Board) -> io::Result<()> {
     let (read, mut write) = stream.into_split();
     let mut lines = BufReader::new(read).lines();

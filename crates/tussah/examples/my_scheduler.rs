@@ -1,16 +1,18 @@
-//! A scheduler of one's own: the shortest job first.
+//! A custom scheduler: shortest job first.
 //!
 //! `cargo run --release --example my_scheduler`
 //!
-//! One worker gets 64 colors whose events take 1 ms, 200 µs or 10 µs. First in, first out lets the short ones wait for
-//! the long ones; shortest first does not, and so the mean time from post to end falls.
+//! One worker gets 64 colors whose events take 1 ms, 200 µs or 10 µs. With first in, first out,
+//! short events wait for long ones. With shortest job first they do not, so the mean time from post
+//! to end falls.
 
 use std::sync::mpsc;
 use std::time::{Duration, Instant};
 
 use tussah::{Candidate, Color, Policy, Priorities, Runtime};
 
-/// Takes the color whose turns have been the shortest. Colors that it knows nothing of go first, to learn about them.
+/// Chooses the color with the shortest turns so far. Colors without any turn go first, to measure
+/// them.
 struct ShortestFirst;
 
 impl Policy for ShortestFirst {
@@ -34,7 +36,8 @@ fn length(color: u64) -> Duration {
     Duration::from_micros([1000, 200, 10, 10][color as usize % 4])
 }
 
-/// Posts an event to each color, waits for all, again and again; gives the mean time from post to end.
+/// Repeatedly posts an event to each color and waits for all of them. Returns the mean time from
+/// post to end.
 fn mean_time<P: Policy + 'static>(policy: fn() -> P) -> std::io::Result<Duration> {
     let runtime = Runtime::builder().workers(1).policy(policy).build()?;
     let colors: Vec<_> = (1..=COLORS).map(|n| runtime.color(Color(n))).collect();
@@ -53,7 +56,7 @@ fn mean_time<P: Policy + 'static>(policy: fn() -> P) -> std::io::Result<Duration
                 .expect("the color is not full");
         }
         let times: Duration = receiver.iter().take(COLORS as usize).sum();
-        // The first half teaches the policy how long the turns are.
+        // The first half teaches the policy the lengths of the turns.
         if round >= ROUNDS / 2 {
             sum += times;
         }

@@ -1,6 +1,7 @@
-//! A web proxy with a thread for each connection, in straight-line code.
+//! A web proxy with one thread per connection, in straight-line code.
 //!
-//! The same proxy in callbacks is `proxy_callbacks.rs`; [docs/proxy.md](../../../docs/proxy.md) puts them side by side.
+//! `proxy_callbacks.rs` is the same proxy with callbacks. [docs/proxy.md](../../../docs/proxy.md)
+//! compares them.
 
 #[path = "proxy_common/mod.rs"]
 mod common;
@@ -17,7 +18,7 @@ use tussah::{Colored, spawn};
 use common::{ANSWER_MAX, Body, CLIENT_LIMIT, CONTINUE, Cache, Cut, End, Failure, Fault, Flow};
 use common::{LINGER, Options, Request, Response, TUNNEL};
 
-/// What all connections share.
+/// The state shared by all connections.
 #[derive(Clone)]
 struct Proxy {
     cache: Colored<Cache>,
@@ -40,7 +41,7 @@ fn main() -> Result<(), Failure> {
             }
         });
         interrupted.recv().await?;
-        // No connection begins in a runtime that ends.
+        // A runtime that is ending accepts no connections.
         accepting.abort();
         let _ = accepting.await;
         Ok(())
@@ -60,7 +61,7 @@ async fn connection(client: TcpStream, proxy: Proxy) {
 }
 
 // [exchange]
-/// One request and its answer; true if the connection may have another.
+/// Handles one request. Returns true if the connection may send another.
 async fn exchange(client: &TcpStream, input: &mut Flow, proxy: &Proxy) -> Result<bool, End> {
     let Ok(request) = timeout(CLIENT_LIMIT, read_request(client, input)).await else {
         return Ok(false);
@@ -91,7 +92,7 @@ async fn exchange(client: &TcpStream, input: &mut Flow, proxy: &Proxy) -> Result
         client.write_all(CONTINUE).await.map_err(|_| End::CutOff)?;
     }
     match forward(client, input, &origin).await {
-        // An origin that does not take all of the request may have answered.
+        // An origin that did not read the whole request may still have answered.
         Ok(()) | Err(Cut::Write(_)) => {}
         Err(cut) => return Err(cut.into()),
     }
@@ -146,7 +147,7 @@ async fn read_response(
 }
 
 // [forward]
-/// Passes on the rest of a message.
+/// Forwards the rest of a message.
 async fn forward(from: &TcpStream, flow: &mut Flow, to: &TcpStream) -> Result<(), Cut> {
     loop {
         while !flow.to_write().is_empty() {
@@ -162,7 +163,7 @@ async fn forward(from: &TcpStream, flow: &mut Flow, to: &TcpStream) -> Result<()
 }
 // [forward]
 
-/// Passes on what comes, both ways, until both have come to their ends.
+/// Forwards data in both directions until both have ended.
 async fn tunnel(
     client: &TcpStream,
     input: &mut Flow,
@@ -176,7 +177,7 @@ async fn tunnel(
     begun.map_err(Fault::bad)?;
     let pass = async |from: &TcpStream, flow: &mut Flow, to: &TcpStream| {
         if forward(from, flow, to).await.is_err() {
-            // Neither end is of use without the other.
+            // Neither direction is useful without the other.
             let _ = from.shutdown(Shutdown::Both);
         }
         let _ = to.shutdown(Shutdown::Write);
@@ -189,8 +190,9 @@ async fn tunnel(
     Ok(false)
 }
 
-/// Closes a connection after a last answer. What the client still sends is read, or the system would break the connection off before
-/// the answer has arrived (RFC 9112, section 9.6).
+/// Closes a connection after a last response. It keeps reading what the client sends, because
+/// otherwise the system would reset the connection before the response has arrived (RFC 9112,
+/// section 9.6).
 async fn close(client: &TcpStream, answer: &[u8]) {
     let closing = async {
         client.write_all(answer).await?;
@@ -198,6 +200,6 @@ async fn close(client: &TcpStream, answer: &[u8]) {
         while client.read(&mut [0; 4096]).await? > 0 {}
         io::Result::Ok(())
     };
-    // However it ends, nothing more can be done.
+    // However this ends, nothing more can be done.
     let _ = timeout(LINGER, closing).await;
 }

@@ -1,7 +1,9 @@
-//! A web proxy in callbacks, as with libasync-mp: a color for each connection, and one for the cache.
+//! A web proxy with callbacks, as in libasync-mp: each connection has a color, and the cache has
+//! one.
 //!
-//! It is the example of Zeldovich 2002, section 2.2 and figure 2-1, with what that leaves out. A connection is a box that each callback
-//! hands to the next, as `wrap` carries its arguments there. [docs/proxy.md](../../../docs/proxy.md) puts it beside other styles.
+//! It completes the example of Zeldovich 2002, section 2.2 and figure 2-1. A connection is a box
+//! that each callback hands to the next, as `wrap` carries its arguments there.
+//! [docs/proxy.md](../../../docs/proxy.md) compares it with other styles.
 
 #[path = "proxy_common/mod.rs"]
 mod common;
@@ -22,7 +24,8 @@ use common::{forward, pass, when_readable, when_writable};
 
 const CACHE: Color = Color(u64::MAX);
 
-/// What all connections share. The lock is never contended: it is taken by events of one color only.
+/// The state shared by all connections. The lock is never contended, since only events of one color
+/// take it.
 #[derive(Clone)]
 struct Proxy {
     cache: Arc<Mutex<Cache>>,
@@ -37,7 +40,7 @@ struct Connection {
     limit: Option<Limit>,
 }
 
-/// A connection with a request that is being served.
+/// A connection whose request is being served.
 struct Exchange {
     of: Box<Connection>,
     request: Request,
@@ -46,7 +49,7 @@ struct Exchange {
     response: Option<Response>,
 }
 
-/// A connection with an answer that is there already.
+/// A connection whose response is ready.
 struct Answer {
     of: Box<Connection>,
     output: Flow,
@@ -91,7 +94,8 @@ fn accept(listener: &TcpListener, proxy: &Proxy) {
     }
 }
 
-/// Goes on with the next request, in an event of its own. A runtime that ends drops the connection.
+/// Continues with the next request, in an event of its own. A runtime that is ending drops the
+/// connection.
 fn next_request(mut this: Box<Connection>) {
     this.limit = Limit::new(&this.client, this.color, CLIENT_LIMIT);
     let _ = post_in(this.color, move || parse_request(this));
@@ -168,7 +172,7 @@ fn connected(mut this: Box<Connection>, request: Request, origin: io::Result<Tcp
         return close(this, &Fault::bad(text).answer());
     }
     if request.expects_continue {
-        // It fits, since nothing else was written before the answer to the last request was taken.
+        // It fits: the previous response was fully read before anything else was written.
         let _ = this.client.try_write(CONTINUE);
     }
     send_request(Box::new(Exchange {
@@ -185,7 +189,7 @@ fn send_request(mut this: Box<Exchange>) {
     match forward(&client, &mut this.of.input, &origin) {
         Step::Readable => when_readable(client, color, this, send_request),
         Step::Writable => when_writable(origin, color, this, send_request),
-        // An origin that does not take all of the request may have answered.
+        // An origin that did not read the whole request may still have answered.
         Step::Done | Step::Cut(Cut::Write(_)) => {
             this.of.limit = Limit::new(&origin, color, this.of.proxy.origin_limit);
             when_readable(origin, color, this, read_response);
@@ -207,7 +211,7 @@ fn read_response(mut this: Box<Exchange>) {
         Err(error) if error.kind() == io::ErrorKind::WouldBlock => return wait_for_response(this),
         Err(error) => Fault::origin(error),
     };
-    // The limit shuts the connection down, which looks like its end.
+    // The time limit shuts the connection down, which looks like its end.
     let is_late = this.of.limit.as_ref().is_some_and(|limit| limit.is_over());
     let fault = if is_late { Fault::late() } else { fault };
     close(this.of, &fault.answer());
@@ -267,7 +271,7 @@ fn store(proxy: &Proxy, url: &str, answer: &[u8], time: Duration) {
     cache.put(url, answer, time, Instant::now());
 }
 
-/// Passes on what comes, both ways, until both have come to their ends.
+/// Forwards data in both directions until both have ended.
 fn tunnel(this: Connection, request: &Request, origin: Arc<TcpStream>) {
     let Connection {
         color,
@@ -292,18 +296,20 @@ fn tunnel(this: Connection, request: &Request, origin: Arc<TcpStream>) {
     }
 }
 
-/// Ends a connection so that the client does not take for whole what was cut off.
+/// Resets a connection, so that the client does not mistake a truncated response for a complete
+/// one.
 fn cut_off(client: &TcpStream) {
     let _ = client.set_linger(Some(Duration::ZERO));
 }
 
-/// Closes a connection after a last answer. What the client still sends is read, or the system would break the connection off before
-/// the answer has arrived (RFC 9112, section 9.6).
+/// Closes a connection after a last response. It keeps reading what the client sends, because
+/// otherwise the system would reset the connection before the response has arrived (RFC 9112,
+/// section 9.6).
 fn close(this: Box<Connection>, answer: &[u8]) {
     send(this, answer, false);
 }
 
-/// Sends an answer that is there already.
+/// Sends a response that is ready.
 fn send(of: Box<Connection>, answer: &[u8], keeps_alive: bool) {
     let mut output = Flow::default();
     let begun = output.begin(0, answer, Body::NONE, 0);

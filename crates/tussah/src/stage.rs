@@ -1,8 +1,16 @@
-//! Stages: handlers behind finite queues, with controllers that keep each in its operating range under any load.
+//! Stages: handlers behind bounded queues, with controllers that keep each stage in its operating
+//! range under any load.
 //!
-//! A service is a [`Network`] of stages. A stage has a *handler*, which is given a batch of events at a time; an incoming *queue*, which is finite; *servlets*, each a
-//! thread that runs one batch to its end before it takes the next; and *controllers*, which decide how many servlets there are, how large a batch is,
-//! and who is let in. (Welsh, Culler and Brewer: SEDA, SOSP 2001; servlets and their number by Upadhyaya, Pai and Midkiff: Aspen, PPoPP 2007.)
+//! A service is a [`Network`] of stages. A stage has
+//!
+//! - a *handler*, which gets a batch of events at a time;
+//! - an incoming *queue*, which is bounded;
+//! - *servlets*: threads that each run one batch to its end before they take the next;
+//! - *controllers*, which decide how many servlets there are, how large a batch is, and which
+//!   events are admitted.
+//!
+//! Stages come from SEDA (Welsh, Culler and Brewer, SOSP 2001), servlets and their number from
+//! Aspen (Upadhyaya, Pai and Midkiff, PPoPP 2007).
 //!
 //! ```
 //! use tussah::stage::{Batch, BuildError, Handler, Network, Sender, SerialHandler};
@@ -37,7 +45,8 @@
 //! # runtime.block_on(async {
 //! let network = Network::new("sums");
 //! let sum = network.stage("sum").serial(|_| Ok(Sum(0)))?;
-//! let parse = network.stage("parse").handler(|edges| Ok(Parse { sum: edges.to(&sum).queue(100)? }))?;
+//! let parse = network.stage("parse");
+//! let parse = parse.handler(|edges| Ok(Parse { sum: edges.to(&sum).queue(100)? }))?;
 //! for text in ["1", "two", "3"] {
 //!     parse.sender().send(text).await.expect("`parse` is open");
 //! }
@@ -47,113 +56,113 @@
 //! # }).expect("the network can be made");
 //! ```
 //!
-//! # Which handler
-//! | | the next batch begins | made by |
+//! # Kinds of handlers
+//! | handler | the next batch begins | made by |
 //! |---|---|---|
 //! | [`Handler`] (`&self`) | at once, on another servlet | [`Builder::handler`] |
-//! | the same, by key | when no batch of its key runs; keys run beside each other | [`Builder::keyed_by`] |
-//! | [`SerialHandler`] (`&mut self`) | when the future has ended, awaits included | [`Builder::serial`] |
-//! | [`DirectHandler`] (`&self`, one event at a time, no awaiting) | at once, on another servlet or where it is sent from | [`Builder::direct`] |
+//! | the same, keyed | when no batch of its key runs; different keys run in parallel | [`Builder::keyed_by`] |
+//! | [`SerialHandler`] (`&mut self`) | when the future has ended, including its awaits | [`Builder::serial`] |
+//! | [`DirectHandler`] (`&self`, one event at a time, no awaiting) | at once, on another servlet or in the sender | [`Builder::direct`] |
 //! | a plain function that blocks | on another OS thread of a pool | [`Builder::blocking`] |
 //!
-//! A stage that never awaits has at most one servlet for each worker at work, since more would only take turns.
+//! A stage that never awaits has at most one busy servlet for each worker, because more would only
+//! take turns.
 //!
 //! # Edges
-//! Handlers are made with the [`Edges`] that they send by. A queue decouples; a call is a function call: the callee runs in the caller's servlet, on the
-//! caller's batch, with no queue and no admission. The choice is one word: `edges.to(&next).queue(100)` or `edges.to(&next).call()`.
-//! Where the callee is a [`DirectHandler`], [`direct`](To::direct) costs no more than a function.
-//! A cycle made only of queues that are waited for and of calls could come to a standstill; it is refused when its last edge is made, and one of its edges has to be an
-//! [`offer`](To::offer), which never waits.
+//! A handler is made together with the [`Edges`] over which it sends. A queue decouples. A call is
+//! a function call: the callee runs in the caller's servlet, on the caller's batch, with no queue
+//! and no admission. The choice is one word: `edges.to(&next).queue(100)` or
+//! `edges.to(&next).call()`. If the callee is a [`DirectHandler`], [`direct`](To::direct) costs no
+//! more than a function call.
+//!
+//! A cycle of awaited sends and calls can deadlock. So the last edge of such a cycle is refused,
+//! and one of its edges has to be an [`offer`](To::offer), which never waits.
 //!
 //! # Overload
-//! A full queue makes [`send`](Sender::send) wait, and [`try_send`](Sender::try_send) give the event back; [`send_or`](Sender::send_or) says
-//! what becomes of it. Room is handed to senders that wait, in order; a sender that only tries gets what is left. With a latency [target](Builder::target) the default controllers also turn away what would take longer. Events have classes, deadlines,
-//! costs and drop callbacks ([`Event`]). What controllers decided, and why, is in [`Stage::log`].
+//! While a queue is full, [`send`](Sender::send) waits, [`try_send`](Sender::try_send) returns the
+//! event, and [`send_or`](Sender::send_or) calls a function with it. Waiting senders get free room
+//! in order; a sender that only tries gets the rest. With a latency [target](Builder::target), the
+//! default controllers also reject events that would take longer. Events have classes, deadlines,
+//! costs and drop callbacks ([`Event`]), and their senders can [cancel](Event::cancellable) them.
+//! [`Stage::log`] returns the decisions of the controllers with their inputs.
 //!
 //! # Order
-//! Events of one sender and class are taken in the order in which they were sent. Several servlets then handle their batches side by side; a serial stage, or one key,
-//! handles them in that order.
+//! Events of one sender and class are taken in the order in which they were sent. Several servlets
+//! then handle their batches in parallel. A serial stage, and each key of a keyed stage, handles
+//! them in order.
 //!
-//! # While it runs
-//! A [`Network`] shows its stages and edges as a [graph](Network::graph), its numbers [at once](Network::stats) or [over time](Network::record) as CSV, and the way of
-//! [single events](Network::trace_one_in). A stage can be [paused](Stage::pause), [retuned](Stage::retune), given [another handler](Stage::swap), and put
-//! [between](Stage::between) two others; it can be found by its [name](Network::find).
+//! # Observing and changing a running network
+//! A [`Network`] shows its stages and edges as a [graph](Network::graph), its statistics [at
+//! once](Network::stats) or [over time](Network::record) as CSV, and the path of [single
+//! events](Network::trace_one_in). A stage can be [paused](Stage::pause), [retuned](Stage::retune),
+//! given [another handler](Stage::swap), put [between](Stage::between) two others, and found by its
+//! [name](Network::find).
 //!
-//! # The end
-//! [`Network::drain`] closes all stages and waits for what they have let in: first those that the others get their events from, then those that these send to;
-//! [`Stage::drain`] does it with one. With [sockets](net), these are closed and settled before. A runtime that ends drops what is still queued, with its callbacks; its
-//! [report](crate::ShutdownReport) does not count that.
+//! # Shutdown
+//! [`Network::drain`] closes all stages and waits until they have handled their admitted events:
+//! first the stages at the beginning of the graph, then those that they send to. [`Stage::drain`]
+//! does the same with one stage. Close and settle [sockets](net) before. A runtime that ends closes
+//! its stages: it drops queued events with their callbacks, and its networks forget the stages. The
+//! runtime's [report](crate::ShutdownReport) does not count these events.
+//!
+//! # When a handler is dropped
+//! A closed stage drops its handler, and the maker of a serial one, as soon as its last servlet has
+//! ended. [`Stage::destroy`] and [`Network::close`] close stages, [`Network::drain`] closes those
+//! that it has drained, and the end of the runtime closes all others.
+//!
+//! A stage that is never closed keeps its handler until nothing refers to the stage and it has
+//! handled its admitted events. Its network, [`Stage`] handles, senders and other edges refer to
+//! it; idle servlets do not. Its own handles and the handles of its stages refer to a network. When
+//! a network is dropped, its stages that are paused or have no handler are closed, because nothing
+//! could resume them.
+//!
+//! Handlers and makers may hold stages and networks, even in a cycle. Such a cycle lasts until its
+//! network is drained or closed, or until the runtime ends. A [`Stage`] that knows the type of its
+//! handler keeps that handler alive; one from [`Network::find`] does not. [`Edges`] by call keep
+//! the handler that they call. The other parts of a stage, such as its drop callback and its
+//! controllers, are dropped with the stage: when its network has forgotten it or was dropped, and
+//! no handle or sender is left.
 //!
 //! # What a handler sends
-//! is collected while the servlet runs, and handed over by the chunk: one lock and one wake-up for many events. It is handed over when the chunk is full, when the receiver has nothing to
-//! do, after each run of batches, and before the handler waits for anything.
+//! Events that a handler sends are collected while the servlet runs, and handed over by the chunk:
+//! one lock and one wake-up for many events. They are handed over
+//!
+//! - when the chunk is full;
+//! - with an event that is sent while the receiver is idle;
+//! - after each run of batches;
+//! - before the handler waits for anything: at the latest when the current poll of the handler
+//!   ends.
+//!
+//! So a handler that computes for long after a send delays the sent events, unless it yields in
+//! between ([`yield_now`](crate::yield_now)). Until then no count includes the event, and no other
+//! sender gets the room that was reserved for the chunk: up to a batch. Events with a deadline, a
+//! drop callback, a cancellation, credits, a cohort or a trace are handed over at once.
 
-mod account;
-mod batch;
-mod blocking;
-mod builder;
-mod call;
 pub mod control;
-mod defaults;
-mod digest;
-mod direct;
-mod drain;
-mod edges;
 mod error;
 mod event;
-mod expiry;
-mod governing;
-mod graph;
-mod handle;
-mod handler;
-mod host;
-mod inspect;
-mod install;
-mod json;
-mod lifecycle;
-mod making;
 pub mod net;
 mod network;
-mod outgoing;
-mod process;
-mod proxy;
+mod observe;
 mod queue;
-mod random;
-mod record;
-mod release;
-mod restarts;
-mod room;
-mod sender;
-mod senders;
-mod servlet;
-mod shared;
+mod run;
+mod send;
 pub mod sim;
 mod state;
-mod stats;
-mod table;
-mod tally;
-mod threads;
-mod trace;
-mod turn;
 
-pub use batch::Batch;
-pub use builder::Builder;
-pub use call::{AnyCall, Call, CallError};
-pub use direct::{Direct, DirectHandler, DirectHost, Directly};
-pub use edges::{Edges, To};
-pub use error::BuildError;
-pub use event::{CLASSES_MAX, Class, Event, Reason};
-pub use graph::{Graph, Node};
-pub use handle::{Any, Stage};
-pub use handler::{Handler, SerialHandler};
-pub use host::{Host, Many, One};
-pub use install::Declared;
-pub use network::Network;
-pub use proxy::Between;
-pub use record::{COLUMNS, Recording};
-pub use restarts::Restarts;
-pub use sender::{Offerer, SendError, Sender, Sending, Why, shed};
-pub use stats::{Responses, StageStats};
-pub use table::{Edge, EdgeKind};
-pub use threads::{Applicant, Permits, ThreadManager};
-pub use trace::{End, SPANS_MAX, Span, Traces};
+pub use self::error::BuildError;
+pub use self::event::{
+    Batch, CLASSES_MAX, CancelHandle, CancellationToken, Class, Event, Reason, Why,
+};
+pub use self::network::{Any, Builder, Declared, Edge, EdgeKind, Network, Stage};
+pub use self::observe::{
+    COLUMNS, End, Graph, Node, Recording, Responses, SPANS_MAX, Span, StageStats, Traces,
+};
+pub use self::run::{
+    Applicant, Handler, Host, Many, One, Permits, Restarts, SerialHandler, ThreadManager,
+};
+pub use self::send::{
+    AnyCall, Between, Call, CallError, Direct, DirectHandler, DirectHost, Directly, Edges, Offerer,
+    SendError, Sender, Sending, To, shed,
+};
+pub use self::state::Digest;

@@ -1,17 +1,18 @@
-//! Answers that may be given again.
+//! A cache of responses.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// Bound, in bytes: what one answer may have to be kept.
+/// Bound, in bytes: the largest response that is cached.
 pub const ANSWER_MAX: usize = 64 * 1024;
 
-/// Small answers by their URL; the oldest goes first when there is no more room. Revalidation is left out.
+/// Small responses by URL. When there is no more room, the oldest is evicted. Revalidation is left
+/// out.
 #[derive(Debug)]
 pub struct Cache {
     answers: HashMap<Arc<str>, Answer>,
-    /// In the order in which they came.
+    /// In the order of arrival.
     order: VecDeque<Arc<str>>,
     bytes: usize,
     bytes_max: usize,
@@ -19,7 +20,7 @@ pub struct Cache {
 
 #[derive(Clone, Debug)]
 struct Answer {
-    /// The whole of it, head and body.
+    /// The whole response, head and body.
     bytes: Arc<[u8]>,
     since: Instant,
     fresh_for: Duration,
@@ -35,7 +36,7 @@ impl Cache {
         }
     }
 
-    /// The answer for a URL, if there is one that is still fresh, with its age (RFC 9111, section 5.1).
+    /// Returns the response for a URL with its age, if one is fresh (RFC 9111, section 5.1).
     pub fn get(&self, url: &str, now: Instant) -> Option<Vec<u8>> {
         let answer = self.answers.get(url)?;
         let age = now.saturating_duration_since(answer.since);
@@ -83,7 +84,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn it_keeps_what_is_fresh_and_what_there_is_room_for() {
+    fn the_cache_keeps_fresh_responses_within_its_bound() {
         let now = Instant::now();
         let second = Duration::from_secs(1);
         let mut cache = Cache::new(40);

@@ -1,4 +1,4 @@
-//! What the web proxies in callbacks stand on: waiting once, passing on a message, limits of time.
+//! Shared parts of the callback proxies: one-time waits, forwarding of messages, and timeouts.
 
 use std::io;
 use std::sync::Arc;
@@ -10,7 +10,7 @@ use tussah::{Callback, Color, TimerHandle};
 
 use super::{Cut, Flow};
 
-/// Calls `then` with `state` when the stream is readable, once: an `fdcb` and its un-registration.
+/// Calls `then` with `state` once, when the stream is readable: an `fdcb` that unregisters itself.
 pub fn when_readable<T: Send + 'static>(
     stream: Arc<TcpStream>,
     color: Color,
@@ -27,7 +27,7 @@ pub fn when_readable<T: Send + 'static>(
     on_readable(&stream, Callback::new(color, call));
 }
 
-/// The same when it is writable.
+/// Does the same when the stream is writable.
 pub fn when_writable<T: Send + 'static>(
     stream: Arc<TcpStream>,
     color: Color,
@@ -44,7 +44,7 @@ pub fn when_writable<T: Send + 'static>(
     on_writable(&stream, Callback::new(color, call));
 }
 
-/// Breaks a connection off that takes too long, unless it is dropped before.
+/// Breaks a connection off after a timeout, unless this is dropped first.
 pub struct Limit(TimerHandle);
 
 impl Limit {
@@ -65,7 +65,7 @@ impl Drop for Limit {
     }
 }
 
-/// What the rest of a message waits for.
+/// The event that the rest of a message waits for.
 pub enum Step {
     Done,
     Readable,
@@ -82,7 +82,7 @@ pub struct Tunnel {
 }
 
 // [forward]
-/// Passes on what has come of a message, once, so that others get their turn.
+/// Forwards the available part of a message once, so that other connections get their turn.
 pub fn forward(from: &TcpStream, flow: &mut Flow, to: &TcpStream) -> Step {
     let would_block = |error: &io::Error| error.kind() == io::ErrorKind::WouldBlock;
     let mut has_read = false;
@@ -112,7 +112,7 @@ pub fn forward(from: &TcpStream, flow: &mut Flow, to: &TcpStream) -> Step {
 }
 // [forward]
 
-/// Passes on what comes in one direction, until it ends.
+/// Forwards data in one direction until it ends.
 pub fn pass(mut this: Box<Tunnel>) {
     let (from, to, color) = (this.from.clone(), this.to.clone(), this.color);
     match forward(&from, &mut this.flow, &to) {
@@ -120,7 +120,7 @@ pub fn pass(mut this: Box<Tunnel>) {
         Step::Writable => when_writable(to, color, this, pass),
         Step::Done => drop(to.shutdown(Shutdown::Write)),
         Step::Cut(_) => {
-            // Neither end is of use without the other.
+            // Neither direction is useful without the other.
             let _ = from.shutdown(Shutdown::Both);
             let _ = to.shutdown(Shutdown::Both);
         }

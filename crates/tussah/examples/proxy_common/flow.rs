@@ -1,32 +1,33 @@
-//! One direction of a connection: bytes that were read and not yet written, and which of them belong to the message.
+//! One direction of a connection: the bytes read but not yet written, and which of them belong to
+//! the message.
 
-/// How far a message's body goes (RFC 9112, section 6.3).
+/// The extent of a message's body (RFC 9112, section 6.3).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Body {
-    /// So many bytes are missing; 0: it has come to its end.
+    /// The given number of bytes is missing; 0 means the body has ended.
     Length(u64),
-    /// Chunks, of which the next thing to come is this.
+    /// Chunks, with what comes next.
     Chunked(Chunk),
-    /// As far as the connection.
+    /// Everything until the connection ends.
     ToTheEnd,
 }
 
-/// What comes next in a body of chunks (RFC 9112, section 7.1). Everything is passed on as it is.
+/// The next part of a chunked body (RFC 9112, section 7.1). Everything is forwarded unchanged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Chunk {
-    /// The size, of which so much was read; and how many digits.
+    /// The size: its value so far, and the number of digits.
     Size(u64, u8),
-    /// What follows the size on its line.
+    /// The rest of the line after the size.
     Extension(u64),
-    /// The data, of which so many bytes are missing.
+    /// The data, of which the given number of bytes is missing.
     Data(u64),
     /// The end of the data's line.
     DataEnd,
-    /// A line of the trailer, of which so many bytes were read, the end of the line left out.
+    /// A trailer line, and the number of its bytes read, without the line ending.
     Trailer(u32),
 }
 
-/// Bound, in bytes: a line of a trailer.
+/// Bound, in bytes: the longest trailer line.
 const TRAILER_MAX: u32 = 8 * 1024;
 
 impl Default for Body {
@@ -39,7 +40,7 @@ impl Body {
     pub const NONE: Self = Self::Length(0);
     pub const CHUNKED: Self = Self::Chunked(Chunk::Size(0, 0));
 
-    /// Takes note of bytes that have come; says how many of them belong to the body.
+    /// Processes received bytes. Returns how many of them belong to the body.
     pub fn pass(&mut self, bytes: &[u8]) -> Result<usize, &'static str> {
         match self {
             Self::ToTheEnd => Ok(bytes.len()),
@@ -94,36 +95,36 @@ impl Body {
     }
 }
 
-/// Bound, in bytes: what is read ahead of what is written, but for what a head grows by on its way.
+/// Bound, in bytes: how far reading may run ahead of writing, apart from the growth of a head.
 const BUFFER_MAX: usize = 64 * 1024;
 
-/// What a flow begins with: most heads fit.
+/// The initial buffer size: most heads fit.
 const BUFFER_MIN: usize = 4 * 1024;
 
 /// One direction of a connection.
 #[derive(Debug, Default)]
 pub struct Flow {
-    /// Bytes up to `end`, and room behind them.
+    /// Bytes up to `end`, and room after them.
     buffer: Vec<u8>,
     end: usize,
-    /// Up to here they belong to the message.
+    /// Up to here the bytes belong to the message.
     passed: usize,
-    /// Up to here they were written.
+    /// Up to here the bytes were written.
     written: usize,
     body: Body,
-    /// A copy of what was written, as long as it may be kept.
+    /// A copy of the written bytes, while it may be cached.
     copy: Option<Vec<u8>>,
     copy_max: usize,
 }
 
 impl Flow {
-    /// What was read and belongs to no message so far: the next one begins with it.
+    /// Bytes read that belong to no message yet: the next one starts with them.
     pub fn unclaimed(&self) -> &[u8] {
         &self.buffer[self.passed..self.end]
     }
 
-    /// Begins a message: `head` takes the place of the next `len` unclaimed bytes, and the body follows. If `copy_max` is not 0,
-    /// a copy of up to so many bytes is made.
+    /// Starts a message: `head` replaces the next `len` unclaimed bytes, and the body follows. If
+    /// `copy_max` is not 0, up to that many bytes are copied.
     pub fn begin(
         &mut self,
         len: usize,
@@ -142,12 +143,12 @@ impl Flow {
         self.pass()
     }
 
-    /// What is to be written.
+    /// Returns the bytes to write.
     pub fn to_write(&self) -> &[u8] {
         &self.buffer[self.written..self.passed]
     }
 
-    /// So much of it was written.
+    /// Marks `len` bytes as written.
     pub fn wrote(&mut self, len: usize) {
         if let Some(copy) = &mut self.copy {
             copy.extend_from_slice(&self.buffer[self.written..self.written + len]);
@@ -158,12 +159,12 @@ impl Flow {
         self.written += len;
     }
 
-    /// Whether the message was written to its end.
+    /// Returns whether the message was written to its end.
     pub fn is_done(&self) -> bool {
         self.body == Body::NONE && self.to_write().is_empty()
     }
 
-    /// Room to read into, when what was read of the message is written.
+    /// Returns room to read into, after everything read of the message was written.
     pub fn room(&mut self) -> &mut [u8] {
         self.buffer.copy_within(self.written..self.end, 0);
         self.end -= self.written;
@@ -176,7 +177,8 @@ impl Flow {
         &mut self.buffer[self.end..]
     }
 
-    /// So many bytes were read; 0 is the end of the connection. What of them belongs to the message may be written now.
+    /// Records the number of bytes read; 0 is the end of the connection. The bytes that belong to
+    /// the message can now be written.
     pub fn came(&mut self, len: usize) -> Result<(), &'static str> {
         self.end += len;
         match (len, self.body) {
@@ -187,7 +189,7 @@ impl Flow {
         Ok(())
     }
 
-    /// The message as it was written, if a copy was asked for and it was not too long.
+    /// Returns the message as written, if a copy was requested and did not exceed its limit.
     pub fn take_copy(&mut self) -> Option<Vec<u8>> {
         self.copy.take()
     }
@@ -202,7 +204,7 @@ impl Flow {
 mod tests {
     use super::*;
 
-    /// Passes bytes in pieces of each size; says how many belong to the body.
+    /// Feeds the bytes in pieces of each size. Returns how many belong to the body.
     fn check(body: Body, bytes: &str, expected: Result<usize, &str>) {
         for size in 1..=bytes.len() {
             let mut body = body;
@@ -244,7 +246,7 @@ mod tests {
     }
 
     #[test]
-    fn a_message_is_taken_out_of_what_was_read() {
+    fn a_message_is_removed_from_the_buffer() {
         let mut flow = Flow::default();
         let text = b"HEAD\n12345HEAD\n";
         flow.room()[..text.len()].copy_from_slice(text);

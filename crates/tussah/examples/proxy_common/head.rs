@@ -1,49 +1,49 @@
-//! The heads of messages: parsed, judged, and written anew for the next hop.
+//! Message heads: parsed, checked, and rewritten for the next hop.
 
 use std::time::Duration;
 
 use super::{Body, Fault, HEAD_MAX};
 
-/// Bound, in fields: what the head of a message may have.
+/// Bound, in fields: the most that a head may have.
 const FIELDS_MAX: usize = 100;
 
-/// A request, as far as the proxy has to know it.
+/// A request, as far as the proxy needs it.
 #[derive(Debug)]
 pub struct Request {
-    /// Bytes of the head as it came.
+    /// The length of the received head, in bytes.
     pub len: usize,
-    /// The head as it goes on.
+    /// The head to forward.
     pub head: Vec<u8>,
     pub body: Body,
     pub host: String,
     pub port: u16,
-    /// To be given to the client through a tunnel to `host` and `port`.
+    /// The client wants a tunnel to `host` and `port`.
     pub is_tunnel: bool,
-    /// The client waits with the body until it is told to go on.
+    /// The client waits for `100 Continue` before it sends the body.
     pub expects_continue: bool,
-    /// The URL, if the answer may come from the cache, or go there.
+    /// The URL, if the cache may serve or store the response.
     pub cacheable: Option<String>,
-    /// The client may send another request on its connection.
+    /// True if the client may send another request on its connection.
     pub keeps_alive: bool,
     is_head: bool,
 }
 
-/// An answer, as far as the proxy has to know it.
+/// A response, as far as the proxy needs it.
 #[derive(Debug)]
 pub struct Response {
     pub len: usize,
     pub head: Vec<u8>,
     pub body: Body,
-    /// The same for the answer.
+    /// True if the client may send another request on its connection after this response.
     pub keeps_alive: bool,
-    /// For how long the answer may be kept.
+    /// How long the response may be cached.
     pub fresh_for: Option<Duration>,
 }
 
 type Fields<'a> = &'a [httparse::Header<'a>];
 
 impl Request {
-    /// The request at the beginning of `bytes`; `None` if there is not all of its head.
+    /// Parses the request at the start of `bytes`. Returns `None` if its head is incomplete.
     pub fn parse(bytes: &[u8]) -> Result<Option<Self>, Fault> {
         let mut fields = [httparse::EMPTY_HEADER; FIELDS_MAX];
         let mut request = httparse::Request::new(&mut fields);
@@ -72,7 +72,8 @@ impl Request {
             return Err(Fault::bad("a request for a tunnel has no body"));
         }
         let slash = if path.starts_with('/') { "" } else { "/" };
-        // An old client must not get chunks, so the origin is told that this one is old.
+        // An HTTP/1.0 client must not get chunks, so the origin is told that the request is
+        // HTTP/1.0.
         let mut head = format!("{method} {slash}{path} HTTP/1.{minor}\r\nHost: {authority}\r\n");
         head += "Connection: close\r\n";
         let skipped = ["host", "expect"];
@@ -104,8 +105,8 @@ impl Request {
 }
 
 impl Response {
-    /// The answer to a request at the beginning of `bytes`; `None` if there is not all of its head. Interim answers (RFC 9110,
-    /// section 15.2) are skipped.
+    /// Parses the response at the start of `bytes`. Returns `None` if its head is incomplete.
+    /// Interim responses (RFC 9110, section 15.2) are skipped.
     pub fn parse(bytes: &[u8], request: &Request) -> Result<Option<Self>, Fault> {
         let bad = |text: &str| Fault::broken(text);
         let mut skipped = 0;
@@ -123,7 +124,7 @@ impl Response {
             };
             let status = response.code.unwrap_or_default();
             if status == 101 {
-                return Err(bad("another protocol was not asked for"));
+                return Err(bad("the request asked for no other protocol"));
             }
             if status < 200 {
                 skipped += len;
@@ -137,7 +138,7 @@ impl Response {
             let keeps_alive = request.keeps_alive && body != Body::ToTheEnd;
             let reason = response.reason.unwrap_or_default();
             let mut head = format!("HTTP/1.1 {status} {reason}\r\n");
-            // Who has asked for it, or is old, knows it.
+            // Other responses need no such field: the client asked for the close, or uses HTTP/1.0.
             if body == Body::ToTheEnd {
                 head += "Connection: close\r\n";
             }
@@ -158,7 +159,7 @@ impl Response {
     }
 }
 
-/// The host and the port of an authority, without the brackets of IPv6.
+/// Splits an authority into host and port, without the brackets of IPv6.
 fn split(authority: &str, is_tunnel: bool) -> Result<(String, u16), Fault> {
     let (host, port) = match authority.rsplit_once(':') {
         Some((host, port)) if !port.ends_with(']') => {
@@ -179,7 +180,7 @@ fn split(authority: &str, is_tunnel: bool) -> Result<(String, u16), Fault> {
     }
 }
 
-/// The values of a field.
+/// Returns the values of a field.
 fn find<'a>(fields: Fields<'a>, name: &'a str) -> impl Iterator<Item = &'a [u8]> {
     let fields = fields.iter();
     fields
@@ -187,7 +188,8 @@ fn find<'a>(fields: Fields<'a>, name: &'a str) -> impl Iterator<Item = &'a [u8]>
         .map(|field| field.value)
 }
 
-/// The members of a list, which may be spread over several fields; what is no text is none.
+/// Returns the members of a list, which may be spread over several fields. Members that are not
+/// text are skipped.
 fn members<'a>(fields: Fields<'a>, name: &'a str) -> impl Iterator<Item = &'a str> {
     let values = find(fields, name).map(|value| std::str::from_utf8(value).unwrap_or_default());
     values.flat_map(|value| value.split(',')).map(str::trim)
@@ -197,7 +199,7 @@ fn has(fields: Fields<'_>, name: &str, member: &str) -> bool {
     members(fields, name).any(|other| other.eq_ignore_ascii_case(member))
 }
 
-/// The length that the fields say; all that say one must agree (RFC 9112, section 6.3, item 5).
+/// Returns the length given by the fields, which must all agree (RFC 9112, section 6.3, item 5).
 fn length(fields: Fields<'_>) -> Result<Option<u64>, &'static str> {
     let mut length = None;
     for text in members(fields, "content-length") {
@@ -216,14 +218,16 @@ fn request_body(fields: Fields<'_>) -> Result<Body, Fault> {
     let mut codings = members(fields, "transfer-encoding");
     match (codings.next(), length(fields).map_err(Fault::bad)?) {
         (None, length) => Ok(Body::Length(length.unwrap_or(0))),
-        // A request of two lengths is made for mischief (RFC 9112, section 11.2).
-        (Some(_), Some(_)) => Err(Fault::bad("expected one way to say the length")),
+        // A request with two lengths is an attack (RFC 9112, section 11.2).
+        (Some(_), Some(_)) => Err(Fault::bad(
+            "expected either Content-Length or Transfer-Encoding",
+        )),
         (Some(coding), None)
             if coding.eq_ignore_ascii_case("chunked") && codings.next().is_none() =>
         {
             Ok(Body::CHUNKED)
         }
-        (Some(_), None) => Err(Fault::new(501, "the transfer coding is not known")),
+        (Some(_), None) => Err(Fault::new(501, "unknown transfer coding")),
     }
 }
 
@@ -235,8 +239,9 @@ fn response_body(fields: Fields<'_>) -> Result<Body, &'static str> {
     }
 }
 
-/// For how long an answer may be kept, if at all: what a shared cache may do without asking again (RFC 9111, sections 3 and 4.2),
-/// less what is harder to get right.
+/// Returns how long a response may be cached, if at all. This covers what a shared cache may do
+/// without revalidation (RFC 9111, sections 3 and 4.2), except for some cases that are harder to
+/// get right.
 fn fresh_for(fields: Fields<'_>) -> Option<Duration> {
     let mut seconds = None;
     for member in members(fields, "cache-control") {
@@ -260,8 +265,8 @@ fn fresh_for(fields: Fields<'_>) -> Option<Duration> {
         .map(Duration::from_secs)
 }
 
-/// Adds the fields that go on: not those that are for one hop (RFC 9110, section 7.6.1), nor the `skipped`; and that this proxy was
-/// on the way.
+/// Appends the fields to forward, without hop-by-hop fields (RFC 9110, section 7.6.1) and the
+/// `skipped` ones, and adds this proxy to `Via`.
 fn with_fields(head: String, fields: Fields<'_>, skipped: &[&str], minor: u8) -> Vec<u8> {
     let mut head = head.into_bytes();
     let of_one_hop = [
@@ -275,7 +280,7 @@ fn with_fields(head: String, fields: Fields<'_>, skipped: &[&str], minor: u8) ->
     ];
     for field in fields {
         let is = |name: &&str| field.name.eq_ignore_ascii_case(name);
-        // Nobody may have the length of a message taken away by naming it there.
+        // A sender must not remove the message length by naming its field in `Connection`.
         let says_length = ["content-length", "transfer-encoding"].iter().any(is);
         let is_named = !says_length && has(fields, "connection", field.name);
         if is_named || of_one_hop.iter().any(is) || skipped.iter().any(is) {

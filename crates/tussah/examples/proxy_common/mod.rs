@@ -1,5 +1,5 @@
-//! What the three web proxies share: everything that neither waits nor depends on the style.
-// Each program uses a part of it.
+//! Shared parts of the three web proxies: everything that neither waits nor depends on the style.
+// Each program uses only part of it.
 #![allow(dead_code, unused_imports)]
 
 mod cache;
@@ -21,16 +21,17 @@ pub use callbacks::{Limit, Step, Tunnel, forward, pass, when_readable, when_writ
 pub use flow::{Body, Flow};
 pub use head::{Request, Response};
 
-/// Bound, in bytes: what the head of a message may have.
+/// Bound, in bytes: the longest head of a message.
 pub const HEAD_MAX: usize = 16 * 1024;
 
-/// Bound, in connections: those that are served at the same time; the others wait in the system's queue.
+/// Bound, in connections: the most that are served at once. Further ones wait in the system's
+/// queue.
 pub const CONNECTIONS_MAX: usize = 4096;
 
-/// Bound, in seconds: how long a client may take for the head of a request.
+/// Bound, in seconds: the time for a client to send the head of a request.
 pub const CLIENT_LIMIT: Duration = Duration::from_secs(60);
 
-/// Bound, in seconds: how long a client may go on sending when the connection is being closed.
+/// Bound, in seconds: how long a client may continue to send while its connection is being closed.
 pub const LINGER: Duration = Duration::from_secs(2);
 
 /// A web proxy for HTTP/1.1 (RFC 9110, RFC 9112) and tunnels (CONNECT).
@@ -42,13 +43,13 @@ pub struct Options {
     /// The address to listen at; with port 0 the system chooses one.
     #[arg(long, default_value = "127.0.0.1:8081")]
     pub listen: SocketAddr,
-    /// How many workers; by default one for each CPU.
+    /// Number of workers [default: one for each CPU]
     #[arg(long, value_parser = clap::value_parser!(u16).range(1..=1024))]
     workers: Option<u16>,
-    /// How many bytes of answers the cache may have; 0 for none.
+    /// Size of the response cache in bytes; 0 disables it
     #[arg(long, value_name = "BYTES", default_value_t = 16 << 20)]
     pub cache: usize,
-    /// How many seconds an origin may take until it is connected, and again until it answers.
+    /// Time in seconds for an origin to connect, and again to answer
     #[arg(long, value_name = "SECONDS", default_value_t = 30, value_parser = clap::value_parser!(u64).range(1..))]
     origin_limit: u64,
 }
@@ -67,7 +68,7 @@ impl Options {
         builder.build()
     }
 
-    /// Listens, and says where.
+    /// Listens on the address and prints it.
     pub fn listen(&self) -> io::Result<TcpListener> {
         let builder = TcpListener::builder().connections_max(CONNECTIONS_MAX);
         let listener = builder.bind(self.listen)?;
@@ -80,7 +81,7 @@ impl Options {
     }
 }
 
-/// Why the proxy can't run; `main` shows it as it is meant to be read.
+/// A startup error. `main` prints it in readable form.
 pub struct Failure(io::Error);
 
 impl From<io::Error> for Failure {
@@ -95,7 +96,7 @@ impl fmt::Debug for Failure {
     }
 }
 
-/// Why a request gets an answer of the proxy's own.
+/// The reason why the proxy itself responds to a request.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Fault {
     pub status: u16,
@@ -108,12 +109,12 @@ impl Fault {
         Self { status, text }
     }
 
-    /// The request is wrong.
+    /// The request is invalid.
     pub fn bad(text: impl fmt::Display) -> Self {
         Self::new(400, text)
     }
 
-    /// The origin can't be reached, or breaks the connection off.
+    /// The origin is unreachable or broke off the connection.
     pub fn origin(error: io::Error) -> Self {
         let status = match error.kind() {
             io::ErrorKind::TimedOut => 504,
@@ -122,7 +123,7 @@ impl Fault {
         Self::new(status, error)
     }
 
-    /// The origin's answer is wrong.
+    /// The origin's response is invalid.
     pub fn broken(text: impl fmt::Display) -> Self {
         Self::new(502, format_args!("the origin's answer: {text}"))
     }
@@ -138,7 +139,7 @@ impl Fault {
         Self::new(504, "the origin has not answered in time")
     }
 
-    /// The answer, after which the connection is closed.
+    /// Returns the response, after which the connection is closed.
     pub fn answer(&self) -> Vec<u8> {
         let reason = match self.status {
             400 => "Bad Request",
@@ -157,7 +158,7 @@ impl Fault {
     }
 }
 
-/// Why the rest of a message can't be passed on.
+/// The reason why the rest of a message cannot be forwarded.
 #[derive(Debug)]
 pub enum Cut {
     Read(io::Error),
@@ -165,12 +166,13 @@ pub enum Cut {
     Message(&'static str),
 }
 
-/// How a connection ends, if not in good order.
+/// The irregular end of a connection.
 #[derive(Debug)]
 pub enum End {
-    /// With an answer.
+    /// End with a response.
     Fault(Fault),
-    /// With a reset, so that the client does not take for whole what was cut off.
+    /// End with a reset, so that the client does not mistake a truncated response for a complete
+    /// one.
     CutOff,
 }
 
@@ -180,7 +182,7 @@ impl From<Fault> for End {
     }
 }
 
-/// Of passing on a request.
+/// The result of forwarding a request.
 impl From<Cut> for End {
     fn from(cut: Cut) -> Self {
         match cut {
@@ -191,8 +193,8 @@ impl From<Cut> for End {
     }
 }
 
-/// What a client is told once its tunnel is there.
+/// The response to the client once its tunnel is connected.
 pub const TUNNEL: &[u8] = b"HTTP/1.1 200 Connection established\r\n\r\n";
 
-/// What a client is told that waits with the body of its request.
+/// The response to a client that waits before sending the body.
 pub const CONTINUE: &[u8] = b"HTTP/1.1 100 Continue\r\n\r\n";

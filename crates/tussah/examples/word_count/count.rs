@@ -1,4 +1,4 @@
-//! Counts the words of one file after another.
+//! Counts the words of files, one after another.
 
 use std::collections::HashMap;
 use std::io;
@@ -10,13 +10,14 @@ use tussah::sync::mpmc::Receiver;
 use super::Job;
 use super::read::Reader;
 
-/// Bound, in words: a counting thread that has found so many different ones adds them to the totals.
+/// Bound, in words: a counting thread that has found this many different words adds them to the
+/// totals.
 const WORDS_MAX: usize = 50_000;
 
-/// How often each word was found.
+/// The number of occurrences of each word.
 pub(crate) type Words = HashMap<String, u64>;
 
-/// What a thread has found since it last added to the totals.
+/// The counts of a thread since it last added to the totals.
 #[derive(Default)]
 pub(crate) struct Counts {
     pub(crate) words: Words,
@@ -24,7 +25,7 @@ pub(crate) struct Counts {
     pub(crate) bytes: u64,
 }
 
-/// Counts the files that come, until there are no more.
+/// Counts files from the queue until there are no more.
 pub(crate) async fn count_files(job: &Job, files: Receiver<PathBuf>) {
     let mut counts = Counts::default();
     while let Ok(path) = files.recv().await {
@@ -39,7 +40,7 @@ pub(crate) async fn count_files(job: &Job, files: Receiver<PathBuf>) {
     job.totals.add_if(&mut counts, |_| true).await;
 }
 
-/// Counts one file. What was read before an error is counted.
+/// Counts one file. Data read before an error is counted.
 async fn count_file(job: &Job, path: &Path, counts: &mut Counts) -> io::Result<()> {
     let path = path.to_owned();
     let mut reader = blocking(move || Reader::open(&path)).await?;
@@ -65,7 +66,7 @@ async fn blocking<T: Send + 'static>(f: impl FnOnce() -> T + Send + 'static) -> 
         .unwrap_or_else(|error| error.resume())
 }
 
-/// Adds the words of a text. What is not UTF-8 is between words.
+/// Counts the words of a text. Bytes that are not UTF-8 separate words.
 pub(crate) fn count_words(text: &[u8], words: &mut Words) {
     let text = String::from_utf8_lossy(text);
     let mut lower = String::new();

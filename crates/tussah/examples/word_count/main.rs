@@ -1,8 +1,9 @@
 //! Counts the words of files: the runtime at work on real data.
 //!
-//! One thread walks the directories and many threads count, one file each at a time. What blocks (opening, reading, listing)
-//! runs on the blocking pool. Each counting thread adds what it has found to totals that are colored state, split
-//! into shards so that threads seldom meet. Between walking and counting there is a bounded queue.
+//! One thread walks the directories, and many threads count, each one file at a time. Blocking
+//! calls (opening, reading, listing) run on the blocking pool. Each counting thread adds its counts
+//! to totals in colored state, split into shards to keep contention low. A bounded queue connects
+//! walking and counting.
 //!
 //! ```text
 //! cargo run --release --example word_count -- README.md crates
@@ -27,17 +28,19 @@ use tussah::{Colored, Runtime, Scope, scope};
 use report::{Problem, Report};
 use totals::Totals;
 
-/// Bound, in paths: about 6 MB; usually all of them, so that the bar soon knows how much there is.
+/// Bound, in paths: about 6 MB. Usually all paths fit, so that the progress bar soon knows the
+/// total.
 const PATHS_QUEUED_MAX: usize = 65_536;
 
-/// Bound, in files: as many are read at once, which keeps a disk busy; each costs a chunk and a table of words.
+/// Bound, in files: the number read at once, which keeps a disk busy. Each costs a chunk and a
+/// table of words.
 const FILES_AT_ONCE: usize = 32;
 
 /// Count the words of files
 ///
-/// A word is a run of letters and digits of any script, without regard to case. Directories are walked; links inside of
-/// them are not followed. A path that cannot be read is reported, the others are counted all the same, and the exit
-/// status is 1.
+/// A word is a sequence of letters and digits of any script, ignoring case. Directories are walked;
+/// links inside them are not followed. A path that cannot be read is reported, the rest is counted,
+/// and the exit status is 1.
 #[derive(Parser)]
 #[command(
     name = "word_count",
@@ -50,7 +53,7 @@ struct Options {
     /// Workers, 1 to 1024 [default: one per CPU]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
     workers: Option<u16>,
-    /// How many of the most frequent words to list
+    /// Number of the most frequent words to list
     #[arg(long, value_name = "N", default_value_t = 10)]
     top: usize,
     /// Print one JSON object instead of a table
@@ -67,7 +70,7 @@ fn main() -> ExitCode {
     let runtime = match builder.build() {
         Ok(runtime) => runtime,
         Err(error) => {
-            eprintln!("word_count: the workers did not start: {error}");
+            eprintln!("word_count: cannot start the workers: {error}");
             return ExitCode::FAILURE;
         }
     };
@@ -78,9 +81,9 @@ fn main() -> ExitCode {
         report.table()
     };
     match io::stdout().write_all(text.as_bytes()) {
-        // Whoever reads only the first lines has what they want.
+        // A reader that closes the pipe early has read what it wanted.
         Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
-            eprintln!("word_count: the result could not be written: {error}");
+            eprintln!("word_count: cannot write the result: {error}");
             ExitCode::FAILURE
         }
         _ if report.problems.is_empty() => ExitCode::SUCCESS,
@@ -88,7 +91,7 @@ fn main() -> ExitCode {
     }
 }
 
-/// Walks, counts, and sums up.
+/// Walks, counts and sums up.
 async fn run(paths: Vec<PathBuf>, top: usize) -> Report {
     let job = Job {
         totals: Totals::new(),
@@ -118,7 +121,7 @@ async fn run(paths: Vec<PathBuf>, top: usize) -> Report {
     job.totals.report(top, problems).await
 }
 
-/// What the threads share.
+/// The state shared by the threads.
 #[derive(Clone)]
 struct Job {
     totals: Totals,
@@ -127,7 +130,7 @@ struct Job {
 }
 
 impl Job {
-    /// Reports a path that could not be counted, at once and again at the end.
+    /// Reports a path that cannot be counted, now and again at the end.
     async fn problem(&self, path: PathBuf, error: io::Error) {
         let problem = Problem {
             path: path.display().to_string(),
@@ -141,7 +144,7 @@ impl Job {
     }
 }
 
-/// A bar on the standard error if that is a terminal, else one that shows nothing.
+/// A progress bar on standard error if that is a terminal, otherwise a hidden one.
 fn progress_bar() -> ProgressBar {
     let style = "{bar:40} {bytes}/{total_bytes} {bytes_per_sec}";
     let style = ProgressStyle::with_template(style).expect("the template is well formed");

@@ -4,16 +4,18 @@ use std::fs::File;
 use std::io::{self, Read};
 use std::path::Path;
 
-/// Bound, in bytes: counting a chunk takes about a millisecond, which is how long others of the worker wait for it.
+/// Bound, in bytes: the size of a chunk. Counting one takes about a millisecond, during which other
+/// events of the worker wait.
 pub(crate) const CHUNK_MAX: usize = 128 * 1024;
 
-/// Bound, in bytes: text without any space or punctuation of ASCII is cut after this much, and the word there counts as two.
+/// Bound, in bytes: text without any ASCII space or punctuation is cut after this length, and the
+/// word there counts as two.
 const WORD_MAX: usize = 8 * 1024 * 1024;
 
-/// A file that is being read. Its methods block.
+/// A file being read. Its methods block.
 pub(crate) struct Reader {
     file: File,
-    /// Read already, behind the last chunk.
+    /// Data already read, after the last chunk.
     rest: Vec<u8>,
     ended: bool,
 }
@@ -27,7 +29,7 @@ impl Reader {
         })
     }
 
-    /// The next chunk; `None` at the end of the file.
+    /// Returns the next chunk, or `None` at the end of the file.
     pub(crate) fn next_chunk(&mut self) -> io::Result<Option<Vec<u8>>> {
         while !self.ended {
             let before = self.rest.len();
@@ -48,8 +50,8 @@ impl Reader {
     }
 }
 
-/// Where to cut: behind the last byte from `from` on that is in no word. A byte of ASCII is never a part of another
-/// character in UTF-8.
+/// Returns where to cut: after the last byte from `from` on that belongs to no word. In UTF-8 an
+/// ASCII byte is never part of another character.
 fn end_of_words(text: &[u8], from: usize) -> Option<usize> {
     let is_between = |byte: &u8| byte.is_ascii() && !byte.is_ascii_alphanumeric();
     let end = text[from..]
@@ -59,7 +61,7 @@ fn end_of_words(text: &[u8], from: usize) -> Option<usize> {
     if end.is_some() || text.len() < WORD_MAX {
         return end;
     }
-    // The last character may be incomplete: cut before its first byte.
+    // The last character may be incomplete, so cut before its first byte.
     let is_first = |byte: &u8| byte & 0b1100_0000 != 0b1000_0000;
     Some(
         text.iter()

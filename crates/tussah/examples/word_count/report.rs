@@ -8,20 +8,20 @@ use serde::Serialize;
 
 use super::count::Words;
 
-/// What was counted.
+/// The results.
 #[derive(Serialize)]
 pub(crate) struct Report {
-    /// Files that were read to their end.
+    /// Files read to their end.
     pub(crate) files: u64,
-    /// Bytes that were counted.
+    /// Bytes counted.
     pub(crate) bytes: u64,
-    /// Words in all.
+    /// Total number of words.
     pub(crate) words: u64,
-    /// Different words.
+    /// Number of different words.
     pub(crate) distinct: u64,
-    /// The most frequent words; those that are as frequent as each other by name.
+    /// The most frequent words; equally frequent ones in alphabetical order.
     pub(crate) top: Vec<WordCount>,
-    /// Paths that could not be counted, by name.
+    /// Paths that could not be counted, in alphabetical order.
     pub(crate) problems: Vec<Problem>,
 }
 
@@ -55,7 +55,7 @@ impl PartialOrd for WordCount {
     }
 }
 
-/// The most frequent words of a shard.
+/// Returns the most frequent words of a shard.
 pub(crate) fn most_frequent(words: &Words, top: usize) -> Vec<WordCount> {
     let mut all: Vec<_> = words
         .iter()

@@ -1,4 +1,4 @@
-//! The totals: colored state in shards.
+//! The totals: sharded colored state.
 
 use std::hash::{BuildHasher, BuildHasherDefault, DefaultHasher};
 use std::sync::Arc;
@@ -8,7 +8,7 @@ use tussah::Colored;
 use super::count::{Counts, Words};
 use super::report::{Problem, Report, WordCount, most_frequent};
 
-/// So many that threads seldom meet at one, on any machine that we know of.
+/// Enough shards that threads rarely meet in one, on any known machine.
 const SHARDS: usize = 64;
 
 /// Clones refer to the same totals.
@@ -59,7 +59,7 @@ impl Totals {
             .await;
     }
 
-    /// Sums up; the threads have ended.
+    /// Sums up after the threads have ended.
     pub(crate) async fn report(&self, top: usize, problems: Vec<Problem>) -> Report {
         let mut all: Vec<WordCount> = Vec::new();
         let (mut words, mut distinct) = (0, 0);

@@ -9,7 +9,7 @@ use tussah::sync::mpmc::Sender;
 
 use super::Job;
 
-/// What a path or a directory turned out to hold.
+/// The content of a path or a directory.
 #[derive(Default)]
 struct Found {
     files: Vec<PathBuf>,
@@ -49,7 +49,7 @@ pub(crate) async fn walk(job: &Job, paths: Vec<PathBuf>, files: Sender<PathBuf>)
     }
 }
 
-/// A path that the user has named: links are followed.
+/// Examines a path given by the user: links are followed.
 fn look_at(path: PathBuf) -> Found {
     let mut found = Found::default();
     match fs::metadata(&path) {
@@ -67,7 +67,8 @@ fn look_at(path: PathBuf) -> Found {
     found
 }
 
-/// A directory: links, devices and the like in it are passed over, so that nothing is counted twice.
+/// Lists a directory. Links, devices and the like in it are skipped, so that nothing is counted
+/// twice.
 fn list(directory: PathBuf) -> Found {
     let mut found = Found::default();
     let entries = match fs::read_dir(&directory) {
@@ -82,7 +83,7 @@ fn list(directory: PathBuf) -> Found {
             found.problems.push((path, error));
         }
     }
-    // Last in, first out: so they come in the order of their names.
+    // Last in, first out: this way they come in the order of their names.
     found.files.sort();
     found.directories.sort_by(|a, b| b.cmp(a));
     found
@@ -95,7 +96,7 @@ fn add_entry(
 ) -> Result<(), (PathBuf, io::Error)> {
     let entry = entry.map_err(|error| (directory.to_owned(), error))?;
     let path = entry.path();
-    // Does not follow a link.
+    // This does not follow links.
     match entry.metadata() {
         Ok(metadata) if metadata.is_dir() => found.directories.push(path),
         Ok(metadata) if metadata.is_file() => {

@@ -1,10 +1,11 @@
-//! What a controller of a stage is: it is shown samples, and answers with settings.
+//! The interface of a stage's controllers: a controller receives samples and answers with settings.
 //!
-//! A controller never sleeps, never reads a clock and never draws a random number: time and randomness are handed to it, so
-//! that it can be simulated. It is called under the stage's lock, by whoever queues or ends a batch; so it must be short, and must not
-//! call the stage. A stage in which nothing happens calls nobody.
+//! A controller never sleeps, reads a clock or draws a random number: time and randomness are
+//! parameters, so that a controller can be simulated. The stage calls it under its lock, from the
+//! OS thread that queues an event or ends a batch. So it must be short, and must not call the
+//! stage. A stage in which nothing happens calls no controller.
 //!
-//! Each setting has one owner: two controllers that own the same are refused when the stage is built.
+//! Each setting has one owner: building a stage fails if two controllers own the same one.
 
 pub mod aspen;
 mod auto;
@@ -12,8 +13,10 @@ mod by_class;
 pub mod cinnamon;
 pub mod codel;
 mod cost;
+mod defaults;
 pub mod gradient;
 mod input_rate;
+mod knee;
 pub mod log;
 #[cfg(test)]
 mod odd;
@@ -30,12 +33,14 @@ pub mod seda_servlets;
 #[cfg(test)]
 mod testing;
 mod threshold;
+mod why;
 
 use std::fmt;
 use std::ops::BitOr;
+use std::time::Duration;
 
 pub use self::aspen::Aspen;
-pub use self::auto::{AutoServlets, auto};
+pub use self::auto::{AutoServlets, AutoTarget, Mode, Observed, Switch, auto, auto_besides};
 pub use self::by_class::ByClass;
 pub use self::cinnamon::Cinnamon;
 pub use self::codel::Codel;
@@ -53,15 +58,19 @@ pub use self::sample::{ClassSample, Sample, Servlets};
 pub use self::seda_batch::SedaBatch;
 pub use self::seda_servlets::SedaServlets;
 pub use self::threshold::Threshold;
+pub use self::why::Why;
+
+pub(crate) use self::defaults::{controllers, one_owner, owned};
 
 use super::event::Class;
 
-/// Decides settings of one stage.
+/// A policy that decides settings of one stage.
 ///
-/// One that panics decides nothing any more: its settings stay as they are, and it lets everything in.
+/// A controller that panics is no longer called: its settings stay as they are, and it admits all
+/// events.
 ///
 /// # Examples
-/// A controller that lets a stage have one servlet more for each hundred events that are queued, up to eight:
+/// A controller that gives a stage one more servlet for each hundred queued events, up to eight:
 /// ```
 /// use tussah::stage::control::{Cadence, Controller, Owns, Sample, Settings};
 ///
@@ -84,55 +93,74 @@ use super::event::Class;
 /// }
 /// ```
 pub trait Controller: Send + 'static {
-    /// What the controller is called in logs and tables.
+    /// Returns the name of the controller in logs and tables.
     fn name(&self) -> &'static str;
 
-    /// The settings that it decides; others that it returns are ignored.
+    /// Returns the settings that the controller decides. Others that it returns are ignored.
     fn owns(&self) -> Owns;
 
-    /// How often it wants to be shown a sample.
+    /// Returns how often the controller receives a sample.
     fn cadence(&self) -> Cadence;
 
-    /// Whether it reads the responses in [`ClassSample`]; they stay zero if not, since to keep them costs a little for each batch.
+    /// Returns whether the controller reads the responses in [`ClassSample`]. If not, they stay
+    /// zero, because collecting them costs a little for each batch.
     fn looks_at_responses(&self) -> bool {
         false
     }
 
-    /// Whether [`on_dequeue`](Self::on_dequeue) has to be asked now; itself asked once for each batch.
+    /// Returns whether the stage has to call [`on_dequeue`](Self::on_dequeue) now. Called once for
+    /// each batch.
     fn looks_at_departures(&self) -> bool {
         true
     }
 
-    /// Looks at the stage and says what to change. `now_ns` counts from the start of the stage's network.
+    /// Receives a sample, and returns the settings to change. `now_ns` counts from the start of the
+    /// stage's network.
     fn sample(&mut self, sample: &Sample<'_>, now_ns: u64) -> Settings;
 
-    /// By what it lets events of a class in now, for the log; asked only of the owner of [`Owns::ADMISSION`], before and after a sample.
+    /// Returns the rule by which the controller admits events of a class now, for the log. Only
+    /// called on the owner of [`Owns::ADMISSION`], before and after a sample.
     fn rule(&self, _class: Class) -> Rule {
         Rule::All
     }
 
-    /// Whether an event that arrives is let in; asked only of the owner of [`Owns::ADMISSION`], after the queue's own bounds.
+    /// Returns the latency target that the controller works towards now, if it has one. It may
+    /// exceed the requested target. Only called on the owner of [`Owns::ADMISSION`], before and
+    /// after a sample.
+    fn effective_target(&self) -> Option<Duration> {
+        None
+    }
+
+    /// Decides whether an arriving event is admitted. Only called on the owner of
+    /// [`Owns::ADMISSION`], for an event that the queue's own bounds allow.
     ///
-    /// A sender that sends many events asks for several of a class ahead of time, and gives back what it did not need; so
-    /// more may be let in here than arrive, but never fewer.
+    /// A sender of many events asks for several events of a class ahead of time, and gives back
+    /// what it does not need. So this may admit more events than arrive, but never fewer.
     fn on_enqueue(&mut self, _arrival: &Arrival) -> Admission {
         Admission::Admit
     }
 
-    /// How many of `most` events are let in at once, that come one after the other, cost one credit each, are of no cohort, and of which `first` is
-    /// the first. For the others, [`on_enqueue`](Self::on_enqueue) is asked; unless a controller says otherwise, for all. Only if it admits.
+    /// Returns how many of `most` consecutive events are admitted at once. They cost one credit
+    /// each and are of no cohort; `first` is the first of them.
+    ///
+    /// The stage calls [`on_enqueue`](Self::on_enqueue) for the others; by default, for all. Only
+    /// events that `on_enqueue` would admit may be counted.
     fn on_enqueue_many(&mut self, _first: &Arrival, _most: u64) -> u64 {
         0
     }
 
-    /// Whether an event that higher classes pass over is to be shed although it is not its turn: it would be shed if it left the queue now. Asked of the
-    /// oldest events of classes other than the highest, when [`looks_at_departures`](Self::looks_at_departures) says so, each time that a servlet takes
-    /// something; not of stages by key.
+    /// Returns whether to shed an event that higher classes pass over, because it would be shed if
+    /// it left the queue now.
+    ///
+    /// The stage asks about the oldest event of each class except the highest, each time that a
+    /// servlet takes events, while [`looks_at_departures`](Self::looks_at_departures) is true.
+    /// Keyed stages never ask.
     fn is_overdue(&self, _departure: &Departure) -> bool {
         false
     }
 
-    /// Whether an event that leaves the queue is served; asked only of the owner of [`Owns::ADMISSION`].
+    /// Decides whether an event that leaves the queue is served. Only called on the owner of
+    /// [`Owns::ADMISSION`].
     fn on_dequeue(&mut self, _departure: &Departure) -> Verdict {
         Verdict::Serve
     }
@@ -143,35 +171,38 @@ pub trait Controller: Send + 'static {
 pub struct Owns(u8);
 
 impl Owns {
-    /// None: a controller that only looks.
+    /// No setting: the controller only observes.
     pub const NOTHING: Owns = Owns(0);
-    /// How many servlets the stage may have at work.
+    /// The number of servlets that may be at work.
     pub const SERVLETS: Owns = Owns(1);
-    /// How many events a batch has at most.
+    /// The maximum number of events in a batch.
     pub const BATCH: Owns = Owns(2);
-    /// Who is let in: the queue's threshold, its order, and the two hooks of [`Controller`].
+    /// Admission: the queue's threshold, its order, and the hooks of [`Controller`] for arrivals
+    /// and departures.
     pub const ADMISSION: Owns = Owns(4);
-    /// The time between two reads; of sockets, see [`Sockets::control_reads`](super::net::Sockets::control_reads).
+    /// The time between two reads of sockets; see
+    /// [`Sockets::control_reads`](super::net::Sockets::control_reads).
     pub const PACE: Owns = Owns(8);
-    /// How much may be queued to be written to each peer; of sockets, see [`Sockets::control_writes`](super::net::Sockets::control_writes).
+    /// The bound on what is queued to be written to each peer of sockets; see
+    /// [`Sockets::control_writes`](super::net::Sockets::control_writes).
     pub const OUTGOING: Owns = Owns(16);
 
-    /// What the controllers of a stage can decide.
+    /// The settings that the controllers of a stage can decide.
     pub(crate) const STAGE: Owns = Owns(7);
 
-    /// True if all of `other` is in it.
+    /// Returns whether the set contains all of `other`.
     #[must_use]
     pub fn has(self, other: Owns) -> bool {
         self.0 & other.0 == other.0
     }
 
-    /// What is in both.
+    /// Returns the settings in both sets.
     #[must_use]
     pub fn both(self, other: Owns) -> Owns {
         Owns(self.0 & other.0)
     }
 
-    /// What is in this one only.
+    /// Returns the settings that are in this set only.
     #[must_use]
     pub fn without(self, other: Owns) -> Owns {
         Owns(self.0 & !other.0)
@@ -213,20 +244,21 @@ impl fmt::Debug for Owns {
     }
 }
 
-/// When a controller is shown the next sample: as soon as one of these has come since the last, and the interval has passed.
-/// Zero of events stands for "never by this"; with both zero the interval alone decides, and it is at least 1 ns.
+/// The times at which a controller receives a sample: as soon as one of the counts has been reached
+/// since the last sample and the interval has passed. A count of zero is ignored. If both are zero,
+/// the interval alone decides, and is at least 1 ns.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Cadence {
     /// The shortest time between two samples, in nanoseconds.
     pub interval_ns: u64,
-    /// So many events offered.
+    /// The number of events offered.
     pub arrived: u64,
-    /// So many events finished.
+    /// The number of events finished.
     pub finished: u64,
 }
 
 impl Cadence {
-    /// A sample each time that so much time has passed, in nanoseconds.
+    /// A sample after each interval of this length, in nanoseconds.
     #[must_use]
     pub const fn every_ns(interval_ns: u64) -> Self {
         Self {
@@ -237,24 +269,28 @@ impl Cadence {
     }
 }
 
-/// What a controller wants changed; `None` leaves a setting as it is.
+/// The changes that a controller asks for; `None` leaves a setting as it is. The stage clamps
+/// values into their ranges.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Settings {
-    /// How many servlets may be at work at once; at least one, at most `Servlets::max`, else it is made so.
+    /// How many servlets may be at work at once; from one to `Servlets::max`.
     pub servlets: Option<usize>,
-    /// The most events in a batch; at least one, at most the stage's own bound, else it is made so.
+    /// The maximum number of events in a batch; from one to the stage's own bound.
     pub batch: Option<usize>,
-    /// How many credits the queue holds at most; at least one, at most the stage's own bound, else it is made so.
+    /// The maximum number of credits in the queue; from one to the stage's own bound.
     pub threshold: Option<u64>,
-    /// Which end of the queue is served next.
+    /// The end of the queue that is served next.
     pub order: Option<Order>,
-    /// Of sockets: the shortest time between two reads, in nanoseconds; 0 is none.
+    /// For sockets: the shortest time between two reads, in nanoseconds; 0 is none.
     pub pace_ns: Option<u64>,
-    /// Of sockets: how many bytes may be queued to be written to each peer, at most the sockets' own bound.
+    /// For sockets: how many bytes may be queued to be written to each peer, at most the sockets'
+    /// own bound.
     pub outgoing_max: Option<u64>,
+    /// The reason, if the numbers of the sample do not tell it.
+    pub why: Why,
 }
 
-/// In which order the events of one class leave the queue.
+/// The order in which the events of one class leave the queue.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Order {
     /// The oldest first.
@@ -267,19 +303,21 @@ pub enum Order {
 /// An event that arrives.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Arrival {
-    /// Its class.
+    /// The class of the event.
     pub class: Class,
-    /// What it costs.
+    /// The cost of the event.
     pub credits: u32,
-    /// A number that its sender gave it, or a random one: the same of one user each time, so that a user is rejected or served as a whole.
+    /// The cohort: a number that the sender gave the event, or a random one. It is the same for all
+    /// events of a user, so that a user is rejected or served as a whole.
     pub cohort: u16,
     /// Credits in the queue, without this event.
     pub queue_len: u64,
-    /// Of these, credits of its class and of the classes above it, which are served before it.
+    /// The part of `queue_len` that is served before the event: the credits of its class and of the
+    /// classes above it.
     pub ahead: u64,
     /// Events in service.
     pub in_service: u64,
-    /// When, in nanoseconds since the network's start.
+    /// The time of the arrival, in nanoseconds since the process had its first network.
     pub now_ns: u64,
     /// A random number of 64 bits.
     pub random: u64,
@@ -288,32 +326,33 @@ pub struct Arrival {
 /// An event that leaves the queue.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Departure {
-    /// Its class.
+    /// The class of the event.
     pub class: Class,
-    /// How long it was queued, in nanoseconds.
+    /// How long the event was queued, in nanoseconds.
     pub sojourn_ns: u64,
     /// Credits that stay in the queue.
     pub queue_len: u64,
-    /// When, in nanoseconds since the network's start.
+    /// The time of the departure, in nanoseconds since the process had its first network.
     pub now_ns: u64,
 }
 
-/// What happens to an event that arrives.
+/// The decision about an event that arrives.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Admission {
-    /// It is queued.
+    /// The event is queued.
     Admit,
-    /// It is made smaller by the stage's degradation hook and queued; where there is no hook, it is queued as it is.
+    /// The stage's degradation hook reduces the event, and then it is queued. Without a hook, it is
+    /// queued as it is.
     Degrade,
-    /// It goes back to its sender.
+    /// The event goes back to its sender.
     Reject,
 }
 
-/// What happens to an event that leaves the queue.
+/// The decision about an event that leaves the queue.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Verdict {
-    /// It is served.
+    /// The event is served.
     Serve,
-    /// It is dropped; its drop callback is told so.
+    /// The event is dropped, and its drop callback gets the reason.
     Shed,
 }

@@ -1,30 +1,30 @@
-//! Why a stage or an edge could not be made or found.
+//! Errors of making or finding a stage or an edge.
 
 use std::fmt;
 
 use super::control::Owns;
 
-/// Why a stage or an edge could not be made or found.
+/// The reason why a stage or an edge could not be made or found.
 #[derive(Clone, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub enum BuildError {
-    /// The network has a stage of this name already.
+    /// The network already has a stage of this name.
     NameTaken {
         /// The name.
         name: String,
     },
     /// The network has no stage of this name.
     NotFound {
-        /// The name that was looked for.
+        /// The requested name.
         name: String,
-        /// The names that there are.
+        /// The existing names.
         known: Vec<String>,
     },
-    /// The stage of this name takes other events.
+    /// The stage of this name takes events of another type.
     WrongType {
         /// The stage.
         name: String,
-        /// The type of event that was asked for.
+        /// The requested type of event.
         expected: &'static str,
         /// The type of event that the stage takes.
         found: &'static str,
@@ -33,67 +33,67 @@ pub enum BuildError {
     TwoOwners {
         /// The stage.
         stage: String,
-        /// The controllers, the first one first.
+        /// The controllers, in the order in which they were added.
         controllers: [&'static str; 2],
-        /// What both own.
+        /// The settings that both own.
         settings: Owns,
     },
-    /// A controller decides what the stage does not have.
+    /// A controller owns a setting that the stage does not have.
     NoSuchSetting {
         /// The stage.
         stage: String,
         /// The controller.
         controller: &'static str,
-        /// What it decides in vain.
+        /// The settings that the stage does not have.
         settings: Owns,
-        /// What can be decided.
+        /// The settings of the stage.
         has: Owns,
     },
-    /// The edge would close a cycle of awaited sends and calls, in which all stages could wait for each other.
+    /// The edge would close a cycle of awaited sends and calls, which can deadlock.
     Cycle {
         /// The stages of the cycle, from the new edge's source back to it.
         path: Vec<String>,
     },
-    /// An edge or a proxy can't lead to a stage of another network.
+    /// An edge or a proxy cannot lead to a stage of another network.
     OtherNetwork {
-        /// The stage that should be sent to.
+        /// The receiving stage.
         stage: String,
-        /// The network that it is of.
+        /// The receiving stage's network.
         network: String,
-        /// The network of the stage that should send.
+        /// The network of the sending stage.
         expected: String,
     },
-    /// A proxy can't be put where there is no edge.
+    /// A proxy needs an edge, and there is none.
     NoEdge {
-        /// The stage that should send.
+        /// The sending stage.
         from: String,
-        /// The stage that should be sent to.
+        /// The receiving stage.
         to: String,
     },
-    /// There is a proxy between the two stages already.
+    /// There already is a proxy between the two stages.
     Proxied {
-        /// The stage that sends.
+        /// The sending stage.
         from: String,
-        /// The stage that is sent to.
+        /// The receiving stage.
         to: String,
-        /// The proxy.
+        /// The existing proxy.
         by: String,
     },
-    /// A stage whose handler blocks can't be called in another's servlet.
+    /// A stage whose handler blocks cannot be called in the servlet of another stage.
     Blocks {
         /// The stage.
         stage: String,
     },
-    /// The stage has been destroyed, or its handler has panicked too often.
+    /// The stage was destroyed, or its handler has panicked too often.
     Closed {
         /// The stage.
         stage: String,
     },
-    /// The handler's maker failed.
+    /// The function that makes the handler failed.
     Handler {
         /// The stage.
         stage: String,
-        /// What it said.
+        /// The error of that function.
         why: String,
     },
 }

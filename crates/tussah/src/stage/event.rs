@@ -1,59 +1,34 @@
-//! An event on its way to a stage: a value, with what the stage has to know of it.
+//! An event on its way to a stage: a value with its metadata.
+
+mod batch;
+mod cancel;
+mod class;
+mod reason;
+mod time;
+mod watch;
 
 use std::fmt;
 use std::ops::{Deref, DerefMut};
+use std::sync::Arc;
 use std::time::Duration;
 
 use parking_lot::Mutex;
 use tussah_core::quietly;
 
-/// Bound, in classes of a stage: one byte of each event names its class, and samples carry an array of so many.
-pub const CLASSES_MAX: usize = 8;
+pub use self::batch::Batch;
+pub use self::cancel::{CancelHandle, CancellationToken};
+pub use self::class::{CLASSES_MAX, Class};
+pub use self::reason::{Reason, Why};
 
-/// Which class of its stage an event belongs to: 0 is served first.
+pub(crate) use self::batch::{Chunk, Expires};
+pub(crate) use self::cancel::{BURIED_PART, Cancel, Cell, Home, Left, Recall, Spot};
+pub(crate) use self::time::Time;
+pub(crate) use self::watch::{NEVER, Watch, Watcher};
+
+/// A value for a stage, with its class, its cost, its deadline and its drop callback.
 ///
-/// A stage has one class unless it is built with more (`Builder::classes`). An event of a class that
-/// its stage does not have counts as one of the last.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
-pub struct Class(pub u8);
-
-impl Class {
-    /// Its place among so many classes, of which there is one at least.
-    #[inline(always)]
-    pub(crate) fn among(self, classes: usize) -> usize {
-        usize::from(self.0).min(classes - 1)
-    }
-}
-
-/// Why an event ended without having been handled.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-#[non_exhaustive]
-pub enum Reason {
-    /// A controller took it out of the queue, or the sender's policy gave it up.
-    Shed,
-    /// Its deadline passed before a handler took it.
-    Expired,
-    /// It was taken by a handler that panicked.
-    Panicked,
-    /// Its stage was destroyed, or its runtime shut down.
-    ShutDown,
-}
-
-impl fmt::Display for Reason {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Reason::Shed => "shed",
-            Reason::Expired => "expired: its deadline passed before a handler took it",
-            Reason::Panicked => "its handler panicked",
-            Reason::ShutDown => "its stage was shut down",
-        })
-    }
-}
-
-/// A value for a stage, with its class, what it costs, its deadline, and who is told if it is dropped.
-///
-/// Senders take plain values too. What an event carries goes along when it is made into another with [`map`](Self::map), so that a
-/// deadline or a drop callback holds through a whole pipeline.
+/// Senders take plain values too. [`map`](Self::map) makes an event with another value and keeps
+/// the rest, so that a deadline or a drop callback holds through a whole pipeline.
 ///
 /// # Examples
 /// ```
@@ -69,28 +44,31 @@ impl fmt::Display for Reason {
 /// ```
 pub struct Event<E> {
     value: E,
-    /// When it was queued, in nanoseconds, in the upper 56 bits; its class in the lower 8.
+    /// The time at which it was queued, in nanoseconds, in the upper 56 bits; its class in the
+    /// lower 8.
     stamp: u64,
-    /// What few events have.
+    /// Metadata that few events have.
     pub(crate) more: Option<Box<More>>,
 }
 
-/// Who is told when an event is dropped.
+/// A drop callback.
 type Told = Box<dyn FnOnce(Reason) + Send>;
 
-/// What few events have.
+/// Metadata that few events have.
 pub(crate) struct More {
     pub(crate) credits: u32,
-    /// What the queue that it is in counts for it, which may be less.
+    /// The credits that its current queue charges, which may be less than `credits`.
     pub(crate) charged: u32,
     pub(crate) cohort: Option<u16>,
     pub(crate) within: Option<Duration>,
     /// Set when the event is first queued; 0 is none.
     pub(crate) deadline_ns: u64,
-    /// Never locked: it makes an event as [`Sync`] as its value, though a callback need not be.
+    /// Never locked: it makes an event as [`Sync`] as its value, although a callback need not be.
     on_drop: Mutex<Option<Told>>,
-    /// The number of the trace that it belongs to; 0 is none.
+    /// The number of the event's trace; 0 is none.
     pub(crate) trace: u64,
+    /// The state shared with its cancel handles.
+    pub(crate) cancel: Option<Arc<Cancel>>,
 }
 
 impl Default for More {
@@ -103,12 +81,13 @@ impl Default for More {
             deadline_ns: 0,
             on_drop: Mutex::new(None),
             trace: 0,
+            cancel: None,
         }
     }
 }
 
 impl<E> Event<E> {
-    /// An event of class 0, which costs one credit, has no deadline, and whose drop nobody is told of.
+    /// Creates an event of class 0 that costs one credit and has no deadline and no drop callback.
     #[inline(always)]
     #[must_use]
     pub fn new(value: E) -> Self {
@@ -119,7 +98,7 @@ impl<E> Event<E> {
         }
     }
 
-    /// Puts it into a class.
+    /// Sets the class.
     #[inline(always)]
     #[must_use]
     pub fn class(mut self, class: Class) -> Self {
@@ -127,49 +106,61 @@ impl<E> Event<E> {
         self
     }
 
-    /// Has it cost so much of the queue's room; 0 counts as 1, and more than the whole queue as the whole.
+    /// Sets how many credits the event takes from the queue. 0 counts as 1; more than the whole
+    /// queue counts as the whole queue.
     #[must_use]
     pub fn credits(mut self, credits: u32) -> Self {
         self.more().credits = credits.max(1);
         self
     }
 
-    /// Has it dropped, if no handler has taken it out of a batch so long after it was queued for the first time.
+    /// Drops the event if no handler has taken it out of a batch by this deadline. The time begins
+    /// when the event is first queued, or when a stage is first [called](super::Call) with it.
     ///
-    /// In a queue it ends within a millisecond of its deadline, or within 100 ns for each event that is queued there if that is more; also in a stage that is paused or busy. Once a
-    /// servlet has taken it, it ends when the handler comes to it: the [batch](super::Batch) passes over what is late. To the time it takes for its callback to run
-    /// the lateness of the runtime's timers is added, and of a runtime that has ended there are none: what is queued then ends with the stage.
+    /// A queued event ends within a millisecond of its deadline, or within 100 ns for each queued
+    /// event if that is longer, even if its stage is paused or busy. Once a servlet has taken the
+    /// event, it ends when the handler comes to it: the [batch](super::Batch) skips late events.
+    /// The lateness of the runtime's timers delays the drop callback further. A runtime that has
+    /// ended has no timers: then a queued event ends with its stage.
+    ///
+    /// The deadline also holds in other networks that the event is sent to. Runtimes with manual
+    /// clocks must share one clock for that.
     #[must_use]
     pub fn within(mut self, time: Duration) -> Self {
         self.more().within = Some(time);
         self
     }
 
-    /// Says whose it is, for controllers that turn away some users wholly instead of all users a little.
+    /// Sets the cohort, for controllers that reject some users wholly instead of all users a
+    /// little.
     #[must_use]
     pub fn cohort(mut self, cohort: u16) -> Self {
         self.more().cohort = Some(cohort);
         self
     }
 
-    /// Has `f` called if the event ends in a queue, or with a handler that panics, be it that the event is dropped by the panic, or with one that has taken it by
-    /// [`next`](super::Batch::next) and is dropped with the runtime before the batch has ended. It runs in place of the event, under no lock; a panic in it is
-    /// contained. Replaces an earlier one. Not called for an event that its owner drops, or that a handler took and dropped.
+    /// Sets a callback for an event that ends without being handled. It replaces an earlier one.
+    ///
+    /// `f` is called if the event ends in a queue, if its handler panics, or if the handler has
+    /// taken it with [`next`](super::Batch::next) and is dropped with the runtime before the batch
+    /// has ended. It runs under no lock, and a panic in it is contained. It is not called for an
+    /// event that its owner drops, or that a handler took and dropped.
     #[must_use]
     pub fn on_drop(mut self, f: impl FnOnce(Reason) + Send + 'static) -> Self {
         *self.more().on_drop.get_mut() = Some(Box::new(f));
         self
     }
 
-    /// Has it traced through all stages that it comes to, under this number; 0 is none. What a handler sends after it has taken this event, and before it takes the
-    /// next, belongs to the trace. [`Network::traces`](super::Network::traces) has what was seen.
+    /// Traces the event through all stages under this number; 0 is none. The trace includes the
+    /// events that a handler sends after it has taken this event and before it takes the next.
+    /// [`Network::traces`](super::Network::traces) returns the recorded spans.
     #[must_use]
     pub fn traced(mut self, number: u64) -> Self {
         self.more().trace = number;
         self
     }
 
-    /// The event of another value that keeps all else.
+    /// Replaces the value and keeps everything else.
     #[inline(always)]
     #[must_use]
     pub fn map<F>(self, f: impl FnOnce(E) -> F) -> Event<F> {
@@ -180,14 +171,14 @@ impl<E> Event<E> {
         }
     }
 
-    /// The value alone.
+    /// Returns the value alone.
     #[inline(always)]
     #[must_use]
     pub fn into_inner(self) -> E {
         self.value
     }
 
-    /// The class that it is in.
+    /// Returns the class.
     #[inline(always)]
     #[must_use]
     pub fn class_of(&self) -> Class {
@@ -199,20 +190,17 @@ impl<E> Event<E> {
         self.stamp
     }
 
-    /// Notes when it was queued, and its deadline if it is its first queue.
+    /// Sets the queueing time, and the deadline in the first queue.
     #[inline(always)]
     pub(crate) fn queued(&mut self, now_ns: u64) {
         self.stamp = now_ns << 8 | self.stamp & 0xff;
         if let Some(more) = &mut self.more {
             more.charged = 1;
-            if let Some(within) = more.within.take() {
-                let within_ns = u64::try_from(within.as_nanos()).unwrap_or(u64::MAX);
-                more.deadline_ns = now_ns.saturating_add(within_ns).max(1);
-            }
+            more.begin(now_ns);
         }
     }
 
-    /// Undoes [`queued`](Self::queued), for an event that was so before.
+    /// Restores an event after [`queued`](Self::queued).
     pub(crate) fn not_queued(&mut self, stamp: u64, within: Option<Duration>) {
         self.stamp = stamp;
         if let (Some(more), Some(_)) = (&mut self.more, within) {
@@ -220,7 +208,7 @@ impl<E> Event<E> {
         }
     }
 
-    /// Notes what its queue counts for it.
+    /// Sets the credits that its queue charges.
     #[inline(always)]
     pub(crate) fn charge(&mut self, credits: u64) {
         if let Some(more) = &mut self.more {
@@ -228,7 +216,7 @@ impl<E> Event<E> {
         }
     }
 
-    /// What its queue counts for it.
+    /// Returns the credits that its queue charges.
     #[inline(always)]
     pub(crate) fn charged(&self) -> u64 {
         match &self.more {
@@ -245,7 +233,7 @@ impl<E> Event<E> {
         }
     }
 
-    /// The number of its trace; 0 is none.
+    /// Returns the number of its trace; 0 is none.
     #[inline(always)]
     pub(crate) fn trace(&self) -> u64 {
         match &self.more {
@@ -254,7 +242,7 @@ impl<E> Event<E> {
         }
     }
 
-    /// Until when a handler has to begin with it; 0 is none, or not yet known.
+    /// Returns the deadline for its handler to begin; 0 is none, or not known yet.
     #[inline(always)]
     pub(crate) fn deadline_ns(&self) -> u64 {
         match &self.more {
@@ -263,16 +251,17 @@ impl<E> Event<E> {
         }
     }
 
-    /// Whether its batch has to look at it: it is traced, or has a deadline.
+    /// Returns whether its batch has to check it: it is traced, has a deadline, or can be
+    /// cancelled.
     #[inline(always)]
     pub(crate) fn is_watched(&self) -> bool {
         match &self.more {
             None => false,
-            Some(more) => more.trace != 0 || more.deadline_ns != 0,
+            Some(more) => more.trace != 0 || more.deadline_ns != 0 || more.cancel.is_some(),
         }
     }
 
-    /// Makes it part of a trace, if it is not of one already.
+    /// Adds the event to a trace, unless it has one already.
     #[cold]
     pub(crate) fn trace_on(&mut self, trace: u64) {
         let more = self.more();
@@ -281,12 +270,13 @@ impl<E> Event<E> {
         }
     }
 
-    /// Whether it costs one credit, and is of no cohort: then it may be let in ahead of time.
+    /// Returns whether it costs one credit, has no cohort and cannot be cancelled. Such an event
+    /// may be admitted ahead of time.
     #[inline(always)]
     pub(crate) fn is_plain(&self) -> bool {
         match &self.more {
             None => true,
-            Some(more) => more.credits == 1 && more.cohort.is_none(),
+            Some(more) => more.credits == 1 && more.cohort.is_none() && more.cancel.is_none(),
         }
     }
 
@@ -295,7 +285,7 @@ impl<E> Event<E> {
         (self.value, self.more, self.stamp)
     }
 
-    /// Ends it: tells who wanted to know.
+    /// Ends the event and calls its drop callback.
     pub(crate) fn end(self, reason: Reason) {
         quietly(|| drop(self.value));
         if let Some(mut more) = self.more {
@@ -303,13 +293,22 @@ impl<E> Event<E> {
         }
     }
 
-    fn more(&mut self) -> &mut More {
+    pub(crate) fn more(&mut self) -> &mut More {
         self.more.get_or_insert_default()
     }
 }
 
 impl More {
-    /// Tells who wanted to know that the event ended; a panic in what they do stays there.
+    /// Starts the time until the deadline.
+    #[inline]
+    pub(crate) fn begin(&mut self, now_ns: u64) {
+        if let Some(within) = self.within.take() {
+            let within_ns = u64::try_from(within.as_nanos()).unwrap_or(u64::MAX);
+            self.deadline_ns = now_ns.saturating_add(within_ns).max(1);
+        }
+    }
+
+    /// Calls the drop callback; a panic in it is contained.
     pub(crate) fn end(&mut self, reason: Reason) {
         if let Some(on_drop) = self.on_drop.get_mut().take() {
             quietly(move || on_drop(reason));
@@ -318,27 +317,33 @@ impl More {
 }
 
 impl Drop for More {
-    /// An event that a handler has taken whole ends with the handler that panics.
+    /// Ends an event that a handler has taken whole: the handler panicked, or was dropped because
+    /// the event was cancelled.
     fn drop(&mut self) {
+        let dropped = self.cancel.as_ref().is_some_and(|cancel| cancel.cell.end());
         if self.on_drop.get_mut().is_none() {
             return;
         }
         if std::thread::panicking() {
             return self.end(Reason::Panicked);
         }
-        // It is not told, but may own what panics.
+        if dropped {
+            return self.end(Reason::Cancelled);
+        }
+        // The callback is not called, but its captured values may panic when dropped.
         let on_drop = self.on_drop.get_mut().take();
         quietly(|| drop(on_drop));
     }
 }
 
-/// When an event with this stamp was queued, in nanoseconds since the network's start.
+/// Returns when an event with this stamp was queued, in nanoseconds since the process had its first
+/// network.
 #[inline]
 pub(crate) fn queued_ns(stamp: u64) -> u64 {
     stamp >> 8
 }
 
-/// The class of an event with this stamp.
+/// Returns the class of an event with this stamp.
 #[inline(always)]
 pub(crate) fn class_of(stamp: u64) -> Class {
     Class((stamp & 0xff) as u8)

@@ -1,8 +1,9 @@
-//! Sockets whose events come to the queues of stages.
+//! Sockets whose events go to the queues of stages.
 //!
-//! [`Sockets`] takes listeners, makes connections, and sends what happens on them to a stage as [`SocketEvent`]s: a connection was accepted or
-//! made, a packet came, packets were written, the peer has ended, the connection is closed. The stage answers on the [`Connection`] that each
-//! event brings along. This is the *asyncSocket* layer of SEDA (SOSP 2001, section 4.1).
+//! [`Sockets`] takes listeners, makes connections, and sends their events to a stage as
+//! [`SocketEvent`]s: a connection was accepted or made, a packet arrived, packets were written, the
+//! peer has finished sending, the connection is closed. The stage answers on the [`Connection`]
+//! that each event carries. This is the *asyncSocket* layer of SEDA (SOSP 2001, section 4.1).
 //!
 //! ```
 //! use tussah::net::{TcpListener, TcpStream};
@@ -16,7 +17,7 @@
 //!     async fn handle(&self, batch: &mut Batch<SocketEvent>) {
 //!         while let Some(event) = batch.next() {
 //!             match event {
-//!                 // A peer that does not read what it gets is cut off by the queue's bound.
+//!                 // The bound of its queue disconnects a peer that does not read.
 //!                 SocketEvent::Packet(connection, bytes) => drop(connection.try_send(bytes)),
 //!                 SocketEvent::Ended(connection) => connection.close(),
 //!                 _ => {}
@@ -50,59 +51,70 @@
 //! # std::io::Result::Ok(())
 //! ```
 //!
-//! # Order, and what comes once
+//! # Order of events
 //!
-//! - The events of one connection are sent one after the other, in the order in which they happened. A stage that is
-//!   [keyed](super::Builder::keyed_by) by [`SocketEvent::id`], or serial, handles them so.
-//! - [`Accepted`](SocketEvent::Accepted) or [`Connected`](SocketEvent::Connected) is the first event of a connection, and
-//!   [`Closed`](SocketEvent::Closed) the last; each comes once, and nothing comes after it. Then the descriptor is closed, whoever still has the
+//! - The events of one connection are sent one after the other, in the order in which they
+//!   happened. A stage that is serial or [keyed](super::Builder::keyed_by) by [`SocketEvent::id`]
+//!   handles them in that order.
+//! - [`Accepted`](SocketEvent::Accepted) or [`Connected`](SocketEvent::Connected) is the first
+//!   event of a connection, and [`Closed`](SocketEvent::Closed) is the last. Each is sent once. The
+//!   descriptor is closed before `Closed` is sent, even if a handler still holds the
 //!   [`Connection`].
-//! - A connection ends when both sides have ended: the peer by itself ([`Ended`](SocketEvent::Ended)), and this one by
-//!   [`close`](Connection::close), or because nobody has a [`Connection`] of it any more; or at once when something fails, is too slow, or is
-//!   [broken off](Connection::break_off).
+//! - A connection ends when both sides have finished sending. The peer finishes by itself
+//!   ([`Ended`](SocketEvent::Ended)). This side finishes by [`close`](Connection::close), or when
+//!   the last [`Connection`] is dropped after the peer has finished.
+//! - A connection ends at once when an operation fails, when the peer is too slow, or when the
+//!   connection is [broken off](Connection::break_off).
 //!
 //! # Everything is bounded
 //!
-//! | what | bound | then |
+//! | resource | bound | at the bound |
 //! |---|---|---|
 //! | connections | [`SocketOptions::connections_max`] | accepting waits, connecting fails |
 //! | a packet | 16 KB | the rest is the next packet |
-//! | packets that were read | one a connection, beside the stage's queue | reading stops, and the peer's sending with it |
-//! | what is to be written to a peer | [`SocketOptions::outgoing_bytes_max`], [`outgoing_buffers_max`](SocketOptions::outgoing_buffers_max) | [`SocketOptions::when_full`]: the connection is closed |
-//! | the same, of all peers together | [`Sockets::control_writes`] | each may have less |
+//! | packets that were read | one per connection, in addition to the stage's queue | reading stops, and then the peer's sending |
+//! | bytes to be written to a peer | [`SocketOptions::outgoing_bytes_max`], [`outgoing_buffers_max`](SocketOptions::outgoing_buffers_max) | [`SocketOptions::when_full`]: the connection is closed |
+//! | bytes to be written to all peers together | [`Sockets::control_writes`] | the bound of each peer shrinks |
 //! | the time to write the rest | [`SocketOptions::finish_max`] | the connection is broken off |
-//! | the time to wait for the peer's end | [`SocketOptions::linger`] | the descriptor is closed |
+//! | the time to wait for the peer to finish | [`SocketOptions::linger`] | the descriptor is closed |
 //! | the input rate | [`Sockets::control_reads`], [`SocketOptions::limit_each`] | the next read is delayed |
 //!
-//! When the stage's queue is full, the connection waits with its packet, and reads no further: the kernel's window closes. What is to be
-//! written is written meanwhile, so that a stage that waits for a peer and a connection that waits for the stage never wait for each other.
-//! What a controller of the stage turns away is dropped, or waits, or closes its connection: [`WhenRejected`].
+//! When the stage's queue is full, the connection waits with its packet and reads nothing more, so
+//! that the TCP window closes. Queued bytes are still written meanwhile. So a stage that waits for
+//! a peer and a connection that waits for the stage cannot deadlock. [`WhenRejected`] says what
+//! happens to an event that a controller of the stage rejects: it is dropped, it waits, or it
+//! closes its connection.
 //!
-//! A stage that sheds events *from* its queue may shed any of these, the last of a connection as well; a connection whose first event is shed, or is
-//! lost with a handler that panics, is broken off.
+//! A stage that sheds events *from* its queue may shed any of these, including the last event of a
+//! connection. If the first event of a connection is shed, or lost in a handler's panic, the
+//! connection is broken off.
 //!
-//! # Who is served when
+//! # Scheduling
 //!
-//! SEDA has three stages for all sockets (`readStage`, `writeStage`, `listenStage`), each of which serves its queue of requests and the system's
-//! queue of readiness alternately, by a timeout. Here each connection is a thread that serves both: each time it
-//! is polled it begins with the other one of the two, what is to be written (requests) and what is to be read (readiness), and what it moves
-//! spends the budget of the poll; so neither starves the other. Between connections the turn goes around as between all threads, and of
-//! those that became ready together one at random is first. What the three stages would show is in
-//! [`SocketStats`], and in the network's [graph](super::Network::graph), where they stand as stages with edges to those that are told.
+//! SEDA has three stages for all sockets (`readStage`, `writeStage`, `listenStage`). Each serves
+//! its queue of requests and the system's queue of readiness alternately, by a timeout.
+//!
+//! Here each connection is a thread that serves both: the bytes to write (requests) and the bytes
+//! to read (readiness). Each poll begins with the other one of the two, and the bytes that it moves
+//! spend the budget of the poll, so neither starves the other. Connections take turns as all
+//! threads do; of those that become ready together, a random one is first. [`SocketStats`] has the
+//! figures that the three stages would show. So does the network's [graph](super::Network::graph),
+//! which shows the queues of the sockets as stages with edges to the stages that receive the
+//! events.
 
 mod address;
 mod buffer;
 mod connection;
-mod desk;
 mod event;
-mod hub;
 mod options;
+mod pacer;
 mod server;
+mod set;
 mod shown;
+mod sink;
 mod sockets;
 mod stats;
 mod stream;
-mod teller;
 mod thread;
 
 pub use address::Address;

@@ -1,25 +1,43 @@
-//! A network of stages: their names, the edges between them, and what they share.
+//! A network of stages: their names, the edges between them, and their common state.
+
+mod builder;
+mod drain;
+mod governing;
+mod handle;
+mod inspect;
+mod install;
+mod making;
+mod roster;
+mod table;
 
 use std::fmt;
 use std::sync::Arc;
+use std::time::Instant;
 
 use parking_lot::Mutex;
-use tussah_core::Handle;
+use tussah_core::{Guarded, Handle};
 
-use super::builder::Builder;
+use self::table::Table;
 use super::error::BuildError;
-use super::governing::Governing;
-use super::handle::{Any, Stage};
-use super::inspect::Inspect;
-use super::process::Process;
-use super::shared::{Shared, Time};
-use super::table::{ALWAYS, Edge, EdgeKind, Known, Table};
-use super::threads::ThreadManager;
-use super::trace::Tracer;
+use super::event::Time;
+use super::observe::Tracer;
+use super::run::{Shared, ThreadManager};
+use super::state::Process;
 
-/// A network of stages. Cheap to clone: all clones are the same network.
+pub use self::builder::Builder;
+pub use self::handle::{Any, Stage};
+pub use self::install::Declared;
+pub use self::table::{Edge, EdgeKind};
+
+pub(crate) use self::governing::{Governing, Rank};
+pub(crate) use self::inspect::Inspect;
+pub(crate) use self::table::{ALWAYS, Known};
+
+/// A network of stages. It is cheap to clone, and all clones are the same network.
 ///
-/// It keeps its stages until they are [destroyed](Stage::destroy).
+/// A network keeps its stages until they are [destroyed](Stage::destroy) or its runtime ends. [The
+/// module](super#when-a-handler-is-dropped) describes what happens to them when the last handle is
+/// dropped.
 #[derive(Clone)]
 pub struct Network {
     pub(crate) inner: Arc<Inner>,
@@ -29,32 +47,34 @@ pub(crate) struct Inner {
     pub(crate) name: String,
     pub(crate) runtime: Handle,
     pub(crate) time: Time,
+    pub(crate) start: Instant,
     pub(crate) process: Arc<Process>,
     pub(crate) tracer: Arc<Tracer>,
     pub(crate) governing: Arc<Governing>,
-    /// The manager of servlets of stages that are built without one.
-    pub(crate) threads: Mutex<Option<Arc<dyn ThreadManager>>>,
+    /// The manager of servlets for stages that are built without one.
+    pub(crate) threads: Mutex<Option<Guarded<Arc<dyn ThreadManager>>>>,
     pub(crate) table: Mutex<Table>,
 }
 
 impl Network {
-    /// A network of the runtime that the caller runs in.
+    /// Creates a network on the caller's runtime.
     ///
     /// # Panics
-    /// Outside of a runtime; there is [`on`](Self::on) for callers elsewhere.
+    /// Outside of a runtime; use [`on`](Self::on) there.
     #[track_caller]
     #[must_use]
     pub fn new(name: impl Into<String>) -> Self {
         Self::on(&Handle::current(), name)
     }
 
-    /// A network whose servlets run in the given runtime.
+    /// Creates a network whose servlets run on the given runtime.
     #[must_use]
     pub fn on(runtime: &Handle, name: impl Into<String>) -> Self {
         let inner = Inner {
             name: name.into(),
             runtime: runtime.clone(),
             time: Time::new(runtime.clock()),
+            start: runtime.clock().now(),
             process: Arc::default(),
             tracer: Arc::default(),
             governing: Arc::default(),
@@ -66,7 +86,7 @@ impl Network {
         }
     }
 
-    /// The name that it was given.
+    /// Returns the network's name.
     #[must_use]
     pub fn name(&self) -> &str {
         &self.inner.name
@@ -77,10 +97,11 @@ impl Network {
         Builder::new(self.clone(), name.into())
     }
 
-    /// The stage of this name.
+    /// Finds a stage by its name.
     ///
     /// # Errors
-    /// If there is none, with the names that there are; if it takes other events, with both types.
+    /// If there is none, with the existing names; if it takes events of another type, with both
+    /// types.
     pub fn find<E: Send + 'static>(&self, name: &str) -> Result<Stage<E>, BuildError> {
         let table = self.inner.table.lock();
         let known = table.find(name)?;
@@ -100,7 +121,7 @@ impl Network {
         }
     }
 
-    /// The names of all stages, in the order in which they were made.
+    /// Returns the names of all stages, in the order in which they were made.
     #[must_use]
     pub fn names(&self) -> Vec<Arc<str>> {
         let table = self.inner.table.lock();
@@ -108,19 +129,20 @@ impl Network {
         names.collect()
     }
 
-    /// All edges, in the order in which they were made.
+    /// Returns all edges, in the order in which they were made.
     #[must_use]
     pub fn edges(&self) -> Vec<Edge> {
         self.inner.table.lock().edges().cloned().collect()
     }
 
-    /// The stages and edges that there are now. What is asked of the stages is asked under no lock of the network.
+    /// Returns the current stages and edges. The caller then asks the stages under no lock of the
+    /// network.
     pub(crate) fn known(&self) -> (Vec<Known>, Vec<Edge>) {
         let table = self.inner.table.lock();
         (table.stages.clone(), table.edges().cloned().collect())
     }
 
-    /// A number for a stage to be.
+    /// Returns a number for a new stage.
     pub(crate) fn number(&self) -> u32 {
         self.inner.table.lock().number()
     }
@@ -152,13 +174,15 @@ impl Network {
     /// Forgets a stage and its edges.
     pub(crate) fn remove(&self, id: u32) {
         let removed = self.inner.table.lock().remove(id);
-        // Under no lock: it may be the last reference to a handler.
+        // Dropped under no lock: it may be the last reference to a handler.
         drop(removed);
         self.replan();
     }
 
+    /// Checks that a stage belongs to this network.
+    ///
     /// # Errors
-    /// If a stage is of another network: that one's names, numbers and edges are not known here.
+    /// If it is of another network, whose names, numbers and edges are unknown here.
     pub(crate) fn check_own(&self, stage: &str, of: &Network) -> Result<(), BuildError> {
         if Arc::ptr_eq(&self.inner, &of.inner) {
             return Ok(());
@@ -170,7 +194,8 @@ impl Network {
         })
     }
 
-    /// Adds an edge, which is there until it is [released](Table::release); refuses one that closes a cycle in which all could wait.
+    /// Adds an edge, which exists until it is [released](Table::release). Refuses one that closes a
+    /// cycle that can deadlock.
     pub(crate) fn connect(
         &self,
         from: &Arc<str>,
@@ -207,8 +232,8 @@ impl Network {
         Ok(())
     }
 
-    /// Puts a proxy in the edges from one stage to another; gives the first one's name and number, and the number that
-    /// holds the edges to the proxy.
+    /// Puts a proxy into the edges from one stage to another. Returns the first stage's name and
+    /// number, and the number that holds the edges to the proxy.
     pub(crate) fn interpose(
         &self,
         from: &str,
@@ -228,7 +253,8 @@ impl Network {
                 by: by.to_string(),
             });
         }
-        // What goes to the proxy must not come back to where it was to go.
+        // Events that go to the proxy must not come back to their original target through another
+        // proxy.
         let mut way = vec![from.to_string(), to.to_string(), proxy.to_string()];
         let mut next = Arc::clone(proxy);
         while let Some(proxy) = table.proxy(&from, &next) {
@@ -265,7 +291,7 @@ impl Network {
         Ok((from, id, by))
     }
 
-    /// Takes a proxy out of the edges from one stage to another, and what it holds.
+    /// Removes a proxy from the edges between two stages, and releases its own edges.
     pub(crate) fn withdraw(&self, from: &Arc<str>, to: &Arc<str>, proxy: &Arc<str>, by: u32) {
         let mut table = self.inner.table.lock();
         if table.proxy(from, to).as_ref() == Some(proxy) {
@@ -279,11 +305,20 @@ impl Network {
     }
 }
 
+impl Drop for Inner {
+    fn drop(&mut self) {
+        // Each handle of a stage holds the network, so no handle exists any more.
+        for known in self.table.get_mut().stages.drain(..) {
+            known.stage.abandon();
+        }
+    }
+}
+
 /// A network that may be gone.
 pub(crate) struct Weak(std::sync::Weak<Inner>);
 
 impl Weak {
-    /// Whether both are the same network.
+    /// Returns whether both are the same network.
     pub(crate) fn is(&self, other: &Self) -> bool {
         self.0.ptr_eq(&other.0)
     }

@@ -1,31 +1,37 @@
-//! Where events wait: lanes by class, or by key.
+//! The queue of a stage: lanes by class, or by key.
 
 mod keyed;
 mod lane;
+mod senders;
 
 use std::collections::VecDeque;
 
 pub(crate) use keyed::{ByKey, Keyed};
 pub(crate) use lane::{CHUNK_MAX, Lanes};
+pub(crate) use senders::{
+    Lacks, Next, PATIENCE, PATIENCE_LONG, PATIENCE_MAX, Senders, Waiter, Wanted,
+};
 
 use super::control::Order;
-use super::event::Event;
+use super::event::{BURIED_PART, Event};
 
-/// Bound, in events: after so many of higher classes, one of a lower class that waits is taken. A class is slowed down by
-/// those above it, but not stopped.
+/// Bound, in events: after this many events of higher classes, one waiting event of a lower class
+/// is taken. Higher classes slow a class down, but do not starve it.
 const PASSED_OVER_MAX: u32 = 64;
 
-/// The events of a stage that wait. It knows no bounds but those of keys, and calls no controller.
+/// The queued events of a stage. The queue enforces no bounds except those of keys, and calls no
+/// controller.
 pub(crate) enum Queue<E> {
     Lanes(Lanes<E>),
     Keyed(Box<dyn Keyed<E>>),
 }
 
-/// Why an event can't be queued.
+/// The refused event: its key has no room.
 pub(crate) struct KeyFull<E>(pub(crate) Event<E>);
 
 impl<E> Queue<E> {
-    /// Finds out by which key an event will be queued: asks what may panic, while the event is not in here yet.
+    /// Finds the key of an event before it is queued. The user's code may panic here, while nothing
+    /// has changed.
     #[inline]
     pub(crate) fn look_at(&mut self, event: &Event<E>) {
         if let Queue::Keyed(keyed) = self {
@@ -33,7 +39,7 @@ impl<E> Queue<E> {
         }
     }
 
-    /// A hash of the key of the event that was looked at last, in a stage by key.
+    /// Returns a hash of the key of the event that was looked at last, in a keyed stage.
     pub(crate) fn key_hash(&self) -> Option<u64> {
         match self {
             Queue::Lanes(_) => None,
@@ -41,21 +47,20 @@ impl<E> Queue<E> {
         }
     }
 
-    /// Queues the event that was looked at last.
+    /// Queues the event that was looked at last. Returns the part of the queue that it is in: its
+    /// lane or its key.
     #[inline(always)]
-    pub(crate) fn push(&mut self, event: Event<E>) -> Result<(), KeyFull<E>> {
+    pub(crate) fn push(&mut self, event: Event<E>) -> Result<usize, KeyFull<E>> {
         match self {
-            Queue::Lanes(lanes) => {
-                lanes.push(event);
-                Ok(())
-            }
+            Queue::Lanes(lanes) => Ok(lanes.push(event)),
             Queue::Keyed(keyed) => keyed.push(event),
         }
     }
 
-    /// Puts back what a servlet took in this order, out of this key, and did not use, so that it is the first to be taken again. Of several, the one that
-    /// was taken last comes first.
-    pub(crate) fn put_back(&mut self, event: Event<E>, order: Order, key: Option<usize>) {
+    /// Puts back an event that a servlet took in this order from this key and did not use, so that
+    /// it is the next to be taken. Of several such events, the one put back last comes first.
+    /// Returns the part of the queue that it is in.
+    pub(crate) fn put_back(&mut self, event: Event<E>, order: Order, key: Option<usize>) -> usize {
         match (self, order) {
             (Queue::Lanes(lanes), Order::Fifo) => lanes.push_front(event),
             (Queue::Lanes(lanes), Order::Lifo) => lanes.push(event),
@@ -63,7 +68,7 @@ impl<E> Queue<E> {
         }
     }
 
-    /// Takes out what is late, wherever it is.
+    /// Takes out all late events, wherever they are.
     pub(crate) fn take_late(
         &mut self,
         is_late: &mut dyn FnMut(&Event<E>) -> bool,
@@ -74,7 +79,38 @@ impl<E> Queue<E> {
         }
     }
 
-    /// Keys that have events or are busy.
+    /// Counts a cancelled event in this part.
+    pub(crate) fn bury(&mut self, part: usize) {
+        if let Some(buried) = self.buried(part) {
+            *buried += 1;
+        }
+    }
+
+    /// Counts a cancelled event of this part that has left the queue.
+    pub(crate) fn removed_buried(&mut self, part: usize) {
+        if let Some(buried) = self.buried(part) {
+            *buried -= 1;
+        }
+    }
+
+    /// Returns the number of cancelled events in this part; `None` if the key is forgotten.
+    fn buried(&mut self, part: usize) -> Option<&mut usize> {
+        match self {
+            Queue::Lanes(lanes) => Some(lanes.buried(part)),
+            Queue::Keyed(keyed) => keyed.buried(part),
+        }
+    }
+
+    /// Takes the cancelled events out of a part if they make up at least [their
+    /// share](BURIED_PART).
+    pub(crate) fn sweep(&mut self, part: usize) -> Vec<Event<E>> {
+        match self {
+            Queue::Lanes(lanes) => lanes.sweep(part),
+            Queue::Keyed(keyed) => keyed.sweep(part),
+        }
+    }
+
+    /// Returns the number of keys that have events or are busy.
     pub(crate) fn keys(&self) -> usize {
         match self {
             Queue::Lanes(_) => 0,
@@ -82,7 +118,7 @@ impl<E> Queue<E> {
         }
     }
 
-    /// Whether a servlet would find something.
+    /// Returns whether a servlet would find an event.
     pub(crate) fn is_ready(&self) -> bool {
         match self {
             Queue::Lanes(lanes) => !lanes.is_empty(),
@@ -90,7 +126,7 @@ impl<E> Queue<E> {
         }
     }
 
-    /// Takes the next event that may be taken: out of the key that is in `batch`, if it is one by key.
+    /// Takes the next event. In a keyed queue, it comes from the key that was opened last.
     pub(crate) fn take_one(&mut self, order: Order) -> Option<Event<E>> {
         match self {
             Queue::Lanes(lanes) => lanes.take_one(order),
@@ -99,18 +135,28 @@ impl<E> Queue<E> {
     }
 }
 
-/// Moves the events for which `picks` says yes to `picked`; the others keep their order.
+/// Returns whether the share of cancelled events among `len` is large enough to remove them.
+fn is_due(buried: usize, len: usize) -> bool {
+    buried > 0 && buried * BURIED_PART >= len
+}
+
+/// Moves the events that `picks` selects to `picked`; the others keep their order. `picks` may be
+/// called twice for an event.
 fn pick<E>(
     events: &mut VecDeque<Event<E>>,
     picks: &mut dyn FnMut(&Event<E>) -> bool,
     picked: &mut Vec<Event<E>>,
 ) {
-    let mut at = 0;
-    while let Some(event) = events.get(at) {
-        if picks(event) {
-            picked.extend(events.remove(at));
+    if !events.iter().any(&mut *picks) {
+        return;
+    }
+    // One rotation: to remove each event from its place would move half of the others.
+    for _ in 0..events.len() {
+        let event = events.pop_front().expect("each is looked at once");
+        if picks(&event) {
+            picked.push(event);
         } else {
-            at += 1;
+            events.push_back(event);
         }
     }
 }

@@ -1,20 +1,27 @@
-//! A simulator of one stage, for controllers: what is shipped on a virtual clock, and handlers that are models.
+//! A simulator of one stage, for controllers: a real stage on a virtual clock, with a model for its
+//! handler.
 //!
-//! The queue, the admission, the accounting of servlets and the controllers are those of a real stage; nothing of them is modelled. Modelled are:
+//! The queue, the admission, the accounting of servlets and the controllers are the code of a real
+//! stage, not models. These parts are models:
 //!
-//! - **arrivals**: a Poisson process whose rate changes at given times, and bursts;
-//! - **the handler**: it takes the events of its batch one by one, computes for each, and then may wait for each, without a CPU; a batch is
-//!   answered when it ends;
-//! - **CPUs**: in an async stage, servlets that are ready take turns in the order in which they became ready, and each keeps its CPU until it waits or has ended
-//!   its run of batches, as threads of a runtime do; in a blocking stage all servlets that compute share the CPUs evenly, as OS threads do
-//!   (processor sharing);
-//! - **a color**: *hot* events are handled one at a time, their waits included; a servlet whose event has to wait for that computes nothing.
+//! - **arrivals**: a Poisson process whose rate changes at given times, bursts, and clients that
+//!   wait for each answer;
+//! - **the handler**: it takes the events of its batch one by one. For each event it computes, and
+//!   then it may wait without holding a CPU. All events of a batch are answered when the batch
+//!   ends;
+//! - **CPUs**: in an async stage, servlets that are ready take turns in the order in which they
+//!   became ready. Each keeps its CPU until it waits or has ended its run of batches, as threads of
+//!   a runtime do. In a blocking stage, all servlets that compute share the CPUs evenly (processor
+//!   sharing), as OS threads do;
+//! - **a color**: *hot* events are handled one at a time, including their waits. A servlet whose
+//!   event has to wait for the color computes nothing.
 //!
-//! Two runs with the same seed are the same, and two controllers with the same seed see the same arrivals with the same
-//! service times.
+//! Two runs with the same seed are identical. Two controllers with the same seed see the same
+//! arrivals with the same service times; only the events of clients in a closed loop depend on the
+//! answers.
 //!
 //! # Examples
-//! How long is the queue of a stage at 80 % of what it can do, and at twice that?
+//! How long is the queue of a stage at 80 % of its capacity, and at twice its capacity?
 //! ```
 //! use tussah::stage::control::Threshold;
 //! use tussah::stage::sim::{Arrivals, End, Service, Simulation, Time};
@@ -49,42 +56,51 @@ pub use self::random::{Random, Time};
 use super::control::Controller;
 use super::event::Class;
 
-/// A stage, and what happens to it. Times are in nanoseconds of virtual time, from the beginning of the run.
+/// A stage, its load and its handler. Times are in nanoseconds of virtual time, from the beginning
+/// of the run.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Simulation {
-    /// When the run ends; what is queued or in service then has no outcome.
+    /// The end of the run. Events that are queued or in service at that time have no outcome.
     pub until_ns: u64,
-    /// How many CPUs there are, and as many workers; at least one.
+    /// The number of CPUs, which is also the number of workers; at least one.
     pub workers: usize,
-    /// Whether servlets are OS threads.
+    /// True if the stage is blocking: its servlets are OS threads.
     pub blocking: bool,
-    /// Whether the stage is keyed by color instead of having handlers wait for each other: then servlets take only what is not hot, while a hot event is
-    /// in service.
+    /// True if the stage is keyed by color, so that handlers do not have to wait for each other:
+    /// while a hot event is in service, servlets take only events that are not hot.
     pub keyed: bool,
-    /// How many servlets may be at work at once in the beginning; at least one.
+    /// How many servlets may be at work at once at the beginning; at least one.
     pub servlets: usize,
-    /// How many at most.
+    /// The upper bound of that number.
     pub servlets_max: usize,
-    /// The most events in a batch; at least one.
+    /// The maximum number of events in a batch; at least one.
     pub batch_max: usize,
-    /// The most events in the queue; at least one.
+    /// The maximum number of events in the queue; at least one.
     pub queue_max: u64,
-    /// What arrives.
+    /// The arrivals.
     pub arrivals: Arrivals,
-    /// What events take that arrive from a time on.
+    /// The handler's model, from each given time on.
     pub services: Vec<(u64, Service)>,
-    /// How fast the CPUs are from a time on; 1.0 is as fast as `services` say, and how they begin.
+    /// The speed of the CPUs from each given time on; 1.0, which is also the initial speed, is the
+    /// speed for which `services` give their times.
     pub speeds: Vec<(u64, f64)>,
-    /// What a rejection takes of a CPU, also that of an event which is shed, in nanoseconds. Rejections come before everything else that waits for a CPU.
+    /// The number of permits of a resource from each given time on. Handlers [hold](Service::hold)
+    /// one permit each; before the first entry there is no limit.
+    pub permits: Vec<(u64, usize)>,
+    /// The CPU time of a rejection or of shedding an event, in nanoseconds. Rejections precede
+    /// everything else that waits for a CPU.
     pub rejection_ns: u64,
-    /// What part of its computing a degraded event takes; 1.0 stands for a stage without a degradation hook.
+    /// The share of its computing time that a degraded event takes; 1.0 stands for a stage without
+    /// a degradation hook.
     pub degraded: f64,
-    /// How far apart the ticks are that [`run`](Self::run) returns; at least one.
+    /// The time between two of the ticks that [`run`](Self::run) returns, in nanoseconds; at least
+    /// one.
     pub tick_ns: u64,
 }
 
 impl Default for Simulation {
-    /// An async stage with two workers, and the bounds that a stage has unless it is built otherwise, that nothing happens to for a second.
+    /// An async stage with two workers and the default bounds of a stage, which runs for one second
+    /// without arrivals.
     fn default() -> Self {
         Self {
             until_ns: 1_000_000_000,
@@ -98,6 +114,7 @@ impl Default for Simulation {
             arrivals: Arrivals::default(),
             services: vec![(0, Service::computing(Time::Constant(100_000.0)))],
             speeds: Vec::new(),
+            permits: Vec::new(),
             rejection_ns: 0,
             degraded: 1.0,
             tick_ns: 10_000_000,
@@ -105,27 +122,35 @@ impl Default for Simulation {
     }
 }
 
-/// What arrives at a stage.
+/// The arrivals at a stage.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Arrivals {
-    /// Arrivals a second from a time on.
+    /// The arrivals per second, from each given time on.
     pub rates: Vec<(u64, f64)>,
-    /// How many arrive at once, and when.
+    /// The bursts: the time, and how many events arrive at once.
     pub bursts: Vec<(u64, u32)>,
-    /// How likely each class is, as weights; at most as many as a stage may have classes.
+    /// The number of additional clients in a closed loop. Each sends an event within the first
+    /// millisecond, and the next one when that event is answered.
+    pub clients: u32,
+    /// How long a client waits after a rejection before it sends again, in nanoseconds; at least
+    /// one.
+    pub retry_ns: u64,
+    /// The weights of the classes; at most as many as a stage may have classes.
     pub classes: Vec<f64>,
-    /// How many users there are, each as likely as the next; at least one.
+    /// The number of users, all equally likely; at least one.
     pub users: u16,
-    /// Whether the stage is told who the user is, as the event's cohort.
+    /// True if events carry their user as the event's cohort.
     pub cohorts: bool,
 }
 
 impl Default for Arrivals {
-    /// Nothing arrives; what would is of one class and one of 16 users that the stage is not told.
+    /// No arrivals; one class and 16 users, whom the stage does not know.
     fn default() -> Self {
         Self {
             rates: Vec::new(),
             bursts: Vec::new(),
+            clients: 0,
+            retry_ns: 1_000_000_000,
             classes: vec![1.0],
             users: 16,
             cohorts: false,
@@ -134,7 +159,7 @@ impl Default for Arrivals {
 }
 
 impl Arrivals {
-    /// Arrivals of one class with these rates a second, each from a time on.
+    /// Arrivals of one class with these rates per second, each from the given time on.
     #[must_use]
     pub fn steps(rates: &[(u64, f64)]) -> Self {
         Self {
@@ -144,22 +169,25 @@ impl Arrivals {
     }
 }
 
-/// What a handler does for an event: it computes, and then it may wait.
+/// The work of a handler for an event: it computes, and then it may wait.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Service {
-    /// How long it computes for an event.
+    /// How long the handler computes for an event.
     pub compute: Time,
-    /// What it computes for each batch besides, in nanoseconds.
+    /// How long the handler also computes for each batch, in nanoseconds.
     pub batch_ns: u64,
-    /// How long it waits for an event.
+    /// How long the handler waits for an event, after it has computed.
     pub wait: Time,
-    /// What share of the events it waits for.
+    /// How long the handler holds a permit, after it has computed and before that wait. While it
+    /// holds the permit, it waits. Permits are granted in the order of the requests.
+    pub hold: Time,
+    /// The share of the events for which the handler waits.
     pub wait_share: f64,
-    /// What share of the events is hot: handled one at a time.
+    /// The share of hot events, which are handled one at a time.
     pub hot_share: f64,
-    /// What share of the events fails, after waiting for `timeout_ns`.
+    /// The share of the events that fail, after waiting for `timeout_ns`.
     pub fail_share: f64,
-    /// How long an event takes to fail, in nanoseconds.
+    /// How long a failing event waits, in nanoseconds.
     pub timeout_ns: u64,
 }
 
@@ -171,6 +199,7 @@ impl Service {
             compute,
             batch_ns: 0,
             wait: Time::Constant(0.0),
+            hold: Time::Constant(0.0),
             wait_share: 0.0,
             hot_share: 0.0,
             fail_share: 0.0,
@@ -179,79 +208,83 @@ impl Service {
     }
 }
 
-/// What became of an event.
+/// The outcome of an event.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Outcome {
-    /// Its class.
+    /// The class of the event.
     pub class: Class,
-    /// Its user.
+    /// The user of the event.
     pub user: u16,
-    /// Whether it was hot.
+    /// True if the event was hot.
     pub hot: bool,
-    /// When it arrived.
+    /// When the event arrived.
     pub arrived_ns: u64,
-    /// When it was answered or rejected.
+    /// When the event was answered or rejected.
     pub ended_ns: u64,
-    /// How it ended.
+    /// How the event ended.
     pub end: End,
 }
 
 impl Outcome {
-    /// The time from its arrival to its end, in nanoseconds.
+    /// Returns the time from the arrival of the event to its end, in nanoseconds.
     #[must_use]
     pub fn response_ns(&self) -> u64 {
         self.ended_ns - self.arrived_ns
     }
 }
 
-/// How an event ended.
+/// The end of an event.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum End {
-    /// Its batch ended.
+    /// The batch of the event ended.
     Served,
-    /// Its batch ended, but it had failed.
+    /// The batch of the event ended, and the event failed.
     Failed,
-    /// It was not let into the queue.
+    /// The queue did not admit the event.
     Rejected,
-    /// It was taken out of the queue and dropped.
+    /// The event was taken out of the queue and dropped.
     Shed,
 }
 
-/// How the stage is at one time, and what happened in the time of a tick before.
+/// The stage at one time, and its counts since the previous tick.
 #[derive(Clone, Copy, PartialEq, Debug, Default)]
 pub struct Tick {
-    /// When.
+    /// The time of the tick.
     pub at_ns: u64,
-    /// Events in the queue.
+    /// The number of events in the queue.
     pub queue_len: u64,
     /// How many servlets may be at work.
     pub servlets: usize,
     /// How many servlets are at work.
     pub busy: usize,
-    /// The most events that a batch may have.
+    /// The maximum number of events in a batch.
     pub batch: usize,
     /// The threshold of the queue.
     pub threshold: u64,
-    /// Events that arrived.
+    /// The number of events that arrived.
     pub arrived: u64,
-    /// Events that were not let in or were dropped.
+    /// The number of events that were rejected or shed.
     pub rejected: u64,
-    /// Events that were answered.
+    /// The number of events that were answered.
     pub served: u64,
-    /// The mean response of those, in nanoseconds; 0 if there are none.
+    /// The mean response time of the answered events, in nanoseconds; 0 if there are none.
     pub response_mean_ns: u64,
-    /// The longest response of those, in nanoseconds.
+    /// The longest response time of the answered events, in nanoseconds.
     pub response_max_ns: u64,
 }
 
 impl Simulation {
-    /// What arrives, and what it takes: the same for one seed, whoever controls the stage.
+    /// Returns the arrivals and their service times, without clients in a closed loop. They depend
+    /// only on the seed, not on the controllers.
     #[must_use]
     pub fn plan(&self, seed: u64) -> Plan<'_> {
         Plan::new(self, seed)
     }
 
-    /// Runs the stage with these controllers; `tell` is told of each event as it ends. What no controller owns stays as it is in the beginning.
+    /// Runs the stage with these controllers and calls `tell` for each event as it ends. Returns
+    /// one tick for each `tick_ns`.
+    ///
+    /// A setting that no controller owns keeps its initial value.
     pub fn run(
         &self,
         controllers: Vec<Box<dyn Controller>>,
@@ -259,5 +292,15 @@ impl Simulation {
         tell: impl FnMut(&Outcome),
     ) -> Vec<Tick> {
         engine::Engine::new(self, controllers, seed, tell).run()
+    }
+
+    /// Runs the stage with these controllers, and returns the log of their decisions.
+    #[cfg(test)]
+    pub(crate) fn log(
+        &self,
+        controllers: Vec<Box<dyn Controller>>,
+        seed: u64,
+    ) -> super::control::Log {
+        engine::Engine::new(self, controllers, seed, |_| {}).log()
     }
 }

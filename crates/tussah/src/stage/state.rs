@@ -1,36 +1,44 @@
-//! What a stage knows and decides, without its handler: a queue, who is let in, who goes to work, and what was counted.
+//! The state of a stage and its decisions, without its handler: the queue, admission, the servlets
+//! that are called to work, and the counts.
 //!
-//! Nothing here waits, reads a clock or runs a handler: time is handed in. The stage proper ([`shared`](super::shared)) keeps one behind a lock; a
-//! simulator runs the same on a virtual clock.
+//! Nothing here waits, reads a clock or runs a handler: time is a parameter. The real stage
+//! ([`Shared`](super::run::Shared)) keeps a state behind a lock; the simulator runs the same state
+//! on a virtual clock.
 //!
-//! | file | what belongs there |
+//! | file | contents |
 //! |---|---|
-//! | `entry.rs` | who is let in, and room that is reserved ahead of time |
-//! | `staff.rs` | servlets: who is called to work, who parks, who ends |
+//! | `entry.rs` | admission, and room that is reserved ahead of time |
+//! | `staff.rs` | servlets: which are called to work, park or end |
 //! | `work.rs` | what a servlet takes, gives back and finishes |
-//! | `tuning.rs` | settings: controllers' and others' |
+//! | `tuning.rs` | settings: those of controllers and others |
 
+mod account;
+mod digest;
 mod entry;
+mod process;
+mod random;
 mod staff;
+mod tally;
 mod tuning;
 mod work;
 
 use std::sync::Arc;
 
-use super::account::{Council, Counts};
 use super::control::{Log, Order, Servlets};
-use super::digest::Digest;
-use super::event::{CLASSES_MAX, Event, Reason};
-use super::expiry::Watch;
-use super::process::Process;
+use super::event::{CLASSES_MAX, Event, Home, Reason, Watch};
 use super::queue::Queue;
-use super::random::Random;
 
+pub use self::digest::Digest;
+pub use self::random::Random;
+
+pub(crate) use account::{ControllerSet, Counts, Now};
 pub(crate) use entry::How;
-pub(crate) use staff::Summon;
+pub(crate) use process::Process;
+pub(crate) use staff::Wake;
+pub(crate) use tally::Tally;
 pub(crate) use work::Run;
 
-/// What bounds a stage, however its controllers set it.
+/// The bounds of a stage, which its controllers cannot exceed.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Bounds {
     /// Credits in the queue.
@@ -43,19 +51,19 @@ pub(crate) struct Bounds {
     pub(crate) servlets_max: usize,
 }
 
-/// Whether a stage takes events, and works on them.
+/// True if a stage admits events and works on them.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Gate {
     Open,
     /// Events are queued, and none are taken.
     Paused,
-    /// No event is let in; what is queued is worked off.
+    /// No event is admitted; the queued ones are still handled.
     Draining,
-    /// Nothing is let in or taken.
+    /// Nothing is admitted or taken.
     Closed,
 }
 
-/// How much of a stage's time its servlets compute.
+/// How a stage's servlets use CPUs.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Kind {
     /// A servlet computes unless it says that it waits.
@@ -65,67 +73,78 @@ pub(crate) enum Kind {
 }
 pub(crate) struct State<E> {
     pub(crate) queue: Queue<E>,
-    pub(crate) council: Council,
+    pub(crate) controllers: ControllerSet,
     pub(crate) counts: Counts,
     pub(crate) responses: Digest,
     pub(crate) log: Log,
     pub(crate) bounds: Bounds,
     pub(crate) servlets: Servlets,
     pub(crate) gate: Gate,
-    /// There is a handler: until then events are queued.
-    pub(crate) manned: bool,
-    /// A handler is about to take another's place: until then no batch is begun.
+    /// True if there is a handler; without one, events are only queued.
+    pub(crate) has_handler: bool,
+    /// True if the handler is about to be replaced; until then no batch begins.
     pub(crate) swapping: bool,
-    /// The runtime starts no servlet any more.
+    /// True if the runtime has stopped starting servlets.
     pub(crate) orphaned: bool,
-    /// It was closed, and those concerned have not been told.
+    /// True if the stage was closed and its waiting senders have not been notified yet.
     pub(crate) closing: bool,
-    /// Why its handler closed it.
+    /// The reason that the handler gave when it closed the stage.
     pub(crate) closed_for: Option<Arc<str>>,
-    /// What events are told that are still here then.
+    /// The drop reason of the events that are still queued when the stage ends.
     pub(crate) ends: Reason,
     pub(crate) threshold: u64,
     pub(crate) batch: usize,
     pub(crate) order: Order,
     pub(crate) workers: usize,
-    /// The most servlets that may be at work, whatever the target: what the process has for the stage.
+    /// The maximum number of servlets at work, whatever the target: the share of the process's
+    /// servlets that the stage has.
     pub(crate) cap: usize,
-    /// No servlet is called for now: there is no OS thread for it.
+    /// True if no servlet may be called for now, because there is no OS thread for it.
     pub(crate) held_back: bool,
     pub(crate) kind: Kind,
-    classes: usize,
-    queued: [u64; CLASSES_MAX],
-    len: u64,
-    credits: u64,
+    pub(crate) classes: usize,
+    pub(crate) queued: [u64; CLASSES_MAX],
+    pub(crate) len: u64,
+    pub(crate) credits: u64,
     /// Credits that senders have reserved and not used yet.
     reserved: u64,
-    /// Events that were dropped, and nobody has been told yet.
-    pub(crate) untold: u64,
-    /// There is room that senders who wait have not been handed.
+    /// Events that were dropped and whose drop callbacks have not run yet.
+    pub(crate) undelivered: u64,
+    /// True if room has become free that has not been handed to waiting senders.
     pub(crate) freed: bool,
-    /// What each of these stages has in the queue for its edge back, in credits, besides what all share.
+    /// For each stage with a back edge to this one: its own room in the queue, in credits, in
+    /// addition to the shared room.
     pub(crate) back_rooms: Vec<(u32, u64)>,
-    /// Events in the queue that carry more than their value.
-    extras: u64,
+    /// The number of queued events that carry more than their value.
+    pub(crate) extras: u64,
+    /// The number of cancelled events that are still in the queue; `len` does not count them.
+    pub(crate) buried: u64,
+    /// Cancelled events that have left the queue. Their drop callbacks run when the lock has been
+    /// released.
+    pub(crate) swept: Vec<Event<E>>,
+    /// The stage, for callers that cancel events in its queue.
+    pub(crate) home: Option<Home>,
     pub(crate) watch: Watch,
     in_service: u64,
-    /// Busy servlets whose handlers wait.
+    /// The number of busy servlets whose handlers wait.
     waiting: usize,
-    /// Of these, those who have only let others have their turn.
+    /// Of these, the servlets that have only yielded to others.
     yielding: usize,
     /// The moving mean of the computing time of an event, in nanoseconds; 0 before the first.
     mean_ns: f64,
-    /// The same of the time of an event with its waits.
+    /// The moving mean of the time of an event including its waits, in nanoseconds.
     service_mean_ns: f64,
     busy_since_ns: u64,
+    /// When the number of servlets was last changed.
+    retuned_ns: u64,
     random: Random,
     process: Arc<Process>,
 }
 
-/// What a state is made of.
+/// The parts of a new state.
 pub(crate) struct Parts<E> {
     pub(crate) queue: Queue<E>,
-    pub(crate) council: Council,
+    pub(crate) controllers: ControllerSet,
     pub(crate) bounds: Bounds,
     pub(crate) classes: usize,
     pub(crate) kind: Kind,
@@ -140,7 +159,7 @@ impl<E> State<E> {
     pub(crate) fn new(parts: Parts<E>) -> Self {
         Self {
             queue: parts.queue,
-            council: parts.council,
+            controllers: parts.controllers,
             counts: Counts::default(),
             responses: Digest::default(),
             log: Log::default(),
@@ -151,7 +170,7 @@ impl<E> State<E> {
                 ..Servlets::default()
             },
             gate: Gate::Open,
-            manned: false,
+            has_handler: false,
             swapping: false,
             orphaned: false,
             closing: false,
@@ -169,10 +188,13 @@ impl<E> State<E> {
             len: 0,
             credits: 0,
             reserved: 0,
-            untold: 0,
+            undelivered: 0,
             freed: false,
             back_rooms: Vec::new(),
             extras: 0,
+            buried: 0,
+            swept: Vec::new(),
+            home: None,
             watch: Watch::default(),
             in_service: 0,
             waiting: 0,
@@ -180,17 +202,18 @@ impl<E> State<E> {
             mean_ns: 0.0,
             service_mean_ns: 0.0,
             busy_since_ns: 0,
+            retuned_ns: 0,
             random: Random::new(parts.seed),
             process: parts.process,
         }
     }
 
-    /// Whether batches are begun.
+    /// Returns whether new batches may begin.
     pub(crate) fn works(&self) -> bool {
-        matches!(self.gate, Gate::Open | Gate::Draining) && self.manned && !self.swapping
+        matches!(self.gate, Gate::Open | Gate::Draining) && self.has_handler && !self.swapping
     }
 
-    /// Lets nothing in or out any more.
+    /// Closes the stage: nothing is admitted or taken any more.
     pub(crate) fn close(&mut self, why: Reason) {
         if self.gate != Gate::Closed {
             (self.gate, self.ends) = (Gate::Closed, why);
@@ -198,7 +221,7 @@ impl<E> State<E> {
         }
     }
 
-    /// Events in the queue.
+    /// Returns the number of events in the queue.
     pub(crate) fn len(&self) -> u64 {
         self.len
     }
@@ -219,12 +242,13 @@ impl<E> State<E> {
         &self.queued[..self.classes]
     }
 
-    /// Whether nothing is queued or in service, and all has been told that was dropped.
+    /// Returns whether nothing is queued or in service, and all drop callbacks have run.
     pub(crate) fn is_empty(&self) -> bool {
-        self.len + self.in_service + self.reserved + self.untold == 0
+        self.len + self.buried + self.in_service + self.reserved + self.undelivered == 0
     }
 
-    /// Credits in the queue of this class and those before it; where there are several, as if all events cost as much as they do on average.
+    /// Returns the credits in the queue of this class and the classes above it. With several
+    /// classes, this is an estimate that charges each event the mean cost.
     fn ahead(&self, class: usize) -> u64 {
         if self.classes == 1 {
             return self.credits();

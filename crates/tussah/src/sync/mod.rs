@@ -1,38 +1,45 @@
-//! What threads wait for each other with, where a color is not what is wanted.
+//! Locks, channels and other synchronization between threads.
 //!
-//! Shared state is best kept in a [`Colored`](crate::Colored) value. What is here serves where a thread has to keep
-//! something over an `await`, to count, or to hand values on. Everything works across runtimes and on OS threads that
-//! belong to none.
+//! Keep shared state in a [`Colored`](crate::Colored) value where you can. Use this module to hold
+//! something across an `await`, to count, or to pass values on. Everything here works across
+//! runtimes, and on OS threads that belong to no runtime.
 //!
-//! | | what | order of those who wait | dropping a waiting future |
+//! | | what | order of waiters | dropping a waiting future |
 //! |---|---|---|---|
-//! | [`Mutex`], [`RwLock`] | a value, locked over awaits | soon fair; writers first | gives up the place |
-//! | [`Semaphore`] | so many at a time | woken in order, may be overtaken | gives up the place |
-//! | [`Barrier`] | until so many have come | all at once | still counts as come |
-//! | [`OnceCell`] | a value that is made once | the first makes it | the next one makes it |
-//! | [`Notify`] | an event without a value | in order | passes its notification on |
-//! | [`oneshot`] | one value, once | | the value is dropped |
+//! | [`Mutex`], [`RwLock`] | a value, locked across awaits | eventually fair; writers first | gives up its place |
+//! | [`Semaphore`] | a limited number of permits | woken in order, may be overtaken | gives up its place |
+//! | [`Limit`] | the same with a name, and counted | in order | gives up its place |
+//! | [`Barrier`] | a meeting point for N threads | all at once | still counts as arrived |
+//! | [`OnceCell`] | a value that is initialized once | the first waiter initializes it | the next waiter initializes it |
+//! | [`Notify`] | a notification without a value | in order | passes its notification on |
+//! | [`oneshot`] | one value, sent once | | drops the value |
 //! | [`mpsc`], [`mpmc`] | a bounded queue | values in order | a send is withdrawn; a receive takes nothing |
-//! | [`watch`] | the latest value | all at once | nothing is lost |
+//! | [`watch`] | the latest value | all at once | loses nothing |
 //!
-//! All of them can deadlock in the ways in which locks and queues always can: tussah's freedom from deadlock is that of
-//! colors. Do not hold a guard of [`std::sync`] over an `await`; the compiler refuses that in [`spawn`](crate::spawn).
-//! The calls of foreign types that block their OS thread, such as `lock_blocking` and `recv_blocking`, are not refused inside an event or a closure of
-//! [`with`](crate::Colored::with), as [`block_on`](crate::Handle::block_on) is: do not wait by them there.
+//! All of these can deadlock like any lock or queue; only colors are free of deadlocks. Do not hold
+//! a guard of [`std::sync`] across an `await`: the compiler rejects that in
+//! [`spawn`](crate::spawn).
+//!
+//! Some re-exported types have methods that block the OS thread, such as `lock_blocking` and
+//! `recv_blocking`. Do not call them in an event or in a closure of [`with`](crate::Colored::with).
+//! They do not panic there, as [`block_on`](crate::Handle::block_on) does, but block the worker.
 
+mod limit;
 pub mod mpmc;
 pub mod mpsc;
 pub mod oneshot;
 pub mod watch;
 
-/// Waiting until so many threads have come, again and again; of `async-lock`.
+pub use self::limit::{Limit, LimitPermit, LimitStats};
+
+/// A point at which N threads wait for each other, usable repeatedly; from `async-lock`.
 ///
-/// The one who comes last is the leader. A barrier of 0 or 1 lets everybody through.
+/// The last thread to arrive is the leader. A barrier for 0 or 1 threads never waits.
 ///
 /// # Cancellation
 ///
-/// A `wait` that has been polled and is then dropped still counts as come, so that the others are let through one too
-/// few.
+/// A `wait` that is dropped after its first poll still counts as arrived, so the barrier opens one
+/// thread too early.
 ///
 /// ```
 /// # futures_lite::future::block_on(async {
@@ -46,13 +53,14 @@ pub use async_lock::Barrier;
 #[doc(inline)]
 pub use async_lock::BarrierWaitResult;
 
-/// Mutual exclusion over awaits; of `async-lock`.
+/// A mutex that can be held across awaits; from `async-lock`.
 ///
-/// Prefer a [`Colored`](crate::Colored) value, which needs no guard, or [`std::sync::Mutex`], which is cheaper, unless
-/// the guard has to live over an `await`.
+/// Unless the guard has to live across an `await`, prefer a [`Colored`](crate::Colored) value,
+/// which needs no guard, or [`std::sync::Mutex`], which is cheaper.
 ///
-/// A thread that comes may overtake those who wait; once one has waited for half a millisecond the lock goes around in
-/// order. A panic while the guard is held unlocks and does not poison. Dropping the waiting future gives up its place.
+/// A newly arriving thread may overtake waiters. Once a waiter has waited for half a millisecond,
+/// the lock is handed over in order. A panic while the guard is held unlocks the mutex without
+/// poisoning it. Dropping the waiting future gives up its place.
 ///
 /// ```
 /// # futures_lite::future::block_on(async {
@@ -69,9 +77,10 @@ pub use async_lock::Mutex;
 #[doc(inline)]
 pub use async_lock::{MutexGuard, MutexGuardArc};
 
-/// A value that is made once, by the first who needs it; of `async-lock`.
+/// A value that is initialized once, by the first thread that needs it; from `async-lock`.
 ///
-/// The others wait for it. If the future that makes the value is dropped, fails or panics, the next one begins anew.
+/// Other threads wait for the value. If the initializing future is dropped, fails or panics, the
+/// next waiter starts again.
 ///
 /// ```
 /// # futures_lite::future::block_on(async {
@@ -83,11 +92,11 @@ pub use async_lock::{MutexGuard, MutexGuardArc};
 #[doc(inline)]
 pub use async_lock::OnceCell;
 
-/// One writer or many readers, over awaits; of `async-lock`.
+/// A lock for one writer or many readers that can be held across awaits; from `async-lock`.
 ///
-/// A writer that waits keeps new readers out, so that readers do not starve it; a thread that holds a read guard and
-/// asks for another can therefore deadlock. A panic unlocks and does not poison. Dropping a waiting future gives up its
-/// place.
+/// A waiting writer blocks new readers, so readers cannot starve it. A thread that holds a read
+/// guard and asks for a second one can therefore deadlock. A panic unlocks without poisoning.
+/// Dropping a waiting future gives up its place.
 ///
 /// ```
 /// # futures_lite::future::block_on(async {
@@ -108,11 +117,12 @@ pub use async_lock::{
     RwLockWriteGuard, RwLockWriteGuardArc,
 };
 
-/// So many at a time; of `async-lock`.
+/// A limited number of permits; from `async-lock`.
 ///
-/// Permits come one by one. Those who wait are woken in order, but one who comes just then may take the permit before
-/// the woken one does; under constant pressure a thread can wait long. Dropping the waiting future gives up its place;
-/// dropping the guard gives the permit back, a panic included.
+/// Permits are acquired one at a time. Waiters are woken in order, but a newly arriving thread may
+/// take the permit before the woken waiter does. Under constant pressure a thread can wait for a
+/// long time. Dropping the waiting future gives up its place. Dropping the guard returns the
+/// permit, also during a panic. [`Limit`] is fair, and counts.
 ///
 /// ```
 /// # futures_lite::future::block_on(async {

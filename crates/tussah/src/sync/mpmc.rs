@@ -1,26 +1,28 @@
-//! A bounded queue with many senders and many receivers; of `async-channel`.
+//! A bounded queue with many senders and many receivers; from `async-channel`.
 //!
-//! Each value goes to one receiver, in the order in which they were sent. Senders wait while the queue is full,
-//! receivers while it is empty; those who wait are woken in order, but one who comes just then may be first.
+//! Values are received in the order in which they were sent, each by one receiver. Senders wait
+//! while the queue is full, receivers while it is empty. Waiters are woken in order, but a newly
+//! arriving sender or receiver may overtake them.
 //!
-//! When the last sender is gone, receivers still get what is queued and then [`RecvError`]. When the last receiver is
-//! gone, sending gives the value back. What is queued then is dropped with the last sender.
+//! When the last sender is dropped, receivers still get the queued values, and then [`RecvError`].
+//! When the last receiver is dropped, sending returns the value. Values still queued then are
+//! dropped with the last sender.
 //!
 //! # Cancellation
 //!
-//! A [`Send`] that is dropped before it has completed has sent nothing; its value is dropped with it. A [`Recv`] that
-//! is dropped has taken nothing.
+//! A [`Send`] dropped before completion has sent nothing, and drops its value. A dropped [`Recv`]
+//! has taken nothing.
 
 pub use async_channel::{
     Receiver, Recv, RecvError, Send, SendError, Sender, TryRecvError, TrySendError, WeakReceiver,
     WeakSender,
 };
 
-/// Makes a queue for at most `capacity` values.
+/// Creates a queue for at most `capacity` values.
 ///
 /// # Panics
 ///
-/// If `capacity` is 0: a queue without room would need sender and receiver to meet.
+/// Panics if `capacity` is 0. Rendezvous channels are not supported.
 ///
 /// ```
 /// use tussah::sync::mpmc;
@@ -38,6 +40,6 @@ pub use async_channel::{
 #[must_use]
 #[track_caller]
 pub fn channel<T>(capacity: usize) -> (Sender<T>, Receiver<T>) {
-    assert!(capacity > 0, "the capacity of a channel is at least 1");
+    assert!(capacity > 0, "the capacity of a channel must be at least 1");
     async_channel::bounded(capacity)
 }

@@ -1,18 +1,18 @@
 //! A bounded queue with many senders and one receiver.
 //!
-//! It is the queue of [`mpmc`] with a receiver that cannot be cloned: who holds it knows that it alone
-//! sees every value. Order, closing and cancellation are as there.
+//! This is the queue of [`mpmc`] with a receiver that cannot be cloned, so the receiver sees every
+//! value. Order, closing and cancellation are as described there.
 
 use std::fmt;
 
 use super::mpmc;
 pub use super::mpmc::{Recv, RecvError, Send, SendError, TryRecvError, TrySendError};
 
-/// Makes a queue for at most `capacity` values.
+/// Creates a queue for at most `capacity` values.
 ///
 /// # Panics
 ///
-/// If `capacity` is 0: a queue without room would need sender and receiver to meet.
+/// Panics if `capacity` is 0. Rendezvous channels are not supported.
 ///
 /// ```
 /// use tussah::sync::mpsc;
@@ -38,67 +38,68 @@ pub fn channel<T>(capacity: usize) -> (Sender<T>, Receiver<T>) {
     (Sender { queue: sender }, Receiver { queue: receiver })
 }
 
-/// Puts values into the queue; clones put into the same one.
+/// The sending side of a queue. Clones send to the same queue.
 pub struct Sender<T> {
     queue: mpmc::Sender<T>,
 }
 
 impl<T> Sender<T> {
-    /// Waits for room and puts `value` in.
+    /// Waits for room and sends `value`.
     ///
     /// # Errors
     ///
-    /// Gives the value back if the receiver is gone or has closed the queue.
+    /// Returns the value if the receiver was dropped or has closed the queue.
     ///
     /// # Cancellation
     ///
-    /// A future that is dropped before it has completed has sent nothing; the value is dropped with it.
+    /// A future dropped before completion has sent nothing, and drops its value.
     pub fn send(&self, value: T) -> Send<'_, T> {
         self.queue.send(value)
     }
 
-    /// Puts `value` in if there is room now.
+    /// Sends `value` if the queue has room now.
     ///
     /// # Errors
     ///
-    /// Gives the value back if the queue is full, or closed.
+    /// Returns the value if the queue is full or closed.
     pub fn try_send(&self, value: T) -> Result<(), TrySendError<T>> {
         self.queue.try_send(value)
     }
 
-    /// As [`send`](Self::send), blocking the OS thread; not for a thread of a runtime, whose worker it would stop.
+    /// Sends like [`send`](Self::send), but blocks the OS thread. Do not call it in a thread of a
+    /// runtime, because it would block the worker.
     ///
     /// # Errors
     ///
-    /// Gives the value back if the receiver is gone or has closed the queue.
+    /// Returns the value if the receiver was dropped or has closed the queue.
     pub fn send_blocking(&self, value: T) -> Result<(), SendError<T>> {
         self.queue.send_blocking(value)
     }
 
-    /// Waits until the receiver is gone or has closed the queue.
+    /// Waits until the receiver is dropped or has closed the queue.
     pub async fn closed(&self) {
         self.queue.closed().await;
     }
 
-    /// True if the receiver is gone or has closed the queue.
+    /// Returns whether the receiver was dropped or has closed the queue.
     #[must_use]
     pub fn is_closed(&self) -> bool {
         self.queue.is_closed()
     }
 
-    /// How many values are queued.
+    /// Returns the number of queued values.
     #[must_use]
     pub fn len(&self) -> usize {
         self.queue.len()
     }
 
-    /// True if nothing is queued.
+    /// Returns whether the queue is empty.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.queue.is_empty()
     }
 
-    /// How many values may be queued.
+    /// Returns the maximum number of queued values.
     #[must_use]
     pub fn capacity(&self) -> usize {
         self.queue
@@ -106,7 +107,7 @@ impl<T> Sender<T> {
             .expect("`channel` makes bounded queues only")
     }
 
-    /// True if both send to one receiver.
+    /// Returns whether both senders send to the same receiver.
     #[must_use]
     pub fn same_channel(&self, other: &Self) -> bool {
         self.queue.same_channel(&other.queue)
@@ -129,7 +130,7 @@ impl<T> fmt::Debug for Sender<T> {
     }
 }
 
-/// Takes the values out of the queue. There is only one.
+/// The receiving side of a queue. A queue has only one.
 pub struct Receiver<T> {
     queue: mpmc::Receiver<T>,
 }
@@ -139,57 +140,62 @@ impl<T> Receiver<T> {
     ///
     /// # Errors
     ///
-    /// If the queue is empty and all senders are gone, or it was [closed](Self::close).
+    /// Returns an error if the queue is empty and all senders were dropped, or the queue was
+    /// [closed](Self::close).
     ///
     /// # Cancellation
     ///
-    /// A future that is dropped has taken nothing.
+    /// A dropped future has taken nothing.
     pub fn recv(&mut self) -> Recv<'_, T> {
         self.queue.recv()
     }
 
-    /// Takes a value if there is one now.
+    /// Takes a value if one is queued.
     ///
     /// # Errors
     ///
-    /// If the queue is empty; the error says whether it is also closed.
+    /// Returns an error if the queue is empty. The error says whether the queue is also closed.
     pub fn try_recv(&mut self) -> Result<T, TryRecvError> {
         self.queue.try_recv()
     }
 
-    /// As [`recv`](Self::recv), blocking the OS thread; not for a thread of a runtime, whose worker it would stop.
+    /// Receives like [`recv`](Self::recv), but blocks the OS thread. Do not call it in a thread of
+    /// a runtime, because it would block the worker.
     ///
     /// # Errors
     ///
-    /// If the queue is empty and all senders are gone, or it was [closed](Self::close).
+    /// Returns an error if the queue is empty and all senders were dropped, or the queue was
+    /// [closed](Self::close).
     pub fn recv_blocking(&mut self) -> Result<T, RecvError> {
         self.queue.recv_blocking()
     }
 
-    /// Lets nothing more in; what is queued can still be received. False if it was closed before.
+    /// Closes the queue to new values; queued values can still be received. Returns false if it was
+    /// closed before.
     pub fn close(&mut self) -> bool {
         self.queue.close()
     }
 
-    /// True if all senders are gone, or the queue was [closed](Self::close); values may still be queued.
+    /// Returns whether all senders were dropped or the queue was [closed](Self::close). Values may
+    /// still be queued.
     #[must_use]
     pub fn is_closed(&self) -> bool {
         self.queue.is_closed()
     }
 
-    /// How many values are queued.
+    /// Returns the number of queued values.
     #[must_use]
     pub fn len(&self) -> usize {
         self.queue.len()
     }
 
-    /// True if nothing is queued.
+    /// Returns whether the queue is empty.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.queue.is_empty()
     }
 
-    /// How many values may be queued.
+    /// Returns the maximum number of queued values.
     #[must_use]
     pub fn capacity(&self) -> usize {
         self.queue

@@ -1,11 +1,12 @@
-//! One value, from one thread to another, once; of `oneshot`.
+//! A channel for a single value; from `oneshot`.
 //!
-//! Sending never waits. The receiver is awaited, or blocks an OS thread with [`Receiver::recv`]. It gets [`RecvError`]
-//! if the sender was dropped unused; a sender whose receiver is gone gets its value back.
+//! Sending never waits. Await the receiver, or block an OS thread with [`Receiver::recv`]. The
+//! receiver gets [`RecvError`] if the sender was dropped unused. If the receiver was dropped, the
+//! sender gets its value back.
 //!
 //! # Cancellation
 //!
-//! Dropping a receiver drops the value, if it had been sent.
+//! Dropping a receiver drops a value that was already sent.
 //!
 //! ```
 //! use tussah::sync::oneshot;

@@ -1,7 +1,8 @@
-//! The latest value, for many who watch it.
+//! A channel that keeps only the latest value, for any number of watchers.
 //!
-//! A sender replaces the value; a receiver sees the latest one, and waits for the next that it has not seen. Values in
-//! between are skipped, so that nothing is queued and a slow receiver holds nobody up.
+//! A sender replaces the value. A receiver sees the latest value and waits for the next one it has
+//! not seen. Intermediate values are skipped, so nothing is queued and a slow receiver delays no
+//! one.
 //!
 //! ```
 //! use tussah::sync::watch;
@@ -33,23 +34,23 @@ use tussah_core::Notify;
 
 pub use self::error::{RecvError, SendError};
 
-/// Set in the version when the last sender is gone.
+/// The bit that is set in the version when the last sender is dropped.
 const CLOSED: usize = 1;
 
-/// What the version grows by with each value.
+/// The increment of the version for each value.
 const STEP: usize = 2;
 
 struct Shared<T> {
-    /// Never poisoned in effect: a closure that panics leaves the value as it was then.
+    /// Poisoning is ignored: a closure that panics leaves the value as it was at that moment.
     value: RwLock<T>,
-    /// Grows by [`STEP`], under the write lock, with each value; [`CLOSED`] is added at the end. It wraps: a receiver
-    /// that sleeps through exactly half the range of `usize` would miss a value.
+    /// Grows by [`STEP`] with each value, under the write lock. [`CLOSED`] is set at the end. The
+    /// version wraps, so a receiver that skips exactly half the range of `usize` misses a value.
     version: AtomicUsize,
     senders: AtomicUsize,
     receivers: AtomicUsize,
     /// Wakes the receivers.
     changed: Notify,
-    /// Wakes those who wait in [`Sender::closed`].
+    /// Wakes the tasks that wait in [`Sender::closed`].
     unwatched: Notify,
 }
 
@@ -61,12 +62,12 @@ impl<T> Shared<T> {
     }
 
     fn version(&self) -> usize {
-        // Acquire: pairs with the Release in `modify` and in the drop of the last sender; who sees that something is
-        // new sees what was done before.
+        // Acquire: pairs with the Release in `modify` and in the drop of the last sender. A reader
+        // that sees the new version sees everything done before it.
         self.version.load(Ordering::Acquire)
     }
 
-    /// Applies `change`, which says whether the value is new, and wakes the receivers if it is.
+    /// Applies `change`, which returns whether the value is new, and wakes the receivers if it is.
     fn modify(&self, change: impl FnOnce(&mut T) -> bool) -> bool {
         {
             let mut value = self.value.write().unwrap_or_else(PoisonError::into_inner);
@@ -80,10 +81,10 @@ impl<T> Shared<T> {
         true
     }
 
-    /// Waits until there is a value newer than `seen`, and marks it as seen.
+    /// Waits for a value newer than `seen`, and marks it as seen.
     async fn changed(&self, seen: &mut usize) -> Result<(), RecvError> {
         loop {
-            // Made before the test, so that a value that comes in between is not missed.
+            // Created before the check, so that a value sent in between is not missed.
             let notified = self.changed.notified();
             let version = self.version();
             if version & !CLOSED != *seen {
@@ -98,7 +99,7 @@ impl<T> Shared<T> {
     }
 }
 
-/// Makes a watched value. The receiver has seen `value`.
+/// Creates a channel. The receiver has already seen `value`.
 #[must_use]
 pub fn channel<T>(value: T) -> (Sender<T>, Receiver<T>) {
     let shared = Arc::new(Shared {
@@ -117,7 +118,7 @@ pub fn channel<T>(value: T) -> (Sender<T>, Receiver<T>) {
     )
 }
 
-/// Sets the value; clones set the same one.
+/// The sending side of a watch channel. Clones set the same value.
 pub struct Sender<T> {
     shared: Arc<Shared<T>>,
 }
@@ -127,7 +128,8 @@ impl<T> Sender<T> {
     ///
     /// # Errors
     ///
-    /// Gives the value back if nobody watches; [`send_replace`](Self::send_replace) sets it all the same.
+    /// Returns the value if no receiver exists; [`send_replace`](Self::send_replace) sets it even
+    /// then.
     pub fn send(&self, value: T) -> Result<(), SendError<T>> {
         if self.is_closed() {
             return Err(SendError(value));
@@ -137,19 +139,21 @@ impl<T> Sender<T> {
         Ok(())
     }
 
-    /// Replaces the value, whether somebody watches or not, and returns the old one.
+    /// Replaces the value, even without receivers, and returns the old one.
     pub fn send_replace(&self, mut value: T) -> T {
         self.send_modify(|place| std::mem::swap(place, &mut value));
         value
     }
 
-    /// Changes the value in place and wakes the receivers, whether somebody watches or not.
+    /// Changes the value in place and wakes the receivers, even if none exist.
     ///
-    /// `change` runs under the lock that [`borrow`](Self::borrow) takes: it must neither borrow nor take long.
+    /// `change` runs under the lock that [`borrow`](Self::borrow) takes. It must not borrow and
+    /// should be short.
     ///
     /// # Panics
     ///
-    /// A panic of `change` is passed on. The value stays as it was at that moment, and nobody is woken.
+    /// If `change` panics, the panic propagates. The value stays as it was at that moment, and no
+    /// receiver is woken.
     pub fn send_modify(&self, change: impl FnOnce(&mut T)) {
         self.send_if_modified(|value| {
             change(value);
@@ -157,22 +161,24 @@ impl<T> Sender<T> {
         });
     }
 
-    /// Changes the value in place and wakes the receivers if `change` returns true, which is also the result.
+    /// Changes the value in place, and wakes the receivers if `change` returns true. Returns what
+    /// `change` returned.
     ///
     /// # Panics
     ///
-    /// As [`send_modify`](Self::send_modify).
+    /// Same as [`send_modify`](Self::send_modify).
     pub fn send_if_modified(&self, change: impl FnOnce(&mut T) -> bool) -> bool {
         self.shared.modify(change)
     }
 
-    /// The value, locked against senders: keep it for short only, and take no second one meanwhile.
+    /// Returns the value, locked against senders. Hold the guard only briefly, and take no second
+    /// one meanwhile.
     #[must_use]
     pub fn borrow(&self) -> Ref<'_, T> {
         self.shared.read()
     }
 
-    /// Makes a receiver that has seen the present value.
+    /// Creates a receiver that has seen the current value.
     #[must_use]
     pub fn subscribe(&self) -> Receiver<T> {
         self.shared.receivers.fetch_add(1, Ordering::Relaxed);
@@ -183,27 +189,27 @@ impl<T> Sender<T> {
         }
     }
 
-    /// True if nobody watches. [`subscribe`](Self::subscribe) can change that.
+    /// Returns whether no receiver exists. [`subscribe`](Self::subscribe) can change that.
     #[must_use]
     pub fn is_closed(&self) -> bool {
         self.receivers() == 0
     }
 
-    /// How many watch.
+    /// Returns the number of receivers.
     #[must_use]
     pub fn receivers(&self) -> usize {
         // Acquire: pairs with the Release in the drop of a receiver.
         self.shared.receivers.load(Ordering::Acquire)
     }
 
-    /// Waits until nobody watches.
+    /// Waits until no receiver exists.
     ///
     /// # Cancellation
     ///
     /// Dropping the future loses nothing.
     pub async fn closed(&self) {
         loop {
-            // Made before the test, so that a receiver that goes in between is not missed.
+            // Created before the check, so that a receiver dropped in between is not missed.
             let notified = self.shared.unwatched.notified();
             if self.is_closed() {
                 return;
@@ -224,7 +230,7 @@ impl<T> Clone for Sender<T> {
 
 impl<T> Drop for Sender<T> {
     fn drop(&mut self) {
-        // Release and Acquire pair with each other: the last one passes on what all did.
+        // AcqRel: pairs with itself, so that the last sender publishes what all senders did.
         if self.shared.senders.fetch_sub(1, Ordering::AcqRel) == 1 {
             // Release: pairs with the Acquire in `version`.
             self.shared.version.fetch_or(CLOSED, Ordering::Release);
@@ -241,40 +247,43 @@ impl<T> fmt::Debug for Sender<T> {
     }
 }
 
-/// Watches the value; a clone has seen what this one has seen.
+/// The receiving side of a watch channel. A clone has seen what the original has seen.
 pub struct Receiver<T> {
     shared: Arc<Shared<T>>,
-    /// The version, without [`CLOSED`], of the latest value that counts as seen.
+    /// The version, without [`CLOSED`], of the latest value that was seen.
     seen: usize,
 }
 
 impl<T> Receiver<T> {
-    /// Waits for a value that has not been seen, and marks the latest as seen; completes at once if there is one.
+    /// Waits for a value that was not seen yet, and marks the latest one as seen. Completes
+    /// immediately if there is one.
     ///
     /// # Errors
     ///
-    /// If the latest value has been seen and all senders are gone.
+    /// Returns an error if the latest value was seen and all senders were dropped.
     ///
     /// # Cancellation
     ///
-    /// Dropping the future loses nothing: a value is marked as seen only when the future completes.
+    /// Dropping the future loses nothing: the value is marked as seen only on completion.
     pub async fn changed(&mut self) -> Result<(), RecvError> {
         self.shared.changed(&mut self.seen).await
     }
 
-    /// Waits until the latest value fulfils `condition`, and marks it as seen; completes at once if it does.
+    /// Waits until the latest value satisfies `condition`, and marks it as seen. Completes
+    /// immediately if it already does.
     ///
     /// # Errors
     ///
-    /// If the latest value does not fulfil it and all senders are gone.
+    /// Returns an error if the latest value does not satisfy `condition` and all senders were
+    /// dropped.
     ///
     /// # Panics
     ///
-    /// A panic of `condition`, which runs under the lock, is passed on.
+    /// If `condition` panics, the panic propagates. `condition` runs under the lock.
     ///
     /// # Cancellation
     ///
-    /// Dropping the future loses nothing, but values that did not fulfil the condition count as seen.
+    /// Dropping the future loses nothing, but values that failed the condition count as seen.
     pub async fn wait_for(
         &mut self,
         mut condition: impl FnMut(&T) -> bool,
@@ -293,11 +302,11 @@ impl<T> Receiver<T> {
         }
     }
 
-    /// Whether there is a value that has not been seen.
+    /// Returns whether there is a value that was not seen yet.
     ///
     /// # Errors
     ///
-    /// If there is none and all senders are gone.
+    /// Returns an error if there is none and all senders were dropped.
     pub fn has_changed(&self) -> Result<bool, RecvError> {
         let version = self.shared.version();
         match (version & !CLOSED != self.seen, version & CLOSED != 0) {
@@ -306,24 +315,26 @@ impl<T> Receiver<T> {
         }
     }
 
-    /// The latest value, locked against senders: keep it for short only, and take no second one meanwhile.
+    /// Returns the latest value, locked against senders. Hold the guard only briefly, and take no
+    /// second one meanwhile.
     ///
-    /// It does not count as seen.
+    /// The value is not marked as seen.
     #[must_use]
     pub fn borrow(&self) -> Ref<'_, T> {
         self.shared.read()
     }
 
-    /// The latest value, as with [`borrow`](Self::borrow), which then counts as seen.
+    /// Returns the latest value like [`borrow`](Self::borrow), and marks it as seen.
     #[must_use]
     pub fn borrow_and_update(&mut self) -> Ref<'_, T> {
         let value = self.shared.read();
-        // The version of just this value: it grows under the write lock only.
+        // This is the version of exactly this value, since the version grows only under the write
+        // lock.
         self.seen = self.shared.version() & !CLOSED;
         value
     }
 
-    /// True if both watch one value.
+    /// Returns whether both receivers watch the same value.
     #[must_use]
     pub fn same_channel(&self, other: &Self) -> bool {
         Arc::ptr_eq(&self.shared, &other.shared)
@@ -357,8 +368,8 @@ impl<T> fmt::Debug for Receiver<T> {
     }
 }
 
-/// A look at the value, which holds senders up as long as it lives. It cannot be kept over an `await` of a spawned
-/// thread, since it is not `Send`.
+/// A guard on the value, which blocks senders while it lives. It is not `Send`, so a spawned thread
+/// cannot hold it across an `await`.
 pub struct Ref<'a, T> {
     guard: RwLockReadGuard<'a, T>,
 }

@@ -72,18 +72,20 @@ fn a_timer_is_cancelled_only_by_cancel() {
 #[test]
 fn a_cancel_in_the_color_is_exact() {
     // The time is up while the color is busy, so that the timer's event is queued behind the one that cancels it.
+    // A busy machine may take as long as `SOON` to come to that one.
+    let time = 50 * SOON;
     let runtime = runtime(2);
     let color = Color(4);
     let (fired, has_fired) = mpsc::channel();
     runtime
         .post_in(color, move || {
-            let timer = after(SOON, color, move || {
+            let timer = after(time, color, move || {
                 fired.send(()).expect("the test listens")
             });
             // Runs behind the timer's first event, which sets it.
             let cancel = move || {
                 let start = Instant::now();
-                while start.elapsed() < 5 * SOON {
+                while start.elapsed() < time + 5 * SOON {
                     std::hint::spin_loop();
                 }
                 timer.cancel();
@@ -145,7 +147,7 @@ fn a_timer_that_is_set_too_late_is_dropped() {
 }
 
 #[test]
-#[should_panic = "longer than zero"]
+#[should_panic = "must not be zero"]
 fn every_needs_a_period() {
     runtime(1).every(Duration::ZERO, Color(3), || ());
 }
@@ -262,10 +264,7 @@ fn a_callback_gives_its_argument_back() {
         .expect("there is room for one");
     let refused = callback.fire("second".into()).expect_err("it is full");
     assert!(refused.is_full() && !refused.is_shut_down());
-    assert_eq!(
-        refused.to_string(),
-        "the color has as many events queued as it may have"
-    );
+    assert_eq!(refused.to_string(), "the color's queue is full");
     assert_eq!(refused.into_inner(), "second");
     drop(go);
     drop(runtime);

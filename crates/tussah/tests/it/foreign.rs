@@ -12,7 +12,9 @@ use std::time::{Duration, Instant};
 use tussah::stage::control::{
     Admission, Arrival, Cadence, Controller, Departure, Owns, Sample, Settings, Verdict,
 };
-use tussah::stage::{Batch, Event, Handler, Network, Restarts, SerialHandler};
+use tussah::stage::{
+    Applicant, Batch, Event, Handler, Network, Restarts, SerialHandler, ThreadManager,
+};
 use tussah::{Callback, Color, Nursery, PostOptions, Runtime, after, every, post_with, scope};
 
 /// How long a row may take before it counts as one that hangs.
@@ -334,10 +336,33 @@ const ROWS: &[Row] = &[
             assert_eq!(dropped.get(), 2);
         },
     },
+    Row {
+        place: "a network's manager of servlets: its destructor, as another takes its place and with the network",
+        run: |runtime| {
+            let dropped = Count::default();
+            let network = Network::on(runtime, "managed");
+            network.set_threads(Arc::new(Manages(dropped.shouts())));
+            network.set_threads(Arc::new(Manages(dropped.shouts())));
+            assert_eq!(dropped.get(), 1);
+            drop(network);
+            assert_eq!(dropped.get(), 2);
+        },
+    },
 ];
 
 /// Counts events.
 struct Counts(Count);
+
+/// Lets every servlet in.
+struct Manages(#[expect(dead_code, reason = "its destructor matters")] Shouts);
+
+impl ThreadManager for Manages {
+    fn enter(&self, _: &Applicant) -> bool {
+        true
+    }
+
+    fn leave(&self, _: &Applicant) {}
+}
 
 impl Handler for Counts {
     type Event = u32;

@@ -74,7 +74,7 @@ fn reads_come_short_at_the_end() {
         let (read, _) = file.read_exact_at(vec![0; 8].into_boxed_slice(), 3).await;
         let error = read.expect_err("there is one less");
         assert_eq!(error.kind(), std::io::ErrorKind::UnexpectedEof);
-        let text = "expected 8 bytes, and the file ends after 7";
+        let text = "expected 8 bytes, but the file ends after 7";
         assert!(error.to_string().ends_with(text), "{error}");
         // Nothing is asked for.
         let (read, _) = file.read_at(Vec::new(), 0).await;

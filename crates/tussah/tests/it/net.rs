@@ -4,6 +4,7 @@ mod dropped;
 mod exhausted;
 mod faults;
 mod files;
+mod hangup;
 mod hint;
 mod listener;
 mod outgoing;

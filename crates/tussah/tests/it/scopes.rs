@@ -248,7 +248,7 @@ async fn a_scope_that_has_ended_starts_nothing() {
     let text = outcome.await.expect_err("it panics").into_panic();
     assert_eq!(
         text.downcast_ref(),
-        Some(&"a child was started in a scope that has ended")
+        Some(&"cannot start a child: the scope has ended")
     );
 }
 
@@ -288,7 +288,7 @@ async fn a_failed_child_that_is_awaited_outside_panics_when_the_scope_has_ended(
     });
     assert_eq!(result.await, Err("no"));
     let text = outside.await.expect_err("there is no result").into_panic();
-    let expected = "a child that has no result was awaited outside of its scope";
+    let expected = "a scope's child was awaited outside the scope after it failed or was aborted";
     assert_eq!(text.downcast_ref(), Some(&expected));
 }
 
@@ -304,7 +304,7 @@ fn a_scope_works_outside_of_the_runtime() {
 }
 
 #[test]
-#[should_panic = "shut down while a scope had children"]
+#[should_panic = "shut down while a scope had running children"]
 fn a_scope_says_that_its_runtime_has_ended() {
     let runtime = runtime(1);
     let handle = runtime.handle().clone();

@@ -353,7 +353,7 @@ fn a_slow_peer_is_closed() {
         assert_eq!((sent, error), (10, Some(ErrorKind::TimedOut)));
         assert!(connection.outgoing().bytes <= 100_000);
         let slow = next!(events, SocketEvent::Closed(_, Closed::Slow(error)) => error);
-        assert_eq!(slow.to_string(), "the peer was too slow, the queue is full");
+        assert_eq!(slow.to_string(), "the peer is too slow: the queue is full");
         sockets.settled().await;
         let stats = sockets.stats();
         assert_eq!(

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use futures_lite::future::{block_on, poll_once};
 use tussah::stage::{Batch, Handler, Network, Reason, Why};
 use tussah::sync::Notify;
 
@@ -47,9 +48,49 @@ fn what_is_queued_is_dropped_with_its_runtime() {
 }
 
 #[test]
-fn a_runtime_that_has_ended_closes_its_stages_with_the_first_event() {
+fn a_runtime_that_ends_closes_its_stages() {
     let runtime = runtime(1);
     let network = Network::on(runtime.handle(), "ended");
+    let stage = network.stage("idle");
+    let stage = stage.handler(|_| Ok(Waits(Arc::default())));
+    let stage = stage.expect("the name is free");
+    let blocks = network
+        .stage("blocks")
+        .blocking(|_| Ok(|_: &mut Batch<u64>| {}));
+    let blocks = blocks.expect("the name is free").sender();
+    drop(runtime);
+    assert_eq!(network.names().len(), 0, "it has forgotten them");
+    assert_eq!(stage.stats().gate, "closed");
+    for sender in [stage.sender(), blocks] {
+        let late = sender.try_send(1).expect_err("nobody would handle it");
+        assert_eq!(late.why, Why::Closed);
+    }
+}
+
+#[test]
+fn a_runtime_that_ends_drops_what_a_paused_stage_holds() {
+    let runtime = runtime(1);
+    let dropped = Arc::new(AtomicU64::new(0));
+    let network = Network::on(runtime.handle(), "paused");
+    let count = Arc::clone(&dropped);
+    let stage = network.stage("stage").on_drop(move |_, why| {
+        assert_eq!(why, Reason::ShutDown);
+        count.fetch_add(1, Ordering::Relaxed);
+    });
+    let stage = stage.handler(|_| Ok(Waits(Arc::default())));
+    let stage = stage.expect("the name is free");
+    stage.pause();
+    stage.sender().try_send(1).expect("there is room");
+    drop(runtime);
+    assert_eq!(dropped.load(Ordering::Relaxed), 1);
+}
+
+#[test]
+fn a_network_of_a_runtime_that_has_ended_closes_its_stages_with_the_first_event() {
+    let runtime = runtime(1);
+    let handle = runtime.handle().clone();
+    drop(runtime);
+    let network = Network::on(&handle, "late");
     let stage = network.stage("idle");
     let stage = stage.handler(|_| Ok(Waits(Arc::default())));
     let sender = stage.expect("the name is free").sender();
@@ -57,11 +98,31 @@ fn a_runtime_that_has_ended_closes_its_stages_with_the_first_event() {
         .stage("blocks")
         .blocking(|_| Ok(|_: &mut Batch<u64>| {}));
     let blocks = blocks.expect("the name is free").sender();
-    drop(runtime);
     for sender in [sender, blocks] {
         // It is taken before it is found that nobody can be called.
         sender.try_send(1).expect("there is room");
         let late = sender.try_send(2).expect_err("nobody would handle it");
         assert_eq!(late.why, Why::Closed);
     }
+}
+
+#[test]
+fn who_waits_for_a_paused_stage_is_told_that_its_runtime_ends() {
+    let runtime = runtime(1);
+    let network = Network::on(runtime.handle(), "paused");
+    let stage = network.stage("stage").queue(1);
+    let stage = stage.handler(|_| Ok(Waits(Arc::default())));
+    let stage = stage.expect("the name is free");
+    stage.pause();
+    let sender = stage.sender();
+    sender.try_send(1).expect("there is room");
+    block_on(async {
+        let mut waiting = Box::pin(sender.send(2));
+        assert!(poll_once(&mut waiting).await.is_none());
+        let mut settled = Box::pin(stage.settled());
+        assert!(poll_once(&mut settled).await.is_none());
+        drop(runtime);
+        assert_eq!(waiting.await.expect_err("it is closed").why, Why::Closed);
+        settled.await;
+    });
 }

@@ -356,3 +356,51 @@ fn a_stage_works_when_its_manager_lets_it() {
         waiting[0].call();
     });
 }
+
+/// Panics in each of its methods, and when it is dropped.
+struct Broken(Arc<AtomicUsize>);
+
+impl ThreadManager for Broken {
+    fn enter(&self, _: &Applicant) -> bool {
+        panic!("expected: nobody is let in")
+    }
+
+    fn leave(&self, _: &Applicant) {
+        self.0.fetch_add(1, Ordering::Relaxed);
+        panic!("expected: nobody leaves")
+    }
+
+    fn counts_waiting(&self) -> bool {
+        panic!("expected: nobody is counted")
+    }
+}
+
+impl Drop for Broken {
+    fn drop(&mut self) {
+        panic!("expected: nobody is dropped")
+    }
+}
+
+/// Whoever sends is told nothing of it, and what is sent is handled.
+#[test]
+fn a_manager_that_panics_lets_in() {
+    let runtime = runtime(1);
+    runtime.block_on(async {
+        let network = Network::new("n");
+        let left = Arc::new(AtomicUsize::new(0));
+        let manager = Arc::new(Broken(Arc::clone(&left)));
+        let handler = Compute(Inside::default());
+        let stage = stage(&network, "stage").threads(manager);
+        let stage = stage.handler(|_| Ok(handler)).expect("a stage");
+        for event in 0..4 {
+            stage.sender().try_send(event).expect("there is room");
+            stage.settled().await;
+        }
+        stage.drain().await;
+        assert_eq!(stage.stats().finished, 4);
+        while left.load(Ordering::Relaxed) == 0 {
+            tussah::yield_now().await;
+        }
+        drop((stage, network));
+    });
+}

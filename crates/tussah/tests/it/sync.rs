@@ -1,5 +1,7 @@
 //! Synchronization between OS threads that block: none of it needs a runtime.
 
+mod limit;
+
 use std::{
     future::Future,
     panic::{AssertUnwindSafe, catch_unwind},
@@ -18,7 +20,7 @@ use tussah::{
     sync::{Barrier, Mutex, Notify, OnceCell, RwLock, Semaphore, mpmc, mpsc, oneshot, watch},
 };
 
-fn poll<F: Future>(future: Pin<&mut F>) -> Poll<F::Output> {
+fn poll<F: Future + ?Sized>(future: Pin<&mut F>) -> Poll<F::Output> {
     future.poll(&mut Context::from_waker(Waker::noop()))
 }
 
@@ -243,13 +245,13 @@ fn mpmc_gives_each_value_to_one() {
 }
 
 #[test]
-#[should_panic = "the capacity of a channel is at least 1"]
+#[should_panic = "the capacity of a channel must be at least 1"]
 fn mpsc_without_room() {
     drop(mpsc::channel::<()>(0));
 }
 
 #[test]
-#[should_panic = "the capacity of a channel is at least 1"]
+#[should_panic = "the capacity of a channel must be at least 1"]
 fn mpmc_without_room() {
     drop(mpmc::channel::<()>(0));
 }
@@ -438,13 +440,13 @@ fn destructors_see_their_local() {
 }
 
 #[test]
-#[should_panic = "a local was read outside of its scope"]
+#[should_panic = "read outside its scope"]
 fn a_local_that_is_not_set() {
     let _ = NAME.get();
 }
 
 #[test]
-#[should_panic = "inside of `with` of the same local"]
+#[should_panic = "inside `with` of the same local"]
 fn a_local_that_is_in_use() {
     NAME.sync_scope("outer", || NAME.with(|_| NAME.sync_scope("inner", || ())));
 }

@@ -71,7 +71,7 @@ fn listeners_at_paths() {
             "{text}"
         );
         assert!(
-            text.ends_with("remove it if nobody listens there"),
+            text.ends_with("remove it if no process listens there"),
             "{text}"
         );
         let client = spawn({

@@ -1,44 +1,57 @@
 //! Aspen's servlets: as many as the arrivals keep busy.
 //!
-//! Upadhyaya, Pai and Midkiff, "Expressing and Exploiting Concurrency in Networked Applications with Aspen" (PPoPP 2007), §4,
-//! "Adaptive thread allocation". With R the rate of arrivals and S the service time of an event, R S servlets are busy (Little's law). The number is
+//! Upadhyaya, Pai and Midkiff, "Expressing and Exploiting Concurrency in Networked Applications
+//! with Aspen" (PPoPP 2007), §4, "Adaptive thread allocation". With R the rate of arrivals and S
+//! the service time of an event, R S servlets are busy (Little's law). The number of servlets is
 //! kept between
 //!
 //! - L = R S / (LOW ν_spawn) and
-//! - U = R S HIGH ν_kill,
+//! - U = R S HIGH ν_kill.
 //!
-//! where the viscosities slow down changes while the number of servlets in the process is off its average: with
-//! Δ = |servlets - average| and ρ = sgn(servlets - average), ν_spawn = e^(Δ^ρ) and ν_kill = e^(Δ^-ρ).
+//! The viscosities slow down changes while the number of servlets in the process is off its
+//! average: with Δ = |servlets - average| and ρ = sgn(servlets - average), ν_spawn = e^(Δ^ρ) and
+//! ν_kill = e^(Δ^-ρ).
 //!
-//! Where we differ: as printed, e^Δ overflows for a large Δ, and e^(1/Δ) grows without end as Δ goes to 0, where a stage that lacks servlets would never get one.
-//! So an exponent is at most 2, and a Δ below half a servlet is none, with both viscosities 1. The rate is that of
-//! what was offered, whether it was let in or not, since an admission could else starve a stage that only lacks servlets. The paper does not say what its
-//! average is over; ours moves by an eighth in each of the monitor's 100 ms. There the monitor sets the viscosities, here each decision does, from the servlets that there
-//! are then.
+//! This implementation differs in four ways:
+//!
+//! - As printed, e^Δ overflows for a large Δ, and e^(1/Δ) grows without bound as Δ goes to 0, so
+//!   that a stage that lacks servlets would never get one. Here an exponent is at most 2. A Δ below
+//!   half a servlet counts as 0, with both viscosities 1.
+//! - The rate is that of offered events, admitted or not. Otherwise an admission controller could
+//!   starve a stage that only lacks servlets.
+//! - The paper does not give the period of its average. Here the average moves by an eighth in each
+//!   of the monitor's intervals of 100 ms.
+//! - In the paper the monitor sets the viscosities. Here each decision computes them from the
+//!   current number of servlets.
 
 use std::collections::VecDeque;
 
 use super::{Cadence, Controller, Owns, Sample, Settings};
 
-/// The largest exponent of a viscosity, unless it is given; it is what 1/Δ comes to for the smallest Δ that counts.
+/// The default of the largest exponent of a viscosity: the value of 1/Δ for the smallest Δ that
+/// counts.
 const EXPONENT_MAX: f64 = 2.0;
 
-/// A difference of less than half a servlet from the average is none.
+/// A difference of less than half a servlet from the average counts as none.
 const DIFFERENCE_MIN: f64 = 0.5;
 
-/// Bound, in events: over how many the service time is averaged, as the paper has it; each entry stands for one at least.
+/// Bound, in events: the number over which the service time is averaged, as in the paper; each
+/// entry stands for at least one.
 const ITEMS: u64 = 100;
 
-/// The parameters of [`Aspen`]; the defaults are the paper's.
+/// Parameters of [`Aspen`]; the defaults are the paper's.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Config {
-    /// LOW: what the lower bound is divided by; positive, else 1. With more, there are servlets only for a part of the load.
+    /// LOW: the divisor of the lower bound; positive, else 1. A larger value provides servlets for
+    /// a part of the load only.
     pub low: f64,
-    /// HIGH: what the upper bound is multiplied with; at least `1 / low`, else made so. With more, servlets that have nothing to do are kept longer.
+    /// HIGH: the factor of the upper bound; at least `1 / low`, else raised to that. A larger value
+    /// keeps idle servlets longer.
     pub high: f64,
-    /// k: how many arrivals there are from one decision to the next; at least one.
+    /// k: the number of arrivals between two decisions; at least one.
     pub arrivals: u64,
-    /// The largest exponent of a viscosity; not negative, else 2. With 0 nothing slows changes down.
+    /// The largest exponent of a viscosity; not negative, else 2. With 0, nothing slows changes
+    /// down.
     pub exponent_max: f64,
 }
 
@@ -53,11 +66,12 @@ impl Default for Config {
     }
 }
 
-/// Keeps the number of servlets between two multiples of how many the load keeps busy.
+/// A controller that keeps the number of servlets between two multiples of the number that the load
+/// keeps busy.
 #[derive(Debug)]
 pub struct Aspen {
     config: Config,
-    /// How many events ended in recent samples, and what they took, in nanoseconds.
+    /// The events that ended in recent samples, and their total time in nanoseconds.
     services: VecDeque<(u64, u64)>,
     finished: u64,
     service_ns: u64,
@@ -70,13 +84,13 @@ impl Default for Aspen {
 }
 
 impl Aspen {
-    /// A controller with these parameters, those out of their range brought into it.
+    /// Creates a controller; parameters out of their range are corrected.
     #[must_use]
     pub fn new(mut config: Config) -> Self {
         if !(config.low.is_finite() && config.low > 0.0) {
             config.low = 1.0;
         }
-        // Also for what is not a number.
+        // This also replaces NaN.
         config.high = config.high.max(1.0 / config.low);
         config.arrivals = config.arrivals.max(1);
         if !(config.exponent_max.is_finite() && config.exponent_max >= 0.0) {
@@ -107,7 +121,7 @@ impl Aspen {
         }
     }
 
-    /// ν_spawn and ν_kill.
+    /// Returns ν_spawn and ν_kill.
     fn viscosity(&self, servlets: f64, average: f64) -> (f64, f64) {
         let difference = (servlets - average).abs();
         if difference.is_nan() || difference < DIFFERENCE_MIN {
@@ -134,7 +148,7 @@ impl Controller for Aspen {
 
     fn cadence(&self) -> Cadence {
         Cadence {
-            // What comes at one moment has no rate.
+            // Arrivals at a single moment have no rate.
             interval_ns: 1,
             arrived: self.config.arrivals,
             finished: 0,
@@ -150,7 +164,7 @@ impl Controller for Aspen {
         let busy = sample.arrived as f64 / sample.interval_ns.max(1) as f64 * service_ns;
         let (spawn, kill) =
             self.viscosity(sample.process_servlets as f64, sample.process_servlets_mean);
-        // Conversions of numbers that are too large end at the largest.
+        // A float that is too large converts to the largest integer.
         let lower = (busy / (self.config.low * spawn)).ceil() as usize;
         let upper = (busy * self.config.high * kill).floor() as usize;
         let now = sample.servlets.target;
@@ -230,7 +244,7 @@ mod tests {
         check(10.0 * e, 1, 11, 10.0, Some(10));
         check(10.0 * e, 1, 9, 10.0, Some(10));
         check(10.0 * e * e, 1, 12, 10.0, Some(10));
-        // ν_spawn is e^(1/2) below the average, and ν_kill above.
+        // ν_spawn is e^(1/2) below the average, and so is ν_kill above it.
         check(10.0 * (0.5f64).exp(), 1, 8, 10.0, Some(10));
         check(1.0, 100, 12, 10.0, Some((20.0 * (0.5f64).exp()) as usize));
         check(1.0, 1000, 8, 10.0, Some((20.0 * e * e) as usize));

@@ -1,23 +1,33 @@
-//! The controllers of a stage that names none.
+//! The default controllers of a stage.
 //!
-//! Servlets are [Aspen's](super::aspen) if the stage waits, and else as many as keep the workers at work, since servlets that compute only take turns: one for
-//! each worker, and more in proportion to what they wait besides. Those that are
-//! tussah threads cost next to nothing, so there are twice as many as are busy on average, without viscosity; and while all of them wait and events are
-//! queued, they are doubled, since what they wait for shows in no average yet. But more than could keep the workers at work twice over would make each
-//! late, and nothing sooner. Batches are
-//! [SEDA's](super::seda_batch); and if there is a latency target, [`Predict`] rejects what would not meet it. Without one, only
-//! the queue's own bounds reject.
+//! If the stage waits, its servlets are [Aspen's](super::aspen). Otherwise there are as many as
+//! keep the workers busy, because servlets that compute only take turns: one for each worker, and
+//! more in proportion to their additional waits.
+//!
+//! Servlets that are tussah threads cost almost nothing, so a waiting stage has twice as many as
+//! are busy on average, without viscosity. While all of them wait and events are queued, their
+//! number doubles, because no average shows the new waits yet. It is bounded by twice the number
+//! that keeps the workers busy: more would make each event late and none sooner. A stage about
+//! which nothing is known has all servlets that it may have.
+//!
+//! Batches are [SEDA's](super::seda_batch). With a latency target, [`AutoTarget`] decides servlets
+//! and admission together: it rejects events that would miss the target, and detects that something
+//! that handlers wait for is scarce. Without a target, only the queue's own bounds refuse events.
 
+mod switch;
+mod target;
 mod trial;
 
 use std::time::Duration;
 
+pub use self::switch::{Mode, Observed, Switch};
+pub use self::target::AutoTarget;
 use self::trial::{Trial, Window};
 use super::{
     Aspen, Cadence, Controller, Owns, Predict, Sample, SedaBatch, Settings, aspen, seda_batch,
 };
 
-/// The default controllers, with a latency target or without one.
+/// Returns the default controllers, with or without a latency target.
 ///
 /// # Examples
 /// ```
@@ -26,72 +36,112 @@ use super::{
 ///
 /// let names = |target| -> Vec<_> { auto(target).iter().map(|c| c.name()).collect() };
 /// assert_eq!(names(None), ["auto-servlets", "seda-batch"]);
-/// assert_eq!(names(Some(Duration::from_millis(5))), ["auto-servlets", "seda-batch", "predict"]);
+/// assert_eq!(names(Some(Duration::from_millis(5))), ["auto", "seda-batch"]);
 /// ```
 #[must_use]
 pub fn auto(target: Option<Duration>) -> Vec<Box<dyn Controller>> {
-    let mut controllers: Vec<Box<dyn Controller>> = vec![
-        Box::new(AutoServlets::default()),
-        Box::new(SedaBatch::new(seda_batch::Config {
-            target_ns: target.map(|target| u64::try_from(target.as_nanos()).unwrap_or(u64::MAX)),
-            ..seda_batch::Config::default()
-        })),
-    ];
-    if let Some(target) = target {
-        controllers.push(Box::new(Predict::new(target)));
+    auto_besides(target, Owns::NOTHING)
+}
+
+/// Returns the default controllers for the settings that other controllers leave: those own
+/// `taken`.
+///
+/// If only one of servlets and admission is taken, [`AutoServlets`] or [`Predict`] decides the
+/// other one.
+///
+/// # Examples
+/// ```
+/// use std::time::Duration;
+/// use tussah::stage::control::{Owns, auto_besides};
+///
+/// let target = Some(Duration::from_millis(5));
+/// let rest = auto_besides(target, Owns::BATCH | Owns::ADMISSION);
+/// assert_eq!(rest.iter().map(|c| c.name()).collect::<Vec<_>>(), ["auto-servlets"]);
+/// ```
+#[must_use]
+pub fn auto_besides(target: Option<Duration>, taken: Owns) -> Vec<Box<dyn Controller>> {
+    let batch = seda_batch::Config {
+        target_ns: target.map(|target| u64::try_from(target.as_nanos()).unwrap_or(u64::MAX)),
+        ..seda_batch::Config::default()
+    };
+    let mut controllers: Vec<Box<dyn Controller>> = Vec::new();
+    match target {
+        Some(target) if taken.both(Owns::SERVLETS | Owns::ADMISSION) == Owns::NOTHING => {
+            controllers.push(Box::new(AutoTarget::new(target)));
+            controllers.push(Box::new(SedaBatch::new(batch)));
+        }
+        target => {
+            controllers.push(Box::new(AutoServlets::default()));
+            controllers.push(Box::new(SedaBatch::new(batch)));
+            if let Some(target) = target {
+                controllers.push(Box::new(Predict::new(target)));
+            }
+        }
     }
+    controllers.retain(|one| one.owns().both(taken) == Owns::NOTHING);
     controllers
 }
 
-/// A stage that computes for less than this share of its service time waits; one that waited computes when it is above
-/// the second.
+/// A stage waits if it computes for less than this share of its service time. A stage that waited
+/// computes again above the second share.
 const WAITS_BELOW: f64 = 0.25;
 const COMPUTES_ABOVE: f64 = 0.5;
 
-/// The share of all workers' time above which a stage is held up by the workers, so that more servlets would only share them.
+/// The share of all workers' time above which the workers hold a stage up, so that more servlets
+/// would only share them.
 const WORKERS_FULL: f64 = 0.9;
 
-/// A stage whose service time is so many times its computing keeps the workers at work with one servlet each; above it, there are some to spare, if more do help.
+/// The number of workers that servlets keep busy if they wait for each other. With less, they wait
+/// for something else.
+const EACH_OTHER: f64 = 0.5;
+
+/// The ratio of service time to computing time below which one servlet for each worker is enough.
+/// Above it there are spare servlets, if more do help.
 const WAITS_LITTLE: f64 = 1.5;
 
-/// Servlets to spare of such a stage, in square roots of those that keep the workers at work. Of four servlets that wait as long as they compute, all wait for 1.5 % of
-/// the time; of three, for 6 % (the machine repair model, with exponential times).
+/// The spare servlets of such a stage, in square roots of those that keep the workers busy. Of four
+/// servlets that wait as long as they compute, all wait for 1.5 % of the time; of three, for 6 %
+/// (the machine repair model, with exponential times).
 const SPARE_ROOT: f64 = 1.5;
 
-/// How many times over the servlets of a stage that waits may keep the workers at work.
+/// How many times the servlets needed to keep the workers busy a waiting stage may have.
 const SPARE: f64 = 2.0;
 
-/// LOW of Aspen where servlets cost little: with twice as many as are busy on average, hardly ever all are.
+/// Aspen's LOW for cheap servlets: with twice as many as are busy on average, all of them are
+/// rarely busy.
 const CHEAP_LOW: f64 = 0.5;
 
-/// Bound, in servlets for each worker: how many there are at most before it is known what the stage does.
-const UNKNOWN_MAX: usize = 8;
-
-/// Bound, in nanoseconds: the shortest time between two decisions, since ten arrivals are too few to pay for one where events take less than a microsecond.
+/// Bound, in nanoseconds: the shortest time between two decisions; if events take less than a
+/// microsecond, ten arrivals are too few to pay for a decision.
 const INTERVAL_NS: u64 = 100_000;
 
-/// Events whose times are summed before the oldest half is forgotten.
+/// The number of events whose times are summed before the older half is forgotten.
 const WINDOW: u64 = 200;
 
-/// Events that must have been finished before a stage is said to wait.
+/// The number of events that must have finished before a stage can count as waiting.
 const FINISHED_MIN: u64 = 10;
 
-/// Aspen's servlets on a stage that waits, and one a worker on a stage that computes.
+/// A controller of servlets: Aspen's for a stage that waits, and one for each worker in a stage
+/// that computes.
 ///
-/// A blocking stage waits: its OS threads take no worker. Elsewhere the time that batches spent on workers is compared with how long they took. This
-/// begins with a servlet a worker, so that servlets that wait for each other's worker are not taken for servlets that wait for something else. What handlers wait for after
-/// they let others have their turn is known to be a worker, and does not count.
+/// A blocking stage waits: its OS threads take no worker. For other stages, the controller compares
+/// the time that batches spent on workers with their total time. It begins with one servlet for
+/// each worker, so that a wait for a worker does not count as another wait. A wait after a yield is
+/// known to be a wait for a worker, and does not count.
 #[derive(Debug)]
 pub struct AutoServlets {
-    /// For servlets that are tussah threads, and for those that are OS threads.
+    /// Aspen for servlets that are tussah threads, and for OS threads.
     cheap: Aspen,
     dear: Aspen,
     waits: bool,
     finished: u64,
     service_ns: u64,
     compute_ns: u64,
-    /// The same since it was last found out whether the workers are full, with what time has passed.
+    /// The same since the last check of the workers, with the time that has passed.
     window: Window,
+    /// The number of workers that the stage kept busy in the last window, and whether these were
+    /// all.
+    at_work: f64,
     full: bool,
     trial: Trial,
 }
@@ -110,6 +160,7 @@ impl Default for AutoServlets {
             service_ns: 0,
             compute_ns: 0,
             window: Window::default(),
+            at_work: f64::INFINITY,
             full: false,
             trial: Trial::default(),
         }
@@ -117,7 +168,7 @@ impl Default for AutoServlets {
 }
 
 impl AutoServlets {
-    /// Whether it takes the stage to wait.
+    /// Returns whether the controller considers the stage as waiting.
     #[must_use]
     pub fn waits(&self) -> bool {
         self.waits
@@ -139,7 +190,9 @@ impl AutoServlets {
                 WAITS_BELOW
             };
             let waits = (self.compute_ns as f64) < limit * self.service_ns as f64;
-            self.waits = waits && !self.trial.is_on();
+            // If all workers are busy, a service may be long because it waits for one.
+            let may = self.waits || !self.full;
+            self.waits = waits && may && (!self.trial.is_on() || self.at_work < EACH_OTHER);
         }
         if !self.waits {
             self.trial.learn(sample);
@@ -147,22 +200,24 @@ impl AutoServlets {
         self.waits |= sample.blocking;
         let window = &mut self.window;
         window.add(sample);
-        // What computed is known when it ends; so few that end say nothing, unless more should have.
+        // Computing time is known when a batch ends, so few ended batches say little, unless more
+        // should have ended.
         let enough = window.finished >= FINISHED_MIN.max(sample.servlets.busy as u64);
         let mean_ns = self.service_ns / self.finished.max(1);
         if enough || window.interval_ns > mean_ns.saturating_mul(2) {
             let full = WORKERS_FULL * sample.workers as f64;
-            self.full = !sample.blocking && window.workers() > full;
+            self.at_work = window.workers();
+            self.full = !sample.blocking && self.at_work > full;
             self.window = Window::default();
         }
     }
 
-    /// How many servlets keep the workers at work, those that wait included.
+    /// Returns how many servlets keep the workers busy, including those that wait.
     fn kept_at_work(&self, workers: usize) -> f64 {
         workers as f64 * self.service_ns as f64 / self.compute_ns.max(1) as f64
     }
 
-    /// How many servlets a stage has that computes most of the time, and has `now`.
+    /// Returns the number of servlets for a stage that computes most of the time.
     fn computing(&mut self, sample: &Sample<'_>) -> usize {
         let (workers, now) = (sample.workers, sample.servlets.target);
         let needed = self.kept_at_work(workers);
@@ -172,7 +227,7 @@ impl AutoServlets {
         }
         let spare = SPARE_ROOT * (needed * workers as f64).sqrt();
         let wanted = (needed + spare).round() as usize;
-        // One more or less, as it is measured now or then, is none.
+        // A difference of one is measurement noise.
         let wanted = if now.abs_diff(wanted) <= 1 {
             now
         } else {
@@ -199,7 +254,8 @@ impl Controller for AutoServlets {
     }
 
     fn sample(&mut self, sample: &Sample<'_>, now_ns: u64) -> Settings {
-        // Where the next stage has no room, more servlets would only wait too; as they would where it is workers that are lacking.
+        // Servlets that wait for room in the next stage or for a worker would only be joined by
+        // more of them.
         let not_ns = sample.held_up_ns.saturating_add(sample.ready_ns);
         let sample = &Sample {
             service_ns: sample.service_ns.saturating_sub(not_ns),
@@ -213,21 +269,16 @@ impl Controller for AutoServlets {
         };
         let by_load = aspen.sample(sample, now_ns);
         let now = sample.servlets.target;
-        // More could begin if all wait, and they have not been at it for long enough to be seen in the load.
-        let may_wait = self.waits || self.finished < FINISHED_MIN;
-        let stuck = may_wait && sample.waiting >= now && sample.queue_len > 0 && !self.full;
-        let wanted = if stuck {
-            // Nothing is known of a stage that has finished nothing: it may be held up by the next one.
-            let most = if self.waits {
-                sample.servlets.max
-            } else {
-                sample
-                    .servlets
-                    .max
-                    .min(UNKNOWN_MAX.saturating_mul(sample.workers))
-            };
+        // If all servlets wait, more could begin events; the load does not show this yet.
+        let unknown = !sample.blocking && self.finished < FINISHED_MIN;
+        let stuck = self.waits && sample.waiting >= now && sample.queue_len > 0 && !self.full;
+        let wanted = if unknown {
+            // Nothing says that an event should be held back. Only as many as there are workers
+            // compute at once in any case, and others begin when these wait.
+            sample.servlets.max
+        } else if stuck {
             let more = by_load.servlets.unwrap_or(now).max(now.saturating_mul(2));
-            more.min(most).max(now)
+            more.min(sample.servlets.max).max(now)
         } else if !self.waits {
             self.computing(sample).clamp(1, sample.servlets.max.max(1))
         } else if self.full {
@@ -269,7 +320,8 @@ mod tests {
         }
     }
 
-    /// What becomes of the servlets while all of them are at work, and events are queued.
+    /// Runs a stage whose servlets are all busy, with queued events, and returns the number of
+    /// servlets.
     fn at_work(auto: &mut AutoServlets, sample: &Sample<'_>) -> Option<usize> {
         (0..20).find_map(|_| auto.sample(&full(*sample), 0).servlets)
     }
@@ -290,7 +342,7 @@ mod tests {
     fn servlets_that_wait_for_each_other_are_as_many_as_before() {
         let mut auto = AutoServlets::default();
         assert_eq!(at_work(&mut auto, &look(2, 20, 10)), Some(8));
-        // The workers have no more to do.
+        // The workers have nothing more to do.
         assert_eq!(at_work(&mut auto, &look(8, 80, 10)), Some(2));
         assert!(!auto.waits());
         let mut events = 0;
@@ -298,7 +350,7 @@ mod tests {
             events += 10;
         }
         assert!((3_900..4_200).contains(&events), "{events}");
-        // Now they have.
+        // Now they do.
         assert_eq!(at_work(&mut auto, &look(8, 80, 20)), None);
         assert!(!auto.trial.is_on());
     }
@@ -321,7 +373,7 @@ mod tests {
         assert_eq!(first(look(2, 20, 10)), Some(8));
         assert_eq!(first(look(7, 20, 10)), None);
         assert_eq!(first(look(2, 29, 20)), None);
-        // To wait for a worker is not to wait.
+        // A wait for a worker does not count.
         let sharing = Sample {
             ready_ns: 180 * MS,
             ..look(16, 200, 10)
@@ -332,7 +384,7 @@ mod tests {
     #[test]
     fn no_more_servlets_wait_than_keep_the_workers_at_work_twice_over() {
         let mut auto = AutoServlets::default();
-        // A thousand a millisecond arrive, of which few are let in.
+        // A thousand events arrive per millisecond, and few are admitted.
         let rejecting = Sample {
             arrived: 10_000,
             ..look(2, 50, 10)
@@ -363,56 +415,39 @@ mod tests {
 
     #[test]
     fn servlets_are_doubled_while_all_wait_and_events_are_queued() {
-        let stuck = |waiting, queue_len| Sample {
-            interval_ns: 10 * MS,
-            arrived: 10,
-            waiting,
-            queue_len,
+        let next = |waiting, queue_len| {
+            let mut auto = AutoServlets::default();
+            auto.sample(&look(2, 40, 1), 0);
+            assert!(auto.waits());
+            let stuck = Sample {
+                finished: 0,
+                waiting,
+                queue_len,
+                ..look(16, 0, 0)
+            };
+            auto.sample(&stuck, 0).servlets
+        };
+        assert_eq!(next(16, 1), Some(32));
+        assert_eq!(next(15, 1), None);
+        assert_eq!(next(16, 0), None);
+    }
+
+    #[test]
+    fn a_stage_of_which_nothing_is_known_holds_nobody_back() {
+        let mut auto = AutoServlets::default();
+        let fresh = |finished| Sample {
+            finished,
             ..look(2, 0, 0)
         };
-        let first = |sample: Sample<'_>| AutoServlets::default().sample(&sample, 0).servlets;
-        assert_eq!(
-            first(Sample {
-                finished: 0,
-                ..stuck(2, 1)
-            }),
-            Some(4)
-        );
-        assert_eq!(
-            first(Sample {
-                finished: 0,
-                ..stuck(1, 1)
-            }),
-            None
-        );
-        assert_eq!(
-            first(Sample {
-                finished: 0,
-                ..stuck(2, 0)
-            }),
-            None
-        );
-        let more = Sample {
-            servlets: Servlets {
-                target: 16,
-                ..quiet().servlets
-            },
-            ..stuck(16, 1)
+        let max = quiet().servlets.max;
+        assert_eq!(auto.sample(&fresh(0), 0).servlets, Some(max));
+        assert_eq!(auto.sample(&fresh(FINISHED_MIN - 1), 0).servlets, Some(max));
+        // The stage is known to compute, with servlets that have nothing to do.
+        let computed = Sample {
+            finished: 1,
+            ..look(max, 10, 10)
         };
-        assert_eq!(
-            first(Sample {
-                finished: 0,
-                ..more
-            }),
-            None
-        );
-        // One that is known to compute waits for nothing but the workers, or for itself.
-        let computes = Sample {
-            service_ns: MS,
-            compute_ns: MS,
-            ..stuck(2, 1)
-        };
-        assert_eq!(first(computes), None);
+        assert_eq!(auto.sample(&computed, 0).servlets, Some(2));
     }
 
     #[test]
@@ -472,7 +507,7 @@ mod tests {
     fn batches_that_cost_something_are_not_made_small_in_overload() {
         use crate::stage::sim::{Arrivals, End, Service, Simulation, Time};
         let target = Duration::from_millis(1);
-        // In batches of 12 the one CPU does 70,000 a second, in batches of 1, 16,000.
+        // In batches of 12 the one CPU does 70,000 per second; in batches of 1, 16,000.
         let service = Service {
             batch_ns: 50_000,
             ..Service::computing(Time::Exponential(10_000.0))

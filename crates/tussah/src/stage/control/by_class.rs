@@ -1,13 +1,14 @@
 //! Filtering by kind: each class may fill the queue up to its own share.
 //!
-//! SEDA (Welsh, Culler and Brewer, SOSP 2001), §5.2.3: "admit all packets into the system, but have the application event handler filter out query packets
-//! (which are the source of the overload)". Here the events of a kind are one class, and are turned away before they are queued, as soon as
-//! the queue is as full as that class may make it; so events that cost much leave room for those that cost little.
+//! SEDA (Welsh, Culler and Brewer, SOSP 2001), §5.2.3: "admit all packets into the system, but have
+//! the application event handler filter out query packets (which are the source of the overload)".
+//! Here the events of a kind are one class. They are rejected before they are queued, as soon as
+//! the queue is filled to the share of that class. So expensive events leave room for cheap ones.
 
 use super::{Admission, Arrival, Cadence, Controller, Owns, Sample, Settings};
 use crate::stage::event::CLASSES_MAX;
 
-/// Admits a class while the queue is filled to less than the share that the class has.
+/// A controller that admits a class while the queue is filled to less than the class's share.
 #[derive(Debug)]
 pub struct ByClass {
     shares: [f64; CLASSES_MAX],
@@ -15,8 +16,11 @@ pub struct ByClass {
 }
 
 impl ByClass {
-    /// A controller that lets in class i while the queue has less than `shares[i]` of its bound; with 0 a class is filtered out wholly. Shares are brought between 0 and 1, what is
-    /// not a number counts as 1, and classes that are not mentioned have what the last has that is, or all if none is.
+    /// Creates a controller that admits class i while the queue is filled to less than `shares[i]`
+    /// of its bound. With 0, it rejects the whole class.
+    ///
+    /// Shares are clamped to the range from 0 to 1, and NaN counts as 1. Further classes have the
+    /// last share, or 1 if there is none.
     ///
     /// # Panics
     /// If there are more shares than [`CLASSES_MAX`].
@@ -36,7 +40,7 @@ impl ByClass {
                 share.clamp(0.0, 1.0)
             };
         }
-        // Until the queue's bound is known, only who is filtered out wholly is kept out.
+        // Until the queue's bound is known, only classes with a share of 0 are rejected.
         let limits = all.map(|share| if share == 0.0 { 0 } else { u64::MAX });
         Self {
             shares: all,

@@ -1,18 +1,27 @@
-//! Cinnamon: a PID controller finds the share that has to be rejected, and priorities say whose it is.
+//! Cinnamon: a PID controller finds the share of requests to reject, and priorities select them.
 //!
-//! Uber Engineering, "Cinnamon: Using Century Old Tech to Build a Mean Load Shedder" (November 2023) and "PID Controller for Cinnamon" (November 2023). Every
-//! interval, the error is (in - (out + free)) / out, where `in` is what was let into the queue, `out` what left it for service, and `free` how much more could be in
-//! service. A controller with a proportional, an integral and a differential part makes a share to reject of it. A request has one of six tiers and one of 128 cohorts,
-//! the cohort of a user always the same; the share is cut off the lower end of what was recently asked for, so that lower tiers go first, and of a tier some
-//! users wholly instead of all users a little. A request that was in the queue for too long is dropped.
+//! Uber Engineering, "Cinnamon: Using Century Old Tech to Build a Mean Load Shedder" (November
+//! 2023) and "PID Controller for Cinnamon" (November 2023). Every interval, the error is
+//! `(in - (out + free)) / out`: `in` requests were admitted to the queue, `out` left it for
+//! service, and `free` more could be in service. A controller with a proportional, an integral and
+//! a differential part turns the error into a share to reject.
 //!
-//! Where we differ:
-//! - The error is divided by what was offered if that is more than `out`, so that the loop's gain does not grow with the overload.
-//! - `free` is what idle servlets could have done in the interval, which the servlets that are idle at its end do not tell where services are short.
-//! - With an empty queue there is nothing that could not leave, so the error is not above 0.
+//! A request has one of six tiers and one of 128 cohorts; a user's cohort is always the same. The
+//! share is cut off the lower end of the recent priorities. So lower tiers are rejected first, and
+//! of a tier some users wholly instead of all users a little. A request that was in the queue for
+//! too long is dropped.
+//!
+//! This implementation differs in these points:
+//! - The error is divided by the number of offered events if that is more than `out`, so that the
+//!   loop's gain does not grow with the overload.
+//! - `free` is the number of events that idle servlets could have handled in the interval. With
+//!   short services, the number of servlets that are idle at its end says little.
+//! - With an empty queue, nothing was prevented from leaving, so the error is at most 0.
 //! - Tiers are the stage's classes.
-//! - The gains are ours, for this error, and so is the interval; failsafe-go, which began as the same design, had 0.1 and 0.14.
-//! - The distribution of priorities is that of the last 500 to 1000 arrivals; in the original of 1000.
+//! - The gains and the interval are our own, for this error. The similar design of failsafe-go
+//!   began with gains of 0.1 and 0.14.
+//! - The distribution of priorities is that of the last 500 to 1000 arrivals; in the original, of
+//!   1000.
 
 use std::time::Duration;
 
@@ -21,18 +30,20 @@ use super::{
 };
 use crate::stage::event::{CLASSES_MAX, Class};
 
-/// Bound, in cohorts of a class: as many as in the original; of one class, at least so fine a part can be rejected.
+/// Bound, in cohorts of a class: the same as in the original. It is the finest part of a class that
+/// can be rejected.
 pub const COHORTS: usize = 128;
 
-/// Bound, in arrivals: how many are remembered to know the distribution of priorities; between half and all of it count.
+/// Bound, in arrivals: the window of the distribution of priorities; between half of it and all of
+/// it count.
 const WINDOW: u32 = 1000;
 
-/// The parameters of [`Cinnamon`].
+/// Parameters of [`Cinnamon`].
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Config {
-    /// How often the share is changed, in nanoseconds.
+    /// The time between two changes of the share, in nanoseconds.
     pub interval_ns: u64,
-    /// How long an event may be in the queue, in nanoseconds.
+    /// The longest time that an event may be in the queue, in nanoseconds.
     pub queued_ns_max: u64,
     /// The gain of the error; 0 or more, else 0.1.
     pub proportional: f64,
@@ -40,12 +51,13 @@ pub struct Config {
     pub integral: f64,
     /// The gain of the error's change; 0 or more, else 0.
     pub differential: f64,
-    /// The largest share that is rejected; from 0 to 1, else 0.99. Below 1, it finds out when an overload is over.
+    /// The largest share to reject; from 0 to 1, else 0.99. Below 1, the controller notices the end
+    /// of an overload.
     pub reject_max: f64,
 }
 
 impl Config {
-    /// With this bound on the time in the queue, and defaults for the rest.
+    /// Creates parameters with this bound on the time in the queue, and defaults for the rest.
     #[must_use]
     pub fn new(queued_max: Duration) -> Self {
         Self {
@@ -73,14 +85,15 @@ impl Config {
     }
 }
 
-/// Rejects the lowest priorities, as many as a PID controller says.
+/// A controller that rejects the lowest priorities, in the share that a PID controller finds.
 #[derive(Debug)]
 pub struct Cinnamon {
     config: Config,
     sum: f64,
     error: f64,
     share: f64,
-    /// Who is of this priority or a lower one is rejected. A priority is a class times [`COHORTS`], and a cohort; the higher the number, the lower it is.
+    /// The highest priority that is rejected. A priority is a class times [`COHORTS`] plus a
+    /// cohort; a higher number is a lower priority.
     rejected_from: usize,
     /// Recent arrivals by priority.
     arrivals: Box<[u32; CLASSES_MAX * COHORTS]>,
@@ -88,7 +101,7 @@ pub struct Cinnamon {
 }
 
 impl Cinnamon {
-    /// A controller with these parameters, those out of their range replaced.
+    /// Creates a controller; parameters out of their range are replaced.
     #[must_use]
     pub fn new(config: Config) -> Self {
         Self {
@@ -102,7 +115,7 @@ impl Cinnamon {
         }
     }
 
-    /// The share of arrivals that is to be rejected, from 0 to 1.
+    /// Returns the share of arrivals to reject, from 0 to 1.
     #[must_use]
     pub fn share(&self) -> f64 {
         self.share
@@ -126,7 +139,7 @@ impl Cinnamon {
         }
         let change = error - self.error;
         self.error = error;
-        // The sum stays where the share can still follow it.
+        // The sum stays in the range that the share can follow.
         self.sum = (self.sum + config.integral * error).clamp(0.0, config.reject_max);
         let share = self.sum + config.proportional * error + config.differential * change;
         self.share = share.clamp(0.0, config.reject_max);
@@ -136,7 +149,7 @@ impl Cinnamon {
         let mut rejected = f64::from(self.arrived) * self.share;
         self.rejected_from = self.arrivals.len();
         for (priority, arrivals) in self.arrivals.iter().enumerate().rev() {
-            // What does not fit wholly is let in: a share below a cohort rejects nobody.
+            // A cohort that exceeds the share is admitted: a share below a cohort rejects nobody.
             rejected -= f64::from(*arrivals);
             if rejected < 0.0 {
                 break;
@@ -260,7 +273,7 @@ mod tests {
             show(&mut c, 200, 200, 100, 10);
         }
         assert_eq!(c.share(), 0.99);
-        // Within ten quiet intervals it lets everybody in again.
+        // Within ten quiet intervals it admits all events again.
         for _ in 0..10 {
             show(&mut c, 1, 1, 1, 0);
         }
@@ -285,7 +298,7 @@ mod tests {
             assert_eq!(ask(&mut c, 3, cohort), Admission::Reject);
             assert_eq!(ask(&mut c, 1, cohort), Admission::Admit);
         }
-        // Of class 2 six cohorts in ten go, and always the same.
+        // Of class 2, always the same six of ten cohorts are rejected.
         let rejected = |c: &mut Cinnamon, cohort| ask(c, 2, cohort) == Admission::Reject;
         let count = (0..128).filter(|cohort| rejected(&mut c, *cohort)).count();
         assert!((60..=90).contains(&count), "{count}");

@@ -1,13 +1,21 @@
-//! Controlled delay with adaptive LIFO: a queue that has not been empty for long is not to make anybody wait.
+//! Controlled delay with adaptive LIFO: it limits the wait in a queue that has not been empty for
+//! long.
 //!
-//! Maurer, "Fail at Scale" (ACM Queue 13(8), 2015), "Controlled Delay" and "Adaptive LIFO", after Nichols and Jacobson's CoDel ("Controlling queue delay", ACM Queue
-//! 10(5), 2012; RFC 8289): if the queue was empty within the last N, a request may wait for N, else for M only; N is 100 ms and M is 5 ms, which are said to work across a
-//! wide range of services. While the queue is not regularly empty, the newest request is served first, since the oldest has the least time left.
+//! Maurer, "Fail at Scale" (ACM Queue 13(8), 2015), "Controlled Delay" and "Adaptive LIFO", after
+//! Nichols and Jacobson's CoDel ("Controlling queue delay", ACM Queue 10(5), 2012; RFC 8289). If
+//! the queue was empty within the last N, a request may wait for N, otherwise only for M. N is 100
+//! ms and M is 5 ms, which the article says work across a wide range of services. While the queue
+//! is not regularly empty, the newest request is served first, because the oldest has the least
+//! time left.
 //!
-//! Where we differ: there the limit is fixed when a request is queued; here it is the one in force when the event leaves the queue, so that
-//! a standing queue is cut when it is found. What the newest overtake is shed when the queue comes to it. The same company's code (folly's `Codel`, once wangle's) tells a
-//! standing queue by the shortest wait in an interval, and lets a request wait for two targets in it; CoDel itself drops one at a time, at intervals over the root of how
-//! many were dropped, since senders over a network slow down for it. We keep to the article.
+//! This implementation differs in one point: in the article the limit is fixed when a request is
+//! queued; here it is the limit in force when the event leaves the queue, so that a standing queue
+//! is cut when it is found. Events that newer ones overtake are shed when the queue comes to them.
+//!
+//! Two relatives differ more. The same company's code (folly's `Codel`, once wangle's) detects a
+//! standing queue by the shortest wait in an interval, and lets a request wait for two targets in
+//! it. CoDel itself drops one packet at a time, at intervals divided by the root of the number of
+//! drops, because senders over a network slow down for it.
 
 use std::time::Duration;
 
@@ -15,12 +23,14 @@ use super::{
     Admission, Arrival, Cadence, Controller, Departure, Order, Owns, Sample, Settings, Verdict,
 };
 
-/// The parameters of [`Codel`]; the defaults are the article's.
+/// Parameters of [`Codel`]; the defaults are the article's.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Config {
-    /// M: how long an event may wait in a queue that stands, in nanoseconds; at most `interval_ns`, else made so.
+    /// M: how long an event may wait in a standing queue, in nanoseconds; at most `interval_ns`,
+    /// else lowered to that.
     pub target_ns: u64,
-    /// N: how long a queue may go without being empty until it stands, in nanoseconds; at least one. It is also how long an event may wait until then.
+    /// N: the time after which a queue that was not empty counts as standing, in nanoseconds; at
+    /// least one. Until then, an event may wait for this long.
     pub interval_ns: u64,
 }
 
@@ -31,7 +41,7 @@ impl Default for Config {
 }
 
 impl Config {
-    /// With this M and this N.
+    /// Creates parameters with this M and this N.
     #[must_use]
     pub fn new(target: Duration, interval: Duration) -> Self {
         let ns = |time: Duration| u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
@@ -42,7 +52,8 @@ impl Config {
     }
 }
 
-/// Sheds events that waited for too long, and serves the newest first while the queue stands.
+/// A controller that sheds events that waited too long, and serves the newest first while the queue
+/// stands.
 #[derive(Debug)]
 pub struct Codel {
     config: Config,
@@ -57,7 +68,7 @@ impl Default for Codel {
 }
 
 impl Codel {
-    /// A controller with these parameters, those out of their range brought into it.
+    /// Creates a controller; parameters out of their range are corrected.
     #[must_use]
     pub fn new(mut config: Config) -> Self {
         config.interval_ns = config.interval_ns.max(1);
@@ -166,7 +177,7 @@ mod tests {
         assert_eq!(leave(&mut codel, 1100, 101, 10), Verdict::Shed);
         assert_eq!(leave(&mut codel, 1101, 5, 10), Verdict::Serve);
         assert_eq!(leave(&mut codel, 1101, 6, 10), Verdict::Shed);
-        // The last one leaves: there is time again, for those after it.
+        // The last event leaves, so later events may wait again.
         assert_eq!(leave(&mut codel, 1102, 6, 0), Verdict::Shed);
         assert_eq!(leave(&mut codel, 1103, 6, 10), Verdict::Serve);
     }

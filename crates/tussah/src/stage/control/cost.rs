@@ -1,19 +1,21 @@
-//! What a batch costs, and what an event in it costs besides.
+//! The cost of a batch, and the cost of each event in it.
 //!
-//! The time that servlets take is a line in how many batches and how many events they handle. Its two slopes are fitted by weighted least squares to
-//! samples, the time of many events being more spread than that of few.
+//! The time of servlets is a linear function of the number of batches and the number of events.
+//! Weighted least squares over samples fit the two slopes; the weights account for the larger
+//! variance of many events.
 
-/// Bound, in samples: where those before begin to count for half. Of so many the slopes are told from what is spread like an exponential time.
+/// Bound, in samples: after this many, earlier samples count for half. They suffice to tell the
+/// slopes from noise like that of an exponential time.
 const WINDOW: f64 = 256.0;
 
-/// Samples, and standard errors, that it takes to believe that a batch costs something.
+/// The number of samples, and of standard errors, that make a cost of batches credible.
 const SAMPLES_MIN: f64 = 16.0;
 const ERRORS: f64 = 3.0;
 
-/// An event takes this share of its mean time at least.
+/// The smallest share of its mean time that an event takes.
 const EVENT_MIN: f64 = 0.05;
 
-/// Sums over samples, each over its number of events.
+/// Sums over samples, each divided by its number of events.
 #[derive(Debug, Default)]
 pub(super) struct Cost {
     samples: f64,
@@ -26,7 +28,7 @@ pub(super) struct Cost {
 }
 
 impl Cost {
-    /// Takes in that so many batches of so many events together took so long, in nanoseconds.
+    /// Adds a sample: `batches` batches with `events` events together took `ns` nanoseconds.
     pub(super) fn observe(&mut self, batches: u64, events: u64, ns: u64) {
         if batches == 0 || events == 0 {
             return;
@@ -54,12 +56,13 @@ impl Cost {
         }
     }
 
-    /// Forgets all.
+    /// Forgets all samples.
     pub(super) fn forget(&mut self) {
         *self = Self::default();
     }
 
-    /// What a batch and an event cost, in nanoseconds; a batch nothing, unless that is sure. None if nothing was seen.
+    /// Returns the costs of a batch and of an event, in nanoseconds. The cost of a batch is 0
+    /// unless it is significant. Returns `None` without samples.
     pub(super) fn fit(&self) -> Option<(f64, f64)> {
         if self.events == 0.0 {
             return None;
@@ -79,7 +82,7 @@ impl Cost {
         Some((batch_ns, event_ns.max(EVENT_MIN * mean_ns)))
     }
 
-    /// One over the mean batch.
+    /// Returns the inverse of the mean batch length.
     pub(super) fn batches_per_event(&self) -> f64 {
         self.batches / self.events.max(1.0)
     }
@@ -90,7 +93,7 @@ mod tests {
     use super::super::testing::SplitMix;
     use super::*;
 
-    /// Of batches of one to `most` events, whose times are spread like exponential ones.
+    /// Observes batches of one to `most` events, whose times vary like exponential ones.
     fn fit(most: u64, batch_ns: f64, event_ns: f64) -> (f64, f64) {
         let mut random = SplitMix(3);
         let mut cost = Cost::default();
@@ -116,7 +119,7 @@ mod tests {
     #[test]
     fn what_a_batch_costs_is_told_from_what_its_events_cost() {
         let (batch_ns, event_ns) = fit(5, 5000.0, 1000.0);
-        // Less by three errors at most, which the events bear.
+        // The batch cost is reduced by at most three errors, which the events bear.
         assert!((4000.0..5000.0).contains(&batch_ns), "{batch_ns}");
         assert!((900.0..1500.0).contains(&event_ns), "{event_ns}");
     }

@@ -1,46 +1,60 @@
-//! A limit on what is in the stage, which follows how much responses are above what they are without a queue.
+//! A limit on the events in the stage, which follows the ratio of response times without a queue to
+//! current ones.
 //!
-//! Netflix's Gradient2 (the library concurrency-limits, `Gradient2Limit`): with the response of the last interval and a long-term mean of it,
-//! gradient = max(0.5, min(1, tolerance · long / short)), limit = limit · gradient + allowance, smoothed.
+//! Netflix's Gradient2 (the library concurrency-limits, `Gradient2Limit`). With the response of the
+//! last interval and a long-term mean of it, gradient = max(0.5, min(1, tolerance · long / short)),
+//! and limit = limit · gradient + allowance, smoothed. As in the library, the limit does not change
+//! while less than half of it is used.
 //!
-//! Where we differ, since the library's limit is known to grow without end in two cases:
-//! - Under modest overload the long-term mean learns the queue's own delay, finds every response normal, and lets the limit grow. Here it learns only from intervals in
-//!   which nobody was refused and the limit was not reached; it is at least the mean service, which has no wait in it.
-//! - If a downstream fails with constant timeouts (the library's issue 137), all responses are alike. Here an interval with too many failed events cuts the limit, and nothing is
-//!   learned from it.
+//! This implementation differs, because the library's limit is known to grow without end in two
+//! cases:
+//! - Under modest overload, the long-term mean learns the queue's own delay, so that every response
+//!   looks normal and the limit grows. Here the mean learns only from intervals in which nothing
+//!   was refused and the limit was not reached. It is at least the mean service time, which
+//!   contains no wait.
+//! - If a downstream service fails with constant timeouts (the library's issue 137), all responses
+//!   are alike. Here an interval with too many failed events cuts the limit, and the mean learns
+//!   nothing from it.
 //!
-//! And, since stages are smaller and faster than what the library was made for:
-//! - The limit is between 4 and 1000 instead of 20 and 200; two servlets have no use for 18 events that wait.
-//! - An interval is 10 ms and ten responses instead of 1 s and ten, and responses below 100 µs count too (the library's `WindowedLimit`).
-//! - The long-term mean begins with the first interval's response, not with the mean of the first ten.
-//!
-//! As in the library, the limit stays as it is while less than half of it was used.
+//! It also differs because stages are smaller and faster than the clients that the library was made
+//! for:
+//! - The limit is between 4 and 1000 instead of 20 and 200; two servlets have no use for 18 waiting
+//!   events.
+//! - An interval is 10 ms and ten responses instead of 1 s and ten, and responses below 100 µs
+//!   count too (the library's `WindowedLimit`).
+//! - The long-term mean begins with the first interval's response, not with the mean of the first
+//!   ten.
 
 use super::{Admission, Arrival, Cadence, Controller, Owns, Rule, Sample, Settings};
 use crate::stage::event::Class;
 
-/// The parameters of [`Gradient`]; the defaults are the library's, where it has them and we do not differ.
+/// Parameters of [`Gradient`]; the defaults are the library's where it has them and this module
+/// does not differ.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Config {
-    /// The limit to begin with, in credits queued and events in service.
+    /// The initial limit, in credits queued plus events in service.
     pub limit: f64,
     /// The lowest limit; at least one.
     pub limit_min: f64,
     /// Bound, in credits and events: the highest limit; at least `limit_min`.
     pub limit_max: f64,
-    /// How often the limit is changed, in nanoseconds.
+    /// The time between two changes of the limit, in nanoseconds.
     pub interval_ns: u64,
-    /// By which factor responses may be above the long-term mean before the limit shrinks; at least one.
+    /// The factor by which responses may exceed the long-term mean before the limit shrinks; at
+    /// least one.
     pub tolerance: f64,
-    /// How much the limit grows by while responses are as usual; at least one, or the limit would not grow.
+    /// The growth of the limit while responses are normal; at least one, or the limit would not
+    /// grow.
     pub allowance: f64,
-    /// What a new limit weighs against the old one; above 0 and at most 1, else 0.2.
+    /// The weight of a new limit against the old one; above 0 and at most 1, else 0.2.
     pub smoothing: f64,
-    /// What an interval's response weighs in the long-term mean; above 0 and at most 1, else 2/601.
+    /// The weight of an interval's response in the long-term mean; above 0 and at most 1, else
+    /// 2/601.
     pub weight: f64,
-    /// The share of failed events from which an interval is a failure; above 0 and at most 1, else 0.1.
+    /// The share of failed events that makes an interval a failure; above 0 and at most 1, else
+    /// 0.1.
     pub failed: f64,
-    /// What a failure multiplies the limit with; from 0 to below 1, else 0.9.
+    /// The factor by which a failure multiplies the limit; from 0 to below 1, else 0.9.
     pub backoff: f64,
 }
 
@@ -75,7 +89,7 @@ impl Config {
         if !(0.0..1.0).contains(&self.backoff) {
             self.backoff = default.backoff;
         }
-        // The maximum of a number and what is none is the number.
+        // `f64::max` of a number and NaN is the number.
         self.limit_min = self.limit_min.max(1.0);
         self.limit_max = self.limit_max.max(self.limit_min);
         self.limit = self.limit.max(self.limit_min).min(self.limit_max);
@@ -85,16 +99,17 @@ impl Config {
     }
 }
 
-/// Rejects what exceeds a limit on events in the stage, which it finds by the gradient of responses.
+/// A controller that rejects events above a limit on the events in the stage. It finds the limit by
+/// the gradient of responses.
 #[derive(Debug)]
 pub struct Gradient {
     config: Config,
     limit: f64,
-    /// What decides about arrivals: the limit without its fraction.
+    /// The integer part of the limit, which decides about arrivals.
     limit_now: u64,
-    /// The most that was in the stage in this interval.
+    /// The largest number of events in the stage in this interval.
     used: u64,
-    /// The mean response without a queue, in nanoseconds; 0 before anything is known.
+    /// The mean response without a queue, in nanoseconds; 0 before the first sample.
     long_ns: f64,
 }
 
@@ -105,7 +120,7 @@ impl Default for Gradient {
 }
 
 impl Gradient {
-    /// A controller with these parameters, those out of their range brought into it.
+    /// Creates a controller; parameters out of their range are corrected.
     #[must_use]
     pub fn new(config: Config) -> Self {
         let config = config.in_range();
@@ -118,7 +133,7 @@ impl Gradient {
         }
     }
 
-    /// The limit in force, in credits queued and events in service.
+    /// Returns the limit in force, in credits queued plus events in service.
     #[must_use]
     pub fn limit(&self) -> u64 {
         self.limit_now
@@ -132,12 +147,13 @@ impl Gradient {
             self.long_ns += self.config.weight * (short_ns - self.long_ns);
         }
         if self.long_ns > 2.0 * short_ns {
-            // As in the library: what was learned in a bad time is forgotten sooner than it was learned.
+            // As in the library: a mean that was learned in a bad time is forgotten sooner than it
+            // was learned.
             self.long_ns *= 0.95;
         }
         let service_ns = sample.service_ns as f64 / sample.finished.max(1) as f64;
         self.long_ns = self.long_ns.max(service_ns.min(short_ns));
-        // A first response with a wait in it is not without one.
+        // A first response may contain a wait.
         if !free {
             self.long_ns = self.long_ns.min(short_ns);
         }
@@ -145,7 +161,8 @@ impl Gradient {
 
     fn follow(&mut self, sample: &Sample<'_>, short_ns: f64) {
         let config = self.config;
-        if sample.failed as f64 >= config.failed * sample.finished as f64 && sample.failed > 0 {
+        let ended = sample.finished.saturating_add(sample.failed);
+        if sample.failed as f64 >= config.failed * ended as f64 && sample.failed > 0 {
             self.limit *= config.backoff;
             return;
         }
@@ -190,8 +207,9 @@ impl Controller for Gradient {
             finished += class.finished as f64;
             response_ns += class.finished as f64 * class.response_mean_ns as f64;
         }
-        if finished > 0.0 {
-            self.follow(sample, (response_ns / finished).max(1.0));
+        // If all events have failed, there are no responses.
+        if finished > 0.0 || sample.failed > 0 {
+            self.follow(sample, (response_ns / finished.max(1.0)).max(1.0));
             self.limit = self
                 .limit
                 .clamp(self.config.limit_min, self.config.limit_max);
@@ -224,7 +242,7 @@ mod tests {
 
     #[test]
     fn the_long_term_mean_weighs_an_interval_as_the_library_does() {
-        // Its `ExpAvgMeasurement` of a window of n has 2 / (n + 1), and n is 600.
+        // `ExpAvgMeasurement` with a window of n has a weight of 2 / (n + 1), and n is 600.
         assert_eq!(Config::default().weight, 2.0 / 601.0);
     }
 
@@ -259,18 +277,11 @@ mod tests {
     #[test]
     fn constant_timeouts_make_it_shrink() {
         let mut gradient = Gradient::default();
-        let classes = [ClassSample {
-            finished: 20,
-            response_mean_ns: 5 * SECOND,
-            ..ClassSample::default()
-        }];
         for _ in 0..100 {
             gradient.on_enqueue(&arrival(0, 0, 1000));
             let sample = Sample {
-                finished: 20,
                 failed: 20,
-                service_ns: 100 * SECOND,
-                classes: &classes,
+                classes: &[ClassSample::default()],
                 ..quiet()
             };
             gradient.sample(&sample, 0);

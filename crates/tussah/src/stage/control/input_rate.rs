@@ -1,29 +1,37 @@
 //! A limit on the rate at which sockets are read.
 //!
-//! SEDA (Welsh, Culler and Brewer, SOSP 2001), §4.1: "a rate controller that can throttle the rate at which packets are read from the network … by
-//! calculating a moving average of the incoming packet rate and introducing artificial delays into the event-processing loop to achieve a certain
-//! rate target". The paper gives neither the average nor the delay. Ours: the average forgets at the rate of the limit, so that it is 1 after a second's
-//! worth was read at once; from there on, and until it is below a half, the time between two reads is that of the limit times the average. So it
-//! settles at 1, where the limit is met exactly, and a pause lets half a second's worth through without delay.
+//! SEDA (Welsh, Culler and Brewer, SOSP 2001), §4.1: "a rate controller that can throttle the rate
+//! at which packets are read from the network … by calculating a moving average of the incoming
+//! packet rate and introducing artificial delays into the event-processing loop to achieve a
+//! certain rate target".
+//!
+//! The paper gives neither the average nor the delay. Here the average decays at the rate of the
+//! limit, so that it is 1 after one second's worth was read at once. From then on, until the
+//! average is below a half, the time between two reads is that of the limit times the average. So
+//! the average settles at 1, where the limit is met exactly. After a pause, half a second's worth
+//! passes without delay.
 
 use super::{Cadence, Controller, Owns, Sample, Settings};
 
-/// Below this average nothing is delayed any more.
+/// The average below which nothing is delayed any more.
 const CALM: f64 = 0.5;
 
-/// The average counts for no more than this, or one large read would stop all others for long.
+/// The largest value of the average that counts; otherwise one large read would stop all others for
+/// long.
 const AVERAGE_MAX: f64 = 2.0;
 
-/// By what part the time between two reads has to change before it is set anew.
+/// The relative change of the time between two reads that is worth a new setting.
 const CHANGE: f64 = 0.1;
 
 /// The weight of the newest sample in the mean length of a read.
 const PART: f64 = 0.125;
 
-/// Limits the rate at which all sockets together are read: in packets, in bytes, or in both.
+/// A controller that limits the rate at which all sockets together are read: in packets, in bytes,
+/// or in both.
 ///
-/// It is for [`Sockets::control_reads`](crate::stage::net::Sockets::control_reads). What is not read stays with the system, and then with the peers,
-/// whose sending stops. Connections that wait are read in turn.
+/// It is for [`Sockets::control_reads`](crate::stage::net::Sockets::control_reads). Bytes that are
+/// not read stay with the system and then with the peers, which stop sending. Waiting connections
+/// take turns to read.
 ///
 /// # Examples
 /// ```
@@ -34,7 +42,8 @@ const PART: f64 = 0.125;
 /// # let runtime = tussah::Runtime::builder().workers(1).build()?;
 /// let network = Network::on(runtime.handle(), "router");
 /// let sockets = Sockets::new(&network, "sockets")?;
-/// sockets.control_reads(InputRate::packets(1000).and_bytes(1_000_000))?; // a second, of all together
+/// // Per second, for all sockets together.
+/// sockets.control_reads(InputRate::packets(1000).and_bytes(1_000_000))?;
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[derive(Debug, Default)]
@@ -46,10 +55,10 @@ pub struct InputRate {
     delaying: bool,
 }
 
-/// What a limit has seen, in seconds of its rate.
+/// The average of a limit, in seconds of its rate.
 #[derive(Clone, Copy, Debug)]
 struct Average {
-    /// A second.
+    /// The limit per second.
     rate: f64,
     seconds: f64,
 }
@@ -69,38 +78,38 @@ impl Average {
 }
 
 impl InputRate {
-    /// So many packets a second.
+    /// Limits the packets per second.
     ///
     /// # Panics
-    /// If that is none.
+    /// If the limit is 0.
     #[must_use]
     pub fn packets(per_second: u64) -> Self {
         Self::default().and_packets(per_second)
     }
 
-    /// So many bytes a second.
+    /// Limits the bytes per second.
     ///
     /// # Panics
-    /// If that is none.
+    /// If the limit is 0.
     #[must_use]
     pub fn bytes(per_second: u64) -> Self {
         Self::default().and_bytes(per_second)
     }
 
-    /// The same with a limit on packets besides.
+    /// Adds a limit on the packets per second.
     ///
     /// # Panics
-    /// If that is none.
+    /// If the limit is 0.
     #[must_use]
     pub fn and_packets(self, per_second: u64) -> Self {
         let packets = Average::new(per_second);
         Self { packets, ..self }
     }
 
-    /// The same with a limit on bytes besides.
+    /// Adds a limit on the bytes per second.
     ///
     /// # Panics
-    /// If that is none.
+    /// If the limit is 0.
     #[must_use]
     pub fn and_bytes(self, per_second: u64) -> Self {
         let bytes = Average::new(per_second);
@@ -118,7 +127,7 @@ impl Controller for InputRate {
     }
 
     fn cadence(&self) -> Cadence {
-        // What a limit of a few packets lets through between two samples would be above it.
+        // With a longer interval, a limit of a few packets would be exceeded between two samples.
         Cadence {
             finished: 1,
             ..Cadence::default()
@@ -148,7 +157,7 @@ impl Controller for InputRate {
         self.delaying = most >= if self.delaying { CALM } else { 1.0 };
         let wanted = if self.delaying { pace_s * 1e9 } else { 0.0 };
         let now = sample.pace_ns as f64;
-        // Between delaying and not, each change counts.
+        // A change between delaying and not delaying always counts.
         let differs = (wanted - now).abs() > CHANGE * now.max(1.0);
         Settings {
             pace_ns: differs.then_some(wanted as u64),
@@ -162,7 +171,7 @@ mod tests {
     use super::super::testing::{SECOND, quiet};
     use super::*;
 
-    /// Reads so many bytes at a time, as often as it may, or every so many nanoseconds; gives the packets of each second.
+    /// Reads packets as often as allowed, or at fixed intervals. Returns the packets per second.
     fn read(rate: &mut InputRate, len: u64, every_ns: u64, seconds: u64) -> Vec<u64> {
         let (mut now_ns, mut pace_ns) = (0, 0);
         let mut packets = vec![0; seconds as usize];
@@ -191,7 +200,7 @@ mod tests {
         let check = |mut rate: InputRate, len, limit: u64| {
             let packets = read(&mut rate, len, 10_000, 20);
             let so_far: u64 = packets.iter().sum();
-            // A second's worth is let through at first.
+            // The first second's worth passes at once.
             assert!(
                 (limit * 20..=limit * 21 + 2).contains(&so_far),
                 "{packets:?}"

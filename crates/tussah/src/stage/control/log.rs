@@ -1,21 +1,25 @@
-//! What controllers decided, and on what grounds.
+//! The log of controllers' decisions, with their inputs.
 
 use std::collections::VecDeque;
 use std::fmt;
+use std::time::Duration;
 
-use super::{Order, Rule, Sample, Settings};
+use super::{Order, Rule, Sample, Settings, Why};
 use crate::stage::event::{CLASSES_MAX, Class};
 
-/// Bound, in decisions of a stage: how many are kept, the newest; about 46 KiB.
+/// Bound, in decisions of a stage: how many of the newest are kept; about 46 KiB.
 pub const DECISIONS_MAX: usize = 256;
 
-/// The last decisions about one stage.
+/// The latest decisions about one stage.
 ///
 /// # Examples
 /// ```
 /// use tussah::stage::control::{Log, Settings};
 ///
-/// # fn sample() -> tussah::stage::control::Sample<'static> { tussah::stage::control::Sample { interval_ns: 1_000_000, queue_len: 150, ..Default::default() } }
+/// # use tussah::stage::control::Sample;
+/// # fn sample() -> Sample<'static> {
+/// #     Sample { interval_ns: 1_000_000, queue_len: 150, ..Default::default() }
+/// # }
 /// let mut log = Log::default();
 /// let before = Settings { servlets: Some(1), ..Settings::default() };
 /// let after = Settings { servlets: Some(2), ..Settings::default() };
@@ -29,9 +33,11 @@ pub struct Log {
     forgotten: u64,
     /// By class.
     courses: [Option<Course>; CLASSES_MAX],
+    /// The effective target that was logged last, or the first one.
+    target: Option<Duration>,
 }
 
-/// How the rule of a class has moved since it was last noted.
+/// The changes of a class's rule since it was last logged.
 #[derive(Clone, Copy, Debug)]
 struct Course {
     noted: Rule,
@@ -48,7 +54,8 @@ impl Course {
         }
     }
 
-    /// Goes on to another rule; gives what it came from, if that is far enough to be noted: where it turned, or else what was noted last.
+    /// Moves to another rule. If that is far enough from the last logged rule to be logged, returns
+    /// the rule from which it changed: the turning point, or else the last logged rule.
     fn go_on(&mut self, before: Rule, to: Rule) -> Option<Rule> {
         let (far, rises) = match (self.noted.number(), to.number()) {
             (Some((noted, near)), Some((number, _))) if self.noted.is_like(&to) => {
@@ -75,39 +82,44 @@ impl Course {
 /// One setting that a controller changed.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Decision {
-    /// When, in nanoseconds since the network's start.
+    /// The time, in nanoseconds since the process had its first network.
     pub at_ns: u64,
     /// The controller's name.
     pub controller: &'static str,
-    /// What was changed, from what and to what.
+    /// The change.
     pub change: Change,
-    /// What the controller had seen.
+    /// The reason, if the controller gave one.
+    pub why: Why,
+    /// The main numbers of the controller's sample.
     pub inputs: Inputs,
 }
 
-/// What was changed, from what and to what.
+/// A changed setting, with its values before and after the change.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Change {
     /// How many servlets may be at work at once.
     Servlets(usize, usize),
-    /// The most events in a batch.
+    /// The maximum number of events in a batch.
     Batch(usize, usize),
-    /// How many credits the queue holds at most.
+    /// The maximum number of credits in the queue.
     Threshold(u64, u64),
-    /// Which end of the queue is served next.
+    /// The end of the queue that is served next.
     Order(Order, Order),
     /// The shortest time between two reads of sockets, in nanoseconds.
     Pace(u64, u64),
-    /// How many bytes may be queued to be written to each peer of sockets; `u64::MAX` if nobody has set it.
+    /// How many bytes may be queued to be written to each peer of sockets; `u64::MAX` if no
+    /// controller has set a bound.
     Outgoing(u64, u64),
-    /// By what events of a class are let in.
+    /// The rule by which events of a class are admitted.
     Rule(Class, Rule, Rule),
+    /// The latency target in force.
+    Target(Duration, Duration),
 }
 
-/// The main numbers of a sample, as [`Sample`] has them.
+/// The main numbers of a [`Sample`].
 #[derive(Clone, Copy, PartialEq, Debug, Default)]
 pub struct Inputs {
-    /// The time since the sample before, in nanoseconds.
+    /// The time since the previous sample, in nanoseconds.
     pub interval_ns: u64,
     /// Credits in the queue.
     pub queue_len: u64,
@@ -119,28 +131,28 @@ pub struct Inputs {
     pub shed: u64,
     /// Events finished in the interval.
     pub finished: u64,
-    /// Of these, events that failed.
+    /// Events that failed in the interval.
     pub failed: u64,
     /// Servlets at work.
     pub servlets_busy: usize,
-    /// Of these, servlets whose handlers wait.
+    /// The part of `servlets_busy` whose handlers wait.
     pub waiting: usize,
-    /// How long something was queued or in service, in nanoseconds.
+    /// The time for which events were queued or in service, in nanoseconds.
     pub busy_ns: u64,
     /// The mean time of a batch, in nanoseconds; 0 if none ended.
     pub batch_mean_ns: u64,
-    /// What an event takes of a servlet on average, in nanoseconds; 0 if none was finished.
+    /// The mean time of a servlet for an event, in nanoseconds; 0 if none was finished.
     pub event_mean_ns: u64,
     /// Servlets of all stages of the process.
     pub process_servlets: usize,
-    /// The moving average of that number.
+    /// The moving average of `process_servlets`.
     pub process_servlets_mean: f64,
     /// The longest 90th percentile of the responses of a class, in nanoseconds.
     pub response_p90_ns: u64,
 }
 
 impl Inputs {
-    /// The main numbers of this sample.
+    /// Returns the main numbers of this sample.
     #[must_use]
     pub fn of(sample: &Sample<'_>) -> Self {
         let p90s = sample.classes.iter().map(|class| class.response_p90_ns);
@@ -165,8 +177,8 @@ impl Inputs {
 }
 
 impl Log {
-    /// Notes what differs between the settings in force and those that a controller asked for. What either leaves open counts as
-    /// unchanged.
+    /// Logs the differences between the settings in force and those that a controller asked for. A
+    /// setting that is `None` in either counts as unchanged.
     pub fn note(
         &mut self,
         at_ns: u64,
@@ -188,13 +200,17 @@ impl Log {
                 at_ns,
                 controller,
                 change,
+                why: after.why,
                 inputs: Inputs::of(sample),
             });
         }
     }
 
-    /// Notes for which classes, from 0 on, a controller lets events in by something else than before. A rule that moves a little with each sample is noted when
-    /// it is a tenth away from where it was noted last, and by more than one event, or one in a hundred of all; it is said to come from where it turned.
+    /// Logs changes of the rules by which a controller admits events; the list begins with class 0.
+    ///
+    /// A rule that moves a little with each sample is logged when it differs by a tenth from the
+    /// last logged value, and by more than one event or one percent of all. The logged change
+    /// begins at the turning point.
     pub fn note_rules(
         &mut self,
         at_ns: u64,
@@ -212,13 +228,38 @@ impl Log {
                     at_ns,
                     controller,
                     change: Change::Rule(Class(at as u8), from, *after),
+                    why: Why::Unsaid,
                     inputs: Inputs::of(sample),
                 });
             }
         }
     }
 
-    /// Notes one decision; the oldest goes if there are [`DECISIONS_MAX`].
+    /// Logs a change of the target in force, as soon as it differs by a tenth from the last logged
+    /// one.
+    pub fn note_target(
+        &mut self,
+        at_ns: u64,
+        controller: &'static str,
+        before: Duration,
+        after: Duration,
+        sample: &Sample<'_>,
+    ) {
+        let noted = *self.target.get_or_insert(before);
+        if after.abs_diff(noted) < noted / 10 || after == noted {
+            return;
+        }
+        self.target = Some(after);
+        self.push(Decision {
+            at_ns,
+            controller,
+            change: Change::Target(noted, after),
+            why: Why::Unsaid,
+            inputs: Inputs::of(sample),
+        });
+    }
+
+    /// Logs one decision. If there are [`DECISIONS_MAX`], the oldest is dropped.
     pub fn push(&mut self, decision: Decision) {
         if self.decisions.len() == DECISIONS_MAX {
             self.decisions.pop_front();
@@ -227,12 +268,12 @@ impl Log {
         self.decisions.push_back(decision);
     }
 
-    /// The decisions that are kept, the oldest first.
+    /// Iterates over the kept decisions, the oldest first.
     pub fn iter(&self) -> impl DoubleEndedIterator<Item = &Decision> + ExactSizeIterator {
         self.decisions.iter()
     }
 
-    /// How many older decisions are no longer kept.
+    /// Returns how many older decisions were dropped.
     #[must_use]
     pub fn forgotten(&self) -> u64 {
         self.forgotten
@@ -264,7 +305,11 @@ impl fmt::Display for Decision {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let seconds = self.at_ns as f64 / 1e9;
         let (controller, change, inputs) = (self.controller, self.change, &self.inputs);
-        write!(f, "{seconds:.6} s: {controller}: {change}; {inputs}")
+        write!(f, "{seconds:.6} s: {controller}: {change}")?;
+        if self.why != Why::Unsaid {
+            write!(f, ", {}", self.why)?;
+        }
+        write!(f, "; {inputs}")
     }
 }
 
@@ -284,6 +329,7 @@ impl fmt::Display for Change {
             Change::Rule(Class(class), from, to) => {
                 write!(f, "class {class} let in: {from} -> {to}")
             }
+            Change::Target(from, to) => write!(f, "target {from:.1?} -> {to:.1?}"),
         }
     }
 }
@@ -349,6 +395,7 @@ mod tests {
                 at_ns: i,
                 controller: "c",
                 change: Change::Threshold(i, i + 1),
+                why: Why::Unsaid,
                 inputs: Inputs::default(),
             });
         }
@@ -363,7 +410,7 @@ mod tests {
         let check = |rules: &[Rule], expected: &[(Rule, Rule)]| {
             let mut log = Log::default();
             for (at_ns, pair) in (1..).zip(rules.windows(2)) {
-                // Each class for itself: the second one does not move.
+                // Each class is logged separately: the second one does not change.
                 let still = (Rule::Below(7), Rule::Below(7));
                 log.note_rules(at_ns, "c", &[(pair[0], pair[1]), still], &quiet());
             }
@@ -377,18 +424,18 @@ mod tests {
             assert_eq!(noted, expected);
         };
         let rate = Rule::Rate;
-        // The first one, and another kind.
+        // The first value, and another kind.
         check(
             &[Rule::All, rate(50), Rule::All],
             &[(Rule::All, rate(50)), (rate(50), Rule::All)],
         );
-        // A tenth away from the last one that was noted, however small the steps were.
+        // A tenth away from the last logged value, even in small steps.
         let climbs: Vec<_> = (100..=125).map(rate).collect();
         check(&climbs, &[(rate(100), rate(110)), (rate(110), rate(121))]);
-        // What stays near is not noted, but where it turned is.
+        // A value that stays near is not logged, but the turning point is.
         let turns = [100, 104, 97, 103, 109, 105, 95, 90].map(rate);
         check(&turns, &[(rate(109), rate(90))]);
-        // Of small numbers, one more or less is nothing; nor is one percent of all.
+        // A difference of one counts as none for small numbers; so does one percent of all.
         check(
             &[3, 4, 3, 2, 4, 5].map(Rule::Below),
             &[(Rule::Below(2), Rule::Below(5))],
@@ -398,6 +445,22 @@ mod tests {
             &[0, 20].map(Rule::AllBut),
             &[(Rule::AllBut(0), Rule::AllBut(20))],
         );
+    }
+
+    #[test]
+    fn a_target_is_noted_once_when_it_is_a_tenth_away() {
+        let mut log = Log::default();
+        for pair in [100, 100, 105, 109, 110, 112, 118, 150, 140, 100].windows(2) {
+            let [before, after] = [pair[0], pair[1]].map(Duration::from_millis);
+            log.note_target(1, "c", before, after, &quiet());
+        }
+        let noted: Vec<_> = log.iter().map(|it| it.change.to_string()).collect();
+        let expected = [
+            "100.0ms -> 110.0ms",
+            "110.0ms -> 150.0ms",
+            "150.0ms -> 100.0ms",
+        ];
+        assert_eq!(noted, expected.map(|change| format!("target {change}")));
     }
 
     #[test]
@@ -417,11 +480,19 @@ mod tests {
             at_ns: 1_500_000_000,
             controller: "codel",
             change: Change::Order(Order::Fifo, Order::Lifo),
+            why: Why::Unsaid,
             inputs: Inputs::of(&sample),
         };
         assert_eq!(
             decision.to_string(),
             "1.500000 s: codel: order Fifo -> Lifo; queue 7, 0 busy, 0 waiting, 5 in all stages of 2.5 on average, in 1 ms, busy 0 ms: 9 arrived, 2 refused, 0 shed, 4 finished, 0 failed, batch 1.5 ms, event 0.75 ms, p90 0 ms"
         );
+        let decision = Decision {
+            change: Change::Servlets(4096, 18),
+            why: Why::MoreDoNoMore,
+            ..decision
+        };
+        let said = "servlets 4096 -> 18, more in service bring no more completions; queue 7";
+        assert!(decision.to_string().contains(said), "{decision}");
     }
 }

@@ -1,12 +1,13 @@
-//! That controllers stand whatever they are shown: nothing, no time, no servlets, numbers beyond reason.
+//! Controllers with extreme inputs: no events, no time, no servlets, huge numbers.
 
 use std::time::Duration;
 
 use super::testing::SplitMix;
 use super::{
-    Arrival, Aspen, AutoServlets, ByClass, Cinnamon, ClassSample, Codel, Controller, Departure,
-    Gradient, InputRate, OutgoingBound, Predict, Red, ResponseMean, ResponseP90, Sample, SedaBatch,
-    SedaServlets, Servlets, Threshold, cinnamon, codel, response_mean, response_p90, seda_batch,
+    Arrival, Aspen, AutoServlets, AutoTarget, ByClass, Cinnamon, ClassSample, Codel, Controller,
+    Departure, Gradient, InputRate, OutgoingBound, Predict, Red, ResponseMean, ResponseP90, Sample,
+    SedaBatch, SedaServlets, Servlets, Threshold, cinnamon, codel, response_mean, response_p90,
+    seda_batch,
 };
 use crate::stage::event::Class;
 
@@ -17,6 +18,7 @@ fn controllers(target: Duration) -> Vec<Box<dyn Controller>> {
     vec![
         Box::new(Aspen::default()),
         Box::new(AutoServlets::default()),
+        Box::new(AutoTarget::new(target)),
         Box::new(ByClass::new(&[0.5])),
         Box::new(Cinnamon::new(cinnamon::Config::new(target))),
         Box::new(Codel::new(codel::Config::new(target, target))),
@@ -36,7 +38,7 @@ fn controllers(target: Duration) -> Vec<Box<dyn Controller>> {
     ]
 }
 
-/// Draws each number from the odd ones; `calm` of sixteen draws are 0 at least.
+/// A source of extreme numbers; at least `calm` of sixteen draws are 0.
 struct Odd(SplitMix, u64);
 
 impl Odd {
@@ -84,6 +86,8 @@ impl Odd {
             compute_ns: self.number(),
             held_up_ns: self.number(),
             ready_ns: self.number(),
+            fresh_batches: self.number(),
+            service_squares: self.number() as f64,
             bytes: self.number(),
             pace_ns: self.number(),
             outgoing_max: self.number(),
@@ -127,7 +131,8 @@ impl Odd {
     }
 }
 
-/// Shows a controller odd samples and events; it is to ask for at least one servlet, one event in a batch and one credit.
+/// Shows a controller extreme samples and events. It must ask for at least one servlet and one
+/// event in a batch.
 fn show(controller: &mut dyn Controller, odd: &mut Odd) {
     let name = controller.name();
     let classes: Vec<_> = (0..odd.number().min(8)).map(|_| odd.class()).collect();

@@ -1,21 +1,25 @@
 //! A bound on what is queued to be written to each peer.
 //!
-//! SEDA (Welsh, Culler and Brewer, SOSP 2001), §5.2.2: a packet router ran out of memory, as "a large number of outgoing packets were queueing up for
-//! certain wide-area connections"; the solution was "to impose a threshold on the outgoing packet queue for each socket, and close connections that
-//! exceed their threshold". The paper's threshold is fixed. Ours may besides divide an amount of memory among the connections that there are.
+//! SEDA (Welsh, Culler and Brewer, SOSP 2001), §5.2.2: a packet router ran out of memory, as "a
+//! large number of outgoing packets were queueing up for certain wide-area connections"; the
+//! solution was "to impose a threshold on the outgoing packet queue for each socket, and close
+//! connections that exceed their threshold". The paper's threshold is fixed. This one can also
+//! divide an amount of memory among the existing connections.
 
 use super::{Cadence, Controller, Owns, Sample, Settings};
 
-/// The least that a peer gets of what all have, in bytes: one packet.
+/// The smallest part of the common memory for a peer, in bytes: one packet.
 const LEAST: u64 = 16 * 1024;
 
-/// How often the connections are counted, in nanoseconds. In that time a new one can hardly fall behind by much.
+/// The time between two counts of the connections, in nanoseconds. In this time a new connection
+/// can hardly queue much.
 const INTERVAL_NS: u64 = 20_000_000;
 
-/// Bounds, in bytes, what is queued to be written to each peer.
+/// A controller that bounds the bytes queued to be written to each peer.
 ///
-/// It is for [`Sockets::control_writes`](crate::stage::net::Sockets::control_writes). What is done with a peer that has more, is
-/// [`SocketOptions::when_full`](crate::stage::net::SocketOptions::when_full): by default its connection is closed.
+/// It is for [`Sockets::control_writes`](crate::stage::net::Sockets::control_writes).
+/// [`SocketOptions::when_full`](crate::stage::net::SocketOptions::when_full) says what happens to a
+/// peer that exceeds the bound: by default its connection is closed.
 ///
 /// # Examples
 /// ```
@@ -37,8 +41,9 @@ pub struct OutgoingBound {
 }
 
 impl OutgoingBound {
-    /// So many bytes for each peer, at most; beyond [`SocketOptions::outgoing_bytes_max`](crate::stage::net::SocketOptions::outgoing_bytes_max) it
-    /// changes nothing.
+    /// Bounds the bytes queued to each peer. A value above
+    /// [`SocketOptions::outgoing_bytes_max`](crate::stage::net::SocketOptions::outgoing_bytes_max)
+    /// has no effect.
     #[must_use]
     pub fn each(bytes: u64) -> Self {
         Self {
@@ -47,8 +52,9 @@ impl OutgoingBound {
         }
     }
 
-    /// So many bytes for all peers together: each socket gets an equal part, servers too, but 16 KiB at least and what [`each`](Self::each) says at most. A peer that has more
-    /// when the part becomes smaller keeps it, and gets nothing more.
+    /// Also bounds the bytes queued to all peers together. Each socket, including servers, gets an
+    /// equal part: at least 16 KiB, and at most the bound of [`each`](Self::each). When the part
+    /// shrinks, a peer keeps what is queued above it, and nothing more is queued to it.
     #[must_use]
     pub fn of_all(self, bytes: u64) -> Self {
         let all = Some(bytes);

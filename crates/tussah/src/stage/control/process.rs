@@ -1,73 +1,81 @@
-//! The servlets of a whole process: who gets them when there are not enough, and which stage is the cause of an overload.
+//! The servlets of a whole process: how stages share them, and which stage causes an overload.
 //!
-//! Welsh, Culler and Brewer, "SEDA" (SOSP 2001), §3.4 and §6, which name these as ideas and leave them open: a global notion of stage priority, a bound on the threads of the
-//! whole system, preferring stages that free resources over those that take them, and determining the cause of an overload.
+//! Welsh, Culler and Brewer, "SEDA" (SOSP 2001), §3.4 and §6, which name these as ideas and leave
+//! them open: a global notion of stage priority, a bound on the threads of the whole system, a
+//! preference for stages that free resources over those that take them, and finding the cause of an
+//! overload.
 
 use std::fmt;
 
-/// One stage as a [`Governor`] sees it.
+/// One stage, as a [`Governor`] sees it.
 #[derive(Clone, Copy, PartialEq, Debug, Default)]
 pub struct StageLoad<'a> {
     /// The stage's name.
     pub name: &'a str,
-    /// Which stages come first: 0 before 1.
+    /// The stage's priority: 0 comes before 1.
     pub priority: u8,
-    /// Whether its events free what others take: those that write answers, close connections or return buffers.
+    /// True if the stage's events free resources that others take: it writes answers, closes
+    /// connections or returns buffers.
     pub frees_resources: bool,
     /// Servlets at work.
     pub busy: usize,
-    /// Servlets that its own controllers ask for.
+    /// Servlets that the stage's own controllers ask for.
     pub wanted: usize,
-    /// Credits in its queue.
+    /// Credits in the stage's queue.
     pub queue_len: u64,
-    /// Whether its queue, or what it refuses, is more than it can do: its queue grew, or it refused or shed events, since the last plan.
+    /// True if the stage is overloaded: since the last plan, its queue grew, or it refused or shed
+    /// events.
     pub growing: bool,
-    /// The share of the time since the last plan in which its servlets, as many as it may have, were at work; from 0 to 1.
+    /// The share of the time since the last plan in which its servlets were at work, relative to
+    /// the number that it may have; from 0 to 1.
     pub utilisation: f64,
-    /// The stage whose full queue its servlets wait for, if they do: its place in the list.
+    /// The index of the stage whose full queue its servlets wait for, if any.
     pub waits_for: Option<usize>,
 }
 
-/// What a [`Governor`] wants.
+/// A plan of a [`Governor`].
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Plan {
     /// How many servlets each stage may have, in the order of the stages; at least one.
     pub caps: Vec<usize>,
-    /// What an overload comes from, if there is one.
+    /// The cause of the overload, if there is one.
     pub cause: Option<Cause>,
 }
 
-/// Which stage an overload comes from.
+/// The stage that causes an overload.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Cause {
-    /// Its place in the list of stages.
+    /// The stage's index.
     pub stage: usize,
-    /// Its name.
+    /// The stage's name.
     pub name: String,
-    /// Why it cannot do more.
+    /// The reason why it cannot do more.
     pub why: Why,
-    /// For how long it has been overloaded, in nanoseconds.
+    /// How long it has been overloaded, in nanoseconds.
     pub since_ns: u64,
     /// How many stages wait for it, directly or through others.
     pub held_up: usize,
 }
 
-/// Why a stage cannot do more.
+/// The reason why a stage cannot do more.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub enum Why {
     /// All servlets that it asked for are at work.
     Busy,
-    /// It asks for more servlets than the process has for it.
+    /// The stage asks for more servlets than the process allows it.
     Capped,
-    /// Its servlets are not all at work, though it has events: they are held up by something that is no stage.
+    /// The stage's servlets are not all at work although it has events: something outside the
+    /// stages holds them up.
     Stuck,
 }
 
-/// Divides the servlets of a process among its stages, and finds what an overload comes from.
+/// A policy that divides the servlets of a process among its stages, and finds the cause of an
+/// overload.
 ///
-/// Each stage has one servlet at least. What is left goes to what stages ask for: those of a higher priority first, of the same priority those that free resources, and among equals
-/// one by one. If something is left then, all share in it, so that a stage may grow until the next plan.
+/// Each stage has at least one servlet. The others go to the stages that ask for them: higher
+/// priorities first, within a priority first the stages that free resources, and among equals one
+/// by one. All stages share the remainder, so that a stage can grow until the next plan.
 ///
 /// # Examples
 /// ```
@@ -75,22 +83,25 @@ pub enum Why {
 ///
 /// let mut governor = Governor::new(10);
 /// let accept = StageLoad { name: "accept", wanted: 20, ..StageLoad::default() };
-/// let write = StageLoad { name: "write", wanted: 6, frees_resources: true, ..StageLoad::default() };
+/// let write =
+///     StageLoad { name: "write", wanted: 6, frees_resources: true, ..StageLoad::default() };
 /// assert_eq!(governor.plan(&[accept, write], 0).caps, [4, 6]);
 /// ```
 #[derive(Debug)]
 pub struct Governor {
     servlets_max: usize,
     overloaded_ns_min: u64,
-    /// For each stage, since when it has been overloaded.
+    /// The time since which each stage has been overloaded.
     since_ns: Vec<Option<u64>>,
 }
 
-/// How busy the servlets of a stage have to be to be called busy: nine tenths of the time, as one that is at work always is also between batches now and then.
+/// The utilisation from which a stage counts as busy: nine tenths, because even a servlet that is
+/// always at work is between batches now and then.
 const UTILISATION_BUSY: f64 = 0.9;
 
 impl Governor {
-    /// A governor of so many servlets in all; if there are more stages than that, of one for each.
+    /// Creates a governor of this many servlets in all. If there are more stages than that, each
+    /// has one.
     #[must_use]
     pub fn new(servlets_max: usize) -> Self {
         Self {
@@ -100,20 +111,22 @@ impl Governor {
         }
     }
 
-    /// The bound on all servlets of the process.
+    /// Returns the bound on all servlets of the process.
     #[must_use]
     pub fn servlets_max(&self) -> usize {
         self.servlets_max
     }
 
-    /// Has a stage called overloaded after so many nanoseconds, instead of 100 ms: shorter ones are bursts.
+    /// Sets the time after which a stage counts as overloaded, in nanoseconds, instead of 100 ms.
+    /// Shorter overloads are bursts.
     #[must_use]
     pub fn overloaded_after_ns(mut self, ns: u64) -> Self {
         self.overloaded_ns_min = ns;
         self
     }
 
-    /// Says how many servlets each stage may have, and what an overload comes from. Stages keep their places from one call to the next; a new one comes at the end.
+    /// Plans how many servlets each stage may have, and finds the cause of an overload. Stages keep
+    /// their indices from one call to the next, and a new stage comes at the end.
     pub fn plan(&mut self, stages: &[StageLoad<'_>], now_ns: u64) -> Plan {
         let caps = self.divide(stages);
         self.since_ns.resize(stages.len(), None);
@@ -124,7 +137,7 @@ impl Governor {
         Plan { caps, cause }
     }
 
-    /// Forgets the stage at this place; those behind it move up by one.
+    /// Removes the stage at this index; those behind it move up by one.
     pub fn remove(&mut self, place: usize) {
         if place < self.since_ns.len() {
             self.since_ns.remove(place);
@@ -152,7 +165,7 @@ impl Governor {
         };
         let ends: Vec<_> = (0..stages.len()).map(|place| end(stages, place)).collect();
         let overloaded = (0..stages.len()).filter(|place| long(place).is_some());
-        // The one that the most others end at; of several, the one that began first.
+        // The stage for which most others wait; of several, the one that was overloaded first.
         let stage = overloaded.map(|place| ends[place]).max_by_key(|place| {
             let held_up = ends.iter().filter(|end| *end == place).count();
             (held_up, long(place).unwrap_or(0), usize::MAX - place)
@@ -175,7 +188,7 @@ impl Governor {
     }
 }
 
-/// Adds to the caps of `places`, one by one, up to what each asks for; gives back what is left.
+/// Raises the caps of `places` one by one, up to what each asks for. Returns what is left.
 fn fill(
     caps: &mut [usize],
     places: &[usize],
@@ -187,7 +200,7 @@ fn fill(
         if open.is_empty() || left == 0 {
             return left;
         }
-        // All of them by as much as all can take, and what is left of that to the first.
+        // Raises all by as much as all can take; the remainder goes to the first ones.
         let room = open.iter().map(|p| wanted(**p) - caps[**p]).min();
         let each = room.unwrap_or(0).min(left / open.len());
         for place in &open {
@@ -203,7 +216,7 @@ fn fill(
     }
 }
 
-/// The stage that `place` waits for in the end; of a circle, the one that closes it.
+/// Returns the stage that `place` finally waits for; in a cycle, the one that closes it.
 fn end(stages: &[StageLoad<'_>], mut place: usize) -> usize {
     for _ in 0..stages.len() {
         match stages[place].waits_for {
@@ -261,9 +274,9 @@ mod tests {
         check(10, &[stage(1, true, 8), low, high], &[1, 1, 8]);
         check(12, &[low, stage(1, true, 8), high], &[1, 3, 8]);
         check(11, &[high, high, stage(0, false, 2)], &[5, 4, 2]);
-        // Less than one for each: each has one.
+        // Fewer servlets than stages: each stage has one.
         check(0, &[low, high], &[1, 1]);
-        // More than all ask for.
+        // More servlets than all stages ask for.
         check(30, &[low, high], &[15, 15]);
         check(21, &[stage(0, false, 1), stage(0, false, 20)], &[1, 20]);
         check(usize::MAX, &[stage(0, false, usize::MAX)], &[usize::MAX]);

@@ -1,25 +1,34 @@
-//! Random early detection: the longer the queue is on average, the more arrivals are rejected.
+//! Random early detection: the longer the average queue, the more arrivals are rejected.
 //!
-//! Floyd and Jacobson, "Random Early Detection Gateways for Congestion Avoidance" (IEEE/ACM Transactions on Networking 1(4), 1993), §4 and figure
-//! 2; SEDA §5.2.3 names it as a policy for queues of stages. The average queue length is a moving average, taken at each arrival. Below `queue_min` nobody is
-//! rejected, from `queue_max` on everybody; between, with a probability p_b = p_max (avg - min) / (max - min), and p_a = p_b / (1 - count p_b) so that rejections are
-//! spread evenly, where count is the number of arrivals since the last.
+//! Floyd and Jacobson, "Random Early Detection Gateways for Congestion Avoidance" (IEEE/ACM
+//! Transactions on Networking 1(4), 1993), §4 and figure 2; SEDA §5.2.3 names it as a policy for
+//! queues of stages. The average queue length is a moving average, updated at each arrival. Below
+//! `queue_min` no event is rejected, and from `queue_max` on every event is. Between the two, p_b =
+//! p_max (avg - min) / (max - min), and the probability of a rejection is p_a = p_b / (1 - count
+//! p_b), where count is the number of arrivals since the last rejection. This spreads rejections
+//! evenly.
 //!
-//! Where we differ: while the queue is empty the paper has the average decay as if m small packets had come in the meantime; m is the time that the queue was
-//! empty over the mean time of a service, as samples have it.
+//! This implementation differs in one point. While the queue is empty, the paper lets the average
+//! decay as if m small packets had arrived in the meantime. Here m is the time that the queue was
+//! empty, divided by the mean service time from the samples.
 
 use super::{Admission, Arrival, Cadence, Controller, Departure, Owns, Sample, Settings, Verdict};
 
-/// The parameters of [`Red`]; the defaults have the paper's proportions (§5: min 5 packets, max three times as much, p_max 1/50, w_q 0.002).
+/// Parameters of [`Red`]; the defaults have the paper's proportions (§5: min 5 packets, max three
+/// times as much, p_max 1/50, w_q 0.002).
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Config {
-    /// The average length up to which everybody is let in, in credits; from 0 to 10^18, else 50.
+    /// The average length up to which every event is admitted, in credits; from 0 to 10^18, else
+    /// 50.
     pub queue_min: f64,
-    /// The average length from which nobody is, in credits; at least one more than `queue_min`.
+    /// The average length from which no event is admitted, in credits; at least one more than
+    /// `queue_min`.
     pub queue_max: f64,
-    /// p_max: the probability just below `queue_max`; above 0 and at most 1, else 0.02.
+    /// p_max: the probability of a rejection just below `queue_max`; above 0 and at most 1, else
+    /// 0.02.
     pub reject_max: f64,
-    /// w_q: what an arrival's view of the queue weighs in the average; above 0 and at most 1, else 0.002.
+    /// w_q: the weight of an arrival's queue length in the average; above 0 and at most 1, else
+    /// 0.002.
     pub weight: f64,
 }
 
@@ -34,7 +43,7 @@ impl Default for Config {
     }
 }
 
-/// Rejects at random, by the average length of the queue.
+/// A controller that rejects events at random, by the average length of the queue.
 #[derive(Debug)]
 pub struct Red {
     config: Config,
@@ -42,7 +51,7 @@ pub struct Red {
     /// Arrivals since the last rejection; -1 while the average is below `queue_min`.
     count: f64,
     service_ns: f64,
-    /// When the queue became empty, or an event last found it so.
+    /// When the queue became empty, or when an arrival last found it empty.
     emptied_ns: u64,
 }
 
@@ -53,7 +62,7 @@ impl Default for Red {
 }
 
 impl Red {
-    /// A controller with these parameters, those out of their range brought into it.
+    /// Creates a controller; parameters out of their range are corrected.
     #[must_use]
     pub fn new(mut config: Config) -> Self {
         let default = Config::default();
@@ -72,7 +81,7 @@ impl Red {
         } else {
             default.queue_min
         };
-        // The maximum of a number and what is none is the number.
+        // `f64::max` of a number and NaN is the number.
         config.queue_max = config.queue_max.max(config.queue_min + 1.0);
         Self {
             config,
@@ -154,7 +163,8 @@ mod tests {
     use super::*;
     use crate::stage::event::Class;
 
-    /// How many of so many arrivals at a queue of this length are rejected, from when the average has come to it.
+    /// Returns how many arrivals at a queue of this length are rejected, after the average has
+    /// settled.
     fn rejected(queue_len: u64, arrivals: u64, gaps: &mut Vec<u64>) -> u64 {
         let mut red = Red::default();
         let mut random = SplitMix(1);
@@ -179,7 +189,8 @@ mod tests {
         };
         check(0, 0..=0);
         check(49, 0..=0);
-        // Half of p_max, and nearly all of it; spreading them evenly doubles the rate (§4: the gap is uniform up to 1 / p_b).
+        // Half of p_max, and nearly all of it. Spreading the rejections evenly doubles the rate
+        // (§4: the gap is uniform up to 1 / p_b).
         check(100, 1900..=2100);
         check(149, 3800..=4100);
         check(151, 100_000..=100_000);
@@ -189,7 +200,7 @@ mod tests {
     fn rejections_are_spread() {
         let mut gaps = Vec::new();
         rejected(100, 100_000, &mut gaps);
-        // p_b is 1 / 100: by chance alone, one gap in seven would be over 200.
+        // p_b is 1 / 100: with independent rejections, one gap in seven would exceed 200.
         assert!(gaps[1..].iter().all(|gap| *gap <= 101));
     }
 

@@ -1,58 +1,71 @@
-//! SEDA's later overload controller: each class has a rate of admission that follows its 90th percentile.
+//! SEDA's later overload controller: each class has an admission rate that follows its 90th
+//! percentile.
 //!
-//! Welsh and Culler, "Adaptive Overload Control for Busy Internet Servers" (USITS 2003), §3: every 100 requests the 90th percentile is filtered (an exponential
-//! average with α = 0.7), and compared with the target, err = (p90 - target) / target. Above err_d the rate is divided by adj_d; below err_i it is raised by
-//! -(err - c_i) adj_i; it is enforced by a token bucket. With classes (§3.3), a class that misses its target first takes from those below it. With
-//! degradation (§3.4), quality is reduced before anybody is rejected.
+//! Welsh and Culler, "Adaptive Overload Control for Busy Internet Servers" (USITS 2003), §3. Every
+//! 100 requests, the 90th percentile is filtered (an exponential average with α = 0.7) and compared
+//! with the target: err = (p90 - target) / target. Above err_d the rate is divided by adj_d; below
+//! err_i it is raised by -(err - c_i) adj_i. A token bucket enforces it. With classes (§3.3), a
+//! class that misses its target first takes from those below it. With degradation (§3.4), quality
+//! is reduced before any event is rejected.
 //!
-//! Where we differ, from the paper or, where it is silent, from its authors' code (Sandstorm's `ResponseTimeControllerMulticlass`):
-//! - Nobody is limited until a class misses its target; a cut begins at what was let in, and a limit ends when a whole interval rejected nobody. The
-//!   paper's rate is always limited, to 5000 a second at most, and its code begins with 100.
-//! - A decision comes after 100 finished or 1000 offered events of all classes, so that one is made even if all are rejected. The paper counts those of
-//!   each class, and has a timeout of 1 s.
-//! - Who misses its target takes from one class at a decision, the lowest that has something to give, and from itself in the end, adj_d each time. The code
-//!   divides the rates of all lower classes by 10 each time, and holds them there while the higher one misses its target.
-//! - What a class may save up is a time, so that it grows with the rate; in the code it is one event.
+//! This implementation differs from the paper or, where it is silent, from its authors' code
+//! (Sandstorm's `ResponseTimeControllerMulticlass`):
+//! - No class is limited until a class misses its target. A cut begins at the admitted rate, and a
+//!   limit ends when a whole interval rejected nothing. The paper's rate is always limited, to at
+//!   most 5000 per second, and its code begins with 100.
+//! - A decision comes after 100 finished or 1000 offered events of all classes, so that there is
+//!   one even if all events are rejected. The paper counts the events of each class, and has a
+//!   timeout of 1 s.
+//! - A class that misses its target takes from one class at each decision: from the lowest class
+//!   that has something to give, and finally from itself, adj_d each time. The code divides the
+//!   rates of all lower classes by 10 each time, and holds them there while the higher class misses
+//!   its target.
+//! - The credit that a class may save up is a time, so that it grows with the rate; in the code it
+//!   is one event.
 //! - The filter begins with the first percentile, not with 0.
-//! - Quality has two levels, and is restored when a whole interval rejected nobody and was below err_i.
+//! - Quality has two levels. It is restored after a whole interval below err_i without rejections.
 //!
-//! adj_i is 2 events a second, as in the paper, for services of some hundreds a second: who can do more will want more, or it takes minutes to come back from
-//! an overload.
+//! adj_i is 2 events per second as in the paper, which fits services of some hundreds per second. A
+//! faster service should use more, or it takes minutes to recover from an overload.
 
 use std::time::Duration;
 
 use super::{Admission, Arrival, Cadence, Controller, Owns, Rule, Sample, Settings};
 use crate::stage::event::{CLASSES_MAX, Class};
 
-/// The parameters of [`ResponseP90`]; the defaults are those of the paper's table, where it has them.
+/// Parameters of [`ResponseP90`]; the defaults are those of the paper's table, where it has them.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Config {
     /// The target of each class's 90th percentile, in nanoseconds; at least one.
     pub target_ns: u64,
-    /// nreq: events finished from one decision to the next; at least one.
+    /// nreq: the number of finished events between two decisions; at least one.
     pub finished: u64,
-    /// α: what the filtered percentile keeps in each step; from 0 to below 1, else 0.7.
+    /// α: the share of the filtered percentile that each step keeps; from 0 to below 1, else 0.7.
     pub keep: f64,
-    /// err_d: the error above which the rate is cut; a number, else 0.
+    /// err_d: the error above which the rate is cut; a finite number, else 0.
     pub error_cut: f64,
-    /// err_i: the error below which the rate is raised; a number, else -0.5, and at most `error_cut`, else made so.
+    /// err_i: the error below which the rate is raised; a finite number, else -0.5. At most
+    /// `error_cut`, else lowered to that.
     pub error_raise: f64,
-    /// adj_d: what the rate is divided by; above 1, else 1.2.
+    /// adj_d: the divisor of a cut; above 1, else 1.2.
     pub cut: f64,
-    /// adj_i: what the rate is raised by, in events a second; above 0, else 2.
+    /// adj_i: the raise of the rate, in events per second; above 0, else 2.
     pub raise: f64,
-    /// c_i: the error that counts as none when raising; a number, else -0.1, and at least `error_raise`, else made so.
+    /// c_i: the error at which the raise is zero; a finite number, else -0.1. At least
+    /// `error_raise`, else raised to that.
     pub raise_offset: f64,
-    /// rate_min: the lowest rate, in events a second; above 0, else 0.05.
+    /// rate_min: the lowest rate, in events per second; above 0, else 0.05.
     pub rate_min: f64,
-    /// How long a class may save up what it is let in by, in nanoseconds; one event at least.
+    /// The time for which a class may save up unused admissions, in nanoseconds; at least one
+    /// event.
     pub burst_ns: u64,
-    /// Whether quality is degraded before anybody is rejected; if the stage has no hook for it, this costs one decision.
+    /// True if quality is degraded before events are rejected. If the stage has no hook for it,
+    /// this costs one decision.
     pub degrade: bool,
 }
 
 impl Config {
-    /// For this target, as the paper has it.
+    /// Creates parameters for this target, as in the paper.
     #[must_use]
     pub fn new(target: Duration) -> Self {
         Self {
@@ -81,7 +94,7 @@ impl Config {
         self.rate_min = or(self.rate_min > 0.0, self.rate_min, 0.05);
         self.error_cut = or(true, self.error_cut, 0.0);
         self.error_raise = or(true, self.error_raise, -0.5).min(self.error_cut);
-        // With less, what is within the target would lower the rate.
+        // With a lower offset, an error within the target would lower the rate.
         self.raise_offset = or(true, self.raise_offset, -0.1).max(self.error_raise);
         self.target_ns = self.target_ns.max(1);
         self.finished = self.finished.max(1);
@@ -91,18 +104,19 @@ impl Config {
 
 #[derive(Clone, Copy, Debug)]
 struct Bucket {
-    /// Events a second; infinite while nobody is rejected.
+    /// Events per second; infinite while no event is rejected.
     rate: f64,
     tokens: f64,
     filled_ns: u64,
     /// The filtered 90th percentile, in nanoseconds; none before the first.
     p90_ns: Option<f64>,
     degraded: bool,
-    /// Events of the class that are queued or in service, at most: what is shed or expires is not seen by class.
+    /// An upper bound of the class's events that are queued or in service: events that are shed or
+    /// expire are not reported by class.
     inside: u64,
 }
 
-/// Lets each class in at a rate that keeps its 90th percentile at the target.
+/// A controller that admits each class at a rate that keeps its 90th percentile at the target.
 #[derive(Debug)]
 pub struct ResponseP90 {
     config: Config,
@@ -110,7 +124,7 @@ pub struct ResponseP90 {
 }
 
 impl ResponseP90 {
-    /// A controller with these parameters, those out of their range brought into it.
+    /// Creates a controller; parameters out of their range are corrected.
     #[must_use]
     pub fn new(config: Config) -> Self {
         let unlimited = Bucket {
@@ -127,7 +141,8 @@ impl ResponseP90 {
         }
     }
 
-    /// The rate that a class is let in at, in events a second; infinite if it is not limited.
+    /// Returns the rate at which a class is admitted, in events per second; infinite if it is not
+    /// limited.
     #[must_use]
     pub fn rate(&self, class: usize) -> f64 {
         self.classes
@@ -135,7 +150,8 @@ impl ResponseP90 {
             .map_or(f64::INFINITY, |class| class.rate)
     }
 
-    /// Filters the percentile of a class, and says how far it is off, if anything is known of it.
+    /// Filters the percentile of a class. Returns its relative error, or `None` if nothing is
+    /// known.
     fn error(&mut self, class: usize, sample: &Sample<'_>) -> Option<f64> {
         let seen = sample.classes[class];
         let bucket = &mut self.classes[class];
@@ -152,7 +168,7 @@ impl ResponseP90 {
                     .map_or(p90_ns, |old| keep * old + (1.0 - keep) * p90_ns),
             );
         } else if seen.refused > 0 && bucket.inside == 0 {
-            // Nobody of it is here, and some wanted to be.
+            // No event of the class is inside, and some were refused.
             bucket.p90_ns = Some(0.0);
         } else {
             return None;
@@ -161,7 +177,8 @@ impl ResponseP90 {
         bucket.p90_ns.map(|p90_ns| (p90_ns - target_ns) / target_ns)
     }
 
-    /// Degrades the lowest class at or below `class` that is not degraded, or else cuts the rate of the lowest that has one to cut.
+    /// Degrades the lowest class at or below `class` that is not degraded yet. If there is none,
+    /// cuts the rate of the lowest class that has one to cut.
     fn relieve(&mut self, class: usize, sample: &Sample<'_>) {
         let present = |c: &usize| sample.classes[*c].arrived > 0 || *c == class;
         let classes = sample.classes.len().min(CLASSES_MAX);
@@ -191,7 +208,8 @@ impl ResponseP90 {
         }
     }
 
-    /// Raises the rate of a class that is well within the target, and ends what no longer limits it.
+    /// Raises the rate of a class that is well within the target, or ends a limit that no longer
+    /// has an effect.
     fn ease(&mut self, class: usize, error: f64, sample: &Sample<'_>) {
         let bucket = &mut self.classes[class];
         if sample.classes[class].refused > 0 {
@@ -284,7 +302,7 @@ mod tests {
     use super::super::testing::{MS, SECOND, arrival, quiet};
     use super::*;
 
-    /// A class of which 1000 events a second arrive.
+    /// A class with 1000 arrivals per second.
     fn class(p90_ms: u64, refused: u64) -> ClassSample {
         ClassSample {
             arrived: 1000,
@@ -342,7 +360,7 @@ mod tests {
         };
         assert_eq!(look(in_service(8, 0, 4)), limited);
         assert_eq!(look(in_service(8, 0, 8)), limited);
-        // They end, late as ever.
+        // They end, still late.
         assert!(look(in_service(0, 8, 0)) < limited);
         let lower = look(in_service(0, 0, 0));
         assert!(look(in_service(8, 0, 0)) > lower, "nobody is here");
@@ -367,7 +385,7 @@ mod tests {
         assert!(near(c.rate(0), 1000.0 / 1.2));
         show(&mut c, &[class(101, 100)]);
         assert!(near(c.rate(0), 1000.0 / 1.44));
-        // Between half of it and all of it nothing happens: 0.7 101 + 0.3 60 is 88.7.
+        // Between half of the target and the target nothing changes: 0.7 101 + 0.3 60 is 88.7.
         show(&mut c, &[class(60, 100)]);
         assert!(near(c.rate(0), 1000.0 / 1.44));
         for _ in 0..3 {
@@ -414,7 +432,7 @@ mod tests {
         let before = c.rate(0);
         assert!(before > 10_000.0, "{before}");
         show(&mut c, &[fast(40)]);
-        // An error of -0.6, less -0.1, times 2.
+        // An error of -0.6, minus -0.1, times 2.
         let raised = c.rate(0) - before;
         assert!((0.9..1.1).contains(&raised), "{raised}");
     }
@@ -444,7 +462,7 @@ mod tests {
             arrival.now_ns = i * SECOND / 10_000;
             admitted += u64::from(c.on_enqueue(&arrival) == Admission::Admit);
         }
-        // In 2 s at 833 a second, with 8 saved up.
+        // In 2 s at 833 per second, with 8 saved up.
         assert!((1655..=1676).contains(&admitted), "{admitted}");
     }
 

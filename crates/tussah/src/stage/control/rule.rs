@@ -1,37 +1,42 @@
-//! By what a controller lets events in.
+//! The rules by which controllers admit events.
 
 use std::fmt;
 
-/// By what a controller lets events of a class in, besides the settings that it asks for; for the stage's log.
+/// The rule by which a controller admits events of a class, apart from its settings; for the
+/// stage's log.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 #[non_exhaustive]
 pub enum Rule {
-    /// All of them.
+    /// All events.
     #[default]
     All,
-    /// All of them, made smaller by the stage's degradation hook.
+    /// All events, reduced by the stage's degradation hook.
     Degraded,
-    /// Those that can be answered in time, as it predicts.
+    /// The events that can be answered in time, as the controller predicts.
     InTime,
-    /// One that finds fewer credits than this in the queue and events in service.
+    /// All events. The controller only observes; otherwise it would reject those that cannot be
+    /// answered in time.
+    Observed,
+    /// An event that finds fewer credits in the queue and events in service than this.
     Below(u64),
-    /// So many a second.
+    /// This number of events per second.
     Rate(u64),
-    /// All but so many in a thousand.
+    /// All events except this number in a thousand.
     AllBut(u16),
 }
 
 impl Rule {
-    /// Its number, if it has one, and by how much two of its kind may differ and be as good as the same.
+    /// Returns the number in the rule, if any, and the difference up to which two rules of its kind
+    /// count as the same.
     pub(super) fn number(&self) -> Option<(u64, u64)> {
         match self {
-            Rule::All | Rule::Degraded | Rule::InTime => None,
+            Rule::All | Rule::Degraded | Rule::InTime | Rule::Observed => None,
             Rule::Below(number) | Rule::Rate(number) => Some((*number, 1)),
             Rule::AllBut(permille) => Some((u64::from(*permille), 9)),
         }
     }
 
-    /// Whether both are of one kind.
+    /// Returns whether both rules are of one kind.
     pub(super) fn is_like(&self, other: &Rule) -> bool {
         std::mem::discriminant(self) == std::mem::discriminant(other)
     }
@@ -43,6 +48,7 @@ impl fmt::Display for Rule {
             Rule::All => f.write_str("all"),
             Rule::Degraded => f.write_str("all, degraded"),
             Rule::InTime => f.write_str("who is in time"),
+            Rule::Observed => f.write_str("all, observed: who is in time"),
             Rule::Below(inside) => write!(f, "below {inside}"),
             Rule::Rate(per_second) => write!(f, "{per_second} a second"),
             Rule::AllBut(permille) => write!(f, "all but {permille} in 1000"),

@@ -1,39 +1,49 @@
-//! SEDA's batches: the smallest that sustains the output rate.
+//! SEDA's batches: the smallest that sustain the output rate.
 //!
-//! Welsh, Culler and Brewer, "SEDA" (SOSP 2001), §3.4 and figure 9: large batches are efficient, small ones answer sooner. The controller watches
-//! the rate at which events leave the stage, as a moving average; it makes batches smaller until the rate begins to degrade, a little larger if
+//! Welsh, Culler and Brewer, "SEDA" (SOSP 2001), §3.4 and figure 9: large batches are efficient,
+//! small ones answer sooner. The controller observes a moving average of the rate at which events
+//! leave the stage. It makes batches smaller until the rate begins to degrade, a little larger if
 //! it has degraded slightly, and as large as possible after a sudden drop.
 //!
-//! Where we differ:
-//! - The paper takes any output rate, also that of a stage with little to do, whose rate is that of the arrivals. Here the rate counts in an interval that was
-//!   busy all the time if it left more than a batch in the queue, or if events were turned away; then batches are at most as large as those that were seen. In
-//!   a stage with little to do, batches may be as large as they like, since a queue that is shorter than a batch is taken whole anyway.
-//! - The rate that is to be sustained is the highest average seen, fading: measured against the last average alone, many small losses would go
-//!   unnoticed. If even the largest batches do not reach it, what they do reach takes its place.
-//! - What batches and events take is learned besides, and no batch is tried that could do far less than the largest: where events are turned away, fewer come
-//!   the less gets done, and a search by the rate alone can lock itself in at the bottom. There, batches are as large as it takes to do nearly what the largest would do.
-//! - With a target, a batch takes at most half of it, since all its events are answered at its end; but not where a batch without events would take a quarter
-//!   of it already.
+//! This implementation differs in these points:
+//! - The paper takes any output rate, even that of a lightly loaded stage, whose rate is that of
+//!   the arrivals. Here the rate counts in an interval in which the stage was always busy, if it
+//!   left more than a batch in the queue or turned events away. In the latter case, batches are at
+//!   most as large as the observed ones. In a lightly loaded stage, batches have no limit, because
+//!   a queue that is shorter than a batch is taken whole anyway.
+//! - The rate to sustain is the highest average so far, and fades. Against the last average alone,
+//!   many small losses would go unnoticed. If even the largest batches do not reach it, the rate
+//!   that they reach takes its place.
+//! - The controller also learns the cost of batches and events, and tries no batch that could do
+//!   far less than the largest. If events are turned away, fewer arrive as less gets done, and a
+//!   search by the rate alone can get stuck at the bottom. Then batches are large enough to do
+//!   nearly what the largest would do.
+//! - With a target, a batch takes at most half of it, because all its events are answered at its
+//!   end. This does not apply if a batch without events would take a quarter of the target already.
 
 use super::cost::Cost;
 use super::{Cadence, Controller, Owns, Sample, Settings};
 
-/// The parameters of [`SedaBatch`]. The paper gives no numbers; the defaults are ours.
+/// Parameters of [`SedaBatch`]. The paper gives no numbers; the defaults are our own.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Config {
-    /// How often the rate is looked at, in nanoseconds; more often while events are turned away.
+    /// The time between two checks of the rate, in nanoseconds; shorter while events are turned
+    /// away.
     pub interval_ns: u64,
-    /// The most events in a batch; at least one. The stage's own bound holds too.
+    /// The maximum number of events in a batch; at least one. The stage's own bound applies too.
     pub batch_max: usize,
-    /// What a new rate weighs in the average; above 0 and at most 1, else 0.3.
+    /// The weight of a new rate in the average; above 0 and at most 1, else 0.3.
     pub weight: f64,
-    /// Batches shrink while the average is above this share of the highest; above `drop` and at most 1, else 0.95.
+    /// The share of the highest average above which batches shrink; above `drop` and at most 1,
+    /// else 0.95.
     pub sustained: f64,
-    /// A rate below this share of the highest is a sudden drop; from 0 to 1, else 0.5.
+    /// The share of the highest average below which a rate is a sudden drop; from 0 to 1, else 0.5.
     pub drop: f64,
-    /// Within what an event should be answered, in nanoseconds, if that matters: a batch should take at most half of it; at least one.
+    /// The time within which an event should be answered, in nanoseconds, if there is such a
+    /// target; at least one. A batch should take at most half of it.
     pub target_ns: Option<u64>,
-    /// By which share a batch becomes smaller or larger, by one event at least; above 0 and at most 1, else 0.1.
+    /// The relative change of a batch in one step; above 0 and at most 1, else 0.1. A step is at
+    /// least one event.
     pub step: f64,
 }
 
@@ -51,46 +61,51 @@ impl Default for Config {
     }
 }
 
-/// How much of the distance to the average the highest average loses in a nanosecond: after tens of seconds, one lucky look is forgotten.
+/// The share of its distance to the average that the highest average loses in a nanosecond: after
+/// tens of seconds, one lucky measurement is forgotten.
 const FADING: f64 = 1e-10;
 
-/// The shortest time between two looks while events are turned away, in nanoseconds.
+/// The shortest time between two checks while events are turned away, in nanoseconds.
 const LOOK_NS: u64 = 1_000_000;
 
-/// Bound, in events: over how many the rate is averaged at least; that of exponential services is within 2 % then.
+/// Bound, in events: the minimum number over which the rate is averaged; the rate of exponential
+/// services is then within 2 %.
 const EVENTS: f64 = 4000.0;
 
-/// Events that must have ended before their rate is taken for a sudden drop.
+/// The number of events that must have ended before their rate can count as a sudden drop.
 const DROP_EVENTS: f64 = 100.0;
 
-/// Events between two looks, at least.
+/// The minimum number of events between two checks.
 const LOOK_EVENTS: u64 = 32;
 
-/// After so many events in sequence of which none was turned away, batches may be as large as they like.
+/// The number of consecutive events without a rejection after which batches have no limit.
 const CALM_EVENTS: u64 = 256;
 
-/// No batch is tried that could by what is known only do this share of what the largest could: in overload the search would not come back from it, as
-/// fewer are let in then, and so the large batches are not seen that would do more.
+/// The share of the largest batch's estimated rate that a batch must reach to be tried. In overload
+/// the search would not recover from a smaller one: fewer events are admitted then, so the large
+/// batches that would do more are not observed.
 const LEAST: f64 = 0.8;
 
-/// The same while events are turned away: what small batches lose is turned away besides.
+/// The same share while events are turned away, because the loss of small batches is turned away as
+/// well.
 const LEAST_TURNING_AWAY: f64 = 0.98;
 
-/// Searches for the smallest batch that sustains the output rate.
+/// A controller that searches for the smallest batch that sustains the output rate.
 #[derive(Debug)]
 pub struct SedaBatch {
     config: Config,
-    /// Events a nanosecond; 0 before anything was seen.
+    /// Events per nanosecond; 0 before the first measurement.
     average: f64,
     highest: f64,
-    /// The batch as it would be with fractions.
+    /// The batch as a real number.
     batch: f64,
-    /// Events over which the average is, up to `EVENTS` and beyond.
+    /// The number of events in the average, up to `EVENTS` and beyond.
     seen: f64,
-    /// Events that ended, and in what time, in the present look, and in the present one for a sudden drop.
+    /// Ended events and their time: in the current check, and in the current check for a sudden
+    /// drop.
     look: (f64, f64),
     drop: (f64, f64),
-    /// Events that ended since one was turned away.
+    /// The number of events that ended since one was turned away.
     calm: u64,
     cost: Cost,
 }
@@ -102,7 +117,7 @@ impl Default for SedaBatch {
 }
 
 impl SedaBatch {
-    /// A controller with these parameters, those out of their range replaced.
+    /// Creates a controller; parameters out of their range are replaced.
     #[must_use]
     pub fn new(mut config: Config) -> Self {
         let default = Config::default();
@@ -132,7 +147,7 @@ impl SedaBatch {
         }
     }
 
-    /// The batch after a rate that only the stage itself limited.
+    /// Updates the batch after a rate that only the stage itself limited.
     fn search(&mut self, finished: f64, interval_ns: f64) {
         self.drop.0 += finished;
         self.drop.1 += interval_ns;
@@ -169,7 +184,7 @@ impl SedaBatch {
         self.batch = self.batch.clamp(1.0, self.limit());
     }
 
-    /// The largest batch that there may be.
+    /// Returns the largest allowed batch.
     fn limit(&self) -> f64 {
         let most = self.config.batch_max as f64;
         let (Some(target_ns), Some((batch_ns, event_ns))) =
@@ -184,7 +199,8 @@ impl SedaBatch {
         ((within_ns - batch_ns) / event_ns).clamp(1.0, most)
     }
 
-    /// The smallest batch that could do: by what batches and events were seen to take, no smaller one sustains the rate of the largest.
+    /// Returns the smallest useful batch: by the measured costs, no smaller one sustains the rate
+    /// of the largest.
     fn least(&self) -> f64 {
         let Some((batch_ns, event_ns)) = self.cost.fit() else {
             return 1.0;
@@ -260,7 +276,7 @@ mod tests {
     use super::super::testing::{MS, quiet};
     use super::*;
 
-    /// A stage that takes so long for an event and so long for each batch, with enough to do for 10 ms.
+    /// A stage with these costs of an event and of a batch, and work for 10 ms.
     struct Stage {
         event_ns: f64,
         batch_ns: f64,
@@ -282,7 +298,7 @@ mod tests {
             1.0 / (self.event_ns + self.batch_ns / batch as f64)
         }
 
-        /// One look, at a rate that is off by this factor.
+        /// One check, at a rate that is off by this factor.
         fn look(&mut self, noise: f64) {
             let finished = (self.rate(self.batch) * 10.0 * MS as f64 * noise) as u64;
             self.show(finished, 1000, 10 * MS);
@@ -308,14 +324,15 @@ mod tests {
         let check = |event_ns, batch_ns, batches: std::ops::RangeInclusive<usize>| {
             let mut stage = Stage::new(event_ns, batch_ns);
             for i in 0..500 {
-                // Off by 1 % at most.
+                // Off by at most 1 %.
                 stage.look(1.0 + f64::from((i * 7919) % 21 - 10) / 1000.0);
             }
             assert!(batches.contains(&stage.batch), "batches of {}", stage.batch);
             let lost = 1.0 - stage.rate(stage.batch) / stage.rate(100);
             assert!(lost < 0.1, "{lost} of the rate is lost");
         };
-        // With no cost of a batch the smallest is as good; where it costs as much as 1 or 5 events, about 13 and 50 of them lose 5 %.
+        // If a batch costs nothing, the smallest is as good. If it costs as much as 1 or 5 events,
+        // batches of about 13 and 50 lose 5 %.
         check(1000.0, 0.0, 1..=1);
         check(1000.0, 1000.0, 9..=30);
         check(1000.0, 5000.0, 35..=70);
@@ -339,7 +356,7 @@ mod tests {
         );
         stage.look(0.4);
         assert_eq!(stage.batch, 100);
-        // What it can do now is what is sustained from now on.
+        // The current rate is the one to sustain from now on.
         stage.look(0.4);
         assert_eq!(stage.batch, 90);
     }
@@ -353,7 +370,7 @@ mod tests {
         let batch = stage.batch;
         assert!(batch < 100);
         for _ in 0..100 {
-            // All that there was, no more than a batch, or nothing.
+            // All queued events, no more than a batch, or none.
             stage.show(5, batch as u64, 10 * MS);
             stage.show(0, 1000, 10 * MS);
         }

@@ -1,23 +1,25 @@
-//! SEDA's servlets: one more while the queue is long, one less when one has nothing to do.
+//! SEDA's servlets: one more while the queue is long, one less when one is idle.
 //!
-//! Welsh, Culler and Brewer, "SEDA" (SOSP 2001), §3.4 and figure 8: the queue is looked at every 2 s, a thread is added if
-//! it has more than 100 events, up to 20 threads a stage, and threads that were idle for 5 s are removed.
+//! Welsh, Culler and Brewer, "SEDA" (SOSP 2001), §3.4 and figure 8: the queue is checked every 2 s,
+//! a thread is added if it has more than 100 events, up to 20 threads per stage, and threads that
+//! were idle for 5 s are removed.
 //!
-//! Where we differ: an idle servlet is told from what servlets did in the interval (batch time, over the interval) instead of a timer in each, so
-//! that an idle stage needs no timer; one that nobody sent anything to shrinks when the next event comes.
+//! This implementation differs in one point: it detects an idle servlet by the total batch time in
+//! the interval instead of a timer in each servlet. So an idle stage needs no timer; it shrinks
+//! when the next event arrives.
 
 use super::{Cadence, Controller, Owns, Sample, Settings};
 
-/// The parameters of [`SedaServlets`]; the defaults are those of the paper's figure 8.
+/// Parameters of [`SedaServlets`]; the defaults are those of the paper's figure 8.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Config {
-    /// How often the queue is looked at, in nanoseconds.
+    /// The time between two checks of the queue, in nanoseconds.
     pub interval_ns: u64,
-    /// A servlet is added if more credits than this are queued.
+    /// The number of queued credits above which a servlet is added.
     pub queue_above: u64,
-    /// The most servlets that it asks for; at least one.
+    /// The maximum number of servlets that the controller asks for; at least one.
     pub servlets_max: usize,
-    /// A servlet is removed when one has been idle for so long, in nanoseconds; at least one.
+    /// The idle time after which a servlet is removed, in nanoseconds; at least one.
     pub idle_ns: u64,
 }
 
@@ -32,7 +34,8 @@ impl Default for Config {
     }
 }
 
-/// Adds servlets one by one while the queue is long, and removes them one by one when one is idle.
+/// A controller that adds servlets one by one while the queue is long, and removes them one by one
+/// when one is idle.
 #[derive(Debug)]
 pub struct SedaServlets {
     config: Config,
@@ -47,7 +50,7 @@ impl Default for SedaServlets {
 }
 
 impl SedaServlets {
-    /// A controller with these parameters, those out of their range brought into it.
+    /// Creates a controller; parameters out of their range are corrected.
     #[must_use]
     pub fn new(mut config: Config) -> Self {
         config.servlets_max = config.servlets_max.max(1);
@@ -73,7 +76,8 @@ impl Controller for SedaServlets {
         let servlets = sample.servlets;
         let now = servlets.target.max(1);
         let mut wanted = now;
-        // Batches are counted when they end, so a long one is seen only in how many servlets are busy now.
+        // Batches are counted when they end, so a long batch is visible only in the number of busy
+        // servlets.
         let others_ns = sample.interval_ns.saturating_mul(now as u64 - 1);
         let idle = sample.queue_len == 0 && servlets.busy < now && sample.service_ns <= others_ns;
         self.idle_ns = if idle {
@@ -133,7 +137,7 @@ mod tests {
         check(u64::MAX, 1, Some(2));
         check(101, 19, Some(20));
         check(101, 20, None);
-        // Somebody else made it larger: that is not undone.
+        // Another owner raised the number: the controller does not undo that.
         check(101, 30, None);
     }
 
@@ -170,7 +174,7 @@ mod tests {
             assert_eq!(controller.sample(&look(0, 1, 1, 2), 0).servlets, None);
             assert_eq!(controller.sample(&look(1, 2, 1, 2), 0).servlets, None);
         }
-        // A batch that takes minutes: nothing ends, but nobody is idle.
+        // A batch that takes minutes: nothing ends, but no servlet is idle.
         let long = Sample {
             service_ns: 0,
             ..look(0, 2, 2, 60)

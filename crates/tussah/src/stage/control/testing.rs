@@ -1,4 +1,4 @@
-//! What the tests of controllers share: samples by hand, and a queue with servers on a virtual clock.
+//! Test support for controllers: samples by hand, and a queue with servers on a virtual clock.
 
 mod clients;
 
@@ -15,7 +15,7 @@ pub(super) const MS: u64 = 1_000_000;
 
 pub(super) const SECOND: u64 = 1_000_000_000;
 
-/// A sample of a stage in which nothing happens, of one servlet and one class, for a test to change.
+/// Returns a sample of an idle stage with one servlet and one class, for a test to change.
 pub(super) fn quiet() -> Sample<'static> {
     Sample {
         interval_ns: MS,
@@ -35,6 +35,8 @@ pub(super) fn quiet() -> Sample<'static> {
         compute_ns: 0,
         held_up_ns: 0,
         ready_ns: 0,
+        fresh_batches: 0,
+        service_squares: 0.0,
         bytes: 0,
         batch_max: 1,
         servlets: Servlets {
@@ -55,7 +57,7 @@ pub(super) fn quiet() -> Sample<'static> {
     }
 }
 
-/// An event of one credit that arrives at a stage with so many in the queue.
+/// Returns an arrival of one credit at a queue of this length.
 pub(super) fn arrival(class: u8, queue_len: u64, in_service: u64) -> Arrival {
     Arrival {
         class: Class(class),
@@ -69,7 +71,8 @@ pub(super) fn arrival(class: u8, queue_len: u64, in_service: u64) -> Arrival {
     }
 }
 
-/// Random numbers from a seed: Steele, Lea and Flood, "Fast splittable pseudorandom number generators" (OOPSLA 2014).
+/// Random numbers from a seed: Steele, Lea and Flood, "Fast splittable pseudorandom number
+/// generators" (OOPSLA 2014).
 #[derive(Clone)]
 pub(super) struct SplitMix(pub(super) u64);
 
@@ -82,7 +85,7 @@ impl SplitMix {
         z ^ z >> 31
     }
 
-    /// Between 0 and 1, neither of them.
+    /// Returns a number between 0 and 1, both excluded.
     pub(super) fn unit(&mut self) -> f64 {
         ((self.next() >> 11) as f64 + 0.5) / (1u64 << 53) as f64
     }
@@ -92,11 +95,11 @@ impl SplitMix {
     }
 }
 
-/// How long services take.
+/// The distribution of service times.
 #[derive(Clone, Copy)]
 pub(super) enum Service {
     Exponential,
-    /// With a standard deviation as long as the mean.
+    /// The standard deviation equals the mean.
     Lognormal,
     /// One in ten takes five times as long as the others.
     Bimodal,
@@ -146,13 +149,13 @@ impl Model {
         }
     }
 
-    /// Events a nanosecond.
+    /// Returns the capacity in events per nanosecond.
     pub(super) fn capacity(&self) -> f64 {
         self.servers as f64 / self.service_mean_ns
     }
 }
 
-/// One event that was served.
+/// An event that was served.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Done {
     pub(super) at_ns: u64,
@@ -226,7 +229,7 @@ impl<C: Controller> Sim<C> {
         }
     }
 
-    /// Goes on for so long, at so many times the capacity that the model had when it was made.
+    /// Runs on for this time, at a multiple of the initial capacity of the model.
     pub(super) fn run(&mut self, load: f64, capacity: f64, for_ns: u64) {
         let until_ns = self.now_ns + for_ns;
         let gap_ns = 1.0 / (load * capacity);
@@ -234,13 +237,14 @@ impl<C: Controller> Sim<C> {
         self.go(until_ns, Some(gap_ns));
     }
 
-    /// Goes on for so long in a closed loop: only these clients send, each when it has been answered.
+    /// Runs on for this time in a closed loop: only these clients send, each after its previous
+    /// answer.
     pub(super) fn run_closed(&mut self, clients: Clients, for_ns: u64) {
         self.clients = Some(clients);
         self.go(self.now_ns + for_ns, None);
     }
 
-    /// Goes on with the same clients.
+    /// Runs on with the same clients.
     pub(super) fn go_on(&mut self, for_ns: u64) {
         self.go(self.now_ns + for_ns, None);
     }
@@ -378,7 +382,7 @@ impl<C: Controller> Sim<C> {
             let response_ns = self.now_ns - at_ns;
             self.counts.finished += 1;
             let sample = &mut self.classes[usize::from(class)];
-            // The sum, until the sample is taken.
+            // Holds the sum until the sample is taken.
             sample.response_mean_ns += response_ns;
             sample.finished += 1;
             self.done.push(Done {
@@ -425,6 +429,7 @@ impl<C: Controller> Sim<C> {
             batches: counts.batches,
             service_ns: counts.service_ns,
             compute_ns: counts.service_ns,
+            workers: self.model.servers,
             batch_max: self.model.batch_max,
             servlets: Servlets {
                 busy: self.running.len(),

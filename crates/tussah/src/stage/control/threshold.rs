@@ -1,18 +1,18 @@
 //! Admission by the length of the queue alone.
 //!
-//! SEDA (Welsh, Culler and Brewer, SOSP 2001), §5.2.3: "a simple policy would be to threshold each stage's incoming event queue and drop packets when the
-//! threshold has been exceeded".
+//! SEDA (Welsh, Culler and Brewer, SOSP 2001), §5.2.3: "a simple policy would be to threshold each
+//! stage's incoming event queue and drop packets when the threshold has been exceeded".
 
 use super::{Admission, Arrival, Cadence, Controller, Owns, Sample, Settings};
 
-/// Keeps a queue at a threshold below its own bound.
+/// A controller that keeps a queue at a threshold below its own bound.
 #[derive(Debug)]
 pub struct Threshold {
     queue_max: u64,
 }
 
 impl Threshold {
-    /// A queue of so many credits at most; 0 counts as 1.
+    /// Creates a controller for a queue of at most this many credits; 0 counts as 1.
     #[must_use]
     pub fn new(queue_max: u64) -> Self {
         Self {
@@ -35,7 +35,8 @@ impl Controller for Threshold {
     }
 
     fn cadence(&self) -> Cadence {
-        // The queue keeps the threshold by itself; it only has to be told, and again if its bound changes.
+        // The queue enforces the threshold by itself. It has to be set once, and again when the
+        // queue's bound changes.
         Cadence::every_ns(100_000_000)
     }
 
@@ -48,7 +49,7 @@ impl Controller for Threshold {
     }
 
     fn on_enqueue(&mut self, arrival: &Arrival) -> Admission {
-        // Until the first sample the queue has not been told.
+        // The queue does not know the threshold before the first sample.
         if arrival.queue_len.saturating_add(u64::from(arrival.credits)) > self.queue_max {
             Admission::Reject
         } else {

@@ -8,16 +8,16 @@ use crate::net::unix::{self, Shown};
 /// The address of one end of a socket.
 #[derive(Clone, Debug)]
 pub enum Address {
-    /// Of a TCP socket.
+    /// The address of a TCP socket.
     Tcp(SocketAddr),
-    /// Of a Unix socket, which need not have a name.
+    /// The address of a Unix socket, which need not have a name.
     Unix(unix::SocketAddr),
-    /// The system does not know.
+    /// An address that the system does not know.
     Unknown,
 }
 
 impl Address {
-    /// The address, if it is that of a TCP socket.
+    /// Returns the address if it is that of a TCP socket.
     #[must_use]
     pub fn tcp(&self) -> Option<SocketAddr> {
         match self {

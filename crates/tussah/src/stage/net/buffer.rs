@@ -1,9 +1,10 @@
-//! Bytes to be sent, whoever owns them.
+//! Bytes to be sent: owned, static or shared.
 
 use std::fmt;
 use std::sync::Arc;
 
-/// Bytes to be sent: of their own, static, or shared, so that what goes to many peers is not copied for each.
+/// Bytes to be sent. They are owned, static or shared; shared bytes that go to many peers are not
+/// copied for each.
 ///
 /// # Examples
 /// ```
@@ -11,7 +12,8 @@ use std::sync::Arc;
 /// use tussah::stage::net::Buffer;
 ///
 /// let shared: Arc<[u8]> = Arc::from(*b"to all");
-/// let buffers: [Buffer; 4] = ["text".into(), vec![1, 2].into(), shared.clone().into(), shared.into()];
+/// let buffers: [Buffer; 4] =
+///     ["text".into(), vec![1, 2].into(), shared.clone().into(), shared.into()];
 /// assert_eq!(buffers[3].as_ref(), b"to all");
 /// ```
 #[derive(Clone)]

@@ -8,51 +8,53 @@ use std::sync::{Arc, OnceLock};
 
 use super::address::Address;
 use super::buffer::Buffer;
-use super::desk::Desk;
-use super::hub::Member;
+use super::pacer::Pacer;
+use super::set::Entry;
 use super::stats::SocketStats;
 use crate::net::{Outgoing, OutgoingStats, PushError};
 
-/// A connection whose events come to a stage. Cheap to clone; two are equal if they are of the same connection.
+/// A connection whose events go to a stage. It is cheap to clone, and two are equal if they are
+/// handles of the same connection.
 ///
-/// Holding one keeps the connection open for writing after the peer has [ended](super::SocketEvent::Ended); it does not keep the descriptor
-/// open after the connection is [closed](super::SocketEvent::Closed).
+/// A `Connection` keeps the connection open for writing after the peer has [finished
+/// sending](super::SocketEvent::Ended). It does not keep the descriptor open after the connection
+/// is [closed](super::SocketEvent::Closed).
 pub struct Connection {
     shared: Arc<Shared>,
 }
 
-/// A connection, as its thread and all who hold it share it.
+/// A connection, shared by its thread and its handles.
 pub(super) struct Shared {
     id: u64,
     local: Address,
     peer: Address,
     pub(super) outgoing: Outgoing<Buffer>,
-    /// The controllers of what is written.
-    writes: Arc<Desk>,
-    /// How many buffers that may hold.
+    /// The controllers of the writes.
+    writes: Arc<Pacer>,
+    /// The maximum number of buffers in `outgoing`.
     buffers_max: usize,
-    /// How many `Connection`s there are of it.
+    /// The number of `Connection`s.
     handles: AtomicUsize,
-    /// The peer sends nothing more.
+    /// True if the peer has finished sending.
     ended: AtomicBool,
     data: OnceLock<Box<dyn Any + Send + Sync>>,
     pub(super) counts: Counts,
 }
 
-/// What a connection's thread has done. It alone changes this.
+/// The counts of a connection. Only its thread changes them.
 #[derive(Default)]
 pub(super) struct Counts {
     pub(super) packets: AtomicU64,
     pub(super) bytes: AtomicU64,
-    /// Packets that were turned away by the stage.
+    /// Packets that the stage rejected.
     pub(super) rejected: AtomicU64,
-    /// Packets that came after the connection was closed here.
+    /// Packets that arrived after the connection was closed here.
     pub(super) late: AtomicU64,
-    /// Reads that a limit has delayed.
+    /// Reads that a limit delayed.
     pub(super) delayed: AtomicU64,
     /// The length of the packet that waits for room in the stage's queue; 0 is none.
     pub(super) waiting_bytes: AtomicU64,
-    /// The connection came to its end because the peer was slow, or because of an error.
+    /// True if the connection ended because the peer was slow, or because of an error.
     pub(super) slow: AtomicBool,
     pub(super) failed: AtomicBool,
 }
@@ -63,7 +65,7 @@ impl Shared {
         local: Address,
         peer: Address,
         outgoing: Outgoing<Buffer>,
-        writes: Arc<Desk>,
+        writes: Arc<Pacer>,
         buffers_max: usize,
     ) -> Arc<Self> {
         Arc::new(Self {
@@ -80,7 +82,7 @@ impl Shared {
         })
     }
 
-    /// A handle of it.
+    /// Returns a new handle.
     pub(super) fn handle(self: &Arc<Self>) -> Connection {
         self.handles.fetch_add(1, Ordering::Relaxed);
         Connection {
@@ -88,7 +90,7 @@ impl Shared {
         }
     }
 
-    /// What its controllers allow to be queued, in bytes.
+    /// Returns the controllers' bound on the queued bytes.
     fn bytes_max(&self) -> usize {
         usize::try_from(self.writes.setting()).unwrap_or(usize::MAX)
     }
@@ -97,20 +99,21 @@ impl Shared {
         self.ended.load(Ordering::Relaxed)
     }
 
-    /// The peer sends nothing more. A handle has to be made and dropped from here on, so that the connection ends when there is none.
+    /// Notes that the peer has finished sending. The caller must then make and drop a handle, so
+    /// that the connection ends if there is no other.
     pub(super) fn set_ended(&self) {
         self.ended.store(true, Ordering::Relaxed);
     }
 }
 
-impl Member for Shared {
+impl Entry for Shared {
     fn close(&self) {
         self.outgoing.end();
     }
 
     fn add_now(&self, stats: &mut SocketStats) {
         stats.connections += 1;
-        // One that waits for room in the stage's queue.
+        // The packet that waits for room in the stage's queue.
         stats.read.queue_max += 1;
         let buffers_max = self.buffers_max as u64;
         stats.write.queue_max = stats.write.queue_max.saturating_add(buffers_max);
@@ -139,29 +142,30 @@ impl Member for Shared {
 }
 
 impl Connection {
-    /// Its number; see [`SocketEvent::id`](super::SocketEvent::id).
+    /// Returns the number of the connection; see [`SocketEvent::id`](super::SocketEvent::id).
     #[must_use]
     pub fn id(&self) -> u64 {
         self.shared.id
     }
 
-    /// The address of this end.
+    /// Returns the address of this end.
     #[must_use]
     pub fn local(&self) -> &Address {
         &self.shared.local
     }
 
-    /// The address of the other end.
+    /// Returns the address of the other end.
     #[must_use]
     pub fn peer(&self) -> &Address {
         &self.shared.peer
     }
 
-    /// Queues bytes to be written, without waiting; says the number of the packet, counted from 1.
+    /// Queues bytes to be written, without waiting. Returns the number of the packet, counted from
+    /// 1.
     ///
     /// # Errors
-    /// With the bytes inside: if the queue is full, which has [done](super::SocketOptions::when_full) what was chosen; if the connection is closed, or
-    /// being closed.
+    /// Returns the bytes in the error if the queue is full or the connection is closed or closing.
+    /// A full queue has already had its [configured effect](super::SocketOptions::when_full).
     pub fn try_send(&self, bytes: impl Into<Buffer>) -> Result<u64, PushError<Buffer>> {
         let shared = &self.shared;
         shared.writes.look();
@@ -169,15 +173,17 @@ impl Connection {
         shared.outgoing.try_push_numbered(bytes.into(), bytes_max)
     }
 
-    /// Queues bytes to be written; waits for room, if [`WhenFull::Wait`](crate::net::WhenFull::Wait) was chosen. Says the number of the packet.
+    /// Queues bytes to be written, and returns the number of the packet. If
+    /// [`WhenFull::Wait`](crate::net::WhenFull::Wait) was chosen, it waits for room.
     ///
-    /// A stage whose servlets wait here has no others for other peers: one that is slow can hold it up, for as long as it likes.
+    /// A servlet that waits here serves no other peer meanwhile, so one slow peer can hold up the
+    /// stage for any length of time.
     ///
     /// # Cancellation
     /// Dropping the future while it waits drops the bytes.
     ///
     /// # Errors
-    /// As [`try_send`](Self::try_send).
+    /// The same as for [`try_send`](Self::try_send).
     pub async fn send(&self, bytes: impl Into<Buffer>) -> Result<u64, PushError<Buffer>> {
         let shared = &self.shared;
         shared.writes.look();
@@ -185,40 +191,44 @@ impl Connection {
         shared.outgoing.push_numbered(bytes.into(), bytes_max).await
     }
 
-    /// Sends nothing more. What is queued is written, and the connection is closed when the peer has ended too, or has
-    /// [taken too long](super::SocketOptions::linger) to do so; packets that come meanwhile are dropped.
+    /// Finishes sending: queued bytes are written, and no others are accepted. The connection is
+    /// closed when the peer has finished sending too, or when
+    /// [`linger`](super::SocketOptions::linger) has passed. Packets that arrive meanwhile are
+    /// dropped.
     pub fn close(&self) {
         self.shared.outgoing.end();
     }
 
-    /// Breaks the connection off at once: what is queued is dropped.
+    /// Breaks the connection off at once, and drops the queued bytes.
     pub fn break_off(&self) {
         self.shared.outgoing.break_off();
     }
 
-    /// What is queued to be written, and what was written.
+    /// Returns what is queued to be written, and what was written.
     #[must_use]
     pub fn outgoing(&self) -> OutgoingStats {
         self.shared.outgoing.stats()
     }
 
-    /// What the stage keeps with the connection; made when it is asked for the first time, and dropped with the last `Connection`.
+    /// Returns the stage's own data of the connection. The first call creates it; it is dropped
+    /// with the last `Connection`.
     ///
     /// # Panics
-    /// If it is of another type.
+    /// If the data was created with another type.
     ///
     /// # Examples
     /// ```
     /// use std::sync::Mutex;
     /// use tussah::stage::net::Connection;
     ///
-    /// /// Adds what has come, and gives the lines that are whole now.
+    /// /// Adds the new bytes, and returns the lines that are complete now.
     /// fn lines(connection: &Connection, bytes: &[u8]) -> Vec<Vec<u8>> {
     ///     let rest: &Mutex<Vec<u8>> = connection.data();
     ///     let mut rest = rest.lock().expect("nobody panics with it");
     ///     rest.extend(bytes);
     ///     let end = rest.iter().rposition(|&byte| byte == b'\n').map_or(0, |at| at + 1);
-    ///     rest.drain(..end).as_slice().split_inclusive(|&byte| byte == b'\n').map(Vec::from).collect()
+    ///     let lines = rest.drain(..end);
+    ///     lines.as_slice().split_inclusive(|&byte| byte == b'\n').map(Vec::from).collect()
     /// }
     /// ```
     #[track_caller]
@@ -244,7 +254,8 @@ impl Clone for Connection {
 impl Drop for Connection {
     fn drop(&mut self) {
         let shared = &self.shared;
-        // AcqRel: with itself. `ended` is set before a handle is made, and that one is dropped here, or its drop came before.
+        // AcqRel: with itself. `ended` is set before the last handle of the thread is made. Either
+        // this drop is of that handle, or it came before the count of that one.
         if shared.handles.fetch_sub(1, Ordering::AcqRel) == 1
             && shared.ended.load(Ordering::Relaxed)
         {

@@ -1,4 +1,4 @@
-//! What happens on sockets, as stages are told of it.
+//! The events of sockets that stages receive.
 
 use std::fmt;
 use std::io;
@@ -6,56 +6,61 @@ use std::io;
 use super::connection::Connection;
 use super::server::Server;
 
-/// What happens on a socket. [The module](super) says in which order.
+/// An event of a socket. [The module](super) describes the order.
 ///
-/// A stage that takes other events besides has an enum of its own, with `impl From<SocketEvent>`.
+/// A stage that also takes other events has an enum of its own, with `impl From<SocketEvent>`.
 #[derive(Debug)]
 pub enum SocketEvent {
     /// A server has accepted a connection.
     Accepted(Connection),
-    /// A connection was made that was asked for.
+    /// A requested connection was made.
     Connected(Connection),
-    /// The connection with this number, which [`Sockets::connect`](super::Sockets::connect) has given, could not be made; the error says with
-    /// whom, and why.
+    /// The connection with this number, which [`Sockets::connect`](super::Sockets::connect)
+    /// returned, could not be made. The error names the peer and the reason.
     NotConnected(u64, io::Error),
-    /// Bytes have come: at least one, at most 16 KB, wherever the system has cut.
+    /// Bytes have arrived: at least one, at most 16 KB. The boundaries are those of the system's
+    /// reads.
     Packet(Connection, Vec<u8>),
-    /// All packets up to this number were given to the system; [`Connection::send`] has told the numbers. Told if
-    /// [`SocketOptions::completions`](super::SocketOptions::completions) says so. One event may stand for several packets: how many
-    /// is not told by a bounded queue, but by the difference of numbers.
+    /// All packets up to this number were given to the system; [`Connection::send`] returned the
+    /// numbers. Only sent if [`SocketOptions::completions`](super::SocketOptions::completions) is
+    /// on. One event may stand for several packets: the difference of the numbers says how many.
     Sent(Connection, u64),
-    /// The peer sends nothing more. It may still read: what is sent from here on is written, until the connection is
-    /// [closed](Connection::close), or nobody has a [`Connection`] of it any more.
+    /// The peer has finished sending, and may still read. The stage can send until it
+    /// [closes](Connection::close) the connection or drops the last [`Connection`].
     Ended(Connection),
     /// The connection is closed. This is its last event.
     Closed(Connection, Closed),
-    /// A server could not accept, and goes on: the process or the system has no descriptor or no memory left. Told once until it succeeds
-    /// again.
+    /// A server could not accept because the process or the system has no descriptor or no memory
+    /// left. The server goes on. The event is sent once until accepting succeeds again.
     AcceptFailed(Server, io::Error),
-    /// A server has stopped: it was [closed](Server::close), or the error says what ended it. This is its last event.
+    /// A server has stopped: it was [closed](Server::close), or it failed with this error. This is
+    /// its last event.
     Stopped(Server, Option<io::Error>),
 }
 
-/// How a connection has come to its end.
+/// How a connection ended.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum Closed {
-    /// In order: all that was sent was written.
+    /// Regularly: everything that was sent was written.
     Finished,
     /// By [`Connection::break_off`].
     BrokenOff,
-    /// A controller of the stage has turned a packet away, and [`WhenRejected::Close`](super::WhenRejected::Close) says that this ends the connection.
+    /// A controller of the stage rejected a packet, and
+    /// [`WhenRejected::Close`](super::WhenRejected::Close) ended the connection.
     Rejected,
-    /// The peer did not read what was sent to it: the queue was full ([`SocketOptions::when_full`](super::SocketOptions::when_full)), or the rest took too
-    /// long ([`SocketOptions::finish_max`](super::SocketOptions::finish_max)).
+    /// The peer did not read what was sent to it: its queue was full
+    /// ([`SocketOptions::when_full`](super::SocketOptions::when_full)), or writing the rest took
+    /// too long ([`SocketOptions::finish_max`](super::SocketOptions::finish_max)).
     Slow(io::Error),
-    /// Reading or writing failed; the error says which, and with whom.
+    /// Reading or writing failed; the error says which, and with which peer.
     Failed(io::Error),
 }
 
 impl SocketEvent {
-    /// The number of the connection or server that it belongs to, for [`Builder::keyed_by`](crate::stage::Builder::keyed_by). No two sockets
-    /// of the process ever have the same.
+    /// Returns the number of the connection or server of this event, for
+    /// [`Builder::keyed_by`](crate::stage::Builder::keyed_by). No two sockets of the process ever
+    /// have the same number.
     #[must_use]
     pub fn id(&self) -> u64 {
         match self {

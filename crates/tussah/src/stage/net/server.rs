@@ -1,4 +1,4 @@
-//! A server socket, whose accepts come to a stage.
+//! A server socket whose connections go to a stage.
 
 use std::fmt;
 use std::future::{Future, poll_fn};
@@ -13,31 +13,32 @@ use tussah_core::{Notified, Notify};
 
 use super::address::Address;
 use super::event::SocketEvent;
-use super::hub::{Hub, Member, Membership, next_id};
 use super::options::SocketOptions;
+use super::set::{Entry, Membership, SocketSet, next_id};
+use super::sink::{EventSink, SinkError};
 use super::stats::SocketStats;
 use super::stream::{Listener, Stream};
-use super::teller::{Teller, Untold};
 use super::thread::prepare;
 use crate::OpError;
 use crate::net::Verdict;
 
-/// A server socket. Cheap to clone; it goes on without them until it is [closed](Self::close).
+/// A server socket. It is cheap to clone. The socket accepts until it is [closed](Self::close),
+/// even if all clones are dropped.
 #[derive(Clone)]
 pub struct Server {
     shared: Arc<Shared>,
 }
 
-/// What a server's thread and all who hold it share.
+/// A server, shared by its thread and its handles.
 pub(super) struct Shared {
     id: u64,
     local: Address,
     stop: Notify,
     accepted: AtomicU64,
-    /// Connections that the stage's controllers have turned away.
+    /// Connections that the stage's controllers rejected.
     rejected: AtomicU64,
     failed: AtomicU64,
-    /// Connections that wait for room in the stage's queue: none or one.
+    /// Connections that wait for room in the stage's queue: 0 or 1.
     waiting: AtomicU64,
 }
 
@@ -61,14 +62,14 @@ impl Shared {
     }
 }
 
-impl Member for Shared {
+impl Entry for Shared {
     fn close(&self) {
         self.stop.notify_one();
     }
 
     fn add_now(&self, stats: &mut SocketStats) {
         stats.servers += 1;
-        // One that waits for room in the stage's queue.
+        // The connection that waits for room in the stage's queue.
         stats.listen.queue_max += 1;
     }
 
@@ -82,20 +83,21 @@ impl Member for Shared {
 }
 
 impl Server {
-    /// Its number; see [`SocketEvent::id`].
+    /// Returns the number of the server; see [`SocketEvent::id`].
     #[must_use]
     pub fn id(&self) -> u64 {
         self.shared.id
     }
 
-    /// The address that it listens at.
+    /// Returns the address at which the server listens.
     #[must_use]
     pub fn local(&self) -> &Address {
         &self.shared.local
     }
 
-    /// Accepts nothing more, and closes the listener; [`SocketEvent::Stopped`] tells when that is done. Its connections go on, but one that the stage has not been told
-    /// of, for want of room or since a controller turns it away, is closed too.
+    /// Stops accepting, and closes the listener; [`SocketEvent::Stopped`] reports the end. The
+    /// server's connections go on. An accepted connection whose first event has not been queued
+    /// yet, because the stage is full or rejects it, is closed too.
     pub fn close(&self) {
         self.shared.close();
     }
@@ -118,15 +120,15 @@ impl fmt::Debug for Server {
     }
 }
 
-/// What the thread of a server works with.
+/// The parts that a server's thread works with.
 pub(super) struct Accepting<A, E> {
-    pub(super) hub: Arc<Hub>,
+    pub(super) set: Arc<SocketSet>,
     pub(super) options: Arc<SocketOptions>,
     pub(super) places: Arc<Semaphore>,
     pub(super) shared: Arc<Shared>,
     pub(super) listener: Listener,
-    pub(super) accepts: Teller<A>,
-    pub(super) packets: Teller<E>,
+    pub(super) accepts: EventSink<A>,
+    pub(super) packets: EventSink<E>,
     pub(super) membership: Arc<Membership>,
 }
 
@@ -146,15 +148,16 @@ where
         } = self;
         drop(listener);
         if let Ok(error) = stopped {
-            // If the stage is gone there is nobody to tell.
+            // If the stage is gone, nobody can receive the event.
             let stopped = SocketEvent::Stopped(shared.handle(), error);
             let _ = accepts.tell(stopped).await;
         }
         drop(membership);
     }
 
-    /// Accepts until the server is closed, or an error ends it. An error: nobody wants to know.
-    async fn accept_all(&self) -> Result<Option<io::Error>, Untold> {
+    /// Accepts until the server is closed or an error ends it. Returns `Err` if the stage takes no
+    /// more events.
+    async fn accept_all(&self) -> Result<Option<io::Error>, SinkError> {
         let mut stop = pin!(self.shared.stop.notified());
         let mut failing = false;
         loop {
@@ -184,7 +187,7 @@ where
 
     async fn accept(&self) -> io::Result<(Stream, SemaphoreGuardArc)> {
         loop {
-            // Who only waits holds no place.
+            // A server that only waits holds no place.
             self.listener.ready().await?;
             let place = self.places.acquire_arc().await;
             match self.listener.try_accept() {
@@ -194,16 +197,17 @@ where
         }
     }
 
-    /// Tells of a connection, and starts its thread. False: the sockets were closed, or the server by now.
+    /// Sends the first event of a connection and starts its thread. Returns false if the sockets or
+    /// the server were closed meanwhile.
     async fn begin(
         &self,
         stop: Pin<&mut Notified<'_>>,
         stream: Stream,
         place: SemaphoreGuardArc,
-    ) -> Result<bool, Untold> {
+    ) -> Result<bool, SinkError> {
         let id = next_id();
-        let join = |member| self.hub.join(id, member);
-        let Ok(prepared) = prepare(&self.options, id, stream, place, &self.hub.writes, join) else {
+        let join = |entry| self.set.join(id, entry);
+        let Ok(prepared) = prepare(&self.options, id, stream, place, &self.set.writes, join) else {
             return Ok(false);
         };
         self.shared.waiting.store(1, Ordering::Relaxed);
@@ -217,20 +221,20 @@ where
             Ok(()) => {
                 self.shared.accepted.fetch_add(1, Ordering::Relaxed);
                 let thread = prepared.serve(self.packets.clone());
-                let spawned = self.hub.spawn(id, &self.options, thread);
-                // At the end of the runtime nobody is told any more.
-                spawned.map(|()| true).map_err(|_| Untold::Gone)
+                let spawned = self.set.spawn(id, &self.options, thread);
+                // When the runtime has shut down, nobody receives events any more.
+                spawned.map(|()| true).map_err(|_| SinkError::Gone)
             }
-            Err(Untold::Rejected) => {
+            Err(SinkError::Rejected) => {
                 self.shared.rejected.fetch_add(1, Ordering::Relaxed);
                 Ok(true)
             }
-            Err(Untold::Gone) => Err(Untold::Gone),
+            Err(SinkError::Gone) => Err(SinkError::Gone),
         }
     }
 }
 
-/// What a future comes to, unless the server is closed before.
+/// Returns the output of a future, or `None` if the server is closed first.
 async fn unless<T>(mut stop: Pin<&mut Notified<'_>>, future: impl Future<Output = T>) -> Option<T> {
     let mut future = pin!(future);
     poll_fn(|context| match stop.as_mut().poll(context) {
@@ -240,7 +244,7 @@ async fn unless<T>(mut stop: Pin<&mut Notified<'_>>, future: impl Future<Output 
     .await
 }
 
-/// Whether the process or the system has no descriptor or no memory left.
+/// Returns whether the process or the system has no descriptor or no memory left.
 fn is_exhaustion(error: &io::Error) -> bool {
     let number = OpError::of(error).and_then(OpError::raw_os_error);
     let error = number.map(io::Error::from_raw_os_error);

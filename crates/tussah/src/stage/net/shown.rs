@@ -1,26 +1,26 @@
-//! Queues of the system's, shown as stages of a network.
+//! Queues of the system, shown as stages of a network.
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use tussah_core::Handle;
 
-use super::desk::Desk;
+use super::pacer::Pacer;
 use super::stats::IoStats;
 use crate::stage::control::{Order, Servlets};
-use crate::stage::digest::Digest;
-use crate::stage::inspect::Inspect;
+use crate::stage::network::Inspect;
+use crate::stage::state::Digest;
 use crate::stage::{BuildError, Network, Responses, StageStats};
 
-/// A queue that is no stage, but is shown as one.
+/// A queue that is shown as a stage without being one.
 struct Shown {
     name: Arc<str>,
     /// Its controllers, if it can have any.
-    controllers: Option<Arc<Desk>>,
+    controllers: Option<Arc<Pacer>>,
     ask: Box<dyn Fn() -> IoStats + Send + Sync>,
 }
 
-/// Shows a queue in a network; gives its number there.
+/// Shows a queue in a network, and returns its number there.
 ///
 /// # Errors
 /// If the name is taken.
@@ -28,7 +28,7 @@ pub(super) fn show(
     network: &Network,
     name: &Arc<str>,
     event: &'static str,
-    controllers: Option<Arc<Desk>>,
+    controllers: Option<Arc<Pacer>>,
     ask: impl Fn() -> IoStats + Send + Sync + 'static,
 ) -> Result<u32, BuildError> {
     let shown = Shown {
@@ -41,10 +41,10 @@ pub(super) fn show(
     Ok(id)
 }
 
-/// The numbers of queues that are shown one after the other.
+/// Collects the numbers of queues that are shown one after the other.
 ///
 /// # Errors
-/// If one can't be; those before it are not shown then either.
+/// If one cannot be shown; then the ones before it are removed again.
 pub(super) fn all(
     network: &Network,
     queues: impl Iterator<Item = Result<u32, BuildError>>,
@@ -63,12 +63,16 @@ pub(super) fn all(
 }
 
 impl Network {
-    /// Shows the runtime's own queues among the stages, in the [graph](Self::graph) and in [recordings](Self::record): `runtime.workers`, runnable
-    /// colors; `runtime.files`, what the kernel has of operations on files; `runtime.blocking`, the pool of OS threads for what blocks, which is that of
-    /// files where there is no `io_uring`. Nothing can be sent to them.
+    /// Shows the runtime's own queues among the stages, in the [graph](Self::graph) and in
+    /// [recordings](Self::record). Nothing can be sent to them. Their names are:
+    ///
+    /// - `runtime.workers`: runnable colors;
+    /// - `runtime.files`: file operations in the kernel;
+    /// - `runtime.blocking`: the pool of OS threads for blocking work, which includes file
+    ///   operations where there is no `io_uring`.
     ///
     /// # Errors
-    /// If a name is taken, as by an earlier call; nothing more is shown then.
+    /// If a name is taken, for example by an earlier call; then none of the queues is shown.
     ///
     /// # Examples
     /// ```
@@ -147,10 +151,12 @@ impl Inspect for Shown {
             waiting: 0,
             batch_max: 1,
             order: Order::default(),
+            target: None,
             arrived: ended + io.queued + io.in_service,
             refused: io.refused,
             shed: 0,
             expired: 0,
+            cancelled: 0,
             shut_down: 0,
             finished: io.finished + io.failed,
             failed: io.failed,
@@ -165,7 +171,7 @@ impl Inspect for Shown {
             controllers: self
                 .controllers
                 .as_ref()
-                .map_or_else(Vec::new, |desk| desk.controllers()),
+                .map_or_else(Vec::new, |pacer| pacer.controllers()),
         }
     }
 }

@@ -1,4 +1,4 @@
-//! What takes listeners, makes connections, and sends what happens on them to stages.
+//! The entry point: it takes listeners, makes connections, and sends their events to stages.
 
 use std::fmt;
 use std::future::{Future, poll_fn};
@@ -13,12 +13,12 @@ use tussah_core::Notify;
 
 use super::connection::Connection;
 use super::event::SocketEvent;
-use super::hub::{Hub, Member, Membership, Queue, next_id};
 use super::options::SocketOptions;
 use super::server::{Accepting, Server, Shared};
+use super::set::{Entry, Membership, Queue, SocketSet, next_id};
+use super::sink::EventSink;
 use super::stats::SocketStats;
 use super::stream::{Listener, Stream};
-use super::teller::Teller;
 use super::thread::prepare;
 use crate::net::{TcpStream, ToAddresses, UnixStream};
 use crate::stage::control::{Controller, Log};
@@ -26,43 +26,46 @@ use crate::stage::control::{Controller, Log};
 use crate::stage::control::{Owns, Sample};
 use crate::stage::{BuildError, Network, Sender};
 
-/// What takes listeners, makes connections, and sends what happens on them to stages. Cheap to clone.
+/// A source of socket events for stages: it takes listeners, makes connections, and sends their
+/// events to stages. It is cheap to clone.
 ///
 /// # Examples
 /// See [the module](super).
 #[derive(Clone)]
 pub struct Sockets {
-    hub: Arc<Hub>,
+    set: Arc<SocketSet>,
     options: Arc<SocketOptions>,
     places: Arc<Semaphore>,
 }
 
 impl Sockets {
-    /// Sockets whose threads run in the runtime of a network, with the default options. The network shows their queues among its stages, as
-    /// `NAME.listen`, `NAME.connect`, `NAME.read` and `NAME.write`.
+    /// Creates sockets whose threads run in the runtime of a network, with the default options. The
+    /// network shows their queues among its stages, as `NAME.listen`, `NAME.connect`, `NAME.read`
+    /// and `NAME.write`.
     ///
     /// # Errors
     /// If one of these names is taken.
     pub fn new(network: &Network, name: &str) -> Result<Self, BuildError> {
-        let hub = Hub::new(network, name)?;
-        Ok(Self::of(hub, SocketOptions::default()))
+        let set = SocketSet::new(network, name)?;
+        Ok(Self::of(set, SocketOptions::default()))
     }
 
-    /// The same, with other options for what is made by it. Its connections have a bound of their own.
+    /// Returns a handle with other options for the sockets that it makes. Its connections have a
+    /// bound of their own.
     #[must_use]
     pub fn with(&self, options: SocketOptions) -> Self {
-        Self::of(Arc::clone(&self.hub), options)
+        Self::of(Arc::clone(&self.set), options)
     }
 
-    fn of(hub: Arc<Hub>, options: SocketOptions) -> Self {
+    fn of(set: Arc<SocketSet>, options: SocketOptions) -> Self {
         Self {
-            hub,
+            set,
             places: Arc::new(Semaphore::new(options.connections_max)),
             options: Arc::new(options),
         }
     }
 
-    /// Accepts connections, and sends their events, and those of the server, to a stage.
+    /// Accepts connections, and sends their events and those of the server to a stage.
     ///
     /// # Errors
     /// If the sockets were [closed](Self::close).
@@ -73,11 +76,12 @@ impl Sockets {
         self.listen_apart(listener, to, to)
     }
 
-    /// The same with two stages: one for [`Accepted`](SocketEvent::Accepted) and what else the server tells, and one for the packets and all other
-    /// events of the connections. Between the two there is no order.
+    /// Accepts connections for two stages. The first one gets [`Accepted`](SocketEvent::Accepted)
+    /// and the other events of the server. The second one gets the packets and all other events of
+    /// the connections. There is no order between the two.
     ///
     /// # Errors
-    /// As [`listen`](Self::listen).
+    /// The same as for [`listen`](Self::listen).
     pub fn listen_apart<A, E>(
         &self,
         listener: impl Into<Listener>,
@@ -92,24 +96,26 @@ impl Sockets {
         let id = next_id();
         let shared = Shared::new(id, listener.local());
         let accepting = Accepting {
-            membership: self.hub.join(id, Arc::clone(&shared) as _)?,
-            hub: Arc::clone(&self.hub),
+            membership: self.set.join(id, Arc::clone(&shared) as _)?,
+            set: Arc::clone(&self.set),
             options: Arc::clone(&self.options),
             places: Arc::clone(&self.places),
             shared: Arc::clone(&shared),
             listener,
-            accepts: self.hub.teller(Queue::Listen, accepts, &self.options),
-            packets: self.hub.teller(Queue::Read, packets, &self.options),
+            accepts: self.set.sink(Queue::Listen, accepts, &self.options),
+            packets: self.set.sink(Queue::Read, packets, &self.options),
         };
-        self.hub.spawn(id, &self.options, accepting.run())?;
+        self.set.spawn(id, &self.options, accepting.run())?;
         Ok(shared.handle())
     }
 
-    /// Connects by TCP with an address, or with a host by its name; see [`TcpStream::connect`]. The stage is told of the connection by
-    /// [`Connected`](SocketEvent::Connected), or of the error by [`NotConnected`](SocketEvent::NotConnected) with the number that is returned here.
+    /// Connects by TCP to an address or to a host name; see [`TcpStream::connect`]. The stage
+    /// receives [`Connected`](SocketEvent::Connected), or
+    /// [`NotConnected`](SocketEvent::NotConnected) with the number that is returned here.
     ///
     /// # Errors
-    /// If there are too many [connections](SocketOptions::connections_max), or the sockets were [closed](Self::close).
+    /// If there are too many [connections](SocketOptions::connections_max), or the sockets were
+    /// [closed](Self::close).
     pub fn connect<E>(
         &self,
         address: impl ToAddresses + Send + 'static,
@@ -121,10 +127,10 @@ impl Sockets {
         self.connect_by(async move { TcpStream::connect(address).await }, to)
     }
 
-    /// Connects with whoever listens at a path; as [`connect`](Self::connect) otherwise.
+    /// Connects to the Unix socket at a path; otherwise the same as [`connect`](Self::connect).
     ///
     /// # Errors
-    /// As [`connect`](Self::connect).
+    /// The same as for [`connect`](Self::connect).
     pub fn connect_unix<E>(&self, path: impl Into<PathBuf>, to: &Sender<E>) -> io::Result<u64>
     where
         E: From<SocketEvent> + Send + 'static,
@@ -133,10 +139,11 @@ impl Sockets {
         self.connect_by(async move { UnixStream::connect(path).await }, to)
     }
 
-    /// Connects by a future, for options of all kinds; as [`connect`](Self::connect) otherwise.
+    /// Connects with a future, for options of all kinds; otherwise the same as
+    /// [`connect`](Self::connect).
     ///
     /// # Errors
-    /// As [`connect`](Self::connect).
+    /// The same as for [`connect`](Self::connect).
     pub fn connect_by<S, E>(
         &self,
         connect: impl Future<Output = io::Result<S>> + Send + 'static,
@@ -152,93 +159,119 @@ impl Sockets {
             id,
             stop: Notify::new(),
         });
-        let membership = self.hub.join(id, Arc::clone(&attempt) as _)?;
+        let membership = self.set.join(id, Arc::clone(&attempt) as _)?;
         let connecting = Connecting {
-            hub: Arc::clone(&self.hub),
+            set: Arc::clone(&self.set),
             options: Arc::clone(&self.options),
             attempt,
-            told: self.hub.teller(Queue::Connect, to, &self.options),
-            packets: self.hub.teller(Queue::Read, to, &self.options),
+            told: self.set.sink(Queue::Connect, to, &self.options),
+            packets: self.set.sink(Queue::Read, to, &self.options),
         };
         let connect = async move { connect.await.map(Into::into) };
         let thread = connecting.run(connect, membership, place);
-        self.hub.spawn(id, &self.options, thread)?;
+        self.set.spawn(id, &self.options, thread)?;
         Ok(id)
     }
 
-    /// Takes a stream that is connected. The stage is told of its packets, and of all that follows.
+    /// Takes over a connected stream. The stage receives its packets and all later events.
     ///
     /// # Errors
-    /// As [`connect`](Self::connect); the stream is closed then.
+    /// The same as for [`connect`](Self::connect); the stream is then closed.
     pub fn adopt<E>(&self, stream: impl Into<Stream>, to: &Sender<E>) -> io::Result<Connection>
     where
         E: From<SocketEvent> + Send + 'static,
     {
         let place = self.place()?;
         let id = next_id();
-        let join = |member| self.hub.join(id, member);
-        let writes = &self.hub.writes;
+        let join = |entry| self.set.join(id, entry);
+        let writes = &self.set.writes;
         let prepared = prepare(&self.options, id, stream.into(), place, writes, join)?;
         let connection = prepared.connection();
-        let packets = self.hub.teller(Queue::Read, to, &self.options);
-        self.hub.spawn(id, &self.options, prepared.serve(packets))?;
+        let packets = self.set.sink(Queue::Read, to, &self.options);
+        self.set.spawn(id, &self.options, prepared.serve(packets))?;
         Ok(connection)
     }
 
-    /// Adds a controller of the queue `NAME.read`, such as an [`InputRate`](crate::stage::control::InputRate); those with other options are read under it, too.
+    /// Adds a controller of the queue `NAME.read`, such as an
+    /// [`InputRate`](crate::stage::control::InputRate). It also controls the reads of handles with
+    /// other options.
     ///
-    /// It can decide [`Owns::PACE`], the shortest time between two reads of all connections together, which wait for their turn in a row. Its [`Sample`] has packets that were
-    /// read as `arrived` and `finished`, with their `bytes`; the connections that wait for their turn as `queue_len`, and all sockets, servers too, as `servlets.target`; and
-    /// `pace_ns`, which is in force. It is asked when a packet was read, and while some wait.
+    /// The controller can decide [`Owns::PACE`]: the shortest time between two reads of all
+    /// connections together. Connections that wait for their turn to read form a queue. The
+    /// controller is called when a packet was read, and regularly while connections wait. Its
+    /// [`Sample`] contains:
+    ///
+    /// | field | value |
+    /// |---|---|
+    /// | `arrived`, `finished` | packets that were read |
+    /// | `bytes` | the bytes of these packets |
+    /// | `queue_len` | connections that wait for their turn |
+    /// | `servlets.target` | all sockets, including servers |
+    /// | `pace_ns` | the pace in force |
     ///
     /// # Errors
-    /// If it decides something else, or what another controller decides.
+    /// If the controller owns another setting, or one that another controller owns.
     pub fn control_reads(&self, controller: impl Controller) -> Result<(), BuildError> {
-        let name = self.hub.name_of(Queue::Read);
-        self.hub.reads.add(name, Box::new(controller))
+        let name = self.set.name_of(Queue::Read);
+        self.set.reads.add(name, Box::new(controller))
     }
 
-    /// Adds a controller of the queue `NAME.write`, such as an [`OutgoingBound`](crate::stage::control::OutgoingBound); those with other options are written under it, too.
+    /// Adds a controller of the queue `NAME.write`, such as an
+    /// [`OutgoingBound`](crate::stage::control::OutgoingBound). It also controls the writes of
+    /// handles with other options.
     ///
-    /// It can decide [`Owns::OUTGOING`], how many bytes may be queued to each peer, which is in force beside [`SocketOptions::outgoing_bytes_max`]. Its [`Sample`] has
-    /// packets that were sent as `arrived`, for which there was no room as `refused`, that were written as `finished`, with all `bytes` written, and that were dropped at
-    /// the end of their connection as `finished` and `failed`; the packets queued as `queue_len`, all sockets, servers too, as `servlets.target`; and `outgoing_max`, which is in force. It is asked when
-    /// something is sent or a connection is new, at most each 10 ms and 3 µs for each connection.
+    /// The controller can decide [`Owns::OUTGOING`]: how many bytes may be queued to each peer.
+    /// [`SocketOptions::outgoing_bytes_max`] applies in addition. The controller is called when
+    /// something is sent or a connection is new, but at most once in 10 ms plus 3 µs for each
+    /// connection. Its [`Sample`] contains:
+    ///
+    /// | field | value |
+    /// |---|---|
+    /// | `arrived` | packets that were sent |
+    /// | `refused` | packets for which there was no room |
+    /// | `finished` | packets that were written |
+    /// | `bytes` | all bytes that were written |
+    /// | `failed` | packets that were dropped when their connection ended |
+    /// | `queue_len` | packets in the queues |
+    /// | `servlets.target` | all sockets, including servers |
+    /// | `outgoing_max` | the bound in force |
     ///
     /// # Errors
-    /// As [`control_reads`](Self::control_reads).
+    /// The same as for [`control_reads`](Self::control_reads).
     pub fn control_writes(&self, controller: impl Controller) -> Result<(), BuildError> {
-        let name = self.hub.name_of(Queue::Write);
-        self.hub.writes.add(name, Box::new(controller))
+        let name = self.set.name_of(Queue::Write);
+        self.set.writes.add(name, Box::new(controller))
     }
 
-    /// What the controllers of `NAME.read` have decided last, and on what grounds.
+    /// Returns the latest decisions of the controllers of `NAME.read`, with their inputs.
     #[must_use]
     pub fn read_log(&self) -> Log {
-        self.hub.reads.log()
+        self.set.reads.log()
     }
 
-    /// What the controllers of `NAME.write` have decided last, and on what grounds.
+    /// Returns the latest decisions of the controllers of `NAME.write`, with their inputs.
     #[must_use]
     pub fn write_log(&self) -> Log {
-        self.hub.writes.log()
+        self.set.writes.log()
     }
 
-    /// Closes all of them in order: servers stop, attempts to connect are given up, connections are closed when what is to be written has been written.
-    /// Nothing can be added any more. The stages are told of it all.
+    /// Closes all sockets gracefully: servers stop, attempts to connect are abandoned, and
+    /// connections are closed when their queued bytes have been written. The stages receive the
+    /// events of all this. No socket can be added any more.
     pub fn close(&self) {
-        self.hub.close();
+        self.set.close();
     }
 
-    /// Waits until there is no server, no connection and no attempt to connect any more. The stages have been sent the last event of each then.
+    /// Waits until there is no server, no connection and no attempt to connect. By then the last
+    /// event of each has been sent to its stage.
     pub async fn settled(&self) {
-        self.hub.settled().await;
+        self.set.settled().await;
     }
 
-    /// What they do, and have done; also those with other options.
+    /// Returns the statistics of all sockets, including those of handles with other options.
     #[must_use]
     pub fn stats(&self) -> SocketStats {
-        self.hub.stats()
+        self.set.stats()
     }
 
     fn place(&self) -> io::Result<SemaphoreGuardArc> {
@@ -265,7 +298,7 @@ struct Attempt {
     stop: Notify,
 }
 
-impl Member for Attempt {
+impl Entry for Attempt {
     fn close(&self) {
         self.stop.notify_one();
     }
@@ -277,13 +310,13 @@ impl Member for Attempt {
     fn add_to(&self, _: &mut SocketStats) {}
 }
 
-/// What the thread works with that makes a connection.
+/// The parts that a thread needs to make a connection.
 struct Connecting<E> {
-    hub: Arc<Hub>,
+    set: Arc<SocketSet>,
     options: Arc<SocketOptions>,
     attempt: Arc<Attempt>,
-    told: Teller<E>,
-    packets: Teller<E>,
+    told: EventSink<E>,
+    packets: EventSink<E>,
 }
 
 impl<E: From<SocketEvent> + Send + 'static> Connecting<E> {
@@ -296,21 +329,22 @@ impl<E: From<SocketEvent> + Send + 'static> Connecting<E> {
         let id = self.attempt.id;
         let made = self.connect(connect).await;
         let prepared = made.and_then(|stream| {
-            let join = |member| membership.replace(member);
-            prepare(&self.options, id, stream, place, &self.hub.writes, join)
+            let join = |entry| membership.replace(entry);
+            prepare(&self.options, id, stream, place, &self.set.writes, join)
         });
-        self.hub.count_attempt(prepared.is_ok());
+        self.set.count_attempt(prepared.is_ok());
         match prepared {
             Ok(prepared) => {
                 let first = prepared.first(SocketEvent::Connected);
                 if self.told.insist(first).await.is_ok() {
-                    // A thread of its own is smaller than this one. At the end of the runtime there is none.
+                    // A new thread is smaller than this one. When the runtime has shut down, none
+                    // is started.
                     let thread = prepared.serve(self.packets);
-                    let _ = self.hub.spawn(id, &self.options, thread);
+                    let _ = self.set.spawn(id, &self.options, thread);
                 }
             }
             Err(error) => {
-                // If the stage is gone there is nobody to tell.
+                // If the stage is gone, nobody can receive the event.
                 let failed = SocketEvent::NotConnected(id, error);
                 let _ = self.told.tell(failed).await;
             }

@@ -1,22 +1,23 @@
-//! What sockets tell of themselves.
+//! The statistics of sockets.
 
-/// What a queue for the system holds at one moment, and what has come of it: as it would be of a stage.
+/// The current state and the counts of a queue of system operations, analogous to those of a stage.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct IoStats {
     /// Operations that wait.
     pub queued: u64,
-    /// The most that may wait, with the sockets that there are now; 0 if nothing waits there, or its bound is elsewhere.
+    /// The maximum number of waiting operations with the current sockets; 0 if nothing waits there,
+    /// or if the bound is elsewhere.
     pub queue_max: u64,
-    /// The bytes of what waits.
+    /// The bytes of the waiting operations.
     pub queued_bytes: u64,
-    /// Operations that are under way.
+    /// Operations in progress.
     pub in_service: u64,
     /// Operations that succeeded.
     pub finished: u64,
-    /// The bytes of these.
+    /// The bytes of the operations that succeeded.
     pub bytes: u64,
-    /// Operations that were refused for want of room, or turned away.
+    /// Operations that were refused because there was no room, or that a controller rejected.
     pub refused: u64,
     /// Operations that failed.
     pub failed: u64,
@@ -24,7 +25,7 @@ pub struct IoStats {
     pub delayed: u64,
 }
 
-/// What all sockets of a [`Sockets`](super::Sockets) do at one moment, and what they have done.
+/// The current state and the counts of all sockets of a [`Sockets`](super::Sockets).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct SocketStats {
@@ -36,15 +37,19 @@ pub struct SocketStats {
     pub slow: u64,
     /// Connections that ended with an error.
     pub failed: u64,
-    /// SEDA's `listenStage`: connections that were accepted. Those wait that the stage has no room for; those were refused that its controllers
-    /// turned away; what failed are attempts to accept.
+    /// Accepted connections (SEDA's `listenStage`). A connection is queued while the stage has no
+    /// room for it, and refused if the stage's controllers reject it. Failed attempts to accept
+    /// count as failed.
     pub listen: IoStats,
-    /// Connections that were asked for, which SEDA has in `writeStage`. Those are in service that are being made.
+    /// Requested connections, which SEDA has in `writeStage`. A connection is in service while it
+    /// is being made.
     pub connect: IoStats,
-    /// SEDA's `readStage`: packets that were read. Those wait that the stage has no room for; those were refused that its controllers turned away, or
-    /// that came after the connection had been closed here.
+    /// Packets that were read (SEDA's `readStage`). A packet is queued while the stage has no room
+    /// for it. It is refused if the stage's controllers reject it, or if it arrives after the
+    /// connection was closed here.
     pub read: IoStats,
-    /// SEDA's `writeStage`: packets that were sent. Those wait that are not written; those were refused that a peer's queue had no room for; those failed
-    /// that were dropped when their connection ended.
+    /// Packets that were sent (SEDA's `writeStage`). A packet is queued until it is written, and
+    /// refused if the peer's queue has no room for it. Packets that were dropped when their
+    /// connection ended count as failed.
     pub write: IoStats,
 }

@@ -1,4 +1,4 @@
-//! Streams and listeners of either kind, as the sockets of stages use them.
+//! Streams and listeners of either kind, for the sockets of stages.
 
 use std::io::{self, IoSlice};
 use std::pin::Pin;
@@ -23,9 +23,9 @@ pub enum Stream {
 /// A listener of either kind.
 #[derive(Debug)]
 pub enum Listener {
-    /// It accepts TCP connections.
+    /// A listener for TCP connections.
     Tcp(TcpListener),
-    /// It accepts connections of Unix sockets.
+    /// A listener for connections of Unix sockets.
     Unix(UnixListener),
 }
 
@@ -70,7 +70,7 @@ impl Stream {
         .unwrap_or(Address::Unknown)
     }
 
-    /// A Unix socket has nothing to delay.
+    /// Sets `TCP_NODELAY`; a Unix socket has no such delay.
     pub(super) fn set_nodelay(&self) -> io::Result<()> {
         match self {
             Self::Tcp(stream) => stream.set_nodelay(true),
@@ -86,7 +86,7 @@ impl Stream {
         }
     }
 
-    /// Reads a packet; an empty one is the end. Dropping the future reads nothing.
+    /// Reads a packet; an empty one is the end of the stream. Dropping the future loses no bytes.
     pub(super) async fn read(&self, len_max: usize) -> io::Result<Vec<u8>> {
         match self {
             Self::Tcp(stream) => stream.read_packet(len_max).await,
@@ -104,7 +104,8 @@ impl Listener {
         .unwrap_or(Address::Unknown)
     }
 
-    /// Waits until there may be a connection; for a while if the system had no room for the last one.
+    /// Waits until there may be a connection. If the system had no room for the last one, it pauses
+    /// first.
     pub(super) async fn ready(&self) -> io::Result<()> {
         match self {
             Self::Tcp(listener) => listener.wait_ready(Direction::Read).await,
@@ -112,7 +113,7 @@ impl Listener {
         }
     }
 
-    /// Accepts a connection that is there.
+    /// Accepts a connection that is waiting.
     pub(super) fn try_accept(&self) -> io::Result<Stream> {
         match self {
             Self::Tcp(listener) => listener.try_accept().map(|(stream, _)| stream.into()),
@@ -121,7 +122,7 @@ impl Listener {
     }
 }
 
-/// The writing end, beside whoever reads.
+/// The writing half, which is used beside the reading half.
 pub(super) struct Writer(pub(super) Arc<Stream>);
 
 impl BreakOff for Writer {

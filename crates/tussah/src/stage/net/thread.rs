@@ -1,4 +1,4 @@
-//! The thread of a connection: it reads, writes, and tells the stage.
+//! The thread of a connection: it reads, writes, and sends events to the stage.
 
 use std::future::{Future, poll_fn};
 use std::io;
@@ -13,12 +13,12 @@ use futures_util::future::{Fuse, FusedFuture as _};
 
 use super::buffer::Buffer;
 use super::connection::{Connection, Shared};
-use super::desk::Desk;
 use super::event::{Closed, SocketEvent};
-use super::hub::{Member, Membership};
 use super::options::{SocketOptions, WhenRejected};
+use super::pacer::Pacer;
+use super::set::{Entry, Membership};
+use super::sink::{EventSink, SinkError};
 use super::stream::{Stream, Writer};
-use super::teller::{Teller, Untold};
 use crate::OpError;
 use crate::net::{Outgoing, PACKET_MAX, RateLimit};
 use crate::stage::Event;
@@ -28,28 +28,28 @@ use crate::time::{now, sleep, timeout};
 pub(super) struct Prepared<W> {
     shared: Arc<Shared>,
     stream: Arc<Stream>,
-    /// Writes what is sent.
+    /// The future that writes the queued bytes.
     writing: W,
     options: Arc<SocketOptions>,
     membership: Arc<Membership>,
-    /// Its place among the connections.
+    /// The connection's place under the bound of connections.
     place: SemaphoreGuardArc,
 }
 
-/// Makes a connection with this number of a stream; `join` gives it its place in the table.
+/// Makes a connection with this number from a stream; `join` adds it to the table.
 ///
 /// # Errors
-/// Those of `join`.
+/// The errors of `join`.
 pub(super) fn prepare(
     options: &Arc<SocketOptions>,
     id: u64,
     stream: Stream,
     place: SemaphoreGuardArc,
-    writes: &Arc<Desk>,
-    join: impl FnOnce(Arc<dyn Member>) -> io::Result<Arc<Membership>>,
+    writes: &Arc<Pacer>,
+    join: impl FnOnce(Arc<dyn Entry>) -> io::Result<Arc<Membership>>,
 ) -> io::Result<Prepared<impl Future<Output = ()> + Send + 'static>> {
     if options.nodelay {
-        // A connection that is broken already says so when it is read.
+        // If the connection is broken already, the first read reports it.
         let _ = stream.set_nodelay();
     }
     let (local, peer) = (stream.local(), stream.peer());
@@ -59,7 +59,7 @@ pub(super) fn prepare(
     let buffers_max = options.outgoing.buffers_max;
     let shared = Shared::new(id, local, peer, outgoing, Arc::clone(writes), buffers_max);
     let membership = join(Arc::clone(&shared) as _)?;
-    // One more among whom something may be divided.
+    // The controllers may divide a bound among more connections now.
     writes.look();
     Ok(Prepared {
         shared,
@@ -71,14 +71,14 @@ pub(super) fn prepare(
     })
 }
 
-/// Why a connection's thread stops reading and telling.
+/// The reason why a connection's thread stops reading and sending events.
 enum Stop {
-    /// Nothing more is written, in order or not.
+    /// Writing is over, regularly or not.
     Over,
     /// Reading failed.
     Failed(io::Error),
     Rejected,
-    /// There is nobody to tell.
+    /// The stage takes no more events.
     Gone,
 }
 
@@ -87,7 +87,8 @@ impl<W: Future<Output = ()> + Send + 'static> Prepared<W> {
         self.shared.handle()
     }
 
-    /// What the stage is told first. If that is shed or lost, the connection is broken off.
+    /// Returns the first event of the connection. If it is shed or lost, the connection is broken
+    /// off.
     pub(super) fn first<E: From<SocketEvent>>(
         &self,
         event: fn(Connection) -> SocketEvent,
@@ -98,7 +99,7 @@ impl<W: Future<Output = ()> + Send + 'static> Prepared<W> {
     }
 
     /// Serves the connection to its end.
-    pub(super) async fn serve<E: From<SocketEvent> + Send + 'static>(self, to: Teller<E>) {
+    pub(super) async fn serve<E: From<SocketEvent> + Send + 'static>(self, to: EventSink<E>) {
         let Self {
             shared,
             stream,
@@ -113,7 +114,7 @@ impl<W: Future<Output = ()> + Send + 'static> Prepared<W> {
                 shared: &shared,
                 stream: &stream,
                 options: &options,
-                reads: &membership.hub().reads,
+                reads: &membership.set().reads,
                 limit: options.limit_each.as_ref().map(|limit| limit.another()),
                 to: &to,
             };
@@ -131,10 +132,10 @@ impl<W: Future<Output = ()> + Send + 'static> Prepared<W> {
         };
         let written = outgoing.finish().await;
         if written.is_ok() && !shared.has_ended() {
-            // Whatever comes of it, all was written.
+            // Everything was written, so the result does not matter.
             let _ = timeout(options.linger, discard(&shared, &stream)).await;
         }
-        // The descriptor is closed before the stage is told that it is.
+        // The descriptor is closed before the stage receives `Closed`.
         drop(stream);
         let closed = match (stop, written) {
             (Stop::Gone, _) => None,
@@ -149,16 +150,16 @@ impl<W: Future<Output = ()> + Send + 'static> Prepared<W> {
             counts.slow.store(slow, Ordering::Relaxed);
             let failed = matches!(closed, Closed::Failed(_));
             counts.failed.store(failed, Ordering::Relaxed);
-            // If the stage is gone there is nobody to tell.
+            // If the stage is gone, nobody can receive the event.
             let _ = to.tell(SocketEvent::Closed(shared.handle(), closed)).await;
         }
         drop((membership, place));
     }
 }
 
-/// What has ended the writing before all was written.
+/// Returns how the connection ended if the writing stopped early.
 fn of_writing(error: io::Error) -> Closed {
-    // What the system said has a context; the rest is from here.
+    // An error of the system has a context; the others come from this crate.
     match error.kind() {
         _ if OpError::of(&error).is_some() => Closed::Failed(error),
         io::ErrorKind::TimedOut => Closed::Slow(error),
@@ -177,7 +178,7 @@ async fn alternate<W: Future<Output = ()>>(
     poll_fn(|context| {
         write_first = !write_first;
         if write_first {
-            // The queue tells how that ended.
+            // The queue reports how the writing ended.
             let _ = writing.as_mut().poll(context);
             return reading.as_mut().poll(context);
         }
@@ -189,23 +190,23 @@ async fn alternate<W: Future<Output = ()>>(
         if outgoing.progress() == before {
             return Poll::Pending;
         }
-        // The reading half tells of what was written.
+        // The reading half sends the event about the packets that were written.
         reading.as_mut().poll(context)
     })
     .await
 }
 
-/// The reading half of a connection's thread, which also tells the stage.
+/// The reading half of a connection's thread, which also sends the events.
 struct Reading<'a, E> {
     shared: &'a Arc<Shared>,
     stream: &'a Stream,
     options: &'a SocketOptions,
-    reads: &'a Desk,
+    reads: &'a Pacer,
     limit: Option<RateLimit>,
-    to: &'a Teller<E>,
+    to: &'a EventSink<E>,
 }
 
-/// What is to be told next.
+/// The next event.
 enum Next {
     Read(io::Result<Vec<u8>>),
     Written(u64),
@@ -215,7 +216,7 @@ enum Next {
 impl<E: From<SocketEvent> + Send + 'static> Reading<'_, E> {
     async fn run(&self) -> Stop {
         let (mut ended, mut told) = (false, 0);
-        // It keeps its place in the row of those who want to read while the stage is told of other things.
+        // The future keeps its place in the queue of readers while other events are sent.
         let mut packet = pin!(self.packet());
         loop {
             let next = poll_fn(|context| self.next(context, packet.as_mut(), ended, told)).await;
@@ -238,8 +239,8 @@ impl<E: From<SocketEvent> + Send + 'static> Reading<'_, E> {
             };
             match done {
                 Ok(()) => {}
-                Err(Untold::Gone) => return Stop::Gone,
-                Err(Untold::Rejected) => return Stop::Rejected,
+                Err(SinkError::Gone) => return Stop::Gone,
+                Err(SinkError::Rejected) => return Stop::Rejected,
             }
         }
     }
@@ -264,11 +265,12 @@ impl<E: From<SocketEvent> + Send + 'static> Reading<'_, E> {
         packet.poll(context).map(Next::Read)
     }
 
-    /// Reads a packet, as soon as the limit and the controllers allow it. Dropping the future reads nothing.
+    /// Reads a packet as soon as the limit and the controllers allow it. Dropping the future loses
+    /// no bytes.
     async fn packet(&self) -> io::Result<Vec<u8>> {
         let mut len_max = self.options.packet_max;
         if self.limit.is_some() || self.reads.is_staffed() {
-            // As long as there is nothing to read, there is nothing to delay.
+            // While there is nothing to read, there is nothing to delay.
             self.stream.readable().await?;
             if let Some(limit) = &self.limit {
                 self.wait_for(limit).await;
@@ -282,7 +284,7 @@ impl<E: From<SocketEvent> + Send + 'static> Reading<'_, E> {
         if let Some(limit) = &self.limit {
             limit.count(now(), packet.len());
         }
-        // The end is no packet.
+        // The end of the stream is not a packet.
         if !packet.is_empty() {
             self.reads.count_read(packet.len());
         }
@@ -300,7 +302,7 @@ impl<E: From<SocketEvent> + Send + 'static> Reading<'_, E> {
         }
     }
 
-    async fn deliver(&self, packet: Vec<u8>) -> Result<(), Untold> {
+    async fn deliver(&self, packet: Vec<u8>) -> Result<(), SinkError> {
         let counts = &self.shared.counts;
         if !self.shared.outgoing.progress().open {
             add(&counts.late, 1);
@@ -316,19 +318,19 @@ impl<E: From<SocketEvent> + Send + 'static> Reading<'_, E> {
                 add(&counts.packets, 1);
                 add(&counts.bytes, len);
             }
-            Err(Untold::Rejected) => {
+            Err(SinkError::Rejected) => {
                 add(&counts.rejected, 1);
                 if self.options.when_rejected == WhenRejected::Drop {
                     return Ok(());
                 }
             }
-            Err(Untold::Gone) => {}
+            Err(SinkError::Gone) => {}
         }
         told
     }
 
-    /// The peer sends nothing more.
-    async fn end(&self) -> Result<(), Untold> {
+    /// Handles the peer's end of sending.
+    async fn end(&self) -> Result<(), SinkError> {
         self.shared.set_ended();
         if !self.shared.outgoing.progress().open {
             return Ok(());
@@ -338,7 +340,7 @@ impl<E: From<SocketEvent> + Send + 'static> Reading<'_, E> {
     }
 }
 
-/// Reads to the peer's end.
+/// Reads and drops everything up to the peer's end of sending.
 async fn discard(shared: &Shared, stream: &Stream) -> io::Result<()> {
     while !stream.read(PACKET_MAX).await?.is_empty() {
         add(&shared.counts.late, 1);

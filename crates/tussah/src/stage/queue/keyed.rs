@@ -1,130 +1,215 @@
-//! Events by key: a key is busy from when some of its events are taken until their handler is done.
+//! The queue by key. A key is busy from the time when some of its events are taken until their
+//! handler is done.
+//!
+//! The key function and the key's `Hash`, `Eq` and destructor are the user's, and may panic. They
+//! are called where nothing has changed yet ([`ByKey::look`]), or where their panic is caught.
 
-use std::collections::hash_map::Entry;
-use std::collections::{HashMap, VecDeque};
-use std::hash::{BuildHasher, Hash};
+mod table;
+
+use std::collections::VecDeque;
+use std::hash::Hash;
 
 use tussah_core::{Guarded, caught};
 
-use super::{KeyFull, PASSED_OVER_MAX, pick};
+use self::table::{Looked, Table};
+use super::{KeyFull, PASSED_OVER_MAX, is_due, pick};
 use crate::stage::control::Order;
 use crate::stage::event::Event;
 
-/// A queue by key, whatever the type of the key.
+/// Bound, in entries of a list for each stale one: when a list has this many or fewer, its stale
+/// entries are removed.
+const STALE_PART: usize = 8;
+
+/// A queue by key, for any type of key.
 pub(crate) trait Keyed<E>: Send {
-    /// Finds the key of the event that `push` or `is_full` comes for next. If the key function panics, nothing has changed.
+    /// Finds the key of the event that the next `push` or `is_full` is about. If the key function
+    /// or the key panics, nothing has changed.
     fn look_at(&mut self, event: &Event<E>);
-    /// A hash of the key of the event that was looked at last: of one key always the same.
+    /// Returns a hash of the key of the event that was looked at last. It is always the same for
+    /// one key.
     fn hash(&self) -> Option<u64>;
-    /// Queues the event that was looked at last.
-    fn push(&mut self, event: Event<E>) -> Result<(), KeyFull<E>>;
-    /// Whether there is no room for an event with the key of the one that was looked at last.
+    /// Queues the event that was looked at last, and returns its key's number.
+    fn push(&mut self, event: Event<E>) -> Result<usize, KeyFull<E>>;
+    /// Returns whether the key of the event that was looked at last has no more room.
     fn is_full(&self) -> bool;
-    /// Puts an event back to the front of its key, or if the key function panics to that of the busy key which it was taken from.
-    fn push_front(&mut self, event: Event<E>, taken_from: Option<usize>);
-    /// Whether some key has events and is not busy.
+    /// Puts an event back to the front of its key, and returns the key's number. If finding the key
+    /// panics, the event goes to the busy key from which it was taken.
+    fn push_front(&mut self, event: Event<E>, taken_from: Option<usize>) -> usize;
+    /// Returns whether some key has events and is not busy.
     fn is_ready(&self) -> bool;
-    /// Makes the next key busy, for whose events `take_one` is called until it returns none or enough were taken. The key's number goes to `release`.
+    /// Makes the next key busy. The caller then calls `take_one` until it returns `None` or enough
+    /// events are taken, and later passes the key's number to `release`.
     fn open(&mut self, order: Order) -> Option<usize>;
-    /// The next event of the key that was opened last.
+    /// Takes the next event of the key that was opened last.
     fn take_one(&mut self) -> Option<Event<E>>;
-    /// The key is no longer busy; a key without events is forgotten.
+    /// Ends a key's busy time; a key without events is forgotten.
     fn release(&mut self, key: usize);
-    /// Makes the key of a value busy for a call, if it is not.
+    /// Makes the key of an event busy for a direct call, unless it is busy already.
     fn enter(&mut self, event: &Event<E>) -> Option<usize>;
     /// Takes an event of any key, for a stage that is given up.
     fn take_out(&mut self) -> Option<Event<E>>;
-    /// Takes out what is late, whatever its key.
+    /// Takes out all late events, of any key.
     fn take_late(&mut self, is_late: &mut dyn FnMut(&Event<E>) -> bool) -> Vec<Event<E>>;
-    /// Whether two events have the same key.
+    /// Returns the number of cancelled events of a key that are queued.
+    fn buried(&mut self, key: usize) -> Option<&mut usize>;
+    /// Takes the cancelled events of a key out if there are many.
+    fn sweep(&mut self, key: usize) -> Vec<Event<E>>;
+    /// Returns whether two events have the same key.
     fn same(&self, one: &Event<E>, other: &Event<E>) -> bool;
-    /// Keys that have events or are busy.
+    /// Returns the number of keys that have events or are busy.
     fn keys(&self) -> usize;
 }
 
-/// A queue by the key that `key_of` makes of an event.
+/// A queue by the key that `key_of` computes from an event.
 pub(crate) struct ByKey<E, K, F> {
     key_of: Guarded<F>,
     depth_max: usize,
     /// The key of the event that was looked at last.
-    looked_at: Option<K>,
-    places: HashMap<K, usize>,
-    keys: Vec<Option<Key<E, K>>>,
-    free: Vec<usize>,
-    /// Keys that are not busy and have events, by the class of the oldest.
+    looked_at: Option<Looked<K>>,
+    keys: Table<K, Key<E>>,
+    /// Keys that have events and are not busy, by the class of their oldest event.
     ready: Vec<Ready>,
-    /// The key that was opened last, and the class that it was in.
+    next_ticket: u64,
+    /// The key that was opened last, and its class.
     opened: Option<(usize, usize)>,
 }
 
-/// Keys of one class that are ready.
+/// Keys of one class that are ready. A key that leaves before its turn leaves its entry behind as a
+/// stale one, so that no search is needed.
 #[derive(Default)]
 struct Ready {
-    keys: VecDeque<usize>,
-    /// Events that were taken from classes above while something was here.
+    entries: VecDeque<Listing>,
+    /// The number of stale entries.
+    stale: usize,
+    /// Events that were taken from higher classes while a key was ready here.
     passed_over: u32,
 }
 
-struct Key<E, K> {
-    key: K,
-    events: VecDeque<Event<E>>,
-    busy: bool,
+impl Ready {
+    fn is_empty(&self) -> bool {
+        self.entries.len() == self.stale
+    }
+
+    /// Returns the first key, after removing the stale entries before it.
+    fn first(&mut self, is_valid: impl Fn(Listing) -> bool) -> Option<usize> {
+        while let Some(&entry) = self.entries.front() {
+            if is_valid(entry) {
+                return Some(entry.place);
+            }
+            self.entries.pop_front();
+            self.stale -= 1;
+        }
+        None
+    }
 }
 
-impl<E, K: Hash + Eq + Clone, F: Fn(&E) -> K> ByKey<E, K, F> {
-    /// At most `depth_max` events of one key are queued.
+/// The place of a key in the ready list. The entry is valid while the key has the same ticket.
+#[derive(Clone, Copy)]
+struct Listing {
+    place: usize,
+    ticket: u64,
+}
+
+struct Key<E> {
+    events: VecDeque<Event<E>>,
+    busy: bool,
+    /// The number of cancelled events among `events`.
+    buried: usize,
+    /// The class in which the key is ready, and its ticket there.
+    listed: Option<(usize, u64)>,
+}
+
+impl<E> Default for Key<E> {
+    fn default() -> Self {
+        Self {
+            events: VecDeque::new(),
+            busy: false,
+            buried: 0,
+            listed: None,
+        }
+    }
+}
+
+impl<E> Key<E> {
+    /// Returns the number of events that have not been cancelled.
+    fn waiting(&self) -> usize {
+        self.events.len() - self.buried
+    }
+}
+
+/// Returns whether an entry is valid for a key.
+fn is_of<E, K>(keys: &Table<K, Key<E>>, entry: Listing) -> bool {
+    let listed = keys.get(entry.place).and_then(|key| key.listed);
+    listed.is_some_and(|(_, ticket)| ticket == entry.ticket)
+}
+
+impl<E, K: Hash + Eq, F: Fn(&E) -> K> ByKey<E, K, F> {
+    /// Creates a queue with at most `depth_max` events of one key.
     pub(crate) fn new(key_of: F, depth_max: usize, classes: usize) -> Self {
         Self {
             key_of: Guarded::new(key_of),
             depth_max,
             looked_at: None,
-            places: HashMap::new(),
-            keys: Vec::new(),
-            free: Vec::new(),
+            keys: Table::default(),
             ready: (0..classes).map(|_| Ready::default()).collect(),
+            next_ticket: 0,
             opened: None,
         }
     }
 
-    fn place(&mut self, key: K) -> usize {
-        let vacant = match self.places.entry(key) {
-            Entry::Occupied(known) => return *known.get(),
-            Entry::Vacant(vacant) => vacant,
-        };
-        let key = Key {
-            key: vacant.key().clone(),
-            events: VecDeque::new(),
-            busy: false,
-        };
-        let place = self.free.pop().unwrap_or_else(|| {
-            self.keys.push(None);
-            self.keys.len() - 1
-        });
-        self.keys[place] = Some(key);
-        *vacant.insert(place)
+    /// Finds the key of an event; this may panic.
+    fn look(&self, event: &Event<E>) -> Looked<K> {
+        self.keys.look((self.key_of)(event))
     }
 
-    fn at(&mut self, place: usize) -> &mut Key<E, K> {
-        self.keys[place]
-            .as_mut()
-            .expect("a place that is known has a key")
-    }
-
-    /// Queues a key that is not busy by the class of its oldest event, or forgets it.
+    /// Lists a key that is not busy by the class of its oldest event, or forgets it if it has none.
     fn rest(&mut self, place: usize) {
         let classes = self.ready.len();
-        match self.at(place).events.front() {
+        let ticket = self.next_ticket;
+        let key = self.keys.at(place);
+        match key.events.front() {
             Some(event) => {
                 let class = event.class_of().among(classes);
-                self.ready[class].keys.push_back(place);
+                key.listed = Some((class, ticket));
+                self.ready[class]
+                    .entries
+                    .push_back(Listing { place, ticket });
+                self.next_ticket += 1;
             }
-            None => {
-                let key = self.keys[place]
-                    .take()
-                    .expect("a place that is known has a key");
-                self.places.remove(&key.key);
-                self.free.push(place);
-            }
+            None => self.keys.forget(place),
+        }
+    }
+
+    /// Takes out the events of a key that `picks` selects.
+    fn pick(
+        &mut self,
+        place: usize,
+        picks: &mut dyn FnMut(&Event<E>) -> bool,
+        picked: &mut Vec<Event<E>>,
+    ) {
+        let classes = self.ready.len();
+        let class_of = |key: &Key<E>| key.events.front().map(|it| it.class_of().among(classes));
+        let key = self.keys.at(place);
+        let before = class_of(key);
+        pick(&mut key.events, picks, picked);
+        // A busy key is listed or forgotten when it is released.
+        if !key.busy && class_of(key) != before {
+            self.unlist(place);
+            self.rest(place);
+        }
+    }
+
+    /// Removes a key from the ready list. Stale entries are removed when they are an eighth of the
+    /// list, so that each costs little.
+    fn unlist(&mut self, place: usize) {
+        let Some((class, _)) = self.keys.at(place).listed.take() else {
+            return;
+        };
+        let ready = &mut self.ready[class];
+        ready.stale += 1;
+        if ready.stale * STALE_PART >= ready.entries.len() {
+            ready.entries.retain(|&entry| is_of(&self.keys, entry));
+            ready.stale = 0;
         }
     }
 }
@@ -132,79 +217,87 @@ impl<E, K: Hash + Eq + Clone, F: Fn(&E) -> K> ByKey<E, K, F> {
 impl<E, K, F> Keyed<E> for ByKey<E, K, F>
 where
     E: Send,
-    K: Hash + Eq + Clone + Send,
+    K: Hash + Eq + Send,
     F: Fn(&E) -> K + Send,
 {
     fn look_at(&mut self, event: &Event<E>) {
-        self.looked_at = Some((self.key_of)(event));
+        self.looked_at = Some(self.look(event));
     }
 
     fn hash(&self) -> Option<u64> {
-        let key = self.looked_at.as_ref()?;
-        Some(self.places.hasher().hash_one(key))
+        self.looked_at.as_ref().map(|looked| looked.hash)
     }
 
-    fn push(&mut self, event: Event<E>) -> Result<(), KeyFull<E>> {
+    fn push(&mut self, event: Event<E>) -> Result<usize, KeyFull<E>> {
         let depth_max = self.depth_max;
-        let key = self.looked_at.take();
-        let place = self.place(key.expect("an event is looked at before it is queued"));
-        let key = self.at(place);
-        if key.events.len() >= depth_max {
+        let looked = self.looked_at.take();
+        let place = self
+            .keys
+            .place(looked.expect("an event is looked at before it is queued"));
+        let key = self.keys.at(place);
+        if key.waiting() >= depth_max {
             return Err(KeyFull(event));
         }
         key.events.push_back(event);
         if !key.busy && key.events.len() == 1 {
             self.rest(place);
         }
-        Ok(())
+        Ok(place)
     }
 
     fn is_full(&self) -> bool {
-        let key = self.looked_at.as_ref();
-        let place = key.and_then(|key| self.places.get(key));
-        let key = place.and_then(|&place| self.keys[place].as_ref());
-        key.is_some_and(|key| key.events.len() >= self.depth_max)
+        let place = self.looked_at.as_ref().and_then(|looked| looked.place);
+        let key = place.and_then(|place| self.keys.get(place));
+        key.is_some_and(|key| key.waiting() >= self.depth_max)
     }
 
-    fn push_front(&mut self, event: Event<E>, taken_from: Option<usize>) {
-        // A handler may have changed it. There is nobody to tell of a panic, but for the panic hook.
-        let key = caught(|| (self.key_of)(&event));
-        let place = match key {
-            Some(key) => self.place(key),
+    fn push_front(&mut self, event: Event<E>, taken_from: Option<usize>) -> usize {
+        // A handler may have changed the event. A panic is reported to the panic hook only.
+        let looked = caught(|| self.look(&event));
+        let place = match looked {
+            Some(looked) => self.keys.place(looked),
             None => taken_from.expect("what was taken is of a busy key"),
         };
-        let key = self.at(place);
+        let key = self.keys.at(place);
         key.events.push_front(event);
         if !key.busy && key.events.len() == 1 {
             self.rest(place);
         }
+        place
     }
 
     fn is_ready(&self) -> bool {
-        self.ready.iter().any(|class| !class.keys.is_empty())
+        self.ready.iter().any(|class| !class.is_empty())
     }
 
     fn open(&mut self, order: Order) -> Option<usize> {
-        let waiting = |class: &Ready| !class.keys.is_empty();
+        let waiting = |class: &Ready| !class.is_empty();
         let starved = |class: &Ready| waiting(class) && class.passed_over >= PASSED_OVER_MAX;
         let starving = self.ready.iter().position(starved);
         let at = starving.or_else(|| self.ready.iter().position(waiting))?;
         let class = &mut self.ready[at];
         class.passed_over = 0;
-        let place = match order {
-            Order::Fifo => class.keys.pop_front(),
-            Order::Lifo => class.keys.pop_back(),
-        }?;
+        let place = loop {
+            let entry = match order {
+                Order::Fifo => class.entries.pop_front(),
+                Order::Lifo => class.entries.pop_back(),
+            }?;
+            if is_of(&self.keys, entry) {
+                break entry.place;
+            }
+            class.stale -= 1;
+        };
         self.opened = Some((place, at));
-        self.at(place).busy = true;
+        let key = self.keys.at(place);
+        (key.busy, key.listed) = (true, None);
         Some(place)
     }
 
     fn take_one(&mut self) -> Option<Event<E>> {
         let (place, class) = self.opened?;
-        let event = self.at(place).events.pop_front()?;
+        let event = self.keys.at(place).events.pop_front()?;
         for below in &mut self.ready[class + 1..] {
-            if !below.keys.is_empty() {
+            if !below.is_empty() {
                 below.passed_over = below.passed_over.saturating_add(1);
             }
         }
@@ -212,58 +305,59 @@ where
     }
 
     fn release(&mut self, place: usize) {
-        self.at(place).busy = false;
+        self.keys.at(place).busy = false;
         self.rest(place);
     }
 
     fn enter(&mut self, event: &Event<E>) -> Option<usize> {
-        let place = self.place((self.key_of)(event));
-        if self.at(place).busy {
+        let looked = self.look(event);
+        let place = self.keys.place(looked);
+        if self.keys.at(place).busy {
             return None;
         }
-        self.at(place).busy = true;
-        // It may have been ready.
-        for class in &mut self.ready {
-            class.keys.retain(|ready| *ready != place);
-        }
+        self.keys.at(place).busy = true;
+        self.unlist(place);
         Some(place)
     }
 
     fn take_out(&mut self) -> Option<Event<E>> {
-        let ready = self.ready.iter().find_map(|class| class.keys.front());
-        let Some(&place) = ready else {
-            // The keys of what is left are busy, and forgotten as they are released.
-            let mut keys = self.keys.iter_mut().flatten();
+        let keys = &self.keys;
+        let mut ready = self.ready.iter_mut();
+        let Some(place) = ready.find_map(|class| class.first(|entry| is_of(keys, entry))) else {
+            // The keys of the remaining events are busy, and are forgotten when they are released.
+            let mut keys = self.keys.values_mut();
             return keys.find_map(|key| key.events.pop_front());
         };
-        let event = self.at(place).events.pop_front();
-        if self.at(place).events.is_empty() {
-            for class in &mut self.ready {
-                class.keys.retain(|ready| *ready != place);
-            }
+        let event = self.keys.at(place).events.pop_front();
+        if self.keys.at(place).events.is_empty() {
+            self.unlist(place);
             self.rest(place);
         }
         event
     }
 
     fn take_late(&mut self, is_late: &mut dyn FnMut(&Event<E>) -> bool) -> Vec<Event<E>> {
-        let (classes, mut late) = (self.ready.len(), Vec::new());
-        let class_of = |key: &Key<E, K>| key.events.front().map(|it| it.class_of().among(classes));
-        for place in 0..self.keys.len() {
-            let Some(key) = &mut self.keys[place] else {
-                continue;
-            };
-            let before = class_of(key);
-            pick(&mut key.events, is_late, &mut late);
-            // One that is busy is queued or forgotten as it is released.
-            if !key.busy && class_of(key) != before {
-                for class in &mut self.ready {
-                    class.keys.retain(|ready| *ready != place);
-                }
-                self.rest(place);
+        let mut late = Vec::new();
+        for place in 0..self.keys.places() {
+            if self.keys.get(place).is_some() {
+                self.pick(place, is_late, &mut late);
             }
         }
         late
+    }
+
+    fn buried(&mut self, place: usize) -> Option<&mut usize> {
+        let key = self.keys.get_mut(place);
+        key.map(|key| &mut key.buried)
+    }
+
+    fn sweep(&mut self, place: usize) -> Vec<Event<E>> {
+        let mut swept = Vec::new();
+        let key = self.keys.get(place);
+        if key.is_some_and(|key| is_due(key.buried, key.events.len())) {
+            self.pick(place, &mut Event::is_buried, &mut swept);
+        }
+        swept
     }
 
     fn same(&self, one: &Event<E>, other: &Event<E>) -> bool {
@@ -271,6 +365,6 @@ where
     }
 
     fn keys(&self) -> usize {
-        self.places.len()
+        self.keys.len()
     }
 }

@@ -1,17 +1,17 @@
-//! Events by class, each class first in, first out.
+//! The queue by class: first in, first out within each class.
 
 use std::collections::VecDeque;
 
-use crate::stage::batch::{Batch, Chunk};
 use crate::stage::control::Order;
-use crate::stage::event::Event;
+use crate::stage::event::{Batch, Chunk, Event};
 
-use super::{PASSED_OVER_MAX, pick};
+use super::{PASSED_OVER_MAX, is_due, pick};
 
-/// Bound, in events: how many a chunk has. Long enough that a lock or an allocation a chunk is nothing, short enough that a chunk of events of a
-/// few words stays in the first cache.
+/// Bound, in events: the length of a chunk. It is long enough that a lock or an allocation for each
+/// chunk costs almost nothing, and short enough that a chunk of small events stays in the
+/// first-level cache.
 pub(crate) const CHUNK_MAX: usize = 128;
-/// Bound, in chunks: how many empty ones a queue keeps for those who send next.
+/// Bound, in chunks: how many empty chunks a queue keeps for the next senders.
 const SPARE_MAX: usize = 4;
 
 pub(crate) struct Lanes<E> {
@@ -23,8 +23,25 @@ pub(crate) struct Lanes<E> {
 struct Lane<E> {
     chunks: VecDeque<Chunk<E>>,
     len: usize,
-    /// Events that were taken from classes above while something was here.
+    /// The number of cancelled events among `len`.
+    buried: usize,
+    /// Events that were taken from higher classes while an event waited here.
     passed_over: u32,
+}
+
+impl<E> Lane<E> {
+    /// Takes out the events that `picks` selects.
+    fn pick(&mut self, picks: &mut dyn FnMut(&Event<E>) -> bool, picked: &mut Vec<Event<E>>) {
+        let before = picked.len();
+        for chunk in &mut self.chunks {
+            pick(chunk, picks, picked);
+        }
+        self.chunks.retain(|chunk| !chunk.is_empty());
+        self.len -= picked.len() - before;
+        if self.len == 0 {
+            self.passed_over = 0;
+        }
+    }
 }
 
 impl<E> Lanes<E> {
@@ -32,6 +49,7 @@ impl<E> Lanes<E> {
         let lane = || Lane {
             chunks: VecDeque::new(),
             len: 0,
+            buried: 0,
             passed_over: 0,
         };
         Self {
@@ -50,7 +68,7 @@ impl<E> Lanes<E> {
     }
 
     #[inline(always)]
-    pub(crate) fn push(&mut self, event: Event<E>) {
+    pub(crate) fn push(&mut self, event: Event<E>) -> usize {
         let at = self.lane(&event);
         let lane = &mut self.lanes[at];
         lane.len += 1;
@@ -63,9 +81,10 @@ impl<E> Lanes<E> {
                 lane.chunks.push_back(chunk);
             }
         }
+        at
     }
 
-    pub(crate) fn push_front(&mut self, event: Event<E>) {
+    pub(crate) fn push_front(&mut self, event: Event<E>) -> usize {
         let at = self.lane(&event);
         let lane = &mut self.lanes[at];
         lane.len += 1;
@@ -74,12 +93,14 @@ impl<E> Lanes<E> {
             Some(chunk) => chunk.push_front(event),
             None => lane.chunks.push_back(Chunk::from([event])),
         }
+        at
     }
 
-    /// Queues the events of a chunk, in its order, and puts an empty chunk in its place.
+    /// Queues the events of a chunk in its order, and replaces it with an empty chunk.
     pub(crate) fn push_chunk(&mut self, chunk: &mut Chunk<E>) {
         let fits = match &self.lanes[..] {
-            // Small ones are joined, else a slow sender would fill the queue with chunks of one.
+            // Small chunks are joined; otherwise a slow sender would fill the queue with chunks of
+            // one event.
             [lane] => {
                 let joins = |last: &Chunk<E>| last.len() + chunk.len() <= CHUNK_MAX / 4;
                 !lane.chunks.back().is_some_and(joins)
@@ -99,7 +120,7 @@ impl<E> Lanes<E> {
         }
     }
 
-    /// An empty chunk, perhaps with room.
+    /// Returns an empty chunk, which may have capacity.
     pub(crate) fn spare(&mut self) -> Chunk<E> {
         self.spare.pop().unwrap_or_default()
     }
@@ -111,7 +132,7 @@ impl<E> Lanes<E> {
         }
     }
 
-    /// The class to take from next.
+    /// Returns the class to take from next.
     fn next_lane(&self) -> Option<usize> {
         let waiting = |lane: &Lane<E>| lane.len > 0;
         let starved = |lane: &Lane<E>| lane.len > 0 && lane.passed_over >= PASSED_OVER_MAX;
@@ -119,12 +140,12 @@ impl<E> Lanes<E> {
         starving.or_else(|| self.lanes.iter().position(waiting))
     }
 
-    /// The oldest event of a class.
+    /// Returns the oldest event of a class.
     pub(crate) fn oldest(&self, class: usize) -> Option<&Event<E>> {
         self.lanes[class].chunks.front().and_then(VecDeque::front)
     }
 
-    /// Takes the oldest event of a class, whatever else there is.
+    /// Takes the oldest event of a class, whatever the other classes hold.
     pub(crate) fn take_oldest(&mut self, class: usize) -> Option<Event<E>> {
         let chunks = &mut self.lanes[class].chunks;
         let event = chunks.front_mut()?.pop_front()?;
@@ -141,25 +162,31 @@ impl<E> Lanes<E> {
         Some(event)
     }
 
-    /// Takes out what is late, wherever it is.
+    /// Takes out all late events, wherever they are.
     pub(crate) fn take_late(
         &mut self,
         is_late: &mut dyn FnMut(&Event<E>) -> bool,
     ) -> Vec<Event<E>> {
         let mut late = Vec::new();
         for lane in &mut self.lanes {
-            let before = late.len();
-            for chunk in &mut lane.chunks {
-                pick(chunk, is_late, &mut late);
-            }
-            lane.chunks.retain(|chunk| !chunk.is_empty());
-            lane.len -= late.len() - before;
-            if lane.len == 0 {
-                lane.passed_over = 0;
-            }
+            lane.pick(is_late, &mut late);
         }
         self.len -= late.len();
         late
+    }
+
+    pub(crate) fn buried(&mut self, at: usize) -> &mut usize {
+        &mut self.lanes[at].buried
+    }
+
+    pub(crate) fn sweep(&mut self, at: usize) -> Vec<Event<E>> {
+        let lane = &mut self.lanes[at];
+        let mut swept = Vec::new();
+        if is_due(lane.buried, lane.len) {
+            lane.pick(&mut Event::is_buried, &mut swept);
+        }
+        self.len -= swept.len();
+        swept
     }
 
     fn took(&mut self, at: usize, count: usize) {
@@ -196,8 +223,8 @@ impl<E> Lanes<E> {
         Some(event)
     }
 
-    /// Moves events to `batch`, which then holds at most `limit`: the oldest of the first class first, whole chunks where they fit. A chunk is
-    /// not torn only to fill up a batch.
+    /// Moves events to `batch` until it holds `limit`: the highest class first, the oldest first,
+    /// whole chunks where they fit. A chunk is not split only to fill up a batch.
     pub(crate) fn take(&mut self, batch: &mut Batch<E>, limit: usize) {
         let mut has_whole = false;
         while batch.len() < limit {
@@ -206,7 +233,7 @@ impl<E> Lanes<E> {
             let one_class = self.lanes.len() == 1;
             let chunks = &mut self.lanes[at].chunks;
             let whole = chunks.front().is_some_and(|chunk| chunk.len() <= room);
-            // With several classes, no more of one than its turn allows.
+            // With several classes, a class gets no more than its turn allows.
             if whole && one_class {
                 let chunk = chunks.pop_front().expect("it was just seen");
                 has_whole = true;

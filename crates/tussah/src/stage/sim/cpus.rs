@@ -1,24 +1,25 @@
-//! The CPUs of a simulation, and who computes on them.
+//! The CPUs of a simulation and the work that they do.
 
 use std::cmp::{Ordering, Reverse};
 use std::collections::{BinaryHeap, VecDeque};
 
-/// Who computes, or wants to.
+/// Someone who computes or wants to.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(super) enum Who {
-    /// A rejection is told.
+    /// A rejection.
     Rejection,
     Servlet(usize),
 }
 
-/// CPUs with those who compute on them and those who are ready to.
+/// The CPUs, with the work in progress and the servlets that are ready.
 ///
-/// Progress is counted on a clock of its own that runs as fast as each CPU gets on with what it computes; so what has begun does not have to be looked
-/// at when the speed changes, or when more share the CPUs.
+/// Progress is measured on a clock of its own, which runs as fast as each CPU gets on with its
+/// work. So when the speed changes or more servlets share the CPUs, the work in progress does not
+/// have to be updated.
 #[derive(Debug)]
 pub(super) struct Cpus {
     count: usize,
-    /// Whether all who are ready share the CPUs, instead of taking turns.
+    /// True if all ready servlets share the CPUs, instead of taking turns.
     shared: bool,
     speed: f64,
     progress: f64,
@@ -31,9 +32,9 @@ pub(super) struct Cpus {
 
 #[derive(Debug)]
 struct Running {
-    /// The progress at which it is done.
+    /// The progress at which the work is done.
     ends: f64,
-    /// Of those that end at once, who began first.
+    /// The start order, which decides between works that end at the same time.
     order: u64,
     who: Who,
 }
@@ -72,7 +73,7 @@ impl Cpus {
         self.speed = speed.max(0.0);
     }
 
-    /// Someone who has a CPU computes for so long.
+    /// Starts work on a CPU; its length is `work_ns` at speed 1.
     pub(super) fn begin(&mut self, who: Who, work_ns: f64, now_ns: u64) {
         self.advance(now_ns);
         self.begun += 1;
@@ -83,30 +84,31 @@ impl Cpus {
         }));
     }
 
-    /// When the next one is done; never, if nobody computes.
+    /// Returns when the next work is done; `u64::MAX` if there is none.
     pub(super) fn next_ns(&self) -> u64 {
         let Some(Reverse(next)) = self.running.peek() else {
             return u64::MAX;
         };
         let left = (next.ends - self.progress).max(0.0);
-        // Conversions of what is too large end at the largest.
+        // A float that is too large converts to `u64::MAX`.
         self.at_ns
             .saturating_add((left / self.rate()).ceil() as u64)
     }
 
-    /// Takes off its CPU who is done now.
+    /// Ends the work that is done now and frees its CPU.
     pub(super) fn end(&mut self, now_ns: u64) -> Who {
         self.advance(now_ns);
         let Reverse(done) = self.running.pop().expect("someone computes");
         done.who
     }
 
-    /// A servlet wants a CPU.
+    /// Queues a servlet for a CPU.
     pub(super) fn want(&mut self, servlet: usize) {
         self.ready.push_back(servlet);
     }
 
-    /// A servlet had a CPU, and wants it back as soon as what is urgent is done.
+    /// Queues a servlet that had a CPU in front of the others: it goes on as soon as the urgent
+    /// work is done.
     pub(super) fn want_back(&mut self, servlet: usize) {
         self.ready.push_front(servlet);
     }
@@ -119,7 +121,7 @@ impl Cpus {
         self.urgent > 0
     }
 
-    /// Who gets a CPU now, if one is free and somebody wants it.
+    /// Returns the next work if a CPU is free for it.
     pub(super) fn dispatch(&mut self) -> Option<Who> {
         if !self.shared && self.running.len() >= self.count {
             return None;

@@ -1,4 +1,4 @@
-//! A simulated run: what happens next on a virtual clock.
+//! A simulated run: the loop that executes the next event on a virtual clock.
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
@@ -8,33 +8,40 @@ use std::sync::Arc;
 use super::cpus::{Cpus, Who};
 use super::servlet::Servlet;
 use super::{End, Outcome, Plan, Planned, Simulation, Tick};
-use crate::stage::account::Council;
 use crate::stage::control::Controller;
-use crate::stage::event::{CLASSES_MAX, Event};
-use crate::stage::process::Process;
+use crate::stage::event::{CLASSES_MAX, Event, Why};
 use crate::stage::queue::{ByKey, Lanes, Queue};
-use crate::stage::sender::Why;
-use crate::stage::state::{Bounds, How, Kind, Parts, State, Summon};
+use crate::stage::state::{Bounds, ControllerSet, How, Kind, Parts, Process, State, Wake};
 
 pub(super) struct Engine<'a, F> {
     pub(super) simulation: &'a Simulation,
     plan: Peekable<Plan<'a>>,
+    /// The events of clients in a closed loop, and the next send time of each client that is not
+    /// waiting.
+    clients: Plan<'a>,
+    sends: BinaryHeap<Reverse<u64>>,
     pub(super) state: State<Planned>,
     pub(super) cpus: Cpus,
     pub(super) now_ns: u64,
     pub(super) servlets: Vec<Servlet>,
-    /// Servlets that are parked, the last one last, and places of those that ended.
+    /// Parked servlets, the most recent one last, and the free places of servlets that ended.
     pub(super) parked: Vec<usize>,
     pub(super) free: Vec<usize>,
-    /// When which servlet has waited long enough.
+    /// The end of each wait, and the servlet that waits.
     pub(super) waits: BinaryHeap<Reverse<(u64, u64, usize)>>,
     pub(super) waits_begun: u64,
-    /// Whether a hot event is in service, and who waits until it no longer is.
+    /// True if a hot event is in service, and the servlets that wait until none is.
     pub(super) hot: bool,
     pub(super) hot_next: VecDeque<usize>,
-    /// Changes of the CPUs' speed that have come.
+    /// The number of permits, the number of those held, and the servlets that wait for one.
+    pub(super) permits: usize,
+    pub(super) held: usize,
+    pub(super) hold_next: VecDeque<usize>,
+    /// How many of the changes of `permits` have taken effect.
+    permits_changed: usize,
+    /// How many of the changes of the CPUs' speed have taken effect.
     speed: usize,
-    /// Events whose rejection has not been told yet.
+    /// Rejected events whose rejection has not been computed yet.
     rejections: VecDeque<Outcome>,
     pub(super) tell: F,
     ticks: Vec<Tick>,
@@ -59,7 +66,7 @@ impl<'a, F: FnMut(&Outcome)> Engine<'a, F> {
         };
         let mut state = State::new(Parts {
             queue,
-            council: Council::new(controllers, classes, 0),
+            controllers: ControllerSet::new(controllers, classes, 0),
             bounds: Bounds {
                 queue_max: simulation.queue_max.max(1),
                 class_max: [u64::MAX; CLASSES_MAX],
@@ -78,10 +85,14 @@ impl<'a, F: FnMut(&Outcome)> Engine<'a, F> {
             seed: !seed,
             process: Arc::new(Process::default()),
         });
-        state.manned = true;
+        state.has_handler = true;
         Self {
             simulation,
             plan: simulation.plan(seed).peekable(),
+            clients: simulation.plan(!seed),
+            sends: first_sends(simulation.arrivals.clients)
+                .map(Reverse)
+                .collect(),
             state,
             cpus: Cpus::new(simulation.workers, simulation.blocking),
             now_ns: 0,
@@ -92,6 +103,10 @@ impl<'a, F: FnMut(&Outcome)> Engine<'a, F> {
             waits_begun: 0,
             hot: false,
             hot_next: VecDeque::new(),
+            permits: usize::MAX,
+            held: 0,
+            hold_next: VecDeque::new(),
+            permits_changed: 0,
             speed: 0,
             rejections: VecDeque::new(),
             tell,
@@ -101,7 +116,7 @@ impl<'a, F: FnMut(&Outcome)> Engine<'a, F> {
         }
     }
 
-    /// Runs it, and gives back what its controllers decided.
+    /// Runs the simulation, and returns the log of the controllers' decisions.
     #[cfg(test)]
     pub(super) fn log(mut self) -> crate::stage::control::Log {
         self.go();
@@ -119,13 +134,18 @@ impl<'a, F: FnMut(&Outcome)> Engine<'a, F> {
         loop {
             let speed = self.simulation.speeds.get(self.speed);
             let speed_ns = speed.map_or(u64::MAX, |speed| speed.0);
+            let permits = self.simulation.permits.get(self.permits_changed);
+            let permits_ns = permits.map_or(u64::MAX, |permits| permits.0);
             let cpu_ns = self.cpus.next_ns();
             let wait_ns = self.waits.peek().map_or(u64::MAX, |next| next.0.0);
             let arrival_ns = self.plan.peek().map_or(u64::MAX, |next| next.at_ns);
+            let send_ns = self.sends.peek().map_or(u64::MAX, |next| next.0);
             let next_ns = speed_ns
+                .min(permits_ns)
                 .min(cpu_ns)
                 .min(wait_ns)
                 .min(arrival_ns)
+                .min(send_ns)
                 .min(next_tick_ns);
             if next_ns > self.simulation.until_ns {
                 return;
@@ -134,6 +154,10 @@ impl<'a, F: FnMut(&Outcome)> Engine<'a, F> {
             if let Some(speed) = speed.filter(|_| speed_ns == next_ns) {
                 self.cpus.set_speed(speed.1, self.now_ns);
                 self.speed += 1;
+            } else if let Some(permits) = permits.filter(|_| permits_ns == next_ns) {
+                self.permits = permits.1;
+                self.permits_changed += 1;
+                self.permit();
             } else if cpu_ns == next_ns {
                 match self.cpus.end(self.now_ns) {
                     Who::Rejection => self.told(),
@@ -146,6 +170,10 @@ impl<'a, F: FnMut(&Outcome)> Engine<'a, F> {
             } else if arrival_ns == next_ns {
                 let planned = self.plan.next().expect("it was just seen");
                 self.arrive(planned);
+            } else if send_ns == next_ns {
+                self.sends.pop();
+                let planned = self.clients.client(self.now_ns);
+                self.arrive(planned);
             } else {
                 self.note_tick();
                 next_tick_ns += tick_ns;
@@ -154,7 +182,7 @@ impl<'a, F: FnMut(&Outcome)> Engine<'a, F> {
         }
     }
 
-    /// Gives free CPUs to those that want one.
+    /// Gives free CPUs to the work that waits for one.
     fn dispatch(&mut self) {
         while let Some(who) = self.cpus.dispatch() {
             match who {
@@ -178,7 +206,7 @@ impl<'a, F: FnMut(&Outcome)> Engine<'a, F> {
             self.state.queue.look_at(&event);
             let offered = self.state.offer(event, how, self.now_ns);
             self.state.decide(self.now_ns);
-            self.summon();
+            self.wake_servlet();
             match offered {
                 Ok(()) => return,
                 Err((refused, Why::Degrade)) => {
@@ -192,7 +220,17 @@ impl<'a, F: FnMut(&Outcome)> Engine<'a, F> {
         }
     }
 
+    /// Schedules the next event of the client that sent this one, if it was a client in a closed
+    /// loop.
+    pub(super) fn send_again(&mut self, planned: &Planned, after_ns: u64) {
+        if planned.client {
+            self.sends
+                .push(Reverse(self.now_ns.saturating_add(after_ns)));
+        }
+    }
+
     pub(super) fn reject(&mut self, planned: &Planned, end: End) {
+        self.send_again(planned, self.simulation.arrivals.retry_ns.max(1));
         self.tick.rejected += 1;
         self.rejections
             .push_back(outcome(planned, self.now_ns, end));
@@ -212,12 +250,12 @@ impl<'a, F: FnMut(&Outcome)> Engine<'a, F> {
         (self.tell)(&outcome);
     }
 
-    /// Calls a servlet to work, if the state wants one.
-    pub(super) fn summon(&mut self) {
-        let id = match self.state.summon() {
-            Summon::Nobody => return,
-            Summon::Unpark => self.parked.pop().expect("the state counts who is parked"),
-            Summon::Spawn => self.free.pop().unwrap_or_else(|| {
+    /// Wakes or starts a servlet if the state wants one.
+    pub(super) fn wake_servlet(&mut self) {
+        let id = match self.state.wake_servlet() {
+            Wake::Nobody => return,
+            Wake::Unpark => self.parked.pop().expect("the state counts who is parked"),
+            Wake::Spawn => self.free.pop().unwrap_or_else(|| {
                 self.servlets.push(Servlet::default());
                 self.servlets.len() - 1
             }),
@@ -241,6 +279,12 @@ impl<'a, F: FnMut(&Outcome)> Engine<'a, F> {
         self.tick = Tick::default();
         self.response_sum_ns = 0;
     }
+}
+
+/// Returns when clients in a closed loop send their first events.
+fn first_sends(clients: u32) -> impl Iterator<Item = u64> {
+    let clients = u64::from(clients);
+    (0..clients).map(move |client| 1_000_000 * client / clients)
 }
 
 pub(super) fn outcome(planned: &Planned, ended_ns: u64, end: End) -> Outcome {

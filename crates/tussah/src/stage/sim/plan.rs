@@ -1,4 +1,4 @@
-//! What arrives at a simulated stage, and what it takes.
+//! The arrivals at a simulated stage and their service times.
 
 use super::{Random, Service, Simulation, Time};
 use crate::stage::event::{CLASSES_MAX, Class};
@@ -6,37 +6,42 @@ use crate::stage::event::{CLASSES_MAX, Class};
 /// An event that is going to arrive.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Planned {
-    /// How many have arrived with it.
+    /// The position of the event in the order of arrival, from one.
     pub number: u64,
-    /// When it arrives, in nanoseconds from the beginning of the run.
+    /// When the event arrives, in nanoseconds from the beginning of the run.
     pub at_ns: u64,
-    /// Its class.
+    /// The class of the event.
     pub class: Class,
-    /// Its user.
+    /// The user of the event.
     pub user: u16,
-    /// How long its handler computes, in nanoseconds.
+    /// How long the handler computes for the event, in nanoseconds.
     pub compute_ns: u64,
-    /// How long its handler waits then, in nanoseconds.
+    /// How long the handler waits after that, in nanoseconds.
     pub wait_ns: u64,
-    /// Whether it is handled only when no other hot event is.
+    /// How long the handler holds a permit before it waits, in nanoseconds.
+    pub hold_ns: u64,
+    /// True if the event is hot: no two hot events are handled at once.
     pub hot: bool,
-    /// Whether it fails.
+    /// True if the event fails.
     pub fails: bool,
+    /// True if a client in a closed loop sent the event.
+    pub client: bool,
 }
 
-/// All that arrives, in the order of arrival. It ends when the simulation does.
+/// The arrivals in their order, until the simulation ends.
 #[derive(Clone, Debug)]
 pub struct Plan<'a> {
     simulation: &'a Simulation,
     random: Random,
     now_ns: f64,
     burst: usize,
-    /// Events of the present burst that are still to come.
+    /// The events of the current burst that are still to come.
     left: u32,
     drawn: u64,
 }
 
-/// What holds at this time, of what holds from a time on each; and where the next is.
+/// Returns the entry in force at this time, and the index of the next one. Entries are sorted by
+/// the time from which they hold.
 pub(super) fn at<T: Copy>(sorted: &[(u64, T)], now_ns: f64) -> (Option<T>, usize) {
     let next = sorted.partition_point(|(since_ns, _)| *since_ns as f64 <= now_ns);
     (next.checked_sub(1).map(|at| sorted[at].1), next)
@@ -54,11 +59,12 @@ impl<'a> Plan<'a> {
         }
     }
 
-    /// The time of the next arrival that is not part of a burst; infinite if there is none.
+    /// Returns the time of the next arrival that is not part of a burst; infinity if there is none.
     fn alone_ns(&mut self) -> f64 {
         let rates = &self.simulation.arrivals.rates;
         let mut from_ns = self.now_ns;
-        // What is left of an exponential time is exponential: so it is drawn anew when the rate changes.
+        // The rest of an exponential time is exponential, so it can be drawn anew when the rate
+        // changes.
         loop {
             let (per_second, next) = at(rates, from_ns);
             let per_second = per_second.unwrap_or(0.0);
@@ -97,6 +103,7 @@ impl<'a> Plan<'a> {
         let hot = random.unit() < service.hot_share;
         let waits = random.unit() < service.wait_share;
         let wait_ns = service.wait.draw(random);
+        let hold_ns = service.hold.draw(random);
         self.drawn += 1;
         Planned {
             number: self.drawn,
@@ -109,8 +116,19 @@ impl<'a> Plan<'a> {
                 (false, true) => wait_ns,
                 (false, false) => 0,
             },
+            hold_ns,
             hot,
             fails,
+            client: false,
+        }
+    }
+
+    /// Draws the event that a client sends at this time. Times must not go back.
+    pub fn client(&mut self, now_ns: u64) -> Planned {
+        self.now_ns = now_ns as f64;
+        Planned {
+            client: true,
+            ..self.draw()
         }
     }
 }

@@ -1,22 +1,23 @@
 //! Random times.
 
-pub use crate::stage::random::Random;
+pub use crate::stage::state::Random;
 
-/// How long something takes, by chance. Times are in nanoseconds.
+/// A distribution of times, in nanoseconds.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub enum Time {
-    /// Always so long.
+    /// Always this time.
     Constant(f64),
     /// Exponential, with this mean.
     Exponential(f64),
-    /// The sum of so many exponential times of the same mean: the first is the mean of the sum.
+    /// The sum of exponential times of the same mean. The first field is the mean of the sum, the
+    /// second one the number of times.
     Erlang(f64, u32),
-    /// The first time, or with the probability given last, the second.
+    /// The first time; with the probability in the last field, the second time.
     Bimodal(f64, f64, f64),
 }
 
 impl Time {
-    /// The mean, in nanoseconds.
+    /// Returns the mean, in nanoseconds.
     #[must_use]
     pub fn mean_ns(self) -> f64 {
         match self {

@@ -1,4 +1,4 @@
-//! What a simulated servlet does, step by step.
+//! The steps of a simulated servlet.
 
 use std::cmp::Reverse;
 
@@ -6,7 +6,7 @@ use super::cpus::Who;
 use super::engine::{Engine, outcome};
 use super::plan::at;
 use super::{End, Outcome, Planned};
-use crate::stage::batch::Batch;
+use crate::stage::event::Batch;
 use crate::stage::state::Run;
 
 /// A servlet, between two events of its run or within one.
@@ -16,7 +16,7 @@ pub(super) struct Servlet {
     phase: Phase,
     /// The event in service.
     event: Option<Planned>,
-    /// Events of the batch that are done.
+    /// The events of the batch that are done.
     done: Vec<Planned>,
     /// Work of the batch that has to be done before its next event.
     overhead_ns: u64,
@@ -24,20 +24,26 @@ pub(super) struct Servlet {
     suspended: bool,
 }
 
-/// What a servlet does when it has a CPU again.
+/// The next step of a servlet when it has a CPU again.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Phase {
-    /// Ends its run and takes the next.
+    /// End the run and take the next.
     Turn,
-    /// Fills its batch.
+    /// Fill the batch.
     Fill,
-    /// Takes an event.
+    /// Take an event.
     Take,
-    /// Computes for its event.
+    /// Compute for the event.
     Compute,
-    /// Has computed.
+    /// Ask for a permit, after computing.
+    Hold,
+    /// Wait while holding the permit.
+    Held,
+    /// Release the permit.
+    Release,
+    /// Wait without a permit.
     Wait,
-    /// Has waited.
+    /// End the event.
     End,
 }
 
@@ -57,7 +63,7 @@ impl Default for Servlet {
 }
 
 impl<F: FnMut(&Outcome)> Engine<'_, F> {
-    /// Has a servlet that has a CPU go on until it computes, or has no use for the CPU.
+    /// Runs a servlet that has a CPU until it computes or no longer needs the CPU.
     pub(super) fn go_on(&mut self, id: usize) {
         let servlet = &mut self.servlets[id];
         if std::mem::take(&mut servlet.suspended) {
@@ -73,23 +79,29 @@ impl<F: FnMut(&Outcome)> Engine<'_, F> {
                     self.may_begin(id)
                 }
                 Phase::Compute => {
-                    servlet.phase = Phase::Wait;
+                    servlet.phase = Phase::Hold;
                     let event_ns = servlet.event.map_or(0, |event| event.compute_ns);
                     let work_ns = event_ns.saturating_add(std::mem::take(&mut servlet.overhead_ns));
                     self.cpus
                         .begin(Who::Servlet(id), work_ns as f64, self.now_ns);
                     false
                 }
+                Phase::Hold => self.hold(id),
+                Phase::Held => {
+                    servlet.phase = Phase::Release;
+                    let hold_ns = servlet.event.map_or(0, |event| event.hold_ns);
+                    !self.wait(id, hold_ns)
+                }
+                Phase::Release => {
+                    servlet.phase = Phase::Wait;
+                    self.held -= 1;
+                    self.permit();
+                    true
+                }
                 Phase::Wait => {
                     servlet.phase = Phase::End;
                     let wait_ns = servlet.event.map_or(0, |event| event.wait_ns);
-                    if wait_ns > 0 {
-                        self.waits_begun += 1;
-                        let until_ns = self.now_ns.saturating_add(wait_ns);
-                        self.waits.push(Reverse((until_ns, self.waits_begun, id)));
-                        self.suspend(id);
-                    }
-                    wait_ns == 0
+                    !self.wait(id, wait_ns)
                 }
                 Phase::End => {
                     self.end(id);
@@ -102,7 +114,47 @@ impl<F: FnMut(&Outcome)> Engine<'_, F> {
         }
     }
 
-    /// Ends what a servlet has done, and gives it the next events, or parks it; returns whether it has any.
+    /// Suspends a servlet for this time without its CPU. Returns false if the time is zero.
+    fn wait(&mut self, id: usize, wait_ns: u64) -> bool {
+        if wait_ns > 0 {
+            self.waits_begun += 1;
+            let until_ns = self.now_ns.saturating_add(wait_ns);
+            self.waits.push(Reverse((until_ns, self.waits_begun, id)));
+            self.suspend(id);
+        }
+        wait_ns > 0
+    }
+
+    /// Takes a permit or waits for one, if the event needs one. Returns whether the servlet goes
+    /// on.
+    fn hold(&mut self, id: usize) -> bool {
+        let servlet = &mut self.servlets[id];
+        if servlet.event.is_none_or(|event| event.hold_ns == 0) {
+            servlet.phase = Phase::Wait;
+            return true;
+        }
+        servlet.phase = Phase::Held;
+        if self.held < self.permits {
+            self.held += 1;
+            return true;
+        }
+        self.hold_next.push_back(id);
+        self.suspend(id);
+        false
+    }
+
+    /// Gives free permits to the servlets that have waited longest.
+    pub(super) fn permit(&mut self) {
+        while self.held < self.permits
+            && let Some(next) = self.hold_next.pop_front()
+        {
+            self.held += 1;
+            self.cpus.want(next);
+        }
+    }
+
+    /// Ends a servlet's run and takes the next one, or parks the servlet. Returns whether it has a
+    /// run.
     fn turn(&mut self, id: usize) -> bool {
         let servlet = &mut self.servlets[id];
         if servlet.run.is_open() {
@@ -115,7 +167,7 @@ impl<F: FnMut(&Outcome)> Engine<'_, F> {
         if works {
             servlet.phase = Phase::Fill;
         } else if too_many || self.simulation.blocking {
-            // An OS thread goes back to its pool.
+            // An OS thread returns to its pool.
             self.state.ended();
             self.free.push(id);
         } else if self.state.park() {
@@ -124,16 +176,16 @@ impl<F: FnMut(&Outcome)> Engine<'_, F> {
             self.free.push(id);
         }
         let mut dropped = std::mem::take(&mut servlet.run.dropped);
-        self.summon();
+        self.wake_servlet();
         for (event, _) in dropped.drain(..) {
             self.reject(&event.into_inner(), End::Shed);
         }
-        // Its memory is for the next run.
+        // The next run reuses the memory.
         self.servlets[id].run.dropped = dropped;
         works
     }
 
-    /// Fills the batch of a servlet, or ends its run; returns whether it keeps its CPU.
+    /// Fills the batch of a servlet, or ends its run. Returns whether the servlet keeps its CPU.
     fn fill(&mut self, id: usize) -> bool {
         let servlet = &mut self.servlets[id];
         if !servlet.run.ahead.is_empty() {
@@ -165,7 +217,8 @@ impl<F: FnMut(&Outcome)> Engine<'_, F> {
         servlet.batch.end();
         servlet.run.ended();
         servlet.phase = Phase::Fill;
-        for planned in servlet.done.drain(..) {
+        let mut done = std::mem::take(&mut servlet.done);
+        for planned in done.drain(..) {
             let end = if planned.fails {
                 End::Failed
             } else {
@@ -177,10 +230,14 @@ impl<F: FnMut(&Outcome)> Engine<'_, F> {
             self.response_sum_ns += u128::from(response_ns);
             self.tick.response_max_ns = self.tick.response_max_ns.max(response_ns);
             (self.tell)(&outcome);
+            self.send_again(&planned, 0);
         }
+        // The next batch reuses the memory.
+        self.servlets[id].done = done;
     }
 
-    /// Whether a servlet may begin with its event, if it has one; if not, it waits until the other hot one has ended.
+    /// Returns whether a servlet may begin with its event. If not, it waits until the current hot
+    /// event has ended.
     fn may_begin(&mut self, id: usize) -> bool {
         let hot = self.servlets[id].event.is_some_and(|event| event.hot);
         if !hot || self.simulation.keyed {
@@ -195,7 +252,7 @@ impl<F: FnMut(&Outcome)> Engine<'_, F> {
         true
     }
 
-    /// A servlet waits, and has no use for its CPU meanwhile.
+    /// Notes that a servlet waits and needs no CPU meanwhile.
     fn suspend(&mut self, id: usize) {
         if self.simulation.blocking {
             return;
@@ -206,11 +263,11 @@ impl<F: FnMut(&Outcome)> Engine<'_, F> {
         *suspended = true;
         if !run.waits {
             self.state.waits(run);
-            self.summon();
+            self.wake_servlet();
         }
     }
 
-    /// An event has been handled.
+    /// Ends the event in service.
     fn end(&mut self, id: usize) {
         let servlet = &mut self.servlets[id];
         let event = servlet.event.take().expect("an event is in service");
@@ -220,7 +277,7 @@ impl<F: FnMut(&Outcome)> Engine<'_, F> {
             servlet.batch.fail(1);
         }
         if event.hot && !self.simulation.keyed {
-            // The next one has it from here on.
+            // The hot color passes to the next servlet.
             match self.hot_next.pop_front() {
                 Some(next) => self.cpus.want(next),
                 None => self.hot = false,

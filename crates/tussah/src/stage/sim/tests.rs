@@ -111,6 +111,28 @@ fn responses_are_those_of_the_theory_of_queues() {
 }
 
 #[test]
+fn clients_in_a_closed_loop_send_when_they_are_answered() {
+    let clients = |queue_max| Simulation {
+        queue_max,
+        arrivals: Arrivals {
+            clients: 4,
+            retry_ns: 10 * MS,
+            ..Arrivals::default()
+        },
+        ..one_server(0.0, Time::Constant(1e6))
+    };
+    // With all of them let in, each waits for the three others.
+    let all = outcomes(&clients(10), 1);
+    assert!(all.iter().all(|outcome| outcome.end == End::Served));
+    assert!(all.len() >= 19_990 && (mean_ms(&all[100..]) - 4.0).abs() < 0.01);
+    // There is room for one in the queue and one in service; the others come again every 10 ms.
+    let some = outcomes(&clients(1), 1);
+    let refused = some.iter().filter(|outcome| outcome.end == End::Rejected);
+    assert!((3_990..=4_000).contains(&refused.count()));
+    assert_eq!(some, outcomes(&clients(1), 1));
+}
+
+#[test]
 fn arrivals_have_their_rates() {
     let simulation = Simulation {
         until_ns: 3 * SECOND,
@@ -421,4 +443,32 @@ fn what_is_passed_over_is_shed_when_it_is_overdue_and_not_when_its_turn_comes() 
     // Some came before it was known how much can be done.
     assert!(shed > 10, "{shed}");
     assert!(longest_ns < 4 * TARGET_NS, "{longest_ns}");
+}
+
+#[test]
+fn no_more_handlers_hold_a_permit_than_there_are() {
+    let hold = Service {
+        hold: Time::Constant(1e7),
+        ..Service::computing(Time::Constant(0.0))
+    };
+    let last = |permits| {
+        let simulation = Simulation {
+            servlets: 8,
+            batch_max: 1,
+            arrivals: Arrivals {
+                bursts: vec![(0, 8)],
+                ..Arrivals::default()
+            },
+            services: vec![(0, hold)],
+            permits,
+            ..Simulation::default()
+        };
+        let outcomes = outcomes(&simulation, 1);
+        assert_eq!(outcomes.len(), 8);
+        outcomes.iter().map(|o| o.ended_ns / MS).max()
+    };
+    assert_eq!(last(vec![]), Some(10));
+    assert_eq!(last(vec![(0, 2)]), Some(40));
+    // Two more for the last four.
+    assert_eq!(last(vec![(0, 2), (20 * MS, 4)]), Some(30));
 }

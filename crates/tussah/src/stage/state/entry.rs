@@ -1,22 +1,20 @@
-//! Who is let into a stage's queue.
+//! Admission to a stage's queue.
 
 use super::{Gate, State};
-use crate::stage::batch::{Batch, Chunk};
 use crate::stage::control::{Admission, Arrival};
-use crate::stage::event::{Class, Event, queued_ns};
-use crate::stage::outgoing::Outgoing;
-use crate::stage::queue::{CHUNK_MAX, KeyFull, Queue};
-use crate::stage::sender::Why;
-use crate::stage::senders::Wanted;
+use crate::stage::event::{Batch, Chunk, Class, Event, Why, queued_ns};
+use crate::stage::queue::{CHUNK_MAX, KeyFull, Queue, Wanted};
+use crate::stage::send::Outgoing;
 
 /// How an event is offered.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct How {
-    /// The controller has seen it already.
+    /// True if the controller has already decided about it.
     pub(crate) asked: bool,
-    /// Its sender waits if there is no room.
+    /// True if its sender waits if there is no room.
     pub(crate) waits: bool,
-    /// The stage that offers it and never waits, by an edge that may be one back; 0 is none.
+    /// The stage that offers it without ever waiting, over an edge that may be a back edge; 0 is
+    /// none.
     pub(crate) offerer: u32,
 }
 
@@ -29,23 +27,29 @@ impl How {
 }
 
 impl<E> State<E> {
-    /// Whether an event that costs so much may come in now.
+    /// Decides whether the event may be queued now.
     #[inline]
     fn admit(&mut self, class: usize, event: &Event<E>, how: How, now_ns: u64) -> Result<(), Why> {
         if matches!(self.gate, Gate::Draining | Gate::Closed) {
             return Err(Why::Closed);
         }
         let (used, cost) = (self.credits(), self.cost(event));
-        if used > 0 && used + cost > self.threshold && used + cost > self.threshold_with(how) {
+        if used > 0 && used + cost > self.threshold && used + cost > self.own(self.threshold, how) {
             return Err(Why::Full);
         }
-        if self.queued[class] >= self.bounds.class_max[class] {
+        let (queued, max) = (self.queued[class], self.bounds.class_max[class]);
+        if queued >= max && queued >= self.own(max, how) {
             return Err(Why::Full);
         }
-        if how.asked || !self.council.admits() {
+        if how.asked || !self.controllers.admits() {
             return Ok(());
         }
-        self.ask(class, event, used, now_ns)
+        match self.ask(class, event, used, now_ns) {
+            // The controller has counted the event, but it does not decide about events of back
+            // edges.
+            Err(Why::Rejected(_)) if self.has_own_room(how) => Ok(()),
+            asked => asked,
+        }
     }
 
     /// Asks the controller, once for each event that there is room for.
@@ -68,28 +72,34 @@ impl<E> State<E> {
             now_ns,
             random,
         };
-        match self.council.on_enqueue(&arrival) {
+        match self.controllers.on_enqueue(&arrival) {
             Admission::Admit => Ok(()),
             Admission::Degrade => Err(Why::Degrade),
-            Admission::Reject => Err(Why::Rejected(self.council.gatekeeper())),
+            Admission::Reject => Err(Why::Rejected(self.controllers.admission_name())),
         }
     }
 
-    /// The threshold for an event that may come by an edge back.
+    /// Returns the bound for this event: over a back edge, the rooms of all back edges are added to
+    /// the shared bound.
     #[cold]
-    fn threshold_with(&self, how: How) -> u64 {
-        let mut rooms = self.back_rooms.iter();
-        let room = rooms.find(|(stage, _)| how.offerer == *stage);
-        self.threshold
-            .saturating_add(room.map_or(0, |(_, room)| *room))
+    fn own(&self, bound: u64, how: How) -> u64 {
+        if !self.has_own_room(how) {
+            return bound;
+        }
+        let rooms = self.back_rooms.iter().map(|(_, room)| *room);
+        rooms.fold(bound, u64::saturating_add)
     }
 
-    /// Whether an event comes by an edge back, for which there is room besides what all share.
+    /// Returns whether the event comes over a back edge, which has room of its own.
     pub(crate) fn has_own_room(&self, how: How) -> bool {
-        how.offerer != 0 && self.threshold_with(how) > self.threshold
+        how.offerer != 0
+            && self
+                .back_rooms
+                .iter()
+                .any(|(stage, _)| how.offerer == *stage)
     }
 
-    /// Gives the edge back from a stage room of its own; 0 takes it away.
+    /// Gives the back edge from a stage room of its own; 0 takes it away.
     pub(crate) fn set_back_room(&mut self, from: u32, credits: u64) {
         self.back_rooms.retain(|(stage, _)| *stage != from);
         if credits > 0 {
@@ -97,7 +107,8 @@ impl<E> State<E> {
         }
     }
 
-    /// Queues an event that the [queue](Queue::look_at) has looked at, or says why not.
+    /// Queues an event that the [queue](Queue::look_at) has looked at, or returns it with the
+    /// reason.
     #[inline(always)]
     pub(crate) fn offer(
         &mut self,
@@ -123,7 +134,7 @@ impl<E> State<E> {
         Err(refused)
     }
 
-    /// What a sender waits for with this event, which the queue has looked at.
+    /// Returns what a sender of this event waits for. The queue must have looked at the event.
     pub(crate) fn wanted(&self, event: &Event<E>) -> Wanted {
         let class = self.class(event);
         Wanted {
@@ -136,12 +147,12 @@ impl<E> State<E> {
         }
     }
 
-    /// Reserves room for a sender that is called.
+    /// Reserves room for a waiting sender that is being woken.
     pub(crate) fn reserve_for_sender(&mut self, credits: u64) {
         self.reserved += credits;
     }
 
-    /// Takes back what was reserved for a sender.
+    /// Returns the room that was reserved for a sender.
     pub(crate) fn unreserve(&mut self, credits: u64) {
         self.reserved -= credits;
     }
@@ -153,10 +164,14 @@ impl<E> State<E> {
         let (cost, extra) = (self.cost(&event), event.more.is_some());
         let deadline_ns = event.deadline_ns();
         event.charge(cost);
-        if let Err(KeyFull(mut event)) = self.queue.push(event) {
-            event.not_queued(stamp, within);
-            return Err(event);
-        }
+        let cancel = event.cancel().cloned();
+        let part = match self.queue.push(event) {
+            Ok(part) => part,
+            Err(KeyFull(mut event)) => {
+                event.not_queued(stamp, within);
+                return Err(event);
+            }
+        };
         self.begin_busy(now_ns);
         self.len += 1;
         self.queued[class] += 1;
@@ -164,6 +179,10 @@ impl<E> State<E> {
         if extra {
             self.extras += 1;
             self.watch.queued(deadline_ns);
+        }
+        if let Some(cancel) = cancel {
+            self.can_be_cancelled(&cancel, part, (class, cost));
+            self.end_busy(now_ns);
         }
         Ok(())
     }
@@ -181,8 +200,11 @@ impl<E> State<E> {
         }
     }
 
-    /// Lets in as many plain events of a class ahead of time as make a chunk, so that they can be sent as one, and says what the controller has in mind
-    /// for the next one, if that is something else. If several are `sharing` the room, no more than one's share. None in a stage whose events have to be looked at one by one.
+    /// Reserves room for up to a chunk of plain events of a class, so that they can be sent as one.
+    ///
+    /// Returns how many were admitted; if the controller refuses the next one, also its answer. If
+    /// several senders are `sharing` the room, the caller gets its share at most. Returns 0 in a
+    /// stage that has to look at events one by one.
     pub(crate) fn reserve(
         &mut self,
         class: Class,
@@ -196,7 +218,7 @@ impl<E> State<E> {
         }
         let room = self.threshold.saturating_sub(self.credits()) / sharing as u64;
         let most = room.min(self.chunk_max() as u64);
-        let (granted, then) = if self.council.admits() {
+        let (granted, then) = if self.controllers.admits() {
             self.let_in(at, most, now_ns)
         } else {
             (most, None)
@@ -205,7 +227,7 @@ impl<E> State<E> {
         (granted, then)
     }
 
-    /// Counts an event that was turned away by itself.
+    /// Counts an event that was refused on its own.
     pub(crate) fn refuse(&mut self, class: Class) {
         let at = class.among(self.classes);
         self.arrived(at, 1);
@@ -213,7 +235,18 @@ impl<E> State<E> {
         self.counts.classes[at].refused += 1;
     }
 
-    /// Queues the next chunk of a batch, or as much of it as there is room for. False if there is no room, or events have to be looked at one by one.
+    /// Returns whether an event is refused because of the controller's earlier rejection, and
+    /// counts it if so.
+    pub(crate) fn rejects(&mut self, class: Class, how: How) -> bool {
+        let rejects = !self.has_own_room(how);
+        if rejects {
+            self.refuse(class);
+        }
+        rejects
+    }
+
+    /// Queues the next chunk of a batch, or as much of it as there is room for. Returns false if
+    /// there is no room, or if events have to be looked at one by one.
     pub(crate) fn push_batch(&mut self, batch: &mut Batch<E>, sharing: usize, now_ns: u64) -> bool {
         let plain = matches!(self.queue, Queue::Lanes(_))
             && self.classes == 1
@@ -222,11 +255,12 @@ impl<E> State<E> {
             return false;
         }
         let mut room = self.threshold.saturating_sub(self.credits()) / sharing as u64;
-        if self.council.admits() {
+        if self.controllers.admits() {
             room = room.min(batch.front().map_or(0, Chunk::len) as u64);
-            // Where each is looked at, it is asked for by itself, and only once.
+            // A controller that looks at each event is asked about each one separately, and only
+            // once.
             let first = self.plain_arrival(0, 0, now_ns);
-            room = self.council.on_enqueue_many(&first, room);
+            room = self.controllers.on_enqueue_many(&first, room);
         }
         if room == 0 {
             return false;
@@ -250,7 +284,8 @@ impl<E> State<E> {
         true
     }
 
-    /// How many events a chunk has: a batch, so that it can be taken whole; more where batches are small.
+    /// Returns the length of a chunk: a batch, so that a servlet can take it whole, or more if
+    /// batches are small.
     fn chunk_max(&self) -> usize {
         if self.batch < CHUNK_MAX / 4 {
             CHUNK_MAX
@@ -259,7 +294,7 @@ impl<E> State<E> {
         }
     }
 
-    /// A plain event of a class, behind so many others that are let in with it.
+    /// Returns a plain arrival of a class, behind `behind` others that are admitted with it.
     fn plain_arrival(&mut self, class: usize, behind: u64, now_ns: u64) -> Arrival {
         let random = self.random.next();
         Arrival {
@@ -274,27 +309,32 @@ impl<E> State<E> {
         }
     }
 
-    /// How many of `most` plain events of a class the controller lets in, and what it says of the next one if these are fewer.
+    /// Returns how many of `most` plain events of a class the controller admits, and its answer to
+    /// the next one if these are fewer.
     fn let_in(&mut self, class: usize, most: u64, now_ns: u64) -> (u64, Option<Why>) {
         if most == 0 {
             return (0, None);
         }
         let first = self.plain_arrival(class, 0, now_ns);
-        let at_once = self.council.on_enqueue_many(&first, most);
+        let at_once = self.controllers.on_enqueue_many(&first, most);
         for granted in at_once..most {
             let arrival = self.plain_arrival(class, granted, now_ns);
-            match self.council.on_enqueue(&arrival) {
+            match self.controllers.on_enqueue(&arrival) {
                 Admission::Admit => {}
                 Admission::Degrade => return (granted, Some(Why::Degrade)),
                 Admission::Reject => {
-                    return (granted, Some(Why::Rejected(self.council.gatekeeper())));
+                    return (
+                        granted,
+                        Some(Why::Rejected(self.controllers.admission_name())),
+                    );
                 }
             }
         }
         (most, None)
     }
 
-    /// Queues what was sent on a reservation, each event with the time at which it was sent, and gives back the rest.
+    /// Queues the events that were sent on a reservation, each with its own send time, and returns
+    /// the rest of the reservation.
     pub(crate) fn push_chunk(&mut self, outgoing: &mut Outgoing<E>) {
         let chunk = &mut outgoing.chunk;
         let count = chunk.len() as u64;
@@ -308,15 +348,13 @@ impl<E> State<E> {
         self.len += count;
         self.queued[at] += count;
         self.credits += count;
-        self.extras += std::mem::take(&mut outgoing.extras);
-        self.watch.queued(std::mem::take(&mut outgoing.due_ns));
         match &mut self.queue {
             Queue::Lanes(lanes) => lanes.push_chunk(chunk),
             Queue::Keyed(_) => unreachable!("nothing is reserved in a stage by key"),
         }
     }
 
-    /// An empty chunk for who sends next.
+    /// Returns an empty chunk for the next sender.
     pub(crate) fn spare(&mut self) -> Chunk<E> {
         match &mut self.queue {
             Queue::Lanes(lanes) => lanes.spare(),

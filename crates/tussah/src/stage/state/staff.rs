@@ -1,24 +1,27 @@
-//! The servlets of a stage, counted: who is called to work, who parks and who ends.
+//! The accounting of a stage's servlets: which are called to work, which park and which end.
 
 use super::{Gate, Kind, State};
 
-/// A queue that lasts longer than this is worth another servlet: what it takes to wake a worker, in nanoseconds.
+/// A queue that lasts longer than this is worth another servlet: the time to wake a worker, in
+/// nanoseconds.
 pub(super) const WORTH_NS: f64 = 10_000.0;
 
-/// Bound, in servlets for each worker: while so many have only let others have their turn so far, no further event is begun. If all that are there took turns, they would be done,
-/// and then wait, all at about the same time, in which the workers have nothing to do; with one, a long event would hold up all others.
+/// Bound, in servlets for each worker: while this many servlets have only yielded so far, no
+/// further event begins. With no bound, all events in service would take turns, finish computing at
+/// about the same time and then wait, while the workers have nothing to do. With one servlet, a
+/// long event would hold up all others.
 const YIELDING_MAX: usize = 2;
 
-/// Who is to be called to work.
+/// The servlet to call to work.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Summon {
+pub(crate) enum Wake {
     Nobody,
     Unpark,
     Spawn,
 }
 
 impl<E> State<E> {
-    /// Whether another servlet should be called.
+    /// Returns whether another servlet should be called.
     #[inline]
     pub(crate) fn wants(&self) -> bool {
         let servlets = &self.servlets;
@@ -31,7 +34,7 @@ impl<E> State<E> {
             return false;
         }
         let computing = self.computing();
-        // As long as no event has been finished, they may be long.
+        // Until an event has been finished, events may be long.
         let lasts_ns = if self.mean_ns == 0.0 {
             f64::INFINITY
         } else {
@@ -42,13 +45,13 @@ impl<E> State<E> {
         worth && !(self.orphaned && servlets.parked == 0)
     }
 
-    /// Whether a servlet may begin with an event, as far as it is up to those that take turns.
+    /// Returns whether the number of yielding servlets allows a servlet to begin an event.
     #[inline]
     pub(crate) fn begins(&self) -> bool {
         self.yielding < YIELDING_MAX * self.workers.max(1)
     }
 
-    /// How many servlets are sure to be computing.
+    /// Returns how many servlets are sure to be computing.
     #[inline]
     pub(crate) fn computing(&self) -> usize {
         match self.kind {
@@ -57,35 +60,37 @@ impl<E> State<E> {
         }
     }
 
-    /// How many servlets may be at work.
+    /// Returns how many servlets may be at work.
     #[inline]
     pub(crate) fn allowed(&self) -> usize {
         self.servlets.target.min(self.cap)
     }
 
-    /// Who is to be called, so that what is queued is worked on; the servlet counts as busy from here on.
+    /// Returns the servlet to call for the queued events. The servlet counts as busy from here on.
     #[inline]
-    pub(crate) fn summon(&mut self) -> Summon {
+    pub(crate) fn wake_servlet(&mut self) -> Wake {
         if !self.wants() {
-            return Summon::Nobody;
+            return Wake::Nobody;
         }
         self.servlets.busy += 1;
         if self.servlets.parked > 0 {
             self.servlets.parked -= 1;
-            Summon::Unpark
+            Wake::Unpark
         } else {
             self.process.changed(1);
-            Summon::Spawn
+            Wake::Spawn
         }
     }
 
-    /// Whether no servlet computes and one could be called: then an event that comes should be handed over at once.
-    pub(crate) fn rests(&self) -> bool {
+    /// Returns whether no servlet computes and one could be called. Then an event should be handed
+    /// over at once.
+    pub(crate) fn is_idle(&self) -> bool {
         let servlets = &self.servlets;
         servlets.busy == self.waiting && servlets.busy < self.allowed()
     }
 
-    /// A servlet that finds nothing to do parks; false if it is one too many, and ends.
+    /// Parks a servlet that finds nothing to do. Returns false if the servlet is surplus and ends
+    /// instead.
     pub(crate) fn park(&mut self) -> bool {
         self.servlets.busy -= 1;
         let stays =
@@ -98,23 +103,23 @@ impl<E> State<E> {
         stays
     }
 
-    /// Whether a servlet that is busy is one too many.
+    /// Returns whether there are more busy servlets than allowed.
     pub(crate) fn has_too_many(&self) -> bool {
         self.servlets.busy > self.allowed()
     }
 
-    /// Whether nobody is left to do what is queued.
+    /// Returns whether no servlet is left to work on the queue, and none can be started.
     pub(crate) fn is_left_alone(&self) -> bool {
         self.orphaned && self.servlets.busy + self.servlets.parked == 0
     }
 
-    /// A servlet ends that was busy.
+    /// Counts the end of a busy servlet.
     pub(crate) fn ended(&mut self) {
         self.servlets.busy -= 1;
         self.process.changed(-1);
     }
 
-    /// A parked servlet ends.
+    /// Counts the end of a parked servlet.
     pub(crate) fn ended_parked(&mut self) {
         self.servlets.parked -= 1;
         self.process.changed(-1);

@@ -1,7 +1,7 @@
-//! The settings of a stage, and the controllers that decide them.
+//! The settings of a stage and the controllers that decide them.
 
+use super::account::Now;
 use super::{Bounds, Kind, State};
-use crate::stage::account::Now;
 use crate::stage::control::{Order, Owns, Settings};
 
 impl<E> State<E> {
@@ -12,7 +12,8 @@ impl<E> State<E> {
         self.set_targets(&target);
     }
 
-    /// Changes how many credits the queue holds at most. A threshold that was the bound stays so.
+    /// Changes the bound of the queue, in credits. A threshold that was equal to the old bound
+    /// follows it.
     pub(crate) fn set_queue_max(&mut self, credits: u64) {
         let credits = credits.max(1);
         if self.threshold == self.bounds.queue_max || self.threshold > credits {
@@ -22,7 +23,7 @@ impl<E> State<E> {
         self.freed = true;
     }
 
-    /// Changes how many servlets there may be.
+    /// Changes the maximum number of servlets.
     pub(crate) fn set_servlets_max(&mut self, servlets: usize) {
         self.bounds.servlets_max = servlets;
         self.servlets.max = servlets;
@@ -44,10 +45,11 @@ impl<E> State<E> {
         (self.batch, self.threshold, self.order) = (target.batch, target.threshold, target.order);
     }
 
-    /// Shows the controllers that are due how things are, and does what they say; `log` is told of each change.
+    /// Shows a sample to the controllers that are due, applies their settings, and logs each
+    /// change.
     #[inline]
     pub(crate) fn decide(&mut self, now_ns: u64) {
-        if self.council.is_due(&self.counts, now_ns) {
+        if self.controllers.is_due(&self.counts, now_ns) {
             self.decide_now(now_ns);
         }
     }
@@ -77,13 +79,23 @@ impl<E> State<E> {
         };
         let mut target = self.targets();
         let (bounds, log, sample_ns) = (self.bounds, &mut self.log, now_ns);
-        self.council.decide(&self.counts, &now, |decided| {
+        self.controllers.decide(&self.counts, &now, |decided| {
             let (name, sample) = (decided.controller, decided.sample);
             let before = target.settings();
             target.apply(decided.owns, decided.settings, &bounds);
-            log.note(sample_ns, name, &before, &target.settings(), sample);
+            let after = Settings {
+                why: decided.settings.why,
+                ..target.settings()
+            };
+            log.note(sample_ns, name, &before, &after, sample);
             log.note_rules(sample_ns, name, &decided.rules, sample);
+            if let Some((before, after)) = decided.targets {
+                log.note_target(sample_ns, name, before, after, sample);
+            }
         });
+        if target.servlets != self.servlets.target {
+            self.retuned_ns = now_ns;
+        }
         self.set_targets(&target);
     }
 }
@@ -107,7 +119,7 @@ impl Targets {
         }
     }
 
-    /// Takes over what the controller owns, within the stage's bounds.
+    /// Applies the settings that the controller owns, within the stage's bounds.
     fn apply(&mut self, owns: Owns, settings: Settings, bounds: &Bounds) {
         if let (true, Some(servlets)) = (owns.has(Owns::SERVLETS), settings.servlets) {
             self.servlets = servlets.clamp(1, bounds.servlets_max);

@@ -1,56 +1,59 @@
-//! What a servlet takes out of a stage's queue, gives back and finishes.
+//! The events that a servlet takes out of a stage's queue, gives back and finishes.
+
+use std::ops::Range;
 
 use super::staff::WORTH_NS;
 use super::{Kind, State};
-use crate::stage::batch::Batch;
 use crate::stage::control::{Departure, Order, Verdict};
-use crate::stage::event::{Class, Event, Reason, class_of, queued_ns};
+use crate::stage::event::{Batch, Class, Event, Reason, class_of, queued_ns};
 use crate::stage::queue::{CHUNK_MAX, Queue};
 
-/// How long a servlet works, at a guess, before it looks at the queue again, in nanoseconds.
+/// The estimated time of a run, in nanoseconds.
 const RUN_NS: f64 = 50_000.0;
-/// Where an event takes longer than this, in nanoseconds, what is sent bears the time of its sending, and not of the run.
+/// If an event takes longer than this, in nanoseconds, a sent event carries its own send time.
 const EXACT_NS: f64 = 1_000.0;
-/// A run counts as at most so many times the mean.
+/// A run counts as at most this multiple of the mean.
 const OUTLIER: f64 = 4.0;
-/// A handler that takes so many times as long as it computes waits.
+/// A handler whose time is more than this multiple of its computing time waits.
 const WAITS: f64 = 2.0;
-/// Of each new run, what part goes into the mean time of an event.
+/// The weight of each new run in the mean time of an event.
 const MEAN_PART: f64 = 0.125;
 
-/// What a servlet works on between two looks at the queue.
+/// The work of a servlet between two looks at the queue.
 pub(crate) struct Run<E> {
-    /// What has been taken, and is not in the servlet's batch yet.
+    /// Events that have been taken and are not in the servlet's batch yet.
     pub(crate) ahead: Batch<E>,
-    /// How many events a batch may have.
+    /// The maximum number of events in a batch.
     pub(crate) limit: usize,
-    /// Which end of the queue it was taken from.
+    /// The end of the queue from which the events were taken.
     pub(crate) order: Order,
-    /// The busy key, in a stage by key.
+    /// The busy key, in a keyed stage.
     pub(crate) key: Option<usize>,
-    /// What was shed or had expired: to be told under no lock.
+    /// Events that were shed or had expired. Their drop callbacks run under no lock.
     pub(crate) dropped: Vec<(Event<E>, Reason)>,
-    /// How many of these the stage waits for to be told.
-    pub(crate) untold: u64,
+    /// How many of these drops the stage still counts as undelivered.
+    pub(crate) undelivered: u64,
     pub(crate) begun_ns: u64,
-    /// Since when the handler computes.
+    /// When the handler last began to compute.
     pub(crate) resumed_ns: u64,
-    /// What it computed before that.
+    /// How long the handler had computed before that.
     pub(crate) compute_ns: u64,
-    /// It waits for room in another stage, and has waited so long for that.
+    /// True if the handler waits for room in another stage, and for how long it has.
     pub(crate) held_up: bool,
     pub(crate) held_up_ns: u64,
-    /// It is ready, and has waited so long for its turn after it let others have theirs.
+    /// True if the handler has yielded, and how long it has been ready and waited for its turn.
     pub(crate) yielded: bool,
     pub(crate) ready_ns: u64,
-    /// It has done nothing but that since it counts as one that waits.
+    /// True if the handler has only yielded since it counts as waiting.
     pub(crate) only_yields: bool,
     pub(crate) batches: u64,
-    /// Events take so long that what is sent bears the time of its sending, not of the run.
+    /// True if sent events carry their own send time instead of the run's, as events take long.
     pub(crate) exact: bool,
-    /// The handler waits, and the stage knows.
+    /// True if batches have one event and no key, so that a cancellation may drop the handler.
+    pub(crate) one_by_one: bool,
+    /// True if the stage counts the handler as waiting.
     pub(crate) waits: bool,
-    /// The trace of the event that the handler, which waits, took last; 0 is none.
+    /// The trace of the event that a waiting handler took last; 0 is none.
     pub(crate) trace: u64,
     taken: u64,
 }
@@ -63,7 +66,7 @@ impl<E> Default for Run<E> {
             order: Order::Fifo,
             key: None,
             dropped: Vec::new(),
-            untold: 0,
+            undelivered: 0,
             begun_ns: 0,
             resumed_ns: 0,
             compute_ns: 0,
@@ -74,6 +77,7 @@ impl<E> Default for Run<E> {
             only_yields: false,
             batches: 0,
             exact: false,
+            one_by_one: false,
             waits: false,
             trace: 0,
             taken: 0,
@@ -82,7 +86,7 @@ impl<E> Default for Run<E> {
 }
 
 impl<E> Run<E> {
-    /// Whether events have been taken that are not finished.
+    /// Returns whether events have been taken that are not finished.
     pub(crate) fn is_open(&self) -> bool {
         self.taken > 0
     }
@@ -94,7 +98,7 @@ impl<E> Run<E> {
     }
 }
 
-/// An event of this class, as it leaves a queue of so many credits.
+/// Describes an event of this class as it leaves the queue; `queue_len` is in credits.
 fn departure<E>(event: &Event<E>, class: usize, queue_len: u64, now_ns: u64) -> Departure {
     Departure {
         class: Class(class as u8),
@@ -105,7 +109,7 @@ fn departure<E>(event: &Event<E>, class: usize, queue_len: u64, now_ns: u64) -> 
 }
 
 impl<E> State<E> {
-    /// Takes events for a servlet to work on; false if there are none.
+    /// Takes events for a servlet to work on. Returns false if there are none.
     pub(crate) fn take(&mut self, run: &mut Run<E>, now_ns: u64) -> bool {
         if !self.works() {
             return false;
@@ -119,10 +123,11 @@ impl<E> State<E> {
         let (limit, most) = self.share();
         (run.limit, run.order) = (limit, self.order);
         run.exact = self.mean_ns > EXACT_NS;
+        run.one_by_one = self.bounds.batch_max == 1 && run.key.is_none();
         let plain = self.extras == 0
             && self.classes == 1
             && self.order == Order::Fifo
-            && !self.council.looks_at_departures();
+            && !self.controllers.looks_at_departures();
         match &mut self.queue {
             Queue::Lanes(lanes) if plain => {
                 lanes.take(&mut run.ahead, most);
@@ -131,24 +136,27 @@ impl<E> State<E> {
             Queue::Lanes(_) => self.take_each(run, most, now_ns),
             Queue::Keyed(_) => self.take_each(run, limit, now_ns),
         }
+        if self.buried > 0 {
+            self.sweep();
+        }
         run.taken = run.ahead.len() as u64;
         (run.begun_ns, run.resumed_ns) = (now_ns, now_ns);
         self.in_service += run.taken;
         if run.taken == 0 {
-            // All were dropped.
-            if let (Queue::Keyed(keyed), Some(key)) = (&mut self.queue, run.key.take()) {
-                keyed.release(key);
+            // The controllers dropped all of them.
+            if let Some(key) = run.key.take() {
+                self.release_key(key);
             }
             self.end_busy(now_ns);
         }
         run.taken > 0
     }
 
-    /// How many events a batch has, and how many a servlet takes at once: no more than its share if others could work too, and
-    /// of short ones more than a batch, so that to take them costs little.
+    /// Returns how many events a batch has, and how many a servlet takes at once: its share if
+    /// other servlets could work too. Taking more short events than a batch costs less.
     fn share(&self) -> (usize, usize) {
         let len = usize::try_from(self.len).unwrap_or(usize::MAX);
-        // What stands behind an event that waits could have been begun by another servlet.
+        // Another servlet could have begun the events behind one that waits.
         let waits = self.kind == Kind::Blocking || self.service_mean_ns > WAITS * self.mean_ns;
         let able = if waits {
             self.allowed()
@@ -174,31 +182,31 @@ impl<E> State<E> {
         self.freed = true;
     }
 
-    /// Sheds what has been passed over by higher classes for so long that it would be shed if it were its turn.
+    /// Sheds events that higher classes passed over until they are too late to be served.
     fn shed_passed_over(&mut self, run: &mut Run<E>, now_ns: u64) {
         for class in 1..self.classes {
-            let Queue::Lanes(lanes) = &mut self.queue else {
-                return;
-            };
-            while let Some(event) = lanes.oldest(class) {
+            loop {
+                let Queue::Lanes(lanes) = &mut self.queue else {
+                    return;
+                };
+                let Some(event) = lanes.oldest(class) else {
+                    break;
+                };
                 let departure = departure(event, class, self.credits, now_ns);
-                if !self.council.is_overdue(&departure) {
+                if !event.is_buried() && !self.controllers.is_overdue(&departure) {
                     break;
                 }
                 let event = lanes.take_oldest(class).expect("it was just seen");
-                self.len -= 1;
-                self.queued[class] -= 1;
-                self.credits -= event.charged();
-                self.freed = true;
-                self.extras -= u64::from(event.more.is_some());
-                self.counts.shed += 1;
-                run.dropped.push((event, Reason::Shed));
+                if let Some(event) = self.count_out(event) {
+                    self.counts.shed += 1;
+                    run.dropped.push((event, Reason::Shed));
+                }
             }
         }
     }
 
     fn take_each(&mut self, run: &mut Run<E>, most: usize, now_ns: u64) {
-        let asks = self.council.looks_at_departures();
+        let asks = self.controllers.looks_at_departures();
         if asks {
             self.shed_passed_over(run, now_ns);
         }
@@ -206,21 +214,17 @@ impl<E> State<E> {
             let Some(event) = self.queue.take_one(self.order) else {
                 return;
             };
-            let class = self.class(&event);
-            self.len -= 1;
-            self.queued[class] -= 1;
-            self.credits -= event.charged();
-            self.freed = true;
-            if let Some(more) = &event.more {
-                self.extras -= 1;
-                if more.deadline_ns != 0 && more.deadline_ns <= now_ns {
-                    self.counts.expired += 1;
-                    run.dropped.push((event, Reason::Expired));
-                    continue;
-                }
+            let Some(event) = self.count_out(event) else {
+                continue;
+            };
+            if (1..=now_ns).contains(&event.deadline_ns()) {
+                self.counts.expired += 1;
+                run.dropped.push((event, Reason::Expired));
+                continue;
             }
+            let class = self.class(&event);
             let departure = departure(&event, class, self.credits, now_ns);
-            if asks && self.council.on_dequeue(&departure) == Verdict::Shed {
+            if asks && self.controllers.on_dequeue(&departure) == Verdict::Shed {
                 self.counts.shed += 1;
                 run.dropped.push((event, Reason::Shed));
                 continue;
@@ -229,9 +233,9 @@ impl<E> State<E> {
         }
     }
 
-    /// Puts back what a servlet has taken and will not use: what is left of its batch, and what lies behind it.
+    /// Returns unused events to the queue: the rest of the batch, and the events taken ahead.
     pub(crate) fn give_back(&mut self, run: &mut Run<E>, batch: &mut Batch<E>) {
-        let count = batch.len() + run.ahead.len();
+        let (here, count) = (batch.len(), batch.len() + run.ahead.len());
         if count == 0 {
             return;
         }
@@ -241,23 +245,43 @@ impl<E> State<E> {
                 back.push(event);
             }
         }
-        // A handler may leave events of its own.
         let known = run.taken.min(count as u64);
         self.in_service -= known;
         run.taken -= known;
-        self.counts.arrived += count as u64 - known;
+        let own = count - known as usize;
+        if own > 0 {
+            self.let_in_own(&mut back, here - own..here, run);
+        }
         for event in back.into_iter().rev() {
-            let class = self.class(&event);
-            self.len += 1;
-            self.queued[class] += 1;
-            self.credits += event.charged();
-            self.extras += u64::from(event.more.is_some());
-            self.watch.queued(event.deadline_ns());
-            self.queue.put_back(event, run.order, run.key);
+            self.put_back(event, run.order, run.key);
         }
     }
 
-    /// A handler waits for the first time in its run.
+    /// Queues the events that the handler has added to its batch, as far as there is room.
+    #[cold]
+    fn let_in_own(&mut self, back: &mut Vec<Event<E>>, own: Range<usize>, run: &mut Run<E>) {
+        self.counts.arrived += own.len() as u64;
+        let others = back[..own.start].iter().chain(&back[own.end..]);
+        let used = self.credits() + others.map(Event::charged).sum::<u64>();
+        let mut room = self.bounds.queue_max.saturating_sub(used);
+        let mut kept = Vec::with_capacity(back.len());
+        for (at, mut event) in back.drain(..).enumerate() {
+            if own.contains(&at) {
+                let cost = self.cost(&event);
+                event.charge(cost);
+                if cost > room {
+                    self.counts.shed += 1;
+                    run.dropped.push((event, Reason::Shed));
+                    continue;
+                }
+                room -= cost;
+            }
+            kept.push(event);
+        }
+        *back = kept;
+    }
+
+    /// Notes that a handler waits for the first time in its run.
     pub(crate) fn waits(&mut self, run: &mut Run<E>) {
         run.waits = true;
         self.waiting += 1;
@@ -266,65 +290,80 @@ impl<E> State<E> {
         self.give_back(run, &mut Batch::default());
     }
 
-    /// One that has only let others have their turn so far waits for something else.
+    /// Notes that a handler that had only yielded so far waits for something else.
     pub(crate) fn waits_after_all(&mut self, run: &mut Run<E>) {
         self.yielding -= usize::from(std::mem::take(&mut run.only_yields));
     }
 
-    /// A run has ended: all its events are finished or given back.
+    /// Ends a run: all its events are finished or given back.
     pub(crate) fn finish(&mut self, run: &mut Run<E>, batch: &mut Batch<E>, now_ns: u64) {
         self.give_back(run, batch);
         if std::mem::take(&mut run.waits) {
             self.waiting -= 1;
             self.waits_after_all(run);
         }
-        for wave in batch.waves().drain(..) {
+        let (passed_over, cancelled) = batch.take_cancelled();
+        for wave in batch.waves().drain(..).filter(|wave| wave.count > 0) {
             let class = class_of(wave.stamp).among(self.classes);
             let response_ns = now_ns.saturating_sub(queued_ns(wave.stamp));
             self.counts.classes[class].finished += wave.count;
             self.responses.add(response_ns, wave.count);
-            self.council.responded(class, response_ns, wave.count);
+            self.controllers.responded(class, response_ns, wave.count);
         }
         let expired = batch.take_expired().min(run.taken);
         run.taken -= expired;
         self.in_service -= expired;
         self.counts.expired += expired;
-        // All that was not given back, also if the handler has taken the batch away.
-        let finished = std::mem::take(&mut run.taken);
+        let cancelled = cancelled.min(run.taken);
+        let ended = cancelled + passed_over.min(run.taken - cancelled);
+        run.taken -= ended;
+        self.in_service -= ended;
+        self.counts.cancelled += ended;
+        // All events that were not given back, even if the handler has taken the batch away.
+        let ended = std::mem::take(&mut run.taken);
+        let failed = batch.take_failed().min(ended);
+        let finished = ended - failed;
+        self.in_service -= ended;
         self.counts.finished += finished;
-        self.counts.failed += batch.take_failed();
-        self.counts.batches += std::mem::take(&mut run.batches);
-        let service_ns = now_ns.saturating_sub(run.begun_ns);
+        self.counts.failed += failed;
+        // Failed and cancelled events, and batches of only such events, enter no time.
+        let lost = cancelled + failed;
+        let mut batches = std::mem::take(&mut run.batches);
+        if finished == 0 && lost > 0 {
+            batches = 0;
+        }
+        self.counts.batches += batches;
+        // The finished events' part of a time.
+        let share = |ns: u64| match lost {
+            0 => ns,
+            _ => (ns as f64 * finished as f64 / (finished + lost) as f64) as u64,
+        };
+        let service_ns = share(now_ns.saturating_sub(run.begun_ns));
         self.counts.service_ns += service_ns;
-        let held_up_ns = std::mem::take(&mut run.held_up_ns);
+        let held_up_ns = share(std::mem::take(&mut run.held_up_ns));
         self.counts.held_up_ns += held_up_ns;
+        if batches > 0 {
+            let own_s = service_ns.saturating_sub(held_up_ns) as f64 / 1e9;
+            self.counts.service_squares += own_s * own_s / batches as f64;
+            if run.begun_ns > self.retuned_ns {
+                self.counts.fresh_batches += batches;
+            }
+        }
         run.yielded = false;
-        let ready_ns = std::mem::take(&mut run.ready_ns);
+        let ready_ns = share(std::mem::take(&mut run.ready_ns));
         self.counts.ready_ns += ready_ns;
         let compute_ns =
-            std::mem::take(&mut run.compute_ns) + now_ns.saturating_sub(run.resumed_ns);
+            share(std::mem::take(&mut run.compute_ns) + now_ns.saturating_sub(run.resumed_ns));
         self.counts.compute_ns += compute_ns;
-        if finished > 0 {
+        if finished > 0 && lost == 0 {
             follow(&mut self.mean_ns, compute_ns as f64 / finished as f64);
             let own_ns = service_ns.saturating_sub(held_up_ns + ready_ns);
             follow(&mut self.service_mean_ns, own_ns as f64 / finished as f64);
         }
-        self.in_service -= finished;
-        if let (Queue::Keyed(keyed), Some(key)) = (&mut self.queue, run.key.take()) {
-            keyed.release(key);
+        if let Some(key) = run.key.take() {
+            self.release_key(key);
         }
         self.end_busy(now_ns);
-    }
-
-    /// An event has been taken out of the queue since its deadline has passed.
-    pub(crate) fn is_late(&mut self, event: &Event<E>) {
-        let class = self.class(event);
-        self.len -= 1;
-        self.queued[class] -= 1;
-        self.credits -= event.charged();
-        self.freed = true;
-        self.extras -= 1;
-        self.counts.expired += 1;
     }
 
     pub(crate) fn end_busy(&mut self, now_ns: u64) {
@@ -336,22 +375,20 @@ impl<E> State<E> {
 
     /// Takes out one event after the other, for a stage that is given up.
     pub(crate) fn take_out(&mut self) -> Option<Event<E>> {
-        let event = match &mut self.queue {
-            Queue::Lanes(lanes) => lanes.take_one(Order::Fifo),
-            Queue::Keyed(keyed) => keyed.take_out(),
-        }?;
-        let class = self.class(&event);
-        self.len -= 1;
-        self.queued[class] -= 1;
-        self.credits -= event.charged();
-        self.freed = true;
-        self.extras -= u64::from(event.more.is_some());
-        self.counts.shut_down += 1;
-        Some(event)
+        loop {
+            let event = match &mut self.queue {
+                Queue::Lanes(lanes) => lanes.take_one(Order::Fifo),
+                Queue::Keyed(keyed) => keyed.take_out(),
+            }?;
+            if let Some(event) = self.count_out(event) {
+                self.counts.shut_down += 1;
+                return Some(event);
+            }
+        }
     }
 }
 
-/// Moves a moving mean.
+/// Updates a moving mean.
 fn follow(mean_ns: &mut f64, each_ns: f64) {
     if *mean_ns == 0.0 {
         *mean_ns = each_ns;

@@ -1,8 +1,8 @@
-//! The errors of a watch.
+//! The errors of a watch channel.
 
 use std::{error::Error, fmt};
 
-/// Nobody watches; holds the value that was to be sent.
+/// Error: no receiver exists. Contains the value that was to be sent.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct SendError<T>(pub T);
 
@@ -14,13 +14,13 @@ impl<T> fmt::Debug for SendError<T> {
 
 impl<T> fmt::Display for SendError<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("sending on a watch that nobody watches")
+        f.write_str("cannot send on a watch channel without receivers")
     }
 }
 
 impl<T> Error for SendError<T> {}
 
-/// All senders are gone, and the latest value has been seen.
+/// Error: all senders were dropped, and the latest value was seen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RecvError(());
 
@@ -32,7 +32,7 @@ impl RecvError {
 
 impl fmt::Display for RecvError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("waiting for a watch whose senders are gone")
+        f.write_str("all senders of the watch channel were dropped")
     }
 }
 

@@ -141,7 +141,7 @@ fn the_time_is_up() {
     assert_eq!(error.kind(), io::ErrorKind::TimedOut);
     assert_eq!(
         error.to_string(),
-        "connect to host.test:80: the time was up"
+        "connect to host.test:80: the timeout elapsed"
     );
     assert_eq!(sockets_to(server.address.port()), 0);
 }

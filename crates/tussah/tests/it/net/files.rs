@@ -3,6 +3,7 @@
 use std::fs::File;
 use std::io::{self, Write};
 use std::os::fd::AsFd;
+use std::process::{Command, Stdio};
 use std::sync::Arc;
 
 use tussah::net::FileTruncated;
@@ -34,6 +35,61 @@ fn a_part_of_a_file_arrives() {
         sender.await.expect("no panic")?;
         let expected = &pattern(3_000_000)[7..2_900_007];
         assert!(received.strip_suffix(b"end") == Some(expected));
+        Ok(())
+    });
+}
+
+/// `sendfile` refuses it with `EINVAL`: what the kernel makes up when it is read has no pages.
+#[test]
+fn a_file_that_the_system_cannot_send_is_read_and_written() {
+    run(2, async {
+        let (client, server) = pair().await?;
+        let file = File::open("/proc/self/cmdline")?;
+        let (unsent, _peer) = std::os::unix::net::UnixStream::pair()?;
+        let refused = rustix::fs::sendfile(&unsent, &file, Some(&mut 0), 10);
+        assert_eq!(refused, Err(rustix::io::Errno::INVAL));
+        let expected = std::fs::read("/proc/self/cmdline")?;
+        let len = expected.len() as u64;
+        server.send_file(file.as_fd(), 1, len - 1).await?;
+        let mut received = vec![0; expected.len() - 1];
+        client.read_exact(&mut received).await?;
+        assert_eq!(received, expected[1..]);
+        let error = server.send_file(file.as_fd(), 0, len + 10).await;
+        let error = error.expect_err("it ends before");
+        let inner = error
+            .get_ref()
+            .and_then(|inner| inner.downcast_ref::<FileTruncated>());
+        let truncated = inner.expect("it says how much");
+        assert_eq!((truncated.sent, truncated.len), (len, len + 10));
+        Ok(())
+    });
+}
+
+/// The same where only some of it fits into the socket at a time.
+#[test]
+fn a_long_file_that_the_system_cannot_send_arrives_whole() {
+    run(2, async {
+        let (client, server) = narrow_pair().await?;
+        let long: String = (0..20_000).map(|number| number.to_string()).collect();
+        // Ends with its standard input.
+        let mut child = Command::new("/bin/cat")
+            .env_clear()
+            .env("LONG", &long)
+            .stdin(Stdio::piped())
+            .spawn()?;
+        let expected = format!("LONG={long}\0").into_bytes();
+        let path = format!("/proc/{}/environ", child.id());
+        // The system makes the environment up after it has said that the child is there.
+        until(|| std::fs::read(&path).is_ok_and(|read| read == expected)).await;
+        let file = File::open(&path)?;
+        let len = expected.len() as u64;
+        let sender = spawn(async move { server.send_file(file.as_fd(), 0, len).await });
+        let mut received = vec![0; expected.len()];
+        client.read_exact(&mut received).await?;
+        sender.await.expect("no panic")?;
+        assert!(received == expected);
+        drop(child.stdin.take());
+        child.wait()?;
         Ok(())
     });
 }
@@ -94,7 +150,7 @@ fn what_is_no_file_is_refused() {
             assert!(
                 error
                     .to_string()
-                    .ends_with("expected a regular file or a disk")
+                    .ends_with("expected a regular file or a block device")
             );
         }
         until(|| server.try_write(b"x").is_ok()).await;

@@ -39,7 +39,7 @@ fn all_that_is_pushed_arrives_in_order() {
             let error = outgoing.push(vec![1]).await.expect_err("it is finished");
             assert_eq!(
                 error.to_string(),
-                "nothing more is written: it was finished before"
+                "the writing has ended: the queue was already finished"
             );
             assert_eq!(
                 (closed(&error), error.buffer),

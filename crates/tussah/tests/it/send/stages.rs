@@ -5,7 +5,8 @@ use std::time::Duration;
 
 use tussah::stage::net::{Connection, Sockets};
 use tussah::stage::{
-    AnyCall, Batch, Between, Call, Handler, Many, Network, Recording, Sender, SerialHandler, Stage,
+    AnyCall, Batch, Between, Call, CancellationToken, Handler, Many, Network, Recording, Sender,
+    SerialHandler, Stage,
 };
 
 use super::futures;
@@ -32,8 +33,9 @@ impl SerialHandler for Drain {
 type Event = &'static str;
 
 futures! {
-    "stage/sender::forward" (sender: Sender<Event>, batch: Batch<Event>) { sender.forward(&mut batch).await }
-    "stage/sender::Sending" (sender: Sender<Event>, texts: Sender<String>) {
+    "stage/event/cancel::cancelled" (token: CancellationToken) { token.cancelled().await }
+    "stage/send/sender::forward" (sender: Sender<Event>, batch: Batch<Event>) { sender.forward(&mut batch).await }
+    "stage/send/sender::Sending" (sender: Sender<Event>, texts: Sender<String>) {
         let _ = sender.send("static").await;
         let _ = texts.send(String::from("static")).await;
         let _ = texts.send(String::new()).await;
@@ -43,16 +45,16 @@ futures! {
         let _ = connection.send(vec![0; 1]).await;
     }
     "stage/net/sockets::settled" (sockets: Sockets) { sockets.settled().await }
-    "stage/drain::drain" (network: Network) { network.drain().await }
-    "stage/record::stop" (recording: Recording<Vec<u8>>) { recording.stop().await }
-    "stage/call::call" (call: Call<Event, Many<Drain>>, batch: Batch<Event>) { call.call(&mut batch).await }
-    "stage/call::call" (call: AnyCall<Event>, batch: Batch<Event>) { call.call(&mut batch).await }
-    "stage/call::send" (call: Call<Event, Many<Drain>>) { call.send("static").await }
-    "stage/call::send" (call: AnyCall<Event>) { call.send("static").await }
-    "stage/proxy::remove" (between: Between<Event>) { between.remove().await }
-    "stage/handle::drain" (stage: Stage<Event>) { stage.drain().await }
-    "stage/handle::settled" (stage: Stage<Event, Arc<Many<Drain>>>) { stage.settled().await }
-    "stage/handle::destroy" (stage: Stage<Event>) { stage.destroy(Duration::ZERO).await }
-    "stage/install::swap" (stage: Stage<Event>) { stage.swap::<Drain>(|_| Ok(Drain)).await.is_ok() }
-    "stage/install::swap_serial" (stage: Stage<Event>) { stage.swap_serial::<Drain>(|_| Ok(Drain)).await.is_ok() }
+    "stage/network/drain::drain" (network: Network) { network.drain().await }
+    "stage/observe/record::stop" (recording: Recording<Vec<u8>>) { recording.stop().await }
+    "stage/send/call::call" (call: Call<Event, Many<Drain>>, batch: Batch<Event>) { call.call(&mut batch).await }
+    "stage/send/call::call" (call: AnyCall<Event>, batch: Batch<Event>) { call.call(&mut batch).await }
+    "stage/send/call::send" (call: Call<Event, Many<Drain>>) { call.send("static").await }
+    "stage/send/call::send" (call: AnyCall<Event>) { call.send("static").await }
+    "stage/send/proxy::remove" (between: Between<Event>) { between.remove().await }
+    "stage/network/handle::drain" (stage: Stage<Event>) { stage.drain().await }
+    "stage/network/handle::settled" (stage: Stage<Event, Arc<Many<Drain>>>) { stage.settled().await }
+    "stage/network/handle::destroy" (stage: Stage<Event>) { stage.destroy(Duration::ZERO).await }
+    "stage/network/install::swap" (stage: Stage<Event>) { stage.swap::<Drain>(|_| Ok(Drain)).await.is_ok() }
+    "stage/network/install::swap_serial" (stage: Stage<Event>) { stage.swap_serial::<Drain>(|_| Ok(Drain)).await.is_ok() }
 }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use tussah::sync::{mpsc, watch};
+use tussah::sync::{Limit, mpsc, watch};
 use tussah::time::{self, Duration, Interval};
 use tussah::{Child, Handle, Nursery, local::LocalKey, scope, scope_in};
 
@@ -45,6 +45,12 @@ futures! {
         let _ = time::timeout_at(time::now(), async { "static" }).await;
     }
     "time::tick" (interval: Interval) { interval.tick().await }
+    "sync/limit::acquire" (limit: Limit, text: String) {
+        let permit = limit.acquire().await;
+        let _ = Limit::new("static", 1).acquire().await;
+        let _ = Limit::new(text, 1).acquire().await;
+        drop(permit);
+    }
     "sync/mpsc::closed" (sender: mpsc::Sender<&'static str>, receiver: mpsc::Receiver<&'static str>) {
         sender.closed().await;
         let _ = sender.send("static").await;

@@ -1,10 +1,13 @@
 //! What a handler may do with a batch.
 
+use std::sync::Arc;
+use std::time::Duration;
+
 use tussah::stage::control::{Order, Settings};
-use tussah::stage::{Batch, BuildError, Event, Network};
+use tussah::stage::{Batch, BuildError, Event, Network, Reason, Restarts};
 
 use super::support::{Noted, adds_up, by, one};
-use crate::runtime;
+use crate::{by_hand, runtime};
 
 #[test]
 fn what_a_handler_leaves_comes_again_first() -> Result<(), BuildError> {
@@ -234,6 +237,112 @@ fn a_handler_may_leave_other_events_than_it_was_given() -> Result<(), BuildError
         assert_eq!(came.take(), vec![1; 100]);
         assert_eq!(stage.stats().queued, 0);
         assert_eq!(stage.stats().in_service, 0);
+        Ok(())
+    })
+}
+
+#[test]
+fn no_more_events_fail_than_were_taken() -> Result<(), BuildError> {
+    runtime(1).block_on_spawned(async {
+        let network = Network::new("batches");
+        let stage = network.stage("stage").batch(1).handler(|_| {
+            Ok(by(|batch: &mut Batch<u32>| {
+                Box::pin(async move {
+                    batch.drain().for_each(drop);
+                    batch.fail(u64::MAX);
+                    batch.fail(1);
+                })
+            }))
+        })?;
+        for n in 0..2 {
+            stage.sender().try_send(n).expect("there is room");
+        }
+        stage.settled().await;
+        let stats = stage.stats();
+        assert_eq!((stats.finished, stats.failed), (2, 2));
+        Ok(())
+    })
+}
+
+/// Every third event fails or panics, late. They are in no percentile and no mean.
+#[test]
+fn how_long_a_failure_took_is_in_no_estimate() -> Result<(), BuildError> {
+    for (batch_max, panics) in [(1, false), (1, true), (100, false)] {
+        let (hand, runtime) = by_hand();
+        let hand = Arc::new(hand);
+        let stats = runtime.block_on(async {
+            let network = Network::new("batches");
+            let stage = network.stage("stage").batch(batch_max).manual();
+            let stage = stage.restarts(Restarts::new(100, Duration::from_secs(1)));
+            let stage = stage.handler(move |_| {
+                let hand = Arc::clone(&hand);
+                Ok(by(move |batch: &mut Batch<u32>| {
+                    let hand = Arc::clone(&hand);
+                    Box::pin(async move {
+                        while let Some(n) = batch.next() {
+                            if n % 3 != 0 {
+                                continue;
+                            }
+                            hand.advance(Duration::from_secs(1));
+                            assert!(!panics, "on purpose");
+                            batch.fail(1);
+                        }
+                    })
+                }))
+            })?;
+            let sender = stage.sender();
+            for n in 0..30 {
+                sender.try_send(n).expect("there is room");
+                if batch_max == 1 {
+                    stage.settled().await;
+                }
+            }
+            stage.settled().await;
+            Ok(stage.stats())
+        })?;
+        let case = (batch_max, panics);
+        assert_eq!((stats.finished, stats.failed), (30, 10), "{case:?}");
+        assert_eq!(stats.response.count, 20, "{case:?}");
+        // In a larger batch the others wait for them.
+        if batch_max == 1 {
+            assert_eq!(stats.response.p99, Duration::ZERO, "{case:?}");
+            assert_eq!((stats.service, stats.batches), (Duration::ZERO, 20));
+        }
+    }
+    Ok(())
+}
+
+#[test]
+fn a_handler_leaves_no_more_than_there_is_room_for() -> Result<(), BuildError> {
+    runtime(1).block_on_spawned(async {
+        let network = Network::new("batches");
+        let (came, shed) = (Noted::default(), Noted::default());
+        let (note, told) = (came.clone(), shed.clone());
+        let stage = network.stage("stage").queue(10).manual();
+        let stage = stage.on_drop(move |n, why| told.add((n, why)));
+        let stage = stage.handler(move |_| {
+            Ok(by(move |batch: &mut Batch<u32>| {
+                let note = note.clone();
+                Box::pin(async move {
+                    if note.len() == 0 {
+                        note.add(batch.len() as u32);
+                        *batch = Batch::of(0..100);
+                    } else {
+                        batch.drain().for_each(|n| note.add(n));
+                    }
+                })
+            }))
+        })?;
+        stage.pause();
+        for n in 0..3 {
+            stage.sender().try_send(n).expect("there is room");
+        }
+        stage.resume();
+        stage.drain().await;
+        let kept: Vec<_> = std::iter::once(3).chain(0..10).collect();
+        let dropped: Vec<_> = (10..100).map(|n| (n, Reason::Shed)).collect();
+        assert_eq!((came.take(), shed.take()), (kept, dropped));
+        adds_up(&stage);
         Ok(())
     })
 }

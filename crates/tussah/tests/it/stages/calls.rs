@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
+use futures_lite::future::poll_once;
 use tussah::stage::{AnyCall, Batch, BuildError, CallError, Event, Network, Reason, Stage};
 
 use super::support::{Door, Noted, adds_up, by, each, one};
@@ -330,9 +331,12 @@ fn a_callee_that_panics_too_often_is_closed_to_calls() -> Result<(), BuildError>
     runtime(1).block_on(async {
         let network = Network::new("calls");
         let restarts = tussah::stage::Restarts::new(0, Duration::from_secs(1));
-        network
+        let closed = Noted::default();
+        let tell = closed.clone();
+        let callee = network
             .stage("callee")
             .restarts(restarts)
+            .on_close(move |why| tell.add(why.to_owned()))
             .serial(|_| Ok(each(|n: u32| assert_ne!(n, 0, "expected: zero"))))?;
         let outcome = Noted::default();
         let caller = caller(&network, "callee", &outcome)?;
@@ -341,6 +345,9 @@ fn a_callee_that_panics_too_often_is_closed_to_calls() -> Result<(), BuildError>
             caller.settled().await;
         }
         assert_eq!(outcome.take(), [Ok(())]);
+        let why = "its handler panicked, and it may not be made anew";
+        assert_eq!(closed.take(), [why]);
+        assert_eq!(callee.stats().closed.as_deref(), Some(why));
         // What the callee does not take goes back to the queue, so that the caller is asked again and again.
         caller.sender().try_send(2).expect("there is room");
         super::support::until(&caller, |_| outcome.len() > 0).await;
@@ -372,4 +379,49 @@ fn calls_are_counted_on_all_workers_and_elsewhere() -> Result<(), BuildError> {
     });
     assert_eq!(callee.stats().called, 1000);
     Ok(())
+}
+
+/// One that gives up calls again, and one whose events are left does too.
+#[test]
+fn an_event_counts_as_called_once() -> Result<(), BuildError> {
+    runtime(1).block_on_spawned(async {
+        let network = Network::new("calls");
+        let late = Noted::default();
+        let callee = network.stage("callee").keyed_by(|n: &u32| n % 2);
+        let callee = callee.handler(|_| {
+            Ok(by(|batch: &mut Batch<u32>| {
+                Box::pin(async move {
+                    tussah::yield_now().await;
+                    batch.next();
+                })
+            }))
+        })?;
+        let to = callee.clone();
+        let caller = network.stage("caller").servlets(1).handler(move |edges| {
+            let call = edges.to(&to).call()?;
+            Ok(by(move |batch: &mut Batch<u32>| {
+                let call = call.clone();
+                Box::pin(async move {
+                    assert!(poll_once(Box::pin(call.call(batch))).await.is_none());
+                    while !batch.is_empty() {
+                        call.call(batch).await.expect("it is open");
+                    }
+                })
+            }))
+        })?;
+        caller.pause();
+        for n in 0..8 {
+            caller.sender().try_send(n).expect("there is room");
+        }
+        let note = late.clone();
+        let event = Event::new(8).within(Duration::ZERO);
+        let event = event.on_drop(move |why| note.add(why));
+        caller.sender().try_send(event).expect("there is room");
+        caller.drain().await;
+        assert_eq!(
+            (late.take(), callee.stats().called),
+            (vec![Reason::Expired], 8)
+        );
+        Ok(())
+    })
 }

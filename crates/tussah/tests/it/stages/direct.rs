@@ -107,10 +107,11 @@ fn an_event_is_handled_when_the_send_returns() -> Result<(), BuildError> {
 }
 
 #[test]
-fn an_edge_works_outside_of_its_stage_and_its_runtime() -> Result<(), BuildError> {
+fn an_edge_works_outside_of_its_stage_until_the_runtime_ends() -> Result<(), BuildError> {
     let mut kept = None;
     let came = Noted::default();
-    let called = runtime(1).block_on(async {
+    let runtime = runtime(1);
+    let called = runtime.block_on(async {
         let network = Network::new("direct");
         let note = Note(came.clone());
         let last = network.stage("last").direct(|_| Ok(note))?;
@@ -126,6 +127,9 @@ fn an_edge_works_outside_of_its_stage_and_its_runtime() -> Result<(), BuildError
     assert!(edge.send(1).is_ok());
     assert_eq!((came.take(), called.stats().called), (vec![1], 1));
     assert!(format!("{edge:?}").contains("last"));
+    drop(runtime);
+    let late = edge.send(2).expect_err("the stage is closed");
+    assert_eq!((late.why, *late.event), (Why::Closed, 2));
     Ok(())
 }
 

@@ -1,7 +1,7 @@
 //! Whole networks that are drained.
 
 use futures_lite::future::poll_once;
-use tussah::stage::{Batch, BuildError, Network, Stage};
+use tussah::stage::{Batch, BuildError, Network, Stage, Why};
 
 use super::support::{Door, Noted, by, each};
 use crate::runtime;
@@ -34,10 +34,7 @@ async fn drained(network: &Network, first: &str) -> Result<Vec<u64>, BuildError>
     }
     network.drain().await;
     for stats in network.stats() {
-        assert_eq!(
-            (stats.gate, stats.queued, stats.panicked),
-            ("draining", 0, 0)
-        );
+        assert_eq!((stats.gate, stats.queued, stats.panicked), ("closed", 0, 0));
     }
     Ok(network.stats().iter().map(|stats| stats.finished).collect())
 }
@@ -142,6 +139,57 @@ fn a_drain_that_is_given_up_can_be_gone_on_with() -> Result<(), BuildError> {
         let mut came = came.take();
         came.sort_unstable();
         assert_eq!(came, [1, 3]);
+        Ok(())
+    })
+}
+
+/// It can't be let in any more, and may never be polled again.
+#[test]
+fn who_was_handed_room_and_does_not_use_it_holds_up_no_drain() -> Result<(), BuildError> {
+    runtime(1).block_on_spawned(async {
+        let network = Network::new("unpolled");
+        let (door, came) = (Door::new(), Noted::default());
+        let (at, note) = (door.clone(), came.clone());
+        let stage = network
+            .stage("stage")
+            .queue(1)
+            .batch(1)
+            .servlets(1)
+            .manual();
+        let stage = stage.handler(move |_| {
+            Ok(by(move |batch: &mut Batch<u32>| {
+                let (at, note) = (at.clone(), note.clone());
+                Box::pin(async move {
+                    batch.drain().for_each(|n| note.add(n));
+                    at.pass().await;
+                })
+            }))
+        })?;
+        let sender = stage.sender();
+        sender.try_send(1).expect("there is room");
+        door.until(1).await;
+        sender.try_send(2).expect("there is room");
+        let mut waiting = Box::pin(sender.send(3));
+        assert!(poll_once(&mut waiting).await.is_none());
+        door.let_through(2);
+        came.until(2).await;
+        crate::idle().await;
+        let stats = stage.stats();
+        assert_eq!(
+            (stats.queued, stats.queue_len),
+            (0, 1),
+            "it has been handed room"
+        );
+        let drained = Noted::default();
+        let (note, drains) = (drained.clone(), stage.clone());
+        drop(tussah::spawn(async move {
+            drains.drain().await;
+            note.add(());
+        }));
+        crate::idle().await;
+        assert_eq!(drained.len(), 1);
+        assert_eq!(waiting.await.expect_err("it drains").why, Why::Closed);
+        assert_eq!((came.take(), stage.stats().queue_len), (vec![1, 2], 0));
         Ok(())
     })
 }

@@ -5,7 +5,7 @@ use std::time::Duration;
 use tussah::stage::control::{
     Admission, Arrival, Cadence, Controller, Departure, Owns, Sample, Settings, Verdict,
 };
-use tussah::stage::{Batch, BuildError, Event, Network, Reason, Stage};
+use tussah::stage::{Batch, BuildError, Event, Network, Reason, Stage, Why};
 
 use super::support::{Door, Noted, adds_up, by, each};
 use crate::{by_hand, idle, runtime};
@@ -462,7 +462,7 @@ fn what_comes_after_the_runtime_has_ended_is_refused_or_told() -> Result<(), Bui
 }
 
 #[test]
-fn the_last_reference_to_a_stage_tells_of_what_is_queued() -> Result<(), BuildError> {
+fn a_stage_that_can_get_no_handler_tells_of_what_is_queued() -> Result<(), BuildError> {
     let runtime = runtime(1);
     let network = Network::on(runtime.handle(), "dropped");
     let told = Told::default();
@@ -472,11 +472,15 @@ fn the_last_reference_to_a_stage_tells_of_what_is_queued() -> Result<(), BuildEr
         .declare()?;
     let sender = declared.stage().sender();
     sender.try_send(telling(1, &told)).expect("there is room");
-    drop((network, declared));
+    drop(network);
     assert_eq!(told.len(), 0);
-    drop(sender);
+    drop(declared);
     let both = ["stage", "event"].map(|who| (who, 1, Reason::ShutDown));
     assert_eq!(told.take(), both);
+    let late = sender
+        .try_send(telling(2, &told))
+        .expect_err("it is closed");
+    assert_eq!(late.why, Why::Closed);
     Ok(())
 }
 

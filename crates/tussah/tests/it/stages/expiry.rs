@@ -1,11 +1,14 @@
 //! Deadlines: an event ends when its deadline passes, wherever it waits.
 
+use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
-use tussah::stage::{Batch, BuildError, Event, Network, Reason};
+use futures_lite::future::poll_once;
+use tussah::ManualClock;
+use tussah::stage::{Batch, BuildError, Event, Network, Reason, Stage};
 
-use super::support::{Door, Noted, adds_up, by, each};
+use super::support::{Door, Noted, adds_up, by, each, notes, one, works};
 use crate::by_hand;
 
 const SECOND: Duration = Duration::from_secs(1);
@@ -18,54 +21,110 @@ fn within(n: u32, time: Duration, told: &Noted<(u32, Reason)>) -> Event<u32> {
         .on_drop(move |why| told.add((n, why)))
 }
 
+/// Takes the next event, in one of three ways.
+fn next(batch: &mut Batch<u32>, manner: usize) -> Option<u32> {
+    match manner {
+        0 => batch.next(),
+        1 => batch.next_event().map(Event::into_inner),
+        _ => {
+            batch.events_mut().sort_by_key(|n| **n);
+            batch.next()
+        }
+    }
+}
+
+/// A stage of each kind, whose handler takes a tenth of a second for each event.
+fn slow_kinds(
+    network: &Network,
+    came: &Noted<u32>,
+    clock: &Arc<ManualClock>,
+    manner: usize,
+) -> Result<Vec<Stage<u32>>, BuildError> {
+    let (note, passes) = (came.clone(), Arc::clone(clock));
+    let work = move |batch: &mut Batch<u32>| {
+        assert!(batch.len() <= 50);
+        while let Some(n) = next(batch, manner) {
+            note.add(n);
+            passes.advance(SECOND / 10);
+        }
+    };
+    let same = work.clone();
+    let handle = works(move |batch| {
+        same(batch);
+        Box::pin(async {})
+    });
+    let names = ["plain", "keyed", "serial", "blocking"].map(|kind| format!("{kind} {manner}"));
+    let [plain, keyed, serial, blocking] = names.each_ref().map(|name| network.stage(name));
+    let (first, second) = (handle.clone(), handle.clone());
+    plain.handler(|_| Ok(by(first)))?;
+    keyed.keyed_by(|_| ()).handler(|_| Ok(by(second)))?;
+    serial.serial(move |_| Ok(one(handle.clone())))?;
+    blocking.blocking(|_| Ok(work))?;
+    names.iter().map(|name| network.find(name)).collect()
+}
+
 #[test]
 fn each_event_of_a_batch_is_checked_when_the_handler_takes_it() -> Result<(), BuildError> {
     let (clock, runtime) = by_hand();
     let clock = Arc::new(clock);
+    let network = Network::on(runtime.handle(), "expiry");
     for manner in 0..3 {
         let (told, came) = (Noted::default(), Noted::default());
-        let (passes, note) = (Arc::clone(&clock), came.clone());
-        let network = Network::on(runtime.handle(), "expiry");
-        runtime.block_on(async {
-            let stage = network.stage("stage").handler(move |_| {
-                Ok(by(move |batch: &mut Batch<u32>| {
-                    let (passes, note) = (Arc::clone(&passes), note.clone());
-                    Box::pin(async move {
-                        assert!(batch.len() <= 50);
-                        loop {
-                            let next = match manner {
-                                0 => batch.next(),
-                                1 => batch.next_event().map(Event::into_inner),
-                                _ => {
-                                    batch.events_mut().sort_by_key(|n| **n);
-                                    batch.next()
-                                }
-                            };
-                            let Some(n) = next else { return };
-                            note.add(n);
-                            passes.advance(SECOND / 10);
-                        }
-                    })
-                }))
-            })?;
+        for stage in slow_kinds(&network, &came, &clock, manner)? {
             stage.pause();
             for n in 0..50 {
                 let event = within(n, SECOND, &told);
                 stage.sender().try_send(event).expect("there is room");
             }
             stage.resume();
-            stage.drain().await;
-            assert_eq!(came.take(), (0..10).collect::<Vec<_>>());
+            runtime.block_on(stage.drain());
             let late: Vec<_> = (10..50).map(|n| (n, Reason::Expired)).collect();
-            assert_eq!(told.take(), late);
+            assert_eq!(came.take(), (0..10).collect::<Vec<_>>(), "{stage:?}");
+            assert_eq!(told.take(), late, "{stage:?}");
             let stats = stage.stats();
             assert_eq!((stats.finished, stats.expired), (10, 40));
-            assert_eq!(stats.response.count, 10);
+            assert_eq!((stats.batches, stats.response.count), (1, 10));
             adds_up(&stage);
-            Ok::<(), BuildError>(())
-        })?;
+        }
     }
     Ok(())
+}
+
+/// A handler of one network sends to another one, which is older or younger.
+#[test]
+fn a_deadline_holds_in_a_network_of_another_age() -> Result<(), BuildError> {
+    let (clock, runtime) = by_hand();
+    runtime.block_on(async {
+        let old = Network::new("old");
+        clock.advance(SECOND * 10);
+        let young = Network::new("young");
+        for (from, to) in [(&old, &young), (&young, &old)] {
+            let told = Noted::default();
+            let last = to.stage("last").handler(|_| Ok(each(|_: u32| ())))?;
+            last.pause();
+            let sender = last.sender();
+            let first = from.stage("first").handler(move |_| {
+                Ok(by(move |batch: &mut Batch<u32>| {
+                    let sender = sender.clone();
+                    Box::pin(async move {
+                        let event = batch.next_event().expect("one is there");
+                        sender.send(event).await.expect("there is room");
+                    })
+                }))
+            })?;
+            let event = within(1, SECOND, &told);
+            first.sender().try_send(event).expect("there is room");
+            first.settled().await;
+            clock.advance(SECOND - Duration::from_millis(1));
+            crate::idle().await;
+            assert_eq!((told.len(), last.stats().queued), (0, 1));
+            clock.advance(Duration::from_millis(1));
+            told.until(1).await;
+            assert_eq!(told.take(), [(1, Reason::Expired)]);
+            adds_up(&last);
+        }
+        Ok(())
+    })
 }
 
 /// An event that waits in a queue ends within a millisecond of its deadline, though the stage does nothing.
@@ -187,6 +246,104 @@ fn what_a_handler_leaves_is_late_in_the_queue() -> Result<(), BuildError> {
         door.let_through(1);
         stage.drain().await;
         adds_up(&stage);
+        Ok(())
+    })
+}
+
+/// An event that a stage is called with, outside of any batch, whether it was queued before or not.
+#[test]
+fn what_is_called_by_itself_is_checked_when_the_handler_takes_it() -> Result<(), BuildError> {
+    for keyed in [false, true] {
+        let (clock, runtime) = by_hand();
+        let clock = Arc::new(clock);
+        runtime.block_on(async {
+            let network = Network::new("expiry");
+            let (told, came, door) = (Noted::default(), Noted::default(), Door::new());
+            let handle = notes(&came, &door);
+            let builder = network.stage("callee");
+            if keyed {
+                builder.keyed_by(|_: &u32| ()).handler(|_| Ok(by(handle)))?;
+            } else {
+                builder.serial(move |_| Ok(one(handle.clone())))?;
+            }
+            let callee = network.find::<u32>("callee")?;
+            let (mut edge, passes) = (None, Arc::clone(&clock));
+            let caller = network.stage("caller").handler(|edges| {
+                let call = edges.to(&callee).call()?;
+                edge = Some(call.clone());
+                Ok(by(move |batch: &mut Batch<u32>| {
+                    let (call, passes) = (call.clone(), Arc::clone(&passes));
+                    Box::pin(async move {
+                        let event = batch.next_event().expect("it was in time");
+                        passes.advance(SECOND);
+                        call.send(event).await.expect("it is open");
+                    })
+                }))
+            })?;
+            let call = edge.expect("it was made");
+            let late = |n| [(n, Reason::Expired)];
+            // The callee is busy until it is too late.
+            callee.sender().try_send(0).expect("there is room");
+            door.until(1).await;
+            let mut calling = pin!(call.send(within(1, SECOND, &told)));
+            assert!(poll_once(&mut calling).await.is_none());
+            clock.advance(SECOND);
+            door.let_through(1);
+            calling.await.expect("it is open");
+            assert_eq!(told.take(), late(1));
+            call.send(within(2, SECOND, &told)).await.expect("open");
+            // It was in time when the caller took it.
+            let event = within(3, SECOND, &told);
+            caller.sender().try_send(event).expect("there is room");
+            caller.settled().await;
+            assert_eq!(told.take(), late(3));
+            assert_eq!(came.take(), [0, 2]);
+            let stats = callee.stats();
+            assert_eq!((stats.called, stats.expired, stats.finished), (3, 2, 1));
+            adds_up(&callee);
+            adds_up(&caller);
+            Ok::<(), BuildError>(())
+        })?;
+    }
+    Ok(())
+}
+
+/// Who is told of it may use the stage that was called: no lock is held.
+#[test]
+fn what_is_late_in_a_batch_that_goes_to_a_stage_by_key_is_passed_over() -> Result<(), BuildError> {
+    let (clock, runtime) = by_hand();
+    runtime.block_on(async {
+        let network = Network::new("expiry");
+        let (told, came) = (Noted::default(), Noted::default());
+        let note = came.clone();
+        let callee = network.stage("callee").keyed_by(|n: &u32| n % 2);
+        let callee = callee.handler(move |_| Ok(each(move |n: u32| note.add(n))))?;
+        let to = callee.clone();
+        let caller = network.stage("caller").handler(move |edges| {
+            let call = edges.to(&to).call()?;
+            Ok(by(move |batch: &mut Batch<u32>| {
+                clock.advance(SECOND);
+                let call = call.clone();
+                Box::pin(async move { call.call(batch).await.expect("it is open") })
+            }))
+        })?;
+        caller.pause();
+        for n in 0..6 {
+            let (tell, stage) = (told.clone(), callee.clone());
+            let mut event = Event::new(n);
+            if n != 3 {
+                let used = move |_| tell.add((n, stage.stats().queued));
+                event = event.within(SECOND).on_drop(used);
+            }
+            caller.sender().try_send(event).expect("there is room");
+        }
+        caller.resume();
+        caller.settled().await;
+        assert_eq!(came.take(), [3]);
+        assert_eq!(told.take(), [0, 2, 4, 1, 5].map(|n| (n, 0)));
+        assert_eq!((caller.stats().expired, caller.stats().finished), (5, 1));
+        assert_eq!(callee.stats().keys, 0);
+        adds_up(&caller);
         Ok(())
     })
 }

@@ -511,10 +511,7 @@ fn a_default_controller_that_would_decide_nothing_is_not_there() -> Result<(), B
         );
         let stage = network.stage::<u32>("batch").target(target);
         let stage = stage.controller(SedaBatch::default()).declare()?;
-        assert_eq!(
-            names(stage.stage()),
-            ["seda-batch", "auto-servlets", "predict"]
-        );
+        assert_eq!(names(stage.stage()), ["seda-batch", "auto"]);
         // Nobody decides what is manual.
         let stage = network.stage::<u32>("manual").target(target).manual();
         assert_eq!(names(stage.declare()?.stage()), [""; 0]);

@@ -403,3 +403,24 @@ fn what_waits_for_its_key_is_degraded_once() -> Result<(), BuildError> {
         Ok(())
     })
 }
+
+#[test]
+fn who_only_tries_is_told_that_others_wait_for_the_key() -> Result<(), BuildError> {
+    runtime(1).block_on_spawned(async {
+        let network = Network::new("keyed");
+        let stage = network.stage("stage").keyed_by(|n: &u32| n % 2);
+        let stage = stage.key_queue(1).handler(|_| Ok(each(|_: u32| ())))?;
+        stage.pause();
+        let sender = stage.sender();
+        sender.try_send(1).expect("there is room");
+        let waiting = sender.send(3);
+        let error = sender.try_send(5).expect_err("the key is full");
+        assert_eq!(error.why, Why::KeyFull);
+        sender.try_send(2).expect("there is room for others");
+        stage.resume();
+        waiting.await.expect("there is room");
+        stage.drain().await;
+        adds_up(&stage);
+        Ok(())
+    })
+}

@@ -317,3 +317,33 @@ fn settings_are_kept_within_the_stages_bounds() -> Result<(), BuildError> {
         Ok(())
     })
 }
+
+#[test]
+fn a_stage_is_destroyed_from_outside_of_a_runtime() -> Result<(), BuildError> {
+    let runtime = runtime(1);
+    let network = Network::on(runtime.handle(), "outside");
+    let door = Door::new();
+    let pass = door.clone();
+    let stage = network.stage("stage").servlets(1).batch(1).manual();
+    let stage = stage.handler(move |_| {
+        Ok(by(move |batch: &mut Batch<u32>| {
+            let pass = pass.clone();
+            Box::pin(async move {
+                batch.next();
+                pass.pass().await;
+            })
+        }))
+    })?;
+    for n in 0..2 {
+        stage.sender().try_send(n).expect("there is room");
+    }
+    futures_lite::future::block_on(async {
+        door.until(1).await;
+        let millisecond = Duration::from_millis(1);
+        assert_eq!(stage.clone().destroy(millisecond).await, 1);
+        door.let_through(1);
+        let ended = network.stage("stage").handler(|_| Ok(each(|_: u32| ())))?;
+        assert_eq!(ended.destroy(Duration::from_secs(3600)).await, 0);
+        Ok(())
+    })
+}

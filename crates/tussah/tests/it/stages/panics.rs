@@ -83,8 +83,6 @@ fn a_serial_handler_that_is_swapped_in_is_made_anew_as_often() -> Result<(), Bui
             sender.try_send(n).expect("it is open");
             stage.settled().await;
         }
-        let _ = sender.try_send(1);
-        stage.settled().await;
         let refused = sender
             .try_send(1)
             .expect_err("it panicked twice in a second");
@@ -144,7 +142,6 @@ fn said<H: SerialHandler<Event = u32>>(
         std::mem::forget(tracing::subscriber::set_default(here));
         let network = Network::new("panics");
         let stage = network.stage("stage").restarts(restarts).serial(make)?;
-        // It finds out with the event after the last panic.
         while stage.sender().try_send(0).is_ok() {
             stage.settled().await;
         }
@@ -210,7 +207,7 @@ fn a_stage_that_its_handler_closes_tells_the_program() -> Result<(), BuildError>
                     panic!("expected: a handler that panics")
                 }))
             })?;
-        for panics in 1..=6 {
+        for panics in 1..=5 {
             stage.sender().try_send(0).expect("it is open");
             stage.settled().await;
             assert_eq!(
@@ -219,7 +216,7 @@ fn a_stage_that_its_handler_closes_tells_the_program() -> Result<(), BuildError>
             );
             clock.advance(Duration::from_secs(9));
         }
-        // It is found out when there is something to handle.
+        // With the panic that is one too many it is closed, without another event.
         stage.sender().try_send(0).expect("it is open");
         stage.settled().await;
         let why = "its handler panicked 6 times within 60s";
@@ -234,6 +231,55 @@ fn a_stage_that_its_handler_closes_tells_the_program() -> Result<(), BuildError>
         assert_eq!(told.len(), 0);
         Ok(())
     })
+}
+
+/// A handler that cannot be made anew closes its stage with its panic: no event has to come first, and none ends for it.
+#[test]
+fn a_handler_that_cannot_be_made_anew_closes_its_stage_at_once() -> Result<(), BuildError> {
+    let check = |throws: bool, called: bool, expected: &str| {
+        runtime(1).block_on(async {
+            let network = Network::new("panics");
+            let (told, made) = (Noted::default(), AtomicUsize::new(0));
+            let tell = told.clone();
+            let builder = network.stage("stage");
+            let builder = builder.on_close(move |why| tell.add(why.to_owned()));
+            let stage = builder.serial(move |edges| {
+                if made.fetch_add(1, Ordering::Relaxed) > 0 {
+                    assert!(!throws, "expected: a maker that panics");
+                    let stage = edges.from().to_owned();
+                    return Err(BuildError::Closed { stage });
+                }
+                Ok(each(|_: u32| panic!("expected: a handler that panics")))
+            })?;
+            let caller = network.stage("caller").handler(|edges| {
+                let call = edges.to(&stage).call()?;
+                Ok(by(move |batch: &mut Batch<u32>| {
+                    let call = call.clone();
+                    Box::pin(async move { call.call(batch).await.expect("it is open") })
+                }))
+            })?;
+            let first = if called {
+                caller.sender()
+            } else {
+                stage.sender()
+            };
+            first.try_send(0).expect("it is open");
+            caller.settled().await;
+            stage.settled().await;
+            let expected = format!("its handler panicked, and could not be made anew: {expected}");
+            assert_eq!(told.take(), std::slice::from_ref(&expected));
+            let stats = stage.stats();
+            assert_eq!(stats.closed.as_deref(), Some(&*expected));
+            let refused = stage.sender().try_send(1).expect_err("it is closed");
+            assert_eq!(refused.why, Why::Closed);
+            Ok::<(), BuildError>(())
+        })
+    };
+    for called in [false, true] {
+        check(false, called, "the stage `stage` is closed")?;
+        check(true, called, "its maker panicked")?;
+    }
+    Ok(())
 }
 
 /// Panics are counted, and apart from them the events that were lost by them.

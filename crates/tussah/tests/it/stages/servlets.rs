@@ -49,6 +49,41 @@ fn servlets_bound_the_batches_in_flight() -> Result<(), BuildError> {
     })
 }
 
+/// Without a target, and with one.
+#[test]
+fn a_fresh_stage_holds_back_nobody_whose_handler_waits() -> Result<(), BuildError> {
+    runtime(2).block_on_spawned(async {
+        let network = Network::new("servlets");
+        for target in [None, Some(Duration::from_secs(1))] {
+            let door = Door::new();
+            let at = door.clone();
+            let mut stage = network.stage(if target.is_some() { "in time" } else { "waits" });
+            if let Some(target) = target {
+                stage = stage.target(target);
+            }
+            let stage = stage.batch(1).handler(move |_| {
+                Ok(by(move |batch: &mut Batch<u32>| {
+                    let at = at.clone();
+                    Box::pin(async move {
+                        batch.next();
+                        at.pass().await;
+                    })
+                }))
+            })?;
+            let sender = stage.sender();
+            for n in 0..200 {
+                sender.try_send(n).expect("there is room");
+            }
+            // None of them has finished.
+            door.until(200).await;
+            door.let_through(200);
+            stage.drain().await;
+            adds_up(&stage);
+        }
+        Ok(())
+    })
+}
+
 #[test]
 fn fewer_servlets_are_in_force_though_events_keep_coming() -> Result<(), BuildError> {
     runtime(1).block_on_spawned(async {

@@ -160,6 +160,33 @@ impl Door {
     }
 }
 
+/// A closure that handlers are made of.
+pub fn works<F>(f: F) -> F
+where
+    F: for<'a> Fn(&'a mut Batch<u32>) -> Work<'a> + Clone + Send + Sync + 'static,
+{
+    f
+}
+
+/// Notes each event, and waits at the door after 0.
+pub fn notes(
+    came: &Noted<u32>,
+    door: &Door,
+) -> impl for<'a> Fn(&'a mut Batch<u32>) -> Work<'a> + Clone + Send + Sync + 'static {
+    let (came, door) = (came.clone(), door.clone());
+    move |batch| {
+        let (came, door) = (came.clone(), door.clone());
+        Box::pin(async move {
+            while let Some(n) = batch.next() {
+                came.add(n);
+                if n == 0 {
+                    door.pass().await;
+                }
+            }
+        })
+    }
+}
+
 /// Waits until a stage is as wanted.
 pub async fn until<E: Send + 'static, C>(
     stage: &Stage<E, C>,
@@ -174,7 +201,15 @@ pub async fn until<E: Send + 'static, C>(
 #[track_caller]
 pub fn adds_up<E: Send + 'static, C>(stage: &Stage<E, C>) {
     let stats = stage.stats();
-    let ends = stats.finished + stats.refused + stats.shed + stats.expired + stats.shut_down;
+    let ends = [
+        stats.finished,
+        stats.refused,
+        stats.shed,
+        stats.expired,
+        stats.cancelled,
+        stats.shut_down,
+    ];
+    let ends = ends.iter().sum::<u64>();
     assert_eq!(
         stats.arrived,
         ends + stats.queued + stats.in_service,

@@ -1,36 +1,40 @@
-//! Whether more servlets help a stage that computes most of the time.
+//! A trial of more servlets in a stage that computes most of the time.
 
 use super::super::Sample;
 
-/// Servlets are added to a stage that computes most of the time after so many events with all at work, and judged by as many. They help if
-/// the workers then have half as much more to do as they should, and are tried if that is so many times what they had.
+/// The number of events with all servlets busy before a trial begins, and in the trial. More
+/// servlets help if the workers then gain at least half of the expected work. A trial needs an
+/// expected gain of this factor.
 const TRIAL: u64 = 64;
 const HELPS: f64 = 1.1;
 
-/// Where they do not help, since servlets wait for each other, they are added again after so many events; then after twice as many, up to the second.
+/// After a trial that did not help, because servlets wait for each other, the next one begins after
+/// this many events; later after twice as many, up to the second number.
 const REST_MIN: u64 = 4_000;
 const REST_MAX: u64 = 16_000;
 
-/// Whether more servlets help a stage that computes most of the time. If what they wait for is each other, they do not.
+/// A test of whether more servlets help a stage that computes most of the time. They do not if
+/// servlets wait for each other.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Trial {
-    /// What was done while all servlets were at work; in a trial, while more were than before it.
+    /// The work done while all servlets were busy; in a trial, while more were busy than before it.
     window: Window,
-    /// How many there were before the trial, and how many workers are to be kept at work in it.
+    /// The number of servlets before the trial, and the number of busy workers that the trial has
+    /// to reach.
     before: Option<(usize, f64)>,
-    /// The trial is over, and did not help; events until the next one.
+    /// The number of events until the next trial, after one that did not help.
     rest: u64,
-    /// How many these will be the next time.
+    /// The next value of `rest`.
     rest_next: u64,
 }
 
 impl Trial {
-    /// Whether there is one, or was one in vain not long ago.
+    /// Returns whether a trial runs, or did not help a short while ago.
     pub(super) fn is_on(&self) -> bool {
         self.before.is_some()
     }
 
-    /// There is nothing to try.
+    /// Ends the trial because there is nothing to try.
     pub(super) fn break_off(&mut self) {
         if self.rest == 0 {
             self.before = None;
@@ -59,7 +63,7 @@ impl Trial {
         let Some((_, aim)) = self.before else {
             return;
         };
-        // What the new ones have begun with is in no sum yet.
+        // The events that the new servlets have begun with are in no sum yet.
         if self.window.finished >= TRIAL.saturating_add(sample.servlets.target as u64) {
             if self.window.workers() > aim {
                 *self = Self::default();
@@ -70,7 +74,7 @@ impl Trial {
         }
     }
 
-    /// How many servlets there are to be, if so many are wanted.
+    /// Returns the number of servlets to use if `wanted` are wanted.
     pub(super) fn servlets(&mut self, sample: &Sample<'_>, wanted: usize) -> usize {
         let now = sample.servlets.target;
         match self.before {
@@ -93,7 +97,7 @@ impl Trial {
     }
 }
 
-/// What was done in some time.
+/// The work done in some time.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Window {
     pub(super) finished: u64,
@@ -108,7 +112,7 @@ impl Window {
         self.interval_ns = self.interval_ns.saturating_add(sample.interval_ns);
     }
 
-    /// How many workers were kept at work.
+    /// Returns how many workers were kept busy.
     pub(super) fn workers(&self) -> f64 {
         self.compute_ns as f64 / self.interval_ns.max(1) as f64
     }

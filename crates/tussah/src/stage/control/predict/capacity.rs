@@ -1,37 +1,45 @@
-//! How much a stage gets done when it has enough to do.
+//! The capacity of a stage: how much it does when it has enough to do.
 //!
-//! Two measurements. What servlets take for an event, times how many servlets there may be, is known from any load, and many services
-//! are averaged; but it is wrong where servlets stand in each other's way, and it is slow to follow. What was finished
-//! while events waited is the truth, but known only then. The first counts until the second says clearly otherwise.
+//! There are two measurements. The first is the service time times the number of allowed servlets.
+//! It is known at any load, and averages many services; if there are more servlets than workers,
+//! the computing time of an event bounds it. But it is wrong if servlets hinder each other, and
+//! slow to follow. The second one is the number of events that finish while others wait. It is the
+//! truth, but only known in that case. The first counts until the second clearly contradicts it.
 
 use std::f64::consts::LN_2;
 
 use super::super::Sample;
 use super::super::cost::Cost;
 
-/// Events that must have been finished before anything is said.
+/// The number of events that must have finished before there is an estimate.
 const FINISHED_MIN: f64 = 16.0;
 
-/// Bound, in events: the window of service times; of so many, the mean of exponential ones is within 3 %. Between half of it and all of it
-/// counts.
+/// Bound, in events: the window of service times; between half of it and all of it counts. With
+/// this many, the mean of exponential times is within 3 %.
 const WINDOW: f64 = 2048.0;
 
-/// Bound, in events: the window of what was finished while events waited.
+/// Bound, in events: the window of events that finished while others waited.
 const BACKLOG_WINDOW: f64 = 256.0;
 
-/// Events that must have been finished while others waited before they are believed, and by which share the measurements then
-/// have to differ: four standard deviations, were services exponential.
+/// The number of events that must have finished while others waited before they count, and the
+/// ratio by which the measurements then have to differ: four standard deviations for exponential
+/// services.
 const BACKLOG_MIN: f64 = 128.0;
 const DIFFERENCE: f64 = 0.7;
 
-/// The sum at which the capacity has fallen to half or less: by chance, less than once in 10^9 events.
+/// The weight, in events, of what another controller knows.
+const KNOWN: f64 = 64.0;
+
+/// The sum at which the capacity has fallen to half or less: by chance, less than once in 10^9
+/// events.
 const FALL_SUM: f64 = 22.0;
 
-/// A test of whether less gets done than could be, on the sum of the log-likelihood ratios of half as much.
+/// A test of whether less is done than possible, on the sum of the log-likelihood ratios of half as
+/// much.
 #[derive(Debug, Default)]
 struct Fall {
     sum: f64,
-    /// What was done since the sum was last 0, and how long that is.
+    /// The events done since the sum was last 0, and the time.
     finished: f64,
     ns: f64,
 }
@@ -40,19 +48,22 @@ struct Fall {
 pub(super) struct Capacity {
     finished: f64,
     service_ns: f64,
+    /// The part of `service_ns` that was computed, and how many servlets can compute at once.
+    compute_ns: f64,
+    workers: f64,
     backlog_finished: f64,
     backlog_ns: f64,
     servlets: usize,
-    /// The mean service of an event when servlets are not in each other's way.
+    /// The mean service time of an event when servlets do not hinder each other.
     service_ns_free: f64,
-    /// The two measurements, once there is enough for them.
+    /// The estimate from the two measurements, once there is enough data.
     per_ns: Option<f64>,
     fall: Fall,
     cost: Cost,
 }
 
 impl Capacity {
-    /// Takes in what happened; `backlogged` if events waited all the time.
+    /// Adds a sample; `backlogged` if events waited all the time.
     pub(super) fn observe(&mut self, sample: &Sample<'_>, backlogged: bool, batch_ns: f64) {
         self.cost
             .observe(sample.batches, sample.finished, sample.service_ns);
@@ -64,9 +75,16 @@ impl Capacity {
         }
         self.finished += finished;
         self.service_ns += sample.service_ns as f64;
+        self.compute_ns += sample.compute_ns as f64;
+        self.workers = if sample.blocking {
+            f64::INFINITY
+        } else {
+            sample.workers as f64
+        };
         if self.finished > WINDOW {
             self.finished /= 2.0;
             self.service_ns /= 2.0;
+            self.compute_ns /= 2.0;
         }
         if backlogged {
             self.backlog_finished += finished;
@@ -76,7 +94,7 @@ impl Capacity {
                 self.backlog_ns /= 2.0;
             }
         } else {
-            // It is evidence of a time that is over.
+            // This is evidence about a time that is over.
             self.backlog_finished *= 0.98;
             self.backlog_ns *= 0.98;
         }
@@ -89,7 +107,18 @@ impl Capacity {
         }
     }
 
-    /// Finds out that the stage has become slower before the windows tell; `full` if there was work for all servlets all the time.
+    /// Sets the rate, in events per nanosecond, and the service time that another controller knows.
+    pub(super) fn is(&mut self, per_ns: f64, service_ns: f64) {
+        self.per_ns = Some(per_ns);
+        self.finished = KNOWN;
+        (self.service_ns, self.compute_ns) = (KNOWN * service_ns, 0.0);
+        self.service_ns_free = service_ns;
+        (self.backlog_finished, self.backlog_ns) = (0.0, 0.0);
+        self.fall = Fall::default();
+    }
+
+    /// Detects that the stage has become slower before the windows show it; `full` if there was
+    /// work for all servlets all the time.
     pub(super) fn watch(&mut self, sample: &Sample<'_>, full: bool) {
         let Some(per_ns) = self.per_ns.filter(|_| full) else {
             self.fall = Fall::default();
@@ -102,38 +131,39 @@ impl Capacity {
         if self.fall.sum <= 0.0 {
             self.fall = Fall::default();
         }
-        // What is in service may all end the next moment.
+        // The events in service may all end the next moment.
         let unseen = sample.in_service as f64 * LN_2;
         if self.fall.sum > FALL_SUM * self.doubt() + unseen {
             let Fall { finished, ns, .. } = std::mem::take(&mut self.fall);
             self.per_ns = Some(finished.max(1.0) / ns);
             self.cost.forget();
-            (self.finished, self.service_ns) = (0.0, 0.0);
+            (self.finished, self.service_ns, self.compute_ns) = (0.0, 0.0, 0.0);
             (self.backlog_finished, self.backlog_ns) = (0.0, 0.0);
         }
     }
 
-    /// Events a nanosecond, once there is enough to tell from.
+    /// Returns the capacity in events per nanosecond, once there is enough data.
     pub(super) fn per_ns(&self) -> Option<f64> {
         self.per_ns
     }
 
-    /// By how much more than later the first estimates have to be doubted: 1 is not at all.
+    /// Returns the factor by which early estimates are less certain than later ones; 1 is no doubt.
     pub(super) fn doubt(&self) -> f64 {
         1.0 + 32.0 / self.finished.max(1.0)
     }
 
-    /// What an event takes of a servlet, in nanoseconds.
+    /// Returns the time of a servlet for an event, in nanoseconds.
     pub(super) fn service_ns(&self) -> f64 {
         self.service_ns / self.finished.max(1.0)
     }
 
-    /// The same when servlets are not in each other's way.
+    /// Returns the same for servlets that do not hinder each other.
     pub(super) fn service_ns_free(&self) -> f64 {
         self.service_ns_free
     }
 
-    /// What an event takes in a batch that takes so long, which may be less than in those that were seen.
+    /// Returns the time of an event in a batch of this length, which may be less than in the
+    /// observed batches.
     fn service_in_ns(&self, batch_ns: f64) -> f64 {
         let service_ns = self.service_ns();
         let Some((each_batch_ns, event_ns)) = self.cost.fit() else {
@@ -142,7 +172,8 @@ impl Capacity {
         let events = (batch_ns - each_batch_ns) / event_ns;
         let share = self.cost.batches_per_event();
         let saved_ns = each_batch_ns * (share - 1.0 / events.max(1.0));
-        // The two windows are not of the same events, so that more might be saved than there is.
+        // The two windows do not cover the same events, so the computed saving may exceed what
+        // there is to save.
         (service_ns - saved_ns.max(0.0)).max(event_ns.min(service_ns))
     }
 
@@ -151,7 +182,9 @@ impl Capacity {
             return None;
         }
         let service_ns = self.service_in_ns(batch_ns);
-        let by_service = self.servlets.max(1) as f64 / service_ns;
+        let computing = self.compute_ns / self.service_ns;
+        let at_work = (self.servlets.max(1) as f64).min(self.workers / computing);
+        let by_service = at_work / service_ns;
         if self.backlog_finished >= BACKLOG_MIN {
             let by_backlog = self.backlog_finished / self.backlog_ns;
             if !(by_service * DIFFERENCE..by_service / DIFFERENCE).contains(&by_backlog) {
@@ -168,7 +201,7 @@ mod tests {
     use super::super::super::testing::{MS, SplitMix, quiet};
     use super::*;
 
-    /// A millisecond in which so many events ended, which took a tenth of it each, of two servlets.
+    /// A millisecond in which this many events ended, with a tenth of it for each, on two servlets.
     fn show(capacity: &mut Capacity, finished: u64, backlogged: bool) {
         let sample = Sample {
             finished,
@@ -196,6 +229,25 @@ mod tests {
     }
 
     #[test]
+    fn servlets_to_spare_do_no_more_than_the_workers() {
+        let mut capacity = Capacity::default();
+        let sample = Sample {
+            finished: 100,
+            service_ns: 3000 * MS,
+            compute_ns: 2000 * MS,
+            workers: 2,
+            servlets: Servlets {
+                target: 8,
+                ..quiet().servlets
+            },
+            ..quiet()
+        };
+        capacity.observe(&sample, false, 0.0);
+        let per_ms = per_ms(&capacity).expect("enough was seen");
+        assert!((per_ms - 0.1).abs() < 1e-9, "{per_ms}");
+    }
+
+    #[test]
     fn what_a_backlog_drains_at_says_otherwise_where_servlets_hinder_each_other() {
         let mut capacity = Capacity::default();
         for _ in 0..100 {
@@ -209,7 +261,7 @@ mod tests {
             show(&mut capacity, 10, true);
         }
         assert_eq!(per_ms(&capacity), Some(10.0));
-        // A difference that may be chance is none.
+        // A difference that may be chance does not count.
         let mut capacity = Capacity::default();
         for _ in 0..100 {
             show(&mut capacity, 16, true);
@@ -217,7 +269,7 @@ mod tests {
         assert_eq!(per_ms(&capacity), Some(20.0));
     }
 
-    /// So many milliseconds in which so many events end, with work for all servlets.
+    /// Milliseconds in which this many events end, with work for all servlets.
     fn watch(capacity: &mut Capacity, ms: u64, finished: u64, in_service: u64) {
         for _ in 0..ms {
             let sample = Sample {
@@ -238,7 +290,7 @@ mod tests {
         assert_eq!(per_ms(&capacity), Some(20.0));
         watch(&mut capacity, 1, 10, 0);
         assert_eq!(per_ms(&capacity), Some(10.0));
-        // Nothing at all is less than one event.
+        // No event at all is less than one event.
         watch(&mut capacity, 200, 0, 0);
         assert!(per_ms(&capacity) < Some(0.05), "{capacity:?}");
     }
@@ -272,7 +324,7 @@ mod tests {
                     service_ns: batch_ns + (1 + i % 3) * 10_000,
                     ..quiet()
                 };
-                // 25 events, where a batch costs as much as five.
+                // 25 events, if a batch costs as much as five.
                 capacity.observe(&sample, false, 300_000.0);
             }
             per_ms(&capacity).expect("enough was seen")

@@ -1,59 +1,72 @@
-//! Whether a stage is offered more than it can do.
+//! The load of a stage: a test of whether more is offered than it can do.
 //!
-//! Sequential tests of two hypotheses about the arrivals' rate each, on the sums of their log-likelihood ratios: Page, "Continuous inspection
-//! schemes" (Biometrika 1954). One is of a load that is far too high, one of a load that is just what can be served while waits are long: that is
-//! what a closed loop looks like. Arrivals that come in clumps say less than as many that come alone, so the threshold grows
-//! with their dispersion, which is measured over short times and over longer ones, in which clumps that come regularly are none: the smaller counts. A queue that was empty with a servlet to spare refutes an overload, whatever was summed; so
-//! a capacity that is estimated too low does no harm.
+//! These are sequential tests of two hypotheses each about the rate of arrivals, on the sums of
+//! their log-likelihood ratios: Page, "Continuous inspection schemes" (Biometrika 1954). One test
+//! is for a load that is far too high. Another one is for a load that can just be served while
+//! waits are long, which is what a closed loop looks like.
+//!
+//! Arrivals in clumps say less than as many single ones, so the threshold grows with their
+//! dispersion. It is measured over short times and over longer ones, in which regular clumps
+//! disappear; the smaller value counts. An empty queue with a spare servlet refutes an overload,
+//! whatever the sums are. So an estimate of the capacity that is too low does no harm.
 
 use super::super::Sample;
 use super::capacity::Capacity;
 
-/// The loads between which the test of a rise tells: found after about 160 services at a load of 1.4.
+/// The loads between which the test of a rise distinguishes. It finds a load of 1.4 after about 160
+/// services.
 const RISE: (f64, f64) = (0.8, 1.4);
 
-/// The sum at which the load has risen: by chance, less than once in 10^9 arrivals at a load of 0.8.
+/// The sum at which the load has risen: by chance, less than once in 10^9 arrivals at a load of
+/// 0.8.
 const RISE_SUM: f64 = 22.0;
 
-/// The loads between which the test of a stand tells: of a queue that neither grows nor goes, as in a closed loop, where who is answered comes
-/// again. What is queued when waits become long speaks as if it had arrived just then, up to so many events: a burst of any length may still go away, and
-/// one that comes before a load of 0.8 is taken for a stand less than once in 40 times.
+/// The loads between which the test of a stand distinguishes: a queue that neither grows nor
+/// shrinks, as in a closed loop. The events queued when waits become long count as if they had just
+/// arrived, up to this many, because a burst of any length may still drain. A burst that precedes a
+/// load of 0.8 is mistaken for a stand less than once in 40 times.
 const STAND: (f64, f64) = (0.8, 1.0);
 const STAND_QUEUE_MAX: f64 = 64.0;
 
-/// The sum at which the queue stands: by chance, less than once in 10^7 arrivals at a load of 0.8. Of 64 clients, it is reached after some 250 services.
+/// The sum at which the queue stands: by chance, less than once in 10^7 arrivals at a load of 0.8.
+/// With 64 clients, it is reached after about 250 services.
 const STAND_SUM: f64 = 18.0;
 
-/// For so many services after an overload, as of less than so large a part of the sums, growing to all of it, another one is found: those who were
-/// turned away come again.
+/// After an overload, a smaller part of each sum suffices for another one, because rejected clients
+/// come again. The part grows from this share to all of the sum within this many services.
 const MEMORY: f64 = 2000.0;
 const MEMORY_SHARE: f64 = 0.2;
 
-/// The loads between which the test of a fall tells. They lie high, since at a load of 0.95 most responses would be late without it.
+/// The loads between which the test of a fall distinguishes. They are high, because at a load of
+/// 0.95 most responses would be late without an overload state.
 const FALL: (f64, f64) = (1.0, 0.85);
 
 /// The sum at which the load has fallen: after about 500 services at a load of 0.8.
 const FALL_SUM: f64 = 10.0;
 
-/// A queue of so many events, or of so many targets if these are more, comes by chance once in 10^12 arrivals at a load of 0.8, and is
-/// taken for an overload if it stays for `QUEUE_STAYS` targets, whatever the arrivals say. This is what finds a stage that has become slower.
+/// A queue of this many events, or of this many targets if these are more, occurs by chance once in
+/// 10^12 arrivals at a load of 0.8. If it stays for `QUEUE_STAYS` targets, it counts as an
+/// overload, whatever the arrivals say. This finds a stage that has become slower.
 const QUEUE_LONG: f64 = 128.0;
 const QUEUE_LONG_TARGETS: f64 = 2.0;
 const QUEUE_STAYS: f64 = 4.0;
 
-/// A queue that is long and of so many targets is an overload at once: even if it goes away by itself, nobody will have waited for it.
+/// A queue that is long and exceeds this many targets is an overload at once: even if it drains by
+/// itself, its answers come too late.
 const QUEUE_FAR_TARGETS: f64 = 4.0;
 
-/// Waits of over half a target that last for so many services are an overload too. At a load r, a queue of exponential services stays for n of
-/// them with a probability of about exp(-n (1 - sqrt r)^2), at 0.8 that is once in 10^10; this is what finds a load that is hardly above 1.
+/// Waits of over half a target that last for this many services are an overload too. At a load r, a
+/// queue of exponential services lasts for n of them with a probability of about exp(-n (1 - sqrt
+/// r)^2); at 0.8 that is once in 10^10. This finds a load that is just above 1.
 const SERVICES_LATE: f64 = 2000.0;
 
-/// The dispersion is measured in intervals in which so many events could be served: in shorter ones, that a sample is taken when an event arrives would show.
-/// In longer ones, clumps that come regularly are none.
+/// The dispersion is measured in intervals in which this many events could be served. Shorter ones
+/// would show that a sample is taken when an event arrives. In the longer ones, regular clumps
+/// disappear.
 const PART: f64 = 8.0;
 const PART_LONG: f64 = 64.0;
 
-/// What is seen of the dispersion counts as at most so many times what was known of it.
+/// A new measurement of the dispersion counts as at most this multiple of the known one.
 const SURPRISE: f64 = 16.0;
 
 /// How many targets without a rejection end an overload.
@@ -62,43 +75,46 @@ const CALM_TARGETS: f64 = 64.0;
 #[derive(Debug)]
 pub(super) struct Load {
     rise: f64,
-    /// Since the sum of the rise was last 0: what arrived, what could be served by the capacity, and what servlets took.
+    /// Since the sum of the rise was last 0: the arrivals, the events that the capacity could
+    /// serve, and those that servlets took.
     arrived: f64,
     able: f64,
     taken: f64,
     fall: f64,
-    /// Since waits were last short: what speaks for a stand besides the arrivals and the time, which are summed.
+    /// Since waits were last short: the evidence for a stand in addition to the arrivals and the
+    /// time, which are summed.
     stand: Stand,
     /// How many services of the memory are left.
     remembered: f64,
     threshold_scale: f64,
-    /// Of the arrivals, in short intervals and in long ones.
+    /// The dispersion of the arrivals, in short intervals and in long ones.
     clumps: Dispersion,
     surges: Dispersion,
     /// The variance of the services over the square of their mean; 1 for exponential ones.
     service_dispersion: f64,
     /// How many services were done since waits were last short.
     late: f64,
-    /// How long waits have been long, in nanoseconds, and what the queue's bound has refused in that time.
+    /// How long waits have been long, in nanoseconds, and the events that the queue's bound refused
+    /// in that time.
     slow_ns: f64,
     refused: u64,
-    /// How long the queue has been long, and how long nobody was rejected, in nanoseconds.
+    /// How long the queue has been long, and how long no event was rejected, in nanoseconds.
     long_ns: f64,
     calm_ns: f64,
 }
 
-/// A test of whether a queue stands, as long as waits are long.
+/// A test of whether a queue stands, while waits are long.
 #[derive(Debug, Default)]
 struct Stand {
-    /// Of the sum, what the queue's length was worth when waits became long; none before.
+    /// The part of the sum for the queue's length when waits became long; none before.
     since: Option<f64>,
     arrived: f64,
     ns: f64,
 }
 
 impl Stand {
-    /// The sum. Time counts by what is known of the capacity now, which is more than was known when it passed; what arrives beyond the capacity is left to
-    /// the test of a rise.
+    /// Returns the sum. Time counts by the current estimate of the capacity, which is better than
+    /// the one at the time. Arrivals beyond the capacity are left to the test of a rise.
     fn sum(&self, per_ns: f64) -> f64 {
         let able = per_ns * self.ns;
         let queue = self.since.unwrap_or(0.0);
@@ -107,11 +123,11 @@ impl Stand {
     }
 }
 
-/// The variance of the arrivals in an interval over their mean; 1 for arrivals that know nothing of each other.
+/// The variance of the arrivals in an interval over their mean; 1 for independent arrivals.
 #[derive(Debug)]
 struct Dispersion {
     value: f64,
-    /// What arrived and how long that took, in the present part of the measurement and in the one before.
+    /// The arrivals and the time, in the current part of the measurement and in the previous one.
     part: (f64, f64),
     before: (f64, f64),
 }
@@ -127,7 +143,8 @@ impl Default for Dispersion {
 }
 
 impl Dispersion {
-    /// From the difference of two neighbouring parts, which a step of the load hardly shows in.
+    /// Adds a measurement from the difference of two neighbouring parts, which hardly shows a step
+    /// of the load.
     fn observe(&mut self, arrived: f64, interval_ns: f64, part_ns: f64) {
         self.part.0 += arrived;
         self.part.1 += interval_ns;
@@ -140,7 +157,7 @@ impl Dispersion {
         if interval_ns_before > 0.0 && both > 0.0 {
             let difference = arrived * interval_ns_before - arrived_before * interval_ns;
             let seen = difference * difference / (interval_ns * interval_ns_before * both);
-            // One burst says little of how arrivals come; clumps that come again and again say so soon.
+            // One burst says little about how arrivals come; repeated clumps soon do.
             let seen = seen.min(SURPRISE * self.value);
             self.value += (seen - self.value) / 32.0;
             self.value = self.value.max(1.0);
@@ -173,7 +190,7 @@ impl Default for Load {
 }
 
 impl Load {
-    /// Takes in what arrived, against what could be served; `idle` if a servlet had nothing to do.
+    /// Adds the arrivals of a sample, against the capacity; `idle` if a servlet had nothing to do.
     pub(super) fn observe(
         &mut self,
         sample: &Sample<'_>,
@@ -188,7 +205,8 @@ impl Load {
         let arrived = sample.arrived as f64;
         let interval_ns = sample.interval_ns as f64;
         let able = per_ns * interval_ns;
-        // One burst is not a load: what comes at once counts as twice what could be served, unless it always comes so.
+        // One burst is not a load: simultaneous arrivals count as at most twice the capacity,
+        // unless they always come so.
         let counted = arrived.min(2.0 * able + 4.0 * self.clumps.value);
         self.clumps.observe(arrived, interval_ns, PART / per_ns);
         self.surges
@@ -198,7 +216,7 @@ impl Load {
         self.arrived += counted;
         self.able += able;
         self.taken += taken;
-        // Where a batch costs something, large ones can do more than was seen yet.
+        // If a batch costs something, large ones can do more than was observed.
         let able_run = self.able.max(self.taken);
         self.rise = self.arrived * (RISE.1 / RISE.0).ln() - able_run * (RISE.1 - RISE.0);
         if idle || self.rise <= 0.0 {
@@ -221,24 +239,25 @@ impl Load {
         self.fall = (self.fall + ratio).max(0.0);
     }
 
-    /// How dispersed the arrivals are as far as it matters for a load.
+    /// Returns the dispersion of the arrivals, as far as it matters for a load.
     fn dispersion(&self) -> f64 {
         self.clumps.value.min(self.surges.value)
     }
 
-    /// How dispersed queues are, which are as long as arrivals and services are dispersed, in the mean of the two (Kingman's approximation).
+    /// Returns the dispersion of queue lengths: the mean of those of arrivals and services
+    /// (Kingman's approximation).
     fn dispersion_of_queues(&self) -> f64 {
         ((self.dispersion() + self.service_dispersion) / 2.0).max(1.0)
     }
 
-    /// A queue of so many events is an overload.
+    /// Returns the length from which a queue is an overload.
     pub(super) fn far(&self, capacity: &Capacity, target_ns: f64) -> f64 {
         let long = QUEUE_LONG * self.dispersion_of_queues() * capacity.doubt();
         let per_ns = capacity.per_ns().unwrap_or(f64::INFINITY);
         long.max(QUEUE_FAR_TARGETS * target_ns * per_ns)
     }
 
-    /// Whether a stage that was not overloaded is.
+    /// Returns whether a stage that was not overloaded is now.
     pub(super) fn risen(
         &mut self,
         queued: f64,
@@ -278,7 +297,7 @@ impl Load {
         self.remembered = (self.remembered - sample.finished as f64).max(0.0);
         let part = 1.0 - (1.0 - MEMORY_SHARE) * self.remembered / MEMORY;
         let scale = part * self.threshold_scale;
-        // What the queue's bound turns away may as well be turned away in time.
+        // Events that the queue's bound refuses may as well be rejected in time.
         let bounded = self.refused > 0 && self.slow_ns > QUEUE_STAYS * target_ns;
         bounded
             || late && self.rise > RISE_SUM * scale
@@ -287,7 +306,7 @@ impl Load {
             || self.late > SERVICES_LATE * dispersion
     }
 
-    /// Whether a stage that was overloaded no longer is.
+    /// Returns whether a stage that was overloaded no longer is.
     pub(super) fn fallen(&mut self, sample: &Sample<'_>, target_ns: f64) -> bool {
         let calm = sample.refused == 0 && sample.shed == 0;
         let interval_ns = sample.interval_ns as f64;
@@ -299,7 +318,7 @@ impl Load {
         self.fall > FALL_SUM * self.dispersion() || self.calm_ns > CALM_TARGETS * target_ns
     }
 
-    /// Forgets what spoke for the turn that was made; not that there was an overload.
+    /// Forgets the evidence for the change that was made, but not that there was an overload.
     pub(super) fn turned(&mut self) {
         self.stand = Stand::default();
         self.remembered = MEMORY;
@@ -309,7 +328,7 @@ impl Load {
         (self.slow_ns, self.refused) = (0.0, 0);
     }
 
-    /// From the difference between what an interval's services took and what they take on average.
+    /// Adds a measurement from the difference between an interval's service times and their mean.
     fn disperse_services(&mut self, sample: &Sample<'_>, service_ns: f64) {
         if sample.finished > 0 && service_ns > 0.0 {
             let finished = sample.finished as f64;
@@ -325,7 +344,7 @@ mod tests {
     use super::super::super::testing::{MS, SplitMix, quiet};
     use super::*;
 
-    /// Of 10 events a millisecond.
+    /// Arrivals of 10 events per millisecond.
     fn capacity() -> Capacity {
         let mut capacity = Capacity::default();
         let sample = Sample {
@@ -337,7 +356,7 @@ mod tests {
         capacity
     }
 
-    /// How many milliseconds pass until an overload is seen, if one is in 10 s.
+    /// Returns how many milliseconds pass until an overload is found, if it is within 10 s.
     fn risen(arrived: impl Fn(u64) -> u64, idle: bool, queued: f64, wait_ms: f64) -> Option<u64> {
         let mut load = Load::default();
         let capacity = capacity();
@@ -361,7 +380,7 @@ mod tests {
         // 22 (1 + 32 / 1000) over 14 ln 1.75 - 6, and over 20 ln 1.75 - 6.
         assert_eq!(at(14), Some(12));
         assert_eq!(at(20), Some(4));
-        // That waits last is seen all the same.
+        // Lasting waits are found all the same.
         assert_eq!(risen(|_| 40, true, 60.0, 6.0), Some(200));
         assert_eq!(risen(|_| 40, false, 60.0, 4.0), None);
     }
@@ -385,12 +404,13 @@ mod tests {
                 load.risen(queued, queued / 10.0 * MS as f64, &sample, 10.0 * MS as f64)
             })
         };
-        // 18 (1 + 32 / 1000) - 62 ln 1.25, over 10 ln 1.25 - 2; a fifth of the 18 and more as time goes by, over as much.
+        // 18 (1 + 32 / 1000) - 62 ln 1.25, over 10 ln 1.25 - 2; later a fifth of the 18 and more,
+        // over the same.
         assert_eq!(found(false, 10, 62.0), Some(21));
         assert_eq!(found(true, 10, 62.0), Some(0));
         assert_eq!(found(false, 10, 51.0), Some(32));
         assert_eq!(found(false, 8, 62.0), None);
-        // However many wait, some time has to pass.
+        // Some time has to pass for any number of waiting events.
         assert_eq!(found(false, 10, 190.0), Some(19));
         assert_eq!(found(false, 6, 190.0), None);
     }
@@ -416,7 +436,7 @@ mod tests {
             let unit = (random.next() >> 11) as f64 / (1u64 << 53) as f64;
             let sample = Sample {
                 arrived: 1,
-                // Five a millisecond.
+                // Five per millisecond.
                 interval_ns: 1 + (-(1.0 - unit).ln() * MS as f64 / 5.0) as u64,
                 ..quiet()
             };

@@ -21,14 +21,15 @@ fn percentile(done: &[Done], share: f64) -> u64 {
     responses[(responses.len() as f64 * share) as usize]
 }
 
-/// The time from which all of a hundred completions but one are within the target, whichever hundred is looked at; from the beginning of `done`.
+/// Returns the time after which any hundred consecutive completions have at most one late one.
 fn settled_ns(done: &[Done], target_ns: u64, start_ns: u64) -> u64 {
     let late = |window: &&[Done]| window.iter().filter(|d| d.response_ns > target_ns).count() > 1;
     let last = done.windows(100).rfind(late);
     last.map_or(0, |window| window[99].at_ns - start_ns)
 }
 
-/// A run at 80 % for half a second, then at `load` for as long; the median over the seeds of what `f` says of the second half.
+/// Runs at 80 % for half a second, then at `load` for as long. Returns the median over the seeds of
+/// `f` on the second half.
 fn step(load: f64, service: Service, seeds: u64, f: impl Fn(&Sim<Predict>, u64) -> f64) -> f64 {
     let model = Model {
         service,
@@ -260,7 +261,8 @@ fn the_highest_class_is_within_the_target_when_it_alone_is_an_overload() {
     assert!(goodput(&sim.done, MS, SECOND / 4) > 0.95 * model.capacity());
 }
 
-/// How many are refused of a load of a half and of so many at once, of services of 10 µs, and whether the load is an overload at the end.
+/// Returns how many events are refused of a load of a half and a burst of `size`, with services of
+/// 10 µs, and whether the load is an overload at the end.
 fn burst(size: u64, slots: u64) -> (u64, bool) {
     let mut predict = Predict::new(Duration::from_millis(1));
     let mut random = SplitMix(1);

@@ -5,30 +5,31 @@ use std::collections::BinaryHeap;
 
 use super::{SECOND, SplitMix};
 
-/// When a client that was turned away comes again.
+/// When a rejected client retries.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Back {
-    /// After so many nanoseconds.
+    /// After this many nanoseconds.
     After(u64),
-    /// When it is told, as a web server tells it: once a second, what is queued and in service over what was done in that second, in whole seconds
-    /// of at least one; each is told between once and twice that.
+    /// After the time in a `Retry-After` header like that of a web server: once a second, the
+    /// events queued and in service over the events done in that second, in whole seconds, at least
+    /// one. Each client gets once to twice that time.
     WhenTold,
 }
 
-/// Clients that are alike.
+/// A set of equal clients.
 pub(crate) struct Clients {
     think_mean_ns: f64,
     back: Back,
-    /// When those send that are not waiting for an answer.
+    /// The send times of the clients that are not waiting for an answer.
     next: BinaryHeap<Reverse<u64>>,
-    /// What was answered since the second began, and what is told in it.
+    /// The events answered in the current second, and the announced retry time.
     answered: u64,
     second: u64,
     told_s: u64,
 }
 
 impl Clients {
-    /// So many, which all send within 1 ms; they think for exponential times.
+    /// Creates clients that all send within 1 ms; their think times are exponential.
     pub(crate) fn new(count: u64, think_mean_ns: f64, back: Back) -> Self {
         Self {
             think_mean_ns,
@@ -54,7 +55,7 @@ impl Clients {
         self.next.push(Reverse(now_ns + think_ns));
     }
 
-    /// One was, while so many events were queued or in service.
+    /// Handles the rejection of an event that found `inside` events queued or in service.
     pub(super) fn turned_away(&mut self, now_ns: u64, inside: u64, random: &mut SplitMix) {
         if now_ns / SECOND > self.second {
             let seconds = now_ns / SECOND - self.second;

@@ -22,8 +22,9 @@ fn stages() -> [Model; 4] {
     ]
 }
 
-/// How it goes after 500 services or ten targets, whichever is longer, for 20 s or ten targets: the longest 90th percentile of 200 in a row over the target, and
-/// what is answered within the target over the capacity.
+/// Returns the longest 90th percentile of 200 consecutive responses over the target, and the
+/// goodput over the capacity. They are measured for 20 s or ten targets, after 500 services or ten
+/// targets, whichever is longer.
 fn settled(model: Model, clients: Clients, target_ns: u64) -> (f64, f64) {
     let mut sim = sim(model, target_ns, 1);
     let services_ns = (500.0 / model.capacity()) as u64;
@@ -72,7 +73,7 @@ fn who_comes_soon_is_answered_within_the_target_and_servers_are_kept_at_work() {
     }
 }
 
-/// Four events may wait, however short that makes the target; so now and then a server has nothing to do.
+/// Four events may wait even with a short target, so a server is idle now and then.
 #[test]
 fn a_target_of_five_services_is_held_with_servers_idle_for_a_tenth_of_the_time() {
     for clients in [64, 256, 1024] {

@@ -1,0 +1,89 @@
+//! The mode of a controller: it decides, only observes, or is off.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU8, AtomicU64, AtomicUsize, Ordering};
+
+/// The mode of an [`AutoTarget`](super::AutoTarget).
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+#[repr(u8)]
+pub enum Mode {
+    /// Decides.
+    #[default]
+    On,
+    /// Admits all events, and counts those that it would have rejected. The log shows when it would
+    /// have begun and ended to reject.
+    Observe,
+    /// Admits all events.
+    Off,
+}
+
+/// A switch for the mode of an [`AutoTarget`](super::AutoTarget) while its stage runs. It also
+/// returns what the controller has observed.
+///
+/// Unless the mode is [`Mode::On`], the stage has the servlets of
+/// [`AutoServlets`](super::AutoServlets), as without a target, and only its own bounds refuse
+/// events.
+#[derive(Clone, Debug, Default)]
+pub struct Switch(Arc<Shared>);
+
+#[derive(Debug, Default)]
+struct Shared {
+    mode: AtomicU8,
+    refused: AtomicU64,
+    shed: AtomicU64,
+    servlets: AtomicUsize,
+}
+
+/// The decisions that an [`AutoTarget`](super::AutoTarget) would have made while it observed.
+///
+/// The queue is longer than it would have been otherwise, so these are more events than it would
+/// have rejected.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Observed {
+    /// Events that it would have refused.
+    pub refused: u64,
+    /// Events that it would have shed from the queue.
+    pub shed: u64,
+    /// How many servlets the stage would have had at the last sample; 0 before the first.
+    pub servlets: usize,
+}
+
+// Relaxed throughout: the mode and the counts order nothing else.
+impl Switch {
+    /// Sets the mode.
+    pub fn set(&self, mode: Mode) {
+        self.0.mode.store(mode as u8, Ordering::Relaxed);
+    }
+
+    /// Returns the mode.
+    #[must_use]
+    pub fn mode(&self) -> Mode {
+        match self.0.mode.load(Ordering::Relaxed) {
+            0 => Mode::On,
+            1 => Mode::Observe,
+            _ => Mode::Off,
+        }
+    }
+
+    /// Returns what has been observed since the controller was made.
+    #[must_use]
+    pub fn observed(&self) -> Observed {
+        Observed {
+            refused: self.0.refused.load(Ordering::Relaxed),
+            shed: self.0.shed.load(Ordering::Relaxed),
+            servlets: self.0.servlets.load(Ordering::Relaxed),
+        }
+    }
+
+    pub(super) fn would_refuse(&self) {
+        self.0.refused.fetch_add(1, Ordering::Relaxed);
+    }
+
+    pub(super) fn would_shed(&self) {
+        self.0.shed.fetch_add(1, Ordering::Relaxed);
+    }
+
+    pub(super) fn would_have(&self, servlets: usize) {
+        self.0.servlets.store(servlets, Ordering::Relaxed);
+    }
+}

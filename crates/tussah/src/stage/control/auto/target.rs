@@ -1,0 +1,169 @@
+//! The controller of servlets and admission for a stage with a latency target.
+
+use std::time::Duration;
+
+use super::{AutoServlets, FINISHED_MIN, Mode, Switch};
+use crate::stage::control::knee::Knee;
+use crate::stage::control::predict::Limit;
+use crate::stage::control::{
+    Admission, Arrival, Cadence, Controller, Departure, Owns, Predict, Rule, Sample, Settings,
+    Verdict,
+};
+use crate::stage::event::Class;
+
+/// A controller that decides how many events are in service and which are admitted, so that answers
+/// meet a latency target.
+///
+/// In a stage that computes, it has the servlets of [`AutoServlets`], and [`Predict`] admits as
+/// many events as they can handle in time. In a stage that waits, or about which nothing is known,
+/// all events are in service at once while nothing that handlers wait for is scarce; so no event is
+/// held back without a reason. If something is scarce, as many are in service as keep it busy. The
+/// others wait in the queue, and `Predict` admits as many as the scarce resource can handle in
+/// time.
+///
+/// The controller finds out by itself whether something is scarce: it compares the throughput with
+/// more and with fewer events in service. That takes some tens of completions and about three
+/// service times. With fewer than about 20 completions within a target, it is too late to help
+/// much.
+///
+/// The target may be out of reach for the service alone. If 90 % of services take up to t with
+/// nothing scarce, and t is more than half of the target, the *effective target* is t plus half of
+/// the target, so that events are not rejected for missing an impossible target.
+///
+/// # Examples
+/// An operator who does not trust a target yet can see what it would do:
+/// ```
+/// use std::time::Duration;
+/// use tussah::stage::{Batch, BuildError, Handler, Network};
+/// use tussah::stage::control::{AutoTarget, Mode, Switch};
+///
+/// fn observed<H: Handler>(network: &Network, handler: H) -> Result<Switch, BuildError> {
+///     let auto = AutoTarget::new(Duration::from_millis(100));
+///     let switch = auto.switch();
+///     switch.set(Mode::Observe);
+///     network.stage("lookup").controller(auto).handler(|_| Ok(handler))?;
+///     // Later: switch.observed().refused, and switch.set(Mode::On).
+///     Ok(switch)
+/// }
+/// ```
+#[derive(Debug)]
+pub struct AutoTarget {
+    servlets: AutoServlets,
+    knee: Knee,
+    admission: Predict,
+    switch: Switch,
+}
+
+impl AutoTarget {
+    /// Creates a controller for this target, from an event's arrival to its answer. A target below
+    /// a microsecond counts as one.
+    #[must_use]
+    pub fn new(target: Duration) -> Self {
+        let admission = Predict::new(target);
+        Self {
+            servlets: AutoServlets::default(),
+            knee: Knee::new(admission.target_ns()),
+            admission,
+            switch: Switch::default(),
+        }
+    }
+
+    /// Returns a handle that switches the controller off and on, or makes it observe only.
+    #[must_use]
+    pub fn switch(&self) -> Switch {
+        self.switch.clone()
+    }
+
+    /// Returns the effective target, in nanoseconds.
+    #[must_use]
+    pub fn target_ns(&self) -> u64 {
+        self.admission.target_ns()
+    }
+}
+
+impl Controller for AutoTarget {
+    fn name(&self) -> &'static str {
+        "auto"
+    }
+
+    fn owns(&self) -> Owns {
+        Owns::SERVLETS | Owns::ADMISSION
+    }
+
+    fn looks_at_responses(&self) -> bool {
+        true
+    }
+
+    fn looks_at_departures(&self) -> bool {
+        self.switch.mode() != Mode::Off && self.admission.looks_at_departures()
+    }
+
+    fn cadence(&self) -> Cadence {
+        self.admission.cadence()
+    }
+
+    fn sample(&mut self, sample: &Sample<'_>, now_ns: u64) -> Settings {
+        let mut settings = self.servlets.sample(sample, now_ns);
+        let unknown = self.servlets.finished < FINISHED_MIN;
+        let mode = self.switch.mode();
+        self.switch
+            .would_have(settings.servlets.unwrap_or(sample.servlets.target));
+        if mode != Mode::Off && !sample.blocking && (self.servlets.waits() || unknown) {
+            let asked = self.knee.sample(sample);
+            let servlets = asked.servlets;
+            self.switch.would_have(servlets);
+            if mode == Mode::On {
+                (settings.servlets, settings.why) = (Some(servlets), asked.why);
+            }
+            let limit = asked.scarce.map(|scarce| Limit { scarce, servlets });
+            self.admission.limit(self.knee.target_ns(), limit);
+        } else {
+            self.knee.watch(sample);
+            self.admission.limit(self.knee.target_ns(), None);
+        }
+        self.admission.sample(sample, now_ns);
+        settings
+    }
+
+    fn effective_target(&self) -> Option<Duration> {
+        let on = self.switch.mode() != Mode::Off;
+        on.then(|| self.admission.effective_target()).flatten()
+    }
+
+    fn rule(&self, class: Class) -> Rule {
+        match (self.switch.mode(), self.admission.rule(class)) {
+            (Mode::On, rule) => rule,
+            (Mode::Observe, Rule::InTime) => Rule::Observed,
+            (Mode::Observe | Mode::Off, _) => Rule::All,
+        }
+    }
+
+    fn on_enqueue(&mut self, arrival: &Arrival) -> Admission {
+        let asked = self.admission.on_enqueue(arrival);
+        match self.switch.mode() {
+            Mode::On => return asked,
+            Mode::Observe if asked == Admission::Reject => self.switch.would_refuse(),
+            Mode::Observe | Mode::Off => {}
+        }
+        Admission::Admit
+    }
+
+    fn on_enqueue_many(&mut self, first: &Arrival, most: u64) -> u64 {
+        // It is asked one by one about the events that this does not admit.
+        self.admission.on_enqueue_many(first, most)
+    }
+
+    fn is_overdue(&self, departure: &Departure) -> bool {
+        self.switch.mode() == Mode::On && self.admission.is_overdue(departure)
+    }
+
+    fn on_dequeue(&mut self, departure: &Departure) -> Verdict {
+        let asked = self.admission.on_dequeue(departure);
+        match self.switch.mode() {
+            Mode::On => return asked,
+            Mode::Observe if asked == Verdict::Shed => self.switch.would_shed(),
+            Mode::Observe | Mode::Off => {}
+        }
+        Verdict::Serve
+    }
+}

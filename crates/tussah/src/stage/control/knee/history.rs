@@ -1,0 +1,115 @@
+//! What came and went in a stage lately.
+
+use std::collections::VecDeque;
+
+use crate::stage::control::Sample;
+
+/// Bound, in marks: how many are kept, which is four unloaded times or four targets, whichever is longer.
+const MARKS_MAX: usize = 64;
+
+/// Counts since the beginning.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Mark {
+    pub(super) at_ns: f64,
+    /// Events let in, without those that were shed.
+    admitted: f64,
+    /// Events finished.
+    finished: f64,
+    pub(super) batches: f64,
+    /// What batches took, without what they waited for room in other stages.
+    pub(super) service_ns: f64,
+    /// Of that, what they computed.
+    pub(super) compute_ns: f64,
+    /// The sum of the squares of that, in square nanoseconds.
+    pub(super) squares: f64,
+}
+
+/// Counts since the beginning, and what they were at some times in the past.
+#[derive(Debug, Default)]
+pub(super) struct History {
+    marks: VecDeque<Mark>,
+    total: Mark,
+}
+
+impl History {
+    /// Takes in what happened, with marks so far apart.
+    pub(super) fn note(&mut self, sample: &Sample<'_>, spacing_ns: f64) {
+        let total = &mut self.total;
+        total.at_ns += sample.interval_ns as f64;
+        total.admitted += sample.admitted as f64 - sample.shed as f64;
+        total.finished += sample.finished as f64;
+        total.batches += sample.batches as f64;
+        total.service_ns += sample.service_ns.saturating_sub(sample.held_up_ns) as f64;
+        total.compute_ns += sample.compute_ns as f64;
+        total.squares += sample.service_squares * 1e18;
+        let last = self.marks.back();
+        if last.is_none_or(|last| total.at_ns >= last.at_ns + spacing_ns) {
+            self.marks.push_back(*total);
+            if self.marks.len() > MARKS_MAX {
+                self.marks.pop_front();
+            }
+        }
+    }
+
+    /// The counts now.
+    pub(super) fn total(&self) -> Mark {
+        self.total
+    }
+
+    /// How many events a batch has.
+    pub(super) fn events_per_batch(&self) -> f64 {
+        (self.total.finished / self.total.batches.max(1.0)).max(1.0)
+    }
+
+    /// How many events came in within the last so many nanoseconds, and how many went.
+    pub(super) fn within(&self, ns: f64) -> (f64, f64) {
+        let at_ns = self.total.at_ns - ns;
+        let after = self.marks.partition_point(|mark| mark.at_ns <= at_ns);
+        let newer = self.marks.get(after).unwrap_or(&self.total);
+        let older = after.checked_sub(1).map_or(newer, |at| &self.marks[at]);
+        let part = (at_ns - older.at_ns) / (newer.at_ns - older.at_ns).max(1.0);
+        let since = |count: fn(&Mark) -> f64| {
+            let then = count(older) + (count(newer) - count(older)) * part.clamp(0.0, 1.0);
+            count(&self.total) - then
+        };
+        (since(|mark| mark.admitted), since(|mark| mark.finished))
+    }
+
+    /// Batches a nanosecond, from about the last so many.
+    pub(super) fn rate(&self, batches: f64) -> f64 {
+        let enough = self.total.batches - batches;
+        let from = self.marks.partition_point(|mark| mark.batches <= enough);
+        let Some(from) = self.marks.get(from.saturating_sub(1)) else {
+            return 0.0;
+        };
+        (self.total.batches - from.batches) / (self.total.at_ns - from.at_ns).max(1.0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::super::testing::{MS, quiet};
+    use super::*;
+
+    #[test]
+    fn what_came_within_a_time_is_interpolated() {
+        let mut history = History::default();
+        for _ in 0..1000 {
+            let sample = Sample {
+                admitted: 3,
+                shed: 1,
+                finished: 4,
+                batches: 2,
+                ..quiet()
+            };
+            history.note(&sample, 10.0 * MS as f64);
+        }
+        let (came, gone) = history.within(25.5 * MS as f64);
+        assert!((came - 51.0).abs() < 0.1 && (gone - 102.0).abs() < 0.1);
+        assert!((history.rate(100.0) * MS as f64 - 2.0).abs() < 1e-6);
+        assert_eq!(history.events_per_batch(), 2.0);
+        // No more than is kept.
+        let (came, _) = history.within(f64::INFINITY);
+        assert!((1260.0..=2000.0).contains(&came), "{came}");
+    }
+}

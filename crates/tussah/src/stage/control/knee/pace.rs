@@ -1,0 +1,183 @@
+//! Whether more in service complete more.
+
+use super::unloaded::P90;
+use crate::stage::control::Sample;
+
+/// Batches in service times of which the spread is taken.
+const WINDOW: f64 = 256.0;
+
+/// Batches, and how many long services, a comparison takes at least: before that, those that began at once end at once.
+const BATCHES_MIN: f64 = 16.0;
+const SERVICES_MIN: f64 = 2.0;
+
+/// The standard errors at which a comparison is sure: it is wrong in one of forty, and is made again and again.
+const SURE: f64 = 2.0;
+
+/// The dispersion of counts of completions at least: those of constant services differ by where a window begins.
+const DISPERSION_MIN: f64 = 0.25;
+
+/// Batches after which a comparison is decided as it stands, if services are as spread as constant ones. An elasticity of a half or so is decided by what costs least: for more it has to be
+/// above a half, and for fewer well above.
+pub(super) const ENOUGH: f64 = 128.0;
+const DOUBT: f64 = 1.0;
+
+/// Batches of one side that are many, and few.
+const MANY: f64 = 64.0;
+
+/// What a comparison says.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Verdict {
+    /// Too little was seen.
+    Unknown,
+    /// Too little was seen of the other side.
+    OldUnsure,
+    /// As much gets done with fewer.
+    Scarce,
+    /// What gets done goes with how many are in service.
+    Proportional,
+}
+
+/// How spread service times are.
+#[derive(Debug, Default)]
+pub(super) struct Spread {
+    batches: f64,
+    service_ns: f64,
+    squares: f64,
+}
+
+impl Spread {
+    pub(super) fn note(&mut self, sample: &Sample<'_>) {
+        self.batches += sample.batches as f64;
+        self.service_ns += sample.service_ns.saturating_sub(sample.held_up_ns) as f64;
+        self.squares += sample.service_squares * 1e18;
+        if self.batches > WINDOW {
+            self.batches /= 2.0;
+            self.service_ns /= 2.0;
+            self.squares /= 2.0;
+        }
+    }
+
+    /// The 90th percentile of services, about, in nanoseconds; and the variance of how many are completed over their mean: of as many
+    /// renewal processes as there are servlets, it is the square of the coefficient of variation.
+    fn long_and_dispersion(&self) -> (f64, f64) {
+        let mean_ns = self.service_ns / self.batches.max(1.0);
+        let variance = (self.squares / self.batches.max(1.0) - mean_ns * mean_ns).max(0.0);
+        let dispersion = DISPERSION_MIN + variance / (mean_ns * mean_ns).max(1.0);
+        (mean_ns + P90 * variance.sqrt(), dispersion)
+    }
+}
+
+/// Batches in some time.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Pace {
+    pub(super) batches: f64,
+    ns: f64,
+    /// The integral of how many were in service.
+    servlets_ns: f64,
+}
+
+impl Pace {
+    pub(super) fn add(&mut self, sample: &Sample<'_>) {
+        self.batches += sample.batches as f64;
+        let ns = sample.busy_ns as f64;
+        self.ns += ns;
+        self.servlets_ns += ns * sample.servlets.busy as f64;
+    }
+
+    /// Batches a nanosecond.
+    pub(super) fn per_ns(&self) -> f64 {
+        self.batches / self.ns.max(1.0)
+    }
+
+    /// What each took, by Little's law.
+    pub(super) fn service_ns(&self) -> f64 {
+        self.servlets_ns / self.batches.max(1.0)
+    }
+
+    fn in_service(&self) -> f64 {
+        self.servlets_ns / self.ns.max(1.0)
+    }
+
+    /// Compares it with how things went before with another number in service: the elasticity of what gets done is tested against a half.
+    pub(super) fn compare(&self, old: &Pace, spread: &Spread) -> Verdict {
+        let (long_ns, dispersion) = spread.long_and_dispersion();
+        if self.batches < BATCHES_MIN || self.ns < SERVICES_MIN * long_ns {
+            return Verdict::Unknown;
+        }
+        let change = (self.in_service() / old.in_service()).ln();
+        let elasticity = (self.per_ns() / old.per_ns()).ln() / change;
+        let error = (dispersion * (1.0 / self.batches + 1.0 / old.batches)).sqrt();
+        let z = (elasticity - 0.5) * change.abs() / error;
+        if z.abs() < SURE && self.batches > MANY && old.batches < MANY {
+            return Verdict::OldUnsure;
+        }
+        if z.abs() < SURE && self.batches < ENOUGH * dispersion {
+            return Verdict::Unknown;
+        }
+        let doubt = if change > 0.0 { 0.0 } else { DOUBT };
+        if z > doubt {
+            Verdict::Proportional
+        } else {
+            Verdict::Scarce
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::super::Servlets;
+    use super::super::super::testing::{MS, quiet};
+    use super::*;
+
+    /// A second with so many in service, of which so many batches of 10 ms each were completed.
+    fn pace(servlets: usize, batches: u64) -> Pace {
+        let mut pace = Pace::default();
+        pace.add(&Sample {
+            busy_ns: 1000 * MS,
+            batches,
+            servlets: Servlets {
+                busy: servlets,
+                ..quiet().servlets
+            },
+            ..quiet()
+        });
+        pace
+    }
+
+    fn spread(deviation_s: f64) -> Spread {
+        let mut spread = Spread::default();
+        spread.note(&Sample {
+            batches: 100,
+            service_ns: 1000 * MS,
+            service_squares: 100.0 * (0.01_f64.powi(2) + deviation_s * deviation_s),
+            ..quiet()
+        });
+        spread
+    }
+
+    #[test]
+    fn fewer_that_do_as_much_say_that_something_is_scarce() {
+        let check = |new: (usize, u64), old: (usize, u64), expected| {
+            let verdict = pace(new.0, new.1).compare(&pace(old.0, old.1), &spread(0.01));
+            assert_eq!(verdict, expected, "{new:?} {old:?}");
+        };
+        check((20, 800), (40, 800), Verdict::Scarce);
+        check((20, 400), (40, 800), Verdict::Proportional);
+        check((80, 800), (40, 800), Verdict::Scarce);
+        check((80, 1600), (40, 800), Verdict::Proportional);
+        // Of few it cannot be told, whichever side is short of them.
+        check((20, 15), (40, 30), Verdict::Unknown);
+        check((20, 30), (40, 45), Verdict::Unknown);
+        // In doubt fewer are kept, and more are not.
+        check((20, 800), (40, 1150), Verdict::Scarce);
+    }
+
+    #[test]
+    fn what_is_spread_takes_more_evidence() {
+        let verdict = |deviation_s| pace(20, 100).compare(&pace(40, 180), &spread(deviation_s));
+        assert_eq!(verdict(0.001), Verdict::Proportional);
+        assert_eq!(verdict(0.03), Verdict::Unknown);
+        let few = pace(20, 65).compare(&pace(40, 45), &spread(0.03));
+        assert_eq!(few, Verdict::OldUnsure);
+    }
+}

@@ -1,0 +1,275 @@
+//! What the controller has to reach on simulated stages whose handlers wait.
+
+use std::time::Duration;
+
+use crate::stage::Class;
+use crate::stage::control::{AutoTarget, Mode, Why};
+use crate::stage::sim::{Arrivals, End, Service, Simulation, Tick, Time};
+
+const MS: u64 = 1_000_000;
+const SECOND: u64 = 1_000_000_000;
+const TARGET_NS: u64 = 100 * MS;
+
+/// Eight permits that are held for 10 ms: 800 a second.
+fn permits(load: f64) -> Simulation {
+    Simulation {
+        until_ns: 4 * SECOND,
+        servlets: 1000,
+        batch_max: 1,
+        permits: vec![(0, 8)],
+        services: vec![(
+            0,
+            Service {
+                hold: Time::Exponential(10e6),
+                ..Service::computing(Time::Constant(50_000.0))
+            },
+        )],
+        arrivals: Arrivals::steps(&[(0, 560.0), (SECOND, 800.0 * load)]),
+        tick_ns: 100 * MS,
+        ..Simulation::default()
+    }
+}
+
+fn waits(waits: Vec<(u64, Time)>, arrivals: Arrivals) -> Simulation {
+    let service = |wait| Service {
+        wait,
+        wait_share: 1.0,
+        ..Service::computing(Time::Constant(50_000.0))
+    };
+    let services = waits.into_iter();
+    Simulation {
+        permits: Vec::new(),
+        services: services
+            .map(|(at_ns, wait)| (at_ns, service(wait)))
+            .collect(),
+        arrivals,
+        ..permits(0.0)
+    }
+}
+
+/// What was answered within `late_ns` of what came from `from_ns` on, in each class, what was turned away, and the ticks.
+fn run(
+    simulation: &Simulation,
+    seed: u64,
+    from_ns: u64,
+    late_ns: u64,
+) -> ([f64; 3], u64, Vec<Tick>) {
+    let auto = AutoTarget::new(Duration::from_nanos(TARGET_NS));
+    let (mut good, mut turned_away) = ([0.0; 3], 0);
+    let ticks = simulation.run(vec![Box::new(auto)], seed, |outcome| {
+        if outcome.arrived_ns < from_ns {
+            return;
+        }
+        match outcome.end {
+            End::Served if outcome.response_ns() <= late_ns => {
+                good[usize::from(outcome.class.0)] += 1.0;
+            }
+            End::Served => {}
+            _ => turned_away += 1,
+        }
+    });
+    (good, turned_away, ticks)
+}
+
+#[test]
+fn what_is_scarce_is_kept_busy_and_the_others_wait_outside() {
+    for load in [1.4, 3.0, 10.0] {
+        let goods: f64 = (1..=4)
+            .map(|seed| {
+                let (good, _, ticks) = run(&permits(load), seed, SECOND, TARGET_NS);
+                let servlets = ticks.last().expect("there are ticks").servlets;
+                assert!((8..=64).contains(&servlets), "{servlets} at {load}");
+                good[0] / (3.0 * 800.0)
+            })
+            .sum();
+        assert!(goods / 4.0 > 0.92, "{} at {load} times", goods / 4.0);
+    }
+}
+
+#[test]
+fn a_stage_that_begins_in_overload_is_controlled_too() {
+    let simulation = Simulation {
+        arrivals: Arrivals::steps(&[(0, 8000.0)]),
+        ..permits(0.0)
+    };
+    let (good, _, _) = run(&simulation, 1, 0, TARGET_NS);
+    assert!(good[0] > 0.88 * 4.0 * 800.0, "{}", good[0]);
+}
+
+#[test]
+fn nobody_is_turned_away_at_70_percent_nor_when_the_overload_is_over() {
+    for seed in 1..=4 {
+        assert_eq!(run(&permits(0.7), seed, 0, TARGET_NS).1, 0);
+        let over = Simulation {
+            until_ns: 5 * SECOND,
+            arrivals: Arrivals::steps(&[(0, 560.0), (SECOND, 2400.0), (3 * SECOND, 560.0)]),
+            ..permits(0.0)
+        };
+        assert_eq!(run(&over, seed, 4 * SECOND, TARGET_NS).1, 0);
+    }
+}
+
+#[test]
+fn the_highest_class_gets_what_is_scarce_first() {
+    let mut simulation = permits(2.0);
+    simulation.arrivals.classes = vec![1.0; 3];
+    let (good, _, _) = run(&simulation, 1, SECOND, TARGET_NS);
+    let each = 3.0 * 1600.0 / 3.0;
+    assert!(good[0] > 0.95 * each, "{good:?}");
+    assert!(good[1] > 0.3 * each && good[2] < 0.2 * each, "{good:?}");
+}
+
+#[test]
+fn waits_for_nothing_scarce_are_not_held_back() {
+    let arrivals = Arrivals {
+        bursts: vec![(0, 200), (2 * SECOND, 200)],
+        ..Arrivals::steps(&[(0, 500.0)])
+    };
+    let simulation = waits(vec![(0, Time::Constant(200e6))], arrivals);
+    let mut longest_ns = 0;
+    let auto = AutoTarget::new(Duration::from_nanos(TARGET_NS));
+    simulation.run(vec![Box::new(auto)], 1, |outcome| {
+        assert_eq!(outcome.end, End::Served);
+        longest_ns = longest_ns.max(outcome.response_ns());
+    });
+    assert!(longest_ns < 210 * MS, "{longest_ns}");
+}
+
+#[test]
+fn a_cut_where_nothing_is_scarce_is_taken_back() {
+    let became_longer = vec![
+        (0, Time::Exponential(20e6)),
+        (SECOND, Time::Exponential(150e6)),
+    ];
+    let simulation = Simulation {
+        until_ns: 7 * SECOND,
+        ..waits(became_longer, Arrivals::steps(&[(0, 1000.0)]))
+    };
+    let (good, turned_away, _) = run(&simulation, 1, 5 * SECOND, 395 * MS);
+    assert!(
+        good[0] > 1600.0 && turned_away < 100,
+        "{good:?} {turned_away}"
+    );
+}
+
+#[test]
+fn more_permits_and_fewer_are_found() {
+    let simulation = Simulation {
+        until_ns: 8 * SECOND,
+        permits: vec![(0, 8), (SECOND, 2), (4 * SECOND, 16)],
+        arrivals: Arrivals::steps(&[(0, 560.0), (4 * SECOND, 1400.0)]),
+        ..permits(0.0)
+    };
+    let (good, _, _) = run(&simulation, 1, 6 * SECOND, TARGET_NS);
+    assert!(good[0] > 0.9 * 2.0 * 1400.0, "{good:?}");
+}
+
+#[test]
+fn the_log_says_why() {
+    use crate::stage::control::log::Change;
+    let auto = AutoTarget::new(Duration::from_nanos(TARGET_NS));
+    let log = permits(3.0).log(vec![Box::new(auto)], 1);
+    let servlets = log
+        .iter()
+        .filter(|decision| matches!(decision.change, Change::Servlets(..)));
+    let whys: Vec<Why> = servlets.map(|decision| decision.why).collect();
+    assert_eq!(whys.first(), Some(&Why::TriesFewer), "{log}");
+    assert!(
+        log.iter()
+            .any(|decision| matches!(decision.change, Change::Rule(Class(0), ..)))
+    );
+}
+
+/// Handlers that compute for 20 ms and then wait for 10 ms: each worker does 50 a second.
+fn mixed(workers: usize, arrivals: Arrivals) -> Simulation {
+    let service = Service {
+        wait: Time::Constant(10e6),
+        wait_share: 1.0,
+        ..Service::computing(Time::Constant(20e6))
+    };
+    Simulation {
+        until_ns: 20 * SECOND,
+        workers,
+        permits: Vec::new(),
+        services: vec![(0, service)],
+        arrivals,
+        ..permits(0.0)
+    }
+}
+
+#[test]
+fn who_only_observes_turns_nobody_away_and_counts() {
+    let simulation = Simulation {
+        queue_max: 100_000,
+        ..permits(3.0)
+    };
+    let turned_away = |mode| {
+        let auto = AutoTarget::new(Duration::from_nanos(TARGET_NS));
+        let switch = auto.switch();
+        switch.set(mode);
+        let mut turned_away = 0;
+        simulation.run(vec![Box::new(auto)], 1, |outcome| {
+            turned_away += u64::from(outcome.end != End::Served);
+        });
+        let observed = switch.observed();
+        (turned_away, observed.refused + observed.shed)
+    };
+    let (on, off) = (turned_away(Mode::On), turned_away(Mode::Off));
+    let observed = turned_away(Mode::Observe);
+    assert!(on.0 > 4000 && on.1 == 0, "{on:?}");
+    assert!(observed.0 == 0 && observed.1 > 4000, "{observed:?}");
+    assert_eq!(off, (0, 0));
+}
+
+#[test]
+fn the_log_has_what_is_only_observed() {
+    use crate::stage::control::{Rule, log::Change};
+    let auto = AutoTarget::new(Duration::from_nanos(TARGET_NS));
+    auto.switch().set(Mode::Observe);
+    let log = permits(3.0).log(vec![Box::new(auto)], 1);
+    let mut rules = log.iter().filter_map(|decision| match decision.change {
+        Change::Rule(_, from, to) => Some((from, to)),
+        _ => None,
+    });
+    assert_eq!(rules.next(), Some((Rule::All, Rule::Observed)), "{log}");
+}
+
+#[test]
+fn the_log_says_when_the_target_cannot_be_kept() {
+    use crate::stage::control::log::Change;
+    let waits = waits(
+        vec![(0, Time::Constant(80e6))],
+        Arrivals::steps(&[(0, 500.0)]),
+    );
+    let auto = AutoTarget::new(Duration::from_nanos(TARGET_NS));
+    let log = waits.log(vec![Box::new(auto)], 1);
+    let targets = log.iter().filter_map(|decision| match decision.change {
+        Change::Target(from, to) => Some((from.as_millis(), to.as_millis())),
+        _ => None,
+    });
+    assert_eq!(targets.collect::<Vec<_>>(), [(100, 130)], "{log}");
+}
+
+#[test]
+fn services_that_wait_for_a_worker_are_not_taken_for_long_ones() {
+    for workers in [1, 2] {
+        let clients = Arrivals {
+            clients: 20 * workers as u32,
+            retry_ns: 100 * MS,
+            ..Arrivals::default()
+        };
+        let auto = AutoTarget::new(Duration::from_millis(200));
+        let mut responses = Vec::new();
+        mixed(workers, clients).run(vec![Box::new(auto)], 1, |outcome| {
+            if outcome.end == End::Served && outcome.arrived_ns > SECOND {
+                responses.push(outcome.response_ns());
+            }
+        });
+        responses.sort_unstable();
+        let p90_ns = responses[responses.len() * 9 / 10];
+        assert!(p90_ns <= 200 * MS, "{p90_ns} with {workers} workers");
+        let capacity = 19.0 * 50.0 * workers as f64;
+        let done = responses.len() as f64;
+        assert!(done > 0.95 * capacity, "{done} of {capacity}");
+    }
+}

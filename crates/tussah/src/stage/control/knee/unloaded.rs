@@ -1,0 +1,245 @@
+//! How long a service takes if nothing is scarce.
+
+use super::history::{History, Mark};
+
+/// Batches from which the first estimate is made, and later ones.
+const FIRST: f64 = 16.0;
+const WINDOW: f64 = 32.0;
+
+/// How much of a new window is believed: what is shorter is news, as nothing makes services shorter than they are; what is longer may be a load.
+const SHORTER: f64 = 0.3;
+const LONGER: f64 = 0.1;
+
+/// The share of all workers' time above which services may be long since the workers are busy.
+const WORKERS_FULL: f64 = 0.75;
+
+/// Standard errors of a mean that are no chance.
+const ERRORS: f64 = 2.0;
+
+/// Bound, in batches: how many at most the time is known from, since what was learned before is forgotten by and by.
+const KNOWN_MAX: f64 = 256.0;
+
+/// Near no load is where an excess takes less than this share of the target.
+const NEAR: f64 = 1.0 / 8.0;
+
+/// The 90th percentile, in standard deviations above the mean: that of a normal distribution. An exponential one has it at 1.3.
+pub(super) const P90: f64 = 1.28;
+
+/// The unloaded time of a service: its mean, and its 90th percentile.
+#[derive(Debug)]
+pub(super) struct Unloaded {
+    target_ns: f64,
+    mean_ns: f64,
+    p90_ns: f64,
+    /// How many batches it is known from, up to [`KNOWN_MAX`].
+    known: f64,
+    /// Where the present window began.
+    from: Mark,
+}
+
+impl Unloaded {
+    pub(super) fn new(target_ns: f64) -> Self {
+        Self {
+            target_ns,
+            mean_ns: 0.0,
+            p90_ns: 0.0,
+            known: 0.0,
+            from: Mark::default(),
+        }
+    }
+
+    /// The mean, in nanoseconds; 0 before enough was seen.
+    pub(super) fn mean_ns(&self) -> f64 {
+        self.mean_ns
+    }
+
+    /// The target that was asked for, in nanoseconds.
+    pub(super) fn own_target_ns(&self) -> f64 {
+        self.target_ns
+    }
+
+    /// What can be asked for, in nanoseconds: half of the target is left for waits where services take most of it or more.
+    pub(super) fn effective_target_ns(&self) -> f64 {
+        let p90_ns = self.p90_ns.max(self.mean_ns);
+        if p90_ns > self.target_ns / 2.0 {
+            p90_ns + self.target_ns / 2.0
+        } else {
+            self.target_ns
+        }
+    }
+
+    /// Forgets the present window.
+    pub(super) fn restart(&mut self, history: &History) {
+        self.from = history.total();
+    }
+
+    /// Mean and 90th percentile in the present window, and how many batches it has.
+    fn window(&self, history: &History) -> (f64, f64, f64) {
+        let (now, from) = (history.total(), &self.from);
+        let batches = now.batches - from.batches;
+        let mean_ns = (now.service_ns - from.service_ns) / batches.max(1.0);
+        let squares = (now.squares - from.squares) / batches.max(1.0);
+        let deviation_ns = (squares - mean_ns * mean_ns).max(0.0).sqrt();
+        (mean_ns, mean_ns + P90 * deviation_ns, batches)
+    }
+
+    /// Makes the first estimate. If these batches kept the workers busy, most of their times may
+    /// have been waits for a worker; so only what they computed counts. Those that are `waiting`
+    /// have computed as well.
+    pub(super) fn see(&mut self, history: &History, workers: usize, waiting: usize) {
+        if self.mean_ns > 0.0 {
+            return;
+        }
+        let (mean_ns, p90_ns, batches) = self.window(history);
+        if batches < FIRST {
+            return;
+        }
+        (self.mean_ns, self.p90_ns, self.known) = (mean_ns, p90_ns, batches);
+        let now = history.total();
+        let compute_ns = now.compute_ns - self.from.compute_ns;
+        let computed_ns = compute_ns * (batches + waiting as f64) / batches;
+        if computed_ns > WORKERS_FULL * workers as f64 * (now.at_ns - self.from.at_ns) {
+            self.scale(compute_ns / batches);
+        }
+        self.restart(history);
+    }
+
+    /// Learns from what ends, where an excess takes so long.
+    pub(super) fn learn(&mut self, delay_ns: f64, history: &History) {
+        let (mean_ns, p90_ns, batches) = self.window(history);
+        if batches < WINDOW {
+            return;
+        }
+        let error_ns = self.deviation_ns() / batches.sqrt();
+        let shorter = mean_ns < self.mean_ns - ERRORS * error_ns;
+        if shorter || delay_ns < NEAR * self.effective_target_ns() {
+            let part = if shorter { SHORTER } else { LONGER };
+            self.mean_ns += part * (mean_ns - self.mean_ns);
+            self.p90_ns += part * (p90_ns - self.p90_ns);
+            self.known = (self.known + batches).min(KNOWN_MAX);
+        }
+        self.restart(history);
+    }
+
+    fn deviation_ns(&self) -> f64 {
+        (self.p90_ns - self.mean_ns).max(0.0) / P90
+    }
+
+    /// What the mean is surely not above, in nanoseconds: where a few services are long, the mean of some tens is not the mean of all.
+    pub(super) fn mean_ns_max(&self) -> f64 {
+        self.mean_ns + ERRORS * self.deviation_ns() / self.known.max(1.0).sqrt()
+    }
+
+    fn scale(&mut self, mean_ns: f64) {
+        self.p90_ns *= mean_ns / self.mean_ns.max(1.0);
+        self.mean_ns = mean_ns;
+    }
+
+    /// With nothing scarce it took so long.
+    pub(super) fn at_least(&mut self, mean_ns: f64) {
+        if mean_ns > self.mean_ns {
+            self.scale(mean_ns);
+        }
+    }
+
+    /// It took so long, maybe with something scarce.
+    pub(super) fn at_most(&mut self, mean_ns: f64) {
+        if mean_ns < self.mean_ns {
+            self.scale(mean_ns);
+        }
+    }
+
+    /// It took so long for a while, maybe with something scarce.
+    pub(super) fn lower(&mut self, mean_ns: f64) {
+        if mean_ns < self.mean_ns {
+            self.mean_ns += SHORTER * (mean_ns - self.mean_ns);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::super::Sample;
+    use super::super::super::testing::{MS, quiet};
+    use super::*;
+
+    /// Shows so many batches that take so long, half of them the deviation less and half of them more.
+    fn show(history: &mut History, batches: u64, mean_ms: u64, deviation_ms: f64) {
+        let squares = (mean_ms as f64).powi(2) + deviation_ms * deviation_ms;
+        let sample = Sample {
+            batches,
+            service_ns: batches * mean_ms * MS,
+            service_squares: batches as f64 * squares / 1e6,
+            ..quiet()
+        };
+        history.note(&sample, 0.0);
+    }
+
+    #[test]
+    fn it_is_learned_near_no_load_and_shorter_times_at_any() {
+        let (mut history, mut unloaded) = (History::default(), Unloaded::new(100.0 * MS as f64));
+        let mean = |unloaded: &Unloaded| (unloaded.mean_ns() / MS as f64).round();
+        show(&mut history, 15, 10, 0.0);
+        unloaded.see(&history, 1, 0);
+        assert_eq!(unloaded.mean_ns(), 0.0);
+        show(&mut history, 1, 10, 0.0);
+        unloaded.see(&history, 1, 0);
+        assert_eq!(mean(&unloaded), 10.0);
+        for _ in 0..100 {
+            show(&mut history, 32, 40, 0.0);
+            unloaded.learn(20.0 * MS as f64, &history);
+        }
+        assert_eq!(mean(&unloaded), 10.0);
+        for _ in 0..100 {
+            show(&mut history, 32, 40, 0.0);
+            unloaded.learn(0.0, &history);
+        }
+        assert_eq!(mean(&unloaded), 40.0);
+        for _ in 0..20 {
+            show(&mut history, 32, 5, 0.0);
+            unloaded.learn(90.0 * MS as f64, &history);
+        }
+        assert_eq!(mean(&unloaded), 5.0);
+    }
+
+    #[test]
+    fn of_first_services_that_wait_for_workers_only_computing_counts() {
+        let mean_ms = |waiting| {
+            let (mut history, mut unloaded) =
+                (History::default(), Unloaded::new(200.0 * MS as f64));
+            // All begin at once, and so the first ends when all have computed.
+            history.note(
+                &Sample {
+                    interval_ns: 420 * MS,
+                    ..quiet()
+                },
+                0.0,
+            );
+            let ended = Sample {
+                interval_ns: 320 * MS,
+                batches: 16,
+                service_ns: 16 * 400 * MS,
+                compute_ns: 16 * 20 * MS,
+                ..quiet()
+            };
+            history.note(&ended, 0.0);
+            unloaded.see(&history, 1, waiting);
+            unloaded.mean_ns() / MS as f64
+        };
+        assert_eq!((mean_ms(19), mean_ms(0)), (20.0, 400.0));
+    }
+
+    #[test]
+    fn services_that_take_most_of_the_target_leave_half_of_it_for_waits() {
+        let effective_ms = |mean_ms, deviation_ms| {
+            let (mut history, mut unloaded) =
+                (History::default(), Unloaded::new(100.0 * MS as f64));
+            show(&mut history, 16, mean_ms, deviation_ms);
+            unloaded.see(&history, 1, 0);
+            (unloaded.effective_target_ns() / MS as f64).round()
+        };
+        assert_eq!(effective_ms(20, 20.0), 100.0);
+        assert_eq!(effective_ms(60, 0.0), 110.0);
+        assert_eq!(effective_ms(200, 100.0), 378.0);
+    }
+}

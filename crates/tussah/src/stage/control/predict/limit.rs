@@ -1,0 +1,33 @@
+//! The capacity as another controller knows it.
+
+use super::Predict;
+use crate::stage::control::Sample;
+use crate::stage::control::knee::Scarce;
+
+/// The known limit of a resource that handlers wait for.
+#[derive(Clone, Copy, Debug)]
+pub(in super::super) struct Limit {
+    pub(in super::super) scarce: Scarce,
+    /// The number of events in service at once.
+    pub(in super::super) servlets: usize,
+}
+
+impl Predict {
+    /// Sets the target, which may exceed the requested one, and the limit of a scarce resource. A
+    /// limit replaces the capacity of the servlets, and starts an overload at once.
+    pub(in super::super) fn limit(&mut self, target_ns: u64, limit: Option<Limit>) {
+        self.target_ns = target_ns;
+        self.limit = limit;
+    }
+
+    /// Returns whether a resource is newly known to be scarce, or more events wait for it than half
+    /// of the target allows.
+    pub(super) fn is_past_limit(&self, sample: &Sample<'_>) -> bool {
+        let Some(Limit { scarce, .. }) = self.limit else {
+            return false;
+        };
+        let inside = sample.queue_len as f64 + sample.in_service as f64;
+        let wait_ns = inside / scarce.per_ns - scarce.service_ns;
+        !self.was_limited || wait_ns > self.target_ns as f64 / 2.0
+    }
+}

@@ -1,0 +1,123 @@
+//! The room of each class in overload: the budget of a wait, and how it is corrected and shared.
+
+use super::Predict;
+use crate::stage::control::Sample;
+
+/// The share of the target that a wait may take in overload, if services are short. The rest is for
+/// the service and for waits that turn out longer than predicted: one in a hundred exponential
+/// services takes five times the mean.
+pub(super) const WAIT_SHARE_MAX: f64 = 0.27;
+
+/// The share of the target that a wait may take even if services take most of the target. With
+/// less, servers would be idle in overload.
+const WAIT_SHARE_MIN: f64 = 0.2;
+
+/// The number of events that may wait in overload even if that takes a larger share of the target,
+/// up to the second constant. With fewer, a servlet that has finished two of them soon has none,
+/// and a stage of one servlet would be idle for a tenth of the time.
+const WAITING_MIN: f64 = 4.0;
+const WAIT_SHARE_FEW: f64 = 0.4;
+
+/// How many mean services of the target are left for the service itself: one exponential service in
+/// a thousand takes longer.
+const SERVICES_LEFT: f64 = 7.0;
+
+/// How many standard deviations beyond the budget an event may have been queued in overload and
+/// still be served, assuming exponential services.
+const OVERDUE: f64 = 1.4;
+
+/// The share of idle time of all servlets in overload from which a wait may take a larger share of
+/// the target, and that larger share.
+const IDLE: f64 = 0.1;
+const WAIT_SHARE_CLUMPS: f64 = 0.9;
+
+/// How many mean services of the target are left when an event is shed in a stage with classes.
+/// Higher classes may have passed it over, and the event that would take its place comes later
+/// still: one exponential service in thirty takes longer.
+const SERVICES_LEFT_CLASSES: f64 = 3.5;
+
+/// Bound, in events: the window for the share of the capacity that a class takes.
+const TAKEN_WINDOW: f64 = 64.0;
+
+impl Predict {
+    /// Returns how long an event may wait in overload, in nanoseconds.
+    fn wait_budget_ns(&self, per_ns: f64) -> f64 {
+        let target_ns = self.target_ns as f64;
+        let left_ns = target_ns - SERVICES_LEFT * self.capacity.service_ns();
+        let budget_ns = left_ns.clamp(WAIT_SHARE_MIN * target_ns, WAIT_SHARE_MAX * target_ns);
+        let few_ns = (WAITING_MIN / per_ns).min(WAIT_SHARE_FEW * target_ns);
+        (budget_ns.max(few_ns) * self.correction).min(WAIT_SHARE_CLUMPS * target_ns)
+    }
+
+    /// Learns from responses that take longer than predicted, for example on a worker with other
+    /// load. If the mean is half of the target, 90 % are within it even if responses vary as much
+    /// as exponential times (2.3 times the mean).
+    pub(super) fn correct(&mut self, sample: &Sample<'_>) {
+        for class in sample.classes {
+            if class.finished > 0 {
+                let weight = (class.finished as f64 / 64.0).min(0.5);
+                let more_ns = class.response_mean_ns as f64 - self.response_mean_ns;
+                self.response_mean_ns += weight * more_ns;
+            }
+        }
+        if !self.overloaded {
+            return;
+        }
+        let step = (sample.interval_ns as f64 / self.target_ns as f64).min(1.0) / 32.0;
+        let mean = self.response_mean_ns / self.target_ns as f64;
+        // If all servlets are idle for long in spite of an overload, arrivals come in clumps. Then
+        // queued events may wait longer.
+        let idle_ns = sample.interval_ns.saturating_sub(sample.busy_ns) as f64;
+        self.idle += (idle_ns / sample.interval_ns.max(1) as f64 - self.idle) * step;
+        if mean > 0.5 || self.correction > 1.0 && self.idle < IDLE / 2.0 {
+            self.correction *= 1.0 - step;
+        } else if self.correction < 1.0 {
+            self.correction = (self.correction * (1.0 + step)).min(1.0);
+        } else if self.idle > IDLE {
+            self.correction *= 1.0 + 4.0 * step;
+        }
+        let most = WAIT_SHARE_CLUMPS / WAIT_SHARE_MAX;
+        self.correction = self.correction.clamp(0.25, most);
+    }
+
+    /// Returns the cost of this many events.
+    pub(super) fn credits(&self, events: f64) -> u64 {
+        let credits = (events * self.cost_256 as f64 / 256.0).round();
+        (credits as u64).min(u64::MAX >> 1)
+    }
+
+    /// Learns how much of the capacity each class takes.
+    pub(super) fn share(&mut self, sample: &Sample<'_>, per_ns: f64) {
+        let able = per_ns * sample.interval_ns as f64;
+        let weight = able / (able + TAKEN_WINDOW);
+        for (taken, class) in self.taken.iter_mut().zip(sample.classes) {
+            let let_in = class.arrived.saturating_sub(class.refused) as f64;
+            *taken += weight * (let_in / able.max(f64::MIN_POSITIVE) - *taken);
+        }
+    }
+
+    /// Sets the room in overload.
+    pub(super) fn allot(&mut self, per_ns: f64) {
+        let budget_ns = self.wait_budget_ns(per_ns);
+        let lowest = usize::from(self.lowest);
+        let mut above = 0.0_f64;
+        for class in 0..=lowest {
+            // Events of higher classes that arrive meanwhile go first.
+            let mut wait_ns = budget_ns * (1.0 - above).max(0.0);
+            if class < lowest {
+                // Servers that lower classes keep busy find their queue full more often than if
+                // this class were alone.
+                wait_ns *= 2.0;
+            }
+            // As many events as can be served at the same time wait for no other.
+            let events = per_ns * (wait_ns + self.capacity.service_ns_free());
+            self.room[class] = self.credits(events).max(self.servlets).max(1);
+            above += self.taken[class];
+        }
+        // The sum of few services is less certain than that of many.
+        let spread = OVERDUE / (per_ns * budget_ns).max(0.25).sqrt();
+        self.sojourn_ns_max = (budget_ns * (1.0 + spread)) as u64;
+        let left_ns = self.target_ns as f64 - SERVICES_LEFT_CLASSES * self.capacity.service_ns();
+        self.sojourn_ns_max_since = self.sojourn_ns_max.max(left_ns as u64);
+    }
+}

@@ -1,0 +1,36 @@
+//! The reasons of controllers for their decisions.
+
+use std::fmt;
+
+/// The reason why a controller changes the number of servlets; for the stage's log.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+#[non_exhaustive]
+pub enum Why {
+    /// The numbers in the log tell the reason.
+    #[default]
+    Unsaid,
+    /// More events wait than arrived within a service time. Something that handlers wait for may be
+    /// scarce; then fewer in service would complete as many.
+    TriesFewer,
+    /// Something that was scarce may no longer be.
+    TriesMore,
+    /// Something that handlers wait for is scarce.
+    MoreDoNoMore,
+    /// Nothing is scarce: services just take their time.
+    FewerDoLess,
+    /// Nothing is scarce any more.
+    NobodyWaits,
+}
+
+impl fmt::Display for Why {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Why::Unsaid => "",
+            Why::TriesFewer => "looks whether fewer in service complete as many",
+            Why::TriesMore => "looks whether more in service complete more",
+            Why::MoreDoNoMore => "more in service bring no more completions",
+            Why::FewerDoLess => "fewer in service bring fewer completions",
+            Why::NobodyWaits => "nobody waits any more",
+        })
+    }
+}

@@ -1,0 +1,379 @@
+//! The events that a handler gets at once.
+
+mod parts;
+mod watched;
+
+pub(crate) use self::watched::Expires;
+
+use std::collections::VecDeque;
+use std::fmt;
+use std::sync::{Arc, Weak};
+
+use super::cancel::{Cancel, CancellationToken};
+use super::{Event, More, Reason};
+use crate::stage::observe::Marks;
+
+/// A run of events in the order in which they were queued, which queues hand over as a whole.
+pub(crate) type Chunk<E> = VecDeque<Event<E>>;
+
+/// The events that a handler gets at once, up to the stage's batch size.
+///
+/// A handler takes them one by one with [`next`](Self::next), or with
+/// [`next_event`](Self::next_event), which keeps their metadata. It may reorder them
+/// ([`events_mut`](Self::events_mut)), drop some ([`retain`](Self::retain)), and combine several
+/// into one.
+///
+/// The events that it leaves go back to the head of the queue. If it leaves more events than it
+/// got, the queue takes as many of the additional ones as it has room for; the others end as
+/// [shed](Reason::Shed). The time of an event begins there if the handler made it or gave it a
+/// deadline. The handler does not get an event whose deadline has passed, or that was
+/// [cancelled](crate::stage::CancelHandle).
+///
+/// If the handler panics, the events that it has not taken go back to the head of the queue. The
+/// drop callbacks of the taken events are called, except for those that were
+/// [settled](Self::settle).
+pub struct Batch<E> {
+    /// The chunk from which events are taken; the later ones are in `more`.
+    head: Chunk<E>,
+    more: VecDeque<Chunk<E>>,
+    /// The number of events in `head` and `more`.
+    left: usize,
+    taken: usize,
+    /// How many of the taken events are settled.
+    settled: usize,
+    failed: u64,
+    /// The taken events, as runs of one stamp.
+    waves: Vec<Wave>,
+    /// The metadata of events that were taken without it.
+    #[expect(clippy::vec_box, reason = "they come in boxes, and are rare")]
+    kept: Vec<Box<More>>,
+    traces: Marks,
+    /// True if the handler has had access to the events, so that their metadata must be checked.
+    touched: bool,
+    /// The stage that late and cancelled events are reported to.
+    at: Option<Weak<dyn Expires<E>>>,
+    /// True if `at` is a stage that was called with a batch that no servlet has filled.
+    called: bool,
+    /// Events that were late when the handler was to get them.
+    expired: u64,
+    /// Events that were cancelled when the handler was to get them.
+    passed_over: u64,
+    /// Events that were cancelled after they were taken.
+    cancelled: u64,
+    /// The cancellable events that have been taken and not settled.
+    served: Vec<Served>,
+    /// The cancellation of the event that was taken last, if it has one.
+    cancel: Option<Arc<Cancel>>,
+}
+
+/// A cancellable event that has been taken.
+struct Served {
+    cancel: Arc<Cancel>,
+    visit: u32,
+    stamp: u64,
+}
+
+/// Events of one class that were queued at one time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Wave {
+    pub(crate) stamp: u64,
+    pub(crate) count: u64,
+}
+
+impl<E> Default for Batch<E> {
+    fn default() -> Self {
+        Self {
+            head: VecDeque::new(),
+            more: VecDeque::new(),
+            left: 0,
+            taken: 0,
+            settled: 0,
+            failed: 0,
+            waves: Vec::new(),
+            kept: Vec::new(),
+            traces: Marks::default(),
+            touched: false,
+            at: None,
+            called: false,
+            expired: 0,
+            passed_over: 0,
+            cancelled: 0,
+            served: Vec::new(),
+            cancel: None,
+        }
+    }
+}
+
+impl<E> Batch<E> {
+    /// Creates a batch of these events, for a call.
+    pub fn of(events: impl IntoIterator<Item = impl Into<Event<E>>>) -> Self {
+        let head: Chunk<E> = events.into_iter().map(Into::into).collect();
+        Self {
+            left: head.len(),
+            traces: Marks::of(&head),
+            head,
+            ..Self::default()
+        }
+    }
+
+    /// Returns how many events can still be taken, including those whose deadline may pass before
+    /// that.
+    #[inline]
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.left
+    }
+
+    /// Returns whether no event is left.
+    #[inline]
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.left == 0
+    }
+
+    /// Takes the next event's value. The batch keeps the metadata, and calls the drop callback if
+    /// the handler panics before the event is [settled](Self::settle).
+    #[expect(
+        clippy::should_implement_trait,
+        reason = "an iterator would have no `retain` between two events"
+    )]
+    #[inline(always)]
+    pub fn next(&mut self) -> Option<E> {
+        let (value, more, _) = self.next_event()?.split();
+        if let Some(more) = more {
+            self.kept.push(more);
+        }
+        Some(value)
+    }
+
+    /// Takes the next event with its metadata (deadline, drop callback, trace), for sending it on.
+    #[inline(always)]
+    pub fn next_event(&mut self) -> Option<Event<E>> {
+        loop {
+            let mut event = match self.head.pop_front() {
+                Some(event) => event,
+                None => self.next_chunk()?,
+            };
+            self.left -= 1;
+            if self.traces.any {
+                match self.wanted(event) {
+                    Some(watched) => event = watched,
+                    None => continue,
+                }
+                self.take_watched(&event);
+            }
+            self.note(event.stamp());
+            return Some(event);
+        }
+    }
+
+    /// Returns a token that tells whether the event that was taken last has been cancelled.
+    #[must_use]
+    pub fn cancellation(&self) -> CancellationToken {
+        CancellationToken::of(self.cancel.as_ref())
+    }
+
+    /// Takes the values of all remaining events one by one.
+    pub fn drain(&mut self) -> impl Iterator<Item = E> {
+        std::iter::from_fn(|| self.next())
+    }
+
+    /// Takes all remaining events with their metadata one by one.
+    pub fn drain_events(&mut self) -> impl Iterator<Item = Event<E>> {
+        std::iter::from_fn(|| self.next_event())
+    }
+
+    /// Returns the remaining events that are neither late nor cancelled, in the order in which they
+    /// will be taken. The caller may inspect and reorder them.
+    ///
+    /// # Examples
+    /// Short jobs first:
+    /// ```
+    /// use tussah::stage::Batch;
+    ///
+    /// let mut batch = Batch::of(["long job", "job"]);
+    /// batch.events_mut().sort_by_key(|job| job.len());
+    /// assert_eq!(batch.next(), Some("job"));
+    /// ```
+    pub fn events_mut(&mut self) -> &mut [Event<E>] {
+        if self.look_again() {
+            self.contiguous();
+            for event in std::mem::take(&mut self.head) {
+                self.left -= 1;
+                if let Some(event) = self.wanted(event) {
+                    self.left += 1;
+                    self.head.push_back(event);
+                }
+            }
+        } else {
+            // Each is looked at as it is taken, for what the handler may do with it.
+            (self.traces.any, self.touched) = (true, true);
+        }
+        self.contiguous()
+    }
+
+    /// Returns all remaining events, even late or cancelled ones.
+    pub(crate) fn contiguous(&mut self) -> &mut [Event<E>] {
+        for mut next in self.more.drain(..) {
+            self.head.append(&mut next);
+        }
+        self.head.make_contiguous()
+    }
+
+    /// Drops the events for which `keep` returns false. They count as finished. If `keep` panics,
+    /// all events stay.
+    pub fn retain(&mut self, mut keep: impl FnMut(&mut Event<E>) -> bool) {
+        // No event is removed before all have been checked.
+        let keeps: Vec<bool> = self.events_mut().iter_mut().map(&mut keep).collect();
+        let mut kept = VecDeque::with_capacity(keeps.len());
+        let mut dropped = Vec::new();
+        for keeps in keeps {
+            if keeps {
+                kept.extend(self.give_back());
+            } else if let Some(event) = self.give_back() {
+                self.note(event.stamp());
+                if self.traces.any {
+                    self.take_watched(&event);
+                }
+                dropped.push(event);
+            }
+        }
+        self.traces.pause();
+        self.left = kept.len();
+        self.head = kept;
+        // Dropped after everything else is in its place, because an event may panic when dropped.
+        drop(dropped);
+    }
+
+    /// Marks the events taken so far as handled: their drop callbacks are not called if the handler
+    /// panics later.
+    #[inline]
+    pub fn settle(&mut self) {
+        self.settled = self.taken;
+        // They have ended, and cannot be cancelled any more.
+        self.kept.clear();
+        if !self.served.is_empty() {
+            self.settle_served();
+        }
+        self.traces.settle();
+    }
+
+    /// Marks the last `events` events taken as failed, for example by an error or a timeout. They
+    /// count as [`failed`](crate::stage::StageStats::failed): no mean, percentile or controller
+    /// sees their time, because it does not tell how fast the stage can be.
+    pub fn fail(&mut self, events: u64) {
+        let mut left = events;
+        for wave in self.waves.iter_mut().rev() {
+            let part = wave.count.min(left);
+            wave.count -= part;
+            left -= part;
+        }
+        let failed = events - left;
+        self.failed += failed;
+        // They count as failed even if they are cancelled.
+        let served = self.served.len().saturating_sub(failed as usize);
+        self.served.truncate(served);
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn next_chunk(&mut self) -> Option<Event<E>> {
+        while let Some(chunk) = self.more.pop_front() {
+            self.head = chunk;
+            if let Some(event) = self.head.pop_front() {
+                return Some(event);
+            }
+        }
+        None
+    }
+
+    #[inline(always)]
+    fn note(&mut self, stamp: u64) {
+        self.taken += 1;
+        match self.waves.last_mut() {
+            Some(wave) if wave.stamp == stamp => wave.count += 1,
+            _ => self.waves.push(Wave { stamp, count: 1 }),
+        }
+    }
+
+    fn unnote(&mut self, stamp: u64) {
+        let wave = self
+            .waves
+            .iter_mut()
+            .rev()
+            .find(|wave| wave.stamp == stamp && wave.count > 0);
+        wave.expect("a stamp is noted before it is taken back")
+            .count -= 1;
+    }
+
+    /// Ends the batch.
+    #[inline]
+    pub(crate) fn end(&mut self) {
+        self.kept.clear();
+        self.cancel = None;
+        self.traces.pause();
+        (self.taken, self.settled) = (0, 0);
+    }
+
+    /// Calls the drop callbacks of the events that were taken by a handler that did not finish.
+    pub(crate) fn dropped(&mut self, reason: Reason) {
+        for mut more in self.kept.drain(..) {
+            more.end(reason);
+        }
+        self.traces.dropped(reason);
+    }
+
+    /// Marks the events that were taken and not settled as failed, except cancelled ones.
+    pub(crate) fn fail_unsettled(&mut self) {
+        let before = self.cancelled;
+        self.settle_served();
+        self.fail(self.unsettled().saturating_sub(self.cancelled - before));
+    }
+
+    /// Returns how many events have been taken and not settled.
+    pub(crate) fn unsettled(&self) -> u64 {
+        (self.taken - self.settled) as u64
+    }
+
+    /// Returns the batch's trace marks.
+    #[inline]
+    pub(crate) fn traces(&mut self) -> &mut Marks {
+        &mut self.traces
+    }
+
+    pub(crate) fn waves(&mut self) -> &mut Vec<Wave> {
+        &mut self.waves
+    }
+
+    /// Returns how many events have ended without being given to the handler.
+    pub(crate) fn withheld(&self) -> u64 {
+        self.expired + self.passed_over
+    }
+
+    pub(crate) fn take_expired(&mut self) -> u64 {
+        std::mem::take(&mut self.expired)
+    }
+
+    /// Returns how many events the handler did not get because they were cancelled, and how many
+    /// were cancelled later.
+    #[inline]
+    pub(crate) fn take_cancelled(&mut self) -> (u64, u64) {
+        if !self.served.is_empty() {
+            self.settle_served();
+        }
+        let passed_over = std::mem::take(&mut self.passed_over);
+        (passed_over, std::mem::take(&mut self.cancelled))
+    }
+
+    pub(crate) fn take_failed(&mut self) -> u64 {
+        std::mem::take(&mut self.failed)
+    }
+}
+
+impl<E> fmt::Debug for Batch<E> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Batch")
+            .field("len", &self.left)
+            .finish_non_exhaustive()
+    }
+}

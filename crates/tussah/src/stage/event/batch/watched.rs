@@ -1,0 +1,143 @@
+//! The events of a batch that are traced, or may be late or cancelled.
+
+use std::sync::{Arc, Weak};
+
+use super::{Batch, Served};
+use crate::stage::event::{Event, Reason, queued_ns};
+
+/// A receiver of the events that a handler does not get: their deadline has passed, or they were
+/// cancelled.
+pub(crate) trait Expires<E>: Send + Sync {
+    /// Returns whether a deadline has passed.
+    fn is_late(&self, deadline_ns: u64) -> bool;
+
+    /// Ends such an event.
+    fn end(&self, event: Event<E>, why: Reason);
+
+    /// Counts such an event if it came by a call, so that no stage has counted it.
+    fn count_called(&self, why: Reason);
+}
+
+impl<E> Batch<E> {
+    /// Makes late and cancelled events end instead of going to the handler. The stage whose servlet
+    /// has the batch counts them.
+    #[inline]
+    pub(crate) fn check_events<S: Expires<E> + 'static>(&mut self, at: &Arc<S>)
+    where
+        E: 'static,
+    {
+        let known = self.at.as_ref().map(|it| it.as_ptr().cast());
+        if known != Some(Arc::as_ptr(at)) {
+            self.at = Some(Arc::downgrade(at) as _);
+        }
+        self.called = false;
+    }
+
+    /// Returns whether an event is traced, has a deadline or can be cancelled. A handler may have
+    /// changed that.
+    #[inline]
+    pub(super) fn look_again(&mut self) -> bool {
+        if std::mem::take(&mut self.touched) {
+            let any = self.contiguous().iter().any(|event| event.more.is_some());
+            self.traces.any = any;
+        }
+        self.traces.any
+    }
+
+    /// Returns whether a stage that is called with it has to look at its events, or to note those
+    /// that have been taken.
+    #[inline]
+    pub(crate) fn is_watched(&mut self) -> bool {
+        self.look_again();
+        self.traces.has_any()
+    }
+
+    /// Does the same for a batch that a stage is called with, unless a servlet has filled it. The
+    /// time of an event begins now, unless it was queued or came by a call since it got its
+    /// deadline.
+    pub(crate) fn check_called<S: Expires<E> + 'static>(&mut self, at: &Arc<S>, now_ns: u64)
+    where
+        E: 'static,
+    {
+        if !self.traces.any {
+            return;
+        }
+        if self.called || self.at.is_none() {
+            self.called = true;
+            self.at = Some(Arc::downgrade(at) as _);
+        }
+        self.begin(now_ns);
+    }
+
+    /// Begins the time of the events that have not been queued, or not since they got their
+    /// deadline.
+    pub(crate) fn begin(&mut self, now_ns: u64) {
+        for event in self.contiguous() {
+            if queued_ns(event.stamp()) == 0 {
+                event.queued(now_ns);
+            } else if let Some(more) = &mut event.more {
+                more.begin(now_ns);
+            }
+        }
+    }
+
+    #[cold]
+    pub(super) fn take_watched(&mut self, event: &Event<E>) {
+        self.traces.take(event);
+        self.cancel = event.cancel().cloned();
+        if let Some(cancel) = &self.cancel {
+            self.served.push(Served {
+                cancel: Arc::clone(cancel),
+                visit: cancel.cell.visit(),
+                stamp: event.stamp(),
+            });
+        }
+    }
+
+    /// Returns the event, unless it is late or cancelled; then it ends.
+    #[cold]
+    pub(super) fn wanted(&mut self, event: Event<E>) -> Option<Event<E>> {
+        let deadline_ns = event.deadline_ns();
+        let looks = deadline_ns != 0 || event.cancel().is_some();
+        let at = self.at.as_ref().filter(|_| looks);
+        let Some(at) = at.and_then(Weak::upgrade) else {
+            return Some(event);
+        };
+        let why = if event.is_cancelled() {
+            Reason::Cancelled
+        } else if deadline_ns != 0 && at.is_late(deadline_ns) {
+            Reason::Expired
+        } else {
+            return Some(event);
+        };
+        match why {
+            _ if self.called => at.count_called(why),
+            Reason::Cancelled => self.passed_over += 1,
+            _ => self.expired += 1,
+        }
+        at.end(event, why);
+        None
+    }
+
+    /// Returns a future that completes when the batch's only event is cancelled and the handler is
+    /// to be dropped. Returns `None` if the batch has other events or the event cannot be
+    /// cancelled.
+    pub(crate) fn drops_handler(&self) -> Option<impl Future<Output = ()> + Send + use<E>> {
+        if !self.traces.any || self.left != 1 {
+            return None;
+        }
+        let cancel = self.front()?.front()?.cancel()?;
+        Some(Arc::clone(cancel).drops_handler(cancel.cell.visit()))
+    }
+
+    /// Counts the taken events that have been cancelled; later cancellations do not count.
+    #[cold]
+    pub(super) fn settle_served(&mut self) {
+        for served in std::mem::take(&mut self.served) {
+            if served.cancel.cell.is_cancelled_at(served.visit) {
+                self.unnote(served.stamp);
+                self.cancelled += 1;
+            }
+        }
+    }
+}

@@ -1,0 +1,302 @@
+//! Cancellation of events: a queued event ends at once, and a handler is notified.
+//!
+//! # Design
+//! 1. An event that can be cancelled shares a [cell](Cell) with its [handle](CancelHandle). The
+//!    cell records where the event is and whether it was cancelled. Other events have no cell and
+//!    pay nothing.
+//! 2. All changes of a cell are made under its lock, which is held for a few instructions and is
+//!    the last in the lock order. A stage takes it under its own lock. The canceller releases it
+//!    before it takes a stage's lock.
+//! 3. `cancelled` is set once, under that lock, and never after the event has ended. Every change
+//!    of the event's place reads it under the same lock. So either the canceller finds the event in
+//!    a queue, or the next owner finds it cancelled.
+//! 4. A stage changes its counts only under its own lock, together with the cell. The canceller
+//!    names the visit at which it found the event. If the event has left the queue since, the visit
+//!    or the place differs, and the canceller leaves the rest to the servlet that took it. So an
+//!    event is counted once.
+//! 5. A cancelled event in a queue is *buried*: the stage counts it as cancelled and frees its
+//!    credits at once. Its value leaves at the next sweep.
+//! 6. A sweep goes through one part of the queue, a class or a key, when one in [`BURIED_PART`] of
+//!    its events is buried. So in a part of up to eight events a cancelled one leaves at once,
+//!    cancelling n of n events costs at most 8 n looks, and cancelled values take at most an eighth
+//!    of the queue's room.
+//! 7. An event that is cancelled while its sender has it ends when it is queued. One that a servlet
+//!    has taken ends when the handler comes to it.
+//! 8. If a handler has only this event, cancelling it wakes the servlet, which drops the handler's
+//!    future. Other handlers have to ask. At the end of the batch, the stage looks at the cells of
+//!    its events: an event that is cancelled and has not been sent on (the visit is the same)
+//!    counts as cancelled.
+//!
+//! `loom_tests.rs` has models of the sender, the servlet, the canceller and the end. These are the
+//! states of a cell, and the owners of the changes:
+//!
+//! ```text
+//!          stage, as it is queued            canceller, under the stage's lock
+//!   Out ───────────────────────────► Queued ─────────────────────────────────► Buried
+//!    ▲ │ └─ if it is cancelled ─────────────────────────────────────────────────►│
+//!    │ │                               │                                         │
+//!    │ │                               ▼ stage, as it leaves the queue            ▼
+//!    │ │                              Out                                       Out, and it ends
+//!    │ └─ whoever drops it ─► Ended
+//! ```
+
+mod cell;
+#[cfg(test)]
+mod loom_tests;
+mod sync;
+#[cfg(test)]
+mod tests;
+
+use std::fmt;
+use std::pin::pin;
+use std::sync::{Arc, Weak};
+
+use tussah_core::{Notify, quietly};
+
+pub(crate) use cell::Left;
+
+use super::Event;
+
+/// Bound, in events of a class or key for each cancelled one: with this many or fewer, the
+/// cancelled values are swept out. A sweep costs at most this many looks for each of them.
+pub(crate) const BURIED_PART: usize = 8;
+
+/// A stage, for callers that cancel an event in its queue.
+pub(crate) trait Recall: Send + Sync {
+    /// Ends an event that was in the queue at this visit, if it still is.
+    fn recall(self: Arc<Self>, cell: &Cell, visit: u32);
+}
+
+/// A stage that has the event in its queue.
+pub(crate) type Home = Weak<dyn Recall>;
+pub(crate) type Cell = cell::Cell<Home>;
+pub(crate) type Spot = cell::Spot<Home>;
+
+/// The state that an event shares with its handles and tokens.
+pub(crate) struct Cancel {
+    pub(crate) cell: Cell,
+    /// Notified when the event is cancelled.
+    told: Notify,
+}
+
+impl Cancel {
+    fn cancel(&self) -> bool {
+        let Some(home) = self.cell.cancel() else {
+            return false;
+        };
+        quietly(|| self.told.notify_waiters());
+        if let Some((home, visit)) = home
+            && let Some(stage) = home.upgrade()
+        {
+            stage.recall(&self.cell, visit);
+        }
+        true
+    }
+
+    /// Waits until the event is cancelled.
+    async fn cancelled(&self) {
+        let mut told = pin!(self.told.notified());
+        told.as_mut().enable();
+        // From here on no cancellation is missed.
+        if !self.cell.is_cancelled() {
+            told.await;
+        }
+    }
+
+    /// Completes when the event is cancelled while a handler has it and no other event. The caller
+    /// then drops the handler's future.
+    pub(crate) async fn drops_handler(self: Arc<Self>, visit: u32) {
+        self.cancelled().await;
+        if !self.cell.begin_drop(visit) {
+            std::future::pending().await
+        }
+    }
+}
+
+/// Cancels an event when it is dropped, or earlier. Made by [`Event::cancellable`].
+///
+/// | place of the event | effect |
+/// |---|---|
+/// | in a queue | The event ends. Its credits are free at once, and its drop callbacks get [`Reason::Cancelled`](crate::stage::Reason::Cancelled). If its class or key has more than eight events, up to an eighth of them may be cancelled values that have yet to be dropped. |
+/// | with its sender | The event ends when it is queued. |
+/// | in a batch | The handler does not get the event. |
+/// | with a [`Handler`](crate::stage::Handler) whose stage has [batches of one](crate::stage::Builder::batch) and no keys | The handler's future is dropped, and the drop callback gets `Reason::Cancelled`. |
+/// | with another handler | The handler goes on, and can ask a [`CancellationToken`]. |
+/// | ended | None. |
+///
+/// Threads that the handler has spawned and blocking work go on. An event counts as
+/// [`cancelled`](crate::stage::StageStats::cancelled) and not as finished if it is cancelled before
+/// its batch has ended or been [settled](crate::stage::Batch::settle). Then no mean, percentile or
+/// controller sees its time.
+///
+/// # Examples
+/// A caller that stops waiting for an answer cancels its request:
+/// ```
+/// use tussah::stage::{Batch, BuildError, Event, Handler, Network};
+/// use tussah::sync::oneshot;
+///
+/// struct Ask {
+///     number: u64,
+///     answer: oneshot::Sender<u64>,
+/// }
+///
+/// struct Double;
+///
+/// impl Handler for Double {
+///     type Event = Ask;
+///     async fn handle(&self, batch: &mut Batch<Ask>) {
+///         for Ask { number, answer } in batch.drain() {
+///             drop(answer.send(2 * number));
+///         }
+///     }
+/// }
+///
+/// # let runtime = tussah::Runtime::builder().workers(1).build().expect("a runtime");
+/// # runtime.block_on(async {
+/// let network = Network::new("numbers");
+/// let double = network.stage("double").handler(|_| Ok(Double))?;
+/// let sender = double.sender();
+/// let double_of = async |number| {
+///     let (answer, answered) = oneshot::channel();
+///     // Dropped with this future, at any await.
+///     let (event, _cancel) = Event::new(Ask { number, answer }).cancellable();
+///     sender.send(event).await.expect("`double` is open");
+///     answered.await
+/// };
+/// assert_eq!(double_of(4).await, Ok(8));
+///
+/// double.pause();
+/// let gives_up = tussah::time::timeout(std::time::Duration::from_millis(1), double_of(5));
+/// assert!(gives_up.await.is_err());
+/// assert_eq!((double.stats().queued, double.stats().cancelled), (0, 1));
+/// # Ok::<(), BuildError>(())
+/// # }).expect("the network can be made");
+/// ```
+#[must_use = "the event is cancelled when this is dropped"]
+pub struct CancelHandle(Option<Arc<Cancel>>);
+
+impl CancelHandle {
+    /// Cancels the event. Returns false if it has ended, or was cancelled before.
+    pub fn cancel(&self) -> bool {
+        self.0.as_ref().is_some_and(|cancel| cancel.cancel())
+    }
+
+    /// Drops the handle without cancelling the event.
+    pub fn detach(mut self) {
+        self.0 = None;
+    }
+
+    /// Returns whether the event was cancelled before its end.
+    #[must_use]
+    pub fn is_cancelled(&self) -> bool {
+        is_cancelled(self.0.as_deref())
+    }
+}
+
+impl Drop for CancelHandle {
+    fn drop(&mut self) {
+        self.cancel();
+    }
+}
+
+impl fmt::Debug for CancelHandle {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("CancelHandle")
+            .field("is_cancelled", &self.is_cancelled())
+            .finish_non_exhaustive()
+    }
+}
+
+/// A view of an event's cancellation. It is cheap to clone, and outlives the event. Made by
+/// [`Event::cancellation`] and [`Batch::cancellation`](crate::stage::Batch::cancellation). The
+/// token of an event without a [`CancelHandle`] is never cancelled.
+///
+/// A handler that gets only the value, such as a [`DirectHandler`](crate::stage::DirectHandler),
+/// needs a token inside the value.
+///
+/// # Examples
+/// ```
+/// use tussah::stage::Event;
+///
+/// let (event, cancel) = Event::new("long job").cancellable();
+/// let token = event.cancellation();
+/// assert!(!token.is_cancelled());
+/// drop(cancel);
+/// assert!(token.is_cancelled() && event.is_cancelled());
+/// ```
+#[derive(Clone, Default)]
+pub struct CancellationToken(Option<Arc<Cancel>>);
+
+impl CancellationToken {
+    pub(crate) fn of(cancel: Option<&Arc<Cancel>>) -> Self {
+        Self(cancel.cloned())
+    }
+
+    /// Returns whether the event was cancelled before its end.
+    #[must_use]
+    pub fn is_cancelled(&self) -> bool {
+        is_cancelled(self.0.as_deref())
+    }
+
+    /// Waits until the event is cancelled. If the event ends otherwise, this waits forever.
+    pub async fn cancelled(&self) {
+        match &self.0 {
+            Some(cancel) => cancel.cancelled().await,
+            None => std::future::pending().await,
+        }
+    }
+}
+
+impl fmt::Debug for CancellationToken {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("CancellationToken")
+            .field("is_cancelled", &self.is_cancelled())
+            .finish_non_exhaustive()
+    }
+}
+
+fn is_cancelled(cancel: Option<&Cancel>) -> bool {
+    cancel.is_some_and(|cancel| cancel.cell.is_cancelled())
+}
+
+impl<E> Event<E> {
+    /// Returns the event with a handle that cancels it. Dropping the handle ends the event,
+    /// wherever it waits; see [`CancelHandle`].
+    ///
+    /// Each further call returns another handle of the same event. The event is cancelled when any
+    /// of them is dropped.
+    #[must_use = "the event is cancelled when the handle is dropped"]
+    pub fn cancellable(mut self) -> (Self, CancelHandle) {
+        let cancel = self.more().cancel.get_or_insert_with(|| {
+            Arc::new(Cancel {
+                cell: Cell::new(),
+                told: Notify::new(),
+            })
+        });
+        let handle = CancelHandle(Some(Arc::clone(cancel)));
+        (self, handle)
+    }
+
+    /// Returns whether the event was cancelled.
+    #[must_use]
+    pub fn is_cancelled(&self) -> bool {
+        is_cancelled(self.cancel().map(|cancel| &**cancel))
+    }
+
+    /// Returns a token that tells whether the event was cancelled.
+    #[must_use]
+    pub fn cancellation(&self) -> CancellationToken {
+        CancellationToken::of(self.cancel())
+    }
+
+    /// Returns the state shared with the event's handles and tokens.
+    #[inline(always)]
+    pub(crate) fn cancel(&self) -> Option<&Arc<Cancel>> {
+        self.more.as_ref().and_then(|more| more.cancel.as_ref())
+    }
+
+    /// Returns whether the event is in a queue and counted as cancelled.
+    pub(crate) fn is_buried(&self) -> bool {
+        self.cancel().is_some_and(|cancel| cancel.cell.is_buried())
+    }
+}

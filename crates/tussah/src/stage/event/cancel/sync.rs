@@ -1,0 +1,5 @@
+//! The atomic and the lock of a cell; loom's in its models.
+
+pub(crate) use std::sync::atomic::{AtomicBool, Ordering};
+
+pub(crate) use parking_lot::Mutex;

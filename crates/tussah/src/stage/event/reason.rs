@@ -1,0 +1,69 @@
+//! The reasons why a stage refused an event, or why an event ended without being handled.
+
+use std::fmt;
+
+/// The reason why a stage refused an event.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[non_exhaustive]
+pub enum Why {
+    /// The queue has no room for the event, or none for its class.
+    Full,
+    /// Too many events with its key are queued.
+    KeyFull,
+    /// The controller with this name rejected the event.
+    Rejected(&'static str),
+    /// The stage admits nothing any more.
+    Closed,
+    #[doc(hidden)]
+    Degrade,
+    #[doc(hidden)]
+    Proxied,
+}
+
+impl Why {
+    pub(crate) fn is_full(self) -> bool {
+        matches!(self, Why::Full | Why::KeyFull)
+    }
+}
+
+impl fmt::Display for Why {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Why::Full => f.write_str("its queue is full"),
+            Why::KeyFull => f.write_str("the queue of its key is full"),
+            Why::Rejected(name) => write!(f, "turned away by `{name}`"),
+            Why::Closed => f.write_str("the stage is closed"),
+            Why::Degrade => f.write_str("to be degraded"),
+            Why::Proxied => f.write_str("its proxy's queue is full"),
+        }
+    }
+}
+
+/// The reason why an event ended without being handled.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[non_exhaustive]
+pub enum Reason {
+    /// A controller took the event out of the queue, or the sender's policy dropped it.
+    Shed,
+    /// Its deadline passed before a handler took it.
+    Expired,
+    /// Its [`CancelHandle`](super::CancelHandle) cancelled it, before a handler took it or together
+    /// with the handler's future.
+    Cancelled,
+    /// A handler that had taken it panicked.
+    Panicked,
+    /// Its stage was destroyed, or its runtime shut down.
+    ShutDown,
+}
+
+impl fmt::Display for Reason {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Reason::Shed => "shed",
+            Reason::Expired => "expired: its deadline passed before a handler took it",
+            Reason::Cancelled => "cancelled",
+            Reason::Panicked => "its handler panicked",
+            Reason::ShutDown => "its stage was shut down",
+        })
+    }
+}

@@ -1,0 +1,32 @@
+//! The time of stages, which is common to all networks.
+
+use std::sync::LazyLock;
+
+use tussah_core::time::Clock;
+
+/// The time of stages. It begins with the process or with the manual clock, not with a network, so
+/// that a deadline means the same in all networks.
+#[doc(hidden)]
+#[derive(Clone, Debug)]
+pub struct Time {
+    pub(crate) clock: Clock,
+}
+
+impl Time {
+    pub(crate) fn new(clock: Clock) -> Self {
+        /// All networks share this clock, because each real clock counts from its creation.
+        static REAL: LazyLock<Clock> = LazyLock::new(Clock::real);
+        let clock = if clock.is_manual() {
+            clock
+        } else {
+            REAL.clone()
+        };
+        Self { clock }
+    }
+
+    /// Returns the nanoseconds since the beginning.
+    #[inline]
+    pub(crate) fn now_ns(&self) -> u64 {
+        self.clock.now_ns()
+    }
+}

@@ -1,0 +1,64 @@
+//! The schedule of checks for late events in a queue.
+
+/// The schedule of checks for deadlines in a queue.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Watch {
+    /// The earliest deadline among the events that were queued since the last check or left by it.
+    pub(crate) due_ns: u64,
+    /// The time of the watcher's next check; never if there is no watcher.
+    pub(crate) looks_ns: u64,
+    /// True if there is a watcher.
+    pub(crate) there: bool,
+    /// The earliest time of the next check.
+    pub(crate) not_before_ns: u64,
+}
+
+pub(crate) const NEVER: u64 = u64::MAX;
+
+impl Default for Watch {
+    fn default() -> Self {
+        Self {
+            due_ns: NEVER,
+            looks_ns: NEVER,
+            there: false,
+            not_before_ns: 0,
+        }
+    }
+}
+
+/// The action that makes the watcher check in time.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Watcher {
+    Sleeps,
+    IsCalled,
+    Begins,
+}
+
+impl Watch {
+    /// Notes that an event with this deadline is queued; 0 is none.
+    pub(crate) fn queued(&mut self, deadline_ns: u64) {
+        if deadline_ns != 0 {
+            self.due_ns = self.due_ns.min(deadline_ns);
+        }
+    }
+
+    /// Returns whether a deadline comes before the next check.
+    #[inline]
+    pub(crate) fn is_short(&self) -> bool {
+        self.due_ns < self.looks_ns
+    }
+
+    /// Schedules the next check, and returns the action that it requires.
+    pub(crate) fn set(&mut self) -> Watcher {
+        let looks_ns = self.due_ns.max(self.not_before_ns);
+        if looks_ns >= self.looks_ns {
+            return Watcher::Sleeps;
+        }
+        self.looks_ns = looks_ns;
+        if std::mem::replace(&mut self.there, true) {
+            Watcher::IsCalled
+        } else {
+            Watcher::Begins
+        }
+    }
+}

@@ -1,0 +1,356 @@
+//! The description of a stage before it is made.
+
+mod create;
+
+use std::hash::Hash;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tussah_core::{BlockingPool, Guarded};
+
+use super::Network;
+use super::governing::Rank;
+use super::handle::Stage;
+use super::install::Declared;
+use crate::stage::control::{Controller, Settings};
+use crate::stage::error::BuildError;
+use crate::stage::event::{Batch, CLASSES_MAX, Class, Reason};
+use crate::stage::queue::{ByKey, Keyed};
+use crate::stage::run::{
+    Degrade, Handler, Many, OnClose, OnDrop, One, Pool, Restarts, SerialHandler, ThreadManager,
+};
+use crate::stage::send::{DirectHandler, DirectHost, Directly, Edges};
+use crate::stage::state::Kind;
+
+/// Bound, in credits: the default room of a queue; room for a few batches, and little enough that
+/// queued events are not old.
+const QUEUE_MAX: u64 = 1024;
+/// Bound, in events: the default maximum of a batch; for a hundred events, the cost of the
+/// batch itself hardly counts.
+const BATCH_MAX: usize = 100;
+/// Bound, in servlets: the default maximum of a stage; a servlet costs some hundred bytes, and this
+/// many can wait for others.
+const SERVLETS_MAX: usize = 1000;
+/// Bound, in servlets: the default maximum of a stage that blocks, whose servlets are OS threads;
+/// SEDA's bound (§4.2).
+const OS_THREADS_MAX: usize = 20;
+/// Bound, in events: the default maximum of one key's queue.
+const KEY_DEPTH_MAX: usize = 128;
+
+/// A builder of a stage. [`Network::stage`] begins it, and [`handler`](Self::handler),
+/// [`direct`](Self::direct), [`serial`](Self::serial), [`blocking`](Self::blocking) or
+/// [`declare`](Self::declare) makes the stage.
+#[must_use = "a stage is made by giving it a handler"]
+pub struct Builder<E> {
+    network: Network,
+    name: String,
+    queue_max: u64,
+    class_max: [u64; CLASSES_MAX],
+    classes: usize,
+    batch_max: usize,
+    servlets_max: Option<usize>,
+    key_depth_max: usize,
+    settings: Settings,
+    controllers: Vec<Box<dyn Controller>>,
+    target: Option<Duration>,
+    manual: bool,
+    keyed: Option<MakeKeyed<E>>,
+    on_drop: Option<OnDrop<E>>,
+    on_close: Option<OnClose>,
+    degrade: Option<Degrade<E>>,
+    restarts: Restarts,
+    rank: Rank,
+    threads: Option<Arc<dyn ThreadManager>>,
+}
+
+type MakeKeyed<E> = Box<dyn FnOnce(usize, usize) -> Box<dyn Keyed<E>> + Send>;
+
+impl<E: Send + 'static> Builder<E> {
+    pub(crate) fn new(network: Network, name: String) -> Self {
+        Self {
+            network,
+            name,
+            queue_max: QUEUE_MAX,
+            class_max: [u64::MAX; CLASSES_MAX],
+            classes: 1,
+            batch_max: BATCH_MAX,
+            servlets_max: None,
+            key_depth_max: KEY_DEPTH_MAX,
+            settings: Settings::default(),
+            controllers: Vec::new(),
+            target: None,
+            manual: false,
+            keyed: None,
+            on_drop: None,
+            on_close: None,
+            degrade: None,
+            restarts: Restarts::default(),
+            rank: Rank::default(),
+            threads: None,
+        }
+    }
+
+    /// Sets the priority for shared servlets: 0, the default, comes before 1.
+    pub fn priority(mut self, priority: u8) -> Self {
+        self.rank.priority = priority;
+        self
+    }
+
+    /// Declares that the stage's events free resources that others take: it writes answers, closes
+    /// connections or returns buffers. If the network has a governor ([`Network::govern`]), such a
+    /// stage gets servlets before others of its priority.
+    pub fn frees_resources(mut self) -> Self {
+        self.rank.frees_resources = true;
+        self
+    }
+
+    /// Sets the manager that decides whether another servlet may go to work; several stages can
+    /// share it. The default is the network's manager ([`Network::set_threads`]), if it has one.
+    pub fn threads(mut self, manager: Arc<dyn ThreadManager>) -> Self {
+        self.threads = Some(manager);
+        self
+    }
+
+    /// Sets the maximum number of credits in the queue; 1024 by default, at least 1. Each event
+    /// costs one credit by default.
+    pub fn queue(mut self, credits: u64) -> Self {
+        self.queue_max = credits.max(1);
+        self
+    }
+
+    /// Sets the maximum number of events in a batch; 100 by default, at least 1. With 1, cancelling
+    /// an event drops the future of its [`Handler`](crate::stage::Handler).
+    pub fn batch(mut self, events: usize) -> Self {
+        self.batch_max = events.max(1);
+        self
+    }
+
+    /// Sets the maximum number of servlets at work, at least 1. The default is 1000, or 20 for a
+    /// stage that blocks; a serial stage has one.
+    ///
+    /// While two servlets for each worker only yield (`yield_now`), no other servlet begins an
+    /// event. So a handler must not yield in a loop until another event of its stage is handled.
+    pub fn servlets(mut self, servlets: usize) -> Self {
+        self.servlets_max = Some(servlets.max(1));
+        self
+    }
+
+    /// Sets the number of classes, 1 to 8. Class 0 is served first. Higher classes slow a class
+    /// down but do not starve it: after 64 events of others, one event of a waiting class is taken.
+    ///
+    /// # Panics
+    /// If `classes` is 0 or above 8.
+    #[track_caller]
+    pub fn classes(mut self, classes: usize) -> Self {
+        assert!(
+            (1..=CLASSES_MAX).contains(&classes),
+            "a stage has 1 to {CLASSES_MAX} classes; asked were {classes}"
+        );
+        self.classes = classes;
+        self
+    }
+
+    /// Sets the maximum number of queued events of one class; by default only the queue's bound
+    /// applies. It has no effect for a class that the stage does not have.
+    pub fn class_queue(mut self, class: Class, events: u64) -> Self {
+        if let Some(max) = self.class_max.get_mut(usize::from(class.0)) {
+            *max = events.max(1);
+        }
+        self
+    }
+
+    /// Sets the time within which an event should be handled, from its arrival to the end of its
+    /// batch.
+    ///
+    /// The default controllers then reject events that would take longer, and keep batches short
+    /// enough; see [`AutoTarget`](crate::stage::control::AutoTarget), also for handlers that wait.
+    /// Without a target, only the queue's bounds refuse events. The target has no effect on an
+    /// added [controller](Self::controller), which replaces the default's for the settings that it
+    /// owns, nor in a [manual](Self::manual) stage.
+    pub fn target(mut self, target: Duration) -> Self {
+        self.target = Some(target);
+        self
+    }
+
+    /// Adds a controller, which replaces the default controllers for the settings that it owns.
+    pub fn controller(mut self, controller: impl Controller) -> Self {
+        self.controllers.push(Box::new(controller));
+        self
+    }
+
+    /// Leaves settings that no added controller owns at their initial values, instead of giving
+    /// them to the default controllers.
+    pub fn manual(mut self) -> Self {
+        self.manual = true;
+        self
+    }
+
+    /// Sets the initial settings.
+    pub fn settings(mut self, settings: Settings) -> Self {
+        self.settings = settings;
+        self
+    }
+
+    /// Handles events by key: batches of one key run one after the other, each batch has one key,
+    /// and different keys run in parallel. Keys without events cost nothing.
+    ///
+    /// `key_of` and the key's `Hash` and `Eq` run under the stage's lock: they must be short, and
+    /// must not use the stage. If one of them panics, the panic reaches the sender or caller, and
+    /// the event ends. An event that a handler leaves keeps its previous key in that case.
+    pub fn keyed_by<K>(mut self, key_of: impl Fn(&E) -> K + Send + 'static) -> Self
+    where
+        K: Hash + Eq + Clone + Send + 'static,
+    {
+        self.keyed = Some(Box::new(move |depth_max, classes| {
+            Box::new(ByKey::new(key_of, depth_max, classes))
+        }));
+        self
+    }
+
+    /// Sets the maximum number of queued events of one key; 128 by default, at least 1.
+    pub fn key_queue(mut self, events: usize) -> Self {
+        self.key_depth_max = events.max(1);
+        self
+    }
+
+    /// Sets a callback for each event that ends in the queue, with the reason. It runs before the
+    /// event's own drop callback, under no lock.
+    pub fn on_drop(mut self, f: impl Fn(E, Reason) + Send + Sync + 'static) -> Self {
+        self.on_drop = Some(Guarded::new(Box::new(f)));
+        self
+    }
+
+    /// Sets a callback with the reason for the case that the stage closes because its serial
+    /// handler panicked too often ([`restarts`](Self::restarts)) or could not be made anew. The
+    /// program can then make another stage, or exit. The callback runs on a worker, under no lock;
+    /// a panic in it is contained.
+    pub fn on_close(mut self, f: impl Fn(&str) + Send + Sync + 'static) -> Self {
+        self.on_close = Some(Guarded::new(Box::new(f)));
+        self
+    }
+
+    /// Sets a function that reduces an event when a controller degrades it.
+    pub fn degrade(mut self, f: impl Fn(&mut E) + Send + Sync + 'static) -> Self {
+        self.degrade = Some(Guarded::new(Box::new(f)));
+        self
+    }
+
+    /// Sets how often a serial handler is made anew after a panic, including one that was
+    /// [swapped](Stage::swap_serial) in; five times per minute by default.
+    ///
+    /// The next panic closes the stage ([`on_close`](Self::on_close)). A stage that must survive
+    /// any number of panics needs a handler that catches them, or more restarts.
+    pub fn restarts(mut self, restarts: Restarts) -> Self {
+        self.restarts = restarts;
+        self
+    }
+
+    /// Makes the stage with a handler that several servlets use at the same time. `make` gets a
+    /// maker of edges.
+    ///
+    /// # Errors
+    /// If the name is taken, two controllers own one setting, an edge would close a cycle, or
+    /// `make` fails; nothing is left of the stage then. `make` returns an error of its own with
+    /// [`Edges::failed`]: `map_err(|error| edges.failed(error))`.
+    pub fn handler<H: Handler<Event = E>>(
+        self,
+        make: impl FnOnce(&Edges<'_>) -> Result<H, BuildError>,
+    ) -> Result<Stage<E, Arc<Many<H>>>, BuildError> {
+        let servlets = self.servlets_max.unwrap_or(SERVLETS_MAX);
+        self.create(Kind::Async, servlets)?.with_handler(make)
+    }
+
+    /// Makes the stage with a handler that never waits, which other stages can call directly.
+    ///
+    /// # Errors
+    /// The same as for [`handler`](Self::handler).
+    pub fn direct<H: DirectHandler<Event = E>>(
+        self,
+        make: impl FnOnce(&Edges<'_>) -> Result<H, BuildError>,
+    ) -> Result<Stage<E, DirectHost<H>>, BuildError> {
+        self.handler(|edges| Ok(Directly(make(edges)?)))
+    }
+
+    /// Makes the stage with a handler that handles one batch after the other. After a panic, `make`
+    /// is called again at once ([`restarts`](Self::restarts)).
+    ///
+    /// # Errors
+    /// The same as for [`handler`](Self::handler).
+    pub fn serial<H: SerialHandler<Event = E>>(
+        self,
+        make: impl FnMut(&Edges<'_>) -> Result<H, BuildError> + Send + 'static,
+    ) -> Result<Stage<E, Arc<One<H>>>, BuildError> {
+        self.create(Kind::Async, 1)?.with_serial(make)
+    }
+
+    /// Makes the stage with a handler that blocks its OS thread, in the runtime's pool. It cannot
+    /// await: it sends with [`Sender::try_send`](crate::stage::Sender::try_send) or
+    /// [`send_or`](crate::stage::Sender::send_or), and waits for room with
+    /// [`Handle::block_on`](crate::Handle::block_on).
+    ///
+    /// # Examples
+    /// ```
+    /// use tussah::stage::{Batch, Network};
+    ///
+    /// # let runtime = tussah::Runtime::builder().workers(1).build()?;
+    /// let handle = runtime.handle().clone();
+    /// let network = Network::on(&handle, "files");
+    /// let add = |batch: &mut Batch<usize>| drop(batch.drain().sum::<usize>());
+    /// let sum = network.stage("sum").blocking(|_| Ok(add))?;
+    /// let read = network.stage("read").blocking(|edges| {
+    ///     let sum = edges.to(&sum).queue(10)?;
+    ///     Ok(move |batch: &mut Batch<&str>| {
+    ///         while let Some(path) = batch.next() {
+    ///             let len = std::fs::read(path).map_or(0, |bytes| bytes.len());
+    ///             handle.block_on(sum.send(len)).expect("`sum` is open");
+    ///         }
+    ///     })
+    /// })?;
+    /// # runtime.block_on(read.sender().send("/etc/hostname"))?;
+    /// # runtime.block_on(read.drain());
+    /// # runtime.block_on(sum.drain());
+    /// # assert_eq!(sum.stats().finished, 1);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    /// The same as for [`handler`](Self::handler).
+    pub fn blocking<F: Fn(&mut Batch<E>) + Send + Sync + 'static>(
+        self,
+        make: impl FnOnce(&Edges<'_>) -> Result<F, BuildError>,
+    ) -> Result<Stage<E>, BuildError> {
+        self.blocking_in(Pool::Runtime, make)
+    }
+
+    /// Makes the stage as [`blocking`](Self::blocking) does, in a pool that stages may share.
+    ///
+    /// # Errors
+    /// The same as for [`handler`](Self::handler).
+    pub fn blocking_on<F: Fn(&mut Batch<E>) + Send + Sync + 'static>(
+        self,
+        pool: &Arc<BlockingPool>,
+        make: impl FnOnce(&Edges<'_>) -> Result<F, BuildError>,
+    ) -> Result<Stage<E>, BuildError> {
+        self.blocking_in(Pool::Shared(Arc::clone(pool)), make)
+    }
+
+    fn blocking_in<F: Fn(&mut Batch<E>) + Send + Sync + 'static>(
+        self,
+        pool: Pool,
+        make: impl FnOnce(&Edges<'_>) -> Result<F, BuildError>,
+    ) -> Result<Stage<E>, BuildError> {
+        let servlets = self.servlets_max.unwrap_or(OS_THREADS_MAX);
+        self.create(Kind::Blocking, servlets)?
+            .with_blocking(pool, make)
+    }
+
+    /// Makes the stage without a handler; events can already be sent to it. So stages can be made
+    /// that send to each other.
+    ///
+    /// # Errors
+    /// If the name is taken, or two controllers own one setting.
+    pub fn declare(self) -> Result<Declared<E>, BuildError> {
+        let servlets = self.servlets_max.unwrap_or(SERVLETS_MAX);
+        Ok(Declared(self.create(Kind::Async, servlets)?.0))
+    }
+}

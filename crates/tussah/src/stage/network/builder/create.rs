@@ -1,0 +1,90 @@
+//! The last step of a builder: it makes the stage, still without a handler.
+
+use std::sync::Arc;
+
+use super::Builder;
+use crate::stage::control::{Owns, controllers, owned};
+use crate::stage::error::BuildError;
+use crate::stage::network::Network;
+use crate::stage::network::handle::{Any, Stage};
+use crate::stage::network::install::New;
+use crate::stage::network::roster::Roster;
+use crate::stage::queue::{Lanes, Queue};
+use crate::stage::run::{Built, Shared, Threads};
+use crate::stage::state::{Bounds, ControllerSet, Kind, Parts, State};
+
+impl<E: Send + 'static> Builder<E> {
+    /// Makes the stage and adds it to its network.
+    ///
+    /// # Errors
+    /// If the name is taken, or two controllers own one setting.
+    pub(super) fn create(self, kind: Kind, servlets_max: usize) -> Result<New<E>, BuildError> {
+        let controlled = owned(&self.controllers).has(Owns::SERVLETS) && !self.manual;
+        let controllers = controllers(&self.name, self.controllers, self.target, self.manual)?;
+        let Network { inner: network } = &self.network;
+        let workers = network.runtime.workers();
+        let queue = match self.keyed {
+            None => Queue::Lanes(Lanes::new(self.classes)),
+            Some(make) => Queue::Keyed(make(self.key_depth_max, self.classes)),
+        };
+        let mut state = State::new(Parts {
+            queue,
+            controllers: ControllerSet::new(controllers, self.classes, network.time.now_ns()),
+            bounds: Bounds {
+                queue_max: self.queue_max,
+                class_max: self.class_max,
+                batch_max: self.batch_max,
+                servlets_max,
+            },
+            classes: self.classes,
+            kind,
+            workers,
+            // At first, while nothing is known, nothing is held back. Added controllers begin with
+            // one servlet for each worker.
+            servlets: match kind {
+                Kind::Async if controlled => workers,
+                _ => servlets_max,
+            },
+            batch: self.batch_max,
+            seed: network.runtime.seed(),
+            process: Arc::clone(&network.process),
+        });
+        state.retune(self.settings);
+        if network.governing.governs() {
+            // Until the stage is in the governor's plan.
+            state.cap = 0;
+        }
+        let name: Arc<str> = self.name.into();
+        let manager = self.threads.or_else(|| self.network.manager());
+        let id = self.network.number();
+        let shared = Arc::new_cyclic(|stage| {
+            state.home = Some(stage.clone() as _);
+            let threads = manager
+                .map(|manager| Threads::new(manager, Arc::clone(&name), self.rank.priority, stage));
+            let built = Built {
+                id,
+                rank: self.rank,
+                threads,
+                on_drop: self.on_drop,
+                on_close: self.on_close,
+                degrade: self.degrade,
+                restarts: self.restarts,
+            };
+            Shared::new(name, &self.network, state, built)
+        });
+        self.network.add(
+            id,
+            &shared.name,
+            std::any::type_name::<E>(),
+            Arc::clone(&shared) as _,
+        )?;
+        Roster::add(&network.runtime, &shared);
+        self.network.replan();
+        Ok(New(Stage {
+            shared,
+            host: Any,
+            network: self.network,
+            id,
+        }))
+    }
+}

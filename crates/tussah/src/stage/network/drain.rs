@@ -1,0 +1,154 @@
+//! The end of a network: its stages are drained, each after those that send to it.
+
+use super::Network;
+use super::table::{Edge, Known};
+
+impl Network {
+    /// Drains all stages, each after the stages that send to it or call it. A stage takes events
+    /// until all its senders have been drained, so that no admitted event is lost. Stages that are
+    /// made meanwhile are drained too. At the end all stages are closed, which [drops their
+    /// handlers](crate::stage#when-a-handler-is-dropped); the network still shows them.
+    ///
+    /// In a cycle, the stage that was made first is drained first, as if no stage of the cycle sent
+    /// to it. It then refuses the events of the others, which have to handle that.
+    ///
+    /// Paused stages all resume first, because a paused stage holds up those that send to it. A
+    /// stage without a handler ([`Declared`](crate::stage::Declared)) is waited for until it gets
+    /// one, if it has queued events; otherwise it can get none any more. Close and settle
+    /// [sockets](crate::stage::net) before; their own queues are skipped.
+    ///
+    /// Call this from outside the stages: a handler would wait for itself.
+    ///
+    /// # Cancellation
+    /// If the future is dropped, the stages drained so far and the one being drained admit nothing
+    /// more; the others stay open. Another call continues from there.
+    ///
+    /// # Examples
+    /// ```
+    /// use tussah::stage::{Batch, Network};
+    ///
+    /// # let runtime = tussah::Runtime::builder().workers(1).build()?;
+    /// let network = Network::on(runtime.handle(), "lengths");
+    /// let add = |batch: &mut Batch<usize>| drop(batch.drain().sum::<usize>());
+    /// let sum = network.stage("sum").blocking(|_| Ok(add))?;
+    /// let len = network.stage("len").blocking(|edges| {
+    ///     let sum = edges.to(&sum).queue(10)?;
+    ///     Ok(move |batch: &mut Batch<&str>| {
+    ///         for text in batch.drain() {
+    ///             sum.try_send(text.len()).expect("there is room");
+    ///         }
+    ///     })
+    /// })?;
+    /// runtime.block_on(len.sender().send("four"))?;
+    /// runtime.block_on(network.drain());
+    /// assert_eq!(sum.stats().finished, 1);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub async fn drain(&self) {
+        for known in self.known().0 {
+            known.stage.resume();
+        }
+        let mut drained: Vec<Known> = Vec::new();
+        loop {
+            let (mut stages, edges) = self.known();
+            stages.retain(|known| drained.iter().all(|done| done.id != known.id));
+            let Some(at) = next(&stages, &edges) else {
+                break;
+            };
+            let known = stages.swap_remove(at);
+            drained.push(known.clone());
+            known.stage.drain().await;
+        }
+        // No more events come, so the handlers, which may refer to each other, are dropped.
+        for known in drained {
+            known.stage.close();
+        }
+    }
+
+    /// Drops all queued events, calls their drop callbacks, and forgets all stages. Returns how
+    /// many events were dropped.
+    ///
+    /// A handler that is still computing hands its events over
+    /// [later](crate::stage#what-a-handler-sends); they are dropped then, and not counted here.
+    /// Running batches continue to their end on their own. The handlers are dropped even if stages
+    /// refer to each other or to the network in a cycle: only this, or the [end of the
+    /// runtime](crate::stage#when-a-handler-is-dropped), frees such a network.
+    /// [Sockets](crate::stage::net) are only forgotten.
+    ///
+    /// # Examples
+    /// ```
+    /// use std::sync::Arc;
+    /// use tussah::stage::{Batch, Network};
+    ///
+    /// # let runtime = tussah::Runtime::builder().workers(1).build()?;
+    /// let network = Network::on(runtime.handle(), "circle");
+    /// let held = Arc::new(());
+    /// let (own, holds) = (network.clone(), Arc::clone(&held));
+    /// network.stage("one").blocking(move |_| Ok({
+    ///     let (own, holds) = (own.clone(), Arc::clone(&holds));
+    ///     move |_: &mut Batch<u8>| drop((own.name(), &holds))
+    /// }))?;
+    /// network.close();
+    /// drop(network);
+    /// assert_eq!(Arc::strong_count(&held), 1);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn close(&self) -> u64 {
+        let mut dropped = 0;
+        for known in self.known().0 {
+            dropped += known.stage.close();
+            self.remove(known.id);
+        }
+        dropped
+    }
+}
+
+/// Returns the stage to drain next: the first one that receives from no other, or only from stages
+/// that it can reach itself.
+fn next(stages: &[Known], edges: &[Edge]) -> Option<usize> {
+    let place = |name: &str| stages.iter().position(|known| &*known.name == name);
+    let edges = edges.iter();
+    let edges: Vec<_> = edges
+        .filter_map(|edge| Some((place(&edge.from)?, place(&edge.to)?)))
+        .collect();
+    first(stages.len(), &edges)
+}
+
+/// Returns the first node that can reach all nodes from which it can be reached.
+fn first(nodes: usize, edges: &[(usize, usize)]) -> Option<usize> {
+    let reach: Vec<_> = (0..nodes).map(|from| reached(from, nodes, edges)).collect();
+    (0..nodes).find(|&node| (0..nodes).all(|other| !reach[other][node] || reach[node][other]))
+}
+
+/// Returns which nodes can be reached from one, including itself.
+fn reached(from: usize, nodes: usize, edges: &[(usize, usize)]) -> Vec<bool> {
+    let mut seen = vec![false; nodes];
+    seen[from] = true;
+    let mut to_do = vec![from];
+    while let Some(node) = to_do.pop() {
+        for &(_, to) in edges.iter().filter(|(from, _)| *from == node) {
+            if !std::mem::replace(&mut seen[to], true) {
+                to_do.push(to);
+            }
+        }
+    }
+    seen
+}
+
+#[cfg(test)]
+mod tests {
+    use super::first;
+
+    #[test]
+    fn those_that_send_come_first() {
+        let check = |nodes, edges: &[_], expected| assert_eq!(first(nodes, edges), expected);
+        check(0, &[], None);
+        check(2, &[], Some(0));
+        check(3, &[(1, 0), (2, 1)], Some(2));
+        check(4, &[(3, 1), (3, 2), (1, 0), (2, 0)], Some(3));
+        check(2, &[(0, 0), (0, 1)], Some(0));
+        // A cycle, before its receivers and after its senders.
+        check(3, &[(1, 2), (2, 1), (1, 0)], Some(1));
+        check(4, &[(1, 2), (2, 1), (1, 0), (3, 2)], Some(3));
+    }
+}

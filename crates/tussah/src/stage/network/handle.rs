@@ -1,0 +1,155 @@
+//! The handle of a stage: it inspects and changes the stage while it runs.
+
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::Network;
+use super::inspect::Inspect;
+use crate::stage::control::{Log, Settings};
+use crate::stage::observe::StageStats;
+use crate::stage::run::Shared;
+use crate::stage::send::Sender;
+use crate::stage::state::Gate;
+
+/// The host of a handler whose type is not known here.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Any;
+
+/// A stage that takes events of type `E`. It is cheap to clone.
+///
+/// `C` is the host of its handler, if that is known: then a call of the stage costs no more than a
+/// call of the handler.
+pub struct Stage<E, C = Any> {
+    pub(crate) shared: Arc<Shared<E>>,
+    pub(crate) host: C,
+    pub(crate) network: Network,
+    pub(crate) id: u32,
+}
+
+impl<E, C: Clone> Clone for Stage<E, C> {
+    fn clone(&self) -> Self {
+        Self {
+            shared: Arc::clone(&self.shared),
+            host: self.host.clone(),
+            network: self.network.clone(),
+            id: self.id,
+        }
+    }
+}
+
+impl<E, C> fmt::Debug for Stage<E, C> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Stage")
+            .field("name", &self.shared.name)
+            .finish_non_exhaustive()
+    }
+}
+
+impl<E: Send + 'static, C> Stage<E, C> {
+    /// Returns the stage's name.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        &self.shared.name
+    }
+
+    /// Returns a sender for code outside of stages. Stages make their senders with
+    /// [`Edges`](crate::stage::Edges), which the graph shows.
+    #[must_use]
+    pub fn sender(&self) -> Sender<E> {
+        Sender {
+            stage: Arc::clone(&self.shared),
+            from: 0,
+            offers: false,
+        }
+    }
+
+    /// Returns the stage's current state and counts.
+    #[must_use]
+    pub fn stats(&self) -> StageStats {
+        Inspect::stats(Arc::clone(&self.shared))
+    }
+
+    /// Returns the latest decisions of the stage's controllers, with their inputs.
+    #[must_use]
+    pub fn log(&self) -> Log {
+        self.shared.lock().state.log.clone()
+    }
+
+    /// Changes settings now, within the stage's bounds. A controller that owns one of them may
+    /// change it again.
+    pub fn retune(&self, settings: Settings) {
+        let mut inner = self.shared.lock();
+        inner.state.retune(settings);
+        self.shared.release(inner);
+    }
+
+    /// Changes the maximum number of credits in the queue. Queued events stay.
+    pub fn set_queue_max(&self, credits: u64) {
+        let mut inner = self.shared.lock();
+        inner.state.set_queue_max(credits);
+        self.shared.release(inner);
+    }
+
+    /// Pauses the stage: no further batch begins. Events are still queued and kept until the stage
+    /// [resumes](Self::resume) or ends, at the latest with its runtime.
+    pub fn pause(&self) {
+        self.shared.set_gate(Gate::Open, Gate::Paused);
+    }
+
+    /// Resumes the stage after [`pause`](Self::pause).
+    pub fn resume(&self) {
+        self.shared.set_gate(Gate::Paused, Gate::Open);
+    }
+
+    /// Stops admission, and waits until all admitted events are handled.
+    ///
+    /// A paused stage resumes. A stage without a handler ([`Declared`](crate::stage::Declared)) is
+    /// waited for until it gets one: if it never does and events are queued, this waits forever.
+    /// [`destroy`](Self::destroy) does not.
+    ///
+    /// Call this from outside the stage: its own handler would wait for itself. [`Network::drain`]
+    /// drains all stages.
+    ///
+    /// # Cancellation
+    /// If the future is dropped, the stage continues draining: queued events are handled, and
+    /// nothing more is admitted.
+    pub async fn drain(&self) {
+        self.shared.close_for_draining();
+        self.settled().await;
+    }
+
+    /// Waits until nothing is queued and no batch runs. If the stage is [paused](Self::pause) with
+    /// queued events, this waits until it resumes. As with [`drain`](Self::drain), the stage's own
+    /// handler must not call this.
+    pub async fn settled(&self) {
+        self.shared.settled().await;
+    }
+
+    /// Drains the stage for at most this time, drops the remaining events with their callbacks, and
+    /// forgets the stage: its name is free again, and its senders find it closed. Returns how many
+    /// events were dropped.
+    ///
+    /// Running batches continue to their end on their own. The time is that of the stage's runtime,
+    /// wherever this is awaited.
+    ///
+    /// # Cancellation
+    /// If the future is dropped while the stage drains, the stage continues draining and stays in
+    /// the network under its name. Another `destroy`, on a clone of this handle or on one from
+    /// [`Network::find`], ends it.
+    pub async fn destroy(self, within: Duration) -> u64 {
+        if !within.is_zero() {
+            self.shared.close_for_draining();
+            let stage = Arc::clone(&self.shared);
+            let settled = async move { crate::time::timeout(within, stage.settled()).await };
+            // The stage is closed now in any case. A runtime that has ended has no timers, and has
+            // closed the stage.
+            if let Ok(settled) = self.shared.runtime.try_spawn(settled) {
+                let _ = settled.await;
+            }
+        }
+        let dropped = self.shared.close();
+        self.network.remove(self.id);
+        dropped
+    }
+}

@@ -1,0 +1,221 @@
+//! The installation of a stage's handler: the first one, or a replacement.
+
+use std::sync::Arc;
+
+use tussah_core::Guarded;
+
+use super::handle::Stage;
+use super::making::Making;
+use crate::stage::error::BuildError;
+use crate::stage::event::Batch;
+use crate::stage::run::{Handler, Host, Many, One, Pool, SerialHandler, Shared, blocking, serve};
+use crate::stage::send::Edges;
+use crate::stage::state::Kind;
+
+/// A stage that has no handler yet. Events that are sent to it are queued.
+///
+/// Dropping this leaves the stage as it is; only [`Stage::destroy`] or the end of its network then
+/// ends the waiting. If its handler cannot be made, the stage is forgotten, and queued events are
+/// dropped with their callbacks. A blocking handler cannot be given later; if stages send to each
+/// other, declare another one of them.
+pub struct Declared<E>(pub(crate) Stage<E>);
+
+impl<E: Send + 'static> Declared<E> {
+    /// Returns the stage, so that others can make edges to it.
+    #[must_use]
+    pub fn stage(&self) -> Stage<E> {
+        self.0.clone()
+    }
+
+    /// Gives the stage a handler that several servlets use at the same time.
+    ///
+    /// # Errors
+    /// The same as for [`Builder::handler`](crate::stage::Builder::handler).
+    pub fn handler<H: Handler<Event = E>>(
+        self,
+        make: impl FnOnce(&Edges<'_>) -> Result<H, BuildError>,
+    ) -> Result<Stage<E, Arc<Many<H>>>, BuildError> {
+        New(self.0).with_handler(make)
+    }
+
+    /// Gives the stage a handler that handles one batch after the other.
+    ///
+    /// # Errors
+    /// The same as for [`Builder::handler`](crate::stage::Builder::handler).
+    pub fn serial<H: SerialHandler<Event = E>>(
+        self,
+        make: impl FnMut(&Edges<'_>) -> Result<H, BuildError> + Send + 'static,
+    ) -> Result<Stage<E, Arc<One<H>>>, BuildError> {
+        New(self.0).with_serial(make)
+    }
+}
+
+/// A stage whose handler is being made. If that fails, the stage is forgotten.
+pub(crate) struct New<E>(pub(crate) Stage<E>);
+
+impl<E: Send + 'static> New<E> {
+    pub(crate) fn with_handler<H: Handler<Event = E>>(
+        self,
+        make: impl FnOnce(&Edges<'_>) -> Result<H, BuildError>,
+    ) -> Result<Stage<E, Arc<Many<H>>>, BuildError> {
+        let making = self.0.making();
+        let handler = self.made(|| make(&making.edges()))?;
+        self.0
+            .install(Arc::new(Many(Guarded::new(handler))), making)
+    }
+
+    pub(crate) fn with_serial<H: SerialHandler<Event = E>>(
+        self,
+        make: impl FnMut(&Edges<'_>) -> Result<H, BuildError> + Send + 'static,
+    ) -> Result<Stage<E, Arc<One<H>>>, BuildError> {
+        let making = self.0.making();
+        let one = self.made(|| self.0.one(make, &making))?;
+        self.0.shared.make_serial();
+        self.0.install(Arc::new(one), making)
+    }
+
+    pub(crate) fn with_blocking<F: Fn(&mut Batch<E>) + Send + Sync + 'static>(
+        self,
+        pool: Pool,
+        make: impl FnOnce(&Edges<'_>) -> Result<F, BuildError>,
+    ) -> Result<Stage<E>, BuildError> {
+        let making = self.0.making();
+        let handler = self.made(|| make(&making.edges()))?;
+        self.0
+            .shared
+            .set_handler(Kind::Blocking, blocking::start(pool, handler), None)?;
+        making.keep();
+        Ok(self.0)
+    }
+
+    fn made<T>(&self, make: impl FnOnce() -> Result<T, BuildError>) -> Result<T, BuildError> {
+        let undo = Undo(Some(&self.0));
+        let made = make()?;
+        undo.keep();
+        Ok(made)
+    }
+}
+
+/// Forgets a stage when dropped: its handler could not be made, or the maker panicked.
+struct Undo<'a, E: Send + 'static>(Option<&'a Stage<E>>);
+
+impl<E: Send + 'static> Undo<'_, E> {
+    fn keep(mut self) {
+        self.0 = None;
+    }
+}
+
+impl<E: Send + 'static> Drop for Undo<'_, E> {
+    fn drop(&mut self) {
+        if let Some(stage) = self.0 {
+            stage.shared.close();
+            stage.network.remove(stage.id);
+        }
+    }
+}
+
+impl<E: Send + 'static, C> Stage<E, C> {
+    /// Begins to make a handler with its edges.
+    fn making(&self) -> Making {
+        Making::begin(&self.network, self.id, &self.shared.name)
+    }
+
+    /// Creates the host of a serial handler, which is made now and after each panic.
+    fn one<H: SerialHandler<Event = E>>(
+        &self,
+        mut make: impl FnMut(&Edges<'_>) -> Result<H, BuildError> + Send + 'static,
+        making: &Making,
+    ) -> Result<One<H>, BuildError> {
+        let handler = make(&making.edges())?;
+        let (network, name, id) = (
+            self.network.downgrade(),
+            Arc::clone(&self.shared.name),
+            self.id,
+        );
+        let making = making.number();
+        let again = move || {
+            let network = network.upgrade().ok_or_else(|| BuildError::Closed {
+                stage: name.to_string(),
+            })?;
+            make(&Edges {
+                network: &network,
+                from: Arc::clone(&name),
+                id,
+                making,
+            })
+        };
+        let restarts = self.shared.restarts.clone();
+        Ok(One::new(handler, Box::new(again), restarts))
+    }
+
+    /// Installs a handler. Its edges replace those of the earlier one.
+    fn install<H: Host<Event = E>>(
+        &self,
+        host: Arc<H>,
+        making: Making,
+    ) -> Result<Stage<E, Arc<H>>, BuildError> {
+        let servlets = Arc::clone(&host);
+        let start = move |stage: &Arc<Shared<E>>, generation| {
+            let servlet = serve(Arc::clone(stage), Arc::clone(&servlets), generation);
+            if let Err(refused) = stage.runtime.try_spawn(servlet) {
+                // Set before the servlet is dropped and counts itself out, so that the stage does
+                // not start another one.
+                stage.lock().state.orphaned = true;
+                drop(refused);
+            }
+        };
+        let present = Some(Arc::clone(&host) as _);
+        self.shared
+            .set_handler(Kind::Async, Arc::new(start), present)?;
+        making.keep();
+        Ok(Stage {
+            shared: Arc::clone(&self.shared),
+            host,
+            network: self.network.clone(),
+            id: self.id,
+        })
+    }
+
+    /// Replaces the handler without losing an event. Running batches continue to their end; in a
+    /// keyed stage, the swap waits for them.
+    ///
+    /// The earlier handler's edges leave the graph, and edges that would have closed a cycle with
+    /// them become possible. Its running batches may use the old edges to their end. If `make`
+    /// fails, or the future is dropped, nothing of the new handler remains.
+    ///
+    /// Calls that were made for the earlier handler's type now cost as much as calls by name.
+    ///
+    /// # Errors
+    /// If `make` fails; the earlier handler then stays. [`BuildError::Closed`] if the stage is
+    /// closed.
+    pub async fn swap<H: Handler<Event = E>>(
+        &self,
+        make: impl FnOnce(&Edges<'_>) -> Result<H, BuildError>,
+    ) -> Result<Stage<E, Arc<Many<H>>>, BuildError> {
+        self.shared.check_open()?;
+        let making = self.making();
+        let handler = make(&making.edges())?;
+        let _swapping = self.shared.begin_swap(false).await?;
+        self.install(Arc::new(Many(Guarded::new(handler))), making)
+    }
+
+    /// Replaces the handler as [`swap`](Self::swap) does, with one that handles one batch after the
+    /// other: the stage has one servlet from here on.
+    ///
+    /// It waits until no batch runs, and until no call of a serial handler runs. Calls of a handler
+    /// that is not serial run to their end beside the new one.
+    ///
+    /// # Errors
+    /// The same as for [`swap`](Self::swap).
+    pub async fn swap_serial<H: SerialHandler<Event = E>>(
+        &self,
+        make: impl FnMut(&Edges<'_>) -> Result<H, BuildError> + Send + 'static,
+    ) -> Result<Stage<E, Arc<One<H>>>, BuildError> {
+        self.shared.check_open()?;
+        let making = self.making();
+        let one = self.one(make, &making)?;
+        let _swapping = self.shared.begin_swap(true).await?;
+        self.shared.make_serial();
+        self.install(Arc::new(one), making)
+    }
+}

@@ -1,0 +1,65 @@
+//! The making of a handler, which holds the handler's edges in the graph.
+
+use std::sync::Arc;
+
+use super::Network;
+use crate::stage::send::Edges;
+
+/// A handler that is being made. Dropping this removes its edges; if it is [kept](Self::keep), they
+/// stay as long as the handler.
+pub(crate) struct Making {
+    network: Network,
+    /// The stage's number.
+    id: u32,
+    name: Arc<str>,
+    number: u32,
+    kept: bool,
+}
+
+impl Making {
+    pub(crate) fn begin(network: &Network, id: u32, name: &Arc<str>) -> Self {
+        Self {
+            network: network.clone(),
+            id,
+            name: Arc::clone(name),
+            number: network.inner.table.lock().number(),
+            kept: false,
+        }
+    }
+
+    /// Returns the maker of edges.
+    pub(crate) fn edges(&self) -> Edges<'_> {
+        Edges {
+            network: &self.network,
+            from: Arc::clone(&self.name),
+            id: self.id,
+            making: self.number,
+        }
+    }
+
+    /// Returns the number that holds the edges.
+    pub(crate) fn number(&self) -> u32 {
+        self.number
+    }
+
+    /// Keeps the edges because the stage has the handler now, and removes those of the earlier one.
+    pub(crate) fn keep(mut self) {
+        let mut table = self.network.inner.table.lock();
+        let mut stages = table.stages.iter_mut();
+        // A stage that was destroyed meanwhile has no edges any more.
+        if let Some(known) = stages.find(|known| known.id == self.id) {
+            let earlier = std::mem::replace(&mut known.making, self.number);
+            table.release(earlier);
+            self.kept = true;
+        }
+        drop(table);
+    }
+}
+
+impl Drop for Making {
+    fn drop(&mut self) {
+        if !self.kept {
+            self.network.inner.table.lock().release(self.number);
+        }
+    }
+}

@@ -1,0 +1,14 @@
+//! Observation of a network: statistics, graphs, recordings and traces.
+
+mod graph;
+mod json;
+mod record;
+mod stats;
+mod trace;
+
+pub use self::graph::{Graph, Node};
+pub use self::record::{COLUMNS, Recording};
+pub use self::stats::{Responses, StageStats};
+pub use self::trace::{End, SPANS_MAX, Span, Traces};
+
+pub(crate) use self::trace::{Marks, Tracer};

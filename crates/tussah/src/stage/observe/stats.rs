@@ -1,0 +1,162 @@
+//! The statistics of a stage.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use crate::stage::control::{Order, Owns, Servlets};
+use crate::stage::event::Event;
+use crate::stage::state::{Gate, State};
+
+/// The current state of a stage, and its counts since it was made. Counts are in events unless
+/// stated otherwise.
+#[derive(Clone, Debug)]
+pub struct StageStats {
+    /// The stage's name.
+    pub name: Arc<str>,
+    /// The state of the stage: `new` (without a handler), `open`, `paused`, `swapping`, `draining`
+    /// or `closed`.
+    pub gate: &'static str,
+    /// Events in the queue.
+    pub queued: u64,
+    /// Credits in the queue, including those that senders have reserved.
+    pub queue_len: u64,
+    /// The maximum number of credits in the queue.
+    pub queue_max: u64,
+    /// The threshold in force, at most `queue_max`.
+    pub threshold: u64,
+    /// Events in the queue, by class.
+    pub queued_by_class: Vec<u64>,
+    /// Keys that have events or are busy; 0 in a stage without keys.
+    pub keys: usize,
+    /// The memory of the queued events in bytes, without their heap memory.
+    pub queue_bytes: u64,
+    /// Events in service: they were taken, and their batch has not ended.
+    pub in_service: u64,
+    /// The servlets and their states.
+    pub servlets: Servlets,
+    /// The governor's cap on the servlets, if it is less than the target.
+    pub cap: Option<usize>,
+    /// The part of the busy servlets whose handlers wait.
+    pub waiting: usize,
+    /// The current maximum number of events in a batch.
+    pub batch_max: usize,
+    /// The latency target in force, if there is one: the requested target, or a higher one if the
+    /// services alone take too long. If their 90th percentile without load exceeds half of the
+    /// requested target, the target in force is that percentile plus half of the requested target.
+    pub target: Option<Duration>,
+    /// The end of the queue that is served.
+    pub order: Order,
+    /// Events offered.
+    pub arrived: u64,
+    /// Events refused by a bound or by a controller.
+    pub refused: u64,
+    /// Events that a controller took out of the queue.
+    pub shed: u64,
+    /// Events whose deadline passed before the handler took them. An event of a call that is not in
+    /// a stage's batch also counts as arrived.
+    pub expired: u64,
+    /// Events that were [cancelled](crate::stage::CancelHandle) before their batch ended.
+    pub cancelled: u64,
+    /// Events that were in the queue when the stage was closed.
+    pub shut_down: u64,
+    /// Events whose batch ended.
+    pub finished: u64,
+    /// The part of `finished` that [failed](crate::stage::Batch::fail) or was lost in a panic. The
+    /// times and percentiles below do not include them.
+    pub failed: u64,
+    /// Panics of the handler.
+    pub panicked: u64,
+    /// Events that a handler had taken and not [settled](crate::stage::Batch::settle) when it
+    /// panicked. They also count as finished or cancelled.
+    pub lost: u64,
+    /// The reason why the stage is closed, if its handler closed it: how often the handler panicked
+    /// and in which time, or why it could not be made anew.
+    pub closed: Option<Arc<str>>,
+    /// Batches that ended.
+    pub batches: u64,
+    /// Events of calls, without those that the calls left.
+    pub called: u64,
+    /// The total time of batches, including waits. For a batch with cancelled or failed events, the
+    /// share of the others.
+    pub service: Duration,
+    /// The part of `service` in which handlers computed.
+    pub compute: Duration,
+    /// The response times since the stage was made, from an event's arrival to the end of its
+    /// batch. Percentiles are at most 1/16 too high.
+    pub response: Responses,
+    /// The controllers, with the settings that each owns.
+    pub controllers: Vec<(&'static str, Owns)>,
+}
+
+/// Response times: from the arrival of events to the end of their batch.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Responses {
+    /// The number of events.
+    pub count: u64,
+    /// The mean.
+    pub mean: Duration,
+    /// The median.
+    pub p50: Duration,
+    /// The 90th percentile.
+    pub p90: Duration,
+    /// The 99th percentile.
+    pub p99: Duration,
+}
+
+impl StageStats {
+    pub(crate) fn of<E>(name: &Arc<str>, state: &mut State<E>, called: u64, now_ns: u64) -> Self {
+        state.decide(now_ns);
+        let target = state.controllers.effective_target();
+        let counts = &state.counts;
+        let digest = &state.responses;
+        let response = Responses {
+            count: digest.count(),
+            mean: Duration::from_nanos(digest.mean_ns()),
+            p50: Duration::from_nanos(digest.permille(500)),
+            p90: Duration::from_nanos(digest.permille(900)),
+            p99: Duration::from_nanos(digest.permille(990)),
+        };
+        Self {
+            name: Arc::clone(name),
+            gate: match state.gate {
+                Gate::Closed => "closed",
+                Gate::Draining => "draining",
+                Gate::Paused => "paused",
+                Gate::Open if !state.has_handler => "new",
+                Gate::Open if state.swapping => "swapping",
+                Gate::Open => "open",
+            },
+            queued: state.len(),
+            queue_len: state.credits(),
+            queue_max: state.bounds.queue_max,
+            threshold: state.threshold,
+            queued_by_class: state.queued_by_class().to_vec(),
+            keys: state.queue.keys(),
+            queue_bytes: state.len() * size_of::<Event<E>>() as u64,
+            in_service: state.in_service(),
+            servlets: state.servlets,
+            cap: (state.cap < state.servlets.target).then_some(state.cap),
+            waiting: state.waiting(),
+            batch_max: state.batch,
+            target,
+            order: state.order,
+            arrived: counts.arrived,
+            refused: counts.refused,
+            shed: counts.shed,
+            expired: counts.expired,
+            cancelled: counts.cancelled,
+            shut_down: counts.shut_down,
+            finished: counts.finished + counts.failed,
+            failed: counts.failed,
+            panicked: counts.panicked,
+            lost: counts.lost,
+            closed: state.closed_for.clone(),
+            batches: counts.batches,
+            called,
+            service: Duration::from_nanos(counts.service_ns),
+            compute: Duration::from_nanos(counts.compute_ns),
+            response,
+            controllers: state.controllers.names().collect(),
+        }
+    }
+}

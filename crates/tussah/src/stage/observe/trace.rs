@@ -1,0 +1,367 @@
+//! Traces of events: the stages that they visited, with times.
+
+use std::collections::VecDeque;
+use std::fmt;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use parking_lot::Mutex;
+
+use super::json;
+use super::json::Object;
+use crate::stage::event::{Batch, Chunk, Class, Event, Reason, queued_ns};
+use crate::stage::network::Network;
+use crate::stage::run::{Gone, Shared};
+use crate::stage::send::outgoing;
+
+/// Bound, in spans of a network: how many of the newest are kept; about 300 KiB.
+pub const SPANS_MAX: usize = 4096;
+
+/// The first number of traces that the network chose by itself.
+const CHOSEN: u64 = 1 << 32;
+
+/// The visit of a traced event at one stage. Times are in nanoseconds since the process had its
+/// first network.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Span {
+    /// The number of the trace.
+    pub trace: u64,
+    /// The stage.
+    pub stage: Arc<str>,
+    /// The event's class.
+    pub class: Class,
+    /// When the event was queued; equal to `begun_ns` if it came by a call.
+    pub queued_ns: u64,
+    /// When its batch began; equal to `ended_ns` if it never did.
+    pub begun_ns: u64,
+    /// When its batch ended, or when it was dropped.
+    pub ended_ns: u64,
+    /// How the visit ended.
+    pub end: End,
+}
+
+/// How the visit of a traced event at a stage ended.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum End {
+    /// The event's batch ended.
+    Finished,
+    /// The event was dropped.
+    Dropped(Reason),
+}
+
+/// The spans that a network keeps, in the order in which they ended. Printing groups them by trace.
+#[derive(Clone, Debug, Default)]
+pub struct Traces {
+    /// The spans.
+    pub spans: Vec<Span>,
+    /// How many older spans were dropped.
+    pub forgotten: u64,
+}
+
+impl Network {
+    /// Traces one in `n` of the following events from outside of stages; 0 stops that. Events of
+    /// [sockets](crate::stage::net) come from outside. [Traced](Event::traced) events are always
+    /// traced.
+    ///
+    /// Events that are not traced cost nothing. The numbers of the traces that the network chooses
+    /// are 2^32 and above.
+    ///
+    /// # Examples
+    /// ```
+    /// use tussah::stage::{Batch, End, Event, Handler, Network, Sender};
+    ///
+    /// struct Half(Option<Sender<u32>>);
+    ///
+    /// impl Handler for Half {
+    ///     type Event = u32;
+    ///     async fn handle(&self, batch: &mut Batch<u32>) {
+    ///         while let Some(number) = batch.next() {
+    ///             if let Some(next) = &self.0 {
+    ///                 next.send(number / 2).await.expect("the next stage is open");
+    ///             }
+    ///         }
+    ///     }
+    /// }
+    ///
+    /// # let runtime = tussah::Runtime::builder().workers(1).build()?;
+    /// # runtime.block_on(async {
+    /// let network = Network::new("halves");
+    /// let last = network.stage("last").handler(|_| Ok(Half(None)))?;
+    /// let first = network.stage("first");
+    /// let first = first.handler(|edges| Ok(Half(Some(edges.to(&last).queue(10)?))))?;
+    /// network.trace_one_in(3);
+    /// for number in 0..6 {
+    ///     first.sender().send(number).await.expect("it is open");
+    /// }
+    /// first.sender().send(Event::new(6).traced(17)).await.expect("it is open");
+    /// first.drain().await;
+    /// last.drain().await;
+    /// let traces = network.traces();
+    /// // Two were chosen and one was sent as traced; each visited two stages.
+    /// assert_eq!(traces.spans.len(), 6);
+    /// assert!(traces.of(17).all(|span| span.end == End::Finished));
+    /// println!("{traces}");
+    /// # Ok::<(), tussah::stage::BuildError>(())
+    /// # }).expect("no error");
+    /// # std::io::Result::Ok(())
+    /// ```
+    pub fn trace_one_in(&self, n: u64) {
+        self.inner.tracer.one_in.store(n, Ordering::Relaxed);
+    }
+
+    /// Returns the recorded spans: the last 4096.
+    #[must_use]
+    pub fn traces(&self) -> Traces {
+        let ring = self.inner.tracer.ring.lock();
+        Traces {
+            spans: ring.spans.iter().cloned().collect(),
+            forgotten: ring.forgotten,
+        }
+    }
+}
+
+impl Traces {
+    /// Returns the spans of one trace, in the order in which they ended.
+    pub fn of(&self, trace: u64) -> impl Iterator<Item = &Span> {
+        self.spans.iter().filter(move |span| span.trace == trace)
+    }
+
+    /// Renders the spans as a JSON list of objects.
+    #[must_use]
+    pub fn to_json(&self) -> String {
+        let mut out = String::new();
+        json::list(&mut out, &self.spans, |out, span| {
+            let mut object = Object::new(out);
+            object
+                .number("trace", span.trace)
+                .text("stage", &span.stage)
+                .number("class", u64::from(span.class.0))
+                .number("queued_ns", span.queued_ns)
+                .number("begun_ns", span.begun_ns)
+                .number("ended_ns", span.ended_ns);
+            match span.end {
+                End::Finished => object.text("end", "finished"),
+                End::Dropped(reason) => object.text("end", &reason.to_string()),
+            };
+            object.end();
+        });
+        out
+    }
+}
+
+impl fmt::Display for Traces {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.forgotten > 0 {
+            writeln!(f, "({} earlier spans are not kept)", self.forgotten)?;
+        }
+        let mut spans: Vec<_> = self.spans.iter().collect();
+        spans.sort_by_key(|span| (span.trace, span.queued_ns, span.ended_ns));
+        for trace in spans.chunk_by(|one, other| one.trace == other.trace) {
+            let start_ns = trace[0].queued_ns;
+            let start = Duration::from_nanos(start_ns);
+            writeln!(f, "trace {} at {start:?}", trace[0].trace)?;
+            for span in trace {
+                let time =
+                    |from_ns: u64, to_ns: u64| Duration::from_nanos(to_ns.saturating_sub(from_ns));
+                write!(
+                    f,
+                    "  +{:?} {}: queued {:?}, handled {:?}",
+                    time(start_ns, span.queued_ns),
+                    span.stage,
+                    time(span.queued_ns, span.begun_ns),
+                    time(span.begun_ns, span.ended_ns),
+                )?;
+                match span.end {
+                    End::Finished => writeln!(f)?,
+                    End::Dropped(reason) => writeln!(f, ", {reason}")?,
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The tracing state of a network.
+#[derive(Debug, Default)]
+pub(crate) struct Tracer {
+    one_in: AtomicU64,
+    /// The number of events from outside while some of them are chosen.
+    seen: AtomicU64,
+    ring: Mutex<Ring>,
+}
+
+#[derive(Debug, Default)]
+struct Ring {
+    spans: VecDeque<Span>,
+    forgotten: u64,
+}
+
+impl Tracer {
+    /// Returns the trace number for the next event from outside, if the event is to be traced.
+    #[inline]
+    pub(crate) fn choose(&self) -> Option<u64> {
+        let one_in = self.one_in.load(Ordering::Relaxed);
+        if one_in == 0 {
+            return None;
+        }
+        let seen = self.seen.fetch_add(1, Ordering::Relaxed);
+        seen.is_multiple_of(one_in)
+            .then_some(CHOSEN + seen / one_in)
+    }
+
+    fn note(&self, span: Span) {
+        let mut ring = self.ring.lock();
+        if ring.spans.len() == SPANS_MAX {
+            ring.spans.pop_front();
+            ring.forgotten += 1;
+        }
+        ring.spans.push_back(span);
+    }
+}
+
+/// The traced events of a batch.
+#[derive(Debug, Default)]
+pub(crate) struct Marks {
+    /// True if the batch may contain an event that is traced, has a deadline or can be cancelled.
+    pub(crate) any: bool,
+    /// The traced events that have been taken.
+    pub(crate) taken: Vec<Taken>,
+}
+
+/// A traced event that a handler has taken.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Taken {
+    trace: u64,
+    stamp: u64,
+    settled: bool,
+    /// The reason why it ended with its handler, if it did.
+    dropped: Option<Reason>,
+}
+
+impl Marks {
+    pub(crate) fn of<E>(events: &Chunk<E>) -> Self {
+        Self {
+            any: events.iter().any(|event| event.more.is_some()),
+            taken: Vec::new(),
+        }
+    }
+
+    /// Returns whether the batch may contain such an event, or a traced one has been taken.
+    #[inline]
+    pub(crate) fn has_any(&self) -> bool {
+        self.any || !self.taken.is_empty()
+    }
+
+    /// Notes that an event is taken. Events that are sent from here on belong to its trace, if it
+    /// has one.
+    #[cold]
+    pub(crate) fn take<E>(&mut self, event: &Event<E>) {
+        let trace = event.trace();
+        outgoing::set_trace(trace);
+        if trace != 0 {
+            self.taken.push(Taken {
+                trace,
+                stamp: event.stamp(),
+                settled: false,
+                dropped: None,
+            });
+        }
+    }
+
+    /// Ends the current trace: events that are sent from here on belong to none.
+    #[inline]
+    pub(crate) fn pause(&self) {
+        if self.any {
+            outgoing::set_trace(0);
+        }
+    }
+
+    /// Settles the events taken so far.
+    #[inline]
+    pub(crate) fn settle(&mut self) {
+        for taken in &mut self.taken {
+            taken.settled = true;
+        }
+    }
+
+    /// Notes that the handler did not finish.
+    pub(crate) fn dropped(&mut self, reason: Reason) {
+        for taken in &mut self.taken {
+            if !taken.settled {
+                taken.dropped.get_or_insert(reason);
+            }
+        }
+    }
+}
+
+impl Taken {
+    fn end(self) -> End {
+        self.dropped.map_or(End::Finished, End::Dropped)
+    }
+}
+
+impl<E> Shared<E> {
+    /// Records the traced events of a run that ends.
+    #[cold]
+    pub(crate) fn traced(&self, batch: &mut Batch<E>, begun_ns: u64, ended_ns: u64) {
+        for taken in batch.traces().taken.drain(..) {
+            let queued_ns = queued_ns(taken.stamp);
+            // A servlet reads the clock before it gets the lock, so an event may come in between.
+            let begun_ns = begun_ns.max(queued_ns);
+            self.tracer.note(Span {
+                trace: taken.trace,
+                stage: Arc::clone(&self.name),
+                class: Class((taken.stamp & 0xff) as u8),
+                queued_ns,
+                begun_ns,
+                ended_ns: ended_ns.max(begun_ns),
+                end: taken.end(),
+            });
+        }
+    }
+
+    /// Records that an event ended in the queue, if it is traced.
+    pub(crate) fn trace_dropped(&self, event: &Event<E>, reason: Reason) {
+        let trace = event.trace();
+        if trace == 0 {
+            return;
+        }
+        let now_ns = self.time.now_ns();
+        self.tracer.note(Span {
+            trace,
+            stage: Arc::clone(&self.name),
+            class: event.class_of(),
+            queued_ns: queued_ns(event.stamp()),
+            begun_ns: now_ns,
+            ended_ns: now_ns,
+            end: End::Dropped(reason),
+        });
+    }
+}
+
+impl<E: Send + 'static> Shared<E> {
+    /// Calls the current handler with a batch that needs checks of its events.
+    pub(crate) async fn call_traced(self: &Arc<Self>, batch: &mut Batch<E>) -> Result<(), Gone> {
+        let begun_ns = self.time.now_ns();
+        batch.check_called(self, begun_ns);
+        let before = batch.traces().taken.len();
+        let trace = outgoing::trace();
+        let called = self.call_direct(batch).await;
+        // The caller's current trace continues.
+        outgoing::set_trace(trace);
+        let ended_ns = self.time.now_ns();
+        for taken in batch.traces().taken.iter().skip(before) {
+            self.tracer.note(Span {
+                trace: taken.trace,
+                stage: Arc::clone(&self.name),
+                class: Class((taken.stamp & 0xff) as u8),
+                queued_ns: begun_ns,
+                begun_ns,
+                ended_ns,
+                end: taken.end(),
+            });
+        }
+        called
+    }
+}

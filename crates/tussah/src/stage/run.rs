@@ -1,0 +1,25 @@
+//! Running a stage: its handler, its servlets, and the lock that they share with senders.
+
+pub(crate) mod blocking;
+mod expiry;
+mod handler;
+mod host;
+mod lifecycle;
+mod recall;
+mod release;
+mod restarts;
+mod servlet;
+mod shared;
+mod threads;
+mod turn;
+
+pub use self::handler::{Handler, SerialHandler};
+pub use self::host::{Host, Many, One};
+pub use self::restarts::Restarts;
+pub use self::threads::{Applicant, Permits, ThreadManager};
+
+pub(crate) use self::blocking::Pool;
+pub(crate) use self::host::{Gone, Guard, Present};
+pub(crate) use self::servlet::serve;
+pub(crate) use self::shared::{Built, Degrade, Inner, OnClose, OnDrop, Shared};
+pub(crate) use self::threads::Threads;

@@ -1,0 +1,144 @@
+//! Servlets of a handler that blocks: each works on an OS thread of a pool until nothing is queued.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tussah_core::{BlockingPool, Guarded, caught};
+
+use super::shared::{Shared, Start};
+use super::turn::{Next, Servlet};
+use crate::stage::event::Batch;
+use crate::stage::send::collecting;
+use crate::stage::state::Run;
+
+/// How long a stage waits before it asks a pool again that accepted no job.
+const AGAIN: Duration = Duration::from_millis(1);
+
+/// The source of a stage's OS threads.
+#[derive(Clone)]
+pub(crate) enum Pool {
+    /// The runtime's pool.
+    Runtime,
+    /// A pool that stages may share.
+    Shared(Arc<BlockingPool>),
+}
+
+/// Returns the function that starts a servlet of this handler in the pool.
+pub(crate) fn start<E, F>(pool: Pool, handler: F) -> Start<E>
+where
+    E: Send + 'static,
+    F: Fn(&mut Batch<E>) + Send + Sync + 'static,
+{
+    let handler = Arc::new(Guarded::new(handler));
+    Arc::new(move |stage: &Arc<Shared<E>>, generation| {
+        let serving = Serving {
+            servlet: stage.add_servlet(generation),
+            run: Run::default(),
+            batch: Batch::default(),
+            stage: Arc::clone(stage),
+            over: false,
+        };
+        let handler = Arc::clone(&handler);
+        let pool = match &pool {
+            Pool::Runtime => stage.runtime.blocking(),
+            Pool::Shared(pool) => pool,
+        };
+        let Err(refused) = pool.submit(move || serving.serve(&**handler)) else {
+            return;
+        };
+        // Dropping the servlet counts it out, and without this the stage would start the next one
+        // at once.
+        stage.hold_back(true);
+        let ends = refused.is_shut_down();
+        drop(refused);
+        if ends {
+            stage.orphan();
+            return;
+        }
+        let again = Again(Some(Arc::clone(stage)));
+        let later = async move {
+            crate::time::sleep(AGAIN).await;
+            again.go_on();
+        };
+        drop(stage.runtime.try_spawn(later));
+    })
+}
+
+/// A reminder that lets a stage start servlets again. Dropping it instead means that the runtime
+/// has ended, and ends the stage.
+struct Again<E: Send + 'static>(Option<Arc<Shared<E>>>);
+
+impl<E: Send + 'static> Again<E> {
+    fn go_on(mut self) {
+        if let Some(stage) = self.0.take() {
+            stage.hold_back(false);
+        }
+    }
+}
+
+impl<E: Send + 'static> Drop for Again<E> {
+    fn drop(&mut self) {
+        if let Some(stage) = self.0.take() {
+            stage.orphan();
+        }
+    }
+}
+
+/// A servlet at work. Dropping it returns the events that it has taken.
+struct Serving<E: Send + 'static> {
+    stage: Arc<Shared<E>>,
+    servlet: Servlet,
+    run: Run<E>,
+    batch: Batch<E>,
+    over: bool,
+}
+
+impl<E: Send + 'static> Serving<E> {
+    fn serve(mut self, handler: &impl Fn(&mut Batch<E>)) {
+        let mut now_ns = self.stage.time.now_ns();
+        loop {
+            let Self {
+                stage,
+                servlet,
+                run,
+                batch,
+                ..
+            } = &mut self;
+            let next = stage.turn(servlet, run, batch, (now_ns, now_ns), None);
+            for (event, reason) in run.dropped.drain(..) {
+                stage.dropped(event, reason);
+            }
+            if next == Next::End {
+                break;
+            }
+            while !run.ahead.is_empty() {
+                batch.fill(&mut run.ahead, run.limit);
+                batch.check_events(stage);
+                let handled = caught(|| collecting(|| handler(batch)));
+                if handled.is_none() {
+                    stage.panicked(batch);
+                }
+                batch.end();
+                run.ended();
+                if !batch.is_empty() {
+                    // The rest goes back to the queue, for the next servlet.
+                    break;
+                }
+            }
+            now_ns = stage.time.now_ns();
+        }
+        self.over = true;
+    }
+}
+
+impl<E: Send + 'static> Drop for Serving<E> {
+    fn drop(&mut self) {
+        if !self.over {
+            self.stage
+                .remove_servlet(&self.servlet, &mut self.run, &mut self.batch);
+            for (event, reason) in self.run.dropped.drain(..) {
+                self.stage.dropped(event, reason);
+            }
+        }
+    }
+}

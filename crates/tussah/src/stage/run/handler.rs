@@ -1,0 +1,55 @@
+//! The traits of handlers.
+
+use std::future::Future;
+
+use crate::stage::event::Batch;
+
+/// A handler of events that handles several batches at the same time, one per servlet.
+///
+/// # Cancellation
+/// In a stage with [`batch(1)`](crate::stage::Builder::batch) and without keys, the future is
+/// dropped when its event is [cancelled](crate::stage::CancelHandle).
+///
+/// # Examples
+/// ```
+/// use tussah::stage::{Batch, Handler};
+///
+/// struct Print;
+///
+/// impl Handler for Print {
+///     type Event = String;
+///     async fn handle(&self, batch: &mut Batch<String>) {
+///         while let Some(line) = batch.next() {
+///             println!("{line}");
+///         }
+///     }
+/// }
+/// ```
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is not a `Handler`, which handles several batches at the same time",
+    label = "not a `Handler`",
+    note = "a `SerialHandler` is given to a stage by `serial`, and a function that blocks by `blocking`; other functions stand in `handle` of a type of your own"
+)]
+pub trait Handler: Send + Sync + 'static {
+    /// The type of events.
+    type Event: Send + 'static;
+
+    /// Handles one batch. The servlet takes its next batch when the future has ended or was
+    /// dropped.
+    fn handle(&self, batch: &mut Batch<Self::Event>) -> impl Future<Output = ()> + Send;
+}
+
+/// A handler of events that handles one batch after the other: the next one begins when the future
+/// has ended, including its awaits.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is not a `SerialHandler`, which handles one batch after the other",
+    label = "not a `SerialHandler`",
+    note = "a `Handler` is given to a stage by `handler`, and a function that blocks by `blocking`; other functions stand in `handle` of a type of your own"
+)]
+pub trait SerialHandler: Send + 'static {
+    /// The type of events.
+    type Event: Send + 'static;
+
+    /// Handles one batch.
+    fn handle(&mut self, batch: &mut Batch<Self::Event>) -> impl Future<Output = ()> + Send;
+}

@@ -1,0 +1,250 @@
+//! The hosts of handlers: a handler is used by several servlets at a time, or by one.
+
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::Arc;
+
+use tussah_core::{Guarded, caught};
+
+use super::handler::{Handler, SerialHandler};
+use super::restarts::Restarts;
+use crate::stage::error::BuildError;
+use crate::stage::event::Batch;
+
+/// The host of a handler. Implemented by [`Many`] and [`One`]; other crates cannot implement it.
+pub trait Host: sealed::Sealed + Send + Sync + 'static {
+    /// The type of the events. It is not a parameter: inside of an `async` block the compiler would
+    /// lose the relation between the parameter and the handler's type, if that has a lifetime.
+    #[doc(hidden)]
+    type Event: Send + 'static;
+
+    /// The right to use the handler.
+    #[doc(hidden)]
+    type Guard<'a>: Guard<Event = Self::Event>;
+
+    /// Waits until the handler may be used. Returns `None` if there is none any more.
+    #[doc(hidden)]
+    fn enter<'a>(
+        &'a self,
+        home: &'a dyn Home,
+    ) -> impl Future<Output = Option<Self::Guard<'a>>> + Send;
+
+    /// Waits until no servlet uses the handler, if it has one user at a time, and bars further use.
+    #[doc(hidden)]
+    fn retire(&self) -> impl Future<Output = ()> + Send;
+}
+
+/// The stage of a host.
+#[doc(hidden)]
+pub trait Home: Send + Sync {
+    /// Returns the time of its network.
+    fn now_ns(&self) -> u64;
+
+    /// Returns whether the stage is not closed.
+    fn is_open(&self) -> bool;
+
+    /// Closes the stage because it can have no handler any more.
+    fn fail(&self, why: &str);
+}
+
+/// The right to use a handler. If a panic drops it, the handler is not used again.
+#[doc(hidden)]
+pub trait Guard: Send {
+    type Event;
+
+    fn handle(&mut self, batch: &mut Batch<Self::Event>) -> impl Future<Output = ()> + Send;
+
+    /// Notes that the handler panicked.
+    fn broke(&mut self);
+
+    /// True if the handler's future may be dropped when its only event is cancelled: it has no
+    /// state for later batches.
+    const IS_DROPPED: bool;
+}
+
+mod sealed {
+    pub trait Sealed {}
+    impl<H> Sealed for super::Many<H> {}
+    impl<H> Sealed for super::One<H> {}
+}
+
+/// The host of a [`Handler`], which several servlets use at the same time.
+pub struct Many<H>(pub(crate) Guarded<H>);
+
+impl<H: Handler> Host for Many<H> {
+    type Event = H::Event;
+    type Guard<'a> = &'a H;
+
+    #[inline(always)]
+    async fn enter<'a>(&'a self, _home: &'a dyn Home) -> Option<&'a H> {
+        Some(&*self.0)
+    }
+
+    async fn retire(&self) {}
+}
+
+impl<H: Handler> Guard for &H {
+    type Event = H::Event;
+
+    #[inline(always)]
+    fn handle(&mut self, batch: &mut Batch<H::Event>) -> impl Future<Output = ()> + Send {
+        H::handle(self, batch)
+    }
+
+    fn broke(&mut self) {}
+
+    const IS_DROPPED: bool = true;
+}
+
+/// The host of a [`SerialHandler`], which has one user at a time and is made anew after a panic.
+pub struct One<H> {
+    place: async_lock::Mutex<Place<H>>,
+}
+
+type Make<H> = Box<dyn FnMut() -> Result<H, BuildError> + Send>;
+
+/// The data of [`One`] under its lock.
+pub(crate) struct Place<H> {
+    handler: Guarded<H>,
+    /// True if another handler has replaced it.
+    retired: bool,
+    make: Guarded<Make<H>>,
+    restarts: Restarts,
+    /// True if it panicked and is not made anew.
+    gone: bool,
+}
+
+impl<H> One<H> {
+    pub(crate) fn new(handler: H, make: Make<H>, restarts: Restarts) -> Self {
+        Self {
+            place: async_lock::Mutex::new(Place {
+                handler: Guarded::new(handler),
+                retired: false,
+                make: Guarded::new(make),
+                restarts,
+                gone: false,
+            }),
+        }
+    }
+}
+
+impl<H> Place<H> {
+    /// Makes the handler anew at once after a panic, or closes the stage.
+    #[cold]
+    fn broke(&mut self, home: &dyn Home) {
+        self.gone |= !home.is_open();
+        if !self.is_used() {
+            return;
+        }
+        if !self.restarts.allow(home.now_ns()) {
+            return self.fail(&self.restarts.exceeded(), home);
+        }
+        let why = match caught(&mut *self.make) {
+            Some(Ok(handler)) => {
+                self.handler = Guarded::new(handler);
+                return;
+            }
+            Some(Err(error)) => error.to_string(),
+            None => "its maker panicked".to_owned(),
+        };
+        let why = format!("its handler panicked, and could not be made anew: {why}");
+        self.fail(&why, home);
+    }
+
+    /// Returns whether the handler may be used.
+    fn is_used(&self) -> bool {
+        !self.retired && !self.gone
+    }
+
+    fn fail(&mut self, why: &str, home: &dyn Home) {
+        self.gone = true;
+        home.fail(why);
+    }
+}
+
+impl<H: SerialHandler> Host for One<H> {
+    type Event = H::Event;
+    type Guard<'a> = Entered<'a, H>;
+
+    #[inline(always)]
+    async fn enter<'a>(&'a self, home: &'a dyn Home) -> Option<Entered<'a, H>> {
+        let place = match self.place.try_lock() {
+            Some(place) => place,
+            None => self.place.lock().await,
+        };
+        place.is_used().then_some(Entered { place, home })
+    }
+
+    async fn retire(&self) {
+        self.place.lock().await.retired = true;
+    }
+}
+
+/// The right to use a serial handler.
+#[doc(hidden)]
+pub struct Entered<'a, H> {
+    place: async_lock::MutexGuard<'a, Place<H>>,
+    home: &'a dyn Home,
+}
+
+impl<H> Drop for Entered<'_, H> {
+    #[inline(always)]
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            self.place.broke(self.home);
+        }
+    }
+}
+
+impl<H: SerialHandler> Guard for Entered<'_, H> {
+    type Event = H::Event;
+
+    #[inline(always)]
+    fn handle(&mut self, batch: &mut Batch<H::Event>) -> impl Future<Output = ()> + Send {
+        self.place.handler.handle(batch)
+    }
+
+    fn broke(&mut self) {
+        self.place.broke(self.home);
+    }
+
+    const IS_DROPPED: bool = false;
+}
+
+/// The error of a stage without a handler: it panicked too often, or the stage was destroyed.
+#[doc(hidden)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Gone;
+
+/// A host of a handler of any type.
+#[doc(hidden)]
+pub trait AnyHost<E>: Send + Sync {
+    fn call<'a>(
+        &'a self,
+        batch: &'a mut Batch<E>,
+        home: &'a dyn Home,
+    ) -> Pin<Box<dyn Future<Output = Result<(), Gone>> + Send + 'a>>;
+
+    fn retire(&self) -> Pin<Box<dyn Future<Output = ()> + Send + '_>>;
+}
+
+impl<E: Send + 'static, H: Host<Event = E>> AnyHost<E> for H {
+    fn call<'a>(
+        &'a self,
+        batch: &'a mut Batch<E>,
+        home: &'a dyn Home,
+    ) -> Pin<Box<dyn Future<Output = Result<(), Gone>> + Send + 'a>> {
+        Box::pin(async move {
+            let mut guard = self.enter(home).await.ok_or(Gone)?;
+            guard.handle(batch).await;
+            Ok(())
+        })
+    }
+
+    fn retire(&self) -> Pin<Box<dyn Future<Output = ()> + Send + '_>> {
+        Box::pin(Host::retire(self))
+    }
+}
+
+/// The current host, for calls that were not made for its type.
+pub(crate) type Present<E> = Option<Arc<dyn AnyHost<E>>>;

@@ -1,0 +1,277 @@
+//! A servlet: the tussah thread that takes batches of a stage and runs the handler.
+
+use std::future::{Future, poll_fn};
+use std::pin::{Pin, pin};
+use std::sync::{Arc, Weak};
+use std::task::{Context, Poll};
+
+use tussah_core::caught;
+
+use super::host::{Guard, Host};
+use super::shared::Shared;
+use super::turn::{Next, Servlet};
+use crate::stage::event::{Batch, Reason};
+use crate::stage::send::{begin, collecting, hand_over, set_trace, take_held_up, trace};
+use crate::stage::state::Run;
+
+/// A servlet at work. Dropping it returns the events that it has taken.
+struct Serving<E: Send + 'static> {
+    /// None while the servlet is parked. So a stage that is known to parked servlets only is
+    /// dropped, and wakes them.
+    stage: Option<Arc<Shared<E>>>,
+    weak: Weak<Shared<E>>,
+    servlet: Servlet,
+    run: Run<E>,
+    batch: Batch<E>,
+    /// When the last run ended, or when this servlet was woken.
+    now_ns: u64,
+    over: bool,
+}
+
+/// Serves batches until the stage no longer needs this servlet. The caller has counted it.
+pub(crate) fn serve<E: Send + 'static, H: Host<Event = E>>(
+    stage: Arc<Shared<E>>,
+    host: Arc<H>,
+    generation: u32,
+) -> impl Future<Output = ()> + Send {
+    let serving = Serving {
+        servlet: stage.add_servlet(generation),
+        run: Run::default(),
+        batch: Batch::default(),
+        now_ns: 0,
+        over: false,
+        weak: Arc::downgrade(&stage),
+        stage: Some(stage),
+    };
+    Collecting {
+        future: serving.serve(host),
+    }
+}
+
+pin_project_lite::pin_project! {
+    /// A wrapper that polls a servlet's future and collects the events that it sends.
+    struct Collecting<F> {
+        #[pin]
+        future: F,
+    }
+}
+
+impl<F: Future> Future for Collecting<F> {
+    type Output = F::Output;
+
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<F::Output> {
+        let future = self.project().future;
+        collecting(|| future.poll(cx))
+    }
+}
+
+impl<E: Send + 'static> Serving<E> {
+    async fn serve<H: Host<Event = E>>(mut self, host: Arc<H>) {
+        loop {
+            let next = poll_fn(|cx| self.next(cx)).await;
+            self.tell_dropped();
+            match (next, &self.stage) {
+                (Next::Work, Some(stage)) => {
+                    let stage = Arc::clone(stage);
+                    self.run(&*host, &stage).await;
+                }
+                (Next::Wait, _) => continue,
+                _ => break,
+            }
+            if !self.run.waits {
+                tussah_core::yield_now().await;
+            }
+        }
+        self.over = true;
+    }
+
+    /// Handles the events that were taken.
+    async fn run<H: Host<Event = E>>(&mut self, host: &H, stage: &Arc<Shared<E>>) {
+        let Some(mut handler) = self.enter(host, stage).await else {
+            stage.fail(None);
+            return;
+        };
+        begin(self.now_ns, self.run.exact);
+        self.batches(&mut handler, stage).await;
+        drop(handler);
+        hand_over();
+        self.now_ns = stage.time.now_ns();
+    }
+
+    /// Waits for the handler while a call uses it. The servlet counts as waiting meanwhile.
+    async fn enter<'a, H: Host<Event = E>>(
+        &mut self,
+        host: &'a H,
+        stage: &'a Arc<Shared<E>>,
+    ) -> Option<H::Guard<'a>> {
+        let Self { run, batch, .. } = self;
+        let mut entering = pin!(host.enter(stage));
+        let entered = poll_fn(|cx| {
+            let entered = entering.as_mut().poll(cx);
+            if entered.is_pending() && !run.waits {
+                batch.fill(&mut run.ahead, run.limit);
+                stage.waits(run);
+            }
+            entered
+        });
+        let handler = entered.await;
+        if run.waits {
+            run.resumed_ns = stage.time.now_ns();
+            self.now_ns = run.resumed_ns;
+        }
+        handler
+    }
+
+    /// Ends the last run and takes the next, or parks.
+    fn next(&mut self, cx: &mut Context<'_>) -> Poll<Next> {
+        let Self {
+            stage: place,
+            weak,
+            servlet,
+            run,
+            batch,
+            now_ns,
+            ..
+        } = self;
+        if place.is_none() {
+            *place = weak.upgrade();
+        }
+        let Some(stage) = place else {
+            return Poll::Ready(Next::End);
+        };
+        let ended_ns = std::mem::replace(now_ns, stage.time.now_ns());
+        let now_ns = *now_ns;
+        match stage.turn(servlet, run, batch, (ended_ns, now_ns), Some(cx.waker())) {
+            Next::Wait if run.dropped.is_empty() => {
+                *place = None;
+                Poll::Pending
+            }
+            next => Poll::Ready(next),
+        }
+    }
+
+    fn tell_dropped(&mut self) {
+        let dropped = self.run.dropped.drain(..);
+        if let Some(stage) = &self.stage {
+            dropped.for_each(|(event, reason)| stage.dropped(event, reason));
+        }
+    }
+
+    /// Handles the batches of a run.
+    async fn batches(&mut self, handler: &mut impl Guard<Event = E>, stage: &Arc<Shared<E>>) {
+        let Self { run, batch, .. } = self;
+        loop {
+            batch.fill(&mut run.ahead, run.limit);
+            if batch.is_empty() {
+                return;
+            }
+            batch.check_events(stage);
+            let outcome = handle(stage, run, batch, handler).await;
+            if outcome.is_cancelled {
+                batch.dropped(Reason::Cancelled);
+            }
+            if outcome.has_panicked {
+                stage.panicked(batch);
+                handler.broke();
+                batch.end();
+                run.ended();
+                return;
+            }
+            batch.end();
+            run.ended();
+            if !batch.is_empty() {
+                // The rest goes back to the queue, for the next servlet.
+                return;
+            }
+        }
+    }
+}
+
+/// How the handling of a batch ended.
+struct Outcome {
+    /// True if the handler was dropped before its end.
+    is_cancelled: bool,
+    /// True if the handler panicked, or its future did when it was dropped.
+    has_panicked: bool,
+}
+
+/// Handles one batch to its end, or until its only event is cancelled.
+async fn handle<E: Send + 'static, G: Guard<Event = E>>(
+    stage: &Arc<Shared<E>>,
+    run: &mut Run<E>,
+    batch: &mut Batch<E>,
+    handler: &mut G,
+) -> Outcome {
+    let mut outcome = Outcome {
+        is_cancelled: false,
+        has_panicked: false,
+    };
+    let is_dropped = G::IS_DROPPED && run.one_by_one;
+    let cancelled = is_dropped.then(|| batch.drops_handler()).flatten();
+    let mut cancelled = cancelled.map(Box::pin);
+    let Some(future) = caught(move || handler.handle(batch)) else {
+        outcome.has_panicked = true;
+        return outcome;
+    };
+    let mut future = pin!(Some(future));
+    let mut suspended = false;
+    let polled = poll_fn(|cx| {
+        if suspended {
+            let waited_ns = run.resumed_ns;
+            run.resumed_ns = stage.time.now_ns();
+            let away_ns = run.resumed_ns.saturating_sub(waited_ns);
+            if std::mem::take(&mut run.held_up) {
+                run.held_up_ns += away_ns;
+            } else if run.yielded {
+                run.ready_ns += away_ns;
+            }
+            begin(run.resumed_ns, run.exact);
+            if run.trace != 0 {
+                set_trace(run.trace);
+            }
+        }
+        if let Some(cancelled) = &mut cancelled
+            && cancelled.as_mut().poll(cx).is_ready()
+        {
+            outcome.is_cancelled = true;
+            return Poll::Ready(Some(()));
+        }
+        let polling = future.as_mut().as_pin_mut();
+        let polling = polling.expect("it is dropped when it has ended");
+        let polled = caught(|| polling.poll(cx));
+        match polled {
+            Some(Poll::Ready(())) => Poll::Ready(Some(())),
+            None => Poll::Ready(None),
+            Some(Poll::Pending) => {
+                suspended = true;
+                let now_ns = stage.time.now_ns();
+                run.compute_ns += now_ns.saturating_sub(run.resumed_ns);
+                run.resumed_ns = now_ns;
+                run.trace = trace();
+                run.held_up = take_held_up();
+                run.yielded = tussah_core::has_yielded();
+                if !run.waits || run.only_yields && !run.yielded {
+                    stage.waits(run);
+                }
+                Poll::Pending
+            }
+        }
+    })
+    .await;
+    let dropped = caught(|| future.set(None));
+    outcome.has_panicked = dropped.and(polled).is_none();
+    outcome
+}
+
+impl<E: Send + 'static> Drop for Serving<E> {
+    fn drop(&mut self) {
+        if self.over {
+            return;
+        }
+        self.stage = self.stage.take().or_else(|| self.weak.upgrade());
+        if let Some(stage) = &self.stage {
+            stage.remove_servlet(&self.servlet, &mut self.run, &mut self.batch);
+        }
+        self.tell_dropped();
+    }
+}

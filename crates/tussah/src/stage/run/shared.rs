@@ -1,0 +1,399 @@
+//! A stage as senders and servlets share it: its state behind a lock.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::task::Waker;
+
+use parking_lot::{Mutex, MutexGuard, RwLock};
+use tussah_core::{Guarded, Handle, Notify, PerWorker, quietly};
+
+use super::host::Present;
+use super::restarts::Restarts;
+use super::threads::Threads;
+use crate::stage::error::BuildError;
+use crate::stage::event::{Batch, Class, Event, Reason, Time, Why, queued_ns};
+use crate::stage::network::{Governing, Network, Rank, Weak};
+use crate::stage::observe::Tracer;
+use crate::stage::queue::{Queue, Senders};
+use crate::stage::send::{Outgoing, Route};
+use crate::stage::state::{Gate, How, Kind, State, Tally};
+
+/// A stage, without the type of its handler.
+pub(crate) struct Shared<E> {
+    /// True if no servlet computes: a sent event is then handed over at once. Each send reads this,
+    /// so it is apart from data that changes often.
+    pub(crate) is_idle: Apart<AtomicBool>,
+    pub(crate) inner: Apart<Mutex<Inner<E>>>,
+    /// Notified when nothing is queued or in service.
+    pub(crate) settled: Notify,
+    /// Wakes the watcher of the events' deadlines.
+    pub(crate) watching: Arc<Notify>,
+    /// The events that each worker has collected for the stage.
+    pub(crate) outgoing: PerWorker<Outgoing<E>>,
+    pub(crate) name: Arc<str>,
+    /// The stage's number in the network.
+    pub(crate) id: u32,
+    pub(crate) time: Time,
+    pub(crate) runtime: Handle,
+    pub(crate) tracer: Arc<Tracer>,
+    pub(crate) network: Weak,
+    pub(crate) governing: Arc<Governing>,
+    pub(crate) rank: Rank,
+    /// The manager that is asked whether another servlet may go to work, if there is one.
+    pub(crate) threads: Option<Threads>,
+    /// Starts a servlet of the current handler.
+    pub(crate) start: RwLock<Option<Start<E>>>,
+    /// The current handler, for calls; none in a stage that blocks.
+    present: RwLock<Present<E>>,
+    /// True if calls have to check more than the handler that they were made for: it was swapped,
+    /// calls are by key, or there is a proxy.
+    pub(crate) special: AtomicBool,
+    /// The number of events that were taken in calls.
+    pub(crate) calls: Tally,
+    /// Held during a swap, so that only one runs at a time.
+    pub(crate) swaps: async_lock::Mutex<()>,
+    /// Notifies calls that wait for a key or for a swap.
+    pub(crate) keys: Notify,
+    pub(crate) on_drop: Option<OnDrop<E>>,
+    pub(crate) on_close: Option<OnClose>,
+    pub(crate) degrade: Option<Degrade<E>>,
+    /// The limit on restarts, with which each serial handler of the stage begins.
+    pub(crate) restarts: Restarts,
+}
+
+/// The parts of a stage that the builder sets.
+pub(crate) struct Built<E> {
+    pub(crate) id: u32,
+    pub(crate) rank: Rank,
+    pub(crate) threads: Option<Threads>,
+    pub(crate) on_drop: Option<OnDrop<E>>,
+    pub(crate) on_close: Option<OnClose>,
+    pub(crate) degrade: Option<Degrade<E>>,
+    pub(crate) restarts: Restarts,
+}
+
+/// Starts a servlet of the handler with this number.
+pub(crate) type Start<E> = Arc<dyn Fn(&Arc<Shared<E>>, u32) + Send + Sync>;
+pub(crate) type Degrade<E> = Guarded<Box<dyn Fn(&mut E) + Send + Sync>>;
+pub(crate) type OnClose = Guarded<Box<dyn Fn(&str) + Send + Sync>>;
+pub(crate) type OnDrop<E> = Guarded<Box<dyn Fn(E, Reason) + Send + Sync>>;
+
+/// A value on two cache lines of its own, because processors fetch them in pairs.
+#[repr(align(128))]
+pub(crate) struct Apart<T>(pub(crate) T);
+
+pub(crate) struct Inner<E> {
+    pub(crate) state: State<E>,
+    /// Parked servlets; the last one is woken first.
+    pub(crate) parked: Vec<(u64, Waker)>,
+    /// The number of parked servlets that were woken and have not come yet.
+    pub(crate) called: usize,
+    /// The stage itself, while a woken servlet is still to come: parked servlets do not keep the
+    /// stage alive.
+    pub(crate) own: Option<Arc<Shared<E>>>,
+    /// Senders that wait for room.
+    pub(crate) senders: Senders,
+    pub(crate) next_servlet: u64,
+    /// The number of the current handler: a servlet of another one ends.
+    pub(crate) generation: u32,
+    /// True if a caller waits until nothing is queued or in service.
+    pub(crate) settling: bool,
+    /// The waker of a swap that waits until nothing is in service.
+    pub(crate) swap: Option<Waker>,
+    /// Servlets at work that the manager of servlets has admitted.
+    pub(crate) permits: usize,
+    /// The proxies, by the stages whose events go to them.
+    pub(crate) proxies: Vec<Route<E>>,
+    /// True if the stage was closed, its last batch has ended, and the other stages know.
+    pub(crate) gone: bool,
+}
+
+impl<E: Send + 'static> Shared<E> {
+    pub(crate) fn new(name: Arc<str>, network: &Network, state: State<E>, built: Built<E>) -> Self {
+        let weak = network.downgrade();
+        let network = &network.inner;
+        let runtime = network.runtime.clone();
+        let calls = Tally::new(&runtime);
+        let special = matches!(state.queue, Queue::Keyed(_));
+        Self {
+            is_idle: Apart(AtomicBool::new(true)),
+            inner: Apart(Mutex::new(Inner {
+                state,
+                parked: Vec::new(),
+                called: 0,
+                own: None,
+                senders: Senders::default(),
+                next_servlet: 0,
+                generation: 0,
+                settling: false,
+                swap: None,
+                permits: 0,
+                proxies: Vec::new(),
+                gone: false,
+            })),
+            settled: Notify::new(),
+            watching: Arc::default(),
+            outgoing: PerWorker::new(&runtime, Outgoing::default),
+            name,
+            id: built.id,
+            time: network.time.clone(),
+            runtime,
+            tracer: Arc::clone(&network.tracer),
+            network: weak,
+            governing: Arc::clone(&network.governing),
+            rank: built.rank,
+            threads: built.threads,
+            start: RwLock::new(None),
+            present: RwLock::new(None),
+            special: AtomicBool::new(special),
+            calls,
+            swaps: async_lock::Mutex::new(()),
+            keys: Notify::new(),
+            on_drop: built.on_drop,
+            on_close: built.on_close,
+            degrade: built.degrade,
+            restarts: built.restarts,
+        }
+    }
+
+    #[inline]
+    pub(crate) fn is_idle(&self) -> bool {
+        self.is_idle.0.load(Ordering::Relaxed)
+    }
+
+    /// Returns the lock, if it is free.
+    pub(crate) fn try_lock(&self) -> Option<MutexGuard<'_, Inner<E>>> {
+        self.inner.0.try_lock()
+    }
+
+    /// Sets the stage's first handler, or replaces it.
+    ///
+    /// # Errors
+    /// If the stage is closed.
+    pub(crate) fn set_handler(
+        self: &Arc<Self>,
+        kind: Kind,
+        start: Start<E>,
+        present: Present<E>,
+    ) -> Result<(), BuildError> {
+        let mut inner = self.lock();
+        if inner.state.gate == Gate::Closed {
+            drop(inner);
+            return Err(self.is_closed());
+        }
+        let earlier = (
+            self.start.write().replace(start),
+            std::mem::replace(&mut *self.present.write(), present),
+        );
+        inner.generation += 1;
+        (inner.state.has_handler, inner.state.kind) = (true, kind);
+        let parked = inner.call_parked(self);
+        self.release(inner);
+        self.look_again();
+        // Servlets of the earlier handler end.
+        for waker in parked {
+            quietly(|| waker.wake());
+        }
+        let (start, present) = earlier;
+        quietly(|| drop(start));
+        quietly(|| drop(present));
+        Ok(())
+    }
+
+    /// Takes the handler out.
+    pub(crate) fn take_handler(&self) -> (Option<Start<E>>, Present<E>) {
+        (self.start.write().take(), self.present.write().take())
+    }
+
+    /// Returns the current handler.
+    pub(crate) fn present(&self) -> Present<E> {
+        self.present.read().clone()
+    }
+
+    /// Determines anew whether calls have to check more than the handler that they were made for.
+    pub(crate) fn look_again(&self) {
+        let inner = self.lock();
+        let special = inner.generation > 1
+            || inner.state.gate == Gate::Closed
+            || !inner.proxies.is_empty()
+            || matches!(inner.state.queue, Queue::Keyed(_));
+        // Release: with the Acquire in `is_special`. Under the lock, so that the last thread to
+        // determine it is right.
+        self.special.store(special, Ordering::Release);
+    }
+
+    #[inline]
+    pub(crate) fn is_special(&self) -> bool {
+        // Acquire: with the Release where it is set, so that the current handler is seen.
+        self.special.load(Ordering::Acquire)
+    }
+
+    /// Queues one event.
+    pub(crate) fn offer(
+        self: &Arc<Self>,
+        from: u32,
+        event: Event<E>,
+        how: How,
+    ) -> Result<(), (Event<E>, Why)> {
+        let mut inner = self.lock();
+        if inner.is_proxied(from) {
+            drop(inner);
+            return self.offer_by_proxy(from, event, how);
+        }
+        // If this panics, the event ends with the sender, after the lock has been released.
+        inner.state.queue.look_at(&event);
+        let now_ns = self.time.now_ns();
+        let quiet = inner.senders.is_quiet();
+        let behind = (!quiet).then(|| inner.goes_behind(&event, how)).flatten();
+        let offered = match behind {
+            Some(why) => Err((event, why)),
+            None => inner.state.offer(event, how, now_ns),
+        };
+        self.offered(inner, now_ns);
+        match offered {
+            Err((event, Why::Degrade)) => self.offer_degraded(from, event, how),
+            offered => offered,
+        }
+    }
+
+    /// Handles the effects of an offered event.
+    #[inline]
+    pub(crate) fn offered(self: &Arc<Self>, mut inner: MutexGuard<'_, Inner<E>>, now_ns: u64) {
+        inner.state.decide(now_ns);
+        self.release(inner);
+        if self.governing.is_due(now_ns) {
+            self.plan(now_ns);
+        }
+    }
+
+    fn offer_degraded(
+        self: &Arc<Self>,
+        from: u32,
+        mut event: Event<E>,
+        how: How,
+    ) -> Result<(), (Event<E>, Why)> {
+        self.make_smaller(&mut event);
+        self.offer(from, event, How { asked: true, ..how })
+    }
+
+    pub(crate) fn make_smaller(&self, event: &mut Event<E>) {
+        if let Some(degrade) = &self.degrade {
+            degrade(event);
+        }
+    }
+
+    /// Carries out the controller's earlier decision about an event.
+    pub(crate) fn apply_decision(
+        self: &Arc<Self>,
+        from: u32,
+        event: Event<E>,
+        how: How,
+        said: Why,
+    ) -> Result<(), (Event<E>, Why)> {
+        if said == Why::Degrade {
+            return self.offer_degraded(from, event, how);
+        }
+        if self.lock().state.rejects(event.class_of(), how) {
+            return Err((event, said));
+        }
+        self.offer(from, event, How { asked: true, ..how })
+    }
+
+    /// Reserves room for up to a chunk of events of a class, together with the chunk. It also
+    /// contains the controller's decision about the next event.
+    pub(crate) fn reserve(&self, class: Class, begun_ns: u64) -> Outgoing<E> {
+        let mut inner = self.lock();
+        let mut outgoing = Outgoing {
+            class,
+            ..Outgoing::default()
+        };
+        if inner.reserves() {
+            (outgoing.granted, outgoing.then) = inner.state.reserve(class, 1, begun_ns);
+        }
+        if outgoing.granted > 0 {
+            outgoing.chunk = inner.state.spare();
+        }
+        outgoing
+    }
+
+    /// Queues the next chunk of a batch, or as much of it as there is room for. While senders wait
+    /// for room, only a sender whose `turn` it is may do so, for its share. Returns false if there
+    /// is no room, or if events need individual checks.
+    pub(crate) fn push_batch(
+        self: &Arc<Self>,
+        from: u32,
+        batch: &mut Batch<E>,
+        turn: bool,
+    ) -> bool {
+        let now_ns = self.time.now_ns();
+        let mut inner = self.lock();
+        let sharing = inner.senders.sharing();
+        let may = inner.senders.is_empty() || turn && !inner.senders.any_waits();
+        let pushed =
+            may && !inner.is_proxied(from) && inner.state.push_batch(batch, sharing, now_ns);
+        inner.state.decide(now_ns);
+        self.release(inner);
+        pushed
+    }
+
+    /// Queues the events that a sender has collected. With `more`, reserves room for the next
+    /// chunk.
+    pub(crate) fn push(self: &Arc<Self>, outgoing: &mut Outgoing<E>, more: bool) {
+        let mut inner = self.lock();
+        let now_ns = outgoing
+            .chunk
+            .back()
+            .map_or(0, |event| queued_ns(event.stamp()));
+        inner.state.push_chunk(outgoing);
+        if more && inner.reserves() && outgoing.then.is_none() {
+            (outgoing.granted, outgoing.then) = inner.state.reserve(outgoing.class, 1, now_ns);
+        }
+        inner.state.decide(now_ns);
+        self.release(inner);
+    }
+}
+
+impl<E> Shared<E> {
+    #[inline]
+    pub(crate) fn lock(&self) -> MutexGuard<'_, Inner<E>> {
+        self.inner.0.lock()
+    }
+}
+
+impl<E> Inner<E> {
+    /// Returns whether room may be reserved ahead of time: no sender waits for it, and there is no
+    /// proxy.
+    #[inline]
+    fn reserves(&self) -> bool {
+        self.proxies.is_empty() && self.senders.is_empty()
+    }
+
+    /// Wakes all parked servlets to check the stage again; they count as busy from then on.
+    pub(crate) fn call_parked(&mut self, own: &Arc<Shared<E>>) -> Vec<Waker> {
+        let wakers: Vec<_> = self.parked.drain(..).map(|(_, waker)| waker).collect();
+        self.state.servlets.busy += wakers.len();
+        self.state.servlets.parked -= wakers.len();
+        self.called += wakers.len();
+        self.hold(own, false);
+        wakers
+    }
+
+    /// Notes that a woken servlet comes or ends.
+    pub(crate) fn came(&mut self) {
+        self.called -= 1;
+        if self.called == 0 {
+            // The caller that has locked the stage also keeps it alive.
+            self.own = None;
+        }
+    }
+
+    /// Makes the stage keep itself alive while a woken servlet is to come, or while it waits for a
+    /// permit.
+    #[inline]
+    pub(crate) fn hold(&mut self, own: &Arc<Shared<E>>, waits: bool) {
+        let holds = self.called > 0 || waits;
+        if holds != self.own.is_some() {
+            self.own = holds.then(|| Arc::clone(own));
+        }
+    }
+}

@@ -1,0 +1,340 @@
+//! Managers of servlets, for stages that share the resources that servlets need.
+
+use std::fmt;
+use std::sync::{Arc, Weak};
+
+use parking_lot::Mutex;
+use tussah_core::{Guarded, caught, quietly};
+
+use super::shared::{Inner, Shared};
+use crate::stage::network::Network;
+use crate::stage::state::{State, Wake};
+
+/// A manager that decides which servlets of its stages may go to work.
+///
+/// A stage without a manager decides by itself, by its controllers' settings; this is the default,
+/// and costs nothing. A stage with a manager asks it each time that a servlet is to go to work,
+/// after its own settings have allowed that. Each stage keeps its idle servlets: servlets of other
+/// stages cannot do their work.
+///
+/// While a handler waits, its servlet does not count as working, unless
+/// [`counts_waiting`](Self::counts_waiting) returns true. It needs a new admission before it takes
+/// the next events.
+///
+/// A panic of a manager is contained: the servlet is admitted, and [leaves](Self::leave) like any
+/// other.
+///
+/// # Examples
+/// A manager that admits one servlet at a time of a stage whose name begins with `b`, and any
+/// number of others:
+/// ```
+/// use std::sync::Mutex;
+/// use tussah::stage::{Applicant, ThreadManager};
+///
+/// #[derive(Default)]
+/// struct OneB {
+///     busy: Mutex<bool>,
+///     waiting: Mutex<Vec<Applicant>>,
+/// }
+///
+/// impl ThreadManager for OneB {
+///     fn enter(&self, stage: &Applicant) -> bool {
+///         if !stage.name().starts_with('b') {
+///             return true;
+///         }
+///         let mut busy = self.busy.lock().expect("nobody panics");
+///         if *busy {
+///             self.waiting.lock().expect("nobody panics").push(stage.clone());
+///         }
+///         !std::mem::replace(&mut *busy, true)
+///     }
+///
+///     fn leave(&self, stage: &Applicant) {
+///         if stage.name().starts_with('b') {
+///             *self.busy.lock().expect("nobody panics") = false;
+///             let waiting = std::mem::take(&mut *self.waiting.lock().expect("nobody panics"));
+///             waiting.iter().for_each(Applicant::call);
+///         }
+///     }
+/// }
+/// ```
+pub trait ThreadManager: Send + Sync + 'static {
+    /// Returns whether one more servlet of a stage may go to work. If not, the manager must
+    /// [call](Applicant::call) the stage when one may.
+    ///
+    /// Called under the stage's lock: it must be short, and must not use a stage.
+    fn enter(&self, stage: &Applicant) -> bool;
+
+    /// Notes that an admitted servlet no longer works. Called under no lock, so waiting stages can
+    /// be called here.
+    fn leave(&self, stage: &Applicant);
+
+    /// Returns whether servlets count as working while their handlers wait. Then stages that wait
+    /// for each other, for example through a full queue, can deadlock: the waiting ones hold what
+    /// the others need.
+    fn counts_waiting(&self) -> bool {
+        false
+    }
+}
+
+/// A stage that asks a [`ThreadManager`]. It is cheap to clone, and does not keep the stage alive.
+#[derive(Clone)]
+pub struct Applicant {
+    name: Arc<str>,
+    priority: u8,
+    stage: Weak<dyn Apply>,
+}
+
+impl Applicant {
+    /// Returns the stage's name.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Returns the stage's priority ([`Builder::priority`](crate::stage::Builder::priority)): 0
+    /// comes before 1.
+    #[must_use]
+    pub fn priority(&self) -> u8 {
+        self.priority
+    }
+
+    /// Makes the stage ask again, if it still wants a servlet. Must not be called under a lock that
+    /// [`ThreadManager::enter`] takes.
+    pub fn call(&self) {
+        if let Some(stage) = self.stage.upgrade() {
+            stage.apply();
+        }
+    }
+
+    /// Returns whether both are the same stage.
+    #[must_use]
+    pub fn is(&self, other: &Self) -> bool {
+        Weak::ptr_eq(&self.stage, &other.stage)
+    }
+}
+
+impl fmt::Debug for Applicant {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Applicant").field(&self.name).finish()
+    }
+}
+
+/// A stage, for its manager.
+trait Apply: Send + Sync {
+    fn apply(self: Arc<Self>);
+}
+
+impl<E: Send + 'static> Apply for Shared<E> {
+    fn apply(self: Arc<Self>) {
+        let inner = self.lock();
+        self.release(inner);
+    }
+}
+
+/// A bound on the busy servlets of all stages that share it. When a servlet leaves, the waiting
+/// stage with the highest priority may have another; of several, the one that has waited longest.
+///
+/// # Examples
+/// Two stages whose handlers block share at most three OS threads:
+/// ```
+/// use std::sync::Arc;
+/// use tussah::stage::{Batch, Network, Permits};
+///
+/// # let runtime = tussah::Runtime::builder().workers(1).build()?;
+/// let network = Network::on(runtime.handle(), "disk");
+/// let permits = Arc::new(Permits::new(3));
+/// for name in ["read", "write"] {
+///     let stage = network.stage::<u64>(name).threads(permits.clone());
+///     let handler = |batch: &mut Batch<u64>| batch.drain().for_each(drop);
+///     stage.blocking(|_| Ok(handler)).expect("a new name");
+/// }
+/// # std::io::Result::Ok(())
+/// ```
+#[derive(Debug)]
+pub struct Permits {
+    counts_waiting: bool,
+    state: Mutex<PermitState>,
+}
+
+#[derive(Debug)]
+struct PermitState {
+    max: usize,
+    busy: usize,
+    /// Bound, in stages: each stage that asks is here at most once.
+    waiting: Vec<Applicant>,
+}
+
+impl Permits {
+    /// Creates a bound of `max` busy servlets, at least one.
+    #[must_use]
+    pub fn new(max: usize) -> Self {
+        Self {
+            counts_waiting: false,
+            state: Mutex::new(PermitState {
+                max: max.max(1),
+                busy: 0,
+                waiting: Vec::new(),
+            }),
+        }
+    }
+
+    /// Makes servlets count while their handlers wait, too. [`ThreadManager::counts_waiting`]
+    /// describes how this can deadlock.
+    #[must_use]
+    pub fn counting_waiting(mut self) -> Self {
+        self.counts_waiting = true;
+        self
+    }
+
+    /// Returns the number of busy servlets.
+    #[must_use]
+    pub fn busy(&self) -> usize {
+        self.state.lock().busy
+    }
+
+    /// Changes the bound; at least one. Surplus servlets continue until they are idle.
+    pub fn set_max(&self, max: usize) {
+        self.state.lock().max = max.max(1);
+        self.call();
+    }
+
+    /// Calls waiting stages while there are permits. A stage that no longer wants one leaves it to
+    /// the next.
+    fn call(&self) {
+        loop {
+            let next = self.state.lock().next();
+            match next {
+                Some(next) => next.call(),
+                None => return,
+            }
+        }
+    }
+}
+
+impl PermitState {
+    fn next(&mut self) -> Option<Applicant> {
+        if self.busy >= self.max {
+            return None;
+        }
+        let stages = self.waiting.iter().enumerate();
+        let first = stages.min_by_key(|(at, stage)| (stage.priority, *at));
+        let at = first?.0;
+        Some(self.waiting.remove(at))
+    }
+}
+
+impl ThreadManager for Permits {
+    fn enter(&self, stage: &Applicant) -> bool {
+        let mut state = self.state.lock();
+        if state.busy < state.max {
+            state.busy += 1;
+            return true;
+        }
+        if !state.waiting.iter().any(|waiting| waiting.is(stage)) {
+            state.waiting.push(stage.clone());
+        }
+        false
+    }
+
+    fn leave(&self, _: &Applicant) {
+        self.state.lock().busy -= 1;
+        self.call();
+    }
+
+    fn counts_waiting(&self) -> bool {
+        self.counts_waiting
+    }
+}
+
+impl Network {
+    /// Sets the manager of servlets for stages that are built from now on without one of their
+    /// own. Networks can share a manager: one for the whole process.
+    pub fn set_threads(&self, manager: Arc<dyn ThreadManager>) {
+        let manager = Some(Guarded::new(manager));
+        // The old one's destructor is foreign code: it runs without the lock.
+        let old = std::mem::replace(&mut *self.inner.threads.lock(), manager);
+        drop(old);
+    }
+
+    /// Returns the manager of servlets for stages that are built without one.
+    pub(crate) fn manager(&self) -> Option<Arc<dyn ThreadManager>> {
+        let manager = self.inner.threads.lock();
+        manager.as_ref().map(|manager| Arc::clone(manager))
+    }
+}
+
+/// A stage's manager of servlets.
+pub(crate) struct Threads {
+    manager: Guarded<Arc<dyn ThreadManager>>,
+    applicant: Applicant,
+}
+
+impl Threads {
+    pub(crate) fn new<E: Send + 'static>(
+        manager: Arc<dyn ThreadManager>,
+        name: Arc<str>,
+        priority: u8,
+        stage: &Weak<Shared<E>>,
+    ) -> Self {
+        let applicant = Applicant {
+            name,
+            priority,
+            stage: Weak::clone(stage) as _,
+        };
+        Self {
+            manager: Guarded::new(manager),
+            applicant,
+        }
+    }
+
+    /// Returns the servlet to call to work, and the number of admitted servlets that no longer
+    /// work.
+    pub(crate) fn wake_servlet<E>(&self, inner: &mut Inner<E>) -> (Wake, usize) {
+        let working = self.working(&inner.state);
+        let mut left = inner.permits.saturating_sub(working);
+        let mut wake_servlet = Wake::Nobody;
+        if inner.state.wants() {
+            // A servlet that leaves passes its permit on to another one.
+            if left > 0 {
+                left -= 1;
+                wake_servlet = inner.state.wake_servlet();
+            } else if self.enters() {
+                inner.permits += 1;
+                wake_servlet = inner.state.wake_servlet();
+            }
+        }
+        inner.permits -= left;
+        (wake_servlet, left)
+    }
+
+    /// Returns whether a busy servlet may take events. It has no permit if its handler waited, or
+    /// if it was woken to check the stage again.
+    pub(crate) fn goes_on<E>(&self, inner: &mut Inner<E>) -> bool {
+        if inner.permits >= self.working(&inner.state) {
+            return true;
+        }
+        let entered = self.enters();
+        inner.permits += usize::from(entered);
+        entered
+    }
+
+    pub(crate) fn leave(&self, count: usize) {
+        for _ in 0..count {
+            quietly(|| self.manager.leave(&self.applicant));
+        }
+    }
+
+    /// Asks the manager. If it panics, queued events are handled all the same.
+    fn enters(&self) -> bool {
+        caught(|| self.manager.enter(&self.applicant)).unwrap_or(true)
+    }
+
+    fn working<E>(&self, state: &State<E>) -> usize {
+        if caught(|| self.manager.counts_waiting()).unwrap_or(false) {
+            state.servlets.busy
+        } else {
+            state.servlets.busy - state.waiting()
+        }
+    }
+}

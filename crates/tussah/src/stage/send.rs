@@ -1,0 +1,21 @@
+//! Sending: senders and edges, the events that they collect, and waiting for room.
+
+mod call;
+mod direct;
+mod edges;
+pub(crate) mod outgoing;
+mod proxy;
+mod room;
+mod sender;
+
+pub use self::call::{AnyCall, Call, CallError};
+pub use self::direct::{Direct, DirectHandler, DirectHost, Directly};
+pub use self::edges::{Edges, To};
+pub use self::proxy::Between;
+pub use self::sender::{Offerer, SendError, Sender, Sending, shed};
+
+pub(crate) use self::call::Counted;
+pub(crate) use self::outgoing::{
+    Outgoing, begin, collecting, hand_over, set_trace, take_held_up, trace,
+};
+pub(crate) use self::proxy::Route;

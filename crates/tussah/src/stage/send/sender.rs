@@ -1,0 +1,355 @@
+//! The sending end of a stage's queue.
+
+use std::fmt;
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+
+use super::outgoing;
+use crate::stage::event::{Batch, Event, Reason, Why};
+use crate::stage::run::Shared;
+use crate::stage::state::How;
+
+/// The length from which a batch is handed over as a whole instead of event by event.
+const WHOLE_MIN: usize = 16;
+
+/// The sending end of a stage's queue. It is cheap to clone.
+pub struct Sender<E> {
+    pub(crate) stage: Arc<Shared<E>>,
+    /// The number of the sending stage; 0 for other senders.
+    pub(crate) from: u32,
+    /// True if this is an edge that never waits.
+    pub(crate) offers: bool,
+}
+
+/// A sender that never waits: an edge that may be part of a cycle. It is cheap to clone.
+pub struct Offerer<E>(pub(crate) Sender<E>);
+
+impl<E> Clone for Offerer<E> {
+    fn clone(&self) -> Self {
+        Self(self.0.clone())
+    }
+}
+
+impl<E: Send + 'static> Offerer<E> {
+    /// Sends an event as [`Sender::try_send`] does.
+    ///
+    /// # Errors
+    /// Returns the event in the error.
+    #[inline]
+    pub fn try_send(&self, event: impl Into<Event<E>>) -> Result<(), SendError<E>> {
+        self.0.try_send(event)
+    }
+
+    /// Sends an event as [`Sender::send_or`] does.
+    pub fn send_or(&self, event: impl Into<Event<E>>, or: impl FnOnce(Event<E>, Why)) {
+        self.0.send_or(event, or);
+    }
+}
+
+impl<E> Clone for Sender<E> {
+    fn clone(&self) -> Self {
+        Self {
+            stage: Arc::clone(&self.stage),
+            from: self.from,
+            offers: self.offers,
+        }
+    }
+}
+
+/// A refused event with the reason. This is `Sync` if the event's value is, whatever the drop
+/// callback is, so that it converts to `Box<dyn Error + Send + Sync>`.
+pub struct SendError<E> {
+    /// The event, as it was sent.
+    pub event: Event<E>,
+    /// The stage that refused it.
+    pub stage: Arc<str>,
+    /// The reason.
+    pub why: Why,
+}
+
+impl<E> fmt::Debug for SendError<E> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("SendError")
+            .field("stage", &self.stage)
+            .field("why", &self.why)
+            .finish_non_exhaustive()
+    }
+}
+
+impl<E> fmt::Display for SendError<E> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { stage, why, .. } = self;
+        write!(f, "the stage `{stage}` did not take the event: {why}")
+    }
+}
+
+impl<E> std::error::Error for SendError<E> {}
+
+impl<E: Send + 'static> Sender<E> {
+    /// Sends an event if the stage's controllers admit it and there is free room. Room that other
+    /// senders wait for, or have [reserved](crate::stage#what-a-handler-sends), is not free.
+    ///
+    /// # Errors
+    /// Returns the event in the error.
+    #[inline]
+    pub fn try_send(&self, event: impl Into<Event<E>>) -> Result<(), SendError<E>> {
+        outgoing::send(self, event.into(), false).map_err(|(event, why)| self.refused(event, why))
+    }
+
+    /// Sends an event, and waits while the queue is full.
+    ///
+    /// Waiting senders get room in the order in which they came, one event each in turn. This does
+    /// not promise equal shares: a sender that is not running, because the system has taken the CPU
+    /// from its OS thread, does not ask for its next turn.
+    ///
+    /// If there is room, the event is sent by this call; the future is for a full queue. Dropping
+    /// the future drops an event that has not been queued. A future that is neither polled nor
+    /// dropped keeps its place, and its room, until the stage is drained or closed. So await
+    /// several futures in the order in which they were made.
+    ///
+    /// # Errors
+    /// Returns the event in the error if the stage is closed or a controller rejects the event.
+    #[inline(always)]
+    pub fn send(&self, event: impl Into<Event<E>>) -> Sending<'_, E> {
+        match outgoing::send(self, event.into(), true) {
+            Ok(()) => Sending(None),
+            Err(refused) => self.not_sent(refused),
+        }
+    }
+
+    #[cold]
+    fn refused(&self, event: Event<E>, why: Why) -> SendError<E> {
+        SendError {
+            event,
+            stage: Arc::clone(&self.stage.name),
+            why,
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn not_sent(&self, (event, why): (Event<E>, Why)) -> Sending<'_, E> {
+        let rest = if why.is_full() || why == Why::Proxied {
+            // The wait begins here, because the future may be dropped before it is polled.
+            let waiting = self.waiting(&event, why);
+            let mut place = Some(event);
+            Rest::Waits(Box::pin(async move {
+                let sent = self.go_on(&mut place, why, waiting).await;
+                sent.map_err(|why| {
+                    let event = place.take().expect("what is not sent is in its place");
+                    self.refused(event, why)
+                })
+            }))
+        } else {
+            Rest::Refused(Some(self.refused(event, why)))
+        };
+        Sending(Some(Box::new(rest)))
+    }
+
+    /// Sends all remaining events of a batch with their metadata, and waits while the queue is
+    /// full.
+    ///
+    /// If no event needs an individual check, the events are handed over without being copied. The
+    /// fastest handler changes events in place ([`Batch::events_mut`]) and then forwards them.
+    ///
+    /// Returns how many events the stage's controllers rejected; these are dropped and their drop
+    /// callbacks called. If the future is dropped, the events that have not been sent stay in the
+    /// batch.
+    ///
+    /// # Errors
+    /// If the stage is closed; the events that were not sent stay in the batch.
+    pub async fn forward(&self, batch: &mut Batch<E>) -> Result<u64, Why> {
+        let mut turned_away = 0;
+        let mut turn = false;
+        while !batch.is_empty() {
+            // A few events are collected together with other sent events.
+            if batch.len() >= WHOLE_MIN {
+                outgoing::hand_over_for(&self.stage);
+                if self
+                    .stage
+                    .push_batch(self.from, batch, std::mem::take(&mut turn))
+                {
+                    continue;
+                }
+            }
+            let Some(event) = batch.next_event() else {
+                break;
+            };
+            let Err((event, why)) = outgoing::send(self, event, true) else {
+                continue;
+            };
+            let waiting = self.waiting(&event, why);
+            let mut unsent = Unsent {
+                batch,
+                event: Some(event),
+            };
+            match self.go_on(&mut unsent.event, why, waiting).await {
+                Ok(()) => turn = true,
+                Err(Why::Closed) => return Err(Why::Closed),
+                Err(_) => {
+                    turned_away += 1;
+                    if let Some(event) = unsent.event.take() {
+                        event.end(Reason::Shed);
+                    }
+                }
+            }
+        }
+        Ok(turned_away)
+    }
+
+    /// Queues the sender for room, if it was refused because there was none.
+    fn waiting(&self, event: &Event<E>, why: Why) -> Option<Waiting<'_, E>> {
+        why.is_full().then(|| Waiting {
+            sender: self,
+            number: Some(self.stage.wait_for_room(self.from, event, why)),
+        })
+    }
+
+    /// Sends the event in `place`, which was just refused, when there is room. The event stays in
+    /// its place until it is sent, even if the future is dropped.
+    async fn go_on(
+        &self,
+        place: &mut Option<Event<E>>,
+        why: Why,
+        waiting: Option<Waiting<'_, E>>,
+    ) -> Result<(), Why> {
+        match waiting {
+            Some(waiting) => self.send_later(place, waiting).await,
+            None if why == Why::Proxied => self.send_by_proxy(place).await,
+            None => Err(why),
+        }
+    }
+
+    /// Sends the event in `place`, and waits while the queue is full; otherwise the same as
+    /// [`go_on`](Self::go_on).
+    pub(crate) fn send_from<'a>(&'a self, place: &'a mut Option<Event<E>>) -> SendingFrom<'a> {
+        Box::pin(async move {
+            let event = place.take().expect("what is not sent is in its place");
+            match outgoing::send(self, event, true) {
+                Ok(()) => Ok(()),
+                Err((event, why)) => {
+                    let waiting = self.waiting(&event, why);
+                    *place = Some(event);
+                    self.go_on(place, why, waiting).await
+                }
+            }
+        })
+    }
+
+    /// Waits for room, and then sends the event in `place`.
+    async fn send_later(
+        &self,
+        place: &mut Option<Event<E>>,
+        mut waiting: Waiting<'_, E>,
+    ) -> Result<(), Why> {
+        let number = waiting.number.expect("it is taken here only");
+        loop {
+            self.stage.called(number).await;
+            let event = place.take().expect("what is not sent is in its place");
+            let (class, plain) = (event.class_of(), event.is_plain());
+            let sent = self
+                .stage
+                .offer_called((self.from, number), event, How::WAITS);
+            let Err((event, why)) = sent else {
+                waiting.number = None;
+                if plain {
+                    outgoing::take_share(&self.stage, class);
+                }
+                return Ok(());
+            };
+            *place = Some(event);
+            if why.is_full() {
+                continue;
+            }
+            waiting.number = None;
+            if why == Why::Proxied {
+                return self.send_by_proxy(place).await;
+            }
+            return Err(why);
+        }
+    }
+
+    /// Sends an event. If the stage refuses it, calls `or` with the event and the reason.
+    pub fn send_or(&self, event: impl Into<Event<E>>, or: impl FnOnce(Event<E>, Why)) {
+        if let Err((event, why)) = outgoing::send(self, event.into(), false) {
+            or(event, why);
+        }
+    }
+}
+
+/// The future of [`Sender::send`].
+// One word, so that it costs nothing to move where the event has been sent.
+#[must_use = "an event that found no room is sent only while this is awaited"]
+pub struct Sending<'a, E>(Option<Box<Rest<'a, E>>>);
+
+/// The rest of the work for an event that was not sent at once.
+enum Rest<'a, E> {
+    Refused(Option<SendError<E>>),
+    Waits(Pin<Box<dyn Future<Output = Result<(), SendError<E>>> + Send + 'a>>),
+}
+
+impl<E> Unpin for Sending<'_, E> {}
+
+impl<E: Send + 'static> Future for Sending<'_, E> {
+    type Output = Result<(), SendError<E>>;
+
+    #[inline(always)]
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        match &mut self.0 {
+            None => Poll::Ready(Ok(())),
+            Some(rest) => rest.poll(cx),
+        }
+    }
+}
+
+impl<E: Send + 'static> Rest<'_, E> {
+    #[cold]
+    #[inline(never)]
+    fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), SendError<E>>> {
+        match self {
+            Rest::Refused(error) => match error.take() {
+                Some(error) => Poll::Ready(Err(error)),
+                None => Poll::Ready(Ok(())),
+            },
+            Rest::Waits(sending) => sending.as_mut().poll(cx),
+        }
+    }
+}
+
+/// The future of [`Sender::send_from`].
+pub(crate) type SendingFrom<'a> = Pin<Box<dyn Future<Output = Result<(), Why>> + Send + 'a>>;
+
+/// An event that was taken out of a batch to be sent on. Dropping this puts an unsent event back.
+struct Unsent<'a, E> {
+    batch: &'a mut Batch<E>,
+    event: Option<Event<E>>,
+}
+
+impl<E> Drop for Unsent<'_, E> {
+    fn drop(&mut self) {
+        if let Some(event) = self.event.take() {
+            self.batch.put_back(event);
+        }
+    }
+}
+
+/// A sender that waits for room or has been handed some. Dropping this gives both up.
+struct Waiting<'a, E: Send + 'static> {
+    sender: &'a Sender<E>,
+    number: Option<u64>,
+}
+
+impl<E: Send + 'static> Drop for Waiting<'_, E> {
+    fn drop(&mut self) {
+        if let Some(number) = self.number {
+            self.sender.stage.give_up(number);
+        }
+    }
+}
+
+/// Drops the event and calls its drop callback: a policy for [`Sender::send_or`].
+pub fn shed<E>(event: Event<E>, _why: Why) {
+    event.end(Reason::Shed);
+}
