@@ -1,7 +1,7 @@
-//! Parses one head over and over, so that `valgrind --tool=callgrind` can count what it costs.
+//! Parses one head repeatedly, for counting its instructions with `valgrind --tool=callgrind`.
 //!
-//! `cargo run --release --example head_cost -- [plain|browser] COUNT`; the difference of two counts is free of what
-//! the start of the program costs.
+//! `cargo run --release --example head_cost -- [plain|browser] COUNT`. The difference between two
+//! counts excludes the cost of starting the program.
 
 use std::hint::black_box;
 

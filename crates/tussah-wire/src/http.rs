@@ -1,8 +1,9 @@
 //! HTTP/1.1, for a server and for a load generator: RFC 9110 (semantics) and RFC 9112 (messages).
 //!
-//! Strict where two parsers could disagree about where a message ends or what it asks for: that is
-//! how requests are smuggled. Whatever is refused is refused with a [`Refusal`], and the connection
-//! is then to be closed, for nobody knows where the next message would begin.
+//! The parsers are strict wherever two parsers could disagree about the end of a message or its
+//! meaning, because request smuggling exploits such differences. A rejected message yields a
+//! [`Refusal`]. The connection must then be closed, because the start of the next message is
+//! unknown.
 
 pub mod body;
 pub mod condition;

@@ -1,6 +1,7 @@
-//! Protocols without I/O: bytes in, valid types out, and back.
+//! Protocols without I/O: they convert bytes to valid types and back.
 //!
-//! Nothing here reads a socket, a clock or a file, so each part can be fuzzed, and used with any runtime.
+//! No code here reads a socket, a clock or a file, so every part can be fuzzed and used with any
+//! runtime.
 
 #![forbid(unsafe_code)]
 

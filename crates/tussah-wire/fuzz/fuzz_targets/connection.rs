@@ -1,4 +1,4 @@
-//! What a client sends comes to the same in one piece and in several, and to what httparse reads, if it is taken.
+//! A request gives the same result whole and in pieces, and the result of httparse if accepted.
 
 #![no_main]
 

@@ -1,4 +1,4 @@
-//! What a client takes for a response, httparse takes for one.
+//! Every response that the client parser accepts is accepted by httparse.
 
 #![no_main]
 
@@ -11,7 +11,7 @@ fuzz_target!(|bytes: &[u8]| {
     };
     let mut fields = [httparse::EMPTY_HEADER; 128];
     let mut theirs = httparse::Response::new(&mut fields);
-    // Later minor versions are unknown to httparse.
+    // httparse does not know later minor versions.
     if matches!(bytes[7], b'0' | b'1') {
         assert_eq!(
             theirs.parse(bytes),

@@ -1,4 +1,4 @@
-//! The values of fields and targets, with what holds for what they are read as.
+//! Field values and targets, with properties of the parsed results.
 
 #![no_main]
 
@@ -20,7 +20,8 @@ fuzz_target!(|bytes: &[u8]| {
                 .any(|byte| byte.is_ascii_control() || *byte == b'\\')
         );
     }
-    // What a route is looked for by is the path, unless that is refused, and has as many segments as are decoded.
+    // The path for route lookup equals the plain path, unless that is refused. It has as many
+    // segments as `segments` decodes.
     if let Ok(path) = target::path_with_escapes(bytes) {
         assert!(target::path(bytes).map_or(true, |plain| plain == path));
         assert!(!path.iter().any(|byte| byte.is_ascii_control() || *byte == b'\\'));

@@ -1,4 +1,4 @@
-//! The decoding of bodies: how much of what came is body, and where it ends (RFC 9112, sections 6 and 7).
+//! Body decoding: which bytes belong to the body, and where it ends (RFC 9112, sections 6 and 7).
 
 mod chunked;
 
@@ -8,12 +8,14 @@ use super::Framing;
 use super::refusal::{Kind, Refusal};
 use chunked::Chunked;
 
-/// What a body may have.
+/// Limits of a body.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
-    /// Bound, in bytes: the whole body, decoded; 1 MiB by default. A longer one is refused with 413.
+    /// Bound, in bytes: the whole body, decoded; 1 MiB by default. A longer body is refused with
+    /// 413.
     pub body_bytes_max: u64,
-    /// Bound, in bytes: the chunk extensions of the whole body; 1 KiB by default, since nobody uses them.
+    /// Bound, in bytes: the chunk extensions of the whole body; 1 KiB by default, since they are
+    /// hardly ever used.
     pub extension_bytes_max: usize,
     /// Bound, in bytes: the trailers; 8 KiB by default.
     pub trailer_bytes_max: usize,
@@ -29,18 +31,18 @@ impl Default for Limits {
     }
 }
 
-/// What a call of [`Decoder::decode`] has found.
+/// The result of one call of [`Decoder::decode`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Step {
-    /// So many of the bytes have been dealt with.
+    /// Number of bytes consumed.
     pub consumed: usize,
-    /// Where among them the next piece of the body is; it may be empty.
+    /// The range of the next piece of the body within the consumed bytes. It may be empty.
     pub body: Range<usize>,
-    /// Whether the body is over; what comes after `consumed` belongs to the next message.
+    /// Whether the body has ended. Bytes after `consumed` belong to the next message.
     pub done: bool,
 }
 
-/// Decodes one body. Trailers are checked and dropped.
+/// A decoder for one body. Trailers are checked and dropped.
 ///
 /// ```
 /// use tussah_wire::http::{Framing, body};
@@ -66,10 +68,10 @@ pub struct Decoder {
 
 #[derive(Clone, Debug)]
 enum State {
-    /// So many bytes are to come.
+    /// The given number of bytes remain.
     Left(u64),
     Chunked(Chunked),
-    /// All is body, up to so many bytes; `seen` have come.
+    /// Everything is body, up to a limit; `seen` bytes have arrived.
     UntilClose {
         seen: u64,
         max: u64,
@@ -77,11 +79,11 @@ enum State {
 }
 
 impl Decoder {
-    /// A decoder for a body of this framing.
+    /// Creates a decoder for a body with this framing.
     ///
     /// # Errors
     ///
-    /// It is longer than the limit (413).
+    /// Refuses a body longer than the limit (413).
     pub fn new(framing: Framing, limits: Limits) -> Result<Self, Refusal> {
         let state = match framing {
             Framing::None => State::Left(0),
@@ -98,7 +100,7 @@ impl Decoder {
         Ok(Self { state })
     }
 
-    /// Whether the body is over; never true of one that lasts until the connection is closed.
+    /// Returns whether the body has ended. Never true for a body that ends with the connection.
     pub fn is_done(&self) -> bool {
         match &self.state {
             State::Left(left) => *left == 0,
@@ -107,14 +109,15 @@ impl Decoder {
         }
     }
 
-    /// Looks at the bytes that come next, those that have not been consumed.
+    /// Decodes the next bytes, starting with the first one not consumed.
     ///
-    /// Something is consumed whenever there are bytes and the body is not done. There is one piece of body
-    /// in a step, so call it again while bytes are left.
+    /// Each call consumes something, unless there are no bytes or the body is done. A step yields
+    /// one piece of the body, so call `decode` again while bytes are left.
     ///
     /// # Errors
     ///
-    /// The chunks break the rules or are over a limit. The decoder is of no use then.
+    /// Refuses chunks that break the rules or exceed a limit. The decoder must not be used
+    /// afterwards.
     pub fn decode(&mut self, bytes: &[u8]) -> Result<Step, Refusal> {
         let len = bytes.len() as u64;
         match &mut self.state {

@@ -4,19 +4,19 @@ use super::head::{Field, Head};
 use super::syntax::trim;
 use super::{Method, date};
 
-/// What tells the versions of a representation apart (RFC 9110, section 8.8).
+/// The validators of a representation (RFC 9110, section 8.8).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Validators<'a> {
-    /// The value of `ETag`: `"..."`, or `W/"..."` if it is weak.
+    /// The value of `ETag`: `"..."`, or `W/"..."` for a weak tag.
     pub etag: Option<&'a str>,
     /// The time of `Last-Modified`, in seconds since 1970.
     pub modified: Option<u64>,
 }
 
-/// What is to be done with a request.
+/// The outcome of a conditional request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Outcome {
-    /// Do what it asks for.
+    /// Process the request as usual.
     Proceed,
     /// Answer 304 without a body.
     NotModified,
@@ -24,10 +24,10 @@ pub enum Outcome {
     Failed,
 }
 
-/// Evaluates the conditions of a request in the order of section 13.2.2, save `If-Range`.
+/// Evaluates the conditions of a request in the order of section 13.2.2, except `If-Range`.
 ///
-/// `bytes` is what `head` was parsed from; `current` is nothing if there is no representation. If
-/// [`Head::conditional`] is not set, the outcome is to proceed.
+/// `bytes` is the buffer that `head` was parsed from. `current` is `None` if there is no
+/// representation. If [`Head::conditional`] is false, the outcome is `Proceed`.
 ///
 /// ```
 /// use tussah_wire::http::{condition, head};
@@ -40,7 +40,8 @@ pub enum Outcome {
 /// ```
 pub fn evaluate(head: &Head, bytes: &[u8], current: Option<&Validators<'_>>) -> Outcome {
     let has = |field| head.field(field, bytes).is_some();
-    // A date is ignored if it is none, or if the resource has none; it is compared only if it counts.
+    // A date is ignored if it is invalid or if the resource has none. It is compared only if it is
+    // decisive.
     let date = |field| {
         let asked = head.field_single(field, bytes).and_then(date::parse)?;
         Some(current?.modified?.cmp(&asked))
@@ -68,15 +69,17 @@ pub fn evaluate(head: &Head, bytes: &[u8], current: Option<&Validators<'_>>) -> 
     Outcome::Proceed
 }
 
-/// Whether the `Range` of a request counts: it has no `If-Range`, or one that the current version meets (section 13.1.5).
+/// Returns whether the `Range` of a request applies: it has no `If-Range`, or one that matches the
+/// current version (section 13.1.5).
 ///
-/// A date must be that of `Last-Modified` to the second. A version that came and went within one second cannot
-/// be told from another by its date; who cares sends an `ETag`, which then is what counts.
+/// A date must equal `Last-Modified` to the second. A date cannot tell apart two versions from the
+/// same second. Where that matters, send an `ETag`, which then takes precedence.
 pub fn range_counts(head: &Head, bytes: &[u8], current: &Validators<'_>) -> bool {
     if head.field(Field::IfRange, bytes).is_none() {
         return true;
     }
-    // With several of them nobody knows which counts, and to send all is never wrong.
+    // With several `If-Range` fields it is unclear which one applies, and sending everything is
+    // always correct.
     let Some(value) = head.field_single(Field::IfRange, bytes) else {
         return false;
     };
@@ -88,7 +91,8 @@ pub fn range_counts(head: &Head, bytes: &[u8], current: &Validators<'_>) -> bool
     }
 }
 
-/// Whether a list of entity tags, possibly on several lines, names the current version, or is `*` and there is one.
+/// Returns whether a list of entity tags, possibly on several lines, contains the current version,
+/// or is `*` and a version exists.
 fn any_match(
     head: &Head,
     bytes: &[u8],
@@ -105,7 +109,7 @@ fn any_match(
     })
 }
 
-/// The entity tags of a list, up to the first thing that is none.
+/// Returns the entity tags of a list, up to the first invalid one.
 fn etags(list: &[u8]) -> impl Iterator<Item = &[u8]> {
     let mut rest = list;
     std::iter::from_fn(move || {
@@ -114,7 +118,7 @@ fn etags(list: &[u8]) -> impl Iterator<Item = &[u8]> {
         }
         let (etag, after) = rest.split_at(etag_len(rest)?);
         rest = trim(after);
-        // What comes directly after a tag must be a comma.
+        // Only a comma may directly follow a tag.
         if !matches!(rest, [] | [b',', ..]) {
             rest = b"";
             return None;
@@ -123,7 +127,7 @@ fn etags(list: &[u8]) -> impl Iterator<Item = &[u8]> {
     })
 }
 
-/// The length of the entity tag that `text` begins with (section 8.8.3).
+/// Returns the length of the entity tag at the start of `text` (section 8.8.3).
 fn etag_len(text: &[u8]) -> Option<usize> {
     let start = if text.starts_with(b"W/") { 2 } else { 0 };
     let (b'"', opaque) = text.get(start..)?.split_first()? else {
@@ -135,12 +139,12 @@ fn etag_len(text: &[u8]) -> Option<usize> {
     (opaque[len] == b'"').then_some(start + len + 2)
 }
 
-/// Both are strong, and the same (section 8.8.3.2).
+/// Returns whether both tags are strong and equal (section 8.8.3.2).
 fn strong_match(current: &str, listed: &[u8]) -> bool {
     !current.starts_with("W/") && current.as_bytes() == listed
 }
 
-/// Both are the same, weak or not.
+/// Returns whether both tags are equal, whether weak or strong.
 fn weak_match(current: &str, listed: &[u8]) -> bool {
     let listed = listed.strip_prefix(b"W/").unwrap_or(listed);
     current.strip_prefix("W/").unwrap_or(current).as_bytes() == listed

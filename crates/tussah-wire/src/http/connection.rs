@@ -1,9 +1,9 @@
-//! Whether a connection outlives a message (RFC 9112, section 9.3).
+//! Connection persistence (RFC 9112, section 9.3).
 
 use super::head::Version;
 use super::syntax::{is_word, list};
 
-/// What the `Connection` fields of a head have said so far.
+/// The options from the `Connection` fields read so far.
 #[derive(Clone, Copy, Default)]
 pub(crate) struct Connection {
     close: bool,
@@ -11,7 +11,7 @@ pub(crate) struct Connection {
 }
 
 impl Connection {
-    /// Takes the value of a line.
+    /// Adds the value of a line.
     pub(crate) fn field(&mut self, value: &[u8]) {
         for option in list(value) {
             self.close |= is_word(option, b"close");
@@ -19,7 +19,7 @@ impl Connection {
         }
     }
 
-    /// Whether it is kept open; to close it prevails.
+    /// Returns whether the connection stays open. `close` takes precedence.
     #[inline]
     pub(crate) fn is_kept(self, version: Version) -> bool {
         !self.close && (self.keep_alive || version == Version::Http11)

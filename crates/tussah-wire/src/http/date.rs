@@ -3,15 +3,16 @@
 use std::io::Write as _;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-/// The length of a date as [`format()`] writes it, in bytes.
+/// The length of a date written by [`format()`], in bytes.
 pub const LEN: usize = 29;
 
-/// Bound, in seconds since 1970: the last second that an HTTP date can name, the end of the year 9999.
+/// Bound, in seconds since 1970: the last second that an HTTP date can express, at the end of the
+/// year 9999.
 const SECONDS_MAX: u64 = 253_402_300_799;
 
-/// The date of `unix_seconds`, like `Sun, 06 Nov 1994 08:49:37 GMT`.
+/// Formats `unix_seconds` as an HTTP date, such as `Sun, 06 Nov 1994 08:49:37 GMT`.
 ///
-/// What is after the year 9999 counts as its last second.
+/// Times after the year 9999 are formatted as its last second.
 ///
 /// ```
 /// let text = tussah_wire::http::date::format(784_111_777);
@@ -25,14 +26,14 @@ pub fn format(unix_seconds: u64) -> [u8; LEN] {
     text
 }
 
-/// The seconds since 1970 of a date in any of the three forms that RFC 9110 names; nothing if it is
-/// no date, or one before 1970.
+/// Parses a date in any of the three forms of RFC 9110 into seconds since 1970. Returns `None` for
+/// an invalid date, or one before 1970.
 pub fn parse(text: &[u8]) -> Option<u64> {
     let text = str::from_utf8(text).ok()?;
     httpdate::parse_http_date(text).ok().map(unix_seconds)
 }
 
-/// The whole seconds from 1970 to `time`; 0 for what is before.
+/// Returns the whole seconds from 1970 to `time`, or 0 for earlier times.
 pub fn unix_seconds(time: SystemTime) -> u64 {
     time.duration_since(UNIX_EPOCH)
         .map_or(0, |since| since.as_secs())

@@ -1,14 +1,14 @@
-//! Codings of the content (RFC 9110, section 8.4.1), and which of them a client takes (section 12.5.3).
+//! Content codings (RFC 9110, section 8.4.1), and their negotiation (section 12.5.3).
 
 use std::cmp::Reverse;
 use std::iter;
 
 use super::syntax::{list, trim};
 
-/// A coding that a representation can be stored in.
+/// A content coding in which a representation can be stored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Coding {
-    /// As it is.
+    /// No coding.
     Identity,
     /// RFC 1952.
     Gzip,
@@ -18,13 +18,14 @@ pub enum Coding {
     Zstd,
 }
 
-/// How many codings there are.
+/// The number of codings.
 const CODINGS: usize = Coding::Zstd as usize + 1;
 
 impl Coding {
     const KNOWN: [Self; CODINGS] = [Self::Identity, Self::Gzip, Self::Brotli, Self::Zstd];
 
-    /// The name in `Content-Encoding`; that of the identity is only used in requests.
+    /// Returns the name in `Content-Encoding`. The name of the identity coding is used only in
+    /// requests.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Identity => "identity",
@@ -41,23 +42,23 @@ impl Coding {
     }
 }
 
-/// Codings in an order, each once at most. The identity is always behind them and never among them.
+/// An ordered set of codings. The identity coding is implicitly last and never a member.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Codings(u8);
 
-/// Of a coding in [`Codings`], the first one in the lowest bits; what is behind the last one is 0, which is the identity.
+/// The first coding is in the lowest bits. After the last one the bits are 0, which means identity.
 const CODING_BITS: u32 = 2;
 
 impl Codings {
-    /// Only the identity.
+    /// Only the identity coding.
     pub const NONE: Self = Self(0);
-    /// All of them, what is usually smallest first.
+    /// All codings, starting with the one that usually gives the smallest result.
     pub const ALL: Self = Self::NONE
         .with(Coding::Brotli)
         .with(Coding::Zstd)
         .with(Coding::Gzip);
 
-    /// These and behind them `coding`, if it is not there.
+    /// Appends `coding` unless it is present.
     #[must_use]
     pub const fn with(self, coding: Coding) -> Self {
         let mut shift = 0;
@@ -70,12 +71,12 @@ impl Codings {
         Self(self.0 | (coding as u8) << shift)
     }
 
-    /// Whether a coding is among them.
+    /// Returns whether the set contains `coding`.
     pub fn contains(self, coding: Coding) -> bool {
         self.iter().any(|other| other == coding)
     }
 
-    /// Them, in their order.
+    /// Returns the codings in order.
     pub fn iter(self) -> impl Iterator<Item = Coding> {
         let mut rest = self.0;
         iter::from_fn(move || {
@@ -85,12 +86,12 @@ impl Codings {
         })
     }
 
-    /// Them and their order as a number.
+    /// Returns the codings and their order as a number.
     pub const fn bits(self) -> u8 {
         self.0
     }
 
-    /// Those with these [bits](Self::bits); any number stands for some.
+    /// Creates the set with these [bits](Self::bits). Every number is valid.
     pub fn from_bits(bits: u8) -> Self {
         Self(bits).iter().collect()
     }
@@ -102,19 +103,20 @@ impl FromIterator<Coding> for Codings {
     }
 }
 
-/// What a client says about codings: how much it likes each.
+/// The preferences of a client, from `Accept-Encoding`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Accepted {
-    /// In thousandths, from 0, which is not at all.
+    /// Weights in thousandths; 0 means not accepted.
     qualities: [u16; CODINGS],
 }
 
 impl Accepted {
-    /// Reads the values of the lines of `Accept-Encoding`.
+    /// Parses the values of the `Accept-Encoding` lines.
     ///
-    /// Without any line the client takes every coding, says section 12.5.3; but only the identity is sure to be understood,
-    /// and so only it is accepted. It is also accepted if it is not named, but liked less than
-    /// whatever is. A member of the list that is malformed is left out.
+    /// Without any line, section 12.5.3 lets a server use any coding. Only the identity coding is
+    /// certain to be understood, so only that one is accepted. If the lines do not name the
+    /// identity coding, it is accepted, but ranks below every named coding. Malformed members of
+    /// the list are ignored.
     ///
     /// ```
     /// use tussah_wire::http::encoding::{Accepted, Coding, Codings};
@@ -145,13 +147,13 @@ impl Accepted {
         Self { qualities }
     }
 
-    /// How much a coding is liked, in thousandths; 0 if it is not accepted.
+    /// Returns the weight of a coding, in thousandths; 0 if it is not accepted.
     fn quality(&self, coding: Coding) -> u16 {
         self.qualities[coding as usize]
     }
 
-    /// Those out of `offered` that the client accepts and likes no less than the identity, the most liked one first; those that it likes equally
-    /// keep their order.
+    /// Returns the codings from `offered` that the client accepts and likes no less than the
+    /// identity coding, best first. Codings of equal weight keep their order.
     pub fn preferred(&self, offered: Codings) -> Codings {
         let least = self.quality(Coding::Identity).max(1);
         let mut preferred = Codings::NONE;
@@ -168,7 +170,8 @@ impl Accepted {
     }
 }
 
-/// The weight in thousandths, of the parameters of a member (section 12.4.2); nothing if it is malformed.
+/// Returns the weight in thousandths from the parameters of a member (section 12.4.2), or `None` if
+/// it is malformed.
 fn quality<'p>(mut parameters: impl Iterator<Item = &'p [u8]>) -> Option<u16> {
     let Some(weight) = parameters.next() else {
         return Some(1000);

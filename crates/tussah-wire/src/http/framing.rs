@@ -1,46 +1,46 @@
-//! How long the body of a message is (RFC 9112, section 6).
+//! Message framing: the length of the body (RFC 9112, section 6).
 
 use super::refusal::{Kind, Refusal};
 use super::span::Span;
 use super::syntax::list;
 
-/// How the end of a body is found.
+/// The way in which the end of a body is determined.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Framing {
-    /// There is no body.
+    /// The message has no body.
     None,
-    /// So many bytes, as `Content-Length` says; it may say 0.
+    /// The body has the length given by `Content-Length`, which may be 0.
     Length(u64),
-    /// In chunks, the last of which is empty.
+    /// The body consists of chunks, of which the last is empty.
     Chunked,
-    /// Until the connection is closed; only in responses.
+    /// The body ends with the connection. Only in responses.
     UntilClose,
 }
 
-/// What the fields of a head have said about its body so far.
+/// The information about the body from the fields read so far.
 #[derive(Clone, Copy, Default)]
 pub(crate) struct Fields {
     length: Option<u64>,
     coding: Coding,
 }
 
-/// What `Transfer-Encoding` has listed, over all of its lines.
+/// The transfer codings listed on all lines so far.
 #[derive(Clone, Copy, Default, PartialEq, Eq)]
 enum Coding {
     #[default]
     Absent,
     Chunked,
-    /// Others, and `chunked` is not among them.
+    /// Other codings without `chunked`.
     Other,
-    /// Others, and `chunked` after them.
+    /// Other codings followed by `chunked`.
     OtherChunked,
 }
 
 impl Fields {
-    /// Takes a line of `Content-Length`.
+    /// Adds a `Content-Length` line.
     ///
-    /// A second one is refused even if it says the same, and so is a list: RFC 9110, section 8.6,
-    /// allows it, and no client that means well sends it.
+    /// A second line is refused even if it has the same value, and so is a list. RFC 9110, section
+    /// 8.6, permits both, but no well-behaved client sends them.
     pub(crate) fn content_length(&mut self, bytes: &[u8], value: Span) -> Result<(), Refusal> {
         if self.length.is_some() {
             return Err(Refusal::new(Kind::LengthTwice, value.start()));
@@ -51,7 +51,7 @@ impl Fields {
         Ok(())
     }
 
-    /// Takes a line of `Transfer-Encoding`.
+    /// Adds a `Transfer-Encoding` line.
     pub(crate) fn transfer_encoding(&mut self, bytes: &[u8], value: Span) -> Result<(), Refusal> {
         for member in list(value.of(bytes)) {
             let chunked = member.eq_ignore_ascii_case(b"chunked");
@@ -65,9 +65,9 @@ impl Fields {
         Ok(())
     }
 
-    /// How the body of a request ends; `head_len` is where a refusal points to.
+    /// Returns the framing of a request's body. Refusals point to `head_len`.
     ///
-    /// As RFC 9112, sections 6.1 and 6.3, but stricter: a request with both fields is refused.
+    /// Follows RFC 9112, sections 6.1 and 6.3, but also refuses a request with both fields.
     #[inline]
     pub(crate) fn of_request(
         self,
@@ -82,7 +82,7 @@ impl Fields {
         }
     }
 
-    /// How the body of a response ends that has one.
+    /// Returns the framing of a response's body, if the response has one.
     pub(crate) fn of_response(
         self,
         chunks_known: bool,
@@ -95,7 +95,7 @@ impl Fields {
     }
 }
 
-/// Why a message with a transfer coding is refused.
+/// Returns the reason for refusing a message with a transfer coding.
 #[cold]
 fn coded(length: Option<u64>, coding: Coding, chunks_known: bool) -> Kind {
     match coding {
@@ -106,7 +106,7 @@ fn coded(length: Option<u64>, coding: Coding, chunks_known: bool) -> Kind {
     }
 }
 
-/// The number that is written in `digits`: at least one digit, nothing else, at most `u64::MAX`.
+/// Parses a decimal number: at least one digit, nothing else, at most `u64::MAX`.
 pub(crate) fn decimal(digits: &[u8]) -> Option<u64> {
     if digits.is_empty() {
         return None;

@@ -1,4 +1,4 @@
-//! The head of a request: what a server needs of it, as offsets into the buffer that it was read into.
+//! Request heads: the parts a server needs, as offsets into the buffer.
 
 use super::{Framing, Method};
 use crate::http::line::field_line;
@@ -11,24 +11,25 @@ mod scan;
 pub use parse::parse;
 pub use scan::Scan;
 
-/// Bound, in bytes: the longest head that can be asked for, so that 16 bits hold an offset.
+/// Bound, in bytes: the largest limit for a head, so that offsets fit in 16 bits.
 pub const HEAD_BYTES_MAX: usize = u16::MAX as usize;
 
-/// Bound, in lines: the empty lines before a request that are skipped, as RFC 9112, section 2.2, asks.
+/// Bound, in lines: the empty lines skipped before a request (RFC 9112, section 2.2).
 pub const EMPTY_LINES_MAX: usize = 4;
 
-/// Bound, in bytes: how long a method may be; no registered one has more than 17.
+/// Bound, in bytes: the longest method. No registered one exceeds 17 bytes.
 pub const METHOD_BYTES_MAX: usize = 32;
 
-/// What the head of a message may have.
+/// Limits of a message's head.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
-    /// Bound, in bytes: the whole head with the empty line at its end; 16 KiB by default, which leaves room for the
-    /// 4 KiB of a cookie thrice. Over [`HEAD_BYTES_MAX`] counts as that.
+    /// Bound, in bytes: the whole head including the final empty line; 16 KiB by default, which
+    /// leaves room for three 4 KiB cookies. Values over [`HEAD_BYTES_MAX`] are reduced to it.
     pub head_bytes_max: usize,
-    /// Bound, in fields: the lines between the request line and the empty line; 100 by default, as in nginx and Apache.
+    /// Bound, in fields: the field lines of the head; 100 by default, as in nginx and Apache.
     pub fields_max: usize,
-    /// Bound, in bytes: the target of the request; 8 KiB by default, the 8000 that RFC 9112, section 3, asks for.
+    /// Bound, in bytes: the target of the request; 8 KiB by default. RFC 9112, section 3,
+    /// recommends at least 8000 bytes.
     pub target_bytes_max: usize,
 }
 
@@ -42,10 +43,10 @@ impl Default for Limits {
     }
 }
 
-/// The fields that a head keeps the place of.
+/// The fields whose positions a head stores.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Field {
-    /// `Host`, or the host of an absolute target instead (RFC 9112, section 3.2.2).
+    /// `Host`, or the host of an absolute target, which takes precedence (RFC 9112, section 3.2.2).
     Host,
     /// `Range`.
     Range,
@@ -71,11 +72,11 @@ pub enum Field {
     ForwardedFor,
 }
 
-/// How many fields a head keeps the place of.
+/// The number of fields whose positions a head stores.
 const FIELDS: usize = Field::ForwardedFor as usize + 1;
 
 impl Field {
-    /// The name as the standards write it.
+    /// Returns the name in its standard spelling.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Host => "Host",
@@ -93,7 +94,7 @@ impl Field {
         }
     }
 
-    /// Whether it asks for a part, or for an answer under a condition.
+    /// Returns whether the field requests a range or makes the request conditional.
     const fn is_condition(self) -> bool {
         matches!(
             self,
@@ -118,11 +119,12 @@ pub enum Version {
 
 /// The head of a request.
 ///
-/// It owns nothing: the accessors that give text take the buffer that was parsed.
+/// It owns no text: the accessors for text take the buffer that was parsed.
 ///
 /// # Panics
 ///
-/// They panic if the buffer is shorter than the head, and give nonsense if it is another one.
+/// These accessors panic if the buffer is shorter than the head. With a different buffer they
+/// return meaningless text.
 ///
 /// ```
 /// use tussah_wire::http::{Framing, Method, head};
@@ -137,7 +139,7 @@ pub enum Version {
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Head {
-    /// How the end of the body is found; never [`Framing::UntilClose`].
+    /// The framing of the body; never [`Framing::UntilClose`].
     pub framing: Framing,
     spans: [Span; FIELDS],
     method_span: Span,
@@ -145,41 +147,42 @@ pub struct Head {
     path: Span,
     fields_start: u16,
     len: u16,
-    /// Which of the fields came on several lines, a bit each.
+    /// A bit for each field that occurred on several lines.
     repeated: u16,
-    /// What is asked for.
+    /// The request method.
     pub method: Method,
-    /// What the client speaks.
+    /// The HTTP version of the client.
     pub version: Version,
-    /// Whether the client wants to use the connection further (RFC 9112, section 9.3).
+    /// Whether the client wants to keep the connection open (RFC 9112, section 9.3).
     pub keep_alive: bool,
-    /// Whether the client waits for `100 Continue` before it sends the body (RFC 9110, section 10.1.1).
+    /// Whether the client waits for `100 Continue` before it sends the body (RFC 9110, section
+    /// 10.1.1).
     pub expect_continue: bool,
-    /// Whether there is a `Range` or any `If-` field; if not, neither need be looked for.
+    /// Whether the request has a `Range` or any `If-` field. If false, skip these checks.
     pub conditional: bool,
 }
 
 impl Head {
-    /// How many bytes it has, the empty line at its end included; the body begins there.
+    /// Returns the length in bytes, including the final empty line. The body starts there.
     #[expect(clippy::len_without_is_empty, reason = "no head is empty")]
     #[inline]
     pub fn len(&self) -> usize {
         self.len.into()
     }
 
-    /// The method as it was sent.
+    /// Returns the method as sent.
     pub fn method_text<'b>(&self, bytes: &'b [u8]) -> &'b [u8] {
         self.method_span.of(bytes)
     }
 
-    /// The target as it was sent.
+    /// Returns the target as sent.
     #[inline]
     pub fn target<'b>(&self, bytes: &'b [u8]) -> &'b [u8] {
         self.target.of(bytes)
     }
 
-    /// The path of the target, not decoded: it starts with a slash; but `*` for all of the server,
-    /// and empty with `CONNECT`.
+    /// Returns the path of the target, without decoding. It starts with a slash, except for `*`
+    /// (the whole server) and `CONNECT` (empty).
     #[inline]
     pub fn path<'b>(&self, bytes: &'b [u8]) -> &'b [u8] {
         match self.path.of(bytes) {
@@ -188,27 +191,28 @@ impl Head {
         }
     }
 
-    /// The query of the target without its question mark, not decoded.
+    /// Returns the query of the target without the question mark, and without decoding.
     #[inline]
     pub fn query<'b>(&self, bytes: &'b [u8]) -> Option<&'b [u8]> {
         let start = self.path.end();
         (start < self.target.end()).then(|| &bytes[start + 1..self.target.end()])
     }
 
-    /// The value of a field, without blanks around it; its first line if it came on several.
+    /// Returns the value of a field without surrounding white space. If the field is on several
+    /// lines, returns the first.
     #[inline]
     pub fn field<'b>(&self, field: Field, bytes: &'b [u8]) -> Option<&'b [u8]> {
         let span = self.spans[field as usize];
         (!span.is_absent()).then(|| span.of(bytes))
     }
 
-    /// The value of a field that may come once only; nothing if it came on several lines.
+    /// Returns the value of a field that may occur only once, or `None` if it is on several lines.
     pub fn field_single<'b>(&self, field: Field, bytes: &'b [u8]) -> Option<&'b [u8]> {
         self.field(field, bytes)
             .filter(|_| !self.is_repeated(field))
     }
 
-    /// The values of a field, line by line.
+    /// Returns the values of a field, line by line.
     pub fn field_lines<'b>(
         &self,
         field: Field,
@@ -229,22 +233,22 @@ impl Head {
         )
     }
 
-    /// Whether a field came on several lines.
+    /// Returns whether a field is on several lines.
     pub fn is_repeated(&self, field: Field) -> bool {
         self.repeated & (1 << field as u16) != 0
     }
 
-    /// The host that the request is for, with its port if one is given.
+    /// Returns the host that the request is for, including the port if one is given.
     pub fn host<'b>(&self, bytes: &'b [u8]) -> Option<&'b [u8]> {
         self.field(Field::Host, bytes)
     }
 
-    /// All fields in their order, as names and values; the head is parsed again for it.
+    /// Returns all fields in order, as names and values. This parses the head again.
     pub fn fields<'b>(&self, bytes: &'b [u8]) -> Fields<'b> {
         Fields::new(&bytes[..self.len()], self.fields_start.into())
     }
 
-    /// Notes where a field is.
+    /// Stores the position of a field.
     #[inline(always)]
     fn note(&mut self, field: Field, value: Span) {
         let span = &mut self.spans[field as usize];
@@ -257,7 +261,7 @@ impl Head {
     }
 }
 
-/// The fields of a head in their order: name and value, without blanks around them.
+/// An iterator over the fields of a head: name and value, without surrounding white space.
 #[derive(Clone, Debug)]
 pub struct Fields<'b> {
     bytes: &'b [u8],
@@ -265,7 +269,8 @@ pub struct Fields<'b> {
 }
 
 impl<'b> Fields<'b> {
-    /// The fields from `at` to the empty line; `head` has been parsed before.
+    /// Creates an iterator over the fields from `at` to the empty line of a head that was already
+    /// parsed.
     pub(crate) fn new(head: &'b [u8], at: usize) -> Self {
         Self { bytes: head, at }
     }

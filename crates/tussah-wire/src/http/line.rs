@@ -5,10 +5,10 @@ use super::refusal::{Kind, Refusal};
 use super::span::Span;
 use super::syntax::{name_len, text_len};
 
-/// Why parsing cannot go on.
+/// The reason why parsing stops.
 #[derive(Debug)]
 pub(crate) enum Stop {
-    /// Nothing is wrong so far, but more bytes are needed.
+    /// No error so far, but more bytes are needed.
     More,
     /// The message is refused.
     Refused(Refusal),
@@ -20,7 +20,8 @@ impl From<Refusal> for Stop {
     }
 }
 
-/// Has `parse` read the head at the start of `bytes`, of which it sees no more than the limit; nothing if the head is not complete.
+/// Calls `parse` for the head at the start of `bytes`, limited to the maximum length. Returns
+/// `None` if the head is incomplete.
 #[inline(always)]
 pub(crate) fn head_within<H>(
     bytes: &[u8],
@@ -37,7 +38,7 @@ pub(crate) fn head_within<H>(
     }
 }
 
-/// The refusal of the byte at `at`, or the wish for it if it is not there yet.
+/// Returns the refusal of the byte at `at`, or `Stop::More` if that byte has not arrived yet.
 #[cold]
 pub(crate) fn refuse_at(bytes: &[u8], at: usize, kind: Kind) -> Stop {
     match bytes.get(at) {
@@ -46,7 +47,8 @@ pub(crate) fn refuse_at(bytes: &[u8], at: usize, kind: Kind) -> Stop {
     }
 }
 
-/// Where the line goes on that comes after the CR LF at `at`; `kind` is what anything else there is.
+/// Returns the start of the line after the CR LF at `at`. Anything else there is refused with
+/// `kind`.
 #[inline(always)]
 pub(crate) fn line_end(bytes: &[u8], at: usize, kind: Kind) -> Result<usize, Stop> {
     if bytes.get(at..at + 2) == Some(b"\r\n") {
@@ -64,16 +66,16 @@ fn line_end_missing(bytes: &[u8], at: usize, kind: Kind) -> Stop {
     }
 }
 
-/// The line of a field.
+/// One field line.
 pub(crate) struct FieldLine<'b> {
     pub(crate) name: &'b [u8],
-    /// Without the white space around it.
+    /// The value without surrounding white space.
     pub(crate) value: Span,
-    /// Where the next line begins.
+    /// The start of the next line.
     pub(crate) next: usize,
 }
 
-/// Reads the line of a field at `at` (RFC 9112, section 5).
+/// Reads the field line at `at` (RFC 9112, section 5).
 #[inline(always)]
 pub(crate) fn field_line(bytes: &[u8], at: usize) -> Result<FieldLine<'_>, Stop> {
     let line = &bytes[at..];
@@ -113,7 +115,7 @@ fn name_refused(bytes: &[u8], at: usize, stop: usize) -> Stop {
     refuse_at(bytes, stop, kind)
 }
 
-/// The line ends within its name; what is wrong with its end comes first.
+/// Handles a line that ends within its name. An invalid line ending is reported first.
 fn no_colon(bytes: &[u8], at: usize) -> Stop {
     match line_end(bytes, at, Kind::NameByte) {
         Ok(_) => refuse_at(bytes, at, Kind::NameByte),

@@ -1,11 +1,11 @@
 //! The request methods (RFC 9110, section 9, and RFC 5789).
 
-/// What a request asks to be done.
+/// A request method.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Method {
     /// Transfer the resource.
     Get,
-    /// As `Get`, but only the head of the answer.
+    /// Like `Get`, without the content of the response.
     Head,
     /// Let the resource process the body.
     Post,
@@ -13,20 +13,20 @@ pub enum Method {
     Put,
     /// Remove the resource.
     Delete,
-    /// Say what can be done with the resource.
+    /// Describe the options of the resource.
     Options,
-    /// Send the request back.
+    /// Echo the request.
     Trace,
     /// Open a tunnel.
     Connect,
-    /// Change a part of the resource.
+    /// Modify part of the resource.
     Patch,
-    /// Any other token; [`Head::method_text`](super::head::Head::method_text) has it.
+    /// Any other token, available from [`Head::method_text`](super::head::Head::method_text).
     Other,
 }
 
 impl Method {
-    /// The method of this name; names of methods are case-sensitive.
+    /// Returns the method with this name. Method names are case-sensitive.
     pub fn from_token(token: &[u8]) -> Self {
         match token {
             b"GET" => Self::Get,

@@ -1,4 +1,4 @@
-//! Range requests (RFC 9110, section 14): which parts of a representation are asked for, and how they are sent.
+//! Range requests (RFC 9110, section 14): parsing the requested ranges, and sending them.
 
 use std::fmt;
 
@@ -11,45 +11,46 @@ use super::condition::{self, Validators};
 use super::head::{Field, Head};
 use super::syntax::list;
 
-/// Bound, in ranges: how many one request may ask for, since each costs a part with a head of its own; with more, all is sent.
+/// Bound, in ranges: the most that one request may have, since each costs a part with its own
+/// header. With more, the whole representation is sent.
 pub const RANGES_MAX: usize = 32;
 
-/// Bytes of a representation, from `first` to `last`, both included.
+/// A range of bytes of a representation, from `first` to `last` inclusive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ByteRange {
     /// The first byte, from 0.
     pub first: u64,
-    /// The last byte, at least `first`.
+    /// The last byte, not less than `first`.
     pub last: u64,
 }
 
 impl ByteRange {
-    /// How many bytes it has, at least one.
+    /// Returns the number of bytes, at least one.
     #[expect(clippy::len_without_is_empty, reason = "no range is empty")]
     pub fn len(&self) -> u64 {
         self.last - self.first + 1
     }
 }
 
-/// What a `Range` field asks for.
+/// The interpretation of a `Range` field.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Ranges {
-    /// Nothing that is to be respected: send all, with 200.
+    /// No applicable range: send everything, with 200.
     Whole,
     /// One part: send it with 206 and `Content-Range`.
     Single(ByteRange),
-    /// Several parts, in the order in which they were asked for: send them as [`Multipart`], with 206.
+    /// Several parts, in the requested order: send them as [`Multipart`], with 206.
     Several(Vec<ByteRange>),
-    /// Only what is not there: answer 416, with [`ContentRange::none`].
+    /// No requested range exists: respond with 416 and [`ContentRange::none`].
     Unsatisfiable,
 }
 
 impl Ranges {
-    /// What a request asks for of a representation of `len` bytes that `current` is the version of; `bytes` is what `head` was
-    /// parsed from.
+    /// Returns the ranges that a request asks for in a representation of `len` bytes, whose
+    /// validators are `current`. `bytes` is the buffer that `head` was parsed from.
     ///
-    /// That is all but for GET, since other methods have no ranges (section 14.2), with several `Range` lines, and if
-    /// its `If-Range` is not met.
+    /// Returns `Whole` for methods other than GET, which have no ranges (section 14.2), for several
+    /// `Range` lines, and if `If-Range` does not match.
     pub fn of(head: &Head, bytes: &[u8], current: &Validators<'_>, len: u64) -> Self {
         match head.field_single(Field::Range, bytes) {
             Some(value)
@@ -61,11 +62,16 @@ impl Ranges {
         }
     }
 
-    /// Reads the value of a `Range` field for a representation of `len` bytes.
+    /// Parses the value of a `Range` field for a representation of `len` bytes.
     ///
-    /// As section 14.2 allows, it is ignored if it is malformed, of another unit than bytes, asks for more than
-    /// [`RANGES_MAX`] ranges, or for more bytes than there are, as only overlapping ranges can: nobody needs
-    /// that, and it makes a small request cost a lot (section 17.15). An empty representation has no ranges, so it is sent whole.
+    /// As section 14.2 permits, the field is ignored in these cases:
+    ///
+    /// - It is malformed, or its unit is not bytes.
+    /// - It has more than [`RANGES_MAX`] ranges.
+    /// - It asks for more bytes than the representation has, which only overlapping ranges can do.
+    ///   Such ranges are useless, and let a small request cause a lot of work (section 17.15).
+    ///
+    /// An empty representation has no ranges and is sent whole.
     ///
     /// ```
     /// use tussah_wire::http::range::{ByteRange, Ranges};
@@ -85,7 +91,7 @@ impl Ranges {
         let mut latest = None;
         let mut several = Vec::new();
         let mut total = 0_u64;
-        // A list may have empty members, a few of them (section 5.6.1).
+        // A list may have a few empty members (section 5.6.1).
         for (place, member) in list(set).enumerate() {
             if place >= 2 * RANGES_MAX {
                 return Self::Whole;
@@ -121,7 +127,7 @@ impl Ranges {
     }
 }
 
-/// One member of the set (section 14.1.1).
+/// One member of the range set (section 14.1.1).
 enum Spec {
     From(u64),
     Between(u64, u64),
@@ -141,7 +147,7 @@ impl Spec {
         }
     }
 
-    /// What of it is there, in a representation of `len` bytes.
+    /// Returns the part that exists in a representation of `len` bytes.
     fn of(&self, len: u64) -> Option<ByteRange> {
         let end = len.checked_sub(1)?;
         let (first, last) = match *self {
@@ -154,7 +160,7 @@ impl Spec {
     }
 }
 
-/// A position, in digits; one that is too large for 64 bits is beyond every end.
+/// Parses a position. One that exceeds 64 bits lies beyond every end.
 fn position(digits: &[u8]) -> Option<u64> {
     if digits.is_empty() || !digits.iter().all(u8::is_ascii_digit) {
         return None;
@@ -167,7 +173,7 @@ fn position(digits: &[u8]) -> Option<u64> {
     Some(digits.iter().fold(0, add))
 }
 
-/// The value of `Content-Range` (section 14.4), as its `Display`.
+/// The value of `Content-Range` (section 14.4), written by its `Display`.
 ///
 /// ```
 /// use tussah_wire::http::range::{ByteRange, ContentRange};
@@ -182,7 +188,7 @@ pub struct ContentRange {
 }
 
 impl ContentRange {
-    /// Says that `range` is sent of a representation of `len` bytes.
+    /// Describes that `range` is sent of a representation of `len` bytes.
     pub fn of(range: ByteRange, len: u64) -> Self {
         Self {
             range: Some(range),
@@ -190,7 +196,7 @@ impl ContentRange {
         }
     }
 
-    /// Says that nothing is sent of it, with 416.
+    /// Describes that no part is sent, for 416.
     pub fn none(len: u64) -> Self {
         Self { range: None, len }
     }

@@ -1,14 +1,13 @@
-//! Why a message, or a part of one, is refused.
+//! The refusal of a message or of a part of one.
 
 use std::error::Error;
 use std::fmt;
 
 use super::Status;
 
-/// A message that is refused: with which status, what was expected, what came, and where.
+/// A refused message: the status, what was expected, what was found, and where.
 ///
-/// The connection is to be closed once it has been answered, for it is not known where the next
-/// message would begin.
+/// Close the connection after the response, because the start of the next message is unknown.
 ///
 /// ```
 /// use tussah_wire::http::head;
@@ -20,21 +19,21 @@ use super::Status;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Refusal {
     kind: Kind,
-    /// What came, where that is one byte.
+    /// The byte that was found, if the error is about a single byte.
     byte: Option<u8>,
     at: u64,
 }
 
 macro_rules! kinds {
     ($($name:ident $status:ident $expected:literal $found:literal)*) => {
-        /// What is wrong.
+        /// The kind of error.
         #[derive(Clone, Copy, Debug, PartialEq, Eq)]
         pub(crate) enum Kind {
             $($name,)*
         }
 
         impl Kind {
-            /// The status, what was expected, and what was found if not the byte.
+            /// Returns the status, what was expected, and what was found instead, if not a byte.
             const fn facts(self) -> (Status, &'static str, &'static str) {
                 match self {
                     $(Self::$name => (Status::$status, $expected, $found),)*
@@ -97,7 +96,7 @@ kinds! {
 }
 
 impl Refusal {
-    /// The refusal of what is at byte `at`.
+    /// Creates a refusal of what is at offset `at`.
     #[cold]
     pub(crate) fn new(kind: Kind, at: usize) -> Self {
         Self {
@@ -107,7 +106,7 @@ impl Refusal {
         }
     }
 
-    /// The refusal of `byte`, which is at `at`.
+    /// Creates a refusal of `byte` at offset `at`.
     #[cold]
     pub(crate) fn of_byte(kind: Kind, at: usize, byte: u8) -> Self {
         Self {
@@ -117,7 +116,7 @@ impl Refusal {
         }
     }
 
-    /// The same, where what was parsed begins `before` bytes further on.
+    /// Moves the position by `before` bytes, if that many precede the parsed bytes.
     pub(crate) fn after(self, before: u64) -> Self {
         Self {
             at: self.at.saturating_add(before),
@@ -130,18 +129,19 @@ impl Refusal {
         self.kind
     }
 
-    /// The status to answer with, if it is a request that is refused.
+    /// Returns the status to respond with if the refused message is a request.
     pub fn status(&self) -> Status {
         self.kind.facts().0
     }
 
-    /// Where it is: in bytes from the start of the head, of the body or of the path, whichever was parsed.
+    /// Returns the position in bytes from the start of the head, body or path, whichever was
+    /// parsed.
     pub fn at(&self) -> u64 {
         self.at
     }
 }
 
-/// `byte 20: expected a colon directly after the name of the field, found 0x20`.
+/// Formats as `byte 20: expected a colon directly after the name of the field, found 0x20`.
 impl fmt::Display for Refusal {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (_, expected, found) = self.kind.facts();

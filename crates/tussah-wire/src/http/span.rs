@@ -1,8 +1,9 @@
-//! A part of a buffer, by its offsets.
+//! A part of a buffer, given by offsets.
 
-/// A part of the buffer that the head of a message is in.
+/// A part of the buffer that holds a message's head.
 ///
-/// Offsets have 16 bits: a head has at most [`HEAD_BYTES_MAX`](super::head::HEAD_BYTES_MAX) bytes.
+/// Offsets have 16 bits, since a head has at most [`HEAD_BYTES_MAX`](super::head::HEAD_BYTES_MAX)
+/// bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Span {
     start: u16,
@@ -29,13 +30,13 @@ impl Span {
         self.end.into()
     }
 
-    /// Whether it stands for a part that is not there: none that is there begins at 0.
+    /// Returns whether the span stands for a missing part. No existing part starts at 0.
     #[inline(always)]
     pub(crate) fn is_absent(self) -> bool {
         self.start == 0
     }
 
-    /// The bytes of this part.
+    /// Returns the bytes of this part.
     #[inline(always)]
     pub(crate) fn of(self, bytes: &[u8]) -> &[u8] {
         &bytes[self.start()..self.end()]

@@ -19,7 +19,7 @@ macro_rules! statuses {
             $(#[doc = concat!(stringify!($code), " ", $reason, ".")]
             pub const $name: Self = Self($code);)*
 
-            /// The registered reason phrase; empty for a code that is not registered.
+            /// Returns the registered reason phrase, or an empty string for an unregistered code.
             pub const fn reason(self) -> &'static str {
                 match self.0 {
                     $($code => $reason,)*
@@ -95,7 +95,7 @@ statuses! {
 }
 
 impl Status {
-    /// The status of this code; nothing below 100 and above 999.
+    /// Returns the status with this code, or `None` outside 100 to 999.
     pub const fn new(code: u16) -> Option<Self> {
         match code {
             100..=999 => Some(Self(code)),
@@ -103,19 +103,19 @@ impl Status {
         }
     }
 
-    /// The number.
+    /// Returns the status code.
     pub const fn code(self) -> u16 {
         self.0
     }
 
-    /// Whether an answer to a request other than HEAD has a body, were it an empty one
-    /// (RFC 9112, section 6.3): not with 1xx, 204 and 304.
+    /// Returns whether a response to a request other than HEAD has a body, even an empty one (RFC
+    /// 9112, section 6.3). Responses with 1xx, 204 and 304 have none.
     pub const fn has_body(self) -> bool {
         !matches!(self.0, 100..=199 | 204 | 304)
     }
 }
 
-/// `404 Not Found`.
+/// Formats as `404 Not Found`.
 impl fmt::Display for Status {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(out, "{} {}", self.0, self.reason())

@@ -1,22 +1,22 @@
-//! Which bytes may stand where, and how many of them do (RFC 9110, section 5.6, and RFC 3986).
+//! Character classes (RFC 9110, section 5.6, and RFC 3986).
 
-/// May be in a token: a method, the name of a field.
+/// Allowed in a token: a method or a field name.
 pub(crate) const TOKEN: u8 = 1;
-/// May be in the path of a target.
+/// Allowed in the path of a target.
 pub(crate) const PATH: u8 = 2;
-/// May be in the query of a target.
+/// Allowed in the query of a target.
 pub(crate) const QUERY: u8 = 4;
-/// May be in the name of a host.
+/// Allowed in a host name.
 pub(crate) const HOST: u8 = 8;
-/// Stands for itself in a path, whatever is beside it.
+/// Stands for itself in a path, regardless of its neighbors.
 pub(crate) const PLAIN: u8 = 16;
 
 static CLASSES: [u8; 256] = classes();
 
 /// RFC 9110, section 5.6.2; RFC 3986, section 3.2.2.
 ///
-/// A target may hold any visible ASCII character but `"`, `#`, `<` and `>`. That is more than RFC 3986
-/// allows, since browsers send `|`, `[`, `{` and others as they are.
+/// A target may contain any visible ASCII character except `"`, `#`, `<` and `>`. This is more than
+/// RFC 3986 allows, since browsers send `|`, `[`, `{` and others unescaped.
 const fn classes() -> [u8; 256] {
     let classes = with(TOKEN | PATH | QUERY | HOST, b"0123456789", [0; 256]);
     let classes = with(
@@ -43,7 +43,7 @@ const fn classes() -> [u8; 256] {
     classes
 }
 
-/// `classes` where `class` has these bytes, too.
+/// Returns `classes` with these bytes added to `class`.
 const fn with(class: u8, bytes: &[u8], mut classes: [u8; 256]) -> [u8; 256] {
     let mut at = 0;
     while at < bytes.len() {
@@ -58,7 +58,7 @@ pub(crate) fn is(byte: u8, class: u8) -> bool {
     CLASSES[usize::from(byte)] & class != 0
 }
 
-/// Where the bytes of `class` that begin at `at` end.
+/// Returns the end of the run of `class` bytes that starts at `at`.
 #[inline(always)]
 pub(crate) fn run(bytes: &[u8], mut at: usize, class: u8) -> usize {
     while let Some(&byte) = bytes.get(at)
@@ -69,13 +69,13 @@ pub(crate) fn run(bytes: &[u8], mut at: usize, class: u8) -> usize {
     at
 }
 
-/// A byte of value one in each place.
+/// The value one in each byte.
 const ONES: u64 = 0x0101_0101_0101_0101;
 
-/// How many bytes come before the first for which `marks` sets the high bit of its place, eight at a time; or how
-/// many there are in whole eights.
+/// Returns the number of bytes before the first one for which `marks` sets the high bit, checking
+/// eight at a time. If there is none, returns the length rounded down to a multiple of eight.
 ///
-/// `marks` may also set that bit in places above the first, but in none below.
+/// `marks` may also set that bit in later bytes, but in no earlier one.
 #[inline(always)]
 fn eights_before(bytes: &[u8], marks: impl Fn(u64) -> u64) -> usize {
     let mut before = 0;
@@ -89,14 +89,14 @@ fn eights_before(bytes: &[u8], marks: impl Fn(u64) -> u64) -> usize {
     before
 }
 
-/// The length of the name of a field at the start of `bytes`.
+/// Returns the length of the field name at the start of `bytes`.
 #[inline(always)]
 pub(crate) fn name_len(bytes: &[u8]) -> usize {
-    // Names are made of letters and hyphens, but for few.
+    // Nearly all names consist of letters and hyphens.
     let len = eights_before(bytes, |word| {
         let ascii = word & (ONES * 0x7f);
         let small = ascii | (ONES * 0x20);
-        // The high bit of a place is set where the sum says so; no sum leaves its place.
+        // The sum sets the high bit of a matching byte, and no sum carries into the next byte.
         let not_before_a = small + ONES * (0x80 - u64::from(b'a'));
         let after_z = small + ONES * (0x7f - u64::from(b'z'));
         let not_hyphen = (ascii ^ (ONES * u64::from(b'-'))) + ONES * 0x7f;
@@ -108,13 +108,14 @@ pub(crate) fn name_len(bytes: &[u8]) -> usize {
     }
 }
 
-/// The length of the text at the start of `bytes`: up to the first control character but for tabs.
+/// Returns the length of the text at the start of `bytes`, up to the first control character other
+/// than tab.
 #[inline(always)]
 pub(crate) fn text_len(bytes: &[u8]) -> usize {
     let mut len = 0;
     loop {
-        // The subtractions set the high bit of a byte that is below the space, or is DEL
-        // (H. S. Warren, "Hacker's Delight", section 6-1).
+        // The subtractions set the high bit of each byte that is below space or is DEL (H. S.
+        // Warren, "Hacker's Delight", section 6-1).
         len += eights_before(&bytes[len..], |word| {
             let below_space = word.wrapping_sub(ONES * 0x20);
             let delete = (word ^ (ONES * 0x7f)).wrapping_sub(ONES);
@@ -127,7 +128,7 @@ pub(crate) fn text_len(bytes: &[u8]) -> usize {
     }
 }
 
-/// Whether `byte` may be in the value of a field (RFC 9110, section 5.5).
+/// Returns whether `byte` is allowed in a field value (RFC 9110, section 5.5).
 pub(crate) fn is_text(byte: u8) -> bool {
     byte == b'\t' || !byte.is_ascii_control()
 }
@@ -137,7 +138,7 @@ pub(crate) fn is_blank(byte: u8) -> bool {
     byte == b' ' || byte == b'\t'
 }
 
-/// `text` without the blanks around it.
+/// Returns `text` without surrounding white space.
 pub(crate) fn trim(mut text: &[u8]) -> &[u8] {
     while let [b' ' | b'\t', rest @ ..] | [rest @ .., b' ' | b'\t'] = text {
         text = rest;
@@ -145,15 +146,18 @@ pub(crate) fn trim(mut text: &[u8]) -> &[u8] {
     text
 }
 
-/// The members of a list without quoted strings, empty ones too (RFC 9110, section 5.6.1).
+/// Returns the members of a list without quoted strings, including empty members (RFC 9110, section
+/// 5.6.1).
 pub(crate) fn list(value: &[u8]) -> impl Iterator<Item = &[u8]> {
     value.split(|&byte| byte == b',').map(trim)
 }
 
-/// Whether `text` is `word`, which is in small letters and hyphens and has four of them at least.
+/// Returns whether `text` equals `word` in any case. `word` consists of at least four lowercase
+/// letters and hyphens.
 ///
-/// Four bytes at a time, the last of which may be looked at twice. To set bit 5 maps no other character
-/// to a small letter or a hyphen but CR, which is neither in a name nor in a value.
+/// It compares four bytes at a time, and may compare the last ones twice. Setting bit 5 maps no
+/// other character to a lowercase letter or hyphen, except CR, which never occurs in a name or
+/// value.
 #[inline(always)]
 pub(crate) fn is_word<const N: usize>(text: &[u8], word: &[u8; N]) -> bool {
     let Ok(text) = <&[u8; N]>::try_from(text) else {
@@ -176,7 +180,8 @@ pub(crate) fn is_word<const N: usize>(text: &[u8], word: &[u8; N]) -> bool {
 mod tests {
     use super::*;
 
-    /// Eight at a time is the same as one at a time: each byte, at each place, before and after another that ends it.
+    /// Checks eight bytes at a time against one at a time: each byte value, at each position,
+    /// before and after a byte that ends the run.
     #[test]
     fn lengths() {
         for byte in 0..=u8::MAX {
@@ -215,7 +220,7 @@ mod tests {
         check("xf-match", false);
     }
 
-    /// The bytes that RFC 9110, section 5.6.2, lists, and the bytes that a target may hold.
+    /// The bytes listed in RFC 9110, section 5.6.2, and the bytes allowed in a target.
     #[test]
     fn classes() {
         let all = |class| {

@@ -1,21 +1,24 @@
-//! The path and the query of a target, decoded (RFC 3986, sections 2.1, 5.2.4 and 6.2.2).
+//! Decoding the path and the query of a target (RFC 3986, sections 2.1, 5.2.4 and 6.2.2).
 
 use std::borrow::Cow;
 
 use super::refusal::{Kind, Refusal};
 use super::syntax::{PLAIN, run};
 
-/// Decodes a path and makes it normal, so that it names a resource in one way only.
+/// Decodes and normalizes a path, so that each resource has a single name.
 ///
-/// The result starts with a slash and has neither `.` nor `..` as a segment, nor an empty segment but the
-/// last; it may hold any byte but control characters and the backslash. It is borrowed if nothing is to be done.
+/// The result starts with a slash. It has no `.` or `..` segments, and no empty segment except the
+/// last. It may contain any byte except control characters and the backslash. It is borrowed if the
+/// path is already in this form.
 ///
-/// - `%XX` is decoded once, before dot segments are removed, as section 6.2.2 has it: `%2e%2e` is `..`.
-/// - An encoded slash or backslash is refused, and so is a backslash: other programs on the way may take
-///   it for a separator, and no file name holds one.
-/// - A `..` that would lead above the root is refused, while section 5.2.4 drops it: only an attack sends it.
-/// - Several slashes in a row are one, while RFC 3986 takes them for empty segments: a file system
-///   does so, and a redirect to a path that starts with two slashes would lead to another host.
+/// - `%XX` is decoded once, before dot segments are removed, as in section 6.2.2: `%2e%2e` is `..`.
+/// - An encoded slash or backslash is refused, and so is a backslash. Other programs on the way may
+///   treat it as a separator, and no file name contains one.
+/// - A `..` that would lead above the root is refused, because only attackers send it. Section
+///   5.2.4 would drop it.
+/// - Consecutive slashes are merged, although RFC 3986 treats them as empty segments. File systems
+///   merge them too, and a redirect to a path that starts with two slashes would lead to another
+///   host.
 ///
 /// ```
 /// use tussah_wire::http::target;
@@ -27,8 +30,8 @@ use super::syntax::{PLAIN, run};
 ///
 /// # Errors
 ///
-/// The path does not start with a slash, has a `%` without two hexadecimal digits, a control character, a
-/// hidden separator, or leads above the root.
+/// Refuses a path that does not start with a slash, has a `%` without two hexadecimal digits,
+/// contains a control character or an encoded separator, or leads above the root.
 pub fn path(raw: &[u8]) -> Result<Cow<'_, [u8]>, Refusal> {
     if raw.first() != Some(&b'/') {
         return Err(Refusal::new(Kind::PathStart, 0));
@@ -40,11 +43,11 @@ pub fn path(raw: &[u8]) -> Result<Cow<'_, [u8]>, Refusal> {
     }
 }
 
-/// Decodes a path as [`path`] does, but leaves what that refuses inside of a segment as it is encoded, in capitals: a slash
-/// (`%2F`), a backslash (`%5C`) and control characters (`%0A`).
+/// Decodes a path like [`path`], but keeps the encoding, in capitals, of bytes that [`path`]
+/// refuses: a slash (`%2F`), a backslash (`%5C`) and control characters (`%0A`).
 ///
-/// So an encoded slash never divides segments. What the result does not tell is whether the client has sent `%2F` or
-/// `%252F`: [`segments`] does. It is for programs that look paths up in tables, not for names of files.
+/// An encoded slash therefore never separates segments. The result does not show whether the client
+/// sent `%2F` or `%252F`; [`segments`] does. Use it to look up paths in tables, not as file names.
 ///
 /// ```
 /// use tussah_wire::http::target;
@@ -56,15 +59,15 @@ pub fn path(raw: &[u8]) -> Result<Cow<'_, [u8]>, Refusal> {
 ///
 /// # Errors
 ///
-/// As [`path`], but not for encoded separators and control characters.
+/// Same as [`path`], except for encoded separators and control characters.
 pub fn path_with_escapes(raw: &[u8]) -> Result<Vec<u8>, Refusal> {
     normal(raw, Escapes::Separators)
 }
 
-/// The segments of a path, each decoded by itself, after dot segments and empty ones were removed as [`path`] removes them.
-/// The last one is empty if the path ends with a slash.
+/// Returns the segments of a path, each decoded separately, after removing dot segments and empty
+/// segments like [`path`]. The last segment is empty if the path ends with a slash.
 ///
-/// A segment may hold any byte, slashes and `..` between them included: joined to a path, it would lead anywhere.
+/// A segment may contain any byte, even `/../`. Never join segments to a file path.
 ///
 /// ```
 /// use tussah_wire::http::target;
@@ -76,7 +79,7 @@ pub fn path_with_escapes(raw: &[u8]) -> Result<Vec<u8>, Refusal> {
 ///
 /// # Errors
 ///
-/// As [`path_with_escapes`].
+/// Same as [`path_with_escapes`].
 pub fn segments(raw: &[u8]) -> Result<impl Iterator<Item = Vec<u8>> + use<>, Refusal> {
     let path = normal(raw, Escapes::All)?;
     let mut at = 0;
@@ -104,18 +107,19 @@ fn normal(raw: &[u8], escapes: Escapes) -> Result<Vec<u8>, Refusal> {
     normalize(raw, escapes)
 }
 
-/// What becomes of encoded bytes.
+/// The treatment of encoded bytes that [`path`] refuses.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Escapes {
-    /// They are decoded, or refused if they are separators or control characters.
+    /// Decode them, and refuse separators and control characters.
     Decode,
-    /// The same, but these stay encoded.
+    /// Decode them, but keep separators and control characters encoded.
     Separators,
-    /// The same, but these and percent signs stay encoded, so that nothing else looks as they do.
+    /// Decode them, but keep separators, control characters and percent signs encoded, so that
+    /// nothing else looks like them.
     All,
 }
 
-/// Whether nothing is to be done and nothing to be refused; some paths of which that is true are taken for others.
+/// Returns whether the path can be used unchanged. May return false for some such paths.
 fn is_normal(raw: &[u8]) -> bool {
     let mut at = 0;
     loop {
@@ -132,7 +136,7 @@ fn normalize(raw: &[u8], escapes: Escapes) -> Result<Vec<u8>, Refusal> {
     let mut path = Vec::with_capacity(raw.len());
     let mut at = 0;
     while at < raw.len() {
-        // Here `raw[at]` is a slash, and `path` has none at its end.
+        // Here `raw[at]` is a slash, and `path` does not end with one.
         path.push(b'/');
         let start = path.len();
         let segment_at = at;
@@ -153,7 +157,7 @@ fn normalize(raw: &[u8], escapes: Escapes) -> Result<Vec<u8>, Refusal> {
     Ok(path)
 }
 
-/// Appends the decoded segment that begins at `at`; the result is where the slash after it is, or the end.
+/// Appends the decoded segment at `at`. Returns the position of the slash after it, or the end.
 fn decode_segment(
     raw: &[u8],
     mut at: usize,
@@ -192,7 +196,7 @@ fn decode_segment(
     Ok(at)
 }
 
-/// The byte that the two hexadecimal digits after the `%` at `at` stand for.
+/// Returns the byte encoded by the two hexadecimal digits after the `%` at `at`.
 fn escaped(raw: &[u8], at: usize) -> Option<u8> {
     let digit = |byte: u8| char::from(byte).to_digit(16);
     let [_, high, low] = raw.get(at..at + 3)? else {
@@ -201,10 +205,11 @@ fn escaped(raw: &[u8], at: usize) -> Option<u8> {
     u8::try_from(digit(*high)? * 16 + digit(*low)?).ok()
 }
 
-/// The pairs of a query like `key=value&other`, decoded: `+` is a space, and a pair without `=` has an empty value.
+/// Returns the decoded pairs of a query such as `key=value&other`. `+` is decoded as a space, and a
+/// pair without `=` has an empty value.
 ///
-/// Empty pairs are left out. A `%` without two hexadecimal digits stands for itself, as in the parser of
-/// `application/x-www-form-urlencoded` in the URL standard of the WHATWG.
+/// Empty pairs are skipped. A `%` without two hexadecimal digits stands for itself, as in the parser
+/// of `application/x-www-form-urlencoded` in the WHATWG URL standard.
 ///
 /// ```
 /// let pairs: Vec<_> = tussah_wire::http::target::query(b"name=a+b&x=%26&on").collect();

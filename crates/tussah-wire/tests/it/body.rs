@@ -1,4 +1,4 @@
-//! The decoding of bodies.
+//! Body decoding.
 
 use tussah_wire::http::Framing;
 use tussah_wire::http::body::{Decoder, Limits, Step};
@@ -9,7 +9,7 @@ const LIMITS: Limits = Limits {
     trailer_bytes_max: 12,
 };
 
-/// The decoded body and what is left over; or the status of the refusal.
+/// Returns the decoded body and the remaining bytes, or the status of the refusal.
 fn decode(framing: Framing, bytes: &[u8]) -> Result<(Vec<u8>, bool, &[u8]), u16> {
     let status = |refusal: tussah_wire::http::Refusal| refusal.status().code();
     let mut decoder = Decoder::new(framing, LIMITS).map_err(status)?;
@@ -87,7 +87,7 @@ fn limits() {
     check(Framing::Chunked, "0\r\nX: 4567890\r\n\r\n", 431);
 }
 
-/// With pieces the limit of a body that lasts until the end counts all of them.
+/// The limit of a body that ends with the connection counts all pieces together.
 #[test]
 fn until_close_counts() {
     let mut decoder = Decoder::new(Framing::UntilClose, LIMITS).unwrap();
@@ -105,7 +105,7 @@ fn until_close_counts() {
     assert_eq!(decoder.decode(b"x").unwrap_err().at(), 10);
 }
 
-/// A refusal points to its place in the body, also when that came in pieces.
+/// A refusal gives its position in the body, even if the body arrived in pieces.
 #[test]
 fn places() {
     let mut decoder = Decoder::new(Framing::Chunked, LIMITS).unwrap();

@@ -1,12 +1,12 @@
-//! The comparison with httparse.
+//! Comparison with httparse.
 
 use tussah_wire::http::head::{self, Head};
 
-/// Has httparse read a head that was taken, and compares.
+/// Parses an accepted head with httparse and compares the results.
 pub fn compare(bytes: &[u8], head: &Head) {
     let mut fields = [httparse::EMPTY_HEADER; 128];
     let mut request = httparse::Request::new(&mut fields);
-    // Later minor versions are unknown to httparse; nothing else depends on the digit.
+    // httparse does not know later minor versions; nothing else depends on the digit.
     let mut bytes = bytes.to_vec();
     let version_end = bytes
         .windows(2)
@@ -30,7 +30,7 @@ pub fn compare(bytes: &[u8], head: &Head) {
         request.version == Some(1),
         head.version == head::Version::Http11
     );
-    // It leaves blanks at the end of a value.
+    // httparse keeps trailing white space of a value.
     let theirs: Vec<_> = request
         .headers
         .iter()

@@ -1,11 +1,11 @@
-//! Every request of the corpus comes to what its name says.
+//! Every request of the corpus has the outcome that its file name states.
 
 use std::fs;
 use std::path::Path;
 
 use crate::session::{Event, run, same};
 
-/// A file of the corpus.
+/// One file of the corpus.
 pub struct Case {
     pub name: String,
     /// Like `ok+400`.
@@ -13,7 +13,7 @@ pub struct Case {
     pub bytes: Vec<u8>,
 }
 
-/// All files of the corpus, in the order of their names.
+/// Returns all files of the corpus, ordered by name.
 pub fn cases() -> Vec<Case> {
     let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/corpus");
     let mut cases = Vec::new();
@@ -34,7 +34,7 @@ pub fn cases() -> Vec<Case> {
     cases
 }
 
-/// The events in the words of the names.
+/// Formats the events like the file names do.
 pub fn outcome(events: &[Event]) -> String {
     let words: Vec<_> = events
         .iter()
@@ -78,7 +78,7 @@ fn each_comes_to_the_same_byte_by_byte() {
     }
 }
 
-/// A few refusals in full, for whoever has to understand them.
+/// Checks the full text of a few refusals.
 #[test]
 fn refusals_say_what_was_expected_and_what_came() {
     let check = |name: &str, expected: &str| {

@@ -1,4 +1,4 @@
-//! What this parser takes, httparse takes as well, and reads in the same way: it is stricter, never looser.
+//! Every message that this parser accepts is accepted and read the same way by httparse.
 
 use proptest::prelude::*;
 use tussah_wire::http::head;
@@ -20,7 +20,7 @@ fn the_corpus() {
     assert!(taken > 50);
 }
 
-/// Pieces of requests, so that random sequences of them are often nearly right.
+/// Pieces of requests, chosen so that random sequences of them are often nearly valid.
 fn piece() -> impl Strategy<Value = Vec<u8>> {
     let known = prop::sample::select(vec![
         "GET ",
@@ -60,7 +60,7 @@ fn piece() -> impl Strategy<Value = Vec<u8>> {
     prop_oneof![9 => known.prop_map(|text| text.as_bytes().to_vec()), 1 => prop::collection::vec(any::<u8>(), 0..4)]
 }
 
-/// Something like a request.
+/// Generates text that resembles a request.
 pub fn soup() -> impl Strategy<Value = Vec<u8>> {
     let soup = prop::collection::vec(piece(), 0..12).prop_map(|pieces| pieces.concat());
     let start = prop::sample::select(vec![

@@ -1,4 +1,4 @@
-//! What the head of a request says.
+//! Request heads.
 
 use tussah_wire::http::head::{Field, Head, Limits, Scan, Version, parse};
 use tussah_wire::http::{Framing, Method};
@@ -233,7 +233,7 @@ fn bodies() {
     );
 }
 
-/// Each known field is found, in any case, and no name that is one letter off.
+/// Each known field is found in any letter case, and no name that differs by one letter.
 #[test]
 fn known_fields() {
     use Field::*;
@@ -357,7 +357,7 @@ fn limits() {
     assert_eq!(parse(&long, &endless).unwrap_err().status().code(), 431);
 }
 
-/// A head that drips in is not refused before its end but for what is never right, and then at once.
+/// A slowly arriving head is refused early only for bytes that are never valid, and for those at once.
 #[test]
 fn what_is_never_right_is_refused_at_once() {
     let limits = Limits::default();
@@ -378,7 +378,7 @@ fn what_is_never_right_is_refused_at_once() {
     }
 }
 
-/// A CR may be the last byte of the first piece, and what must be LF the first of the second.
+/// A CR may end the first piece, so that its LF starts the second.
 #[test]
 fn a_line_end_may_be_cut() {
     let limits = Limits::default();

@@ -1,4 +1,4 @@
-//! What holds for all bytes.
+//! Properties that hold for arbitrary bytes.
 
 use proptest::collection::vec;
 use proptest::prelude::*;
@@ -9,7 +9,7 @@ use tussah_wire::http::{Framing, Method, Status, body, condition, encoding, head
 use crate::differential::soup;
 use crate::session::{run, same};
 
-/// `bytes` cut at these places, which are taken modulo its length.
+/// Cuts `bytes` at these offsets, taken modulo its length.
 fn cut<'b>(bytes: &'b [u8], places: &[usize]) -> Vec<&'b [u8]> {
     let mut places: Vec<_> = places
         .iter()
@@ -26,7 +26,7 @@ fn cut<'b>(bytes: &'b [u8], places: &[usize]) -> Vec<&'b [u8]> {
     pieces
 }
 
-/// A body in chunks of these sizes.
+/// Encodes a body in chunks of these sizes.
 fn chunked(body: &[u8], sizes: &[usize]) -> Vec<u8> {
     let mut bytes = Vec::new();
     let mut rest = body;
@@ -71,7 +71,7 @@ proptest! {
         prop_assert!(same(&whole, &pieces), "{:?} but {:?}", whole, pieces);
     }
 
-    /// What is refused stays refused in the same way, and what is taken stays taken, whatever follows.
+    /// Bytes that follow a head change neither its refusal nor its acceptance.
     #[test]
     fn what_follows_changes_nothing(bytes in soup(), more in soup()) {
         let limits = head::Limits::default();
@@ -120,7 +120,7 @@ proptest! {
         prop_assert!(ranges.iter().map(|range| range.len()).sum::<u64>() <= len);
     }
 
-    /// A decoded path has no dot segments, and is what it is: made normal again once encoded, it does not change.
+    /// A decoded path has no dot segments, and normalizing it again after encoding changes nothing.
     #[test]
     fn paths_are_normal(segments in vec(prop::sample::select(vec!["a", ".", "..", "", "%2e", "%2E.", "b%20c", "...", "%C3%A9", "%25"]), 0..8)) {
         let raw = format!("/{}", segments.join("/"));
@@ -138,8 +138,8 @@ proptest! {
         prop_assert_eq!(target::path(&encoded), Ok(path.clone()));
     }
 
-    /// The segments of a path, each encoded by itself, make a path with the same segments, whatever is in them; and what a
-    /// route is looked for by is as long.
+    /// Encoding each segment of a path separately gives a path with the same segments, whatever they
+    /// contain. The path used for route lookup has the same number of segments.
     #[test]
     fn segments_are_kept_apart(segments in vec(prop::sample::select(vec!["a", "..%2f", ".", "..", "", "%2e", "a%5Cb", "%2F", "%00", "%252F", "%25"]), 0..8)) {
         let raw = format!("/{}", segments.join("/"));
@@ -166,7 +166,7 @@ proptest! {
         fields in vec(("[a-zA-Z][a-zA-Z0-9-]{0,20}", "\\PC{0,40}"), 0..20),
         len in any::<u64>(),
     ) {
-        // Those have a meaning for the reader.
+        // These characters have a meaning for the parser.
         let mean = ["content-length", "transfer-encoding", "connection", "retry-after"];
         let status = Status::new(code).unwrap();
         let mut out = Vec::new();

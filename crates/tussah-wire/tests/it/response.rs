@@ -1,4 +1,4 @@
-//! What the head of a response says to a client.
+//! Response heads, as a client reads them.
 
 use tussah_wire::http::head::Limits;
 use tussah_wire::http::response::{Field, ResponseHead, RetryAfter, parse};

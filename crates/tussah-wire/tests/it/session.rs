@@ -1,20 +1,20 @@
-//! What comes of the bytes of a connection, as a server would see it.
+//! The events of a connection, as a server sees them.
 
 use tussah_wire::http::{Refusal, body, head};
 
-/// One thing that happens.
+/// One event.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Event {
-    /// A head, as text of what it says.
+    /// A head, described as text.
     Head(String),
     /// The whole body of the request.
     Body(Vec<u8>),
     Refused(Refusal),
-    /// The rest is missing.
+    /// The message is incomplete.
     More,
 }
 
-/// Reads pieces of a connection one after the other.
+/// Reads the pieces of a connection one after the other.
 pub struct Session {
     buffer: Vec<u8>,
     scan: head::Scan,
@@ -51,7 +51,7 @@ impl Session {
         }
     }
 
-    /// Whether there may be more to do without more bytes.
+    /// Returns whether another step may be possible without further bytes.
     fn read_head(&mut self) -> Result<bool, Refusal> {
         let Some(head) = self.scan.parse(&self.buffer, &head::Limits::default())? else {
             return Ok(false);
@@ -110,7 +110,7 @@ impl Session {
     }
 }
 
-/// What comes of these pieces.
+/// Returns the events of these pieces.
 pub fn run<'p>(pieces: impl IntoIterator<Item = &'p [u8]>) -> Vec<Event> {
     let mut session = Session::new();
     for piece in pieces {
@@ -119,8 +119,8 @@ pub fn run<'p>(pieces: impl IntoIterator<Item = &'p [u8]>) -> Vec<Event> {
     session.end()
 }
 
-/// Whether a connection that came in pieces has come to the same as `whole`. A mistake in a head that has not ended
-/// may be seen in the whole only.
+/// Returns whether a connection read in pieces gives the same events as `whole`. An error in an
+/// incomplete head may be detected only in the whole.
 pub fn same(whole: &[Event], pieces: &[Event]) -> bool {
     match (whole, pieces) {
         ([whole @ .., Event::Refused(_)], [pieces @ .., Event::More]) => whole == pieces,

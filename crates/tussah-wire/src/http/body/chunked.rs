@@ -7,45 +7,46 @@ use crate::http::syntax::{TOKEN, is, is_blank, is_text};
 /// Bound, in digits: the size of a chunk, leading zeros included; as many as a `u64` needs.
 const SIZE_DIGITS_MAX: u8 = 16;
 
-/// What is expected next.
+/// The state of the decoder: what it expects next.
 ///
-/// The rest of the line of the size is checked in full against the grammar of section 7.1.1, quoted strings
-/// included, since a line that two programs read differently is how requests are smuggled.
+/// The rest of the chunk size line is checked in full against the grammar of section 7.1.1,
+/// including quoted strings, because request smuggling exploits lines that two programs read
+/// differently.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Expect {
-    /// A digit of the size, of which so many have come; or what comes after it.
+    /// A digit of the size, after the given number of digits, or what follows the size.
     Size { digits: u8 },
-    /// The `;` of an extension; blanks have come.
+    /// The `;` of an extension, after white space.
     Extension,
-    /// The name of an extension, after its `;` and blanks.
+    /// The name of an extension, after its `;` and white space.
     NameStart,
-    /// More of the name, or what comes after it.
+    /// More of the name, or what follows it.
     Name,
-    /// A `=` or `;`; a blank has come after the name.
+    /// A `=` or `;`, after the name and white space.
     NameEnd,
-    /// The value, after its `=` and blanks.
+    /// The value, after its `=` and white space.
     ValueStart,
-    /// More of a value that is a token, or what comes after it.
+    /// More of an unquoted value, or what follows it.
     Value,
-    /// More of a value in quotes.
+    /// More of a quoted value.
     Quoted,
-    /// Any character, after a backslash in quotes.
+    /// Any character, after a backslash within quotes.
     QuotedPair,
-    /// The end of an extension after its quotes.
+    /// The end of an extension, after its closing quote.
     ValueEnd,
-    /// LF at the end of the line of the size.
+    /// LF at the end of the chunk size line.
     SizeFeed,
-    /// So much of the chunk as `left` says.
+    /// `left` bytes of chunk data.
     Data,
     /// CR after the chunk.
     DataReturn,
-    /// LF after that.
+    /// LF after that CR.
     DataFeed,
     /// A trailer, or the empty line.
     TrailerStart,
-    /// More of the name of a trailer, or a colon.
+    /// More of a trailer's name, or its colon.
     TrailerName,
-    /// More of its value, or CR.
+    /// More of a trailer's value, or CR.
     TrailerValue,
     /// LF at the end of a trailer.
     TrailerFeed,
@@ -58,13 +59,13 @@ enum Expect {
 #[derive(Clone, Debug)]
 pub(super) struct Chunked {
     expect: Expect,
-    /// What is to come of the chunk, in bytes; while its size is read, what that is so far.
+    /// The remaining bytes of the chunk. While the size is being read, its value so far.
     left: u64,
-    /// What the body may still have, in bytes, without this chunk.
+    /// The bytes that the body may still have, excluding this chunk.
     body_left: u64,
     extension_left: usize,
     trailer_left: usize,
-    /// Bytes consumed, for refusals to point to.
+    /// Bytes consumed so far, for the position in a refusal.
     at: u64,
 }
 
@@ -119,7 +120,7 @@ impl Chunked {
         Refusal::of_byte(kind, at, byte).after(self.at)
     }
 
-    /// What is expected after `byte`, which is not data.
+    /// Returns the state after `byte`, which is not chunk data.
     fn next(&mut self, byte: u8) -> Result<Expect, Kind> {
         match self.expect {
             Expect::Size { digits } => self.size(digits, byte),
@@ -160,7 +161,8 @@ impl Chunked {
         }
     }
 
-    /// What may come after a size, a name or a value: the end of the line, a further extension, or blanks and then `blank`.
+    /// Returns what may follow a size, a name or a value: the end of the line, a further extension,
+    /// or white space and then `blank`.
     fn line_end_or(&mut self, byte: u8, blank: Expect) -> Result<Expect, Kind> {
         match byte {
             b'\r' => return Ok(Expect::SizeFeed),
@@ -211,7 +213,7 @@ impl Chunked {
         }
     }
 
-    /// As the fields of a head (RFC 9112, section 5).
+    /// Checked like the fields of a head (RFC 9112, section 5).
     fn trailer(&mut self, byte: u8) -> Result<Expect, Kind> {
         self.trailer_left = self.trailer_left.checked_sub(1).ok_or(Kind::TrailersLong)?;
         match (self.expect, byte) {

@@ -1,21 +1,21 @@
-//! Which host a request is for (RFC 9110, section 7.2, and RFC 3986, section 3.2).
+//! The host of a request (RFC 9110, section 7.2, and RFC 3986, section 3.2).
 
 use crate::http::syntax::{HOST, is, run};
 
-/// Whether `text` is a host with or without a port. An empty host is one, as RFC 3986 has it.
+/// Returns whether `text` is a host with an optional port. An empty host is valid, as in RFC 3986.
 ///
-/// Names may have every character that RFC 3986 allows; a user before the host (`user@host`) is refused, since
-/// programs disagree about which of the two counts.
+/// Names may contain every character that RFC 3986 allows. User information before the host
+/// (`user@host`) is refused, because programs disagree on which of the two is the host.
 pub(super) fn is_valid(text: &[u8]) -> bool {
     parts(text).is_some()
 }
 
-/// Whether `text` is a host that is not empty, and a port.
+/// Returns whether `text` is a nonempty host with a port.
 pub(super) fn has_port(text: &[u8]) -> bool {
     matches!(parts(text), Some(([_, ..], [b':', _, ..])))
 }
 
-/// The host, and the port with its colon.
+/// Splits into the host and the port with its colon.
 #[inline(always)]
 fn parts(text: &[u8]) -> Option<(&[u8], &[u8])> {
     let host_len = match text {
@@ -30,7 +30,7 @@ fn parts(text: &[u8]) -> Option<(&[u8], &[u8])> {
     }
 }
 
-/// Digits of a number that is a port, or none at all.
+/// Returns whether `text` is a port number or empty.
 #[inline(always)]
 fn is_port(digits: &[u8]) -> bool {
     let mut port = 0;
@@ -41,7 +41,8 @@ fn is_port(digits: &[u8]) -> bool {
     })
 }
 
-/// The length of the name at the start of `text`; nothing if it has a `%` without two hexadecimal digits.
+/// Returns the length of the name at the start of `text`, or `None` if a `%` lacks its two
+/// hexadecimal digits.
 fn name_len(text: &[u8]) -> Option<usize> {
     let mut at = run(text, 0, HOST);
     while text.get(at) == Some(&b'%') {
@@ -53,7 +54,8 @@ fn name_len(text: &[u8]) -> Option<usize> {
     Some(at)
 }
 
-/// The length of what is in brackets, where `text` comes after the first of them: an IPv6 address, or one of a later version.
+/// Returns the length of the bracketed part, an IPv6 or later address. `text` starts after the
+/// opening bracket.
 fn literal_len(text: &[u8]) -> Option<usize> {
     let len = text.iter().position(|&byte| byte == b']')?;
     let literal = str::from_utf8(&text[..len]).ok()?;

@@ -1,4 +1,4 @@
-//! The parser of the head of a request: one pass, in which nothing is allocated.
+//! The parser for request heads: a single pass without allocations.
 
 use super::{EMPTY_LINES_MAX, Field, Head, Limits, METHOD_BYTES_MAX, Version, host};
 use crate::http::Method;
@@ -9,13 +9,15 @@ use crate::http::refusal::{Kind, Refusal};
 use crate::http::span::Span;
 use crate::http::syntax::{PATH, QUERY, TOKEN, is_word, run};
 
-/// Parses the head at the start of `bytes`, which may hold more than one request; nothing if it is not complete.
+/// Parses the head at the start of `bytes`. Returns `None` if it is incomplete. `bytes` may contain
+/// further requests.
 ///
-/// What is refused does not depend on what follows it: with more bytes it is refused in the same way.
+/// A refusal does not depend on later bytes: with more of them, the same head is refused in the
+/// same way.
 ///
 /// # Errors
 ///
-/// It breaks the rules of RFC 9112, or is over the limits.
+/// Refuses a head that breaks the rules of RFC 9112 or exceeds a limit.
 pub fn parse(bytes: &[u8], limits: &Limits) -> Result<Option<Head>, Refusal> {
     head_within(bytes, limits, |seen| request(seen, limits))
 }
@@ -78,7 +80,7 @@ fn skip_empty_lines(bytes: &[u8]) -> Result<usize, Stop> {
     Ok(at)
 }
 
-/// The method that begins at `at`, and the place of the space after it.
+/// Returns the method at `at`, and the position of the space after it.
 #[inline(always)]
 fn method(bytes: &[u8], at: usize) -> Result<(Method, usize), Stop> {
     if bytes.get(at..at + 4) == Some(b"GET ") {
@@ -99,11 +101,11 @@ fn method(bytes: &[u8], at: usize) -> Result<(Method, usize), Stop> {
 
 struct Target {
     span: Span,
-    /// As if it were a path; what it really is says [`Draft::other_form`].
+    /// Set as if the target were a path. [`Draft::other_form`] determines the actual form.
     path: Span,
 }
 
-/// The target that begins at `at`; a space comes after it.
+/// Reads the target at `at`, which must be followed by a space.
 #[inline(always)]
 fn target(bytes: &[u8], at: usize, limits: &Limits) -> Result<Target, Stop> {
     let path_end = run(bytes, at, PATH);
@@ -123,7 +125,7 @@ fn target(bytes: &[u8], at: usize, limits: &Limits) -> Result<Target, Stop> {
     })
 }
 
-/// The version that begins at `at`, and where the next line begins.
+/// Returns the version at `at`, and the start of the next line.
 #[inline(always)]
 fn version(bytes: &[u8], at: usize) -> Result<(Version, usize), Stop> {
     if bytes.get(at..at + 10) == Some(b"HTTP/1.1\r\n") {
@@ -156,7 +158,7 @@ fn version_other(bytes: &[u8], at: usize) -> Result<(Version, usize), Stop> {
     }
 }
 
-/// The fields that mean something to this parser.
+/// The fields that this parser interprets.
 #[derive(Clone, Copy)]
 enum Known {
     Noted(Field),
@@ -191,7 +193,7 @@ impl Known {
     }
 }
 
-/// A head of which not all fields have been read.
+/// A head whose fields are still being read.
 struct Draft {
     head: Head,
     body: framing::Fields,
@@ -199,7 +201,7 @@ struct Draft {
 }
 
 impl Draft {
-    /// Takes a target that does not begin with a slash; the result is the place of the host in it.
+    /// Handles a target that does not start with a slash. Returns the position of its host.
     #[cold]
     fn other_form(&mut self, bytes: &[u8]) -> Result<Option<Span>, Refusal> {
         let (start, end) = (self.head.target.start(), self.head.target.end());
@@ -256,7 +258,8 @@ impl Draft {
         Ok(())
     }
 
-    /// The head when all of its fields have been read; `host` is that of the target, which prevails.
+    /// Returns the head after all fields were read. `host` is that of the target, which takes
+    /// precedence.
     #[inline(always)]
     fn finish(mut self, len: usize, host: Option<Span>) -> Result<Head, Refusal> {
         let head = &mut self.head;

@@ -1,34 +1,38 @@
-//! The reading of a head that comes in several pieces.
+//! Reading a head that arrives in pieces.
 
 use super::{HEAD_BYTES_MAX, Head, Limits, parse};
 use crate::http::Refusal;
 
-/// How far a head has been searched for its end, so that one that drips in is not parsed again with each byte.
+/// The progress of searching for the end of a head, so that a slowly arriving head is not parsed
+/// again for each byte.
 ///
-/// The first piece is parsed at once, since most heads come in one. What follows is only searched for
-/// the end of the head, for NUL, and for CR or LF alone; then the head is parsed again, as a whole. So a
-/// byte is looked at thrice at most, and a mistake of another kind is seen at the end of the head.
+/// The first piece is parsed immediately, since most heads arrive in one piece. Later pieces are
+/// only searched for the end of the head, for NUL, and for a lone CR or LF. The complete head is
+/// then parsed again. Each byte is thus examined at most three times, and other errors are detected
+/// at the end of the head.
 ///
-/// One scan serves a connection: it begins anew after each head. It has the size of a word.
+/// One scan serves a connection: it restarts after each head. It occupies one machine word.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Scan {
-    /// Up to here there is no end of the head.
+    /// No head ends before this offset.
     searched: usize,
 }
 
 impl Scan {
-    /// A scan that has seen nothing.
+    /// Creates a scan that has seen nothing.
     pub const fn new() -> Self {
         Self { searched: 0 }
     }
 
-    /// Parses the head at the start of `bytes`, as [`parse`](super::parse()) does; nothing if it is not complete.
+    /// Parses the head at the start of `bytes`, like [`parse`](super::parse()). Returns `None` if
+    /// it is incomplete.
     ///
-    /// `bytes` begins with what it was at the last call, unless that one brought a head or a refusal.
+    /// `bytes` must start with the bytes of the previous call, unless that call returned a head or
+    /// a refusal.
     ///
     /// # Errors
     ///
-    /// As [`parse`](super::parse()).
+    /// Same as [`parse`](super::parse()).
     #[inline]
     pub fn parse(&mut self, bytes: &[u8], limits: &Limits) -> Result<Option<Head>, Refusal> {
         if self.searched > 0 && !self.search(bytes, limits) {
@@ -42,12 +46,13 @@ impl Scan {
         result
     }
 
-    /// Whether there is a reason to parse: the head ends or is too long, or there is a byte that is never right.
+    /// Returns whether parsing is worthwhile: the head is complete or too long, or contains an
+    /// invalid byte.
     fn search(&mut self, bytes: &[u8], limits: &Limits) -> bool {
         if bytes.len() >= limits.head_bytes_max.min(HEAD_BYTES_MAX) {
             return true;
         }
-        // The last byte may have been a CR whose LF is to come.
+        // The last byte may be a CR whose LF has not arrived yet.
         let start = self.searched - 1;
         self.searched = bytes.len();
         memchr::memchr3_iter(b'\r', b'\n', 0, bytes.get(start..).unwrap_or_default()).any(|found| {

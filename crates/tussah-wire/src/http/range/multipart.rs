@@ -1,4 +1,4 @@
-//! The body of an answer with several ranges: `multipart/byteranges` (RFC 9110, section 14.6).
+//! The body of a response with several ranges: `multipart/byteranges` (RFC 9110, section 14.6).
 
 use std::io::Write as _;
 
@@ -6,7 +6,8 @@ use super::{ByteRange, ContentRange};
 use crate::http::response::FieldInvalid;
 use crate::http::syntax::text_len;
 
-/// A body of several parts: it is made of the [parts](Self::parts), each its head and then its bytes, and of the [end](Self::end).
+/// A multipart body. It consists of the [parts](Self::parts), each with its head and bytes, and of
+/// the [end](Self::end).
 ///
 /// ```
 /// use tussah_wire::http::range::{ByteRange, Multipart};
@@ -21,27 +22,27 @@ use crate::http::syntax::text_len;
 pub struct Multipart {
     /// The parts, in the order of the ranges.
     pub parts: Vec<Part>,
-    /// What comes after the last part.
+    /// The bytes after the last part.
     pub end: Vec<u8>,
     boundary: String,
 }
 
-/// A part of a [`Multipart`].
+/// One part of a [`Multipart`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Part {
-    /// The line that separates it from what is before, and its fields.
+    /// The boundary before the part, and its fields.
     pub head: Vec<u8>,
-    /// The bytes that follow.
+    /// The range of bytes that follows.
     pub range: ByteRange,
 }
 
 impl Multipart {
-    /// The parts for `ranges` of a representation of `len` bytes. `random` is what the line between the parts is made of:
-    /// who does not know it cannot make a file that has that line in it.
+    /// Creates the parts for `ranges` of a representation of `len` bytes. The boundary is made from
+    /// `random`: without knowing it, an attacker cannot craft a file that contains the boundary.
     ///
     /// # Errors
     ///
-    /// `content_type`, that of the representation, has control characters.
+    /// Returns an error if `content_type`, the representation's type, contains control characters.
     pub fn new(
         ranges: &[ByteRange],
         len: u64,
@@ -71,12 +72,12 @@ impl Multipart {
         })
     }
 
-    /// The value of `Content-Type` for the answer.
+    /// Returns the value of `Content-Type` for the response.
     pub fn content_type(&self) -> String {
         format!("multipart/byteranges; boundary={}", self.boundary)
     }
 
-    /// The length of the whole body, in bytes.
+    /// Returns the length of the whole body, in bytes.
     #[expect(clippy::len_without_is_empty, reason = "no body with an end is empty")]
     pub fn len(&self) -> u64 {
         let parts = self

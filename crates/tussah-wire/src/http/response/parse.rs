@@ -1,4 +1,4 @@
-//! The parser of the head of a response, for clients.
+//! The parser for response heads, for clients.
 
 use super::has_body;
 use crate::http::connection::Connection;
@@ -10,7 +10,7 @@ use crate::http::span::Span;
 use crate::http::syntax::{is_word, text_len};
 use crate::http::{Method, Status, date};
 
-/// The fields that the head of a response keeps the place of.
+/// The fields whose positions a response head stores.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Field {
     /// `Content-Length`.
@@ -29,62 +29,65 @@ pub enum Field {
     Location,
 }
 
-/// How many fields a head keeps the place of.
+/// The number of fields whose positions a head stores.
 const FIELDS: usize = Field::Location as usize + 1;
 
-/// When a client may come back (RFC 9110, section 10.2.3).
+/// The time after which a client may retry (RFC 9110, section 10.2.3).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RetryAfter {
-    /// After so many seconds.
+    /// After this many seconds.
     Seconds(u64),
-    /// At that time, in seconds since 1970.
+    /// At this time, in seconds since 1970.
     At(u64),
 }
 
 /// The head of a response.
 ///
-/// It owns nothing: the accessors that give text take the buffer that was parsed, and panic if it is
+/// It owns no text: the accessors for text take the buffer that was parsed, and panic if it is
 /// shorter than the head.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ResponseHead {
-    /// How the end of the body is found.
+    /// The framing of the body.
     pub framing: Framing,
-    /// `Retry-After`, if it can be understood.
+    /// `Retry-After`, if it is valid.
     pub retry_after: Option<RetryAfter>,
     spans: [Span; FIELDS],
     fields_start: u16,
     len: u16,
-    /// What became of the request.
+    /// The status of the response.
     pub status: Status,
-    /// What the server speaks.
+    /// The HTTP version of the server.
     pub version: Version,
-    /// Whether another request can be sent on this connection once the body is over.
+    /// Whether the connection can be used for another request after the body.
     pub keep_alive: bool,
 }
 
 impl ResponseHead {
-    /// How many bytes it has, the empty line at its end included; the body begins there.
+    /// Returns the length in bytes, including the final empty line. The body starts there.
     #[expect(clippy::len_without_is_empty, reason = "no head is empty")]
     pub fn len(&self) -> usize {
         self.len.into()
     }
 
-    /// The value of a field, without blanks around it; its first line if it came on several.
+    /// Returns the value of a field without surrounding white space. If the field is on several
+    /// lines, returns the first.
     pub fn field<'b>(&self, field: Field, bytes: &'b [u8]) -> Option<&'b [u8]> {
         let span = self.spans[field as usize];
         (!span.is_absent()).then(|| span.of(bytes))
     }
 
-    /// All fields in their order, as names and values; the head is parsed again for it.
+    /// Returns all fields in order, as names and values. This parses the head again.
     pub fn fields<'b>(&self, bytes: &'b [u8]) -> Fields<'b> {
         Fields::new(&bytes[..self.len()], self.fields_start.into())
     }
 }
 
-/// Parses the head at the start of `bytes` of a response to a request with `method`; nothing if it is not complete.
+/// Parses the head at the start of `bytes`, of a response to a request with `method`. Returns
+/// `None` if it is incomplete.
 ///
-/// `100 Continue` and other 1xx are heads of their own, without a body; the final one follows.
-/// As strict as the parser of requests, but for the reason, which may be missing with its space.
+/// `100 Continue` and other 1xx responses are separate heads without a body; the final response
+/// follows. The parser is as strict as that for requests, except that the reason phrase and the
+/// space before it may be missing.
 ///
 /// ```
 /// use tussah_wire::http::{Framing, Method, head::Limits, response};
@@ -97,7 +100,7 @@ impl ResponseHead {
 ///
 /// # Errors
 ///
-/// It breaks the rules of RFC 9112, or is over the limits.
+/// Refuses a head that breaks the rules of RFC 9112 or exceeds a limit.
 pub fn parse(
     bytes: &[u8],
     method: Method,
@@ -158,7 +161,7 @@ fn response(bytes: &[u8], method: Method, fields_max: usize) -> Result<ResponseH
     Ok(head)
 }
 
-/// The status line, and where the next line begins (RFC 9112, section 4).
+/// Returns the status line and the start of the next line (RFC 9112, section 4).
 fn status_line(bytes: &[u8]) -> Result<(Version, Status, usize), Stop> {
     for (at, expected) in b"HTTP/1.".iter().enumerate() {
         if bytes.get(at) != Some(expected) {
@@ -195,7 +198,7 @@ fn status_line(bytes: &[u8]) -> Result<(Version, Status, usize), Stop> {
     Ok((version, status, line_end(bytes, end, Kind::ReasonByte)?))
 }
 
-/// The fields that mean something to this parser.
+/// The fields that this parser interprets.
 enum Known {
     Noted(Field),
     Connection,

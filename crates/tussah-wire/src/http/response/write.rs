@@ -1,4 +1,4 @@
-//! The writing of the head of a response.
+//! Writing response heads.
 
 use std::error::Error;
 use std::fmt;
@@ -9,10 +9,9 @@ use crate::http::date;
 use crate::http::range::ContentRange;
 use crate::http::syntax::{TOKEN, run, text_len};
 
-/// Appends the head of a response to a buffer (RFC 9112, section 4).
+/// A writer that appends the head of a response to a buffer (RFC 9112, section 4).
 ///
-/// Whatever could end a line and begin another one is refused, so that no value can bring in a field or
-/// an answer of its own.
+/// It rejects every byte that could end a line, so that no value can inject a field or a response.
 ///
 /// ```
 /// use tussah_wire::http::{Status, response::HeadWriter};
@@ -32,7 +31,7 @@ pub struct HeadWriter<'o> {
 }
 
 impl<'o> HeadWriter<'o> {
-    /// Appends the status line. It says HTTP/1.1 to clients of HTTP/1.0 too (RFC 9110, section 6.2).
+    /// Appends the status line. It says HTTP/1.1 even to HTTP/1.0 clients (RFC 9110, section 6.2).
     pub fn new(out: &'o mut Vec<u8>, status: Status) -> Self {
         out.extend_from_slice(b"HTTP/1.1 ");
         push_decimal(out, status.code().into());
@@ -42,7 +41,7 @@ impl<'o> HeadWriter<'o> {
         Self { out }
     }
 
-    /// Goes on with a head whose status line, and perhaps more lines, are there.
+    /// Continues a head that already has its status line and possibly further lines.
     pub fn go_on(out: &'o mut Vec<u8>) -> Self {
         Self { out }
     }
@@ -51,8 +50,9 @@ impl<'o> HeadWriter<'o> {
     ///
     /// # Errors
     ///
-    /// The name is no token, or the value has a control character other than the tab, CR and LF among
-    /// them, or blanks around it. Nothing has been appended then.
+    /// Returns an error if the name is not a token, or if the value has surrounding white space or
+    /// control characters other than tab. These include CR and LF. Nothing is appended in that
+    /// case.
     pub fn field(&mut self, name: &str, value: impl AsRef<[u8]>) -> Result<(), FieldInvalid> {
         let (name, value) = (name.as_bytes(), value.as_ref());
         if name.is_empty() || run(name, 0, TOKEN) < name.len() {
@@ -73,12 +73,13 @@ impl<'o> HeadWriter<'o> {
         self.out.extend_from_slice(b"\r\n");
     }
 
-    /// Appends `Date`, which [`date::format`] has made.
+    /// Appends `Date`, formatted by [`date::format`].
     pub fn date(&mut self, date: &[u8; date::LEN]) {
         self.push(&[b"Date: ", date, b"\r\n"]);
     }
 
-    /// Appends `Connection`: whether the server keeps the connection open. It need not be said where it is the default.
+    /// Appends `Connection`, which says whether the server keeps the connection open. It may be
+    /// omitted where it is the default.
     pub fn connection(&mut self, keep_alive: bool) {
         let option: &[u8] = if keep_alive { b"keep-alive" } else { b"close" };
         self.push(&[b"Connection: ", option, b"\r\n"]);
@@ -94,7 +95,7 @@ impl<'o> HeadWriter<'o> {
         self.push(&[b"Transfer-Encoding: chunked\r\n"]);
     }
 
-    /// Appends the empty line at the end.
+    /// Appends the final empty line.
     pub fn end(self) {
         self.out.extend_from_slice(b"\r\n");
     }
@@ -106,9 +107,9 @@ impl<'o> HeadWriter<'o> {
     }
 }
 
-/// Appends a number in decimal digits.
+/// Appends a decimal number.
 pub(crate) fn push_decimal(out: &mut Vec<u8>, mut number: u64) {
-    // The digits of `u64::MAX`.
+    // The number of digits of `u64::MAX`.
     let mut digits = [0; 20];
     let mut start = digits.len();
     loop {
@@ -122,12 +123,12 @@ pub(crate) fn push_decimal(out: &mut Vec<u8>, mut number: u64) {
     out.extend_from_slice(&digits[start..]);
 }
 
-/// What of a field cannot be written.
+/// Error: the part of a field that cannot be written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FieldInvalid {
     /// The name is not a token.
     Name,
-    /// The value has control characters, or blanks around it.
+    /// The value has control characters or surrounding white space.
     Value,
 }
 
