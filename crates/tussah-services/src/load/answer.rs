@@ -1,49 +1,49 @@
-//! Responses, as they come in pieces.
+//! A parser for responses that arrive in pieces.
 
 use std::time::{Duration, SystemTime};
 
 use tussah_wire::http::response::{self, ResponseHead, RetryAfter};
 use tussah_wire::http::{Framing, Method, Refusal, body, date, head};
 
-/// What a head says that matters here.
+/// The parts of a head that matter to the load generator.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Head {
     pub(super) status: u16,
-    /// The server closes the connection after it.
+    /// The server closes the connection after this response.
     pub(super) closes: bool,
-    /// When to come again.
+    /// The value of `Retry-After`.
     pub(super) retry_after: Option<Duration>,
 }
 
-/// What was found in the input.
+/// The next element of the input.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Step<'a> {
-    /// The input has no more; call with what comes.
+    /// The input is used up; call again with more.
     Starved,
-    /// A final response begins.
+    /// The head of a final response.
     Head(Head),
     /// A part of its body.
     Body(&'a [u8]),
-    /// It ends.
+    /// The end of the response.
     End,
 }
 
-/// How the stream may end.
+/// The state in which a stream of responses ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Ended {
     /// Between two responses.
     Between,
-    /// With a response whose body lasts until then.
+    /// Within a response whose body lasts until the end of the stream.
     Whole,
-    /// Within a response.
+    /// Within any other response.
     Within,
 }
 
-/// Takes a stream of responses apart.
+/// A parser for a stream of responses.
 #[derive(Debug)]
 pub(super) struct Parser {
     state: State,
-    /// The beginning of a head that did not come whole.
+    /// The beginning of an incomplete head.
     stash: Vec<u8>,
 }
 
@@ -61,10 +61,10 @@ impl Parser {
         }
     }
 
-    /// Finds what is next, and takes it from the input, which answers requests with this method.
+    /// Returns the next element and removes it from the input. `method` is that of the request.
     ///
     /// # Errors
-    /// What came is no response; there is no going on.
+    /// The input is not a response. The parser cannot continue.
     pub(super) fn step<'a>(
         &mut self,
         input: &mut &'a [u8],
@@ -87,7 +87,7 @@ impl Parser {
         Ok(Step::End)
     }
 
-    /// The stream has ended.
+    /// Handles the end of the stream.
     pub(super) fn ended(&self) -> Ended {
         match self.state {
             State::Head if self.stash.is_empty() => Ended::Between,
@@ -114,7 +114,7 @@ impl Parser {
             };
             take(input, head.len() - stashed);
             self.stash.clear();
-            // Interim responses (RFC 9110, section 15.2) are passed over.
+            // Interim responses (RFC 9110, section 15.2) are skipped.
             if head.status.code() < 200 && head.status.code() != 101 {
                 continue;
             }
@@ -129,7 +129,7 @@ impl Parser {
     }
 }
 
-/// Bodies are thrown away, so they may have any length.
+/// The parser discards bodies, so their length is unlimited.
 const BODY: body::Limits = body::Limits {
     body_bytes_max: u64::MAX,
     extension_bytes_max: 8 * 1024,
@@ -140,7 +140,7 @@ fn parse(bytes: &[u8], method: Method) -> Result<Option<ResponseHead>, Refusal> 
     response::parse(bytes, method, &head::Limits::default())
 }
 
-/// How long a client is to wait.
+/// Returns how long a client has to wait.
 fn wait(retry_after: RetryAfter) -> Duration {
     Duration::from_secs(match retry_after {
         RetryAfter::Seconds(seconds) => seconds,
@@ -148,7 +148,7 @@ fn wait(retry_after: RetryAfter) -> Duration {
     })
 }
 
-/// Takes the first bytes of the input.
+/// Removes the first bytes of the input.
 fn take<'a>(input: &mut &'a [u8], len: usize) -> &'a [u8] {
     let (taken, rest) = input.split_at(len);
     *input = rest;

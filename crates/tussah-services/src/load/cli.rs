@@ -23,14 +23,16 @@ use super::table::table;
 use super::tally::Tally;
 use super::units::show_count;
 
-/// Make requests to a web server, and tell how it does.
+/// Generate load on a web server and report how it performs.
 ///
-/// Every client is one connection at a time. In a closed loop, which is the default, it sends a request, waits for the whole answer, thinks for
-/// --think, and sends the next. In an open loop (--rate) requests are due at even times whatever the server does, and their latency counts
-/// from when they are due: a server that stalls is not spared the requests that it kept from being sent.
+/// Every client uses one connection at a time. In a closed loop, the default, a client sends a
+/// request, waits for the whole answer, pauses for --think, and sends the next. In an open loop
+/// (--rate), requests are due at even intervals whatever the server does. Their latency counts from
+/// the due time, so that a stall of the server also counts for the requests that it delayed.
 ///
-/// First all clients connect, a few at a time so that the server's queue of new connections does not overflow. Then they make requests for
-/// --warm-up, which are not counted. What ends in the measurement that follows is counted.
+/// First all clients connect, a few at a time so that the server's accept queue does not overflow.
+/// Then they make requests for --warm-up, which do not count. The measurement follows and counts
+/// every request that ends in it.
 #[derive(Args, Debug)]
 #[command(args_conflicts_with_subcommands = true, subcommand_negates_reqs = true, after_long_help = MORE)]
 pub struct Arguments {
@@ -40,7 +42,7 @@ pub struct Arguments {
     options: Option<Options>,
 }
 
-/// The exit status of a run that did not reach what was expected of it.
+/// The exit status of a run that missed an expectation.
 const NOT_MET: u8 = 3;
 
 #[derive(Debug, Subcommand)]
@@ -49,8 +51,8 @@ enum Command {
     Compare(compare::Arguments),
 }
 
-/// Runs the command. The exit status is 0; 1 if nothing was served or the run failed; 2 if the arguments make no
-/// sense; 3 if an expectation is not met.
+/// Runs the command and returns its exit status: 0; 1 if nothing was served or the run failed; 2
+/// for invalid arguments; 3 if an expectation is not met.
 pub fn run(arguments: Arguments) -> ExitCode {
     match (arguments.command, arguments.options) {
         (Some(Command::Files(arguments)), _) => files::run(&arguments),
@@ -72,7 +74,7 @@ fn load(options: &Options) -> ExitCode {
     let runtime = tussah::Runtime::builder().workers(settings.workers).build();
     let runtime = match runtime {
         Ok(runtime) => runtime,
-        Err(error) => return failed(&format!("the workers can't be started: {error}")),
+        Err(error) => return failed(&format!("cannot start the workers: {error}")),
     };
     let directories = prepared.set.map(super::files::FileSet::directories);
     let result: Result<_, String> = runtime.block_on(async {
@@ -94,14 +96,14 @@ fn load(options: &Options) -> ExitCode {
     }
 }
 
-/// Tells what the run has shown, and whether it is as expected.
+/// Writes the results, and returns whether they meet the expectations.
 fn report(options: &Options, summary: &Summary, tally: &Tally) -> Result<ExitCode, String> {
     let write = |path: &Path, text: String| {
         fs::write(path, text).map_err(|error| format!("{}: {error}", path.display()))
     };
     if let Some(path) = &options.svg {
         let histograms = [
-            // Beneath the other, from which it often does not differ.
+            // Drawn first, below the latency curve, since the two often coincide.
             Curve::of("with connect", "#2ca02c", &tally.response())
                 .filter(|_| summary.connect.count > 0),
             Curve::of("latency", "#1f77b4", &tally.latency()),
@@ -131,7 +133,8 @@ fn report(options: &Options, summary: &Summary, tally: &Tally) -> Result<ExitCod
     }
     if requests.served == 0 {
         let (failed, rejected) = (requests.failed, requests.rejected);
-        let text = format!("no request was served: {failed} failed, {rejected} were rejected");
+        let text =
+            format!("the server served no request: {failed} failed, {rejected} were rejected");
         return Err(text);
     }
     Ok(if all_met {
@@ -141,24 +144,24 @@ fn report(options: &Options, summary: &Summary, tally: &Tally) -> Result<ExitCod
     })
 }
 
-/// Prints the results; who does not want them any more has closed the pipe.
+/// Prints the results. A reader that closed the pipe is no error.
 fn print(text: &str) -> Result<(), String> {
     match io::stdout().write_all(text.as_bytes()) {
         Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
-            Err(format!("the results can't be written: {error}"))
+            Err(format!("cannot write the results: {error}"))
         }
         _ => Ok(()),
     }
 }
 
-/// Tells how the run is in one line, if anybody sees it.
-fn progress() -> impl FnMut(&Run, Stage) {
-    let is_seen = io::stderr().is_terminal();
+/// Returns a function that shows the progress of a run in one line, if standard error is a
+/// terminal.
+fn progress() -> Option<impl FnMut(&Run, Stage)> {
+    if !io::stderr().is_terminal() {
+        return None;
+    }
     let mut before = 0;
-    move |run, stage| {
-        if !is_seen {
-            return;
-        }
+    Some(move |run: &Run, stage| {
         let (mut served, mut rejected, mut failed) = (0, 0, 0);
         run.tallies(|tally| {
             served += tally.served();
@@ -183,23 +186,23 @@ fn progress() -> impl FnMut(&Run, Stage) {
         before = served;
         clear();
         eprint!("{text}");
-    }
+    })
 }
 
-/// Takes the line away again.
+/// Clears the progress line.
 fn clear() {
     if io::stderr().is_terminal() {
         eprint!("\r\x1b[K");
     }
 }
 
-/// The arguments make no sense.
+/// Reports invalid arguments.
 fn usage(error: &str) -> ExitCode {
     eprintln!("tussah load: {error}\nFor more, try `tussah load --help`.");
     ExitCode::from(2)
 }
 
-/// There is nothing to tell.
+/// Reports a run without results.
 fn failed(error: &str) -> ExitCode {
     eprintln!("tussah load: {error}");
     ExitCode::FAILURE

@@ -15,10 +15,10 @@ use super::random::Random;
 use super::run::{CONNECT_PAUSE, Run};
 use super::settings::CloseBy;
 
-/// No request is due.
+/// The pace without any request due.
 const IDLE: Pace = Pace::Closed { think_ns: 0 };
 
-/// A client. What it has done is in the run's records when it is dropped.
+/// A client. Its counts are in the run's records once it has been dropped.
 pub(super) struct Client {
     run: Arc<Run>,
     number: usize,
@@ -34,7 +34,7 @@ pub(super) struct Client {
 impl Client {
     pub(super) fn new(run: Arc<Run>, number: usize) -> Self {
         let seed = run.settings.seed.wrapping_add(number as u64);
-        // Neighbouring seeds give neighbouring sequences, until they are mixed.
+        // Mixing turns neighboring seeds into unrelated sequences.
         let seed = Random::new(seed).next();
         Self {
             number,
@@ -48,7 +48,8 @@ impl Client {
         }
     }
 
-    /// Connects, waits for the others, and makes requests until the run needs no more; else until it is aborted.
+    /// Connects, waits for the others, and makes requests until the run has enough. After that it
+    /// waits until it is aborted.
     pub(super) async fn run(mut self) {
         self.arrive().await;
         let start_ns = self.run.begun().await;
@@ -63,7 +64,7 @@ impl Client {
                 now_ns = woken_ns;
             }
             if !self.fill(due_ns, now_ns) {
-                // What would be due is not wanted.
+                // Requests that come due from now on are not needed.
                 self.pace = IDLE;
                 return;
             }
@@ -76,7 +77,7 @@ impl Client {
         }
     }
 
-    /// When the next request is due; in closed loop not before a pause is over.
+    /// Returns the due time of the next request. In a closed loop this is not before a pause ends.
     fn next(&mut self, now_ns: u64) -> u64 {
         let due_ns = self.pace.after(now_ns);
         match self.pace {
@@ -85,7 +86,8 @@ impl Client {
         }
     }
 
-    /// The first connection, made while only few others are made. A client without one goes on without.
+    /// Makes the first connection, while few other clients connect. A client that fails goes on
+    /// without one.
     async fn arrive(&mut self) {
         let run = self.run.clone();
         let permit = run.connecting.acquire().await;
@@ -99,14 +101,14 @@ impl Client {
         run.arrived();
     }
 
-    /// Connects; says when that was done.
+    /// Connects, and returns the time of completion.
     async fn connect(&mut self, began_ns: u64) -> Result<u64, Failure> {
         let stream = self.run.dial.connect(self.number).await?;
         self.exchange.connected(stream);
         Ok(self.ledger.connected(began_ns))
     }
 
-    /// A request of this client.
+    /// Returns a request of this client.
     fn flight(&mut self, due_ns: u64, sent_ns: u64, claimed: bool) -> Flight {
         let run = &*self.run;
         let begun = self.exchange.begun;
@@ -133,7 +135,7 @@ impl Client {
         }
     }
 
-    /// Takes what is to be sent now. False: the run needs no more.
+    /// Adds the requests to send now. Returns false if the run needs no more.
     fn fill(&mut self, due_ns: u64, now_ns: u64) -> bool {
         let pipeline = self.run.settings.pipeline;
         let mut next = Some(due_ns);
@@ -151,7 +153,7 @@ impl Client {
         !self.exchange.flights().is_empty()
     }
 
-    /// Connects if need be, and makes the requests.
+    /// Connects if necessary and makes the requests.
     async fn make(&mut self, now_ns: u64) -> Result<(), Failure> {
         let mut sent_ns = now_ns;
         if !self.exchange.is_connected() {
@@ -161,7 +163,7 @@ impl Client {
         self.exchange(sent_ns).await
     }
 
-    /// Sends, and receives all answers.
+    /// Sends the requests and receives all answers.
     async fn exchange(&mut self, sent_ns: u64) -> Result<(), Failure> {
         let Self {
             run,
@@ -183,7 +185,7 @@ impl Client {
         .await
     }
 
-    /// Closes the connection after its last request, or with the server.
+    /// Closes the connection after its last request, or if the server closes it.
     fn close_if_last(&mut self) {
         let settings = &self.run.settings;
         let count = settings.requests_per_connection;
@@ -206,7 +208,8 @@ impl Drop for Client {
     }
 }
 
-/// A time limit that costs nothing as long as it is kept: the timer is set anew only when an earlier limit has passed.
+/// A time limit that costs nothing unless it is exceeded: the timer is reset only after an earlier
+/// limit has passed.
 struct Limit {
     timer: Pin<Box<Sleep>>,
     is_set: bool,
@@ -220,7 +223,7 @@ impl Limit {
         }
     }
 
-    /// Ready when the deadline has passed. Deadlines never become earlier.
+    /// Returns ready once the deadline has passed. Deadlines never become earlier.
     fn poll(&mut self, context: &mut Context<'_>, run: &Run, deadline_ns: u64) -> Poll<()> {
         while !self.is_set || self.timer.is_elapsed() {
             if self.is_set && run.now_ns() >= deadline_ns {
@@ -228,7 +231,7 @@ impl Limit {
             }
             self.is_set = true;
             self.timer.as_mut().reset(run.instant(deadline_ns));
-            // Its wake-up goes to this thread, which has the same waker all its life.
+            // The timer wakes this thread, whose waker never changes.
             if self.timer.as_mut().poll(context).is_pending() {
                 break;
             }

@@ -1,14 +1,15 @@
-//! Two runs beside each other.
+//! Compares two runs.
 
 use std::fmt::Write;
 
 use super::summary::{Summary, Times};
 use super::units::{show_bytes, show_ns};
 
-/// Ratios nearer to 1 than this are called the same.
+/// Ratios closer to 1 than this count as equal.
 const SAME: f64 = 0.01;
 
-/// A table of what two runs have shown, with ratios and which is better, and what makes the comparison doubtful.
+/// Returns a table of the results of two runs, with ratios, the better of each pair, and anything
+/// that makes the comparison doubtful.
 #[must_use]
 pub fn compare(before: &Summary, after: &Summary) -> String {
     let mut text = format!(
@@ -22,7 +23,7 @@ pub fn compare(before: &Summary, after: &Summary) -> String {
         let (Some(old), Some(new)) = (old.value, new.value) else {
             continue;
         };
-        // Writing to a string does not fail.
+        // A write to a string cannot fail.
         let _ = writeln!(
             text,
             "{name:<26} {:>12} {:>12} {:>8} {}",
@@ -44,7 +45,7 @@ enum Better {
     Lower,
 }
 
-/// One of the results; `None` where it was not measured.
+/// One of the results; `None` if it was not measured.
 struct Value {
     name: &'static str,
     better: Better,
@@ -130,7 +131,7 @@ fn verdict(old: f64, new: f64, better: Better) -> &'static str {
     }
 }
 
-/// What makes the comparison doubtful.
+/// Returns the reasons to doubt the comparison.
 fn doubts(before: &Summary, after: &Summary) -> Vec<String> {
     let mut doubts = Vec::new();
     if before.parameters != after.parameters {
@@ -138,7 +139,7 @@ fn doubts(before: &Summary, after: &Summary) -> Vec<String> {
     }
     for (name, summary) in [("before", before), ("after", after)] {
         if summary.interrupted {
-            doubts.push(format!("{name}: it was interrupted"));
+            doubts.push(format!("{name}: the run was interrupted"));
         }
         let warnings = summary.warnings.iter();
         doubts.extend(warnings.map(|warning| format!("{name}: {warning}")));

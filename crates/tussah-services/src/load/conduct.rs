@@ -1,4 +1,4 @@
-//! A run from its beginning to its end.
+//! Conducts a run from start to end.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,10 +13,10 @@ use super::cpu::{self, Usage, Used};
 use super::run::Run;
 use crate::signals;
 
-/// How often a run tells how it is.
+/// The interval of progress reports.
 const TICK_NS: u64 = 1_000_000_000;
 
-/// What a run is doing.
+/// The phase of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Stage {
     Connecting,
@@ -24,32 +24,34 @@ pub(super) enum Stage {
     Measuring,
 }
 
-/// What is known of a run beside its counts.
+/// The facts of a run beside its counts.
 #[derive(Clone, Debug)]
 pub(super) struct Course {
     pub(super) interrupted: bool,
-    /// How long connecting took.
+    /// The time that connecting took.
     pub(super) connecting: Duration,
-    /// How long was measured.
+    /// The length of the measurement.
     pub(super) measured: Duration,
-    /// When that ended.
+    /// The end of the measurement.
     pub(super) until_ns: u64,
-    /// The server's CPU time in that, if its process is known.
+    /// The server's CPU time in the measurement, if its process is known.
     pub(super) server: Option<Used>,
-    /// Our own.
+    /// The CPU time of this process.
     pub(super) own: Duration,
 }
 
-/// Has clients connect, begin together, and make requests; ends with the requests or the time, or by a signal. `tell` is called every
-/// second.
+/// Starts the clients, lets them begin together, and ends the run after its requests or its time,
+/// or on a signal.
+///
+/// `tell` is called every second; without it there are no wake-ups for progress.
 ///
 /// # Errors
 /// A sentence that says why there was nothing to measure.
 pub(super) async fn conduct(
     run: Arc<Run>,
-    tell: impl FnMut(&Run, Stage),
+    tell: Option<impl FnMut(&Run, Stage)>,
 ) -> Result<Course, String> {
-    let signals = Told::new().map_err(|error| format!("signals can't be received: {error}"))?;
+    let signals = Told::new().map_err(|error| format!("cannot receive signals: {error}"))?;
     let mut wait = Wait {
         run: run.clone(),
         signals,
@@ -71,7 +73,7 @@ pub(super) async fn conduct(
         let samples = run.samples();
         let said = samples.values().next();
         return Err(format!(
-            "no connection could be made by {tried} of {count} clients: {}",
+            "cannot connect: {tried} of {count} clients failed: {}",
             said.map_or("no answer in time", String::as_str)
         ));
     }
@@ -91,7 +93,7 @@ pub(super) async fn conduct(
         .map(|duration| duration.as_nanos() as u64);
     let until_ns = length_ns.map(|length_ns| from_ns + length_ns);
     run.measure(from_ns, until_ns.unwrap_or(u64::MAX - 1));
-    // Without a warm-up, clients begin now, and all that they do counts.
+    // Without a warm-up, clients begin now, and all of their requests count.
     run.start();
     if !wait.interrupted {
         wait.until(Stage::Measuring, until_ns, |run| run.ended_count() == count)
@@ -115,7 +117,7 @@ pub(super) async fn conduct(
     })
 }
 
-/// Ends the clients, who then leave their records.
+/// Ends the clients, which then leave their records.
 async fn end(clients: Vec<JoinHandle<()>>) {
     clients.iter().for_each(JoinHandle::abort);
     for client in clients {
@@ -153,14 +155,17 @@ impl Told {
 struct Wait<F> {
     run: Arc<Run>,
     signals: Told,
-    tell: F,
+    tell: Option<F>,
     interrupted: bool,
 }
 
 impl<F: FnMut(&Run, Stage)> Wait<F> {
-    /// Waits until something is so, or a time, or a signal, which a second one makes the end of the process.
+    /// Waits for a condition, a time, or a signal. A second signal ends the process.
     async fn until(&mut self, stage: Stage, until_ns: Option<u64>, is_so: impl Fn(&Run) -> bool) {
-        let mut tick_ns = self.run.now_ns() + TICK_NS;
+        let mut tick_ns = match &self.tell {
+            Some(_) => self.run.now_ns() + TICK_NS,
+            None => u64::MAX,
+        };
         while !self.interrupted && !is_so(&self.run) {
             let next_ns = until_ns.unwrap_or(u64::MAX).min(tick_ns);
             let run = &self.run;
@@ -181,9 +186,11 @@ impl<F: FnMut(&Run, Stage)> Wait<F> {
             if until_ns.is_some_and(|until_ns| now_ns >= until_ns) {
                 break;
             }
-            if now_ns >= tick_ns {
+            if let Some(tell) = &mut self.tell
+                && now_ns >= tick_ns
+            {
                 tick_ns += TICK_NS;
-                (self.tell)(&self.run, stage);
+                tell(&self.run, stage);
             }
         }
         if self.interrupted {

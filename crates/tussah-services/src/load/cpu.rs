@@ -7,27 +7,27 @@ use std::time::Duration;
 use nix::time::{clock_getcpuclockid, clock_gettime};
 use nix::unistd::Pid;
 
-/// The CPU time of a process and its children, at a moment.
+/// The CPU time of a process and its descendants at one moment.
 ///
-/// It is the kernel's own count in nanoseconds (`clock_getcpuclockid`), not the ticks of 10 ms in /proc, and includes threads that have
-/// ended.
+/// The kernel counts it in nanoseconds (`clock_getcpuclockid`), unlike the ticks of 10 ms in /proc,
+/// and includes threads that have ended.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Usage {
     /// By process.
     times: BTreeMap<u32, Duration>,
 }
 
-/// What was used between two moments.
+/// The CPU time used between two moments.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Used {
     pub(super) time: Duration,
     pub(super) processes: usize,
-    /// Processes that ended in between, whose last part is not known.
+    /// Processes that ended in between; their last CPU time is unknown.
     pub(super) ended: usize,
 }
 
 impl Usage {
-    /// Asks for a process and all that descend from it.
+    /// Measures a process and its descendants.
     pub(super) fn of(pid: u32) -> Self {
         let family = family(pid, &parents());
         let times = family.into_iter().filter_map(|pid| Some((pid, time(pid)?)));
@@ -36,7 +36,7 @@ impl Usage {
         }
     }
 
-    /// What was used since an earlier moment.
+    /// Returns the CPU time used since an earlier moment.
     pub(super) fn since(&self, before: &Self) -> Used {
         let earlier = |pid: &u32| before.times.get(pid).copied().unwrap_or_default();
         let used = self.times.iter();
@@ -54,13 +54,13 @@ impl Usage {
     }
 }
 
-/// The CPU time of one process.
+/// Returns the CPU time of one process.
 pub(super) fn time(pid: u32) -> Option<Duration> {
     let clock = clock_getcpuclockid(Pid::from_raw(pid.try_into().ok()?)).ok()?;
     Some(clock_gettime(clock).ok()?.into())
 }
 
-/// The parent of each process.
+/// Returns the parent of each process.
 fn parents() -> Vec<(u32, u32)> {
     let Ok(entries) = fs::read_dir("/proc") else {
         return Vec::new();
@@ -68,7 +68,7 @@ fn parents() -> Vec<(u32, u32)> {
     let pids = entries.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok());
     let parent = |pid: u32| {
         let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
-        // The name, in parentheses, may hold anything.
+        // The name, in parentheses, may contain any character.
         let (_, rest) = stat.rsplit_once(')')?;
         let parent = rest.split_ascii_whitespace().nth(1)?.parse().ok()?;
         Some((pid, parent))
@@ -76,7 +76,7 @@ fn parents() -> Vec<(u32, u32)> {
     pids.filter_map(parent).collect()
 }
 
-/// A process and its descendants.
+/// Returns a process and its descendants.
 fn family(pid: u32, parents: &[(u32, u32)]) -> Vec<u32> {
     let mut family = vec![pid];
     let mut at = 0;

@@ -2,17 +2,17 @@
 
 use rustix::process::{Resource, getrlimit, setrlimit};
 
-/// Bound, in descriptors: what is open beside the connections.
+/// Bound, in descriptors: those that the process needs besides its connections.
 const BESIDE_MAX: u64 = 64;
 
 /// Raises the soft limit to the hard one.
 ///
 /// # Errors
-/// A sentence that says what to do, if so many connections need more.
+/// A sentence that says what to do, if the hard limit is too low for this many connections.
 pub(super) fn allow(connections: usize) -> Result<(), String> {
     let mut limit = getrlimit(Resource::Nofile);
     limit.current = limit.maximum;
-    // If it fails, the limit stays, and is judged below.
+    // After a failure the limit is unchanged, and the check below decides.
     let _ = setrlimit(Resource::Nofile, limit);
     judge(getrlimit(Resource::Nofile).current, connections)
 }
@@ -22,7 +22,7 @@ fn judge(limit: Option<u64>, connections: usize) -> Result<(), String> {
     match limit {
         Some(limit) if limit < needed => Err(format!(
             "{connections} connections need {needed} descriptors, but the hard limit is {limit}: raise it (as root: `ulimit -Hn {needed}`, \
-             `prlimit --nofile={needed} tussah ..`, or /etc/security/limits.conf), or ask for at most {} connections",
+             `prlimit --nofile={needed} tussah ..`, or /etc/security/limits.conf), or use at most {} connections",
             limit.saturating_sub(BESIDE_MAX)
         )),
         _ => Ok(()),

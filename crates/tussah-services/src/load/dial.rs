@@ -20,28 +20,28 @@ use tussah::time::timeout;
 
 use super::fault::Fault;
 
-/// How the server is reached.
+/// How to reach the server.
 #[derive(Clone)]
 pub(super) struct Dial {
     pub(super) peer: Peer,
     pub(super) tls: Option<(TlsConnector, ServerName<'static>)>,
-    /// The addresses that clients connect from, in turn; none: the system chooses.
+    /// The addresses that clients connect from, in turn. If there are none, the system chooses.
     pub(super) sources: Vec<IpAddr>,
     pub(super) limit: Duration,
 }
 
-/// Where the server listens.
+/// The address of the server.
 #[derive(Clone, Debug)]
 pub(super) enum Peer {
     Tcp(SocketAddr),
     Unix(PathBuf),
 }
 
-/// Why there is no connection, or no more.
+/// Why there is no connection, or no longer one.
 #[derive(Debug)]
 pub(super) struct Failure {
     pub(super) fault: Fault,
-    /// What the system, or TLS, said.
+    /// The error of the system or of TLS.
     pub(super) error: Option<io::Error>,
 }
 
@@ -98,8 +98,9 @@ impl Dial {
     }
 }
 
-/// Connects from an address of this machine. Its port is chosen last (`IP_BIND_ADDRESS_NO_PORT`): so it need only differ from those of
-/// connections to the same server, and those that wait in TIME_WAIT on this machine can be taken.
+/// Connects from an address of this machine. With `IP_BIND_ADDRESS_NO_PORT` the system chooses the
+/// port last. The port then needs to differ only from those of connections to the same server, and
+/// ports in TIME_WAIT on this machine are available.
 async fn connect_from(source: IpAddr, address: SocketAddr) -> io::Result<TcpStream> {
     let family = match address {
         SocketAddr::V4(_) => AddressFamily::INET,
@@ -107,7 +108,7 @@ async fn connect_from(source: IpAddr, address: SocketAddr) -> io::Result<TcpStre
     };
     let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
     let socket = net::socket_with(family, SocketType::STREAM, flags, Some(ipproto::TCP))?;
-    // A system that can't do it chooses the port at once.
+    // A system without the option chooses the port at once.
     let _ = setsockopt(&socket, IpBindAddressNoPort, &true);
     net::bind(&socket, &SocketAddr::new(source, 0))?;
     match net::connect(&socket, &address) {
@@ -143,7 +144,7 @@ impl Stream {
         }
     }
 
-    /// Writes. TLS may keep some of it back, until [`poll_flush`](Self::poll_flush).
+    /// Writes. TLS may hold back a part until [`poll_flush`](Self::poll_flush).
     pub(super) fn poll_write(
         &mut self,
         context: &mut Context<'_>,
@@ -156,7 +157,7 @@ impl Stream {
         }
     }
 
-    /// Hands over what TLS has kept back.
+    /// Sends the data that TLS holds back.
     pub(super) fn poll_flush(&mut self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         match self {
             Self::Tcp(_) | Self::Unix(_) => Poll::Ready(Ok(())),
@@ -164,10 +165,10 @@ impl Stream {
         }
     }
 
-    /// Resets the connection when it is dropped, instead of closing it.
+    /// Makes the drop of the connection reset it instead of closing it.
     pub(super) fn reset_on_drop(&self) {
         let set = |stream: &TcpStream| stream.set_linger(Some(Duration::ZERO));
-        // If it can't be set, the connection is closed as any other.
+        // If the option cannot be set, the connection is closed like any other.
         let _ = match self {
             Self::Tcp(stream) => set(stream),
             Self::Tls(stream) => set(stream.get_ref().0),

@@ -14,27 +14,27 @@ use super::files::{Contents, FileNumber};
 use super::requests::Requests;
 use super::tally::Outcome;
 
-/// Bytes that are read at once.
+/// The size of the read buffer, in bytes.
 const READ_BYTES: usize = 64 * 1024;
 
-/// Bound, in buffers: what is written at once.
+/// Bound, in buffers: those of one write; more would rarely be filled.
 const BUFFERS_MAX: usize = 64;
 
 thread_local! {
-    // Nothing stays in it from one poll to the next, so that waiting connections have no buffer.
+    // The buffer keeps nothing from one poll to the next, so waiting connections need none.
     static SCRATCH: RefCell<Box<[u8]>> = RefCell::new(vec![0; READ_BYTES].into());
 }
 
-/// A request that is under way.
+/// A request in flight.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Flight {
     pub(super) file: Option<FileNumber>,
-    /// The first, or the last, on its connection.
+    /// The first or the last request on its connection.
     pub(super) first: bool,
     pub(super) last: bool,
     /// The bytes of its body are compared.
     pub(super) checked: bool,
-    /// It is one of those that the run is to make.
+    /// It is one of the limited number of requests of the run.
     pub(super) claimed: bool,
     pub(super) due_ns: u64,
     pub(super) sent_ns: u64,
@@ -45,34 +45,36 @@ pub(super) struct Flight {
 pub(super) struct Answered {
     pub(super) outcome: Outcome,
     pub(super) head: Head,
-    /// Bytes that were received since the last answer.
+    /// Bytes received since the last answer.
     pub(super) bytes: u64,
 }
 
-/// The connection of a client, with what is under way on it.
+/// The connection of a client, with its requests in flight.
 pub(super) struct Exchange {
     stream: Option<Stream>,
     parser: Parser,
     flights: VecDeque<Flight>,
-    /// How many of them are written, and how many bytes of the next.
+    /// The number of requests written, and the number of bytes written of the next one.
     written: usize,
     written_bytes: usize,
     answer: Option<Answer>,
     bytes: u64,
-    /// Requests that were begun on this connection, or are to be on the next.
+    /// The number of requests begun on this connection, or to be begun on the next one.
     pub(super) begun: u32,
-    /// The server closes it.
+    /// The server closes the connection.
     closes: bool,
+    /// An answer has arrived on this connection.
+    has_answered: bool,
 }
 
-/// An answer whose head is here.
+/// An answer whose head has arrived.
 struct Answer {
     head: Head,
-    /// Bytes of its body that are here.
+    /// Bytes of its body that have arrived.
     body_len: u64,
-    /// How many there should be.
+    /// The expected length of the body.
     expected_len: Option<u64>,
-    /// What the rest of the body should be.
+    /// The expected contents of the rest of the body.
     contents: Option<Contents>,
     is_wrong: bool,
 }
@@ -124,6 +126,7 @@ impl Exchange {
             bytes: 0,
             begun: 0,
             closes: false,
+            has_answered: false,
         }
     }
 
@@ -135,37 +138,38 @@ impl Exchange {
         self.stream = Some(stream);
         self.parser = Parser::new();
         self.closes = false;
+        self.has_answered = false;
     }
 
-    /// Takes the connection, which is not used any more.
+    /// Takes the connection out of use.
     pub(super) fn disconnect(&mut self) -> Option<Stream> {
         self.begun = 0;
         self.stream.take()
     }
 
-    /// Whether the server will close the connection, or has.
+    /// Returns whether the server has closed the connection or will close it.
     pub(super) fn closes(&self) -> bool {
         self.closes
     }
 
-    /// Adds a request to what is to be sent.
+    /// Adds a request to those to be sent.
     pub(super) fn push(&mut self, flight: Flight) {
         self.begun += 1;
         self.flights.push_back(flight);
     }
 
-    /// What is to be sent had to wait for a connection until now.
+    /// Sets the time of sending for requests that waited for a connection.
     pub(super) fn sent_at(&mut self, now_ns: u64) {
         let flights = self.flights.iter_mut();
         flights.for_each(|flight| flight.sent_ns = now_ns);
     }
 
-    /// What is under way.
+    /// Returns the requests in flight.
     pub(super) fn flights(&mut self) -> &mut VecDeque<Flight> {
         &mut self.flights
     }
 
-    /// Gives up what is under way, and the connection.
+    /// Gives up the requests in flight and the connection.
     pub(super) fn fail(&mut self) -> impl Iterator<Item = Flight> {
         self.disconnect();
         self.answer = None;
@@ -175,7 +179,7 @@ impl Exchange {
         self.flights.drain(..)
     }
 
-    /// Sends what is to be sent and receives answers, until all are here. `answered` is told of each.
+    /// Sends the requests and receives answers until all have arrived. Calls `answered` for each.
     pub(super) fn poll(
         &mut self,
         context: &mut Context<'_>,
@@ -183,33 +187,39 @@ impl Exchange {
         mut answered: impl FnMut(Flight, Answered),
     ) -> Poll<Result<(), Failure>> {
         let mut stream = self.stream.take().expect("a request needs a connection");
+        let mut broken = None;
         let result = loop {
-            // If writing fails the answer may be there all the same, as to a body that is too long.
-            let broken = self.write(context, &mut stream, requests);
+            // Reading comes before writing: data that arrives before a request is sent is no answer
+            // to it.
             let read = SCRATCH.with_borrow_mut(|buffer| {
                 let read = stream.poll_read(context, buffer);
                 read.map_ok(|len| self.receive(&buffer[..len], requests, &mut answered))
             });
-            match (read, broken) {
-                (Poll::Pending, None) => break Poll::Pending,
-                (Poll::Pending, Some(error)) | (Poll::Ready(Err(error)), _) => {
-                    break Poll::Ready(Err(self.broken(error)));
-                }
-                (Poll::Ready(Ok(Err(fault))), _) => break Poll::Ready(Err(fault.into())),
-                (Poll::Ready(Ok(Ok(()))), _) if self.flights.is_empty() => {
-                    break Poll::Ready(Ok(()));
-                }
-                (Poll::Ready(Ok(Ok(()))), _) => {}
+            match read {
+                Poll::Ready(Err(error)) => break Poll::Ready(Err(self.broken(error))),
+                Poll::Ready(Ok(Err(fault))) => break Poll::Ready(Err(fault.into())),
+                Poll::Ready(Ok(Ok(()))) if self.flights.is_empty() => break Poll::Ready(Ok(())),
+                Poll::Ready(Ok(Ok(()))) => continue,
+                Poll::Pending => {}
+            }
+            if let Some(error) = broken {
+                break Poll::Ready(Err(self.broken(error)));
+            }
+            // The answer may arrive even if writing fails, such as the answer to a body that is too
+            // long.
+            broken = self.write(context, &mut stream, requests);
+            if broken.is_none() {
+                break Poll::Pending;
             }
         };
         self.stream = Some(stream);
         result
     }
 
-    /// What a connection that fails means.
+    /// Classifies the failure of a connection.
     fn broken(&self, error: io::Error) -> Failure {
         let fault = match Fault::of_transfer(&error) {
-            // TLS says so when a connection is closed without notice.
+            // TLS reports this error if a connection closes without notice.
             Fault::Closed if self.answer.is_some() => Fault::Truncated,
             fault => fault,
         };
@@ -219,7 +229,7 @@ impl Exchange {
         }
     }
 
-    /// Writes as much as there is room for, what TLS has kept back included.
+    /// Writes as much as there is room for, including the data that TLS holds back.
     fn write(
         &mut self,
         context: &mut Context<'_>,
@@ -234,7 +244,8 @@ impl Exchange {
                         _ => None,
                     };
                 }
-                // Most often there is one; clearing room for more costs as much as all else here.
+                // Usually there is one; initializing room for more costs as much as the rest of
+                // this function.
                 1 => self.write_some::<2>(context, stream, requests),
                 _ => self.write_some::<BUFFERS_MAX>(context, stream, requests),
             };
@@ -246,7 +257,7 @@ impl Exchange {
         }
     }
 
-    /// Writes up to so many buffers.
+    /// Writes up to `BUFFERS` buffers.
     fn write_some<const BUFFERS: usize>(
         &self,
         context: &mut Context<'_>,
@@ -269,7 +280,7 @@ impl Exchange {
         stream.poll_write(context, &slices[..count])
     }
 
-    /// So many more bytes are written.
+    /// Records that `len` more bytes are written.
     fn advance(&mut self, len: usize, requests: &Requests) {
         self.written_bytes += len;
         while let Some(flight) = self.flights.get(self.written) {
@@ -282,7 +293,7 @@ impl Exchange {
         }
     }
 
-    /// Takes what was read; nothing: the stream has ended.
+    /// Handles the bytes that were read. Empty input means the end of the stream.
     fn receive(
         &mut self,
         mut input: &[u8],
@@ -303,28 +314,38 @@ impl Exchange {
                 }
             };
         }
+        if self.has_answered && self.written == 0 && self.written_bytes == 0 {
+            return Err(Fault::Unsolicited);
+        }
         self.bytes += input.len() as u64;
         loop {
             let step = self.parser.step(&mut input, requests.method);
             match step.map_err(|_| Fault::BadResponse)? {
                 Step::Starved => return Ok(()),
                 Step::Head(head) => {
-                    // An answer that nobody has asked for.
-                    let flight = self.flights.front().ok_or(Fault::BadResponse)?;
+                    let flight = self
+                        .flights
+                        .front()
+                        .expect("none is left without a request");
                     self.closes |= head.closes;
                     self.answer = Some(Answer::new(head, flight, requests.method));
                 }
                 Step::Body(bytes) => self.answer.as_mut().expect("a head precedes").body(bytes),
                 Step::End => self.end(answered),
             }
+            if self.flights.is_empty() && !input.is_empty() {
+                return Err(Fault::Unsolicited);
+            }
         }
     }
 
-    /// An answer is whole.
+    /// Handles the end of an answer.
     fn end(&mut self, answered: &mut impl FnMut(Flight, Answered)) {
         let answer = self.answer.take().expect("a head precedes an end");
+        self.has_answered = true;
         let flight = self.flights.pop_front().expect("an answer has a request");
-        // An answer that comes before its request is written whole makes the rest of that useless.
+        // If an answer arrives before its request is fully written, the rest of the request is
+        // useless.
         match self.written.checked_sub(1) {
             Some(written) => self.written = written,
             None => {

@@ -1,4 +1,4 @@
-//! What a run is expected to reach.
+//! Requirements for the results of a run.
 
 use std::fmt;
 use std::str::FromStr;
@@ -6,11 +6,11 @@ use std::str::FromStr;
 use super::summary::{Summary, Times};
 use super::units::{duration, show_bytes, show_ns, size};
 
-/// What can be named in an [`Expectation`], beside the times.
+/// The names in an [`Expectation`], beside the times.
 const MEASURES: &str = "p50, p75, p90, p95, p99, p99.9, p99.99, mean, min or max (of `latency`, or as response.p99, connect.p99, 503.p99), \
                         errors, rejected, within, rate, goodput, bytes, jain, jain_worst, cpu or busy";
 
-/// A bound for one of the results, such as `p99<20ms`.
+/// A requirement for one of the results, such as `p99<20ms`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Expectation {
     text: String,
@@ -19,20 +19,20 @@ pub struct Expectation {
     bound: f64,
 }
 
-/// What was found.
+/// The verdict on an expectation.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Judged {
-    /// It is as expected.
+    /// True if the result meets the expectation.
     pub is_met: bool,
-    /// Both numbers, for people.
+    /// The expectation, the verdict and the result as text.
     pub text: String,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Measure {
-    /// Nanoseconds of a distribution.
+    /// Nanoseconds, from a distribution.
     Time(Distribution, Point),
-    /// Parts of all requests.
+    /// Shares of all requests.
     Errors,
     Rejected,
     Within,
@@ -43,9 +43,9 @@ enum Measure {
     Bytes,
     Jain,
     JainWorst,
-    /// Milliseconds of the server's CPU time a thousand answers.
+    /// Milliseconds of the server's CPU time per thousand answers.
     Cpu,
-    /// The part of the time in which the generator was busy.
+    /// The share of the time in which the generator was busy.
     Busy,
 }
 
@@ -117,7 +117,7 @@ impl fmt::Display for Expectation {
 }
 
 impl Expectation {
-    /// The option without which this is not measured, if there is one.
+    /// Returns the option that this measure needs, if there is one.
     #[must_use]
     pub(super) fn option(&self) -> Option<&'static str> {
         match self.measure {
@@ -127,7 +127,7 @@ impl Expectation {
         }
     }
 
-    /// Whether a run is as expected. What was not measured is not.
+    /// Judges a run. A result that was not measured does not meet the expectation.
     #[must_use]
     pub fn judge(&self, summary: &Summary) -> Judged {
         let value = self.measure.of(summary);
@@ -183,11 +183,11 @@ impl Measure {
         }
     }
 
-    /// Reads a bound in the unit of this measure.
+    /// Parses a bound in the unit of this measure.
     fn bound(self, text: &str) -> Result<f64, String> {
         let number = |text: &str| {
             let number: Option<f64> = text.parse().ok().filter(|number: &f64| number.is_finite());
-            number.ok_or_else(|| "expected a number behind the sign".to_owned())
+            number.ok_or_else(|| "expected a number after the sign".to_owned())
         };
         match self {
             Self::Time(..) => Ok(duration(text)?.as_nanos() as f64),
@@ -299,13 +299,13 @@ mod tests {
         check("rate>=1000", true);
         check("jain>0.98", true);
         check("jain>=99%", true);
-        // None was measured.
+        // No connection was measured.
         check("connect.p99<1h", false);
         check("503.max<1h", false);
         check("cpu<1h", false);
         check("within>=0%", false);
         check("goodput>=0", false);
-        // In open loop what is not answered counts, and what was not sent is an error.
+        // In an open loop, unanswered requests count and unsent ones are errors.
         summary.requests.rejected = 1000;
         summary.requests.unfinished = 1000;
         summary.requests.never_sent = 997;

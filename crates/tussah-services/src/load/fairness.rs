@@ -1,23 +1,27 @@
-//! How evenly clients are served.
+//! Measures how evenly clients are served.
 
-/// Completions of a client that a window should give on average, so that chance does not look like unfairness.
+/// The average number of completions of a client in a window, so that chance does not look like
+/// unfairness.
 const COMPLETIONS: f64 = 20.0;
 
-/// Bound, in windows: how many parts of a run are told apart for each client; what comes behind counts for the run only.
+/// Bound, in windows: the parts of a run with separate counts for each client; later completions
+/// count for the whole run only.
 const SLOTS_MAX: u64 = 3600;
 
-/// The equal parts of a run in which completions are counted; windows are runs of them.
+/// The equal parts of a run in which completions are counted. A window consists of consecutive
+/// slots.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Slots {
     slot_ns: u64,
-    /// Slots of a window, if it was given.
+    /// The number of slots in a window, if its length is given.
     window: Option<usize>,
 }
 
 impl Slots {
-    /// Slots of at most a second for windows of a length, or of a second while the length is not known.
+    /// Returns slots of at most a second for windows of a given length, or of a second while the
+    /// length is unknown.
     pub(super) fn new(window_ns: Option<u64>, run_ns: Option<u64>) -> Self {
-        // A long run has longer slots.
+        // A long run gets longer slots.
         let slot_ns_min = run_ns.unwrap_or(0).div_ceil(SLOTS_MAX);
         let second = slot_ns_min.max(1_000_000_000);
         match window_ns {
@@ -35,7 +39,7 @@ impl Slots {
         }
     }
 
-    /// Counts a completion so long after the beginning.
+    /// Counts a completion at a time since the start.
     pub(super) fn count(self, served: &mut Vec<u32>, since_ns: u64) {
         let slot = since_ns / self.slot_ns;
         if slot >= SLOTS_MAX {
@@ -48,14 +52,14 @@ impl Slots {
         served[slot] += 1;
     }
 
-    /// Judges a run: what each client completed in all, and in each slot.
+    /// Judges a run by the completions of each client, in total and in each slot.
     pub(super) fn judge(self, clients: &[(u64, &[u32])], run_ns: u64) -> Fairness {
         let totals: Vec<f64> = clients.iter().map(|(total, _)| *total as f64).collect();
         let index = jain(&totals).unwrap_or(0.0);
         let slots = (run_ns / self.slot_ns).min(SLOTS_MAX) as usize;
         let mean = totals.iter().sum::<f64>() / totals.len().max(1) as f64;
         let window = self.window.unwrap_or_else(|| {
-            // The run may have a part of a slot at its end.
+            // The run may end within a slot.
             let each = mean * self.slot_ns as f64 / run_ns.max(1) as f64;
             (COMPLETIONS / each.max(f64::MIN_POSITIVE)).ceil().max(1.0) as usize
         });
@@ -87,21 +91,22 @@ impl Slots {
     }
 }
 
-/// How evenly clients were served, by Jain's index.
+/// The fairness between clients, by Jain's index.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Fairness {
-    /// Over the whole run; 0 if nobody was served.
+    /// The index over the whole run; 0 without a served request.
     pub(super) index: f64,
-    /// How long a window is.
+    /// The length of a window.
     pub(super) window_s: f64,
-    /// Completions of a client in a window, on average.
+    /// The average number of completions of a client in a window.
     pub(super) completions: f64,
-    /// In each window, of which one begins with every slot, and in which anybody was served; if the run is shorter than a window, that of the run.
+    /// The index in each window with a served request; a window begins with every slot. If the run
+    /// is shorter than a window, the only element is the index of the run.
     pub(super) windows: Vec<f64>,
 }
 
-/// Jain's index, "A Quantitative Measure of Fairness and Discrimination" (1984), section 3: 1 if all got the same, 1/n if one of n got
-/// everything; `None` if nobody got anything.
+/// Jain's index, "A Quantitative Measure of Fairness and Discrimination" (1984), section 3: 1 if
+/// all shares are equal, 1/n if one of n has everything; `None` if all shares are 0.
 pub(super) fn jain(shares: &[f64]) -> Option<f64> {
     let sum: f64 = shares.iter().sum();
     let squares: f64 = shares.iter().map(|share| share * share).sum();
@@ -115,7 +120,7 @@ mod tests {
     const SECOND: u64 = 1_000_000_000;
 
     #[test]
-    fn one_for_equals_and_one_of_n_for_one_who_has_all() {
+    fn jain_is_one_for_equals_and_one_of_n_for_a_monopoly() {
         assert_eq!(jain(&[7.0, 7.0, 7.0, 7.0]), Some(1.0));
         assert_eq!(jain(&[8.0, 0.0, 0.0, 0.0]), Some(0.25));
         assert_eq!(jain(&[0.0, 0.0]), None);
@@ -141,7 +146,7 @@ mod tests {
 
     #[test]
     fn windows_slide() {
-        // One client has everything in the first second, the other in the second one.
+        // One client gets everything in the first second, the other in the second one.
         let slots = Slots::new(Some(SECOND), None);
         let clients: [(u64, &[u32]); 2] = [(20, &[20, 0]), (20, &[0, 20])];
         let fairness = slots.judge(&clients, 2 * SECOND);
@@ -162,7 +167,7 @@ mod tests {
         let fairness = slots.judge(&clients, 10 * SECOND);
         assert_eq!((fairness.window_s, fairness.completions), (3.0, 24.0));
         assert_eq!(fairness.windows.len(), 8);
-        // A run that is too short for one is one.
+        // A run that is shorter than a window is one window.
         let fairness = slots.judge(&clients, SECOND / 2);
         assert_eq!((fairness.window_s, fairness.windows.len()), (0.5, 1));
     }

@@ -1,14 +1,14 @@
-//! What can be wrong with a request, by kind.
+//! The kinds of failed requests.
 
 use std::io;
 
 use rustix::io::Errno;
 use tussah::OpError;
 
-/// Why a request was not served. An answer 503 is not among these: it is counted as a rejection.
+/// Why a request was not served. A 503 is not among these: it counts as a rejection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fault {
-    /// Nobody listens there.
+    /// No server listens at the address.
     Refused,
     /// No connection within the time limit.
     ConnectTimeout,
@@ -26,21 +26,23 @@ pub enum Fault {
     Closed,
     /// The connection was closed within the answer.
     Truncated,
-    /// The answer was not there within the time limit.
+    /// No complete answer within the time limit.
     Timeout,
-    /// The answer is no HTTP.
+    /// The answer is not valid HTTP.
     BadResponse,
-    /// The body has another length, or other bytes, than the file.
+    /// The server sent more than the requests of the connection asked for.
+    Unsolicited,
+    /// The body differs from the file, in length or in content.
     WrongBody,
-    /// The status says that it failed: 4xx or 5xx, but not 503.
+    /// The status is an error: 4xx or 5xx, but not 503.
     Status,
     /// Reading or writing failed in another way.
     Other,
 }
 
 impl Fault {
-    /// All of them, each at its own number.
-    pub const ALL: [Self; 14] = [
+    /// All faults, in the order of their numbers.
+    pub const ALL: [Self; 15] = [
         Self::Refused,
         Self::ConnectTimeout,
         Self::NoPort,
@@ -52,12 +54,13 @@ impl Fault {
         Self::Truncated,
         Self::Timeout,
         Self::BadResponse,
+        Self::Unsolicited,
         Self::WrongBody,
         Self::Status,
         Self::Other,
     ];
 
-    /// Its name in the results.
+    /// Returns the name in the results.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -72,13 +75,14 @@ impl Fault {
             Self::Truncated => "truncated",
             Self::Timeout => "timeout",
             Self::BadResponse => "bad_response",
+            Self::Unsolicited => "unsolicited",
             Self::WrongBody => "wrong_body",
             Self::Status => "status",
             Self::Other => "other",
         }
     }
 
-    /// What a failed attempt to connect is.
+    /// Classifies a failed attempt to connect.
     pub(super) fn of_connect(error: &io::Error) -> Self {
         match errno(error) {
             Some(Errno::CONNREFUSED) => Self::Refused,
@@ -94,7 +98,7 @@ impl Fault {
         }
     }
 
-    /// What a failed read or write is.
+    /// Classifies a failed read or write.
     pub(super) fn of_transfer(error: &io::Error) -> Self {
         match error.kind() {
             io::ErrorKind::ConnectionReset | io::ErrorKind::BrokenPipe => Self::Reset,
@@ -106,7 +110,7 @@ impl Fault {
     }
 }
 
-/// The system's number, which an error keeps under what was tried.
+/// Returns the system's error number, which the error wraps.
 fn errno(error: &io::Error) -> Option<Errno> {
     let number = OpError::of(error).and_then(OpError::raw_os_error);
     let number = number.or_else(|| error.raw_os_error())?;

@@ -1,8 +1,10 @@
-//! The set of files of SPECweb99: names, sizes, contents, and how often each is asked for.
+//! The file set of SPECweb99: names, sizes, contents, and popularity.
 //!
-//! A directory has 36 files in four classes of nine, from 102 to 921,600 bytes, 4.88 MiB in all. Of the requests, 35, 50, 14 and 1 % are for the
-//! classes; within a class, file 5 is the most popular, then 4, 6, 3, 7, 2, 8, 9 and 1, by Zipf's law; and so are directories, in their order.
-//! (Nahum, "Deconstructing SPECweb99", 2002; the numbers within a class are those of its table, 35.3 % for file 5 to 3.9 % for file 1.)
+//! A directory has 36 files in four classes of nine, from 102 to 921,600 bytes, 4.88 MiB in all.
+//! The classes get 35, 50, 14 and 1 % of the requests. Within a class, file 5 is the most popular,
+//! then 4, 6, 3, 7, 2, 8, 9 and 1, by Zipf's law. Directories follow Zipf's law in their order.
+//! (Nahum, "Deconstructing SPECweb99", 2002; the numbers within a class are those of its table,
+//! 35.3 % for file 5 to 3.9 % for file 1.)
 
 mod generate;
 
@@ -37,15 +39,15 @@ const DIRECTORIES_MAX: usize = 100_000;
 /// A set of files.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FileSet {
-    /// How many directories it has, at least one.
+    /// The number of directories, at least 1.
     directories: usize,
 }
 
 impl FileSet {
-    /// The set of so many directories.
+    /// Returns the set with `directories` directories.
     ///
     /// # Errors
-    /// A sentence that says what was expected, if it is none or more than 100,000.
+    /// A sentence that says what was expected, unless there are 1 to 100,000.
     pub fn of(directories: usize) -> Result<Self, String> {
         match directories {
             1..=DIRECTORIES_MAX => Ok(Self { directories }),
@@ -55,39 +57,41 @@ impl FileSet {
         }
     }
 
-    /// The set that is nearest below a size; `3.3GB` is the one of the SEDA paper, which is a little larger.
+    /// Returns the largest set within a size. `3.3GB` is the set of the SEDA paper, which is
+    /// slightly larger.
     ///
     /// # Errors
-    /// A sentence that says what was expected, if the size is none, or too small or too large.
+    /// A sentence that says what was expected, if the text is not a size, or the size is too small
+    /// or too large.
     pub fn of_size(text: &str) -> Result<Self, String> {
         let bytes = super::units::size(text)?;
-        // 100 MB are 20 directories of 4.88 MiB, as it is usually reckoned.
+        // 100 MB are 20 directories of 4.88 MiB, by the usual reckoning.
         match bytes {
             3_300_000_000 => Self::of(DIRECTORIES_SEDA),
             _ => Self::of((bytes as f64 * 1.048_576 / DIRECTORY_BYTES as f64) as usize),
         }
     }
 
-    /// How many directories it has.
+    /// Returns the number of directories.
     #[must_use]
     pub fn directories(self) -> usize {
         self.directories
     }
 
-    /// How many files it has.
+    /// Returns the number of files.
     #[must_use]
     pub fn files(self) -> usize {
         self.directories * FILES
     }
 
-    /// How many bytes its files have.
+    /// Returns the total size of the files, in bytes.
     #[must_use]
     pub fn bytes(self) -> u64 {
         self.directories as u64 * DIRECTORY_BYTES
     }
 }
 
-/// One file of a set, by its number.
+/// A file of a set, by its number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct FileNumber(pub(super) u32);
 
@@ -101,19 +105,19 @@ impl FileNumber {
         (within / PER_CLASS, within % PER_CLASS)
     }
 
-    /// Its name, such as `dir00007/class2_4`; files of a class are counted from 0.
+    /// Returns the name, such as `dir00007/class2_4`; files of a class are counted from 0.
     pub(super) fn path(self) -> String {
         let (class, file) = self.class_and_file();
         format!("dir{:05}/class{class}_{file}", self.0 as usize / FILES)
     }
 
-    /// Its length in bytes.
+    /// Returns the length in bytes.
     pub(super) fn len(self) -> u64 {
         let (class, file) = self.class_and_file();
         STEPS[class] * (file as u64 + 1)
     }
 
-    /// What is in it, from the beginning.
+    /// Returns the contents from the beginning.
     pub(super) fn contents(self) -> Contents {
         Contents {
             random: Random::new(u64::from(self.0) << 32),
@@ -123,23 +127,24 @@ impl FileNumber {
     }
 }
 
-/// The bytes of a file, one after the other: printable ones, which follow from its number.
+/// A stream of the bytes of a file: printable characters, which follow from its number.
 #[derive(Clone, Debug)]
 pub(super) struct Contents {
     random: Random,
-    /// What is left of the last word, at its end.
+    /// The unused part of the last word, at its end.
     rest: [u8; 8],
     rest_len: usize,
 }
 
 impl Contents {
     fn word(&mut self) -> [u8; 8] {
-        // Six bits of each byte, and then the range from space to underscore.
+        // Six bits of each byte select a character from space to underscore.
         let word = (self.random.next() & 0x3f3f_3f3f_3f3f_3f3f) + 0x2020_2020_2020_2020;
         word.to_le_bytes()
     }
 
-    /// Calls with the next `len` bytes, in pieces, until it says false; true if it never did.
+    /// Calls `each` with the next `len` bytes, in pieces, until it returns false. Returns whether
+    /// it never did.
     fn pieces(&mut self, len: usize, mut each: impl FnMut(usize, &[u8]) -> bool) -> bool {
         let mut at = 0;
         while at < len {
@@ -166,7 +171,7 @@ impl Contents {
         });
     }
 
-    /// Whether these are the next bytes.
+    /// Returns whether these are the next bytes.
     pub(super) fn continues(&mut self, bytes: &[u8]) -> bool {
         self.pieces(bytes.len(), |at, piece| {
             bytes[at..at + piece.len()] == *piece
@@ -174,10 +179,10 @@ impl Contents {
     }
 }
 
-/// Picks files as SPECweb99 does.
+/// A random choice of files by the popularity of SPECweb99.
 #[derive(Debug)]
 pub(super) struct Popularity {
-    /// For each directory, the share of it and of those before it.
+    /// For each directory, the cumulative share up to it.
     directories: Vec<f64>,
     /// The same for the files of a directory.
     files: Vec<f64>,
@@ -200,7 +205,7 @@ impl Popularity {
     }
 }
 
-/// Sums from the first weight on, the last of which is 1.
+/// Returns the cumulative sums of the weights, scaled so that the last is 1.
 fn cumulative(weights: impl Iterator<Item = f64>) -> Vec<f64> {
     let mut sums: Vec<f64> = weights
         .scan(0.0, |sum, weight| {
@@ -213,7 +218,7 @@ fn cumulative(weights: impl Iterator<Item = f64>) -> Vec<f64> {
     sums
 }
 
-/// The first whose sum is above a number from 0 to below 1.
+/// Returns the first index whose sum exceeds a number from 0 to below 1.
 fn sample(sums: &[f64], at: f64) -> usize {
     sums.partition_point(|&sum| sum <= at).min(sums.len() - 1)
 }

@@ -1,4 +1,4 @@
-//! From what was counted to the results.
+//! Computes the results from the counts.
 
 use std::collections::BTreeMap;
 
@@ -37,7 +37,7 @@ impl Times {
 }
 
 impl Summary {
-    /// What a run has shown, with all that was counted.
+    /// Returns the results of a run, with all counts.
     pub(super) fn of(
         run: &Run,
         url: &str,

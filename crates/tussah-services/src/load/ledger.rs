@@ -1,30 +1,31 @@
-//! What one client has done, and where it is told.
+//! The accounts of one client.
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use super::dial::Failure;
 use super::exchange::{Answered, Flight};
+use super::fault::Fault;
 use super::pace::Pace;
 use super::random::Random;
 use super::run::Run;
 use super::tally::{Ended, Outcome};
 
-/// What a client has done in all.
+/// The counts of a client.
 #[derive(Debug, Default)]
 pub(super) struct Record {
     /// Requests that were served.
     pub(super) total: u64,
     /// The same in each slot of the measurement.
     pub(super) served: Vec<u32>,
-    /// Requests that were under way in the end, or due but not sent.
+    /// Requests that were in flight at the end, or due but not sent.
     pub(super) under_way: u64,
     pub(super) never_sent: u64,
-    /// Those under way that were due longer ago than the time limit for an answer.
+    /// Requests in flight that had been due for longer than the time limit for an answer.
     pub(super) overdue: u64,
-    /// Of both: those that were due longer ago than requests are to be served within.
+    /// Of both kinds, those that had been due for longer than `--within`.
     pub(super) late: u64,
-    /// When the oldest of both was due.
+    /// The due time of the oldest of both kinds.
     pub(super) oldest_ns: Option<u64>,
 }
 
@@ -32,7 +33,7 @@ pub(super) struct Record {
 pub(super) struct Ledger {
     run: Arc<Run>,
     record: Record,
-    /// Requests that this client may make of those that the run is to make.
+    /// The client's claimed but unused part of the run's limited number of requests.
     lot: u64,
     last_ns: u64,
     not_before_ns: u64,
@@ -51,17 +52,17 @@ impl Ledger {
         }
     }
 
-    /// When the last request ended.
+    /// Returns when the last request ended.
     pub(super) fn last_ns(&self) -> u64 {
         self.last_ns
     }
 
-    /// When the pause ends that the last answer asked for.
+    /// Returns the end of the pause that the last answer asked for.
     pub(super) fn not_before_ns(&self) -> u64 {
         self.not_before_ns
     }
 
-    /// A free client woke up for a request.
+    /// Records that a free client woke up for a request.
     pub(super) fn woken(&mut self, due_ns: u64, now_ns: u64) {
         if self.run.settings.rate.is_some() && self.run.since(now_ns).is_some() {
             self.run
@@ -69,7 +70,8 @@ impl Ledger {
         }
     }
 
-    /// Whether another request is to be made, and whether it counts towards how many there are to be. `None`: enough were made.
+    /// Returns whether the next request counts towards the run's limited number of requests; `None`
+    /// if that number has been reached.
     pub(super) fn claim(&mut self, now_ns: u64) -> Option<bool> {
         let Some(budget) = &self.run.budget else {
             return Some(false);
@@ -84,7 +86,7 @@ impl Ledger {
         Some(true)
     }
 
-    /// A connection was made; says when.
+    /// Records a new connection and returns the time.
     pub(super) fn connected(&mut self, began_ns: u64) -> u64 {
         let now_ns = self.run.now_ns();
         let took_ns = now_ns - began_ns;
@@ -96,18 +98,19 @@ impl Ledger {
         now_ns
     }
 
-    /// The first connection was not made.
+    /// Records that the first connection failed.
     pub(super) fn failed_before(&mut self, failure: Failure) {
         self.run.failed_before(&failure);
     }
 
-    /// An answer is here.
+    /// Records an answer.
     pub(super) fn answered(&mut self, flight: Flight, answer: Answered) {
         self.last_ns = self.run.now_ns();
         if answer.outcome == Outcome::Rejected {
             let asked = answer.head.retry_after;
             let asked = asked.filter(|_| self.run.settings.honor_retry_after);
-            // The field has whole seconds. Clients that were turned away at the same moment would all come at the same moment for ever, as real ones don't.
+            // The field has whole seconds. Without a random part, clients that were rejected at the
+            // same moment would return at the same moment forever, unlike real ones.
             let asked = asked.map(|asked| asked.saturating_add(self.part_of_a_second()));
             self.pause(asked.unwrap_or(self.run.settings.retry_pause));
         }
@@ -119,7 +122,8 @@ impl Ledger {
         );
     }
 
-    /// Requests have failed together; says when.
+    /// Records that requests have failed together, and returns the time. Without requests, all were
+    /// answered when their connection failed.
     pub(super) fn failed(
         &mut self,
         failure: Failure,
@@ -127,8 +131,13 @@ impl Ledger {
     ) -> u64 {
         self.last_ns = self.run.now_ns();
         self.pause(self.run.settings.retry_pause);
+        let mut is_alone = true;
         for flight in flights {
             self.ended(&flight, Outcome::Failed(failure.fault), None, 0);
+            is_alone = false;
+        }
+        if is_alone {
+            self.connection_failed(failure.fault);
         }
         if self.run.since(self.last_ns).is_some() {
             self.run.sample(&failure);
@@ -136,12 +145,29 @@ impl Ledger {
         self.last_ns
     }
 
+    /// Counts the failure of a connection as that of a request, though none was in flight.
+    fn connection_failed(&self, fault: Fault) {
+        let Some(since_ns) = self.run.since(self.last_ns) else {
+            return;
+        };
+        let ended = Ended {
+            outcome: Outcome::Failed(fault),
+            status: None,
+            bytes: 0,
+            due_ns: self.last_ns,
+            from_ns: self.last_ns,
+            ended_ns: self.last_ns,
+            first: false,
+        };
+        self.run.tally(|tally| tally.count(&ended, since_ns));
+    }
+
     fn part_of_a_second(&mut self) -> Duration {
         Duration::from_secs_f64(self.random.unit())
     }
 
     fn pause(&mut self, pause: Duration) {
-        // A server may ask for any time.
+        // A server may ask for any pause.
         let pause_ns = u64::try_from(pause.as_nanos()).unwrap_or(u64::MAX);
         self.not_before_ns = self.last_ns.saturating_add(pause_ns);
     }
@@ -174,7 +200,8 @@ impl Ledger {
         self.run.tally(|tally| tally.count(&ended, since_ns));
     }
 
-    /// A request ended outside of the measurement: it was under way in its end if it was due before that.
+    /// Records a request that ended outside of the measurement. It was in flight at the end if it
+    /// was due before that.
     fn late(&mut self, due_ns: u64) {
         let end_ns = self.run.end_ns();
         if due_ns <= end_ns && end_ns < self.last_ns {
@@ -182,7 +209,7 @@ impl Ledger {
         }
     }
 
-    /// A request is not answered in the end.
+    /// Records a request without an answer at the end.
     fn under_way(&mut self, due_ns: u64, end_ns: u64) {
         let settings = &self.run.settings;
         let waited = Duration::from_nanos(end_ns - due_ns);
@@ -192,7 +219,7 @@ impl Ledger {
         self.record.wait_since(due_ns);
     }
 
-    /// The client ends, with these still under way, and with what its pace has due but not begun.
+    /// Closes the accounts, with the requests still in flight and those that are due but not begun.
     pub(super) fn close<'a>(&mut self, flights: impl Iterator<Item = &'a Flight>, pace: &Pace) {
         let end_ns = self.run.end_ns();
         let due = flights.map(|flight| flight.due_ns);

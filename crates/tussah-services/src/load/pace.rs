@@ -1,23 +1,24 @@
-//! When a client's requests are due.
+//! The due times of a client's requests.
 
 use super::random::Random;
 
-/// When requests are due, in nanoseconds of the run's clock.
+/// The due times of requests, in nanoseconds of the run's clock.
 #[derive(Clone, Debug)]
 pub(super) enum Pace {
-    /// Closed loop: a time to think after the last answer.
+    /// Closed loop: a pause after the last answer.
     Closed { think_ns: u64 },
-    /// Open loop: at even times, whatever became of earlier requests.
+    /// Open loop: even intervals, whatever became of earlier requests.
     Open {
         next_ns: u64,
         every_ns: f64,
-        /// What the rounding of the times has left.
+        /// The remainder from rounding the times.
         rest_ns: f64,
     },
 }
 
 impl Pace {
-    /// The pace of client `number` of `clients` who begin at `start_ns`, for so many requests a second by all of them.
+    /// Returns the pace of client `number` of `clients` that begin at `start_ns` and together send
+    /// `rate` requests a second.
     pub(super) fn open(rate: f64, number: usize, clients: usize, start_ns: u64) -> Self {
         let first_ns = number as f64 / rate * 1e9;
         Self::Open {
@@ -27,7 +28,8 @@ impl Pace {
         }
     }
 
-    /// When the first request is due. Clients who think begin at any time within a thought, or else they would all do so at once.
+    /// Returns the due time of the first request. Clients that pause begin at a random time within
+    /// a pause, so that they do not all begin at once.
     pub(super) fn first(&mut self, start_ns: u64, random: &mut Random) -> u64 {
         match self {
             Self::Closed { think_ns } => start_ns + (*think_ns as f64 * random.unit()) as u64,
@@ -35,7 +37,7 @@ impl Pace {
         }
     }
 
-    /// When the request after an answer is due.
+    /// Returns the due time of the request after an answer.
     pub(super) fn after(&mut self, answered_ns: u64) -> u64 {
         match self {
             Self::Closed { think_ns } => answered_ns + *think_ns,
@@ -53,7 +55,8 @@ impl Pace {
         }
     }
 
-    /// Another request to go with one that is sent now: one that is due too, or in closed loop any.
+    /// Returns the due time of another request to send together with the current one: in an open
+    /// loop one that is due as well, in a closed loop any.
     pub(super) fn another(&mut self, due_ns: u64, now_ns: u64) -> Option<u64> {
         match self {
             Self::Closed { .. } => Some(due_ns),
@@ -62,7 +65,8 @@ impl Pace {
         }
     }
 
-    /// How many requests were due by a time but have not been taken, and since when.
+    /// Returns the number of requests that were due by a time but not taken, and the due time of
+    /// the oldest.
     pub(super) fn missed(&self, by_ns: u64) -> (u64, Option<u64>) {
         match self {
             Self::Open {
@@ -96,7 +100,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_overdue_goes_along() {
+    fn overdue_requests_are_sent_together() {
         let mut pace = Pace::open(100.0, 0, 1, 0);
         let due = pace.after(0);
         let now = 25_000_000;

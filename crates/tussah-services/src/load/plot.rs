@@ -10,17 +10,17 @@ use super::units::{show_count, show_ns};
 const WIDTH: f64 = 860.0;
 const HEIGHT: f64 = 640.0;
 
-/// Where the two diagrams are: left, top, width, height.
+/// The position of the two diagrams: left, top, width, height.
 const LATENCIES: Frame = Frame([80.0, 60.0, 740.0, 230.0]);
 const SECONDS: Frame = Frame([80.0, 360.0, 740.0, 210.0]);
 
-/// Bound, in points: how many a curve has.
+/// Bound, in points: those of a curve; more are not visible.
 const POINTS_MAX: usize = 200;
 
-/// The last percentile that is shown is 99.999.
+/// The last percentile on the axis is 99.999.
 const NINES_MAX: f64 = 5.0;
 
-/// A curve's name, color and points, which are parts of requests and nanoseconds.
+/// A curve's name, color and points. A point is a share of requests and a time in nanoseconds.
 pub(super) struct Curve {
     name: &'static str,
     color: &'static str,
@@ -28,7 +28,7 @@ pub(super) struct Curve {
 }
 
 impl Curve {
-    /// The percentiles of a histogram, evenly on the axis of the picture.
+    /// Returns the percentiles of a histogram, evenly spaced on the axis of the picture.
     pub(super) fn of(
         name: &'static str,
         color: &'static str,
@@ -37,7 +37,7 @@ impl Curve {
         if histogram.is_empty() {
             return None;
         }
-        // One request is not told apart from the longest.
+        // The last percentile leaves out a single request, the longest.
         let nines_max = (histogram.len() as f64).log10().clamp(0.3, NINES_MAX);
         let points = (0..=POINTS_MAX).map(|at| {
             let nines = nines_max * at as f64 / POINTS_MAX as f64;
@@ -52,7 +52,7 @@ impl Curve {
     }
 }
 
-/// The picture.
+/// Returns the picture as SVG.
 pub(super) fn svg(summary: &Summary, curves: &[Curve]) -> String {
     let mut text = format!(
         "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {WIDTH} {HEIGHT}\" width=\"{WIDTH}\" height=\"{HEIGHT}\" \
@@ -68,7 +68,8 @@ pub(super) fn svg(summary: &Summary, curves: &[Curve]) -> String {
     text + "</svg>\n"
 }
 
-/// Latencies on a logarithmic axis, over percentiles on one that gives each further nine the same room.
+/// Draws latencies on a logarithmic axis over percentiles, where each further nine takes the same
+/// width.
 fn latencies(text: &mut String, curves: &[Curve]) {
     let all = || curves.iter().flat_map(|curve| &curve.points);
     let decade = |ns: f64| ns.log10();
@@ -100,10 +101,10 @@ fn latencies(text: &mut String, curves: &[Curve]) {
     }
 }
 
-/// A name, a color, and what is shown of a second.
+/// A name, a color, and the count to show of a second.
 type Series = (&'static str, &'static str, fn(&Second) -> u64);
 
-/// Requests of each second.
+/// Draws the requests of each second.
 fn seconds(text: &mut String, seconds: &[Second]) {
     let series: [Series; 3] = [
         ("served", "#1f77b4", |second| second.served),
@@ -138,7 +139,7 @@ fn seconds(text: &mut String, seconds: &[Second]) {
     }
 }
 
-/// The next of 1, 2, 5, 10, 20, .. that is not below a number.
+/// Returns the smallest of 1, 2, 5, 10, 20, .. that is not below a number.
 fn round_step(number: f64) -> f64 {
     let decade = 10f64.powf(number.max(f64::MIN_POSITIVE).log10().floor());
     let steps = [1.0, 2.0, 5.0].map(|step| step * decade);
@@ -209,7 +210,7 @@ impl Axes {
         let mut path = String::new();
         for (x, y) in points {
             let (x, y) = self.place(x, y);
-            // Writing to a string does not fail.
+            // A write to a string cannot fail.
             let _ = write!(path, "{x:.1},{y:.1} ");
         }
         push(
@@ -221,7 +222,7 @@ impl Axes {
         );
     }
 
-    /// The name of a line, the first, second or third from above.
+    /// Writes the name of a line; `at` counts from the top.
     fn name(&self, text: &mut String, at: usize, color: &str, name: &str) {
         let Frame([left, top, _, _]) = self.frame;
         label(
@@ -245,7 +246,7 @@ fn label(text: &mut String, x: f64, y: f64, anchor: &str, color: &str, words: &s
 }
 
 fn push(text: &mut String, line: std::fmt::Arguments<'_>) {
-    // Writing to a string does not fail.
+    // A write to a string cannot fail.
     let _ = writeln!(text, "{line}");
 }
 
@@ -274,7 +275,7 @@ mod tests {
         let mut histogram = crate::load::tally::histogram();
         (1..=1000).for_each(|ms| histogram.saturating_record(ms * 1_000_000));
         let curve = Curve::of("latency", "#1f77b4", &histogram).expect("it is not empty");
-        // 1,000 requests tell up to three nines.
+        // 1,000 requests determine percentiles up to three nines.
         assert_eq!(curve.points.len(), POINTS_MAX + 1);
         let (nines, ns) = curve.points[POINTS_MAX];
         assert_eq!(nines, 3.0);

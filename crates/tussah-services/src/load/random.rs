@@ -1,6 +1,7 @@
-//! A small generator of random numbers.
+//! A small random number generator.
 
-/// SplitMix64: Steele, Lea and Flood, "Fast Splittable Pseudorandom Number Generators" (OOPSLA 2014), figure 17.
+/// SplitMix64: Steele, Lea and Flood, "Fast Splittable Pseudorandom Number Generators" (OOPSLA
+/// 2014), figure 17.
 #[derive(Clone, Debug)]
 pub(super) struct Random(u64);
 
@@ -17,7 +18,7 @@ impl Random {
         word ^ (word >> 31)
     }
 
-    /// A number from 0 to below 1.
+    /// Returns a number from 0 to below 1.
     pub(super) fn unit(&mut self) -> f64 {
         (self.next() >> 11) as f64 / (1u64 << 53) as f64
     }

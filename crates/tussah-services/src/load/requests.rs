@@ -8,18 +8,18 @@ use super::files::{FileNumber, FileSet, Popularity};
 use super::random::Random;
 use super::url::Url;
 
-/// What is sent, apart from where to.
+/// The parts of a request that do not depend on the target.
 #[derive(Clone, Debug)]
 pub(super) struct Message {
     pub(super) method: String,
     /// Names and values.
     pub(super) fields: Vec<(String, String)>,
     pub(super) body: Vec<u8>,
-    /// The last request on a connection says that it is the last.
+    /// The last request on a connection announces the end.
     pub(super) announces_end: bool,
 }
 
-/// The requests that a run makes: of one path, or of the files of a set.
+/// The requests of a run: for one path, or for the files of a set.
 #[derive(Debug)]
 pub(super) struct Requests {
     heads: Heads,
@@ -31,11 +31,11 @@ pub(super) struct Requests {
     pub(super) method: Method,
 }
 
-/// All heads, one behind the other.
+/// All heads, concatenated.
 #[derive(Debug)]
 struct Heads {
     bytes: Vec<u8>,
-    /// Where each ends.
+    /// The end of each head.
     ends: Vec<usize>,
 }
 
@@ -51,12 +51,12 @@ impl Requests {
         }
     }
 
-    /// Chooses a file, if there is a choice.
+    /// Chooses a file, if the requests are for a set.
     pub(super) fn pick(&self, random: &mut Random) -> Option<FileNumber> {
         self.files.as_ref().map(|files| files.pick(random))
     }
 
-    /// The head and the body.
+    /// Returns the head and the body.
     pub(super) fn parts(&self, file: Option<FileNumber>, last: bool) -> [&[u8]; 2] {
         let heads = match &self.last_heads {
             Some(heads) if last => heads,
@@ -68,7 +68,7 @@ impl Requests {
         ]
     }
 
-    /// What is left to be written of a request of which some bytes have been.
+    /// Returns the unwritten part of a partially written request.
     pub(super) fn rest<'a>(
         &'a self,
         file: Option<FileNumber>,
@@ -85,7 +85,7 @@ impl Requests {
         }
     }
 
-    /// Bytes of a request.
+    /// Returns the length of a request in bytes.
     pub(super) fn len(&self, file: Option<FileNumber>, last: bool) -> usize {
         self.parts(file, last).iter().map(|part| part.len()).sum()
     }

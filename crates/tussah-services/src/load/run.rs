@@ -1,4 +1,4 @@
-//! What the clients of a run share.
+//! The state that the clients of a run share.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
@@ -15,10 +15,11 @@ use super::requests::Requests;
 use super::settings::Settings;
 use super::tally::Tally;
 
-/// Bound, in connections: how many are made at a time before the measurement, so that the server's queue of new ones does not overflow.
+/// Bound, in connections: those in progress at once before the measurement, so that the server's
+/// accept queue does not overflow.
 const CONNECTING_MAX: usize = 16;
 
-/// How long each of these is followed by a pause, which makes them 10,000 a second.
+/// The pause after each connection, which limits them to 10,000 a second.
 pub(super) const CONNECT_PAUSE: Duration = Duration::from_micros(1_500);
 
 /// A run, as its clients see it. Times are nanoseconds since `epoch`.
@@ -31,20 +32,21 @@ pub(super) struct Run {
     pub(super) connecting: Semaphore,
     epoch: Instant,
     handle: Handle,
-    /// When clients began to make requests, and those that are counted begin and end; `u64::MAX` as long as it is not known.
+    /// The time at which clients begin, and the start and end of the measurement; `u64::MAX` while
+    /// unknown.
     begun_ns: AtomicU64,
     from_ns: AtomicU64,
     until_ns: AtomicU64,
-    /// Clients that have tried to connect, that could, and that have ended.
+    /// The numbers of clients that have tried to connect, that have connected, and that have ended.
     arrived: AtomicUsize,
     connected: AtomicUsize,
     ended: AtomicUsize,
-    /// Told when clients may begin; when all have tried to connect; when all have ended.
+    /// Notified when clients may begin; when all have tried to connect; when all have ended.
     begin: Notify,
     progress: Notify,
     tallies: Box<[Mutex<Tally>]>,
     records: Mutex<Vec<Record>>,
-    /// One error of each kind, in words, and how many there were before the measurement.
+    /// One error message of each kind, and the number of errors before the measurement.
     samples: Mutex<BTreeMap<&'static str, String>>,
     failed_before: Mutex<BTreeMap<&'static str, u64>>,
 }
@@ -90,51 +92,52 @@ impl Run {
         self.epoch + Duration::from_nanos(ns)
     }
 
-    /// How long after the beginning of the measurement a time is, if it is in it.
+    /// Returns the time since the start of the measurement, if `ns` is within it.
     pub(super) fn since(&self, ns: u64) -> Option<u64> {
         let until_ns = self.until_ns.load(Ordering::Relaxed);
         let since_ns = ns.checked_sub(self.from_ns.load(Ordering::Relaxed))?;
         (ns <= until_ns).then_some(since_ns)
     }
 
-    /// When the measurement ends, or now.
+    /// Returns the end of the measurement, or the current time.
     pub(super) fn end_ns(&self) -> u64 {
         self.until_ns.load(Ordering::Relaxed).min(self.now_ns())
     }
 
-    /// Counts from now on, until a time.
+    /// Starts the measurement, up to a given end.
     pub(super) fn measure(&self, from_ns: u64, until_ns: u64) {
         self.until_ns.store(until_ns, Ordering::Relaxed);
         self.from_ns.store(from_ns, Ordering::Relaxed);
     }
 
-    /// Counts nothing that ends later.
+    /// Ends the measurement at a time.
     pub(super) fn finish(&self, at_ns: u64) {
         self.until_ns.fetch_min(at_ns, Ordering::Relaxed);
     }
 }
 
-/// The clients come and go.
+/// The start and end of clients.
 impl Run {
-    /// A client has connected, before the measurement.
+    /// Records that a client has connected, before the measurement.
     pub(super) fn connected(&self) {
         self.connected.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// None of the first clients could connect, nor any other.
+    /// Returns whether none of the first clients could connect, so that no other will.
     pub(super) fn is_hopeless(&self) -> bool {
         let first = CONNECTING_MAX.min(self.settings.connections);
         self.arrived_count() >= first && self.connected.load(Ordering::Relaxed) == 0
     }
 
-    /// A client has tried to connect.
+    /// Records that a client has tried to connect.
     pub(super) fn arrived(&self) {
-        // Partner: `arrived_count`. Who has arrived is among the connected, if it is.
+        // Partner: `arrived_count`. A client that has connected is counted there before it counts
+        // as arrived.
         self.arrived.fetch_add(1, Ordering::Release);
         self.progress.notify_one();
     }
 
-    /// Lets the clients begin, unless they have.
+    /// Lets the clients begin, unless they have begun.
     pub(super) fn start(&self) {
         if self.begun_ns.load(Ordering::Relaxed) == u64::MAX {
             // Partner: `begun`.
@@ -143,7 +146,7 @@ impl Run {
         }
     }
 
-    /// Waits until clients may begin; says when that was.
+    /// Waits until clients may begin, and returns that time.
     pub(super) async fn begun(&self) -> u64 {
         loop {
             let begin = self.begin.notified();
@@ -156,14 +159,14 @@ impl Run {
         }
     }
 
-    /// A client has ended.
+    /// Records that a client has ended.
     pub(super) fn close(&self, record: Record) {
         lock(&self.records).push(record);
         self.ended.fetch_add(1, Ordering::Relaxed);
         self.progress.notify_one();
     }
 
-    /// Waits until something may have changed about how many clients have arrived or ended.
+    /// Waits until the number of arrived or ended clients may have changed.
     pub(super) async fn progressed(&self) {
         self.progress.notified().await;
     }
@@ -178,15 +181,15 @@ impl Run {
     }
 }
 
-/// What they have done.
+/// The counts.
 impl Run {
-    /// Counts something, where no other worker does.
+    /// Counts something in the worker's own tally, which no other worker changes.
     pub(super) fn tally<R>(&self, count: impl FnOnce(&mut Tally) -> R) -> R {
         let worker = self.handle.worker_here().unwrap_or(0);
         count(&mut lock(&self.tallies[worker % self.tallies.len()]))
     }
 
-    /// Looks at the counts of all workers, one after the other.
+    /// Reads the tallies of all workers, one after the other.
     pub(super) fn tallies(&self, mut look: impl FnMut(&Tally)) {
         self.tallies.iter().for_each(|tally| look(&lock(tally)));
     }
@@ -195,7 +198,7 @@ impl Run {
         lock(&self.records)
     }
 
-    /// Keeps the words of the first error of its kind.
+    /// Keeps the message of the first error of its kind.
     pub(super) fn sample(&self, failure: &Failure) {
         let Some(error) = &failure.error else { return };
         let mut samples = lock(&self.samples);
@@ -207,7 +210,7 @@ impl Run {
         lock(&self.samples).clone()
     }
 
-    /// A client could not connect before the measurement.
+    /// Records that a client could not connect before the measurement.
     pub(super) fn failed_before(&self, failure: &Failure) {
         *lock(&self.failed_before)
             .entry(failure.fault.name())
@@ -221,11 +224,11 @@ impl Run {
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    // What is counted is right even if another panicked while it counted.
+    // The counts are valid even after a panic of a thread that held the lock.
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// How many requests are still to be made.
+/// The number of requests still to be made.
 #[derive(Debug)]
 pub(super) struct Budget(AtomicU64);
 
@@ -234,7 +237,8 @@ impl Budget {
         Self(AtomicU64::new(count))
     }
 
-    /// Takes a client's share of what is left, so that few clients ask at a time and all end together; 0: nothing is left.
+    /// Claims a share of the remaining requests for a client. Shares keep claims rare and still let
+    /// all clients end together. 0 means that nothing remains.
     pub(super) fn claim(&self, clients: u64) -> u64 {
         let share = |left: u64| (left / (clients * 8)).max(1).min(left);
         let order = Ordering::Relaxed;

@@ -1,4 +1,4 @@
-//! What is to be done: the command line, understood and complete.
+//! The settings of a run, complete and valid.
 
 use std::time::Duration;
 
@@ -18,14 +18,14 @@ pub enum CloseBy {
     Reset,
 }
 
-/// What a run does.
+/// The settings of a run.
 #[derive(Clone, Debug)]
 pub(super) struct Settings {
     pub(super) connections: usize,
     pub(super) workers: usize,
     pub(super) requests: Option<u64>,
     pub(super) duration: Option<Duration>,
-    /// Requests a second; `None`: closed loop.
+    /// Requests a second; `None` in a closed loop.
     pub(super) rate: Option<f64>,
     pub(super) think: Duration,
     pub(super) warm_up: Duration,
@@ -35,7 +35,7 @@ pub(super) struct Settings {
     pub(super) timeout: Duration,
     pub(super) honor_retry_after: bool,
     pub(super) retry_pause: Duration,
-    /// Of a client's requests, one in so many has its body compared; 0: none.
+    /// The interval, in requests of a client, between those whose body is compared; 0 for none.
     pub(super) check_every: u32,
     pub(super) window: Option<Duration>,
     pub(super) within: Option<Duration>,
@@ -44,7 +44,7 @@ pub(super) struct Settings {
 }
 
 impl Settings {
-    /// The pace of a client from a time on.
+    /// Returns the pace of a client from a start time.
     pub(super) fn pace(&self, number: usize, start_ns: u64) -> Pace {
         match self.rate {
             Some(rate) => Pace::open(rate, number, self.connections, start_ns),

@@ -1,4 +1,4 @@
-//! The results of a run, as they are written in JSON.
+//! The results of a run, in the form of the JSON.
 
 use std::collections::BTreeMap;
 
@@ -6,211 +6,219 @@ use serde::{Deserialize, Serialize};
 
 use super::settings::CloseBy;
 
-/// The version of the format. Fields are added without a new one; it changes when one is taken away or means something else.
+/// The version of the format. It changes when a field is removed or changes its meaning, not when a
+/// field is added.
 pub const VERSION: u32 = 1;
 
-/// All that a run has shown. Times in the names' units; latencies are in nanoseconds.
+/// The results of a run. Names end with the unit of their times; latencies are in nanoseconds.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Summary {
     /// [`VERSION`].
     pub version: u32,
-    /// What was loaded.
+    /// The URL that was loaded.
     pub url: String,
-    /// Who has written it: `tussah load` with its version.
+    /// The generator: `tussah load` with its version.
     pub generator: String,
-    /// When the measurement ended, in seconds since 1970.
+    /// The end of the measurement, in seconds since 1970.
     pub ended_unix_s: u64,
-    /// What was asked for.
+    /// The parameters of the run.
     pub parameters: Parameters,
-    /// It was ended by a signal.
+    /// True if a signal ended the run.
     pub interrupted: bool,
-    /// How long was measured; all rates are by this.
+    /// The length of the measurement, which all rates refer to.
     pub measured_s: f64,
-    /// How long making the first connections took, before the measurement.
+    /// The time to make the first connections, before the measurement.
     pub connecting_s: f64,
-    /// What became of requests.
+    /// The outcomes of requests.
     pub requests: Requests,
-    /// Requests that were served, a second.
+    /// Served requests a second.
     pub served_per_s: f64,
-    /// Requests that were served in time; `null` if no time was given.
+    /// Requests served in time; `null` without a time.
     pub within: Option<Within>,
-    /// Bytes that were received, heads and bodies.
+    /// Bytes received, heads and bodies.
     pub bytes: u64,
-    /// The same a second.
+    /// Bytes received a second.
     pub bytes_per_s: f64,
-    /// Of requests that were served: from sending (in open loop from when it was due) to the last byte.
+    /// Latency of served requests: from sending, or in an open loop from the due time, to the last
+    /// byte.
     pub latency: Times,
-    /// The same, but with connecting for the first request on a connection: from when it was due.
+    /// The same, but the first request on a connection counts from its due time and includes
+    /// connecting.
     pub response: Times,
-    /// Of requests that were answered 503, as `latency`.
+    /// Latency of requests answered with 503.
     pub rejected_latency: Times,
-    /// Of connections, TLS included.
+    /// Duration of connecting, TLS included.
     pub connect: Times,
-    /// Of the connections that were made before the measurement.
+    /// The same, for connections made before the measurement.
     pub connect_before: Times,
-    /// By how much requests of an open loop were sent late though their connection was free: what the generator itself adds.
+    /// Delay in sending requests of an open loop whose connection was free, which is the
+    /// generator's own contribution.
     pub lag: Times,
-    /// Failed requests by kind; every kind is there.
+    /// Failed requests by kind, with an entry for every kind.
     pub errors: BTreeMap<String, u64>,
     /// Clients that could not connect before the measurement, by kind.
     pub errors_before: BTreeMap<String, u64>,
-    /// What was said of one error of its kind.
+    /// The message of one error of each kind.
     pub error_samples: BTreeMap<String, String>,
     /// Answers by status.
     pub statuses: BTreeMap<u16, u64>,
-    /// How evenly clients were served.
+    /// The fairness between clients.
     pub fairness: Fairness,
     /// CPU time during the measurement.
     pub cpu: Cpu,
-    /// Each second of the measurement.
+    /// The seconds of the measurement.
     pub seconds: Vec<Second>,
-    /// What makes the results doubtful.
+    /// Reasons to doubt the results.
     pub warnings: Vec<String>,
 }
 
-/// What was asked for.
+/// The parameters of a run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Parameters {
-    /// Clients, each with one connection at a time.
+    /// The number of clients, each with one connection at a time.
     pub connections: usize,
-    /// Workers of the generator.
+    /// The number of workers of the generator.
     pub workers: usize,
-    /// Requests to be made, if that was said.
+    /// The number of requests to make, if it was given.
     pub requests: Option<u64>,
-    /// How long to measure, if that was said.
+    /// The length of the measurement, if it was given.
     pub duration_s: Option<f64>,
-    /// Requests a second of an open loop; `null` in closed loop.
+    /// Requests a second of an open loop; `null` in a closed loop.
     pub rate_per_s: Option<f64>,
-    /// What a client waits between an answer and its next request.
+    /// A client's pause between an answer and its next request.
     pub think_ms: f64,
-    /// How long requests were made before the measurement.
+    /// The length of the warm-up.
     pub warm_up_s: f64,
-    /// Requests of a connection, if there is an end.
+    /// The number of requests of a connection, if it is limited.
     pub requests_per_connection: Option<u32>,
     /// How a connection ends.
     pub close_by: CloseBy,
-    /// Requests that are sent together.
+    /// The number of requests sent together.
     pub pipeline: usize,
-    /// How long an answer may take.
+    /// The time limit for an answer.
     pub timeout_s: f64,
-    /// Whether clients obey `Retry-After`.
+    /// True if clients honor `Retry-After`.
     pub honor_retry_after: bool,
-    /// What a client waits after an error, or a 503 that does not say when to come again.
+    /// A client's pause after an error, or after a 503 whose `Retry-After` does not apply.
     pub retry_pause_ms: f64,
-    /// One in so many bodies is compared; 0: none.
+    /// The interval between requests whose body is compared; 0 for none.
     pub check_every: u32,
-    /// The time in which requests should be served, if one was given.
+    /// The time of `--within`, if it was given.
     pub within_ms: Option<f64>,
-    /// Directories of the set of files, if there is one.
+    /// The number of directories of the file set, if there is one.
     pub file_directories: Option<usize>,
-    /// Where random choices begin.
+    /// The seed of random choices.
     pub seed: u64,
 }
 
-/// What became of requests.
+/// The outcomes of requests.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Requests {
-    /// Answered in full and rightly.
+    /// Answered completely and correctly.
     pub served: u64,
     /// Answered with 503.
     pub rejected: u64,
-    /// Failed in some way.
+    /// Failed for any reason.
     pub failed: u64,
-    /// Under way in the end. In open loop they are among all requests, in closed loop they are not, as each client has some.
+    /// In flight at the end. They count among all requests in an open loop, but not in a closed
+    /// loop, where each client has some.
     pub unfinished: u64,
-    /// Due but not sent in the end, in open loop, where each is an error.
+    /// Due but never sent, in an open loop; each is an error.
     pub never_sent: u64,
-    /// Of the unfinished: due longer ago than [`Parameters::timeout_s`]; in open loop each is an error.
+    /// Unfinished requests that had been due for longer than [`Parameters::timeout_s`]; in an open
+    /// loop each is an error.
     #[serde(default)]
     pub overdue: u64,
-    /// For how long the oldest of these was due.
+    /// The time for which the oldest unfinished request had been due.
     pub unfinished_wait_ns: u64,
 }
 
 /// Requests whose `response` was at most [`Parameters::within_ms`].
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Within {
-    /// How many there are.
+    /// The number of these requests.
     pub count: u64,
-    /// Their part of all requests that ended, or were due longer ago than that in the end, 0 to 1.
+    /// Their share of all requests that ended, or had been due for longer than that at the end,
+    /// from 0 to 1.
     pub share: f64,
-    /// How many there are a second: the goodput.
+    /// Their number a second: the goodput.
     pub per_s: f64,
 }
 
-/// The distribution of times, in nanoseconds; all 0 if there is none.
+/// A distribution of times, in nanoseconds; all 0 without a time.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Times {
-    /// How many there are.
+    /// The number of times.
     pub count: u64,
-    /// The least.
+    /// The minimum.
     pub min: u64,
-    /// The average.
+    /// The mean.
     pub mean: f64,
     /// The standard deviation.
     pub deviation: f64,
     /// The median.
     pub p50: u64,
-    /// 75 % are no longer.
+    /// The 75th percentile.
     pub p75: u64,
-    /// 90 % are no longer.
+    /// The 90th percentile.
     pub p90: u64,
-    /// 95 % are no longer.
+    /// The 95th percentile.
     pub p95: u64,
-    /// 99 % are no longer.
+    /// The 99th percentile.
     pub p99: u64,
-    /// 99.9 % are no longer.
+    /// The 99.9th percentile.
     #[serde(rename = "p99.9")]
     pub p99_9: u64,
-    /// 99.99 % are no longer.
+    /// The 99.99th percentile.
     #[serde(rename = "p99.99")]
     pub p99_99: u64,
-    /// The longest.
+    /// The maximum.
     pub max: u64,
 }
 
-/// How evenly clients were served, by Jain's index: 1 is even.
+/// The fairness between clients, by Jain's index: 1 is even.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Fairness {
-    /// Over the whole measurement.
+    /// The index over the whole measurement.
     pub jain: f64,
-    /// In the worst window.
+    /// The index in the worst window.
     pub jain_worst: f64,
-    /// How long a window is.
+    /// The length of a window.
     pub window_s: f64,
-    /// Requests of a client that were served in a window, on average.
+    /// The average number of requests of a client served in a window.
     pub window_completions: f64,
-    /// In each window; one begins with every second (or, if windows are shorter, with every window).
+    /// The index in each window. A window begins with every second, or with every window if windows
+    /// are shorter.
     pub windows: Vec<f64>,
-    /// The fewest and the most requests of one client that were served.
+    /// The lowest number of served requests of a client.
     pub served_min: u64,
-    /// See there.
+    /// The highest number of served requests of a client.
     pub served_max: u64,
 }
 
 /// CPU time.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Cpu {
-    /// The server's, if its process was given.
+    /// The server's CPU time, if its process was given.
     pub server: Option<ServerCpu>,
-    /// The generator's seconds.
+    /// The generator's CPU time, in seconds.
     pub generator_s: f64,
-    /// The part of the time in which its workers were busy, 0 to 1.
+    /// The share of the time in which the generator's workers were busy, 0 to 1.
     pub generator_busy: f64,
 }
 
-/// CPU time of the server, with its children.
+/// CPU time of the server with its descendants.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ServerCpu {
-    /// Its process.
+    /// The server's process ID.
     pub pid: u32,
-    /// Processes it had in the end, itself included.
+    /// The number of its processes at the end, itself included.
     pub processes: usize,
-    /// Seconds.
+    /// CPU seconds.
     pub seconds: f64,
-    /// Milliseconds by a thousand requests that were answered, whatever the status.
+    /// CPU milliseconds per thousand answered requests, whatever the status.
     pub ms_per_1000_requests: f64,
-    /// CPUs that it kept busy.
+    /// The average number of CPUs that it kept busy.
     pub cpus: f64,
 }
 
@@ -219,21 +227,21 @@ pub struct ServerCpu {
 pub struct Second {
     /// Requests that were served.
     pub served: u64,
-    /// Requests that were answered 503.
+    /// Requests that were answered with 503.
     pub rejected: u64,
     /// Requests that failed.
     pub failed: u64,
 }
 
 impl Requests {
-    /// Those that ended within the measurement.
+    /// Returns the number of requests that ended within the measurement.
     pub(super) fn ended(&self) -> u64 {
         self.served + self.rejected + self.failed
     }
 }
 
 impl Summary {
-    /// All requests that ended; in open loop all that were due.
+    /// Returns the number of requests that ended; in an open loop, the number that were due.
     #[must_use]
     pub fn attempted(&self) -> u64 {
         let requests = &self.requests;
@@ -243,8 +251,9 @@ impl Summary {
         }
     }
 
-    /// Requests that failed, not counting rejected ones; in open loop also those that were never sent, or not answered within the time
-    /// limit when the run ended.
+    /// Returns the number of failed requests, without the rejected ones. In an open loop it
+    /// includes requests that were never sent, or that had no answer within the time limit when the
+    /// run ended.
     #[must_use]
     pub fn errors(&self) -> u64 {
         let requests = &self.requests;
@@ -254,7 +263,8 @@ impl Summary {
         }
     }
 
-    /// The part of [`attempted`](Self::attempted) requests that are [`errors`](Self::errors), 0 to 1.
+    /// Returns the share of [`attempted`](Self::attempted) requests that are
+    /// [`errors`](Self::errors), 0 to 1.
     #[must_use]
     pub fn error_share(&self) -> f64 {
         self.errors() as f64 / self.attempted().max(1) as f64
@@ -265,7 +275,7 @@ impl Summary {
 pub(super) mod tests {
     use super::*;
 
-    /// The results of a run in which nothing happened.
+    /// Returns the results of a run without requests.
     pub(in crate::load) fn summary() -> Summary {
         let json = include_str!("summary/nothing.json");
         serde_json::from_str(json).expect("it has the format")
@@ -283,7 +293,7 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn results_without_what_was_added_are_read() {
+    fn results_without_newer_fields_are_read() {
         let mut value = serde_json::to_value(summary()).expect("it has only names as keys");
         let fields = value.as_object_mut().expect("it is an object");
         assert!(fields.remove("within").is_some());

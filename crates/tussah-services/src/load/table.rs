@@ -1,15 +1,15 @@
-//! The results of a run for people.
+//! The results of a run as text.
 
 use std::fmt::Write;
 
 use super::summary::{Summary, Times};
 use super::units::{show_bytes, show_count, show_ns};
 
-/// The results as a table.
+/// Returns the results as a table.
 #[must_use]
 pub fn table(summary: &Summary) -> String {
     let mut text = String::new();
-    // Writing to a string does not fail.
+    // A write to a string cannot fail.
     let _ = write(&mut text, summary);
     text
 }
@@ -36,7 +36,7 @@ fn write(text: &mut String, summary: &Summary) -> std::fmt::Result {
     writeln!(text, "{url}")?;
     writeln!(
         text,
-        "{connections} connections (made before, in {connecting_s:.2} s), {pace}"
+        "{connections} connections (made in {connecting_s:.2} s before the measurement), {pace}"
     )?;
     match parameters.warm_up_s {
         0.0 => {}
@@ -52,7 +52,7 @@ fn write(text: &mut String, summary: &Summary) -> std::fmt::Result {
     Ok(())
 }
 
-/// What became of requests.
+/// Writes the outcomes of requests.
 fn counts(text: &mut String, summary: &Summary) -> std::fmt::Result {
     let requests = &summary.requests;
     let mut line = |name: &str, count: u64, more: &str| {
@@ -92,7 +92,7 @@ fn counts(text: &mut String, summary: &Summary) -> std::fmt::Result {
         line(
             "unfinished",
             unfinished,
-            &format!("the oldest was due {wait} before the end"),
+            &format!("the oldest had been due for {wait}"),
         )?;
     }
     for (status, &count) in &summary.statuses {
@@ -101,12 +101,12 @@ fn counts(text: &mut String, summary: &Summary) -> std::fmt::Result {
     writeln!(text)
 }
 
-/// Fairness and CPU time.
+/// Writes fairness and CPU time.
 fn costs(text: &mut String, summary: &Summary) -> std::fmt::Result {
     let Summary { fairness, cpu, .. } = summary;
     writeln!(
         text,
-        "\nfairness     {:.4} over the run, {:.4} in the worst window of {:.1} s ({:.0} requests of a client)",
+        "\nfairness     {:.4} over the run, {:.4} in the worst window of {:.1} s ({:.0} requests per client)",
         fairness.jain, fairness.jain_worst, fairness.window_s, fairness.window_completions
     )?;
     if let Some(server) = &cpu.server {
@@ -124,7 +124,7 @@ fn costs(text: &mut String, summary: &Summary) -> std::fmt::Result {
     )
 }
 
-/// The distributions, a line each.
+/// Writes the distributions, one line each.
 fn times(text: &mut String, summary: &Summary) -> std::fmt::Result {
     let rows = [
         ("latency", &summary.latency, summary.latency.count > 0),

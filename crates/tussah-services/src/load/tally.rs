@@ -1,4 +1,4 @@
-//! What is counted while requests are made: by each worker for itself, and merged in the end.
+//! The counts of a run: each worker counts for itself, and the end of the run merges the counts.
 
 use std::time::Duration;
 
@@ -6,29 +6,29 @@ use hdrhistogram::Histogram;
 
 use super::fault::Fault;
 
-/// Bound, in seconds: longer times count as this.
+/// Bound, in seconds: longer times are recorded as this.
 const LATENCY_S_MAX: u64 = 3600;
 
-/// Bound, in seconds: how much of a run is told second by second.
+/// Bound, in seconds: the part of a run with a figure for each second.
 const SECONDS_MAX: usize = 24 * 3600;
 
 /// Bound, in statuses: 100 to 999.
 const STATUSES: usize = 900;
 
-/// A histogram of times in nanoseconds, exact to three digits.
+/// Returns a histogram of times in nanoseconds, exact to three digits.
 pub(super) fn histogram() -> Histogram<u64> {
     let max = Duration::from_secs(LATENCY_S_MAX).as_nanos() as u64;
     Histogram::new_with_bounds(1, max, 3).expect("the bounds are in order")
 }
 
-/// What became of a request.
+/// The outcome of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Outcome {
-    /// A whole and right answer.
+    /// A complete and correct answer.
     Served,
-    /// An answer 503.
+    /// A 503.
     Rejected,
-    /// None, or a wrong one.
+    /// No answer, or a wrong one.
     Failed(Fault),
 }
 
@@ -36,19 +36,19 @@ pub(super) enum Outcome {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Ended {
     pub(super) outcome: Outcome,
-    /// Of the answer, if there was one.
+    /// The status of the answer, if there was one.
     pub(super) status: Option<u16>,
     pub(super) bytes: u64,
-    /// When it should have begun.
+    /// The due time.
     pub(super) due_ns: u64,
-    /// From when its latency counts: when it was sent, or when it should have begun.
+    /// The start of its latency: the time of sending, or the due time.
     pub(super) from_ns: u64,
     pub(super) ended_ns: u64,
-    /// The first one on its connection.
+    /// True if it was the first request on its connection.
     pub(super) first: bool,
 }
 
-/// What one second was like.
+/// The counts of one second.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Second {
     pub(super) served: u64,
@@ -59,16 +59,16 @@ pub(super) struct Second {
 /// The counts.
 #[derive(Debug)]
 pub(super) struct Tally {
-    /// Of answers to requests on connections that were there.
+    /// Latencies of requests on existing connections.
     later: Histogram<u64>,
-    /// Of answers to the first requests on their connections, without and with connecting.
+    /// Latencies of the first requests on their connections, without and with connecting.
     first: Histogram<u64>,
     first_with_connect: Histogram<u64>,
     pub(super) rejected: Histogram<u64>,
     pub(super) connect: Histogram<u64>,
-    /// Of the connections that were made before the measurement.
+    /// Durations of connecting before the measurement.
     pub(super) connect_before: Histogram<u64>,
-    /// By how much requests began too late though their client was free.
+    /// Delays of requests whose client was free.
     pub(super) lag: Histogram<u64>,
     pub(super) faults: [u64; Fault::ALL.len()],
     pub(super) statuses: Box<[u64]>,
@@ -93,7 +93,7 @@ impl Tally {
         }
     }
 
-    /// Counts a request that ended `since_ns` after the beginning of the measurement.
+    /// Counts a request that ended `since_ns` after the start of the measurement.
     pub(super) fn count(&mut self, ended: &Ended, since_ns: u64) {
         self.bytes += ended.bytes;
         if let Some(at) = ended.status.and_then(|status| status.checked_sub(100))
@@ -130,7 +130,7 @@ impl Tally {
         }
     }
 
-    /// Adds the counts of another.
+    /// Adds the counts of another tally.
     pub(super) fn add(&mut self, other: &Self) {
         let pairs = [
             (&mut self.later, &other.later),
@@ -159,12 +159,13 @@ impl Tally {
         }
     }
 
-    /// Of all answers, from sending on.
+    /// Returns the latencies of all answers, from sending.
     pub(super) fn latency(&self) -> Histogram<u64> {
         sum(&self.later, &self.first)
     }
 
-    /// The same with connecting, from when the first request on a connection should have begun.
+    /// Returns the same with connecting: the first request on a connection counts from its due
+    /// time.
     pub(super) fn response(&self) -> Histogram<u64> {
         sum(&self.later, &self.first_with_connect)
     }
@@ -218,7 +219,8 @@ mod tests {
             seconds.collect::<Vec<_>>(),
             [(1, 0, 1), (0, 1, 0), (1, 0, 0)]
         );
-        // The first request on a connection counts from its sending, and from when it was due.
+        // The first request on a connection counts from its sending in one, and from its due time
+        // in the other.
         let (latency, response) = (one.latency(), one.response());
         assert!(latency.equivalent(latency.max(), 5_000));
         assert!(response.equivalent(response.max(), 7_000));
@@ -226,7 +228,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_too_long_counts_as_the_longest() {
+    fn times_above_the_maximum_count_as_the_maximum() {
         let mut tally = Tally::new();
         let late = Ended {
             ended_ns: u64::MAX,

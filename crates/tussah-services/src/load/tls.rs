@@ -1,4 +1,4 @@
-//! Whom a TLS client believes.
+//! The trust of a TLS client.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -10,18 +10,18 @@ use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
 use rustls::{ClientConfig, DigitallySignedStruct, RootCertStore, SignatureScheme};
 
-/// Which certificates are good.
+/// The certificates that a client trusts.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Trust<'a> {
-    /// All.
+    /// All certificates.
     All,
-    /// Those that follow from the certificates in a PEM file.
+    /// Certificates that chain to one in a PEM file.
     File(&'a Path),
-    /// Those that follow from the system's.
+    /// Certificates that chain to one of the system's.
     System,
 }
 
-/// A client's side of TLS for a host.
+/// Returns a connector for a host.
 ///
 /// # Errors
 /// A sentence that says what is wrong with the certificates or the name.
@@ -53,7 +53,7 @@ fn builder(
         .map_err(|error| format!("TLS: {error}"))
 }
 
-/// The roots of trust; `None`: everybody is trusted.
+/// Returns the root certificates; `None` to trust every certificate.
 fn roots(trust: Trust<'_>) -> Result<Option<RootCertStore>, String> {
     let mut roots = RootCertStore::empty();
     match trust {
@@ -74,14 +74,14 @@ fn roots(trust: Trust<'_>) -> Result<Option<RootCertStore>, String> {
             let found = rustls_native_certs::load_native_certs();
             roots.add_parsable_certificates(found.certs);
             if roots.is_empty() {
-                return Err("the system has no root certificates: name some with --cacert, or trust everybody with --insecure".to_owned());
+                return Err("the system has no root certificates: name some with --cacert, or trust every certificate with --insecure".to_owned());
             }
         }
     }
     Ok(Some(roots))
 }
 
-/// Believes everybody; signatures are checked all the same, as a browser would.
+/// A verifier that trusts every certificate. It still checks signatures, as a browser would.
 #[derive(Debug)]
 struct Everybody(WebPkiSupportedAlgorithms);
 

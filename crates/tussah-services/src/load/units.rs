@@ -1,13 +1,13 @@
-//! Durations, sizes and numbers as arguments and as people read them.
+//! Durations, sizes and numbers, as arguments and in results.
 
 use std::time::Duration;
 
 use crate::units::{read_duration, read_size};
 
-/// Bound, in hours: longer durations are refused, so that sums of them fit into nanoseconds.
+/// Bound, in hours: longer durations are rejected, so that sums of durations fit into nanoseconds.
 const DURATION_HOURS_MAX: u64 = 10_000;
 
-/// Reads a duration, such as `20ms`, `1.5s` or `2m`; only 0 needs no unit.
+/// Parses a duration, such as `20ms`, `1.5s` or `2m`; only 0 needs no unit.
 ///
 /// # Errors
 /// A sentence that says what was expected.
@@ -17,7 +17,7 @@ pub fn duration(text: &str) -> Result<Duration, String> {
         .ok_or_else(|| format!("expected a duration such as 500us, 20ms, 1.5s or 2m, not `{text}`"))
 }
 
-/// Reads a duration that is longer than nothing.
+/// Parses a duration above zero.
 ///
 /// # Errors
 /// A sentence that says what was expected.
@@ -29,7 +29,7 @@ pub fn some_duration(text: &str) -> Result<Duration, String> {
     Ok(duration)
 }
 
-/// Reads a size in bytes, such as `4KB`, `100MB` or `1GiB`; a number alone is in bytes.
+/// Parses a size in bytes, such as `4KB`, `100MB` or `1GiB`; a number without a unit is in bytes.
 ///
 /// # Errors
 /// A sentence that says what was expected.
@@ -38,7 +38,7 @@ pub fn size(text: &str) -> Result<u64, String> {
     size.ok_or_else(|| format!("expected a size such as 4KB, 100MB or 3.3GB, not `{text}`"))
 }
 
-/// A time with three digits and a fitting unit.
+/// Formats a time with three digits and a fitting unit.
 #[must_use]
 pub fn show_ns(ns: f64) -> String {
     match ns {
@@ -50,7 +50,7 @@ pub fn show_ns(ns: f64) -> String {
     }
 }
 
-/// A number of bytes with three digits and a fitting unit.
+/// Formats a number of bytes with three digits and a fitting unit.
 #[must_use]
 pub fn show_bytes(bytes: f64) -> String {
     match bytes {
@@ -61,7 +61,7 @@ pub fn show_bytes(bytes: f64) -> String {
     }
 }
 
-/// A count, with commas between thousands.
+/// Formats a count with commas between thousands.
 #[must_use]
 pub fn show_count(count: u64) -> String {
     let text = count.to_string();

@@ -1,20 +1,20 @@
-//! The address of what is loaded.
+//! The URL of the server to load.
 
-/// A URL, taken apart: `http://host:port/path?query` or `https://..`.
+/// A parsed URL: `http://host:port/path?query` or `https://..`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Url {
-    /// By TLS.
+    /// True if the scheme is `https`.
     pub tls: bool,
     /// A name or an address; an IPv6 address without its brackets.
     pub host: String,
-    /// Its port.
+    /// The port.
     pub port: u16,
     /// The path with the query, beginning with `/`.
     pub path: String,
 }
 
 impl Url {
-    /// Reads a URL; `http://` may be left out.
+    /// Parses a URL; `http://` may be omitted.
     ///
     /// # Errors
     /// A sentence that says what was expected.
@@ -60,7 +60,7 @@ impl Url {
         })
     }
 
-    /// The value of the field `Host` (RFC 9110, section 7.2).
+    /// Returns the value of the field `Host` (RFC 9110, section 7.2).
     #[must_use]
     pub fn authority(&self) -> String {
         let host = match self.host.contains(':') {

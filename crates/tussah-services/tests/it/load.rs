@@ -1,4 +1,4 @@
-//! `tussah load`, with little servers that do as each test wants.
+//! `tussah load` against small servers, whose behavior each test defines.
 
 mod faults;
 mod files;
@@ -12,7 +12,7 @@ use std::process::{Command, Output, Stdio};
 
 use tussah_services::load::Summary;
 
-/// The command with arguments, divided at blanks.
+/// Returns the command with arguments, split at spaces.
 fn command(arguments: &str) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_tussah"));
     command.arg("load").args(arguments.split_ascii_whitespace());
@@ -24,14 +24,14 @@ fn output(arguments: &str) -> Output {
     command(arguments).output().expect("the command starts")
 }
 
-/// What a run has shown.
+/// Returns the results of a run.
 fn summary(arguments: &str) -> Summary {
     let output = output(&format!("{arguments} --json -"));
     let error = String::from_utf8_lossy(&output.stderr);
     serde_json::from_slice(&output.stdout).unwrap_or_else(|_| panic!("{arguments}: {error}"))
 }
 
-/// How a command has ended, and what it has said.
+/// Returns the exit status and the output of a command.
 fn ended(arguments: &str) -> (i32, String) {
     let output = output(arguments);
     let text = [output.stdout, output.stderr].concat();

@@ -1,4 +1,4 @@
-//! Responses, whole and in every pair of pieces.
+//! Responses in one piece, in every pair of pieces, and byte by byte.
 
 use proptest::prelude::*;
 
@@ -7,7 +7,7 @@ use super::*;
 /// Status and body.
 type Response<T> = (u16, T);
 
-/// What a stream of responses comes to: status and body of each, and how it ended.
+/// Reads a stream of responses. Returns the status and body of each, and how the stream ended.
 fn read(pieces: &[&[u8]], method: Method) -> Result<(Vec<(u16, String)>, Ended), ()> {
     let mut parser = Parser::new();
     let mut found = Vec::new();

@@ -9,13 +9,13 @@ use clap::Args;
 use crate::load::compare::compare;
 use crate::load::summary::{Summary, VERSION};
 
-/// Print two runs beside each other, with ratios and which is better.
+/// Print two runs side by side, with ratios and the better one of each pair.
 #[derive(Args, Debug)]
 pub(super) struct Arguments {
-    /// JSON of the run that the other is measured by
+    /// JSON of the baseline run
     before: PathBuf,
 
-    /// JSON of the run that is judged
+    /// JSON of the run to compare with it
     after: PathBuf,
 }
 

@@ -9,14 +9,15 @@ use clap::Args;
 use crate::load::files::{FileSet, generate};
 use crate::load::units::{show_bytes, show_count};
 
-/// Write a set of files like that of SPECweb99, to be served and loaded with --files.
+/// Create a file set like that of SPECweb99, to serve and to load with --files.
 #[derive(Args, Debug)]
 pub(super) struct Arguments {
-    /// How large it is to be: 100MB are 20 directories and 720 files, 3.3GB (that of the SEDA paper) 678 and 24,408
+    /// Size of the set: 100MB gives 20 directories and 720 files; 3.3GB (the SEDA paper's set)
+    /// gives 678 and 24,408
     #[arg(long, default_value = "100MB", value_parser = FileSet::of_size)]
     size: FileSet,
 
-    /// Where; it is made if it is missing, and what is there already stays
+    /// Where to create the set; missing directories are created and existing files are kept
     directory: PathBuf,
 }
 
@@ -35,7 +36,7 @@ pub(super) fn run(arguments: &Arguments) -> ExitCode {
     match result {
         Ok(made) => {
             println!(
-                "{}: {} directories, {} files, {}; {} written, {} were there",
+                "{}: {} directories, {} files, {}; {} written, {} existed",
                 arguments.directory.display(),
                 set.directories(),
                 show_count(set.files() as u64),

@@ -11,76 +11,85 @@ use crate::load::expect::Expectation;
 use crate::load::settings::{CloseBy, Settings};
 use crate::load::units::{duration, some_duration};
 
-/// What stands behind the options in the long help.
+/// The text after the options in the long help.
 pub(super) const MORE: &str = "\
 Results:
-  served        whole answers that are right: not 4xx or 5xx, and of the right
-                length and content if it is known
-  rejected      answers 503, with their latency apart
+  served        complete and correct answers: not 4xx or 5xx, and of the right
+                length and content if these are known
+  rejected      answers with status 503; their latency is separate
   failed        by kind: connect_refused, connect_timeout, no_free_port,
                 no_descriptor, tls, connect_other, reset, closed_early (before
                 the first byte of the answer), truncated, timeout,
-                bad_response, wrong_body, status, other
-  unfinished    requests that were due but not answered in the end. In closed
-                loop each client has some, and they are no errors. In open loop
-                they are among all requests, and errors are also those that
-                were never sent, or were due longer ago than --timeout
-  latency       of what is served: from sending the request (in open loop:
-                from when it was due) to the last byte of the answer
-  with connect  the same, but the first request on a connection counts from
-                when it was due, with connecting
-  within        of what is served: `with connect` is at most --within, which
-                is also called goodput; a part of all that ended, or were due
-                longer ago than that in the end
-  sent late     in open loop: by how much a request whose connection was free
-                was sent late; the generator adds this to latency
-  fairness      Jain's index over what each client was served: 1 if all got
-                the same, 1/N if one of N got everything
-  server CPU    of --pid and its descendants, by the kernel's clock of the
+                bad_response, unsolicited, wrong_body, status, other.
+                unsolicited: the server sent more than the requests asked for.
+                It counts once for each connection, which is closed, and for
+                each request that was to be sent next. Data that arrives while
+                the next request is in flight counts as its answer
+  unfinished    requests that were due but not answered at the end. In a
+                closed loop each client has some, and they are no errors. In an
+                open loop they count among all requests; those never sent, or
+                due for longer than --timeout, are errors
+  latency       of served requests: from sending (in an open loop: from the due
+                time) to the last byte of the answer
+  with connect  the same, but the first request on a connection counts from its
+                due time and includes connecting
+  within        served requests whose `with connect` is at most --within (the
+                goodput), as a share of all requests that ended, or had been
+                due for longer than that at the end
+  sent late     in an open loop: the delay in sending a request whose
+                connection was free, which the generator adds to latency
+  fairness      Jain's index of the requests served to each client: 1 if all
+                got the same number, 1/N if one of N got everything
+  server CPU    of --pid and its descendants, from the kernel's clock of the
                 process (nanoseconds)
 
-  The JSON has everything, latencies in nanoseconds. Its `version` changes
-  only if a field is taken away or means something else.
+  The JSON contains all results, with latencies in nanoseconds. Its `version`
+  changes only if a field is removed or changes its meaning.
 
 Bounds:
-  --expect takes MEASURE<VALUE, or with <=, > or >=. Measures are p50 p75 p90
-  p95 p99 p99.9 p99.99 mean min max (of latency; of others as response.p99,
-  connect.max, 503.p99), errors, rejected and within (parts of all requests:
-  0.1%), rate (served a second), goodput (served a second within --within),
-  bytes (a second), jain and jain_worst, cpu (of the server for 1000 answers:
-  12ms), busy (the generator's workers: 80%). within and goodput need --within,
-  cpu needs --pid.
+  --expect takes MEASURE<VALUE, or one with <=, > or >=. Measures are:
+  p50 p75 p90 p95 p99 p99.9 p99.99 mean min max
+                of latency; prefix others, as in response.p99, connect.max
+                or 503.p99
+  errors, rejected, within
+                shares of all requests, such as 0.1%; within needs --within
+  rate, goodput served requests a second; goodput needs --within
+  bytes         bytes a second
+  jain, jain_worst
+                fairness over the run, and in the worst window
+  cpu           of the server for 1000 answers, such as 12ms; needs --pid
+  busy          share of the time in which the generator's workers were busy
 
 Exit status:
-  0  at least one request was served, and every --expect is met; requests may
-     have failed or been rejected: add --expect 'errors<=0%' to rule that out
-  1  no request was served, whatever was expected; no connection could be
-     made; or the results can't be written
-  2  the arguments make no sense
+  0  the server served at least one request, and every --expect is met; other
+     requests may have failed or been rejected (--expect 'errors<=0%' checks)
+  1  the server served no request, whatever was expected; no client could
+     connect; or the results cannot be written
+  2  the arguments are invalid
   3  an --expect is not met
-  Ctrl-C ends the measurement and prints what there is, with the same status;
-  a second one ends at once.
+  Ctrl-C ends the measurement and prints the results so far, with the same
+  status; a second Ctrl-C quits now.
 
 Examples:
-  One page by 64 connections for ten seconds:
+  Load one page with 64 connections for ten seconds:
     tussah load http://127.0.0.1:8080/index.html
-  10,000 connections, a warm-up, and the CPU time of the server:
+  Use 10,000 connections and a warm-up, and measure the server's CPU time:
     tussah load -c 10000 -d 60s --warm-up 5s --pid $(pgrep -o nginx) \\
         http://127.0.0.1:8080/
-  1000 requests a second whatever the server does, and how it should do:
+  Send 1000 requests a second and require a latency and an error rate:
     tussah load --rate 1000 -d 30s --expect 'p99<20ms' --expect 'errors<0.1%' \\
         http://127.0.0.1:8080/
-  A server that is overloaded: how much it serves in time, and in how much time
-  it says no:
+  Overload a server; require a goodput and a time limit for rejections:
     tussah web --work DIR
     tussah load -c 1024 --within 1s --expect 'goodput>50' \\
         --expect '503.p99<50ms' 'http://127.0.0.1:8080/work?compute=20ms'
-  Files as in SPECweb99, with new connections and pauses as in the SEDA paper:
+  Request files as in SPECweb99, with connections and pauses as in the SEDA
+  paper:
     tussah load files --size 3.3GB /srv/set
     tussah web /srv/set
     tussah load -c 1024 --files /srv/set --requests-per-connection 5 \\
         --think 20ms http://127.0.0.1:8080/
-  Two runs beside each other:
+  Compare two runs:
     tussah load --json before.json http://127.0.0.1:8080/
     tussah load --json after.json --svg after.svg http://127.0.0.1:8080/
     tussah load compare before.json after.json";
@@ -90,25 +99,26 @@ const REQUESTS: &str = "Requests";
 const MEASURING: &str = "Measuring";
 const OUTPUT: &str = "Output";
 
-/// How many clients connect, for how long, and what they ask for.
+/// The options of a run: the clients, the duration, and the requests.
 #[derive(Args, Debug)]
 pub(super) struct Options {
-    /// What to load: http://HOST[:PORT][/PATH] or https://..
+    /// URL to load: http://HOST[:PORT][/PATH] or https://..
     pub(super) url: String,
 
-    /// Clients, each with one connection at a time; 1 to 10,000
+    /// Number of clients, each with one connection at a time; 1 to 10,000
     #[arg(short, long, value_name = "N", default_value_t = 64, value_parser = clap::value_parser!(u32).range(1..=10_000))]
     pub(super) connections: u32,
 
-    /// Ends after so many requests
+    /// Stop after N requests
     #[arg(short = 'n', long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     requests: Option<u64>,
 
-    /// Ends after so long, such as 500ms, 10s or 2m [default: 10s, unless there is --requests]
+    /// Stop after this time, such as 500ms, 10s or 2m [default: 10s without --requests]
     #[arg(short, long, value_parser = some_duration)]
     duration: Option<Duration>,
 
-    /// Open loop: so many requests a second by all clients together, evenly, whatever the server does
+    /// Open loop: all clients together send this many requests a second, evenly, whatever the
+    /// server does
     #[arg(short, long, value_name = "PER_SECOND", value_parser = rate)]
     rate: Option<f64>,
 
@@ -116,7 +126,7 @@ pub(super) struct Options {
     #[arg(long, value_name = "DURATION", default_value = "0s", value_parser = duration, conflicts_with = "rate")]
     think: Duration,
 
-    /// Makes requests for so long before any is counted
+    /// Make requests for this long before counting any
     #[arg(long, value_name = "DURATION", default_value = "0s", value_parser = duration)]
     warm_up: Duration,
 
@@ -124,27 +134,29 @@ pub(super) struct Options {
     #[arg(short, long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
     workers: Option<u16>,
 
-    /// Method
+    /// Request method
     #[arg(short = 'X', long, default_value = "GET", value_parser = method, help_heading = REQUESTS)]
     pub(super) method: String,
 
-    /// A field, instead of one of the same name that would be sent otherwise; may be given several times
+    /// Header field to send, in place of a default field of the same name; repeatable
     #[arg(short = 'H', long, value_name = "NAME: VALUE", value_parser = field, help_heading = REQUESTS)]
     pub(super) header: Vec<(String, String)>,
 
-    /// Body
+    /// Request body
     #[arg(long, value_name = "TEXT", conflicts_with = "body_file", help_heading = REQUESTS)]
     pub(super) body: Option<String>,
 
-    /// File with the body
+    /// File to send as the request body
     #[arg(long, value_name = "PATH", help_heading = REQUESTS)]
     pub(super) body_file: Option<PathBuf>,
 
-    /// Picks files of a SPECweb99-like set below the URL, by their popularity: a directory that `tussah load files` has made, or the size of one
+    /// Request the files of a SPECweb99-like set below the URL, by popularity: give the directory
+    /// that `tussah load files` created, or the size of the set
     #[arg(long, value_name = "DIR|SIZE", help_heading = REQUESTS)]
     pub(super) files: Option<String>,
 
-    /// With --files: compares every Nth body of a client with the file byte by byte; 0: none. Lengths are always compared
+    /// With --files: compare every Nth body of a client with the file byte by byte; 0 compares
+    /// none. Lengths are always compared
     #[arg(long, value_name = "N", default_value_t = 100, help_heading = REQUESTS)]
     check_every: u32,
 
@@ -152,27 +164,28 @@ pub(super) struct Options {
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=256), help_heading = REQUESTS)]
     pipeline: u16,
 
-    /// Time limit for an answer, or for those to requests that are sent together
+    /// Time limit for an answer, or for all answers to requests sent together
     #[arg(long, value_name = "DURATION", default_value = "30s", value_parser = some_duration, help_heading = REQUESTS)]
     timeout: Duration,
 
-    /// In closed loop, after a 503 a client waits as long as its Retry-After says, and up to a second more by chance
+    /// In a closed loop, after a 503, wait for its Retry-After and up to a second more at random
     #[arg(long, conflicts_with = "rate", help_heading = REQUESTS)]
     honor_retry_after: bool,
 
-    /// In closed loop, pause of a client after a failure, or a 503 (unless its Retry-After is honored)
+    /// In a closed loop, pause of a client after a failure, or after a 503 whose Retry-After is not
+    /// honored
     #[arg(long, value_name = "DURATION", default_value = "20ms", value_parser = duration, help_heading = REQUESTS)]
     retry_pause: Duration,
 
-    /// Where random choices begin; the same seed makes the same choices
+    /// Seed of random choices; equal seeds make equal choices
     #[arg(long, value_name = "N", default_value_t = 1, help_heading = REQUESTS)]
     seed: u64,
 
-    /// Makes a new connection after so many requests [default: keeps it]
+    /// Open a new connection after N requests [default: keep it open]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..), help_heading = CONNECTIONS)]
     pub(super) requests_per_connection: Option<u32>,
 
-    /// How a connection ends after these
+    /// How a connection ends after --requests-per-connection
     #[arg(long, value_name = "HOW", default_value = "header", help_heading = CONNECTIONS)]
     pub(super) close_by: CloseBy,
 
@@ -180,16 +193,16 @@ pub(super) struct Options {
     #[arg(long, value_name = "DURATION", default_value = "30s", value_parser = some_duration, help_heading = CONNECTIONS)]
     pub(super) connect_timeout: Duration,
 
-    /// Addresses of this machine to connect from, in turn: more ports than one address has (about 28,000, each of which may wait for a minute
-    /// after its connection); 127.0.0.2 and so on for a server on this machine
+    /// Local addresses to connect from, in turn. Each adds about 28,000 ports, and a port may wait
+    /// for a minute after its connection. For a server on this machine, use 127.0.0.2 and so on
     #[arg(long, value_name = "ADDRESS", value_delimiter = ',', help_heading = CONNECTIONS)]
     pub(super) source: Vec<IpAddr>,
 
-    /// Connects to a Unix socket; the URL still says what to ask for
+    /// Connect to a Unix socket; the URL still gives the host and path to request
     #[arg(long, value_name = "PATH", help_heading = CONNECTIONS)]
     pub(super) unix: Option<PathBuf>,
 
-    /// Trusts every certificate
+    /// Trust every certificate
     #[arg(short = 'k', long, conflicts_with = "cacert", help_heading = CONNECTIONS)]
     pub(super) insecure: bool,
 
@@ -197,37 +210,38 @@ pub(super) struct Options {
     #[arg(long, value_name = "PATH", help_heading = CONNECTIONS)]
     pub(super) cacert: Option<PathBuf>,
 
-    /// Process of the server, whose CPU time is measured, with its descendants
+    /// Process ID of the server; measures its CPU time and that of its descendants
     #[arg(long, help_heading = MEASURING)]
     pub(super) pid: Option<u32>,
 
-    /// Windows in which fairness is judged [default: as many seconds as give a client 20 answers]
+    /// Length of the windows in which fairness is judged [default: as many seconds as give a client
+    /// 20 answers]
     #[arg(long, value_name = "DURATION", value_parser = some_duration, help_heading = MEASURING)]
     window: Option<Duration>,
 
-    /// Tells how many requests were served within so long, as part of all and a second (goodput)
+    /// Report the requests served within this time, as a share and per second (goodput)
     #[arg(long, value_name = "DURATION", value_parser = some_duration, help_heading = MEASURING)]
     within: Option<Duration>,
 
-    /// What the run is to reach, such as 'p99<20ms', 'errors<0.1%', 'rate>1000' or 'jain>0.99'; if it does not, the exit status is 1; may be
-    /// given several times
+    /// Requirement for the results, such as 'p99<20ms', 'errors<0.1%', 'rate>1000' or 'jain>0.99';
+    /// if it is not met, the exit status is 3; repeatable
     #[arg(long, value_name = "BOUND", help_heading = MEASURING)]
     pub(super) expect: Vec<Expectation>,
 
-    /// Writes the results as JSON; `-`: to standard output, instead of the table
+    /// Write the results as JSON; `-` writes them to standard output, instead of the table
     #[arg(long, value_name = "FILE", help_heading = OUTPUT)]
     pub(super) json: Option<PathBuf>,
 
-    /// Draws the latencies by percentile, and the requests of each second
+    /// Draw the latencies by percentile and the requests of each second
     #[arg(long, value_name = "FILE", help_heading = OUTPUT)]
     pub(super) svg: Option<PathBuf>,
 }
 
 impl Options {
-    /// Whether all that is expected will be measured.
+    /// Checks that the options measure everything that is expected.
     ///
     /// # Errors
-    /// A sentence that says which option is missing.
+    /// A sentence that names the missing option.
     pub(super) fn check(&self) -> Result<(), String> {
         let is_given = |option| match option {
             "--within" => self.within.is_some(),
@@ -267,7 +281,7 @@ impl Options {
     }
 }
 
-/// Reads a number of requests a second.
+/// Parses a number of requests a second.
 fn rate(text: &str) -> Result<f64, String> {
     let rate: Option<f64> = text.parse().ok();
     let rate = rate.filter(|rate| (0.001..=1e7).contains(rate));

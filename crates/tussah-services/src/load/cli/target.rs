@@ -1,4 +1,4 @@
-//! What the arguments say about whom to ask, and for what.
+//! The server and the requests that the arguments describe.
 
 use std::fs;
 use std::net::SocketAddr;
@@ -15,14 +15,14 @@ use crate::load::settings::CloseBy;
 use crate::load::tls::{self, Trust};
 use crate::load::url::Url;
 
-/// What is known before the network is asked.
+/// The parts of a run that need no network.
 pub(super) struct Prepared {
     url: Url,
     pub(super) set: Option<FileSet>,
     pub(super) requests: Requests,
 }
 
-/// Reads all that the arguments name.
+/// Reads everything that the arguments name.
 ///
 /// # Errors
 /// A sentence that says what was expected.
@@ -34,7 +34,7 @@ pub(super) fn prepare(options: &Options) -> Result<Prepared, String> {
     }
     let url = Url::parse(&options.url)?;
     if url.tls && options.unix.is_some() {
-        return Err("--unix: TLS goes over TCP only; expected an http:// URL".to_owned());
+        return Err("--unix: TLS works over TCP only; expected an http:// URL".to_owned());
     }
     let set = options.files.as_deref().map(file_set).transpose()?;
     let body = match (&options.body, &options.body_file) {
@@ -58,18 +58,18 @@ pub(super) fn prepare(options: &Options) -> Result<Prepared, String> {
     })
 }
 
-/// The set in a directory, or of a size.
+/// Returns the set in a directory, or of a size.
 fn file_set(text: &str) -> Result<FileSet, String> {
     let path = Path::new(text);
     match path.is_dir() {
         true => FileSet::in_directory(path),
         false => FileSet::of_size(text)
-            .map_err(|error| format!("--files: {error}, nor a directory that exists")),
+            .map_err(|error| format!("--files: {error}, and there is no such directory")),
     }
 }
 
 impl Prepared {
-    /// Finds out how to reach the server.
+    /// Determines how to reach the server.
     ///
     /// # Errors
     /// A sentence that says what failed.
@@ -91,7 +91,7 @@ impl Prepared {
                 .find(|source| source.is_ipv4() != address.is_ipv4())
         {
             return Err(format!(
-                "--source {other}: the server's address {address} is of the other family"
+                "--source {other}: the server's address {address} belongs to the other address family"
             ));
         }
         Ok(Dial {
@@ -102,7 +102,7 @@ impl Prepared {
         })
     }
 
-    /// The address of the host; of several, the first that can be connected to.
+    /// Returns the address of the host: the first to accept a connection if there are several.
     async fn address(&self) -> Result<SocketAddr, String> {
         let Url { host, port, .. } = &self.url;
         if let Ok(address) = host.parse() {
@@ -121,7 +121,7 @@ impl Prepared {
     }
 }
 
-/// Reads a method (RFC 9110, section 9.1).
+/// Parses a method (RFC 9110, section 9.1).
 pub(super) fn method(text: &str) -> Result<String, String> {
     match is_token(text) {
         true => Ok(text.to_owned()),
@@ -129,7 +129,7 @@ pub(super) fn method(text: &str) -> Result<String, String> {
     }
 }
 
-/// Reads a field (RFC 9110, section 5).
+/// Parses a field (RFC 9110, section 5).
 pub(super) fn field(text: &str) -> Result<(String, String), String> {
     let expected = || "expected a name and a value, as in `Accept: text/html`".to_owned();
     let (name, value) = text.split_once(':').ok_or_else(expected)?;

@@ -1,4 +1,4 @@
-//! An exchange over TLS with a server that does not read for a while.
+//! Exchanges with servers that stop reading for a while or send unsolicited data.
 
 use std::future::poll_fn;
 use std::net::{TcpListener, TcpStream};
@@ -18,10 +18,10 @@ use crate::load::requests::Message;
 use crate::load::tls::{Trust, connector};
 use crate::load::url::Url;
 
-/// Less than TLS keeps back, and more than the sockets of a connection hold.
+/// Less than TLS holds back, and more than the sockets of a connection hold.
 const BODY_BYTES: usize = 60_000;
 
-/// Makes the handshake, and reads a request only when it is told to.
+/// Makes the handshake, and reads a request only on command.
 fn serve(listener: &TcpListener, told: &mpsc::Receiver<()>) -> io::Result<()> {
     let made = rcgen::generate_simple_self_signed(vec!["localhost".to_owned()]);
     let made = made.expect("a certificate can be made");
@@ -48,8 +48,61 @@ fn serve(listener: &TcpListener, told: &mpsc::Receiver<()>) -> io::Result<()> {
     io::Write::write_all(&mut stream, b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n")
 }
 
+fn flight() -> Flight {
+    Flight {
+        file: None,
+        first: true,
+        last: false,
+        checked: false,
+        claimed: false,
+        due_ns: 0,
+        sent_ns: 0,
+    }
+}
+
+fn get() -> Requests {
+    let message = Message {
+        method: "GET".to_owned(),
+        fields: Vec::new(),
+        body: Vec::new(),
+        announces_end: false,
+    };
+    let url = Url::parse("http://localhost/").expect("it is one");
+    Requests::new(&url, None, message)
+}
+
 #[test]
-fn what_tls_keeps_back_is_sent_too() {
+fn data_before_the_next_request_is_unsolicited() {
+    const ANSWER: &[u8] = b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n";
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a port is free");
+    let client = TcpStream::connect(listener.local_addr().expect("it is bound"));
+    let client = client.expect("it listens");
+    let (mut server, _) = listener.accept().expect("a client has come");
+    let runtime = tussah::Runtime::builder()
+        .workers(1)
+        .build()
+        .expect("a thread can start");
+    let requests = get();
+    let failure = runtime.block_on(async {
+        client.set_nonblocking(true).expect("it is a socket");
+        let client = tussah::net::TcpStream::from_std(client).expect("it is connected");
+        let mut exchange = Exchange::new();
+        exchange.connected(Stream::Tcp(client));
+        // A server without room for another connection reports that without a request.
+        io::Write::write_all(&mut server, ANSWER).expect("it is connected");
+        exchange.push(flight());
+        let first = poll_fn(|context| exchange.poll(context, &requests, |_, _| {}));
+        first.await.expect("it is answered");
+        io::Write::write_all(&mut server, ANSWER).expect("it is connected");
+        exchange.push(flight());
+        poll_fn(|context| exchange.poll(context, &requests, |_, _| {})).await
+    });
+    let failure = failure.expect_err("nobody has asked for it");
+    assert_eq!(failure.fault.name(), "unsolicited");
+}
+
+#[test]
+fn data_that_tls_holds_back_is_sent() {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a port is free");
     setsockopt(&listener, RcvBuf, &4096).expect("it can be small");
     let client = TcpStream::connect(listener.local_addr().expect("it is bound"));
@@ -82,21 +135,13 @@ fn what_tls_keeps_back_is_sent_too() {
             .expect("it is trusted");
         let mut exchange = Exchange::new();
         exchange.connected(Stream::Tls(Box::new(stream)));
-        exchange.push(Flight {
-            file: None,
-            first: true,
-            last: false,
-            checked: false,
-            claimed: false,
-            due_ns: 0,
-            sent_ns: 0,
-        });
+        exchange.push(flight());
         let mut statuses = Vec::new();
         let whole = poll_fn(|context| {
             let polled = exchange.poll(context, &requests, |_, answer| {
                 statuses.push(answer.head.status)
             });
-            // TLS has taken all of it, but the sockets have not.
+            // TLS has accepted everything, but the sockets have not.
             if exchange.written == 1 {
                 let _ = tell.send(());
             }

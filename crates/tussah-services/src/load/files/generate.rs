@@ -1,4 +1,4 @@
-//! Writing a set of files to disk.
+//! Writes a file set to disk.
 
 use std::fs::{self, File};
 use std::io::{self, ErrorKind, Read, Write};
@@ -6,26 +6,28 @@ use std::path::Path;
 
 use super::{DIRECTORY_BYTES, FILES, FileNumber, FileSet};
 
-/// Bytes that are written at once.
+/// The number of bytes in a write.
 const PIECE: usize = 64 * 1024;
 
-/// Bytes of a file that is there that are looked at, to see whose it is.
+/// The number of bytes of an existing file to compare.
 const LOOKED_AT: usize = 64;
 
-/// What was done.
+/// The result of a generation.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Made {
     /// Files that were written.
     pub written: usize,
-    /// Files that were there already.
+    /// Files that existed already.
     pub kept: usize,
 }
 
-/// Writes a set of files into a directory, which is made if it is missing. Files that are there already stay, so that it can be
-/// interrupted and called again. `progress` is called after each directory, with how many there are by now.
+/// Writes a file set into a directory, and creates the directory if necessary.
+///
+/// Existing files are kept, so that an interrupted call can be repeated. `progress` is called after
+/// each directory with the number of complete directories.
 ///
 /// # Errors
-/// What the system says, with the path; a full disk with what would be needed.
+/// The system's error with the path. For a full disk, it says how much space is missing.
 pub fn generate(set: FileSet, root: &Path, mut progress: impl FnMut(usize)) -> io::Result<Made> {
     let mut made = Made::default();
     let mut buffer = vec![0; PIECE];
@@ -47,14 +49,14 @@ pub fn generate(set: FileSet, root: &Path, mut progress: impl FnMut(usize)) -> i
     Ok(made)
 }
 
-/// Says of what the error is.
+/// Adds the path to an error.
 fn failed(error: io::Error, path: &Path, set: FileSet, directories: usize) -> io::Error {
     let kind = error.kind();
     let path = path.display();
     let text = match kind {
         ErrorKind::StorageFull | ErrorKind::QuotaExceeded => format!(
-            "the disk is full at {path}: {} directories are whole, and the other {} need up to {} more; make room and call it \
-             again, it goes on where it was",
+            "the disk is full at {path}: {} directories are complete, and the other {} need up to {} more; free some space and \
+             repeat the command, which continues from there",
             directories,
             set.directories - directories,
             crate::load::units::show_bytes(
@@ -66,7 +68,7 @@ fn failed(error: io::Error, path: &Path, set: FileSet, directories: usize) -> io
     io::Error::new(kind, text)
 }
 
-/// Writes a file unless it is there.
+/// Writes a file unless it exists.
 fn write(file: FileNumber, path: &Path, buffer: &mut [u8]) -> io::Result<bool> {
     if is_there(file, path) {
         return Ok(false);
@@ -84,7 +86,7 @@ fn write(file: FileNumber, path: &Path, buffer: &mut [u8]) -> io::Result<bool> {
     Ok(true)
 }
 
-/// Whether a file has the length and begins as it should. One that was interrupted is too short.
+/// Returns whether a file has the right length and beginning. An interrupted file is too short.
 fn is_there(file: FileNumber, path: &Path) -> bool {
     let begins = || -> io::Result<bool> {
         let mut input = File::open(path)?;
@@ -99,7 +101,7 @@ fn is_there(file: FileNumber, path: &Path) -> bool {
 }
 
 impl FileSet {
-    /// The set that [`generate`] has written into a directory.
+    /// Returns the set that [`generate`] has written into a directory.
     ///
     /// # Errors
     /// A sentence that says what is missing.
@@ -110,7 +112,7 @@ impl FileSet {
         }
         let missing = |path: &Path| {
             format!(
-                "{} is not there; make the set with `tussah load files --size 100MB {}`",
+                "{} does not exist; create the set with `tussah load files --size 100MB {}`",
                 path.display(),
                 root.display()
             )
@@ -165,7 +167,7 @@ mod tests {
     }
 
     #[test]
-    fn a_full_disk_says_what_is_needed() {
+    fn a_full_disk_reports_the_missing_space() {
         let set = FileSet::of(3).expect("a set");
         let full = io::Error::from(ErrorKind::StorageFull);
         let error = failed(full, Path::new("/x/dir00001/class0_0"), set, 1);

@@ -1,4 +1,4 @@
-//! The set of files, as SPECweb99 and the papers describe it.
+//! The file set, as SPECweb99 and the papers describe it.
 
 use super::*;
 

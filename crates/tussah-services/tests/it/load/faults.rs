@@ -1,4 +1,4 @@
-//! What can go wrong, by kind.
+//! The kinds of failures.
 
 use std::net::TcpListener;
 
@@ -10,7 +10,7 @@ use super::{ended, summary};
 #[test]
 fn kinds() {
     let check = |kind: &str, bytes: &'static [u8], closes: bool| {
-        // The first answer is good, so that it is known which request it is.
+        // The first answer is good, so that the number of the failing request is known.
         let server = Server::start(move |request| match (request.number, closes) {
             (0, _) => Action::Send(ok(b"good")),
             (_, true) => Action::SendAndClose(bytes.to_vec()),
@@ -46,16 +46,36 @@ fn kinds() {
         b"HTTP/1.1 500 Oh\r\nConnection: close\r\n\r\n",
         true,
     );
-    // An answer that nobody has asked for.
-    let twice = b"HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\n\r\nHTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n";
-    let server = Server::start(|_| Action::Send(twice.to_vec()));
-    let summary = summary(&format!("{} -c 1 -n 1", server.url()));
-    assert_eq!(summary.errors["status"], 1);
+}
+
+/// A server that sends more responses than requests.
+#[test]
+fn unsolicited_responses_are_errors() {
+    let twice = b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n".repeat(2);
+    let server = Server::start(move |_| Action::Send(twice.clone()));
+    let options = "-c 2 -n 10 --retry-pause 0s";
+    let summary = summary(&format!("{} {options}", server.url()));
+    assert_eq!((summary.requests.served, summary.requests.failed), (10, 10));
+    assert_eq!(summary.errors["unsolicited"], 10, "{:?}", summary.errors);
+    assert_eq!(server.see(|seen| seen.connections), 10, "each is closed");
+    let expected = format!("{} {options} --expect errors<=0%", server.url());
+    let (status, text) = ended(&expected);
+    assert_eq!(status, 3, "{text}");
+    assert!(text.contains("unsolicited"), "{text}");
+}
+
+/// A server that also sends the beginning of another response.
+#[test]
+fn a_part_of_an_unsolicited_response_is_an_error() {
+    let server = Server::start(|_| Action::Send([&ok(b"good")[..], b"HT"].concat()));
+    let summary = summary(&format!("{} -c 1 -n 4 --retry-pause 0s", server.url()));
+    assert_eq!((summary.requests.served, summary.requests.failed), (4, 4));
+    assert_eq!(summary.errors["unsolicited"], 4, "{:?}", summary.errors);
 }
 
 #[test]
 fn a_server_that_resets() {
-    // Closing with something unread resets a connection.
+    // A close with unread data resets the connection.
     let server = Server::start(|request| match request.number {
         0 => Action::Send(ok(b"good")),
         _ => Action::SendAndClose(Vec::new()),
@@ -87,12 +107,12 @@ fn rejections_are_apart() {
 }
 
 #[test]
-fn clients_come_again_when_they_are_told() {
+fn clients_honor_retry_after() {
     let answer = |wait: &str| {
         let answer = format!("HTTP/1.1 503 No\r\nContent-Length: 0\r\nRetry-After: {wait}\r\n\r\n");
         Server::start(move |_| Action::Send(answer.clone().into_bytes()))
     };
-    // They would wait for an hour.
+    // The clients would wait for an hour.
     let server = answer("3600");
     let summary_of = |server: &Server, options: &str| {
         let arguments = format!("{} -c 3 -d 300ms --retry-pause 0s {options}", server.url());
@@ -109,13 +129,13 @@ fn clients_come_again_when_they_are_told() {
 }
 
 #[test]
-fn nobody_listens() {
+fn a_refused_connection_is_an_error() {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a port is free");
     let port = listener.local_addr().expect("it is bound").port();
     drop(listener);
     let (status, text) = ended(&format!("http://127.0.0.1:{port} -c 2 -n 2"));
     assert_eq!(status, 1, "{text}");
-    assert!(text.contains("no connection could be made"), "{text}");
+    assert!(text.contains("cannot connect: "), "{text}");
     assert!(text.contains("Connection refused"), "{text}");
 }
 
@@ -132,7 +152,7 @@ fn a_server_that_goes_away() {
 }
 
 #[test]
-fn what_is_not_answered_is_no_success() {
+fn unanswered_requests_are_no_success() {
     let load = |options: &str| {
         let server = Server::start(|request| match request.number {
             0..10 => Action::Send(ok(b"good")),
@@ -144,12 +164,12 @@ fn what_is_not_answered_is_no_success() {
         ))
     };
     let within = |summary: &Summary| summary.within.as_ref().map_or(1.0, |within| within.share);
-    // 200 are due, and most of them never sent.
+    // 200 requests are due, and most of them are never sent.
     let open = load("--rate 100");
     assert_eq!((open.requests.served, open.requests.unfinished), (10, 2));
     assert!(open.error_share() > 0.9, "{:?}", open.requests);
     assert!(within(&open) < 0.1, "{:?}", open.within);
-    // Both connections wait: that is no error yet, but too late.
+    // Both connections wait. Their requests are too late, but not yet errors.
     let closed = load("");
     assert_eq!(
         (closed.requests.served, closed.requests.unfinished),
@@ -168,16 +188,14 @@ fn a_server_that_never_answers() {
 }
 
 #[test]
-fn a_server_that_nobody_can_connect_to() {
-    // It accepts, but the handshake of TLS does not come to an end.
+fn a_server_that_accepts_no_connection() {
+    // The server accepts, but never completes the TLS handshake.
     let listener = TcpListener::bind("127.0.0.1:0").expect("a port is free");
     let port = listener.local_addr().expect("it is bound").port();
     let options = "-k -c 1000 -n 1 --connect-timeout 1s";
     let (status, text) = ended(&format!("https://127.0.0.1:{port} {options}"));
     assert_eq!(status, 1, "{text}");
-    let (_, rest) = text
-        .split_once("connection could be made by ")
-        .expect(&text);
+    let (_, rest) = text.split_once("cannot connect: ").expect(&text);
     let (tried, _) = rest.split_once(" of 1000 clients").expect(&text);
     assert!(tried.parse::<u32>().expect(&text) < 500, "{text}");
 }

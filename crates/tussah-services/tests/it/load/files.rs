@@ -1,4 +1,4 @@
-//! The set of files: made once, asked for, and compared.
+//! The file set: generation, requests, and comparison.
 
 use std::fs;
 use std::path::Path;
@@ -6,17 +6,17 @@ use std::path::Path;
 use super::server::{Action, Server, ok};
 use super::{ended, summary};
 
-/// Makes a set of one directory.
+/// Creates a set of one directory.
 fn made(root: &Path) {
     let (status, text) = ended(&format!("files --size 5MB {}", root.display()));
     assert_eq!(status, 0, "{text}");
     assert!(
-        text.contains("1 directories, 36 files, 5.12 MB; 36 written, 0 were there"),
+        text.contains("1 directories, 36 files, 5.12 MB; 36 written, 0 existed"),
         "{text}"
     );
 }
 
-/// Serves the files below a directory, changed in some way.
+/// Serves the files below a directory, each changed by a function.
 fn serve(root: &Path, change: fn(Vec<u8>) -> Vec<u8>) -> Server {
     let root = root.to_owned();
     Server::start(move |request| {
@@ -37,7 +37,7 @@ fn made_once_and_asked_for() {
     made(root);
     let (status, text) = ended(&format!("files --size 5MB {}", root.display()));
     assert_eq!(status, 0);
-    assert!(text.contains("0 written, 36 were there"), "{text}");
+    assert!(text.contains("0 written, 36 existed"), "{text}");
     let server = serve(root, |bytes| bytes);
     let run = |files: &str| {
         let options = format!("--files {files} --check-every 1 -c 4 -n 400");
@@ -98,5 +98,5 @@ fn sets_that_cannot_be() {
         &format!("http://127.0.0.1:1 --files {root}"),
         "tussah load files --size",
     );
-    check("http://127.0.0.1:1 --files /no/such", "nor a directory");
+    check("http://127.0.0.1:1 --files /no/such", "no such directory");
 }

@@ -1,4 +1,4 @@
-//! How a run is judged, told and ended.
+//! The verdict, the output and the end of a run.
 
 use std::fs;
 use std::io::Read;
@@ -49,13 +49,13 @@ fn a_run_in_which_nothing_was_served_has_failed() {
     };
     check(
         b"HTTP/1.1 404 No\r\nContent-Length: 0\r\n\r\n",
-        "no request was served: 20 failed, 0 were rejected",
+        "the server served no request: 20 failed, 0 were rejected",
     );
     check(
         b"HTTP/1.1 503 No\r\nContent-Length: 0\r\n\r\n",
-        "no request was served: 0 failed, 20 were rejected",
+        "the server served no request: 0 failed, 20 were rejected",
     );
-    // One in four is enough for a result, which says how many failed.
+    // One success in four is enough for a result, which reports the number of failures.
     let server = Server::start(|request| match request.number % 4 {
         0 => Action::Send(ok(b"x")),
         _ => Action::Send(b"HTTP/1.1 404 No\r\nContent-Length: 0\r\n\r\n".to_vec()),
@@ -65,7 +65,7 @@ fn a_run_in_which_nothing_was_served_has_failed() {
 }
 
 #[test]
-fn what_is_served_in_time_is_told() {
+fn goodput_is_reported() {
     let server = Server::start(|request| match request.number % 4 {
         0 => Action::Send(b"HTTP/1.1 503 Busy\r\nContent-Length: 0\r\n\r\n".to_vec()),
         _ => Action::Send(ok(b"x")),
@@ -75,7 +75,7 @@ fn what_is_served_in_time_is_told() {
         let summary = summary(&load(&format!("--within {limit}")));
         let within = summary.within.expect("it was asked for");
         assert_eq!((within.count, within.share), (count, share), "{limit}");
-        // JSON keeps all but the last digit.
+        // JSON loses at most the last digit.
         let off = within.per_s * summary.measured_s - count as f64;
         assert!(off.abs() < 1e-6, "{limit}: {off}");
     };
@@ -150,7 +150,7 @@ fn arguments_that_make_no_sense() {
 }
 
 #[test]
-fn ctrl_c_tells_what_there_is() {
+fn ctrl_c_prints_the_results_so_far() {
     let server = server();
     let mut child = command(&format!("{} -c 2 -d 1h --json -", server.url()))
         .stdout(Stdio::piped())
@@ -219,6 +219,9 @@ fn results_that_cannot_be_written() {
             .expect("the command starts");
         let text = String::from_utf8_lossy(&output.stderr);
         assert_eq!(output.status.code(), Some(1), "{options}: {text}");
-        assert!(text.contains("can't be written"), "{options}: {text}");
+        assert!(
+            text.contains("cannot write the results"),
+            "{options}: {text}"
+        );
     }
 }

@@ -1,4 +1,4 @@
-//! As many requests as are asked for, as they are asked for.
+//! The number and the content of requests.
 
 use super::server::{Action, Server, ok};
 use super::{ended, summary};
@@ -37,7 +37,7 @@ fn connections_are_made_anew() {
     ));
     assert_eq!((summary.requests.served, summary.requests.failed), (100, 0));
     let seen = server.see(|seen| (seen.connections, seen.per_connection.clone()));
-    // Those that were made beforehand, and those that were made since.
+    // Connections from before the measurement, and from the measurement.
     assert_eq!(seen.0 as u64, 4 + summary.connect.count);
     assert!(seen.1.iter().all(|&count| count <= 5), "{seen:?}");
     assert!((20..=24).contains(&seen.0), "{seen:?}");
@@ -102,7 +102,7 @@ fn what_is_sent() {
         &format!("POST /a?b HTTP/1.1\r\n{host}Content-Length: 3\r\nA: 1\r\nB: 2\r\n\r\n"),
         b"abc",
     );
-    // Larger than a socket takes at once.
+    // Larger than one write to a socket.
     let large = vec![b'x'; 3_000_000];
     let file = tempfile::NamedTempFile::new().expect("a file");
     std::fs::write(file.path(), &large).expect("there is room");
@@ -127,13 +127,13 @@ fn an_open_loop_makes_its_requests() {
     let requests = &summary.requests;
     assert_eq!((requests.unfinished, requests.never_sent), (0, 0));
     assert_eq!(summary.parameters.rate_per_s, Some(1000.0));
-    // Requests are not made before they are due, and the last of these is due after 299 ms.
+    // No request is sent before it is due, and the last of these is due after 299 ms.
     assert!(summary.measured_s >= 0.29, "{}", summary.measured_s);
 }
 
 #[test]
 fn latency_counts_from_when_a_request_is_due() {
-    // The only connection is stuck with its first request, which is given up after a second.
+    // The only connection is busy with its first request, which times out after a second.
     let server = Server::start(|request| match request.number {
         0 => Action::Hang,
         _ => Action::Send(ok(b"x")),
@@ -141,7 +141,7 @@ fn latency_counts_from_when_a_request_is_due() {
     let options = "-c 1 --rate 100 -n 20 --timeout 1s";
     let summary = summary(&format!("{} {options}", server.url()));
     assert_eq!((summary.requests.served, summary.requests.failed), (19, 1));
-    // The second one was due after 10 ms, and was not sent before the second was over.
+    // The second request was due after 10 ms, and was sent after a second.
     assert!(summary.latency.max >= 980_000_000, "{:?}", summary.latency);
 }
 

@@ -1,4 +1,4 @@
-//! A little server.
+//! A small server.
 
 use std::collections::BTreeSet;
 use std::io::{self, Read, Write};
@@ -8,38 +8,38 @@ use std::path::Path;
 use std::sync::{Arc, Mutex};
 use std::thread;
 
-/// What to do about a request.
+/// The reaction to a request.
 pub enum Action {
     /// Send this.
     Send(Vec<u8>),
     /// Send this and close the connection.
     SendAndClose(Vec<u8>),
-    /// Say nothing, ever.
+    /// Never answer.
     Hang,
 }
 
-/// A request, and which of all it is.
+/// A request with its number.
 pub struct Request {
     pub number: usize,
     pub head: String,
 }
 
-/// What the server has seen.
+/// The observations of the server.
 #[derive(Default)]
 pub struct Seen {
     pub connections: usize,
     pub requests: usize,
     pub peers: BTreeSet<IpAddr>,
-    /// Requests that were there at a time.
+    /// The largest number of requests that were present together.
     pub together_max: usize,
-    /// Requests of each connection that was closed.
+    /// The number of requests of each closed connection.
     pub per_connection: Vec<usize>,
     pub last: Option<(String, Vec<u8>)>,
 }
 
 type Handler = Arc<dyn Fn(&Request) -> Action + Send + Sync>;
 
-/// A server that lives as long as the test's process.
+/// A server that lives as long as the test process.
 #[derive(Clone)]
 pub struct Server {
     pub port: u16,
@@ -47,14 +47,14 @@ pub struct Server {
     handler: Handler,
 }
 
-/// An answer 200 with a body.
+/// Returns an answer 200 with a body.
 pub fn ok(body: &[u8]) -> Vec<u8> {
     let head = format!("HTTP/1.1 200 OK\r\nContent-Length: {}\r\n\r\n", body.len());
     [head.as_bytes(), body].concat()
 }
 
 impl Server {
-    /// Answers each request by what the handler says, at an address of this machine.
+    /// Answers each request with the handler's action, at an address of this machine.
     pub fn at(address: &str, handler: impl Fn(&Request) -> Action + Send + Sync + 'static) -> Self {
         let listener = TcpListener::bind((address, 0)).expect("a port is free");
         let port = listener.local_addr().expect("it is bound").port();
@@ -77,7 +77,7 @@ impl Server {
         Self::at("127.0.0.1", handler)
     }
 
-    /// The same behind a Unix socket.
+    /// Does the same on a Unix socket.
     pub fn unix(path: &Path, handler: impl Fn(&Request) -> Action + Send + Sync + 'static) -> Self {
         let listener = UnixListener::bind(path).expect("the path is free");
         let server = Self::new(0, handler);
@@ -112,7 +112,7 @@ impl Server {
     pub fn connection(&self, mut stream: impl Read + Write) {
         self.see(|seen| seen.connections += 1);
         let mut on_connection = 0;
-        // The client may break it off.
+        // The client may close the connection at any time.
         let _ = self.requests(&mut stream, &mut on_connection);
         self.see(|seen| seen.per_connection.push(on_connection));
     }
@@ -157,7 +157,7 @@ impl Server {
     }
 }
 
-/// The head, the body and the length of the first request, if it is whole.
+/// Returns the head, the body and the length of the first request, if it is complete.
 fn parse(buffer: &[u8]) -> Option<(String, Vec<u8>, usize)> {
     let end = buffer.windows(4).position(|four| four == b"\r\n\r\n")? + 4;
     let head = String::from_utf8(buffer[..end].to_vec()).expect("heads are text");

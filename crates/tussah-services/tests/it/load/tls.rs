@@ -12,7 +12,7 @@ use tussah_services::load::Times;
 use super::server::{Action, Server, ok};
 use super::{ended, summary};
 
-/// A server with a certificate of its own making, which is in the file.
+/// A server with a self-signed certificate, which it writes to the file.
 fn server(certificate_path: &std::path::Path) -> Server {
     let made = rcgen::generate_simple_self_signed(vec!["localhost".to_owned()]);
     let made = made.expect("a certificate can be made");
@@ -28,7 +28,7 @@ fn server(certificate_path: &std::path::Path) -> Server {
     let config = Arc::new(config);
     let listener = TcpListener::bind("127.0.0.1:0").expect("a port is free");
     let port = listener.local_addr().expect("it is bound").port();
-    // The body is longer than a record of TLS.
+    // The body is longer than a TLS record.
     let body = vec![b'x'; 100_000];
     let server = Server::new(port, move |_| Action::Send(ok(&body)));
     let accepting = server.clone();
@@ -67,7 +67,8 @@ fn trusted_and_not() {
         "{:?}",
         anyone.errors
     );
-    // The first request on a connection counts from its sending, and with connecting from when it was due.
+    // The first request on a connection counts from its sending, and from its due time if
+    // connecting is included.
     let options = "-c 1 -n 10 --requests-per-connection 1 --insecure";
     let anew = summary(&format!("{url} {options}"));
     let sum = |times: &Times| times.mean * times.count as f64;

@@ -1,4 +1,4 @@
-//! Ways to the server: families, names, sources, Unix sockets.
+//! Ways to reach the server: address families, names, sources, Unix sockets.
 
 use std::io::ErrorKind;
 use std::net::TcpListener;
@@ -47,7 +47,7 @@ fn from_several_addresses() {
     assert_eq!(peers, ["127.0.0.2", "127.0.0.3"]);
     let (status, text) = ended(&format!("{} --source ::1 -n 1", server.url()));
     assert_eq!(status, 1);
-    assert!(text.contains("other family"), "{text}");
+    assert!(text.contains("other address family"), "{text}");
 }
 
 #[test]
