@@ -1,11 +1,11 @@
-//! Loads the web server for a long time with everything that clients do, and prints for each minute what it holds: its memory, descriptors and connections, each the median
-//! of what it was in the minute's seconds.
+//! Loads the web server for a long time with all kinds of client behavior. For each minute it
+//! prints the server's memory, descriptors and connections, each as the median over the seconds.
 //!
 //! ```sh
 //! cargo build --release -p tussah-services --bin tussah
 //! cargo run --release -p tussah-services --example soak -- target/release/tussah 10
 //! ```
-//! The last minute is compared with the second: what grows in between by more than 2 % fails it.
+//! The soak fails if a value grows by more than 2 % from the second minute to the last.
 
 use std::error::Error;
 use std::fs;
@@ -17,7 +17,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// Bound, in clients: those that ask at the same time.
+/// Bound, in clients: those that send requests at the same time.
 const CLIENTS: u64 = 48;
 
 /// Bound, in files: small ones, of which the cache holds a part.
@@ -26,10 +26,10 @@ const FILES: u64 = 2000;
 /// How long a client waits for the server.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// What the server holds: its memory in KB, descriptors, and connections.
+/// The server's resources: its memory in KB, descriptors, and connections.
 type Held = [u64; 3];
 
-/// A server that is ended when this is dropped.
+/// A server that ends when this value is dropped.
 struct Server {
     child: Child,
     address: SocketAddr,
@@ -92,7 +92,7 @@ fn main() -> Result<ExitCode, Box<dyn Error>> {
     })
 }
 
-/// What it held in half of the seconds at most.
+/// Returns the median of each resource.
 fn medians(seconds: &[Held]) -> Held {
     std::array::from_fn(|what| {
         let mut all: Vec<_> = seconds.iter().map(|held| held[what]).collect();
@@ -101,7 +101,7 @@ fn medians(seconds: &[Held]) -> Held {
     })
 }
 
-/// Starts a server of files of many lengths, with a cache that has not room for all.
+/// Starts a server of files of various lengths, with a cache that is too small for all of them.
 fn start(command: &str) -> Result<Server, Box<dyn Error>> {
     let site = std::env::temp_dir().join(format!("tussah-soak-{}", std::process::id()));
     fs::create_dir_all(&site)?;
@@ -126,7 +126,7 @@ fn start(command: &str) -> Result<Server, Box<dyn Error>> {
         .split_once("http://")
         .and_then(|(_, rest)| rest.split('/').next());
     let address = address
-        .ok_or_else(|| format!("the server says {line:?}"))?
+        .ok_or_else(|| format!("cannot find the address in the server's output {line:?}"))?
         .parse()?;
     Ok(Server {
         child,
@@ -135,11 +135,11 @@ fn start(command: &str) -> Result<Server, Box<dyn Error>> {
     })
 }
 
-/// Asks for this and that, well and badly, until it is over.
+/// Sends valid and invalid requests until the soak is over.
 fn client(address: SocketAddr, number: u64, over: &AtomicBool, done: &AtomicU64) {
     let mut random = number.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1;
     while !over.load(Ordering::Relaxed) {
-        // An error is the server's answer to what is bad, and that is as good.
+        // An error is also a valid reaction to an invalid request.
         let _ = connection(address, &mut random, done);
     }
 }
@@ -171,7 +171,7 @@ fn connection(address: SocketAddr, random: &mut u64, done: &AtomicU64) -> std::i
         };
         let request = format!("GET {path} HTTP/1.1\r\nHost: a\r\n{lines}\r\n{body}");
         match next(random) % 60 {
-            // Half a request, and a client that is too slow or goes.
+            // Half a request, from a client that is too slow or leaves.
             0 => {
                 stream.write_all(&request.as_bytes()[..request.len() / 2])?;
                 if next(random).is_multiple_of(2) {
@@ -179,9 +179,9 @@ fn connection(address: SocketAddr, random: &mut u64, done: &AtomicU64) -> std::i
                 }
                 return Ok(());
             }
-            // An answer that nobody takes.
+            // A request whose answer the client does not read.
             1 => return stream.write_all(request.as_bytes()),
-            // The last request, said by closing one side.
+            // The last request, announced by closing one direction.
             2 => {
                 stream.write_all(request.as_bytes())?;
                 stream.shutdown(Shutdown::Write)?;
@@ -202,11 +202,11 @@ fn connection(address: SocketAddr, random: &mut u64, done: &AtomicU64) -> std::i
     Ok(())
 }
 
-/// Takes an answer; says whether the connection goes on.
+/// Reads an answer. Returns whether the connection stays open.
 fn answer(stream: &mut TcpStream) -> std::io::Result<bool> {
     let mut head = Vec::new();
     let mut byte = [0];
-    // Byte by byte, so that nothing of the next answer is taken; the client may be slow.
+    // Byte by byte, so that the next answer stays unread; the client may be slow.
     while !head.ends_with(b"\r\n\r\n") {
         stream.read_exact(&mut byte)?;
         head.push(byte[0]);
@@ -225,7 +225,7 @@ fn answer(stream: &mut TcpStream) -> std::io::Result<bool> {
     Ok(copied == len && !head.contains("Connection: close"))
 }
 
-/// Another number (xorshift; Marsaglia, Journal of Statistical Software, 2003).
+/// Returns the next random number (xorshift; Marsaglia, Journal of Statistical Software, 2003).
 fn next(random: &mut u64) -> u64 {
     *random ^= *random << 13;
     *random ^= *random >> 7;
@@ -249,7 +249,7 @@ fn held(server: &Server) -> Result<Held, Box<dyn Error>> {
     Ok([
         memory.parse()?,
         targets.len() as u64,
-        // One of them listens.
+        // One of the sockets listens.
         (sockets.count() as u64).saturating_sub(1),
     ])
 }

@@ -1,4 +1,4 @@
-//! Servers that tussah is proved by, as libraries: a web server, and what loads it.
+//! A web server and a load generator as libraries. They prove tussah in practice.
 
 #![forbid(unsafe_code)]
 
@@ -6,3 +6,7 @@ pub mod load;
 mod signals;
 mod units;
 pub mod web;
+
+#[cfg(doctest)]
+#[doc = include_str!("../../../docs/guide/web-server.md")]
+struct WebServer;

@@ -1,8 +1,12 @@
 //! A load generator for web servers.
 //!
-//! Each client is a thread with one connection at a time. In a *closed loop* it makes a request, waits for the answer, thinks, and makes the
-//! next; in an *open loop* requests are due at even times whatever the server does, and their latency counts from then on (no coordinated
-//! omission). All clients connect first; then a warm-up may follow; then what ends is counted, by each worker for itself.
+//! Each client is a thread with one connection at a time. In a *closed loop* the client sends a
+//! request, waits for the answer, pauses, and sends the next. In an *open loop* requests are due at
+//! even intervals whatever the server does, and latency counts from the due time, which avoids
+//! coordinated omission.
+//!
+//! All clients connect first, and a warm-up may follow. In the measurement, each worker counts the
+//! requests that end.
 
 mod answer;
 pub mod cli;

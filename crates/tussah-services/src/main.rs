@@ -10,7 +10,7 @@ use tussah_services::load;
 use tussah_services::web::Web;
 use tussah_services::web::config::{Arguments, Config};
 
-/// Serves the web, and loads servers, on the concurrency runtime tussah.
+/// Web server and HTTP load generator built on the tussah concurrency runtime.
 #[derive(Parser)]
 #[command(name = "tussah", version, propagate_version = true)]
 struct Tussah {
@@ -22,13 +22,13 @@ struct Tussah {
 enum Command {
     Web(Arguments),
     Load(Box<load::cli::Arguments>),
-    /// Print what a shell needs to complete this command.
+    /// Print a shell completion script.
     ///
-    /// For this bash: source <(tussah completions bash)
+    /// To enable completion in the current bash: source <(tussah completions bash)
     ///
-    /// For every bash: put that line into ~/.bashrc.
+    /// To enable it in every bash, add that line to ~/.bashrc.
     Completions {
-        /// Which shell.
+        /// Shell to write the script for.
         shell: Shell,
     },
 }

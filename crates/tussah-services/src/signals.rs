@@ -1,16 +1,17 @@
-//! Waiting for a signal for as long as a program runs.
+//! Waits for a signal as long as the program runs.
 
 use std::time::Duration;
 
 use tussah::signal::Signals;
 
-/// How long to wait before the system is asked again that had no room to wait for a signal.
+/// The pause before another attempt, after the system had no resources to wait for a signal.
 const RETRY: Duration = Duration::from_millis(100);
 
-/// Waits for a signal. A system without the memory to wait for it is asked again: it is no reason to stop.
+/// Waits for a signal. If the system lacks the memory to wait for it, this function retries, since
+/// that is no reason to stop.
 pub(crate) async fn wait(signals: &Signals) {
     while let Err(error) = signals.recv().await {
-        tracing::warn!(%error, "a signal can't be waited for now; this is tried again");
+        tracing::warn!(%error, "cannot wait for a signal; retrying every 100 ms");
         tussah::time::sleep(RETRY).await;
     }
 }

@@ -1,4 +1,4 @@
-//! Sizes and durations as people write them, exactly: what is shown is read as the same value.
+//! Sizes and durations in their text form. The text of a value reads back as the same value.
 
 use std::time::Duration;
 
@@ -26,12 +26,12 @@ const TIMES: [(&str, u64); 7] = [
     ("ns", 1),
 ];
 
-/// Reads `200MB`, `64KiB`, `1.5 GiB`, in any case; a number alone is in bytes.
+/// Parses `200MB`, `64KiB`, `1.5 GiB`, in any case; a number without a unit is in bytes.
 pub(crate) fn read_size(text: &str) -> Option<u64> {
     read(text, &SIZES, Some(1))
 }
 
-/// Reads `250ms`, `1s`, `1.5h`; only 0 needs no unit.
+/// Parses `250ms`, `1s`, `1.5h`; only 0 needs no unit.
 pub(crate) fn read_duration(text: &str) -> Option<Duration> {
     if text.trim() == "0" {
         return Some(Duration::ZERO);
@@ -39,12 +39,12 @@ pub(crate) fn read_duration(text: &str) -> Option<Duration> {
     read(text, &TIMES, None).map(Duration::from_nanos)
 }
 
-/// A size in the largest unit that it is a whole number of.
+/// Formats a size in the largest unit of which it is a whole multiple.
 pub(crate) fn show_size(bytes: u64) -> String {
     show(bytes, &SIZES)
 }
 
-/// A duration in the largest unit that it is a whole number of.
+/// Formats a duration in the largest unit of which it is a whole multiple.
 pub(crate) fn show_duration(duration: Duration) -> String {
     show(
         u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX),
@@ -67,7 +67,7 @@ fn read(text: &str, units: &[(&str, u64)], alone: Option<u64>) -> Option<u64> {
     };
     let (whole, fraction) = number.split_once('.').unwrap_or((number, "0"));
     let whole = whole.parse::<u64>().ok()?.checked_mul(unit)?;
-    // Further digits would be less than a billionth of a unit each.
+    // Further digits would each be less than a billionth of a unit.
     let digits = u32::try_from(fraction.len())
         .ok()
         .filter(|digits| *digits <= 9)?;
@@ -162,7 +162,7 @@ mod tests {
             prop_assert_eq!(read_size(&show_size(value)), Some(value));
             let duration = Duration::from_nanos(value);
             prop_assert_eq!(read_duration(&show_duration(duration)), Some(duration));
-            let _ = (read_size(&text), read_duration(&text)); // whatever it is, nothing panics
+            let _ = (read_size(&text), read_duration(&text)); // the result does not matter, a panic would
         }
     }
 }

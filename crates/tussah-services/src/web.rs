@@ -10,6 +10,7 @@ mod connection;
 mod connection_loom_tests;
 mod connections;
 mod console;
+mod counts;
 mod diagnostics;
 mod dynamic;
 mod exchange;
@@ -31,7 +32,7 @@ mod sync;
 mod thread;
 mod totals;
 mod work;
-// What needs no runtime: files beneath a root, and what is around the server.
+// The modules that need no runtime: files beneath a root, and the server's surroundings.
 pub mod access_log;
 mod civil;
 pub mod config;
@@ -39,7 +40,7 @@ pub mod port;
 pub mod site;
 pub mod tls;
 
-pub use route::{Reply, Request, Routes};
+pub use route::{Reply, Request, Route, Routes};
 pub use running::{Running, Stopped};
 pub use serve::{Web, WebError};
 pub use tussah_wire::http::{Method, Status};

@@ -1,4 +1,4 @@
-//! *Accept*: starts a thread for each connection, as long as there are not too many.
+//! *Accept*: starts a thread for each connection, up to the limit on connections.
 
 use std::sync::Arc;
 
@@ -14,13 +14,13 @@ use super::server::Server;
 use super::stream::Stream;
 use super::thread::{refuse, serve};
 
-/// The color of all connections, if none has one of its own.
+/// The color of all connections if they have no colors of their own.
 const ALL: Color = Color(1);
 
 /// The stage.
 pub(crate) struct Accept(pub(crate) Arc<Entry>);
 
-/// Where requests enter the network.
+/// The entry point of requests into the network.
 pub(crate) struct Entry {
     pub(crate) server: Arc<Server>,
     pub(crate) parse: Direct<Box<Exchange>, Parse>,
@@ -30,8 +30,9 @@ impl DirectHandler for Accept {
     type Event = Stream;
 
     fn handle(&self, stream: Stream) {
-        let connection = Arc::new(Connection::new(stream));
         let entry = Arc::clone(&self.0);
+        let gone_at = entry.server.config.half_close.gone_at();
+        let connection = Arc::new(Connection::new(stream, gone_at));
         let now_s = entry.server.clock.passed_s();
         match entry.server.connections.enter(&connection, now_s) {
             Some(entered) => match entry.server.config.colors {
@@ -48,14 +49,14 @@ impl DirectHandler for Accept {
     }
 }
 
-/// Says that there are too many connections.
+/// Logs that there are too many connections.
 #[cold]
 fn tell(now_s: u64) {
     static SELDOM: Seldom = Seldom::new();
     if let Some(more) = SELDOM.may_say(now_s) {
         tracing::warn!(
             more,
-            "a connection was refused: limits.connections are open, and none of them is idle"
+            "refused a connection with 503: limits.connections reached and none is idle"
         );
     }
 }

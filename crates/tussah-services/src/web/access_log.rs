@@ -1,8 +1,8 @@
-//! The access log: which requests came, and what became of them.
+//! The access log: requests and their results.
 //!
-//! Lines are collected in memory, and an OS thread writes them in batches, so that no worker waits for a disk. When
-//! the disk is too slow or full, lines are lost. The diagnostics say so at once, and the log says how many and why as soon
-//! as it can be written again.
+//! Lines are collected in memory, and an OS thread writes them in batches, so that no worker waits
+//! for a disk. If the disk is too slow or full, lines are lost. The diagnostics report this at
+//! once, and the log states the number and the reason once it can be written again.
 
 mod line;
 #[cfg(test)]
@@ -25,16 +25,18 @@ pub use line::Record;
 
 use super::config::{LogFile, LogFormat};
 
-/// Bound, in bytes: the lines that wait to be written, some 5,000; more are lost. As many again are being written.
+/// Bound, in bytes: the lines that wait to be written, some 5,000; more are lost. Up to the same
+/// amount is being written.
 const PENDING_BYTES_MAX: usize = 1 << 20;
 
-/// Bound, in milliseconds: how long a line waits for others to be written with it.
+/// Bound, in milliseconds: the time for which a line waits for others to be written with it.
 const BATCH_MS: u64 = 100;
 
 /// Bound, in seconds: how long the end of a log waits for a disk.
 const CLOSE_SECONDS: u64 = 5;
 
-/// An access log. Dropping it writes what is left, for [`close`](Self::close)'s time at most.
+/// An access log. Dropping it writes the remaining lines, within the time limit of
+/// [`close`](Self::close).
 #[derive(Debug)]
 pub struct AccessLog {
     shared: Arc<Shared>,
@@ -45,9 +47,9 @@ pub struct AccessLog {
 #[derive(Debug, Default)]
 struct Shared {
     pending: Mutex<Pending>,
-    /// Tells the writer that there is something to do.
+    /// Notified when the writer has work.
     wanted: Condvar,
-    /// Tells who closes the log that all is written.
+    /// Notified when all lines are written, for `close`.
     done: Condvar,
 }
 
@@ -55,17 +57,17 @@ struct Shared {
 struct Pending {
     lines: Vec<u8>,
     lost: u64,
-    /// Where in the lines those begin that belong into the file that is opened next.
+    /// The position of the first line that belongs in the file that is opened next.
     reopen_at: Option<usize>,
     closing: bool,
     closed: bool,
 }
 
 impl AccessLog {
-    /// Opens a log, whose file is appended to, and starts its OS thread.
+    /// Opens a log, appending to its file, and starts its OS thread.
     ///
     /// # Errors
-    /// If the file can't be opened, or there can't be another OS thread.
+    /// Returns an error if the file cannot be opened, or the OS thread cannot be started.
     pub fn open(file: &LogFile, format: LogFormat) -> io::Result<Self> {
         let sink = Sink::open(file)?;
         Self::start(sink, file.clone(), format)
@@ -90,7 +92,7 @@ impl AccessLog {
         })
     }
 
-    /// Writes down a request. It takes a short lock and waits for nothing else.
+    /// Logs a request. It takes a lock for a short time and waits for nothing else.
     pub fn log(&self, record: &Record<'_>) {
         thread_local! {
             static LINE: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
@@ -113,8 +115,8 @@ impl AccessLog {
         });
     }
 
-    /// Has the file opened anew: what is logged from now on goes to what has its name then. If that can't be
-    /// opened, the old one is kept.
+    /// Reopens the file: later lines go to the file that then has the name. If that file cannot be
+    /// opened, the log keeps the old one.
     pub fn reopen(&self) {
         let mut pending = self.shared.pending.lock();
         pending.reopen_at = Some(pending.lines.len());
@@ -122,7 +124,8 @@ impl AccessLog {
         self.shared.wanted.notify_one();
     }
 
-    /// Writes what is left, and ends: what is logged later is lost. It blocks the OS thread, for five seconds at most, and gives back whether all was written.
+    /// Writes the remaining lines and closes the log; later lines are lost. The function blocks the
+    /// OS thread for five seconds at most, and returns whether everything was written.
     pub fn close(&self) -> bool {
         let Some(writer) = self.writer.lock().take() else {
             return true;
@@ -136,10 +139,10 @@ impl AccessLog {
         drop(pending);
         if !closed {
             tracing::error!(
-                "the end of the access log could not be written within {CLOSE_SECONDS} s"
+                "cannot write the end of the access log within {CLOSE_SECONDS} s; its last lines are lost"
             );
         }
-        // Else it hangs in the kernel, and goes with the process.
+        // Otherwise the writer hangs in the kernel, and ends with the process.
         closed && writer.join().is_ok()
     }
 }
@@ -150,7 +153,7 @@ impl Drop for AccessLog {
     }
 }
 
-/// Where lines go in the end.
+/// The destination of lines.
 #[derive(Debug)]
 enum Sink {
     Stdout,
@@ -167,7 +170,7 @@ impl Sink {
         }
     }
 
-    /// Writes all lines; takes off what was written.
+    /// Writes all lines, and removes the written ones from `lines`.
     fn write(&mut self, lines: &mut &[u8]) -> io::Result<()> {
         match self {
             Self::Stdout => {
@@ -194,7 +197,7 @@ fn write_to(sink: &mut impl Write, lines: &mut &[u8]) -> io::Result<()> {
     Ok(())
 }
 
-/// Opens a file without waiting: a pipe that nobody reads would wait for a reader.
+/// Opens a file without waiting, since opening a pipe would wait for a reader.
 fn open_file(path: &Path) -> io::Result<File> {
     let mut options = File::options();
     let flags = OFlags::NONBLOCK | OFlags::NOCTTY;
@@ -203,16 +206,16 @@ fn open_file(path: &Path) -> io::Result<File> {
         .create(true)
         .custom_flags(flags.bits().cast_signed());
     let opened = options.open(path).and_then(|file| {
-        // Writing may wait: that is what the OS thread is for.
+        // Writing may wait, which is the purpose of the OS thread.
         fcntl_setfl(&file, OFlags::APPEND)?;
         Ok(file)
     });
     opened.map_err(|error| {
         let path = path.display();
         let what = if Errno::from_io_error(&error) == Some(Errno::NXIO) {
-            format!("{path} is a pipe that nobody reads, or a socket: start its reader first")
+            format!("{path} is a pipe without a reader, or a socket: start its reader first")
         } else {
-            format!("expected a file to append to at {path}: {error}")
+            format!("cannot append to {path}: {error}")
         };
         io::Error::new(error.kind(), what)
     })
@@ -222,36 +225,32 @@ struct Writer {
     shared: Arc<Shared>,
     sink: Sink,
     file: LogFile,
-    /// Why the last write failed, perhaps in the middle of a line, if it did.
+    /// The reason why the last write failed, perhaps in the middle of a line.
     failure: Option<String>,
     lost: Lost,
 }
 
-/// Requests that are not in the log, and of which it does not say so yet.
+/// Requests that are missing from the log, as long as it does not say so.
 #[derive(Debug, Default)]
 struct Lost {
-    /// There was no room for them while others were being written.
+    /// Requests without room in memory while others were being written.
     slow: u64,
-    /// They could not be written, and why.
+    /// Requests that could not be written, with the reason.
     failed: u64,
     why: String,
 }
 
 impl Lost {
-    /// A sentence for each reason.
+    /// Returns a sentence for each reason.
     fn sentences(&self, log: &str) -> Vec<String> {
         let reasons = [
-            (self.slow, "it was written too slowly"),
+            (self.slow, "the disk or reader was too slow"),
             (self.failed, &self.why),
         ];
         let some = reasons.into_iter().filter(|(count, _)| *count > 0);
         some.map(|(count, why)| {
-            let (requests, are) = if count == 1 {
-                ("request", "is")
-            } else {
-                ("requests", "are")
-            };
-            format!("{count} {requests} {are} not in {log}: {why}")
+            let requests = if count == 1 { "request" } else { "requests" };
+            format!("{count} {requests} missing from {log}: {why}")
         })
         .collect()
     }
@@ -296,7 +295,7 @@ impl Writer {
         }
     }
 
-    /// Writes lines as far as that goes, and counts the others.
+    /// Writes lines as far as possible, and counts the others.
     fn write(&mut self, lines: &[u8]) {
         if lines.is_empty() {
             return;
@@ -311,7 +310,7 @@ impl Writer {
                 if self.failure.take().is_some() {
                     let lost = self.lost.slow + self.lost.failed;
                     tracing::warn!(
-                        "the access log is written again; requests that are not in it: {lost}"
+                        "the access log can be written again; requests missing from it: {lost}"
                     );
                 }
             }
@@ -320,7 +319,7 @@ impl Writer {
                 if self.failure.as_ref() != Some(&why) {
                     let file = &self.file;
                     tracing::error!(
-                        "the access log, {file}, can't be written: {why}; requests are missing from it until it can"
+                        "cannot write the access log {file}: {why}; requests are missing from it until it can be written"
                     );
                 }
                 self.lost.failed += left.iter().filter(|byte| **byte == b'\n').count() as u64;
@@ -330,7 +329,7 @@ impl Writer {
         }
     }
 
-    /// Says in the log how many requests are not in it, if it can be written now.
+    /// Reports the number of missing requests in the log, if it can be written now.
     fn report_lost(&mut self) {
         if self.failure.is_some() {
             return;
@@ -347,7 +346,9 @@ impl Writer {
     fn reopen(&mut self) {
         match Sink::open(&self.file) {
             Ok(sink) => (self.sink, self.failure) = (sink, None),
-            Err(error) => tracing::error!("the access log stays where it was: {error}"),
+            Err(error) => tracing::error!(
+                "cannot reopen the access log, still writing to the old file: {error}"
+            ),
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Answers: a page whole, a part of it, that it has not changed; or a short text.
+//! Writes answers: a whole page, a part of it, "not modified", or a short text.
 
 use std::sync::Arc;
 
@@ -27,7 +27,7 @@ pub(crate) fn page(server: &Server, exchange: &mut Exchange, page: &Arc<Page>) {
 fn whole(server: &Server, exchange: &mut Exchange, page: &Arc<Page>, with_body: bool) {
     let keep_alive = exchange.keeps_alive() && !server.is_ending();
     let is_as_it_is = keep_alive && with_body && page.file.is_none() && !exchange.is_old();
-    if !is_as_it_is || !page.is_of_second(server.clock.unix_s()) {
+    if !is_as_it_is || !page.is_of_second(server.clock.last_unix_s()) {
         return with_own_beginning(server, exchange, page, with_body);
     }
     let response = &mut exchange.response;
@@ -37,7 +37,7 @@ fn whole(server: &Server, exchange: &mut Exchange, page: &Arc<Page>, with_body: 
     response.push(Piece::Page(Arc::clone(page), page.whole()));
 }
 
-/// Sends a page with another date than it has, or with something said of the connection, or without its body.
+/// Sends a page with a current date, with fields about the connection, or without its body.
 #[cold]
 fn with_own_beginning(server: &Server, exchange: &mut Exchange, page: &Arc<Page>, with_body: bool) {
     begin(server, exchange, Status::OK);
@@ -55,7 +55,7 @@ fn with_own_beginning(server: &Server, exchange: &mut Exchange, page: &Arc<Page>
     }
 }
 
-/// Answers a request that has conditions, or asks for a part (RFC 9110, section 13.2.2).
+/// Answers a request with conditions, or for a part (RFC 9110, section 13.2.2).
 #[cold]
 fn by_conditions(server: &Server, exchange: &mut Exchange, page: &Arc<Page>) {
     let head = *exchange.head();
@@ -142,7 +142,7 @@ fn part(page: &Arc<Page>, range: ByteRange) -> Piece {
     }
 }
 
-/// Answers with a short text that says what the status is; or with one's own page for it.
+/// Answers with the operator's page for a status, or with a short text.
 pub(crate) fn text(
     server: &Server,
     exchange: &mut Exchange,
@@ -159,7 +159,7 @@ pub(crate) fn text(
     }
 }
 
-/// Answers with bytes that are there.
+/// Answers with a body that is in memory.
 pub(crate) fn body(
     server: &Server,
     exchange: &mut Exchange,
@@ -175,10 +175,10 @@ pub(crate) fn body(
     let own = &mut exchange.response.own;
     let mut writer = HeadWriter::go_on(own);
     if let Some(name) = &server.config.server_header {
-        let _ = writer.field("Server", name); // checked with the configuration
+        let _ = writer.field("Server", name); // the configuration has checked it
     }
     for (name, value) in fields {
-        let _ = writer.field(name, value); // one that can't be sent is left out
+        let _ = writer.field(name, value); // an invalid field is left out
     }
     if status.has_body() {
         let _ = writer.field("Content-Type", kind);
@@ -192,9 +192,10 @@ pub(crate) fn body(
     end_own(exchange, 0);
 }
 
-/// Begins an answer: status, date, and what becomes of the connection.
+/// Starts an answer: status, date, and the fields about the connection.
 #[inline]
 fn begin(server: &Server, exchange: &mut Exchange, status: Status) {
+    server.look();
     let keep_alive = exchange.keeps_alive() && !server.is_ending();
     let response = &mut exchange.response;
     response.status = status;
@@ -210,7 +211,7 @@ fn begin(server: &Server, exchange: &mut Exchange, status: Status) {
     }
 }
 
-/// All pieces until now are its head.
+/// Marks all pieces so far as the head.
 fn end_head(exchange: &mut Exchange) {
     exchange.response.head_len = exchange.response.len;
 }

@@ -1,39 +1,42 @@
-//! Buffers of pages that were evicted, to be used again.
+//! Buffers of evicted pages, for reuse.
 //!
-//! A page of some size is a mapping of its own to most allocators, and its memory is faulted in anew each time. So what a page leaves is given to the next one
-//! that is about as long, as Haboob does (Welsh, Culler and Brewer: SEDA, SOSP 2001, section 5.1.1).
+//! Most allocators map a large page separately, and its memory is faulted in anew each time. The
+//! next page of about the same size therefore reuses the buffer of an evicted one, as in Haboob
+//! (Welsh, Culler and Brewer: SEDA, SOSP 2001, section 5.1.1).
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use crossbeam_queue::ArrayQueue;
 
-/// Bound, in bytes: as long is a buffer at least. Short ones are kept too: what the OS threads of *disk* allocate and workers free is, with the C library's allocator, memory that
-/// others can't use.
+/// Bound, in bytes: the shortest buffer. Short buffers are kept as well: with the C library's
+/// allocator, memory that the OS threads of *disk* allocate and workers free is not available to
+/// others.
 const BYTES_MIN: usize = 512;
 
-/// Sizes in each doubling, so that at most a fifth of a buffer is unused.
+/// The number of sizes in each doubling, so that at most a fifth of a buffer is unused.
 const STEPS: usize = 4;
 
 /// Bound, in bytes: longer buffers are not kept, nor more than these of one size.
 const BYTES_MAX: usize = 1024 * 1024;
 
-/// What the cache may hold is so many times what spare buffers may, all together; but one of the longest may be kept in any case. How many there are of a size goes up and down as pages
-/// come and go; with a bound for each size alone they would come to be the most of each that there ever were.
+/// The ratio of the cache's size to that of all spare buffers; one of the longest is kept in any
+/// case. The number of buffers of a size varies as pages come and go. With a bound for each size
+/// alone, the total would grow to the sum of all maxima.
 const CACHE_RATIO: u64 = 16;
 
-/// Bound, in buffers: as many are kept of one size.
+/// Bound, in buffers: the spare ones of one size.
 const SPARE_MAX: usize = 64;
 
-/// Spare buffers by their sizes.
+/// Spare buffers by size.
 pub(crate) struct Buffers {
     classes: Box<[ArrayQueue<Vec<u8>>]>,
-    /// What they take, in bytes.
+    /// Their total size in bytes.
     spare_bytes: AtomicUsize,
     spare_bytes_max: usize,
 }
 
 impl Buffers {
-    /// None yet, beside a cache of so many bytes.
+    /// Creates an empty pool for a cache of `cache_bytes` bytes.
     pub(crate) fn new(cache_bytes: u64) -> Self {
         let places = |class| ArrayQueue::new((BYTES_MAX / size(class)).min(SPARE_MAX));
         Self {
@@ -43,7 +46,7 @@ impl Buffers {
         }
     }
 
-    /// A buffer that is at least so long. What is in it is of no meaning.
+    /// Returns a buffer of at least `len` bytes with arbitrary contents.
     pub(crate) fn take(&self, len: usize) -> Vec<u8> {
         let class = class(len);
         let Some(spare) = self.classes.get(class) else {
@@ -56,7 +59,8 @@ impl Buffers {
         buffer
     }
 
-    /// Keeps a buffer that was [taken](Self::take), unless there are enough of its size, or of all.
+    /// Keeps a buffer that was [taken](Self::take), unless there are enough of its size, or in
+    /// total.
     pub(crate) fn put(&self, buffer: Vec<u8>) {
         let len = buffer.len();
         if len < BYTES_MIN {
@@ -65,7 +69,8 @@ impl Buffers {
         let Some(spare) = self.classes.get(class(len)) else {
             return;
         };
-        // It is counted before others can take it, so that the count does not go below nothing.
+        // The buffer is counted before other threads can take it, so that the count never drops
+        // below 0.
         let before = self.spare_bytes.fetch_add(len, Ordering::Relaxed);
         if before + len > self.spare_bytes_max || spare.push(buffer).is_err() {
             self.spare_bytes.fetch_sub(len, Ordering::Relaxed);
@@ -73,7 +78,7 @@ impl Buffers {
     }
 }
 
-/// The smallest class whose buffers are so long.
+/// Returns the smallest class whose buffers have at least `len` bytes.
 fn class(len: usize) -> usize {
     let len = len.max(BYTES_MIN);
     let doublings = (len / BYTES_MIN).ilog2() as usize;
@@ -81,7 +86,7 @@ fn class(len: usize) -> usize {
     doublings * STEPS + (len - start).div_ceil(start / STEPS)
 }
 
-/// How long the buffers of a class are.
+/// Returns the size of the buffers of a class.
 fn size(class: usize) -> usize {
     let start = BYTES_MIN << (class / STEPS);
     start + class % STEPS * (start / STEPS)
@@ -142,7 +147,7 @@ mod tests {
         }
         assert!((bound - BYTES_MAX..=bound).contains(&kept()), "{}", kept());
         assert_eq!(buffers.spare_bytes.load(Ordering::Relaxed), kept());
-        // There is room again for what is taken out, and for no more.
+        // There is room again for exactly the buffers that were taken out.
         let (before, short) = (kept(), buffers.take(BYTES_MIN));
         assert_eq!(kept(), before - BYTES_MIN);
         buffers.put(short);

@@ -1,4 +1,5 @@
-//! *CacheMiss*: loads pages that are not in memory. What the system has at hand is taken at once; what a disk has to be waited for goes on to the stage *disk*, which may wait.
+//! *CacheMiss*: loads pages that are not in memory. If the system has the data in memory, the page
+//! is loaded at once. If a disk is needed, the request goes to the stage *disk*, which may wait.
 
 use std::fs::File;
 use std::io;
@@ -16,35 +17,35 @@ use super::page_cache::Ask;
 use super::server::Server;
 use super::site::{Codings, Found, LISTING_TYPE, Missing, Opened, Site};
 
-/// A page that is to be loaded, and for whom.
+/// A page to load, with the request for it.
 pub(crate) struct Load {
     pub(crate) exchange: Option<Box<Exchange>>,
-    /// What was known of it, to be looked at again.
+    /// The known version of the page, which has to be checked.
     known: Option<Arc<Page>>,
     pub(crate) outcome: Outcome,
-    /// Where to go back, if it is lost on the way.
+    /// The way back, in case the load is lost.
     back: Option<Offerer<Ask>>,
 }
 
-/// What became of it.
+/// The outcome of a load.
 #[derive(Default)]
 pub(crate) enum Outcome {
-    /// It was lost on the way.
+    /// The load was lost on the way.
     #[default]
     Lost,
     /// There it is.
     Page(Arc<Page>),
-    /// There is none, but something else.
+    /// There is no page, but another answer.
     None(Instead),
 }
 
-/// What is sent where there is no page.
+/// The answer in place of a page.
 pub(crate) enum Instead {
     /// An error.
     Error(Status),
-    /// The way to the directory.
+    /// A redirect to the directory.
     Redirect(String),
-    /// A list of a directory's files.
+    /// A listing of a directory.
     Listing(Vec<u8>),
 }
 
@@ -61,16 +62,16 @@ impl Load {
 
 impl Drop for Load {
     fn drop(&mut self) {
-        // Others may wait for it.
+        // Other requests may wait for the page.
         if let (Some(exchange), Some(back)) = (self.exchange.take(), self.back.take()) {
             let lost = Self::new(exchange, None);
-            back.send_or(Ask::Loaded(lost), |_, _| {}); // the server ends
+            back.send_or(Ask::Loaded(lost), |_, _| {}); // if this fails, the server ends
         }
     }
 }
 
 impl Outcome {
-    /// Answers one who has waited for it.
+    /// Answers a request that has waited for the page.
     pub(crate) fn answer(&self, server: &Server, exchange: &mut Exchange) {
         match self {
             Self::Lost => answer::text(server, exchange, Status::INTERNAL_SERVER_ERROR, &[]),
@@ -85,7 +86,7 @@ impl Instead {
         let mut fields = server.site.fields(exchange.path());
         match self {
             Self::Error(status) => {
-                // It may be over sooner than what the page's rule is made for.
+                // The error may end sooner than the page's cache rule assumes.
                 fields.retain(|(name, _)| !name.eq_ignore_ascii_case("Cache-Control"));
                 answer::text(server, exchange, *status, &fields);
             }
@@ -105,11 +106,11 @@ impl Instead {
     }
 }
 
-/// Where loaded pages go.
+/// The destination of loaded pages.
 pub(crate) enum Back {
     /// To the shards of the page cache.
     Caches(Vec<Offerer<Ask>>),
-    /// To whoever asked, since nothing is kept.
+    /// To the requester, since nothing is cached.
     Send(Sending),
 }
 
@@ -120,9 +121,9 @@ impl Back {
         };
         match self {
             Self::Caches(caches) => {
-                load.back = None; // it is not lost any more
+                load.back = None; // from here on the load cannot be lost
                 let cache = &caches[server.shard_of(exchange.hash)];
-                cache.send_or(Ask::Loaded(load), |_, _| {}); // if it is not taken, the server ends
+                cache.send_or(Ask::Loaded(load), |_, _| {}); // if this fails, the server ends
             }
             Self::Send(send) => {
                 let outcome = std::mem::take(&mut load.outcome);
@@ -134,7 +135,7 @@ impl Back {
         }
     }
 
-    /// Sees to it that a load is not lost: others may wait for the same page.
+    /// Makes sure that a lost load comes back, since others may wait for the same page.
     fn guard(&self, server: &Server, load: &mut Load) {
         if let (Self::Caches(caches), Some(exchange)) = (self, &load.exchange) {
             load.back = Some(caches[server.shard_of(exchange.hash)].clone());
@@ -162,13 +163,14 @@ impl DirectHandler for CacheMiss {
         ) {
             self.back.send(&self.server, load);
         } else {
-            // It has room for a request of each connection; if it takes this one not, the server ends.
+            // The stage has room for a request of each connection. If it refuses this one, the
+            // server ends.
             self.disk.send_or(load, |_, _| {});
         }
     }
 }
 
-/// *Disk*: as the other, on OS threads that may wait.
+/// *Disk*: does the same on OS threads that may wait.
 pub(crate) fn load_waiting(
     server: Arc<Server>,
     back: Back,
@@ -181,7 +183,7 @@ pub(crate) fn load_waiting(
     }
 }
 
-/// Looks a page up; false if that would have to wait.
+/// Looks a page up. Returns false if that would have to wait.
 fn look_up(
     server: &Server,
     load: &mut Load,
@@ -209,7 +211,7 @@ fn look_up(
         Err(Missing::NotFound) => Instead::Error(Status::NOT_FOUND),
         Err(Missing::Forbidden | Missing::NotAFile) => Instead::Error(Status::FORBIDDEN),
         Err(Missing::Io(error)) => match load.known.take() {
-            // It may be a little old, but it is there.
+            // The known page may be slightly old, but it is available.
             Some(known) if is_exhausted(&error) => {
                 tell(server, exchange.path(), &error);
                 load.outcome = Outcome::Page(known);
@@ -222,7 +224,7 @@ fn look_up(
     true
 }
 
-/// The page of a file: the one that is known if the file has not changed.
+/// Returns the page of a file: the known one if the file has not changed.
 fn make(
     server: &Server,
     path: &[u8],
@@ -236,7 +238,7 @@ fn make(
     }
 }
 
-/// What a failing disk is answered with: without descriptors or memory one may come again.
+/// Returns the answer for a failing disk. A lack of descriptors or memory is temporary.
 fn failed(server: &Server, path: &[u8], error: &io::Error) -> Instead {
     tell(server, path, error);
     Instead::Error(if is_exhausted(error) {
@@ -246,16 +248,16 @@ fn failed(server: &Server, path: &[u8], error: &io::Error) -> Instead {
     })
 }
 
-/// Says that a file can't be read, of many once a second.
+/// Logs that a file cannot be read, at most once a second.
 #[cold]
 fn tell(server: &Server, path: &[u8], error: &io::Error) {
     if let Some(more) = server.unread.may_say(server.clock.passed_s()) {
         let path = String::from_utf8_lossy(path);
-        tracing::error!(more, ?path, "a file can't be read: {error}");
+        tracing::error!(more, ?path, "cannot read a file: {error}");
     }
 }
 
-/// Whether the system lacks descriptors or memory.
+/// Returns whether the system lacks descriptors or memory.
 fn is_exhausted(error: &io::Error) -> bool {
     matches!(
         Errno::from_io_error(error),

@@ -7,7 +7,7 @@ pub(super) const MONTHS: [&str; 12] = [
     "Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec",
 ];
 
-/// A moment of the Gregorian calendar in UTC, to the second.
+/// A time in the Gregorian calendar in UTC, to the second.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Civil {
     pub(super) year: i64,
@@ -20,7 +20,7 @@ pub(super) struct Civil {
     pub(super) second: u8,
 }
 
-/// Whole seconds since 1970, negative before.
+/// Returns whole seconds since 1970, negative before.
 pub(super) fn unix_seconds(time: SystemTime) -> i64 {
     match time.duration_since(UNIX_EPOCH) {
         Ok(after) => after.as_secs().cast_signed(),
@@ -31,8 +31,8 @@ pub(super) fn unix_seconds(time: SystemTime) -> i64 {
     }
 }
 
-/// The date of a moment, by `civil_from_days` of Howard Hinnant's "chrono-compatible low-level
-/// date algorithms": years begin in March, so that the leap day is the last of its year.
+/// Returns the date of a time, by `civil_from_days` of Howard Hinnant's "chrono-compatible
+/// low-level date algorithms". Years begin in March, so that the leap day is the last of its year.
 pub(super) fn civil(unix_seconds: i64) -> Civil {
     let (days, in_day) = (
         unix_seconds.div_euclid(86_400),

@@ -1,7 +1,7 @@
-//! The configuration of a web server: what can be set, and where it is taken from.
+//! The configuration of a web server: its settings and their sources.
 //!
-//! One table has every key; the command line, the environment, files, the help and what
-//! `--check-config` shows are made from it.
+//! One table has every key. The command line, the environment, files, the help and `--check-config`
+//! are all derived from it.
 //!
 //! ```
 //! use clap::{Args, Command, FromArgMatches};
@@ -41,6 +41,6 @@ pub use error::ConfigErrors;
 pub use load::Origins;
 pub use peers::Peers;
 pub use settings::{
-    Cache, CacheKind, Colors, Config, Diagnostics, DiagnosticsFormat, DiagnosticsLevel, Limits,
-    ListenAddress, Log, LogFile, LogFormat, Status, Timeouts, Tls,
+    Cache, CacheKind, Colors, Config, Diagnostics, DiagnosticsFormat, DiagnosticsLevel, HalfClose,
+    Limits, ListenAddress, Log, LogFile, LogFormat, Status, Timeouts, Tls,
 };

@@ -1,4 +1,5 @@
-//! Models of a connection's thread against who has its exchange, and who cuts it: of `connection.rs` as it is, with a stream and exchanges that are small.
+//! Models of a connection's thread against the owner of its exchange, and against a cut. They use
+//! `connection.rs` unchanged, with a small stream and small exchanges.
 
 #[allow(
     dead_code,
@@ -18,17 +19,24 @@ use loom::thread::{JoinHandle, spawn};
 use connection::{Connection, Event};
 use exchange::Exchange;
 use stream::Stream;
+use tussah::net::Hangup;
+
+mod gone;
+mod places;
 
 mod dynamic {
-    pub(crate) const NONE: u8 = 0;
+    pub(crate) const NONE: u16 = 0;
 }
 
 mod sync {
+    use std::task::Waker;
+
     use loom::sync::atomic::AtomicBool;
-    pub(crate) use loom::sync::atomic::{AtomicU32, Ordering};
+    pub(crate) use loom::sync::atomic::{AtomicU16, AtomicU32, Ordering};
     use loom::sync::{Mutex as Lock, MutexGuard, atomic};
 
-    /// Its stores are swaps: loom lets a swap read what a store has overwritten since (github.com/tokio-rs/loom/issues/254).
+    /// An atomic whose stores are swaps: loom lets a swap read a value that a store has overwritten
+    /// since (github.com/tokio-rs/loom/issues/254).
     pub(crate) struct AtomicU8(atomic::AtomicU8);
 
     impl AtomicU8 {
@@ -71,7 +79,28 @@ mod sync {
         }
     }
 
-    /// Who does not have to see that it is set may find that it is not.
+    /// The handle that cancels a request. The request's event ends by a call of its owner.
+    pub(crate) struct CancelHandle(Option<Waker>);
+
+    impl CancelHandle {
+        pub(crate) fn new(waker: Waker) -> Self {
+            Self(Some(waker))
+        }
+
+        pub(crate) fn detach(mut self) {
+            self.0 = None;
+        }
+    }
+
+    impl Drop for CancelHandle {
+        fn drop(&mut self) {
+            if let Some(waker) = self.0.take() {
+                waker.wake();
+            }
+        }
+    }
+
+    /// A cell that is set once. A thread without synchronization may find it unset.
     pub(crate) struct OnceLock<T> {
         is_set: AtomicBool,
         value: std::sync::OnceLock<T>,
@@ -110,7 +139,7 @@ mod exchange {
         pub(crate) connection: Option<Arc<Connection>>,
         pub(crate) input: Input,
         pub(crate) is_last: bool,
-        /// Fails if it is leaked.
+        /// Loom fails the model if this is leaked.
         _track: Track<()>,
     }
 
@@ -171,13 +200,20 @@ mod stream {
     use loom::alloc::Track;
     use loom::cell::UnsafeCell;
 
+    use tussah::net::Hangup;
+
     use super::sync::Mutex;
 
-    /// A request is a byte.
+    pub(crate) enum More {
+        Bytes,
+        Gone,
+    }
+
+    /// A stream in which a request is a byte.
     pub(crate) struct Stream {
         wire: Mutex<Wire>,
         written: UnsafeCell<()>,
-        /// Fails if it is leaked, with its connection.
+        /// Loom fails the model if this is leaked with its connection.
         _track: Track<()>,
     }
 
@@ -185,6 +221,7 @@ mod stream {
     struct Wire {
         bytes: usize,
         is_cut: bool,
+        has_hung_up: bool,
         reader: Option<Waker>,
     }
 
@@ -197,13 +234,29 @@ mod stream {
             }
         }
 
-        pub(crate) fn poll_readable(&self, cx: &mut Context<'_>) -> Poll<()> {
+        fn poll_readable(&self, cx: &mut Context<'_>) -> Poll<()> {
             let mut wire = self.wire.lock();
-            if wire.bytes > 0 || wire.is_cut {
+            if wire.bytes > 0 || wire.is_cut || wire.has_hung_up {
                 return Poll::Ready(());
             }
             wire.reader = Some(cx.waker().clone());
             Poll::Pending
+        }
+
+        pub(crate) fn poll_more(&self, cx: &mut Context<'_>, _: Hangup) -> Poll<More> {
+            let mut wire = self.wire.lock();
+            if wire.has_hung_up {
+                return Poll::Ready(More::Gone);
+            }
+            wire.reader = Some(cx.waker().clone());
+            match wire.bytes > 0 || wire.is_cut {
+                true => Poll::Ready(More::Bytes),
+                false => Poll::Pending,
+            }
+        }
+
+        pub(crate) fn has_hung_up(&self, _: Hangup) -> bool {
+            self.wire.lock().has_hung_up
         }
 
         pub(crate) fn poll_read(
@@ -213,7 +266,7 @@ mod stream {
         ) -> Poll<io::Result<usize>> {
             ready!(self.poll_readable(cx));
             let mut wire = self.wire.lock();
-            if wire.is_cut {
+            if wire.is_cut || wire.bytes == 0 {
                 return Poll::Ready(Ok(0));
             }
             wire.bytes -= 1;
@@ -224,13 +277,18 @@ mod stream {
             self.wire.lock().bytes > 0
         }
 
-        /// The client's part: sends a request.
+        /// The client sends a request.
         pub(crate) fn ask(&self) {
             self.change(|wire| wire.bytes += 1);
         }
 
         pub(crate) fn cut(&self) {
             self.change(|wire| wire.is_cut = true);
+        }
+
+        /// The client hangs up.
+        pub(crate) fn hang_up(&self) {
+            self.change(|wire| wire.has_hung_up = true);
         }
 
         fn change(&self, f: impl FnOnce(&mut Wire)) {
@@ -241,17 +299,17 @@ mod stream {
             }
         }
 
-        /// For who may write: fails if somebody else writes at the same time.
+        /// Writes; fails if another thread writes at the same time.
         pub(crate) fn write(&self) {
             self.written.with_mut(|_| ());
         }
     }
 }
 
-/// When an exchange is finished.
+/// The second in which an exchange is finished.
 const ANSWERED_S: u64 = 7;
 
-/// What becomes of an exchange.
+/// The end of an exchange.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum End {
     Finished,
@@ -269,42 +327,42 @@ impl End {
     }
 }
 
-/// One model for each way to end.
+/// Runs one model for each kind of end.
 fn model(f: impl Fn(End) + Copy + Send + Sync + 'static) {
     for end in [End::Finished, End::Handed, End::Lost] {
-        // The whole space takes minutes.
+        // A search of the whole space takes minutes.
         let mut model = loom::model::Builder::new();
         model.preemption_bound = model.preemption_bound.or(Some(2));
         model.check(move || f(end));
     }
 }
 
-/// A connection on which a request has come.
+/// Creates a connection with a request.
 #[expect(
     clippy::arc_with_non_send_sync,
     reason = "a model has one OS thread, and finds races by itself"
 )]
 fn asked() -> Arc<Connection> {
-    let connection = Arc::new(Connection::new(Stream::new()));
+    let connection = Arc::new(Connection::new(Stream::new(), Hangup::Half));
     connection.wait_first(0);
     connection.stream.ask();
     connection
 }
 
-/// Something else that is done with the connection.
+/// Runs an operation on the connection in parallel.
 fn beside(connection: &Arc<Connection>, f: fn(&Connection)) -> JoinHandle<()> {
     let connection = Arc::clone(connection);
     spawn(move || f(&connection))
 }
 
-/// What the thread has to see to next. With a request that was read comes the exchange.
+/// Returns the thread's next event, with the exchange if a request was read.
 async fn event(connection: &Connection) -> (Event, Option<Box<Exchange>>) {
     let mut spare = None;
     let event = poll_fn(|cx| connection.poll(cx, &mut spare)).await;
     (event, spare)
 }
 
-/// Sends an exchange into the network, where it ends like this.
+/// Sends an exchange into the network, where it ends in the given way.
 fn begin(connection: &Arc<Connection>, mut exchange: Box<Exchange>, end: End) -> JoinHandle<()> {
     connection.stream.write();
     connection.begin(&mut exchange);
@@ -315,7 +373,7 @@ fn begin(connection: &Arc<Connection>, mut exchange: Box<Exchange>, end: End) ->
     })
 }
 
-/// Sends what is read into the network, where it ends like this.
+/// Sends the request that is read into the network, where it ends in the given way.
 async fn begin_read(connection: &Arc<Connection>, end: End) -> JoinHandle<()> {
     let (Event::Read(Ok(1)), Some(exchange)) = event(connection).await else {
         panic!("there is something to read");
@@ -418,87 +476,5 @@ fn what_is_cut_ends() {
         for thread in stage.into_iter().chain([cutter]) {
             thread.join().expect("no panic");
         }
-    });
-}
-
-/// Somebody who takes the connection's place, and says whether it could.
-fn taker(connection: &Arc<Connection>) -> JoinHandle<bool> {
-    let connection = Arc::clone(connection);
-    spawn(move || connection.make_room())
-}
-
-#[test]
-fn a_place_is_taken_of_one_that_is_idle_and_its_thread_ends() {
-    model(|end| {
-        let connection = asked();
-        let taker = {
-            let connection = Arc::clone(&connection);
-            spawn(move || {
-                let is_taken = connection.make_room();
-                match is_taken {
-                    true => connection.wake(),
-                    // It was busy, or had not waited yet. The model has to end.
-                    false => connection.cut(),
-                }
-                is_taken
-            })
-        };
-        let mut stages = Vec::new();
-        let (mut asked, mut is_last) = (0, false);
-        block_on(async {
-            loop {
-                match event(&connection).await {
-                    (Event::Read(Ok(1)), Some(mut exchange)) => {
-                        asked += 1;
-                        connection.stream.write();
-                        connection.begin(&mut exchange);
-                        is_last = exchange.is_last;
-                        // What is the last one comes back.
-                        let end = match end {
-                            End::Finished if is_last => End::Handed,
-                            end => end,
-                        };
-                        stages.push(spawn(move || end.of(exchange)));
-                    }
-                    (Event::Handed(Some(exchange)), _) => {
-                        Exchange::put(exchange);
-                        if is_last {
-                            return;
-                        }
-                        connection.wait(ANSWERED_S);
-                    }
-                    (Event::Read(Ok(0)) | Event::Handed(None), _) => return,
-                    _ => panic!("nothing else happens"),
-                }
-            }
-        });
-        for stage in stages {
-            stage.join().expect("no panic");
-        }
-        let is_taken = taker.join().expect("no panic");
-        assert!(
-            asked == 1 || asked == 0 && !is_taken,
-            "what had come is read"
-        );
-    });
-}
-
-#[test]
-fn one_that_is_busy_keeps_its_place() {
-    model(|end| {
-        let connection = asked();
-        block_on(async {
-            let mut spare = None;
-            let event = poll_fn(|cx| connection.poll(cx, &mut spare)).await;
-            assert!(matches!(event, Event::Read(Ok(1))));
-            let mut exchange = spare.take().expect("it was read into");
-            let taker = taker(&connection);
-            connection.begin(&mut exchange);
-            let is_last = exchange.is_last;
-            let is_taken = taker.join().expect("no panic");
-            assert_eq!(is_last, is_taken, "it is told that it is the last one");
-            assert!(!connection.make_room(), "it is busy");
-            end.of(exchange);
-        });
     });
 }

@@ -1,11 +1,12 @@
-//! The connections that are open: how many, and which. There are as many places for them as the configuration says,
-//! whatever configuration a connection has begun with.
+//! The open connections of the process. The configuration limits the number of their places,
+//! whatever configuration a connection began with.
 //!
 //! # Making room
-//! When all places are taken, a connection that waits for a request gives up its own ([`Connection::make_room`]), of those that
-//! are looked at the one that has waited longest. Requests write down nothing for that, so it has to be searched for:
-//! [`LOOKS_MAX`] places each time, on from where the last search ended. With fewer places it is the idlest of all; and
-//! where one in twenty connections is idle, a search that finds none is rarer than one in 700.
+//! When all places are taken, an idle connection gives up its own ([`Connection::make_room`]): of
+//! those examined, the one that has waited longest. Requests keep no records for this, so a search
+//! is needed. It examines [`LOOKS_MAX`] places, from the end of the last search on. With fewer
+//! places it finds the longest wait of all. Where one in twenty connections is idle, fewer than one
+//! in 700 searches find none.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -18,13 +19,15 @@ use tussah::sync::Notify;
 
 use super::connection::Connection;
 
-/// Bound, in connections: those that are told at a time that there are too many; others are closed without a word.
+/// Bound, in connections: those that get a 503 at a time because there are too many; others are
+/// closed without an answer.
 const REFUSED_MAX: usize = 1000;
 
-/// Bound, in connections: those that have given up their places and are about to end, beside those that have one. A few of them may have a request to answer first.
+/// Bound, in connections: those that have given up their places and are about to end, beside those
+/// that have one. A few of them may have a request to answer first.
 pub(crate) const LEAVING_MAX: usize = 1000;
 
-/// Bound, in places: how many are looked at for one that can be given up, about 10 µs.
+/// Bound, in places: those examined to find one that can be given up, about 10 µs.
 const LOOKS_MAX: usize = 128;
 
 /// The connections of a process.
@@ -34,24 +37,24 @@ pub(crate) struct Connections {
 }
 
 struct Open {
-    /// How many may have a place.
+    /// The number of places.
     max: usize,
-    /// How many have one.
+    /// The number of connections with a place.
     count: usize,
-    /// How many have given theirs up, and have not ended.
+    /// The number of connections that have given theirs up and have not ended.
     leaving: usize,
-    /// The last one is taken.
+    /// The places; the last one is taken.
     places: Vec<Place>,
-    /// Places that are free; those that are beyond the end are not.
+    /// Free places, except for those beyond the end.
     free: BinaryHeap<Reverse<u32>>,
-    /// Where the next search begins.
+    /// The start of the next search.
     hand: usize,
 }
 
-/// What is known of a connection.
+/// The record of a connection.
 struct Place {
     connection: Weak<Connection>,
-    /// Which configuration it is of.
+    /// The number of its configuration.
     group: usize,
     is_leaving: bool,
     is_free: bool,
@@ -62,13 +65,13 @@ pub(crate) struct Group {
     all: Arc<Connections>,
     /// Its number.
     number: usize,
-    /// How many have not ended.
+    /// The number of connections that have not ended.
     count: AtomicUsize,
-    /// Called when the last one ends.
+    /// Notified when the last one ends.
     none: Notify,
 }
 
-/// A connection that is told that there are too many.
+/// A connection that gets a 503 because there are too many.
 pub(crate) struct Refused<'a>(&'a AtomicUsize);
 
 impl Drop for Refused<'_> {
@@ -77,7 +80,17 @@ impl Drop for Refused<'_> {
     }
 }
 
-/// Where a connection is among those that are open.
+/// The counts of connections.
+pub(crate) struct Census {
+    /// Connections with a place.
+    pub(crate) open: usize,
+    /// Of these, connections that wait for a request.
+    pub(crate) idle: usize,
+    /// The number of places.
+    pub(crate) limit: usize,
+}
+
+/// The place of an open connection.
 pub(crate) struct Entered(u32);
 
 impl Connections {
@@ -95,17 +108,32 @@ impl Connections {
         }
     }
 
-    /// Has another number of places from now on. Connections that are too many stay.
+    /// Changes the number of places. Connections beyond it stay.
     pub(crate) fn set_max(&self, max: usize) {
         self.open.lock().max = max;
     }
 
-    /// How many have a place.
+    /// Returns the number of connections with a place.
     pub(crate) fn count(&self) -> usize {
         self.open.lock().count
     }
 
-    /// The connections of another configuration.
+    /// Counts connections by what they do.
+    pub(crate) fn census(&self) -> Census {
+        let open = self.open.lock();
+        let (count, limit) = (open.count, open.max);
+        let places = open.places.iter().filter(|place| !place.is_leaving);
+        let all: Vec<_> = places.map(|place| Weak::clone(&place.connection)).collect();
+        drop(open);
+        let all = all.iter().filter_map(Weak::upgrade);
+        Census {
+            open: count,
+            idle: all.filter(|connection| !connection.is_busy()).count(),
+            limit,
+        }
+    }
+
+    /// Creates a group for the connections of another configuration.
     pub(crate) fn group(self: &Arc<Self>) -> Group {
         static NUMBERS: AtomicUsize = AtomicUsize::new(0);
         Group {
@@ -118,17 +146,18 @@ impl Connections {
 }
 
 impl Group {
-    /// Its number, which no other has.
+    /// Returns its number, which is unique.
     pub(crate) fn number(&self) -> usize {
         self.number
     }
 
-    /// All connections of the process.
+    /// Returns all connections of the process.
     pub(crate) fn all(&self) -> &Arc<Connections> {
         &self.all
     }
 
-    /// Takes a connection in; `None` if there is no place for it. What is idle in this second may make room.
+    /// Gives a connection a place; `None` if there is none. Connections that are idle in this
+    /// second may make room.
     pub(crate) fn enter(&self, connection: &Arc<Connection>, now_s: u64) -> Option<Entered> {
         let mut open = self.all.open.lock();
         if open.count < open.max {
@@ -138,7 +167,7 @@ impl Group {
         let is_in = open.count < open.max;
         let entered = is_in.then(|| self.enter_open(&mut open, connection));
         drop(open);
-        // Wakers are called, and connections perhaps dropped, without the lock.
+        // Wakers are called, and connections dropped, outside of the lock.
         leaving.iter().for_each(|connection| connection.wake());
         entered
     }
@@ -156,13 +185,14 @@ impl Group {
         Entered(open.put(place))
     }
 
-    /// Takes in one that is to be told that there are too many, until what this returns is dropped; `None` if there are too many of these.
+    /// Admits a connection that gets a 503, until the returned value is dropped; `None` if there
+    /// are too many of these.
     pub(crate) fn refuse(&self) -> Option<Refused<'_>> {
         let refused = Refused(&self.all.refused);
         (self.all.refused.fetch_add(1, Ordering::Relaxed) < REFUSED_MAX).then_some(refused)
     }
 
-    /// A connection has ended.
+    /// Records that a connection has ended.
     pub(crate) fn leave(&self, entered: &Entered) {
         let mut open = self.all.open.lock();
         let place = &mut open.places[entered.0 as usize];
@@ -179,17 +209,17 @@ impl Group {
         }
     }
 
-    /// How many have not ended.
+    /// Returns the number of connections that have not ended.
     pub(crate) fn count(&self) -> usize {
         self.count.load(Ordering::Relaxed)
     }
 
-    /// Has all look what there is to do.
+    /// Wakes all connections, to look for work.
     pub(crate) fn wake_all(&self) {
         self.each(Connection::wake);
     }
 
-    /// Has all end at once, whatever they do.
+    /// Ends all connections at once, whatever their state.
     pub(crate) fn cut_all(&self) {
         self.each(Connection::cut);
     }
@@ -207,7 +237,7 @@ impl Group {
             .for_each(|connection| f(&connection));
     }
 
-    /// Waits until all have ended.
+    /// Waits until all connections have ended.
     pub(crate) async fn none(&self) {
         loop {
             let none = self.none.notified();
@@ -220,14 +250,15 @@ impl Group {
 }
 
 impl Open {
-    /// Takes the first place that is free, so that there are few among those that are taken, and says which.
+    /// Stores a connection in the first free place, so that few free ones lie between taken ones,
+    /// and returns the place.
     fn put(&mut self, place: Place) -> u32 {
         match self.free.pop() {
             Some(Reverse(at)) if (at as usize) < self.places.len() => {
                 self.places[at as usize] = place;
                 at
             }
-            // All others are beyond the end, too.
+            // All other free places are beyond the end as well.
             _ => {
                 self.free.clear();
                 self.places.push(place);
@@ -236,7 +267,7 @@ impl Open {
         }
     }
 
-    /// Frees a place, and forgets those at the end that are free: a search would find nothing there.
+    /// Frees a place, and removes free ones at the end, where a search would find nothing.
     fn clear(&mut self, at: u32) {
         self.places[at as usize].is_free = true;
         self.places[at as usize].connection = Weak::new();
@@ -244,8 +275,9 @@ impl Open {
         while self.places.pop_if(|last| last.is_free).is_some() {}
     }
 
-    /// Has connections that are idle give up their places, until there is one or no other is found. Gives those, to be
-    /// woken, and others that were looked at; both are for who has the lock no more.
+    /// Makes idle connections give up their places, until a place is free or no other connection is
+    /// found. Returns those to wake, and the others that were examined; drop both outside of the
+    /// lock.
     #[cold]
     fn make_room(&mut self, now_s: u64) -> (Vec<Arc<Connection>>, Vec<Arc<Connection>>) {
         let (mut idle, mut others) = (Vec::new(), Vec::new());
@@ -264,7 +296,7 @@ impl Open {
         let mut leaving = Vec::new();
         for (_, at, connection) in idle {
             let is_wanted = self.count >= self.max && self.leaving < LEAVING_MAX;
-            // One may have been asked for something meanwhile.
+            // A request may have arrived for the connection meanwhile.
             if is_wanted && connection.make_room() {
                 self.places[at].is_leaving = true;
                 self.leaving += 1;

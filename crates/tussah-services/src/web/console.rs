@@ -1,5 +1,5 @@
-//! What the server says on its standard streams. An OS thread of each stream writes it, since who reads a pipe may stop
-//! doing so: neither a worker nor the end of the server waits for that.
+//! Writes to the standard streams. Each stream has an OS thread, since the reader of a pipe may
+//! stop reading: neither a worker nor the end of the server waits for it.
 
 use std::io::{self, Write};
 use std::sync::OnceLock;
@@ -8,10 +8,10 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread;
 use std::time::Duration;
 
-/// Bound, in bytes: what waits to be written to a stream, some thousand lines; more are lost.
+/// Bound, in bytes: the output that waits for a stream, some thousand lines; more is lost.
 const PENDING_BYTES_MAX: usize = 256 << 10;
 
-/// Bound, in seconds: how long the end of the server waits for what is still to be written to a stream.
+/// Bound, in seconds: how long the end of the server waits for the remaining output of a stream.
 const FLUSH_SECONDS: u64 = 1;
 
 /// Standard output.
@@ -24,17 +24,18 @@ pub(crate) static STDERR: Console = Console::new("stderr", |bytes| io::stderr().
 pub(crate) struct Console {
     name: &'static str,
     write: fn(&[u8]) -> io::Result<()>,
-    /// To the OS thread, which begins with the first line; `None` if there can't be one.
+    /// The channel to the OS thread, which starts with the first line; `None` if it could not be
+    /// started.
     writer: OnceLock<Option<Sender<Order>>>,
-    /// Bytes that wait.
+    /// The number of waiting bytes.
     pending: AtomicUsize,
-    /// Lines that were lost since it was last said how many.
+    /// The number of lines lost since the last report of losses.
     lost: AtomicUsize,
 }
 
 enum Order {
     Write(Vec<u8>),
-    /// Drops this when all before it was written.
+    /// Drops this once everything before it has been written.
     Flush(Sender<()>),
 }
 
@@ -49,9 +50,9 @@ impl Console {
         }
     }
 
-    /// Says some lines, sooner or later. Nobody may be listening.
+    /// Queues lines for writing. They may have no reader.
     pub(crate) fn say(&'static self, lines: Vec<u8>) {
-        // Relaxed: of a bound nothing depends on the order.
+        // Relaxed: a bound depends on no order.
         let before = self.pending.fetch_add(lines.len(), Ordering::Relaxed);
         if before + lines.len() > PENDING_BYTES_MAX {
             self.pending.fetch_sub(lines.len(), Ordering::Relaxed);
@@ -59,20 +60,20 @@ impl Console {
             return;
         }
         match self.writer() {
-            // It never ends.
+            // The OS thread never ends.
             Some(writer) => drop(writer.send(Order::Write(lines))),
             None => self.write(&lines),
         }
     }
 
-    /// Waits until all that was said is written, for a second at most. It blocks the OS thread.
+    /// Waits until all queued lines are written, for a second at most. It blocks the OS thread.
     pub(crate) fn flush(&self) {
         let Some(Some(writer)) = self.writer.get() else {
-            return; // nothing was said, or it is written already
+            return; // there is nothing to write
         };
         let (done, wait) = channel();
         drop(writer.send(Order::Flush(done)));
-        // It is dropped, and nothing sent: either way it is over.
+        // The sender is dropped without sending: either result means the end.
         let _ = wait.recv_timeout(Duration::from_secs(FLUSH_SECONDS));
     }
 
@@ -99,7 +100,7 @@ impl Console {
         let lost = self.lost.swap(0, Ordering::Relaxed);
         if lost > 0 {
             let text =
-                format!("tussah web: messages that were lost, since nobody read them: {lost}\n");
+                format!("tussah web: messages lost because nobody read the output: {lost}\n");
             drop((self.write)(text.as_bytes()));
         }
         drop((self.write)(lines));

@@ -1,9 +1,9 @@
-//! Diagnostics: what goes wrong, on standard error.
+//! Diagnostics: problems, reported on standard error.
 
 use std::io;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use tracing_subscriber::filter::LevelFilter;
+use tracing_subscriber::filter::{LevelFilter, Targets};
 use tracing_subscriber::fmt;
 use tracing_subscriber::layer::SubscriberExt as _;
 use tracing_subscriber::util::SubscriberInitExt as _;
@@ -12,14 +12,15 @@ use tracing_subscriber::{Registry, registry, reload};
 use super::config::{self, DiagnosticsFormat, DiagnosticsLevel};
 use super::console::STDERR;
 
-/// The process's diagnostics, if a program has no others.
-pub(crate) struct Diagnostics(Option<reload::Handle<LevelFilter, Registry>>);
+/// The process's diagnostics; `None` if the program has its own subscriber.
+pub(crate) struct Diagnostics(Option<reload::Handle<Targets, Registry>>);
 
 impl Diagnostics {
-    /// Sends to standard error what is said by `tracing` in the whole process, unless the program has it sent elsewhere.
+    /// Sends all `tracing` events of the process to standard error, unless the program has set a
+    /// subscriber.
     pub(crate) fn install(config: &config::Diagnostics) -> Self {
         let (level, handle) = reload::Layer::new(filter(config.level));
-        // Nobody can be told that standard error fails.
+        // A failure of standard error cannot be reported anywhere.
         let lines = fmt::layer()
             .with_writer(|| Line)
             .with_ansi(false)
@@ -32,26 +33,35 @@ impl Diagnostics {
         Self(installed.is_ok().then_some(handle))
     }
 
-    /// Says more or less from now on.
+    /// Changes the level.
     pub(crate) fn set_level(&self, level: DiagnosticsLevel) {
         if let Some(handle) = &self.0 {
-            // It fails only if the subscriber is gone, and it is the process's.
+            // It fails only if the subscriber is gone, which lives as long as the process.
             let _ = handle.reload(filter(level));
         }
     }
 }
 
-fn filter(level: DiagnosticsLevel) -> LevelFilter {
-    match level {
+fn filter(level: DiagnosticsLevel) -> Targets {
+    let level = match level {
         DiagnosticsLevel::Off => LevelFilter::OFF,
         DiagnosticsLevel::Error => LevelFilter::ERROR,
         DiagnosticsLevel::Warn => LevelFilter::WARN,
         DiagnosticsLevel::Info => LevelFilter::INFO,
         DiagnosticsLevel::Debug => LevelFilter::DEBUG,
-    }
+    };
+    // Rustls warns about single clients, as often as they cause it.
+    let of_clients = if level < LevelFilter::DEBUG {
+        level.min(LevelFilter::ERROR)
+    } else {
+        level
+    };
+    Targets::new()
+        .with_default(level)
+        .with_target("rustls", of_clients)
 }
 
-/// What a line of diagnostics is written to: it comes as a whole.
+/// The writer of a line of diagnostics, which receives it in one piece.
 struct Line;
 
 impl io::Write for Line {
@@ -65,9 +75,9 @@ impl io::Write for Line {
     }
 }
 
-/// Has something said once a second at most, so that clients who cause it don't fill a disk.
+/// A limit of one message per second, so that clients who cause the message cannot fill a disk.
 pub(crate) struct Seldom {
-    /// The second in which it may be said again.
+    /// The first second of the next message.
     next_s: AtomicU64,
     left_out: AtomicU64,
 }
@@ -80,9 +90,10 @@ impl Seldom {
         }
     }
 
-    /// Returns how often it was not said since the last time, if it may be said in this second.
+    /// Returns the number of suppressed messages since the last one, if a message is allowed in
+    /// this second.
     pub(crate) fn may_say(&self, now_s: u64) -> Option<u64> {
-        // Relaxed: nothing depends on it. Of several at the same time one has the second.
+        // Relaxed: nothing depends on it. Only one of several simultaneous calls gets the second.
         let before = self.next_s.fetch_max(now_s + 1, Ordering::Relaxed);
         if before > now_s {
             self.left_out.fetch_add(1, Ordering::Relaxed);
@@ -94,7 +105,18 @@ impl Seldom {
 
 #[cfg(test)]
 mod tests {
+    use tracing::Level;
+
     use super::*;
+
+    #[test]
+    fn clients_do_not_have_rustls_warn() {
+        let warns = |of, level| filter(level).would_enable(of, &Level::WARN);
+        assert!(warns("tussah_services::web", DiagnosticsLevel::Warn));
+        assert!(!warns("rustls::msgs::handshake", DiagnosticsLevel::Info));
+        assert!(warns("rustls::msgs::handshake", DiagnosticsLevel::Debug));
+        assert!(!warns("rustls", DiagnosticsLevel::Off));
+    }
 
     #[test]
     fn once_a_second_is_enough() {

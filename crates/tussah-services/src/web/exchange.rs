@@ -1,4 +1,4 @@
-//! One request on its way through the network, with its answer: what the events of the stages are.
+//! A request in flight with its answer: the event of the stages.
 
 use std::cell::RefCell;
 use std::sync::Arc;
@@ -8,69 +8,77 @@ use tussah_wire::http::Framing;
 use tussah_wire::http::head::{Head, Scan, Version};
 
 use super::connection::Connection;
+use super::counts::OTHER;
 use super::response::Response;
 
-/// Bound, in bytes: what is read of a request at first; enough for those of browsers. It grows for a longer head.
+/// Bound, in bytes: the first read of a request; enough for those of browsers. The buffer grows for
+/// a longer head.
 const INPUT_BYTES: usize = 4096;
 
-/// Bound, in bytes: what a spare one keeps of an answer's own bytes; those of small dynamic pages.
+/// Bound, in bytes: the part of an answer's own bytes that a spare exchange keeps; those of small
+/// dynamic pages.
 const OWN_BYTES_MAX: usize = 16 << 10;
 
-/// Bound, in exchanges: how many a worker keeps to be used again, a megabyte: as many as become ready at one look of a driver.
+/// Bound, in exchanges: the spare ones of a worker, a megabyte: as many as one look of a driver
+/// makes ready.
 const SPARE_MAX: usize = 256;
 
-/// A request and its answer. It belongs to one stage at a time, and so does the connection that it came by.
+/// A request and its answer. One stage at a time owns it, and with it the connection.
 pub(crate) struct Exchange {
-    /// Who is to be answered; `None` in one that is spare.
+    /// The connection to answer; `None` in a spare one.
     pub(crate) connection: Option<Arc<Connection>>,
     pub(crate) input: Input,
-    /// The request's head, once it is there.
+    /// The request's head, once it is complete.
     pub(crate) head: Option<Head>,
-    /// Where the search for the end of the head goes on, and since when it has been coming, if it did not come at once.
+    /// The position of the search for the end of the head, and the time of its first byte, if the
+    /// head did not arrive at once.
     pub(crate) coming: Option<(Scan, Instant)>,
-    /// What the cache knows the page by: the path, decoded and normalised, beginning with `/`, and the codings that are preferred, in a byte.
+    /// The key of the page in the cache: the path, decoded and normalized, beginning with `/`, and
+    /// a byte for the preferred codings.
     pub(crate) key: Vec<u8>,
-    /// Of the key, made in the connection's color, so that the cache need not.
+    /// The hash of the key, computed in the connection's color to relieve the cache.
     pub(crate) hash: u64,
+    /// The index of its counters: see [`counts`](super::counts).
+    pub(crate) source: u32,
     pub(crate) body: Body,
-    /// The connection ends after it.
+    /// True if the connection ends after it.
     pub(crate) is_last: bool,
     pub(crate) response: Response,
-    /// What its connection is to do next.
+    /// The connection's next action.
     pub(crate) next: Next,
 }
 
 /// The body of a request.
 #[derive(Debug, Default)]
 pub(crate) enum Body {
-    /// It was not read, or there is none.
+    /// Not read, or absent.
     #[default]
     Unread,
-    /// It is to be read, and kept if somebody wants it.
+    /// To be read, and kept if a handler needs it.
     Wanted { keep: bool },
-    /// It was read, and this is what was kept.
+    /// Read; this is the kept part.
     Read(Vec<u8>),
 }
 
-/// What a connection is to do with an exchange that it gets back.
+/// The action of a connection with an exchange that comes back.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(crate) enum Next {
-    /// The request is not complete: read more of it.
+    /// Read more of the incomplete request.
     #[default]
     Read,
-    /// The request's body is wanted: read it.
+    /// Read the request's body.
     Body,
     /// Send the rest of the answer.
     Write,
-    /// It has been answered, and the next request has begun to come.
+    /// Continue: the request is answered, and the next one has begun to arrive.
     Again,
-    /// Close the connection, gently: the peer may still be sending.
+    /// Close the connection gracefully: the peer may still be sending.
     Close,
-    /// Close it at once: it is broken.
+    /// Reset the broken connection.
     Reset,
 }
 
-/// What has come of a connection and was not used yet.
+/// The received but unused bytes of a connection.
 #[derive(Default)]
 pub(crate) struct Input {
     bytes: Vec<u8>,
@@ -78,55 +86,55 @@ pub(crate) struct Input {
 }
 
 impl Input {
-    /// What has come.
+    /// Returns the received bytes.
     #[inline]
     pub(crate) fn filled(&self) -> &[u8] {
         &self.bytes[..self.filled]
     }
 
-    /// Where more can be put.
+    /// Returns the free room.
     #[inline]
     pub(crate) fn room(&mut self) -> &mut [u8] {
         &mut self.bytes[self.filled..]
     }
 
-    /// So many more have come.
+    /// Records that `len` more bytes have arrived.
     #[inline]
     pub(crate) fn add(&mut self, len: usize) {
         self.filled += len;
         debug_assert!(self.filled <= self.bytes.len());
     }
 
-    /// Forgets what has been used.
+    /// Discards used bytes.
     pub(crate) fn consume(&mut self, len: usize) {
         self.remove(0, len);
     }
 
-    /// Takes out what has been used, from somewhere in the middle.
+    /// Removes used bytes from the middle.
     pub(crate) fn remove(&mut self, from: usize, len: usize) {
         self.bytes.copy_within(from + len..self.filled, from);
         self.filled -= len;
     }
 
-    /// Whether nothing more can be put.
+    /// Returns whether there is no room.
     pub(crate) fn is_full(&self) -> bool {
         self.filled == self.bytes.len()
     }
 
-    /// Makes more room.
+    /// Adds room.
     pub(crate) fn grow(&mut self) {
         self.bytes.resize(2 * self.bytes.len(), 0);
     }
 }
 
 thread_local! {
-    /// What this worker has to spare. Boxes, since they go through queues.
+    /// The spare exchanges of this worker. They are boxes, since they go through queues.
     #[expect(clippy::vec_box, reason = "they come in boxes")]
     static SPARE: RefCell<Vec<Box<Exchange>>> = const { RefCell::new(Vec::new()) };
 }
 
 impl Exchange {
-    /// One for a connection that has something to read: used again if there is a spare one.
+    /// Returns an exchange for a connection with data to read, a spare one if possible.
     #[inline]
     pub(crate) fn take() -> Box<Self> {
         let spare = SPARE.with_borrow_mut(Vec::pop);
@@ -145,6 +153,7 @@ impl Exchange {
             coming: None,
             key: Vec::new(),
             hash: 0,
+            source: OTHER,
             body: Body::Unread,
             is_last: false,
             response: Response::default(),
@@ -152,7 +161,7 @@ impl Exchange {
         })
     }
 
-    /// Keeps one to be used again.
+    /// Keeps an exchange for reuse.
     #[inline]
     pub(crate) fn put(mut this: Box<Self>) {
         debug_assert!(this.connection.is_none(), "its connection has been told");
@@ -173,7 +182,8 @@ impl Exchange {
         });
     }
 
-    /// Ends an exchange that was answered whole in this second: the connection goes on by itself.
+    /// Ends an exchange that was answered completely in this second; the connection continues by
+    /// itself.
     #[inline]
     pub(crate) fn finish(mut self: Box<Self>, now_s: u64) {
         if !self.response.keep_alive {
@@ -191,7 +201,7 @@ impl Exchange {
         }
     }
 
-    /// Ends a request; says whether the next one has begun to come.
+    /// Ends a request. Returns whether the next one has begun to arrive.
     #[inline]
     pub(crate) fn has_more(&mut self) -> bool {
         let used = self.head.take().map_or(0, |head| head.len());
@@ -203,53 +213,72 @@ impl Exchange {
         true
     }
 
-    /// Whether nothing of its request has been looked at yet.
+    /// Returns whether no part of its request has been examined yet.
     #[inline]
     pub(crate) fn begins(&self) -> bool {
         self.head.is_none() && self.coming.is_none()
     }
 
-    /// Makes it ready for the next request.
+    /// Prepares for the next request.
     fn renew(&mut self) {
         self.head = None;
         self.coming = None;
         self.key.clear();
+        self.source = OTHER;
         self.body = Body::Unread;
         self.is_last = false;
         self.response.clear();
     }
 
-    /// The head, in a stage that gets requests only.
+    /// Returns the head, in a stage that only gets requests.
     #[inline]
     pub(crate) fn head(&self) -> &Head {
         self.head.as_ref().expect("it has been parsed")
     }
 
-    /// The path that is asked for.
+    /// Returns the requested path.
     #[inline]
     pub(crate) fn path(&self) -> &[u8] {
         self.key.split_last().map_or(&[], |(_, path)| path)
     }
 
-    /// Whether its connection may go on after it.
+    /// Returns whether its connection may continue.
     pub(crate) fn keeps_alive(&self) -> bool {
         self.head.is_some_and(|head| head.keep_alive) && !self.is_last
     }
 
-    /// Whether the client has said that nothing comes after its request, and as far as is known nothing has come (RFC 9112, section 9.6).
+    /// Returns whether the client announced its last request, and no further data is known to have
+    /// arrived (RFC 9112, section 9.6).
     pub(crate) fn is_clients_last(&self) -> bool {
         self.head.is_some_and(|head| {
             !head.keep_alive && head.framing == Framing::None && head.len() == self.input.filled
         })
     }
 
-    /// Whether it is of HTTP/1.0, where to go on has to be said.
+    /// Returns whether it uses HTTP/1.0, which has to announce that the connection stays open.
     pub(crate) fn is_old(&self) -> bool {
         self.head
             .is_some_and(|head| head.version == Version::Http10)
     }
 
-    /// Gives it back to its connection, which does what [`next`](Self::next) says.
+    /// Returns whether its client has gone.
+    #[inline]
+    pub(crate) fn is_gone(&self) -> bool {
+        self.connection
+            .as_ref()
+            .is_some_and(|connection| connection.is_gone())
+    }
+
+    /// Ends an exchange without a waiting client, and its connection.
+    pub(crate) fn abandon(mut self: Box<Self>) {
+        let connection = self.connection.take();
+        Self::put(self);
+        if let Some(connection) = connection {
+            connection.lose();
+        }
+    }
+
+    /// Hands it back to its connection, which performs [`next`](Self::next).
     pub(crate) fn give_back(mut self: Box<Self>) {
         if let Some(connection) = self.connection.take() {
             connection.hand(self);
@@ -259,7 +288,8 @@ impl Exchange {
 
 impl Drop for Exchange {
     fn drop(&mut self) {
-        // Lost on the way, as with a handler that panics: the peer must not wait for an answer that nobody writes.
+        // The exchange was lost, as with a handler that panics: the peer must not wait for an
+        // answer that never comes.
         if let Some(connection) = self.connection.take() {
             connection.lose();
         }

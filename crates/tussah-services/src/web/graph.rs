@@ -6,7 +6,7 @@
 //!                           │ │        ║      │                 │  ▲     │
 //!                           ╚═╧════════╩══════╪═► send          ▼  │     │
 //!                        (errors)             │            cache miss ─► disk
-//!                                             └────────────► dynamic ════╪═► send
+//!                                             └─► one stage a route ═════╪═► send
 //! ═══ direct: a function call, in the color of the connection, or with its exchange      ─── by a queue
 //! ```
 //! After Welsh, Culler and Brewer: SEDA, SOSP 2001, figure 5.
@@ -17,6 +17,7 @@ use tussah::stage::{BuildError, Declared, Direct, DirectHost, Edges, Network, Of
 
 use super::accept::{Accept, Entry};
 use super::cache_miss::{Back, CacheMiss, Load, load_waiting};
+use super::counts::Count;
 use super::dynamic::{CLASSES, Dynamic, overloaded};
 use super::exchange::Exchange;
 use super::page_cache::{Ask, PageCache};
@@ -26,34 +27,48 @@ use super::send::Send;
 use super::server::Server;
 use super::stream::Stream;
 
-/// The edge by which answers are sent.
+/// The edge that sends answers.
 pub(crate) type Sending = Direct<Box<Exchange>, Send>;
 
-/// Bound, in pages: how many requests a shard of the cache puts into the order of their lengths at once; as many as become ready at one look of a driver.
+/// Bound, in pages: the requests that a shard of the cache sorts by length at once; as many as one
+/// look of a driver makes ready.
 const CACHE_BATCH: usize = 256;
 
-/// Bound, in requests: how many dynamic pages are made at the same time, if they wait.
-const DYNAMIC_MAX: usize = 4096;
+/// Bound, in requests: those of a route in service at the same time, if they wait.
+const IN_SERVICE_MAX: usize = 4096;
 
-/// Where accepted connections are sent.
+/// The destination of accepted connections.
 pub(crate) type AcceptStage = Stage<Stream, DirectHost<Accept>>;
 
 type SendStage = Stage<Box<Exchange>, DirectHost<Send>>;
 
-/// Wires a server, and gives where accepted connections are sent.
+/// A network with its edges.
+pub(crate) struct Wired {
+    pub(crate) accept: AcceptStage,
+    /// The stages of the routes, by index.
+    pub(crate) routes: Vec<Stage<Box<Exchange>>>,
+}
+
+/// Connects the stages of a server.
 ///
-/// One request of a connection is in the network at a time, so a queue that has room for all connections is never full.
-pub(crate) fn wire(network: &Network, server: &Arc<Server>) -> Result<AcceptStage, BuildError> {
+/// A connection has one request in the network at a time, so a queue with room for all connections
+/// is never full.
+pub(crate) fn wire(network: &Network, server: &Arc<Server>) -> Result<Wired, BuildError> {
     let (own, room) = (|| Arc::clone(server), server.room());
     let send = network.stage("send").direct(|_| Ok(Send(own())))?;
     let pages = wire_pages(network, server, &send)?;
-    let dynamic = wire_dynamic(network, server, &send)?;
+    let routes = 0..server.routes.all().len();
+    let routes = routes.map(|route| wire_route(network, server, route, &send));
+    let routes = routes.collect::<Result<Vec<_>, _>>()?;
 
     let receive = network.stage("receive").direct(|edges| {
         Ok(Receive {
             server: own(),
             pages: pages.edges(edges, room)?,
-            dynamic: edges.to(&dynamic).offer(room)?,
+            routes: routes
+                .iter()
+                .map(|stage| edges.to(stage).offer(room))
+                .collect::<Result<_, _>>()?,
             send: edges.to(&send).direct(room)?,
         })
     })?;
@@ -64,16 +79,17 @@ pub(crate) fn wire(network: &Network, server: &Arc<Server>) -> Result<AcceptStag
             send: edges.to(&send).direct(room)?,
         })
     })?;
-    network.stage("accept").manual().direct(|edges| {
+    let accept = network.stage("accept").manual().direct(|edges| {
         let parse = edges.to(&parse).direct(room)?;
         Ok(Accept(Arc::new(Entry {
             server: own(),
             parse,
         })))
-    })
+    })?;
+    Ok(Wired { accept, routes })
 }
 
-/// Where pages come from.
+/// The source of pages.
 enum PageStages {
     Caches(Vec<Stage<Ask>>),
     Miss(Stage<Box<Load>>),
@@ -99,7 +115,7 @@ fn to_caches(
         .collect()
 }
 
-/// The page cache, in shards or not at all, and what loads pages.
+/// Connects the page cache, sharded or absent, and the stages that load pages.
 fn wire_pages(
     network: &Network,
     server: &Arc<Server>,
@@ -149,35 +165,39 @@ fn wire_pages(
     })
 }
 
-/// What answers by functions, with a latency target: what can't be met is turned away, and told so past all queues.
-fn wire_dynamic(
+/// Creates the stage of a route. It rejects requests that it cannot answer within its target; the
+/// 503 bypasses all queues.
+fn wire_route(
     network: &Network,
     server: &Arc<Server>,
+    route: usize,
     send: &SendStage,
 ) -> Result<Stage<Box<Exchange>>, BuildError> {
     let room = server.room();
+    let (path, options) = &server.routes.all()[route];
     let edge = Arc::new(OnceLock::<Sending>::new());
-    let (turned_away, by) = (Arc::clone(server), Arc::clone(&edge));
-    let dynamic = network
-        .stage("dynamic")
-        .target(server.config.target)
-        .classes(CLASSES)
-        .batch(1);
-    let dynamic = dynamic
-        .servlets(DYNAMIC_MAX)
-        .queue(room)
-        .on_drop(move |exchange, _| {
-            if let Some(send) = by.get() {
-                overloaded(&turned_away, exchange, send);
-            }
-        });
-    dynamic.handler(|edges| {
+    let (rejects, by) = (Arc::clone(server), Arc::clone(&edge));
+    let name = format!("route {path}");
+    let stage = network.stage(&name).classes(CLASSES).batch(1).queue(room);
+    let stage = if options.waits {
+        stage.manual().servlets(room as usize)
+    } else {
+        let target = options.target.unwrap_or(server.config.target);
+        stage.target(target).servlets(IN_SERVICE_MAX)
+    };
+    let stage = stage.on_drop(move |exchange, _| {
+        if let Some(send) = by.get() {
+            overloaded(&rejects, exchange, route, Count::Overload, send);
+        }
+    });
+    stage.handler(|edges| {
         let send = edges.to(send).direct(room)?;
         let send = edge.get_or_init(|| send).clone();
         Ok(Dynamic {
             server: Arc::clone(server),
+            route,
             send,
         })
     })?;
-    network.find("dynamic")
+    network.find(&name)
 }

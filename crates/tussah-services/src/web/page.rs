@@ -1,4 +1,4 @@
-//! A page: what is sent for a path, header and body in one buffer, or its file if that is large.
+//! A page: the header and the body for a path in one buffer, or the file if it is large.
 
 use std::fmt::Write as _;
 use std::fs::File;
@@ -17,23 +17,24 @@ use super::clock::{self, OK_LEN};
 use super::server::Server;
 use super::site::{Meta, Opened};
 
-/// A page. Shared by all who are sent it, and not copied.
+/// A page. All requests share it without copying.
 ///
-/// It is what is sent with 200, whole: from the status line and the date, of some second, to the end of the body. What other answers have in common with that, they take
-/// from it; so the lines that 304 has too come first, and then those that 206 has.
+/// It consists of the complete answer with status 200, from the status line and the date of some
+/// second to the end of the body. Other answers use parts of it. The lines that also belong to 304
+/// come first, and then those that also belong to 206.
 pub(crate) struct Page {
     bytes: Vec<u8>,
-    /// Where the body ends, or what of it is in memory.
+    /// The end of the body, or of its part in memory.
     end: usize,
     /// The second of its date.
     date_s: u64,
-    /// Where the bytes go in the end.
+    /// The pool that gets the buffer in the end.
     buffers: Arc<Buffers>,
-    /// Where the lines end that belong to 304 as well.
+    /// The end of the lines that also belong to 304.
     shared_end: usize,
-    /// Where the lines end that belong to 206 as well; then come the length and the empty line.
+    /// The end of the lines that also belong to 206; the length and the empty line follow.
     part_end: usize,
-    /// Where the body begins.
+    /// The start of the body.
     head_end: usize,
     pub(crate) body_len: u64,
     /// The file, if the body is not in memory.
@@ -43,10 +44,10 @@ pub(crate) struct Page {
 }
 
 impl Page {
-    /// Makes a page of a file: its body is read if it is short enough to be kept, and `read` says how.
+    /// Creates the page of a file. If the body is short enough to be kept, `read` reads it.
     ///
     /// # Errors
-    /// What the system says; `UnexpectedEof` if the file has become shorter.
+    /// Returns the system's error; `UnexpectedEof` if the file has become shorter.
     pub(crate) fn load(
         server: &Server,
         path: &[u8],
@@ -55,7 +56,7 @@ impl Page {
     ) -> io::Result<Self> {
         let Opened { file, meta } = opened;
         let date_s = server.clock.unix_s();
-        // Never later than the date of any answer (RFC 9110, section 8.8.2.1).
+        // Last-Modified is never later than the date of any answer (RFC 9110, section 8.8.2.1).
         let modified_s = seconds(meta.modified).map(|modified_s| modified_s.min(date_s));
         let (head, shared_end, part_end) = head(server, path, &meta, modified_s);
         let [shared_end, part_end, head_end] =
@@ -91,69 +92,69 @@ impl Page {
         Ok(page)
     }
 
-    /// All that is in memory.
+    /// Returns all bytes in memory.
     #[inline]
     pub(crate) fn bytes(&self) -> &[u8] {
         &self.bytes[..self.end]
     }
 
-    /// What it takes in memory.
+    /// Returns its memory use.
     #[inline]
     pub(crate) fn memory_bytes(&self) -> usize {
         self.bytes.len()
     }
 
-    /// Whether the date at its beginning is of this second.
+    /// Returns whether its date is that of this second.
     #[inline]
     pub(crate) fn is_of_second(&self, unix_s: u64) -> bool {
         self.date_s == unix_s
     }
 
-    /// Makes the date at its beginning that of another second.
+    /// Sets its date to another second.
     #[cold]
     pub(crate) fn set_second(&mut self, unix_s: u64) {
         self.date_s = unix_s;
         self.bytes[..OK_LEN].copy_from_slice(&clock::ok(unix_s));
     }
 
-    /// All that is sent with 200, as far as it is in memory.
+    /// Returns the part of an answer with 200 that is in memory.
     #[inline]
     pub(crate) fn whole(&self) -> Range<usize> {
         0..self.end
     }
 
-    /// The same without the status line and the date.
+    /// Returns the same without the status line and the date.
     pub(crate) fn after_date(&self) -> Range<usize> {
         OK_LEN..self.end
     }
 
-    /// The header without the status line and the date.
+    /// Returns the header without the status line and the date.
     pub(crate) fn head(&self) -> Range<usize> {
         OK_LEN..self.head_end
     }
 
-    /// Bytes of the whole header.
+    /// Returns the length of the whole header.
     #[inline]
     pub(crate) fn head_len(&self) -> usize {
         self.head_end
     }
 
-    /// The lines that belong to 304 as well.
+    /// Returns the lines that also belong to 304.
     pub(crate) fn shared_lines(&self) -> Range<usize> {
         OK_LEN..self.shared_end
     }
 
-    /// The lines that belong to 206 as well.
+    /// Returns the lines that also belong to 206.
     pub(crate) fn part_lines(&self) -> Range<usize> {
         OK_LEN..self.part_end
     }
 
-    /// Bytes of the body, if it is in memory, as a range of [`bytes`](Self::bytes).
+    /// Returns a part of the body, if it is in memory, as a range of [`bytes`](Self::bytes).
     pub(crate) fn body(&self, range: Range<u64>) -> Range<usize> {
         self.head_end + range.start as usize..self.head_end + range.end as usize
     }
 
-    /// What tells it from other versions.
+    /// Returns the values that identify its version.
     pub(crate) fn validators(&self) -> Validators<'_> {
         Validators {
             etag: Some(self.meta.etag.as_str()),
@@ -161,7 +162,7 @@ impl Page {
         }
     }
 
-    /// Whether a file that was opened now is the one that this was made of, and has not changed since.
+    /// Returns whether a newly opened file is the one of this page, unchanged.
     pub(crate) fn is_of(&self, meta: &Meta) -> bool {
         self.meta.etag == meta.etag
             && self.meta.device == meta.device
@@ -172,7 +173,8 @@ impl Page {
 
 #[cfg(test)]
 impl Page {
-    /// One of nothing that takes so many bytes, with a file or without, and with a date of 1970.
+    /// Creates an empty page that takes `len` bytes, with or without a file, and with a date of
+    /// 1970.
     pub(crate) fn blank(buffers: &Arc<Buffers>, len: usize, has_file: bool) -> Self {
         let file = File::open("/dev/null").expect("it is there");
         let stat = rustix::fs::fstat(&file).expect("it is open");
@@ -198,15 +200,16 @@ impl Drop for Page {
     }
 }
 
-/// Reads all of a file that is as long as the buffer.
+/// Reads a whole file into a buffer of its length.
 pub(crate) fn read(file: &File, buffer: &mut [u8]) -> io::Result<()> {
     file.read_exact_at(buffer, 0)
 }
 
-/// Reads it if it is in the system's memory.
+/// Reads a file if it is in the page cache.
 ///
 /// # Errors
-/// `WouldBlock` if it is not, or if the system can't say: a reading that waits then says what is wrong, if anything is.
+/// Returns `WouldBlock` if it is not, or if the system cannot tell. A waiting read then reports any
+/// other error.
 pub(crate) fn read_cached(file: &File, buffer: &mut [u8]) -> io::Result<()> {
     let mut done = 0;
     while done < buffer.len() {
@@ -226,7 +229,7 @@ fn seconds(time: SystemTime) -> Option<u64> {
     Some(time.duration_since(UNIX_EPOCH).ok()?.as_secs())
 }
 
-/// The header of a page, and where its parts end.
+/// Returns the header of a page, and the ends of its parts.
 fn head(
     server: &Server,
     path: &[u8],
@@ -235,7 +238,7 @@ fn head(
 ) -> (String, usize, usize) {
     let mut head = String::new();
     let mut line = |name: &str, value: &str| {
-        let _ = write!(head, "{name}: {value}\r\n"); // a string takes all
+        let _ = write!(head, "{name}: {value}\r\n"); // a write to a string cannot fail
     };
     if let Some(name) = &server.config.server_header {
         line("Server", name);
@@ -272,7 +275,7 @@ fn head(
 mod tests {
     use super::*;
 
-    /// Nobody can say what of a pipe is in memory, as on a system without the call.
+    /// The system cannot tell what part of a pipe is in memory, like a system without the call.
     #[test]
     fn what_the_system_cannot_say_of_a_file_is_left_to_a_reading_that_waits() {
         let (reader, _writer) = io::pipe().expect("there are descriptors");

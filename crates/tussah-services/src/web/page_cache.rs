@@ -1,7 +1,9 @@
-//! *PageCache*: one shard of the pages in memory, which only its own stage touches.
+//! *PageCache*: one shard of the pages in memory, which only its own stage accesses.
 //!
-//! The pages are sharded over several serial stages, and a serial stage has its handler to itself: there is no lock. Of a batch, hits come before misses, and short answers
-//! before long ones: shortest connection first (Welsh, Culler and Brewer: SEDA, SOSP 2001, section 5.1.1). Since that reorders one batch only, nobody starves.
+//! The pages are distributed over several serial stages, each with exclusive access to its handler,
+//! so there is no lock. In a batch, hits come before misses, and short answers before long ones:
+//! shortest connection first (Welsh, Culler and Brewer: SEDA, SOSP 2001, section 5.1.1). The new
+//! order affects one batch only, so no request starves.
 
 #![expect(
     clippy::vec_box,
@@ -17,16 +19,17 @@ use tussah::stage::{Batch, Offerer, SerialHandler};
 
 use super::answer;
 use super::cache_miss::{Load, Outcome};
+use super::counts::Count;
 use super::exchange::Exchange;
 use super::graph::Sending;
 use super::server::Server;
 use table::{Found, Table};
 
-/// What a shard is sent.
+/// A message to a shard.
 pub(crate) enum Ask {
-    /// Somebody wants a page.
+    /// A request for a page.
     Page(Box<Exchange>),
-    /// A page was loaded, or could not be.
+    /// A page that was loaded, or could not be.
     Loaded(Box<Load>),
 }
 
@@ -34,9 +37,9 @@ pub(crate) enum Ask {
 pub(crate) struct PageCache {
     server: Arc<Server>,
     table: Table,
-    /// What is answered at the end of a batch.
+    /// The exchanges to answer at the end of a batch.
     answered: Vec<Box<Exchange>>,
-    /// What is to be loaded then.
+    /// The pages to load then.
     missed: Vec<Box<Load>>,
     miss: Offerer<Box<Load>>,
     send: Sending,
@@ -55,19 +58,26 @@ impl PageCache {
     }
 
     fn look_up(&mut self, mut exchange: Box<Exchange>) {
-        let (fresh_s, unix_s) = (self.server.fresh_s(), self.server.clock.unix_s());
+        let (fresh_s, unix_s) = (self.server.fresh_s(), self.server.clock.last_unix_s());
         match self.table.look_up(exchange, fresh_s, unix_s) {
             Found::Hit(page, hit) => {
                 exchange = hit;
                 answer::page(&self.server, &mut exchange, &page);
                 self.answered.push(exchange);
             }
-            Found::Miss(known, exchange) => self.missed.push(Load::new(exchange, known)),
+            Found::Miss(known, exchange) => {
+                let count = match known {
+                    None => Count::Missed,
+                    Some(_) => Count::Checked,
+                };
+                self.server.totals.counts.add(exchange.source, count);
+                self.missed.push(Load::new(exchange, known));
+            }
             Found::Waits => {}
         }
     }
 
-    /// Answers all who have waited for a page.
+    /// Answers all requests that have waited for a page.
     #[expect(clippy::boxed_local, reason = "it comes in one")]
     fn loaded(&mut self, mut load: Box<Load>) {
         let outcome = mem::take(&mut load.outcome);
@@ -75,7 +85,7 @@ impl PageCache {
             return;
         };
         let page = match &outcome {
-            Outcome::Page(page) => Some((page, self.server.clock.passed_s())),
+            Outcome::Page(page) => Some((page, self.server.clock.last_passed_s())),
             Outcome::Lost | Outcome::None(_) => None,
         };
         let waited = self.table.loaded(exchange.hash, &exchange.key, page);
@@ -90,6 +100,7 @@ impl SerialHandler for PageCache {
     type Event = Ask;
 
     async fn handle(&mut self, batch: &mut Batch<Ask>) {
+        self.server.look();
         while let Some(ask) = batch.next() {
             match ask {
                 Ask::Page(exchange) => self.look_up(exchange),
@@ -104,7 +115,8 @@ impl SerialHandler for PageCache {
         }
         for load in self.missed.drain(..) {
             self.miss.send_or(load, |load, _why| {
-                // It has room for a request of each connection; so this is the end of the server.
+                // The stage has room for a request of each connection, so this is the end of the
+                // server.
                 drop(load);
             });
         }

@@ -1,4 +1,4 @@
-//! *HttpParse*: makes requests of what connections read.
+//! *HttpParse*: makes requests from the bytes that connections read.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -23,7 +23,7 @@ impl DirectHandler for Parse {
     type Event = Box<Exchange>;
 
     fn handle(&self, mut exchange: Box<Exchange>) {
-        // What is not taken further on is dropped there, which closes the connection: the server ends.
+        // A stage that refuses the exchange drops it, which closes the connection: the server ends.
         if exchange.head.is_some() {
             return drop(self.receive.send(exchange)); // its body has been read
         }
@@ -48,7 +48,7 @@ impl DirectHandler for Parse {
                 exchange.give_back();
             }
             Err(refusal) => {
-                tracing::debug!(%refusal, "a request was refused");
+                tracing::debug!(%refusal, "refused a request");
                 exchange.is_last = true;
                 answer::text(&self.server, &mut exchange, refusal.status(), &[]);
                 drop(self.send.send(exchange));

@@ -1,6 +1,7 @@
-//! Who has the port that one wants.
+//! Explains why an address cannot be bound, and names the process that uses it.
 
 use std::collections::HashSet;
+use std::error::Error;
 use std::fmt;
 use std::fs;
 use std::io;
@@ -8,24 +9,34 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::os::unix::fs::FileTypeExt;
 use std::path::Path;
 
+use tussah::OpError;
+
 use super::config::ListenAddress;
 
-/// Why an address can't be listened at, in a sentence that names who has it, where the system lets us know.
+/// Explains why an address cannot be bound. If the system permits, the sentence names the process
+/// that uses the address.
 ///
-/// It looks through `/proc`, so that it may take a while where there are many processes.
+/// The function searches `/proc`, which may take a while with many processes.
 #[must_use]
 pub fn explain(address: &ListenAddress, error: &io::Error) -> String {
     let reason = match (error.kind(), address) {
         (io::ErrorKind::AddrInUse, _) => in_use(Path::new("/proc"), address),
-        (io::ErrorKind::PermissionDenied, ListenAddress::Tcp(tcp)) if tcp.port() < 1024 => format!(
-            "{error}: ports below 1024 need CAP_NET_BIND_SERVICE, or net.ipv4.ip_unprivileged_port_start"
-        ),
-        (io::ErrorKind::AddrNotAvailable, _) => {
-            format!("{error}: this machine has no such address")
+        (io::ErrorKind::PermissionDenied, ListenAddress::Tcp(tcp)) if tcp.port() < 1024 => {
+            "permission denied (ports below 1024 need CAP_NET_BIND_SERVICE or a lower \
+             net.ipv4.ip_unprivileged_port_start)"
+                .to_owned()
         }
-        _ => error.to_string(),
+        (io::ErrorKind::PermissionDenied, _) => "permission denied".to_owned(),
+        (io::ErrorKind::AddrNotAvailable, _) => {
+            "address not available (no interface of this machine has it)".to_owned()
+        }
+        // An error of the runtime repeats the address; its source is the system's error alone.
+        _ => match OpError::of(error).and_then(Error::source) {
+            Some(source) => source.to_string(),
+            None => error.to_string(),
+        },
     };
-    format!("can't listen at {address}: {reason}")
+    format!("cannot bind {address}: {reason}")
 }
 
 fn in_use(proc: &Path, address: &ListenAddress) -> String {
@@ -43,8 +54,8 @@ fn in_use(proc: &Path, address: &ListenAddress) -> String {
     if let (true, ListenAddress::Unix(path)) = (sockets.is_empty(), address) {
         let is_socket = fs::symlink_metadata(path).is_ok_and(|meta| meta.file_type().is_socket());
         return match is_socket {
-            true => format!("{what} is left over, nobody listens at it: it can be removed"),
-            false => format!("{what} is there already, and is not a socket"),
+            true => format!("{what} is a stale socket that nobody listens on; remove it"),
+            false => format!("{what} exists and is not a socket"),
         };
     }
     let user = sockets.iter().find_map(|socket| socket.user);
@@ -55,7 +66,7 @@ fn in_use(proc: &Path, address: &ListenAddress) -> String {
     match (&holders[..], user) {
         ([holder], _) => format!("{what} is in use by {holder}"),
         ([first, ..], _) => format!("{what} is in use by {first} and others"),
-        ([], Some(user)) => format!("{what} is in use by a process of the user with id {user}"),
+        ([], Some(user)) => format!("{what} is in use by a process of user id {user}"),
         ([], None) => format!("{what} is in use"),
     }
 }
@@ -66,7 +77,8 @@ struct Socket {
     user: Option<u32>,
 }
 
-/// The sockets that listen at a TCP port, at an address that excludes the wanted one (proc_net_tcp, in the kernel's documentation).
+/// Returns the sockets that listen at a TCP port, at an address that excludes the wanted one
+/// (proc_net_tcp, in the kernel's documentation).
 fn tcp_listeners(proc: &Path, wanted: SocketAddr) -> Vec<Socket> {
     let tables = ["net/tcp", "net/tcp6"].map(|table| fs::read_to_string(proc.join(table)));
     let lines = tables
@@ -84,7 +96,7 @@ fn tcp_listener(line: &str, wanted: SocketAddr) -> Option<Socket> {
     let (local, state) = (*columns.get(1)?, *columns.get(3)?);
     let (address, port) = local.split_once(':')?;
     let address = hex_address(address)?;
-    // The wildcard of one family may have the other's addresses too.
+    // The wildcard of one address family may include the addresses of the other.
     let excludes = address.is_unspecified()
         || wanted.ip().is_unspecified()
         || address.to_canonical() == wanted.ip().to_canonical();
@@ -95,7 +107,7 @@ fn tcp_listener(line: &str, wanted: SocketAddr) -> Option<Socket> {
     })
 }
 
-/// An address as the kernel prints it: words of 32 bits in the byte order of the machine.
+/// Parses an address in the kernel's format: words of 32 bits in the byte order of the machine.
 fn hex_address(hex: &str) -> Option<IpAddr> {
     let words = hex.as_bytes().chunks(8).map(|word| {
         let word = u32::from_str_radix(str::from_utf8(word).ok()?, 16).ok()?;
@@ -108,13 +120,13 @@ fn hex_address(hex: &str) -> Option<IpAddr> {
     Some(Ipv6Addr::from(<[u8; 16]>::try_from(&bytes[..]).ok()?).into())
 }
 
-/// The sockets that listen at a path (proc_pid_net(5)).
+/// Returns the sockets that listen at a path (proc_pid_net(5)).
 fn unix_listeners(proc: &Path, path: &Path) -> io::Result<Vec<Socket>> {
     const ACCEPTS: &str = "00010000";
     let table = fs::read(proc.join("net/unix"))?;
     let table = String::from_utf8_lossy(&table);
     let listener = |line: &str| {
-        // Num RefCount Protocol Flags Type St Inode Path; there may be spaces in the path.
+        // Num RefCount Protocol Flags Type St Inode Path; the path may contain spaces.
         let (head, its_path) = line.split_at(line.find(" /")?);
         let mut columns = head.split_ascii_whitespace().skip(3);
         let (flags, inode) = (columns.next()?, columns.nth(2)?);
@@ -137,13 +149,14 @@ struct Holder {
 impl fmt::Display for Holder {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if self.pid == std::process::id() {
-            return f.write_str("this very process");
+            return f.write_str("this process");
         }
         write!(f, "{} (pid {})", self.name, self.pid)
     }
 }
 
-/// The processes that have one of the sockets open, as far as we may look at them.
+/// Returns the processes that have one of the sockets open, among those that this process may
+/// inspect.
 fn holders(proc: &Path, inodes: &HashSet<u64>) -> Vec<Holder> {
     let Ok(entries) = fs::read_dir(proc) else {
         return Vec::new();
@@ -187,8 +200,8 @@ mod tests {
 
     const HEAD: &str = "  sl  local_address rem_address   st tx_queue rx_queue tr tm->when retrnsmt   uid  timeout inode\n";
 
-    /// `/proc` with a web server of two processes on port 8080 of 127.0.0.1, one on all addresses at port 80, and
-    /// one on port 81 of which we may see nothing.
+    /// Creates a `/proc` with a web server of two processes on port 8080 of 127.0.0.1, one on all
+    /// addresses at port 80, and one on port 81 that is not visible.
     fn proc() -> tempfile::TempDir {
         let proc = tempfile::tempdir().unwrap();
         let line = |n: u32, local: &str, state: &str, user: u32, inode: u32| {
@@ -261,17 +274,14 @@ mod tests {
             (tcp("[::1]:80"), "port 80 is in use by caddy (pid 12)"),
             (
                 tcp("1.2.3.4:81"),
-                "port 81 is in use by a process of the user with id 7",
+                "port 81 is in use by a process of user id 7",
             ),
             (
                 unix("/run/a web"),
                 "/run/a web is in use by x\\u{1b} (pid 13)",
             ),
             (unix("/run/b"), "/run/b is in use"),
-            (
-                unix("/run/c"),
-                "/run/c is there already, and is not a socket",
-            ),
+            (unix("/run/c"), "/run/c exists and is not a socket"),
         ];
         for (address, expected) in table {
             assert_eq!(in_use(proc.path(), &address), expected);
@@ -287,7 +297,7 @@ mod tests {
         let address = first.local_addr().unwrap();
         let error = TcpListener::bind(address).unwrap_err();
         let expected = format!(
-            "can't listen at {address}: port {} is in use by this very process",
+            "cannot bind {address}: port {} is in use by this process",
             address.port()
         );
         assert_eq!(explain(&ListenAddress::Tcp(address), &error), expected);
@@ -300,11 +310,22 @@ mod tests {
             explain(&ListenAddress::Unix(path.clone()), &error)
         };
         let shown = path.display();
-        let expected =
-            format!("can't listen at unix:{shown}: {shown} is in use by this very process");
+        let expected = format!("cannot bind unix:{shown}: {shown} is in use by this process");
         assert_eq!(again(), expected);
         drop(listener);
-        assert!(again().ends_with("is left over, nobody listens at it: it can be removed"));
+        assert!(again().ends_with("is a stale socket that nobody listens on; remove it"));
+    }
+
+    #[tussah::test]
+    async fn the_address_is_named_once() {
+        let place = tempfile::tempdir().unwrap();
+        let path = place.path().join("missing/socket");
+        let error = tussah::net::UnixListener::bind(&path).unwrap_err();
+        let expected = format!(
+            "cannot bind unix:{}: No such file or directory (os error 2)",
+            path.display()
+        );
+        assert_eq!(explain(&ListenAddress::Unix(path), &error), expected);
     }
 
     #[test]
@@ -313,15 +334,15 @@ mod tests {
         let table = [
             (
                 13,
-                "can't listen at 192.0.2.1:80: Permission denied (os error 13): ports below 1024 need CAP_NET_BIND_SERVICE, or net.ipv4.ip_unprivileged_port_start",
+                "cannot bind 192.0.2.1:80: permission denied (ports below 1024 need CAP_NET_BIND_SERVICE or a lower net.ipv4.ip_unprivileged_port_start)",
             ),
             (
                 99,
-                "can't listen at 192.0.2.1:80: Cannot assign requested address (os error 99): this machine has no such address",
+                "cannot bind 192.0.2.1:80: address not available (no interface of this machine has it)",
             ),
             (
                 24,
-                "can't listen at 192.0.2.1:80: Too many open files (os error 24)",
+                "cannot bind 192.0.2.1:80: Too many open files (os error 24)",
             ),
         ];
         for (code, expected) in table {

@@ -1,14 +1,15 @@
-//! *HttpRecv*: says what a request is for, and which stage it goes to.
+//! *HttpRecv*: determines the purpose of a request and the stage for it.
 
 use std::sync::Arc;
 
-use tussah::stage::{DirectHandler, Event, Offerer, SendError};
+use tussah::stage::{DirectHandler, Event, Offerer, SendError, Why};
 use tussah_wire::http::encoding::{Accepted, Codings};
 use tussah_wire::http::head::Field;
 use tussah_wire::http::{Framing, Method, Status, target};
 
 use super::answer;
 use super::cache_miss::Load;
+use super::counts::{self, Count};
 use super::dynamic::{self, overloaded};
 use super::exchange::{Body, Exchange, Next};
 use super::graph::Sending;
@@ -20,11 +21,12 @@ use super::status;
 pub(crate) struct Receive {
     pub(crate) server: Arc<Server>,
     pub(crate) pages: Pages,
-    pub(crate) dynamic: Offerer<Box<Exchange>>,
+    /// The stages of the routes, by index.
+    pub(crate) routes: Vec<Offerer<Box<Exchange>>>,
     pub(crate) send: Sending,
 }
 
-/// Where pages come from.
+/// The source of pages.
 pub(crate) enum Pages {
     /// From the shards of a cache.
     Caches(Vec<Offerer<Ask>>),
@@ -38,7 +40,8 @@ impl DirectHandler for Receive {
     fn handle(&self, mut exchange: Box<Exchange>) {
         let head = exchange.head.as_ref().expect("it has been parsed");
         match head.path(exchange.input.filled()) {
-            // All of the server, or a tunnel (RFC 9112, sections 3.2.3 and 3.2.4).
+            // These stand for the whole server, or for a tunnel (RFC 9112, sections 3.2.3 and
+            // 3.2.4).
             b"*" | b"" => return self.other_method(exchange),
             raw => match target::path(raw) {
                 Ok(path) => exchange.key.extend_from_slice(&path),
@@ -49,13 +52,22 @@ impl DirectHandler for Receive {
             },
         }
         let is_status = status::is_asked_for(&self.server, &exchange);
-        let has_route = !is_status && self.server.routes.find(&exchange.key).is_some();
+        let found = || self.server.routes.find(&exchange.key);
+        let route = if is_status { None } else { found() };
+        if let Some(route) = route {
+            exchange.source = counts::of_route(route);
+        }
         let reads = matches!(head.method, Method::Get | Method::Head);
-        if !reads && (!has_route || head.method == Method::Trace) {
+        if !reads && (route.is_none() || head.method == Method::Trace) {
             return self.other_method(exchange);
         }
+        if route.is_some() && exchange.is_gone() {
+            return dynamic::cancel(&self.server, exchange);
+        }
         if head.framing != Framing::None && matches!(exchange.body, Body::Unread) {
-            exchange.body = Body::Wanted { keep: has_route };
+            exchange.body = Body::Wanted {
+                keep: route.is_some(),
+            };
             exchange.key.clear();
             exchange.next = Next::Body;
             return exchange.give_back();
@@ -64,38 +76,58 @@ impl DirectHandler for Receive {
             status::answer(&self.server, &mut exchange);
             return drop(self.send.send(exchange));
         }
-        if has_route {
-            exchange.key.push(0);
-            let class = dynamic::class(&self.server, &exchange);
-            let event = Event::new(exchange).class(class);
-            if let Err(SendError { event, .. }) = self.dynamic.try_send(event) {
-                overloaded(&self.server, event.into_inner(), &self.send);
-            }
-            return;
+        if let Some(route) = route {
+            return self.to_route(exchange, route);
         }
+        exchange.source = counts::FILES;
         let codings = self.codings(&exchange);
         exchange.key.push(codings.bits());
         exchange.hash = self.server.hash(&exchange.key);
-        // They have room for a request of each connection: if they don't take this one, the server ends.
+        // The stages have room for a request of each connection. If they refuse this one, the
+        // server ends.
         match &self.pages {
             Pages::Caches(caches) => {
                 let shard = self.server.shard_of(exchange.hash);
                 caches[shard].send_or(Ask::Page(exchange), |_, _| {});
             }
-            Pages::Miss(miss) => miss.send_or(Load::new(exchange, None), |_, _| {}),
+            Pages::Miss(miss) => {
+                self.server.look();
+                miss.send_or(Load::new(exchange, None), |_, _| {});
+            }
         }
     }
 }
 
 impl Receive {
-    /// A path with escapes that only a route can have: no file has a slash in its name.
+    /// Sends a request to the stage of its route. If its client goes, it is cancelled there.
+    fn to_route(&self, mut exchange: Box<Exchange>, route: usize) {
+        self.server.asked.ask();
+        exchange.key.push(0);
+        let class = dynamic::class(&self.server, &exchange, route);
+        let connection = exchange.connection.clone();
+        let (event, request) = Event::new(exchange).class(class).cancellable();
+        match connection {
+            Some(connection) => connection.leave(request),
+            None => request.detach(),
+        }
+        if let Err(SendError { event, why, .. }) = self.routes[route].try_send(event) {
+            let reason = match why {
+                Why::Full | Why::KeyFull => Count::Full,
+                _ => Count::Overload,
+            };
+            let exchange = event.into_inner();
+            overloaded(&self.server, exchange, route, reason, &self.send);
+        }
+    }
+
+    /// Returns a path whose escapes only a route may have, since no file name contains a slash.
     #[cold]
     fn path_of_route(&self, raw: &[u8]) -> Option<Vec<u8>> {
         let path = target::path_with_escapes(raw).ok()?;
         self.server.routes.find(&path).map(|_| path)
     }
 
-    /// The codings of a file that are as good for this client as none, the best first.
+    /// Returns the codings that this client likes at least as much as none, the best first.
     #[inline]
     fn codings(&self, exchange: &Exchange) -> Codings {
         let (head, bytes) = (exchange.head(), exchange.input.filled());
@@ -106,7 +138,7 @@ impl Receive {
         accepted.preferred(self.server.config.site.precompressed)
     }
 
-    /// Files can be read only.
+    /// Answers other methods, since files are read-only.
     fn other_method(&self, mut exchange: Box<Exchange>) {
         let head = exchange.head();
         let status = match head.method {
@@ -114,7 +146,7 @@ impl Receive {
             Method::Connect | Method::Trace | Method::Other => Status::NOT_IMPLEMENTED,
             _ => Status::METHOD_NOT_ALLOWED,
         };
-        // A body may be coming, which nobody reads; or what is meant for a tunnel.
+        // A body that the server does not read may follow, or data for a tunnel.
         exchange.is_last |= !matches!(head.framing, Framing::None | Framing::Length(0))
             || head.method == Method::Connect;
         answer::text(

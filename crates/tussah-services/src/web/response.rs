@@ -1,4 +1,4 @@
-//! An answer on its way to the peer: pieces of memory and of files, which are shared and not copied.
+//! An answer to send: pieces of memory and of files, which are shared and not copied.
 
 use std::fs::File;
 use std::io::IoSlice;
@@ -9,34 +9,34 @@ use tussah_wire::http::Status;
 
 use super::page::Page;
 
-/// Bound, in pieces: how many are handed to the system at once.
+/// Bound, in pieces: those of one system call.
 pub(crate) const SLICES_MAX: usize = 8;
 
 /// An answer.
 pub(crate) struct Response {
     pub(crate) status: Status,
-    /// Whether the connection goes on after it.
+    /// True if the connection stays open afterwards.
     pub(crate) keep_alive: bool,
-    /// Bytes of this answer alone: its head, or the beginning of it, and whatever else `pieces` show.
+    /// The answer's own bytes: its head, or the beginning of it, and others that `pieces` refer to.
     pub(crate) own: Vec<u8>,
     pub(crate) pieces: Vec<Piece>,
-    /// Bytes of all pieces together.
+    /// The total length of all pieces.
     pub(crate) len: u64,
-    /// Bytes of the head among them.
+    /// The length of the head.
     pub(crate) head_len: u64,
-    /// Bytes of the first piece that have been sent; those before it are gone.
+    /// The number of bytes sent of the first piece; earlier pieces have been removed.
     sent: u64,
-    /// Bytes that have been sent in all.
+    /// The number of bytes sent in total.
     pub(crate) sent_in_all: u64,
 }
 
 /// A piece of an answer.
 pub(crate) enum Piece {
-    /// Of the answer's own bytes.
+    /// A part of the answer's own bytes.
     Own(Range<usize>),
-    /// Of a page in memory.
+    /// A part of a page in memory.
     Page(Arc<Page>, Range<usize>),
-    /// Of a page's file.
+    /// A part of a page's file.
     File(Arc<Page>, Range<u64>),
 }
 
@@ -65,7 +65,7 @@ impl Default for Response {
 }
 
 impl Response {
-    /// Makes it ready to be used for another.
+    /// Clears the answer for reuse.
     #[inline]
     pub(crate) fn clear(&mut self) {
         self.own.clear();
@@ -83,12 +83,12 @@ impl Response {
         self.pieces.push(piece);
     }
 
-    /// Bytes that have been sent of the body.
+    /// Returns the number of bytes sent of the body.
     pub(crate) fn body_sent(&self) -> u64 {
         self.sent_in_all.saturating_sub(self.head_len)
     }
 
-    /// All that is left, if that is one piece in memory.
+    /// Returns the rest, if it is one piece in memory.
     #[inline]
     pub(crate) fn only(&self) -> Option<&[u8]> {
         match &*self.pieces {
@@ -106,7 +106,7 @@ impl Response {
         }
     }
 
-    /// What comes next of what is in memory. Empty if it is a file's turn, or nothing is left.
+    /// Stores the next pieces in memory. There are none if a file is next, or nothing is left.
     #[inline]
     pub(crate) fn slices<'a>(&'a self, to: &mut [IoSlice<'a>; SLICES_MAX]) -> usize {
         let mut skip = self.sent as usize;
@@ -122,7 +122,7 @@ impl Response {
         count
     }
 
-    /// The file's turn: which, from where, and how many bytes.
+    /// Returns the file if it is next, with the offset and the number of bytes.
     pub(crate) fn file(&self) -> Option<(&File, u64, u64)> {
         match self.pieces.first() {
             Some(Piece::File(page, range)) => Some((
@@ -134,7 +134,7 @@ impl Response {
         }
     }
 
-    /// So many bytes more were sent; says whether that was all.
+    /// Records that `len` more bytes were sent. Returns whether that was all.
     #[inline]
     pub(crate) fn advance(&mut self, len: u64) -> bool {
         self.sent_in_all += len;
@@ -147,7 +147,7 @@ impl Response {
         false
     }
 
-    /// Lets go of the pieces that have been sent.
+    /// Removes the pieces that have been sent.
     #[cold]
     fn skip_sent(&mut self) {
         let mut done = 0;

@@ -1,30 +1,35 @@
-//! When clients that were turned away should come again.
+//! The times at which rejected clients should retry.
 //!
-//! They wait in a queue that is kept nowhere: each is told to come when those before it will have been served, at the rate at which the stage serves. Who has just been
-//! served and is turned away goes to its end. So all have their turn, and the server is not asked for more than it can do.
+//! The queue is virtual. Each rejected client gets the time at which those before it will have been
+//! served, at the stage's service rate. A client that is rejected after it has been served goes to
+//! the end of the queue. All clients therefore get their turn, and the load stays within the
+//! capacity.
 
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
+use tussah::stage::StageStats;
+use tussah::sync::Notify;
 use tussah::time::now;
 
-/// How many times as many are told to come as can be served: if it were just as many, the stage would often have nothing to do.
+/// The ratio of invited clients to the service rate. With a ratio of 1, the stage would often be
+/// idle.
 const MORE: f64 = 1.25;
 
-/// What was served before so many have been says little of what can be.
+/// The number of served requests below which the measured rate is uncertain.
 const DOUBT: f64 = 128.0;
 
-/// Bound, in seconds: the latest time at which a client is told to come.
-const AFTER_S_MAX: u8 = 60;
+/// Bound, in seconds: the longest time to retry that a client is told.
+pub(crate) const AFTER_S_MAX: u8 = 60;
 
 const SECOND_NS: u64 = 1_000_000_000;
 
-/// The turns of those who were turned away.
+/// The turns of the clients that a route has rejected.
 pub(crate) struct Retry {
     begun: Instant,
-    /// From one turn to the next.
+    /// The time between two turns.
     step_ns: AtomicU64,
-    /// The next turn, in nanoseconds since the beginning.
+    /// The next turn, in nanoseconds since the start.
     next_ns: AtomicU64,
 }
 
@@ -37,31 +42,33 @@ impl Retry {
         }
     }
 
-    /// So many can be served in a second, as is known from so many that were served while others were turned away; as long as none has been, a hundred are taken for granted.
-    pub(crate) fn set_rate(&self, per_second: f64, served: u64) {
+    /// Sets the service rate. Until a request has been served, it counts as a hundred per second.
+    pub(crate) fn set_rate(&self, rate: &Rate) {
+        let (per_second, served) = (rate.per_second, rate.known);
         if per_second <= 0.0 {
             return;
         }
-        // A stage that has just begun may do far more; who has been told to stay away can't be called back.
+        // A stage that has just started may be far faster, and clients that were told to wait
+        // cannot be called back.
         let more = MORE * (1.0 + DOUBT / served.max(1) as f64);
         let step_ns = SECOND_NS as f64 / (more * per_second.max(0.01));
         self.step_ns.store(step_ns as u64, Ordering::Relaxed);
     }
 
-    /// In how many seconds one of at most so many clients should come.
+    /// Returns the number of seconds after which one of at most `clients` clients should retry.
     pub(crate) fn after_s(&self, clients: usize, random: u32) -> u8 {
         let passed = now().saturating_duration_since(self.begun);
         self.turn_s(passed, clients, f64::from(random) / 2f64.powi(32))
     }
 
-    /// The same at a time since the beginning, with luck from 0 to 1.
+    /// Does the same for a time since the start, with `luck` from 0 to 1.
     fn turn_s(&self, passed: Duration, clients: usize, luck: f64) -> u8 {
         let now_ns = passed.as_nanos() as u64;
         let step_ns = self.step_ns.load(Ordering::Relaxed);
-        // No more can be waiting than there are.
+        // No more clients can wait than there are.
         let last_ns = now_ns.saturating_add(step_ns.saturating_mul(clients as u64));
         let mut turn_ns = now_ns;
-        // Relaxed: the turns say nothing of anything else.
+        // Relaxed: the turns publish nothing else.
         let _ = self
             .next_ns
             .fetch_update(Ordering::Relaxed, Ordering::Relaxed, |next_ns| {
@@ -70,12 +77,71 @@ impl Retry {
             });
         let mut wait_s = (turn_ns - now_ns) as f64 / SECOND_NS as f64;
         if turn_ns == last_ns {
-            // Clients come without waiting for their turns, so that there are none.
+            // Clients retry without waiting, so there are no turns.
             wait_s *= luck;
         }
-        // The field has whole seconds: in the mean, those are right.
+        // The field has whole seconds, which are right on average.
         let after_s = (wait_s + luck).floor() as u8; // at most 255
         after_s.clamp(1, AFTER_S_MAX)
+    }
+}
+
+/// A flag for the presence of requests for a route. Without requests the rates are not updated, so
+/// that an idle server has no timer for them.
+#[derive(Default)]
+pub(crate) struct Asked {
+    rests: AtomicBool,
+    again: Notify,
+}
+
+impl Asked {
+    /// Waits until a request arrives again.
+    pub(crate) async fn again(&self) {
+        self.rests.store(true, Ordering::Relaxed);
+        self.again.notified().await;
+    }
+
+    /// Records a request.
+    #[inline]
+    pub(crate) fn ask(&self) {
+        // Relaxed: a request that arrives while the pause begins may be missed. The next one is
+        // not.
+        if self.rests.load(Ordering::Relaxed) && self.rests.swap(false, Ordering::Relaxed) {
+            self.again.notify_one();
+        }
+    }
+}
+
+/// The service rate of a route: the number of requests that it answered in a second while others
+/// were rejected, or else the largest number in any second.
+#[derive(Default)]
+pub(crate) struct Rate {
+    per_second: f64,
+    /// The number of requests answered while others were rejected.
+    known: u64,
+    finished: u64,
+    rejected: u64,
+}
+
+impl Rate {
+    /// Learns from the last second. `stats` are the counters at its end.
+    pub(crate) fn look(&mut self, stats: &StageStats) {
+        // Failures do not show how many requests can be answered.
+        let answered = stats.finished - stats.failed;
+        let finished = answered - self.finished;
+        let rejected = stats.refused + stats.shed;
+        if rejected > self.rejected {
+            // Without rejections, the load may have been lower than the capacity.
+            self.known += finished;
+            self.per_second += if self.per_second > 0.0 {
+                (finished as f64 - self.per_second) / 4.0
+            } else {
+                finished as f64
+            };
+        } else {
+            self.per_second = self.per_second.max(finished as f64);
+        }
+        (self.finished, self.rejected) = (answered, rejected);
     }
 }
 
@@ -83,10 +149,18 @@ impl Retry {
 mod tests {
     use super::*;
 
-    /// In how many seconds each of so many clients is told to come who are turned away at once.
+    fn rate(per_second: f64, known: u64) -> Rate {
+        Rate {
+            per_second,
+            known,
+            ..Rate::default()
+        }
+    }
+
+    /// Returns the retry times of `clients` clients that are rejected at once.
     fn told(clients: u32, per_second: f64) -> Vec<u8> {
         let retry = Retry::new();
-        retry.set_rate(per_second, u64::MAX);
+        retry.set_rate(&rate(per_second, u64::MAX));
         let luck = |client: u32| f64::from(client * 37 % 100) / 100.0;
         (0..clients)
             .map(|client| retry.turn_s(Duration::from_secs(5), clients as usize, luck(client)))
@@ -126,7 +200,7 @@ mod tests {
     #[test]
     fn a_server_that_has_just_begun_sends_nobody_away_for_long() {
         let retry = Retry::new();
-        retry.set_rate(2.0, 2);
+        retry.set_rate(&rate(2.0, 2));
         let told = |client| retry.turn_s(Duration::ZERO, 1000, f64::from(client) / 1000.0);
         assert!(
             (0..1000)
@@ -138,12 +212,12 @@ mod tests {
     #[test]
     fn who_does_not_wait_for_a_turn_makes_the_queue_no_longer_than_there_are_clients() {
         let retry = Retry::new();
-        retry.set_rate(80.0, u64::MAX);
+        retry.set_rate(&rate(80.0, u64::MAX));
         for ms in 0..10_000 {
             let after_s = retry.turn_s(Duration::from_millis(ms), 200, 0.999);
             assert!((1..=3).contains(&after_s), "{after_s} after {ms} ms");
         }
-        // Once they stay away, the queue empties.
+        // Once the clients wait, the queue empties.
         assert_eq!(retry.turn_s(Duration::from_secs(13), 200, 0.0), 1);
     }
 }

@@ -1,4 +1,5 @@
-//! A web server that runs: its listeners, and the network that they feed. Another network takes the place of the first when the configuration is loaded anew.
+//! A running web server: its listeners, and the network that they feed. A reload replaces the
+//! network.
 
 mod listen;
 
@@ -9,12 +10,14 @@ use std::time::Duration;
 
 use parking_lot::RwLock;
 use tussah::JoinHandle;
-use tussah::stage::Network;
+use tussah::stage::{Network, Stage};
 use tussah::time::{sleep, timeout};
 
 use super::access_log::AccessLog;
 use super::config::{CacheKind, Config, ListenAddress};
+use super::exchange::Exchange;
 use super::graph::{AcceptStage, wire};
+use super::retry::Rate;
 use super::route::Routes;
 use super::serve::WebError;
 use super::server::{Server, Shared};
@@ -22,46 +25,49 @@ use super::tls::Reloadable;
 use super::work;
 use listen::{Accepting, Listening};
 
-/// A server that runs. Dropping it closes its listeners and lets go of its connections.
+/// A running server. Dropping it closes its listeners and abandons its connections.
 pub struct Running {
     current: Arc<RwLock<Arc<Instance>>>,
     listening: Vec<Listening>,
-    /// Those whose place another has taken, as long as their connections end.
+    /// Replaced networks, until their connections have ended.
     ending: Vec<JoinHandle<Stopped>>,
     routes: Routes,
     shared: Shared,
     accepting: Arc<Accepting>,
-    ticking: JoinHandle<()>,
 }
 
-/// A network, for one configuration.
+/// A network for one configuration.
 pub(crate) struct Instance {
     pub(crate) server: Arc<Server>,
     pub(crate) accept: AcceptStage,
     pub(crate) tls: Option<Reloadable>,
     network: Network,
-    retrying: JoinHandle<()>,
+    looking: JoinHandle<()>,
 }
 
-/// What became of a server's connections when it was stopped.
+/// The outcome for a server's connections after a stop.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Stopped {
-    /// Connections that had not ended in time, and were cut.
+    /// The number of connections that did not end in time, and were cut.
     pub cut: usize,
 }
 
 impl fmt::Display for Stopped {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.cut {
-            0 => f.write_str("stopped; everything in flight was finished"),
-            cut => write!(f, "stopped; connections that had not ended in time: {cut}"),
+            0 => f.write_str("stopped; all requests in flight were finished"),
+            cut => write!(f, "stopped; connections cut after the drain time: {cut}"),
         }
     }
 }
 
 impl Running {
     pub(super) async fn start(config: Config, routes: Routes) -> Result<Self, WebError> {
-        let shared = Shared::new(config.limits.connections);
+        let shared = Shared::new(
+            config.limits.connections,
+            &routes,
+            tussah::Handle::current().workers(),
+        );
         let instance = Arc::new(Instance::new(config, &routes, &shared, None)?);
         instance.begin();
         let addresses = instance.server.config.listen.clone();
@@ -71,7 +77,6 @@ impl Running {
         for address in addresses {
             listening.push(Listening::begin(address, &current, &accepting)?);
         }
-        let ticking = tussah::spawn(Arc::clone(&shared.clock).run());
         Ok(Self {
             current,
             listening,
@@ -79,43 +84,43 @@ impl Running {
             routes,
             shared,
             accepting,
-            ticking,
         })
     }
 
-    /// Where it listens: with the ports that the system has chosen.
+    /// Returns the addresses of the listeners, with the ports that the system chose.
     pub fn addresses(&self) -> impl Iterator<Item = &ListenAddress> {
         self.listening.iter().map(Listening::address)
     }
 
-    /// The network of stages, to be looked at. It is another one after each [`reload`](Self::reload).
+    /// Returns the network of stages, for observation. Each [`reload`](Self::reload) replaces it.
     #[must_use]
     pub fn network(&self) -> Network {
         self.current.read().network.clone()
     }
 
-    /// How many connections are open, whatever configuration they have begun with.
+    /// Returns the number of open connections, under any configuration.
     #[must_use]
     pub fn connections(&self) -> usize {
         self.shared.connections.count()
     }
 
-    /// Waits until every listener has failed, so that nothing more is accepted.
+    /// Waits until every listener has failed, so that the server accepts no connections any more.
     pub(super) async fn accepts_nothing(&self) {
         self.accepting.none().await;
     }
 
-    /// Opens the access log again, as after it was moved away.
+    /// Reopens the access log, for use after log rotation.
     pub fn reopen_log(&self) {
         if let Some(log) = &self.current.read().server.log {
             log.reopen();
         }
     }
 
-    /// Has another configuration hold for new connections; those that are open end after the request that they have begun. The number of workers stays as it is.
+    /// Applies another configuration to new connections. Open connections end after their request
+    /// in progress. The number of workers stays the same.
     ///
     /// # Errors
-    /// As [`Web::start`](super::Web::start); everything then stays as it was.
+    /// Returns the errors of [`Web::start`](super::Web::start), and changes nothing in that case.
     pub async fn reload(&mut self, config: Config) -> Result<(), WebError> {
         let before = Arc::clone(&self.current.read());
         let log = before
@@ -125,7 +130,7 @@ impl Running {
             .filter(|_| before.server.config.log == config.log);
         let next = Arc::new(Instance::new(config, &self.routes, &self.shared, log)?);
         let wanted = &next.server.config.listen;
-        // One that has failed is begun again.
+        // A listener that has failed is started again.
         self.listening.retain(|listening| !listening.has_ended());
         let mut added = Vec::new();
         for address in wanted {
@@ -160,8 +165,10 @@ impl Running {
         Ok(())
     }
 
-    /// Stops: who has connected before is served once more, nothing more is accepted, and what is in flight is finished, for as long as [`Config::drain`] says. What a [`reload`](Self::reload) has left to end is waited for too, for as long as
-    /// its own configuration says.
+    /// Shuts the server down gracefully. It accepts no further connections, serves one more request
+    /// from clients that connected before, and finishes requests in flight. [`Config::drain`]
+    /// limits the time. Connections from before a [`reload`](Self::reload) are included, each with
+    /// the limit of its own configuration.
     pub async fn stop(mut self) -> Stopped {
         self.ending.retain(|ending| !ending.is_finished());
         close(self.listening).await;
@@ -171,7 +178,6 @@ impl Running {
         for ending in self.ending {
             stopped.cut += ending.await.map_or(0, |stopped| stopped.cut);
         }
-        self.ticking.abort();
         if let Some(log) = current.server.log.clone() {
             // The disk may be slow; the log says it if something is lost.
             let _ = tussah::spawn_blocking(move || log.close()).await;
@@ -184,7 +190,7 @@ impl fmt::Display for Running {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let current = self.current.read();
         let config = &current.server.config;
-        write!(f, "serving {} at", config.root.display())?;
+        write!(f, "serving {} on", config.root.display())?;
         for address in self.addresses() {
             match address {
                 ListenAddress::Tcp(address) if current.tls.is_some() => {
@@ -198,7 +204,7 @@ impl fmt::Display for Running {
             CacheKind::None => "no cache".to_owned(),
             CacheKind::Sharded => format!("cache {} MB", config.cache.bytes / 1_000_000),
         };
-        write!(f, " (dynamic pages within {:?}, {cache}", config.target)?;
+        write!(f, " (latency target {:?}, {cache}", config.target)?;
         match &config.status.path {
             Some(path) => write!(f, ", status at {path})"),
             None => f.write_str(")"),
@@ -216,7 +222,7 @@ impl fmt::Debug for Running {
 
 impl Drop for Instance {
     fn drop(&mut self) {
-        self.retrying.abort();
+        self.looking.abort();
         self.server.connections.cut_all();
         // Its stages refer to each other, and to the server.
         self.network.close();
@@ -238,8 +244,7 @@ impl Instance {
             (Some(log), _) => Some(log),
             (None, Some(file)) => {
                 let opened = AccessLog::open(file, config.log.format);
-                let failed =
-                    |error| WebError::Log(format!("the access log can't be opened: {error}"));
+                let failed = |error| WebError::Log(format!("cannot open the access log: {error}"));
                 Some(Arc::new(opened.map_err(failed)?))
             }
             (None, None) => None,
@@ -253,18 +258,18 @@ impl Instance {
         let workers = tussah::Handle::current().workers();
         let server = Server::new(config, routes, shared, log, workers);
         let server = Arc::new(server.map_err(WebError::Site)?);
-        let accept = wire(&network, &server).map_err(WebError::Network)?;
-        let retrying = tussah::spawn(estimate_retry(network.clone(), Arc::clone(&server)));
+        let wired = wire(&network, &server).map_err(WebError::Network)?;
+        let looking = tussah::spawn(look(wired.routes, Arc::clone(&server)));
         Ok(Self {
             server,
-            accept,
+            accept: wired.accept,
             tls,
             network,
-            retrying,
+            looking,
         })
     }
 
-    /// Has its stages counted, as those of the current configuration.
+    /// Starts to count its stages as those of the current configuration.
     fn begin(&self) {
         let server = &self.server;
         server
@@ -272,9 +277,9 @@ impl Instance {
             .begin(server.connections.number(), &self.network);
     }
 
-    /// Ends it: connections finish what they have begun, for so long.
+    /// Ends the network: connections may finish what they have begun, within `drain`.
     async fn end(&self, drain: Duration) -> Stopped {
-        // From here on a connection is among those that are waited for, or whoever has accepted it has it back.
+        // From here on, a connection is either among those to wait for, or back with its acceptor.
         self.accept.drain().await;
         self.server.end();
         let ended = timeout(drain, self.server.connections.none()).await;
@@ -295,28 +300,24 @@ async fn close(listening: Vec<Listening>) {
     }
 }
 
-/// Finds out once a second how many dynamic pages can be made in a second: as many as were made while some were turned away, or as were made at any time.
-async fn estimate_retry(network: Network, server: Arc<Server>) {
-    let Ok(dynamic) = network.find::<Box<super::exchange::Exchange>>("dynamic") else {
-        return;
-    };
-    let (mut before, mut rate, mut known) = (dynamic.stats(), 0.0_f64, 0);
+/// Updates once a second how many requests a second each route can answer.
+async fn look(routes: Vec<Stage<Box<Exchange>>>, server: Arc<Server>) {
+    let mut rates: Vec<_> = routes.iter().map(|_| Rate::default()).collect();
+    let mut before = 0;
     loop {
         sleep(Duration::from_secs(1)).await;
-        let stats = dynamic.stats();
-        let made = (stats.finished - before.finished) as f64;
-        if stats.refused + stats.shed > before.refused + before.shed {
-            // What was made when nobody was turned away may be all that was asked for.
-            known += stats.finished - before.finished;
-            rate += if rate > 0.0 {
-                (made - rate) / 4.0
-            } else {
-                made
-            };
-        } else {
-            rate = rate.max(made);
+        let (mut arrived, mut inside) = (0, 0);
+        let routes = routes.iter().zip(&mut rates).zip(&server.retries);
+        for ((stage, rate), retry) in routes {
+            let stats = stage.stats();
+            rate.look(&stats);
+            retry.set_rate(rate);
+            arrived += stats.arrived;
+            inside += stats.queued + stats.in_service;
         }
-        server.retry.set_rate(rate, known);
-        before = stats;
+        if arrived == before && inside == 0 {
+            server.asked.again().await;
+        }
+        before = arrived;
     }
 }

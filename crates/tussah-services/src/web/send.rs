@@ -1,4 +1,4 @@
-//! *HttpSend*: writes answers. What there is no room for goes on in the connection's thread.
+//! *HttpSend*: writes answers. The connection's thread writes what the socket has no room for.
 
 use std::io::{self, IoSlice};
 use std::sync::Arc;
@@ -32,7 +32,7 @@ impl DirectHandler for Send {
         exchange.next = match written {
             Ok(len) if exchange.response.advance(len as u64) => {
                 self.0.note(&connection.stream, &exchange);
-                return exchange.finish(self.0.clock.passed_s());
+                return exchange.finish(self.0.clock.last_passed_s());
             }
             Ok(_) => Next::Write,
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => Next::Write,

@@ -1,4 +1,4 @@
-//! A web server, made and run.
+//! Builds and runs a web server.
 
 use std::fmt;
 use std::future::Future;
@@ -8,11 +8,12 @@ use futures_lite::future;
 use rustix::process::{Resource, getrlimit, setrlimit};
 use tussah::signal::{Signal, Signals, signal};
 use tussah::stage::BuildError;
+use tussah::sync::Limit;
 
 use super::config::{Config, ConfigErrors};
 use super::console::{STDERR, STDOUT};
 use super::diagnostics::Diagnostics;
-use super::route::{Reply, Request, Routes};
+use super::route::{Reply, Request, Route, Routes};
 use super::running::Running;
 use super::site::SiteError;
 use super::tls::TlsError;
@@ -37,7 +38,7 @@ pub struct Web {
 }
 
 impl Web {
-    /// A server of files, as they are configured.
+    /// Creates a server for the files of a configuration.
     #[must_use]
     pub fn new(config: Config) -> Self {
         Self {
@@ -47,21 +48,41 @@ impl Web {
         }
     }
 
-    /// Has an async function answer for a path, whatever the method; for all paths that begin so, if it ends in `/*`. It is given requests whole, with their bodies. When more arrive
-    /// than can be answered within [`Config::target`], the rest is turned away with 503 before it gets here,
-    /// and told when its turn is (`Retry-After`): in the order of a queue that holds who was turned away. On a connection that was turned away the next request goes before those
-    /// of others.
+    /// Adds a route: an async function that answers requests for a path, with any method. A path
+    /// that ends in `/*` matches all paths with that prefix. The function gets complete requests,
+    /// with their bodies.
+    ///
+    /// Each route has its own queue and admission. If more requests arrive than the route can
+    /// answer within [`Config::target`], the server rejects the rest with 503. Other routes are not
+    /// affected. `Retry-After` tells a rejected client when to retry, in the order of the
+    /// rejections. The next request of that connection for the route then goes ahead of others.
+    ///
+    /// A client that disconnects before its answer cancels its request, see [`Route`].
     #[must_use]
-    pub fn route<F, A>(mut self, path: &str, handler: F) -> Self
+    pub fn route<F, A>(self, path: &str, handler: F) -> Self
     where
         F: Fn(Request) -> A + Send + Sync + 'static,
         A: Future<Output = Reply> + Send + 'static,
     {
-        self.routes = self.routes.route(path, handler);
+        self.route_with(path, Route::new(handler))
+    }
+
+    /// Adds a route for a path, as [`route`](Self::route) does for an async function.
+    #[must_use]
+    pub fn route_with(mut self, path: &str, route: Route) -> Self {
+        self.routes = self.routes.route_with(path, route);
         self
     }
 
-    /// Where a new configuration comes from when the process gets SIGHUP.
+    /// Lists a limited resource on the status page: its users, the waiting requests, and their
+    /// waiting times. Of two limits with the same name, the page lists the later one.
+    #[must_use]
+    pub fn limit(mut self, limit: &Limit) -> Self {
+        self.routes = self.routes.limit(limit);
+        self
+    }
+
+    /// Sets the source of a new configuration, for a reload on SIGHUP.
     #[must_use]
     pub fn reload_by(
         mut self,
@@ -71,25 +92,29 @@ impl Web {
         self
     }
 
-    /// Starts the server in the runtime that the caller runs in.
+    /// Starts the server in the current runtime.
     ///
     /// # Errors
-    /// If the site or the certificates can't be opened, or an address can't be had.
+    /// Returns an error if the site or the certificates cannot be opened, or an address cannot be
+    /// bound.
     ///
     /// # Panics
-    /// Outside of a runtime.
+    /// Panics outside of a runtime.
     pub async fn start(self) -> Result<Running, WebError> {
         Running::start(self.config, self.routes).await
     }
 
-    /// Runs the server in a runtime of its own, with at most as many arenas of the C library's allocator as workers if the process has no second OS thread yet
-    /// ([`bound_arenas`](tussah::heap::bound_arenas)), until SIGTERM or Ctrl-C: then what is in flight is finished, and a second one ends that at once. SIGHUP loads
-    /// configuration and certificates anew, and opens logs again.
+    /// Runs the server in a runtime of its own until SIGTERM or Ctrl-C. It then shuts down and
+    /// finishes the requests in flight; a second signal quits at once. SIGHUP reloads the
+    /// configuration and the certificates, and reopens the logs.
     ///
-    /// What goes wrong meanwhile is said on standard error, as [`Config::diagnostics`] has it, unless the program has set a subscriber of `tracing` of its own.
+    /// Diagnostics go to standard error according to [`Config::diagnostics`], unless the program
+    /// has set its own `tracing` subscriber. If the process has only one OS thread, the C library's
+    /// allocator is limited to as many arenas as workers
+    /// ([`bound_arenas`](tussah::heap::bound_arenas)).
     ///
     /// # Errors
-    /// As [`start`](Self::start); and if every listener has failed.
+    /// Returns the errors of [`start`](Self::start), and an error if every listener has failed.
     pub fn run(mut self) -> Result<(), WebError> {
         let _said = Said;
         let diagnostics = Diagnostics::install(&self.config.diagnostics);
@@ -114,11 +139,11 @@ impl Web {
             if order == Order::GiveUp {
                 say(&NOWHERE);
             }
-            say(&"stopping: what is in flight is finished; once more stops at once");
+            say(&"shutting down: finishing requests in flight (signal again to quit now)");
             let finished = async { running.stop().await.to_string() };
             let at_once = async {
                 while orders.next().await == Order::Reload {}
-                "stopped at once".to_owned()
+                "stopped now; requests in flight were cut".to_owned()
             };
             say(&future::or(finished, at_once).await);
             match order {
@@ -138,10 +163,10 @@ impl fmt::Debug for Web {
     }
 }
 
-/// Why a server ends by itself.
-const NOWHERE: &str = "there is nowhere left to accept connections: every listener has failed";
+/// The reason why a server ends by itself.
+const NOWHERE: &str = "every listener has failed; no connections can be accepted";
 
-/// What to do next: what the operator wants, or what is left.
+/// Waits for the operator's next order, or for the failure of every listener.
 async fn next(orders: &Orders, running: &Running) -> Order {
     let nowhere = async {
         running.accepts_nothing().await;
@@ -155,26 +180,32 @@ async fn reload_by(running: &mut Running, reload: Option<&Reload>, diagnostics: 
     let Some(reload) = reload else { return };
     let config = match reload() {
         Ok(config) => config,
-        Err(errors) => return say(&format_args!("the configuration stays as it is:\n{errors}")),
+        Err(errors) => {
+            return say(&format_args!(
+                "reload failed, the old configuration stays in effect:\n{errors}"
+            ));
+        }
     };
     let level = config.diagnostics.level;
     match running.reload(config).await {
         Ok(()) => {
             diagnostics.set_level(level);
             say(&format_args!(
-                "configuration and certificates are loaded anew; {running}"
+                "configuration and certificates reloaded; {running}"
             ));
         }
-        Err(error) => say(&format_args!("the configuration stays as it is: {error}")),
+        Err(error) => say(&format_args!(
+            "reload failed, the old configuration stays in effect: {error}"
+        )),
     }
 }
 
-/// Tells the operator.
+/// Prints a message for the operator.
 fn say(text: &dyn fmt::Display) {
     STDOUT.say(format!("tussah web: {text}\n").into_bytes());
 }
 
-/// Waits, when this is dropped, until all that was said is written, or nobody seems to read it.
+/// A guard whose drop waits until all messages are written, or have no reader.
 struct Said;
 
 impl Drop for Said {
@@ -184,16 +215,16 @@ impl Drop for Said {
     }
 }
 
-/// What the operator wants, or has to be done.
+/// An order of the operator, or an event that needs action.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Order {
     Stop,
     Reload,
-    /// Nothing can be accepted any more.
+    /// No listener accepts connections any more.
     GiveUp,
 }
 
-/// The signals by which the operator says so.
+/// The signals of the operator.
 struct Orders([(Signals, Order); 3]);
 
 impl Orders {
@@ -215,33 +246,36 @@ impl Orders {
     }
 }
 
-/// Has the process open as many descriptors as it may.
+/// Raises the soft limit on open files to the hard limit.
 fn raise_descriptors() {
     let mut limit = getrlimit(Resource::Nofile);
     if limit.current < limit.maximum {
         limit.current = limit.maximum;
         if let Err(error) = setrlimit(Resource::Nofile, limit) {
-            tracing::warn!(%error, "the number of descriptors stays as it is");
+            tracing::warn!(%error, "cannot raise the limit of open files (RLIMIT_NOFILE); it stays as it is");
         }
     }
 }
 
-/// Has the allocator keep what it keeps for each arena a few times at most: pages are read by some OS threads, and let go by others.
+/// Limits the number of allocator arenas, each of which keeps freed memory. Pages are read by some
+/// OS threads and freed by others.
 fn bound_arenas(workers: Option<usize>) {
     let cpus = || std::thread::available_parallelism().map_or(1, usize::from);
     if !tussah::heap::bound_arenas(workers.unwrap_or_else(cpus)) {
-        tracing::debug!("the allocator's arenas are not bounded");
+        tracing::debug!("cannot limit the number of malloc arenas; memory use may be higher");
     }
 }
 
-/// Why a server can't be started. To `main`, which shows what it returns by `Debug`, it says the same as to others.
+/// The reason why a server cannot be started. Its `Debug` form is its `Display` form, for programs
+/// that return it from `main`.
 #[non_exhaustive]
 pub enum WebError {
-    /// No runtime could be had, or no signals.
+    /// The runtime or its signals are not available.
     Runtime(io::Error),
-    /// The directory, or a page in it that is named in the configuration.
+    /// The directory, or a page in it that the configuration names.
     Site(SiteError),
-    /// An address: why it can't be listened at, and who has it if that can be known.
+    /// An address cannot be bound. The text gives the reason, and the process that uses the
+    /// address, if that is known.
     Listen(String),
     /// The certificates.
     Tls(TlsError),
@@ -254,7 +288,7 @@ pub enum WebError {
 impl fmt::Display for WebError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Runtime(error) => write!(f, "the runtime can't be started: {error}"),
+            Self::Runtime(error) => write!(f, "cannot start the runtime: {error}"),
             Self::Site(error) => error.fmt(f),
             Self::Listen(text) | Self::Log(text) => f.write_str(text),
             Self::Tls(error) => error.fmt(f),
@@ -287,7 +321,7 @@ mod tests {
 
     #[test]
     fn main_shows_a_sentence() {
-        let error = WebError::Listen("can't listen at \"x\"".to_owned());
-        assert_eq!(format!("{error:?}"), "can't listen at \"x\"");
+        let error = WebError::Listen("cannot bind \"x\"".to_owned());
+        assert_eq!(format!("{error:?}"), "cannot bind \"x\"");
     }
 }

@@ -1,4 +1,4 @@
-//! What all stages of a server share.
+//! The state that all stages of a server share.
 
 use std::collections::BTreeMap;
 use std::hash::BuildHasher as _;
@@ -16,20 +16,21 @@ use super::config::{CacheKind, Config};
 use super::connections::{Connections, Group, LEAVING_MAX};
 use super::diagnostics::Seldom;
 use super::exchange::Exchange;
-use super::retry::Retry;
+use super::retry::{Asked, Retry};
 use super::route::Routes;
 use super::site::{Site, SiteError};
 use super::stream::Stream;
 use super::totals::Totals;
 
-/// Bound, in seconds: for how long a page is given without another look at its file, by a clock of whole seconds, so for up to nearly 2 s; then changes are seen soon, and hits cost
-/// no system call.
+/// Bound, in seconds: how long a page is used without another check of its file. With a clock of
+/// whole seconds this is up to nearly 2 s. Changes become visible soon, and hits cost no system
+/// call.
 const FRESH_S: u64 = 1;
 
-/// Who has sent a request: an address, or `None` by a Unix socket.
+/// The sender of a request: an address, or `None` on a Unix socket.
 pub(crate) type Client = Option<IpAddr>;
 
-/// What all stages share.
+/// The state that all stages share.
 pub(crate) struct Server {
     pub(crate) config: Config,
     pub(crate) site: Site,
@@ -38,21 +39,23 @@ pub(crate) struct Server {
     pub(crate) buffers: Arc<Buffers>,
     pub(crate) connections: Group,
     pub(crate) totals: Arc<Totals>,
-    /// Whether it was said that files can't be read.
+    /// Limits the messages about unreadable files.
     pub(crate) unread: Seldom,
     pub(crate) log: Option<Arc<AccessLog>>,
-    /// One's own pages for errors: their types, and their bytes.
+    /// The operator's pages for errors: their types and their contents.
     pub(crate) error_pages: BTreeMap<u16, (Arc<str>, Vec<u8>)>,
     pub(crate) head_limits: head::Limits,
-    /// Shards of the page cache; none if there is no cache.
+    /// The number of shards of the page cache; 0 without a cache.
     pub(crate) shards: usize,
     hasher: foldhash::fast::RandomState,
-    pub(crate) retry: Retry,
+    /// The turns of rejected clients, for each route.
+    pub(crate) retries: Vec<Retry>,
+    pub(crate) asked: Asked,
     randoms: AtomicU64,
     ending: AtomicBool,
 }
 
-/// What belongs to the process, whatever the configuration.
+/// State of the process, independent of the configuration.
 pub(crate) struct Shared {
     pub(crate) clock: Arc<Clock>,
     pub(crate) connections: Arc<Connections>,
@@ -60,19 +63,21 @@ pub(crate) struct Shared {
 }
 
 impl Shared {
-    /// With so many connections at first.
-    pub(crate) fn new(connections_max: usize) -> Self {
+    /// Creates the state, with an initial limit on connections.
+    pub(crate) fn new(connections_max: usize, routes: &Routes, workers: usize) -> Self {
         Self {
             clock: Arc::new(Clock::new()),
             connections: Arc::new(Connections::new(connections_max)),
-            totals: Arc::default(),
+            totals: Arc::new(Totals::new(routes, workers)),
         }
     }
 }
 
 impl Server {
+    /// Creates the server's state.
+    ///
     /// # Errors
-    /// If the site can't be opened.
+    /// Returns an error if the site cannot be opened.
     pub(crate) fn new(
         config: Config,
         routes: Routes,
@@ -84,6 +89,8 @@ impl Server {
         let error_pages = error_pages(&site, &config);
         Ok(Self {
             site,
+            retries: routes.all().iter().map(|_| Retry::new()).collect(),
+            asked: Asked::default(),
             routes,
             clock: Arc::clone(&shared.clock),
             totals: Arc::clone(&shared.totals),
@@ -99,49 +106,61 @@ impl Server {
             },
             shards: match config.cache.kind {
                 CacheKind::None => 0,
-                // More would be more turns with fewer requests in each.
+                // More shards would mean more turns with fewer requests in each.
                 CacheKind::Sharded => workers,
             },
             hasher: foldhash::fast::RandomState::default(),
-            retry: Retry::new(),
             randoms: AtomicU64::new(0),
             ending: AtomicBool::new(false),
             config,
         })
     }
 
-    /// Bound, in requests: how many are in the network at a time, one of each connection, those that are leaving included; so a queue with so much room is never full.
+    /// Bound, in requests: those in the network at a time, one of each connection, including those
+    /// that are leaving. A queue with this room is never full.
     pub(crate) fn room(&self) -> u64 {
         (self.config.limits.connections + LEAVING_MAX) as u64
     }
 
-    /// Pages that were looked at in this second or later need not be looked at again.
+    /// Reads the clock, before requests are answered and counted.
     #[inline]
-    pub(crate) fn fresh_s(&self) -> u64 {
-        self.clock.passed_s().saturating_sub(FRESH_S)
+    pub(crate) fn look(&self) {
+        self.clock.look();
+        self.totals
+            .begin_second(self.clock.last_passed_s(), &self.routes);
     }
 
-    /// Of what is asked for; made in the connection's color, so that the cache need not (libasync-smp, section "HTTP server").
+    /// Returns the second from which on the last check of a page's file still counts. Call it after
+    /// a look at the clock.
+    #[inline]
+    pub(crate) fn fresh_s(&self) -> u64 {
+        self.clock.last_passed_s().saturating_sub(FRESH_S)
+    }
+
+    /// Returns the hash of a key. It is computed in the connection's color to relieve the cache
+    /// (libasync-smp, section "HTTP server").
     #[inline]
     pub(crate) fn hash(&self, key: &[u8]) -> u64 {
         self.hasher.hash_one(key)
     }
 
-    /// The shard of a page, if there are any.
+    /// Returns the shard of a page, if there are shards.
     #[inline]
     pub(crate) fn shard_of(&self, hash: u64) -> usize {
-        // The tables of the shards take other bits than these 32, of which it is a share.
+        // The tables of the shards use other bits than these 32.
         let bits = u64::from((hash >> 24) as u32);
         ((bits * self.shards as u64) >> 32) as usize
     }
 
-    /// Who has sent a request: the peer; or, if that is a proxy that is trusted, whom it names last that is none.
+    /// Returns the client of a request: the peer, or behind trusted proxies the last address that
+    /// is not one of these.
     pub(crate) fn client(&self, stream: &Stream, exchange: &Exchange) -> Option<IpAddr> {
         let (Ok(named) | Err(named)) = self.forwarded_for(stream, exchange);
         named.or_else(|| stream.peer())
     }
 
-    /// The same, if it is known: nobody, if a proxy has sent it that is not trusted or names nobody.
+    /// Does the same if the client is known. It is unknown behind a proxy that is not trusted or
+    /// gives no address.
     pub(crate) fn known_client(&self, stream: &Stream, exchange: &Exchange) -> Option<Client> {
         let head = exchange.head.as_ref()?;
         let says = |field| head.field(field, exchange.input.filled()).is_some();
@@ -160,10 +179,10 @@ impl Server {
         proxies.iter().any(|peers| peers.contains(peer))
     }
 
-    /// Whom trusted proxies name as the one whose request they forward.
+    /// Returns the client that trusted proxies give as the origin of the request.
     ///
     /// # Errors
-    /// With the last proxy that is named so, if what it says can't be read.
+    /// Returns the last trusted proxy whose field cannot be read.
     fn forwarded_for(
         &self,
         stream: &Stream,
@@ -193,15 +212,24 @@ impl Server {
         Ok(client)
     }
 
-    /// Some number, another each time.
+    /// Returns a random number.
     pub(crate) fn random(&self) -> u32 {
         let count = self.randoms.fetch_add(1, Ordering::Relaxed);
         (self.hasher.hash_one(count) >> 32) as u32
     }
 
-    /// Writes down what became of a request: it was answered, or as much of that was sent as could be.
+    /// Counts and logs a request that was answered, or as much of the answer as could be sent.
     #[inline]
     pub(crate) fn note(&self, stream: &Stream, exchange: &Exchange) {
+        let response = &exchange.response;
+        let counts = &self.totals.counts;
+        counts.add_response(exchange.source, response.status, response.sent_in_all);
+        self.write_down(stream, exchange);
+    }
+
+    /// Logs a request.
+    #[inline]
+    pub(crate) fn write_down(&self, stream: &Stream, exchange: &Exchange) {
         if let Some(log) = &self.log {
             self.log(log, stream, exchange);
         }
@@ -224,26 +252,26 @@ impl Server {
         });
     }
 
-    /// Whether connections are to end with the request that they have begun.
+    /// Returns whether connections end after their request in progress.
     #[inline]
     pub(crate) fn is_ending(&self) -> bool {
         self.ending.load(Ordering::Relaxed)
     }
 
-    /// Has all connections end with the request that they have begun.
+    /// Makes all connections end after their request in progress.
     pub(crate) fn end(&self) {
         self.ending.store(true, Ordering::Relaxed);
         self.connections.wake_all();
     }
 }
 
-/// Who has connected. Who has broken off is not known any more.
+/// Returns the peer. After a reset it is unknown.
 fn known_peer(stream: &Stream) -> Option<Client> {
     let peer = stream.peer();
     (peer.is_some() || stream.is_unix()).then_some(peer)
 }
 
-/// Read once, so that nobody waits for them later.
+/// Reads the error pages at the start, so that no request waits for them.
 fn error_pages(site: &Site, config: &Config) -> BTreeMap<u16, (Arc<str>, Vec<u8>)> {
     let statuses = config.site.error_pages.keys();
     let page = |&status: &u16| {

@@ -1,8 +1,8 @@
-//! A directory of files as a site: what is at a path, and what is told about it.
+//! A directory of files as a site: the file at a path, and its metadata.
 //!
-//! Everything is opened beneath one directory by the kernel's own means, so that neither dots nor
-//! links nor renames lead out of it. Nothing here waits for anything but the file system, and
-//! [`Site::try_look_up`] not even for that.
+//! The kernel opens every file beneath the directory, so that neither dots nor links nor renames
+//! lead out of it. The functions wait only for the file system, and [`Site::try_look_up`] not even
+//! for that.
 //!
 //! ```
 //! # let root = tempfile::tempdir()?;
@@ -48,7 +48,7 @@ use media_type::MediaTypes;
 use path::SitePath;
 use root::{Root, Wait};
 
-/// A directory of files that is served.
+/// A directory of files to serve.
 #[derive(Debug)]
 pub struct Site {
     root: Root,
@@ -57,10 +57,11 @@ pub struct Site {
 }
 
 impl Site {
-    /// Takes hold of a directory, and finds out how the kernel opens files beneath one.
+    /// Opens a directory, and determines how the kernel opens files beneath one.
     ///
     /// # Errors
-    /// If there is no such directory, or the fallback or an error page is not a file that can be read.
+    /// Returns an error if the directory does not exist, or if the fallback or an error page is not
+    /// a readable file.
     pub fn open(path: &Path, options: SiteOptions) -> Result<Self, SiteError> {
         let failed = |problem| SiteError {
             root: path.into(),
@@ -91,20 +92,21 @@ impl Site {
         Ok(site)
     }
 
-    /// How files are opened beneath the root here.
+    /// Returns the way in which files are opened beneath the root.
     #[must_use]
     pub fn beneath(&self) -> Beneath {
         self.root.beneath()
     }
 
-    /// Looks up a path; it may wait for a disk. The path is decoded and normalised: it begins with
-    /// a slash and has no dot segments. Anything else is not found.
+    /// Looks up a path; this may wait for a disk. The path is decoded and normalized: it begins
+    /// with a slash and has no dot segments. Any other path is not found.
     ///
-    /// Of the codings in which the file lies beside itself, the first that is in `preferred` is given. One that is older than the file is stale and not given; whole seconds are compared, since
-    /// archives and checkouts write both files within one, in any order.
+    /// Compressed copies are files beside the file. The first coding in `preferred` with a copy is
+    /// used. A copy that is older than the file is stale and ignored. Only whole seconds are
+    /// compared, since archives and checkouts write both files within a second, in any order.
     ///
     /// # Errors
-    /// If nothing is found, or the system fails; never [`Missing::WouldBlock`].
+    /// Returns an error if nothing is found or the system fails; never [`Missing::WouldBlock`].
     pub fn look_up(&self, path: &[u8], preferred: Codings) -> Result<Found, Missing> {
         self.find(path, preferred, Wait::Allowed)
     }
@@ -112,15 +114,16 @@ impl Site {
     /// Looks up a path as [`look_up`](Self::look_up) does, but never waits for a disk.
     ///
     /// # Errors
-    /// Also [`Missing::WouldBlock`]: if a name is not in the kernel's cache, if the kernel can't be asked so, and for listings.
+    /// Returns the same errors. In addition it returns [`Missing::WouldBlock`] for listings, if a
+    /// name is not in the kernel's cache, or if the kernel does not support the question.
     pub fn try_look_up(&self, path: &[u8], preferred: Codings) -> Result<Found, Missing> {
         self.find(path, preferred, Wait::Never)
     }
 
-    /// The page for an error, if there is one of one's own; it may wait for a disk.
+    /// Returns the operator's page for an error, if there is one; this may wait for a disk.
     ///
     /// # Errors
-    /// If it can't be opened now, though it could be when the site was.
+    /// Returns an error if the page cannot be opened any more.
     pub fn error_page(&self, status: u16) -> Result<Option<Opened>, Missing> {
         let Some(file) = self.options.error_pages.get(&status) else {
             return Ok(None);
@@ -132,7 +135,8 @@ impl Site {
         )?))
     }
 
-    /// The header fields that the operator's rules add to the answer for a path; an error has them without `Cache-Control`.
+    /// Returns the header fields that the operator's rules add to the answer for a path. An error
+    /// gets them without `Cache-Control`.
     #[must_use]
     pub fn fields(&self, path: &[u8]) -> Vec<(&str, &str)> {
         rules::fields(
@@ -166,7 +170,7 @@ impl Site {
         }
     }
 
-    /// What stands for a directory: its index, or a list of what is in it.
+    /// Returns the index of a directory, or its listing.
     fn find_in(
         &self,
         path: SitePath<'_>,
@@ -194,7 +198,7 @@ impl Site {
         }
     }
 
-    /// Opens a file, or what lies beside it in a coding that is preferred.
+    /// Opens a file, or a compressed copy in a preferred coding.
     fn open_file(&self, path: &[u8], preferred: Codings, wait: Wait) -> Result<Opened, Unopened> {
         let (file, stat) = self.open_regular(path, wait)?;
         let name = path::name(path);
@@ -208,7 +212,7 @@ impl Site {
         {
             return Ok(opened);
         }
-        // Of the others it only matters whether there are any.
+        // For other codings it only matters whether there are any.
         let looked_for = self.options.precompressed;
         let wanted = preferred
             .iter()
@@ -241,7 +245,8 @@ impl Site {
     }
 
     fn open_regular(&self, path: &[u8], wait: Wait) -> Result<(File, Stat), Unopened> {
-        // Opening a pipe would wait for its writer, and a terminal would become our own.
+        // Otherwise, opening a pipe would wait for its writer, and a terminal would become the
+        // controlling one.
         let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY;
         let file = self
             .root
@@ -250,7 +255,8 @@ impl Site {
         let stat = fstat(&file).map_err(Missing::from)?;
         match FileType::from_raw_mode(stat.st_mode) {
             FileType::RegularFile => {
-                // On some file systems io_uring fails with EAGAIN, and does not wait, if it is left on.
+                // With the flag left on, io_uring on some file systems fails with EAGAIN instead of
+                // waiting.
                 fcntl_setfl(&file, OFlags::empty()).map_err(Missing::from)?;
                 Ok((file.into(), stat))
             }
@@ -260,7 +266,7 @@ impl Site {
     }
 }
 
-/// What the name of a file in a coding ends with.
+/// Returns the suffix of a file in a coding.
 fn suffix(coding: Coding) -> &'static [u8] {
     match coding {
         Coding::Identity => b"",
@@ -270,12 +276,12 @@ fn suffix(coding: Coding) -> &'static [u8] {
     }
 }
 
-/// The path of a file that the operator names.
+/// Returns the path of a file that the operator names.
 fn relative(file: &str) -> &[u8] {
     file.trim_start_matches('/').as_bytes()
 }
 
-/// Why a file was not opened.
+/// The reason why a file was not opened.
 #[derive(Debug)]
 enum Unopened {
     Directory,
@@ -297,7 +303,7 @@ impl From<Unopened> for Missing {
     }
 }
 
-/// Why a directory can't be served.
+/// The reason why a directory cannot be served.
 #[derive(Debug)]
 pub struct SiteError {
     root: PathBuf,
@@ -319,23 +325,21 @@ impl fmt::Display for SiteError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let root = self.root.display();
         match &self.problem {
-            Problem::Root(error) => write!(f, "can't serve {root}: expected a directory: {error}"),
+            Problem::Root(error) => write!(f, "cannot open the directory {root}: {error}"),
             Problem::Page {
                 status,
                 file,
                 missing,
             } => {
-                write!(f, "expected a file {file:?} in {root} ")?;
+                write!(f, "cannot open {file:?} in {root}, ")?;
                 match status {
-                    Some(status) => write!(f, "as the page for {status}: ")?,
-                    None => f.write_str("as the fallback: ")?,
+                    Some(status) => write!(f, "the page for {status}: ")?,
+                    None => f.write_str("the fallback: ")?,
                 }
                 match missing {
                     Unopened::Directory => f.write_str("it is a directory"),
-                    Unopened::Missing(Missing::NotFound) => f.write_str("it is not there"),
-                    Unopened::Missing(Missing::Forbidden) => {
-                        f.write_str("no permission to read it")
-                    }
+                    Unopened::Missing(Missing::NotFound) => f.write_str("no such file"),
+                    Unopened::Missing(Missing::Forbidden) => f.write_str("permission denied"),
                     Unopened::Missing(Missing::Io(error)) => error.fmt(f),
                     Unopened::Missing(_) => f.write_str("it is not a regular file"),
                 }

@@ -1,4 +1,4 @@
-//! What a connection's bytes go over.
+//! The transport of a connection: TCP, a Unix socket or TLS.
 
 mod tls;
 
@@ -17,60 +17,100 @@ use futures_io::{AsyncRead, AsyncWrite};
 use rustix::fs::sendfile;
 use rustix::io::{Errno, ReadWriteFlags, preadv2, retry_on_intr};
 use rustix::net::{RecvFlags, recv};
-use tussah::net::{TcpStream, UnixStream};
+use tussah::net::{Hangup, TcpStream, UnixStream};
 
 pub(crate) use tls::Tls;
 
 use super::diagnostics::Seldom;
 
-/// Bound, in bytes: what is read of a file at once where the system can't send it by itself.
+/// Bound, in bytes: one read of a file if the system cannot send it by itself.
 const COPY_BYTES: u64 = 64 * 1024;
 
-/// Logs an error for which neither the peer nor the network is to blame, such as a lack of memory: the connection ends by it.
+/// Logs an error that neither the peer nor the network caused, such as a lack of memory. It ends
+/// the connection.
 fn noted<T>(result: io::Result<T>) -> io::Result<T> {
-    result.inspect_err(|error| {
-        use io::ErrorKind as Kind;
-        let is_ours = !matches!(
-            error.kind(),
-            Kind::WouldBlock
-                | Kind::ConnectionReset
-                | Kind::ConnectionAborted
-                | Kind::BrokenPipe
-                | Kind::NotConnected
-                | Kind::UnexpectedEof
-                | Kind::InvalidData
-                | Kind::TimedOut
-                | Kind::HostUnreachable
-                | Kind::NetworkUnreachable
-                | Kind::NetworkDown
-        );
-        if is_ours {
-            tell(error);
-        }
+    result.inspect_err(|error| match cause(error) {
+        Cause::Peer => {}
+        cause => tell(error, cause),
     })
 }
 
-#[cold]
-fn tell(error: &io::Error) {
-    static START: LazyLock<Instant> = LazyLock::new(Instant::now);
-    static SELDOM: Seldom = Seldom::new();
-    if let Some(more) = SELDOM.may_say(START.elapsed().as_secs()) {
-        tracing::warn!(more, %error, "a connection is closed");
+/// The cause of a connection's failure.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Cause {
+    /// The peer, or the network.
+    Peer,
+    /// The system.
+    System,
+    /// TLS on this side.
+    Tls,
+}
+
+fn cause(error: &io::Error) -> Cause {
+    use io::ErrorKind as Kind;
+    use rustls::Error::{FailedToGetRandomBytes, General};
+    match error.kind() {
+        Kind::InvalidData => {
+            let inner = error.get_ref().and_then(|inner| inner.downcast_ref());
+            match inner {
+                // Signatures also need random numbers, and such a failure is a general one.
+                Some(FailedToGetRandomBytes | General(_)) => Cause::Tls,
+                _ => Cause::Peer,
+            }
+        }
+        Kind::WouldBlock
+        | Kind::ConnectionReset
+        | Kind::ConnectionAborted
+        | Kind::BrokenPipe
+        | Kind::NotConnected
+        | Kind::UnexpectedEof
+        | Kind::TimedOut
+        | Kind::HostUnreachable
+        | Kind::NetworkUnreachable
+        | Kind::NetworkDown => Cause::Peer,
+        _ => Cause::System,
     }
 }
 
-/// A connection's two streams of bytes.
+#[cold]
+fn tell(error: &io::Error, cause: Cause) {
+    static START: LazyLock<Instant> = LazyLock::new(Instant::now);
+    static SELDOM: Seldom = Seldom::new();
+    let Some(more) = SELDOM.may_say(START.elapsed().as_secs()) else {
+        return;
+    };
+    if cause == Cause::Tls {
+        tracing::error!(
+            more,
+            %error,
+            "cannot encrypt a connection: TLS needs random numbers (let this process call getrandom)"
+        );
+    } else {
+        tracing::warn!(more, %error, "closed a connection after a system error");
+    }
+}
+
+/// An event from a client while its request is being answered.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum More {
+    /// There may be something to read.
+    Bytes,
+    /// It has hung up.
+    Gone,
+}
+
+/// The two byte streams of a connection.
 pub(crate) enum Stream {
-    /// Over the internet.
+    /// Over TCP.
     Tcp(TcpStream),
-    /// On this machine.
+    /// Over a Unix socket.
     Unix(UnixStream),
-    /// Over the internet, encrypted.
+    /// Over TCP, encrypted.
     Tls(Box<Tls>),
 }
 
 impl Stream {
-    /// Reads what is there; 0 is the end.
+    /// Reads the available data; 0 is the end.
     #[inline]
     pub(crate) fn poll_read(
         &self,
@@ -85,19 +125,42 @@ impl Stream {
         done.map(noted)
     }
 
-    /// Waits until there may be something to read.
+    /// Waits until there may be something to read, or the client has hung up to the given extent,
+    /// and returns which. After [`More::Bytes`], further data wakes the caller. The function makes
+    /// no system call, except that TLS reads the available data.
     #[inline]
-    pub(crate) fn poll_readable(&self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        let done = match self {
-            Self::Tcp(stream) => stream.poll_readable(cx),
-            Self::Unix(stream) => stream.poll_readable(cx),
-            // The thread writes the answer, and looks then.
-            Self::Tls(_) => Poll::Pending,
+    pub(crate) fn poll_more(&self, cx: &mut Context<'_>, gone_at: Hangup) -> Poll<More> {
+        match self {
+            // Without anything to read, the client has not hung up.
+            Self::Tcp(stream) if stream.poll_readable(cx).is_pending() => return Poll::Pending,
+            Self::Unix(stream) if stream.poll_readable(cx).is_pending() => return Poll::Pending,
+            // The thread that writes the answer checks then.
+            Self::Tls(_) | Self::Tcp(_) | Self::Unix(_) => {}
+        }
+        let hung_up = match self {
+            Self::Tcp(stream) => stream.poll_hangup(cx, gone_at),
+            Self::Unix(stream) => stream.poll_hangup(cx, gone_at),
+            Self::Tls(stream) => return stream.poll_more(cx, gone_at),
         };
-        done.map(noted)
+        match hung_up {
+            Poll::Ready(Ok(())) => Poll::Ready(More::Gone),
+            // If waiting fails, the end of the request reveals the error.
+            Poll::Pending | Poll::Ready(Err(_)) => Poll::Ready(More::Bytes),
+        }
     }
 
-    /// Whether the system has something to read, reported or not. Something is, unless the stream has come to its end.
+    /// Returns whether the client has hung up to this extent, as the system has reported.
+    #[inline]
+    pub(crate) fn has_hung_up(&self, hangup: Hangup) -> bool {
+        match self {
+            Self::Tcp(stream) => stream.has_hung_up(hangup),
+            Self::Unix(stream) => stream.has_hung_up(hangup),
+            Self::Tls(stream) => stream.has_hung_up(hangup),
+        }
+    }
+
+    /// Returns whether the system has something to read, reported or not. At the end of the stream
+    /// this is true as well.
     pub(crate) fn has_come(&self) -> bool {
         let look = |socket: BorrowedFd<'_>| {
             let mut byte = [0];
@@ -111,7 +174,7 @@ impl Stream {
         }
     }
 
-    /// Writes what there is room for.
+    /// Writes as much as there is room for.
     pub(crate) fn poll_write(
         &self,
         cx: &mut Context<'_>,
@@ -125,7 +188,7 @@ impl Stream {
         done.map(noted)
     }
 
-    /// Sees to it that what was written is on its way.
+    /// Flushes the written data.
     pub(crate) fn poll_flush(&self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         match self {
             Self::Tcp(_) | Self::Unix(_) => Poll::Ready(Ok(())),
@@ -133,7 +196,7 @@ impl Stream {
         }
     }
 
-    /// Says that nothing more will be written.
+    /// Closes the sending direction.
     pub(crate) fn poll_finish(&self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         match self {
             Self::Tcp(stream) => Pin::new(&mut &*stream).poll_close(cx),
@@ -142,7 +205,7 @@ impl Stream {
         }
     }
 
-    /// Ends both directions at once: whoever reads or writes is told so.
+    /// Ends both directions at once, so that pending reads and writes fail.
     pub(crate) fn cut(&self) {
         // It may have ended already.
         let _ = match self {
@@ -152,10 +215,10 @@ impl Stream {
         };
     }
 
-    /// Has the system forget what it still has to send when the connection is closed, and send a reset instead. Else it would keep
-    /// that for minutes, megabytes perhaps, for a client that is gone.
+    /// Makes closing discard unsent data and reset the connection. Otherwise the system would keep
+    /// the data for minutes, megabytes perhaps, for a client that has gone.
     pub(crate) fn reset_when_closed(&self) {
-        // It may have ended already.
+        // The connection may have ended already.
         let _ = match self {
             Self::Tcp(stream) => stream.set_linger(Some(Duration::ZERO)),
             Self::Unix(_) => Ok(()),
@@ -163,7 +226,8 @@ impl Stream {
         };
     }
 
-    /// Writes without waiting, if that can be done anywhere; else only the connection's thread writes.
+    /// Writes without waiting if any thread may do so; with TLS only the connection's thread
+    /// writes.
     #[inline]
     pub(crate) fn try_write(&self, buffer: &[u8]) -> io::Result<usize> {
         let done = match self {
@@ -174,7 +238,7 @@ impl Stream {
         noted(done)
     }
 
-    /// The same from several buffers.
+    /// Does the same with several buffers.
     pub(crate) fn try_write_vectored(&self, buffers: &[IoSlice<'_>]) -> io::Result<usize> {
         let done = match self {
             Self::Tcp(stream) => stream.try_write_vectored(buffers),
@@ -184,19 +248,22 @@ impl Stream {
         noted(done)
     }
 
-    /// Sends what there is room for of a piece of a file, and waits until there is some; by the system, without copying it, where it can and the file is in memory.
+    /// Sends as much of a piece of a file as there is room for, and waits until there is some. If
+    /// the system can and the file is in memory, the system sends it without a copy.
     pub(crate) async fn send_file(&self, file: &File, offset: u64, len: u64) -> io::Result<u64> {
         if let Self::Tcp(stream) = self
             && is_in_memory(file, offset, len)
         {
-            // The runtime does not count what is sent so; others have their turn.
+            // The runtime's budget does not count data sent in this way, so other threads get a
+            // turn here.
             tussah::yield_now().await;
             loop {
                 match self.try_send_file(file, offset, len) {
                     Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
                         stream.writable().await?;
                     }
-                    // The system can't send this file, or has no memory for it. What else is wrong, reading and writing say.
+                    // The system cannot send this file, or has no memory for it. Reading and
+                    // writing report any other error.
                     Err(error) if error.raw_os_error().is_some() => break,
                     sent => return sent,
                 }
@@ -208,13 +275,14 @@ impl Stream {
         if noted(read)? == 0 {
             return Err(io::ErrorKind::UnexpectedEof.into());
         }
-        // As much as there is room for was read, which may be more than is wanted.
+        // The read filled the room, which may be more than requested.
         buffer.truncate(len as usize);
         let sent = poll_fn(|cx| self.poll_write(cx, &[IoSlice::new(&buffer)])).await?;
         Ok(sent as u64)
     }
 
-    /// The same without waiting, if the system can send it by itself; the disk may still be waited for.
+    /// Does the same without waiting, if the system can send it by itself. It may still wait for
+    /// the disk.
     pub(crate) fn try_send_file(&self, file: &File, offset: u64, len: u64) -> io::Result<u64> {
         let Self::Tcp(stream) = self else {
             return Err(io::ErrorKind::WouldBlock.into());
@@ -226,7 +294,8 @@ impl Stream {
         }
     }
 
-    /// The peer's address, if it has one. One of IPv4 is one even if the listener is for both.
+    /// Returns the peer's address, if it has one. An IPv4 address is returned as such even if the
+    /// listener serves both families.
     pub(crate) fn peer(&self) -> Option<IpAddr> {
         let peer = match self {
             Self::Tcp(stream) => stream.peer_addr().ok()?.ip(),
@@ -236,17 +305,17 @@ impl Stream {
         Some(peer.to_canonical())
     }
 
-    /// Whether the peer has no address because it needs none.
+    /// Returns whether the peer is on a Unix socket, and so has no address.
     pub(crate) fn is_unix(&self) -> bool {
         matches!(self, Self::Unix(_))
     }
 
-    /// Whether it has to be agreed on how it is encrypted.
+    /// Returns whether the connection needs a TLS handshake.
     pub(crate) fn is_tls(&self) -> bool {
         matches!(self, Self::Tls(_))
     }
 
-    /// Agrees with the peer on how it is encrypted.
+    /// Makes the TLS handshake.
     pub(crate) async fn handshake(&self) -> io::Result<()> {
         match self {
             Self::Tcp(_) | Self::Unix(_) => Ok(()),
@@ -255,7 +324,8 @@ impl Stream {
     }
 }
 
-/// Whether the ends of a piece of a file are in memory, and so most likely all of it. A file system that can't tell is taken for a fast one.
+/// Returns whether both ends of a piece of a file are in memory, and so most likely all of it. A
+/// file system that cannot tell counts as fast.
 fn is_in_memory(file: &File, offset: u64, len: u64) -> bool {
     [offset, offset + len - 1].into_iter().all(|at| {
         let mut byte = [0];
@@ -263,3 +333,6 @@ fn is_in_memory(file: &File, offset: u64, len: u64) -> bool {
         preadv2(file, into, at, ReadWriteFlags::NOWAIT) != Err(Errno::AGAIN)
     })
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,6 +1,8 @@
-//! What the connections of a model have loom's of instead: atomics, a lock, a cell that is set once.
+//! The types that a loom model replaces: atomics, a lock, a cell that is set once, and the handle
+//! that cancels a request.
 
 pub(crate) use std::sync::OnceLock;
-pub(crate) use std::sync::atomic::{AtomicU8, AtomicU32, Ordering};
+pub(crate) use std::sync::atomic::{AtomicU8, AtomicU16, AtomicU32, Ordering};
 
 pub(crate) use parking_lot::Mutex;
+pub(crate) use tussah::stage::CancelHandle;

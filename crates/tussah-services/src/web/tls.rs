@@ -15,7 +15,7 @@ use rustls::{InconsistentKeys, ServerConfig};
 /// Bound, in bytes: the longest file of certificates or keys; a longer one is something else.
 const FILE_BYTES_MAX: u64 = 1 << 20;
 
-/// What a TLS server needs, which can be read again while it runs.
+/// The TLS configuration of a server, which can be reloaded.
 #[derive(Debug)]
 pub struct Reloadable {
     certificate: PathBuf,
@@ -27,7 +27,8 @@ impl Reloadable {
     /// Reads a certificate with its chain, and its private key, both PEM.
     ///
     /// # Errors
-    /// If a file can't be read or holds something else, or the key is another certificate's.
+    /// Returns an error if a file cannot be read or has other content, or if the key belongs to
+    /// another certificate.
     pub fn open(certificate: &Path, key: &Path) -> Result<Self, TlsError> {
         let current = RwLock::new(load(certificate, key)?);
         Ok(Self {
@@ -37,7 +38,7 @@ impl Reloadable {
         })
     }
 
-    /// What new connections take. Those that are open keep what they have.
+    /// Returns the configuration for new connections. Open connections keep theirs.
     #[must_use]
     pub fn current(&self) -> Arc<ServerConfig> {
         Arc::clone(&self.current.read())
@@ -46,7 +47,7 @@ impl Reloadable {
     /// Reads both files again.
     ///
     /// # Errors
-    /// As for [`open`](Self::open); then everything stays as it was.
+    /// Returns the errors of [`open`](Self::open), and changes nothing in that case.
     pub fn reload(&self) -> Result<(), TlsError> {
         let new = load(&self.certificate, &self.key)?;
         *self.current.write() = new;
@@ -61,7 +62,8 @@ fn load(certificate: &Path, key: &Path) -> Result<Arc<ServerConfig>, TlsError> {
         file: certificate.into(),
         problem,
     };
-    // The provider is named: which one is the default depends on the features of all crates in the program.
+    // The provider is explicit, since the default one depends on the features of all crates in the
+    // program.
     let builder = ServerConfig::builder_with_provider(Arc::new(ring::default_provider()));
     let builder = builder
         .with_safe_default_protocol_versions()
@@ -112,14 +114,14 @@ fn private_key(file: &Path) -> Result<PrivateKeyDer<'static>, TlsError> {
     })
 }
 
-/// The parts of a PEM file whose kind is known.
+/// Returns the parts of a PEM file whose kind is known.
 fn sections(file: &Path, expected: Expected) -> Result<Vec<(SectionKind, Vec<u8>)>, TlsError> {
     let failed = |problem| TlsError {
         file: file.into(),
         problem,
     };
     let read = fs::metadata(file).and_then(|meta| match meta.len() {
-        FILE_BYTES_MAX.. => Err(io::Error::other("it is longer than 1 MiB")),
+        FILE_BYTES_MAX.. => Err(io::Error::other("the file is larger than 1 MiB")),
         _ => fs::read(file),
     });
     let bytes = read.map_err(|error| failed(Problem::Io(expected, error)))?;
@@ -157,7 +159,7 @@ fn unexpected(file: &Path, expected: Expected, found: &[(SectionKind, Vec<u8>)])
     }
 }
 
-/// Why there can't be TLS with these files.
+/// The reason why TLS cannot use these files.
 #[derive(Debug)]
 pub struct TlsError {
     file: PathBuf,
@@ -175,7 +177,7 @@ enum Problem {
     Io(Expected, io::Error),
     Pem(Expected, pem::Error),
     Found(Expected, &'static str),
-    /// The key in this file is another certificate's.
+    /// The key in this file belongs to another certificate.
     Mismatch {
         key: PathBuf,
     },
@@ -202,7 +204,7 @@ impl fmt::Display for TlsError {
             }
             Problem::Mismatch { key } => write!(
                 f,
-                "{}: expected the private key of the certificate in {file}, found another one's",
+                "{}: this private key does not belong to the certificate in {file}",
                 key.display()
             ),
             Problem::Rustls(error) => write!(f, "{file}: {error}"),
@@ -226,7 +228,7 @@ mod tests {
         (cert.pem(), signing_key.serialize_pem(), cert.der().clone())
     }
 
-    /// `cert.pem`, `key.pem`, and what only that client accepts who trusts the certificate.
+    /// Writes `cert.pem` and `key.pem`, and returns the certificate that a client has to trust.
     fn write(place: &TempDir) -> CertificateDer<'static> {
         let (cert, key, der) = make();
         fs::write(place.path().join("cert.pem"), cert).unwrap();
@@ -234,7 +236,7 @@ mod tests {
         der
     }
 
-    /// A handshake in memory, and the protocol that was agreed on.
+    /// Makes a handshake in memory and returns the negotiated protocol.
     fn handshake(
         server: Arc<ServerConfig>,
         trusted: &CertificateDer<'static>,
@@ -329,7 +331,7 @@ mod tests {
             (
                 cert.as_bytes(),
                 &another,
-                "K: expected the private key of the certificate in C, found another one's".into(),
+                "K: this private key does not belong to the certificate in C".into(),
             ),
             (
                 unfinished.as_bytes(),

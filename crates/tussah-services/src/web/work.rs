@@ -1,7 +1,8 @@
-//! The page `/work`, which costs what it is asked to: for measuring.
+//! The page `/work`, whose cost the request sets, for measurements.
 //!
-//! It is the bottleneck of the paper (Welsh, Culler and Brewer: SEDA, SOSP 2001, section 5.1.4): a page that opens and reads files and sums what is in them, for some time, and
-//! then waits for some time as for another service.
+//! It is the bottleneck of the paper (Welsh, Culler and Brewer: SEDA, SOSP 2001, section 5.1.4): a
+//! page that reads files and sums their bytes for some time, and then waits as if for another
+//! service.
 
 use std::fs::File;
 use std::io::Read as _;
@@ -13,13 +14,14 @@ use tussah_wire::http::Status;
 
 use super::route::{Reply, Request, Routes};
 
-/// Bound, in milliseconds: how long it may be asked to compute, and to wait.
+/// Bound, in milliseconds: the longest time to compute or to wait in one request.
 const TIME_MS_MAX: u64 = 10_000;
 
-/// Bound, in microseconds: how long it computes before others have their turn; a page among others then holds up requests that are ready for hardly more than a millisecond.
+/// Bound, in microseconds: the computing time between yields. A page then delays other ready
+/// requests by little more than a millisecond.
 const TURN_US: u64 = 400;
 
-/// Bytes of the answer: 8 KB, as in the paper.
+/// The size of the answer: 8 KB, as in the paper.
 const ANSWER_BYTES: usize = 8192;
 
 /// Adds the page.
@@ -28,7 +30,7 @@ pub(crate) fn route(routes: Routes, root: &Path) -> Routes {
     routes.route("/work", move |request| work(request, Arc::clone(&file)))
 }
 
-/// A file to read: the directory's index, or this program.
+/// Returns a file to read: the directory's index, or this program.
 fn some_file(root: &Path) -> PathBuf {
     let index = root.join("index.html");
     if index.is_file() {
@@ -64,7 +66,7 @@ async fn work(request: Request, file: Arc<Path>) -> Reply {
     Reply::text(text)
 }
 
-/// Reads and sums a file for some time of the CPU's, in turns with others.
+/// Reads and sums a file for some CPU time, yielding to others.
 async fn computed(time: Duration, path: &Path) -> u64 {
     let turn = Duration::from_micros(TURN_US);
     let mut left = time;

@@ -109,7 +109,7 @@ fn what_is_not_there_is_said() {
     let output = tussah(&[&words[..], &tls.each_ref().map(String::as_str)].concat());
     assert_eq!(output.status.code(), Some(2));
     let expected = format!(
-        "expected a file \"app.html\" in {place} as the fallback: it is not there\n\
+        "cannot open \"app.html\" in {place}, the fallback: no such file\n\
          {place}/c.pem: expected a certificate in PEM (-----BEGIN CERTIFICATE-----): \
          No such file or directory (os error 2)\n"
     );

@@ -57,7 +57,8 @@ fn every_link_leads_to_something() {
 fn the_compressed_style_is_that_of_the_style() {
     let site = Site::open(&examples().join("site"), SiteOptions::default()).unwrap();
     let found = |acceptable| file(site.look_up(b"/style.css", acceptable), "/style.css");
-    // The older one of the two would not be given, but which that is depends on how they were copied.
+    // The older one of the two would not be given, but which that is depends on how they were
+    // copied.
     let compressed = site.look_up(b"/style.css.gz", Codings::NONE);
     let mut style = Vec::new();
     let compressed = file(compressed, "/style.css.gz").file;

@@ -1,4 +1,4 @@
-//! A request as a line of the log.
+//! Formats a request as a line of the log.
 
 use std::cell::RefCell;
 use std::io::Write;
@@ -8,20 +8,20 @@ use std::time::SystemTime;
 use crate::web::civil::{MONTHS, civil, unix_seconds};
 use crate::web::config::LogFormat;
 
-/// What is written down of a request.
+/// The data of a request for the log.
 #[derive(Clone, Copy, Debug)]
 pub struct Record<'a> {
-    /// Who asked; `None` if that is not known: by a Unix socket, or if the connection was reset.
+    /// The client's address; `None` if it is unknown: on a Unix socket, or after a reset.
     pub client: Option<IpAddr>,
-    /// Who they say they are, if they were asked.
+    /// The authenticated user, if there is one.
     pub user: Option<&'a [u8]>,
-    /// When the answer ended.
+    /// The end of the answer.
     pub time: SystemTime,
-    /// The first line of the request, as it came.
+    /// The first line of the request, as received.
     pub request: &'a [u8],
     /// The status code of the answer.
     pub status: u16,
-    /// How long the body was that was sent, in bytes.
+    /// The length of the sent body, in bytes.
     pub body_bytes: u64,
     /// The value of `Referer`.
     pub referrer: Option<&'a [u8]>,
@@ -29,7 +29,8 @@ pub struct Record<'a> {
     pub user_agent: Option<&'a [u8]>,
 }
 
-/// Puts a line at the end of a buffer: NCSA's common log format, or the combined one of Apache and nginx. Times are UTC.
+/// Appends a line to a buffer: NCSA's common log format, or the combined one of Apache and nginx.
+/// Times are UTC.
 pub(super) fn write_line(record: &Record<'_>, format: LogFormat, line: &mut Vec<u8>) {
     match record.client {
         Some(address) => put(line, format_args!("{}", address.to_canonical())),
@@ -41,7 +42,7 @@ pub(super) fn write_line(record: &Record<'_>, format: LogFormat, line: &mut Vec<
     DATE.with_borrow_mut(|date| line.extend(date.of(unix_seconds(record.time))));
     line.extend(b"] \"");
     escaped(Some(record.request), line);
-    // No body is a dash, as Apache has it.
+    // An empty body is a dash, as in Apache's log.
     match record.body_bytes {
         0 => put(line, format_args!("\" {} -", record.status)),
         len => put(line, format_args!("\" {} {len}", record.status)),
@@ -56,8 +57,8 @@ pub(super) fn write_line(record: &Record<'_>, format: LogFormat, line: &mut Vec<
     line.push(b'\n');
 }
 
-/// Text of a client's, as nginx escapes it: whatever could end the field or the line, or command a
-/// terminal, is `\xHH`.
+/// Escapes a client's text as nginx does: any byte that could end the field or the line, or control
+/// a terminal, becomes `\xHH`.
 fn escaped(text: Option<&[u8]>, line: &mut Vec<u8>) {
     let Some(text) = text.filter(|text| !text.is_empty()) else {
         line.push(b'-');
@@ -79,7 +80,7 @@ thread_local! {
     static DATE: RefCell<Date> = const { RefCell::new(Date { second: i64::MIN, text: Vec::new() }) };
 }
 
-/// The last date that was written, which is that of most others in the same second.
+/// The last date, which most other lines of the same second share.
 struct Date {
     second: i64,
     text: Vec<u8>,

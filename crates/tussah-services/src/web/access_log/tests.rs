@@ -1,4 +1,4 @@
-//! What reaches a log.
+//! The lines that reach a log.
 
 use std::fs;
 use std::io;
@@ -7,7 +7,7 @@ use std::time::SystemTime;
 
 use super::*;
 
-/// A disk that does what it is told to do, write by write, and shows what was written.
+/// A disk that obeys orders, write by write, and shows what was written.
 #[derive(Debug)]
 pub(super) struct Slow {
     orders: mpsc::Receiver<io::Result<usize>>,
@@ -16,7 +16,7 @@ pub(super) struct Slow {
 
 impl Write for Slow {
     fn write(&mut self, lines: &[u8]) -> io::Result<usize> {
-        // Without further orders everything is written.
+        // Without further orders, the disk writes everything.
         let len = self.orders.recv().unwrap_or(Ok(lines.len()))?;
         let len = len.min(lines.len());
         let _ = self.written.send(lines[..len].into());
@@ -55,7 +55,7 @@ fn log(log: &AccessLog, request: &str) {
     });
 }
 
-/// The requests in a log, and its remarks.
+/// Returns the requests in a log, and its remarks.
 fn requests(text: &[u8]) -> Vec<String> {
     let lines = str::from_utf8(text).unwrap().lines();
     lines
@@ -121,16 +121,14 @@ fn a_log_that_cant_be_reopened_goes_on() {
         .unwrap_err()
         .to_string();
     let shown = directory.display();
-    let expected = format!(
-        "expected a file to append to at {shown}/log: No such file or directory (os error 2)"
-    );
+    let expected = format!("cannot append to {shown}/log: No such file or directory (os error 2)");
     assert_eq!(error, expected);
 }
 
 #[test]
 fn what_a_slow_disk_has_no_room_for_is_counted() {
     let (access_log, order, shown) = slow();
-    // While the first batch is being written, a second one is collected, and then there is no room.
+    // While the first batch is being written, a second one fills the buffer.
     log(&access_log, "first");
     let long = "x".repeat(PENDING_BYTES_MAX / 4);
     for _ in 0..11 {
@@ -150,7 +148,7 @@ fn what_a_slow_disk_has_no_room_for_is_counted() {
     );
     let why = lines.iter().find(|line| line.starts_with("# "));
     assert!(
-        why.is_some_and(|why| why.ends_with(": it was written too slowly")),
+        why.is_some_and(|why| why.ends_with(": the disk or reader was too slow")),
         "{why:?}"
     );
 }
@@ -161,15 +159,15 @@ fn what_a_full_disk_has_not_taken_is_counted() {
     let full = || Err(io::ErrorKind::StorageFull.into());
     for request in ["1", "2"] {
         log(&access_log, request);
-        order.send(full()).unwrap(); // It is taken when the write is.
+        order.send(full()).unwrap(); // The order is taken at the write.
     }
     log(&access_log, "3");
     drop(order);
     assert!(access_log.close());
     let written: Vec<_> = shown.iter().collect();
-    // What was written of the line that failed ends here.
+    // This ends the written part of the line that failed.
     assert_eq!(written[0], b"\n");
-    let remark = "# 2 requests are not in this log: no storage space";
+    let remark = "# 2 requests missing from this log: no storage space";
     assert_eq!(requests(&written[1..].concat()), ["3", remark]);
 }
 
@@ -196,7 +194,7 @@ fn what_was_written_of_a_batch_is_not_lost() {
     log(&access_log, "5");
     assert!(access_log.close());
     let written: Vec<u8> = shown.iter().flatten().collect();
-    let remark = "# 2 requests are not in this log: no storage space";
+    let remark = "# 2 requests missing from this log: no storage space";
     let expected = ["held", "1", "2", "127.0", "5", remark];
     assert_eq!(requests(&written), expected);
 }

@@ -11,12 +11,12 @@ use super::keys::{Given, KEYS, Key, Kind};
 use super::settings::Config;
 use super::value::{Raw, Value};
 
-/// What the command line says. clap reads it, and [`Config::load`] gives it its meaning.
+/// The parsed command line, which [`Config::load`] interprets.
 #[derive(Clone, Debug, Default)]
 pub struct Arguments {
     /// The configuration file.
     pub config: Option<PathBuf>,
-    /// Whether the configuration is only to be checked and shown.
+    /// True to print and check the configuration instead of serving.
     pub check_config: bool,
     pub(super) values: Vec<Given>,
 }
@@ -64,11 +64,11 @@ impl Args for Arguments {
             .value_name("FILE")
             .value_parser(clap::value_parser!(PathBuf))
             .value_hint(ValueHint::FilePath)
-            .help("Take from this file, in TOML, what the command line and the environment do not say");
+            .help("Read settings from this TOML file; the command line and the environment override it");
         let check = Arg::new("check-config")
             .long("check-config")
             .action(ArgAction::SetTrue)
-            .help("Show what holds and where it comes from, say what is wrong with it, and end");
+            .help("Print the effective configuration with its sources and errors, then exit");
         command
             .about("Serve a directory over HTTP")
             .long_about(ABOUT)
@@ -116,7 +116,8 @@ fn argument(key: &'static Key, defaults: &Config) -> Arg {
     }
 }
 
-/// Tells shells the words that a key can have; whether it has one of them is found out with the other sources.
+/// Offers a key's words to shell completion but accepts any text, since [`Config::load`] checks it,
+/// as it checks other sources.
 #[derive(Clone)]
 struct Words(&'static Key);
 
@@ -142,41 +143,41 @@ impl TypedValueParser for Words {
 const ABOUT: &str = "\
 Serve a directory over HTTP.
 
-It serves files beneath the directory and nothing else, hides names that begin with a dot, and has \
-limits on everything a client can do. Without any options it is at http://127.0.0.1:8080/ for this machine alone.";
+The server serves only files beneath the directory, hides names that begin with a dot, and limits everything that \
+a client can do. By default it listens on http://127.0.0.1:8080/, which only this machine can reach.";
 
 const AFTER: &str = "\
 Examples:
   tussah web examples/site
-      Serve a directory to this machine.
+      Serve a directory to this machine only.
   tussah web --listen 0.0.0.0:80 --listen '[::]:80' --log-file access.log /srv/www
-      Serve it to everybody, and write down who asked for what.
+      Serve it on all interfaces and write an access log.
   tussah web --listen 8443 --tls-cert chain.pem --tls-key key.pem /srv/www
       Serve it over TLS.
   tussah web --fallback index.html --header '/assets/* Cache-Control: max-age=86400' dist
-      Serve an application that does its own routing, with assets that are kept for a day.
+      Serve a single-page application whose assets clients cache for a day.
   tussah web --config site.toml --check-config
-      Show what a file means, without serving anything.
+      Check a configuration file without serving anything.
 
 Values:
-  SIZE     64KiB, 200MB, 1.5GiB; KB is 1000 bytes, KiB 1024; a number alone is in bytes
+  SIZE     64KiB, 200MB, 1.5GiB; KB is 1000 bytes, KiB 1024; a bare number is in bytes
   TIME     250ms, 1s, 1.5m, 2h; the units are us, ms, s, m, h and d
-  NETWORK  10.0.0.0/8 or ::1, a network or an address
-  BOOL     true or false; --listing alone is --listing=true
-  What may be given several times may also be given once, with commas between, but for
-  --header, of which the environment has one a line.
+  NETWORK  a network such as 10.0.0.0/8, an address such as ::1, or unix
+  BOOL     true or false; --listing alone means --listing=true
+  List options may be repeated or take several values separated by commas. --header must be
+  repeated; TUSSAH_WEB_HEADER holds one rule per line.
 
-Where values come from:
-  The command line goes before the environment, that before the file (--config, or
-  TUSSAH_WEB_CONFIG), and that before the defaults; a list is taken whole from one of them.
-  Keys with a dot stand in a section of the file, so that cache.size is `size` in [cache].
-  Paths in a file are relative to the directory it is in. --check-config prints a complete file.
+Precedence:
+  The command line overrides the environment, which overrides the file (--config or
+  TUSSAH_WEB_CONFIG), which overrides the defaults. A list always comes from one source.
+  A key with a dot belongs to a section of the file: cache.size is `size` in [cache].
+  Relative paths in a file start from its directory. --check-config prints a complete file.
 
 Signals:
-  HUP          read the configuration and certificates again, and reopen the access log
-  TERM, INT    finish what is in flight, for --drain at most; a second one ends it at once
+  HUP          reload the configuration and certificates, and reopen the access log
+  TERM, INT    shut down and finish requests in flight, within --drain; a second one quits now
 
 Exit status:
-  0  it was told to stop, and has
-  1  it could not start, or every listener has failed
-  2  the command line or the configuration is wrong";
+  0  the server was stopped by a signal
+  1  the server could not start, or every listener failed
+  2  the command line or the configuration is invalid";

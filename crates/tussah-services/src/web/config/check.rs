@@ -1,14 +1,15 @@
-//! Whether what a configuration names is there.
+//! Checks that the files and certificates of a configuration exist.
 
 use super::settings::Config;
 use crate::web::site::Site;
 use crate::web::tls::Reloadable;
 
 impl Config {
-    /// Opens what is served, and reads the certificate and its key, as the server would; the log is left alone.
+    /// Opens the site, and reads the certificate and its key, as the server would. The log stays
+    /// untouched.
     ///
     /// # Errors
-    /// What a server with this configuration would fail with, a sentence each.
+    /// Returns the errors with which a server of this configuration would fail, one sentence each.
     pub fn check(&self) -> Result<(), Vec<String>> {
         let mut problems = Vec::new();
         if let Err(error) = Site::open(&self.root, self.site.clone()) {

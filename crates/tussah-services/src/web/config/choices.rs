@@ -1,12 +1,19 @@
-//! The words of settings that are one of a few.
+//! The words of settings that have a fixed set of values.
 
-use super::settings::{CacheKind, Colors, DiagnosticsFormat, DiagnosticsLevel, LogFormat};
+use super::settings::{
+    CacheKind, Colors, DiagnosticsFormat, DiagnosticsLevel, HalfClose, LogFormat,
+};
 use super::value::Choice;
 use crate::web::site::{Dotfiles, Symlinks};
 
 impl Choice for Colors {
     const WORDS: &'static [(&'static str, Self)] =
         &[("connection", Self::Connection), ("one", Self::One)];
+}
+
+impl Choice for HalfClose {
+    const WORDS: &'static [(&'static str, Self)] =
+        &[("cancel", Self::Cancel), ("serve", Self::Serve)];
 }
 
 impl Choice for CacheKind {

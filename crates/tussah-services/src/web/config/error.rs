@@ -1,14 +1,14 @@
-//! What is wrong with a configuration.
+//! The errors of a configuration.
 
 use std::fmt;
 use std::path::Path;
 use std::sync::Arc;
 
-/// Where a value comes from.
+/// The origin of a value.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Origin {
     Default,
-    /// A place in a file; lines and columns count from 1, columns in characters.
+    /// A position in a file; lines and columns count from 1, columns in characters.
     File {
         path: Arc<Path>,
         line: usize,
@@ -32,17 +32,17 @@ impl fmt::Display for Origin {
     }
 }
 
-/// One thing that is wrong.
+/// An error in a configuration.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Problem {
     pub(super) origin: Origin,
-    /// The key that is meant, if it is known.
+    /// The key, if it is known.
     pub(super) key: Option<&'static str>,
     pub(super) what: String,
 }
 
 impl Problem {
-    /// A value that is something else than what was expected.
+    /// Returns the error of a value that differs from what was expected.
     pub(super) fn unexpected(origin: &Origin, expected: &str, found: &str) -> Self {
         let what = format!("expected {expected}, found {found}");
         Self {
@@ -56,7 +56,7 @@ impl Problem {
 impl fmt::Display for Problem {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}: ", self.origin)?;
-        // An option that stands for the key has said it.
+        // An option that stands for the key already names it.
         let is_said = |name: &&str| {
             let key = super::keys::key(name);
             key.is_some_and(|key| self.origin == Origin::CommandLine(key.flag))
@@ -68,8 +68,9 @@ impl fmt::Display for Problem {
     }
 }
 
-/// Everything that is wrong with a configuration: one line for each problem, with the place, the key, what was expected and
-/// what was found, in the order of the sources. To `main`, which shows what it returns by `Debug`, it says the same.
+/// All errors of a configuration. Each has a line with its place, its key, what was expected and
+/// what was found, in the order of the sources. The `Debug` form is the `Display` form, for
+/// programs that return it from `main`.
 pub struct ConfigErrors(pub(super) Vec<Problem>);
 
 impl fmt::Display for ConfigErrors {
@@ -90,9 +91,10 @@ impl fmt::Debug for ConfigErrors {
 
 impl std::error::Error for ConfigErrors {}
 
-/// What may have been meant by a name that nobody knows, as the end of a sentence.
+/// Suggests a known name that resembles an unknown one, as the end of a sentence.
 pub(super) fn did_you_mean<'a>(name: &str, known: impl Iterator<Item = &'a str>) -> String {
-    // A third of the letters may be wrong; and the last part of a name may stand in the wrong section.
+    // Up to a third of the letters may be wrong, and the last part of a name may be in the wrong
+    // section.
     let far = (name.chars().count() / 3).clamp(1, 4);
     let near = known.filter_map(|known| {
         let same_end = known.rsplit('.').next() == name.rsplit('.').next();

@@ -1,4 +1,4 @@
-//! A configuration file: TOML, with the place of every value.
+//! Reads a configuration file: TOML, with the position of every value.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -10,7 +10,7 @@ use super::error::{Origin, Problem, did_you_mean};
 use super::keys::{Given, KEYS, key};
 use super::value::{Raw, Value};
 
-/// What is found in a file: values for keys, and everything that is wrong with the rest.
+/// Reads the values for keys, and returns every error in the rest.
 pub(super) fn read_text(path: &Path, text: &str) -> (Vec<Given>, Vec<Problem>) {
     let mut reader = Reader {
         path: path.into(),

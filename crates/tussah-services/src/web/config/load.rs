@@ -1,4 +1,4 @@
-//! Putting a configuration together from its sources.
+//! Combines a configuration from its sources.
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -14,7 +14,8 @@ use super::value::{Raw, Value};
 /// Bound, in bytes: the longest configuration file; a longer one is something else.
 const FILE_BYTES_MAX: u64 = 1 << 20;
 
-/// Where the values come from that are not defaults, by the names of their keys: the line of a file, an option or a variable.
+/// The origins of the values that are not defaults, by the names of their keys: the line of a file,
+/// an option or a variable.
 #[derive(Clone, Debug, Default)]
 pub struct Origins(BTreeMap<&'static str, Origin>);
 
@@ -25,19 +26,20 @@ impl Origins {
 }
 
 impl Config {
-    /// Puts a configuration together: what the command line says goes before the environment
-    /// (`TUSSAH_WEB_*`), that before the file, and that before the defaults. A list or table is taken whole from one source.
+    /// Combines a configuration from its sources. The command line overrides the environment
+    /// (`TUSSAH_WEB_*`), which overrides the file, which overrides the defaults. A list or table
+    /// comes completely from one source.
     ///
     /// # Errors
-    /// Everything that is wrong in any source, even where another one goes before it.
+    /// Returns every error in any source, even if another source overrides the value.
     pub fn load(arguments: &Arguments) -> Result<Self, ConfigErrors> {
         Self::load_from(arguments, std::env::vars_os())
     }
 
-    /// Puts a configuration together as [`load`](Self::load) does, with this environment.
+    /// Combines a configuration as [`load`](Self::load) does, with this environment.
     ///
     /// # Errors
-    /// Everything that is wrong.
+    /// Returns every error.
     pub fn load_from(
         arguments: &Arguments,
         environment: impl IntoIterator<Item = (OsString, OsString)>,
@@ -67,7 +69,7 @@ struct Draft {
 impl Draft {
     fn read_file(&mut self, origin: Origin, path: &Path) {
         let read = std::fs::metadata(path).and_then(|meta| match meta.len() {
-            FILE_BYTES_MAX.. => Err(std::io::Error::other("it is longer than 1 MiB")),
+            FILE_BYTES_MAX.. => Err(std::io::Error::other("the file is larger than 1 MiB")),
             _ => std::fs::read_to_string(path),
         });
         match read {
@@ -80,7 +82,7 @@ impl Draft {
             }
             Err(error) => {
                 let what = format!(
-                    "expected a configuration file in TOML at {}: {error}",
+                    "cannot read the configuration file {}: {error}",
                     path.display()
                 );
                 self.problems.push(Problem {
@@ -107,7 +109,7 @@ impl Draft {
         }
     }
 
-    /// Checks what concerns several keys.
+    /// Checks conditions that involve several keys.
     fn finish(mut self) -> Result<Config, ConfigErrors> {
         let config = &mut self.config;
         let tls = [("tls.cert", &config.tls.cert), ("tls.key", &config.tls.key)];
@@ -117,7 +119,7 @@ impl Draft {
                 .iter()
                 .any(|problem| problem.key == Some(name));
             if file.is_none() && its_file.is_some() && !named {
-                let what = format!("expected a file, since {other} is set");
+                let what = format!("missing, but {other} is set; set both or neither");
                 let origin = config.origins.of(other).clone();
                 self.problems.push(Problem {
                     origin,
@@ -136,7 +138,8 @@ impl Draft {
             });
         }
         if !self.problems.is_empty() {
-            // The sort is stable: a file's problems are ordered by their place, others stay.
+            // The sort is stable: a file's problems are ordered by their place, and others keep
+            // their order.
             self.problems.sort_by_key(|problem| match &problem.origin {
                 Origin::File { line, column, .. } => (*line, *column),
                 _ => (usize::MAX, 0),
@@ -147,7 +150,7 @@ impl Draft {
     }
 }
 
-/// The values in the environment, and the file that it names.
+/// Reads the values in the environment, and the file that it names.
 fn read_environment(
     environment: impl IntoIterator<Item = (OsString, OsString)>,
     problems: &mut Vec<Problem>,
@@ -168,7 +171,7 @@ fn read_environment(
             values.push((*key, Value { raw, origin }));
         } else {
             let names = known.keys().chain([&config]).map(String::as_str);
-            let what = format!("unknown variable{}", did_you_mean(name, names));
+            let what = format!("unknown environment variable{}", did_you_mean(name, names));
             problems.push(Problem {
                 origin,
                 key: None,

@@ -1,4 +1,4 @@
-//! Some of those who connect: by where they come from.
+//! Groups of clients, by their addresses.
 
 use std::fmt;
 use std::net::IpAddr;
@@ -6,7 +6,7 @@ use std::str::FromStr;
 
 use ipnet::{AddrParseError, IpNet};
 
-/// Some of those who connect.
+/// A group of clients.
 ///
 /// ```
 /// use tussah_services::web::config::Peers;
@@ -18,14 +18,14 @@ use ipnet::{AddrParseError, IpNet};
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Peers {
-    /// Those whose addresses are in a network.
+    /// Clients whose addresses are in a network.
     Network(IpNet),
-    /// Those who come by a Unix socket, and have no address.
+    /// Clients of a Unix socket, which have no address.
     Unix,
 }
 
 impl Peers {
-    /// Whether this is one of them, by the address if it has one.
+    /// Returns whether a client belongs to the group, by its address if it has one.
     #[must_use]
     pub fn contains(&self, address: Option<IpAddr>) -> bool {
         match (self, address) {
@@ -39,7 +39,7 @@ impl Peers {
 impl FromStr for Peers {
     type Err = AddrParseError;
 
-    /// Reads an address, a network, or `unix`.
+    /// Parses an address, a network, or `unix`.
     fn from_str(text: &str) -> Result<Self, AddrParseError> {
         if text == "unix" {
             return Ok(Self::Unix);

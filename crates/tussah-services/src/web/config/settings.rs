@@ -1,9 +1,11 @@
-//! What can be set about a web server, with the defaults.
+//! The settings of a web server, with their defaults.
 
 use std::fmt;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
+
+use tussah::net::Hangup;
 
 use super::load::Origins;
 use super::peers::Peers;
@@ -25,41 +27,45 @@ use crate::web::site::SiteOptions;
 /// ```
 #[derive(Clone, Debug)]
 pub struct Config {
-    /// The directory that is served.
+    /// The directory to serve.
     pub root: PathBuf,
-    /// Where connections are accepted; at least one.
+    /// The addresses to listen at; at least one.
     pub listen: Vec<ListenAddress>,
-    /// How many OS threads run the server; `None` is one for each CPU.
+    /// The number of workers; `None` is one for each CPU.
     pub workers: Option<usize>,
-    /// What has a color of its own.
+    /// The unit that gets a color of its own.
     pub colors: Colors,
-    /// Within which time dynamic content is answered; what can't be is turned away with 503.
+    /// The time within which each route answers, unless the route has its own target. A request
+    /// that cannot be answered in time is rejected with 503.
     pub target: Duration,
-    /// How long requests in flight may take when the server is told to stop.
+    /// The handling of a dynamic request whose client has closed its side of the connection.
+    pub half_close: HalfClose,
+    /// The time for requests in flight to finish in a shutdown.
     pub drain: Duration,
     /// The value of `Server`, or none.
     pub server_header: Option<String>,
-    /// Whose word about the client's address is believed (`X-Forwarded-For`). Every proxy on this machine should be here, see [`Status::from`].
+    /// The proxies whose `X-Forwarded-For` is trusted. List every proxy on this machine, see
+    /// [`Status::from`].
     pub trusted_proxies: Vec<Peers>,
-    /// Whether the page `/work` is there, which costs as much as it is asked for.
+    /// True if the page `/work` exists, which costs as much as its query says.
     pub work: bool,
-    /// What is kept in memory.
+    /// The page cache.
     pub cache: Cache,
-    /// How much a client may ask for.
+    /// The limits on a client's requests.
     pub limits: Limits,
-    /// How long a client may take.
+    /// The time limits for a client.
     pub timeouts: Timeouts,
-    /// Which files TLS takes, or none for plain HTTP.
+    /// The files for TLS, or none for plain HTTP.
     pub tls: Tls,
-    /// What is written down of requests.
+    /// The access log.
     pub log: Log,
-    /// What the server says on standard error of what goes wrong.
+    /// The messages on standard error.
     pub diagnostics: Diagnostics,
     /// The page with the counters of every stage.
     pub status: Status,
-    /// What is served, and how.
+    /// The options of the served files.
     pub site: SiteOptions,
-    /// Where the values come from, for [`show`](Self::show); not to be set, but by `..Default::default()`.
+    /// The sources of the values, for [`show`](Self::show). Set it only by `..Default::default()`.
     pub origins: Origins,
 }
 
@@ -71,6 +77,7 @@ impl Default for Config {
             workers: None,
             colors: Colors::default(),
             target: Duration::from_secs(1),
+            half_close: HalfClose::default(),
             drain: Duration::from_secs(30),
             server_header: Some("tussah".into()),
             trusted_proxies: Vec::new(),
@@ -88,10 +95,10 @@ impl Default for Config {
     }
 }
 
-/// Where a server accepts connections.
+/// An address at which a server listens.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ListenAddress {
-    /// A TCP port; port 0 is any free one.
+    /// A TCP port; with port 0 the system chooses a free one.
     Tcp(SocketAddr),
     /// A Unix socket.
     Unix(PathBuf),
@@ -106,34 +113,57 @@ impl fmt::Display for ListenAddress {
     }
 }
 
-/// What has a color of its own: events of one color run one at a time.
+/// The unit that has a color of its own: events of one color run one at a time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Colors {
     /// Each connection.
     #[default]
     Connection,
-    /// Nothing: all connections have one color. So it is measured what colors are worth.
+    /// None: all connections share one color, to measure the gain from colors.
     One,
 }
 
-/// The stage that keeps pages in memory.
+/// The handling of a dynamic request whose client has closed its side of the connection (FIN). A
+/// client that left looks like that, and so does a client that only has nothing more to send, such
+/// as `nc -N`. A reset always cancels.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum HalfClose {
+    /// The request is cancelled, since the client has most likely left.
+    #[default]
+    Cancel,
+    /// The request is answered.
+    Serve,
+}
+
+impl HalfClose {
+    /// Returns the kind of hang-up after which a client counts as gone.
+    pub(crate) fn gone_at(self) -> Hangup {
+        match self {
+            Self::Cancel => Hangup::Half,
+            Self::Serve => Hangup::Full,
+        }
+    }
+}
+
+/// The stage that caches pages.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum CacheKind {
-    /// Shards, each in a color: as many as workers.
+    /// Shards, one for each worker, each with a color.
     #[default]
     Sharded,
     /// None: every request reads its file.
     None,
 }
 
-/// What is kept in memory.
+/// The settings of the page cache.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Cache {
-    /// Which stage keeps it.
+    /// The stage that holds the cache.
     pub kind: CacheKind,
-    /// Bound, in bytes: what all pages in the cache take, 200 MB by default.
+    /// Bound, in bytes: the total size of the cached pages, 200 MB by default.
     pub bytes: u64,
-    /// Bound, in bytes: how long a file may be to be kept, 1 MB by default; longer ones are sent from the file.
+    /// Bound, in bytes: the largest cached file, 1 MB by default; larger files are sent from the
+    /// disk.
     pub file_bytes: u64,
 }
 
@@ -147,18 +177,22 @@ impl Default for Cache {
     }
 }
 
-/// How much a client may ask for.
+/// The limits on a client's requests.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Limits {
-    /// Bound, in bytes: the head of a request, 16 KiB by default, 65,535 at most; 431 beyond. Of that the target may have 8 KiB; 414 beyond.
+    /// Bound, in bytes: the head of a request, 16 KiB by default, 65,535 at most; 431 beyond. Its
+    /// target may have 8 KiB; 414 beyond.
     pub head_bytes: u64,
     /// Bound, in fields: the head of a request, 100 by default; 431 beyond.
     pub headers: usize,
-    /// Bound, in bytes: the body of a request, 1 MiB by default; 413 beyond. A body for a route is read whole before the request is let in, so bodies may take as much memory as `connections` times this.
+    /// Bound, in bytes: the body of a request, 1 MiB by default; 413 beyond. The server reads the
+    /// body of a dynamic request completely before it admits the request, so bodies may take this
+    /// much memory for each of `connections`.
     pub body_bytes: u64,
-    /// Bound, in connections: those of the process that are open at a time, 20,000 by default. For one more, one that is idle makes room; 503 if there is none.
+    /// Bound, in connections: those of the process that are open at a time, 20,000 by default. At
+    /// the limit, a new connection evicts an idle one; it gets 503 if there is none.
     pub connections: usize,
-    /// Bound, in requests: how many one connection may carry before it is closed; none by default.
+    /// Bound, in requests: those of a connection before the server closes it; none by default.
     pub requests: Option<usize>,
 }
 
@@ -174,20 +208,22 @@ impl Default for Limits {
     }
 }
 
-/// How long a client may take.
+/// The time limits for a client.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Timeouts {
-    /// From the first byte of a request's head, or the TLS handshake, to its last.
+    /// From the first byte of a request's head to the last; also for the TLS handshake.
     pub head: Duration,
-    /// For the body of a request, whole.
+    /// For the whole body of a request.
     pub body: Duration,
     /// From an answer to the next request.
     pub idle: Duration,
-    /// Without taking a byte of an answer; then the connection is reset.
+    /// How long a client may stall while reading a response, before its connection is reset.
     pub write: Duration,
-    /// The slowest that a client may take an answer, on average over `write`, in bytes a second.
+    /// The minimum rate at which a client reads a response, on average over `write`, in bytes a
+    /// second.
     pub rate: Option<u64>,
-    /// For going on sending when the server has closed its side; and, when it stops, for a request that is on its way.
+    /// How long a client may continue to send after the server has closed its side. In a shutdown
+    /// it is also the time for a request on its way.
     pub linger: Duration,
 }
 
@@ -213,12 +249,12 @@ pub struct Tls {
     pub key: Option<PathBuf>,
 }
 
-/// Where a log goes.
+/// The destination of a log.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum LogFile {
     /// Standard output.
     Stdout,
-    /// A file, which is appended to.
+    /// A file, to which the log is appended.
     Path(PathBuf),
 }
 
@@ -231,68 +267,71 @@ impl fmt::Display for LogFile {
     }
 }
 
-/// How a request is written down.
+/// The format of the access log.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum LogFormat {
     /// NCSA's common log format.
     Common,
-    /// The same with referrer and user agent.
+    /// The same with the referrer and the user agent.
     #[default]
     Combined,
 }
 
-/// What is written down of requests.
+/// The settings of the access log.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Log {
-    /// Where to, or nowhere.
+    /// The destination; `None` disables the log.
     pub file: Option<LogFile>,
-    /// How.
+    /// The format.
     pub format: LogFormat,
 }
 
-/// What the server says on standard error of what goes wrong. Only [`Web::run`](crate::web::Web::run) sets it up, and
-/// only if the program has no subscriber of `tracing` of its own.
+/// The settings of the messages on standard error. Only [`Web::run`](crate::web::Web::run) applies
+/// them, and only if the program has no `tracing` subscriber of its own.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Diagnostics {
-    /// How much.
+    /// The most detailed level of messages.
     pub level: DiagnosticsLevel,
-    /// How. It stays as it was when the server started.
+    /// The format. A reload does not change it.
     pub format: DiagnosticsFormat,
 }
 
-/// How much is said: each level includes those before it.
+/// The level of messages; each level includes those before it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum DiagnosticsLevel {
     /// Nothing.
     Off,
-    /// What fails, and is lost or stays undone.
+    /// Failures, after which something is lost or not done.
     Error,
-    /// What goes on only in part, too.
+    /// Degraded service.
     #[default]
     Warn,
-    /// What a runtime and its stages do, too.
+    /// The activity of the runtime and its stages.
     Info,
-    /// Requests that are refused, too.
+    /// Refused requests.
     Debug,
 }
 
-/// How a diagnostic is written: in a line each.
+/// The format of messages, one on each line.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum DiagnosticsFormat {
-    /// For people.
+    /// Text for people.
     #[default]
     Text,
-    /// An object of JSON, for programs.
+    /// A JSON object for programs.
     Json,
 }
 
 /// The page with the counters of every stage.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Status {
-    /// Where it is, or nowhere.
+    /// The path; `None` disables the page.
     pub path: Option<String>,
-    /// Who sees it; to others it is not there. Who comes through a proxy is who that names, if it is [trusted](Config::trusted_proxies), and else nobody. A proxy
-    /// that is not trusted and adds no field (`X-Forwarded-For`, `Forwarded`) can't be told from a client: through one on this machine everybody sees the page.
+    /// The clients that may see the page; for others it does not exist. For a client of a
+    /// [trusted](Config::trusted_proxies) proxy, the address that the proxy gives decides; through
+    /// any other proxy the page does not exist. A proxy that is not trusted and adds no field
+    /// (`X-Forwarded-For`, `Forwarded`) looks like a client: through one on this machine every
+    /// client sees the page.
     pub from: Vec<Peers>,
 }
 

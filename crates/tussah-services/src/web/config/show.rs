@@ -1,4 +1,4 @@
-//! A configuration as a file that gives the same one.
+//! Writes a configuration as a file with the same meaning.
 
 use std::collections::BTreeMap;
 use std::fmt::{Display, Write};
@@ -12,8 +12,8 @@ use crate::units;
 use crate::web::site::{Codings, FieldRule};
 
 impl Config {
-    /// The whole configuration as TOML, which as a file would give the same one, with the place
-    /// where each value comes from.
+    /// Returns the whole configuration as TOML, with the origin of each value. As a file, it gives
+    /// the same configuration.
     #[must_use]
     pub fn show(&self) -> String {
         let mut page = String::new();
@@ -41,7 +41,7 @@ pub(super) fn text(text: &str) -> String {
 }
 
 pub(super) fn path(path: &Path) -> String {
-    // What follows from the place of a file must not depend on it any more.
+    // A relative path depends on the place of its file, so it is shown as an absolute one.
     let whole = if path.is_absolute() {
         None
     } else {
@@ -75,7 +75,7 @@ pub(super) fn choice<T: Choice>(choice: &T) -> String {
     quoted(word.expect("every choice has a word").0)
 }
 
-/// A value, or the word for its lack.
+/// Formats a value, or a word for its absence.
 pub(super) fn or<T>(word: &str, value: &Option<T>, show: fn(&T) -> String) -> String {
     value.as_ref().map_or_else(|| quoted(word), show)
 }
@@ -126,7 +126,7 @@ fn inline(entries: impl Iterator<Item = (String, String)>) -> String {
     }
 }
 
-/// A basic string of TOML.
+/// Formats a basic string of TOML.
 fn quoted(text: &str) -> String {
     let mut quoted = String::from("\"");
     for c in text.chars() {

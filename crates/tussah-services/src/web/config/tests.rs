@@ -34,7 +34,8 @@ fn load(words: &[&str], environment: &[(&str, &str)], file: &str) -> Result<Conf
         .map_err(|errors| errors.to_string().replace(&shown, ""))
 }
 
-/// A value for each key that is not its default: as a word and as TOML, in the form that is shown.
+/// A value for each key that differs from its default: as a word, and as TOML in the form of
+/// `show`.
 const SAMPLES: &[(&str, &str, &str)] = &[
     ("root", "/srv/www", r#""/srv/www""#),
     ("index", "a.html,b/c.htm", r#"["a.html", "b/c.htm"]"#),
@@ -63,6 +64,7 @@ const SAMPLES: &[(&str, &str, &str)] = &[
     ("workers", "3", "3"),
     ("colors", "one", r#""one""#),
     ("target", "500ms", r#""500ms""#),
+    ("half-close", "serve", r#""serve""#),
     ("drain", "0", r#""0ns""#),
     ("server-header", "off", r#""off""#),
     (
@@ -95,7 +97,7 @@ const SAMPLES: &[(&str, &str, &str)] = &[
     ("status.work", "true", "true"),
 ];
 
-/// What is shown without the places that values come from.
+/// Returns the shown configuration without the origins.
 fn shown(config: &Config) -> String {
     let shown = config.show();
     let values = shown
@@ -145,7 +147,7 @@ fn every_key_comes_from_every_source() {
             "{default}"
         );
     }
-    // What is shown, comments included, is a file that gives the same.
+    // The output, comments included, is a file with the same meaning.
     assert_eq!(shown(&load(&[], &[], &from_file.show()).unwrap()), file);
     assert_eq!(
         shown(&load(&[], &[], &Config::default().show()).unwrap()),
@@ -252,7 +254,7 @@ fn paths_in_files_are_relative_to_them() {
     );
 }
 
-/// What is wrong, one line each.
+/// Checks the errors, one line each.
 fn check_errors(words: &[&str], environment: &[(&str, &str)], file: &str, expected: &[&str]) {
     let errors = load(words, environment, file).expect_err("something is wrong");
     assert_eq!(errors.lines().collect::<Vec<_>>(), expected);
@@ -279,7 +281,7 @@ fn everything_that_is_wrong_is_said() {
             "site.toml:10:8: cache.kind: expected \"sharded\" or \"none\", found true",
             "site.toml:12:23: status.from: expected an address or a network such as \"10.0.0.0/8\" or \"::1\", or \"unix\", found \"localhost\"",
             "site.toml:12:36: status.from: expected an address or a network such as \"10.0.0.0/8\" or \"::1\", or \"unix\", found 5",
-            "TUSSAH_WEB_WROKERS: unknown variable; did you mean `TUSSAH_WEB_WORKERS`?",
+            "TUSSAH_WEB_WROKERS: unknown environment variable; did you mean `TUSSAH_WEB_WORKERS`?",
             "TUSSAH_WEB_LOG_FORMAT: log.format: expected \"common\" or \"combined\", found \"json\"",
             "--target: expected a duration such as \"250ms\" or \"1.5s\", from 1ms to 1d, found \"1\"",
             "--cache-size: expected a size such as \"64KiB\" or \"200MB\", from 0B to 1TiB, found \"lots\"",
@@ -312,7 +314,7 @@ fn each_kind_of_value_is_checked() {
         ),
         (
             "errors = { 200 = \"a\" }",
-            "1:18: errors: expected a status code from 400 to 599 and not \"200\", found \"a\"",
+            "1:18: errors: expected a status code from 400 to 599, found \"200\"",
         ),
         (
             "errors = 5",
@@ -360,7 +362,7 @@ fn each_kind_of_value_is_checked() {
         ),
         (
             "tls.cert = \"/c.pem\"",
-            "1:12: tls.key: expected a file, since tls.cert is set",
+            "1:12: tls.key: missing, but tls.cert is set; set both or neither",
         ),
         (
             "[status]\npath = \"status\"",
@@ -404,7 +406,7 @@ fn a_file_that_is_no_toml_is_described_as_far_as_it_can_be_read() {
     let error = Config::load_from(&Arguments::default(), environment)
         .unwrap_err()
         .to_string();
-    let expected = "TUSSAH_WEB_CONFIG: expected a configuration file in TOML at /nobody/site.toml: \
+    let expected = "TUSSAH_WEB_CONFIG: cannot read the configuration file /nobody/site.toml: \
                     No such file or directory (os error 2)";
     assert_eq!(error, expected);
 }
@@ -412,7 +414,7 @@ fn a_file_that_is_no_toml_is_described_as_far_as_it_can_be_read() {
 #[test]
 fn the_command_line_is_sound() {
     Arguments::augment_args(Command::new("web")).debug_assert();
-    // A switch takes no word that stands alone: it is the directory.
+    // A switch takes no separate word: that word is the directory.
     let config = load(&["--listing", "site"], &[], "").unwrap();
     assert_eq!(
         (config.site.listing, config.root.to_str()),
@@ -456,7 +458,7 @@ fn shells_complete_the_words_that_a_key_takes() {
         let problem = format!("--{}: expected {expected}, found \"nonsense\"", key.flag);
         check_errors(&[&option], &[], "", &[&problem]);
     }
-    assert_eq!(keys, 7);
+    assert_eq!(keys, 8);
     let mut script = Vec::new();
     let mut command = Arguments::augment_args(Command::new("web"));
     clap_complete::generate(clap_complete::Shell::Bash, &mut command, "web", &mut script);

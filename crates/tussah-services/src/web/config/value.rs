@@ -1,4 +1,4 @@
-//! Values as sources give them, and how they are read.
+//! Values from the sources of the configuration, and the functions to read them.
 
 use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
@@ -11,7 +11,7 @@ use super::settings::{ListenAddress, LogFile};
 use crate::units::{read_duration, read_size, show_duration, show_size};
 use crate::web::site::{Codings, FieldRule};
 
-/// A value with the place that it comes from.
+/// A value with its origin.
 #[derive(Clone, Debug)]
 pub(super) struct Value {
     pub(super) raw: Raw,
@@ -20,14 +20,14 @@ pub(super) struct Value {
 
 #[derive(Clone, Debug)]
 pub(super) enum Raw {
-    /// From the command line and the environment: it may be of any type.
+    /// A word from the command line or the environment, which may stand for any type.
     Word(String),
     Text(String),
     Integer(i64),
     Boolean(bool),
     List(Vec<Value>),
     Table(Vec<(String, Value)>),
-    /// What no key takes, with its name.
+    /// A type that no key accepts, with its name.
     Other(&'static str),
 }
 
@@ -116,7 +116,7 @@ impl Value {
         )
     }
 
-    /// Something that the word `none` stands for the lack of.
+    /// Reads an optional value, for which the word `none` stands for its absence.
     pub(super) fn or_none<T>(
         &self,
         word: &str,
@@ -147,7 +147,7 @@ impl Value {
         self.or(chosen.map(|(_, choice)| *choice), &words.join(" or "))
     }
 
-    /// A path; one that is not absolute is relative to the directory of the file that names it.
+    /// Reads a path. A relative one is relative to the directory of the file that names it.
     pub(super) fn path(&self) -> Read<PathBuf> {
         let text = self.or(self.as_text().filter(|text| !text.is_empty()), "a path")?;
         Ok(match &self.origin {
@@ -156,7 +156,7 @@ impl Value {
         })
     }
 
-    /// The path of a file in the site.
+    /// Reads the path of a file in the site.
     pub(super) fn file_name(&self) -> Read<String> {
         let up = |text: &str| text.split('/').any(|segment| segment == "..");
         let name = self.as_text().filter(|text| !text.is_empty() && !up(text));
@@ -172,7 +172,7 @@ impl Value {
         self.or(path.map(Into::into), "a path that begins with \"/\"")
     }
 
-    /// The value of a header field.
+    /// Reads the value of a header field.
     pub(super) fn field_value(&self) -> Read<String> {
         let text = self.text()?;
         match FieldRule::new("*", vec![("x".into(), text.clone())]) {
@@ -219,7 +219,7 @@ impl Value {
         }
     }
 
-    /// A list; outside of files its elements may also be separated by commas.
+    /// Reads a list. Outside of files, its elements may also be separated by commas.
     pub(super) fn list<T>(&self, read: impl Fn(&Self) -> Read<T>) -> Read<Vec<T>> {
         let values = match &self.raw {
             Raw::List(values) => values,
@@ -249,7 +249,7 @@ impl Value {
         Ok(self.list(one)?.into_iter().collect())
     }
 
-    /// A table; outside of files a list of `NAME=VALUE`.
+    /// Reads a table; outside of files it is a list of `NAME=VALUE`.
     fn table(&self, expected: &str) -> Read<Vec<(String, Self)>> {
         if let Raw::Table(entries) = &self.raw {
             return Ok(entries.clone());
@@ -271,8 +271,12 @@ impl Value {
                 .parse()
                 .ok()
                 .filter(|status| (400..600).contains(status));
-            let expected = format!("a status code from 400 to 599 and not {name:?}");
-            Ok((value.or(status, &expected)?, value.file_name()?))
+            let Some(status) = status else {
+                let expected = "a status code from 400 to 599";
+                let found = format!("{name:?}");
+                return Err(vec![Problem::unexpected(&value.origin, expected, &found)]);
+            };
+            Ok((status, value.file_name()?))
         }))?;
         Ok(pages.into_iter().collect())
     }
@@ -295,8 +299,8 @@ impl Value {
         Ok(types.into_iter().collect())
     }
 
-    /// Tables with `match` and `set`; outside of files lines of `NAME: VALUE`, which hold for all
-    /// paths, or `PATTERN NAME: VALUE`.
+    /// Reads tables with `match` and `set`. Outside of files they are lines of `NAME: VALUE`, which
+    /// apply to all paths, or `PATTERN NAME: VALUE`.
     pub(super) fn rules(&self) -> Read<Vec<FieldRule>> {
         match &self.raw {
             Raw::List(values) => all(values.iter().map(Self::rule)),
@@ -346,7 +350,7 @@ impl Value {
         }
     }
 
-    /// A part of this value, from the same place.
+    /// Returns a part of this value with the same origin.
     fn with(&self, word: &str) -> Self {
         Self {
             raw: Raw::Word(word.into()),
@@ -355,7 +359,7 @@ impl Value {
     }
 }
 
-/// All values, or all problems.
+/// Returns all values, or all problems.
 fn all<T>(results: impl Iterator<Item = Read<T>>) -> Read<Vec<T>> {
     let (mut values, mut problems) = (Vec::new(), Vec::new());
     for result in results {

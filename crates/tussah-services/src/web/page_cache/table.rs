@@ -1,4 +1,4 @@
-//! The pages of a shard, the one that was used last first; and who waits for one that is being loaded.
+//! The pages of a shard, most recently used first, and the requests that wait for a page.
 
 #[cfg(test)]
 mod tests;
@@ -13,17 +13,19 @@ use crate::web::page::Page;
 /// No entry.
 const NONE: u32 = u32::MAX;
 
-/// Bound, in bytes: what an entry costs beside its page, by estimate: its place here, and what the allocator adds.
+/// Bound, in bytes: the estimated cost of an entry besides its page: its place here, and the
+/// allocator's overhead.
 const ENTRY_BYTES: usize = 256;
 
-/// Bound, in bytes: what a file that is kept open counts for, so that 200 MB of them leave descriptors for connections where a process may have 1024.
+/// Bound, in bytes: the cost of an open file, so that 200 MB of them leave descriptors for
+/// connections where a process may have 1024.
 const FILE_BYTES: usize = 1 << 20;
 
 /// A shard's pages.
 pub(crate) struct Table {
     places: HashTable<u32>,
     entries: Vec<Entry>,
-    /// The first of the entries that are free.
+    /// The first free entry.
     free: u32,
     newest: u32,
     oldest: u32,
@@ -45,17 +47,17 @@ enum State {
         page: Arc<Page>,
         checked_s: u64,
     },
-    /// It is being loaded for one, and these wait for it.
+    /// The page is being loaded for one request, and these wait for it.
     Loading(Vec<Box<Exchange>>),
 }
 
-/// What is known of a path.
+/// The result of a look-up.
 pub(crate) enum Found {
     /// The page.
     Hit(Arc<Page>, Box<Exchange>),
-    /// Nothing, or something that has to be looked at again: it is to be loaded, for this one.
+    /// No page, or one that has to be checked again: load it for this request.
     Miss(Option<Arc<Page>>, Box<Exchange>),
-    /// It is being loaded, and this one waits with others.
+    /// The page is being loaded, and this request waits with others.
     Waits,
 }
 
@@ -72,7 +74,8 @@ impl Table {
         }
     }
 
-    /// Looks a page up. What was looked at before `fresh_s` is loaded again. A page that is not being sent gets the date of this second.
+    /// Looks a page up. A page that was last checked before `fresh_s` is loaded again. A page that
+    /// is not being sent gets the date of this second.
     #[inline]
     pub(crate) fn look_up(&mut self, exchange: Box<Exchange>, fresh_s: u64, unix_s: u64) -> Found {
         let Some(at) = self.find(exchange.hash, &exchange.key) else {
@@ -110,7 +113,8 @@ impl Table {
         }
     }
 
-    /// Ends the loading of a page: keeps it if there is one to be kept, and gives who waits.
+    /// Ends the loading of a page: keeps the page if there is one, and returns the waiting
+    /// requests.
     pub(crate) fn loaded(
         &mut self,
         hash: u64,
@@ -180,7 +184,7 @@ impl Table {
         self.remove(at);
     }
 
-    /// Takes out an entry that is in no list.
+    /// Removes an entry that is in no list.
     fn remove(&mut self, at: u32) {
         let hash = self.entries[at as usize].hash;
         if let Ok(place) = self.places.find_entry(hash, |&other| other == at) {

@@ -20,28 +20,28 @@ use crate::web::serve::WebError;
 use crate::web::stream::{Stream, Tls};
 use crate::web::tls::Reloadable;
 
-/// Bound, in connections: how many the system keeps that have not been accepted, so that a burst of clients is not turned away. The system has a bound of its own besides
-/// (`net.core.somaxconn`).
+/// Bound, in connections: those that the system keeps before they are accepted, so that a burst of
+/// clients is not rejected. The system has its own bound as well (`net.core.somaxconn`).
 const BACKLOG: u32 = 4096;
 
-/// An address that is listened at, until this is closed or dropped.
+/// A listener, until it is closed or dropped.
 pub(super) struct Listening {
-    /// As it was asked for.
+    /// The configured address.
     asked: ListenAddress,
-    /// As it is: with the port.
+    /// The actual address, with the port.
     address: ListenAddress,
     thread: JoinHandle<()>,
-    /// To drop, when it is to close.
+    /// Dropping it closes the listener.
     closing: Option<oneshot::Sender<()>>,
 }
 
 type Current = Arc<RwLock<Arc<Instance>>>;
 
-/// How many listeners accept.
+/// The number of working listeners.
 #[derive(Default)]
 pub(super) struct Accepting {
     count: AtomicUsize,
-    /// Called when the last one ends.
+    /// Notified when the last one ends.
     ended: Notify,
 }
 
@@ -59,7 +59,7 @@ impl Accepting {
     }
 }
 
-/// One of these, until it is dropped.
+/// A working listener, until this is dropped.
 struct Accepts(Arc<Accepting>);
 
 impl Accepts {
@@ -71,14 +71,14 @@ impl Accepts {
 
 impl Drop for Accepts {
     fn drop(&mut self) {
-        // Release: pairs with the look of who waits.
+        // Release: pairs with the load in `none`.
         self.0.count.fetch_sub(1, Ordering::Release);
         self.0.ended.notify_waiters();
     }
 }
 
 impl Listening {
-    /// Begins to accept connections for whatever network is the current one.
+    /// Starts to accept connections for the current network.
     pub(super) fn begin(
         asked: ListenAddress,
         current: &Current,
@@ -89,7 +89,7 @@ impl Listening {
         let (closing, told) = oneshot::async_channel();
         let (address, listener) = match &asked {
             ListenAddress::Tcp(address) => {
-                // Answers are written whole; the system need not wait for more.
+                // Each answer is written in one piece, so the system need not wait for more data.
                 let options = TcpListener::builder().backlog(BACKLOG).nodelay(true);
                 let listener = options.bind(*address).map_err(failed)?;
                 let address = listener.local_addr().map_err(failed)?;
@@ -113,13 +113,13 @@ impl Listening {
         })
     }
 
-    /// Closes it, and has those served who have connected before.
+    /// Closes the listener, and serves the clients that have connected before.
     pub(super) async fn close(mut self) {
         drop(self.closing.take());
-        let _ = (&mut self.thread).await; // it logs what is wrong
+        let _ = (&mut self.thread).await; // it logs its errors
     }
 
-    /// Whether it accepts nothing any more, since it has failed.
+    /// Returns whether the listener has failed and accepts nothing any more.
     pub(super) fn has_ended(&self) -> bool {
         self.thread.is_finished()
     }
@@ -137,17 +137,18 @@ impl Drop for Listening {
     fn drop(&mut self) {
         self.thread.abort();
         if let ListenAddress::Unix(path) = &self.address {
-            // Somebody may have removed it.
+            // The file may be gone already.
             drop(std::fs::remove_file(path));
         }
     }
 }
 
-/// Listens at a path; at one that is left over from somebody who is gone, too.
+/// Listens at a path, and replaces a stale socket there.
 fn bind_unix(path: &Path) -> io::Result<UnixListener> {
     match UnixListener::bind(path) {
         Err(error) if error.kind() == io::ErrorKind::AddrInUse => {
-            // A connection to what is no socket is refused, too, and that is not ours to remove.
+            // A connection to a file that is not a socket is refused as well, and that file must
+            // stay.
             if !std::fs::symlink_metadata(path)?.file_type().is_socket() {
                 return Err(error);
             }
@@ -187,7 +188,7 @@ impl Listener {
     }
 }
 
-/// A connection that nothing is known of yet.
+/// A connection without any data yet.
 enum Accepted {
     Tcp(TcpStream),
     Unix(UnixStream),
@@ -205,18 +206,20 @@ impl Accepted {
     }
 }
 
-/// Accepts connections until it is told to close, and then those that are there already.
+/// Accepts connections until it is told to close, and then those that are pending.
 async fn accept(listener: Listener, current: Current, mut closing: oneshot::AsyncReceiver<()>) {
     loop {
         let accepted = async { Some(listener.accept().await) };
         let closed = async {
-            let _ = (&mut closing).await; // told, or forgotten
+            let _ = (&mut closing).await; // the sender was dropped
             None
         };
         match future::or(accepted, closed).await {
             Some(Ok(accepted)) => take_in(accepted, &current).await,
             Some(Err(error)) => {
-                return tracing::error!("nothing more is accepted by a listener: {error}");
+                return tracing::error!(
+                    "a listener failed and accepts no more connections: {error}"
+                );
             }
             None => break,
         }
@@ -236,10 +239,11 @@ async fn take_in(accepted: Accepted, current: &Current) {
     hand_over(stream, instance, current).await;
 }
 
-/// Gives a connection to a network; to the one that has taken its place, if it takes nothing more.
+/// Hands a connection to a network, or to its successor if it accepts nothing more.
 ///
-/// None is lost: a network ends after another has become the current one, and begins with its accept stage, which then handles what it has let in and gives back
-/// the rest. What it handles is counted among its connections, which it waits for.
+/// No connection is lost. A network ends only after another has become the current one. Its end
+/// begins with its accept stage, which handles the connections that it has admitted and returns the
+/// others. It counts the former among its connections, and waits for them.
 async fn hand_over(mut stream: Stream, mut instance: Arc<Instance>, current: &Current) {
     while let Err(refused) = instance.accept.sender().send(stream).await {
         let next = Arc::clone(&current.read());
@@ -264,7 +268,7 @@ mod tests {
     fn a_connection_that_is_accepted_during_a_reload_is_not_lost() {
         let runtime = tussah::Runtime::builder().workers(1).build();
         runtime.expect("a runtime").block_on(async {
-            let shared = Shared::new(1);
+            let shared = Shared::new(1, &Routes::default(), 1);
             let instance = || {
                 let instance = Instance::new(Config::default(), &Routes::default(), &shared, None);
                 Arc::new(instance.expect("the directory can be read"))
@@ -272,7 +276,7 @@ mod tests {
             let (before, after) = (instance(), instance());
             let current = Arc::new(RwLock::new(Arc::clone(&after)));
             let (_peer, stream) = UnixStream::pair().expect("there are descriptors");
-            // Between the look at the current one and this the old one has ended.
+            // Between the look at the current network and this point, the old one has ended.
             before.end(Duration::ZERO).await;
             hand_over(Stream::Unix(stream), before, &current).await;
             after.accept.drain().await;

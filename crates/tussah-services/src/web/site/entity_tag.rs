@@ -5,13 +5,16 @@ use std::io::Write;
 
 use rustix::fs::Stat;
 
-/// Bound, in bytes: three numbers of 64 bits in hexadecimal with what is around them; the tag lies inside its owner.
+/// Bound, in bytes: three numbers of 64 bits in hexadecimal with their separators; the tag is
+/// stored in its owner.
 const TAG_MAX: usize = 3 * 16 + 4;
 
-/// A strong entity tag with its quotes: of a file the time of its last change (`ctime`), its length and its inode.
+/// A strong entity tag with its quotes. For a file it consists of the time of the last change
+/// (`ctime`), the length and the inode.
 ///
-/// The time of modification would not do: a program that copies files may set it, and then another content as long and
-/// as old has the same. The kernel alone sets the time of change, whenever it writes content, length or times.
+/// The modification time is not enough: a program that copies files may set it, so that another
+/// content of the same length and age would get the same tag. Only the kernel sets the time of
+/// change, whenever it writes content, length or times.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct EntityTag {
     bytes: [u8; TAG_MAX],
@@ -30,7 +33,7 @@ impl EntityTag {
         Self { bytes, len }
     }
 
-    /// The tag as it stands in a header field, quotes included.
+    /// Returns the tag as in a header field, quotes included.
     #[must_use]
     pub fn as_str(&self) -> &str {
         str::from_utf8(&self.bytes[..usize::from(self.len)]).expect("a tag is ASCII")

@@ -1,4 +1,4 @@
-//! What looking up a path in a site gives.
+//! The result of looking up a path in a site.
 
 use std::fs::File;
 use std::io;
@@ -11,42 +11,43 @@ use tussah_wire::http::encoding::Coding;
 
 use super::entity_tag::EntityTag;
 
-/// What is at a path.
+/// The object at a path.
 #[derive(Debug)]
 pub enum Found {
     /// A regular file, open for reading.
     File(Opened),
-    /// A directory without the slash at its end.
+    /// A directory whose path lacks the final slash.
     Redirect {
-        /// The path with the slash, percent-encoded, with exactly one slash in front: never another
-        /// host's address. The query is the caller's to append.
+        /// The path with the slash, percent-encoded, with exactly one leading slash, so that it
+        /// never names another host. The caller appends the query.
         location: String,
     },
     /// The page that lists a directory, of the type [`LISTING_TYPE`](super::LISTING_TYPE).
     Listing(Vec<u8>),
 }
 
-/// Why there is nothing to be had at a path.
+/// The reason why there is nothing to serve at a path.
 #[derive(Debug)]
 pub enum Missing {
-    /// Nothing is there, or nothing that may be seen: hidden files, and links that leave the root. 404.
+    /// There is no such file, or it is not visible: hidden files, and links that leave the root.
+    /// 404.
     NotFound,
-    /// The process has no right to read it. 403.
+    /// The process may not read the file. 403.
     Forbidden,
     /// A socket, pipe or device. 403.
     NotAFile,
-    /// The kernel would have to wait for a disk: look it up where waiting harms nobody.
-    /// Only [`Site::try_look_up`](super::Site::try_look_up) says this.
+    /// The kernel would have to wait for a disk: repeat the lookup where waiting is allowed. Only
+    /// [`Site::try_look_up`](super::Site::try_look_up) returns this.
     WouldBlock,
-    /// The disk failed, or there are no more descriptors: 500 or 503.
+    /// The disk failed, or there are no free descriptors: 500 or 503.
     Io(io::Error),
 }
 
 impl From<Errno> for Missing {
     fn from(error: Errno) -> Self {
         match error {
-            // A link that leaves the root is XDEV, one that may not be followed is LOOP, and a path
-            // that the system can't even look for is INVAL or NAMETOOLONG.
+            // XDEV is a link that leaves the root, LOOP is a link that may not be followed, and
+            // INVAL or NAMETOOLONG is a path that the system rejects.
             Errno::NOENT
             | Errno::NOTDIR
             | Errno::LOOP
@@ -64,30 +65,30 @@ impl From<Errno> for Missing {
 /// A regular file that is open for reading.
 #[derive(Debug)]
 pub struct Opened {
-    /// At its beginning. Reading blocks as with any file.
+    /// The file, at its beginning. Reading blocks as with any file.
     pub file: File,
-    /// What is told about it.
+    /// The metadata.
     pub meta: Meta,
 }
 
-/// What a response tells about a file.
+/// The metadata of a file in a response.
 #[derive(Clone, Debug)]
 pub struct Meta {
-    /// In bytes, when it was opened. It may have been made shorter since.
+    /// The length in bytes when the file was opened. The file may have become shorter since.
     pub len: u64,
-    /// When its content last changed.
+    /// The time of the last change of the content.
     pub modified: SystemTime,
-    /// Strong: another content has another tag, unless it has the same length and its file was
-    /// changed in place within one tick of the file system's clock.
+    /// A strong tag: another content has another tag, unless it has the same length and its file
+    /// was changed in place within one tick of the file system's clock.
     pub etag: EntityTag,
-    /// The file system that it lies in. Two of these may have files with the same tag.
+    /// The file system of the file. Files in different file systems may have the same tag.
     pub(crate) device: u64,
     /// The value of `Content-Type`, charset included.
     pub media_type: Arc<str>,
     /// The coding of the bytes in the file, for `Content-Encoding`.
     pub coding: Option<Coding>,
-    /// Whether other acceptable codings would have given another file. If not, the answer is the
-    /// same for every set of them; if so, it needs `Vary: Accept-Encoding`.
+    /// True if other acceptable codings would have selected another file. The answer then needs
+    /// `Vary: Accept-Encoding`; otherwise it is the same for every set of codings.
     pub vary: bool,
 }
 
@@ -105,7 +106,7 @@ impl Meta {
     }
 }
 
-/// When the content of a file last changed.
+/// Returns the time of the last change of a file's content.
 pub(super) fn modified(stat: &Stat) -> SystemTime {
     let nanos = Duration::from_nanos(stat.st_mtime_nsec);
     let seconds = Duration::from_secs(stat.st_mtime.unsigned_abs());
@@ -114,7 +115,7 @@ pub(super) fn modified(stat: &Stat) -> SystemTime {
     } else {
         UNIX_EPOCH.checked_add(seconds)
     };
-    // A file system may hold any number; one that is no date counts as none.
+    // A file system may store any number; one that is not a date counts as none.
     whole
         .and_then(|whole| whole.checked_add(nanos))
         .unwrap_or(UNIX_EPOCH)

@@ -12,7 +12,8 @@ use crate::web::civil::civil;
 /// The media type of the page.
 pub const LISTING_TYPE: &str = "text/html; charset=utf-8";
 
-/// Bound, in entries: how many one page shows, some 300 KB; each costs a few system calls. The page says when there are more.
+/// Bound, in entries: those of one page, about 300 KB, each of which costs a few system calls. The
+/// page reports if there are more.
 const ENTRIES_MAX: usize = 2000;
 
 const STYLE: &str = "\
@@ -31,7 +32,8 @@ struct Entry {
     modified: i64,
 }
 
-/// Lists a directory: directories first, then by name. Shown is only what could be opened under its name.
+/// Lists a directory: directories first, then by name. It shows only entries that can be opened
+/// under their names.
 pub(super) fn listing(root: &Root, path: SitePath<'_>, dotfiles: bool) -> Result<Vec<u8>, Errno> {
     let flags = OFlags::RDONLY | OFlags::DIRECTORY;
     let mut directory = Dir::new(root.open_at(path.relative(), flags, Wait::Allowed)?)?;
@@ -55,7 +57,7 @@ pub(super) fn listing(root: &Root, path: SitePath<'_>, dotfiles: bool) -> Result
     Ok(page(path, &entries, more).into_bytes())
 }
 
-/// What is known of an entry; nothing if it is gone, leads outside of the root or is no file.
+/// Examines an entry. Returns `None` if it is gone, leads outside of the root or is not a file.
 fn look_at(root: &Root, path: &[u8], name: &[u8]) -> Result<Option<Entry>, Errno> {
     let stat = match root.open_at(path, OFlags::PATH, Wait::Allowed) {
         Ok(there) => fstat(there)?,
@@ -98,7 +100,7 @@ fn page(path: SitePath<'_>, entries: &[Entry], more: bool) -> String {
 
 fn row(entry: &Entry, page: &mut String) {
     let slash = if entry.is_directory { "/" } else { "" };
-    // Without `./` a name with a colon in it would be taken for a scheme.
+    // Without `./`, a name with a colon would look like a scheme.
     page.push_str("<tr><td><a href=\"./");
     percent_encode(&entry.name, false, page);
     page.push_str(slash);
@@ -118,7 +120,7 @@ fn row(entry: &Entry, page: &mut String) {
     .expect("a string takes everything");
 }
 
-/// A length for people: with three digits or less, rounded up.
+/// Formats a length with at most three digits, rounded up.
 fn short_len(len: u64) -> String {
     let mut unit = 1;
     for name in ["B", "KiB", "MiB", "GiB", "TiB", "PiB"] {
@@ -131,7 +133,7 @@ fn short_len(len: u64) -> String {
     format!("{} EiB", len.div_ceil(unit))
 }
 
-/// Text for HTML, in elements and in quotes.
+/// Escapes text for HTML, in elements and in quotes.
 fn escape(text: &str, out: &mut String) {
     for c in text.chars() {
         match c {

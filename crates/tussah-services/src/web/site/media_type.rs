@@ -3,13 +3,14 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// What a file is taken for whose name says nothing.
+/// The media type of a file whose extension is unknown.
 const UNKNOWN: &str = "application/octet-stream";
 
 /// The media types of a site.
 #[derive(Debug)]
 pub(super) struct MediaTypes {
-    /// By extension in lower case, without the dot; they go before the known ones.
+    /// The operator's types by extension in lower case, without the dot; they override the known
+    /// ones.
     own: BTreeMap<String, Arc<str>>,
 }
 
@@ -24,8 +25,8 @@ impl MediaTypes {
         }
     }
 
-    /// The type of a file by its name. Text is said to be UTF-8; of one's own types nothing is said
-    /// that is not in them.
+    /// Returns the type of a file by its name. Known text types get the charset UTF-8; the
+    /// operator's types are used as they are.
     pub(super) fn of(&self, name: &[u8]) -> Arc<str> {
         let extension = name.rsplit(|&byte| byte == b'.').next();
         let extension = extension.filter(|e| e.len() < name.len());
@@ -36,7 +37,7 @@ impl MediaTypes {
             return own.clone();
         }
         match mime_guess::from_ext(extension).first_raw() {
-            // RFC 9239, section 6, has made all of them one.
+            // RFC 9239, section 6, merged them into one.
             Some("application/javascript") => "text/javascript; charset=utf-8".into(),
             Some(text) if text.starts_with("text/") => format!("{text}; charset=utf-8").into(),
             Some(other) => other.into(),

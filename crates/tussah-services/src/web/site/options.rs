@@ -1,56 +1,57 @@
-//! What can be set about a site.
+//! The options of a site.
 
 use std::collections::BTreeMap;
 
 use super::rules::FieldRule;
 use tussah_wire::http::encoding::Codings;
 
-/// Which symbolic links are followed.
+/// The symbolic links to follow.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Symlinks {
     /// None on the path of a request.
     None,
-    /// Those that stay beneath the root. An absolute one does if its target begins with the path of the root, as that was
-    /// given or without links.
+    /// Those that stay beneath the root. An absolute link does if its target begins with the path
+    /// of the root, either as given or with links resolved.
     #[default]
     Inside,
-    /// All, wherever they lead, but for the kernel's magic ones (`/proc/PID/fd/N`).
+    /// All, wherever they lead, except for the kernel's magic links (`/proc/PID/fd/N`).
     All,
 }
 
-/// What happens to names that begin with a dot.
+/// The treatment of names that begin with a dot.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Dotfiles {
-    /// They are not there, `.well-known` excepted.
+    /// They do not exist, except `.well-known`.
     #[default]
     Hidden,
-    /// They are files like any others.
+    /// They are ordinary files.
     Served,
 }
 
-/// What is served of a directory, and how.
+/// The options of the served files.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SiteOptions {
-    /// The files that stand for a directory, in order of preference; paths relative to it.
+    /// The index files of a directory, in order of preference; paths relative to the directory.
     pub index: Vec<String>,
-    /// Whether directories without such a file are listed. Otherwise they are not found.
+    /// True to list directories without an index file. Otherwise they are not found.
     pub listing: bool,
-    /// Which symbolic links are followed.
+    /// The symbolic links to follow.
     pub symlinks: Symlinks,
-    /// What happens to names that begin with a dot.
+    /// The treatment of names that begin with a dot.
     pub dotfiles: Dotfiles,
-    /// The codings of precompressed files that are looked for beside a file. Of those that a client likes equally the first is given.
+    /// The codings of compressed copies beside a file. Of codings that a client prefers equally,
+    /// the first is used.
     pub precompressed: Codings,
-    /// The file that is given, as if it had been asked for, where nothing is found and the last
-    /// segment of the path has no dot: for applications that do their own routing. Relative to the root.
+    /// The file to serve where nothing is found and the last segment of the path has no dot, for
+    /// applications that do their own routing. Relative to the root.
     pub fallback: Option<String>,
     /// The pages of errors, by status code. Relative to the root.
     pub error_pages: BTreeMap<u16, String>,
-    /// Media types by extension without the dot, before those that are known.
+    /// Media types by extension without the dot, which override the known ones.
     pub types: BTreeMap<String, String>,
     /// `Cache-Control` of every page for which no rule sets it.
     pub cache_control: Option<String>,
-    /// Which header fields are added where. Later rules replace what earlier ones set.
+    /// The header fields to add by path. Later rules override earlier ones.
     pub rules: Vec<FieldRule>,
 }
 

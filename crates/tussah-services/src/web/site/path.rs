@@ -1,22 +1,22 @@
-//! The paths of requests, as bytes that have been decoded.
+//! The paths of requests, as decoded bytes.
 
 /// A path that may be looked up beneath a root.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct SitePath<'a> {
-    /// Without the slashes in front; empty for the root itself.
+    /// The path without its leading slashes; empty for the root itself.
     relative: &'a [u8],
 }
 
 impl<'a> SitePath<'a> {
-    /// A path that begins with a slash and has neither dot segments nor NUL. Anything else can't
-    /// come from a parser, so that it is enough to say no.
+    /// Accepts a path that begins with a slash and has neither dot segments nor NUL. A parser
+    /// produces no other path, so `None` needs no reason.
     pub(super) fn new(path: &'a [u8]) -> Option<Self> {
         let relative = path.strip_prefix(b"/")?.trim_prefix_slashes();
         let odd = path.contains(&0) || segments(relative).any(|s| s == b"." || s == b"..");
         (!odd).then_some(Self { relative })
     }
 
-    /// The path for the kernel, relative to the root.
+    /// Returns the path for the kernel, relative to the root.
     pub(super) fn relative(self) -> &'a [u8] {
         if self.relative.is_empty() {
             b"."
@@ -25,27 +25,29 @@ impl<'a> SitePath<'a> {
         }
     }
 
-    /// Whether it means a directory.
+    /// Returns whether the path names a directory.
     pub(super) fn is_directory(self) -> bool {
         self.relative.is_empty() || self.relative.ends_with(b"/")
     }
 
-    /// Whether a segment is hidden: it begins with a dot and is not `.well-known` (RFC 8615).
+    /// Returns whether a segment is hidden: it begins with a dot and is not `.well-known` (RFC
+    /// 8615).
     pub(super) fn is_hidden(self) -> bool {
         segments(self.relative).any(is_hidden_name)
     }
 
-    /// Whether it looks like a place in an application and not like a file: no dot in its last segment.
+    /// Returns whether the last segment has no dot, like a location in an application and unlike a
+    /// file.
     pub(super) fn lacks_extension(self) -> bool {
         !name(self.relative).contains(&b'.')
     }
 
-    /// A file in this directory.
+    /// Returns the path of a file in this directory.
     pub(super) fn child(self, name: &str) -> Vec<u8> {
         [self.relative, name.as_bytes()].concat()
     }
 
-    /// The address of this path with a slash at its end.
+    /// Returns the address of this path with a final slash.
     pub(super) fn location(self) -> String {
         let mut location = String::from("/");
         percent_encode(self.relative, true, &mut location);
@@ -54,25 +56,25 @@ impl<'a> SitePath<'a> {
     }
 }
 
-/// Whether a directory entry is hidden.
+/// Returns whether a directory entry is hidden.
 pub(super) fn is_hidden_name(name: &[u8]) -> bool {
     name.starts_with(b".") && name != b".well-known"
 }
 
-/// Whether a request can ask for a directory entry: no path has a control character or a backslash in it
-/// ([`target::path`](tussah_wire::http::target::path)).
+/// Returns whether a request can name a directory entry: no path contains a control character or a
+/// backslash ([`target::path`](tussah_wire::http::target::path)).
 pub(super) fn can_be_asked_for(name: &[u8]) -> bool {
     !name
         .iter()
         .any(|byte| byte.is_ascii_control() || *byte == b'\\')
 }
 
-/// The last segment.
+/// Returns the last segment.
 pub(super) fn name(path: &[u8]) -> &[u8] {
     path.rsplit(|&byte| byte == b'/').next().unwrap_or(path)
 }
 
-/// Encodes all bytes but the unreserved ones (RFC 3986, section 2.3) and, in a path, slashes.
+/// Encodes all bytes except the unreserved ones (RFC 3986, section 2.3) and, in a path, slashes.
 pub(super) fn percent_encode(bytes: &[u8], in_path: bool, out: &mut String) {
     for &byte in bytes {
         match byte {
@@ -94,7 +96,7 @@ fn segments(path: &[u8]) -> impl Iterator<Item = &[u8]> {
     path.split(|&byte| byte == b'/')
 }
 
-/// What the standard library has for strings only.
+/// Methods that the standard library has for strings only.
 trait TrimSlashes {
     fn trim_prefix_slashes(&self) -> &Self;
 }

@@ -1,4 +1,4 @@
-//! The directory beneath which everything is opened.
+//! The directory beneath which all files are opened.
 
 use std::os::fd::{AsFd, OwnedFd};
 use std::path::Path;
@@ -9,21 +9,21 @@ use rustix::io::Errno;
 use super::options::Symlinks;
 use super::walk::{self, RootNames};
 
-/// Bound, in attempts: how often one path is resolved again when somebody renames directories meanwhile.
+/// Bound, in attempts: those to resolve one path while directories are being renamed.
 const ATTEMPTS_MAX: usize = 16;
 
-/// Whether one may wait for a disk.
+/// The permission to wait for a disk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Wait {
-    /// Only what the kernel has in its cache of names.
+    /// Only names in the kernel's cache.
     Never,
     Allowed,
 }
 
-/// How files are opened beneath the root; found out once, when it is opened.
+/// The way to open files beneath the root, determined when the root is opened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Beneath {
-    /// By openat2(2), which can also be told not to wait for a disk (Linux 5.12).
+    /// By openat2(2), which can avoid waiting for a disk (Linux 5.12).
     Kernel,
     /// By openat2(2), which may always wait for a disk (Linux 5.6).
     KernelWaits,
@@ -36,16 +36,16 @@ pub(super) struct Root {
     directory: OwnedFd,
     beneath: Beneath,
     symlinks: Symlinks,
-    /// For absolute links, if those are followed that stay inside.
+    /// The names of the root for absolute links, if links that stay inside are followed.
     names: Option<RootNames>,
 }
 
 impl Root {
-    /// Takes hold of a directory: if another one is put in its place later, this one stays.
+    /// Opens a directory. If its path later names another one, this one stays open.
     pub(super) fn open(path: &Path, symlinks: Symlinks) -> Result<Self, Errno> {
         let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
         let directory = openat(CWD, path, flags, Mode::empty())?;
-        // `.` itself is always in the cache, so that EAGAIN can't mean a disk here.
+        // `.` itself is always in the cache, so EAGAIN cannot mean a disk here.
         let probe = |resolve| openat2(&directory, c".", flags, Mode::empty(), resolve);
         let beneath = if probe(ResolveFlags::BENEATH | ResolveFlags::CACHED).is_ok() {
             Beneath::Kernel
@@ -71,7 +71,7 @@ impl Root {
         self.beneath
     }
 
-    /// Opens a relative path; the descriptor is closed when another program is executed.
+    /// Opens a relative path. The descriptor is closed on exec.
     pub(super) fn open_at(&self, path: &[u8], flags: OFlags, wait: Wait) -> Result<OwnedFd, Errno> {
         if wait == Wait::Never && self.beneath != Beneath::Kernel {
             return Err(Errno::AGAIN);
@@ -85,7 +85,8 @@ impl Root {
             };
         }
         match self.open_by_kernel(path, flags, wait) {
-            // Perhaps by an absolute link, which the kernel does not follow, into the root.
+            // The path may contain an absolute link into the root, which the kernel does not
+            // follow.
             Err(Errno::XDEV) if self.names.is_some() => match wait {
                 Wait::Never => Err(Errno::AGAIN),
                 Wait::Allowed => {
@@ -107,14 +108,15 @@ impl Root {
         if wait == Wait::Never {
             return open(resolve | ResolveFlags::CACHED);
         }
-        // The kernel says EAGAIN when it can't rule out that a `..` left the root during a rename.
+        // The kernel returns EAGAIN if it cannot rule out that a `..` left the root during a
+        // rename.
         for _ in 1..ATTEMPTS_MAX {
             match open(resolve) {
                 Err(Errno::AGAIN) => {}
                 result => return result,
             }
         }
-        // It must not look as if asking later, and waiting, would help.
+        // The error must not suggest that waiting and trying again would help.
         open(resolve).map_err(|error| {
             if error == Errno::AGAIN {
                 Errno::BUSY

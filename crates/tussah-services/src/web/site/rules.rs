@@ -1,9 +1,9 @@
-//! Which header fields are added to the answers for which paths.
+//! Rules that add header fields to answers by path.
 
 use std::fmt;
 
-/// Fields that say how the message is sent, or what the server finds out itself; an operator who
-/// sets one of them makes wrong messages, or ones that clients take for two.
+/// Fields about the transfer of the message, or that the server determines itself. If an operator
+/// set one of them, messages would be wrong, or clients would read them as two.
 const OWN_FIELDS: [&str; 15] = [
     "accept-ranges",
     "connection",
@@ -30,11 +30,12 @@ pub struct FieldRule {
 }
 
 impl FieldRule {
-    /// A rule for all paths that match. In a pattern `*` stands for any characters, slashes too, and `?`
-    /// for any one; everything else stands for itself. An empty value takes the field away that an earlier rule set.
+    /// Creates a rule for all paths that match. In a pattern, `*` stands for any characters,
+    /// slashes included, and `?` for any single one. An empty value removes a field that an earlier
+    /// rule set.
     ///
     /// # Errors
-    /// If the pattern can't match any path, or a field is not one that can be set.
+    /// Returns an error if the pattern cannot match any path, or if a field cannot be set.
     pub fn new(pattern: &str, fields: Vec<(String, String)>) -> Result<Self, FieldRuleError> {
         if !pattern.starts_with(['/', '*', '?']) {
             return Err(FieldRuleError::Pattern);
@@ -48,20 +49,20 @@ impl FieldRule {
         })
     }
 
-    /// The pattern as it was given.
+    /// Returns the pattern as given.
     #[must_use]
     pub fn pattern(&self) -> &str {
         &self.pattern
     }
 
-    /// The fields as they were given.
+    /// Returns the fields as given.
     #[must_use]
     pub fn fields(&self) -> &[(String, String)] {
         &self.fields
     }
 }
 
-/// The fields for a path, in the order in which rules first set them.
+/// Returns the fields for a path, in the order in which rules first set them.
 pub(super) fn fields<'a>(
     cache_control: Option<&'a str>,
     rules: &'a [FieldRule],
@@ -87,8 +88,8 @@ pub(super) fn fields<'a>(
     set
 }
 
-/// Whether a text is matched, in at most (length of the pattern) × (length of the text) steps: when
-/// something does not fit, only the last star can take more.
+/// Returns whether a text matches, in at most (length of the pattern) × (length of the text) steps:
+/// after a mismatch, only the last star can match more.
 fn matches(pattern: &[u8], text: &[u8]) -> bool {
     let (mut at, mut pos) = (0, 0);
     let mut star = None;
@@ -111,7 +112,7 @@ fn matches(pattern: &[u8], text: &[u8]) -> bool {
     pattern[at..].iter().all(|&c| c == b'*')
 }
 
-/// A field by RFC 9110, sections 5.1 and 5.5.
+/// Checks a field by RFC 9110, sections 5.1 and 5.5.
 fn check_field(name: &str, value: &str) -> Result<(), FieldRuleError> {
     let token = |c: u8| c.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&c);
     if name.is_empty() || !name.bytes().all(token) {
@@ -127,16 +128,16 @@ fn check_field(name: &str, value: &str) -> Result<(), FieldRuleError> {
     Ok(())
 }
 
-/// Why there can't be such a rule.
+/// The reason why a rule is invalid.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum FieldRuleError {
-    /// The pattern begins with something that no path begins with.
+    /// No path begins like the pattern.
     Pattern,
-    /// This is no name of a field.
+    /// The name is not a field name.
     Name(String),
     /// The server sets this field itself.
     Own(String),
-    /// This field's value can't be sent.
+    /// The field's value cannot be sent.
     Value(String),
 }
 

@@ -1,4 +1,4 @@
-//! What a site finds, however files are opened beneath its root.
+//! Look-ups in a site, with each way to open files beneath its root.
 
 use std::fs::{self, FileTimes};
 use std::io::Read;
@@ -15,10 +15,10 @@ use super::*;
 
 const OPENERS: [Beneath; 2] = [Beneath::Kernel, Beneath::Steps];
 
-/// What is outside of the root and must never be given.
+/// The content of files outside of the root, which must never be served.
 const SECRET: &str = "secret";
 
-/// `root/` with files in it, beside what is not to be seen.
+/// Creates `root/` with files in it, beside a file that must stay invisible.
 fn tree(files: &[&str]) -> TempDir {
     let place = tempfile::tempdir().unwrap();
     let root = place.path().join("root");
@@ -46,7 +46,7 @@ fn content(mut opened: Opened) -> String {
     text
 }
 
-/// The outcome in words: a file by what is in it.
+/// Describes the outcome: a file by its content.
 fn outcome(result: Result<Found, Missing>) -> String {
     match result {
         Ok(Found::File(opened)) => content(opened),
@@ -228,7 +228,7 @@ fn absolute_links_are_followed_within_the_root() {
     link("root/d/../a", "up").unwrap();
     link("root/directory/sub", "d/twice").unwrap();
     link("alias/a", "by-alias").unwrap();
-    // These leave the root, though some come back.
+    // These links leave the root, although some come back.
     link("root/../secret", "out").unwrap();
     link("root/../root/a", "out-and-in").unwrap();
     link("root-not/a", "longer-name").unwrap();
@@ -249,14 +249,14 @@ fn absolute_links_are_followed_within_the_root() {
         ("/top/etc/passwd", "NotFound"),
     ];
     for beneath in OPENERS {
-        // The way that it was opened by is a name of the root, and so is its own.
+        // Both the path that opened the site and its real path are names of the root.
         let opened = Site::open(&place.path().join("alias"), SiteOptions::default());
         let mut site = opened.unwrap();
         site.root.force(beneath);
         for (path, expected) in table {
             let found = outcome(site.look_up(path.as_bytes(), Codings::NONE));
             assert_eq!(found, expected, "{path} by {beneath:?}");
-            // Without waiting it is the same, or not known.
+            // Without waiting, the result is the same or unknown.
             let found = outcome(site.try_look_up(path.as_bytes(), Codings::NONE));
             assert!(
                 found == expected || found == "WouldBlock",
@@ -285,7 +285,7 @@ fn only_regular_files_are_given() {
 
 #[test]
 fn without_permission_nothing_is_read() {
-    // The superuser may read everything; what is left to test then is the translation.
+    // The superuser may read everything, so only the translation is left to test.
     assert_eq!(outcome(Err(rustix::io::Errno::ACCESS.into())), "Forbidden");
     assert_eq!(outcome(Err(rustix::io::Errno::PERM.into())), "Forbidden");
     assert!(matches!(rustix::io::Errno::MFILE.into(), Missing::Io(_)));
@@ -444,7 +444,7 @@ fn a_listing_shows_what_can_be_asked_for() {
     symlink("../../secret", directory.join("out")).unwrap();
     symlink("b.txt", directory.join("in")).unwrap();
     mknodat(CWD, directory.join("pipe"), FileType::Fifo, Mode::RUSR, 0).unwrap();
-    // What is refused in a path: nobody could ask for these.
+    // No request can name these files, since their paths are rejected.
     for name in ["back\\slash", "line\nfeed", "escape\u{1b}", "delete\u{7f}"] {
         fs::write(directory.join(name), "").unwrap();
         fs::create_dir(directory.join(name.to_owned() + "d")).unwrap();
@@ -511,7 +511,8 @@ fn looking_up_without_waiting_finds_what_is_cached() {
         return; // The kernel can't be asked so.
     }
     for path in [&b"/d/"[..], b"/a", b"/nobody"] {
-        // This brings all names into the kernel's cache, and nothing here is large enough to push them out again.
+        // This brings all names into the kernel's cache, and nothing here is large enough to evict
+        // them.
         let expected = outcome(site.look_up(path, Codings::ALL));
         let found = outcome(site.try_look_up(path, Codings::ALL));
         assert!(found == expected || found == "WouldBlock", "{found}");
@@ -547,20 +548,18 @@ fn pages_of_errors_must_be_there() {
     let table = [
         (
             with(404, "nobody"),
-            format!("expected a file \"nobody\" in {shown} as the page for 404: it is not there"),
+            format!("cannot open \"nobody\" in {shown}, the page for 404: no such file"),
         ),
         (
             with(500, "../secret"),
-            format!(
-                "expected a file \"../secret\" in {shown} as the page for 500: it is not there"
-            ),
+            format!("cannot open \"../secret\" in {shown}, the page for 500: no such file"),
         ),
         (
             SiteOptions {
                 fallback: Some("d".into()),
                 ..SiteOptions::default()
             },
-            format!("expected a file \"d\" in {shown} as the fallback: it is a directory"),
+            format!("cannot open \"d\" in {shown}, the fallback: it is a directory"),
         ),
     ];
     for (options, expected) in table {
@@ -572,12 +571,11 @@ fn pages_of_errors_must_be_there() {
     let error = Site::open(&root.join("d/x"), SiteOptions::default())
         .unwrap_err()
         .to_string();
-    let expected =
-        format!("can't serve {shown}/d/x: expected a directory: Not a directory (os error 20)");
+    let expected = format!("cannot open the directory {shown}/d/x: Not a directory (os error 20)");
     assert_eq!(error, expected);
 }
 
-/// Paths that someone would try who wants out.
+/// Paths that an attacker would try to leave the root.
 fn hostile_path() -> impl Strategy<Value = Vec<u8>> {
     let segment = prop_oneof![
         Just("..".to_owned()),
@@ -640,7 +638,7 @@ proptest! {
     }
 }
 
-/// While a directory and a link to the outside change places all the time, look-ups see the file in the
+/// While a directory and a link to the outside keep changing places, look-ups find the file in the
 /// directory or none.
 #[test]
 fn swapping_a_directory_with_a_link_lets_nobody_out() {
@@ -650,7 +648,7 @@ fn swapping_a_directory_with_a_link_lets_nobody_out() {
             let root = place.path().join("root");
             symlink("../outside", root.join("link")).unwrap();
             symlink("../outside/a", root.join("file-link")).unwrap();
-            // `e/back` is `..` on the way while `d` comes and goes.
+            // `e/back` resolves through `..` while `d` comes and goes.
             symlink("../d/a", root.join("e/back")).unwrap();
             let site = site(
                 &place,
@@ -676,7 +674,7 @@ fn swapping_a_directory_with_a_link_lets_nobody_out() {
                         match outcome(site.look_up(path.as_bytes(), Codings::NONE)).as_str() {
                             "d/a" | "d/e/a" => seen[0] += 1,
                             "NotFound" => seen[1] += 1,
-                            // So many renames that the kernel could never be sure.
+                            // The renames are too frequent for the kernel to be sure.
                             other if other.contains("Busy") => {}
                             other => {
                                 done.store(true, Ordering::Relaxed);

@@ -1,8 +1,9 @@
-//! Opening beneath a directory one component at a time, where the kernel has no openat2(2).
+//! Opens files beneath a directory one component at a time, for kernels without openat2(2).
 //!
-//! Every component is opened without following a link, and links are followed by hand. `..` goes back to
-//! the descriptor that one came from and never asks the file system for a parent, so that nobody who
-//! moves directories or puts links in their place gets the walk out of the root.
+//! Every component is opened without following a link, and the walk resolves links itself. `..`
+//! returns to the descriptor of the previous component and never asks the file system for a parent.
+//! An attacker who moves directories or replaces them by links therefore cannot lead the walk out
+//! of the root.
 
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt as _;
@@ -11,17 +12,18 @@ use std::path::{Path, PathBuf};
 use rustix::fs::{FileType, Mode, OFlags, fstat, openat, readlinkat};
 use rustix::io::Errno;
 
-/// Bound, in links: how many are followed for one path, as in the kernel (path_resolution(7)).
+/// Bound, in links: those followed for one path, as in the kernel (path_resolution(7)).
 const LINKS_MAX: usize = 40;
 
-/// Bound, in components: how many are walked for one path with the links on it, each a descriptor while it lasts.
+/// Bound, in components: those walked for one path and its links, each of which holds a descriptor.
 const COMPONENTS_MAX: usize = 256;
 
-/// Opens what is at a relative path and never anything outside of the root. An absolute link goes on at the root if its
-/// target begins with one of the root's names; without names no link is followed at all.
+/// Opens a relative path, and never anything outside of the root. An absolute link continues at the
+/// root if its target begins with one of the root's names. Without names, no link is followed.
 ///
 /// # Errors
-/// As openat2(2) with `RESOLVE_BENEATH`, and `RESOLVE_NO_SYMLINKS` without names.
+/// Returns the errors of openat2(2) with `RESOLVE_BENEATH`, and with `RESOLVE_NO_SYMLINKS` if there
+/// are no names.
 pub(super) fn open_beneath(
     root: BorrowedFd<'_>,
     path: &[u8],
@@ -76,7 +78,8 @@ pub(super) fn open_beneath(
     openat(directory, ".", flags, Mode::empty())
 }
 
-/// The absolute paths by which links may name the root: the one that it was opened by, and the one without links.
+/// The absolute paths by which links may name the root: the path that opened it, and the path with
+/// links resolved.
 #[derive(Debug)]
 pub(super) struct RootNames(Vec<Vec<Vec<u8>>>);
 
@@ -85,14 +88,14 @@ impl RootNames {
         let names = [std::path::absolute(path), std::fs::canonicalize(path)];
         let parts = |name: PathBuf| {
             let parts = components(name.as_os_str().as_bytes());
-            // What `..` leads to depends on links.
+            // The target of `..` depends on links.
             let parts: Vec<_> = parts.map(<[u8]>::to_vec).collect();
             (!parts.iter().any(|part| part == b"..")).then_some(parts)
         };
         Self(names.into_iter().flatten().filter_map(parts).collect())
     }
 
-    /// What comes after the root's name in an absolute path.
+    /// Returns the part of an absolute path after the root's name.
     fn relative(&self, path: &[u8]) -> Option<Vec<u8>> {
         let parts: Vec<_> = components(path).collect();
         let rest = self.0.iter().find_map(|name| {
@@ -104,14 +107,14 @@ impl RootNames {
     }
 }
 
-/// The components of a path that name something.
+/// Returns the components of a path that name something.
 fn components(path: &[u8]) -> impl DoubleEndedIterator<Item = &[u8]> {
     let parts = path.split(|&byte| byte == b'/');
     parts.filter(|part| !part.is_empty() && *part != b".")
 }
 
-/// Puts the components of a path before those that are pending. One that ends with a slash ends
-/// with the component `.`, since it must be a directory.
+/// Puts the components of a path before the pending ones. A path that ends with a slash ends with
+/// the component `.`, since it must be a directory.
 fn push(pending: &mut Vec<Vec<u8>>, path: &[u8]) -> Result<(), Errno> {
     if path.is_empty() {
         return Err(Errno::NOENT);

@@ -1,4 +1,4 @@
-//! Reading the body of a request.
+//! Reads the body of a request.
 
 use std::future::poll_fn;
 
@@ -10,10 +10,10 @@ use crate::web::exchange::{Body, Exchange};
 use crate::web::server::Server;
 use crate::web::stream::Stream;
 
-/// Reads the body, and keeps it if it is wanted.
+/// Reads the body, and keeps it if a handler needs it.
 ///
 /// # Errors
-/// What to answer; or nothing, if the connection is broken.
+/// Returns the status to answer with, or none if the connection is broken.
 pub(super) async fn read(
     stream: &Stream,
     server: &Server,
@@ -54,7 +54,8 @@ async fn read_all(
             continue;
         }
         if !asked {
-            // Nothing of it has come: the client waits for this (RFC 9110, section 10.1.1).
+            // No part of the body has arrived: the client waits for this (RFC 9110, section
+            // 10.1.1).
             asked = true;
             let text = b"HTTP/1.1 100 Continue\r\n\r\n";
             let sent = super::write::bytes(stream, server, text).await;

@@ -1,4 +1,4 @@
-//! Sending the rest of an answer, to a client that may be slow.
+//! Sends the rest of an answer to a client that may be slow.
 
 use std::future::poll_fn;
 use std::io::{self, IoSlice};
@@ -12,19 +12,22 @@ use crate::web::response::{Response, SLICES_MAX};
 use crate::web::server::Server;
 use crate::web::stream::Stream;
 
-/// Bound, in bytes: what is sent of a file at once, about 50 µs of copying, before others have their turn and it is looked how fast the client takes it.
+/// Bound, in bytes: the data sent of a file at once, about 50 µs of copying, before other threads
+/// get a turn and the client's rate is checked.
 const PIECE_BYTES: u64 = 256 * 1024;
 
-/// Sends what is left of an answer, and writes down how much of it was sent.
+/// Sends the rest of an answer, and records how much of it was sent.
 ///
 /// # Errors
-/// What the system says; `TimedOut` if the client is too slow; `UnexpectedEof` if a file has become shorter.
+/// Returns the system's error; `TimedOut` if the client is too slow; `UnexpectedEof` if a file has
+/// become shorter.
 pub(super) async fn all(
     stream: &Stream,
     server: &Server,
     exchange: &mut Exchange,
 ) -> io::Result<()> {
     let sent = rest(stream, server, exchange).await;
+    server.look();
     server.note(stream, exchange);
     if matches!(&sent, Err(error) if error.kind() == io::ErrorKind::TimedOut) {
         stream.reset_when_closed();
@@ -39,7 +42,8 @@ async fn rest(stream: &Stream, server: &Server, exchange: &mut Exchange) -> io::
         let response = &exchange.response;
         let sent = match timeout(timeouts.write, some(stream, response)).await {
             Ok(sent) => sent?,
-            // The system says that there is room when there is much of it; a client that is slow may have made a little.
+            // The system reports room only when there is much of it. A slow client may have made a
+            // little.
             Err(elapsed) => match some_at_once(stream, response) {
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => Err(elapsed)?,
                 sent => sent?,
@@ -54,7 +58,7 @@ async fn rest(stream: &Stream, server: &Server, exchange: &mut Exchange) -> io::
     timeout(timeouts.write, flush).await?
 }
 
-/// Sends what there is room for of what comes next, and waits until there is some.
+/// Sends as much of the next pieces as there is room for, and waits until there is some.
 async fn some(stream: &Stream, response: &Response) -> io::Result<u64> {
     if let Some((file, from, len)) = response.file() {
         return stream.send_file(file, from, len.min(PIECE_BYTES)).await;
@@ -65,7 +69,7 @@ async fn some(stream: &Stream, response: &Response) -> io::Result<u64> {
     Ok(sent as u64)
 }
 
-/// The same without waiting.
+/// Does the same without waiting.
 fn some_at_once(stream: &Stream, response: &Response) -> io::Result<u64> {
     if let Some((file, from, len)) = response.file() {
         return stream.try_send_file(file, from, len.min(PIECE_BYTES));
@@ -88,7 +92,7 @@ pub(super) async fn bytes(stream: &Stream, server: &Server, mut bytes: &[u8]) ->
     timeout(server.config.timeouts.write, flush).await?
 }
 
-/// How fast a client takes what it is sent.
+/// The rate at which a client reads.
 struct Pace<'a> {
     timeouts: &'a Timeouts,
     begun: Instant,
@@ -104,7 +108,7 @@ impl<'a> Pace<'a> {
         }
     }
 
-    /// So much more was taken.
+    /// Records that the client took `bytes` more bytes.
     fn sent(&mut self, bytes: u64) -> io::Result<()> {
         self.bytes += bytes;
         let timeouts = self.timeouts;
@@ -116,7 +120,8 @@ impl<'a> Pace<'a> {
         self.begun = Instant::now();
         match timeouts.rate {
             Some(rate) if (bytes as f64) < rate as f64 * passed.as_secs_f64() => {
-                let text = format!("the client takes less than {rate} bytes a second");
+                let text =
+                    format!("the client reads less than {rate} bytes per second (timeouts.rate)");
                 Err(io::Error::new(io::ErrorKind::TimedOut, text))
             }
             _ => Ok(()),

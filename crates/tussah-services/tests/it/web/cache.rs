@@ -1,4 +1,5 @@
-//! The page cache, as clients see it: whatever it keeps and forgets, the bytes are those of the files.
+//! The page cache, as clients see it: whatever it keeps and forgets, the bytes are those of the
+//! files.
 
 use proptest::prelude::*;
 use tussah_services::web::config::CacheKind;
@@ -37,8 +38,8 @@ fn content(file: usize, version: u64) -> Vec<u8> {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(24))]
 
-    /// There is room for some of the files, and some never fit. Every step asks for a file; at times a file has
-    /// been written anew, and two seconds have passed.
+    /// There is room for some of the files, and some never fit. Every step asks for a file; at
+    /// times a file has been written anew, and two seconds have passed.
     #[test]
     fn what_was_forgotten_is_read_again(steps in prop::collection::vec((0..FILES, 0..12_u8), 1..80)) {
         let mut site = Site::new().with(|config| config.cache.bytes = 30_000);

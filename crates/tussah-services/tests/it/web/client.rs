@@ -165,6 +165,8 @@ impl Client {
                 true
             }
             Err(error) if error.kind() == ErrorKind::ConnectionReset => false,
+            // The watchdog of a runtime in this process sends signals.
+            Err(error) if error.kind() == ErrorKind::Interrupted => self.fill(),
             Err(error) => panic!("expected more of an answer: {error}"),
         }
     }

@@ -7,7 +7,7 @@ use std::time::Duration;
 use proptest::prelude::*;
 use tussah::ManualClock;
 use tussah::sync::oneshot;
-use tussah_services::web::config::ListenAddress;
+use tussah_services::web::config::{HalfClose, ListenAddress};
 use tussah_services::web::{Reply, Request, Status};
 
 use super::client::{Client, request};
@@ -129,7 +129,8 @@ fn many_requests_at_once_are_all_answered() {
 
 #[test]
 fn who_sends_nothing_more_is_still_answered() {
-    let server = server();
+    let site = site().with(|config| config.half_close = HalfClose::Serve);
+    let server = site.start_with(|web| web.route("/echo", echo));
     for path in ["/a.txt", "/large.bin", "/echo"] {
         let mut client = server.connect();
         client.send(request("GET", path, "").repeat(2));

@@ -3,6 +3,7 @@
 use std::fs;
 use std::path::Path;
 
+use tussah_services::web::config::HalfClose;
 use tussah_services::web::{Reply, Request};
 
 use super::client::request;
@@ -84,9 +85,10 @@ fn answers(server: &Server, case: &Case) -> (Vec<u16>, bool) {
     }
 }
 
-/// Every request gets to a route.
+/// Every request gets to a route, also of a client that sends nothing more.
 fn routed() -> Server {
-    Site::new().start_with(|web| {
+    let site = Site::new().with(|config| config.half_close = HalfClose::Serve);
+    site.start_with(|web| {
         let answer = async |request: Request| match &*request.path() {
             "/last" => Reply::text("the last"),
             _ => Reply::text("one of the corpus"),

@@ -423,8 +423,8 @@ fn a_file_that_was_replaced_by_one_as_long_and_as_old_is_noticed() {
         server.site.write("page.bin", content("a"), 784_111_777);
         let before = server.get("/page.bin", "");
         assert_same(&before.body, content("a").as_bytes());
-        // As `cp -p` does: the file is the same one, as long and as old. Two changes within a tick of the
-        // file system's clock can't be told apart.
+        // As `cp -p` does: the file is the same one, as long and as old. Two changes within a tick
+        // of the file system's clock can't be told apart.
         let path = server.site.path("page.bin");
         let changed = || {
             let meta = fs::metadata(&path).expect("it is there");

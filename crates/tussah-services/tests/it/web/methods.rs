@@ -49,7 +49,8 @@ fn what_is_no_path_is_answered_too() {
         let answer = server.ask(request);
         assert_eq!(answer.status, expected, "{request}: {}", answer.head);
     };
-    // All of the server (RFC 9110, section 9.3.7), and a tunnel, which it does not make (section 9.3.6).
+    // All of the server (RFC 9110, section 9.3.7), and a tunnel, which it does not make (section
+    // 9.3.6).
     check("OPTIONS * HTTP/1.1\r\nHost: a\r\n\r\n", 204);
     check("CONNECT a:443 HTTP/1.1\r\nHost: a\r\n\r\n", 501);
     check("GET http://b/a.txt HTTP/1.1\r\nHost: a\r\n\r\n", 200);

@@ -123,7 +123,7 @@ fn addresses_that_are_none() {
         assert_eq!(found, status, "{listen}: {said}");
         assert!(said.contains(says), "{listen}: {said}");
     };
-    check("192.0.2.1:80", 1, "this machine has no such address");
+    check("192.0.2.1:80", 1, "no interface of this machine has it");
     check("127.0.0.1:99999", 2, "--listen");
     check("unix:/nonexistent/web.sock", 1, "/nonexistent/web.sock");
 }

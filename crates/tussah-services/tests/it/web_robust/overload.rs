@@ -70,7 +70,7 @@ fn overload_is_shed_and_nobody_is_forgotten() {
 
 #[test]
 fn pipelines_are_answered_once_each_in_overload() {
-    let server = Site::new().serve("--work --workers 1 --target 20ms");
+    let server = Site::new().serve("--work --workers 1 --target 20ms --half-close serve");
     let mut clients: Vec<_> = (0..16).map(|_| server.connect()).collect();
     for client in &mut clients {
         client.send((request("/work?compute=5ms", "") + &request("/a.txt", "")).repeat(20));

@@ -109,7 +109,8 @@ impl Process {
         Self::start_as_is(site, command)
     }
 
-    /// The same with the standard streams of the command; what it says on standard output must be piped.
+    /// The same with the standard streams of the command; what it says on standard output must be
+    /// piped.
     #[track_caller]
     pub fn start_as_is(site: Site, mut command: Command) -> Self {
         let mut child = command.spawn().expect("the command is there");
@@ -143,10 +144,7 @@ impl Process {
             || {
                 let has_ended = self.child.try_wait().expect("it is ours").is_some();
                 if has_ended {
-                    // What it said last may not have been read yet.
-                    for listener in self.listeners.drain(..) {
-                        listener.join().expect("it only reads");
-                    }
+                    self.hear_all();
                 }
                 let said = self.said();
                 found = said
@@ -187,7 +185,14 @@ impl Process {
         Pid::from_child(&self.child)
     }
 
-    /// Waits until it has ended.
+    /// Reads the rest of the output of a server that has ended.
+    fn hear_all(&mut self) {
+        for listener in self.listeners.drain(..) {
+            listener.join().expect("it only reads");
+        }
+    }
+
+    /// Waits until it has ended, and its output has been read.
     #[track_caller]
     pub fn ended(&mut self) -> ExitStatus {
         let mut status = None;
@@ -198,6 +203,7 @@ impl Process {
                 status.is_some()
             },
         );
+        self.hear_all();
         status.expect("it has ended")
     }
 
@@ -247,7 +253,8 @@ impl Process {
         kb.expect("the kernel says so") * 1024
     }
 
-    /// How many calls it has made that write, `sendfile` among them and `sendmsg` not (proc_pid_io(5)).
+    /// How many calls it has made that write, `sendfile` among them and `sendmsg` not
+    /// (proc_pid_io(5)).
     pub fn writes(&self) -> u64 {
         let io = fs::read_to_string(format!("/proc/{}/io", self.child.id())).expect("it lives");
         let count = io.lines().find_map(|line| line.strip_prefix("syscw: "));

@@ -24,7 +24,7 @@ pub fn reload(server: &mut Process, config: &str, says: &str) {
     });
 }
 
-pub const LOADED: &str = "are loaded anew";
+pub const LOADED: &str = "certificates reloaded";
 
 /// What the server calls itself on a new connection.
 fn name(server: &Process) -> String {
@@ -74,7 +74,7 @@ fn one_that_is_wrong_changes_nothing() {
     let mut server = site("server-header = \"one\"").serve("--config {}/site.toml");
     let mut kept = server.connect();
     assert_eq!(kept.ask(&request("/a.txt", "")).status, 200);
-    let stays = "the configuration stays as it is";
+    let stays = "the old configuration stays in effect";
     for (config, why) in [
         (
             "server-header = \"two\"\nlimits.head = \"many\"",
@@ -248,7 +248,7 @@ fn the_end_waits_for_old_connections() {
     assert!(reading.answer().body == large, "other bytes");
     drop((page, reading));
     assert_eq!(server.ended().code(), Some(0));
-    server.says("everything in flight was finished");
+    server.says("all requests in flight were finished");
     let log = fs::read_to_string(server.site.path("log")).expect("it is there");
     for path in ["/large.bin", "/work"] {
         assert!(log.contains(path), "{path} is not in {log:?}");

@@ -148,7 +148,7 @@ fn a_peer_that_takes_nothing_does_not_keep_its_connection() {
 fn half_closed_clients_are_answered() {
     let server = site()
         .file("site/large.bin", bytes(5_000_000))
-        .serve(&format!("{OPTIONS} --work"));
+        .serve(&format!("{OPTIONS} --work --half-close serve"));
     for path in ["/a.txt", "/large.bin", "/work?wait=50ms"] {
         let mut client = connect(&server);
         client.send(request(path, ""));
@@ -174,7 +174,7 @@ fn certificates_are_read_again() {
     std::fs::write(server.site.path("cert.pem"), cert).expect("there is room");
     // They don't fit together: the old ones stay.
     server.signal(Signal::HUP);
-    server.says("the configuration stays as it is");
+    server.says("the old configuration stays in effect");
     assert_eq!(
         connect_as(&server, &before)
             .ask(&request("/a.txt", ""))
@@ -184,11 +184,69 @@ fn certificates_are_read_again() {
     assert_eq!(old.ask(&request("/a.txt", "")).status, 200);
     std::fs::write(server.site.path("key.pem"), key).expect("there is room");
     server.signal(Signal::HUP);
-    server.says("are loaded anew");
+    server.says("certificates reloaded");
     until("the other is used", || {
         let mut client = connect(&server);
         let sent = client.stream.write_all(request("/a.txt", "").as_bytes());
         sent.is_ok() && client.next().is_ok()
     });
     old.expect_end();
+}
+
+#[test]
+fn a_request_is_cancelled_when_its_client_hangs_up_by_tls_or_beneath_it() {
+    let server = site().serve(&format!("{OPTIONS} --work --target 20s"));
+    let mut watcher = connect(&server);
+    let mut count = |name: &str| {
+        let page = watcher.ask(&request("/status?json", ""));
+        let page: serde_json::Value = serde_json::from_slice(&page.body).expect("it is JSON");
+        let stages = page["stages"].as_array().expect("stages").clone();
+        let dynamic = stages
+            .into_iter()
+            .find(|stage| stage["name"] == "route /work");
+        let dynamic = dynamic.expect("it is there");
+        let number = page.get(name).unwrap_or(&dynamic[name]);
+        number.as_u64().expect("a number")
+    };
+    let notify = |client: &mut Client<Secure>| {
+        client.stream.conn.send_close_notify();
+        client.stream.flush().expect("the server takes it");
+    };
+    let hang_ups: [&dyn Fn(Client<Secure>) -> Option<Client<Secure>>; 4] = [
+        // The TCP connection alone.
+        &|client| {
+            drop(client);
+            None
+        },
+        &|client| {
+            rustix::net::sockopt::set_socket_linger(
+                &client.stream.sock,
+                Some(std::time::Duration::ZERO),
+            )
+            .expect("TCP has it");
+            None
+        },
+        // TLS alone.
+        &|mut client| {
+            notify(&mut client);
+            Some(client)
+        },
+        // Behind more requests.
+        &|mut client| {
+            client.send(request("/a.txt", "").repeat(50));
+            notify(&mut client);
+            Some(client)
+        },
+    ];
+    for (n, hang_up) in hang_ups.iter().enumerate() {
+        let mut client = connect(&server);
+        client.send(request("/work?wait=10000ms", ""));
+        until("it has begun", || count("in_service") == 1);
+        let client = hang_up(client);
+        until("it is cancelled", || count("cancelled") == n as u64 + 1);
+        until("nothing is left", || count("in_service") == 0);
+        if let Some(mut client) = client {
+            client.expect_end();
+        }
+    }
 }

@@ -7,7 +7,8 @@ use std::thread;
 use super::client::{Client, request};
 use super::process::{Process, Site, bytes, pause};
 
-/// Sends a beginning at once, and what follows byte by byte for ever; gives what is answered meanwhile.
+/// Sends a beginning at once, and what follows byte by byte for ever; gives what is answered
+/// meanwhile.
 fn drip(server: &Process, beginning: &str, rest: &'static [u8]) -> Client<TcpStream> {
     let mut client = server.connect();
     client.send(beginning);
@@ -139,7 +140,8 @@ fn an_answer_that_is_taken_too_slowly() {
 
 #[test]
 fn an_answer_that_is_taken_slowly_but_steadily() {
-    // From its file, and from memory. In a second it takes less than what the system waits for until it says that there is room again.
+    // From its file, and from memory. In a second it takes less than what the system waits for
+    // until it says that there is room again.
     for kept in ["1KB", "40MB"] {
         let site = Site::new().file("site/large.bin", bytes(LARGE));
         let options = "--timeout-write 1s --timeout-rate 1KB --cache-file-size";

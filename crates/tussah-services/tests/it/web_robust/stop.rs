@@ -17,7 +17,8 @@ const LARGE: usize = 3_000_000;
 #[derive(Default)]
 struct Seen {
     answers: AtomicUsize,
-    /// Connections that ended before the answer to a request that was sent: to the first of a connection, and to a later one.
+    /// Connections that ended before the answer to a request that was sent: to the first of a
+    /// connection, and to a later one.
     unanswered: [AtomicUsize; 2],
     over: AtomicBool,
 }
@@ -97,7 +98,9 @@ fn under_load(signal: Signal, at_once: usize) {
     let status = server.ended();
     assert_eq!(status.code(), Some(0), "{}", server.said());
     assert!(
-        server.said().contains("everything in flight was finished"),
+        server
+            .said()
+            .contains("all requests in flight were finished"),
         "{}",
         server.said()
     );
@@ -173,7 +176,7 @@ fn it_waits_for_so_long_only() {
     reading.send(request("/large.bin", ""));
     assert!(reading.fill());
     server.signal(Signal::TERM);
-    server.says("connections that had not ended in time: 2");
+    server.says("connections cut after the drain time: 2");
     assert_eq!(server.ended().code(), Some(0));
 }
 
@@ -189,11 +192,11 @@ fn a_second_signal_stops_at_once() {
         page.send(request("/work?wait=10000ms", ""));
         assert_eq!(server.get("/a.txt").status, 200);
         server.signal(first);
-        server.says("stopping");
+        server.says("shutting down");
         // This one does not count.
         server.signal(Signal::HUP);
         server.signal(second);
-        server.says("stopped at once");
+        server.says("stopped now");
         let status = server.ended();
         assert_eq!((status.code(), status.signal()), (Some(0), None));
     }

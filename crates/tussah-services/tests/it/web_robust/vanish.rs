@@ -45,7 +45,7 @@ fn clients_that_vanish_anywhere() {
 #[test]
 fn clients_that_only_listen_on() {
     let site = Site::new().file("site/large.bin", bytes(LARGE));
-    let server = site.serve("--work --target 10s");
+    let server = site.serve("--work --target 10s --half-close serve");
     let sockets = server.sockets();
     for path in [
         "/a.txt",

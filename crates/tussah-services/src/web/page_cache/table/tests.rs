@@ -1,4 +1,4 @@
-//! Random uses of a table, beside a model of it that is a list.
+//! Random operations on a table, compared with a model that is a list.
 
 use std::collections::HashMap;
 
@@ -10,10 +10,10 @@ use crate::web::buffers::Buffers;
 /// Room for some pages without a file, or for two with one.
 const BYTES_MAX: usize = 2 * FILE_BYTES + 8 * ENTRY_BYTES;
 
-/// So many seconds a page need not be looked at again.
+/// The number of seconds for which a page need not be checked again.
 const FRESH_S: u64 = 2;
 
-/// Paths. So few that each is asked for again and again.
+/// The number of paths, which is small enough to request each repeatedly.
 const KEYS: u8 = 12;
 
 #[derive(Clone, Debug)]
@@ -23,7 +23,7 @@ enum Step {
         /// The page is being sent until the next second, if there is one.
         sends: bool,
     },
-    /// One of those that are being loaded, or another path, is loaded.
+    /// Loads one of the pages that are being loaded, or another path.
     Loaded {
         at: usize,
         page: Option<(usize, bool)>,
@@ -44,7 +44,7 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
     )
 }
 
-/// Some have the same hash, and some of them the same place.
+/// Some keys share a hash, and some of these a place.
 fn hash_of(key: u8) -> u64 {
     [0, 0, 1, 1 << 40][usize::from(key % 4)]
 }
@@ -63,17 +63,17 @@ struct Kept {
     bytes: usize,
 }
 
-/// A table as it should be, and the one that is.
+/// The model and the table.
 struct Both {
     table: Table,
-    /// The one that was used last comes first.
+    /// The kept pages, most recently used first.
     kept: Vec<Kept>,
-    /// Who waits for a path that is being loaded.
+    /// The requests that wait for a path.
     loading: HashMap<u8, Vec<*const Exchange>>,
-    /// The most that were kept or being loaded at a time.
+    /// The largest number of pages that were kept or being loaded at a time.
     most: usize,
     sent: Vec<Arc<Page>>,
-    /// Each page has it.
+    /// The pool of all pages.
     buffers: Arc<Buffers>,
     now_s: u64,
 }
@@ -142,7 +142,7 @@ impl Both {
     fn loaded(&mut self, at: usize, content: Option<(usize, bool)>) {
         let mut keys: Vec<_> = self.loading.keys().copied().collect();
         keys.sort_unstable();
-        // One that nobody asks for is nothing to it.
+        // A path that no request names has no effect.
         keys.push(KEYS);
         let key = keys[at % keys.len()];
         let page =
@@ -178,7 +178,7 @@ impl Both {
         self.kept.iter().map(|kept| kept.bytes).sum()
     }
 
-    /// What is true at any time.
+    /// Checks the invariants.
     fn check(&self) {
         let table = &self.table;
         assert!(table.bytes <= BYTES_MAX);
@@ -189,7 +189,7 @@ impl Both {
         let mut oldest_first = self.keys(table.oldest, |entry| entry.newer);
         oldest_first.reverse();
         assert_eq!(oldest_first, kept);
-        // An entry is used or free, and is used again.
+        // An entry is used or free, and is reused.
         let mut free = 0;
         let mut at = table.free;
         while let Some(entry) = table.entries.get(at as usize) {
@@ -198,7 +198,7 @@ impl Both {
         }
         assert_eq!(table.entries.len(), table.places.len() + free);
         assert_eq!(table.entries.len(), self.most);
-        // A page is kept, or being sent, or it is gone.
+        // A page is kept, being sent, or gone.
         let sent = self.sent.iter().map(Arc::as_ptr);
         let mut pages: Vec<_> = self.kept.iter().map(|kept| kept.page).chain(sent).collect();
         pages.sort_unstable();
@@ -206,7 +206,7 @@ impl Both {
         assert_eq!(Arc::strong_count(&self.buffers), 1 + pages.len());
     }
 
-    /// Those of a list, which ends.
+    /// Returns the entries of a list, which must end.
     fn keys(&self, mut at: u32, next: fn(&Entry) -> u32) -> Vec<u8> {
         let mut keys = Vec::new();
         while let Some(entry) = self.table.entries.get(at as usize) {
