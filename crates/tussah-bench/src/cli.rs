@@ -4,22 +4,22 @@ use std::time::Duration;
 
 use clap::Parser;
 
-/// Benchmarks of tussah beside its peers (tokio, smol, an actor crate, locks, channels) and bare floors.
+/// Benchmarks of tussah, its peers (tokio, smol, an actor crate, locks, channels) and bare floors.
 ///
-/// The peers take turns run by run, each run in a fresh process, after one round to warm up.
+/// The peers take turns run by run. Each run is a fresh process, and one warm-up round comes first.
 /// Every workload checks that no peer lost anything, and fails if one did.
 #[derive(Clone, Debug, Parser)]
 #[command(version, after_long_help = CALLGRIND)]
 pub struct Options {
-    /// Name of the workload; `list` prints all of them with their peers, and `controllers --help` tells of the bake-off of
-    /// controllers
+    /// Name of the workload; `list` prints all workloads with their peers, and `controllers --help`
+    /// and `web --help` describe the other two benchmarks
     pub workload: String,
 
     /// Workers of each runtime [default: 2, and 1 for `yield` and for the workloads with I/O]
     #[arg(long, value_parser = clap::value_parser!(u16).range(1..))]
     pub workers: Option<u16>,
 
-    /// Measured runs of each peer; a figure counts from 15 on
+    /// Measured runs of each peer; use at least 15 for a figure that you quote
     #[arg(long, default_value_t = 15, value_parser = clap::value_parser!(u32).range(1..))]
     pub runs: u32,
 
@@ -32,28 +32,28 @@ pub struct Options {
     )]
     pub peer: Vec<String>,
 
-    /// The peer that the paired ratios are of
+    /// The peer that the paired ratios compare with the others
     #[arg(long, value_name = "NAME", default_value = "tussah")]
     pub base: String,
 
-    /// One JSON object a line instead of a table
+    /// Print one JSON object per line instead of a table
     #[arg(long)]
     pub json: bool,
 
-    /// Steps of work in an event (table2, steal, readers); 0 is none [default: about 80 ns in table2, 8 µs in
-    /// steal, none in readers]
+    /// Steps of work in an event (table2, steal, readers); 0 means none [default: about 80 ns in
+    /// table2, 8 µs in steal, none in readers]
     #[arg(long, value_name = "N")]
     pub work: Option<u32>,
 
-    /// Stages in `stages`, each with a queue before it [default: 4]
+    /// Number of stages in `stages`, each with a queue in front [default: 4]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
     pub stages: Option<u16>,
 
-    /// Events that a stage takes at once at most (stages) [default: 100]
+    /// Largest number of events in a batch (stages) [default: 100]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub batch: Option<u32>,
 
-    /// Work of each stage on each event, in about nanoseconds of CPU (stages) [default: 0]
+    /// CPU work of each stage on each event, in approximate nanoseconds (stages) [default: 0]
     #[arg(long, value_name = "NS")]
     pub work_ns: Option<u32>,
 
@@ -61,83 +61,87 @@ pub struct Options {
     #[arg(long = "yield")]
     pub yield_between: bool,
 
-    /// No work stealing in tussah; `steal` always runs both as two peers
+    /// Disable work stealing in tussah; `steal` always runs both variants as two peers
     #[arg(long)]
     pub no_steal: bool,
 
-    /// Parked threads in `idle`, pending timers in `timers`, blocked pairs in `fifo`; in the other workloads this many
-    /// threads are parked in each runtime beside what is measured [default: 1000000 in idle and timers, else 0]
+    /// Parked threads in `idle`, pending timers in `timers`, blocked pairs in `fifo`; other
+    /// workloads park this many threads in each runtime beside the measured ones [default: 1000000
+    /// in idle and timers, else 0]
     #[arg(long, value_name = "N")]
     pub idle: Option<usize>,
 
-    /// Connections in `echo` and `bursts`, connects in flight in `connect` [default: 100, 16 and 64]
+    /// Connections in `echo` and `bursts`, connection attempts in flight in `connect` [default:
+    /// 100, 16 and 64]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub connections: Option<u32>,
 
-    /// Threads that read in `disk` [default: 64]
+    /// Number of reading threads in `disk` [default: 64]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub tasks: Option<u32>,
 
-    /// Reads of `disk` go past the page cache
+    /// Bypass the page cache in `disk`
     #[arg(long)]
     pub direct: bool,
 
-    /// Folder of the file of `disk`, which is kept for the next time [default: the folder of this program]
+    /// Folder for the file of `disk`, which is kept for the next run [default: the folder of this
+    /// program]
     #[arg(long, value_name = "PATH")]
     pub dir: Option<std::path::PathBuf>,
 
-    /// Pin worker i to CPU i; in `cross` also keep the two threads on two workers
+    /// Pin worker i to CPU i; `cross` also keeps its two threads on two workers
     #[arg(long)]
     pub pin: bool,
 
-    /// The client on a CPU of the server's, so that what the server spares, the client can use (connect, echo, bursts)
+    /// Run the client on one of the server's CPUs, so that the client can use the time that the
+    /// server saves (connect, echo, bursts)
     #[arg(long)]
     pub share_cpu: bool,
 
-    /// Memory-bound events in `steal`: each goes over the 256 KB of its color
+    /// Make the events of `steal` memory-bound: each one walks the 256 KB of its color
     #[arg(long)]
     pub memory: bool,
 
-    /// Multiplies all counts and durations; below 1 for a quick look
+    /// Factor for all counts and durations; below 1 for a quick look
     #[arg(long, default_value_t = 1.0, value_name = "FACTOR")]
     pub scale: f64,
 
-    /// Runs one peer once in this process and prints its metrics for the parent process
+    /// Run one peer once in this process and print its metrics for the parent process
     #[arg(long, hide = true, value_name = "PEER")]
     pub child: Option<String>,
 
-    /// Makes the child process the server of its workload instead of the client
+    /// Make the child process the server of its workload instead of the client
     #[arg(long, hide = true)]
     pub serve: bool,
 }
 
 impl Options {
-    /// `count` at the scale that the user asked for, never 0.
+    /// Returns `count` at the requested scale, at least 1.
     pub fn scaled(&self, count: usize) -> usize {
         ((count as f64 * self.scale) as usize).max(1)
     }
 
-    /// Workers of each runtime where the workload has no default of its own.
+    /// Returns the number of workers for workloads without a default of their own.
     pub fn workers(&self) -> usize {
         self.workers_or(2)
     }
 
-    /// Connections of each server, or the default of the workload.
+    /// Returns the number of connections to each server, or the workload's default.
     pub fn connections_or(&self, default: u32) -> usize {
         self.connections.unwrap_or(default) as usize
     }
 
-    /// `duration` at the scale that the user asked for, but long enough for every server to get something done.
+    /// Returns `duration` at the requested scale, but long enough for every server to do some work.
     pub fn scaled_duration(&self, duration: Duration) -> Duration {
         duration.mul_f64(self.scale).max(Duration::from_millis(100))
     }
 
-    /// Workers of each runtime, or the default of the workload.
+    /// Returns the number of workers of each runtime, or the workload's default.
     pub fn workers_or(&self, default: u16) -> usize {
         usize::from(self.workers.unwrap_or(default))
     }
 
-    /// The flags that make this a variant of its workload, as the user would write them.
+    /// Returns the flags that make this a variant of its workload, as a user would write them.
     pub fn variant(&self) -> String {
         let mut flags = Vec::new();
         flags.extend(self.workers.map(|n| format!("--workers {n}")));

@@ -5,11 +5,11 @@ use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 /// Bound, in descriptors: what a process has open beside what its workload asks for.
 const BESIDE_MAX: u64 = 256;
 
-/// Too few are possible.
+/// The error of a limit that is too low.
 #[derive(Debug)]
 pub struct TooFew {
     wanted: usize,
-    /// As many are, beside the usual ones.
+    /// The number of descriptors that the limit allows, beside the usual ones.
     pub possible: usize,
     error: rustix::io::Errno,
 }
@@ -25,7 +25,7 @@ impl std::fmt::Display for TooFew {
     }
 }
 
-/// Lets this process have `count` descriptors beside its usual ones.
+/// Lets this process open `count` descriptors beside its usual ones.
 ///
 /// # Errors
 ///

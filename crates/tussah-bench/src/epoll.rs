@@ -1,4 +1,5 @@
-//! Readiness of descriptors for the floors and for the clients: rustix's epoll with a list of events that is used again.
+//! Readiness of descriptors for the floors and the clients: rustix's epoll with a reusable event
+//! list.
 
 use std::os::fd::{AsFd, OwnedFd};
 use std::time::Duration;
@@ -13,11 +14,11 @@ const EVENTS_MAX: usize = 1024;
 #[derive(Debug)]
 pub struct Epoll(OwnedFd);
 
-/// What one wait has found: the tokens of the descriptors that are ready.
+/// The result of one wait: the tokens of the ready descriptors.
 pub type Ready = Vec<epoll::Event>;
 
 impl Epoll {
-    /// A new instance.
+    /// Creates an instance.
     pub fn new() -> Epoll {
         Epoll(epoll::create(epoll::CreateFlags::CLOEXEC).expect("the OS gives us an epoll"))
     }
@@ -28,13 +29,14 @@ impl Epoll {
         epoll::add(&self.0, source, data, flags).expect("the descriptor is new to the epoll");
     }
 
-    /// Changes what `source` is reported for.
+    /// Changes the conditions that `source` is reported for.
     pub fn modify(&self, source: impl AsFd, token: usize, flags: EventFlags) {
         let data = epoll::EventData::new_u64(token as u64);
         epoll::modify(&self.0, source, data, flags).expect("the descriptor is in the epoll");
     }
 
-    /// Waits until something is ready and puts it into `ready`; nothing after `timeout`.
+    /// Waits until a descriptor is ready and stores the events in `ready`, which is empty after a
+    /// timeout.
     pub fn wait(&self, ready: &mut Ready, timeout: Option<Duration>) {
         let timeout = timeout.map(|timeout| {
             rustix::time::Timespec::try_from(timeout).expect("a time limit is a few seconds")
@@ -49,7 +51,7 @@ impl Epoll {
     }
 }
 
-/// The token of an event.
+/// Returns the token of an event.
 pub fn token(event: &epoll::Event) -> usize {
     event.data.u64() as usize
 }

@@ -1,8 +1,8 @@
-//! Runs the peers in turn, each run in a fresh child process, and collects what they report.
+//! Runs the peers in turn, each run in a fresh child process, and collects their reports.
 //!
-//! A child process for every run keeps allocators, leftover threads and page tables of one peer away from the next.
-//! Taking turns (A B C A B C ...) lets slow drifts of the machine hit all peers alike, and makes the ratio of two
-//! peers within one round a paired one.
+//! A child process for every run isolates a peer from the allocator state, leftover threads and
+//! page tables of another. With turns (A B C A B C ...), slow drifts of the machine affect all
+//! peers alike, and two peers of one round make a paired ratio.
 
 use std::io::{IsTerminal, Write};
 use std::process::{Command, ExitCode, Stdio};
@@ -14,12 +14,13 @@ use crate::metric::Metric;
 use crate::report;
 use crate::workload::{self, Peer, Workload};
 
-/// Bound, in seconds: a run that takes longer than this hangs; the slowest honest one takes well under a minute.
+/// Bound, in seconds: a run that takes longer than this hangs; the slowest honest one takes well
+/// under a minute.
 const RUN_SECONDS_MAX: u64 = 300;
 
 static INTERRUPTED: AtomicBool = AtomicBool::new(false);
 
-/// The metrics of one run, or `None` for a run that did not happen.
+/// The metrics of one run, or `None` for a run that did not take place.
 pub type Run = Option<Vec<Metric>>;
 
 /// All runs of one peer, in the order of the rounds.
@@ -30,7 +31,7 @@ pub struct PeerRuns {
     pub rounds: Vec<Run>,
 }
 
-/// Runs the workload that the user asked for and prints the report.
+/// Runs the requested workload and prints the report.
 pub fn parent(options: &Options) -> ExitCode {
     if options.workload == "list" {
         report::list();
@@ -43,14 +44,14 @@ pub fn parent(options: &Options) -> ExitCode {
             return ExitCode::from(2);
         }
     };
-    // The child gets the signal of the terminal too and dies; a second one ends this process.
+    // The child also gets the terminal's signal and dies; a second signal ends this process.
     let handler = ctrlc::set_handler(|| {
         if INTERRUPTED.swap(true, Ordering::Relaxed) {
             std::process::exit(130);
         }
     });
     if let Err(error) = handler {
-        eprintln!("warning: Ctrl-C will not print what there is so far: {error}");
+        eprintln!("warning: cannot handle Ctrl-C, which will not print partial results: {error}");
     }
     let mut all: Vec<PeerRuns> = peers
         .iter()
@@ -71,7 +72,8 @@ pub fn parent(options: &Options) -> ExitCode {
     }
 }
 
-/// Runs one peer once in this process; its metrics go to standard output, one JSON object a line.
+/// Runs one peer once in this process and prints its metrics to standard output, one JSON object
+/// per line.
 pub fn child(options: &Options, peer: &str) -> ExitCode {
     let found = workload::find(&options.workload).and_then(|workload| {
         workload
@@ -86,10 +88,10 @@ pub fn child(options: &Options, peer: &str) -> ExitCode {
     let (name, workload) = (peer.name, options.workload.clone());
     std::thread::spawn(move || {
         std::thread::sleep(Duration::from_secs(RUN_SECONDS_MAX));
-        eprintln!("error: {workload} of {name} did not end in {RUN_SECONDS_MAX} seconds");
+        eprintln!("error: {workload} of {name} did not finish in {RUN_SECONDS_MAX} seconds");
         std::process::exit(1);
     });
-    // A runtime keeps a panic in its event; here it must not go unseen.
+    // A runtime contains a panic in its event; a benchmark must not miss it.
     let print = std::panic::take_hook();
     std::panic::set_hook(Box::new(move |info| {
         print(info);
@@ -103,11 +105,12 @@ pub fn child(options: &Options, peer: &str) -> ExitCode {
             return ExitCode::FAILURE;
         }
     }
-    // Leaving now spares the time that runtimes with a million parked tasks take to go away.
+    // An immediate exit saves the time that a runtime with a million parked tasks takes to shut
+    // down.
     std::process::exit(0);
 }
 
-/// Resolves the names that the user gave.
+/// Resolves the names on the command line.
 fn select(options: &Options) -> Result<(&'static Workload, Vec<&'static Peer>), String> {
     let workload = workload::find(&options.workload).ok_or_else(|| {
         format!(
@@ -135,7 +138,7 @@ fn select(options: &Options) -> Result<(&'static Workload, Vec<&'static Peer>), 
     Ok((workload, peers.collect::<Result<_, _>>()?))
 }
 
-/// One round to warm up, then the measured ones. Stops early when interrupted.
+/// Runs one warm-up round, then the measured ones. Stops early on an interrupt.
 fn rounds(options: &Options, all: &mut [PeerRuns]) -> Result<(), String> {
     for round in 0..=options.runs {
         for peer in all.iter_mut() {
@@ -146,7 +149,7 @@ fn rounds(options: &Options, all: &mut [PeerRuns]) -> Result<(), String> {
             progress(&format!("{}: {label}: {}", options.workload, peer.name));
             let metrics = run_child(peer.name);
             if INTERRUPTED.load(Ordering::Relaxed) {
-                return Err("interrupted; the figures are of the runs until then".to_owned());
+                return Err("interrupted; the figures cover the runs up to this point".to_owned());
             }
             let metrics = metrics.map_err(|error| {
                 format!(
@@ -180,11 +183,11 @@ fn run_child(peer: &str) -> Result<Vec<Metric>, String> {
     metrics.map_err(|error| error.to_string())
 }
 
-/// Shows `text` in the last line of a terminal; the empty text clears it.
+/// Shows `text` in the last line of a terminal; an empty text clears it.
 fn progress(text: &str) {
     let mut err = std::io::stderr().lock();
     if err.is_terminal() {
-        // A terminal that is gone is no reason to stop measuring.
+        // A closed terminal must not stop the measurement.
         let _ = write!(err, "\r\x1b[K{text}");
         let _ = err.flush();
     }

@@ -1,5 +1,6 @@
-//! Benchmarks of tussah beside its peers and bare floors: `tussah-bench WORKLOAD [flags]`; the controllers
-//! of stages, compared on a simulator: `tussah-bench controllers [flags]`; web servers: `tussah-bench web [flags]`.
+//! Benchmarks of tussah, its peers and bare floors: `tussah-bench WORKLOAD [flags]`. Two
+//! subcommands compare the controllers of stages on a simulator (`tussah-bench controllers
+//! [flags]`) and web servers (`tussah-bench web [flags]`).
 #![forbid(unsafe_code)]
 
 mod cli;
@@ -33,12 +34,12 @@ const ALLOCATOR_OF_ALL: Allocator = std::alloc::System;
 #[global_allocator]
 static ALLOCATOR: Allocator = ALLOCATOR_OF_ALL;
 
-/// The same, with a count of the bytes that are in use.
+/// The same allocator with a count of the bytes in use.
 #[cfg(feature = "count-heap")]
 #[global_allocator]
 static ALLOCATOR: cap::Cap<Allocator> = cap::Cap::new(ALLOCATOR_OF_ALL, usize::MAX);
 
-/// Bytes of this process's heap that are in use; `None` if nobody counts them.
+/// Returns the bytes of this process's heap in use, or `None` without a counting allocator.
 fn heap_bytes() -> Option<f64> {
     #[cfg(feature = "count-heap")]
     return Some(ALLOCATOR.allocated() as f64);
@@ -46,7 +47,7 @@ fn heap_bytes() -> Option<f64> {
     None
 }
 
-/// The name that the report prints for the allocator above.
+/// The name of the allocator in the report.
 const ALLOCATOR_NAME: &str = if cfg!(feature = "system-alloc") {
     "system"
 } else {

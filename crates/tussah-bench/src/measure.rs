@@ -1,4 +1,4 @@
-//! Instruments and ingredients that all workloads share: work, random numbers, samples, a latch, memory, CPU time.
+//! Instruments that all workloads share: work, random numbers, samples, a latch, memory, CPU time.
 
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::thread::Thread;
@@ -7,7 +7,7 @@ use std::time::Duration;
 /// Steps of [`work`] that cost about 80 ns on a 3 to 4 GHz Zen core.
 pub const WORK_80_NS: u32 = 52;
 
-/// A chain of dependent instructions, the same for every peer: `steps` rounds of xorshift.
+/// Runs a chain of dependent instructions, the same for every peer: `steps` rounds of xorshift.
 #[inline(never)]
 pub fn work(mut x: u64, steps: u32) -> u64 {
     for _ in 0..steps {
@@ -18,12 +18,12 @@ pub fn work(mut x: u64, steps: u32) -> u64 {
     x
 }
 
-/// A small generator (splitmix64), so that every peer sees the same numbers.
+/// A small random generator (splitmix64), so that every peer sees the same numbers.
 #[derive(Clone, Debug)]
 pub struct Random(pub u64);
 
 impl Random {
-    /// The next 64 random bits.
+    /// Returns the next 64 random bits.
     pub fn next(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut z = self.0;
@@ -32,12 +32,12 @@ impl Random {
         z ^ (z >> 31)
     }
 
-    /// A number below `bound`, which is at most 2^32.
+    /// Returns a number below `bound`, which is at most 2^32.
     pub fn below(&mut self, bound: usize) -> usize {
         (((self.next() >> 32) * bound as u64) >> 32) as usize
     }
 
-    /// A duration between `from` and `to`.
+    /// Returns a duration between `from` and `to`.
     pub fn between(&mut self, from: Duration, to: Duration) -> Duration {
         let span = (to - from).as_nanos() as f64;
         from + Duration::from_nanos(
@@ -54,9 +54,9 @@ pub struct Samples {
 }
 
 impl Samples {
-    /// Room for `capacity` samples; further ones are counted and not kept.
+    /// Allocates room for `capacity` samples; further samples are counted but not stored.
     ///
-    /// The samples live until the process ends, which is after one run.
+    /// The samples live until the process ends, after one run.
     pub fn leak(capacity: usize) -> &'static Samples {
         let slots = (0..capacity).map(|_| AtomicU64::new(0)).collect();
         Box::leak(Box::new(Samples {
@@ -73,12 +73,13 @@ impl Samples {
         }
     }
 
-    /// How many durations were recorded.
+    /// Returns the number of recorded durations.
     pub fn len(&self) -> usize {
         self.next.load(Ordering::Relaxed)
     }
 
-    /// The value that `per_mille` of all samples do not exceed (by nearest rank), in nanoseconds.
+    /// Returns the value that `per_mille` of all samples do not exceed (by nearest rank), in
+    /// nanoseconds.
     pub fn quantile_ns(&self, per_mille: usize) -> f64 {
         let kept = self.len().min(self.slots.len());
         assert!(kept > 0, "nothing was recorded");
@@ -87,13 +88,13 @@ impl Samples {
             .map(|slot| slot.load(Ordering::Relaxed))
             .collect();
         values.sort_unstable();
-        // Whole numbers, since 99.9 % of 1,000 is not quite 999 in floating point.
+        // Integer arithmetic, since 99.9 % of 1,000 is not quite 999 in floating point.
         let rank = (kept * per_mille).div_ceil(1000);
         values[rank.clamp(1, kept) - 1] as f64
     }
 }
 
-/// Lets the OS thread that made it wait until `count` things have happened.
+/// A latch that blocks the OS thread that made it until `count` calls of `count_down`.
 #[derive(Debug)]
 pub struct Latch {
     left: AtomicUsize,
@@ -101,7 +102,7 @@ pub struct Latch {
 }
 
 impl Latch {
-    /// A latch for the calling OS thread; it lives until the process ends, which is after one run.
+    /// Makes a latch for the calling OS thread; it lives until the process ends, after one run.
     pub fn leak(count: usize) -> &'static Latch {
         let waiter = std::thread::current();
         Box::leak(Box::new(Latch {
@@ -110,17 +111,18 @@ impl Latch {
         }))
     }
 
-    /// One of the things has happened.
+    /// Counts one event.
     pub fn count_down(&self) {
-        // Release and acquire: the waiter and whoever counts down last see what all others did before.
+        // Release and acquire: the waiter and the last thread to count down see what all others did
+        // before.
         let before = self.left.fetch_sub(1, Ordering::AcqRel);
-        assert!(before > 0, "more happened than was posted");
+        assert!(before > 0, "more calls of count_down than expected");
         if before == 1 {
             self.waiter.unpark();
         }
     }
 
-    /// Waits for all of them, on the OS thread that made the latch.
+    /// Waits until the count is 0, on the OS thread that made the latch.
     pub fn wait(&self) {
         // Acquire: pairs with the release in `count_down`.
         while self.left.load(Ordering::Acquire) != 0 {
@@ -129,7 +131,7 @@ impl Latch {
     }
 }
 
-/// Memory of this process that is in RAM now, in bytes.
+/// Returns the resident memory of this process, in bytes.
 pub fn resident_bytes() -> f64 {
     let text = std::fs::read_to_string("/proc/self/statm").expect("Linux has /proc/self/statm");
     let pages: f64 = text
@@ -140,17 +142,17 @@ pub fn resident_bytes() -> f64 {
     pages * rustix::param::page_size() as f64
 }
 
-/// The most memory of this process that was ever in RAM, in bytes.
+/// Returns the peak resident memory of this process, in bytes.
 pub fn resident_bytes_max() -> f64 {
     status_bytes("VmHWM:")
 }
 
-/// Memory of this process that is in RAM now and belongs to no file, in bytes.
+/// Returns the resident anonymous memory of this process, in bytes.
 pub fn anonymous_bytes() -> f64 {
     status_bytes("RssAnon:")
 }
 
-/// A line of `/proc/self/status`.
+/// Reads a line of `/proc/self/status`.
 fn status_bytes(key: &str) -> f64 {
     let text = std::fs::read_to_string("/proc/self/status").expect("Linux has /proc/self/status");
     let line = text.lines().find_map(|line| line.strip_prefix(key));
@@ -161,7 +163,7 @@ fn status_bytes(key: &str) -> f64 {
     kib * 1024.0
 }
 
-/// CPU time that all OS threads of this process have used.
+/// Returns the CPU time that all OS threads of this process have used.
 pub fn cpu_time() -> Duration {
     let time = rustix::time::clock_gettime(rustix::time::ClockId::ProcessCPUTime);
     Duration::new(time.tv_sec as u64, time.tv_nsec as u32)

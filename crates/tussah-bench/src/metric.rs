@@ -1,31 +1,32 @@
-//! What one run of a peer reports: a value, its unit, and which direction is better.
+//! Metrics that a run of a peer reports: a value, its unit, and the better direction.
 
 use serde::{Deserialize, Serialize};
 
-/// Which direction of a metric is better, and hence which way a ratio is taken.
+/// The better direction of a metric, which decides the direction of a ratio.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Better {
-    /// A rate.
+    /// A rate: higher is better.
     Higher,
-    /// A cost.
+    /// A cost: lower is better.
     Lower,
-    /// Context for other metrics; no ratio is printed.
+    /// Context for other metrics; the report has no ratio for it.
     Neither,
 }
 
 /// One figure of one run.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Metric {
-    /// The unit and, where a workload reports several metrics, which one: `"ns p99.9 from a worker"`.
+    /// The unit and, if a workload reports several metrics in it, the name of this one: `"ns p99.9
+    /// from a worker"`.
     pub unit: String,
-    /// Which direction is better.
+    /// The better direction.
     pub better: Better,
     /// The value in that unit.
     pub value: f64,
 }
 
 impl Metric {
-    /// A rate: more is better.
+    /// Returns a rate: higher is better.
     pub fn higher(unit: &str, value: f64) -> Metric {
         Metric {
             unit: unit.to_owned(),
@@ -34,7 +35,7 @@ impl Metric {
         }
     }
 
-    /// A cost: less is better.
+    /// Returns a cost: lower is better.
     pub fn lower(unit: &str, value: f64) -> Metric {
         Metric {
             unit: unit.to_owned(),
@@ -43,7 +44,7 @@ impl Metric {
         }
     }
 
-    /// Context that is neither good nor bad.
+    /// Returns context that is neither good nor bad.
     pub fn info(unit: &str, value: f64) -> Metric {
         Metric {
             unit: unit.to_owned(),
@@ -52,17 +53,18 @@ impl Metric {
         }
     }
 
-    /// Millions of `count` a second.
+    /// Returns millions of `count` per second.
     pub fn rate(count: usize, elapsed: std::time::Duration) -> Metric {
         Metric::higher("M/s", count as f64 / elapsed.as_secs_f64() / 1e6)
     }
 
-    /// Nanoseconds for each of `count`.
+    /// Returns nanoseconds for each of `count`.
     pub fn nanos_each(unit: &str, count: usize, elapsed: std::time::Duration) -> Metric {
         Metric::lower(unit, elapsed.as_nanos() as f64 / count as f64)
     }
 
-    /// How many times better `base` is than `other`; `None` where that has no meaning.
+    /// Returns how many times better `base` is than `other`, or `None` where a ratio has no
+    /// meaning.
     pub fn ratio(better: Better, base: f64, other: f64) -> Option<f64> {
         let ratio = match better {
             Better::Higher => base / other,
@@ -78,9 +80,9 @@ impl Metric {
 pub struct Summary {
     /// The middle value, or the mean of the two middle ones.
     pub median: f64,
-    /// The least value.
+    /// The smallest value.
     pub min: f64,
-    /// The greatest value.
+    /// The largest value.
     pub max: f64,
     /// The number of values.
     pub runs: usize,

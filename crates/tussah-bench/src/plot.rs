@@ -5,26 +5,27 @@ use std::fmt::Write;
 /// One plot, with its lines.
 #[derive(Clone, Debug, Default)]
 pub struct Panel {
-    /// What is written along the axes.
+    /// The label of the horizontal axis.
     pub x: String,
-    /// The same, upwards.
+    /// The label of the vertical axis.
     pub y: String,
-    /// Whether a step to the right is a factor.
+    /// True if the horizontal axis is logarithmic.
     pub logarithmic_x: bool,
-    /// Whether a step upwards is a factor; what is below the lowest power of ten is drawn there.
+    /// True if the vertical axis is logarithmic; values below the lowest power of ten are drawn
+    /// there.
     pub logarithmic: bool,
-    /// The lines, each in a color of its own.
+    /// The lines, each in its own color.
     pub lines: Vec<Line>,
-    /// A value that is marked all along.
+    /// A value that a horizontal line marks.
     pub mark: Option<f64>,
 }
 
 /// A line of a plot.
 #[derive(Clone, Debug)]
 pub struct Line {
-    /// What the legend calls it.
+    /// The name in the legend.
     pub name: String,
-    /// From left to right.
+    /// The points from left to right.
     pub points: Vec<(f64, f64)>,
 }
 
@@ -34,16 +35,16 @@ const LEFT: f64 = 70.0;
 const RIGHT: f64 = 160.0;
 const TOP: f64 = 34.0;
 const BETWEEN: f64 = 48.0;
-/// Okabe and Ito's colors, which the color-blind can tell apart, and as many darker ones.
+/// Okabe and Ito's colors, which color-blind readers can distinguish, and a darker version of each.
 const COLORS: [&str; 12] = [
     "#d55e00", "#0072b2", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#555555", "#7a3800",
     "#003d60", "#00533c", "#6e3f59", "#785300",
 ];
-/// How many decades a logarithmic plot has at most.
+/// The maximum number of decades of a logarithmic axis.
 const DECADES_MAX: f64 = 6.0;
 const TICKS: u32 = 5;
 
-/// A drawing of plots one below the other.
+/// Draws plots one below the other.
 pub fn svg(title: &str, panels: &[Panel]) -> String {
     let height = TOP + panels.len() as f64 * (HEIGHT + BETWEEN);
     let mut out = String::new();
@@ -70,7 +71,7 @@ pub fn svg(title: &str, panels: &[Panel]) -> String {
     out
 }
 
-/// Where the values of a panel are drawn.
+/// The area of a panel in which the values are drawn.
 struct Frame {
     top: f64,
     x: (f64, f64),
@@ -210,7 +211,7 @@ impl Frame {
     }
 }
 
-/// The next number with one digit that says something: 1, 2, 5 and their tenfolds.
+/// Returns the next number of the form 1, 2 or 5 times a power of ten.
 fn rounded_up(value: f64) -> f64 {
     let decade = 10f64.powf(value.log10().floor());
     let steps = [1.0, 2.0, 5.0, 10.0].map(|step| step * decade);
@@ -255,7 +256,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_drawn_stays_in_its_frame_and_names_are_escaped() {
+    fn lines_stay_in_their_frame_and_names_are_escaped() {
         let line = Line {
             name: "a<b".to_owned(),
             points: vec![(0.0, 0.0), (1.0, f64::INFINITY), (2.0, 3.0)],

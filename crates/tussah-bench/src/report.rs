@@ -19,7 +19,7 @@ struct PeerLine<'a> {
     flags: &'a str,
 }
 
-/// How many times better one peer is than another, from pairs within one round.
+/// Ratios of two peers, from pairs within one round.
 #[derive(Serialize)]
 struct RatioLine<'a> {
     workload: &'a str,
@@ -67,7 +67,7 @@ pub fn print(options: &Options, workload: &Workload, all: &[PeerRuns]) {
     );
     if !ratios.is_empty() {
         println!(
-            "\n{} is so many times better, by pairs of runs:\n",
+            "\nfactor by which {} is better, from pairs of runs:\n",
             options.base
         );
         table(
@@ -146,7 +146,7 @@ fn lines<'a>(
     (peers, ratios)
 }
 
-/// The value of `unit` that `peer` reported in `round`.
+/// Returns the value of `unit` that `peer` reported in `round`.
 fn value(peer: &PeerRuns, round: usize, unit: &str) -> Option<f64> {
     let metrics = peer.rounds.get(round)?.as_ref()?;
     metrics
@@ -172,7 +172,7 @@ fn cells(name: &str, unit: &str, summary: Summary) -> [String; 6] {
     [name.to_owned(), unit.to_owned(), median, min, max, runs]
 }
 
-/// Prints rows in columns: two of text, the rest numbers.
+/// Prints rows in columns: two of text, then numbers.
 fn table(head: [&str; 6], rows: impl Iterator<Item = [String; 6]>) {
     let rows: Vec<[String; 6]> = std::iter::once(head.map(str::to_owned))
         .chain(rows)

@@ -1,6 +1,6 @@
-//! Starts the runtimes that the peers run on, all with the same number of workers.
+//! Starts the runtimes of the peers, all with the same number of workers.
 //!
-//! A process runs one peer once, so runtimes are never shut down: they end with the process.
+//! A process runs one peer once, so no runtime is shut down: it ends with the process.
 
 use std::future::{Future, pending};
 use std::sync::Barrier;
@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use crate::cli::Options;
 
-/// The executor of the peer `smol`; a static one, as in the crate smol itself.
+/// The executor of the peer `smol`; a static, as in the crate smol itself.
 pub static SMOL: async_executor::Executor<'static> = async_executor::Executor::new();
 
 /// Starts a multi-threaded tokio runtime with timers.
@@ -29,7 +29,7 @@ pub fn tokio_current() -> tokio::runtime::Runtime {
     runtime.expect("the OS gives us an epoll")
 }
 
-/// The listener in the tokio runtime that the caller runs on.
+/// Registers a listener with the caller's tokio runtime.
 pub fn tokio_listener(listener: std::net::TcpListener) -> tokio::net::TcpListener {
     crate::server::nonblocking(&listener);
     tokio::net::TcpListener::from_std(listener).expect("the runtime has I/O")
@@ -69,10 +69,10 @@ where
         .expect("no task of the peer panics")
 }
 
-/// What the OS threads of the peer `smol` do while no task is ready.
+/// The behavior of the OS threads of the peer `smol` while no task is ready.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reactor {
-    /// Nothing: best for a workload without timers.
+    /// They sleep: best for a workload without timers.
     Off,
     /// They drive the timers of async-io themselves, as the threads of the crate smol do.
     On,
@@ -106,8 +106,8 @@ where
     futures_lite::future::block_on(SMOL.spawn(future))
 }
 
-/// Starts a compio runtime on each of as many OS threads as there are workers, its ring in the form that costs least,
-/// each with the future that `f` makes of the worker's index, and waits for all of them.
+/// Starts a compio runtime on one OS thread per worker and waits for all of them. Each ring has the
+/// cheapest configuration, and each runtime runs the future that `f` makes from the worker's index.
 #[cfg(feature = "compio")]
 pub fn compio<F: Future>(options: &Options, f: impl Fn(usize) -> F + Sync) {
     os_threads(options, options.workers_or(1), |index| {
@@ -120,15 +120,15 @@ pub fn compio<F: Future>(options: &Options, f: impl Fn(usize) -> F + Sync) {
     });
 }
 
-/// The listener in the compio runtime that the caller runs on.
+/// Registers a listener with the caller's compio runtime.
 #[cfg(feature = "compio")]
 pub fn compio_listener(listener: &std::net::TcpListener) -> compio::net::TcpListener {
     let listener = listener.try_clone().expect("there are descriptors");
     compio::net::TcpListener::from_std(listener).expect("the runtime takes a socket")
 }
 
-/// Runs `f` on `count` OS threads at once, with their index; returns the time from the start of all to the
-/// end of all.
+/// Runs `f` with an index on each of `count` OS threads at once. Returns the time from the start of
+/// all to the end of all.
 pub fn os_threads(options: &Options, count: usize, f: impl Fn(usize) + Sync) -> Duration {
     let barrier = Barrier::new(count + 1);
     let mut start = Instant::now();
@@ -143,20 +143,22 @@ pub fn os_threads(options: &Options, count: usize, f: impl Fn(usize) + Sync) -> 
                 f(index);
             });
         }
-        // Taken before the last one arrives, else the others may be at work already.
+        // The clock is read before the last thread arrives; later, the others may be at work
+        // already.
         start = Instant::now();
         barrier.wait();
     });
     start.elapsed()
 }
 
-/// Binds the calling OS thread, and those that it starts, to the `index`th CPU that it may use.
+/// Pins the calling OS thread, and the threads that it starts, to the `index`th CPU that it may
+/// use.
 pub fn pin_to(index: usize) {
     let cpus = allowed_cpus();
     pin_to_cpus(&[cpus[index % cpus.len()]]);
 }
 
-/// The numbers of the CPUs that the calling OS thread may use.
+/// Returns the numbers of the CPUs that the calling OS thread may use.
 pub fn allowed_cpus() -> Vec<usize> {
     use rustix::thread::{CpuSet, sched_getaffinity};
     let allowed = sched_getaffinity(None).expect("an OS thread may ask for its own affinity");
@@ -165,7 +167,7 @@ pub fn allowed_cpus() -> Vec<usize> {
         .collect()
 }
 
-/// Binds the calling OS thread, and those that it starts, to these CPUs.
+/// Pins the calling OS thread, and the threads that it starts, to these CPUs.
 pub fn pin_to_cpus(cpus: &[usize]) {
     let mut set = rustix::thread::CpuSet::new();
     cpus.iter().for_each(|&cpu| set.set(cpu));
@@ -173,7 +175,8 @@ pub fn pin_to_cpus(cpus: &[usize]) {
         .expect("an OS thread may use the CPUs of its process");
 }
 
-/// How many threads are parked beside the workload; `idle`, `timers` and `fifo` use the flag themselves.
+/// Returns how many threads to park beside the workload; `idle`, `timers` and `fifo` use the flag
+/// themselves.
 fn parked(options: &Options) -> usize {
     match options.workload.as_str() {
         "idle" | "timers" | "fifo" => 0,
@@ -205,7 +208,7 @@ where
     tussah_of(options, options.workers(), future)
 }
 
-/// The same with so many workers.
+/// Runs `future` as a thread on a worker of a new tussah runtime with `workers` workers.
 #[cfg(feature = "tussah")]
 pub fn tussah_of<F>(options: &Options, workers: usize, future: F) -> F::Output
 where

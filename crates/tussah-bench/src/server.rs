@@ -1,11 +1,12 @@
-//! A server under test in a process of its own, and how the client in another process measures it.
+//! A server under test in a process of its own, and the client that measures it from another
+//! process.
 //!
-//! The process of a run is the client. It starts this program once more with `--serve`, which is the server: that prints
-//! its port, then answers each line on its standard input with a line of figures, and ends with its input. So the figures
-//! are the server's alone, and nothing of the client is in them.
+//! The process of a run is the client. It starts this program once more with `--serve`, and that
+//! process is the server. The server prints its port, answers each line of standard input with a
+//! line of figures, and ends when its input ends. The figures therefore describe the server alone.
 //!
-//! Where there are CPUs enough, the server has as many of the first ones as it has workers, and the client the next one; with
-//! `--share-cpu` the last one of the server's.
+//! If there are enough CPUs, the server gets one for each of its workers and the client the next
+//! one. With `--share-cpu` the client gets the last CPU of the server.
 
 use std::io::{BufRead, BufReader, ErrorKind, Lines, Write};
 use std::net::{Ipv4Addr, SocketAddr, SocketAddrV4, TcpListener, TcpStream};
@@ -23,35 +24,38 @@ use crate::measure::{anonymous_bytes, cpu_time};
 use crate::metric::Metric;
 use crate::{descriptors, runtimes};
 
-/// Bound, in connections: those that wait to be accepted; more than any client has under way at once.
+/// Bound, in connections: those that wait to be accepted; more than any client has under way at
+/// once.
 const BACKLOG_MAX: i32 = 4096;
 
-/// Bound, in seconds: how long a server may answer nobody; longer than the slowest one takes for all connections.
+/// Bound, in seconds: how long a server may answer nobody; longer than the slowest one takes for
+/// all connections.
 pub const SILENCE: Duration = Duration::from_secs(30);
 
-/// Bytes that the server has received, where a workload counts them.
+/// Bytes that the server has received, in workloads that count them.
 pub static RECEIVED: AtomicU64 = AtomicU64::new(0);
 
-/// What a server has used since its process began.
+/// The resources that a server has used since its process began.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct Usage {
-    /// The time of these figures, in seconds.
+    /// The time of the measurement, in seconds.
     pub at_s: f64,
-    /// CPU time in user and system, in seconds.
+    /// User and system CPU time, in seconds.
     pub cpu_s: f64,
-    /// Memory in RAM that belongs to no file, in bytes.
+    /// Resident anonymous memory, in bytes.
     pub anonymous_bytes: f64,
-    /// Bytes of the heap in use, if they are counted.
+    /// Bytes of the heap in use, with an allocator that counts them.
     pub heap_bytes: Option<f64>,
-    /// Bytes received, where the workload counts them.
+    /// Bytes received, in workloads that count them.
     pub received_bytes: u64,
 }
 
-/// Runs one side of a workload: in the process of the server `serve`, which never returns, in the other one `client`.
+/// Runs one side of a workload: `serve`, which never returns, in the process of the server, and
+/// `client` in the other process.
 ///
 /// # Panics
 ///
-/// When a process may not have `connections` open files.
+/// Panics if a process may not have `connections` open files.
 pub fn run(
     options: &Options,
     connections: usize,
@@ -71,8 +75,8 @@ pub fn run(
     unreachable!("a server serves until its process ends");
 }
 
-/// Opens `count` blocking listeners at one port of the loopback, among which the kernel divides the connections, and
-/// lets the client know the port.
+/// Opens `count` blocking listeners at one port of the loopback and sends the port to the client.
+/// The kernel distributes the connections among the listeners.
 pub fn listen(count: usize) -> Vec<TcpListener> {
     let listen = |port| -> rustix::io::Result<TcpListener> {
         let flags = SocketFlags::CLOEXEC;
@@ -94,19 +98,19 @@ pub fn listen(count: usize) -> Vec<TcpListener> {
     listeners
 }
 
-/// The one listener of a server whose workers share it.
+/// Opens a single listener, which the workers of a server share.
 pub fn listen_once() -> TcpListener {
     listen(1).remove(0)
 }
 
-/// The listener, which no longer blocks.
+/// Makes the listener nonblocking.
 pub fn nonblocking(listener: &TcpListener) -> &TcpListener {
     let set = listener.set_nonblocking(true);
     set.expect("a socket can be set to not block");
     listener
 }
 
-/// A connection that waits to be accepted, set to not block, for a listener that does not block either.
+/// Accepts a pending connection of a nonblocking listener, and makes it nonblocking.
 pub fn accept(listener: &TcpListener) -> Option<TcpStream> {
     let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
     match rustix::net::accept_with(listener, flags) {
@@ -116,7 +120,8 @@ pub fn accept(listener: &TcpListener) -> Option<TcpStream> {
     }
 }
 
-/// Allows a connection to end with the reset with which a client ends all of them at once, and nothing else.
+/// Accepts a reset as the end of a connection, since a client resets all connections at its end.
+/// Panics on any other error.
 pub fn ended(error: &std::io::Error) {
     let kind = error.kind();
     assert!(
@@ -125,13 +130,14 @@ pub fn ended(error: &std::io::Error) {
     );
 }
 
-/// The port of a listener.
+/// Returns the port of a listener.
 fn port(listener: &TcpListener) -> u16 {
     let address = listener.local_addr();
     address.expect("a bound socket has an address").port()
 }
 
-/// Tells the client the port, then the figures whenever it asks, and ends the process when the client is gone.
+/// Sends the port to the client, then figures whenever the client asks. Ends the process when the
+/// client is gone.
 fn answer(port: u16) {
     let start = Instant::now();
     println!("{port}");
@@ -149,13 +155,13 @@ fn answer(port: u16) {
     std::process::exit(0);
 }
 
-/// The CPUs that this process had before it bound itself to some of them.
+/// Returns the CPUs of this process before it pinned itself.
 fn allowed_cpus() -> &'static [usize] {
     static ALLOWED: OnceLock<Vec<usize>> = OnceLock::new();
     ALLOWED.get_or_init(runtimes::allowed_cpus)
 }
 
-/// The CPUs of the server and the one of the client; `None` if there are too few to give each its own.
+/// Returns the CPUs of the server and the CPU of the client; `None` if there are too few for both.
 fn cpus(options: &Options) -> Option<(&'static [usize], usize)> {
     let (server, others) = allowed_cpus().split_at_checked(options.workers_or(1))?;
     let client = if options.share_cpu {
@@ -166,10 +172,10 @@ fn cpus(options: &Options) -> Option<(&'static [usize], usize)> {
     Some((server, *client?))
 }
 
-/// The process of a server, as its client sees it; dropping it ends the process.
+/// The process of a server, as its client sees it. Dropping it ends the process.
 #[derive(Debug)]
 pub struct Server {
-    /// Where it listens.
+    /// The address of the server's listener.
     pub address: SocketAddr,
     child: Child,
     questions: Option<ChildStdin>,
@@ -177,11 +183,13 @@ pub struct Server {
 }
 
 impl Server {
-    /// Starts the server of this process's peer, and binds the calling OS thread to the CPU of the client.
+    /// Starts the server for this process's peer, and pins the calling OS thread to the client's
+    /// CPU.
     pub fn start(options: &Options) -> Server {
         let cpus = cpus(options);
         if cpus.is_some() {
-            // A new process has the CPUs of whoever starts it, and this one may have started a server before.
+            // A new process inherits the CPUs of its parent, which may already be pinned because of
+            // an earlier server.
             runtimes::pin_to_cpus(allowed_cpus());
         }
         let program = std::env::current_exe().expect("this program has a file");
@@ -210,7 +218,7 @@ impl Server {
         }
     }
 
-    /// Asks the server what it has used until now.
+    /// Asks the server for the resources that it has used so far.
     pub fn usage(&mut self) -> Usage {
         let questions = self.questions.as_mut().expect("it is there until the drop");
         questions.write_all(b"\n").expect("the server still runs");

@@ -1,4 +1,4 @@
-//! Runs scenarios with contenders, on all CPUs, and adds up what they scored.
+//! Runs scenarios with contenders on all CPUs and collects their scores.
 
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -8,36 +8,36 @@ use super::cost;
 use super::scenario::Scenario;
 use super::score::{self, Score, Scorer};
 
-/// How a contender did in a scenario.
+/// The result of a contender in a scenario.
 #[derive(Clone, Debug)]
 pub struct Entry {
-    /// Its name.
+    /// The contender's name.
     pub contender: &'static str,
-    /// Of each figure the median over the seeds.
+    /// The median of each figure over the seeds.
     pub median: Score,
-    /// The figures by seed.
+    /// The scores, one for each seed.
     pub seeds: Vec<Score>,
-    /// What a decision costs, in nanoseconds of real time.
+    /// The cost of a decision, in nanoseconds of real time.
     pub decision_ns: f64,
 }
 
-/// A scenario with all who took part.
+/// A scenario and the results of its contenders.
 #[derive(Clone, Debug)]
 pub struct Heat {
-    /// What they were put through.
+    /// The scenario.
     pub scenario: Scenario,
-    /// Who took part.
+    /// One entry for each contender that took part.
     pub entries: Vec<Entry>,
 }
 
 impl Heat {
-    /// How somebody did, if it took part.
+    /// Returns the entry of a contender that took part.
     pub fn entry(&self, contender: &str) -> Option<&Entry> {
         self.entries.iter().find(|e| e.contender == contender)
     }
 }
 
-/// Runs a scenario once with a contender that takes part in it.
+/// Runs a scenario once with a contender. Returns `None` if the contender does not take part in it.
 pub fn run(scenario: &Scenario, contender: &Contender, seed: u64) -> Option<Score> {
     let controllers = contender.controllers(scenario)?;
     let mut scorer = Scorer::new(scenario);
@@ -47,7 +47,8 @@ pub fn run(scenario: &Scenario, contender: &Contender, seed: u64) -> Option<Scor
     Some(scorer.score(&ticks))
 }
 
-/// Runs all scenarios with all contenders that take part, each with so many seeds; with `costs` it measures what a decision costs too.
+/// Runs all scenarios with all contenders that take part, once for each of `seeds` seeds. With
+/// `costs`, it also measures the cost of a decision.
 pub fn all(
     scenarios: &[Scenario],
     contenders: &[&Contender],
@@ -88,7 +89,8 @@ pub fn all(
     heats
 }
 
-/// Runs a scenario with all contenders that take part by `run`, one after the other, each with so many seeds.
+/// Runs a scenario with all contenders that take part, by `run`, one after the other, once for each
+/// of `seeds` seeds.
 pub fn in_order(
     scenario: &Scenario,
     contenders: &[&Contender],
@@ -96,7 +98,7 @@ pub fn in_order(
     mut run: impl FnMut(&Scenario, &Contender, u64) -> Option<Score>,
 ) -> Heat {
     let mut runs = vec![Vec::new(); contenders.len()];
-    // Taking turns has slow drifts of the machine hit all alike.
+    // With turns, a slow drift of the machine affects all contenders alike.
     for seed in 1..=seeds as u64 {
         for (contender, runs) in contenders.iter().zip(&mut runs) {
             runs.extend(run(scenario, contender, seed));
@@ -117,7 +119,7 @@ pub fn in_order(
     }
 }
 
-/// Does so many jobs on all CPUs; the results are in the order of the jobs.
+/// Runs `jobs` jobs on all CPUs and returns the results in the order of the jobs.
 pub fn in_parallel<R: Send>(jobs: usize, job: impl Fn(usize) -> R + Sync) -> Vec<R> {
     let next = AtomicUsize::new(0);
     let results = Mutex::new(Vec::with_capacity(jobs));

@@ -1,7 +1,8 @@
-//! Who is compared: controllers with the parameters that fit a scenario, beside the defaults for what they do not own.
+//! The controllers to compare, each with parameters that fit the scenario. The defaults keep the
+//! settings that a controller does not own.
 //!
-//! All are told the target. Those that need to know more, such as how long a queue may be, are told what somebody would choose who has measured the stage
-//! while it was well.
+//! Every controller gets the target. One that needs more, such as a queue length, gets the value
+//! that an operator would choose after measuring the stage without overload.
 
 use std::time::Duration;
 
@@ -10,24 +11,25 @@ use tussah::stage::control::{
     ResponseP90, Sample, SedaServlets, Settings, Threshold,
 };
 
+use super::oracle;
 use super::scenario::Scenario;
 
 /// A set of controllers for a stage.
 pub type Set = Vec<Box<dyn Controller>>;
 
-/// Somebody who takes part.
+/// A set of controllers that takes part in the comparison.
 #[derive(Clone, Copy, Debug)]
 pub struct Contender {
-    /// What the user types.
+    /// The name on the command line.
     pub name: &'static str,
-    /// The setting that it is compared by; none stands for all.
+    /// The setting that it competes for; `None` stands for all settings.
     pub owns: Option<Owns>,
-    /// Its controllers for a scenario; none if it cannot take part.
+    /// Makes its controllers for a scenario; `None` if it cannot take part.
     make: fn(&Scenario) -> Option<Set>,
 }
 
 impl Contender {
-    /// Its controllers for a scenario; none if it does not take part.
+    /// Returns its controllers for a scenario, or `None` if it does not take part.
     pub fn controllers(&self, scenario: &Scenario) -> Option<Set> {
         let compared = |owns| scenario.settings.both(owns) != Owns::NOTHING;
         if !self.owns.is_none_or(compared) {
@@ -37,8 +39,11 @@ impl Contender {
     }
 }
 
-/// The default set, which takes part everywhere.
+/// The name of the default set, which takes part in every scenario.
 pub const AUTO: &str = "auto";
+
+/// The name of the best fixed settings, found by a search that knows the whole scenario.
+pub const ORACLE: &str = "oracle";
 
 const fn contender(
     name: &'static str,
@@ -53,6 +58,7 @@ pub static ALL: &[Contender] = &[
     contender(AUTO, None, |scenario| {
         Some(control::auto(Some(target(scenario))))
     }),
+    contender(ORACLE, Some(Owns::ADMISSION), oracle::controllers),
     contender("no-admission", Some(Owns::ADMISSION), |scenario| {
         Some(without(scenario, Owns::ADMISSION))
     }),
@@ -60,7 +66,8 @@ pub static ALL: &[Contender] = &[
         Some(in_place_of(scenario, Threshold::new(queue(scenario, 0.5))))
     }),
     contender("red", Some(Owns::ADMISSION), |scenario| {
-        // The paper's weight and probability are for gateways that thousands of packets pass in a round trip.
+        // The paper's weight and probability are for gateways that forward thousands of packets in
+        // a round trip.
         let config = control::red::Config {
             queue_min: queue(scenario, 0.1) as f64,
             queue_max: queue(scenario, 0.5) as f64,
@@ -71,7 +78,8 @@ pub static ALL: &[Contender] = &[
     }),
     contender("by-class", Some(Owns::ADMISSION), by_class),
     contender("response-mean", Some(Owns::ADMISSION), |scenario| {
-        // A mean of half the target leaves nine in ten within it; decided as often as a decision can show.
+        // With a mean of half the target, nine in ten stay within the target. A decision follows as
+        // soon as the last one can show its effect.
         let config = control::response_mean::Config::new(target(scenario) / 2);
         Some(in_place_of(
             scenario,
@@ -83,8 +91,9 @@ pub static ALL: &[Contender] = &[
         ))
     }),
     contender("response-p90", Some(Owns::ADMISSION), |scenario| {
-        // What is let in may grow by a tenth of the capacity at a decision, and they are as frequent as 20 responses allow: the paper's 2 a second and
-        // 100 responses are for a service of some hundreds a second that is overloaded for minutes.
+        // A decision may raise the admitted rate by a tenth of the capacity, and 20 responses lead
+        // to a decision. The paper's increase of 2 per second and its 100 responses suit a service
+        // of some hundreds per second that is overloaded for minutes.
         let config = control::response_p90::Config::new(target(scenario));
         Some(in_place_of(
             scenario,
@@ -97,7 +106,7 @@ pub static ALL: &[Contender] = &[
         ))
     }),
     contender("codel", Some(Owns::ADMISSION), |scenario| {
-        // Nobody may wait for longer than the target even in a queue that does not stand yet.
+        // No event may wait longer than the target, even while the queue is not a standing one.
         let target = target(scenario);
         let config = control::codel::Config::new(target / 2, target);
         Some(in_place_of(scenario, Codel::new(config)))
@@ -126,7 +135,7 @@ pub static ALL: &[Contender] = &[
         Some(in_place_of(scenario, Aspen::default()))
     }),
     contender("seda-servlets", Some(Owns::SERVLETS), |scenario| {
-        // The paper's 2 s are for a target of about 20 ms here.
+        // The paper's 2 s correspond to a target of about 20 ms here.
         let interval_ns = 100 * scenario.target_ns();
         Some(in_place_of(
             scenario,
@@ -161,27 +170,28 @@ fn target(scenario: &Scenario) -> Duration {
     Duration::from_nanos(scenario.target_ns())
 }
 
-/// How many events a queue holds that takes so much of the target to be emptied by a stage that is well.
+/// Returns how many events a stage at full capacity serves in the given part of the target.
 fn queue(scenario: &Scenario, part: f64) -> u64 {
     let seconds = scenario.target_ns() as f64 / 1e9;
     ((scenario.capacity * seconds * part) as u64).max(1)
 }
 
-/// The defaults but for what is owned here: they know the target, whoever takes part.
+/// Returns the default controllers without those of `owned`. They know the target, whichever
+/// contender takes part.
 fn without(scenario: &Scenario, owned: Owns) -> Set {
-    let mut set = control::auto(Some(target(scenario)));
-    set.retain(|other| other.owns().both(owned) == Owns::NOTHING);
-    set
+    control::auto_besides(Some(target(scenario)), owned)
 }
 
-/// The defaults, but for what this controller owns.
+/// Returns the default controllers with `controller` in place of those for the settings that it
+/// owns.
 fn in_place_of(scenario: &Scenario, controller: impl Controller) -> Set {
     let mut set = without(scenario, controller.owns());
     set.push(Box::new(controller));
     set
 }
 
-/// Filters by kind, where there are kinds: each class may fill half of what the class above may.
+/// Filters by class, in scenarios that have classes: each class may fill half of the share of the
+/// class above it.
 fn by_class(scenario: &Scenario) -> Option<Set> {
     if scenario.simulation.arrivals.classes.len() < 2 {
         return None;
@@ -191,15 +201,16 @@ fn by_class(scenario: &Scenario) -> Option<Set> {
     Some(in_place_of(scenario, ByClass::new(&shares)))
 }
 
-/// Leaves a setting at one value.
-struct Fixed {
+/// A controller that keeps a setting at one value.
+pub struct Fixed {
     name: &'static str,
     owns: Owns,
     settings: Settings,
 }
 
 impl Fixed {
-    fn servlets(name: &'static str, servlets: usize) -> Self {
+    /// Returns a controller that fixes the number of servlets.
+    pub fn servlets(name: &'static str, servlets: usize) -> Self {
         Self {
             name,
             owns: Owns::SERVLETS,
@@ -258,7 +269,7 @@ mod tests {
     }
 
     #[test]
-    fn each_scenario_has_several_who_take_part() {
+    fn each_scenario_has_several_contenders() {
         for scenario in scenario::all() {
             let part = ALL.iter().filter_map(|c| c.controllers(&scenario));
             assert!(part.count() >= 4, "{}", scenario.name);

@@ -1,4 +1,4 @@
-//! What a controller's decisions cost, in real time.
+//! Measures the cost of a controller's decisions in real time.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -15,7 +15,7 @@ use super::scenario::Scenario;
 /// Bound, in nanoseconds of virtual time after the step: enough for thousands of decisions.
 const MEASURED_NS: u64 = 200_000_000;
 
-/// What has been measured of a controller.
+/// The measurements of a controller.
 #[derive(Debug, Default)]
 struct Spent {
     ns: AtomicU64,
@@ -36,7 +36,7 @@ impl Spent {
     }
 }
 
-/// A controller whose calls are timed.
+/// A controller that measures the time of its calls.
 struct Timed {
     inner: Box<dyn Controller>,
     spent: Arc<Spent>,
@@ -59,7 +59,7 @@ impl Controller for Timed {
         self.inner.looks_at_departures()
     }
     fn sample(&mut self, sample: &Sample<'_>, now_ns: u64) -> Settings {
-        // Who decides about each event is asked by each event.
+        // A controller that decides about each event is called for each event.
         let decides = !self.inner.owns().has(Owns::ADMISSION);
         self.spent
             .time(decides, || self.inner.sample(sample, now_ns))
@@ -78,8 +78,11 @@ impl Controller for Timed {
     }
 }
 
-/// What a contender's own controller spends for each decision: each arrival, for who decides about those, its samples included; else each
-/// sample. In nanoseconds; 0 if it has no controller of its own.
+/// Returns what a contender's own controller spends per decision, in nanoseconds; 0 if it has no
+/// controller of its own.
+///
+/// For a controller that decides about arrivals, a decision is an arrival, with its share of the
+/// samples. For any other, a decision is a sample.
 pub fn decision_ns(scenario: &Scenario, contender: &Contender) -> f64 {
     let Some(controllers) = contender.controllers(scenario) else {
         return 0.0;
@@ -107,7 +110,7 @@ pub fn decision_ns(scenario: &Scenario, contender: &Contender) -> f64 {
     ns.max(0.0) / decisions.max(1.0)
 }
 
-/// What it costs to read the clock twice, in nanoseconds.
+/// Returns the cost of two reads of the clock, in nanoseconds.
 fn clock_ns() -> f64 {
     let spent = Spent::default();
     const READS: u32 = 10_000;

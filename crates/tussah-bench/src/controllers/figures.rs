@@ -1,7 +1,9 @@
-//! What happened over time, drawn; and the figures of the papers, with our controllers beside theirs.
+//! Plots of the scenarios over time, and the figures of the papers with our controllers beside the
+//! papers'.
 //!
-//! SEDA is Welsh, Culler and Brewer (SOSP 2001), and Aspen is Upadhyaya, Pai and Midkiff (PPoPP 2007). Their servers and loads are not to be had; the stages here
-//! are put through the same kind of load.
+//! The papers are on SEDA (Welsh, Culler and Brewer, SOSP 2001) and Aspen (Upadhyaya, Pai and
+//! Midkiff, PPoPP 2007). Their servers and loads are not available; these stages run under loads of
+//! the same kind.
 
 use std::io;
 use std::path::Path;
@@ -17,7 +19,7 @@ const MS: u64 = 1_000_000;
 const SECOND: u64 = 1_000_000_000;
 const SEED: u64 = 1;
 
-/// Draws the scenarios into a folder, which is made if it is not there.
+/// Draws the scenarios into a folder, and creates the folder if necessary.
 pub fn draw(dir: &Path, scenarios: &[Scenario], contenders: &[&Contender]) -> io::Result<()> {
     std::fs::create_dir_all(dir)?;
     for scenario in scenarios {
@@ -32,7 +34,7 @@ fn write(dir: &Path, name: &str, title: &str, panels: &[Panel]) -> io::Result<()
     std::fs::write(dir.join(format!("{name}.svg")), svg(title, panels))
 }
 
-/// Draws the papers' figures into a folder that is there.
+/// Draws the papers' figures into an existing folder.
 pub fn draw_papers(dir: &Path, contenders: &[&Contender]) -> io::Result<()> {
     write(
         dir,
@@ -61,7 +63,7 @@ pub fn draw_papers(dir: &Path, contenders: &[&Contender]) -> io::Result<()> {
     write(
         dir,
         "aspen-6",
-        "As Aspen's figure 6: threads and what they deliver, through peaks and pauses",
+        "As Aspen's figure 6: threads and their throughput, through peaks and pauses",
         &aspen_6(),
     )
 }
@@ -85,7 +87,7 @@ fn line(name: &str, ticks: &[Tick], value: impl Fn(&Tick) -> f64) -> Line {
     }
 }
 
-/// Queue length, servlets, admissions and responses, of all who take part.
+/// Plots queue length, servlets, admissions and responses of all contenders.
 fn over_time(scenario: &Scenario, contenders: &[&Contender]) -> Vec<Panel> {
     let runs: Vec<(&str, Vec<Tick>)> = contenders
         .iter()
@@ -104,7 +106,7 @@ fn over_time(scenario: &Scenario, contenders: &[&Contender]) -> Vec<Panel> {
     let mut panels = vec![
         panel("s", "queue length", all(&|tick| tick.queue_len as f64)),
         panel("s", "servlets", all(&|tick| tick.servlets as f64)),
-        panel("s", "admitted a second", all(&admitted)),
+        panel("s", "admitted per second", all(&admitted)),
         panel(
             "s",
             "response, ms",
@@ -124,10 +126,10 @@ fn set(controller: impl Controller) -> Set {
     vec![Box::new(controller)]
 }
 
-/// Makes a set of controllers.
+/// A function that makes a set of controllers.
 type Make = fn() -> Set;
 
-/// The controllers of servlets, with the papers' parameters.
+/// Returns the controllers for servlets, with the papers' parameters.
 fn servlets() -> [(&'static str, Make); 3] {
     [
         ("seda", || set(SedaServlets::default())),
@@ -136,7 +138,7 @@ fn servlets() -> [(&'static str, Make); 3] {
     ]
 }
 
-/// A stage whose servlets are OS threads that read from disks.
+/// Returns a stage whose servlets are OS threads that read from disks.
 fn files(arrivals: Arrivals, until_ns: u64) -> Simulation {
     Simulation {
         until_ns,
@@ -158,7 +160,8 @@ fn files(arrivals: Arrivals, until_ns: u64) -> Simulation {
 }
 
 fn seda_8() -> Vec<Panel> {
-    // Clients come in bursts of 2 s, in periods of 30 s and with pauses of 20 s between.
+    // Clients arrive in bursts of 2 s within periods of 30 s, with pauses of 20 s between the
+    // periods.
     let mut rates = Vec::new();
     for (period, rate) in [(0u64, 250.0), (1, 500.0), (2, 750.0)] {
         let from_s = period * 50;
@@ -189,7 +192,8 @@ fn seda_8() -> Vec<Panel> {
 }
 
 fn seda_9() -> Vec<Panel> {
-    // One servlet, so that the batch decides; the load goes up and down in 4 s, and drops suddenly at 16 s.
+    // A single servlet makes the batch size decisive. The load oscillates with a period of 4 s and
+    // drops suddenly at 16 s.
     let rates: Vec<_> = (0..240u64)
         .map(|step| {
             let phase = step as f64 / 40.0 * std::f64::consts::TAU;
@@ -218,7 +222,7 @@ fn seda_9() -> Vec<Panel> {
     vec![
         panel(
             "s",
-            "output, events a second",
+            "output, events per second",
             vec![
                 line("output", &ticks, |tick| tick.served as f64 * 10.0),
                 line("offered", &ticks, |tick| tick.arrived as f64 * 10.0),
@@ -260,7 +264,7 @@ fn seda_13(contenders: &[&Contender]) -> Vec<Panel> {
     }
     vec![panel(
         "response in ms, as a power of ten; the target is 0",
-        "share of what was answered",
+        "share of the answered events",
         lines,
     )]
 }
@@ -302,14 +306,14 @@ fn seda_14() -> Vec<Panel> {
         lines.collect::<Vec<_>>()
     };
     let mut panels = vec![
-        panel("events a second", "mean response, ms", latencies),
+        panel("events per second", "mean response, ms", latencies),
         panel(
-            "s, at 1000 a second",
+            "s, at 1000 per second",
             "queue length",
             lines(|tick| tick.queue_len as f64),
         ),
         panel(
-            "s, at 1000 a second",
+            "s, at 1000 per second",
             "servlets",
             lines(|tick| tick.servlets as f64),
         ),
@@ -319,7 +323,7 @@ fn seda_14() -> Vec<Panel> {
 }
 
 fn aspen_6() -> Vec<Panel> {
-    // Peaks of a minute, which begin over 10 s, and pauses of half of one.
+    // Peaks last a minute and take 10 s to rise; pauses last half a minute.
     let mut rates = Vec::new();
     for peak in 0..3u64 {
         let from_s = peak * 90;
@@ -347,7 +351,7 @@ fn aspen_6() -> Vec<Panel> {
     vec![
         panel(
             "s",
-            "answers a second",
+            "answers per second",
             runs.iter()
                 .map(|(name, ticks)| line(name, ticks, |tick| tick.served as f64 * 2.0))
                 .collect(),

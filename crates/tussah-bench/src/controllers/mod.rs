@@ -1,12 +1,14 @@
 //! The bake-off of controllers: `tussah-bench controllers`.
 //!
-//! Every scenario is run with every controller that owns what the scenario compares, on the simulator of stages, with the same seeds for all.
+//! Every scenario runs on the simulator of stages with every controller that owns one of the
+//! settings that the scenario compares. All controllers get the same seeds.
 
 mod bakeoff;
 mod check;
 mod contender;
 mod cost;
 mod figures;
+mod oracle;
 mod rank;
 mod real;
 mod scenario;
@@ -24,18 +26,18 @@ use clap::Parser;
 use self::contender::Contender;
 use self::scenario::Scenario;
 
-/// What a rejection is charged in the second table, in mean service times.
+/// The cost of a rejection in the second table, in mean service times.
 const CHARGED: f64 = 0.01;
 
-/// How many runs there are of each unless the user says so: simulated, real, and simulated beside real ones.
+/// Default numbers of runs: simulated, real, and simulated beside real ones.
 const SEEDS: u32 = 100;
 const SEEDS_REAL: u32 = 3;
 const SEEDS_BESIDE: usize = 10;
 
-/// Compares the controllers of stages, on the simulator of stages.
+/// Compare the controllers of stages on the simulator of stages.
 ///
-/// Each setting is compared among the controllers that own it, the rest being the default. Every controller sees the same
-/// arrivals with the same service times.
+/// Each scenario compares the controllers that own a setting; the defaults control the other
+/// settings. Every controller sees the same arrivals with the same service times.
 #[derive(Clone, Debug, Parser)]
 #[command(name = "tussah-bench controllers")]
 pub struct Options {
@@ -61,26 +63,26 @@ pub struct Options {
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     seeds: Option<u32>,
 
-    /// Runs the scenarios on a real runtime too, open loop, and tells whether the order is the same; scenarios of
-    /// minutes only if they are named
+    /// Also run the scenarios on a real runtime, open loop, and report whether the order is the
+    /// same; scenarios that take minutes run only by name
     #[arg(long)]
     real: bool,
 
-    /// One JSON object a line instead of tables
+    /// Print one JSON object per line instead of tables
     #[arg(long)]
     json: bool,
 
-    /// Draws queue length, servlets, admissions and responses over time into this folder, as SVG; with all scenarios also
-    /// what the papers on SEDA and Aspen draw
+    /// Draw queue length, servlets, admissions and responses over time into this folder, as SVG;
+    /// with all scenarios, also draw the figures of the papers on SEDA and Aspen
     #[arg(long, value_name = "DIR")]
     plots: Option<PathBuf>,
 
-    /// Fails if something that must be reached is not; with --real, if the order is another
+    /// Fail if a requirement is not met or, with --real, if the order differs
     #[arg(long)]
     check: bool,
 }
 
-/// Runs what the arguments after `controllers` ask for.
+/// Runs the benchmark with the arguments after `controllers`.
 pub fn main(arguments: impl Iterator<Item = String>) -> ExitCode {
     let name = std::iter::once("controllers".to_owned());
     let options = Options::parse_from(name.chain(arguments));
@@ -94,7 +96,7 @@ pub fn main(arguments: impl Iterator<Item = String>) -> ExitCode {
     }
 }
 
-/// Returns whether everything is as it has to be, as far as that was asked.
+/// Returns whether everything that the options ask to check is as required.
 fn run(options: &Options) -> Result<bool, String> {
     let scenarios = scenarios(&options.scenario)?;
     let contenders = contenders(&options.controller)?;
@@ -143,12 +145,14 @@ fn draw(
     Ok(())
 }
 
-/// Compares real runs with simulated ones.
+/// Compares real runs with simulated ones. Returns whether the order is the same.
 fn run_real(options: &Options, scenarios: &[Scenario], contenders: &[&Contender]) -> bool {
     let named = |scenario: &Scenario| options.scenario.iter().any(|name| name == scenario.name);
     let chosen: Vec<Scenario> = scenarios
         .iter()
         .filter(|s| s.simulation.until_ns <= real::RUN_NS_MAX || named(s))
+        // The number of real permits never changes.
+        .filter(|s| s.simulation.permits.len() <= 1)
         .cloned()
         .collect();
     let seeds = options.seeds.unwrap_or(SEEDS_REAL) as usize;
@@ -173,7 +177,7 @@ fn contenders(names: &[String]) -> Result<Vec<&'static Contender>, String> {
     select(names, contender::ALL, |contender| contender.name)
 }
 
-/// Those with these names, or all.
+/// Returns the items with these names, or all items.
 fn select<'a, T>(
     names: &[String],
     all: &'a [T],

@@ -1,31 +1,33 @@
-//! Whether two orders of the same contenders agree.
+//! Compares two rankings of the same contenders.
 
 use super::bakeoff::{Heat, in_order};
 use super::contender::Contender;
 use super::scenario::Scenario;
 use super::{bakeoff, real, table};
 
-/// Two goodputs that differ by less than this are taken for the same, in parts of what is possible.
+/// The difference of goodput below which two contenders count as equal, as a fraction of the ideal.
 const SAME: f64 = 0.05;
 
-/// What part of the pairs that clearly have an order may be in another one in reality.
+/// The fraction of clearly ordered pairs that may be in a different order in real runs.
 const SWAPPED_MAX: f64 = 0.05;
 
-/// Where handlers compute for longer than planned by this part, the machine is not for the benchmark alone.
+/// The fraction of extra computing time above which the machine was too busy for the benchmark.
 const LOST_MAX: f64 = 0.02;
 
-/// How a scenario's contenders came out on the simulator and in reality.
+/// The results of a scenario's contenders on the simulator and in real runs.
 #[derive(Debug)]
 pub struct Agreement {
     /// The simulated runs.
     pub simulated: Heat,
-    /// The real ones.
+    /// The real runs.
     pub real: Heat,
-    /// By what part longer handlers computed than they were to, since others had their CPU.
+    /// The fraction by which handlers computed longer than planned, because other programs used
+    /// their CPUs.
     pub lost: f64,
 }
 
-/// Runs scenarios in reality, and simulated with as many CPUs as this machine has for them.
+/// Runs scenarios on a real runtime, and on the simulator with the number of CPUs that this machine
+/// has for them.
 pub fn all(
     scenarios: &[Scenario],
     contenders: &[&Contender],
@@ -54,7 +56,7 @@ pub fn all(
         .collect()
 }
 
-/// Prints both, side by side, and how far the orders agree.
+/// Prints both side by side, and how well the rankings agree.
 pub fn print(agreements: &[Agreement]) {
     for agreement in agreements {
         let scenario = &agreement.real.scenario;
@@ -94,14 +96,16 @@ pub fn print(agreements: &[Agreement]) {
         table::columns(&rows);
         let pairs = agreement.pairs();
         if agreement.lost > LOST_MAX {
-            println!("\nThe machine had other work: these figures tell of that too.");
+            println!(
+                "\nOther programs used the CPUs during the runs; these figures include their effect."
+            );
         }
         println!(
             "\nhandlers computed for {} % longer than planned",
             table::number(agreement.lost * 100.0)
         );
         println!(
-            "rank correlation (Spearman) {}; pairs whose order is another, of those that differ by {} % in both: {} of {}\n",
+            "rank correlation (Spearman) {}; pairs in a different order, of those that differ by {} % in both: {} of {}\n",
             table::number(spearman(&pairs)),
             table::number(SAME * 100.0),
             swapped(&pairs).0,
@@ -110,7 +114,8 @@ pub fn print(agreements: &[Agreement]) {
     }
 }
 
-/// Whether the simulator ranks them as the real runs do, over all scenarios; tells so.
+/// Returns whether the simulator ranks the contenders as the real runs do, over all scenarios, and
+/// prints the verdict.
 pub fn check(agreements: &[Agreement]) -> bool {
     let pairs = agreements
         .iter()
@@ -120,13 +125,13 @@ pub fn check(agreements: &[Agreement]) -> bool {
     let verdict = if agree { "PASS" } else { "FAIL" };
     let percent = SWAPPED_MAX * 100.0;
     eprintln!(
-        "  {verdict}  the order is the simulator's: {swapped} of {all} clear pairs change places, at most {percent} % may"
+        "  {verdict}  the order matches the simulator's: {swapped} of {all} clear pairs are swapped, at most {percent} % may be"
     );
     agree
 }
 
 impl Agreement {
-    /// The goodputs of each contender: in reality, and simulated.
+    /// Returns the goodputs of each contender: real, and simulated.
     pub fn pairs(&self) -> Vec<(f64, f64)> {
         let real = self.real.entries.iter();
         real.filter_map(|real| {
@@ -141,7 +146,8 @@ fn on_workers(workers: usize) -> String {
     format!("on {workers} worker{}", if workers == 1 { "" } else { "s" })
 }
 
-/// Spearman's rank correlation: 1 if the orders are the same, -1 if they are opposite. What is the same shares its ranks.
+/// Spearman's rank correlation: 1 for the same order, -1 for opposite orders. Equal values share
+/// their ranks.
 fn spearman(pairs: &[(f64, f64)]) -> f64 {
     let ranks = |values: Vec<f64>| -> Vec<f64> {
         let rank = |value: &f64| {
@@ -167,7 +173,7 @@ fn spearman(pairs: &[(f64, f64)]) -> f64 {
     product(&one, &other) / scale
 }
 
-/// How many pairs are in another order, and of how many that clearly have one.
+/// Returns the number of pairs in a different order, and the number of clearly ordered pairs.
 fn swapped(pairs: &[(f64, f64)]) -> (u32, u32) {
     let (mut swapped, mut all) = (0, 0);
     for (at, one) in pairs.iter().enumerate() {

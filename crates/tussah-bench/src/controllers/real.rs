@@ -1,40 +1,50 @@
-//! The same scenarios on a real runtime, open loop: to see whether the simulator ranks controllers as real stages do.
+//! The same scenarios on a real runtime, to check that the simulator ranks controllers as a real
+//! runtime does.
 //!
-//! The events of a plan are offered when they are due, by a thread of its own, whatever has become of those before. A handler computes by spinning until as
-//! much time has passed as the plan says, and waits by sleeping; so an answer takes longer than planned where the OS takes its CPU away. Rejections cost what
-//! they really cost. How much was taken is told with the figures; where it is more than a few percent, on a machine with other work, `chrt -f 10 tussah-bench ...`
-//! gives the benchmark its CPUs.
+//! An OS thread offers the events of a plan when they are due, whatever has become of earlier ones.
+//! It also sends for the clients of a closed loop. A handler computes by spinning for the planned
+//! time, and waits by sleeping, so an answer takes longer than planned if the OS takes its CPU
+//! away. Rejections have their real cost. The figures include the lost CPU time. If it exceeds a
+//! few percent on a busy machine, `chrt -f 10 tussah-bench ...` gives the benchmark its CPUs.
 
+mod boxed;
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
 use tussah::Runtime;
-use tussah::stage::control::{
-    Admission, Arrival, Cadence, Controller, Departure, Owns, Rule, Sample, Settings, Verdict,
-};
+use tussah::stage::control::{Controller, Settings};
 use tussah::stage::sim::{End, Outcome, Planned, Service, Simulation, Tick};
-use tussah::stage::{Batch, Class, Event, Handler, Network, Sender, Stage};
+use tussah::stage::{Batch, Event, Handler, Network, Sender, Stage};
+use tussah::sync::Semaphore;
 
+use self::boxed::Boxed;
 use super::contender::Contender;
 use super::scenario::Scenario;
 use super::score::{Score, Scorer};
 
-/// A run takes so long in reality; scenarios that take longer have to be asked for by name.
+/// The longest scenario that runs by default; longer ones run only by name.
 pub const RUN_NS_MAX: u64 = 60_000_000_000;
 
-/// What the thread that sends needs to be on time: when nothing is due for longer than this, it sleeps.
+/// The sending thread sleeps if nothing is due for longer than this. A shorter sleep would make it
+/// late.
 const AWAKE: Duration = Duration::from_micros(200);
 
-/// The scenario for a machine with so many CPUs, of which one is for who sends: with fewer workers, less arrives.
+/// Fits the scenario to a machine with this many CPUs, of which the sending thread takes one. With
+/// fewer workers, the arrival rate is lower.
 pub fn fitted(scenario: &Scenario, cpus: usize) -> Scenario {
     let mut fitted = scenario.clone();
     let simulation = &mut fitted.simulation;
-    // What shows only on several workers keeps two, and who sends shares a CPU.
+    // Holding a permit needs no worker.
+    let holds = !simulation.permits.is_empty();
+    // Effects that need several workers keep two; the sending thread then shares a CPU.
     let hot = simulation.services.iter().any(|s| s.1.hot_share > 0.0);
     let workers = (cpus - 1).clamp(if hot { 2 } else { 1 }, simulation.workers.max(1));
-    if workers == simulation.workers || hot || simulation.blocking {
+    if workers == simulation.workers || hot || holds || simulation.blocking {
         simulation.workers = workers;
         simulation.servlets = simulation.servlets.min(workers);
         return fitted;
@@ -48,13 +58,16 @@ pub fn fitted(scenario: &Scenario, cpus: usize) -> Scenario {
     for (_, rate) in &mut simulation.arrivals.rates {
         *rate *= part;
     }
+    let clients = &mut simulation.arrivals.clients;
+    *clients = (f64::from(*clients) * part).ceil() as u32;
     fitted.capacity *= part;
     fitted.ideal *= part;
     fitted.ideal_worth *= part;
     fitted
 }
 
-/// Runs a scenario once with a contender that takes part in it. Adds to `lost` what others took of the CPUs.
+/// Runs a scenario once with a contender that takes part in it. Adds to `lost` the CPU time that
+/// other programs took.
 pub fn run(
     scenario: &Scenario,
     contender: &Contender,
@@ -66,11 +79,14 @@ pub fn run(
         .workers(scenario.simulation.workers)
         .build()
         .expect("the OS gives us a few threads");
+    let permits = scenario.simulation.permits.first();
     let world = Arc::new(World {
         start: Instant::now(),
         simulation: scenario.simulation.clone(),
         outcomes: Mutex::default(),
+        sends: Mutex::new(vec![Reverse(0); scenario.simulation.arrivals.clients as usize].into()),
         color: async_lock::Mutex::new(()),
+        permits: Semaphore::new(permits.map_or(usize::MAX >> 3, |permits| permits.1)),
         planned_ns: AtomicU64::new(0),
         computed_ns: AtomicU64::new(0),
     });
@@ -97,7 +113,8 @@ pub fn run(
     Some(scorer.score(&ticks))
 }
 
-/// How long handlers were to compute, and how long they did: longer, where others had their CPU.
+/// The planned and the actual computing time of handlers. The actual time is longer if other
+/// programs used the CPUs.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Lost {
     planned_ns: u64,
@@ -105,25 +122,29 @@ pub struct Lost {
 }
 
 impl Lost {
-    /// By what part longer.
+    /// Returns the fraction by which the actual time exceeds the plan.
     pub fn part(self) -> f64 {
         self.computed_ns as f64 / (self.planned_ns as f64).max(1.0) - 1.0
     }
 }
 
-/// What the handlers of a run share.
+/// State that the handlers of a run share.
 struct World {
     start: Instant,
     simulation: Simulation,
     outcomes: Mutex<Vec<Outcome>>,
-    /// Who handles a hot event.
+    /// The times at which closed-loop clients without a request in flight send next.
+    sends: Mutex<BinaryHeap<Reverse<u64>>>,
+    /// The lock of the hot color.
     color: async_lock::Mutex<()>,
-    /// How long handlers were to compute, and did.
+    /// The permits, one of which a handler holds.
+    permits: Semaphore,
+    /// The planned and the actual computing time of all handlers.
     planned_ns: AtomicU64,
     computed_ns: AtomicU64,
 }
 
-/// What holds at this time.
+/// Returns the value that applies at this time.
 fn at<T: Copy>(sorted: &[(u64, T)], now_ns: u64) -> Option<T> {
     let begun = sorted.partition_point(|(since_ns, _)| *since_ns <= now_ns);
     begun.checked_sub(1).map(|at| sorted[at].1)
@@ -134,7 +155,7 @@ impl World {
         self.start.elapsed().as_nanos() as u64
     }
 
-    /// Computes for so long on a CPU that is as fast as it is now.
+    /// Computes for `ns` nanoseconds of a CPU at its present speed.
     fn compute(&self, ns: u64) {
         let begun = Instant::now();
         let speed = at(&self.simulation.speeds, self.now_ns()).unwrap_or(1.0);
@@ -167,7 +188,21 @@ impl World {
         }
     }
 
+    fn send_again(&self, planned: &Planned, after_ns: u64) {
+        if planned.client {
+            let at_ns = self.now_ns().saturating_add(after_ns);
+            self.sends.lock().push(Reverse(at_ns));
+        }
+    }
+
+    fn reject(&self, planned: &Planned, end: End) {
+        let outcome = self.outcome(planned, end);
+        self.outcomes.lock().push(outcome);
+        self.send_again(planned, self.simulation.arrivals.retry_ns);
+    }
+
     fn end_batch(&self, done: &[Planned]) {
+        done.iter().for_each(|planned| self.send_again(planned, 0));
         let mut outcomes = self.outcomes.lock();
         outcomes.extend(done.iter().map(|planned| {
             let end = if planned.fails {
@@ -180,7 +215,7 @@ impl World {
     }
 }
 
-/// A handler that waits as threads of the runtime do.
+/// A handler that waits as the runtime's threads do.
 struct Waiting(Arc<World>);
 
 impl Handler for Waiting {
@@ -197,6 +232,11 @@ impl Handler for Waiting {
                 None
             };
             world.compute(planned.compute_ns);
+            if planned.hold_ns > 0 {
+                let permit = world.permits.acquire().await;
+                tussah::time::sleep(Duration::from_nanos(planned.hold_ns)).await;
+                drop(permit);
+            }
             if planned.wait_ns > 0 {
                 tussah::time::sleep(Duration::from_nanos(planned.wait_ns)).await;
             }
@@ -226,10 +266,7 @@ fn builder(
             ..Settings::default()
         })
         .manual()
-        .on_drop(move |planned: Planned, _| {
-            let outcome = dropped.outcome(&planned, End::Shed);
-            dropped.outcomes.lock().push(outcome);
-        });
+        .on_drop(move |planned: Planned, _| dropped.reject(&planned, End::Shed));
     for controller in controllers {
         builder = builder.controller(Boxed(controller));
     }
@@ -272,7 +309,7 @@ fn blocking(
         .expect("there is but one stage")
 }
 
-/// Sends each event when it is due, and looks at the stage from time to time.
+/// Sends each event when it is due, and samples the stage from time to time.
 fn send_all(
     world: &World,
     stage: &Stage<Planned>,
@@ -295,21 +332,50 @@ fn send_all(
             });
         }
     };
-    for planned in simulation.plan(seed) {
-        wait_until(world, planned.at_ns);
+    let mut plan = simulation.plan(seed).peekable();
+    let mut clients = simulation.plan(!seed);
+    let until_ns = simulation.until_ns;
+    loop {
+        let due_ns = plan.peek().map_or(until_ns, |planned| planned.at_ns);
+        let planned = match wait_for_client(world, due_ns) {
+            Some(now_ns) => clients.client(now_ns),
+            None if due_ns < until_ns => plan.next().expect("it was just seen"),
+            None => break,
+        };
         let mut event = Event::new(planned).class(planned.class);
         if simulation.arrivals.cohorts {
             event = event.cohort(planned.user);
         }
         if sender.try_send(event).is_err() {
-            let outcome = world.outcome(&planned, End::Rejected);
-            world.outcomes.lock().push(outcome);
+            world.reject(&planned, End::Rejected);
         }
         look(planned.at_ns, &mut ticks);
     }
-    wait_until(world, simulation.until_ns);
-    look(simulation.until_ns, &mut ticks);
+    look(until_ns, &mut ticks);
     ticks
+}
+
+/// Waits until a closed-loop client sends, and returns that time. Returns `None` if something else
+/// is due earlier.
+fn wait_for_client(world: &World, due_ns: u64) -> Option<u64> {
+    if world.simulation.arrivals.clients == 0 {
+        wait_until(world, due_ns);
+        return None;
+    }
+    loop {
+        let now_ns = world.now_ns();
+        let mut sends = world.sends.lock();
+        if sends.peek().is_some_and(|at_ns| at_ns.0 <= now_ns) {
+            sends.pop();
+            return Some(now_ns);
+        }
+        drop(sends);
+        if now_ns >= due_ns {
+            return None;
+        }
+        // An answer may arrive at any time.
+        std::thread::sleep(AWAKE);
+    }
 }
 
 fn wait_until(world: &World, at_ns: u64) {
@@ -324,44 +390,5 @@ fn wait_until(world: &World, at_ns: u64) {
         } else {
             std::hint::spin_loop();
         }
-    }
-}
-
-/// A controller whose type is not known.
-struct Boxed(Box<dyn Controller>);
-
-impl Controller for Boxed {
-    fn name(&self) -> &'static str {
-        self.0.name()
-    }
-    fn owns(&self) -> Owns {
-        self.0.owns()
-    }
-    fn cadence(&self) -> Cadence {
-        self.0.cadence()
-    }
-    fn looks_at_responses(&self) -> bool {
-        self.0.looks_at_responses()
-    }
-    fn looks_at_departures(&self) -> bool {
-        self.0.looks_at_departures()
-    }
-    fn sample(&mut self, sample: &Sample<'_>, now_ns: u64) -> Settings {
-        self.0.sample(sample, now_ns)
-    }
-    fn rule(&self, class: Class) -> Rule {
-        self.0.rule(class)
-    }
-    fn on_enqueue_many(&mut self, first: &Arrival, most: u64) -> u64 {
-        self.0.on_enqueue_many(first, most)
-    }
-    fn on_enqueue(&mut self, arrival: &Arrival) -> Admission {
-        self.0.on_enqueue(arrival)
-    }
-    fn is_overdue(&self, departure: &Departure) -> bool {
-        self.0.is_overdue(departure)
-    }
-    fn on_dequeue(&mut self, departure: &Departure) -> Verdict {
-        self.0.on_dequeue(departure)
     }
 }

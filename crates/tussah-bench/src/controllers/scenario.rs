@@ -1,4 +1,6 @@
-//! What stages are put through.
+//! The scenarios that stages run through.
+
+mod waits;
 
 use tussah::stage::control::Owns;
 use tussah::stage::sim::{Arrivals, Service, Simulation, Time};
@@ -6,49 +8,61 @@ use tussah::stage::sim::{Arrivals, Service, Simulation, Time};
 const MS: u64 = 1_000_000;
 const SECOND: u64 = 1_000_000_000;
 
-/// The target is so many mean service times, but no less than `TARGET_NS_MIN`.
+/// The target in mean service times, with `TARGET_NS_MIN` as the minimum.
 const TARGET_SERVICES: f64 = 10.0;
 const TARGET_NS_MIN: u64 = MS;
 
-/// A stage, what happens to it, and which part of the run counts.
+/// A stage, its load and changes, and the part of the run that counts.
 #[derive(Clone, Debug)]
 pub struct Scenario {
-    /// What the user types.
+    /// The name on the command line.
     pub name: &'static str,
     /// One line for tables.
     pub about: &'static str,
-    /// The settings whose owners are compared.
+    /// The settings whose owners compete.
     pub settings: Owns,
-    /// The stage and what happens to it.
+    /// The stage and its load.
     pub simulation: Simulation,
-    /// The mean time that an event takes of a servlet, waits included, in nanoseconds.
+    /// The mean time that an event occupies a servlet, waits included, in nanoseconds.
     pub service_ns: f64,
-    /// What the stage can do, in events a second: what a sender who knows it would size queues by.
+    /// The stage's capacity, in events per second. Contenders with a fixed queue size it by this.
     pub capacity: f64,
-    /// From when on outcomes count: those of events that arrive later, and what is answered later.
+    /// The start of the measured part: events that arrive earlier, and answers before it, do not
+    /// count.
     pub from_ns: u64,
-    /// What could be answered from then on, in events a second.
+    /// The ideal rate of answers in the measured part, in events per second.
     pub ideal: f64,
-    /// What an answer to each class is worth.
+    /// The weight of an answer to each class.
     pub weights: [f64; 4],
-    /// The same as `ideal`, in what it is worth.
+    /// The ideal rate in weighted answers.
     pub ideal_worth: f64,
+    /// The target that the stage gets, if it does not follow from the mean service time.
+    pub told_ns: Option<u64>,
+    /// The time within which an answer counts, if it is longer than the target because a single
+    /// service takes longer.
+    pub late_ns: Option<u64>,
 }
 
 impl Scenario {
-    /// Within what an answer counts, in nanoseconds.
+    /// Returns the target, in nanoseconds.
     pub fn target_ns(&self) -> u64 {
-        ((self.service_ns * TARGET_SERVICES) as u64).max(TARGET_NS_MIN)
+        let by_service_ns = (self.service_ns * TARGET_SERVICES) as u64;
+        self.told_ns.unwrap_or(by_service_ns.max(TARGET_NS_MIN))
     }
 
-    /// The same, with each rejection charged so many mean service times.
+    /// Returns the time within which an answer counts, in nanoseconds.
+    pub fn late_ns(&self) -> u64 {
+        self.late_ns.unwrap_or(self.target_ns())
+    }
+
+    /// Returns the scenario with each rejection charged `services` mean service times.
     pub fn charged(&self, services: f64) -> Self {
         let mut charged = self.clone();
         charged.simulation.rejection_ns = (self.service_ns * services) as u64;
         charged
     }
 
-    /// Cut off after so much of the part that counts.
+    /// Returns the scenario cut off after this fraction of the part that counts.
     #[cfg(test)]
     pub fn short(&self, part: f64) -> Self {
         let mut short = self.clone();
@@ -58,7 +72,7 @@ impl Scenario {
     }
 }
 
-/// A stage that computes 100 µs for an event, exponential, on two CPUs.
+/// Returns a stage that computes 100 µs for an event, exponentially distributed, on two CPUs.
 fn computing() -> Scenario {
     let service_ns = 100_000.0;
     Scenario {
@@ -76,10 +90,12 @@ fn computing() -> Scenario {
         ideal: 20_000.0,
         weights: [1.0; 4],
         ideal_worth: 20_000.0,
+        told_ns: None,
+        late_ns: None,
     }
 }
 
-/// From 80 % of the capacity to a multiple of it.
+/// Returns a step from 80 % of the capacity to a multiple of it.
 fn step(name: &'static str, about: &'static str, load: f64) -> Scenario {
     let base = computing();
     let rates = [(0, 0.8 * base.capacity), (300 * MS, load * base.capacity)];
@@ -100,7 +116,7 @@ fn halved() -> Scenario {
     let base = computing();
     Scenario {
         name: "halved",
-        about: "80 % of the capacity, which is halved for 0.5 s, and then is as it was",
+        about: "80 % of the capacity, which is halved for 0.5 s and then restored",
         from_ns: 300 * MS,
         simulation: Simulation {
             until_ns: 1300 * MS,
@@ -117,7 +133,7 @@ fn halved() -> Scenario {
 fn clumps() -> Scenario {
     let mut clumps = step(
         "clumps",
-        "from 80 % to twice the capacity, which comes in clumps of 40 each millisecond: all that can be done in twice the target",
+        "from 80 % to twice the capacity, in a burst of 40 each millisecond: as many as the stage can do in twice the target",
         0.0,
     );
     clumps.simulation.arrivals.bursts = (300..800).map(|ms| (ms * MS, 40)).collect();
@@ -156,7 +172,7 @@ fn priorities() -> Scenario {
             ..base.simulation
         },
         weights: [8.0, 4.0, 2.0, 1.0],
-        // Two of the four classes fill it.
+        // The upper two of the four classes fill the stage.
         ideal_worth: base.capacity / 2.0 * 12.0,
         ..base
     }
@@ -167,7 +183,7 @@ fn hot_color() -> Scenario {
     let capacity = 12_500.0;
     Scenario {
         name: "hot-color",
-        about: "four events in five are of one color, twice as many as one CPU can do; three other CPUs are idle",
+        about: "four in five events have one color, twice as many as one CPU can run; three other CPUs are idle",
         settings: Owns::ADMISSION | Owns::SERVLETS,
         from_ns: 300 * MS,
         simulation: Simulation {
@@ -208,7 +224,7 @@ fn blocking() -> Scenario {
     let service_ns = 50_000.0 + 0.15 * 20e6;
     Scenario {
         name: "blocking",
-        about: "1000 events a second, 15 % of which block an OS thread for 20 ms: 3 servlets are busy, and it begins with 1 (SEDA, figure 14)",
+        about: "1000 events a second, 15 % of which block an OS thread for 20 ms: they keep 3 servlets busy, and the stage starts with 1 (SEDA, figure 14)",
         settings: Owns::SERVLETS,
         simulation: Simulation {
             until_ns: 30 * SECOND,
@@ -233,40 +249,8 @@ fn blocking() -> Scenario {
         ideal: 1000.0,
         weights: [1.0; 4],
         ideal_worth: 1000.0,
-    }
-}
-
-fn timeouts() -> Scenario {
-    let healthy = Service {
-        wait: Time::Erlang(900_000.0, 3),
-        wait_share: 1.0,
-        ..Service::computing(Time::Exponential(100_000.0))
-    };
-    let failing = Service {
-        fail_share: 0.3,
-        timeout_ns: 100 * MS,
-        ..healthy
-    };
-    // While it lasts, 64 servlets do 64 / 30.8 ms, of which 70 % are answers.
-    let ideal = (1.0 * 0.7 * 64.0 / 0.0308 + 0.5 * 10_000.0) / 1.5;
-    Scenario {
-        name: "timeouts",
-        about: "each event asks another service; for 1 s, three in ten of its answers never come, and are given up after 100 ms; 64 servlets at most",
-        settings: Owns::ADMISSION | Owns::SERVLETS,
-        simulation: Simulation {
-            until_ns: 2 * SECOND,
-            servlets_max: 64,
-            arrivals: Arrivals::steps(&[(0, 10_000.0)]),
-            services: vec![(0, healthy), (500 * MS, failing), (1500 * MS, healthy)],
-            tick_ns: 10 * MS,
-            ..Simulation::default()
-        },
-        service_ns: 1e6,
-        capacity: 20_000.0,
-        from_ns: 500 * MS,
-        ideal,
-        weights: [1.0; 4],
-        ideal_worth: ideal,
+        told_ns: None,
+        late_ns: None,
     }
 }
 
@@ -292,35 +276,8 @@ fn ten_a_second() -> Scenario {
         ideal: capacity,
         weights: [1.0; 4],
         ideal_worth: capacity,
-    }
-}
-
-fn slow_readers() -> Scenario {
-    let rate = 32_000.0;
-    Scenario {
-        name: "slow-readers",
-        about: "80 % of the CPUs; one in twenty answers is read slowly, in 20 ms, and its servlet waits",
-        settings: Owns::ADMISSION | Owns::SERVLETS,
-        simulation: Simulation {
-            until_ns: SECOND,
-            arrivals: Arrivals::steps(&[(0, rate)]),
-            services: vec![(
-                0,
-                Service {
-                    wait: Time::Exponential(20e6),
-                    wait_share: 0.05,
-                    ..Service::computing(Time::Exponential(50_000.0))
-                },
-            )],
-            tick_ns: 10 * MS,
-            ..Simulation::default()
-        },
-        service_ns: 50_000.0 + 0.05 * 20e6,
-        capacity: 40_000.0,
-        from_ns: 0,
-        ideal: rate,
-        weights: [1.0; 4],
-        ideal_worth: rate,
+        told_ns: None,
+        late_ns: None,
     }
 }
 
@@ -330,7 +287,7 @@ fn oscillating() -> Scenario {
         .collect();
     Scenario {
         name: "oscillating",
-        about: "events of 10 µs and batches of 50 µs besides; 30,000 and 120,000 a second in turns (SEDA, figure 9)",
+        about: "events of 10 µs and a cost of 50 µs per batch; alternating 30,000 and 120,000 a second (SEDA, figure 9)",
         settings: Owns::BATCH,
         simulation: Simulation {
             until_ns: 2 * SECOND,
@@ -351,6 +308,8 @@ fn oscillating() -> Scenario {
         ideal: 75_000.0,
         weights: [1.0; 4],
         ideal_worth: 75_000.0,
+        told_ns: None,
+        late_ns: None,
     }
 }
 
@@ -371,7 +330,7 @@ fn normal() -> Scenario {
     }
 }
 
-/// All scenarios, in the order of the tables.
+/// Returns all scenarios in the order of the tables.
 pub fn all() -> Vec<Scenario> {
     vec![
         normal(),
@@ -385,15 +344,37 @@ pub fn all() -> Vec<Scenario> {
         priorities(),
         hot_color(),
         ten_a_second(),
-        timeouts(),
-        slow_readers(),
+        waits::timeouts(),
+        waits::slow_readers(),
         cpu_bound(),
         blocking(),
         oscillating(),
+        waits::percent_70(),
+        waits::step(
+            "permits-1.4",
+            "1.4 times the rate that the permits allow",
+            1.4,
+        ),
+        waits::step("permits-3", "three times as much", 3.0),
+        waits::step("permits-10", "ten times as much", 10.0),
+        waits::fresh(),
+        waits::classes(),
+        waits::changing(),
+        waits::slow_down(),
+        waits::latency(),
+        waits::bursts(),
+        waits::mixed_closed(),
+        waits::mixed_step(
+            "mixed-1.4",
+            "the same handlers: from 70 % to 1.4 times the capacity of the CPUs",
+            1.4,
+        ),
+        waits::mixed_step("mixed-3", "the same, to three times", 3.0),
+        waits::mixed_fresh(),
     ]
 }
 
-/// 80 % of the capacity until about so many events have arrived.
+/// Returns 80 % of the capacity until about `events` events have arrived.
 pub fn long(events: f64) -> Scenario {
     let mut long = normal();
     let seconds = events / long.ideal;
@@ -412,17 +393,28 @@ mod tests {
             let same = all.iter().filter(|other| other.name == scenario.name);
             assert_eq!(same.count(), 1, "{}", scenario.name);
             let target_ns = scenario.target_ns();
-            assert!(target_ns >= MS && target_ns as f64 >= 9.99 * scenario.service_ns);
+            let by_service = target_ns as f64 >= 9.99 * scenario.service_ns;
+            assert!(target_ns >= MS && (by_service || scenario.told_ns.is_some()));
         }
     }
 
     #[test]
-    fn service_times_are_what_the_scenarios_say() {
+    fn service_times_match_the_scenarios() {
         for scenario in all() {
             let plan = scenario.simulation.plan(1);
             let (mut sum_ns, mut count) = (0.0, 0.0);
+            // The first entry of each list applies from the start.
+            let changes = scenario.simulation.services.get(1);
+            let until_ns = changes.map_or(u64::MAX, |change| change.0);
+            let mut clients = scenario.simulation.plan(1);
+            let closed = scenario.simulation.arrivals.clients > 0;
+            let closed =
+                std::iter::repeat_with(|| clients.client(0)).take(if closed { 20_000 } else { 0 });
+            let plan = plan
+                .take_while(|planned| planned.at_ns < until_ns)
+                .chain(closed);
             for planned in plan.filter(|planned| !planned.fails).take(20_000) {
-                sum_ns += (planned.compute_ns + planned.wait_ns) as f64;
+                sum_ns += (planned.compute_ns + planned.wait_ns + planned.hold_ns) as f64;
                 count += 1.0;
             }
             let seen = sum_ns / count / scenario.service_ns;

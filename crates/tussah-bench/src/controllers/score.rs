@@ -1,62 +1,67 @@
-//! What a run is worth.
+//! Scores a run.
 
 use tussah::stage::sim::{End, Outcome, Tick};
 
 use super::scenario::Scenario;
 
-/// Completions that are looked at together to tell whether a stage has settled, and of which one may be late.
+/// The number of consecutive completions that decide whether a stage has settled. One of them may
+/// be late.
 const SETTLED_OF: usize = 100;
 
-/// The figures of one run, or of several: of each the median. Times are in milliseconds.
+/// The figures of one run, or the median of each figure over several runs. Times are in
+/// milliseconds.
 #[derive(Clone, Copy, Debug, PartialEq, serde::Serialize)]
 pub struct Score {
-    /// Answers within the target, each with what it is worth, in parts of what was possible.
+    /// Weighted answers within the target, as a fraction of the ideal.
     pub goodput: f64,
-    /// Answers within the target a second.
+    /// Answers within the target per second.
     pub good_per_second: f64,
-    /// Percentiles of the response of what was answered; 0 if nothing was.
+    /// The median response time of the answers; 0 without an answer.
     pub p50: f64,
-    /// The 90th.
+    /// The 90th percentile of the same.
     pub p90: f64,
-    /// The 90th of what was let in, what was shed later included; infinite if more than a tenth of it was shed.
+    /// The 90th percentile of the admitted events, including those shed later; infinite if more
+    /// than a tenth of them was shed.
     pub p90_admitted: f64,
-    /// The 99th.
+    /// The 99th percentile of the answers.
     pub p99: f64,
-    /// The 99.9th.
+    /// The 99.9th percentile of the answers.
     pub p999: f64,
-    /// What part of the events was rejected or shed.
+    /// The fraction of the events that was rejected or shed.
     pub rejected: f64,
-    /// From arrival to rejection, on average; 0 if nobody was.
+    /// The mean time from arrival to rejection; 0 without a rejection.
     pub reject: f64,
-    /// Jain's index of the users' good answers: 1 if all have the same.
+    /// Jain's index of the users' good answers: 1 if all users get the same number.
     pub jain: f64,
-    /// From the step until from then on, of any hundred completions in sequence, all but one are within the target; infinite if
-    /// that is not before the last twentieth of the run.
+    /// The time from the step until the stage has settled: from then on, all but one of any hundred
+    /// consecutive completions are within the target. Infinite if that point is in the last
+    /// twentieth of the run.
     pub settled: f64,
-    /// The standard deviation of the good answers in an interval, in parts of their mean. Intervals are as long as a hundred good answers took on average.
+    /// The standard deviation of the number of good answers in an interval, divided by its mean. An
+    /// interval is the average time of a hundred good answers.
     pub oscillation: f64,
-    /// How many servlets there might be at work, on average.
+    /// The mean number of servlets that were allowed to work.
     pub servlets: f64,
 }
 
-/// Reads the figures off a run.
+/// Computes the figures of a run.
 #[derive(Debug)]
 pub struct Scorer<'a> {
     scenario: &'a Scenario,
-    /// When events were answered that count, and their responses, in nanoseconds.
+    /// The completion times of the answers that count, with their response times, in nanoseconds.
     answered: Vec<(u64, u64)>,
-    /// When those within the target were.
+    /// The completion times of the answers within the target.
     good: Vec<u64>,
     good_by_user: Vec<u64>,
     worth: f64,
     rejections: u64,
-    /// Of these, those that were let in before.
+    /// The number of admitted events that were shed later.
     shed: u64,
     reject_sum_ns: u128,
 }
 
 impl<'a> Scorer<'a> {
-    /// Nothing has been seen yet.
+    /// Returns a scorer without outcomes.
     pub fn new(scenario: &'a Scenario) -> Self {
         let users = scenario.simulation.arrivals.users;
         Self {
@@ -71,7 +76,7 @@ impl<'a> Scorer<'a> {
         }
     }
 
-    /// Takes in how an event ended.
+    /// Records the outcome of an event.
     pub fn see(&mut self, outcome: &Outcome) {
         let scenario = self.scenario;
         if outcome.ended_ns < scenario.from_ns {
@@ -84,11 +89,11 @@ impl<'a> Scorer<'a> {
                 self.shed += u64::from(outcome.end == End::Shed);
                 self.reject_sum_ns += u128::from(response_ns);
             }
-            // It has taken what time limits take; that is nobody's fault here.
+            // The event took until its time limit; no controller is to blame.
             End::Failed => {}
             End::Served => {
                 self.answered.push((outcome.ended_ns, response_ns));
-                if response_ns <= scenario.target_ns() {
+                if response_ns <= scenario.late_ns() {
                     self.good.push(outcome.ended_ns);
                     self.good_by_user[usize::from(outcome.user)] += 1;
                     self.worth += scenario.weights[usize::from(outcome.class.0)];
@@ -97,7 +102,7 @@ impl<'a> Scorer<'a> {
         }
     }
 
-    /// The figures, when the run is over.
+    /// Returns the figures at the end of the run.
     pub fn score(self, ticks: &[Tick]) -> Score {
         let scenario = self.scenario;
         let seconds = (scenario.simulation.until_ns - scenario.from_ns) as f64 / 1e9;
@@ -129,7 +134,7 @@ impl<'a> Scorer<'a> {
             simulation,
             ..
         } = self.scenario;
-        let target_ns = self.scenario.target_ns();
+        let target_ns = self.scenario.late_ns();
         let late = |window: &&[(u64, u64)]| {
             let late = window.iter().filter(|answer| answer.1 > target_ns);
             late.count() > 1
@@ -149,14 +154,14 @@ impl<'a> Scorer<'a> {
     }
 }
 
-/// The time that so many do not exceed, of times in ascending order.
+/// Returns the time that a fraction of `share` does not exceed. The times are in ascending order.
 fn percentile_ms(sorted_ns: &[u64], share: f64) -> f64 {
     let place = (sorted_ns.len() as f64 * share).ceil() as usize;
     let ns = sorted_ns.get(place.saturating_sub(1)).copied();
     ns.unwrap_or(0) as f64 / 1e6
 }
 
-/// The same if so many more were never answered.
+/// Returns the same percentile if `shed` further events were never answered.
 fn admitted_ms(sorted_ns: &[u64], shed: u64, share: f64) -> f64 {
     let place = ((sorted_ns.len() as f64 + shed as f64) * share).ceil() as usize;
     let answered = sorted_ns.get(place.saturating_sub(1));
@@ -197,7 +202,7 @@ fn oscillation(good: &[u64], scenario: &Scenario) -> f64 {
     mean(&squares).sqrt() / mean_count
 }
 
-/// Of each figure the median.
+/// Returns the median of each figure.
 pub fn median(scores: &[Score]) -> Score {
     let of = |figure: fn(&Score) -> f64| {
         let mut values: Vec<f64> = scores.iter().map(figure).collect();
@@ -265,7 +270,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_let_in_and_shed_is_late() {
+    fn admitted_and_shed_events_are_late() {
         let scenario = scenario::all().swap_remove(1);
         let p90s = |shed: u64| {
             let mut scorer = Scorer::new(&scenario);

@@ -92,12 +92,12 @@ pub fn print(heats: &[Heat]) {
     }
 }
 
-/// Prints the goodput of all where rejections are free of cost, and where each is charged.
+/// Prints the goodput of all contenders, with free rejections and with a charge for each.
 pub fn print_charged(free: &[Heat], charged: &[Heat]) {
     if charged.is_empty() {
         return;
     }
-    println!("goodput in %, and what is left of it when each rejection takes 1 % of a service\n");
+    println!("goodput in %, and goodput when each rejection costs 1 % of a service\n");
     let head = [
         "scenario",
         "controller",
@@ -127,7 +127,7 @@ pub fn print_charged(free: &[Heat], charged: &[Heat]) {
     println!();
 }
 
-/// Prints rows in columns: the texts that begin a row to the left, numbers to the right.
+/// Prints rows in columns: the leading texts left-aligned, numbers right-aligned.
 pub fn columns(rows: &[Vec<String>]) {
     let Some(head) = rows.first() else { return };
     let width = |column: usize| rows.iter().map(|row| row[column].chars().count()).max();
@@ -146,7 +146,7 @@ pub fn columns(rows: &[Vec<String>]) {
     }
 }
 
-/// A number with three digits that say something.
+/// Formats a number with three significant digits.
 pub fn number(value: f64) -> String {
     match value.abs() {
         f64::INFINITY => "never".to_owned(),

@@ -1,4 +1,4 @@
-//! A small bake-off: that it can be repeated, and the main facts of its outcome.
+//! A small bake-off, which must be repeatable and have the main results of the large one.
 
 use super::*;
 
@@ -36,7 +36,7 @@ fn without_admission_nothing_is_in_time_in_overload_and_by_default_nearly_all_is
 }
 
 #[test]
-fn who_takes_part_is_set_up_for_the_scenario() {
+fn contenders_fit_the_scenario() {
     let names = [
         "threshold",
         "response-mean",
@@ -52,7 +52,7 @@ fn who_takes_part_is_set_up_for_the_scenario() {
 }
 
 #[test]
-fn nobody_is_ahead_by_the_batches_where_nobody_is_rejected() {
+fn batches_give_no_advantage_without_rejections() {
     let heat = small("80-percent", &["auto", "no-admission"], 1.0, 2);
     let goodput = |name| heat.entry(name).expect("it took part").median.goodput;
     assert_eq!(goodput("auto"), goodput("no-admission"));
@@ -66,10 +66,10 @@ fn a_stage_that_blocks_gets_servlets() {
 }
 
 #[test]
-fn what_has_to_be_reached_is_told_with_its_figures() {
+fn requirements_are_reported_with_their_figures() {
     let heat = small("step-10", &["auto", "threshold"], 0.04, 1);
     let checks = check::checks(&[heat], 1);
-    // With one load there is no peak to compare it with.
+    // A single load has no peak to compare with.
     assert_eq!(checks.len(), 2);
     assert!(checks.iter().all(|check| !check.figure.is_empty()));
 }

@@ -1,4 +1,4 @@
-//! The servers of a scenario, all started and checked, and the rounds in which they take turns.
+//! Starts and checks the servers of a scenario, and runs the rounds in which they take turns.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -16,23 +16,24 @@ use crate::measure::Random;
 use crate::metric::Metric;
 use crate::runtimes;
 
-/// Where the servers and the clients run.
+/// The CPUs of the servers and of the clients.
 #[derive(Clone, Debug)]
 pub struct Cpus {
     /// The CPUs of the servers.
     pub server: Vec<usize>,
-    /// Those of the clients.
+    /// The CPUs of the clients.
     pub clients: Vec<usize>,
 }
 
 impl Cpus {
-    /// One worker has the first CPU and the clients the last one; more workers and the clients share all.
+    /// Assigns CPUs. A single worker gets the first CPU and the clients the last one; several
+    /// workers and the clients share all CPUs.
     ///
     /// # Errors
     ///
     /// There is only one CPU.
     pub fn of(workers: usize) -> Result<Cpus, String> {
-        // Those of this program, before it bound itself to some of them.
+        // The CPUs of this program before it pinned itself to some of them.
         static ALLOWED: OnceLock<Vec<usize>> = OnceLock::new();
         let allowed = ALLOWED.get_or_init(runtimes::allowed_cpus).clone();
         let [first, .., last] = allowed[..] else {
@@ -51,24 +52,24 @@ impl Cpus {
     }
 }
 
-/// A folder for a scenario's files, which goes with it.
+/// A folder for a scenario's files, which is deleted when this value is dropped.
 #[derive(Debug)]
 pub struct Scratch(PathBuf);
 
 impl Scratch {
-    /// A new one.
+    /// Creates the folder.
     pub fn new() -> Result<Scratch, String> {
         let path = Scratch::folder();
         fs::create_dir_all(&path).map_err(|error| format!("{}: {error}", path.display()))?;
         Ok(Scratch(path))
     }
 
-    /// Where that of this program is, or will be.
+    /// Returns the path of this program's folder, whether it exists or not.
     pub fn folder() -> PathBuf {
         std::env::temp_dir().join(format!("tussah-web-{}", std::process::id()))
     }
 
-    /// Where it is.
+    /// Returns the path.
     pub fn path(&self) -> &Path {
         &self.0
     }
@@ -76,38 +77,38 @@ impl Scratch {
 
 impl Drop for Scratch {
     fn drop(&mut self) {
-        // What is left over lies in the folder for temporary files.
+        // Leftover files remain in the folder for temporary files.
         let _ = fs::remove_dir_all(&self.0);
     }
 }
 
-/// A server that takes part.
+/// A running server.
 #[derive(Debug)]
 pub struct Server {
-    /// Which one it is.
+    /// The peer that it belongs to.
     pub peer: &'static Peer,
     /// Its processes.
     pub process: Process,
-    /// From the start to the end of the first answer, if there is one page.
+    /// The time from the start to the end of the first answer, if the site is one page.
     pub first_answer: Duration,
 }
 
-/// Starts servers for one scenario.
+/// The means to start the servers of a scenario.
 #[derive(Debug)]
 pub struct Bench {
-    /// What they serve.
+    /// The site to serve.
     pub site: Arc<Site>,
-    /// Where they run.
+    /// The CPUs to run on.
     pub cpus: Cpus,
-    /// Servers that were asked for and are not there, and why.
+    /// Servers that are missing, with the reason.
     pub missing: Vec<String>,
-    /// Workers of the servers that are started next.
+    /// The number of workers of the servers that start next.
     pub workers: usize,
-    /// The bound on what these keep in memory, if there is one.
+    /// The bound on the file cache of these servers, if there is one.
     pub cache_megabytes: Option<usize>,
-    /// Where the programs are.
+    /// The locations of the programs.
     pub peers: Peers,
-    /// The servers that were asked for.
+    /// The servers to compare.
     pub chosen: Vec<&'static Peer>,
     scratch: PathBuf,
     /// Keeps the clients' CPU awake.
@@ -115,11 +116,11 @@ pub struct Bench {
 }
 
 impl Bench {
-    /// A bench for servers with so many workers.
+    /// Creates a bench for servers with `workers` workers.
     ///
     /// # Errors
     ///
-    /// A server that was asked for is not known, or the machine is too small.
+    /// A requested server is unknown, or the machine is too small.
     pub fn new(
         common: &Common,
         scratch: &Scratch,
@@ -144,23 +145,23 @@ impl Bench {
         })
     }
 
-    /// Starts every server that was asked for and checks it; those that are not there are missing.
+    /// Starts and checks every requested server. Unavailable ones are listed as missing.
     ///
     /// # Errors
     ///
-    /// One of them does not do what it should.
+    /// A server fails its check.
     pub fn start(&mut self) -> Result<Vec<Server>, String> {
         let mut servers = Vec::new();
         for peer in self.chosen.clone() {
             servers.extend(self.start_one(peer, Ok)?);
         }
         if servers.is_empty() {
-            return Err("no server is there".into());
+            return Err("no server is available".into());
         }
         Ok(servers)
     }
 
-    /// Takes servers out, for a reason that is told.
+    /// Leaves servers out, for a reason that the report gives.
     pub fn leave_out(&mut self, names: &[&str], reason: &str) {
         let chosen = std::mem::take(&mut self.chosen);
         for peer in chosen {
@@ -171,7 +172,7 @@ impl Bench {
         }
     }
 
-    /// What is known of the servers that were asked for: a line for each, whether it is there included.
+    /// Returns a line for each requested server, with its availability.
     pub fn list(&mut self) -> Result<String, String> {
         let mut lines = String::new();
         for peer in self.chosen.clone() {
@@ -184,7 +185,7 @@ impl Bench {
         Ok(lines)
     }
 
-    /// The same for one server, whose command is put into another one, such as that of a debugger.
+    /// Starts one server. `wrap` puts its command into another one, such as that of a debugger.
     ///
     /// # Errors
     ///
@@ -235,7 +236,7 @@ impl Bench {
 ///
 /// # Errors
 ///
-/// The base failed; another one that does is left out from then on, and named.
+/// The base failed. Another server that fails is left out from then on, and the report names it.
 pub fn rounds(
     servers: &[Server],
     common: &Common,
@@ -248,11 +249,12 @@ pub fn rounds(
     })
 }
 
-/// The same for servers that `measure` starts anew each time; it returns nothing for one that is not there.
+/// Does the same with servers that `measure` starts anew each time. `measure` returns `None` for an
+/// unavailable server.
 ///
 /// # Errors
 ///
-/// The base failed; another one that does is left out from then on, and named.
+/// The base failed. Another server that fails is left out from then on, and the report names it.
 pub fn rounds_anew(
     bench: &mut Bench,
     common: &Common,
@@ -268,11 +270,12 @@ pub fn rounds_anew(
     Ok(all)
 }
 
-/// The same for whatever has these names; `measure` is told which is next, and a seed that is the same for all in a round.
+/// Does the same for any list of names. `measure` gets the index of the next one, and a seed that
+/// is the same for all in a round.
 ///
 /// # Errors
 ///
-/// The base failed; another one that does is left out from then on, and named.
+/// The base failed. Another one that fails is left out from then on, and the report names it.
 pub fn turns(
     names: &[&str],
     common: &Common,
@@ -299,7 +302,7 @@ pub fn turns(
             eprint!("\rround {} of {count}: {:<12}", round + 1, names[at]);
             match measure(at, seed) {
                 Ok(metrics) => all[at].rounds.extend(metrics),
-                // The others go on without it.
+                // The others continue without it.
                 Err(error) if names[at] != common.base && names.len() > 1 => {
                     eprintln!("\nfailed: {}: {error}", names[at]);
                     all[at].failed = Some(error);
@@ -312,7 +315,8 @@ pub fn turns(
     Ok(all)
 }
 
-/// A process that uses what nobody else wants of a CPU, so that it never sleeps; dropping it ends it.
+/// A low-priority process that uses the rest of a CPU, so that the CPU never sleeps. Dropping it
+/// ends the process.
 #[derive(Debug)]
 struct Spinner(Child);
 
@@ -320,7 +324,7 @@ impl Spinner {
     fn start(cpu: usize) -> Result<Spinner, String> {
         let mut command = peer::installed("chrt", "util-linux")?;
         command.args(["-i", "0", "taskset", "-c", &cpu.to_string()]);
-        // It ends with this program in any case.
+        // The process ends with this program in any case.
         let spin =
             "while kill -0 $PPID; do i=0; while [ $i -lt 99999 ]; do i=$((i + 1)); done; done";
         command
@@ -334,7 +338,7 @@ impl Spinner {
 
 impl Drop for Spinner {
     fn drop(&mut self) {
-        // It does nothing else than wait for this.
+        // The process only waits for this signal.
         let _ = self.0.kill();
         let _ = self.0.wait();
     }

@@ -1,4 +1,5 @@
-//! More files than fit into memory: 3.3 GB, of which a server has 1 GB and a cache of 200 MB.
+//! Serves more files than fit into memory: 3.3 GB of files, 1 GB of memory for the server and a
+//! cache of 200 MB.
 
 use std::path::Path;
 use std::time::Duration;
@@ -12,33 +13,33 @@ use super::load;
 use super::site::{self, Site};
 use crate::metric::Metric;
 
-/// What a server has, in bytes, and what it may keep of the files, in MB.
+/// The memory of a server, in bytes, and the bound on its file cache, in MB.
 const MEMORY: u64 = 1 << 30;
 const CACHE_MEGABYTES: usize = 200;
 
-/// What a client does: requests of a connection, and a pause before each.
+/// The number of requests of a connection, and the pause before each.
 const REQUESTS_PER_CONNECTION: u32 = 5;
 const THINK: &str = "20ms";
 
-/// Rounds unless the user says otherwise.
+/// The default number of rounds.
 const ROUNDS: u32 = 5;
 
-/// Servers that have no form for more files than fit into memory.
+/// Servers that cannot serve more files than fit into memory.
 const IN_MEMORY: [&str; 2] = ["floor", "actix-web"];
 
 const JAIN: &str = "Jain";
 const SECONDS_MAX: &str = "s max, connecting included";
 
-/// How long a server is loaded, and before that until its caches hold what they can.
+/// The duration of the load on a server, and of the warm-up that fills its caches.
 #[derive(Clone, Copy, Debug)]
 pub struct Times {
-    /// Measured.
+    /// The duration of the measurement.
     pub seconds: u32,
-    /// Before.
+    /// The duration of the warm-up.
     pub warm_up_seconds: u32,
 }
 
-/// `web big`; the files are kept in `folder` for the next time, if there is one.
+/// Runs `web big`. With `folder`, the files are kept there for the next run.
 pub fn big(
     common: &Common,
     clients: usize,
@@ -48,20 +49,21 @@ pub fn big(
     let scratch = Scratch::new()?;
     let folder = folder.map_or_else(|| scratch.path().join("site"), Path::to_owned);
     eprintln!(
-        "writing 3.3 GB to {}, as far as they are not there",
+        "writing 3.3 GB to {}, except for existing files",
         folder.display()
     );
     let folder = std::path::absolute(folder).map_err(|error| error.to_string())?;
     let site = common.site(Site::files(&folder, site::FOLDERS_SEDA))?;
     let mut bench = Bench::new(common, &scratch, site, common.workers)?;
     bench.cache_megabytes = Some(CACHE_MEGABYTES);
-    bench.leave_out(&IN_MEMORY, "all of its files are in memory");
+    bench.leave_out(&IN_MEMORY, "it keeps all files in memory");
     let series = bench::rounds_anew(
         &mut bench,
         common,
         common.rounds(ROUNDS),
         |bench, peer, seed| {
-            // What one server has read would be there for the next, and in nobody's account.
+            // The page cache of one server's reads would serve the next server, without being
+            // charged to it.
             bench.site.forget().map_err(|error| error.to_string())?;
             let group = Cgroup::new(peer.name, MEMORY)?;
             let server = bench.start_one(peer, |command| Ok(group.wrap(&command)))?;
@@ -71,7 +73,7 @@ pub fn big(
             let mut metrics = measure(bench, &server, clients, times, seed)?;
             let peak = group.peak_bytes().map(|bytes| bytes / 1e6);
             metrics.extend(
-                peak.map(|peak| Metric::info("MB of memory at most, files included", peak)),
+                peak.map(|peak| Metric::info("MB of memory at peak, files included", peak)),
             );
             Ok(Some(metrics))
         },

@@ -1,4 +1,5 @@
-//! Overload of a dynamic page: 20 ms of a CPU and 20 ms of waiting, for many more clients than there is capacity.
+//! Overloads a dynamic page of 20 ms of CPU and 20 ms of waiting with many more clients than the
+//! server has capacity for.
 
 use std::time::Duration;
 
@@ -13,42 +14,44 @@ use crate::metric::Metric;
 const PAGE: &str = "/work?compute=20ms&wait=20ms";
 const WORK: &str = "--work";
 
-/// Requests of a connection, and what a client waits that does not honour Retry-After.
+/// The number of requests of a connection, and the pause of a client that does not honor
+/// Retry-After.
 const REQUESTS_PER_CONNECTION: u32 = 5;
 const PAUSE: &str = "20ms";
 
-/// Clients for each worker that measure the capacity: enough that none is ever idle, and few enough that all are served.
+/// The number of clients per worker that measure the capacity: enough to keep all workers busy, and
+/// few enough to serve all clients.
 const CLIENTS_AT_CAPACITY: usize = 4;
 
-/// How long the capacity is measured, and what a hit of the cache costs.
+/// The time to measure the capacity, and the time to measure the cost of a cached hit.
 const CAPACITY: Duration = Duration::from_secs(20);
 const HITS: Duration = Duration::from_secs(5);
 
-/// A rejection may cost as many cached hits.
+/// The maximum cost of a rejection, in cached hits.
 const REJECTION_HITS: f64 = 1.2;
 
-/// Admissions of a client, on average, in a run whose fairness is judged.
+/// The average number of admissions of a client in a run that judges fairness.
 const ADMISSIONS: f64 = 20.0;
 
-/// Not counted: the queue fills, and the controllers settle.
+/// The warm-up, in which the queue fills and the controllers settle.
 const WARM_UP: Duration = Duration::from_secs(10);
 
 const IN_TARGET: &str = "p90 of admitted / target";
 const REJECTED: &str = "ms p99 of rejections";
 const REJECTION: &str = "a rejection / a cached hit, at most";
-const GOODPUT: &str = "goodput / what is possible";
+const GOODPUT: &str = "goodput / ideal";
 const JAIN: &str = "Jain";
 
-/// What clients do after a 503.
+/// The reaction of clients to a 503.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum After503 {
-    /// They wait as long as they are told.
+    /// They wait for the time of Retry-After.
     Honor,
-    /// They come again after 20 ms.
+    /// They return after 20 ms.
     Return,
 }
 
-/// `web bottleneck`: the base alone, as no peer has such a page.
+/// Runs `web bottleneck` with the base alone, as no peer has such a page.
 pub fn bottleneck(
     common: &Common,
     clients: usize,
@@ -63,7 +66,7 @@ pub fn bottleneck(
     bench.chosen = vec![peer];
     let servers = bench.start()?;
     let Some(server) = servers.first() else {
-        return Err("it is not there".into());
+        return Err("it is not available".into());
     };
     let capacity = at_capacity(&bench, server)?;
     let hit_s = hit(&bench, server, clients)?;
@@ -120,7 +123,7 @@ pub fn bottleneck(
     })
 }
 
-/// All clients at once.
+/// Runs all clients at once.
 fn overload(
     bench: &Bench,
     server: &Server,
@@ -132,7 +135,7 @@ fn overload(
     let mut load = load::Command::load(bench, server, PAGE);
     load.clients(clients, REQUESTS_PER_CONNECTION).time(time);
     load.flag("--warm-up", format!("{}s", WARM_UP.as_secs()));
-    // An answer that is later than any target is still an answer.
+    // An answer that misses any target still counts as an answer.
     load.flag("--retry-pause", PAUSE).flag("--timeout", "10m");
     if after == After503::Honor {
         load.switch("--honor-retry-after");
@@ -140,7 +143,7 @@ fn overload(
     load.flag("--seed", seed % 1_000_000).run()
 }
 
-/// Pages a second that the server gives when no client is too many.
+/// Returns the pages per second that the server delivers without overload.
 fn at_capacity(bench: &Bench, server: &Server) -> Result<f64, String> {
     let mut load = load::Command::load(bench, server, PAGE);
     load.clients(CLIENTS_AT_CAPACITY * bench.workers, u32::MAX)
@@ -155,12 +158,12 @@ fn at_capacity(bench: &Bench, server: &Server) -> Result<f64, String> {
     Ok(report.served_per_s)
 }
 
-/// What a hit of the cache costs, in seconds of CPU, for as many clients as will be too many.
+/// Returns the cost of a cached hit in CPU seconds, with the number of clients of the overload.
 fn hit(bench: &Bench, server: &Server, clients: usize) -> Result<f64, String> {
     let mut load = load::Command::load(bench, server, &bench.site.pages[0].path);
     load.clients(clients, REQUESTS_PER_CONNECTION).time(HITS);
     let report = load.flag("--warm-up", "1s").run()?;
-    let cpu = report.cpu.server.ok_or("tussah load tells no CPU time")?;
+    let cpu = report.cpu.server.ok_or("tussah load reports no CPU time")?;
     Ok(cpu.ms_per_1000_requests / 1e6)
 }
 
@@ -174,7 +177,7 @@ fn metrics(
 ) -> Vec<Metric> {
     let ms = |ns: u64| ns as f64 / 1e6;
     let rejected = report.requests.rejected as f64 / report.measured_s;
-    // Clients that obey leave all of the capacity; the others take what turning them away may cost.
+    // Clients that wait leave all of the capacity. The others use up the cost of rejecting them.
     let spent = match after {
         After503::Honor => 0.0,
         After503::Return => rejected * REJECTION_HITS * hit_s / workers as f64,
@@ -195,7 +198,7 @@ fn metrics(
         Metric::higher(JAIN, report.fairness.jain),
     ];
     if after == After503::Return {
-        // Whatever CPU the pages have left.
+        // The CPU time that the pages leave.
         let left = (1.0 - report.served_per_s / capacity) * workers as f64;
         metrics.push(Metric::lower(REJECTION, left / rejected / hit_s));
     }

@@ -1,11 +1,12 @@
-//! A bound on the memory of a server, what the kernel keeps of its files included: a control group of the first or second version.
+//! Bounds the memory of a server, page cache included, by a control group of the first or second
+//! version.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-/// Bound, in seconds: how long the processes of a group may take to be gone after their end.
+/// Bound, in seconds: the time for the processes of a group to disappear after their end.
 const GONE_SECONDS_MAX: u64 = 5;
 
 /// A control group of this program; dropping it removes it.
@@ -13,7 +14,7 @@ const GONE_SECONDS_MAX: u64 = 5;
 pub struct Cgroup(PathBuf);
 
 impl Cgroup {
-    /// A group whose processes have so many bytes of memory.
+    /// Creates a group whose processes together may use `bytes` bytes of memory.
     ///
     /// # Errors
     ///
@@ -31,7 +32,7 @@ impl Cgroup {
         let path = folder.join(own);
         let failed = |error: std::io::Error| {
             format!(
-                "no control group {}: {error}; it takes root",
+                "cannot create the control group {}: {error}; run as root",
                 path.display()
             )
         };
@@ -41,14 +42,14 @@ impl Cgroup {
         Ok(group)
     }
 
-    /// The most memory that it ever had, in bytes.
+    /// Returns the peak memory use, in bytes.
     pub fn peak_bytes(&self) -> Option<f64> {
         let files = ["memory.max_usage_in_bytes", "memory.peak"].into_iter();
         let mut texts = files.filter_map(|file| fs::read_to_string(self.0.join(file)).ok());
         texts.next()?.trim().parse().ok()
     }
 
-    /// The same command, whose process joins the group before it begins.
+    /// Returns the command, changed so that its process joins the group before it starts.
     pub fn wrap(&self, command: &Command) -> Command {
         let mut wrapped = Command::new("sh");
         let join = "echo $$ > \"$0\" && exec \"$@\"";
@@ -66,7 +67,7 @@ impl Cgroup {
 impl Drop for Cgroup {
     fn drop(&mut self) {
         let deadline = Instant::now() + Duration::from_secs(GONE_SECONDS_MAX);
-        // It stays busy until the kernel has done with its processes.
+        // The group stays busy until the kernel has removed its processes.
         while fs::remove_dir(&self.0).is_err() && Instant::now() < deadline {
             std::thread::sleep(Duration::from_millis(10));
         }

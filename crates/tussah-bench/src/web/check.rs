@@ -1,4 +1,5 @@
-//! What every server has to pass before it is measured, so that none is that does something else.
+//! The checks that every server has to pass before it is measured, so that all servers do the same
+//! work.
 
 use std::fs;
 use std::io::{BufReader, Read, Write};
@@ -9,17 +10,18 @@ use std::time::Duration;
 use super::response;
 use super::site::Site;
 
-/// Bound, in seconds: how long an answer may take.
+/// Bound, in seconds: the time for an answer.
 const ANSWER_SECONDS_MAX: u64 = 30;
 
-/// Bound, in requests: as many go over one connection here; more than a server allows that somebody forgot to set up.
+/// Bound, in requests: those on one connection, more than the default limit of any server here.
 const REQUESTS: usize = 2500;
 
-/// Fetches every page, at most a thousand, and compares it; all on one connection, which has to last.
+/// Fetches every page, at most a thousand, on one connection, and compares it. The connection has
+/// to last.
 ///
 /// # Errors
 ///
-/// An answer is not the page, or the server has ended the connection.
+/// An answer differs from the page, or the server closed the connection.
 pub fn answers(address: SocketAddr, site: &Site) -> Result<(), String> {
     let mut connection = Connection::open(address)?;
     for page in site.pages.iter().take(1000) {
@@ -37,11 +39,11 @@ pub fn answers(address: SocketAddr, site: &Site) -> Result<(), String> {
     Ok(())
 }
 
-/// Sends so many requests over one connection as no server answers by default that has a small limit.
+/// Sends more requests over one connection than any server with a default limit answers.
 ///
 /// # Errors
 ///
-/// The server has ended the connection.
+/// The server closed the connection.
 pub fn keeps_alive(address: SocketAddr, site: &Site) -> Result<(), String> {
     let mut connection = Connection::open(address)?;
     for _ in 0..REQUESTS {
@@ -50,7 +52,7 @@ pub fn keeps_alive(address: SocketAddr, site: &Site) -> Result<(), String> {
     Ok(())
 }
 
-/// Looks through what a server has written for requests.
+/// Searches the server's output files for requests.
 ///
 /// # Errors
 ///
@@ -60,13 +62,13 @@ pub fn log_is_off(scratch: &Path) -> Result<(), String> {
     for path in entries.filter_map(|entry| Some(entry.ok()?.path())) {
         let bytes = fs::read(&path).unwrap_or_default();
         if path.is_file() && memchr::memmem::find(&bytes, b"GET /").is_some() {
-            return Err(format!("{} has requests in it", path.display()));
+            return Err(format!("{} contains requests", path.display()));
         }
     }
     Ok(())
 }
 
-/// A connection on which one waits for each answer.
+/// A connection for one request at a time.
 #[derive(Debug)]
 pub struct Connection {
     stream: BufReader<TcpStream>,
@@ -78,7 +80,7 @@ impl Connection {
     ///
     /// # Errors
     ///
-    /// It was refused.
+    /// The connection was refused.
     pub fn open(address: SocketAddr) -> Result<Connection, String> {
         let stream = TcpStream::connect(address).map_err(|error| error.to_string())?;
         let limit = Some(Duration::from_secs(ANSWER_SECONDS_MAX));
@@ -92,11 +94,11 @@ impl Connection {
         Ok(Connection { stream, address })
     }
 
-    /// Asks for a page: status and body.
+    /// Requests a page and returns its status and body.
     ///
     /// # Errors
     ///
-    /// There is no such answer, or it is the last one.
+    /// The answer is invalid, or the server announces the end of the connection.
     pub fn get(&mut self, path: &str) -> Result<(u16, Vec<u8>), String> {
         let failed = |error: std::io::Error| format!("{path}: {error}");
         let request = format!("GET {path} HTTP/1.1\r\nHost: {}\r\n\r\n", self.address);
@@ -114,7 +116,7 @@ impl Connection {
         let mut body = vec![0; head.body];
         self.stream.read_exact(&mut body).map_err(failed)?;
         if head.close {
-            return Err(format!("{path}: the server wants to end the connection"));
+            return Err(format!("{path}: the server closes the connection"));
         }
         Ok((head.status, body))
     }

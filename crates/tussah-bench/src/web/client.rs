@@ -1,7 +1,8 @@
-//! The clients of the scenarios that compare costs: one OS thread, one request under way on each connection.
+//! The clients of the scenarios that compare costs: one OS thread, one request in flight on each
+//! connection.
 //!
-//! They pause between two slices with all answers received, so that what a server uses in a slice is what its requests
-//! cost: nothing is under way at either end of it.
+//! They pause between two slices, after all answers have arrived. A server's CPU time in a slice is
+//! thus the cost of its requests: none is in flight at either end of the slice.
 
 use std::io::{ErrorKind, Read, Write};
 use std::net::{SocketAddr, TcpStream};
@@ -17,38 +18,39 @@ use super::windows::Windows;
 use crate::epoll::{Epoll, EventFlags, token};
 use crate::measure::Random;
 
-/// Bound, in seconds: how long all servers together may answer nobody; longer than the slowest takes for a full round.
+/// Bound, in seconds: the time without an answer from any server; the slowest needs less for a full
+/// round.
 const SILENCE_SECONDS_MAX: u64 = 30;
 
-/// More failed requests than this part, and a server does something else than serve.
+/// The share of failed requests above which a server counts as broken.
 const FAILED_MAX: f64 = 0.2;
 
-/// Bound, in bytes: what one read takes; a file of the largest class in four.
+/// Bound, in bytes: one read; a file of the largest class takes four.
 const READ_BYTES_MAX: usize = 256 * 1024;
 
-/// What the clients do.
+/// The plan of the clients.
 #[derive(Clone, Debug)]
 pub struct Plan {
-    /// Where the server listens; clients are divided among several addresses.
+    /// The addresses of the servers. Clients are divided evenly among several.
     pub addresses: Vec<SocketAddr>,
-    /// What is asked for.
+    /// The site to request.
     pub site: Arc<Site>,
-    /// Clients, each with one connection at a time.
+    /// The number of clients, each with one connection at a time.
     pub connections: usize,
     /// Requests after which a client closes its connection and opens another one.
     pub requests_per_connection: u32,
-    /// The beginning of the random numbers.
+    /// The seed of the random numbers.
     pub seed: u64,
 }
 
-/// When a slice ends: clients then send nothing more.
+/// The end of a slice, after which clients send nothing more.
 #[derive(Clone, Copy, Debug)]
 pub enum Until {
-    /// After so long.
+    /// After this time.
     Time(Duration),
-    /// After so many requests.
+    /// After this number of requests.
     Requests(u64),
-    /// After so many windows of fairness, but at the latest after so long.
+    /// After this number of windows of fairness, but at the latest after this time.
     Windows(usize, Duration),
 }
 
@@ -68,32 +70,33 @@ pub struct Clients {
 struct Client {
     stream: Option<TcpStream>,
     page: usize,
-    /// Requests that may still be sent on the connection.
+    /// The number of requests that the connection may still carry.
     left: u32,
-    /// Whether it never had a connection.
+    /// True if the client never had a connection.
     is_new: bool,
     sent_at: Instant,
-    /// Whether the last request came to nothing.
+    /// True if the last request failed.
     failed: bool,
     state: State,
-    /// The beginning of a head that came in parts.
+    /// The beginning of an incomplete head.
     head: Vec<u8>,
 }
 
 #[derive(Clone, Copy, Debug)]
 enum State {
-    /// Nothing is under way.
+    /// No request is in flight.
     Idle,
-    /// The connection is not yet there; then the request is sent.
+    /// The connection is being made; the request follows.
     Connecting,
-    /// The head of the answer is awaited.
+    /// The head of the answer is outstanding.
     Head,
-    /// So many bytes of the body are awaited; whether the server closes then.
+    /// This many bytes of the body are outstanding; the flag says whether the server closes
+    /// afterwards.
     Body(usize, bool),
 }
 
 impl Clients {
-    /// Clients without connections: each opens its own with its first request.
+    /// Creates clients without connections. Each opens its own with its first request.
     pub fn new(plan: Plan) -> Clients {
         let host = plan.addresses[0];
         let request = |path: &str| format!("GET {path} HTTP/1.1\r\nHost: {host}\r\n\r\n");
@@ -109,7 +112,7 @@ impl Clients {
         }
     }
 
-    /// One request of each client.
+    /// Sends one request from each client.
     ///
     /// # Errors
     ///
@@ -118,11 +121,11 @@ impl Clients {
         self.run(Until::Requests(self.plan.connections as u64), None)
     }
 
-    /// Sends requests until the end of the slice, and waits for the answers to all of them.
+    /// Sends requests until the end of the slice, and waits for all answers.
     ///
     /// # Errors
     ///
-    /// An answer is wrong, or there is none for too long.
+    /// An answer is wrong, or none arrives for too long.
     pub fn run(
         &mut self,
         until: Until,
@@ -152,7 +155,7 @@ impl Clients {
                 .wait(&mut ready, Some(Duration::from_secs(SILENCE_SECONDS_MAX)));
             if ready.is_empty() {
                 return Err(format!(
-                    "no answer for {SILENCE_SECONDS_MAX} s, {under_way} awaited"
+                    "no answer for {SILENCE_SECONDS_MAX} s, {under_way} outstanding"
                 ));
             }
             for event in &ready {
@@ -181,7 +184,7 @@ impl Clients {
         slice.failed = self.failed - failed_before;
         if slice.failed as f64 > FAILED_MAX * slice.requests as f64 {
             return Err(format!(
-                "{} requests failed beside {}",
+                "{} requests failed and {} succeeded",
                 slice.failed, slice.requests
             ));
         }
@@ -200,14 +203,15 @@ impl Clients {
             client.stream = None;
         }
         client.left = client.left.wrapping_sub(1);
-        // A connection that the server has ended while it was idle is no failure.
+        // If the server closed an idle connection, that is no failure.
         if let Some(stream) = &mut client.stream
             && write(stream, &self.requests[page]).is_ok()
         {
             return Ok(());
         }
         client.left = self.plan.requests_per_connection - 1;
-        // The first connections end one by one, as later ones do, so that no slice has more or fewer than its share.
+        // The first connections end one by one, as later ones do, so that every slice has its share
+        // of ends.
         if client.is_new && client.left < u32::MAX / 2 {
             client.left = self.random.below(client.left as usize + 1) as u32;
         }
@@ -227,7 +231,7 @@ impl Clients {
         Ok(())
     }
 
-    /// Receives what is there for a client; whether that was the end of an answer.
+    /// Receives the available bytes for a client. Returns whether the answer is complete.
     fn receive(&mut self, index: usize) -> Result<bool, String> {
         loop {
             let client = &mut self.all[index];
@@ -235,7 +239,7 @@ impl Clients {
                 return Ok(false);
             };
             match client.state {
-                // The server has ended a connection that nobody uses now, or the event is an old one.
+                // The server closed an unused connection, or the event is stale.
                 State::Idle => {
                     if matches!(stream.read(&mut self.buffer), Ok(0)) {
                         client.stream = None;
@@ -286,7 +290,7 @@ impl Client {
         }
     }
 
-    /// The connection was ended within an answer.
+    /// Handles a connection that closed within an answer.
     fn fail(&mut self) {
         self.stream = None;
         self.state = State::Idle;
@@ -294,7 +298,8 @@ impl Client {
         self.failed = true;
     }
 
-    /// Takes the next bytes of an answer whose body should have `expected` bytes; whether they are its end.
+    /// Handles the next bytes of an answer whose body should have `expected` bytes. Returns whether
+    /// the answer is complete.
     fn take(&mut self, bytes: &[u8], expected: usize) -> Result<bool, String> {
         let (left, close, body) = match self.state {
             State::Body(left, close) => (left, close, bytes.len()),
@@ -312,7 +317,7 @@ impl Client {
             }
         };
         if body > left {
-            return Err("more bytes than the answer has".into());
+            return Err("bytes after the end of the answer".into());
         }
         if body < left {
             self.state = State::Body(left - body, close);
@@ -325,7 +330,7 @@ impl Client {
         Ok(true)
     }
 
-    /// The head, when it is there, and how many bytes of the body came with it.
+    /// Returns the head once it is complete, and the number of body bytes that came with it.
     fn take_head(&mut self, bytes: &[u8]) -> Result<Option<(Head, usize)>, String> {
         if self.head.is_empty() {
             if let Some(head) = response::head(bytes)? {
@@ -344,18 +349,19 @@ impl Client {
     }
 }
 
-/// A request always fits into the buffer of a socket whose answers have all come.
+/// Sends a request. It always fits into the socket buffer of a connection without outstanding
+/// answers.
 fn write(stream: &mut TcpStream, request: &[u8]) -> Result<(), String> {
     match stream.write(request) {
         Ok(written) if written == request.len() => Ok(()),
-        Ok(written) => Err(format!("{written} bytes of a request were taken")),
-        Err(error) => Err(format!("a request could not be sent: {error}")),
+        Ok(written) => Err(format!("only {written} bytes of a request were sent")),
+        Err(error) => Err(format!("cannot send a request: {error}")),
     }
 }
 
-/// A new socket, and whether it is connected already, as it mostly is on the loopback.
+/// Opens a socket. Returns whether it is connected already, as is usual on the loopback.
 fn connect(address: SocketAddr) -> Result<(TcpStream, bool), String> {
-    let failed = |error: rustix::io::Errno| format!("no connection to {address}: {error}");
+    let failed = |error: rustix::io::Errno| format!("cannot connect to {address}: {error}");
     let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
     let socket = rustix::net::socket_with(AddressFamily::INET, SocketType::STREAM, flags, None);
     let socket = socket.map_err(failed)?;

@@ -1,34 +1,37 @@
-//! What the web servers of others are configured with, as somebody would who knows them.
+//! Configurations of the peer servers, as an expert on each would write them.
 //!
-//! All: no access log, keep-alive without a limit on requests and with an hour of patience, small answers at once.
+//! All have no access log, keep-alive without a limit on requests and with an idle timeout of an
+//! hour, and TCP_NODELAY for small answers.
 
 use std::path::Path;
 
-/// Bound, in connections: as many as the scenarios open, and some to spare.
+/// Bound, in connections: more than any scenario opens.
 pub const CONNECTIONS_MAX: usize = 16_384;
 
-/// What a configuration depends on.
+/// The parameters of a configuration.
 #[derive(Clone, Copy, Debug)]
 pub struct Setting<'a> {
-    /// The folder of the files that are served.
+    /// The folder of the served files.
     pub site: &'a Path,
-    /// A folder for what the server itself writes.
+    /// A folder for the server's own files.
     pub scratch: &'a Path,
-    /// The port of the loopback at which it listens.
+    /// The port of the loopback to listen at.
     pub port: u16,
-    /// Processes or OS threads that serve.
+    /// The number of processes or OS threads that serve.
     pub workers: usize,
-    /// What may be kept in memory of the site; all of it if there is no bound.
+    /// The bound on the file cache; `None` lets a server keep the whole site in memory.
     pub cache_megabytes: Option<usize>,
 }
 
 impl Setting<'_> {
-    /// nginx. Without sendfile a small file is one `pread` and one `writev`, header included, which is what costs least; the
-    /// large ones of the set fit the output buffers as well. What does not fit into memory is read by its pool of threads.
+    /// Returns the configuration of nginx. Without sendfile, a small file takes one `pread` and one
+    /// `writev` with the header, which is cheapest. The large files of the set also fit the output
+    /// buffers. With a bounded cache, its thread pool reads the files.
     pub fn nginx(&self) -> String {
         let Setting { port, workers, .. } = self;
         let (site, scratch) = (self.site.display(), self.scratch.display());
-        // The workers of a server that root starts are those of another user, to whom the files may not be open.
+        // The workers of a server started by root run as another user, who may not have access to
+        // the files.
         let user = match rustix::process::getuid().is_root() {
             true => "user root;",
             false => "",
@@ -55,11 +58,12 @@ http {{
         )
     }
 
-    /// lighttpd, with its cache of what files are like kept by inotify.
+    /// Returns the configuration of lighttpd, with its cache of file metadata kept up to date by
+    /// inotify.
     pub fn lighttpd(&self) -> String {
         let Setting { port, workers, .. } = self;
         let (site, scratch) = (self.site.display(), self.scratch.display());
-        // One worker is the process itself; more are its children.
+        // A single worker is the process itself; several are its children.
         let workers = if *workers > 1 { *workers } else { 0 };
         format!(
             "server.bind = \"127.0.0.1\"
@@ -82,7 +86,7 @@ mimetype.assign = ( \"\" => \"application/octet-stream\" )
         )
     }
 
-    /// h2o, with a thread for each worker.
+    /// Returns the configuration of h2o, with a thread for each worker.
     pub fn h2o(&self) -> String {
         let Setting { port, workers, .. } = self;
         let (site, scratch) = (self.site.display(), self.scratch.display());
@@ -108,7 +112,8 @@ hosts:
         )
     }
 
-    /// Apache with the event MPM; `modules` is the folder of its modules.
+    /// Returns the configuration of Apache with the event MPM; `modules` is the folder of its
+    /// modules.
     pub fn apache(&self, modules: &Path) -> String {
         let Setting { port, workers, .. } = self;
         let (site, scratch) = (self.site.display(), self.scratch.display());
@@ -149,5 +154,6 @@ Timeout 3600
     }
 }
 
-/// Bound, in requests: lighttpd counts those of a connection in 16 bits and closes it after so many; the clients connect again.
+/// Bound, in requests: lighttpd counts those of a connection in 16 bits and closes it at this
+/// number; the clients connect again.
 const LIGHTTPD_REQUESTS_MAX: u32 = 65_535;

@@ -1,4 +1,5 @@
-//! The corpus of requests, sent to several servers: where they differ from tussah, and which of them is right.
+//! Sends the corpus of requests to several servers, and reports where they differ from tussah and
+//! which of them is right.
 
 mod reasons;
 
@@ -13,16 +14,17 @@ use super::bench::{Bench, Scratch};
 use super::figures::Findings;
 use super::site::Site;
 
-/// Bound, in milliseconds: how long a server may think about a request; one that says nothing for so long waits for more of it.
+/// Bound, in milliseconds: the time for a server to react to a request; a server silent for this
+/// long waits for more of it.
 const PATIENCE_MS: u64 = 400;
 
-/// The servers that are compared; they need no features of a site.
+/// The servers in the comparison, which needs no features of a site.
 const COMPARED: [&str; 3] = ["hyper", "nginx", "tussah"];
 
-/// What is asked for after each case, to see whether it is answered.
+/// The request after each case, which shows whether the connection still works.
 const LAST: &[u8] = b"GET /file HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n";
 
-/// `web corpus`.
+/// Runs `web corpus`.
 pub fn corpus(common: &Common, folder: &Path) -> Result<Findings, String> {
     let scratch = Scratch::new()?;
     let site = Site::one_file(&scratch.path().join("site"), 7);
@@ -32,7 +34,7 @@ pub fn corpus(common: &Common, folder: &Path) -> Result<Findings, String> {
     let base = servers
         .iter()
         .position(|server| server.peer.name == common.base);
-    let base = base.ok_or_else(|| format!("{} is not there", common.base))?;
+    let base = base.ok_or_else(|| format!("{} is not available", common.base))?;
     let mut rows = Vec::new();
     let cases = cases(folder).map_err(|error| format!("{}: {error}", folder.display()))?;
     for (name, bytes) in &cases {
@@ -54,10 +56,10 @@ pub fn corpus(common: &Common, folder: &Path) -> Result<Findings, String> {
     })
 }
 
-/// The files of the corpus: names and bytes.
+/// Returns the files of the corpus: names and contents.
 fn cases(folder: &Path) -> std::io::Result<Vec<(String, Vec<u8>)>> {
     let mut cases = Vec::new();
-    // Half a request is no half any more when another one comes after it.
+    // An incomplete request is not incomplete with another one after it.
     let is_whole = |name: &str| !name.starts_with("more-") && !name.contains("+more-");
     for entry in fs::read_dir(folder)? {
         let path = entry?.path();
@@ -74,11 +76,12 @@ fn cases(folder: &Path) -> std::io::Result<Vec<(String, Vec<u8>)>> {
     Ok(cases)
 }
 
-/// What a server does about a case: a word for each answer, `ok` or the status of what is refused, with a `+` between them.
+/// Returns a server's reaction to a case: a word for each answer, `ok` or the status of a
+/// rejection, separated by `+`.
 fn outcome(address: SocketAddr, case: &[u8]) -> std::io::Result<String> {
     let mut stream = TcpStream::connect(address)?;
     stream.set_read_timeout(Some(Duration::from_millis(PATIENCE_MS)))?;
-    // A server that has refused the beginning may have closed the connection.
+    // A server that rejected the beginning may have closed the connection.
     let _ = stream.write_all(&[case, LAST].concat());
     let mut bytes = Vec::new();
     let mut piece = [0; 4096];
@@ -97,7 +100,7 @@ fn outcome(address: SocketAddr, case: &[u8]) -> std::io::Result<String> {
     Ok(words(&bytes, is_head, ended))
 }
 
-/// The words for all that a server has sent.
+/// Returns the words for everything that a server sent.
 fn words(mut bytes: &[u8], is_head: bool, ended: bool) -> String {
     let (mut words, mut refused) = (Vec::new(), false);
     while let Some(end) = memchr::memmem::find(bytes, b"\r\n\r\n") {
@@ -113,10 +116,11 @@ fn words(mut bytes: &[u8], is_head: bool, ended: bool) -> String {
         bytes = bytes.get(end + 4 + body..).unwrap_or_default();
         match status {
             "100" => continue,
-            // The last one; after a refusal it should not be.
+            // The answer to the last request; after a rejection there should be none.
             "200" if bytes.is_empty() && ended && refused => words.push("ok".to_owned()),
             "200" if bytes.is_empty() && ended => {}
-            // It is understood, whatever the file is like; or it is a method that files don't have.
+            // The server understood the request. The file may not exist, or files may not have that
+            // method.
             "200" | "204" | "403" | "404" | "405" => words.push("ok".to_owned()),
             refusal => {
                 refused = true;

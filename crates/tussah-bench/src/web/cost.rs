@@ -1,4 +1,4 @@
-//! What a request costs a server: one file, or a set of files, on many connections.
+//! Measures the cost of a request to a server: one file, or a file set, on many connections.
 
 use std::time::Duration;
 
@@ -10,38 +10,38 @@ use super::slice::Slice;
 use super::{Common, Load, check};
 use crate::metric::Metric;
 
-/// The unit that the aims are about.
+/// The unit of the aims.
 pub const CPU: &str = "CPU ms / 1000 requests";
 
-/// Answers a second.
+/// Answers per second.
 pub const RATE: &str = "requests/s";
 
-/// How long an answer takes that only one in a hundred exceeds.
+/// The response time that one answer in a hundred exceeds.
 pub const P99: &str = "µs p99";
 
-/// Requests of a connection in the set of files.
+/// Requests of a connection in the file set.
 pub const REQUESTS_PER_CONNECTION: u32 = 10;
 
-/// Rounds unless the user says otherwise.
+/// The default number of rounds.
 pub const ROUNDS: u32 = 40;
 
-/// Not counted at the begin of each slice: the connects, and this.
+/// The uncounted time at the start of each slice, after connecting.
 const WARM_UP: Duration = Duration::from_millis(100);
 
-/// Peers that tussah should not cost more than.
+/// The peers whose cost tussah should not exceed.
 pub const PEERS: [&str; 5] = ["hyper", "actix-web", "h2o", "lighttpd", "nginx"];
 
-/// What is asked for, and how.
+/// The requests of a scenario.
 #[derive(Clone, Copy, Debug)]
 pub struct Shape {
-    /// Clients.
+    /// The number of clients.
     pub connections: usize,
     /// Requests after which a client opens another connection.
     pub requests_per_connection: u32,
 }
 
 impl Shape {
-    /// Clients that never close their connection.
+    /// Returns clients that never close their connection.
     pub fn keep_alive(connections: usize) -> Shape {
         Shape {
             connections,
@@ -49,7 +49,7 @@ impl Shape {
         }
     }
 
-    /// Clients of a set of files.
+    /// Returns clients of the file set.
     pub fn files(connections: usize) -> Shape {
         Shape {
             connections,
@@ -57,7 +57,7 @@ impl Shape {
         }
     }
 
-    /// What `tussah load` is told to ask for.
+    /// Returns the path for `tussah load`.
     fn path(&self, bench: &Bench) -> String {
         match &bench.site.pages[..] {
             [page] => page.path.clone(),
@@ -65,12 +65,12 @@ impl Shape {
         }
     }
 
-    /// The clients of a server, and the calling OS thread bound to their CPUs.
+    /// Creates the clients of a server, and pins the calling OS thread to their CPUs.
     pub fn clients(&self, bench: &Bench, server: &Server, seed: u64) -> Clients {
         self.clients_of(bench, &[server], seed)
     }
 
-    /// The same, divided among several servers.
+    /// Creates clients divided among several servers.
     pub fn clients_of(&self, bench: &Bench, servers: &[&Server], seed: u64) -> Clients {
         crate::runtimes::pin_to_cpus(&bench.cpus.clients);
         let addresses = servers.iter().map(|server| server.process.address);
@@ -84,7 +84,7 @@ impl Shape {
     }
 }
 
-/// `web one-file`.
+/// Runs `web one-file`.
 pub fn one_file(common: &Common, connections: usize) -> Result<Findings, String> {
     let scratch = Scratch::new()?;
     let mut bench = common.one_file(&scratch)?;
@@ -108,7 +108,7 @@ pub fn one_file(common: &Common, connections: usize) -> Result<Findings, String>
     })
 }
 
-/// `web files`: p99 should be at most 1.2 of that of the best, and so of each.
+/// Runs `web files`. The p99 should be at most 1.2 times that of the best peer, and so of each.
 pub fn files(common: &Common, clients: usize) -> Result<Findings, String> {
     let scratch = Scratch::new()?;
     let mut bench = common.files(&scratch, common.workers)?;
@@ -133,7 +133,7 @@ pub fn files(common: &Common, clients: usize) -> Result<Findings, String> {
     })
 }
 
-/// The base's figure in ratio to that of `peer` is at most `bound`.
+/// Returns the aim that the base's figure is at most `bound` times that of `peer`.
 pub fn aim(unit: &'static str, peer: &'static str, bound: f64) -> Aim {
     Aim {
         unit,
@@ -142,7 +142,7 @@ pub fn aim(unit: &'static str, peer: &'static str, bound: f64) -> Aim {
     }
 }
 
-/// The costs of all servers in all rounds, and which part of them is the kernel's.
+/// Measures the costs of all servers in all rounds, and the kernel's share of them.
 pub fn measured(
     common: &Common,
     bench: &Bench,
@@ -166,7 +166,7 @@ pub fn measured(
         let now = server.process.ticks();
         let (user, system) = (now.user - before.user, now.system - before.system);
         let share = 100.0 * system as f64 / (user + system).max(1) as f64;
-        // Ticks are too coarse for one slice, so there is one figure for all.
+        // Ticks are too coarse for one slice, so there is one figure for all slices.
         if let Some(first) = series.rounds.first_mut() {
             first.push(Metric::info("% of CPU in the kernel", share));
         }
@@ -174,8 +174,8 @@ pub fn measured(
     Ok(all)
 }
 
-/// One slice of servers whose costs are added: all clients connect and have one answer each, and a little more, before it
-/// begins.
+/// Runs one slice with servers whose costs are added. Before it begins, all clients connect and get
+/// an answer each, and a short warm-up follows.
 pub fn slice(
     common: &Common,
     servers: &[&Server],
@@ -194,7 +194,7 @@ pub fn slice(
     Ok(metrics(&slice, cpu() - before))
 }
 
-/// The figures of a slice for which a server needed so much CPU time.
+/// Returns the figures of a slice in which a server needed `cpu` of CPU time.
 fn metrics(slice: &Slice, cpu: Duration) -> Vec<Metric> {
     let quantile = |q: f64| slice.latency_ns.value_at_quantile(q) as f64 / 1e3;
     let seconds = slice.elapsed.as_secs_f64();
@@ -209,7 +209,7 @@ fn metrics(slice: &Slice, cpu: Duration) -> Vec<Metric> {
     metrics
 }
 
-/// The same slice by the command `tussah load`.
+/// Runs the same slice with the command `tussah load`.
 fn by_tussah(
     common: &Common,
     bench: &Bench,
@@ -222,7 +222,7 @@ fn by_tussah(
         .time(common.slice());
     let report = load.flag("--seed", seed).run()?;
     let us = |ns: u64| ns as f64 / 1e3;
-    let server = report.cpu.server.ok_or("tussah load tells no CPU time")?;
+    let server = report.cpu.server.ok_or("tussah load reports no CPU time")?;
     Ok(vec![
         Metric::lower(CPU, server.ms_per_1000_requests),
         Metric::higher(RATE, report.served_per_s),

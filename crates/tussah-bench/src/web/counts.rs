@@ -1,4 +1,4 @@
-//! What repeats from run to run: user instructions and system calls of a request.
+//! Counts the user instructions and system calls of a request, which repeat from run to run.
 
 use std::fs;
 use std::path::Path;
@@ -16,22 +16,23 @@ use crate::metric::Metric;
 const INSTRUCTIONS: &str = "user instructions / request";
 const CALLS: &str = "system calls / request";
 
-/// Rounds unless the user says otherwise.
+/// The default number of rounds.
 const ROUNDS: u32 = 3;
 
-/// Requests of the shorter and of the longer run; the difference has no start and no end in it.
+/// The numbers of requests of the shorter and of the longer run. Their difference excludes start
+/// and end.
 const REQUESTS: [u64; 2] = [4_000, 24_000];
 
-/// Fewer instructions for each request, and valgrind has not seen who answers it.
+/// The number of instructions per request below which valgrind has missed the serving process.
 const EACH_MIN: f64 = 50.0;
 
-/// Bound, in seconds: how long strace may take until it has all OS threads of a server.
+/// Bound, in seconds: the time for strace to attach to all OS threads of a server.
 const ATTACH_SECONDS_MAX: u64 = 10;
 
-/// Kinds of calls that are less often than this for each request are not listed.
+/// Calls that occur less often than this per request are not listed.
 const LISTED_MIN: f64 = 0.005;
 
-/// `web instructions`.
+/// Runs `web instructions`.
 pub fn instructions(common: &Common, connections: usize) -> Result<Findings, String> {
     let scratch = Scratch::new()?;
     let mut bench = common.one_file(&scratch)?;
@@ -51,7 +52,7 @@ pub fn instructions(common: &Common, connections: usize) -> Result<Findings, Str
             }
             let each = (counted[1] - counted[0]) / (REQUESTS[1] - REQUESTS[0]) as f64;
             if each < EACH_MIN {
-                let missing = format!("{}: valgrind has counted nothing", peer.name);
+                let missing = format!("{}: valgrind counted no instructions", peer.name);
                 if !bench.missing.contains(&missing) {
                     bench.missing.push(missing);
                 }
@@ -74,7 +75,7 @@ pub fn instructions(common: &Common, connections: usize) -> Result<Findings, Str
     })
 }
 
-/// The instructions of a server in its whole life of so many requests.
+/// Returns the instructions of a server over its whole life with `requests` requests.
 fn callgrind(
     bench: &mut Bench,
     peer: &'static Peer,
@@ -83,7 +84,7 @@ fn callgrind(
     requests: u64,
     seed: u64,
 ) -> Result<Option<f64>, String> {
-    // It is there for each run anew; at first there is none.
+    // Every run gets a new folder; before the first run there is none.
     let _ = fs::remove_dir_all(folder);
     fs::create_dir_all(folder).map_err(|error| error.to_string())?;
     let server = bench.start_one(peer, |command| {
@@ -100,7 +101,7 @@ fn callgrind(
     clients.run(Until::Requests(requests), None)?;
     drop(clients);
     if server.process.end() {
-        return Err("had to be killed, and so counted nothing".into());
+        return Err("the server had to be killed, so there is no count".into());
     }
     let mut sum = 0.0;
     let files = fs::read_dir(folder).map_err(|error| error.to_string())?;
@@ -114,7 +115,7 @@ fn callgrind(
     Ok(Some(sum))
 }
 
-/// `web syscalls`.
+/// Runs `web syscalls`.
 pub fn syscalls(common: &Common, connections: usize) -> Result<Findings, String> {
     let scratch = Scratch::new()?;
     let mut bench = common.one_file(&scratch)?;
@@ -145,7 +146,7 @@ pub fn syscalls(common: &Common, connections: usize) -> Result<Findings, String>
     })
 }
 
-/// Lets strace count the calls of all OS threads that a server has.
+/// Makes strace count the calls of all OS threads of a server.
 fn attach(server: &Server, output: &Path) -> Result<std::process::Child, String> {
     let mut command = peer::installed("strace", "strace")?;
     command.args(["-c", "-f", "-o"]).arg(output);
@@ -168,7 +169,7 @@ fn attach(server: &Server, output: &Path) -> Result<std::process::Child, String>
     Ok(child)
 }
 
-/// Whether somebody traces all OS threads of a process.
+/// Returns whether all OS threads of a process are traced.
 fn is_traced(pid: u32) -> bool {
     let Ok(threads) = fs::read_dir(format!("/proc/{pid}/task")) else {
         return true;
@@ -180,7 +181,7 @@ fn is_traced(pid: u32) -> bool {
     })
 }
 
-/// The calls in a table of strace, for each request: all, and by their names.
+/// Returns the calls per request from a table of strace: the total, and by name.
 fn calls(table: &str, requests: u64) -> Vec<Metric> {
     // Columns: share, seconds, µs a call, calls, errors if there are any, name.
     let rows = table.lines().filter_map(|line| {

@@ -1,4 +1,4 @@
-//! How evenly many clients are served.
+//! Measures fairness between many clients.
 
 use std::time::{Duration, Instant};
 
@@ -13,14 +13,14 @@ use crate::metric::Metric;
 const JAIN: &str = "Jain, worst window";
 const SPREAD: &str = "p99 / p50";
 
-/// Rounds unless the user says otherwise, and windows in each.
+/// The default number of rounds, and the number of windows in each.
 const ROUNDS: u32 = 15;
 const WINDOWS: usize = 3;
 
-/// Bound, in seconds: how long a server is measured that is too slow for so many windows.
+/// Bound, in seconds: the time to measure a server that is too slow to finish the windows.
 const SLICE_SECONDS_MAX: u64 = 30;
 
-/// `web fairness`.
+/// Runs `web fairness`.
 pub fn fairness(common: &Common, connections: usize) -> Result<Findings, String> {
     let scratch = Scratch::new()?;
     let mut bench = common.one_file(&scratch)?;

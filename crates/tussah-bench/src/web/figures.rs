@@ -1,9 +1,9 @@
-//! What the rounds have given: summaries, paired ratios with their intervals, aims, and the tables of all that.
+//! Evaluates the rounds: summaries, paired ratios with confidence intervals, aims, and tables.
 
 use crate::measure::Random;
 use crate::metric::{Better, Metric, Summary};
 
-/// Samples of the bootstrap; the seed is always the same.
+/// The number of samples of the bootstrap; its seed is fixed.
 const RESAMPLES: usize = 10_000;
 const SEED: u64 = 2026;
 
@@ -12,19 +12,19 @@ const SEED: u64 = 2026;
 pub struct Series {
     /// The server.
     pub name: String,
-    /// What it has reached in each round.
+    /// The metrics of each round.
     pub rounds: Vec<Vec<Metric>>,
-    /// Why there are no more rounds, if it has failed.
+    /// The reason of a failure, after which there are no more rounds.
     pub failed: Option<String>,
 }
 
 impl Series {
-    /// The median in one unit.
+    /// Returns the median in one unit.
     pub fn median(&self, unit: &str) -> Option<f64> {
         Some(Summary::of(self.values(unit))?.median)
     }
 
-    /// The values in one unit, round by round.
+    /// Returns the values in one unit, round by round.
     fn values(&self, unit: &str) -> Vec<f64> {
         let rounds = self.rounds.iter();
         rounds.filter_map(|round| value(round, unit)).collect()
@@ -36,19 +36,20 @@ fn value(round: &[Metric], unit: &str) -> Option<f64> {
     Some(metric.value)
 }
 
-/// A median with the interval in which it lies with 95 %.
+/// A median with its 95 % confidence interval.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Estimate {
     /// Median and range.
     pub summary: Summary,
-    /// The least value of the interval.
+    /// The lower end of the interval.
     pub low: f64,
-    /// The greatest one.
+    /// The upper end of the interval.
     pub high: f64,
 }
 
 impl Estimate {
-    /// By the bootstrap: the medians of samples that are drawn with replacement; `None` of nothing.
+    /// Estimates by the bootstrap: the medians of samples that are drawn with replacement. Returns
+    /// `None` without values.
     pub fn of(values: &[f64]) -> Option<Estimate> {
         let summary = Summary::of(values.iter().copied())?;
         let mut random = Random(SEED);
@@ -65,34 +66,35 @@ impl Estimate {
     }
 }
 
-/// Something to be reached by the median, and missed only if the whole interval is beyond.
+/// A bound for the median. It is missed only if the whole interval is beyond it.
 #[derive(Clone, Debug)]
 pub struct Aim {
-    /// The unit that it is about.
+    /// The unit.
     pub unit: &'static str,
-    /// The peer to whose figure the base's is put in ratio, round by round; with `None` it is the figure itself.
+    /// The peer whose figure divides the base's, round by round; `None` uses the base's figure
+    /// itself.
     pub over: Option<&'static str>,
     /// The bound.
     pub bound: Bound,
 }
 
-/// Which side of a value is good.
+/// The good side of a value.
 #[derive(Clone, Copy, Debug)]
 pub enum Bound {
-    /// At most so much.
+    /// At most this value.
     Most(f64),
-    /// At least so much.
+    /// At least this value.
     Least(f64),
 }
 
-/// Whether an aim is reached.
+/// The verdict on an aim.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verdict {
     /// The median is on the good side.
     Met,
-    /// It is not, but part of the interval is.
+    /// The median is on the wrong side, but part of the interval is on the good side.
     NotSurely,
-    /// The whole interval is beyond.
+    /// The whole interval is on the wrong side.
     Missed,
 }
 
@@ -113,23 +115,23 @@ impl Bound {
     }
 }
 
-/// Everything that a scenario has found out.
+/// The results of a scenario.
 #[derive(Clone, Debug, Default)]
 pub struct Findings {
-    /// What was measured, in a line.
+    /// A one-line description.
     pub about: String,
-    /// The server that the ratios are of.
+    /// The server whose figures are compared with the others'.
     pub base: String,
     /// The servers.
     pub series: Vec<Series>,
-    /// Servers that are not among them, and why.
+    /// Servers that are missing, with the reason.
     pub missing: Vec<String>,
-    /// What should be reached.
+    /// The aims.
     pub aims: Vec<Aim>,
 }
 
 impl Findings {
-    /// The tables as text, and whether no aim is missed.
+    /// Returns the tables as text, and whether no aim is missed.
     pub fn report(&self) -> (String, bool) {
         let mut text = format!("{}\n", self.about);
         for missing in &self.missing {
@@ -178,7 +180,8 @@ impl Findings {
         (text, reached)
     }
 
-    /// The units in the order in which the servers report them, and which direction of each is better.
+    /// Returns the units in the order in which the servers report them, each with its better
+    /// direction.
     fn units(&self) -> Vec<(String, Better)> {
         let mut units: Vec<(String, Better)> = Vec::new();
         let rounds = self.series.iter().flat_map(|series| &series.rounds);
@@ -194,7 +197,7 @@ impl Findings {
         self.series.iter().find(|series| series.name == name)
     }
 
-    /// The base's figures over those of `peer` in the same rounds.
+    /// Divides the base's figures by those of `peer` in the same rounds.
     fn pairs(&self, unit: &str, peer: &str) -> Option<Estimate> {
         let (base, peer) = (self.of(&self.base)?, self.of(peer)?);
         let rounds = base.rounds.iter().zip(&peer.rounds);
@@ -274,7 +277,7 @@ fn cells(name: &str, unit: &str, estimate: Estimate) -> [String; 8] {
     [name, unit, median, low, high, min, max, rounds]
 }
 
-/// Rows in columns: two of text, the rest numbers.
+/// Formats rows in columns: two of text, then numbers.
 fn columns(rows: &[[String; 8]], text: &mut String) {
     let width = |column: usize| rows.iter().map(|row| row[column].chars().count()).max();
     let widths: [usize; 8] = std::array::from_fn(|column| width(column).unwrap_or(0));

@@ -1,4 +1,4 @@
-//! The command `tussah load` as the generator of a scenario's load, and what it reports.
+//! Runs the command `tussah load` as the load generator of a scenario and reads its report.
 
 use std::collections::BTreeMap;
 use std::fmt::Display;
@@ -9,50 +9,50 @@ use serde::Deserialize;
 
 use super::bench::{Bench, Server};
 
-/// More than one failed request of so many, and the figures say nothing.
+/// The share of failed requests above which the figures are useless.
 const FAILED_MAX: f64 = 0.01;
 
-/// A run of `tussah load` that is about to begin.
+/// A prepared run of `tussah load`.
 #[derive(Debug)]
 pub struct Command {
     command: process::Command,
 }
 
-/// What it tells, as far as it is needed; times in nanoseconds.
+/// The needed part of its report; times are in nanoseconds.
 #[derive(Debug, Deserialize)]
 pub struct Report {
-    /// How long was measured, in seconds.
+    /// The length of the measurement, in seconds.
     pub measured_s: f64,
-    /// What became of requests.
+    /// The outcomes of requests.
     pub requests: Requests,
-    /// Answers a second, without those that were turned away.
+    /// Served answers per second, without rejections.
     pub served_per_s: f64,
-    /// Bytes received a second.
+    /// Bytes received per second.
     pub bytes_per_s: f64,
-    /// Of what was served, from the request on.
+    /// Latency of served requests, from sending.
     pub latency: Times,
     /// The same with connecting.
     pub response: Times,
-    /// Of what was turned away.
+    /// Latency of rejections.
     pub rejected_latency: Times,
     /// Failed requests by kind.
     pub errors: BTreeMap<String, u64>,
-    /// How evenly clients were served.
+    /// The fairness between clients.
     pub fairness: Fairness,
     /// CPU time.
     pub cpu: Cpu,
-    /// What makes the results doubtful.
+    /// Reasons to doubt the results.
     pub warnings: Vec<String>,
 }
 
-/// What became of requests.
+/// The outcomes of requests.
 #[derive(Debug, Deserialize)]
 pub struct Requests {
-    /// Answered in full and rightly.
+    /// Answered completely and correctly.
     pub served: u64,
     /// Answered with 503.
     pub rejected: u64,
-    /// Failed in some way.
+    /// Failed for any reason.
     pub failed: u64,
 }
 
@@ -61,11 +61,11 @@ pub struct Requests {
 pub struct Times {
     /// The median.
     pub p50: u64,
-    /// 90 % are no longer.
+    /// The 90th percentile.
     pub p90: u64,
-    /// 99 % are no longer.
+    /// The 99th percentile.
     pub p99: u64,
-    /// The longest.
+    /// The maximum.
     pub max: u64,
 }
 
@@ -81,21 +81,22 @@ pub struct Fairness {
 /// CPU time.
 #[derive(Debug, Deserialize)]
 pub struct Cpu {
-    /// The server's.
+    /// The server's CPU time.
     pub server: Option<ServerCpu>,
 }
 
-/// CPU time of the server with its children.
+/// CPU time of the server with its descendants.
 #[derive(Debug, Deserialize)]
 pub struct ServerCpu {
-    /// Seconds.
+    /// CPU seconds.
     pub seconds: f64,
-    /// Milliseconds by a thousand requests that were answered, 503 included.
+    /// CPU milliseconds per thousand answers, 503 included.
     pub ms_per_1000_requests: f64,
 }
 
 impl Command {
-    /// A load on `path` of a server, or on the set of files if the path is empty, from the CPUs of the clients.
+    /// Prepares a load on `path` of a server, or on the file set if the path is empty, from the
+    /// clients' CPUs.
     pub fn load(bench: &Bench, server: &Server, path: &str) -> Command {
         crate::runtimes::pin_to_cpus(&bench.cpus.clients);
         let mut command = process::Command::new(&bench.peers.tussah);
@@ -103,7 +104,7 @@ impl Command {
             .arg("load")
             .arg(format!("http://{}{path}", server.process.address));
         if path.is_empty() {
-            // The contents are not those that the generator would write.
+            // The contents differ from those that the generator would write.
             let folders = bench.site.pages.len() / super::site::FILES_OF_FOLDER;
             let bytes = folders as u64 * super::site::BYTES_OF_FOLDER;
             command.args(["--files", &format!("{bytes}B")]);
@@ -125,7 +126,8 @@ impl Command {
         self
     }
 
-    /// So many clients; each closes its connection after so many requests.
+    /// Sets the number of clients, and the number of requests after which each closes its
+    /// connection.
     pub fn clients(&mut self, connections: usize, requests_per_connection: u32) -> &mut Command {
         self.flag("--connections", connections);
         if requests_per_connection < u32::MAX {
@@ -135,16 +137,16 @@ impl Command {
         self
     }
 
-    /// How long is measured.
+    /// Sets the length of the measurement.
     pub fn time(&mut self, time: Duration) -> &mut Command {
         self.flag("--duration", format!("{}ms", time.as_millis()))
     }
 
-    /// Runs it to its end.
+    /// Runs the command to its end.
     ///
     /// # Errors
     ///
-    /// It failed, or too many requests did.
+    /// The command failed, or too many requests did.
     pub fn run(&mut self) -> Result<Report, String> {
         self.command.stdin(Stdio::null()).stderr(Stdio::piped());
         let output = self.command.output();
@@ -154,9 +156,9 @@ impl Command {
             return Err(format!("tussah load failed: {}", said.trim()));
         }
         let report: Report = serde_json::from_slice(&output.stdout)
-            .map_err(|error| format!("tussah load reports something else: {error}"))?;
+            .map_err(|error| format!("cannot read the report of tussah load: {error}"))?;
         for warning in &report.warnings {
-            eprintln!("\nwarning of tussah load: {warning}");
+            eprintln!("\ntussah load: warning: {warning}");
         }
         let Requests {
             served,

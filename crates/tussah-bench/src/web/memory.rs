@@ -1,4 +1,4 @@
-//! What an idle keep-alive connection costs a server in memory, the kernel's apart.
+//! Measures a server's memory per idle keep-alive connection, without the kernel's.
 
 use std::time::Duration;
 
@@ -10,13 +10,13 @@ use crate::metric::Metric;
 
 const BYTES: &str = "bytes / connection";
 
-/// Rounds unless the user says otherwise; a server is started anew for each.
+/// The default number of rounds, each with a new server.
 const ROUNDS: u32 = 5;
 
-/// How long the connections are idle before the memory is read.
+/// The idle time before the memory is read.
 const IDLE: Duration = Duration::from_secs(2);
 
-/// `web memory`.
+/// Runs `web memory`.
 pub fn memory(common: &Common, connections: usize) -> Result<Findings, String> {
     let scratch = Scratch::new()?;
     let mut bench = common.one_file(&scratch)?;
@@ -38,7 +38,7 @@ pub fn memory(common: &Common, connections: usize) -> Result<Findings, String> {
     )?;
     Ok(Findings {
         about: format!(
-            "{connections} idle keep-alive connections after one request each; anonymous and shared memory in RAM, files and \
+            "{connections} idle keep-alive connections after one request each; resident anonymous and shared memory, without files and \
              the kernel apart. Before any connection a server has MB of its own, which may be room that it keeps for them"
         ),
         base: common.base.clone(),

@@ -1,7 +1,8 @@
-//! Web servers beside each other and a bare floor: `tussah-bench web SCENARIO`.
+//! Compares web servers with each other and a bare floor: `tussah-bench web SCENARIO`.
 //!
-//! All servers of a scenario stay alive and take turns in short slices, in an order that changes from round to round; ratios are
-//! taken within a round. One worker has a CPU to itself and the clients another one, which is kept from sleeping.
+//! All servers of a scenario stay alive and take turns in short slices, in an order that changes
+//! from round to round. Ratios are taken within a round. A single worker has a CPU to itself, and
+//! so do the clients, whose CPU is kept from sleeping.
 
 mod bench;
 mod big;
@@ -40,7 +41,7 @@ use self::figures::Findings;
 use self::peer::{Peer, Peers};
 use self::site::Site;
 
-/// Compares web servers: what a request costs them, and how evenly they serve.
+/// Compare web servers: the cost of a request, and fairness between clients.
 #[derive(Debug, Parser)]
 #[command(name = "tussah-bench web", after_long_help = EXAMPLES)]
 struct Options {
@@ -50,21 +51,21 @@ struct Options {
     common: Common,
 }
 
-/// Bytes of the one file.
+/// The size of the one file, in bytes.
 const ONE_FILE_BYTES: usize = 4096;
 
 const EXAMPLES: &str = "\
-The peers of other makers are installed by scripts/peers, those in Rust are part of this program with --features web-peers:
+scripts/peers installs the peers in C. Those in Rust are part of this program with --features web-peers:
   cargo build --release -p tussah-services -p tussah-bench --features tussah-bench/web-peers
 
 Examples:
   tussah-bench web one-file --connections 64
   tussah-bench web one-file --connections 8000 --peers floor,nginx,tussah --rounds 5 --slice-ms 300";
 
-/// What all scenarios have.
+/// Options of all scenarios.
 #[derive(Debug, Args)]
 pub struct Common {
-    /// Servers, separated by commas; the usual ones are all but hyper-shared and apache
+    /// Servers, separated by commas [default: all but hyper-shared and apache]
     #[arg(
         long,
         global = true,
@@ -74,16 +75,16 @@ pub struct Common {
     )]
     peers: Vec<String>,
 
-    /// The server that the ratios and the aims are of
+    /// The server that is compared with the others, and that the aims are for
     #[arg(long, global = true, value_name = "NAME", default_value = "tussah")]
     base: String,
 
-    /// Rounds, in each of which all servers are measured once [default: 40 for costs, since a figure counts from there
-    /// on, and less for what takes longer or repeats]
+    /// Number of rounds, each of which measures every server once [default: 40 for costs, which
+    /// make a figure that you can quote, and fewer for slow or deterministic scenarios]
     #[arg(long, global = true, value_parser = clap::value_parser!(u32).range(1..))]
     rounds: Option<u32>,
 
-    /// How long a server is measured in a round, in milliseconds
+    /// Time to measure a server in a round, in milliseconds
     #[arg(long, global = true, default_value_t = 1500, value_parser = clap::value_parser!(u32).range(10..))]
     slice_ms: u32,
 
@@ -91,7 +92,7 @@ pub struct Common {
     #[arg(long, global = true, default_value_t = 1)]
     workers: usize,
 
-    /// The beginning of the random numbers: the order of the servers, and what clients ask for
+    /// Seed of the random numbers: the order of the servers, and the clients' requests
     #[arg(long, global = true, default_value_t = 1)]
     seed: u64,
 
@@ -109,7 +110,7 @@ pub struct Common {
     )]
     tussah_flags: String,
 
-    /// One more server: `tussah web` with other flags, called tussah-NAME
+    /// One more server: `tussah web` with other flags, named tussah-NAME
     #[arg(
         long,
         global = true,
@@ -118,8 +119,8 @@ pub struct Common {
     )]
     variant: Vec<String>,
 
-    /// What makes the requests of `one-file` and `files`: clients of this program, which pause between two slices with all
-    /// answers received, or `tussah load`
+    /// Load generator of `one-file` and `files`: the clients of this program, which pause between
+    /// slices after all answers have arrived, or `tussah load`
     #[arg(long, global = true, value_enum, default_value_t = Load::Own)]
     load: Load,
 
@@ -128,7 +129,7 @@ pub struct Common {
     check: bool,
 }
 
-/// What makes requests.
+/// The load generator.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 enum Load {
     /// The clients of this program.
@@ -139,123 +140,129 @@ enum Load {
 
 #[derive(Debug, Subcommand)]
 enum Scenario {
-    /// Starts and checks every server, and says which are there
+    /// Start and check every server, and list the available ones
     List,
-    /// One file of 4 KB on keep-alive connections: CPU a request
+    /// One file of 4 KB on keep-alive connections: CPU per request
     OneFile {
-        /// Connections
+        /// Number of connections
         #[arg(long, default_value_t = 64)]
         connections: usize,
     },
-    /// A set of files like that of SPECweb99, ten requests a connection: CPU a request, p99
+    /// A file set like that of SPECweb99, ten requests a connection: CPU per request, p99
     Files {
-        /// Clients
+        /// Number of clients
         #[arg(long, default_value_t = 256)]
         clients: usize,
     },
-    /// The same set: CPU a request of two workers over that of one
+    /// The same set: CPU per request of two workers relative to one
     SpeedUp {
-        /// Clients
+        /// Number of clients
         #[arg(long, default_value_t = 256)]
         clients: usize,
     },
-    /// The same set: the base with two workers beside two copies of it with one
+    /// The same set: the base with two workers beside two copies of it with one worker
     NCopy {
-        /// Clients
+        /// Number of clients
         #[arg(long, default_value_t = 256)]
         clients: usize,
     },
     /// Throughput from one client to 8000
     Clients {
-        /// Draws it, as SVG
+        /// Draw the curve to this file, as SVG
         #[arg(long, value_name = "FILE")]
         plot: Option<PathBuf>,
     },
-    /// The corpus of requests: where nginx and hyper differ from tussah, as docs/http.md has it
+    /// The corpus of requests: differences between tussah, nginx and hyper, in the form of
+    /// docs/http.md
     Corpus {
-        /// Where the requests are
+        /// Folder of the requests
         #[arg(long, value_name = "PATH", default_value = concat!(env!("CARGO_MANIFEST_DIR"), "/../tussah-wire/tests/corpus"))]
         folder: PathBuf,
     },
-    /// From the start of a server to its first answer
+    /// Time from the start of a server to its first answer
     Start,
     /// 3.3 GB of files, 1 GB of memory and a cache of 200 MB, as root; loaded by `tussah load`
     Big {
-        /// Clients
+        /// Number of clients
         #[arg(long, default_value_t = 1024)]
         clients: usize,
-        /// How long a server is measured in a round, in seconds
+        /// Time to measure a server in a round, in seconds
         #[arg(long, default_value_t = 20)]
         seconds: u32,
-        /// How long it is loaded before that, until its caches hold what they can
+        /// Warm-up before it, in seconds, which fills the server's caches
         #[arg(long, default_value_t = 20)]
         warm_up_seconds: u32,
-        /// Where the files are, which are kept for the next time [default: a folder for temporary files]
+        /// Folder of the files, which are kept for the next run [default: a folder for temporary
+        /// files]
         #[arg(long, value_name = "PATH")]
         folder: Option<PathBuf>,
     },
-    /// A page of 20 ms of CPU and 20 ms of waiting, overloaded; tussah alone, loaded by `tussah load`
+    /// A page of 20 ms of CPU and 20 ms of waiting, overloaded; tussah alone, loaded by `tussah
+    /// load`
     Bottleneck {
-        /// Clients
+        /// Number of clients
         #[arg(long, default_value_t = 1024)]
         clients: usize,
-        /// Within which time pages are to be answered, in milliseconds
+        /// Target for the response time of pages, in milliseconds
         #[arg(long, default_value_t = 5000)]
         target_ms: u32,
-        /// Clients wait after a 503 as long as Retry-After says; else they return after 20 ms
+        /// Clients honor Retry-After after a 503; otherwise they return after 20 ms
         #[arg(long)]
         honor_retry_after: bool,
-        /// How long is measured, in seconds [default: until a client has 20 pages on average]
+        /// Length of the measurement, in seconds [default: until a client has 20 pages on average]
         #[arg(long)]
         seconds: Option<u32>,
     },
-    /// User instructions a request, counted by valgrind, with one file of 4 KB
+    /// User instructions per request, counted by valgrind, with one file of 4 KB
     Instructions {
-        /// Connections
+        /// Number of connections
         #[arg(long, default_value_t = 64)]
         connections: usize,
     },
-    /// System calls a request, counted by strace, with one file of 4 KB
+    /// System calls per request, counted by strace, with one file of 4 KB
     Syscalls {
-        /// Connections
+        /// Number of connections
         #[arg(long, default_value_t = 64)]
         connections: usize,
     },
     /// Memory of an idle keep-alive connection after its first request
     Memory {
-        /// Connections
+        /// Number of connections
         #[arg(long, default_value_t = 10_000)]
         connections: usize,
     },
-    /// How evenly many clients are served: Jain's index in the worst window, p99 beside p50
+    /// Fairness between clients: Jain's index in the worst window, p99 relative to p50
     Fairness {
-        /// Connections
+        /// Number of connections
         #[arg(long, default_value_t = 8000)]
         connections: usize,
     },
 }
 
 impl Common {
-    /// A bench for servers of one file of 4 KB.
+    /// Creates a bench for servers of one file of 4 KB.
     fn one_file(&self, scratch: &Scratch) -> Result<Bench, String> {
         let site = Site::one_file(&scratch.path().join("site"), ONE_FILE_BYTES);
         Bench::new(self, scratch, self.site(site)?, self.workers)
     }
 
-    /// A bench for servers with so many workers of the set of 100 MB.
+    /// Creates a bench for servers of the set of 100 MB, with `workers` workers.
     fn files(&self, scratch: &Scratch, workers: usize) -> Result<Bench, String> {
         let site = Site::files(&scratch.path().join("site"), site::FOLDERS);
         Bench::new(self, scratch, self.site(site)?, workers)
     }
 
-    /// The servers that were asked for.
+    /// Returns the requested servers.
     fn chosen(&self) -> Result<Vec<&'static Peer>, String> {
         let known = |name: &str| {
             ["usual", "all"].contains(&name) || peer::ALL.iter().any(|peer| peer.name == name)
         };
         if let Some(name) = self.peers.iter().find(|name| !known(name)) {
             let names: Vec<_> = peer::ALL.iter().map(|peer| peer.name).collect();
-            return Err(format!("no server {name}; there are {}", names.join(", ")));
+            return Err(format!(
+                "unknown server {name}; known are {}",
+                names.join(", ")
+            ));
         }
         let asked = |name: &str| self.peers.iter().any(|asked| asked == name);
         let chosen =
@@ -267,7 +274,7 @@ impl Common {
         Ok(chosen)
     }
 
-    /// Where the programs are.
+    /// Returns the locations of the programs.
     fn programs(&self, scratch: &Path) -> Peers {
         let beside = || {
             let program = std::env::current_exe().unwrap_or_default();
@@ -281,7 +288,7 @@ impl Common {
         }
     }
 
-    /// Rounds, `usual` ones unless the user says otherwise.
+    /// Returns the requested number of rounds, or `usual`.
     fn rounds(&self, usual: u32) -> u32 {
         self.rounds.unwrap_or(usual)
     }
@@ -290,13 +297,13 @@ impl Common {
         Duration::from_millis(self.slice_ms.into())
     }
 
-    /// The files, or why they could not be written.
+    /// Returns the files, or an error if they could not be written.
     fn site(&self, written: std::io::Result<Site>) -> Result<Site, String> {
-        written.map_err(|error| format!("the files to serve could not be written: {error}"))
+        written.map_err(|error| format!("cannot write the files to serve: {error}"))
     }
 }
 
-/// Runs a scenario and prints what was found.
+/// Runs a scenario and prints the results.
 pub fn main(arguments: impl Iterator<Item = String>) -> ExitCode {
     let options = Options::parse_from(std::iter::once("web".to_owned()).chain(arguments));
     if let Err(error) = crate::descriptors::allow(config::CONNECTIONS_MAX) {

@@ -1,4 +1,4 @@
-//! The web servers that are compared, and the commands that start them.
+//! The web servers of the comparison, and the commands that start them.
 
 use std::ffi::OsStr;
 use std::fs;
@@ -10,21 +10,21 @@ use super::config::{CONNECTIONS_MAX, Setting};
 /// A server of the comparison.
 #[derive(Debug)]
 pub struct Peer {
-    /// What the tables and `--peers` call it.
+    /// The name in tables and in `--peers`.
     pub name: &'static str,
-    /// What it is.
+    /// A description.
     pub about: &'static str,
-    /// Whether it takes part unless it is asked for.
+    /// True if it takes part by default.
     pub usual: bool,
     /// Flags of its own, separated by spaces.
     flags: &'static str,
     command: Start,
 }
 
-/// Room for all files of a scenario, if there is no bound on the cache: some more than the set has.
+/// The cache size if there is no bound: slightly more than the file set.
 const ALL_MEGABYTES: usize = 256;
 
-/// Makes the command that starts a server.
+/// A function that makes the command to start a server.
 type Start = fn(&Peers, &Setting<'_>) -> Result<Command, String>;
 
 /// All servers, in the order of the tables.
@@ -66,10 +66,10 @@ const fn peer(name: &'static str, about: &'static str, command: Start) -> Peer {
     }
 }
 
-/// Where the programs are that the servers are started with.
+/// The locations of the programs that start servers.
 #[derive(Debug)]
 pub struct Peers {
-    /// The command `tussah`, and flags of its own.
+    /// The command `tussah`.
     pub tussah: PathBuf,
     /// Flags of `tussah web` beside those that all scenarios need.
     pub tussah_flags: Vec<String>,
@@ -78,7 +78,7 @@ pub struct Peers {
 }
 
 impl Peer {
-    /// tussah with other flags, from `NAME=FLAGS`; it lives as long as the program.
+    /// Adds tussah with other flags, from `NAME=FLAGS`. The peer lives as long as the program.
     ///
     /// # Errors
     ///
@@ -99,18 +99,18 @@ impl Peer {
 }
 
 impl Peers {
-    /// The command that starts a server.
+    /// Returns the command that starts a server.
     ///
     /// # Errors
     ///
-    /// It is not there; what to do about it.
+    /// The server is not available; the message says what to do about it.
     pub fn command(&self, peer: &Peer, setting: &Setting<'_>) -> Result<Command, String> {
         let mut command = (peer.command)(self, setting)?;
         command.args(peer.flags.split_whitespace());
         Ok(command)
     }
 
-    /// A server that is part of this program.
+    /// Returns the command for a server that is part of this program.
     fn own(&self, name: &str, setting: &Setting<'_>) -> Result<Command, String> {
         if !cfg!(feature = "web-peers") {
             return Err(
@@ -123,7 +123,8 @@ impl Peers {
         command.args(["--workers", &setting.workers.to_string()]);
         if let Some(megabytes) = setting.cache_megabytes {
             command.args(["--cache-megabytes", &megabytes.to_string()]);
-            // Many OS threads read the files; with as many arenas as glibc likes hyper runs out of a gigabyte.
+            // Many OS threads read the files. With glibc's default number of arenas, hyper exceeds
+            // a gigabyte.
             command.env("MALLOC_ARENA_MAX", "2");
         }
         command.arg(setting.site);
@@ -142,7 +143,7 @@ fn floor(peers: &Peers, setting: &Setting<'_>) -> Result<Command, String> {
             .arg(&program)
             .arg(&source);
         let status = compiler.status();
-        let status = status.map_err(|error| format!("no C compiler, `cc`: {error}"))?;
+        let status = status.map_err(|error| format!("cannot run the C compiler `cc`: {error}"))?;
         if !status.success() {
             return Err(format!("the C compiler failed ({status})"));
         }
@@ -158,7 +159,7 @@ fn tussah(peers: &Peers, setting: &Setting<'_>) -> Result<Command, String> {
     if !peers.tussah.exists() {
         let hint = "cargo build --release -p tussah-services";
         return Err(format!(
-            "no {}; {hint}, or --tussah PATH",
+            "{} does not exist; run {hint}, or give --tussah PATH",
             peers.tussah.display()
         ));
     }
@@ -218,20 +219,20 @@ fn write(path: &Path, text: &str) -> Result<(), String> {
     fs::write(path, text).map_err(|error| format!("{}: {error}", path.display()))
 }
 
-/// A program that Debian has in the package `package`.
+/// Returns the command of a program that Debian has in the package `package`.
 ///
 /// # Errors
 ///
-/// It is not there; what to do about it.
+/// The program is not installed; the message says what to do about it.
 pub fn installed(program: &str, package: &str) -> Result<Command, String> {
     let path = std::env::var_os("PATH").unwrap_or_default();
-    // Where servers are, and not on the path of every user.
+    // The folders of server programs, which are not on every user's path.
     let beside = OsStr::new("/usr/sbin:/usr/local/sbin");
     let folders = std::env::split_paths(&path).chain(std::env::split_paths(beside));
     let found = folders
         .map(|folder| folder.join(program))
         .find(|file| file.is_file());
     let hint =
-        || format!("{program} is not installed; scripts/peers, or apt-get install {package}");
+        || format!("{program} is not installed; run scripts/peers, or apt-get install {package}");
     found.map(Command::new).ok_or_else(hint)
 }

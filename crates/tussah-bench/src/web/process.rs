@@ -1,4 +1,4 @@
-//! A server under test: its processes, how they are started and bound to CPUs, and what they have used.
+//! A server under test: its processes, their start, their CPUs, and their resource usage.
 
 use std::fs;
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
@@ -11,27 +11,29 @@ use std::time::{Duration, Instant};
 use nix::sys::signal::{Signal, kill, killpg};
 use nix::unistd::Pid;
 
-/// Bound, in seconds: how long a server may take until it accepts; valgrind makes it some fifty times slower.
+/// Bound, in seconds: the time for a server to accept connections; valgrind slows it down by a
+/// factor of about fifty.
 const START_SECONDS_MAX: u64 = 60;
 
-/// Bound, in seconds: how long a server may take to end before it is killed.
+/// Bound, in seconds: the time for a server to end before it is killed.
 const END_SECONDS_MAX: u64 = 5;
 
-/// How often a process is looked at that is about to start or to end.
+/// The polling interval for a process that is starting or ending.
 const LOOK: Duration = Duration::from_micros(200);
 
-/// The servers that run now: each leads a process group of its own, as some end by a signal to all of theirs.
+/// The running servers. Each leads a process group of its own, since some end by a signal to their
+/// whole group.
 static RUNNING: Mutex<Vec<Pid>> = Mutex::new(Vec::new());
 
 /// A server with all of its processes; dropping it ends them.
 #[derive(Debug)]
 pub struct Process {
-    /// Where it listens.
+    /// The address of its listener.
     pub address: SocketAddr,
     child: Child,
 }
 
-/// CPU time in user and system mode, in ticks of the kernel's clock: good for shares only.
+/// User and system CPU time, in ticks of the kernel's clock: good for shares only.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Ticks {
     /// In the server's own code.
@@ -41,11 +43,11 @@ pub struct Ticks {
 }
 
 impl Process {
-    /// Starts `command` on `cpus` and waits until `port` accepts; what it prints goes to `log`.
+    /// Starts `command` on `cpus` and waits until `port` accepts. Its output goes to `log`.
     ///
     /// # Errors
     ///
-    /// It could not be started, ended at once, or does not accept within a minute.
+    /// The server could not be started, ended at once, or does not accept within a minute.
     pub fn start(
         mut command: Command,
         port: u16,
@@ -56,7 +58,7 @@ impl Process {
         let errors = out.try_clone().map_err(|error| error.to_string())?;
         command.stdin(Stdio::null()).stdout(out).stderr(errors);
         command.process_group(0);
-        // A new process has the CPUs of the OS thread that makes it.
+        // A new process inherits the CPUs of the OS thread that starts it.
         let spawned = std::thread::scope(|scope| {
             let spawn = || {
                 crate::runtimes::pin_to_cpus(cpus);
@@ -66,7 +68,7 @@ impl Process {
         });
         let child = spawned.map_err(|error| {
             let program = command.get_program().to_string_lossy().into_owned();
-            format!("{program} could not be started: {error}")
+            format!("cannot start {program}: {error}")
         })?;
         let mut running = RUNNING.lock().expect("nothing panics meanwhile");
         running.push(Pid::from_raw(child.id() as i32));
@@ -88,19 +90,21 @@ impl Process {
                 return Err(format!("the server ended at once ({status})"));
             }
             if Instant::now() > deadline {
-                return Err(format!("does not accept after {START_SECONDS_MAX} s"));
+                return Err(format!(
+                    "the server does not accept connections after {START_SECONDS_MAX} s"
+                ));
             }
             std::thread::sleep(LOOK);
         }
         Ok(())
     }
 
-    /// The process that was started.
+    /// Returns the ID of the started process.
     pub fn pid(&self) -> u32 {
         self.child.id()
     }
 
-    /// The process that was started, and all of its descendants.
+    /// Returns the started process and all of its descendants.
     pub fn tree(&self) -> Vec<u32> {
         let mut tree = vec![self.pid()];
         let parents = parents();
@@ -114,7 +118,8 @@ impl Process {
         tree
     }
 
-    /// CPU time of all of its OS threads, those that have ended included, to the nanosecond while they sleep.
+    /// Returns the CPU time of all OS threads, including ended ones. It is exact to the nanosecond
+    /// while they sleep.
     pub fn cpu(&self) -> Duration {
         let of = |pid: u32| {
             let clock = nix::time::clock_getcpuclockid(Pid::from_raw(pid as i32)).ok()?;
@@ -123,7 +128,7 @@ impl Process {
         self.tree().into_iter().filter_map(of).sum()
     }
 
-    /// How that is divided between user and system.
+    /// Returns the CPU time, divided into user and system time.
     pub fn ticks(&self) -> Ticks {
         let mut sum = Ticks::default();
         for pid in self.tree() {
@@ -135,7 +140,7 @@ impl Process {
         sum
     }
 
-    /// Memory in RAM that belongs to no file, in bytes; what processes share counts once.
+    /// Returns the resident anonymous memory in bytes. Memory that processes share counts once.
     pub fn anonymous_bytes(&self) -> f64 {
         let of = |pid: u32| {
             let rollup = fs::read_to_string(format!("/proc/{pid}/smaps_rollup")).ok()?;
@@ -149,10 +154,10 @@ impl Process {
         self.tree().into_iter().filter_map(of).sum()
     }
 
-    /// Asks it to end, as one would ask any server, and waits for that; returns whether it had to be killed.
+    /// Asks the server to end, as usual by SIGTERM, and waits. Returns whether it had to be killed.
     pub fn end(&mut self) -> bool {
         let group = Pid::from_raw(self.pid() as i32);
-        // It may have ended on its own, which is as good.
+        // If the server has already ended, the signal is not needed.
         let _ = kill(group, Signal::SIGTERM);
         let deadline = Instant::now() + Duration::from_secs(END_SECONDS_MAX);
         while Instant::now() < deadline {
@@ -179,33 +184,33 @@ impl Drop for Process {
     }
 }
 
-/// Ends all servers with this program when the user ends that, and removes their folder.
+/// Ends all servers and removes their folder when the user ends this program.
 ///
 /// # Panics
 ///
-/// At the second call.
+/// Panics at the second call.
 pub fn end_with_this_program(folder: PathBuf) {
     let end = move || {
         let running = RUNNING.lock().expect("nothing panics meanwhile");
         for group in running.iter() {
-            // Nobody waits for them any more.
+            // Nothing waits for the processes any more.
             let _ = killpg(*group, Signal::SIGKILL);
         }
-        // What is left over lies in the folder for temporary files.
+        // Leftover files remain in the folder for temporary files.
         let _ = fs::remove_dir_all(&folder);
         std::process::exit(130);
     };
     ctrlc::set_handler(end).expect("there is no other handler");
 }
 
-/// A port of the loopback that nobody listens at, now.
+/// Returns a port of the loopback that no socket listens at for now.
 pub fn free_port() -> u16 {
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0));
     let address = listener.and_then(|listener| listener.local_addr());
     address.expect("the loopback has a free port").port()
 }
 
-/// All processes, each with its parent.
+/// Returns all processes, each with its parent.
 fn parents() -> Vec<(u32, u32)> {
     let entries = fs::read_dir("/proc").expect("Linux has /proc");
     let pids = entries
@@ -215,7 +220,8 @@ fn parents() -> Vec<(u32, u32)> {
         .collect()
 }
 
-/// The fields of `/proc/PID/stat` from the state on, which is the third; the second may hold spaces.
+/// Returns the fields of `/proc/PID/stat` from the third, the state. The second field may contain
+/// spaces.
 fn stat(pid: u32) -> Option<Vec<String>> {
     let text = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
     let fields = text.rsplit_once(')')?.1;

@@ -1,6 +1,6 @@
-//! The head of a response, as far as a client needs it that measures.
+//! Parses the head of a response, as far as a measuring client needs it.
 
-/// What a client has to know of a response before its body.
+/// The facts about a response that a client needs before the body.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Head {
     /// The status code.
@@ -9,17 +9,17 @@ pub struct Head {
     pub len: usize,
     /// Bytes of the body.
     pub body: usize,
-    /// Whether the server closes the connection after it.
+    /// True if the server closes the connection afterwards.
     pub close: bool,
-    /// After how many seconds to come again, where the server says so.
+    /// The value of `Retry-After` in seconds, if the server sends it.
     pub retry_after_s: Option<u32>,
 }
 
-/// The head at the beginning of `bytes`; `None` if it has not come to its end.
+/// Parses the head at the beginning of `bytes`. Returns `None` if it is incomplete.
 ///
 /// # Errors
 ///
-/// It is not one of HTTP/1.1 with a length (RFC 9112, section 6.3).
+/// The head is not one of HTTP/1.1 with a length (RFC 9112, section 6.3).
 pub fn head(bytes: &[u8]) -> Result<Option<Head>, String> {
     let Some(end) = memchr::memmem::find(bytes, b"\r\n\r\n") else {
         return Ok(None);
@@ -40,7 +40,7 @@ pub fn head(bytes: &[u8]) -> Result<Option<Head>, String> {
     while let Some(line) = memchr::memchr(b'\n', &text[at..]) {
         at += line + 1;
         let line = &text[at..];
-        // Most lines are none of these, and their first letter tells.
+        // Most lines are none of these, which their first letter shows.
         match line.first().map(u8::to_ascii_lowercase) {
             Some(b'c') => {
                 if let Some(value) = value(line, b"content-length:") {
@@ -64,7 +64,7 @@ pub fn head(bytes: &[u8]) -> Result<Option<Head>, String> {
     Ok(Some(head))
 }
 
-/// The value of the field that begins here, if it has this name.
+/// Returns the value of the field that begins here, if it has this name.
 fn value<'a>(line: &'a [u8], name: &[u8]) -> Option<&'a [u8]> {
     let (begin, rest) = line.split_at_checked(name.len())?;
     if !begin.eq_ignore_ascii_case(name) {
@@ -125,7 +125,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_head_or_not_a_whole_one() {
+    fn invalid_and_incomplete_heads() {
         assert_eq!(head(b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n"), Ok(None));
         for text in [
             "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n",

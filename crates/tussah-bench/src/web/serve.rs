@@ -1,7 +1,9 @@
-//! The peers that are part of this program, each in a process of its own: `tussah-bench web-serve NAME`.
+//! The peers that are part of this program, each in a process of its own: `tussah-bench web-serve
+//! NAME`.
 //!
-//! They are what a user of the library would write who wants files served fast: all files in memory, in a map by their path. hyper
-//! can serve more than fits there, too: then a cache holds what is asked for most, and the rest is read on the blocking pool.
+//! They are what an expert on the library would write to serve files fast: all files are in memory,
+//! in a map by path. hyper can also serve more files than fit: a cache then holds the popular ones,
+//! and the blocking pool reads the others.
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -12,24 +14,25 @@ use clap::Parser;
 mod actix;
 mod hyper;
 
-/// Bound, in connections: those that wait to be accepted; more than the clients have under way at once.
+/// Bound, in connections: those that wait to be accepted; more than the clients have in flight at
+/// once.
 const BACKLOG_MAX: u32 = 4096;
 
-/// Serves a folder with one of the peers, for the benchmark.
+/// Serve a folder with one of the peers, for the benchmark.
 #[derive(Debug, Parser)]
 #[command(name = "tussah-bench web-serve")]
 struct Options {
-    /// The peer: hyper, hyper-shared, actix-web
+    /// Name of the peer: hyper, hyper-shared or actix-web
     peer: String,
-    /// The folder
+    /// Folder to serve
     folder: PathBuf,
-    /// The port of the loopback
+    /// Port of the loopback
     #[arg(long)]
     port: u16,
-    /// Workers
+    /// Number of workers
     #[arg(long, default_value_t = 1)]
     workers: usize,
-    /// Keep at most so much of the site in memory, in MB (hyper)
+    /// Most memory for cached files, in MB (hyper)
     #[arg(long)]
     cache_megabytes: Option<u64>,
 }
@@ -37,14 +40,14 @@ struct Options {
 /// The files of the site.
 struct Files {
     folder: PathBuf,
-    /// All of them by their path in a URL, if they are kept in memory.
+    /// All files by their path in a URL, if they are kept in memory.
     all: HashMap<String, Bytes>,
-    /// Those that are asked for most, if not all are.
+    /// The popular files, if not all are kept.
     some: Option<moka::sync::Cache<String, Bytes>>,
 }
 
 impl Files {
-    /// All files of a folder.
+    /// Reads all files of a folder.
     fn all(folder: PathBuf) -> std::io::Result<Files> {
         let mut all = HashMap::new();
         read(&folder, "", &mut all)?;
@@ -52,7 +55,7 @@ impl Files {
         Ok(Files { folder, all, some })
     }
 
-    /// A cache for the files of a folder.
+    /// Creates a cache for the files of a folder.
     fn some(folder: PathBuf, megabytes: u64) -> Files {
         let cache = moka::sync::Cache::builder()
             .weigher(|_: &String, file: &Bytes| file.len() as u32)

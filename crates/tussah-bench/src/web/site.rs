@@ -1,4 +1,4 @@
-//! The files that are served: one, or a set like that of SPECweb99, and how often each is asked for.
+//! The served files: one file, or a set like that of SPECweb99, with the popularity of each.
 
 use std::fs;
 use std::io;
@@ -9,39 +9,40 @@ use crate::measure::Random;
 /// A file of the site.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Page {
-    /// Its path in a URL.
+    /// The path in a URL.
     pub path: String,
-    /// Its length, in bytes.
+    /// The length, in bytes.
     pub len: usize,
 }
 
-/// A folder of files, and what clients ask for.
+/// A folder of files, with the popularity of each.
 #[derive(Debug)]
 pub struct Site {
-    /// Where it is.
+    /// The path of the folder.
     pub folder: PathBuf,
-    /// Its files.
+    /// The files.
     pub pages: Vec<Page>,
-    /// For each page the probability that it or one before it is asked for; the last is 1.
+    /// The cumulative probability of each page: that of a request for it or a page before it. The
+    /// last is 1.
     pub cumulative: Vec<f64>,
 }
 
-/// Classes of files in SPECweb99: the unit of a class's lengths, in bytes, and its share of the requests.
+/// The classes of files in SPECweb99: the unit of length in bytes, and the share of the requests.
 const CLASSES: [(usize, f64); 4] = [(102, 0.35), (1024, 0.50), (10_240, 0.14), (102_400, 0.01)];
 
-/// The share of the file of 1 to 9 units among the requests for its class.
+/// The shares of the files of 1 to 9 units among the requests for their class.
 const FILES: [f64; 9] = [
     0.039, 0.059, 0.088, 0.178, 0.353, 0.118, 0.071, 0.050, 0.044,
 ];
 
-/// Files of a folder of the set, and their bytes.
+/// The number of files in a folder of the set.
 pub const FILES_OF_FOLDER: usize = CLASSES.len() * FILES.len();
-/// The same.
+/// Their size in bytes.
 pub const BYTES_OF_FOLDER: u64 = 45 * (102 + 1024 + 10_240 + 102_400);
 
-/// Folders of the set of 100 MB, and of that of 3.3 GB of the SEDA paper (SOSP 2001), section 5.1.
+/// The number of folders in the set of 100 MB.
 pub const FOLDERS: usize = 20;
-/// The same.
+/// The number of folders in the set of 3.3 GB of the SEDA paper (SOSP 2001), section 5.1.
 pub const FOLDERS_SEDA: usize = 678;
 
 impl Site {
@@ -55,8 +56,9 @@ impl Site {
         Site::write(folder, vec![(Page { path, len }, 1.0)])
     }
 
-    /// Writes a set like that of SPECweb99: so many folders of 36 files of 102 bytes to 900 KB, of which the first is asked
-    /// for twice as often as the second, three times as often as the third, and so on.
+    /// Writes a set like that of SPECweb99: `folders` folders, each with 36 files of 102 bytes to
+    /// 900 KB. The first folder gets twice as many requests as the second, three times as many as
+    /// the third, and so on.
     ///
     /// # Errors
     ///
@@ -103,7 +105,7 @@ impl Site {
         })
     }
 
-    /// Gives up what the kernel keeps of the files in memory, so that whoever reads them next does so from the disk.
+    /// Drops the files from the page cache, so that the next reader reads them from the disk.
     ///
     /// # Errors
     ///
@@ -111,14 +113,14 @@ impl Site {
     pub fn forget(&self) -> io::Result<()> {
         for page in &self.pages {
             let file = fs::File::open(self.folder.join(&page.path[1..]))?;
-            // What is not yet written stays in memory.
+            // Data that has not been written stays in memory.
             file.sync_data()?;
             rustix::fs::fadvise(&file, 0, None, rustix::fs::Advice::DontNeed)?;
         }
         Ok(())
     }
 
-    /// The page that a client asks for next.
+    /// Returns the page that a client requests next.
     pub fn pick(&self, random: &mut Random) -> usize {
         if self.pages.len() == 1 {
             return 0;

@@ -1,4 +1,4 @@
-//! What the clients have seen in a slice.
+//! The clients' observations in a slice.
 
 use std::time::Duration;
 
@@ -6,25 +6,26 @@ use hdrhistogram::Histogram;
 
 use crate::metric::Metric;
 
-/// What happened in a slice.
+/// The observations in a slice.
 #[derive(Debug)]
 pub struct Slice {
-    /// Answers, all of them right.
+    /// The number of answers, all of them correct.
     pub requests: u64,
-    /// From its begin to the last answer.
+    /// The time from the start to the last answer.
     pub elapsed: Duration,
-    /// Connections that were opened.
+    /// The number of opened connections.
     pub connects: u64,
-    /// Requests whose connection the server ended instead of an answer; their clients connect again.
+    /// Requests whose connection the server closed instead of an answer. Their clients connect
+    /// again.
     pub failed: u64,
-    /// From the send, or from the connect, to the end of the answer, in nanoseconds.
+    /// The times from the send, or from the connect, to the end of the answer, in nanoseconds.
     pub latency_ns: Histogram<u64>,
 }
 
 impl Slice {
-    /// One in which nothing has happened.
+    /// Creates an empty slice.
     pub fn new() -> Slice {
-        // Room for a microsecond to two minutes, at three digits.
+        // The range is a microsecond to two minutes, with three digits.
         let latency_ns = Histogram::new_with_bounds(1000, 120_000_000_000, 3);
         Slice {
             requests: 0,
@@ -35,7 +36,7 @@ impl Slice {
         }
     }
 
-    /// What mostly does not happen, and is told when it does.
+    /// Returns rare events, which the report lists only if they occur.
     pub fn unusual(&self) -> impl Iterator<Item = Metric> {
         let counts = [
             ("connects / 1000 requests", self.connects),

@@ -1,4 +1,5 @@
-//! What more workers gain: two over one, one process over two, and any number of clients.
+//! Measures the gain of more workers: two workers compared with one, one process with two, and any
+//! number of clients.
 
 use std::path::Path;
 
@@ -8,7 +9,7 @@ use super::cost::{self, CPU, RATE, Shape};
 use super::figures::{Aim, Bound, Findings, Series};
 use crate::metric::Metric;
 
-/// Workers that are compared with one.
+/// The number of workers that is compared with one.
 const WORKERS: usize = 2;
 
 const SPEED_UP: &str = "CPU / request, 2 workers over 1";
@@ -16,11 +17,11 @@ const SPEED_UP: &str = "CPU / request, 2 workers over 1";
 /// The second server of `n_copy`.
 const COPIES: &str = "two copies";
 
-/// Rounds of the curve unless the user says otherwise, and the numbers of its connections.
+/// The default number of rounds of the curve, and its numbers of connections.
 const ROUNDS_CURVE: u32 = 5;
 const CONNECTIONS: [usize; 8] = [1, 4, 16, 64, 256, 1024, 4096, 8000];
 
-/// `web speed-up`.
+/// Runs `web speed-up`.
 pub fn speed_up(common: &Common, clients: usize) -> Result<Findings, String> {
     let (scratch, shape) = (Scratch::new()?, Shape::files(clients));
     let mut one = common.files(&scratch, 1)?;
@@ -34,7 +35,7 @@ pub fn speed_up(common: &Common, clients: usize) -> Result<Findings, String> {
             let twin = of_more
                 .iter()
                 .find(|twin| twin.peer.name == server.peer.name);
-            let twin = twin.ok_or("started once, and then no more")?;
+            let twin = twin.ok_or("the second start failed")?;
             let single = cost::slice(common, &[server], shape.clients(&one, server, seed))?;
             let double = cost::slice(common, &[twin], shape.clients(&more, twin, seed))?;
             Ok(beside(&single, &double))
@@ -53,7 +54,7 @@ pub fn speed_up(common: &Common, clients: usize) -> Result<Findings, String> {
     })
 }
 
-/// The figures of one worker and of more, and what is asked of them.
+/// Returns the figures of one worker and of several, and their ratios.
 fn beside(single: &[Metric], double: &[Metric]) -> Vec<Metric> {
     let of = |metrics: &[Metric], unit: &str| {
         let metric = metrics.iter().find(|metric| metric.unit == unit);
@@ -68,7 +69,7 @@ fn beside(single: &[Metric], double: &[Metric]) -> Vec<Metric> {
     ]
 }
 
-/// `web n-copy`: the base with two workers beside two of it with one.
+/// Runs `web n-copy`: the base with two workers beside two copies of it with one worker.
 pub fn n_copy(common: &Common, clients: usize) -> Result<Findings, String> {
     let (scratch, shape) = (Scratch::new()?, Shape::files(clients));
     let mut bench = common.files(&scratch, WORKERS)?;
@@ -105,7 +106,7 @@ pub fn n_copy(common: &Common, clients: usize) -> Result<Findings, String> {
     })
 }
 
-/// `web clients`: the throughput from one client to 8000, drawn into a file if there is one.
+/// Runs `web clients`: the throughput from one client to 8000, with an optional plot.
 pub fn clients(common: &Common, plot: Option<&Path>) -> Result<Findings, String> {
     let scratch = Scratch::new()?;
     let mut bench = common.one_file(&scratch)?;

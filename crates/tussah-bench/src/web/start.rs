@@ -1,4 +1,4 @@
-//! How long a server takes from its start to its first answer.
+//! Measures the time from a server's start to its first answer.
 
 use super::Common;
 use super::bench::{self, Scratch};
@@ -7,10 +7,10 @@ use crate::metric::Metric;
 
 const MS: &str = "ms to the first answer";
 
-/// Rounds unless the user says otherwise.
+/// The default number of rounds.
 const ROUNDS: u32 = 20;
 
-/// `web start`.
+/// Runs `web start`.
 pub fn start(common: &Common) -> Result<Findings, String> {
     let scratch = Scratch::new()?;
     let mut bench = common.one_file(&scratch)?;

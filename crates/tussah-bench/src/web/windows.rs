@@ -1,26 +1,26 @@
-//! How evenly clients are served: Jain's index in windows.
+//! Measures fairness between clients: Jain's index in windows.
 
 use std::time::{Duration, Instant};
 
-/// Completions of a client, on average, until a window ends.
+/// The average number of completions of a client that ends a window.
 const COMPLETIONS: u64 = 20;
 
-/// A window takes at least so long.
+/// The minimum length of a window.
 const WINDOW_MIN: Duration = Duration::from_secs(1);
 
-/// Counts completions by client, window by window.
+/// A counter of completions by client and window.
 #[derive(Debug)]
 pub struct Windows {
     counts: Vec<u64>,
     total: u64,
     start: Instant,
     worst: Option<f64>,
-    /// Windows that have ended.
+    /// The number of complete windows.
     pub ended: usize,
 }
 
 impl Windows {
-    /// The first window of so many clients begins now.
+    /// Starts the first window for `clients` clients.
     pub fn new(clients: usize, now: Instant) -> Windows {
         Windows {
             counts: vec![0; clients],
@@ -31,12 +31,12 @@ impl Windows {
         }
     }
 
-    /// The index in the worst window, or in the first one, if it has not ended.
+    /// Returns the index in the worst window, or in the first one if it is incomplete.
     pub fn worst(&self) -> f64 {
         self.worst.unwrap_or_else(|| jain(&self.counts))
     }
 
-    /// A client has got an answer.
+    /// Counts an answer to a client.
     pub fn completed(&mut self, client: usize, now: Instant) {
         self.counts[client] += 1;
         self.total += 1;
@@ -52,7 +52,7 @@ impl Windows {
     }
 }
 
-/// Jain's index: 1 if all are served alike, 1 / n if one is served alone.
+/// Returns Jain's index: 1 if all clients get the same, 1 / n if one client gets everything.
 pub fn jain(counts: &[u64]) -> f64 {
     let sum: f64 = counts.iter().map(|count| *count as f64).sum();
     let squares: f64 = counts.iter().map(|count| (*count as f64).powi(2)).sum();

@@ -1,7 +1,8 @@
-//! Nothing, then 10,000 events, every millisecond; afterwards nothing at all.
+//! A burst of 10,000 events every millisecond, with idle time between and afterwards.
 //!
-//! A thread posts a burst of 10 events to each of 1,000 colors, waits until all have run, and sleeps until the next
-//! millisecond. A runtime that spins while it is idle answers fast and burns CPU, so both are reported.
+//! A thread posts 10 events to each of 1,000 colors, waits until all have run, and sleeps until the
+//! next millisecond. A runtime that spins while idle responds fast and burns CPU, so the workload
+//! reports both.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
@@ -34,7 +35,7 @@ const COLORS: usize = 1000;
 const EVENTS_EACH: usize = 10;
 const IDLE: Duration = Duration::from_millis(500);
 
-/// Colors that have not yet run all their events of this burst.
+/// Colors with events of this burst left to run.
 static LEFT: AtomicUsize = AtomicUsize::new(0);
 
 /// The state of one color.
@@ -44,15 +45,16 @@ struct State {
 }
 
 impl State {
-    /// One event; whether it was the last one of the burst.
+    /// Runs one event. Returns whether it was the last one of the burst.
     fn event(&mut self) -> bool {
         self.events += 1;
-        // Release and acquire: who finishes the burst has seen what all others did in it.
+        // Release and acquire: the event that finishes the burst has seen what all others did in
+        // it.
         self.events.is_multiple_of(EVENTS_EACH) && LEFT.fetch_sub(1, Ordering::AcqRel) == 1
     }
 }
 
-/// The times of the bursts, and when the next one is due.
+/// The times of the bursts, and the start of the next one.
 struct Bursts {
     samples: &'static Samples,
     count: usize,
@@ -69,25 +71,25 @@ impl Bursts {
         }
     }
 
-    /// When the next burst begins; `None` after the last one.
+    /// Returns the start of the next burst; `None` after the last one.
     fn next(&mut self) -> Option<Instant> {
         self.due = (self.due + TICK).max(Instant::now());
         (self.samples.len() < self.count).then_some(self.due)
     }
 
-    /// A burst begins now.
+    /// Starts a burst.
     fn begin(&self) -> Instant {
         LEFT.store(COLORS, Ordering::Release);
         Instant::now()
     }
 
-    /// A burst has ended.
+    /// Records the end of a burst.
     fn end(&self, begin: Instant) {
         self.samples.record(begin.elapsed());
         assert_eq!(LEFT.load(Ordering::Acquire), 0, "a burst ended early");
     }
 
-    /// Stays idle on this OS thread, which is outside of the runtime, and reports.
+    /// Stays idle on this OS thread, outside of the runtime, and returns the metrics.
     fn report(&self) -> Vec<Metric> {
         let before = cpu_time();
         std::thread::sleep(IDLE);
@@ -100,7 +102,7 @@ impl Bursts {
     }
 }
 
-/// A FIFO loop of boxed closures in one OS thread.
+/// Uses a FIFO loop of boxed closures in one OS thread.
 fn floor(options: &Options) -> Vec<Metric> {
     type Event = Box<dyn FnOnce(&mut [State]) -> bool>;
     let mut states: Vec<State> = (0..COLORS).map(|_| State::default()).collect();
@@ -123,7 +125,7 @@ fn floor(options: &Options) -> Vec<Metric> {
     bursts.report()
 }
 
-/// A task with an unbounded channel for each color.
+/// Uses a task with an unbounded channel for each color.
 fn tokio(options: &Options) -> Vec<Metric> {
     static DONE: tokio::sync::Notify = tokio::sync::Notify::const_new();
     let mut bursts = Bursts::new(options);
@@ -157,7 +159,7 @@ fn tokio(options: &Options) -> Vec<Metric> {
     bursts.0.report()
 }
 
-/// A task with an unbounded channel for each color.
+/// Uses a task with an unbounded channel for each color.
 fn smol(options: &Options) -> Vec<Metric> {
     let mut bursts = Bursts::new(options);
     runtimes::smol_with(options, options.workers(), runtimes::Reactor::On);
@@ -237,7 +239,7 @@ fn actor(options: &Options) -> Vec<Metric> {
     bursts.0.report()
 }
 
-/// A colored state for each color.
+/// Uses a colored state for each color.
 #[cfg(feature = "tussah")]
 fn tussah(options: &Options) -> Vec<Metric> {
     let mut bursts = Bursts::new(options);

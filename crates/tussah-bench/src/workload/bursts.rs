@@ -1,8 +1,10 @@
-//! Bursts of packets from many connections, each burst acknowledged: the benchmark of SEDA's asynchronous sockets.
+//! Bursts of packets from many connections, each burst acknowledged: the benchmark of SEDA's
+//! asynchronous sockets.
 //!
-//! From "SEDA: An Architecture for Well-Conditioned, Scalable Internet Services" (SOSP 2001), the section on asynchronous
-//! socket I/O: each client sends bursts of 1000 packets of 8 KB, and the server answers each burst with 32 bytes. There,
-//! the clients are other machines; here, [`client`] is another process, see [`crate::server`].
+//! It comes from "SEDA: An Architecture for Well-Conditioned, Scalable Internet Services" (SOSP
+//! 2001), the section on asynchronous socket I/O. Each client sends bursts of 1000 packets of 8 KB,
+//! and the server answers each burst with 32 bytes. The paper's clients are other machines; here,
+//! [`client`] is another process, see [`crate::server`].
 
 use std::cell::RefCell;
 use std::future::poll_fn;
@@ -43,15 +45,17 @@ const PEERS: &[Peer] = &[
     peer("tussah", |options| run(options, tussah::serve)),
 ];
 
-/// Bytes of the one buffer of an OS thread. What is read is taken at once, so that all connections of a worker share it; it stays in
-/// the CPU's cache, and a connection that waits has none.
+/// The size of the buffer of an OS thread, in bytes. A read is processed at once, so all
+/// connections of a worker share the buffer. It stays in the CPU's cache, and a waiting connection
+/// needs none.
 const BUFFER: usize = 8 * PACKET;
 
 thread_local! {
     static SHARED: RefCell<Box<[u8]>> = RefCell::new(vec![0; BUFFER].into());
 }
 
-/// Reads once with `poll_read` into the buffer of the OS thread; the acknowledgement, if a burst has ended.
+/// Reads once with `poll_read` into the buffer of the OS thread. Returns the acknowledgement if a
+/// burst has ended.
 async fn receive_shared(
     receiver: &mut Receiver,
     mut poll_read: impl FnMut(&mut Context<'_>, &mut [u8]) -> Poll<io::Result<usize>>,
@@ -72,7 +76,7 @@ fn run(options: &Options, serve: fn(&Options)) -> Vec<Metric> {
     server::run(options, client::connections(options), serve, client::run)
 }
 
-/// A loop over epoll for each worker, with one buffer for all of its connections.
+/// Uses an epoll loop for each worker, with one buffer for all of its connections.
 fn floor(options: &Options) {
     let workers = options.workers_or(1);
     let listeners = server::listen(workers);
@@ -110,7 +114,8 @@ fn floor(options: &Options) {
     });
 }
 
-/// Reads once, and acknowledges. The answer always fits: the client reads it before it sends more.
+/// Reads once and acknowledges. The answer always fits, since the client reads it before it sends
+/// more.
 fn floor_turn(
     stream: &mut TcpStream,
     receiver: &mut Receiver,
@@ -133,7 +138,7 @@ fn tokio(options: &Options) {
     served.expect("the server does not panic");
 }
 
-/// The same on the OS thread of one runtime, without workers to share with.
+/// Does the same on the OS thread of one runtime, without workers.
 fn tokio_current(_: &Options) {
     runtimes::tokio_current().block_on(tokio_serve());
 }
@@ -196,8 +201,8 @@ fn smol(options: &Options) {
     futures_lite::future::block_on(runtimes::SMOL.spawn(serve))
 }
 
-/// A runtime and a listener for each worker, since its tasks stay where they are; a buffer for each connection, since the
-/// kernel has it while the connection waits.
+/// Uses a runtime and a listener for each worker, since its tasks never migrate, and a buffer for
+/// each connection, since the kernel owns it while the connection waits.
 #[cfg(feature = "compio")]
 fn compio(options: &Options) {
     use ::compio::BufResult;

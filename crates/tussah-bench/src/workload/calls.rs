@@ -1,6 +1,6 @@
-//! One handler calls another: directly, and by the edges of stages.
+//! A handler calls another handler: directly, and by the edges of stages.
 //!
-//! What is measured is the call alone: the callee looks at the batch and leaves it as it is.
+//! The workload measures the call alone: the callee reads the batch and leaves it unchanged.
 
 use super::{Peer, Workload, peer};
 
@@ -9,7 +9,7 @@ mod tussah;
 
 pub static WORKLOAD: Workload = Workload {
     name: "calls",
-    about: "a handler calls another's on its own batch: ns a call",
+    about: "a handler calls another handler with its own batch: ns a call",
     peers: PEERS,
 };
 

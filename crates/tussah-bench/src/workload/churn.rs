@@ -1,7 +1,9 @@
-//! Colors used once, threads aborted at random points, posts from four OS threads: does memory come back?
+//! Colors used once, threads aborted at random points, and posts from four OS threads, to see
+//! whether memory is reclaimed.
 //!
-//! All three run twice in one process. The figures are of the second time; the memory that the first time has
-//! left behind and the second one has added are reported apart, for an allocator may keep what it once had.
+//! All three phases run twice in one process, and the figures are those of the second round. The
+//! report lists separately the memory that the first round left behind and the memory that the
+//! second round added, since an allocator may keep freed memory.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
@@ -26,7 +28,7 @@ const PEERS: &[Peer] = &[
     peer("tussah", tussah),
 ];
 
-/// Bound, in colors or threads: how many are under way at once, as in a service that limits its load.
+/// Bound, in colors or threads: those in flight at once, as in a service that limits its load.
 const BATCH: usize = 1000;
 const POSTERS: usize = 4;
 /// Colors that the OS threads post to.
@@ -41,7 +43,7 @@ fn ran() {
     RUN.fetch_add(1, Ordering::Relaxed);
 }
 
-/// On the stack of each thread, so that a stack that is never dropped is found.
+/// A value on the stack of each thread, which detects a stack that is never dropped.
 struct Stack;
 
 impl Stack {
@@ -57,7 +59,7 @@ impl Drop for Stack {
     }
 }
 
-/// Colors, aborted threads, or posts of one round.
+/// Returns the number of colors, aborted threads, or posts of one round.
 fn count(options: &Options) -> usize {
     options.scaled(1_000_000).next_multiple_of(BATCH)
 }
@@ -69,8 +71,8 @@ fn wait_for_run(count: usize) {
     assert_eq!(RUN.load(Ordering::Relaxed), count, "an event ran twice");
 }
 
-/// Runs the three phases twice and reports the second time. `colors` and `aborts` get the number of colors
-/// and threads, `post` the number of one event, from one of the OS threads.
+/// Runs the three phases twice and reports the second round. `colors` and `aborts` get the number
+/// of colors and threads. `post` gets the number of one event and runs on one of the OS threads.
 fn twice(
     options: &Options,
     mut colors: impl FnMut(usize),
@@ -113,7 +115,7 @@ fn twice(
         wait_for_run(run_before + count);
         metrics.push(rate("posts", start));
 
-        // Time for an allocator that gives memory back with a delay.
+        // An allocator may return memory to the system with a delay.
         std::thread::sleep(Duration::from_millis(100));
         resident.push(resident_bytes());
     }
@@ -128,7 +130,7 @@ fn twice(
     metrics
 }
 
-/// Boxed closures and boxed futures in loops; four OS threads and one channel.
+/// Uses boxed closures and boxed futures in loops, and four OS threads with one channel.
 fn floor(options: &Options) -> Vec<Metric> {
     use std::pin::Pin;
     use std::task::{Context, Waker};
@@ -168,7 +170,8 @@ fn floor(options: &Options) -> Vec<Metric> {
     })
 }
 
-/// A task for each color; `abort` and join for each thread; tasks with channels for the posts.
+/// Uses a task for each color, `abort` and join for each thread, and tasks with channels for the
+/// posts.
 fn tokio(options: &Options) -> Vec<Metric> {
     let runtime = runtimes::tokio_with(options, options.workers());
     let colors = |count: usize| {
@@ -225,7 +228,7 @@ fn tokio(options: &Options) -> Vec<Metric> {
     })
 }
 
-/// A task for each color; `cancel` for each thread; tasks with channels for the posts.
+/// Uses a task for each color, `cancel` for each thread, and tasks with channels for the posts.
 fn smol(options: &Options) -> Vec<Metric> {
     use futures_lite::future::{block_on, yield_now};
     use runtimes::SMOL;
@@ -282,7 +285,8 @@ fn smol(options: &Options) -> Vec<Metric> {
     })
 }
 
-/// A color given by number for each event; `abort` and join for each thread; pinned colors for the posts.
+/// Uses a color given by number for each event, `abort` and join for each thread, and pinned colors
+/// for the posts.
 #[cfg(feature = "tussah")]
 fn tussah(options: &Options) -> Vec<Metric> {
     use tussah::{Color, yield_now};

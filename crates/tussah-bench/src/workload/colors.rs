@@ -1,7 +1,9 @@
-//! One producer, itself a thread, posts increments round-robin over 10,000 colors and yields after each round.
+//! One producer, itself a thread, posts increments round-robin over 10,000 colors and yields after
+//! each round.
 //!
-//! The state of a color is a plain number. Nearly every post finds its color idle, so this measures what it
-//! costs to make a color runnable, not what it costs to queue behind one that runs.
+//! The state of a color is a plain number. Nearly every post finds its color idle. The workload
+//! therefore measures the cost to make a color runnable, not the cost to queue behind a running
+//! event.
 
 use std::cell::Cell;
 use std::collections::VecDeque;
@@ -44,8 +46,8 @@ fn report(rounds: usize, elapsed: Duration, total: usize) -> Vec<Metric> {
     vec![Metric::rate(total, elapsed), peak]
 }
 
-/// A FIFO loop in one OS thread, where each event is a boxed closure that holds the state of its color: a
-/// scheduler without colors and without threads.
+/// Uses a FIFO loop in one OS thread, where each event is a boxed closure that owns the state of
+/// its color: a scheduler without colors and threads.
 fn floor(options: &Options) -> Vec<Metric> {
     type Event = Box<dyn FnOnce()>;
     let rounds = rounds(options);
@@ -68,7 +70,7 @@ fn floor(options: &Options) -> Vec<Metric> {
     )
 }
 
-/// The same with the numbers of colors for events: nothing but the queue.
+/// Does the same with numbers of colors as events: the cost of the queue alone.
 fn floor_plain(options: &Options) -> Vec<Metric> {
     let rounds = rounds(options);
     let mut state = vec![0; COLORS];
@@ -85,7 +87,7 @@ fn floor_plain(options: &Options) -> Vec<Metric> {
     report(rounds, start.elapsed(), state.iter().sum())
 }
 
-/// A task with an unbounded channel for each color.
+/// Uses a task with an unbounded channel for each color.
 fn tokio(options: &Options) -> Vec<Metric> {
     let rounds = rounds(options);
     runtimes::tokio(options, async move {
@@ -121,7 +123,7 @@ fn tokio(options: &Options) -> Vec<Metric> {
     })
 }
 
-/// A task with an unbounded channel for each color.
+/// Uses a task with an unbounded channel for each color.
 fn smol(options: &Options) -> Vec<Metric> {
     let rounds = rounds(options);
     runtimes::smol(options, async move {
@@ -201,7 +203,7 @@ fn actor(options: &Options) -> Vec<Metric> {
     })
 }
 
-/// A colored number for each color.
+/// Uses a colored number for each color.
 #[cfg(feature = "tussah")]
 fn tussah(options: &Options) -> Vec<Metric> {
     use crate::measure::Latch;
@@ -232,7 +234,7 @@ fn tussah(options: &Options) -> Vec<Metric> {
         (start, producer.await.expect("the producer does not panic"))
     });
     latch.wait();
-    // The time ends before the sum is asked for, which is no part of the workload.
+    // The clock stops before the sum is read, which is not part of the workload.
     let elapsed = start.elapsed();
     let sum = async move {
         let mut total = 0;
@@ -241,6 +243,6 @@ fn tussah(options: &Options) -> Vec<Metric> {
         }
         total
     };
-    // A value that is not in use is entered from any executor.
+    // Any executor can enter a value that is not in use.
     report(rounds, elapsed, futures_lite::future::block_on(sum))
 }

@@ -1,7 +1,7 @@
-//! Connections that are accepted and closed at once.
+//! Connections that the server accepts and closes at once.
 //!
-//! Each server is a loop that accepts and drops. The client is the same for all, see [`client`]; where the two run, see
-//! [`crate::server`].
+//! Each server is a loop that accepts and drops. All servers have the same client, see [`client`];
+//! for the CPUs of both, see [`crate::server`].
 
 use super::{Peer, Workload, peer};
 use crate::cli::Options;
@@ -35,7 +35,7 @@ fn run(options: &Options, serve: fn(&Options)) -> Vec<Metric> {
     server::run(options, client::under_way(options), serve, client::run)
 }
 
-/// A loop over epoll for each worker.
+/// Uses an epoll loop for each worker.
 fn floor(options: &Options) {
     let workers = options.workers_or(1);
     let listeners = server::listen(workers);
@@ -59,7 +59,7 @@ fn tokio(options: &Options) {
     served.expect("the server does not panic");
 }
 
-/// The same on the OS thread of one runtime, without workers to share with.
+/// Does the same on the OS thread of one runtime, without workers.
 fn tokio_current(_: &Options) {
     runtimes::tokio_current().block_on(tokio_serve());
 }
@@ -82,7 +82,7 @@ fn smol(options: &Options) {
     }))
 }
 
-/// A runtime and a listener for each worker, since its tasks stay where they are.
+/// Uses a runtime and a listener for each worker, since its tasks never migrate.
 #[cfg(feature = "compio")]
 fn compio(options: &Options) {
     let listeners = server::listen(options.workers_or(1));

@@ -1,8 +1,8 @@
 //! 64 threads make 100,000 round trips each on one shared value and need the reply.
 //!
-//! Without a yield between two entries a lock may let one thread finish in one go; the share of entries by
-//! another thread than the last shows how much of that a peer does. With `--yield` every peer has to
-//! alternate.
+//! Without a yield between two entries, a lock may let one thread finish without interruption. The
+//! share of entries by another thread than the last one shows how often a peer alternates. With
+//! `--yield` every peer has to alternate.
 
 use std::hint::black_box;
 use std::sync::Arc;
@@ -43,7 +43,7 @@ struct Shared {
 }
 
 impl Shared {
-    /// What each entry does; the reply is its number.
+    /// Enters the value. The reply is the number of the entry.
     fn enter(&mut self, thread: usize) -> usize {
         self.entries += 1;
         self.handovers += usize::from(self.last != thread);
@@ -69,7 +69,7 @@ fn trips(options: &Options) -> usize {
     options.scaled(100_000)
 }
 
-/// 64 OS threads around a parking_lot mutex.
+/// Uses 64 OS threads and a parking_lot mutex.
 fn floor_os_threads(options: &Options) -> Vec<Metric> {
     let (trips, yielding) = (trips(options), options.yield_between);
     let shared = parking_lot::Mutex::new(Shared::default());
@@ -84,7 +84,7 @@ fn floor_os_threads(options: &Options) -> Vec<Metric> {
     shared.into_inner().report(trips, elapsed)
 }
 
-/// 64 tokio tasks around a parking_lot mutex, which they never hold across an await.
+/// Uses 64 tokio tasks and a parking_lot mutex, which they never hold across an await.
 fn parking_lot(options: &Options) -> Vec<Metric> {
     let (trips, yielding) = (trips(options), options.yield_between);
     runtimes::tokio(options, async move {
@@ -108,7 +108,7 @@ fn parking_lot(options: &Options) -> Vec<Metric> {
     })
 }
 
-/// 64 tasks around tokio's own mutex.
+/// Uses 64 tasks and tokio's own mutex.
 fn tokio(options: &Options) -> Vec<Metric> {
     let (trips, yielding) = (trips(options), options.yield_between);
     runtimes::tokio(options, async move {
@@ -132,7 +132,8 @@ fn tokio(options: &Options) -> Vec<Metric> {
     })
 }
 
-/// A task that owns the value; requests come through a channel, each with a oneshot for the reply.
+/// Uses a task that owns the value; requests arrive through a channel, each with a oneshot for the
+/// reply.
 fn tokio_channel(options: &Options) -> Vec<Metric> {
     use tokio::sync::{mpsc, oneshot};
     let (trips, yielding) = (trips(options), options.yield_between);
@@ -175,7 +176,7 @@ fn tokio_channel(options: &Options) -> Vec<Metric> {
     })
 }
 
-/// 64 tasks around the mutex of async-lock.
+/// Uses 64 tasks and the mutex of async-lock.
 fn smol(options: &Options) -> Vec<Metric> {
     let (trips, yielding) = (trips(options), options.yield_between);
     runtimes::smol(options, async move {
@@ -246,7 +247,7 @@ fn actor(options: &Options) -> Vec<Metric> {
     })
 }
 
-/// 64 threads that enter one colored value.
+/// Uses 64 threads that enter one colored value.
 #[cfg(feature = "tussah")]
 fn tussah(options: &Options) -> Vec<Metric> {
     let (trips, yielding) = (trips(options), options.yield_between);

@@ -1,8 +1,8 @@
 //! Ping-pong between two threads, and between two colors.
 //!
-//! With `--workers 1` both are on one worker; with two workers (the default) the runtime puts them where it
-//! likes; with `--pin` each of the two has a worker of its own, bound to a CPU of its own, so that every
-//! message crosses.
+//! With `--workers 1` both are on one worker. With two workers (the default) the runtime decides
+//! where they run. With `--pin` each has a worker pinned to its own CPU, so that every message
+//! crosses CPUs.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -40,7 +40,8 @@ const PEERS: &[Peer] = &[
 const THREADS: &str = "ns a round of threads";
 const COLORS: &str = "ns a round of colors";
 
-/// Fewer rounds if pinned: then each is two wake-ups of an OS thread.
+/// Returns the number of rounds, which is lower for pinned workers, since a round is then two
+/// wake-ups of an OS thread.
 fn rounds(options: &Options) -> usize {
     options.scaled(if options.pin { 20_000 } else { 100_000 })
 }
@@ -72,7 +73,7 @@ where
     Metric::nanos_each(unit, rounds, start.elapsed())
 }
 
-/// One OS thread: two futures polled in turn by hand, and a FIFO loop of boxed closures.
+/// Uses one OS thread: two futures polled in turn by hand, and a FIFO loop of boxed closures.
 fn floor(options: &Options) -> Vec<Metric> {
     use std::collections::VecDeque;
     type Event = Box<dyn FnOnce(&mut VecDeque<Step>)>;
@@ -112,7 +113,8 @@ fn floor(options: &Options) -> Vec<Metric> {
     vec![threads, Metric::nanos_each(COLORS, rounds, start.elapsed())]
 }
 
-/// Two OS threads that park and unpark each other. A tenth of the rounds: each is two system calls.
+/// Uses two OS threads that park and unpark each other, with a tenth of the rounds, since each is
+/// two system calls.
 fn floor_os_threads(options: &Options) -> Vec<Metric> {
     let rounds = rounds(options).div_ceil(10);
     let turn = Arc::new(AtomicUsize::new(0));
@@ -157,7 +159,8 @@ fn floor_os_threads(options: &Options) -> Vec<Metric> {
     vec![Metric::nanos_each(THREADS, rounds, start.elapsed())]
 }
 
-/// Threads: two tasks and a `Notify` for each. Colors: two tasks and an unbounded channel for each.
+/// Uses two tasks with a `Notify` each for threads, and two tasks with an unbounded channel each
+/// for colors.
 fn tokio(options: &Options) -> Vec<Metric> {
     use tokio::sync::{Notify, mpsc};
     let rounds = rounds(options);
@@ -194,7 +197,8 @@ fn tokio(options: &Options) -> Vec<Metric> {
     vec![threads, tokio_pair(options, COLORS, a, b)]
 }
 
-/// Runs two futures on tokio: two one-threaded runtimes if pinned, else tasks of one runtime.
+/// Runs two futures on tokio: on two single-threaded runtimes if pinned, else as tasks of one
+/// runtime.
 fn tokio_pair<A, B>(options: &Options, unit: &'static str, a: A, b: B) -> Metric
 where
     A: Future<Output = ()> + Send + 'static,
@@ -219,7 +223,8 @@ where
     })
 }
 
-/// Threads: two tasks and a channel for one message each. Colors: the same with unbounded channels.
+/// Uses two tasks with a channel for one message each for threads, and unbounded channels for
+/// colors.
 fn smol(options: &Options) -> Vec<Metric> {
     let rounds = rounds(options);
     if !options.pin {
@@ -315,7 +320,8 @@ fn actor(options: &Options) -> Vec<Metric> {
         let b = async move {
             let served = async { all_done.await.expect("the last player tells") };
             let playing = async {
-                // It ends when the other one has dropped its reference, which may be just before we see that it has told.
+                // The actor ends when the other one has dropped its reference, which may be just
+                // before its message is seen here.
                 let _ = pong.run(Player).await;
                 std::future::pending::<()>().await;
             };

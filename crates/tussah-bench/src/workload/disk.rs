@@ -1,8 +1,9 @@
-//! Threads that read blocks of 4 KB at random places of a file: 512 MB of 1 GB.
+//! Threads that read blocks of 4 KB at random positions of a file: 512 MB of 1 GB.
 //!
-//! From the page cache, or with `--direct` past it. Every block carries its number, see [`mod@file`]. Runtimes without I/O for
-//! files let their pool for blocking calls do it, as their documentation says. fio with io_uring shows what the disk
-//! gives, where it is installed.
+//! They read from the page cache, or past it with `--direct`. Every block carries its number, see
+//! [`mod@file`]. Runtimes without file I/O use their pool for blocking calls, as their
+//! documentation recommends. If fio is installed, it measures with io_uring what the disk can
+//! deliver.
 
 use std::time::Instant;
 
@@ -35,7 +36,8 @@ const PEERS: &[Peer] = &[
     peer("tussah", |options| run(options, tussah::read)),
 ];
 
-/// Bound, in OS threads: how many read at once in the floor; more only wait for each other.
+/// Bound, in OS threads: those that read at once in the floor; further ones would only wait for
+/// each other.
 const FLOOR_THREADS_MAX: usize = 256;
 
 const MB_S: &str = "MB/s";
@@ -45,17 +47,17 @@ fn tasks(options: &Options) -> usize {
     options.tasks.unwrap_or(64) as usize
 }
 
-/// Blocks that each thread reads.
+/// Returns the number of blocks that each thread reads.
 fn reads(options: &Options) -> usize {
     (options.scaled(512 << 20) / BLOCK / tasks(options)).max(1)
 }
 
-/// Bytes that all threads read.
+/// Returns the number of bytes that all threads read.
 fn bytes(options: &Options) -> usize {
     reads(options) * tasks(options) * BLOCK
 }
 
-/// The numbers of the blocks that a thread reads.
+/// Returns the numbers of the blocks that a thread reads.
 fn numbers(
     options: &Options,
     file: &BlockFile,
@@ -65,7 +67,7 @@ fn numbers(
     (0..reads(options)).map(move |_| random.below(blocks))
 }
 
-/// Has a peer read the file.
+/// Lets a peer read the file and returns the metrics.
 fn run(options: &Options, read: fn(&Options, &'static BlockFile)) -> Vec<Metric> {
     let file = Box::leak(Box::new(BlockFile::prepare(options)));
     let (start, cpu_before) = (Instant::now(), cpu_time());
@@ -78,7 +80,7 @@ fn run(options: &Options, read: fn(&Options, &'static BlockFile)) -> Vec<Metric>
     ]
 }
 
-/// OS threads that read and wait.
+/// Uses OS threads with blocking reads.
 fn floor(options: &Options, file: &'static BlockFile) {
     let tasks = tasks(options);
     let threads = tasks.min(FLOOR_THREADS_MAX);
@@ -135,7 +137,7 @@ fn smol(options: &Options, file: &'static BlockFile) {
     }
 }
 
-/// A runtime for each worker, with its part of the threads, which read through io_uring.
+/// Uses a runtime for each worker with its part of the threads, which read through io_uring.
 #[cfg(feature = "compio")]
 fn compio(options: &Options, file: &'static BlockFile) {
     use ::compio::BufResult;
@@ -150,7 +152,7 @@ fn compio(options: &Options, file: &'static BlockFile) {
         let task = |task| {
             let (numbers, opened) = (numbers(options, file, task), opened.clone());
             ::compio::runtime::spawn(async move {
-                // The runtime takes static buffers, and the process ends after one run.
+                // The runtime needs static buffers, and the process ends after one run.
                 let mut bytes: &'static mut [u8; BLOCK] = &mut Box::leak(Block::new()).0;
                 for number in numbers {
                     let BufResult(read, same) = opened.read_at(bytes, file::offset(number)).await;

@@ -1,7 +1,9 @@
-//! An echo server over loopback TCP: 64 bytes to and fro, one request under way on each connection.
+//! An echo server over loopback TCP: 64 bytes each way, one request in flight on each connection.
 //!
-//! Each server is the plain program of its runtime: a task for each connection that reads into a small buffer and
-//! writes back what it got; the connection is borrowed, so that no task has room for it twice. The client is the same for all, see [`client`]; where the two run, see [`crate::server`].
+//! Each server is the idiomatic program of its runtime: a task for each connection that reads into
+//! a small buffer and writes the bytes back. The tasks borrow their connections, so that none
+//! stores one twice. All servers have the same client, see [`client`]; for the CPUs of both, see
+//! [`crate::server`].
 
 use std::io::{ErrorKind, Read, Write};
 use std::net::TcpStream;
@@ -34,15 +36,15 @@ const PEERS: &[Peer] = &[
     peer("tussah", |options| run(options, tussah::serve)),
 ];
 
-/// Bytes of the buffer of a connection. More than a request, so that a read that does not fill it tells a runtime that
-/// there is no more for now.
+/// The size of a connection's buffer, in bytes. It is larger than a request, so that a partial read
+/// shows a runtime that no more data is available.
 const BUFFER: usize = 128;
 
 fn run(options: &Options, serve: fn(&Options)) -> Vec<Metric> {
     server::run(options, client::descriptors(options), serve, client::run)
 }
 
-/// A loop over epoll for each worker, with one buffer for all of its connections.
+/// Uses an epoll loop for each worker, with one buffer for all of its connections.
 fn floor(options: &Options) {
     let workers = options.workers_or(1);
     let listeners = server::listen(workers);
@@ -75,14 +77,14 @@ fn floor(options: &Options) {
     });
 }
 
-/// A connection of the floor, with what did not fit into its socket: nearly always nothing.
+/// A connection of the floor, with the bytes that did not fit into its socket: nearly always none.
 struct Connection {
     stream: TcpStream,
     unsent: Vec<u8>,
 }
 
 impl Connection {
-    /// Echoes what there is; false if the connection has ended.
+    /// Echoes the available bytes. Returns false if the connection has ended.
     fn turn(&mut self, epoll: &Epoll, index: usize, buffer: &mut [u8]) -> bool {
         let unsent = !self.unsent.is_empty();
         let echoed = if unsent {
@@ -113,7 +115,7 @@ impl Connection {
         true
     }
 
-    /// Writes `bytes`, and keeps what the socket does not take.
+    /// Writes `bytes`, and keeps those for which the socket has no room.
     fn echo(&mut self, bytes: &[u8]) -> std::io::Result<()> {
         let written = match self.stream.write(bytes) {
             Err(error) if error.kind() == ErrorKind::WouldBlock => 0,
@@ -133,7 +135,7 @@ fn tokio(options: &Options) {
     served.expect("the server does not panic");
 }
 
-/// The same on the OS thread of one runtime, without workers to share with.
+/// Does the same on the OS thread of one runtime, without workers.
 fn tokio_current(_: &Options) {
     runtimes::tokio_current().block_on(tokio_serve());
 }
@@ -194,7 +196,7 @@ async fn smol_echo(stream: &mut async_io::Async<TcpStream>) -> std::io::Result<(
     }
 }
 
-/// A runtime and a listener for each worker, since its tasks stay where they are.
+/// Uses a runtime and a listener for each worker, since its tasks never migrate.
 #[cfg(feature = "compio")]
 fn compio(options: &Options) {
     use ::compio::BufResult;

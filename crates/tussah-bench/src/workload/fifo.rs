@@ -1,8 +1,9 @@
-//! Pairs of threads that send blocks to each other through pipes, beside pairs that wait for ever.
+//! Pairs of threads that send blocks to each other through pipes, beside pairs that wait forever.
 //!
-//! 128 pairs exchange 8 GB in blocks of 32 KB: one sends a block, the other reads all of it and sends one back. `--idle`
-//! more pairs are blocked in reading from pipes to which nobody writes; what the others get should not depend on their
-//! number. Every block carries its number at both ends.
+//! 128 pairs exchange 8 GB in blocks of 32 KB: one thread sends a block, the other reads all of it
+//! and sends one back. A further `--idle` pairs are blocked reading from pipes without a writer.
+//! Their number should not affect the throughput of the others. Every block carries its number at
+//! both ends.
 
 use std::io::{ErrorKind, PipeReader, PipeWriter, Read, Write};
 use std::sync::OnceLock;
@@ -34,20 +35,20 @@ const PEERS: &[Peer] = &[
     peer("tussah", |options| run(options, tussah::exchange)),
 ];
 
-/// Pairs that exchange blocks.
+/// The number of pairs that exchange blocks.
 const ACTIVE: usize = 128;
-/// Bytes of a block.
+/// The size of a block, in bytes.
 const BLOCK: usize = 32 << 10;
-/// Bytes that all pairs exchange.
+/// The number of bytes that all pairs exchange.
 const BYTES: usize = 8 << 30;
 
-/// Descriptors of a pair: both ends of two pipes.
+/// The descriptors of a pair: both ends of two pipes.
 const DESCRIPTORS: usize = 4;
 
-/// Threads of idle pairs that are about to wait.
+/// The number of threads of idle pairs that are about to wait.
 static WAITING: AtomicUsize = AtomicUsize::new(0);
 
-/// Blocks that each pair exchanges, in both directions.
+/// Returns the number of blocks that each pair exchanges, in both directions.
 fn blocks(options: &Options) -> usize {
     (options.scaled(BYTES) / BLOCK / ACTIVE).max(2)
 }
@@ -56,11 +57,12 @@ fn idle(options: &Options) -> usize {
     options.idle.unwrap_or(0)
 }
 
-/// Runs a peer, which starts the clock when its idle pairs wait and returns when the others have finished.
+/// Runs a peer. The peer starts the clock when its idle pairs wait, and returns when the other
+/// pairs have finished.
 fn run(options: &Options, exchange: fn(&Options)) -> Vec<Metric> {
     if let Err(error) = descriptors::allow(DESCRIPTORS * (ACTIVE + idle(options))) {
         let possible = (error.possible / DESCRIPTORS).saturating_sub(ACTIVE);
-        eprintln!("fifo: SKIPPED, as only {possible} idle pairs are possible: {error}");
+        eprintln!("fifo: SKIPPED, since the limits allow only {possible} idle pairs: {error}");
         return Vec::new();
     }
     exchange(options);
@@ -73,19 +75,19 @@ fn run(options: &Options, exchange: fn(&Options)) -> Vec<Metric> {
     ]
 }
 
-/// When the exchange began, and the CPU time until then.
+/// The start of the exchange, and the CPU time until then.
 static CLOCK: OnceLock<(Instant, Duration)> = OnceLock::new();
 
 fn start_clock() {
     CLOCK.get_or_init(|| (Instant::now(), measure::cpu_time()));
 }
 
-/// Whether the threads of all idle pairs are about to wait.
+/// Returns whether the threads of all idle pairs are about to wait.
 fn all_wait(options: &Options) -> bool {
     WAITING.load(Ordering::Relaxed) == 2 * idle(options)
 }
 
-/// Lets the workers of a peer go on until the idle pairs wait, then starts the clock.
+/// Lets the workers of a peer run until the idle pairs wait, then starts the clock.
 fn settle(options: &Options) {
     while !all_wait(options) {
         std::thread::yield_now();
@@ -93,7 +95,7 @@ fn settle(options: &Options) {
     start_clock();
 }
 
-/// One thread's ends of the two pipes of a pair.
+/// A thread's ends of the two pipes of a pair.
 struct Ends {
     from: PipeReader,
     to: PipeWriter,
@@ -106,13 +108,15 @@ fn pair() -> [Ends; 2] {
     [ends(from_a, to_a), ends(from_b, to_b)]
 }
 
-/// The sides of `count` pairs, or of the part of them that is worker `index`'s, each with its number in its pair.
+/// Returns the sides of `count` pairs, or of worker `index`'s part of them, each with its number in
+/// its pair.
 fn sides(count: usize, index: usize, workers: usize) -> impl Iterator<Item = (usize, Ends)> {
     let pairs = (index..count).step_by(workers);
     pairs.flat_map(|_| [0, 1].into_iter().zip(pair()))
 }
 
-/// Whether the thread of a pair sends the block with this number; the other one does if not.
+/// Returns whether this thread of a pair sends the block with this number; otherwise the other one
+/// does.
 fn sends(side: usize, number: usize) -> bool {
     number % 2 == side
 }
@@ -128,7 +132,7 @@ fn stamp(block: &mut [u8], number: usize) {
 fn check(block: &[u8], number: usize) {
     let bytes = number.to_ne_bytes();
     let whole = block[..8] == bytes && block[BLOCK - 8..] == bytes;
-    assert!(whole, "the block {number} is another one");
+    assert!(whole, "the block {number} has another number");
 }
 
 /// One side of a pair of the floor.
@@ -136,14 +140,14 @@ struct Side {
     ends: Ends,
     side: usize,
     block: Vec<u8>,
-    /// Bytes of the block that are through.
+    /// The number of bytes of the block that are done.
     position: usize,
-    /// The block that is on its way.
+    /// The number of the present block.
     number: usize,
 }
 
 impl Side {
-    /// Goes on until a pipe is empty or full; true when all `blocks` are through.
+    /// Continues until a pipe is empty or full. Returns true when all `blocks` are done.
     fn turn(&mut self, blocks: usize) -> bool {
         while self.number < blocks {
             let sends = sends(self.side, self.number);
@@ -172,7 +176,7 @@ impl Side {
     }
 }
 
-/// A loop over epoll for each worker, edge-triggered, so that nothing is said to the epoll after the start.
+/// Uses an edge-triggered epoll loop for each worker, which needs no registrations after the start.
 fn floor(options: &Options) {
     let workers = options.workers_or(1);
     runtimes::os_threads(options, workers, |index| {
@@ -211,7 +215,7 @@ fn floor(options: &Options) {
             epoll.wait(&mut ready, None);
             for event in &ready {
                 let side = &mut active[token(event)];
-                // The end of a pipe may be reported once more after the last block.
+                // The end of a pipe may be reported again after the last block.
                 if side.number < blocks && side.turn(blocks) {
                     left -= 1;
                 }
@@ -305,7 +309,7 @@ fn smol(options: &Options) {
     }
 }
 
-/// A runtime for each worker, with its part of the pairs, whose pipes it makes itself.
+/// Uses a runtime for each worker with its part of the pairs, and creates the pipes itself.
 #[cfg(feature = "compio")]
 fn compio(options: &Options) {
     use ::compio::BufResult;

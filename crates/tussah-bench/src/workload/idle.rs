@@ -1,7 +1,7 @@
-//! A million parked threads: what each of them keeps in RAM.
+//! The memory of a million parked threads.
 //!
-//! Once pending for ever, once waiting on one event that they all share. Afterwards the event wakes them, and
-//! all must have woken.
+//! The threads are first pending forever, and then wait on one event that they share. Afterwards
+//! the event wakes them, and all must wake up.
 
 use std::future::{Future, pending};
 use std::pin::Pin;
@@ -18,7 +18,7 @@ use crate::runtimes;
 
 pub static WORKLOAD: Workload = Workload {
     name: "idle",
-    about: "1 M parked threads: resident bytes for each, once pending for ever, once waiting on an event",
+    about: "1 M parked threads: resident bytes of each, pending forever and waiting on an event",
     peers: PEERS,
 };
 
@@ -34,12 +34,13 @@ const PEERS: &[Peer] = &[
 const PENDING: &str = "bytes pending";
 const ON_EVENT: &str = "bytes on an event";
 
-/// Bound, in threads: how far the spawner runs ahead, so that the memory of a run queue is no part of the figure.
+/// Bound, in threads: the spawner's lead, so that the memory of a run queue is not part of the
+/// figure.
 const AHEAD_MAX: usize = 1000;
 
-/// Threads that are about to park, of both rounds.
+/// The number of threads that are about to park, of both rounds.
 static PARKED: AtomicUsize = AtomicUsize::new(0);
-/// Threads that the event has woken.
+/// The number of threads that the event has woken.
 static WOKEN: AtomicUsize = AtomicUsize::new(0);
 
 fn threads(options: &Options) -> usize {
@@ -71,7 +72,7 @@ fn park(threads: usize, unit: &str, mut spawn: impl FnMut()) -> Metric {
     Metric::lower(unit, (resident_bytes() - before) / threads as f64)
 }
 
-/// Boxed futures that are polled by hand, with an event of event-listener.
+/// Uses boxed futures that are polled by hand, with an event of event-listener.
 fn floor(options: &Options) -> Vec<Metric> {
     static EVENT: event_listener::Event = event_listener::Event::new();
     let threads = threads(options);
@@ -116,7 +117,7 @@ fn tokio(options: &Options) -> Vec<Metric> {
     });
     let on_event = park(threads, ON_EVENT, || {
         runtime.spawn(async {
-            // `notify_waiters` reaches all that exist, polled or not.
+            // `notify_waiters` wakes all existing waiters, polled or not.
             let notified = EVENT.notified();
             count(&PARKED);
             notified.await;
@@ -179,7 +180,8 @@ impl kameo::message::Message<Wake> for Parked {
     }
 }
 
-/// A fifth of the threads: an actor takes kilobytes. It waits on its mailbox, so there is one figure only.
+/// Uses a fifth of the threads, since an actor takes kilobytes. It waits on its mailbox, so there
+/// is only one figure.
 fn actor(options: &Options) -> Vec<Metric> {
     let threads = threads(options).div_ceil(5);
     let runtime = runtimes::tokio_with(options, options.workers());

@@ -1,11 +1,12 @@
-//! What a hot color and a long event do to everybody else.
+//! The effect of a hot color and a long event on other events.
 //!
-//! Every millisecond an OS thread posts 0.5 ms of events to one hot color and 20 events to some of 10,000
-//! cold ones; every 100 ms it posts one event that computes for 10 ms. Beside that 8 threads wait for a timer
-//! every millisecond.
+//! Every millisecond an OS thread posts 0.5 ms of events to one hot color, and 20 events to some of
+//! 10,000 cold ones. Every 100 ms it posts one event that computes for 10 ms. In addition, 8
+//! threads wait for a timer every millisecond.
 //!
-//! `change` is the same with a hot color whose events are short, but for a burst of long ones every 250 ms. Whoever expects events to be as
-//! long as they were lets the cold ones and the timers wait for all of the burst.
+//! `change` does the same with a hot color whose events are short, except for a burst of long ones
+//! every 250 ms. A scheduler that expects events to be as long as before lets the cold colors and
+//! the timers wait for the whole burst.
 
 use std::time::{Duration, Instant};
 
@@ -47,7 +48,7 @@ const CHANGE_PEERS: &[Peer] = &[
     peer("tussah", |options| tussah(options, Mix::Change)),
 ];
 
-/// What the hot color and the long events do.
+/// The behavior of the hot color and the long events.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Mix {
     Steady,
@@ -66,17 +67,18 @@ const TIMERS: usize = 8;
 const COLD_A_TICK: usize = 20;
 const HOT_A_TICK: usize = 10;
 const LONG_EVERY_TICKS: usize = 100;
-/// Steps for about 50 µs, so that the hot color takes half of the time of a worker.
+/// The steps for about 50 µs, so that the hot color takes half of the time of a worker.
 const HOT_STEPS: u32 = 625 * WORK_80_NS;
-/// Steps for about 10 ms.
+/// The steps for about 10 ms.
 const LONG_STEPS: u32 = 125_000 * WORK_80_NS;
 
-/// Events of a burst, one burst in so many ticks, and steps for about 3 ms.
+/// The number of events in a burst, the number of ticks between bursts, and the steps for about 3
+/// ms.
 const BURST: usize = 20;
 const BURST_EVERY_TICKS: usize = 250;
 const BURST_STEPS: u32 = 37_500 * WORK_80_NS;
 
-/// What is measured; lives until the process ends.
+/// The measurements, which live until the process ends.
 #[derive(Clone, Copy, Debug)]
 struct Run {
     mix: Mix,
@@ -91,9 +93,9 @@ struct Run {
 /// An event of any color.
 #[derive(Debug)]
 enum Event {
-    /// A cold one says how old it is.
+    /// A cold event, which records its age.
     Cold(Instant),
-    /// The others take time.
+    /// Any other event, which computes.
     Work(u32),
 }
 
@@ -108,7 +110,7 @@ impl Run {
         Run {
             mix,
             ticks,
-            // Time for the peer to set up.
+            // The peer needs time to set up.
             start: Instant::now() + 300 * TICK,
             cold: Samples::leak(ticks * COLD_A_TICK),
             timers: Samples::leak(timers),
@@ -147,7 +149,7 @@ impl Run {
         ]
     }
 
-    /// Posts the long events of a tick; says how long the hot ones are.
+    /// Posts the long events of a tick. Returns the length of the hot ones.
     fn post_long(&self, tick: usize, post: &mut impl FnMut(usize, Event)) -> u32 {
         if self.mix == Mix::Steady {
             if tick.is_multiple_of(LONG_EVERY_TICKS) {
@@ -174,20 +176,21 @@ impl Run {
         self.latch.count_down();
     }
 
-    /// The deadlines of one timer thread: every millisecond, out of step with the feeder and the other timers.
+    /// Returns the deadlines of one timer thread: every millisecond, out of step with the feeder
+    /// and the other timers.
     fn deadlines(&self, timer: usize) -> impl Iterator<Item = Instant> + Send + use<> {
         let first = self.start + TICK / TIMERS as u32 * timer as u32 + TICK / 16;
         (0..self.ticks as u32).map(move |tick| first + tick * TICK)
     }
 
-    /// A timer has fired.
+    /// Records a timer that fired.
     fn fired(&self, deadline: Instant) {
         self.timers.record(deadline.elapsed());
         self.latch.count_down();
     }
 }
 
-/// OS threads, which the kernel preempts: one for each kind of event and one for each timer.
+/// Uses OS threads, which the kernel preempts: one for each kind of event and one for each timer.
 fn floor(options: &Options, mix: Mix) -> Vec<Metric> {
     let run = Run::new(options, mix);
     let thread = || {
@@ -214,7 +217,7 @@ fn floor(options: &Options, mix: Mix) -> Vec<Metric> {
     })
 }
 
-/// The timer threads of tokio, which the actor crate also has to use.
+/// Starts the timer threads of tokio, which the actor crate has to use as well.
 fn tokio_timers(runtime: &tokio::runtime::Runtime, run: Run) {
     for timer in 0..TIMERS {
         runtime.spawn(async move {
@@ -226,7 +229,7 @@ fn tokio_timers(runtime: &tokio::runtime::Runtime, run: Run) {
     }
 }
 
-/// A task with an unbounded channel for each color.
+/// Uses a task with an unbounded channel for each color.
 fn tokio(options: &Options, mix: Mix) -> Vec<Metric> {
     let runtime = runtimes::tokio_with(options, options.workers());
     let run = Run::new(options, mix);
@@ -249,7 +252,7 @@ fn tokio(options: &Options, mix: Mix) -> Vec<Metric> {
     })
 }
 
-/// A task with an unbounded channel for each color.
+/// Uses a task with an unbounded channel for each color.
 fn smol(options: &Options, mix: Mix) -> Vec<Metric> {
     runtimes::smol_with(options, options.workers(), runtimes::Reactor::On);
     let run = Run::new(options, mix);
@@ -308,7 +311,7 @@ fn actor(options: &Options, mix: Mix) -> Vec<Metric> {
     })
 }
 
-/// A pinned color for each color.
+/// Uses a pinned color for each color.
 #[cfg(feature = "tussah")]
 fn tussah(options: &Options, mix: Mix) -> Vec<Metric> {
     let runtime = runtimes::tussah_with(options, options.workers());

@@ -1,7 +1,7 @@
 //! The workloads: one file each, with one function for each peer.
 //!
-//! A workload is written so that all its forms can be read side by side: the floor first, then the peers,
-//! tussah last.
+//! A workload is written so that all its forms can be read side by side: the floor first, then the
+//! peers, tussah last.
 
 use crate::cli::Options;
 use crate::metric::Metric;
@@ -30,27 +30,27 @@ mod wake;
 mod with;
 mod r#yield;
 
-/// Something to measure, in the forms of several peers.
+/// A workload, with one form for each of several peers.
 #[derive(Debug)]
 pub struct Workload {
-    /// What the user types.
+    /// The name on the command line.
     pub name: &'static str,
     /// One line for `list` and for the head of the table.
     pub about: &'static str,
-    /// Who takes part, in the order of the runs.
+    /// The peers, in the order of the runs.
     pub peers: &'static [Peer],
 }
 
 /// One form of a workload.
 #[derive(Debug)]
 pub struct Peer {
-    /// The name in tables; that of a floor begins with `floor`, ours is `tussah`.
+    /// The name in tables. The name of a floor begins with `floor`, and ours is `tussah`.
     pub name: &'static str,
     /// Runs the workload once and reports its metrics.
     ///
     /// # Panics
     ///
-    /// When the peer lost or doubled something.
+    /// Panics if the peer lost or doubled something.
     pub run: fn(&Options) -> Vec<Metric>,
 }
 
@@ -86,7 +86,7 @@ pub static ALL: &[&Workload] = &[
     &calls::WORKLOAD,
 ];
 
-/// The workload with that name.
+/// Returns the workload with that name.
 pub fn find(name: &str) -> Option<&'static Workload> {
     ALL.iter().copied().find(|workload| workload.name == name)
 }

@@ -30,7 +30,7 @@ const PEERS: &[Peer] = &[
 
 const THREADS: usize = 16;
 
-/// The shared value: all its words are equal whenever nobody writes.
+/// The shared value. All its words are equal unless a write is in progress.
 #[derive(Clone, Debug, Default)]
 struct Shared([u64; 16]);
 
@@ -54,7 +54,8 @@ impl Shared {
     }
 }
 
-/// Entries of each thread, steps of work in each, and whether to yield between two.
+/// Returns the number of entries of each thread, the steps of work in each, and whether to yield
+/// between two.
 fn size(options: &Options) -> (usize, u32, bool) {
     (
         options.scaled(3_200_000 / THREADS),
@@ -63,7 +64,7 @@ fn size(options: &Options) -> (usize, u32, bool) {
     )
 }
 
-/// Whether the next entry is a write.
+/// Returns whether the next entry is a write.
 fn is_write(random: &mut Random) -> bool {
     random.below(20) == 0
 }
@@ -81,7 +82,7 @@ fn report(entries: usize, elapsed: Duration, value: u64) -> Vec<Metric> {
     vec![Metric::rate(THREADS * entries, elapsed)]
 }
 
-/// One OS thread and a plain value.
+/// Uses one OS thread and a plain value.
 fn floor(options: &Options) -> Vec<Metric> {
     let (entries, steps, _) = size(options);
     let mut shared = Shared::default();
@@ -98,7 +99,7 @@ fn floor(options: &Options) -> Vec<Metric> {
     report(entries, start.elapsed(), shared.read(0))
 }
 
-/// tokio tasks around a parking_lot lock, which they never hold across an await.
+/// Uses tokio tasks around a parking_lot lock, which they never hold across an await.
 fn parking_lot(options: &Options) -> Vec<Metric> {
     let (entries, steps, yielding) = size(options);
     runtimes::tokio(options, async move {

@@ -28,7 +28,8 @@ const PEERS: &[Peer] = &[
     peer("tussah", tussah),
 ];
 
-/// The first round makes the memory that the second one reuses, as a service that runs for long does.
+/// The first round allocates the memory that the second one reuses, as in a service that runs for
+/// long.
 const ROUNDS: usize = 2;
 
 fn threads(options: &Options) -> usize {
@@ -44,7 +45,8 @@ fn report(threads: usize, elapsed: Duration, sum: usize) -> Vec<Metric> {
     vec![Metric::rate(threads, elapsed)]
 }
 
-/// Boxed futures in one OS thread, each polled twice by hand: no waker, no queue, no join handle.
+/// Uses boxed futures in one OS thread, each polled twice by hand: no waker, no queue, no join
+/// handle.
 fn floor(options: &Options) -> Vec<Metric> {
     let threads = threads(options);
     let mut last = Vec::new();
@@ -119,7 +121,7 @@ fn smol(options: &Options) -> Vec<Metric> {
     })
 }
 
-/// The static executor of smol without join handles: a counter says when all have ended.
+/// Uses the static executor of smol without join handles; a counter reaches 0 when all have ended.
 fn smol_static(options: &Options) -> Vec<Metric> {
     use std::sync::atomic::{AtomicUsize, Ordering};
     static EXECUTOR: async_executor::StaticExecutor = async_executor::StaticExecutor::new();
@@ -147,7 +149,7 @@ fn smol_static(options: &Options) -> Vec<Metric> {
                 let thread = EXECUTOR.spawn(async move {
                     futures_lite::future::yield_now().await;
                     SUM.fetch_add(index, Ordering::Relaxed);
-                    // Release and acquire: who ends last sees the sums of all others.
+                    // Release and acquire: the last thread to end sees the sums of all others.
                     if ENDED.fetch_add(1, Ordering::AcqRel) + 1 == threads {
                         done.try_send(()).expect("only the last one sends");
                     }
@@ -176,7 +178,7 @@ impl kameo::message::Message<Run> for Thread {
     }
 }
 
-/// A fifth of the threads: an actor takes kilobytes.
+/// Uses a fifth of the threads, since an actor takes kilobytes.
 fn actor(options: &Options) -> Vec<Metric> {
     let threads = threads(options).div_ceil(5);
     runtimes::tokio(options, async move {

@@ -1,8 +1,8 @@
-//! A pipeline: a source sends events through stages, each with a bounded queue before it.
+//! A pipeline: a source sends events through stages, each with a bounded queue in front.
 //!
-//! A stage takes what is there, up to a batch, touches each event and sends it on; the last one counts. What is measured
-//! is a hop: an event into a queue, out of it, and through a stage. Every stage and the source is a task of its own, or
-//! an OS thread of its own where the channel is one for OS threads. The result is checked by number and by checksum.
+//! A stage takes the available events, up to a batch, touches each and sends it on; the last stage
+//! counts. The unit is a hop: into a queue, out of it, and through a stage. The source and each
+//! stage are tasks, or OS threads with a channel for these. Number and checksum are checked.
 
 #[cfg(feature = "tussah")]
 mod tussah;
@@ -20,7 +20,7 @@ use crate::runtimes;
 
 pub static WORKLOAD: Workload = Workload {
     name: "stages",
-    about: "events of 64 bytes through --stages queues and stages that take up to --batch at once: ns a hop, events/s",
+    about: "events of 64 bytes through --stages queues and stages, in batches of up to --batch: ns a hop, events/s",
     peers: PEERS,
 };
 
@@ -39,22 +39,23 @@ const PEERS: &[Peer] = &[
     peer("tussah-bare", tussah::bare),
 ];
 
-/// Hops in a run, however many stages there are, so that all variants take about as long.
+/// The number of hops in a run, the same for any number of stages, so that all variants take about
+/// as long.
 const HOPS: usize = 4_000_000;
 
-/// Bound, in events: what the queue before a stage holds, or two batches where these are more.
+/// Bound, in events: the capacity of the queue before a stage, or two batches if these are more.
 const QUEUE: usize = 1024;
 
 type Event = [u64; 8];
 
-/// A pipeline, and how many events go through it.
+/// The size of a pipeline, and the number of events through it.
 #[derive(Clone, Copy, Debug)]
 struct Size {
     stages: usize,
-    /// Events that a stage takes at once at most.
+    /// The largest number of events in a batch.
     batch: usize,
     events: usize,
-    /// Steps of work of each stage on each event.
+    /// The steps of work of each stage on each event.
     steps: u32,
 }
 
@@ -70,12 +71,12 @@ impl Size {
         }
     }
 
-    /// Events that a queue holds.
+    /// Returns the capacity of a queue, in events.
     fn capacity(self) -> usize {
         QUEUE.max(2 * self.batch)
     }
 
-    /// What a stage does with an event.
+    /// Does a stage's work on an event.
     #[inline]
     fn touch(self, event: &mut Event) {
         event[0] += 1;
@@ -85,7 +86,7 @@ impl Size {
         }
     }
 
-    /// What the last stage counts if nothing goes wrong.
+    /// Returns the correct count of the last stage.
     fn expected(self) -> Count {
         let touches = Size { steps: 0, ..self };
         let mut count = Count::default();
@@ -114,12 +115,12 @@ impl Size {
     }
 }
 
-/// The event with this number, as the source makes it.
+/// Returns the event with this number, as the source makes it.
 fn event(number: usize) -> Event {
     [number as u64; 8]
 }
 
-/// What the last stage has seen.
+/// The count of the last stage.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Count {
     events: usize,
@@ -134,7 +135,7 @@ impl Count {
     }
 }
 
-/// The events shared out evenly by hand, which go from array to array in batches.
+/// Splits the events evenly by hand, which pass from array to array in batches.
 fn floor(options: &Options) -> Vec<Metric> {
     let (size, workers) = (Size::of(options), options.workers());
     let total = Mutex::new(Count::default());
@@ -170,7 +171,7 @@ fn floor(options: &Options) -> Vec<Metric> {
 type TokioSender = tokio::sync::mpsc::Sender<Event>;
 type TokioReceiver = tokio::sync::mpsc::Receiver<Event>;
 
-/// A stage takes a batch in one go and sends event by event.
+/// Uses stages that receive a batch at once and send event by event.
 fn tokio(options: &Options) -> Vec<Metric> {
     async fn source(size: Size, to: TokioSender) {
         for number in 0..size.events {
@@ -191,7 +192,7 @@ fn tokio(options: &Options) -> Vec<Metric> {
     on_tokio(options, source, stage)
 }
 
-/// A stage takes a batch in one go, and the places for it in the next queue as well.
+/// Uses stages that receive a batch at once, and reserve room for it in the next queue at once.
 fn tokio_permits(options: &Options) -> Vec<Metric> {
     async fn source(size: Size, to: TokioSender) {
         let mut events = (0..size.events).map(event);
@@ -218,7 +219,7 @@ fn tokio_permits(options: &Options) -> Vec<Metric> {
     on_tokio(options, source, stage)
 }
 
-/// A task for the source and for each stage; the last stage is the same in both forms.
+/// Runs a task for the source and for each stage; the last stage is the same in both forms.
 fn on_tokio<A, B>(
     options: &Options,
     source: fn(Size, TokioSender) -> A,
@@ -255,7 +256,7 @@ where
     size.report(count, elapsed)
 }
 
-/// Tasks of tokio; a stage waits for one event and takes those that are there beside it.
+/// Uses tasks of tokio; a stage waits for one event and takes the others that are available.
 fn flume(options: &Options) -> Vec<Metric> {
     use flume::{Receiver, Sender};
 
@@ -303,7 +304,7 @@ fn flume(options: &Options) -> Vec<Metric> {
     size.report(count, elapsed)
 }
 
-/// Tasks of smol; a stage waits for one event and takes those that are there beside it.
+/// Uses tasks of smol; a stage waits for one event and takes the others that are available.
 fn async_channel(options: &Options) -> Vec<Metric> {
     use async_channel::{Receiver, Sender};
 
@@ -351,7 +352,7 @@ fn async_channel(options: &Options) -> Vec<Metric> {
     size.report(count, elapsed)
 }
 
-/// An OS thread for the source and for each stage, whatever `--workers` says.
+/// Uses an OS thread for the source and for each stage, whatever `--workers` says.
 fn crossbeam(options: &Options) -> Vec<Metric> {
     use crossbeam_channel::bounded;
 

@@ -1,8 +1,8 @@
-//! Unbalanced load: all colors start on one worker, the others have to come and take them.
+//! Unbalanced load: all colors start on one worker, and the others have to steal them.
 //!
-//! Either CPU-bound events of about 8 µs, or (`--memory`) events that go over the 256 KB of their color,
-//! which are dear to move. `floor-1-thread` is what one worker alone can do, `floor` what a perfect division
-//! gives.
+//! The events either take about 8 µs of CPU, or (`--memory`) walk the 256 KB of their color, which
+//! makes a color expensive to move. `floor-1-thread` is the speed of a single worker, and `floor`
+//! that of a perfect division.
 
 use std::hint::black_box;
 use std::time::{Duration, Instant};
@@ -36,7 +36,7 @@ const PEERS: &[Peer] = &[
 const COLORS: usize = 64;
 const COLOR_WORDS: usize = 256 * 1024 / size_of::<u64>();
 
-/// How many events there are for each color, and what one does.
+/// The number of events of each color, and the work of each event.
 #[derive(Clone, Copy, Debug)]
 struct Size {
     events: usize,
@@ -82,7 +82,7 @@ impl State {
         }
     }
 
-    /// One event; whether it was the last one of its color.
+    /// Runs one event. Returns whether it was the last one of its color.
     fn event(&mut self) -> bool {
         if self.words.is_empty() {
             self.x = work(black_box(self.x), self.steps);
@@ -96,12 +96,12 @@ impl State {
     }
 }
 
-/// The colors shared out evenly by hand.
+/// Splits the colors evenly by hand.
 fn floor(options: &Options) -> Vec<Metric> {
     by_hand(options, options.workers())
 }
 
-/// All colors in one OS thread.
+/// Runs all colors in one OS thread.
 fn floor_one(options: &Options) -> Vec<Metric> {
     by_hand(options, 1)
 }
@@ -117,7 +117,7 @@ fn by_hand(options: &Options, workers: usize) -> Vec<Metric> {
     size.report(elapsed)
 }
 
-/// A task for each color, spawned by one task; all events are in its channel.
+/// Uses a task for each color, spawned by one task; all events are in its channel.
 fn tokio(options: &Options) -> Vec<Metric> {
     let size = Size::of(options);
     runtimes::tokio(options, async move {
@@ -145,7 +145,7 @@ fn tokio(options: &Options) -> Vec<Metric> {
     })
 }
 
-/// A task for each color, spawned by one task; all events are in its channel.
+/// Uses a task for each color, spawned by one task; all events are in its channel.
 fn smol(options: &Options) -> Vec<Metric> {
     let size = Size::of(options);
     runtimes::smol(options, async move {
@@ -208,7 +208,7 @@ fn actor(options: &Options) -> Vec<Metric> {
     })
 }
 
-/// A colored state for each color; one thread posts all events.
+/// Uses a colored state for each color; one thread posts all events.
 #[cfg(feature = "tussah")]
 fn tussah(options: &Options) -> Vec<Metric> {
     use crate::measure::Latch;
@@ -238,7 +238,7 @@ fn tussah(options: &Options) -> Vec<Metric> {
     size.report(start.elapsed())
 }
 
-/// The same without stealing, to pair with the one above.
+/// Does the same without stealing, for a paired ratio.
 #[cfg(feature = "tussah")]
 fn tussah_no_steal(options: &Options) -> Vec<Metric> {
     tussah(&Options {

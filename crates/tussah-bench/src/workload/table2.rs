@@ -1,7 +1,7 @@
 //! 16 colors, each a chain of events: do some work, then post a child of the same color.
 //!
-//! After table 2 of the paper on libasync-smp: what it costs to post, queue and run one event when every
-//! event is of a color that is already running. The floor only does the work.
+//! After table 2 of the paper on libasync-smp: the cost to post, queue and run one event when every
+//! event's color is already running. The floor only does the work.
 
 use std::hint::black_box;
 use std::time::Instant;
@@ -31,7 +31,7 @@ const PEERS: &[Peer] = &[
 
 const COLORS: usize = 16;
 
-/// Length of each chain, and the steps of work in each event.
+/// Returns the length of each chain, and the steps of work in each event.
 fn size(options: &Options) -> (usize, u32) {
     (
         options.scaled(5_000_000 / COLORS),
@@ -43,7 +43,7 @@ fn report(length: usize, start: Instant) -> Vec<Metric> {
     vec![Metric::rate(COLORS * length, start.elapsed())]
 }
 
-/// OS threads that share out the chains and run them as loops.
+/// Uses OS threads that divide the chains and run them as loops.
 fn floor(options: &Options) -> Vec<Metric> {
     let (length, steps) = size(options);
     let workers = options.workers();
@@ -59,7 +59,7 @@ fn floor(options: &Options) -> Vec<Metric> {
     vec![Metric::rate(COLORS * length, elapsed)]
 }
 
-/// A task with an unbounded channel for each color, which sends to itself.
+/// Uses a task with an unbounded channel for each color, which sends to itself.
 fn tokio(options: &Options) -> Vec<Metric> {
     let (length, steps) = size(options);
     let chain = move |color: usize| async move {
@@ -92,7 +92,7 @@ fn tokio(options: &Options) -> Vec<Metric> {
     })
 }
 
-/// A task with an unbounded channel for each color, which sends to itself.
+/// Uses a task with an unbounded channel for each color, which sends to itself.
 fn smol(options: &Options) -> Vec<Metric> {
     let (length, steps) = size(options);
     let chain = move |color: usize| async move {
@@ -125,14 +125,14 @@ fn smol(options: &Options) -> Vec<Metric> {
     })
 }
 
-/// An actor with an unbounded mailbox for each color, which tells itself.
+/// An actor with an unbounded mailbox for each color, which sends to itself.
 #[derive(kameo::Actor)]
 struct Chain {
     steps: u32,
     events: usize,
 }
 
-/// The state of the chain, and how many events are left.
+/// The state of the chain, and the number of events left.
 struct Step(u64, usize);
 
 impl kameo::message::Message<Step> for Chain {
@@ -170,7 +170,7 @@ fn actor(options: &Options) -> Vec<Metric> {
     })
 }
 
-/// A pinned color for each chain, and a closure that posts itself again.
+/// Uses a pinned color for each chain, and a closure that posts itself again.
 #[cfg(feature = "tussah")]
 fn tussah(options: &Options) -> Vec<Metric> {
     use crate::measure::Latch;

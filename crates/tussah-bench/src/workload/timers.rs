@@ -1,7 +1,9 @@
-//! Timers: CPU time for a set and a cancel with a million others pending, then how late timers fire.
+//! Timers: the CPU time to set and cancel one with a million others pending, and the lateness of
+//! timers that fire.
 //!
-//! Nearly all timers of a network service are timeouts that never fire, so set and cancel is what counts. Timers are
-//! cancelled where they were set, and once more from another worker.
+//! Nearly all timers of a network service are timeouts that never fire, so setting and cancelling
+//! matter most. Timers are cancelled by the worker that set them, and in a second round by another
+//! worker.
 
 use std::future::{Future, poll_fn};
 use std::pin::{Pin, pin};
@@ -32,16 +34,17 @@ const PEERS: &[Peer] = &[
 const HERE: &str = "CPU ns here";
 const ELSEWHERE: &str = "CPU ns other worker";
 
-/// Timers that go to the other worker at once, so that handing them over costs next to nothing.
+/// The number of timers in a batch to the other worker, so that handing them over costs next to
+/// nothing.
 const BATCH: usize = 10_000;
 
-/// How many timers are pending, and how many are set and cancelled.
+/// Returns the number of pending timers, and the number to set and cancel.
 fn size(options: &Options) -> (usize, usize) {
     let pending = options.idle.unwrap_or_else(|| options.scaled(1_000_000));
     (pending, options.scaled(1_000_000))
 }
 
-/// How long the next timer that is to be cancelled would run.
+/// Returns the duration of the next timer to be cancelled.
 fn timeout(random: &mut Random) -> Duration {
     random.between(Duration::from_secs(120), Duration::from_secs(3600))
 }
@@ -52,8 +55,8 @@ fn cpu_each(unit: &str, count: usize, before: Duration) -> Metric {
 
 /// Sets timers on one worker and cancels them on another; `run` gets one job for each of the two.
 ///
-/// The jobs block their workers while they wait for each other: waiting costs no CPU time that way, and they
-/// cannot run on the same worker.
+/// The jobs block their workers while they wait for each other: such a wait costs no CPU time, and
+/// the jobs cannot run on the same worker.
 fn elsewhere<T: Send + 'static>(
     options: &Options,
     set: impl Fn(Duration) -> T + Send + 'static,
@@ -91,7 +94,7 @@ fn elsewhere<T: Send + 'static>(
     Some(cpu_each(ELSEWHERE, batches * BATCH, before))
 }
 
-/// The threads that measure lateness: their deadlines lie at random within a second.
+/// The threads that measure lateness. Their deadlines are random times within a second.
 struct Late {
     deadlines: Vec<Instant>,
     samples: &'static Samples,
@@ -112,7 +115,8 @@ impl Late {
         }
     }
 
-    /// Starts a thread for each deadline with `spawn`, which calls the function that it gets at that time.
+    /// Starts a thread for each deadline with `spawn`, which calls its function argument at that
+    /// time.
     fn report(self, mut spawn: impl FnMut(Instant, Box<dyn FnOnce() + Send>)) -> Metric {
         let Late {
             deadlines,
@@ -131,7 +135,7 @@ impl Late {
     }
 }
 
-/// An ordered map in one OS thread, which sleeps until the first deadline of it.
+/// Uses an ordered map in one OS thread, which sleeps until the earliest deadline.
 fn floor(options: &Options) -> Vec<Metric> {
     use std::collections::BTreeMap;
     let (pending, count) = size(options);
@@ -165,7 +169,7 @@ fn floor(options: &Options) -> Vec<Metric> {
     vec![here, lateness]
 }
 
-/// Polls `timer` once, as a thread that waits for something else too would.
+/// Polls `timer` once, like a thread that also waits for something else.
 async fn start(timer: Pin<&mut impl Future>) {
     let mut timer = timer;
     poll_fn(|context| {
@@ -178,7 +182,7 @@ async fn start(timer: Pin<&mut impl Future>) {
     .await;
 }
 
-/// Starts `timer` where no thread waits for it.
+/// Starts `timer` without a thread that waits for it.
 fn set_here<T: Future>(timer: T) -> Pin<Box<T>> {
     let mut timer = Box::pin(timer);
     let mut context = std::task::Context::from_waker(std::task::Waker::noop());
@@ -193,7 +197,7 @@ fn tokio(options: &Options) -> Vec<Metric> {
     use tokio::time::{Sleep, sleep, sleep_until};
     let (pending, count) = size(options);
     let runtime = runtimes::tokio_with(options, options.workers());
-    // Without a budget, for a task out of budget does not start its timer when polled.
+    // Without a budget, since a task out of budget does not start its timer when polled.
     let task = tokio::task::unconstrained(async move {
         let mut random = Random(1);
         let mut timers = Vec::with_capacity(pending);

@@ -1,4 +1,5 @@
-//! Transfers between two of 1,000 accounts: both are entered at once, by several threads on all workers.
+//! Transfers between two of 1,000 accounts: both are entered at once, by several threads on all
+//! workers.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -31,18 +32,18 @@ const ACCOUNTS: usize = 1000;
 const THREADS: usize = 16;
 const BALANCE: u64 = 1000;
 
-/// Transfers of each thread.
+/// Returns the number of transfers of each thread.
 fn transfers(options: &Options) -> usize {
     options.scaled(2_000_000 / THREADS)
 }
 
-/// The next two accounts, never the same twice.
+/// Returns the next two accounts, which always differ.
 fn pair(random: &mut Random) -> (usize, usize) {
     let from = random.below(ACCOUNTS);
     (from, (from + 1 + random.below(ACCOUNTS - 1)) % ACCOUNTS)
 }
 
-/// What a transfer does.
+/// Makes a transfer.
 fn transfer(from: &mut u64, to: &mut u64) {
     if *from > 0 {
         *from -= 1;
@@ -55,7 +56,7 @@ fn report(transfers: usize, elapsed: Duration, total: u64) -> Vec<Metric> {
     vec![Metric::rate(THREADS * transfers, elapsed)]
 }
 
-/// One OS thread and plain numbers.
+/// Uses one OS thread and plain numbers.
 fn floor(options: &Options) -> Vec<Metric> {
     let transfers = transfers(options);
     let mut accounts = vec![BALANCE; ACCOUNTS];
@@ -72,7 +73,7 @@ fn floor(options: &Options) -> Vec<Metric> {
     report(transfers, start.elapsed(), accounts.iter().sum())
 }
 
-/// tokio tasks that take two parking_lot mutexes, the one with the lower number first.
+/// Uses tokio tasks that take two parking_lot mutexes, the one with the lower number first.
 fn parking_lot(options: &Options) -> Vec<Metric> {
     let (transfers, yielding) = (transfers(options), options.yield_between);
     runtimes::tokio(options, async move {
@@ -109,7 +110,7 @@ fn parking_lot(options: &Options) -> Vec<Metric> {
     })
 }
 
-/// The same with the mutex of tokio.
+/// Does the same with the mutex of tokio.
 fn tokio(options: &Options) -> Vec<Metric> {
     let (transfers, yielding) = (transfers(options), options.yield_between);
     runtimes::tokio(options, async move {
@@ -147,7 +148,7 @@ fn tokio(options: &Options) -> Vec<Metric> {
     })
 }
 
-/// The same with the mutex of async-lock.
+/// Does the same with the mutex of async-lock.
 fn smol(options: &Options) -> Vec<Metric> {
     let (transfers, yielding) = (transfers(options), options.yield_between);
     runtimes::smol(options, async move {
@@ -240,7 +241,7 @@ fn actor(options: &Options) -> Vec<Metric> {
     })
 }
 
-/// A colored number for each account; `with_all` has no order to observe.
+/// Uses a colored number for each account; `with_all` needs no lock order.
 #[cfg(feature = "tussah")]
 fn tussah(options: &Options) -> Vec<Metric> {
     let (transfers, yielding) = (transfers(options), options.yield_between);

@@ -1,6 +1,7 @@
-//! An idle runtime is given one event: how long until it runs.
+//! The wake-up time of an idle runtime that gets one event.
 //!
-//! Once from an OS thread outside, once from a thread on a worker that then goes to sleep again.
+//! The event comes from an OS thread outside, and then from a thread on a worker that goes to sleep
+//! again.
 
 use std::time::{Duration, Instant};
 
@@ -14,7 +15,7 @@ use crate::runtimes;
 
 pub static WORKLOAD: Workload = Workload {
     name: "wake",
-    about: "an idle runtime is given one event, from an OS thread and from a worker: p50 and p99.9",
+    about: "an idle runtime gets one event, from an OS thread and from a worker: p50 and p99.9",
     peers: PEERS,
 };
 
@@ -27,17 +28,17 @@ const PEERS: &[Peer] = &[
     peer("tussah", tussah),
 ];
 
-/// Long enough for every worker to have gone to sleep.
+/// Long enough for every worker to fall asleep.
 const PAUSE_OUTSIDE: Duration = Duration::from_micros(200);
-/// The same on a worker; timers are no finer than this.
+/// The same on a worker, whose timers have this resolution.
 const PAUSE_WORKER: Duration = Duration::from_millis(1);
 
-/// Events from outside, and from a worker.
+/// Returns the numbers of events from outside and from a worker.
 fn events(options: &Options) -> (usize, usize) {
     (options.scaled(3000), options.scaled(1500))
 }
 
-/// Posts events from this OS thread, with pauses; `post` lets one run that records how old the instant is.
+/// Posts events from this OS thread, with pauses; `post` posts an event that records its age.
 fn from_outside(events: usize, mut post: impl FnMut(Instant, &'static Samples)) -> Vec<Metric> {
     let samples = Samples::leak(events);
     for event in 1..=events {
@@ -65,7 +66,7 @@ fn report(events: usize, samples: &Samples, units: [&str; 2]) -> Vec<Metric> {
 
 const FROM_WORKER: [&str; 2] = ["ns p50 from a worker", "ns p99.9 from a worker"];
 
-/// An OS thread that waits on a channel.
+/// Uses an OS thread that waits on a channel.
 fn floor(options: &Options) -> Vec<Metric> {
     let (outside, _) = events(options);
     let (sender, receiver) = std::sync::mpsc::channel::<(Instant, &Samples)>();
@@ -125,7 +126,7 @@ fn smol(options: &Options) -> Vec<Metric> {
     metrics
 }
 
-/// An actor that is told; the one on a worker is told by a task.
+/// An actor that receives a message from an OS thread, or from a task on a worker.
 #[derive(kameo::Actor)]
 struct Recorder;
 

@@ -1,4 +1,4 @@
-//! One thread enters one value, with nobody else there: the cost of an uncontended entry.
+//! One thread enters one value without contention: the cost of an entry.
 
 use std::hint::black_box;
 use std::time::Instant;
@@ -12,7 +12,7 @@ use crate::runtimes;
 
 pub static WORKLOAD: Workload = Workload {
     name: "with",
-    about: "one thread, one value, nobody else: ns for an entry",
+    about: "one thread, one value, no contention: ns per entry",
     peers: PEERS,
 };
 
@@ -30,7 +30,7 @@ fn entries(options: &Options) -> usize {
     options.scaled(20_000_000)
 }
 
-/// What an entry does.
+/// Enters the value.
 fn enter(value: &mut usize) -> usize {
     *black_box(&mut *value) += 1;
     *value
@@ -42,7 +42,7 @@ fn report(entries: usize, start: Instant, value: usize) -> Vec<Metric> {
     vec![Metric::nanos_each("ns", entries, elapsed)]
 }
 
-/// A plain variable.
+/// Uses a plain variable.
 fn floor(options: &Options) -> Vec<Metric> {
     let entries = entries(options);
     let mut value = 0;
@@ -105,7 +105,7 @@ impl kameo::message::Message<Enter> for Owner {
     }
 }
 
-/// A twentieth of the entries: each is a round trip between two tasks.
+/// Uses a twentieth of the entries, since each is a round trip between two tasks.
 fn actor(options: &Options) -> Vec<Metric> {
     let entries = entries(options).div_ceil(20);
     runtimes::tokio(options, async move {

@@ -28,7 +28,7 @@ const PEERS: &[Peer] = &[
 
 const THREADS: usize = 2;
 
-/// Yields of each thread, and the number of workers.
+/// Returns the number of yields of each thread, and the number of workers.
 fn size(options: &Options) -> (usize, usize) {
     (options.scaled(2_500_000), options.workers_or(1))
 }
@@ -38,7 +38,7 @@ fn report(yields: usize, elapsed: Duration, total: usize) -> Vec<Metric> {
     vec![Metric::nanos_each("ns", total, elapsed)]
 }
 
-/// Boxed futures in a FIFO, polled by hand.
+/// Uses boxed futures in a FIFO, polled by hand.
 fn floor(options: &Options) -> Vec<Metric> {
     let (yields, _) = size(options);
     let mut fifo: VecDeque<Pin<Box<dyn Future<Output = ()>>>> = VecDeque::new();
@@ -61,7 +61,7 @@ fn floor(options: &Options) -> Vec<Metric> {
     report(yields, start.elapsed(), total)
 }
 
-/// Two OS threads on one CPU that yield to the scheduler of the kernel; a tenth of the yields.
+/// Uses two OS threads on one CPU that yield to the kernel's scheduler, with a tenth of the yields.
 fn floor_os_threads(options: &Options) -> Vec<Metric> {
     let yields = size(options).0.div_ceil(10);
     let elapsed = runtimes::os_threads(options, THREADS, |_| {

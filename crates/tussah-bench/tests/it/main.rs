@@ -1,4 +1,5 @@
-//! Runs every peer of every workload once, tiny, through the command line. No figure is looked at.
+//! Runs every peer of every workload once through the command line, at a tiny scale. The tests
+//! ignore the figures.
 
 use std::process::{Command, Output};
 
@@ -15,7 +16,7 @@ fn text(bytes: Vec<u8>) -> String {
     String::from_utf8(bytes).expect("the program prints UTF-8")
 }
 
-/// The workloads that `list` prints, each with its peers.
+/// Returns the workloads that `list` prints, each with its peers.
 fn workloads() -> Vec<(String, Vec<String>)> {
     let list = text(bench(&["list"]).stdout);
     let lines: Vec<&str> = list.lines().collect();
@@ -55,7 +56,7 @@ fn every_peer_of_every_workload_runs_and_loses_nothing() {
                 .iter()
                 .all(|line| line["workload"] == workload.as_str())
         );
-        // fio is a program of its own, which need not be installed.
+        // fio is a separate program and may be missing.
         for peer in peers.iter().filter(|peer| *peer != "floor-fio") {
             let mut figures = lines.iter().filter(|line| line["peer"] == peer.as_str());
             assert!(
@@ -96,7 +97,7 @@ fn controllers_are_compared_and_drawn() {
         .lines()
         .map(|line| serde_json::from_str(line).expect("one JSON object a line"))
         .collect();
-    // Rejections are free of cost, and are charged.
+    // Two contenders, each with free and with charged rejections.
     assert_eq!(lines.len(), 4);
     assert!(lines.iter().all(|line| line["scenario"] == "step-2"));
     let drawn = std::fs::read_to_string(folder.join("step-2.svg"));
@@ -108,5 +109,5 @@ fn controllers_are_compared_and_drawn() {
 fn unknown_controllers_are_refused_with_the_known_ones() {
     let output = bench(&["controllers", "--controller", "nobody"]);
     assert_eq!(output.status.code(), Some(2));
-    assert!(text(output.stderr).contains("auto, no-admission"));
+    assert!(text(output.stderr).contains("but: auto, "));
 }

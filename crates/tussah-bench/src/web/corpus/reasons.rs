@@ -1,11 +1,11 @@
-//! Why tussah answers as it does where others answer otherwise.
+//! The reasons for the differences between tussah and the other servers.
 
 use std::collections::BTreeMap;
 
-/// Differences of one kind.
+/// The reason for differences of one kind.
 struct Reason {
     title: &'static str,
-    /// The beginnings of the names of the cases.
+    /// Prefixes of the names of the cases.
     cases: &'static [&'static str],
     text: &'static str,
 }
@@ -104,11 +104,11 @@ const REASONS: &[Reason] = &[
     },
 ];
 
-/// The differences in Markdown, a table for each reason.
+/// Formats the differences in Markdown, a table for each reason.
 ///
 /// # Errors
 ///
-/// One has no reason.
+/// A difference has no reason.
 pub fn tables(
     cases: usize,
     servers: &[&str],
@@ -118,7 +118,7 @@ pub fn tables(
         let begins = |reason: &&Reason| reason.cases.iter().any(|start| name.starts_with(start));
         REASONS.iter().position(|reason| begins(&reason))
     };
-    // Those of one reason that come to the same stand in one row.
+    // Cases with the same reason and the same results share a row.
     let mut sorted: BTreeMap<(usize, &[String]), Vec<&str>> = BTreeMap::new();
     for (name, words) in rows {
         let reason =

@@ -1,4 +1,4 @@
-//! The peer actix-web: an application with one handler, in as many workers as asked for.
+//! The peer actix-web: an application with one handler, in the requested number of workers.
 
 use std::net::Ipv4Addr;
 use std::time::Duration;

@@ -1,4 +1,4 @@
-//! The peer hyper: one runtime for each core, or one for all.
+//! The peer hyper: one runtime for each core, or a single one.
 
 use std::convert::Infallible;
 use std::net::{Ipv4Addr, SocketAddr};
@@ -16,10 +16,12 @@ use tokio::net::{TcpListener, TcpSocket, TcpStream};
 
 use super::{BACKLOG_MAX, Files};
 
-/// Bound, in OS threads: those that read files of a site which is larger than the memory. With the 512 that tokio allows it runs out of a gigabyte.
+/// Bound, in OS threads: those that read files of a site larger than memory. With tokio's default
+/// of 512, hyper exceeds a gigabyte.
 const READERS_MAX: usize = 32;
 
-/// A single-threaded runtime for each worker, among whose listeners the kernel divides the connections.
+/// Serves with a single-threaded runtime for each worker. The kernel distributes the connections
+/// among their listeners.
 pub fn each(port: u16, workers: usize, files: &'static Files) -> std::io::Result<()> {
     let cpus = crate::runtimes::allowed_cpus();
     std::thread::scope(|scope| {
@@ -37,7 +39,7 @@ pub fn each(port: u16, workers: usize, files: &'static Files) -> std::io::Result
     })
 }
 
-/// One runtime with so many workers.
+/// Serves with a single runtime that has `workers` workers.
 pub fn shared(port: u16, workers: usize, files: &'static Files) -> std::io::Result<()> {
     let mut builder = tokio::runtime::Builder::new_multi_thread();
     builder.max_blocking_threads(READERS_MAX);
@@ -67,7 +69,7 @@ fn listen(port: u16, reuse: bool) -> std::io::Result<TcpListener> {
 
 async fn connection(stream: TcpStream, files: &'static Files) {
     let service = service_fn(|request| answer(files, request));
-    // A client may end its connection as it likes.
+    // A client may close its connection at any time.
     let _ = http1::Builder::new()
         .serve_connection(TokioIo::new(stream), service)
         .await;
@@ -95,7 +97,7 @@ async fn answer(
     Ok(response)
 }
 
-/// A file from the cache, or from the disk.
+/// Returns a file from the cache or from the disk.
 async fn cached(files: &'static Files, cache: &Cache<String, Bytes>, path: &str) -> Option<Bytes> {
     if let Some(file) = cache.get(path) {
         return Some(file);

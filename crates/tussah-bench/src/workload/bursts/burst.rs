@@ -1,19 +1,19 @@
-//! The bytes of a burst: what the client sends, and how a server checks and acknowledges them.
+//! The bytes of a burst, and the server's code to check and acknowledge them.
 
 use std::sync::atomic::Ordering;
 
 use crate::server::RECEIVED;
 
-/// Bytes of a packet.
+/// The size of a packet, in bytes.
 pub const PACKET: usize = 8 << 10;
-/// Packets of a burst.
+/// The number of packets in a burst.
 const PACKETS: usize = 1000;
-/// Bytes of a burst.
+/// The size of a burst, in bytes.
 pub const BURST: usize = PACKET * PACKETS;
-/// Bytes of an acknowledgement.
+/// The size of an acknowledgement, in bytes.
 pub const ACK: usize = 32;
 
-/// A whole burst; every packet begins with its number.
+/// Returns a whole burst; every packet begins with its number.
 pub fn burst() -> Vec<u8> {
     let mut burst = vec![0x5a; BURST];
     for (number, packet) in burst.chunks_exact_mut(PACKET).enumerate() {
@@ -22,7 +22,7 @@ pub fn burst() -> Vec<u8> {
     burst
 }
 
-/// The acknowledgement of a connection's burst with this number.
+/// Returns the acknowledgement of a connection's burst with this number.
 pub fn ack(number: u64) -> [u8; ACK] {
     let mut ack = [0xa5; ACK];
     ack[..8].copy_from_slice(&number.to_ne_bytes());
@@ -30,26 +30,28 @@ pub fn ack(number: u64) -> [u8; ACK] {
     ack
 }
 
-/// The receiving end of a connection, in whatever pieces the bytes come.
+/// The receiving end of a connection, which accepts the bytes in any pieces.
 #[derive(Debug, Default)]
 pub struct Receiver {
-    /// The burst that is coming.
+    /// The number of the present burst.
     number: u64,
-    /// Bytes of it that are here.
+    /// The number of its bytes that have arrived.
     position: usize,
 }
 
 impl Receiver {
-    /// Takes the next bytes, checks where packets begin, and counts; returns the acknowledgement at the end of a burst.
+    /// Counts the next bytes and checks the beginnings of packets. Returns the acknowledgement at
+    /// the end of a burst.
     ///
     /// # Panics
     ///
-    /// When a packet is another one than the next, or more comes than a burst, since the client waits after it.
+    /// Panics if a packet is out of order, or if bytes follow the burst, since the client waits
+    /// after it.
     pub fn take(&mut self, bytes: &[u8]) -> Option<[u8; ACK]> {
         RECEIVED.fetch_add(bytes.len() as u64, Ordering::Relaxed);
         assert!(
             self.position + bytes.len() <= BURST,
-            "more than a burst has come"
+            "received more than a burst"
         );
         let mut rest = bytes;
         while !rest.is_empty() {
@@ -61,7 +63,7 @@ impl Receiver {
                 here.iter()
                     .zip(expected)
                     .all(|(byte, expected)| byte == expected),
-                "the packet {packet} is another one"
+                "the packet {packet} is out of order"
             );
             self.position += here.len();
             rest = next;
@@ -79,7 +81,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_burst_is_acknowledged_once_in_whatever_pieces_it_comes() {
+    fn a_burst_is_acknowledged_once_however_it_is_split() {
         for piece in [1, 7, PACKET, 3 * PACKET + 5, BURST] {
             let mut receiver = Receiver::default();
             let burst = burst();
@@ -96,7 +98,7 @@ mod tests {
     }
 
     #[test]
-    #[should_panic = "the packet 1 is another one"]
+    #[should_panic = "the packet 1 is out of order"]
     fn packets_in_another_order_are_noticed() {
         let burst = burst();
         let mut receiver = Receiver::default();

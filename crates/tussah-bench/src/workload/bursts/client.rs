@@ -1,4 +1,4 @@
-//! The client of the servers that take bursts: one OS thread, epoll, one burst under way on each connection.
+//! The client of the burst servers: one OS thread, epoll, one burst in flight on each connection.
 
 use std::io::{ErrorKind, Read, Write};
 use std::net::TcpStream;
@@ -10,15 +10,15 @@ use crate::epoll::{Epoll, EventFlags, token};
 use crate::metric::Metric;
 use crate::server::{SILENCE, Server};
 
-/// Bound, in bytes: what is written to a connection before it is the turn of the next one.
+/// Bound, in bytes: those written to a connection before the turn of the next one.
 const WRITE_MAX: usize = 8 * PACKET;
 
-/// Connections that are open at once.
+/// Returns the number of open connections.
 pub fn connections(options: &Options) -> usize {
     options.connections_or(16)
 }
 
-/// Measures the server, after a fifth of the time to warm up.
+/// Measures the server, after a warm-up of a fifth of the time.
 pub fn run(options: &Options) -> Vec<Metric> {
     let mut server = Server::start(options);
     let window = options.scaled_duration(Duration::from_secs(5));
@@ -41,15 +41,15 @@ pub fn run(options: &Options) -> Vec<Metric> {
 struct Connection {
     stream: TcpStream,
     number: u64,
-    /// Bytes of the burst that are sent.
+    /// The number of sent bytes of the burst.
     sent: usize,
     ack: [u8; ACK],
-    /// Bytes of the acknowledgement that are here.
+    /// The number of received bytes of the acknowledgement.
     acked: usize,
 }
 
 impl Connection {
-    /// Sends what the socket takes, up to a bound.
+    /// Sends until the socket is full, up to a bound.
     fn send(&mut self, burst: &[u8]) -> usize {
         let end = BURST.min(self.sent + WRITE_MAX);
         match self.stream.write(&burst[self.sent..end]) {
@@ -62,10 +62,11 @@ impl Connection {
         }
     }
 
-    /// Reads what there is; true when the acknowledgement is here, and the next burst may begin.
+    /// Reads the available bytes. Returns true once the acknowledgement is complete and the next
+    /// burst may begin.
     fn receive(&mut self) -> bool {
         match self.stream.read(&mut self.ack[self.acked..]) {
-            Ok(0) => panic!("the server has closed a connection"),
+            Ok(0) => panic!("the server closed a connection"),
             Ok(read) => self.acked += read,
             Err(error) if error.kind() == ErrorKind::WouldBlock => {}
             Err(error) => panic!("a connection failed: {error}"),
@@ -73,7 +74,11 @@ impl Connection {
         if self.acked < ACK {
             return false;
         }
-        assert_eq!(self.ack, ack(self.number), "another burst is acknowledged");
+        assert_eq!(
+            self.ack,
+            ack(self.number),
+            "the acknowledgement is for another burst"
+        );
         self.number += 1;
         (self.sent, self.acked) = (0, 0);
         true
@@ -96,7 +101,7 @@ impl Load {
             stream.set_nodelay(true).expect("TCP has this option");
             let nonblocking = stream.set_nonblocking(true);
             nonblocking.expect("a socket can be set to not block");
-            // So that no port waits for late packets after the run.
+            // A reset leaves no port in TIME_WAIT after the run.
             rustix::net::sockopt::set_socket_linger(&stream, Some(Duration::ZERO))
                 .expect("a socket has this option");
             epoll.add(&stream, index, EventFlags::OUT);
@@ -117,13 +122,13 @@ impl Load {
         }
     }
 
-    /// Sends bursts during `window`, and leaves them as they are at its end.
+    /// Sends bursts during `window`, and leaves the last ones incomplete.
     fn run(&mut self, window: Duration) {
         let end = Instant::now() + window;
         let mut ready = Vec::new();
         while Instant::now() < end {
             self.epoll.wait(&mut ready, Some(SILENCE));
-            assert!(!ready.is_empty(), "the server takes nothing any more");
+            assert!(!ready.is_empty(), "the server stopped reading");
             for event in &ready {
                 let index = token(event);
                 let connection = &mut self.connections[index];
@@ -140,7 +145,7 @@ impl Load {
         }
     }
 
-    /// Checks that all bytes have come and all whole bursts are acknowledged.
+    /// Checks that the server has received all bytes and acknowledged all complete bursts.
     fn finish(&mut self, server: &mut Server) {
         let end = Instant::now() + SILENCE;
         while server.usage().received_bytes < self.sent {

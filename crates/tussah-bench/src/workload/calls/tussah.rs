@@ -48,7 +48,7 @@ impl Way for Look {
     }
 }
 
-/// What any call by a name costs at least: a future of a type that is not known.
+/// A call through a boxed future, the minimum cost of any call by name.
 struct Boxed(Callee, Look);
 
 type Callee = Box<dyn Fn(&Look, &mut Batch<u64>) -> Called + Send + Sync>;
@@ -81,7 +81,7 @@ impl Way for AnyCall<u64> {
     }
 }
 
-/// The caller: it calls as often as the event says.
+/// The caller, which makes the number of calls that its event holds.
 struct Caller<W> {
     way: W,
     calls: usize,
@@ -126,17 +126,17 @@ fn run<W: Way>(
     vec![Metric::nanos_each("ns a call", calls, elapsed)]
 }
 
-/// The stage that is called.
+/// Creates the stage of the callee.
 fn callee(network: &Network) -> Result<Stage<u64, std::sync::Arc<Many<Look>>>, BuildError> {
     network.stage("callee").handler(|_| Ok(Look::default()))
 }
 
-/// The handler itself.
+/// Calls the handler itself.
 pub(super) fn direct(options: &Options) -> Vec<Metric> {
     run(options, |_, _| Ok(Look::default()))
 }
 
-/// The handler itself, as one of some type.
+/// Calls the handler through a trait object.
 pub(super) fn boxed(options: &Options) -> Vec<Metric> {
     run(options, |_, _| {
         let call = |look: &Look, batch: &mut Batch<u64>| {
@@ -149,12 +149,12 @@ pub(super) fn boxed(options: &Options) -> Vec<Metric> {
     })
 }
 
-/// A call edge to a stage whose handler's type is known.
+/// Calls by an edge to a stage whose handler's type is known.
 pub(super) fn typed(options: &Options) -> Vec<Metric> {
     run(options, |network, edges| edges.to(&callee(network)?).call())
 }
 
-/// A call edge to a stage that was found by its name.
+/// Calls by an edge to a stage found by name.
 pub(super) fn named(options: &Options) -> Vec<Metric> {
     run(options, |network, edges| {
         callee(network)?;
@@ -162,7 +162,7 @@ pub(super) fn named(options: &Options) -> Vec<Metric> {
     })
 }
 
-/// A call edge to a serial stage.
+/// Calls by an edge to a serial stage.
 pub(super) fn serial(options: &Options) -> Vec<Metric> {
     run(options, |network, edges| {
         let callee = network.stage("callee").serial(|_| Ok(Look::default()))?;
@@ -170,7 +170,7 @@ pub(super) fn serial(options: &Options) -> Vec<Metric> {
     })
 }
 
-/// A call edge to a stage by key.
+/// Calls by an edge to a keyed stage.
 pub(super) fn keyed(options: &Options) -> Vec<Metric> {
     run(options, |network, edges| {
         let builder = network.stage("callee").keyed_by(|event: &u64| *event);

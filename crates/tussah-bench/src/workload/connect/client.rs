@@ -1,4 +1,5 @@
-//! The client of the servers that accept and close: one OS thread, epoll, some connects under way at once.
+//! The client of the servers that accept and close: one OS thread, epoll, several connection
+//! attempts in flight at once.
 
 use std::os::fd::OwnedFd;
 use std::time::{Duration, Instant};
@@ -11,12 +12,12 @@ use crate::epoll::{Epoll, EventFlags, token};
 use crate::metric::Metric;
 use crate::server::{SILENCE, Server};
 
-/// Connections that are open at once.
+/// Returns the number of connections that are open at once.
 pub fn under_way(options: &Options) -> usize {
     options.connections_or(64)
 }
 
-/// Measures the server, after a fifth of the time to warm up.
+/// Measures the server, after a warm-up of a fifth of the time.
 pub fn run(options: &Options) -> Vec<Metric> {
     let mut server = Server::start(options);
     let window = options.scaled_duration(Duration::from_secs(5));
@@ -51,12 +52,12 @@ struct Load {
 struct Outcome {
     /// Before the end of the window.
     in_time: usize,
-    /// With those that were under way at its end.
+    /// All, including those in flight at its end.
     all: usize,
 }
 
 impl Load {
-    /// Opens connections during `window`, then waits for the end of the last ones.
+    /// Opens connections during `window`, then waits until the last ones have ended.
     fn run(&self, window: Duration) -> Outcome {
         let (epoll, mut ready) = (Epoll::new(), Vec::new());
         let mut outcome = Outcome { in_time: 0, all: 0 };
@@ -65,7 +66,7 @@ impl Load {
         let mut connections: Vec<Option<OwnedFd>> = (0..self.under_way).map(open).collect();
         while connections.iter().any(Option::is_some) {
             epoll.wait(&mut ready, Some(SILENCE));
-            assert!(!ready.is_empty(), "the server accepts nobody any more");
+            assert!(!ready.is_empty(), "the server stopped accepting");
             for event in &ready {
                 let place = token(event);
                 let connection = connections[place].as_ref();
@@ -83,12 +84,12 @@ impl Load {
         outcome
     }
 
-    /// Begins to open a connection.
+    /// Starts to open a connection.
     fn connect(&self, epoll: &Epoll, place: usize) -> OwnedFd {
         let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
         let socket = rustix::net::socket_with(AddressFamily::INET, SocketType::STREAM, flags, None)
             .expect("there are descriptors");
-        // Closing it resets what the server's close has left, so that no port stays in use.
+        // Closing the socket resets it after the server's close, so that no port stays in use.
         sockopt::set_socket_linger(&socket, Some(Duration::ZERO))
             .expect("a socket has this option");
         match rustix::net::connect(&socket, &self.server) {
@@ -100,11 +101,11 @@ impl Load {
     }
 }
 
-/// Whether the server has closed the connection, as it should; it sends nothing.
+/// Returns whether the server has closed the connection, without sending anything.
 fn ended(connection: &OwnedFd) -> bool {
     match rustix::io::read(connection, &mut [0]) {
         Ok(0) => true,
-        Ok(_) => panic!("the server has sent something"),
+        Ok(_) => panic!("the server sent unexpected data"),
         Err(Errno::AGAIN) => false,
         Err(error) => panic!("a connection failed: {error}"),
     }

@@ -1,4 +1,5 @@
-//! The ping-pong of tussah: two threads with a `Notify` for each, and two colors that post to each other.
+//! The ping-pong of tussah: two threads with a `Notify` for each, and two colors that post to each
+//! other.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -12,7 +13,8 @@ use crate::measure::Latch;
 use crate::metric::Metric;
 use crate::runtimes;
 
-/// The handles of the workers of both sides: the same runtime twice, or two with one pinned worker each.
+/// Returns the handles of the runtimes of both sides: the same runtime twice, or two with one
+/// pinned worker each.
 fn sides(options: &Options) -> [Handle; 2] {
     if !options.pin {
         let handle = runtimes::tussah_with(options, options.workers())

@@ -1,4 +1,4 @@
-//! The file that `disk` reads: blocks that carry their number, made once and kept.
+//! The file of `disk`: blocks that carry their number, created once and kept.
 
 use std::fs::{File, OpenOptions};
 use std::io::{Read, Write};
@@ -7,19 +7,19 @@ use std::path::{Path, PathBuf};
 
 use crate::cli::Options;
 
-/// Bytes of a block.
+/// The size of a block, in bytes.
 pub const BLOCK: usize = 4096;
 
-/// Bytes that are read or written at once to make the file, or to bring it into the page cache.
+/// The size of a read or write, in bytes, to create the file or to bring it into the page cache.
 const CHUNK: usize = 1 << 20;
 
-/// A block in memory, aligned as direct I/O asks for.
+/// A block in memory, with the alignment for direct I/O.
 #[derive(Debug)]
 #[repr(align(4096))]
 pub struct Block(pub [u8; BLOCK]);
 
 impl Block {
-    /// A block of zeros.
+    /// Returns a block of zeros.
     pub fn new() -> Box<Block> {
         Box::new(Block([0; BLOCK]))
     }
@@ -28,11 +28,11 @@ impl Block {
 /// The file, open for reading.
 #[derive(Debug)]
 pub struct BlockFile {
-    /// Where it is.
+    /// The path of the file.
     pub path: PathBuf,
-    /// The number of its blocks.
+    /// The number of blocks.
     pub blocks: usize,
-    /// What it is opened with beside reading: `O_DIRECT`, or nothing.
+    /// The flags of `open` besides reading: `O_DIRECT`, or nothing.
     #[cfg_attr(
         not(any(feature = "compio", feature = "tussah")),
         expect(dead_code, reason = "who opens it itself reads it")
@@ -42,11 +42,12 @@ pub struct BlockFile {
 }
 
 impl BlockFile {
-    /// Opens the file, which is made if it is not there; all of it is in the page cache if that is what the user measures.
+    /// Opens the file, and creates it if it does not exist. Unless the reads are direct, the whole
+    /// file is then in the page cache.
     ///
     /// # Panics
     ///
-    /// When the folder cannot be used, with a message that says what to do.
+    /// Panics if the folder cannot be used, with a message that says what to do.
     pub fn prepare(options: &Options) -> BlockFile {
         let blocks = (options.scaled(1 << 30) / BLOCK).max(1);
         let folder = options.dir.clone().unwrap_or_else(|| {
@@ -59,7 +60,7 @@ impl BlockFile {
         if std::fs::metadata(&path).map_or(0, |metadata| metadata.len()) != length {
             make(&path, blocks).unwrap_or_else(|error| {
                 panic!(
-                    "{} cannot be made: {error}; --dir chooses another folder",
+                    "cannot create {}: {error}; choose another folder with --dir",
                     path.display()
                 )
             });
@@ -74,7 +75,7 @@ impl BlockFile {
             .open(&path);
         let file = file.unwrap_or_else(|error| {
             panic!(
-                "{} cannot be opened: {error}; --dir chooses another folder",
+                "cannot open {}: {error}; choose another folder with --dir",
                 path.display()
             )
         });
@@ -89,7 +90,7 @@ impl BlockFile {
         }
     }
 
-    /// Reads a block with a call that blocks, and checks that it is that block.
+    /// Reads a block with a blocking call and checks its number.
     pub fn read(&self, block: &mut Block, number: usize) {
         let read = self.file.read_exact_at(&mut block.0, offset(number));
         read.expect("the file can be read");
@@ -97,7 +98,7 @@ impl BlockFile {
     }
 }
 
-/// Where a block begins.
+/// Returns the position of a block.
 pub fn offset(number: usize) -> u64 {
     (number * BLOCK) as u64
 }
@@ -106,10 +107,10 @@ pub fn offset(number: usize) -> u64 {
 pub fn check(block: &[u8; BLOCK], number: usize) {
     let bytes = number.to_ne_bytes();
     let whole = block[..8] == bytes && block[BLOCK - 8..] == bytes;
-    assert!(whole, "the block {number} is another one");
+    assert!(whole, "the block {number} has another number");
 }
 
-/// Writes the file beside its place and moves it there, so that what is there is always whole.
+/// Writes the file under another name and renames it, so that an existing file is always complete.
 fn make(path: &Path, blocks: usize) -> std::io::Result<()> {
     let part = path.with_extension(format!("part-{}", std::process::id()));
     let mut file = File::create(&part)?;
@@ -128,7 +129,7 @@ fn make(path: &Path, blocks: usize) -> std::io::Result<()> {
     std::fs::rename(part, path)
 }
 
-/// Reads all of the file once.
+/// Reads the whole file once.
 fn warm(mut file: &File) -> std::io::Result<()> {
     let mut chunk = vec![0; CHUNK];
     while file.read(&mut chunk)? > 0 {}

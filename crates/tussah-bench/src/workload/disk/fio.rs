@@ -1,4 +1,4 @@
-//! The floor of `disk` by fio, the usual tool for measuring disks, with io_uring.
+//! The floor of `disk` with fio, the usual tool to measure disks, by io_uring.
 
 use std::process::{Command, Stdio};
 
@@ -9,10 +9,10 @@ use super::{CPU_S, MB_S, bytes, tasks};
 use crate::cli::Options;
 use crate::metric::Metric;
 
-/// Bound, in requests: what one ring of the kernel takes.
+/// Bound, in requests: the capacity of a kernel ring.
 const DEPTH_MAX: usize = 32 << 10;
 
-/// The part of fio's report that is needed.
+/// The required part of fio's report.
 #[derive(Debug, Deserialize)]
 struct Report {
     jobs: Vec<Job>,
@@ -22,7 +22,7 @@ struct Report {
 struct Job {
     error: i32,
     read: Reads,
-    /// In percent of the job's time.
+    /// Percentage of the job's time.
     usr_cpu: f64,
     sys_cpu: f64,
     job_runtime: f64,
@@ -34,9 +34,9 @@ struct Reads {
     bw_bytes: f64,
 }
 
-/// Reads as many blocks as the peers do, with as many under way at once; does not look at what it reads.
+/// Reads as many blocks as the peers do, with as many in flight, and ignores their contents.
 ///
-/// Without fio it says so and has no figures.
+/// Without fio it prints a message and returns no figures.
 pub fn run(options: &Options) -> Vec<Metric> {
     let file = BlockFile::prepare(options);
     let bytes = bytes(options);
@@ -65,13 +65,13 @@ pub fn run(options: &Options) -> Vec<Metric> {
         Ok(output) => output,
         Err(error) => {
             eprintln!(
-                "disk: NO FIGURES OF floor-fio: fio cannot be started: {error}; is it installed?"
+                "disk: NO FIGURES OF floor-fio: cannot start fio: {error}; install it for these figures"
             );
             return Vec::new();
         }
     };
     assert!(output.status.success(), "fio ended with {}", output.status);
-    // Notes may stand before the report.
+    // Notes may precede the report.
     let start = output
         .stdout
         .iter()
@@ -83,7 +83,7 @@ pub fn run(options: &Options) -> Vec<Metric> {
     assert_eq!(
         (job.error, job.read.io_bytes),
         (0, bytes as u64),
-        "fio has read something else"
+        "fio read another number of bytes"
     );
     let cpu_s = (job.usr_cpu + job.sys_cpu) / 100.0 * job.job_runtime / 1e3;
     vec![

@@ -1,4 +1,4 @@
-//! The client of the echo servers: one OS thread, epoll, one request under way on each connection.
+//! The client of the echo servers: one OS thread, epoll, one request in flight on each connection.
 
 use std::io::{ErrorKind, Read, Write};
 use std::net::{SocketAddr, TcpStream};
@@ -10,22 +10,23 @@ use crate::measure::Random;
 use crate::metric::Metric;
 use crate::server::{SILENCE, Server};
 
-/// Bytes of a request and of its answer.
+/// The size of a request and of its answer, in bytes.
 const REQUEST: usize = 64;
 
-/// Connections that are served before memory is measured, so that what a server makes only once does not count.
+/// The number of connections served before the first measurement of memory, which excludes what a
+/// server allocates only once.
 const CONNECTIONS_BEFORE: usize = 64;
 
 fn connections(options: &Options) -> usize {
     options.connections_or(100)
 }
 
-/// Connections that idle while their memory is measured.
+/// Returns the number of idle connections whose memory is measured.
 fn idle(options: &Options) -> usize {
     options.scaled(10_000)
 }
 
-/// The most descriptors that either process needs.
+/// Returns the number of descriptors that either process needs at most.
 pub fn descriptors(options: &Options) -> usize {
     connections(options).max(idle(options) + CONNECTIONS_BEFORE)
 }
@@ -37,9 +38,10 @@ pub fn run(options: &Options) -> Vec<Metric> {
     metrics
 }
 
-/// What an idle connection takes in user memory, each having been served one request.
+/// Measures the user memory of an idle connection, after one request on each.
 fn memory(options: &Options) -> Vec<Metric> {
-    // The server inherits it. A huge page is a thousand connections, too coarse to divide by their number.
+    // The server inherits the setting. A huge page equals a thousand connections, too coarse to
+    // divide by their number.
     rustix::thread::disable_transparent_huge_pages(true).expect("Linux can do without huge pages");
     let mut server = Server::start(options);
     let open = |count| (0..count).map(|number| Connection::open(server.address, number));
@@ -63,7 +65,7 @@ fn memory(options: &Options) -> Vec<Metric> {
     metrics
 }
 
-/// The speed, after a fifth of the time to warm up.
+/// Measures the speed, after a warm-up of a fifth of the time.
 fn busy(options: &Options) -> Vec<Metric> {
     let mut server = Server::start(options);
     let window = options.scaled_duration(Duration::from_secs(5));
@@ -90,20 +92,20 @@ struct Connection {
     stream: TcpStream,
     request: [u8; REQUEST],
     answer: [u8; REQUEST],
-    /// Bytes of the answer that are here.
+    /// The number of received bytes of the answer.
     received: usize,
     sent_at: Instant,
     random: Random,
-    /// Answers in this slice of the time.
+    /// The number of answers in this slice.
     answers: u32,
 }
 
 impl Connection {
-    /// Opens a connection and has one request served.
+    /// Opens a connection and makes one request.
     fn open(address: SocketAddr, number: usize) -> Connection {
         let stream = TcpStream::connect(address).expect("the server accepts");
         stream.set_nodelay(true).expect("TCP has this option");
-        // So that no port waits for late packets after the run.
+        // A reset leaves no port in TIME_WAIT after the run.
         rustix::net::sockopt::set_socket_linger(&stream, Some(Duration::ZERO))
             .expect("a socket has this option");
         let mut connection = Connection {
@@ -120,7 +122,7 @@ impl Connection {
         connection
     }
 
-    /// Sends the next request, whose bytes are new.
+    /// Sends the next request, with new bytes.
     fn send(&mut self, now: Instant) {
         for word in self.request.chunks_exact_mut(8) {
             word.copy_from_slice(&self.random.next().to_ne_bytes());
@@ -132,10 +134,11 @@ impl Connection {
         assert_eq!(sent, REQUEST, "an idle socket has room for a request");
     }
 
-    /// Reads what there is; true when the whole answer is here, and is the request.
+    /// Reads the available bytes. Returns true once the answer is complete, and checks that it
+    /// equals the request.
     fn receive(&mut self) -> bool {
         match self.stream.read(&mut self.answer[self.received..]) {
-            Ok(0) => panic!("the server has closed a connection"),
+            Ok(0) => panic!("the server closed a connection"),
             Ok(read) => self.received += read,
             Err(error) if error.kind() == ErrorKind::WouldBlock => {}
             Err(error) => panic!("a connection failed: {error}"),
@@ -143,19 +146,22 @@ impl Connection {
         if self.received < REQUEST {
             return false;
         }
-        assert_eq!(self.answer, self.request, "the echo is not what was sent");
+        assert_eq!(
+            self.answer, self.request,
+            "the echo differs from the request"
+        );
         true
     }
 }
 
-/// What a window of time has shown.
+/// The results of a window of time.
 struct Outcome {
     /// Answers before the end of the window.
     in_time: usize,
-    /// From sending to receiving, of all requests.
+    /// The times from sending to receiving of all requests.
     latencies_ns: Vec<u32>,
-    /// Jain's index of the worst full second, or of the window if that is shorter: 1 if all connections got the same,
-    /// 1/n if one of n got everything.
+    /// Jain's index of the worst full second, or of the window if it is shorter: 1 if all
+    /// connections got the same, 1/n if one of n got everything.
     fairness: f64,
 }
 
@@ -167,7 +173,7 @@ impl Outcome {
     }
 }
 
-/// All connections, at rest between two windows.
+/// All connections, idle between two windows.
 struct Load {
     epoll: Epoll,
     connections: Vec<Connection>,
@@ -206,7 +212,7 @@ impl Load {
         let mut ready = Vec::new();
         while under_way > 0 {
             self.epoll.wait(&mut ready, Some(SILENCE));
-            assert!(!ready.is_empty(), "the server answers nobody any more");
+            assert!(!ready.is_empty(), "the server stopped answering");
             for event in &ready {
                 let connection = &mut self.connections[token(event)];
                 if !connection.receive() {
@@ -237,7 +243,7 @@ impl Load {
         outcome
     }
 
-    /// Jain's index of the answers of all connections, from which the next slice begins.
+    /// Returns Jain's index of the answers of all connections, and starts the next slice.
     fn fairness(&mut self) -> f64 {
         let answers: Vec<u32> = self
             .connections
@@ -248,7 +254,8 @@ impl Load {
     }
 }
 
-/// Jain's index, "A Quantitative Measure of Fairness and Discrimination" (1984), section 3; 0 if nobody got anything.
+/// Jain's index, "A Quantitative Measure of Fairness and Discrimination" (1984), section 3; 0
+/// without answers.
 fn jain(shares: &[u32]) -> f64 {
     let sum: f64 = shares.iter().map(|&share| f64::from(share)).sum();
     let squares: f64 = shares.iter().map(|&share| f64::from(share).powi(2)).sum();
@@ -263,7 +270,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn fairness_is_one_for_equals_and_one_of_n_for_one_who_has_all() {
+    fn fairness_is_one_for_equals_and_one_of_n_for_a_monopoly() {
         assert_eq!(jain(&[7, 7, 7, 7]), 1.0);
         assert_eq!(jain(&[8, 0, 0, 0]), 0.25);
         assert_eq!(jain(&[0, 0]), 0.0);

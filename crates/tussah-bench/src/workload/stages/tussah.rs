@@ -1,4 +1,5 @@
-//! The pipeline of tussah, in three forms: sent event by event; forwarded by the batch; and sent without controllers.
+//! The pipeline of tussah in three forms: sending event by event, forwarding by batch, and sending
+//! without controllers.
 
 use std::time::{Duration, Instant};
 
@@ -10,18 +11,18 @@ use crate::cli::Options;
 use crate::metric::Metric;
 use crate::runtimes;
 
-/// How a stage sends on, and who decides its settings.
+/// The way in which a stage sends on, and its controllers.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Form {
     /// Event by event, with the default controllers and a latency target.
     Sends,
-    /// By the batch, with the same.
+    /// By batch, with the same controllers and target.
     Forwards,
-    /// Event by event, with no controller.
+    /// Event by event, without a controller.
     Bare,
 }
 
-/// Sends all events, when it is told to.
+/// The source, which sends all events on command.
 struct Source {
     size: Size,
     to: Sender<Event>,
@@ -39,7 +40,7 @@ impl SerialHandler for Source {
     }
 }
 
-/// Touches each event and sends it on.
+/// A stage that touches each event and sends it on.
 struct Middle {
     size: Size,
     to: Sender<Event>,
@@ -56,7 +57,7 @@ impl SerialHandler for Middle {
     }
 }
 
-/// Touches each event where it is, and sends on the batch.
+/// A stage that touches each event in place, and forwards the batch.
 struct Forward {
     size: Size,
     to: Sender<Event>,
@@ -73,7 +74,7 @@ impl SerialHandler for Forward {
     }
 }
 
-/// Counts, and tells when it has seen all.
+/// The last stage, which counts and reports when it has all events.
 struct Last {
     size: Size,
     count: Count,
@@ -126,7 +127,7 @@ fn pipeline(size: Size, form: Form) -> Result<oneshot::Receiver<Count>, BuildErr
         let builder = network.stage(name).queue(room).batch(size.batch);
         match form {
             Form::Bare => builder.manual(),
-            // Long enough that nothing is turned away: the controllers watch.
+            // Long enough that no event is rejected: the controllers only observe.
             Form::Sends | Form::Forwards => builder.target(Duration::from_secs(60)),
         }
     };
