@@ -1,5 +1,4 @@
-//! A custom controller in 40 lines: it limits the queue to the events that the stage handles in 5
-//! ms. The program simulates it at twice the stage's capacity.
+//! A custom controller in 40 lines: it limits the queue to 5 ms of work, at twice the capacity.
 use tussah::stage::control::{Cadence, Controller, Owns, Sample, Settings};
 use tussah::stage::sim::{Arrivals, Service, Simulation, Time};
 
