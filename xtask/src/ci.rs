@@ -25,6 +25,9 @@ pub(crate) struct Options {
     /// Skip this step (repeatable, or a comma-separated list)
     #[arg(long, value_name = "STEP", value_delimiter = ',')]
     skip: Vec<Step>,
+    /// Run only fmt, clippy and the unit tests
+    #[arg(long, conflicts_with_all = ["only", "skip"])]
+    quick: bool,
     /// Continue with the next step after a failure
     #[arg(long)]
     keep_going: bool,
@@ -44,6 +47,8 @@ pub(crate) enum Step {
     Clippy,
     /// The documentation builds without a warning
     Doc,
+    /// The public interface is the one that `api/` lists
+    Api,
     /// All tests pass
     Test,
     /// The code compiles with the oldest supported Rust
@@ -90,7 +95,7 @@ struct Record {
 ///
 /// A program could not be started, or the workspace could not be read.
 pub(crate) fn run(root: &Path, options: &Options) -> anyhow::Result<bool> {
-    let context = steps::Context::new(root, !options.no_install)?;
+    let context = steps::Context::new(root, !options.no_install, options.quick)?;
     let records = run_steps(&selected(options), options.keep_going, |step| {
         println!("\n==> {}: {}", step.name(), context.describe(step));
         context
@@ -103,7 +108,13 @@ pub(crate) fn run(root: &Path, options: &Options) -> anyhow::Result<bool> {
         .any(|record| matches!(record.outcome, Outcome::Failed(_))))
 }
 
+/// The steps of `--quick`; its tests are the unit tests.
+const QUICK: [Step; 3] = [Step::Fmt, Step::Clippy, Step::Test];
+
 fn selected(options: &Options) -> Vec<Step> {
+    if options.quick {
+        return QUICK.into();
+    }
     let wanted = |step: &Step| {
         (options.only.is_empty() || options.only.contains(step)) && !options.skip.contains(step)
     };
@@ -197,6 +208,7 @@ mod tests {
         Options {
             only: only.into(),
             skip: skip.into(),
+            quick: false,
             keep_going: false,
             no_install: true,
         }

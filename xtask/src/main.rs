@@ -6,6 +6,7 @@ use std::process::ExitCode;
 
 use clap::{Args, Parser, Subcommand};
 
+mod api;
 mod asan;
 mod ci;
 mod clients;
@@ -46,6 +47,10 @@ enum Task {
     /// (exceptions: xtask/prose-exceptions.toml). Each finding is printed as
     /// `path:line: what is wrong`.
     Tidy(TidyOptions),
+    /// Compare the public interface of the libraries with the listings in api/
+    ///
+    /// Needs the nightly of xtask/src/api.rs, which is installed through rustup if it is missing.
+    Api(api::Options),
     /// Build the book of the documents into target/book
     ///
     /// Needs mdbook: `cargo install mdbook --version 0.5.4 --locked`.
@@ -94,6 +99,7 @@ fn main() -> ExitCode {
     let result = match Cli::parse().task {
         Task::Ci(options) => ci::run(&workspace_root(), &options),
         Task::Tidy(options) => tidy::run(&workspace_root(), options.bless),
+        Task::Api(options) => api::run(&workspace_root(), &options),
         Task::Guide(options) => guide::run(&workspace_root(), &options),
         Task::Fuzz(options) => fuzz::run(&workspace_root(), &options),
         Task::Faults(options) => faults::run(&workspace_root(), &options),

@@ -23,20 +23,49 @@ pub(super) fn run(command: &mut Command) -> anyhow::Result<Outcome> {
     })
 }
 
-/// Runs `cargo test` and passes its output through. A failure names the failed tests, for the
-/// summary.
+/// The number of tests that are listed as the slowest.
+const SLOWEST: usize = 20;
+
+/// Runs several `cargo test`, and passes their output through without the lines of tests that
+/// passed. Prints the slowest tests at the end. A failure names the failed tests, for the summary.
 ///
 /// # Errors
 ///
-/// The program could not be started, or its output could not be read.
-pub(super) fn run_quiet_tests(cargo: &mut Command) -> anyhow::Result<Outcome> {
-    let mut failed = Vec::new();
-    let outcome = run_read(cargo, |line| failed.extend(failed_test(line)))?;
+/// A program could not be started, or its output could not be read.
+pub(super) fn run_all_tests(cargos: &mut [Command]) -> anyhow::Result<Outcome> {
+    let (mut times, mut failed) = (Vec::new(), Vec::new());
+    let mut outcome = Outcome::Passed;
+    for cargo in cargos {
+        let one = run_read(cargo, |line| {
+            failed.extend(failed_test(line));
+            let Some((name, result)) = test_result(line) else {
+                return true;
+            };
+            let passed = result.starts_with("ok");
+            times.extend(seconds(result).map(|seconds| (seconds, name.to_owned())));
+            !passed
+        })?;
+        if one != Outcome::Passed {
+            outcome = one;
+        }
+    }
+    if !times.is_empty() {
+        println!("{}", slowest(times));
+    }
     Ok(match outcome {
-        Outcome::Failed(status) if failed.is_empty() => Outcome::Failed(status),
-        Outcome::Failed(_) => Outcome::Failed(failed.join(", ")),
+        Outcome::Failed(_) if !failed.is_empty() => Outcome::Failed(failed.join(", ")),
         other => other,
     })
+}
+
+/// Returns a table of the slowest tests.
+fn slowest(mut times: Vec<(f64, String)>) -> String {
+    times.sort_by(|a, b| b.0.total_cmp(&a.0));
+    let mut text = format!("the slowest of {} timed tests, in seconds:", times.len());
+    for (seconds, name) in times.iter().take(SLOWEST) {
+        text.push_str(&format!("\n{seconds:>8.1}  {name}"));
+    }
+    text
 }
 
 /// Builds the tests, runs those that match a filter, and fails if a filter matches no test.
@@ -66,13 +95,14 @@ pub(super) fn run_tests(cargo: &mut Command, filters: &[&str]) -> anyhow::Result
 fn run_listed(command: &mut Command) -> anyhow::Result<(Outcome, Vec<String>)> {
     let mut tests = Vec::new();
     let outcome = run_read(command, |line| {
-        tests.extend(test_name(line).map(str::to_owned));
+        tests.extend(test_result(line).map(|(name, _)| name.to_owned()));
+        true
     })?;
     Ok((outcome, tests))
 }
 
-/// Runs a program, passes its output through, and calls `look` with each line.
-fn run_read(command: &mut Command, mut look: impl FnMut(&str)) -> anyhow::Result<Outcome> {
+/// Runs a program, and prints each line of its output for which `look` returns true.
+fn run_read(command: &mut Command, mut look: impl FnMut(&str) -> bool) -> anyhow::Result<Outcome> {
     let mut child = command
         .stdout(Stdio::piped())
         .spawn()
@@ -83,8 +113,9 @@ fn run_read(command: &mut Command, mut look: impl FnMut(&str)) -> anyhow::Result
         .expect("the standard output was piped above");
     for line in BufReader::new(stdout).lines() {
         let line = line.context("cannot read the output of the tests")?;
-        println!("{line}");
-        look(&line);
+        if look(&line) {
+            println!("{line}");
+        }
     }
     let status = child.wait().context("cannot wait for the tests")?;
     Ok(outcome(status))
@@ -113,10 +144,15 @@ fn copy(command: &Command) -> Command {
     copy
 }
 
-/// Returns the name of the test in a line such as `test queue::tests::wraps ... ok`.
-fn test_name(line: &str) -> Option<&str> {
-    let (name, _) = line.strip_prefix("test ")?.split_once(" ... ")?;
-    Some(name)
+/// Returns the test and its result in a line such as `test queue::tests::wraps ... ok <0.012s>`.
+fn test_result(line: &str) -> Option<(&str, &str)> {
+    line.strip_prefix("test ")?.split_once(" ... ")
+}
+
+/// Returns the time in a result such as `ok <0.012s>`.
+fn seconds(result: &str) -> Option<f64> {
+    let (_, time) = result.split_once('<')?;
+    time.split_once("s>")?.0.parse().ok()
 }
 
 /// Returns the name of a failed test from the line above its output: `---- queue::tests::wraps
@@ -152,11 +188,22 @@ mod tests {
     }
 
     #[test]
+    fn the_slowest_tests_are_listed() {
+        let (name, result) = test_result("test a::one ... ok <0.512s>").unwrap();
+        assert_eq!((name, seconds(result)), ("a::one", Some(0.512)));
+        assert_eq!(seconds("ok"), None);
+        assert_eq!(test_result("running 3 tests"), None);
+        let times = vec![(0.5, "a".into()), (2.0, "b".into())];
+        let expected = "the slowest of 2 timed tests, in seconds:\n     2.0  b\n     0.5  a";
+        assert_eq!(slowest(times), expected);
+    }
+
+    #[test]
     fn tests_that_failed_are_named() {
         let script = "echo '---- a::one stdout ----'; echo 'it panicked'; echo '---- b.rs (line 3) stdout ----'; exit 101";
-        let failed = run_quiet_tests(&mut shell(script)).unwrap();
+        let failed = run_all_tests(&mut [shell("exit 0"), shell(script)]).unwrap();
         assert_eq!(failed, Outcome::Failed("a::one, b.rs (line 3)".into()));
-        let failed = run_quiet_tests(&mut shell("echo 'does not compile'; exit 101")).unwrap();
+        let failed = run_all_tests(&mut [shell("echo 'does not compile'; exit 101")]).unwrap();
         assert_eq!(failed, Outcome::Failed("exit status: 101".into()));
     }
 

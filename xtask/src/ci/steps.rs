@@ -10,7 +10,7 @@ use toml::Value;
 
 use super::toolchain::{NIGHTLY, Rustup};
 use super::{Outcome, Step, command};
-use crate::{clients, tidy};
+use crate::{api, clients, tidy};
 
 /// The tests that run under Miri, as filters on the names of the unit tests of `tussah-core`.
 ///
@@ -31,11 +31,19 @@ const MIRI_TESTS: [&[&str]; 2] = [
 /// The part of its name that every loom model has, through its module.
 const LOOM_TESTS: &[&str] = &["loom"];
 
+/// Whether a test program reports how long each test took.
+enum Timed {
+    Yes,
+    No,
+}
+
 /// The state that all steps share.
 pub(super) struct Context {
     root: PathBuf,
     target_dir: PathBuf,
     msrv: String,
+    /// Whether the tests are the unit tests only.
+    quick: bool,
     rustup: Rustup,
 }
 
@@ -43,7 +51,7 @@ impl Context {
     /// # Errors
     ///
     /// The workspace's `Cargo.toml` cannot be read or names no `rust-version`.
-    pub(super) fn new(root: &Path, may_install: bool) -> anyhow::Result<Self> {
+    pub(super) fn new(root: &Path, may_install: bool, quick: bool) -> anyhow::Result<Self> {
         let manifest = root.join("Cargo.toml");
         let text = std::fs::read_to_string(&manifest)
             .with_context(|| format!("cannot read {}", manifest.display()))?;
@@ -52,6 +60,7 @@ impl Context {
             root: root.to_owned(),
             target_dir: root.join(target_dir),
             msrv: msrv(&text)?,
+            quick,
             rustup: Rustup { may_install },
         })
     }
@@ -65,6 +74,8 @@ impl Context {
                 "cargo clippy, all targets, and tussah without its features, warnings denied".into()
             }
             Step::Doc => "cargo doc --workspace --no-deps, warnings denied".into(),
+            Step::Api => "the public interface of the libraries, as in api/".into(),
+            Step::Test if self.quick => "cargo test --workspace --lib --bins".into(),
             Step::Test => "cargo test --workspace".into(),
             Step::Msrv => format!("cargo check --workspace, with Rust {}", self.msrv),
             Step::Loom => "the loom models of tussah-core".into(),
@@ -85,6 +96,7 @@ impl Context {
             Step::Tidy => self.tidy(),
             Step::Clippy => self.clippy(),
             Step::Doc => self.doc(),
+            Step::Api => self.api(),
             Step::Test => self.test(),
             Step::Msrv => self.msrv(),
             Step::Loom => self.loom(),
@@ -137,15 +149,58 @@ impl Context {
         self.run_command(&mut cargo)
     }
 
+    fn api(&self) -> anyhow::Result<Outcome> {
+        let cargo = match self.rustup.cargo(api::NIGHTLY, &[]) {
+            Ok(cargo) => cargo,
+            Err(reason) => return Ok(Outcome::Skipped(reason)),
+        };
+        Ok(
+            if api::compare(&self.root, &self.target_dir, cargo, false)? {
+                Outcome::Passed
+            } else {
+                Outcome::Failed("see the changes above".into())
+            },
+        )
+    }
+
     fn test(&self) -> anyhow::Result<Outcome> {
+        let units = ["--workspace", "--lib", "--bins"];
+        let mut runs = vec![self.tests(&units, Timed::Yes)];
+        if !self.quick {
+            // Tests that call cargo would build everything again with the variable of timed runs,
+            // and rustdoc knows no times.
+            let all = [
+                &units[..],
+                &["--tests", "--examples", "--exclude=tussah-ui"],
+            ]
+            .concat();
+            runs = vec![
+                self.tests(&all, Timed::Yes),
+                self.tests(&["--package=tussah-ui"], Timed::No),
+                self.tests(&["--workspace", "--doc"], Timed::No),
+            ];
+        }
+        command::run_all_tests(&mut runs)
+    }
+
+    fn tests(&self, selected: &[&str], timed: Timed) -> Command {
         let mut cargo = cargo();
-        cargo.args(["test", "--quiet", "--workspace", "--no-fail-fast"]);
+        cargo.args(["test", "--no-fail-fast"]).args(selected);
+        cargo.current_dir(&self.root);
         // Many tests wait more than they compute.
         if std::env::var_os("RUST_TEST_THREADS").is_none() {
             let cpus = thread::available_parallelism().map_or(1, usize::from);
             cargo.env("RUST_TEST_THREADS", (2 * cpus).to_string());
         }
-        command::run_quiet_tests(cargo.current_dir(&self.root))
+        if matches!(timed, Timed::Yes) {
+            // Only a nightly reports times, or a stable one that is told to be a nightly.
+            cargo.args([
+                "--config",
+                "target.'cfg(all())'.runner = ['env', 'RUSTC_BOOTSTRAP=1']",
+            ]);
+            cargo.args(["--", "-Zunstable-options", "--report-time"]);
+        }
+        cargo
     }
 
     fn msrv(&self) -> anyhow::Result<Outcome> {
