@@ -31,7 +31,7 @@ const MIRI_TESTS: [&[&str]; 2] = [
 /// The part of its name that every loom model has, through its module.
 const LOOM_TESTS: &[&str] = &["loom"];
 
-/// Whether a test program reports how long each test took.
+/// A choice: test programs report how long each test took, or do not.
 enum Timed {
     Yes,
     No,
@@ -42,7 +42,7 @@ pub(super) struct Context {
     root: PathBuf,
     target_dir: PathBuf,
     msrv: String,
-    /// Whether the tests are the unit tests only.
+    /// True if the tests are the unit tests only.
     quick: bool,
     rustup: Rustup,
 }
