@@ -8,40 +8,16 @@
 //! All clients connect first, and a warm-up may follow. In the measurement, each worker counts the
 //! requests that end.
 
-mod answer;
 pub mod cli;
-mod client;
-mod compare;
-mod conduct;
-mod cpu;
-mod descriptors;
-mod dial;
-mod doubts;
-mod exchange;
-mod expect;
-mod fairness;
-mod fault;
-pub mod files;
-mod gather;
-mod ledger;
-mod pace;
-mod plot;
-mod random;
-mod requests;
+mod report;
 mod run;
-mod settings;
-mod summary;
-mod table;
-mod tally;
-mod tls;
-mod units;
-mod url;
 
-pub use compare::compare;
-pub use expect::{Expectation, Judged};
-pub use fault::Fault;
-pub use settings::CloseBy;
-pub use summary::{
+pub use report::compare::compare;
+pub use report::expect::{Expectation, Judged};
+pub use report::summary::{
     Cpu, Fairness, Parameters, Requests, Second, ServerCpu, Summary, Times, VERSION, Within,
 };
-pub use table::table;
+pub use report::table::table;
+pub use run::fault::Fault;
+pub use run::files;
+pub use run::settings::CloseBy;

@@ -14,14 +14,14 @@ use std::sync::Arc;
 use clap::{Args, Subcommand};
 use options::{MORE, Options};
 
-use super::conduct::{Stage, conduct};
-use super::descriptors;
-use super::plot::{self, Curve};
-use super::run::Run;
-use super::summary::Summary;
-use super::table::table;
-use super::tally::Tally;
-use super::units::show_count;
+use crate::load::report::plot::{self, Curve};
+use crate::load::report::summary::Summary;
+use crate::load::report::table::table;
+use crate::load::report::tally::Tally;
+use crate::load::report::units::show_count;
+use crate::load::run::descriptors;
+use crate::load::run::phases::{Stage, conduct};
+use crate::load::run::shared::Run;
 
 /// Generate load on a web server and report how it performs.
 ///
@@ -76,7 +76,9 @@ fn load(options: &Options) -> ExitCode {
         Ok(runtime) => runtime,
         Err(error) => return failed(&format!("cannot start the workers: {error}")),
     };
-    let directories = prepared.set.map(super::files::FileSet::directories);
+    let directories = prepared
+        .set
+        .map(crate::load::run::files::FileSet::directories);
     let result: Result<_, String> = runtime.block_on(async {
         let dial = prepared.dial(options).await?;
         let handle = tussah::Handle::current();

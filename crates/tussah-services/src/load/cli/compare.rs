@@ -6,8 +6,8 @@ use std::process::ExitCode;
 
 use clap::Args;
 
-use crate::load::compare::compare;
-use crate::load::summary::{Summary, VERSION};
+use crate::load::report::compare::compare;
+use crate::load::report::summary::{Summary, VERSION};
 
 /// Print two runs side by side, with ratios and the better one of each pair.
 #[derive(Args, Debug)]

@@ -7,9 +7,9 @@ use std::time::Duration;
 use clap::Args;
 
 use super::target::{field, method};
-use crate::load::expect::Expectation;
-use crate::load::settings::{CloseBy, Settings};
-use crate::load::units::{duration, some_duration};
+use crate::load::report::expect::Expectation;
+use crate::load::report::units::{duration, some_duration};
+use crate::load::run::settings::{CloseBy, Settings};
 
 /// The text after the options in the long help.
 pub(super) const MORE: &str = "\

@@ -8,12 +8,12 @@ use tussah::dns::Resolver;
 use tussah::net::TcpStream;
 
 use super::Options;
-use crate::load::dial::{Dial, Peer};
-use crate::load::files::FileSet;
-use crate::load::requests::{Message, Requests};
-use crate::load::settings::CloseBy;
-use crate::load::tls::{self, Trust};
-use crate::load::url::Url;
+use crate::load::run::connect::{Dial, Peer};
+use crate::load::run::files::FileSet;
+use crate::load::run::requests::{Message, Requests};
+use crate::load::run::settings::CloseBy;
+use crate::load::run::tls::{self, Trust};
+use crate::load::run::url::Url;
 
 /// The parts of a run that need no network.
 pub(super) struct Prepared {
@@ -28,7 +28,7 @@ pub(super) struct Prepared {
 /// A sentence that says what was expected.
 pub(super) fn prepare(options: &Options) -> Result<Prepared, String> {
     if let Some(pid) = options.pid
-        && crate::load::cpu::Usage::of(pid).is_empty()
+        && crate::load::run::cpu::Usage::of(pid).is_empty()
     {
         return Err(format!("--pid: there is no process {pid}"));
     }

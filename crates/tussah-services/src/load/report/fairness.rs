@@ -11,7 +11,7 @@ const SLOTS_MAX: u64 = 3600;
 /// The equal parts of a run in which completions are counted. A window consists of consecutive
 /// slots.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Slots {
+pub(in crate::load) struct Slots {
     slot_ns: u64,
     /// The number of slots in a window, if its length is given.
     window: Option<usize>,
@@ -20,7 +20,7 @@ pub(super) struct Slots {
 impl Slots {
     /// Returns slots of at most a second for windows of a given length, or of a second while the
     /// length is unknown.
-    pub(super) fn new(window_ns: Option<u64>, run_ns: Option<u64>) -> Self {
+    pub(in crate::load) fn new(window_ns: Option<u64>, run_ns: Option<u64>) -> Self {
         // A long run gets longer slots.
         let slot_ns_min = run_ns.unwrap_or(0).div_ceil(SLOTS_MAX);
         let second = slot_ns_min.max(1_000_000_000);
@@ -40,7 +40,7 @@ impl Slots {
     }
 
     /// Counts a completion at a time since the start.
-    pub(super) fn count(self, served: &mut Vec<u32>, since_ns: u64) {
+    pub(in crate::load) fn count(self, served: &mut Vec<u32>, since_ns: u64) {
         let slot = since_ns / self.slot_ns;
         if slot >= SLOTS_MAX {
             return;
@@ -53,7 +53,7 @@ impl Slots {
     }
 
     /// Judges a run by the completions of each client, in total and in each slot.
-    pub(super) fn judge(self, clients: &[(u64, &[u32])], run_ns: u64) -> Fairness {
+    pub(in crate::load) fn judge(self, clients: &[(u64, &[u32])], run_ns: u64) -> Fairness {
         let totals: Vec<f64> = clients.iter().map(|(total, _)| *total as f64).collect();
         let index = jain(&totals).unwrap_or(0.0);
         let slots = (run_ns / self.slot_ns).min(SLOTS_MAX) as usize;
@@ -93,21 +93,21 @@ impl Slots {
 
 /// The fairness between clients, by Jain's index.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) struct Fairness {
+pub(in crate::load) struct Fairness {
     /// The index over the whole run; 0 without a served request.
-    pub(super) index: f64,
+    pub(in crate::load) index: f64,
     /// The length of a window.
-    pub(super) window_s: f64,
+    pub(in crate::load) window_s: f64,
     /// The average number of completions of a client in a window.
-    pub(super) completions: f64,
+    pub(in crate::load) completions: f64,
     /// The index in each window with a served request; a window begins with every slot. If the run
     /// is shorter than a window, the only element is the index of the run.
-    pub(super) windows: Vec<f64>,
+    pub(in crate::load) windows: Vec<f64>,
 }
 
 /// Jain's index, "A Quantitative Measure of Fairness and Discrimination" (1984), section 3: 1 if
 /// all shares are equal, 1/n if one of n has everything; `None` if all shares are 0.
-pub(super) fn jain(shares: &[f64]) -> Option<f64> {
+pub(in crate::load) fn jain(shares: &[f64]) -> Option<f64> {
     let sum: f64 = shares.iter().sum();
     let squares: f64 = shares.iter().map(|share| share * share).sum();
     (squares > 0.0).then(|| sum * sum / (shares.len() as f64 * squares))

@@ -7,17 +7,17 @@ use tussah_wire::http::{Framing, Method, Refusal, body, date, head};
 
 /// The parts of a head that matter to the load generator.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Head {
-    pub(super) status: u16,
+pub(in crate::load) struct Head {
+    pub(in crate::load) status: u16,
     /// The server closes the connection after this response.
-    pub(super) closes: bool,
+    pub(in crate::load) closes: bool,
     /// The value of `Retry-After`.
-    pub(super) retry_after: Option<Duration>,
+    pub(in crate::load) retry_after: Option<Duration>,
 }
 
 /// The next element of the input.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Step<'a> {
+pub(in crate::load) enum Step<'a> {
     /// The input is used up; call again with more.
     Starved,
     /// The head of a final response.
@@ -30,7 +30,7 @@ pub(super) enum Step<'a> {
 
 /// The state in which a stream of responses ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Ended {
+pub(in crate::load) enum Ended {
     /// Between two responses.
     Between,
     /// Within a response whose body lasts until the end of the stream.
@@ -41,7 +41,7 @@ pub(super) enum Ended {
 
 /// A parser for a stream of responses.
 #[derive(Debug)]
-pub(super) struct Parser {
+pub(in crate::load) struct Parser {
     state: State,
     /// The beginning of an incomplete head.
     stash: Vec<u8>,
@@ -54,7 +54,7 @@ enum State {
 }
 
 impl Parser {
-    pub(super) fn new() -> Self {
+    pub(in crate::load) fn new() -> Self {
         Self {
             state: State::Head,
             stash: Vec::new(),
@@ -65,7 +65,7 @@ impl Parser {
     ///
     /// # Errors
     /// The input is not a response. The parser cannot continue.
-    pub(super) fn step<'a>(
+    pub(in crate::load) fn step<'a>(
         &mut self,
         input: &mut &'a [u8],
         method: Method,
@@ -88,7 +88,7 @@ impl Parser {
     }
 
     /// Handles the end of the stream.
-    pub(super) fn ended(&self) -> Ended {
+    pub(in crate::load) fn ended(&self) -> Ended {
         match self.state {
             State::Head if self.stash.is_empty() => Ended::Between,
             State::Body(_, Framing::UntilClose) => Ended::Whole,

@@ -4,7 +4,7 @@ use super::random::Random;
 
 /// The due times of requests, in nanoseconds of the run's clock.
 #[derive(Clone, Debug)]
-pub(super) enum Pace {
+pub(in crate::load) enum Pace {
     /// Closed loop: a pause after the last answer.
     Closed { think_ns: u64 },
     /// Open loop: even intervals, whatever became of earlier requests.
@@ -19,7 +19,7 @@ pub(super) enum Pace {
 impl Pace {
     /// Returns the pace of client `number` of `clients` that begin at `start_ns` and together send
     /// `rate` requests a second.
-    pub(super) fn open(rate: f64, number: usize, clients: usize, start_ns: u64) -> Self {
+    pub(in crate::load) fn open(rate: f64, number: usize, clients: usize, start_ns: u64) -> Self {
         let first_ns = number as f64 / rate * 1e9;
         Self::Open {
             next_ns: start_ns + first_ns as u64,
@@ -30,7 +30,7 @@ impl Pace {
 
     /// Returns the due time of the first request. Clients that pause begin at a random time within
     /// a pause, so that they do not all begin at once.
-    pub(super) fn first(&mut self, start_ns: u64, random: &mut Random) -> u64 {
+    pub(in crate::load) fn first(&mut self, start_ns: u64, random: &mut Random) -> u64 {
         match self {
             Self::Closed { think_ns } => start_ns + (*think_ns as f64 * random.unit()) as u64,
             Self::Open { .. } => self.after(start_ns),
@@ -38,7 +38,7 @@ impl Pace {
     }
 
     /// Returns the due time of the request after an answer.
-    pub(super) fn after(&mut self, answered_ns: u64) -> u64 {
+    pub(in crate::load) fn after(&mut self, answered_ns: u64) -> u64 {
         match self {
             Self::Closed { think_ns } => answered_ns + *think_ns,
             Self::Open {
@@ -57,7 +57,7 @@ impl Pace {
 
     /// Returns the due time of another request to send together with the current one: in an open
     /// loop one that is due as well, in a closed loop any.
-    pub(super) fn another(&mut self, due_ns: u64, now_ns: u64) -> Option<u64> {
+    pub(in crate::load) fn another(&mut self, due_ns: u64, now_ns: u64) -> Option<u64> {
         match self {
             Self::Closed { .. } => Some(due_ns),
             Self::Open { next_ns, .. } if *next_ns <= now_ns => Some(self.after(now_ns)),
@@ -67,7 +67,7 @@ impl Pace {
 
     /// Returns the number of requests that were due by a time but not taken, and the due time of
     /// the oldest.
-    pub(super) fn missed(&self, by_ns: u64) -> (u64, Option<u64>) {
+    pub(in crate::load) fn missed(&self, by_ns: u64) -> (u64, Option<u64>) {
         match self {
             Self::Open {
                 next_ns, every_ns, ..

@@ -7,23 +7,23 @@ use std::task::{Context, Poll};
 
 use tussah::time::{Sleep, sleep, sleep_until};
 
-use super::dial::Failure;
+use super::client_tally::ClientTally;
+use super::connect::Failure;
 use super::exchange::{Answered, Exchange, Flight};
-use super::ledger::Ledger;
 use super::pace::Pace;
 use super::random::Random;
-use super::run::{CONNECT_PAUSE, Run};
 use super::settings::CloseBy;
+use super::shared::{CONNECT_PAUSE, Run};
 
 /// The pace without any request due.
 const IDLE: Pace = Pace::Closed { think_ns: 0 };
 
 /// A client. Its counts are in the run's records once it has been dropped.
-pub(super) struct Client {
+pub(in crate::load) struct Client {
     run: Arc<Run>,
     number: usize,
     pace: Pace,
-    ledger: Ledger,
+    ledger: ClientTally,
     exchange: Exchange,
     random: Random,
     limit: Limit,
@@ -32,7 +32,7 @@ pub(super) struct Client {
 }
 
 impl Client {
-    pub(super) fn new(run: Arc<Run>, number: usize) -> Self {
+    pub(in crate::load) fn new(run: Arc<Run>, number: usize) -> Self {
         let seed = run.settings.seed.wrapping_add(number as u64);
         // Mixing turns neighboring seeds into unrelated sequences.
         let seed = Random::new(seed).next();
@@ -43,14 +43,14 @@ impl Client {
             random: Random::new(seed),
             limit: Limit::new(),
             until_check: (seed % u64::from(run.settings.check_every.max(1))) as u32,
-            ledger: Ledger::new(run.clone(), Random::new(!seed)),
+            ledger: ClientTally::new(run.clone(), Random::new(!seed)),
             run,
         }
     }
 
     /// Connects, waits for the others, and makes requests until the run has enough. After that it
     /// waits until it is aborted.
-    pub(super) async fn run(mut self) {
+    pub(in crate::load) async fn run(mut self) {
         self.arrive().await;
         let start_ns = self.run.begun().await;
         self.pace = self.run.settings.pace(self.number, start_ns);

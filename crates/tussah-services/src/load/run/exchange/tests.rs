@@ -14,9 +14,9 @@ use rustls::pki_types::PrivateKeyDer;
 use rustls::{ServerConfig, ServerConnection, StreamOwned};
 
 use super::*;
-use crate::load::requests::Message;
-use crate::load::tls::{Trust, connector};
-use crate::load::url::Url;
+use crate::load::run::requests::Message;
+use crate::load::run::tls::{Trust, connector};
+use crate::load::run::url::Url;
 
 /// Less than TLS holds back, and more than the sockets of a connection hold.
 const BODY_BYTES: usize = 60_000;

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use hdrhistogram::Histogram;
 
-use super::fault::Fault;
+use crate::load::run::fault::Fault;
 
 /// Bound, in seconds: longer times are recorded as this.
 const LATENCY_S_MAX: u64 = 3600;
@@ -16,14 +16,14 @@ const SECONDS_MAX: usize = 24 * 3600;
 const STATUSES: usize = 900;
 
 /// Returns a histogram of times in nanoseconds, exact to three digits.
-pub(super) fn histogram() -> Histogram<u64> {
+pub(in crate::load) fn histogram() -> Histogram<u64> {
     let max = Duration::from_secs(LATENCY_S_MAX).as_nanos() as u64;
     Histogram::new_with_bounds(1, max, 3).expect("the bounds are in order")
 }
 
 /// The outcome of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Outcome {
+pub(in crate::load) enum Outcome {
     /// A complete and correct answer.
     Served,
     /// A 503.
@@ -34,50 +34,50 @@ pub(super) enum Outcome {
 
 /// A request that has ended, in nanoseconds of the run's clock.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Ended {
-    pub(super) outcome: Outcome,
+pub(in crate::load) struct Ended {
+    pub(in crate::load) outcome: Outcome,
     /// The status of the answer, if there was one.
-    pub(super) status: Option<u16>,
-    pub(super) bytes: u64,
+    pub(in crate::load) status: Option<u16>,
+    pub(in crate::load) bytes: u64,
     /// The due time.
-    pub(super) due_ns: u64,
+    pub(in crate::load) due_ns: u64,
     /// The start of its latency: the time of sending, or the due time.
-    pub(super) from_ns: u64,
-    pub(super) ended_ns: u64,
+    pub(in crate::load) from_ns: u64,
+    pub(in crate::load) ended_ns: u64,
     /// True if it was the first request on its connection.
-    pub(super) first: bool,
+    pub(in crate::load) first: bool,
 }
 
 /// The counts of one second.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Second {
-    pub(super) served: u64,
-    pub(super) rejected: u64,
-    pub(super) failed: u64,
+pub(in crate::load) struct Second {
+    pub(in crate::load) served: u64,
+    pub(in crate::load) rejected: u64,
+    pub(in crate::load) failed: u64,
 }
 
 /// The counts.
 #[derive(Debug)]
-pub(super) struct Tally {
+pub(in crate::load) struct Tally {
     /// Latencies of requests on existing connections.
     later: Histogram<u64>,
     /// Latencies of the first requests on their connections, without and with connecting.
     first: Histogram<u64>,
     first_with_connect: Histogram<u64>,
-    pub(super) rejected: Histogram<u64>,
-    pub(super) connect: Histogram<u64>,
+    pub(in crate::load) rejected: Histogram<u64>,
+    pub(in crate::load) connect: Histogram<u64>,
     /// Durations of connecting before the measurement.
-    pub(super) connect_before: Histogram<u64>,
+    pub(in crate::load) connect_before: Histogram<u64>,
     /// Delays of requests whose client was free.
-    pub(super) lag: Histogram<u64>,
-    pub(super) faults: [u64; Fault::ALL.len()],
-    pub(super) statuses: Box<[u64]>,
-    pub(super) bytes: u64,
-    pub(super) seconds: Vec<Second>,
+    pub(in crate::load) lag: Histogram<u64>,
+    pub(in crate::load) faults: [u64; Fault::ALL.len()],
+    pub(in crate::load) statuses: Box<[u64]>,
+    pub(in crate::load) bytes: u64,
+    pub(in crate::load) seconds: Vec<Second>,
 }
 
 impl Tally {
-    pub(super) fn new() -> Self {
+    pub(in crate::load) fn new() -> Self {
         Self {
             later: histogram(),
             first: histogram(),
@@ -94,7 +94,7 @@ impl Tally {
     }
 
     /// Counts a request that ended `since_ns` after the start of the measurement.
-    pub(super) fn count(&mut self, ended: &Ended, since_ns: u64) {
+    pub(in crate::load) fn count(&mut self, ended: &Ended, since_ns: u64) {
         self.bytes += ended.bytes;
         if let Some(at) = ended.status.and_then(|status| status.checked_sub(100))
             && let Some(count) = self.statuses.get_mut(usize::from(at))
@@ -131,7 +131,7 @@ impl Tally {
     }
 
     /// Adds the counts of another tally.
-    pub(super) fn add(&mut self, other: &Self) {
+    pub(in crate::load) fn add(&mut self, other: &Self) {
         let pairs = [
             (&mut self.later, &other.later),
             (&mut self.first, &other.first),
@@ -160,21 +160,21 @@ impl Tally {
     }
 
     /// Returns the latencies of all answers, from sending.
-    pub(super) fn latency(&self) -> Histogram<u64> {
+    pub(in crate::load) fn latency(&self) -> Histogram<u64> {
         sum(&self.later, &self.first)
     }
 
     /// Returns the same with connecting: the first request on a connection counts from its due
     /// time.
-    pub(super) fn response(&self) -> Histogram<u64> {
+    pub(in crate::load) fn response(&self) -> Histogram<u64> {
         sum(&self.later, &self.first_with_connect)
     }
 
-    pub(super) fn served(&self) -> u64 {
+    pub(in crate::load) fn served(&self) -> u64 {
         self.later.len() + self.first.len()
     }
 
-    pub(super) fn failed(&self) -> u64 {
+    pub(in crate::load) fn failed(&self) -> u64 {
         self.faults.iter().sum()
     }
 }

@@ -119,7 +119,7 @@ impl fmt::Display for Expectation {
 impl Expectation {
     /// Returns the option that this measure needs, if there is one.
     #[must_use]
-    pub(super) fn option(&self) -> Option<&'static str> {
+    pub(in crate::load) fn option(&self) -> Option<&'static str> {
         match self.measure {
             Measure::Within | Measure::Goodput => Some("--within"),
             Measure::Cpu => Some("--pid"),
@@ -267,7 +267,7 @@ impl Point {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::load::summary::tests::summary;
+    use crate::load::report::summary::tests::summary;
 
     #[test]
     fn bounds() {

@@ -8,11 +8,11 @@ use std::task::{Context, Poll};
 use tussah_wire::http::Method;
 
 use super::answer::{Ended, Head, Parser, Step};
-use super::dial::{Failure, Stream};
+use super::connect::{Failure, Stream};
 use super::fault::Fault;
 use super::files::{Contents, FileNumber};
 use super::requests::Requests;
-use super::tally::Outcome;
+use crate::load::report::tally::Outcome;
 
 /// The size of the read buffer, in bytes.
 const READ_BYTES: usize = 64 * 1024;
@@ -27,30 +27,30 @@ thread_local! {
 
 /// A request in flight.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Flight {
-    pub(super) file: Option<FileNumber>,
+pub(in crate::load) struct Flight {
+    pub(in crate::load) file: Option<FileNumber>,
     /// The first or the last request on its connection.
-    pub(super) first: bool,
-    pub(super) last: bool,
+    pub(in crate::load) first: bool,
+    pub(in crate::load) last: bool,
     /// The bytes of its body are compared.
-    pub(super) checked: bool,
+    pub(in crate::load) checked: bool,
     /// It is one of the limited number of requests of the run.
-    pub(super) claimed: bool,
-    pub(super) due_ns: u64,
-    pub(super) sent_ns: u64,
+    pub(in crate::load) claimed: bool,
+    pub(in crate::load) due_ns: u64,
+    pub(in crate::load) sent_ns: u64,
 }
 
 /// The answer to a request.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Answered {
-    pub(super) outcome: Outcome,
-    pub(super) head: Head,
+pub(in crate::load) struct Answered {
+    pub(in crate::load) outcome: Outcome,
+    pub(in crate::load) head: Head,
     /// Bytes received since the last answer.
-    pub(super) bytes: u64,
+    pub(in crate::load) bytes: u64,
 }
 
 /// The connection of a client, with its requests in flight.
-pub(super) struct Exchange {
+pub(in crate::load) struct Exchange {
     stream: Option<Stream>,
     parser: Parser,
     flights: VecDeque<Flight>,
@@ -60,7 +60,7 @@ pub(super) struct Exchange {
     answer: Option<Answer>,
     bytes: u64,
     /// The number of requests begun on this connection, or to be begun on the next one.
-    pub(super) begun: u32,
+    pub(in crate::load) begun: u32,
     /// The server closes the connection.
     closes: bool,
     /// An answer has arrived on this connection.
@@ -115,7 +115,7 @@ impl Answer {
 }
 
 impl Exchange {
-    pub(super) fn new() -> Self {
+    pub(in crate::load) fn new() -> Self {
         Self {
             stream: None,
             parser: Parser::new(),
@@ -130,11 +130,11 @@ impl Exchange {
         }
     }
 
-    pub(super) fn is_connected(&self) -> bool {
+    pub(in crate::load) fn is_connected(&self) -> bool {
         self.stream.is_some()
     }
 
-    pub(super) fn connected(&mut self, stream: Stream) {
+    pub(in crate::load) fn connected(&mut self, stream: Stream) {
         self.stream = Some(stream);
         self.parser = Parser::new();
         self.closes = false;
@@ -142,35 +142,35 @@ impl Exchange {
     }
 
     /// Takes the connection out of use.
-    pub(super) fn disconnect(&mut self) -> Option<Stream> {
+    pub(in crate::load) fn disconnect(&mut self) -> Option<Stream> {
         self.begun = 0;
         self.stream.take()
     }
 
     /// Returns whether the server has closed the connection or will close it.
-    pub(super) fn closes(&self) -> bool {
+    pub(in crate::load) fn closes(&self) -> bool {
         self.closes
     }
 
     /// Adds a request to those to be sent.
-    pub(super) fn push(&mut self, flight: Flight) {
+    pub(in crate::load) fn push(&mut self, flight: Flight) {
         self.begun += 1;
         self.flights.push_back(flight);
     }
 
     /// Sets the time of sending for requests that waited for a connection.
-    pub(super) fn sent_at(&mut self, now_ns: u64) {
+    pub(in crate::load) fn sent_at(&mut self, now_ns: u64) {
         let flights = self.flights.iter_mut();
         flights.for_each(|flight| flight.sent_ns = now_ns);
     }
 
     /// Returns the requests in flight.
-    pub(super) fn flights(&mut self) -> &mut VecDeque<Flight> {
+    pub(in crate::load) fn flights(&mut self) -> &mut VecDeque<Flight> {
         &mut self.flights
     }
 
     /// Gives up the requests in flight and the connection.
-    pub(super) fn fail(&mut self) -> impl Iterator<Item = Flight> {
+    pub(in crate::load) fn fail(&mut self) -> impl Iterator<Item = Flight> {
         self.disconnect();
         self.answer = None;
         self.bytes = 0;
@@ -180,7 +180,7 @@ impl Exchange {
     }
 
     /// Sends the requests and receives answers until all have arrived. Calls `answered` for each.
-    pub(super) fn poll(
+    pub(in crate::load) fn poll(
         &mut self,
         context: &mut Context<'_>,
         requests: &Requests,

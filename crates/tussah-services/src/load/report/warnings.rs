@@ -1,8 +1,8 @@
 //! Reasons to doubt the results of a run.
 
-use super::conduct::Course;
 use super::summary::Summary;
 use super::units::show_ns;
+use crate::load::run::phases::Course;
 
 /// The busy share of the workers above which the generator may be what limits the run.
 const BUSY_SHARE_MAX: f64 = 0.9;
@@ -12,7 +12,7 @@ const BUSY_SHARE_MAX: f64 = 0.9;
 const LAG_NS_MAX: u64 = 5_000_000;
 
 /// Returns the reasons to doubt the results, as sentences.
-pub(super) fn doubts(summary: &Summary, course: &Course) -> Vec<String> {
+pub(in crate::load) fn doubts(summary: &Summary, course: &Course) -> Vec<String> {
     let mut doubts = Vec::new();
     let busy = summary.cpu.generator_busy;
     if busy > BUSY_SHARE_MAX {

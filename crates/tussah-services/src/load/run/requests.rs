@@ -10,25 +10,25 @@ use super::url::Url;
 
 /// The parts of a request that do not depend on the target.
 #[derive(Clone, Debug)]
-pub(super) struct Message {
-    pub(super) method: String,
+pub(in crate::load) struct Message {
+    pub(in crate::load) method: String,
     /// Names and values.
-    pub(super) fields: Vec<(String, String)>,
-    pub(super) body: Vec<u8>,
+    pub(in crate::load) fields: Vec<(String, String)>,
+    pub(in crate::load) body: Vec<u8>,
     /// The last request on a connection announces the end.
-    pub(super) announces_end: bool,
+    pub(in crate::load) announces_end: bool,
 }
 
 /// The requests of a run: for one path, or for the files of a set.
 #[derive(Debug)]
-pub(super) struct Requests {
+pub(in crate::load) struct Requests {
     heads: Heads,
     /// The same, for the last request on a connection.
     last_heads: Option<Heads>,
     body: Vec<u8>,
     files: Option<Popularity>,
     /// The method, as far as it matters to answers.
-    pub(super) method: Method,
+    pub(in crate::load) method: Method,
 }
 
 /// All heads, concatenated.
@@ -40,7 +40,7 @@ struct Heads {
 }
 
 impl Requests {
-    pub(super) fn new(url: &Url, set: Option<FileSet>, message: Message) -> Self {
+    pub(in crate::load) fn new(url: &Url, set: Option<FileSet>, message: Message) -> Self {
         let heads = |last| Heads::new(url, set, &message, last);
         Self {
             heads: heads(false),
@@ -52,12 +52,12 @@ impl Requests {
     }
 
     /// Chooses a file, if the requests are for a set.
-    pub(super) fn pick(&self, random: &mut Random) -> Option<FileNumber> {
+    pub(in crate::load) fn pick(&self, random: &mut Random) -> Option<FileNumber> {
         self.files.as_ref().map(|files| files.pick(random))
     }
 
     /// Returns the head and the body.
-    pub(super) fn parts(&self, file: Option<FileNumber>, last: bool) -> [&[u8]; 2] {
+    pub(in crate::load) fn parts(&self, file: Option<FileNumber>, last: bool) -> [&[u8]; 2] {
         let heads = match &self.last_heads {
             Some(heads) if last => heads,
             _ => &self.heads,
@@ -69,7 +69,7 @@ impl Requests {
     }
 
     /// Returns the unwritten part of a partially written request.
-    pub(super) fn rest<'a>(
+    pub(in crate::load) fn rest<'a>(
         &'a self,
         file: Option<FileNumber>,
         last: bool,
@@ -86,7 +86,7 @@ impl Requests {
     }
 
     /// Returns the length of a request in bytes.
-    pub(super) fn len(&self, file: Option<FileNumber>, last: bool) -> usize {
+    pub(in crate::load) fn len(&self, file: Option<FileNumber>, last: bool) -> usize {
         self.parts(file, last).iter().map(|part| part.len()).sum()
     }
 }

@@ -64,7 +64,7 @@ impl FileSet {
     /// A sentence that says what was expected, if the text is not a size, or the size is too small
     /// or too large.
     pub fn of_size(text: &str) -> Result<Self, String> {
-        let bytes = super::units::size(text)?;
+        let bytes = crate::load::report::units::size(text)?;
         // 100 MB are 20 directories of 4.88 MiB, by the usual reckoning.
         match bytes {
             3_300_000_000 => Self::of(DIRECTORIES_SEDA),
@@ -93,7 +93,7 @@ impl FileSet {
 
 /// A file of a set, by its number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct FileNumber(pub(super) u32);
+pub(in crate::load) struct FileNumber(pub(in crate::load) u32);
 
 impl FileNumber {
     fn new(directory: usize, class: usize, file: usize) -> Self {
@@ -106,19 +106,19 @@ impl FileNumber {
     }
 
     /// Returns the name, such as `dir00007/class2_4`; files of a class are counted from 0.
-    pub(super) fn path(self) -> String {
+    pub(in crate::load) fn path(self) -> String {
         let (class, file) = self.class_and_file();
         format!("dir{:05}/class{class}_{file}", self.0 as usize / FILES)
     }
 
     /// Returns the length in bytes.
-    pub(super) fn len(self) -> u64 {
+    pub(in crate::load) fn len(self) -> u64 {
         let (class, file) = self.class_and_file();
         STEPS[class] * (file as u64 + 1)
     }
 
     /// Returns the contents from the beginning.
-    pub(super) fn contents(self) -> Contents {
+    pub(in crate::load) fn contents(self) -> Contents {
         Contents {
             random: Random::new(u64::from(self.0) << 32),
             rest: [0; 8],
@@ -129,7 +129,7 @@ impl FileNumber {
 
 /// A stream of the bytes of a file: printable characters, which follow from its number.
 #[derive(Clone, Debug)]
-pub(super) struct Contents {
+pub(in crate::load) struct Contents {
     random: Random,
     /// The unused part of the last word, at its end.
     rest: [u8; 8],
@@ -164,7 +164,7 @@ impl Contents {
     }
 
     /// Fills a buffer with the next bytes.
-    pub(super) fn fill(&mut self, buffer: &mut [u8]) {
+    pub(in crate::load) fn fill(&mut self, buffer: &mut [u8]) {
         self.pieces(buffer.len(), |at, piece| {
             buffer[at..at + piece.len()].copy_from_slice(piece);
             true
@@ -172,7 +172,7 @@ impl Contents {
     }
 
     /// Returns whether these are the next bytes.
-    pub(super) fn continues(&mut self, bytes: &[u8]) -> bool {
+    pub(in crate::load) fn continues(&mut self, bytes: &[u8]) -> bool {
         self.pieces(bytes.len(), |at, piece| {
             bytes[at..at + piece.len()] == *piece
         })
@@ -181,7 +181,7 @@ impl Contents {
 
 /// A random choice of files by the popularity of SPECweb99.
 #[derive(Debug)]
-pub(super) struct Popularity {
+pub(in crate::load) struct Popularity {
     /// For each directory, the cumulative share up to it.
     directories: Vec<f64>,
     /// The same for the files of a directory.
@@ -189,7 +189,7 @@ pub(super) struct Popularity {
 }
 
 impl Popularity {
-    pub(super) fn of(set: FileSet) -> Self {
+    pub(in crate::load) fn of(set: FileSet) -> Self {
         let zipf = (1..=set.directories).map(|rank| 1.0 / rank as f64);
         let files = (0..FILES).map(|at| SHARES[at / PER_CLASS] / f64::from(RANKS[at % PER_CLASS]));
         Self {
@@ -198,7 +198,7 @@ impl Popularity {
         }
     }
 
-    pub(super) fn pick(&self, random: &mut Random) -> FileNumber {
+    pub(in crate::load) fn pick(&self, random: &mut Random) -> FileNumber {
         let directory = sample(&self.directories, random.unit());
         let within = sample(&self.files, random.unit());
         FileNumber::new(directory, within / PER_CLASS, within % PER_CLASS)

@@ -20,32 +20,32 @@ pub enum CloseBy {
 
 /// The settings of a run.
 #[derive(Clone, Debug)]
-pub(super) struct Settings {
-    pub(super) connections: usize,
-    pub(super) workers: usize,
-    pub(super) requests: Option<u64>,
-    pub(super) duration: Option<Duration>,
+pub(in crate::load) struct Settings {
+    pub(in crate::load) connections: usize,
+    pub(in crate::load) workers: usize,
+    pub(in crate::load) requests: Option<u64>,
+    pub(in crate::load) duration: Option<Duration>,
     /// Requests a second; `None` in a closed loop.
-    pub(super) rate: Option<f64>,
-    pub(super) think: Duration,
-    pub(super) warm_up: Duration,
-    pub(super) requests_per_connection: Option<u32>,
-    pub(super) close_by: CloseBy,
-    pub(super) pipeline: usize,
-    pub(super) timeout: Duration,
-    pub(super) honor_retry_after: bool,
-    pub(super) retry_pause: Duration,
+    pub(in crate::load) rate: Option<f64>,
+    pub(in crate::load) think: Duration,
+    pub(in crate::load) warm_up: Duration,
+    pub(in crate::load) requests_per_connection: Option<u32>,
+    pub(in crate::load) close_by: CloseBy,
+    pub(in crate::load) pipeline: usize,
+    pub(in crate::load) timeout: Duration,
+    pub(in crate::load) honor_retry_after: bool,
+    pub(in crate::load) retry_pause: Duration,
     /// The interval, in requests of a client, between those whose body is compared; 0 for none.
-    pub(super) check_every: u32,
-    pub(super) window: Option<Duration>,
-    pub(super) within: Option<Duration>,
-    pub(super) pid: Option<u32>,
-    pub(super) seed: u64,
+    pub(in crate::load) check_every: u32,
+    pub(in crate::load) window: Option<Duration>,
+    pub(in crate::load) within: Option<Duration>,
+    pub(in crate::load) pid: Option<u32>,
+    pub(in crate::load) seed: u64,
 }
 
 impl Settings {
     /// Returns the pace of a client from a start time.
-    pub(super) fn pace(&self, number: usize, start_ns: u64) -> Pace {
+    pub(in crate::load) fn pace(&self, number: usize, start_ns: u64) -> Pace {
         match self.rate {
             Some(rate) => Pace::open(rate, number, self.connections, start_ns),
             None => Pace::Closed {

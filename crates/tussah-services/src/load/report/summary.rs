@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use super::settings::CloseBy;
+use crate::load::run::settings::CloseBy;
 
 /// The version of the format. It changes when a field is removed or changes its meaning, not when a
 /// field is added.
@@ -235,7 +235,7 @@ pub struct Second {
 
 impl Requests {
     /// Returns the number of requests that ended within the measurement.
-    pub(super) fn ended(&self) -> u64 {
+    pub(in crate::load) fn ended(&self) -> u64 {
         self.served + self.rejected + self.failed
     }
 }
@@ -272,7 +272,7 @@ impl Summary {
 }
 
 #[cfg(test)]
-pub(super) mod tests {
+pub(in crate::load) mod tests {
     use super::*;
 
     /// Returns the results of a run without requests.

@@ -83,7 +83,7 @@ impl Fault {
     }
 
     /// Classifies a failed attempt to connect.
-    pub(super) fn of_connect(error: &io::Error) -> Self {
+    pub(in crate::load) fn of_connect(error: &io::Error) -> Self {
         match errno(error) {
             Some(Errno::CONNREFUSED) => Self::Refused,
             Some(Errno::ADDRNOTAVAIL) => Self::NoPort,
@@ -99,7 +99,7 @@ impl Fault {
     }
 
     /// Classifies a failed read or write.
-    pub(super) fn of_transfer(error: &io::Error) -> Self {
+    pub(in crate::load) fn of_transfer(error: &io::Error) -> Self {
         match error.kind() {
             io::ErrorKind::ConnectionReset | io::ErrorKind::BrokenPipe => Self::Reset,
             io::ErrorKind::UnexpectedEof => Self::Closed,

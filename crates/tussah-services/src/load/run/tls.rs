@@ -12,7 +12,7 @@ use rustls::{ClientConfig, DigitallySignedStruct, RootCertStore, SignatureScheme
 
 /// The certificates that a client trusts.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum Trust<'a> {
+pub(in crate::load) enum Trust<'a> {
     /// All certificates.
     All,
     /// Certificates that chain to one in a PEM file.
@@ -25,7 +25,7 @@ pub(super) enum Trust<'a> {
 ///
 /// # Errors
 /// A sentence that says what is wrong with the certificates or the name.
-pub(super) fn connector(
+pub(in crate::load) fn connector(
     host: &str,
     trust: Trust<'_>,
 ) -> Result<(TlsConnector, ServerName<'static>), String> {

@@ -10,7 +10,7 @@ use tussah::{JoinHandle, spawn};
 
 use super::client::Client;
 use super::cpu::{self, Usage, Used};
-use super::run::Run;
+use super::shared::Run;
 use crate::signals;
 
 /// The interval of progress reports.
@@ -18,7 +18,7 @@ const TICK_NS: u64 = 1_000_000_000;
 
 /// The phase of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Stage {
+pub(in crate::load) enum Stage {
     Connecting,
     WarmingUp,
     Measuring,
@@ -26,18 +26,18 @@ pub(super) enum Stage {
 
 /// The facts of a run beside its counts.
 #[derive(Clone, Debug)]
-pub(super) struct Course {
-    pub(super) interrupted: bool,
+pub(in crate::load) struct Course {
+    pub(in crate::load) interrupted: bool,
     /// The time that connecting took.
-    pub(super) connecting: Duration,
+    pub(in crate::load) connecting: Duration,
     /// The length of the measurement.
-    pub(super) measured: Duration,
+    pub(in crate::load) measured: Duration,
     /// The end of the measurement.
-    pub(super) until_ns: u64,
+    pub(in crate::load) until_ns: u64,
     /// The server's CPU time in the measurement, if its process is known.
-    pub(super) server: Option<Used>,
+    pub(in crate::load) server: Option<Used>,
     /// The CPU time of this process.
-    pub(super) own: Duration,
+    pub(in crate::load) own: Duration,
 }
 
 /// Starts the clients, lets them begin together, and ends the run after its requests or its time,
@@ -47,7 +47,7 @@ pub(super) struct Course {
 ///
 /// # Errors
 /// A sentence that says why there was nothing to measure.
-pub(super) async fn conduct(
+pub(in crate::load) async fn conduct(
     run: Arc<Run>,
     tell: Option<impl FnMut(&Run, Stage)>,
 ) -> Result<Course, String> {

@@ -150,7 +150,7 @@ fn doubts(before: &Summary, after: &Summary) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::load::summary::tests::summary;
+    use crate::load::report::summary::tests::summary;
 
     #[test]
     fn verdicts() {

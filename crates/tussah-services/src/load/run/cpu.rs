@@ -12,23 +12,23 @@ use nix::unistd::Pid;
 /// The kernel counts it in nanoseconds (`clock_getcpuclockid`), unlike the ticks of 10 ms in /proc,
 /// and includes threads that have ended.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct Usage {
+pub(in crate::load) struct Usage {
     /// By process.
     times: BTreeMap<u32, Duration>,
 }
 
 /// The CPU time used between two moments.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Used {
-    pub(super) time: Duration,
-    pub(super) processes: usize,
+pub(in crate::load) struct Used {
+    pub(in crate::load) time: Duration,
+    pub(in crate::load) processes: usize,
     /// Processes that ended in between; their last CPU time is unknown.
-    pub(super) ended: usize,
+    pub(in crate::load) ended: usize,
 }
 
 impl Usage {
     /// Measures a process and its descendants.
-    pub(super) fn of(pid: u32) -> Self {
+    pub(in crate::load) fn of(pid: u32) -> Self {
         let family = family(pid, &parents());
         let times = family.into_iter().filter_map(|pid| Some((pid, time(pid)?)));
         Self {
@@ -37,7 +37,7 @@ impl Usage {
     }
 
     /// Returns the CPU time used since an earlier moment.
-    pub(super) fn since(&self, before: &Self) -> Used {
+    pub(in crate::load) fn since(&self, before: &Self) -> Used {
         let earlier = |pid: &u32| before.times.get(pid).copied().unwrap_or_default();
         let used = self.times.iter();
         let used = used.map(|(pid, time)| time.saturating_sub(earlier(pid)));
@@ -49,13 +49,13 @@ impl Usage {
         }
     }
 
-    pub(super) fn is_empty(&self) -> bool {
+    pub(in crate::load) fn is_empty(&self) -> bool {
         self.times.is_empty()
     }
 }
 
 /// Returns the CPU time of one process.
-pub(super) fn time(pid: u32) -> Option<Duration> {
+pub(in crate::load) fn time(pid: u32) -> Option<Duration> {
     let clock = clock_getcpuclockid(Pid::from_raw(pid.try_into().ok()?)).ok()?;
     Some(clock_gettime(clock).ok()?.into())
 }

@@ -22,27 +22,27 @@ use super::fault::Fault;
 
 /// How to reach the server.
 #[derive(Clone)]
-pub(super) struct Dial {
-    pub(super) peer: Peer,
-    pub(super) tls: Option<(TlsConnector, ServerName<'static>)>,
+pub(in crate::load) struct Dial {
+    pub(in crate::load) peer: Peer,
+    pub(in crate::load) tls: Option<(TlsConnector, ServerName<'static>)>,
     /// The addresses that clients connect from, in turn. If there are none, the system chooses.
-    pub(super) sources: Vec<IpAddr>,
-    pub(super) limit: Duration,
+    pub(in crate::load) sources: Vec<IpAddr>,
+    pub(in crate::load) limit: Duration,
 }
 
 /// The address of the server.
 #[derive(Clone, Debug)]
-pub(super) enum Peer {
+pub(in crate::load) enum Peer {
     Tcp(SocketAddr),
     Unix(PathBuf),
 }
 
 /// Why there is no connection, or no longer one.
 #[derive(Debug)]
-pub(super) struct Failure {
-    pub(super) fault: Fault,
+pub(in crate::load) struct Failure {
+    pub(in crate::load) fault: Fault,
     /// The error of the system or of TLS.
-    pub(super) error: Option<io::Error>,
+    pub(in crate::load) error: Option<io::Error>,
 }
 
 impl From<Fault> for Failure {
@@ -53,7 +53,7 @@ impl From<Fault> for Failure {
 
 impl Dial {
     /// Connects for a client, within the time limit.
-    pub(super) async fn connect(&self, client: usize) -> Result<Stream, Failure> {
+    pub(in crate::load) async fn connect(&self, client: usize) -> Result<Stream, Failure> {
         match timeout(self.limit, self.connect_unlimited(client)).await {
             Ok(result) => result,
             Err(_) => Err(Fault::ConnectTimeout.into()),
@@ -125,14 +125,14 @@ async fn connect_from(source: IpAddr, address: SocketAddr) -> io::Result<TcpStre
 }
 
 /// A connection to the server.
-pub(super) enum Stream {
+pub(in crate::load) enum Stream {
     Tcp(TcpStream),
     Unix(UnixStream),
     Tls(Box<TlsStream<TcpStream>>),
 }
 
 impl Stream {
-    pub(super) fn poll_read(
+    pub(in crate::load) fn poll_read(
         &mut self,
         context: &mut Context<'_>,
         buffer: &mut [u8],
@@ -145,7 +145,7 @@ impl Stream {
     }
 
     /// Writes. TLS may hold back a part until [`poll_flush`](Self::poll_flush).
-    pub(super) fn poll_write(
+    pub(in crate::load) fn poll_write(
         &mut self,
         context: &mut Context<'_>,
         buffers: &[io::IoSlice<'_>],
@@ -158,7 +158,10 @@ impl Stream {
     }
 
     /// Sends the data that TLS holds back.
-    pub(super) fn poll_flush(&mut self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+    pub(in crate::load) fn poll_flush(
+        &mut self,
+        context: &mut Context<'_>,
+    ) -> Poll<io::Result<()>> {
         match self {
             Self::Tcp(_) | Self::Unix(_) => Poll::Ready(Ok(())),
             Self::Tls(stream) => Pin::new(&mut **stream).poll_flush(context),
@@ -166,7 +169,7 @@ impl Stream {
     }
 
     /// Makes the drop of the connection reset it instead of closing it.
-    pub(super) fn reset_on_drop(&self) {
+    pub(in crate::load) fn reset_on_drop(&self) {
         let set = |stream: &TcpStream| stream.set_linger(Some(Duration::ZERO));
         // If the option cannot be set, the connection is closed like any other.
         let _ = match self {

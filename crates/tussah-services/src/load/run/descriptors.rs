@@ -9,7 +9,7 @@ const BESIDE_MAX: u64 = 64;
 ///
 /// # Errors
 /// A sentence that says what to do, if the hard limit is too low for this many connections.
-pub(super) fn allow(connections: usize) -> Result<(), String> {
+pub(in crate::load) fn allow(connections: usize) -> Result<(), String> {
     let mut limit = getrlimit(Resource::Nofile);
     limit.current = limit.maximum;
     // After a failure the limit is unchanged, and the check below decides.

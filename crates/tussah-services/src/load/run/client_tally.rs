@@ -3,34 +3,34 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::dial::Failure;
+use super::connect::Failure;
 use super::exchange::{Answered, Flight};
 use super::fault::Fault;
 use super::pace::Pace;
 use super::random::Random;
-use super::run::Run;
-use super::tally::{Ended, Outcome};
+use super::shared::Run;
+use crate::load::report::tally::{Ended, Outcome};
 
 /// The counts of a client.
 #[derive(Debug, Default)]
-pub(super) struct Record {
+pub(in crate::load) struct Record {
     /// Requests that were served.
-    pub(super) total: u64,
+    pub(in crate::load) total: u64,
     /// The same in each slot of the measurement.
-    pub(super) served: Vec<u32>,
+    pub(in crate::load) served: Vec<u32>,
     /// Requests that were in flight at the end, or due but not sent.
-    pub(super) under_way: u64,
-    pub(super) never_sent: u64,
+    pub(in crate::load) under_way: u64,
+    pub(in crate::load) never_sent: u64,
     /// Requests in flight that had been due for longer than the time limit for an answer.
-    pub(super) overdue: u64,
+    pub(in crate::load) overdue: u64,
     /// Of both kinds, those that had been due for longer than `--within`.
-    pub(super) late: u64,
+    pub(in crate::load) late: u64,
     /// The due time of the oldest of both kinds.
-    pub(super) oldest_ns: Option<u64>,
+    pub(in crate::load) oldest_ns: Option<u64>,
 }
 
 /// The accounts of a client.
-pub(super) struct Ledger {
+pub(in crate::load) struct ClientTally {
     run: Arc<Run>,
     record: Record,
     /// The client's claimed but unused part of the run's limited number of requests.
@@ -40,8 +40,8 @@ pub(super) struct Ledger {
     random: Random,
 }
 
-impl Ledger {
-    pub(super) fn new(run: Arc<Run>, random: Random) -> Self {
+impl ClientTally {
+    pub(in crate::load) fn new(run: Arc<Run>, random: Random) -> Self {
         Self {
             run,
             record: Record::default(),
@@ -53,17 +53,17 @@ impl Ledger {
     }
 
     /// Returns when the last request ended.
-    pub(super) fn last_ns(&self) -> u64 {
+    pub(in crate::load) fn last_ns(&self) -> u64 {
         self.last_ns
     }
 
     /// Returns the end of the pause that the last answer asked for.
-    pub(super) fn not_before_ns(&self) -> u64 {
+    pub(in crate::load) fn not_before_ns(&self) -> u64 {
         self.not_before_ns
     }
 
     /// Records that a free client woke up for a request.
-    pub(super) fn woken(&mut self, due_ns: u64, now_ns: u64) {
+    pub(in crate::load) fn woken(&mut self, due_ns: u64, now_ns: u64) {
         if self.run.settings.rate.is_some() && self.run.since(now_ns).is_some() {
             self.run
                 .tally(|tally| tally.lag.saturating_record(now_ns - due_ns));
@@ -72,7 +72,7 @@ impl Ledger {
 
     /// Returns whether the next request counts towards the run's limited number of requests; `None`
     /// if that number has been reached.
-    pub(super) fn claim(&mut self, now_ns: u64) -> Option<bool> {
+    pub(in crate::load) fn claim(&mut self, now_ns: u64) -> Option<bool> {
         let Some(budget) = &self.run.budget else {
             return Some(false);
         };
@@ -87,7 +87,7 @@ impl Ledger {
     }
 
     /// Records a new connection and returns the time.
-    pub(super) fn connected(&mut self, began_ns: u64) -> u64 {
+    pub(in crate::load) fn connected(&mut self, began_ns: u64) -> u64 {
         let now_ns = self.run.now_ns();
         let took_ns = now_ns - began_ns;
         let is_measured = self.run.since(now_ns).is_some();
@@ -99,12 +99,12 @@ impl Ledger {
     }
 
     /// Records that the first connection failed.
-    pub(super) fn failed_before(&mut self, failure: Failure) {
+    pub(in crate::load) fn failed_before(&mut self, failure: Failure) {
         self.run.failed_before(&failure);
     }
 
     /// Records an answer.
-    pub(super) fn answered(&mut self, flight: Flight, answer: Answered) {
+    pub(in crate::load) fn answered(&mut self, flight: Flight, answer: Answered) {
         self.last_ns = self.run.now_ns();
         if answer.outcome == Outcome::Rejected {
             let asked = answer.head.retry_after;
@@ -124,7 +124,7 @@ impl Ledger {
 
     /// Records that requests have failed together, and returns the time. Without requests, all were
     /// answered when their connection failed.
-    pub(super) fn failed(
+    pub(in crate::load) fn failed(
         &mut self,
         failure: Failure,
         flights: impl Iterator<Item = Flight>,
@@ -220,7 +220,11 @@ impl Ledger {
     }
 
     /// Closes the accounts, with the requests still in flight and those that are due but not begun.
-    pub(super) fn close<'a>(&mut self, flights: impl Iterator<Item = &'a Flight>, pace: &Pace) {
+    pub(in crate::load) fn close<'a>(
+        &mut self,
+        flights: impl Iterator<Item = &'a Flight>,
+        pace: &Pace,
+    ) {
         let end_ns = self.run.end_ns();
         let due = flights.map(|flight| flight.due_ns);
         due.filter(|&due_ns| due_ns <= end_ns)

@@ -4,14 +4,14 @@ use std::collections::BTreeMap;
 
 use hdrhistogram::Histogram;
 
-use super::conduct::Course;
-use super::doubts::doubts;
-use super::fault::Fault;
-use super::run::Run;
 use super::summary::{
     Cpu, Fairness, Parameters, Requests, Second, ServerCpu, Summary, Times, VERSION, Within,
 };
 use super::tally::Tally;
+use super::warnings::doubts;
+use crate::load::run::fault::Fault;
+use crate::load::run::phases::Course;
+use crate::load::run::shared::Run;
 
 impl Times {
     fn of(histogram: &Histogram<u64>) -> Self {
@@ -38,7 +38,7 @@ impl Times {
 
 impl Summary {
     /// Returns the results of a run, with all counts.
-    pub(super) fn of(
+    pub(in crate::load) fn of(
         run: &Run,
         url: &str,
         file_directories: Option<usize>,

@@ -21,7 +21,7 @@ const POINTS_MAX: usize = 200;
 const NINES_MAX: f64 = 5.0;
 
 /// A curve's name, color and points. A point is a share of requests and a time in nanoseconds.
-pub(super) struct Curve {
+pub(in crate::load) struct Curve {
     name: &'static str,
     color: &'static str,
     points: Vec<(f64, f64)>,
@@ -29,7 +29,7 @@ pub(super) struct Curve {
 
 impl Curve {
     /// Returns the percentiles of a histogram, evenly spaced on the axis of the picture.
-    pub(super) fn of(
+    pub(in crate::load) fn of(
         name: &'static str,
         color: &'static str,
         histogram: &Histogram<u64>,
@@ -53,7 +53,7 @@ impl Curve {
 }
 
 /// Returns the picture as SVG.
-pub(super) fn svg(summary: &Summary, curves: &[Curve]) -> String {
+pub(in crate::load) fn svg(summary: &Summary, curves: &[Curve]) -> String {
     let mut text = format!(
         "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {WIDTH} {HEIGHT}\" width=\"{WIDTH}\" height=\"{HEIGHT}\" \
          font-family=\"sans-serif\" font-size=\"12\">\n<rect width=\"{WIDTH}\" height=\"{HEIGHT}\" fill=\"white\"/>\n"
@@ -259,7 +259,7 @@ fn escape(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::load::summary::tests::summary;
+    use crate::load::report::summary::tests::summary;
 
     #[test]
     fn steps() {
@@ -272,7 +272,7 @@ mod tests {
 
     #[test]
     fn a_picture() {
-        let mut histogram = crate::load::tally::histogram();
+        let mut histogram = crate::load::report::tally::histogram();
         (1..=1000).for_each(|ms| histogram.saturating_record(ms * 1_000_000));
         let curve = Curve::of("latency", "#1f77b4", &histogram).expect("it is not empty");
         // 1,000 requests determine percentiles up to three nines.
@@ -293,7 +293,7 @@ mod tests {
         assert!(text.contains("http://a/?b&amp;c"), "{text}");
         assert!(!text.contains("NaN") && !text.contains("inf"), "{text}");
         assert_eq!(text.matches("<polyline").count(), 2, "{text}");
-        assert!(Curve::of("", "", &crate::load::tally::histogram()).is_none());
+        assert!(Curve::of("", "", &crate::load::report::tally::histogram()).is_none());
         let nothing = svg(&summary, &[]);
         assert!(
             !nothing.contains("NaN") && !nothing.contains("inf"),
