@@ -20,7 +20,7 @@ use crate::load::report::table::table;
 use crate::load::report::tally::Tally;
 use crate::load::report::units::show_count;
 use crate::load::run::descriptors;
-use crate::load::run::phases::{Stage, conduct};
+use crate::load::run::phases::{Phase, run_phases};
 use crate::load::run::shared::Run;
 
 /// Generate load on a web server and report how it performs.
@@ -84,7 +84,7 @@ fn load(options: &Options) -> ExitCode {
         let handle = tussah::Handle::current();
         let run = Arc::new(Run::new(settings, dial, prepared.requests, handle));
         let tell = progress();
-        let course = conduct(run.clone(), tell).await;
+        let course = run_phases(run.clone(), tell).await;
         clear();
         let course = course?;
         Ok(Summary::of(&run, &options.url, directories, &course))
@@ -158,7 +158,7 @@ fn print(text: &str) -> Result<(), String> {
 
 /// Returns a function that shows the progress of a run in one line, if standard error is a
 /// terminal.
-fn progress() -> Option<impl FnMut(&Run, Stage)> {
+fn progress() -> Option<impl FnMut(&Run, Phase)> {
     if !io::stderr().is_terminal() {
         return None;
     }
@@ -171,13 +171,13 @@ fn progress() -> Option<impl FnMut(&Run, Stage)> {
             failed += tally.failed();
         });
         let text = match stage {
-            Stage::Connecting => format!(
+            Phase::Connecting => format!(
                 "connecting: {} of {}",
                 run.arrived_count(),
                 run.settings.connections
             ),
-            Stage::WarmingUp => "warming up".to_owned(),
-            Stage::Measuring => format!(
+            Phase::WarmingUp => "warming up".to_owned(),
+            Phase::Measuring => format!(
                 "{} served, {}/s, {} rejected, {} failed",
                 show_count(served),
                 show_count(served - before),

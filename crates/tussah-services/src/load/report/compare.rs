@@ -33,8 +33,8 @@ pub fn compare(before: &Summary, after: &Summary) -> String {
             verdict(old, new, better)
         );
     }
-    for doubt in doubts(before, after) {
-        let _ = writeln!(text, "warning: {doubt}");
+    for warning in warnings(before, after) {
+        let _ = writeln!(text, "warning: {warning}");
     }
     text
 }
@@ -131,20 +131,20 @@ fn verdict(old: f64, new: f64, better: Better) -> &'static str {
     }
 }
 
-/// Returns the reasons to doubt the comparison.
-fn doubts(before: &Summary, after: &Summary) -> Vec<String> {
-    let mut doubts = Vec::new();
+/// Returns what makes the comparison doubtful.
+fn warnings(before: &Summary, after: &Summary) -> Vec<String> {
+    let mut warnings = Vec::new();
     if before.parameters != after.parameters {
-        doubts.push("the two runs had different parameters".to_owned());
+        warnings.push("the two runs had different parameters".to_owned());
     }
     for (name, summary) in [("before", before), ("after", after)] {
         if summary.interrupted {
-            doubts.push(format!("{name}: the run was interrupted"));
+            warnings.push(format!("{name}: the run was interrupted"));
         }
-        let warnings = summary.warnings.iter();
-        doubts.extend(warnings.map(|warning| format!("{name}: {warning}")));
+        let own = summary.warnings.iter();
+        warnings.extend(own.map(|warning| format!("{name}: {warning}")));
     }
-    doubts
+    warnings
 }
 
 #[cfg(test)]

@@ -8,7 +8,7 @@ use super::summary::{
     Cpu, Fairness, Parameters, Requests, Second, ServerCpu, Summary, Times, VERSION, Within,
 };
 use super::tally::Tally;
-use super::warnings::doubts;
+use super::warnings::warnings;
 use crate::load::run::fault::Fault;
 use crate::load::run::phases::Course;
 use crate::load::run::shared::Run;
@@ -96,7 +96,7 @@ impl Summary {
                 per_s: per_s(count),
             }
         });
-        summary.warnings = doubts(&summary, course);
+        summary.warnings = warnings(&summary, course);
         (summary, tally)
     }
 }

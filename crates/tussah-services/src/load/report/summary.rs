@@ -68,7 +68,7 @@ pub struct Summary {
     pub cpu: Cpu,
     /// The seconds of the measurement.
     pub seconds: Vec<Second>,
-    /// Reasons to doubt the results.
+    /// Reasons to warning the results.
     pub warnings: Vec<String>,
 }
 

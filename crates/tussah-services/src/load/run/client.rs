@@ -23,7 +23,7 @@ pub(in crate::load) struct Client {
     run: Arc<Run>,
     number: usize,
     pace: Pace,
-    ledger: ClientTally,
+    tally: ClientTally,
     exchange: Exchange,
     random: Random,
     limit: Limit,
@@ -43,7 +43,7 @@ impl Client {
             random: Random::new(seed),
             limit: Limit::new(),
             until_check: (seed % u64::from(run.settings.check_every.max(1))) as u32,
-            ledger: ClientTally::new(run.clone(), Random::new(!seed)),
+            tally: ClientTally::new(run.clone(), Random::new(!seed)),
             run,
         }
     }
@@ -60,7 +60,7 @@ impl Client {
             if due_ns > now_ns {
                 sleep_until(self.run.instant(due_ns)).await;
                 let woken_ns = self.run.now_ns();
-                self.ledger.woken(due_ns, woken_ns);
+                self.tally.woken(due_ns, woken_ns);
                 now_ns = woken_ns;
             }
             if !self.fill(due_ns, now_ns) {
@@ -69,8 +69,8 @@ impl Client {
                 return;
             }
             now_ns = match self.make(now_ns).await {
-                Ok(()) => self.ledger.last_ns(),
-                Err(failure) => self.ledger.failed(failure, self.exchange.fail()),
+                Ok(()) => self.tally.last_ns(),
+                Err(failure) => self.tally.failed(failure, self.exchange.fail()),
             };
             self.close_if_last();
             due_ns = self.next(now_ns);
@@ -81,7 +81,7 @@ impl Client {
     fn next(&mut self, now_ns: u64) -> u64 {
         let due_ns = self.pace.after(now_ns);
         match self.pace {
-            Pace::Closed { .. } => due_ns.max(self.ledger.not_before_ns()),
+            Pace::Closed { .. } => due_ns.max(self.tally.not_before_ns()),
             Pace::Open { .. } => due_ns,
         }
     }
@@ -94,7 +94,7 @@ impl Client {
         let began_ns = run.now_ns();
         match self.connect(began_ns).await {
             Ok(_) => run.connected(),
-            Err(failure) => self.ledger.failed_before(failure),
+            Err(failure) => self.tally.failed_before(failure),
         }
         sleep(CONNECT_PAUSE).await;
         drop(permit);
@@ -105,7 +105,7 @@ impl Client {
     async fn connect(&mut self, began_ns: u64) -> Result<u64, Failure> {
         let stream = self.run.dial.connect(self.number).await?;
         self.exchange.connected(stream);
-        Ok(self.ledger.connected(began_ns))
+        Ok(self.tally.connected(began_ns))
     }
 
     /// Returns a request of this client.
@@ -140,7 +140,7 @@ impl Client {
         let pipeline = self.run.settings.pipeline;
         let mut next = Some(due_ns);
         while let Some(due_ns) = next {
-            let Some(claimed) = self.ledger.claim(now_ns) else {
+            let Some(claimed) = self.tally.claim(now_ns) else {
                 break;
             };
             let flight = self.flight(due_ns, now_ns, claimed);
@@ -167,14 +167,14 @@ impl Client {
     async fn exchange(&mut self, sent_ns: u64) -> Result<(), Failure> {
         let Self {
             run,
-            ledger,
+            tally,
             exchange,
             limit,
             ..
         } = self;
         let deadline_ns = sent_ns + run.settings.timeout.as_nanos() as u64;
         poll_fn(|context| {
-            let answered = |flight: Flight, answer: Answered| ledger.answered(flight, answer);
+            let answered = |flight: Flight, answer: Answered| tally.answered(flight, answer);
             match exchange.poll(context, &run.requests, answered) {
                 Poll::Ready(result) => Poll::Ready(result),
                 Poll::Pending => limit
@@ -204,7 +204,7 @@ impl Client {
 impl Drop for Client {
     fn drop(&mut self) {
         let flights = self.exchange.flights().iter();
-        self.ledger.close(flights, &self.pace);
+        self.tally.close(flights, &self.pace);
     }
 }
 

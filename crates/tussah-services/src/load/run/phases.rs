@@ -1,4 +1,4 @@
-//! Conducts a run from start to end.
+//! The phases of a run: connecting, warming up, measuring.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -18,7 +18,7 @@ const TICK_NS: u64 = 1_000_000_000;
 
 /// The phase of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in crate::load) enum Stage {
+pub(in crate::load) enum Phase {
     Connecting,
     WarmingUp,
     Measuring,
@@ -47,9 +47,9 @@ pub(in crate::load) struct Course {
 ///
 /// # Errors
 /// A sentence that says why there was nothing to measure.
-pub(in crate::load) async fn conduct(
+pub(in crate::load) async fn run_phases(
     run: Arc<Run>,
-    tell: Option<impl FnMut(&Run, Stage)>,
+    tell: Option<impl FnMut(&Run, Phase)>,
 ) -> Result<Course, String> {
     let signals = Told::new().map_err(|error| format!("cannot receive signals: {error}"))?;
     let mut wait = Wait {
@@ -62,7 +62,7 @@ pub(in crate::load) async fn conduct(
     let clients: Vec<_> = (0..count)
         .map(|number| spawn(Client::new(run.clone(), number).run()))
         .collect();
-    wait.until(Stage::Connecting, None, |run| {
+    wait.until(Phase::Connecting, None, |run| {
         run.arrived_count() == count || run.is_hopeless()
     })
     .await;
@@ -80,7 +80,7 @@ pub(in crate::load) async fn conduct(
     if !run.settings.warm_up.is_zero() {
         run.start();
         let warm_up_ns = run.now_ns() + run.settings.warm_up.as_nanos() as u64;
-        wait.until(Stage::WarmingUp, Some(warm_up_ns), |_| false)
+        wait.until(Phase::WarmingUp, Some(warm_up_ns), |_| false)
             .await;
     }
     let before = run.settings.pid.map(Usage::of);
@@ -96,7 +96,7 @@ pub(in crate::load) async fn conduct(
     // Without a warm-up, clients begin now, and all of their requests count.
     run.start();
     if !wait.interrupted {
-        wait.until(Stage::Measuring, until_ns, |run| run.ended_count() == count)
+        wait.until(Phase::Measuring, until_ns, |run| run.ended_count() == count)
             .await;
     }
     let own = own().saturating_sub(own_before);
@@ -159,9 +159,9 @@ struct Wait<F> {
     interrupted: bool,
 }
 
-impl<F: FnMut(&Run, Stage)> Wait<F> {
+impl<F: FnMut(&Run, Phase)> Wait<F> {
     /// Waits for a condition, a time, or a signal. A second signal ends the process.
-    async fn until(&mut self, stage: Stage, until_ns: Option<u64>, is_so: impl Fn(&Run) -> bool) {
+    async fn until(&mut self, stage: Phase, until_ns: Option<u64>, is_so: impl Fn(&Run) -> bool) {
         let mut tick_ns = match &self.tell {
             Some(_) => self.run.now_ns() + TICK_NS,
             None => u64::MAX,
