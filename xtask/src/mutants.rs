@@ -30,8 +30,8 @@ pub(crate) struct Options {
     /// Print the names of the mutants, then exit
     #[arg(long)]
     list: bool,
-    /// Time limit for the tests of a mutant, in seconds; tests that exceed it have detected the
-    /// mutant. Models have half an hour
+    /// Shortest time limit for the tests of a mutant, in seconds. Tests that take longer than that,
+    /// and four times as long as without the mutant, count as a catch. Models have half an hour
     #[arg(long, value_name = "SECONDS", default_value_t = 60)]
     limit: u64,
 }
@@ -39,11 +39,25 @@ pub(crate) struct Options {
 /// Bound, in seconds: the time for a build or the models of one mutant, on a busy machine.
 const BUILD_MAX: Duration = Duration::from_secs(1800);
 
+/// How many times as long as without a mutant its tests may take. The machine may be busier than it
+/// was then.
+const SLOWER_MAX: u32 = 4;
+
+/// The tests that a filter chooses, without a mutant.
+struct Unbroken {
+    filter: Vec<String>,
+    /// The tests that ran.
+    names: Vec<String>,
+    took: Duration,
+}
+
 /// The verdict on a mutant.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Verdict {
     /// Caught, with the failed tests, or the way in which the program ended.
     Caught(String),
+    /// Caught by this time limit, in seconds, with the tests that had not ended by then.
+    Hung(u64, String),
     Survived,
     /// The table is wrong, for this reason.
     Stale(String),
@@ -79,9 +93,7 @@ pub(crate) fn run(root: &Path, options: &Options) -> anyhow::Result<bool> {
     for suite in Suite::ALL {
         // One suite after the other, since each has a separate build.
         let of_suite: Vec<_> = chosen.clone().filter(|it| it.suite == suite).collect();
-        if !of_suite.is_empty() {
-            runner.without_mutant(suite, &of_suite)?;
-        }
+        let unbroken = runner.without_mutant(suite, &of_suite)?;
         for (number, mutant) in of_suite.iter().enumerate() {
             println!(
                 "==> {suite} {}/{}: {}",
@@ -90,7 +102,7 @@ pub(crate) fn run(root: &Path, options: &Options) -> anyhow::Result<bool> {
                 mutant.name
             );
             let start = Instant::now();
-            let verdict = runner.judge(mutant)?;
+            let verdict = runner.judge(mutant, &unbroken)?;
             if runner.interrupt.is_set() {
                 break;
             }
@@ -119,41 +131,63 @@ struct Runner {
 }
 
 impl Runner {
-    /// Checks that the tests pass without a mutant; otherwise they would catch every mutant.
-    fn without_mutant(&self, suite: Suite, mutants: &[&Mutant]) -> anyhow::Result<()> {
-        println!("==> {suite}: the tests without a mutant");
-        let mut tests: Vec<_> = mutants
-            .iter()
-            .flat_map(|mutant| &mutant.tests)
-            .map(String::as_str)
-            .collect();
-        tests.sort_unstable();
-        tests.dedup();
-        let (end, text) = self.run(suite, &tests, false, BUILD_MAX)?;
-        if !end.is_success() && end != End::Interrupted {
-            bail!("the tests fail without a mutant:\n{text}");
+    /// Checks that the tests pass without a mutant; otherwise they would catch every mutant. The
+    /// time of each filter's tests is the measure for the time with a mutant.
+    fn without_mutant(&self, suite: Suite, mutants: &[&Mutant]) -> anyhow::Result<Vec<Unbroken>> {
+        let mut filters: Vec<_> = mutants.iter().map(|mutant| mutant.tests.clone()).collect();
+        if suite == Suite::Loom && !filters.is_empty() {
+            // Models have a time limit of their own, and several filters choose the same ones.
+            filters = vec![filters.concat()];
         }
-        match tests.iter().find(|test| !names_a_test(&text, test)) {
-            Some(test) if end != End::Interrupted => bail!("no test is called {test}"),
-            _ => Ok(()),
+        filters.iter_mut().for_each(|filter| {
+            filter.sort_unstable();
+            filter.dedup();
+        });
+        filters.sort_unstable();
+        filters.dedup();
+        let mut unbroken = Vec::new();
+        for (number, filter) in filters.into_iter().enumerate() {
+            if number == 0 {
+                println!("==> {suite}: the tests without a mutant");
+                self.run(suite, &filter, true, BUILD_MAX)?;
+            }
+            let start = Instant::now();
+            let (end, text) = self.run(suite, &filter, false, BUILD_MAX)?;
+            let took = start.elapsed();
+            if end == End::Interrupted {
+                break;
+            }
+            if !end.is_success() {
+                bail!("the tests fail without a mutant:\n{text}");
+            }
+            let names = ended(&text);
+            let runs = |test: &&String| names.iter().any(|name| name.contains(test.as_str()));
+            if let Some(test) = filter.iter().find(|test| !runs(test)) {
+                bail!("no test is called {test}");
+            }
+            unbroken.push(Unbroken {
+                filter,
+                names,
+                took,
+            });
         }
+        Ok(unbroken)
     }
 
-    fn judge(&self, mutant: &Mutant) -> anyhow::Result<Verdict> {
+    fn judge(&self, mutant: &Mutant, unbroken: &[Unbroken]) -> anyhow::Result<Verdict> {
         let original = self.tree.read(&mutant.file)?;
         let broken = match mutant.apply(&original) {
             Ok(broken) => broken,
             Err(reason) => return Ok(Verdict::Stale(reason)),
         };
         self.tree.write(&mutant.file, &broken)?;
-        let verdict = self.verdict(mutant);
+        let verdict = self.verdict(mutant, unbroken);
         self.tree.write(&mutant.file, &original)?;
         verdict
     }
 
-    fn verdict(&self, mutant: &Mutant) -> anyhow::Result<Verdict> {
-        let tests: Vec<_> = mutant.tests.iter().map(String::as_str).collect();
-        let (end, text) = self.run(mutant.suite, &tests, true, BUILD_MAX)?;
+    fn verdict(&self, mutant: &Mutant, unbroken: &[Unbroken]) -> anyhow::Result<Verdict> {
+        let (end, text) = self.run(mutant.suite, &mutant.tests, true, BUILD_MAX)?;
         if !end.is_success() {
             let error = text.lines().find(|line| line.starts_with("error"));
             return Ok(Verdict::Stale(format!(
@@ -163,12 +197,19 @@ impl Runner {
         }
         // A model always ends. One that exceeds its time has more to explore and may find nothing.
         let model = mutant.suite == Suite::Loom;
-        let limit = if model { BUILD_MAX } else { self.limit };
-        let (end, text) = self.run(mutant.suite, &tests, false, limit)?;
+        let mut filter = mutant.tests.clone();
+        filter.sort_unstable();
+        let unbroken = unbroken.iter().find(|it| it.filter == filter);
+        let limit = match unbroken {
+            Some(unbroken) if !model => self.limit.max(SLOWER_MAX * unbroken.took),
+            _ => BUILD_MAX,
+        };
+        let (end, text) = self.run(mutant.suite, &mutant.tests, false, limit)?;
+        let names = unbroken.map_or(&[][..], |unbroken| &unbroken.names);
         Ok(match end {
             End::Exited(status) if status.success() => Verdict::Survived,
             End::TimedOut if model => Verdict::Stale("its models take too long".to_owned()),
-            End::TimedOut => Verdict::Caught("the tests do not end".to_owned()),
+            End::TimedOut => Verdict::Hung(limit.as_secs(), unended(names, &text)),
             End::Exited(_) | End::Stopped | End::Interrupted => Verdict::Caught(failed(&text)),
         })
     }
@@ -176,7 +217,7 @@ impl Runner {
     fn run(
         &self,
         suite: Suite,
-        tests: &[&str],
+        tests: &[String],
         build: bool,
         limit: Duration,
     ) -> anyhow::Result<(End, String)> {
@@ -200,11 +241,21 @@ impl Runner {
     }
 }
 
-/// Returns whether this is the name of a test that ran, or a part of one.
-fn names_a_test(text: &str, name: &str) -> bool {
+/// Returns the tests that have ended, by their full names.
+fn ended(text: &str) -> Vec<String> {
     text.lines()
-        .filter_map(|line| line.strip_prefix("test "))
-        .any(|line| line.contains(name))
+        .filter_map(|line| line.strip_prefix("test ")?.split_once(" ... "))
+        .filter(|(_, end)| !end.is_empty())
+        .map(|(name, _)| name.to_owned())
+        .collect()
+}
+
+/// Returns those of the tests that have not ended, without their modules.
+fn unended(names: &[String], text: &str) -> String {
+    let ended = ended(text);
+    let left = names.iter().filter(|name| !ended.contains(name));
+    let left: Vec<_> = left.filter_map(|name| name.rsplit("::").next()).collect();
+    left.join(", ")
 }
 
 /// Returns the failed tests. If there are none, the program ended within a test.
@@ -224,17 +275,21 @@ fn failed(text: &str) -> String {
 
 fn is_expected(mutant: &Mutant, verdict: &Verdict) -> bool {
     match verdict {
-        Verdict::Caught(_) => true,
+        Verdict::Caught(_) | Verdict::Hung(..) => true,
         Verdict::Survived => mutant.survives.is_some(),
         Verdict::Stale(_) => false,
     }
 }
 
 fn line(mutant: &Mutant, verdict: &Verdict) -> String {
+    let caught = match mutant.survives {
+        None => "caught",
+        Some(_) => "caught, and the table expects that it survives",
+    };
     match (verdict, &mutant.survives) {
-        (Verdict::Caught(by), None) => format!("caught: {by}"),
-        (Verdict::Caught(by), Some(_)) => {
-            format!("caught, and the table expects that it survives: {by}")
+        (Verdict::Caught(by), _) => format!("{caught}: {by}"),
+        (Verdict::Hung(limit, tests), _) => {
+            format!("{caught} by the time limit of {limit} s, without an end of: {tests}")
         }
         (Verdict::Survived, None) => "SURVIVED".to_owned(),
         (Verdict::Survived, Some(reason)) => format!("survived, as expected: {reason}"),
@@ -284,10 +339,18 @@ mod tests {
     }
 
     #[test]
-    fn a_test_is_named_by_its_module_too() {
-        let text = "test a::tests::one ... ok\nerror: two\n";
-        assert!(names_a_test(text, "a::tests") && names_a_test(text, "one"));
-        assert!(!names_a_test(text, "two"));
+    fn tests_that_hang_are_named() {
+        let text = "test a::one ... ok\ntest a::two has been running for over 60 seconds\n";
+        assert_eq!(ended(text), ["a::one"]);
+        let names = ["a::one", "a::two", "three"].map(str::to_owned);
+        assert_eq!(unended(&names, text), "two, three");
+        assert_eq!(unended(&names, "test a::one ... "), "one, two, three");
+        let hung = Verdict::Hung(60, "two".to_owned());
+        assert!(is_expected(&Mutant::default(), &hung));
+        assert_eq!(
+            line(&Mutant::default(), &hung),
+            "caught by the time limit of 60 s, without an end of: two"
+        );
     }
 
     #[test]

@@ -284,6 +284,21 @@ mod tests {
     use crate::driver::Direction;
     use crate::time::{Sleep, now};
 
+    /// A wait that takes longer than this never ends.
+    const HANG: Duration = Duration::from_secs(30);
+
+    /// Waits until `done` returns true. Returns false if the wait hangs.
+    fn comes(done: impl Fn() -> bool) -> bool {
+        let begun = Instant::now();
+        while !done() {
+            if begun.elapsed() > HANG {
+                return false;
+            }
+            std::thread::yield_now();
+        }
+        true
+    }
+
     struct Fired(AtomicBool);
 
     impl Wake for Fired {
@@ -292,9 +307,10 @@ mod tests {
         }
     }
 
-    /// Creates a runtime with an event that waits for its own timer, and reports when it has begun.
-    /// Nothing else is queued, and before it began all workers slept for good.
-    fn held_by_a_timer() -> (crate::Runtime, crate::JoinHandle<()>, mpsc::Receiver<()>) {
+    /// Creates a runtime with an event that waits for its own timer, returns whether it fired, and
+    /// reports when it has begun. Nothing else is queued, and before it began all workers slept for
+    /// good.
+    fn held_by_a_timer() -> (crate::Runtime, crate::JoinHandle<bool>, mpsc::Receiver<()>) {
         let runtime = crate::Runtime::builder()
             .workers(2)
             .watchdog(Duration::from_millis(5), |_| ())
@@ -312,9 +328,7 @@ mod tests {
             let polled = sleep.as_mut().poll(&mut Context::from_waker(&waker));
             assert!(polled.is_pending(), "the timer is set");
             let _ = begin.send(());
-            while !fired.0.load(Ordering::Acquire) {
-                std::thread::yield_now();
-            }
+            comes(|| fired.0.load(Ordering::Acquire))
         });
         (runtime, held, begun)
     }
@@ -322,14 +336,17 @@ mod tests {
     #[test]
     fn a_timer_of_an_unwatched_worker_fires() {
         let (runtime, held, _begun) = held_by_a_timer();
-        runtime.block_on(held).expect("no panic");
+        let fired = runtime.block_on(held).expect("no panic");
+        assert!(fired, "the timer never fires");
     }
 
     #[test]
     fn a_timer_of_an_unwatched_worker_fires_while_the_runtime_drains() {
-        let (runtime, _held, begun) = held_by_a_timer();
+        let (runtime, held, begun) = held_by_a_timer();
         begun.recv().expect("it runs");
-        assert!(runtime.shutdown(Duration::from_secs(60)).drained);
+        assert!(runtime.shutdown(2 * HANG).drained);
+        let fired = futures_lite::future::block_on(held).expect("no panic");
+        assert!(fired, "the timer never fires");
     }
 
     /// The only worker is held until a timer of an outside waiter has fired.
@@ -347,8 +364,15 @@ mod tests {
             let _ = released.recv();
         });
         begun.recv().expect("it runs");
-        runtime.block_on(Sleep::new_until(now() + Duration::from_millis(1)));
+        let (handle, (fire, fires)) = (runtime.handle().clone(), mpsc::channel());
+        let waits = std::thread::spawn(move || {
+            handle.block_on(Sleep::new_until(now() + Duration::from_millis(1)));
+            fire.send(()).expect("the test listens");
+        });
+        let fired = fires.recv_timeout(HANG);
         drop(release);
+        assert!(fired.is_ok(), "the timer never fires");
+        waits.join().expect("no panic");
         runtime.block_on(held).expect("no panic");
     }
 
@@ -488,12 +512,11 @@ mod tests {
             crate::worker::Worker::with(|worker| {
                 let running = &worker.expect("called in an event").remote.running;
                 running.look(|_| u64::MAX / 2);
-                while !running.is_due() {
-                    std::thread::yield_now();
-                }
-            });
+                comes(|| running.is_due())
+            })
         });
-        runtime.block_on(held).expect("no panic");
+        let interrupted = runtime.block_on(held).expect("no panic");
+        assert!(interrupted, "no interrupt comes");
     }
 
     /// Once it sleeps because nothing runs, the next event wakes it. That event holds its worker

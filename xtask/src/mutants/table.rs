@@ -59,20 +59,24 @@ pub(super) enum Suite {
     Unit,
     /// The integration tests of tussah-core.
     It,
+    /// The integration tests of tussah.
+    User,
     /// The loom models of tussah-core.
     Loom,
 }
 
 impl Suite {
-    pub(super) const ALL: [Self; 3] = [Self::Unit, Self::It, Self::Loom];
+    pub(super) const ALL: [Self; 4] = [Self::Unit, Self::It, Self::User, Self::Loom];
 
     /// Returns `cargo test` for this suite, without filters.
     pub(super) fn cargo(self, target: &Path) -> Command {
         let mut cargo = cargo();
-        cargo.args(["test", "--package", "tussah-core"]);
+        let user = self == Self::User;
+        let package = if user { "tussah" } else { "tussah-core" };
+        cargo.args(["test", "--package", package]);
         match self {
             Self::Unit => cargo.arg("--lib"),
-            Self::It => cargo.args(["--test", "it"]),
+            Self::It | Self::User => cargo.args(["--test", "it"]),
             Self::Loom => cargo
                 .args(["--lib", "--profile", "loom"])
                 .env("RUSTFLAGS", "--cfg loom"),
@@ -89,6 +93,7 @@ impl fmt::Display for Suite {
         f.pad(match self {
             Self::Unit => "unit",
             Self::It => "it",
+            Self::User => "user",
             Self::Loom => "loom",
         })
     }

@@ -3,6 +3,7 @@
 use std::pin::pin;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Barrier, mpsc};
+use std::task::{Context, Waker};
 
 use tussah_core::{Candidate, Color, Colored, Policy, Runtime, with_all};
 
@@ -48,12 +49,11 @@ fn a_reader_never_passes_a_queued_writer() {
     };
     enter.recv().expect("the reader is in");
     value.post(|log| log.push("write")).expect("open");
-    let late = value.read(|log: &Vec<&str>| log.clone());
-    let late = std::thread::scope(|scope| {
-        let late = scope.spawn(|| futures_lite::future::block_on(late));
-        leave.send(()).expect("the reader waits");
-        late.join().expect("no panic")
-    });
+    let mut late = pin!(value.read(|log: &Vec<&str>| log.clone()));
+    let polled = late.as_mut().poll(&mut Context::from_waker(Waker::noop()));
+    leave.send(()).expect("the reader waits");
+    assert!(polled.is_pending(), "it passed the writer: {polled:?}");
+    let late = futures_lite::future::block_on(late);
     reader.join().expect("no panic");
     assert_eq!(late, ["write"]);
 }

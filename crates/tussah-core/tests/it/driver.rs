@@ -14,7 +14,7 @@ use std::time::Duration;
 use tussah_core::io::{Direction, Source};
 use tussah_core::{Handle, Runtime, yield_now};
 
-use crate::runtime;
+use crate::{HANG, runtime};
 
 /// Returns a descriptor in the runtime, and its other end, which blocks.
 fn pair(handle: &Handle) -> (Source, UnixStream) {
@@ -347,17 +347,20 @@ fn an_outside_waiter_learns_of_the_end() {
     let (source, _theirs) = pair(&runtime);
     let handle = runtime.handle().clone();
     let (told, wait) = mpsc::channel();
-    let waits = std::thread::spawn(move || {
-        handle.block_on(async {
+    let (end, ended) = mpsc::channel();
+    std::thread::spawn(move || {
+        let result = handle.block_on(async {
             let mut read = std::pin::pin!(read(&source));
             poll_fn(|context| Poll::Ready(read.as_mut().poll(context).is_pending())).await;
             told.send(()).expect("the test listens");
             read.await
-        })
+        });
+        end.send(result).expect("the test listens");
     });
     wait.recv().expect("it waits");
     drop(runtime);
-    let error = waits.join().expect("no panic").expect_err("nothing came");
+    let result = ended.recv_timeout(HANG).expect("the wait ends");
+    let error = result.expect_err("nothing came");
     assert_eq!(error.to_string(), "the runtime is shut down");
 }
 

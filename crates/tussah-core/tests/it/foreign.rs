@@ -21,9 +21,6 @@ use tussah_core::{Color, Colored, Runtime, with_all};
 use throwing::Shouts;
 pub use throwing::Thrown;
 
-/// The time after which a row counts as hanging.
-const LIMIT: Duration = Duration::from_secs(60);
-
 /// A place where foreign code is called, and how a panicking one is put there.
 struct Row {
     place: &'static str,
@@ -214,7 +211,7 @@ fn walk(row: &Row) -> Option<String> {
         }));
         let _ = tell.send(outcome.map_err(throwing::text_of));
     });
-    let failure = match told.recv_timeout(LIMIT) {
+    let failure = match told.recv_timeout(crate::HANG) {
         Ok(Ok(())) => None,
         Ok(Err(text)) => Some(text),
         Err(_) => return Some(format!("{}: it hangs", row.place)),

@@ -10,7 +10,7 @@ use std::time::Duration;
 use tussah_core::time::{Clock, Sleep};
 use tussah_core::{Candidate, Color, Colored, Policy, Runtime, with_all, yield_now};
 
-use crate::runtime;
+use crate::{HANG, comes, runtime};
 
 /// Promise 3: requests for the same colors in every order end.
 #[test]
@@ -57,13 +57,12 @@ fn an_event_that_waits_for_what_it_posted_comes_to_an_end() {
                 handle
                     .post_in(Color(2 + round), move || set.store(true, Ordering::Release))
                     .expect("open");
-                while !done.load(Ordering::Acquire) {
-                    std::thread::yield_now();
-                }
-                sender.send(()).expect("the test listens");
+                let ran = comes(|| done.load(Ordering::Acquire));
+                sender.send(ran).expect("the test listens");
             })
             .expect("open");
-        receiver.recv().expect("the event ended");
+        let ran = receiver.recv_timeout(2 * HANG).expect("the event ended");
+        assert!(ran, "the event waits forever for what it posted");
     }
 }
 
@@ -94,11 +93,10 @@ fn a_timer_of_a_held_worker_fires() {
         clock.advance(Duration::from_millis(1));
         // An event in the queue makes the other worker keep watch.
         drop(tussah_core::Handle::current().spawn(async {}));
-        while !fired.0.load(Ordering::Acquire) {
-            std::thread::yield_now();
-        }
+        comes(|| fired.0.load(Ordering::Acquire))
     });
-    runtime.block_on(held).expect("no panic");
+    let fired = runtime.block_on(held).expect("no panic");
+    assert!(fired, "the timer never fires");
 }
 
 /// Promise 5: a color that never runs dry starves neither its neighbors nor the timers.
@@ -337,6 +335,11 @@ fn panics_stay_in_their_events() {
             .post(|_| panic!("in a post to a value"))
             .expect("open");
     }
+    let (sender, receiver) = mpsc::channel();
+    runtime
+        .post_in(Color(4), move || sender.send(()).expect("the test listens"))
+        .expect("open");
+    receiver.recv_timeout(HANG).expect("the color goes on");
     let caller = runtime.spawn({
         let value = value.clone();
         async move {
@@ -360,11 +363,6 @@ fn panics_stay_in_their_events() {
         2,
         "the value is as the closure left it"
     );
-    let (sender, receiver) = mpsc::channel();
-    runtime
-        .post_in(Color(4), move || sender.send(()).expect("the test listens"))
-        .expect("open");
-    receiver.recv().expect("the color goes on");
 }
 
 /// Promise 9: a request that is leaked, instead of dropped, does no harm.

@@ -14,7 +14,7 @@ use parking_lot::Mutex;
 use tussah_core::time::{Clock, Sleep};
 use tussah_core::{AbortHandle, Color, Handle, Runtime, yield_now};
 
-use crate::runtime;
+use crate::{HANG, runtime};
 
 #[test]
 fn threads_that_never_rest_end_with_the_runtime() {
@@ -88,22 +88,25 @@ fn timers_of_a_removed_worker_fire() {
         .expect("workers start");
     let deadline = clock.clock().now() + Duration::from_secs(1);
     let all_set = Arc::new(Barrier::new(5));
-    let threads = [(); 4].map(|()| {
-        let all_set = all_set.clone();
-        runtime.spawn(async move {
+    let (fire, fired) = mpsc::channel();
+    for _ in 0..4 {
+        let (all_set, fire) = (all_set.clone(), fire.clone());
+        drop(runtime.spawn(async move {
             let mut sleep = pin!(Sleep::new_until(deadline));
             let first = poll_fn(|context| Poll::Ready(sleep.as_mut().poll(context)));
             assert!(first.await.is_pending(), "the timer is set");
             // The four wait for each other, so each has set its timer on another worker.
             all_set.wait();
             sleep.await;
-        })
-    });
+            fire.send(()).expect("the test listens");
+        }));
+    }
     all_set.wait();
     runtime.set_workers(1).expect("a worker is left");
     clock.advance(Duration::from_secs(1));
-    for thread in threads {
-        runtime.block_on(thread).expect("no panic");
+    for timer in 1..=4 {
+        let result = fired.recv_timeout(HANG);
+        assert!(result.is_ok(), "timer {timer} of 4 never fires");
     }
 }
 

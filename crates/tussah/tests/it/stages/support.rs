@@ -4,11 +4,25 @@ use std::future::Future;
 use std::marker::PhantomData;
 use std::pin::Pin;
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
 use tussah::stage::{Batch, Handler, SerialHandler, Stage};
 use tussah::sync::{Notify, Semaphore};
 use tussah::yield_now;
+
+/// A wait that takes longer than this never ends. It is shorter than the time limit of
+/// `cargo xtask mutants`, so that a break fails the test.
+const HANG: Duration = Duration::from_secs(30);
+
+/// Waits until `done` returns true, and panics if the wait hangs.
+pub async fn comes(done: impl Fn() -> bool) {
+    let begun = Instant::now();
+    while !done() {
+        assert!(begun.elapsed() < HANG, "what is waited for never comes");
+        yield_now().await;
+    }
+}
 
 /// What a handler made of a closure returns.
 pub type Work<'a> = Pin<Box<dyn Future<Output = ()> + Send + 'a>>;
@@ -102,9 +116,7 @@ impl<T> Noted<T> {
 
     /// Waits until so much has happened.
     pub async fn until(&self, count: usize) {
-        while self.len() < count {
-            yield_now().await;
-        }
+        comes(|| self.len() >= count).await;
     }
 
     pub fn take(&self) -> Vec<T> {
@@ -192,9 +204,7 @@ pub async fn until<E: Send + 'static, C>(
     stage: &Stage<E, C>,
     wanted: impl Fn(&tussah::stage::StageStats) -> bool,
 ) {
-    while !wanted(&stage.stats()) {
-        yield_now().await;
-    }
+    comes(|| wanted(&stage.stats())).await;
 }
 
 /// Checks that each event that arrived has had one end or is still in the stage.
