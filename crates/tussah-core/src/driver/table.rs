@@ -147,6 +147,32 @@ pub(super) fn token(generation: u32, index: u32) -> u64 {
 #[cfg(all(test, not(loom)))]
 mod tests {
     use super::*;
+    use crate::driver::slot::Direction;
+
+    #[test]
+    fn a_report_of_each_kind_sets_its_flags() {
+        let check = |events: EventFlags, expected: u32| {
+            let sources = Sources::new();
+            let slot = sources.take();
+            // The descriptor is registered, and was ready in neither direction.
+            slot.lock().home = 1;
+            for direction in [Direction::Read, Direction::Write] {
+                slot.exhausted(direction, slot.seen());
+            }
+            sources.report(token(0, slot.index), events, &mut Late::new());
+            for flag in [READ, WRITE, CLOSED, HALF, FULL] {
+                let is_set = slot.seen().has(flag);
+                assert_eq!(is_set, expected & flag != 0, "{events:?}, flag {flag}");
+            }
+        };
+        check(EventFlags::IN, READ);
+        check(EventFlags::OUT, WRITE);
+        check(EventFlags::IN | EventFlags::OUT, READ | WRITE);
+        check(EventFlags::PRI, READ | CLOSED);
+        check(EventFlags::RDHUP, READ | CLOSED | HALF);
+        check(EventFlags::HUP, READ | WRITE | CLOSED | FULL);
+        check(EventFlags::ERR, READ | WRITE | CLOSED | FULL);
+    }
 
     #[test]
     fn slots_lie_one_after_the_other() {

@@ -90,3 +90,23 @@ impl Running {
         })
     }
 }
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_interrupt_during_a_look_is_kept() {
+        let running = Running::default();
+        running.look(|events| {
+            assert_eq!(events, 0);
+            1000
+        });
+        assert!(!running.is_due());
+        running.look(|_| {
+            running.interrupt();
+            1000
+        });
+        assert!(running.is_due(), "the interrupt is lost");
+    }
+}

@@ -39,6 +39,22 @@ fn notify_one_wakes_a_waiter_and_what_came_before_is_seen() {
     });
 }
 
+/// The waker changes while the notification comes: the poll sees it, or it goes to the new waker.
+#[test]
+fn a_new_waker_against_a_notification() {
+    loom::model(|| {
+        let notify = Arc::new(Notify::new());
+        let [first, second]: [std::sync::Arc<Count>; 2] = Default::default();
+        let mut notified = Box::pin(notify.notified());
+        assert!(!poll(notified.as_mut(), &first));
+        let other = Arc::clone(&notify);
+        let notifier = thread::spawn(move || other.notify_one());
+        let ready = poll(notified.as_mut(), &second);
+        notifier.join().unwrap();
+        assert!(ready || second.0.load(Relaxed) == 1, "the wake-up is lost");
+    });
+}
+
 #[test]
 fn one_notification_goes_through_two_waiters() {
     // Three OS threads that block: the whole space takes minutes.

@@ -50,6 +50,18 @@ fn block_on_is_refused_while_a_color_is_held() {
 }
 
 #[test]
+fn block_on_is_refused_inside_an_event() {
+    let runtime = runtime(1);
+    let handle = runtime.handle().clone();
+    let event = runtime.spawn(async move { refusal(|| handle.block_on(async {})) });
+    let text = runtime.block_on(event).expect("the call is refused");
+    assert!(
+        text.starts_with("block_on was called inside an event"),
+        "{text}"
+    );
+}
+
+#[test]
 fn nested_entries_in_opposite_order_do_not_wait_for_each_other() {
     let runtime = Arc::new(runtime(1));
     let (one, two) = (Colored::new_in(&runtime, ()), Colored::new_in(&runtime, ()));
