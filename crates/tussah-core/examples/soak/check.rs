@@ -4,10 +4,11 @@
 //! - Order: the events of one poster in one color arrive by rising numbers.
 //! - Nothing is lost: every accepted event is run or dropped, exactly once.
 //! - Several colors: transfers between values keep their sum.
+//! - Readers: no reader of a value is inside at the same time as a writer.
 
 use std::panic::panic_any;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 
 /// The payload of panics that belong to the soak.
 pub(crate) struct Meant;
@@ -26,6 +27,48 @@ struct ColorChecks {
     inside: AtomicBool,
     /// For each asker, the number of its last event.
     last: [AtomicU64; ASKERS],
+}
+
+/// An amount, with a mark for those who are inside: the number of readers, or `WRITER`.
+pub(crate) struct Value {
+    amount: i64,
+    inside: AtomicU32,
+}
+
+const WRITER: u32 = 1 << 31;
+
+impl Value {
+    pub(crate) fn new(amount: i64) -> Self {
+        Self {
+            amount,
+            inside: AtomicU32::new(0),
+        }
+    }
+
+    /// Runs the body of a writer.
+    pub(crate) fn write<R>(&mut self, checks: &Checks, body: impl FnOnce(&mut i64) -> R) -> R {
+        // Relaxed, all, because the test is about what orders them.
+        if self.inside.swap(WRITER, Ordering::Relaxed) != 0 {
+            checks.broken("a writer is not alone".to_owned());
+        }
+        let result = body(&mut self.amount);
+        self.inside.store(0, Ordering::Relaxed);
+        result
+    }
+
+    /// Runs the body of a reader.
+    pub(crate) fn read<R>(&self, checks: &Checks, body: impl FnOnce(i64) -> R) -> R {
+        if self.inside.fetch_add(1, Ordering::Relaxed) & WRITER != 0 {
+            checks.broken("a reader is beside a writer".to_owned());
+        }
+        let before = self.amount;
+        let result = body(before);
+        if self.amount != before {
+            checks.broken("a value changed while it was read".to_owned());
+        }
+        self.inside.fetch_sub(1, Ordering::Relaxed);
+        result
+    }
 }
 
 /// The state of all checks of one runtime.

@@ -2,13 +2,14 @@
 
 use std::panic::{AssertUnwindSafe, catch_unwind, panic_any};
 use std::sync::Arc;
-use std::task::{Context, Poll, Waker};
+use std::task::{Context, Poll, Wake, Waker};
 use std::time::{Duration, Instant};
 
 use tussah_core::time::Sleep;
 use tussah_core::{AbortHandle, Color, Colored, Handle, JoinHandle, with_all, yield_now};
 
-use crate::check::{ASKERS, COLORS, Checks, Meant, SUM, VALUES};
+use crate::check::{ASKERS, COLORS, Checks, Meant, SUM, VALUES, Value};
+use crate::lengths::{Lengths, spin};
 use crate::random::Random;
 
 /// Bound, in threads: how many of one asker are not awaited at a time.
@@ -20,16 +21,19 @@ const WAITING_MAX: u64 = 20_000;
 /// Makes requests from several OS threads until some time, and waits for those that must end.
 pub(crate) fn run(handle: &Handle, checks: &Arc<Checks>, until: Instant, random: &mut Random) {
     let values: Vec<_> = (0..VALUES)
-        .map(|_| Colored::new_in(handle, SUM / VALUES as i64))
+        .map(|_| Colored::new_in(handle, Value::new(SUM / VALUES as i64)))
         .collect();
+    let lengths = Lengths::new(random.next());
     std::thread::scope(|scope| {
         for number in 0..ASKERS {
             let mut asker = Asker {
                 handle,
                 checks,
                 values: &values,
+                lengths,
                 number,
                 posted: vec![0; COLORS],
+                requested: vec![0; VALUES],
                 threads: Vec::new(),
                 random: Random::new(random.next()),
             };
@@ -43,7 +47,10 @@ pub(crate) fn run(handle: &Handle, checks: &Arc<Checks>, until: Instant, random:
     });
     let sum: i64 = values
         .iter()
-        .map(|value| handle.block_on(value.with(|value| *value)))
+        .map(|value| {
+            let checks = checks.clone();
+            handle.block_on(value.with(move |value| value.write(&checks, |amount| *amount)))
+        })
         .sum();
     if sum != SUM {
         checks.broken(format!("the values have {sum} together, and had {SUM}"));
@@ -54,10 +61,13 @@ pub(crate) fn run(handle: &Handle, checks: &Arc<Checks>, until: Instant, random:
 struct Asker<'a> {
     handle: &'a Handle,
     checks: &'a Arc<Checks>,
-    values: &'a [Colored<i64>],
+    values: &'a [Colored<Value>],
+    lengths: Lengths,
     number: usize,
     /// The number of events of each color.
     posted: Vec<u64>,
+    /// The number of requests for each value.
+    requested: Vec<u64>,
     threads: Vec<JoinHandle<()>>,
     random: Random,
 }
@@ -67,8 +77,10 @@ impl<'a> Asker<'a> {
         while Instant::now() < until {
             match self.random.below(100) {
                 0..70 => self.post(),
-                70..80 => self.transfer(),
-                80..90 => self.drop_request(),
+                70..76 => self.transfer(),
+                76..81 => self.read(),
+                81..87 => self.drop_request(),
+                87..90 => self.panicking_wakers(),
                 _ => self.spawn(),
             }
             if self.threads.len() > THREADS_MAX {
@@ -83,12 +95,12 @@ impl<'a> Asker<'a> {
 
     fn post(&mut self) {
         let color = self.random.below(COLORS as u64) as usize;
-        let length = length(&mut self.random);
         let panics = self.random.one_in(500);
         let token = self.checks.token(self.random.one_in(300));
         let (checks, asker) = (self.checks.clone(), self.number);
         self.posted[color] += 1;
         let number = self.posted[color];
+        let length = self.lengths.of(color, number, &mut self.random);
         let event = move || {
             let _token = token;
             checks.event(color, asker, number, || spin(length));
@@ -107,42 +119,89 @@ impl<'a> Asker<'a> {
     /// Moves an amount between values, and waits for it.
     fn transfer(&mut self) {
         let (from, to) = self.two();
-        let amount = self.random.below(100) as i64;
-        let length = length(&mut self.random);
+        let change = self.random.below(100) as i64;
+        let length = self.length_for(from);
+        let checks = self.checks.clone();
+        let (from, to) = (&self.values[from], &self.values[to]);
         self.handle.block_on(with_all((from, to), move |from, to| {
-            *from -= amount;
+            from.write(&checks, |amount| *amount -= change);
             spin(length);
-            *to += amount;
+            to.write(&checks, |amount| *amount += change);
         }));
+    }
+
+    /// Reads a value. Waits for it, or drops the request after its first poll.
+    fn read(&mut self) {
+        let (value, _) = self.two();
+        let length = self.length_for(value);
+        let checks = self.checks.clone();
+        let request = self.values[value].read(move |value| value.read(&checks, |_| spin(length)));
+        if self.random.one_in(2) {
+            self.handle.block_on(request);
+        } else {
+            poll_and_drop(request, Waker::noop());
+        }
     }
 
     /// Makes a request that is dropped after its first poll.
     fn drop_request(&mut self) {
         let (from, to) = self.two();
         let token = self.checks.token(self.random.one_in(300));
-        let drop_it = |request: &mut (dyn Future<Output = ()> + Unpin)| {
-            let mut context = Context::from_waker(Waker::noop());
-            let polled = std::pin::Pin::new(request).poll(&mut context);
-            matches!(polled, Poll::Ready(()))
-        };
-        // A panic of a destructor that runs inline is the caller's.
-        let _ = catch_unwind(AssertUnwindSafe(|| {
-            let mut all = with_all((from, to), move |_, _| drop(token));
-            drop_it(&mut all)
-        }));
+        let (from, to) = (&self.values[from], &self.values[to]);
+        poll_and_drop(with_all((from, to), move |_, _| drop(token)), Waker::noop());
     }
 
-    fn two(&mut self) -> (&'a Colored<i64>, &'a Colored<i64>) {
+    /// Waits for a timer, for a writer and for a reader, with wakers that panic when they are
+    /// called.
+    fn panicking_wakers(&mut self) {
+        let (one, two) = self.two();
+        let lengths = [self.length_for(one), self.length_for(two)];
+        let [one, two] = [&self.values[one], &self.values[two]].map(Colored::clone);
+        let [writes, reads] = [(); 2].map(|()| self.checks.clone());
+        let token = self.checks.token(false);
+        let stays = Duration::from_micros(self.random.below(3000));
+        let thread = self.handle.spawn(async move {
+            let _token = token;
+            let deadline = tussah_core::time::now() + stays / 2;
+            let mut late = std::pin::pin!(Sleep::new_until(deadline));
+            let mut write = std::pin::pin!(one.with(move |value| {
+                value.write(&writes, |_| spin(lengths[0]));
+            }));
+            let mut read = std::pin::pin!(two.read(move |value| {
+                value.read(&reads, |_| spin(lengths[1]));
+            }));
+            {
+                let waker = Waker::from(Arc::new(Panics));
+                let mut context = Context::from_waker(&waker);
+                let _ = late.as_mut().poll(&mut context);
+                let _ = write.as_mut().poll(&mut context);
+                let _ = read.as_mut().poll(&mut context);
+            }
+            // The wakers may be called from now on.
+            Sleep::new_until(tussah_core::time::now() + stays).await;
+            late.await;
+        });
+        self.threads.push(thread);
+    }
+
+    /// Returns the length of the next request for a value.
+    fn length_for(&mut self, value: usize) -> Duration {
+        self.requested[value] += 1;
+        let number = self.requested[value];
+        self.lengths.of(COLORS + value, number, &mut self.random)
+    }
+
+    fn two(&mut self) -> (usize, usize) {
         let from = self.random.below(VALUES as u64) as usize;
         let other = 1 + self.random.below(VALUES as u64 - 1) as usize;
-        (&self.values[from], &self.values[(from + other) % VALUES])
+        (from, (from + other) % VALUES)
     }
 
     /// Starts a thread that sleeps, makes requests and yields. Sometimes it panics, or is aborted
     /// at some time.
     fn spawn(&mut self) {
         let token = self.checks.token(self.random.one_in(50));
-        let values = self.values.to_vec();
+        let (values, lengths) = (self.values.to_vec(), self.lengths);
         let checks = self.checks.clone();
         let mut random = Random::new(self.random.next());
         let thread = self.handle.spawn(async move {
@@ -157,9 +216,14 @@ impl<'a> Asker<'a> {
                             checks.broken("a timer fired before its deadline".to_owned());
                         }
                     }
-                    1 => timeout(&values[random.below(VALUES as u64) as usize], &mut random).await,
+                    1 => {
+                        let value = random.below(VALUES as u64) as usize;
+                        let length = lengths.of(COLORS + value, random.next(), &mut random);
+                        let limit = Duration::from_micros(random.below(200));
+                        timeout(&values[value], checks.clone(), length, limit).await;
+                    }
                     2 => yield_now().await,
-                    _ => spin(length(&mut random)),
+                    _ => spin(lengths.any(&mut random)),
                 }
             }
             if random.one_in(50) {
@@ -187,11 +251,10 @@ impl<'a> Asker<'a> {
     }
 }
 
-/// Adds zero to a value, and gives up after a time limit.
-async fn timeout(value: &Colored<i64>, random: &mut Random) {
-    let limit = Duration::from_micros(random.below(200));
-    let length = length(random);
-    let mut request = std::pin::pin!(value.with(move |_| spin(length)));
+/// Makes a writer, and gives up after a time limit.
+async fn timeout(value: &Colored<Value>, checks: Arc<Checks>, length: Duration, limit: Duration) {
+    let write = move |value: &mut Value| value.write(&checks, |_| spin(length));
+    let mut request = std::pin::pin!(value.with(write));
     let mut late = std::pin::pin!(Sleep::new_until(tussah_core::time::now() + limit));
     std::future::poll_fn(|context| match request.as_mut().poll(context) {
         Poll::Ready(()) => Poll::Ready(()),
@@ -200,32 +263,28 @@ async fn timeout(value: &Colored<i64>, random: &mut Random) {
     .await;
 }
 
+/// Polls a request once. A panic of a closure or of a destructor that runs inline is the caller's.
+fn poll_and_drop<R>(request: impl Future<Output = R>, waker: &Waker) {
+    let _ = catch_unwind(AssertUnwindSafe(|| {
+        let request = std::pin::pin!(request);
+        request.poll(&mut Context::from_waker(waker)).is_ready()
+    }));
+}
+
+/// A waker that panics when it is called.
+struct Panics;
+
+impl Wake for Panics {
+    fn wake(self: Arc<Self>) {
+        panic_any(Meant);
+    }
+}
+
 fn abort_later(handle: &Handle, thread: AbortHandle, micros: u64) {
     drop(handle.spawn(async move {
         Sleep::new_until(tussah_core::time::now() + Duration::from_micros(micros)).await;
         thread.abort();
     }));
-}
-
-/// Chooses the length of an event: mostly next to nothing, rarely longer than any bound of the
-/// scheduler.
-fn length(random: &mut Random) -> Duration {
-    match random.below(10_000) {
-        0..3 => Duration::from_millis(random.below(30)),
-        3..50 => Duration::from_micros(random.below(2000)),
-        50..1000 => Duration::from_micros(random.below(50)),
-        _ => Duration::ZERO,
-    }
-}
-
-fn spin(length: Duration) {
-    if length.is_zero() {
-        return;
-    }
-    let start = Instant::now();
-    while start.elapsed() < length {
-        std::hint::spin_loop();
-    }
 }
 
 fn drop_quietly<T>(value: T) {

@@ -4,13 +4,14 @@
 //! cargo run --release -p tussah-core --example soak -- MINUTES [SEED]
 //! ```
 //!
-//! One runtime after the other gets posts, threads, requests for one and for several colors,
-//! timers, aborts, panics in closures and in destructors, events of up to 30 ms, and repeated
-//! changes of the number of workers. Then it is shut down, sometimes at once. `check.rs` has the
-//! checks. The exit status is nonzero if anything is broken, or hangs. The seed determines the
-//! load, not the scheduler's decisions.
+//! One runtime after the other gets posts, threads, readers, requests for one and for several
+//! colors, timers, aborts, panics in closures, destructors and wakers, events of up to 30 ms whose
+//! lengths change, and repeated changes of the number of workers. Then it is shut down, sometimes
+//! at once. `check.rs` has the checks. The exit status is nonzero if anything is broken, or hangs.
+//! The seed determines the load, not the scheduler's decisions.
 
 mod check;
+mod lengths;
 mod load;
 mod random;
 

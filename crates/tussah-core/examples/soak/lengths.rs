@@ -1,0 +1,75 @@
+//! The lengths of events, which change: the scheduler has to notice that its estimates are wrong.
+//!
+//! Each color has phases of a number of events. The events of a phase are of one kind, and those of
+//! the next one may be a thousand times as long, or as short.
+
+use std::time::{Duration, Instant};
+
+use crate::random::Random;
+
+/// The kinds of phases.
+#[derive(Clone, Copy)]
+enum Kind {
+    /// Next to nothing.
+    Empty,
+    /// Shorter than a turn.
+    Short,
+    /// Longer than a turn, and than the delay after which work is stolen.
+    Long,
+    /// Mostly next to nothing, rarely longer than any bound of the scheduler.
+    Mixed,
+}
+
+/// The lengths of all events of a runtime, from a seed.
+#[derive(Clone, Copy)]
+pub(crate) struct Lengths(u64);
+
+impl Lengths {
+    pub(crate) fn new(seed: u64) -> Self {
+        Self(seed)
+    }
+
+    /// Returns the length of the event of a color with this number.
+    pub(crate) fn of(self, color: usize, number: u64, random: &mut Random) -> Duration {
+        // Phases of 8 to 256 events.
+        let phase = number / (8 << (color % 6));
+        let mut place = Random::new(self.0 ^ (color as u64) << 48 ^ phase);
+        let kind = match place.below(20) {
+            0..9 => Kind::Empty,
+            9..15 => Kind::Short,
+            15..16 => Kind::Long,
+            _ => Kind::Mixed,
+        };
+        length(kind, random)
+    }
+
+    /// Returns the length of an event that belongs to no phase.
+    pub(crate) fn any(self, random: &mut Random) -> Duration {
+        length(Kind::Mixed, random)
+    }
+}
+
+fn length(kind: Kind, random: &mut Random) -> Duration {
+    match kind {
+        Kind::Empty => Duration::ZERO,
+        Kind::Short => Duration::from_micros(random.below(50)),
+        Kind::Long => Duration::from_micros(500 + random.below(3000)),
+        Kind::Mixed => match random.below(10_000) {
+            0..3 => Duration::from_millis(random.below(30)),
+            3..50 => Duration::from_micros(random.below(2000)),
+            50..1000 => Duration::from_micros(random.below(50)),
+            _ => Duration::ZERO,
+        },
+    }
+}
+
+/// Computes for this time.
+pub(crate) fn spin(length: Duration) {
+    if length.is_zero() {
+        return;
+    }
+    let start = Instant::now();
+    while start.elapsed() < length {
+        std::hint::spin_loop();
+    }
+}
