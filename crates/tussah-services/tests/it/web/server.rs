@@ -20,6 +20,7 @@ use super::client::{Answer, Client};
 pub struct Site {
     pub directory: TempDir,
     pub config: Config,
+    workers: usize,
 }
 
 impl Site {
@@ -31,7 +32,11 @@ impl Site {
             listen: vec![ListenAddress::Tcp(([127, 0, 0, 1], 0).into())],
             ..Default::default()
         };
-        Self { directory, config }
+        Self {
+            directory,
+            config,
+            workers: 2,
+        }
     }
 
     pub fn path(&self, path: &str) -> PathBuf {
@@ -59,6 +64,12 @@ impl Site {
 
     pub fn with(mut self, change: impl FnOnce(&mut Config)) -> Self {
         change(&mut self.config);
+        self
+    }
+
+    /// Sets the number of the runtime's workers, which is 2 otherwise.
+    pub fn workers(mut self, count: usize) -> Self {
+        self.workers = count;
         self
     }
 
@@ -92,10 +103,11 @@ pub struct Server {
 impl Server {
     fn start(site: Site, add: impl FnOnce(Web) -> Web, clock: Clock) -> Self {
         let web = add(Web::new(site.config.clone()));
+        let workers = site.workers;
         let (tell, told) = mpsc::channel();
         let (stop, stopped) = oneshot::async_channel();
         let thread = thread::spawn(move || {
-            let runtime = Runtime::builder().workers(2).clock(clock).build();
+            let runtime = Runtime::builder().workers(workers).clock(clock).build();
             runtime.expect("a runtime").block_on(async move {
                 let running = web.start().await.unwrap_or_else(|error| panic!("{error}"));
                 let address = running.addresses().next().cloned();
