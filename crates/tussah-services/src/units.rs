@@ -158,7 +158,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_is_shown_is_read_as_the_same(value: u64, text in "\\PC{0,12}") {
+        fn a_printed_value_reads_back_unchanged(value: u64, text in "\\PC{0,12}") {
             prop_assert_eq!(read_size(&show_size(value)), Some(value));
             let duration = Duration::from_nanos(value);
             prop_assert_eq!(read_duration(&show_duration(duration)), Some(duration));

@@ -247,7 +247,7 @@ mod tests {
     }
 
     #[test]
-    fn only_what_ends_after_the_step_counts_and_only_answers_in_time_are_good() {
+    fn only_events_that_end_after_the_step_count_and_only_timely_ones_are_good() {
         let scenario = scenario::all().swap_remove(1);
         let mut scorer = Scorer::new(&scenario);
         let from_ns = scenario.from_ns;

@@ -100,7 +100,7 @@ fn two_posters_and_a_worker() {
 
 /// An event posts in its own color while others do: what it knows of comes first.
 #[test]
-fn an_event_posts_behind_what_came_before() {
+fn an_event_posts_behind_earlier_events() {
     explore(3, || {
         let rig = Rig::new();
         let (value, other) = (rig.value.clone(), rig.value.clone());

@@ -25,7 +25,7 @@ fn pair() -> [Source; 2] {
 }
 
 #[test]
-fn what_is_to_be_spread_goes_to_all_workers_in_turn() {
+fn spread_descriptors_go_to_all_workers_in_turn() {
     /// Returns how many of eight descriptors that one event waits for are registered with each of
     /// two workers.
     fn homes(spread: bool) -> [usize; 2] {

@@ -167,7 +167,7 @@ fn a_post_to_a_removed_worker() {
 
 /// While a removed worker hands an event over, the runtime is not at rest.
 #[test]
-fn what_is_handed_over_is_not_at_rest() {
+fn a_node_that_is_handed_over_is_not_at_rest() {
     explore(1, || {
         let rig = Rig::new(2);
         rig.events[0].content.touch();
@@ -186,7 +186,7 @@ fn what_is_handed_over_is_not_at_rest() {
 
 /// The same while a poster takes back the nodes of a removed worker: its own event and another one.
 #[test]
-fn what_is_taken_back_is_not_at_rest() {
+fn a_node_that_is_taken_back_is_not_at_rest() {
     explore(3, || {
         let rig = Rig::new(2);
         rig.inject(0);

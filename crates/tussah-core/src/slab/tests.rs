@@ -779,7 +779,7 @@ fn free(kind: Kind, slot: Sent, layout: Layout) {
 }
 
 #[test]
-fn what_is_in_use_keeps_the_owner() {
+fn objects_in_use_keep_their_owner() {
     let owner = Owner::new();
     let weak = Arc::downgrade(&owner);
     let (small, large) = (layout(32, 8), layout(100_000, 8));

@@ -24,7 +24,7 @@ fn poll(notified: Pin<&mut Notified<'_>>, count: &std::sync::Arc<Count>) -> bool
 }
 
 #[test]
-fn notify_one_wakes_a_waiter_and_what_came_before_is_seen() {
+fn notify_one_wakes_a_waiter_that_sees_earlier_writes() {
     loom::model(|| {
         let shared = Arc::new((Notify::new(), AtomicUsize::new(0)));
         let other = Arc::clone(&shared);

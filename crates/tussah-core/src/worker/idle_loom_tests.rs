@@ -166,7 +166,7 @@ fn a_local_post_does_not_wait_behind_a_long_event() {
 /// The same for two events that a worker finds completed between two turns, as in its ring of file
 /// operations.
 #[test]
-fn what_was_completed_does_not_wait_behind_a_long_event() {
+fn a_completion_is_not_stuck_behind_a_long_event() {
     check(1, 2, 3, |rig| {
         let other = rig.clone();
         rig.model.shared.inject(node(rig, move |rig| {

@@ -44,7 +44,7 @@ fn check_memory(runtime: &Runtime, f: impl FnOnce()) {
 }
 
 #[test]
-fn requests_that_are_given_up_leave_the_queue() {
+fn cancelled_requests_leave_the_queue() {
     let runtime = runtime(1);
     let value = Colored::new_in(&runtime, 0);
     let held = hold(&value);
@@ -60,7 +60,7 @@ fn requests_that_are_given_up_leave_the_queue() {
 }
 
 #[test]
-fn requests_for_two_colors_that_are_given_up_leave_both_queues() {
+fn cancelled_requests_for_two_colors_leave_both_queues() {
     let runtime = runtime(2);
     let values = [0, 0].map(|sum| Colored::new_in(&runtime, sum));
     let held = values.each_ref().map(hold);
@@ -80,7 +80,7 @@ fn requests_for_two_colors_that_are_given_up_leave_both_queues() {
 }
 
 #[test]
-fn several_requests_at_a_time_that_are_given_up_leave_the_queue() {
+fn several_cancelled_requests_leave_the_queue_at_once() {
     let runtime = runtime(1);
     let value = Colored::new_in(&runtime, ());
     let held = hold(&value);
@@ -107,7 +107,7 @@ fn several_requests_at_a_time_that_are_given_up_leave_the_queue() {
 }
 
 #[test]
-fn an_event_that_gives_up_requests_to_its_own_color_does_not_fill_the_queue() {
+fn an_event_that_cancels_requests_to_its_own_color_does_not_fill_the_queue() {
     let runtime = runtime(1);
     let value = Colored::new_in(&runtime, 0);
     let own = value.clone();
@@ -131,7 +131,7 @@ fn an_event_that_gives_up_requests_to_its_own_color_does_not_fill_the_queue() {
 
 /// Each post to its own color moves the requests of others to where only the event can reach them.
 #[test]
-fn requests_that_are_given_up_between_two_posts_of_an_event_leave_the_queue() {
+fn requests_cancelled_between_two_posts_of_an_event_leave_the_queue() {
     const AT_ONCE: usize = 20;
     let rounds = REQUESTS / AT_ONCE;
     let runtime = runtime(1);
@@ -169,7 +169,7 @@ fn requests_that_are_given_up_between_two_posts_of_an_event_leave_the_queue() {
 }
 
 #[test]
-fn others_keep_their_places_when_requests_are_given_up() {
+fn a_cancelled_request_does_not_move_the_others() {
     let runtime = runtime(1);
     let value = Colored::new_in(&runtime, Vec::new());
     let held = hold(&value);
@@ -195,7 +195,7 @@ fn others_keep_their_places_when_requests_are_given_up() {
 /// A request for two colors has one of them when it is cancelled. That color goes on before the
 /// other one's event ends.
 #[test]
-fn a_color_that_a_given_up_request_has_goes_on() {
+fn a_color_goes_on_after_a_cancelled_request_had_it() {
     let runtime = runtime(2);
     let (busy, idle) = (Colored::new_in(&runtime, ()), Colored::new_in(&runtime, 7));
     let held = hold(&busy);
@@ -210,7 +210,7 @@ fn a_color_that_a_given_up_request_has_goes_on() {
 /// Only an event of the color reaches its own requests. It does not count those that are cancelled
 /// elsewhere.
 #[test]
-fn requests_of_an_event_to_its_own_color_that_others_give_up_leave_the_queue() {
+fn requests_of_an_event_to_its_own_color_that_another_cancels_leave_the_queue() {
     let runtime = runtime(1);
     let value = Colored::new_in(&runtime, 0);
     let (own, elsewhere) = (value.clone(), Colored::new_in(&runtime, ()));

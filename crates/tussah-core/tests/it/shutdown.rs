@@ -272,7 +272,7 @@ fn a_report_of_the_watchdog_may_end_its_runtime() {
 /// Promise 6, for the queue of a removed worker: it hands the queue over to the others before it
 /// ends.
 #[test]
-fn what_a_worker_gives_away_as_it_ends_is_drained() {
+fn events_that_an_ending_worker_gives_away_are_drained() {
     const COLORS: usize = 40;
     for _ in 0..300 {
         // Without stealing, the colors stay with the worker that has posted to them: often enough

@@ -199,7 +199,7 @@ fn all_mistakes_at_once() {
 }
 
 #[test]
-fn what_is_left_after_a_mistake_compiles() {
+fn code_after_a_mistake_still_compiles() {
     let text = expand_text(Entry::Main, "", "#[cold] fn main(x: u8) -> u8 { x }");
     assert!(
         text.ends_with("# [allow (dead_code)] fn main () { }"),

@@ -382,7 +382,7 @@ async fn begin_read(connection: &Arc<Connection>, end: End) -> JoinHandle<()> {
 }
 
 #[test]
-fn what_comes_meanwhile_is_read_when_the_thread_is_free() {
+fn input_that_arrives_during_an_exchange_is_read_after_it() {
     model(|end| {
         let connection = asked();
         let client = beside(&connection, |connection| connection.stream.ask());
@@ -413,7 +413,7 @@ fn what_comes_meanwhile_is_read_when_the_thread_is_free() {
 }
 
 #[test]
-fn it_waits_for_the_client_since_the_answer_and_not_while_it_has_an_exchange() {
+fn the_idle_time_counts_from_the_answer_and_not_during_an_exchange() {
     model(|end| {
         let connection = asked();
         let stage = block_on(async {
@@ -433,7 +433,7 @@ fn it_waits_for_the_client_since_the_answer_and_not_while_it_has_an_exchange() {
 }
 
 #[test]
-fn who_asks_whether_it_is_free_is_called_when_it_is() {
+fn a_waiter_for_a_free_connection_is_woken_when_it_is_free() {
     model(|end| {
         let connection = asked();
         let stage = block_on(async {
@@ -452,7 +452,7 @@ fn who_asks_whether_it_is_free_is_called_when_it_is() {
 }
 
 #[test]
-fn what_is_cut_ends() {
+fn a_connection_that_is_cut_ends() {
     model(|end| {
         let connection = asked();
         let cutter = beside(&connection, Connection::cut);

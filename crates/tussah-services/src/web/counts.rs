@@ -146,7 +146,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_several_threads_count_is_added_up() {
+    fn counts_of_several_threads_are_summed() {
         let counts = Counts::new(2, 3);
         std::thread::scope(|scope| {
             for _ in 0..7 {

@@ -288,7 +288,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn who_was_turned_away_goes_first_when_its_turn_has_come() {
+    fn a_rejected_client_that_retries_on_time_goes_first() {
         let table = [
             (NONE, 109, NEW),
             (last(7, SERVED), 109, AGAIN),

@@ -277,7 +277,7 @@ mod tests {
 
     /// The system cannot tell what part of a pipe is in memory, like a system without the call.
     #[test]
-    fn what_the_system_cannot_say_of_a_file_is_left_to_a_reading_that_waits() {
+    fn a_file_without_cache_information_is_left_to_a_blocking_read() {
         let (reader, _writer) = io::pipe().expect("there are descriptors");
         let file = File::from(std::os::fd::OwnedFd::from(reader));
         let error = read_cached(&file, &mut [0; 4]).expect_err("a pipe has no positions");

@@ -168,7 +168,7 @@ mod tests {
     }
 
     #[test]
-    fn clients_come_as_fast_as_they_can_be_served() {
+    fn clients_are_told_to_return_at_the_rate_of_service() {
         let told = told(1000, 80.0);
         for second in 2..=9 {
             let come = told.iter().filter(|&&after_s| after_s == second).count();
@@ -189,7 +189,7 @@ mod tests {
     }
 
     #[test]
-    fn a_server_that_has_served_nobody_yet_sends_nobody_away_for_long() {
+    fn retry_after_is_short_before_the_first_response() {
         assert!(
             told(100, 0.0)
                 .iter()
@@ -198,7 +198,7 @@ mod tests {
     }
 
     #[test]
-    fn a_server_that_has_just_begun_sends_nobody_away_for_long() {
+    fn retry_after_is_short_just_after_the_start() {
         let retry = Retry::new();
         retry.set_rate(&rate(2.0, 2));
         let told = |client| retry.turn_s(Duration::ZERO, 1000, f64::from(client) / 1000.0);
@@ -210,7 +210,7 @@ mod tests {
     }
 
     #[test]
-    fn who_does_not_wait_for_a_turn_makes_the_queue_no_longer_than_there_are_clients() {
+    fn impatient_clients_lengthen_the_queue_to_their_number_at_most() {
         let retry = Retry::new();
         retry.set_rate(&rate(80.0, u64::MAX));
         for ms in 0..10_000 {

@@ -282,7 +282,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_with_the_files_is_said() {
+    fn errors_in_the_certificate_files_are_reported() {
         const CERTIFICATE: &str = "a certificate in PEM (-----BEGIN CERTIFICATE-----)";
         const KEY: &str = "a private key in PEM, not encrypted (-----BEGIN PRIVATE KEY-----)";
         let (cert, key, der) = make();

@@ -98,7 +98,7 @@ fn all_errors_are_printed() {
 }
 
 #[test]
-fn what_is_not_there_is_said() {
+fn missing_files_are_reported() {
     let place = tempfile::tempdir().unwrap();
     let place = place.path().to_str().unwrap();
     let words = ["web", place, "--check-config", "--fallback=app.html"];

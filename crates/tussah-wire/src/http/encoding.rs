@@ -249,7 +249,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_offered_is_not_preferred() {
+    fn a_coding_that_is_not_offered_is_not_chosen() {
         let accepted = Accepted::parse([&b"br, gzip;q=0.5"[..]]);
         assert_eq!(accepted.preferred(Codings::NONE), Codings::NONE);
         let gzip = Codings::NONE.with(Gzip);

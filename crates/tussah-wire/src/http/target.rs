@@ -365,7 +365,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_normal_is_borrowed() {
+    fn a_normal_path_is_borrowed() {
         assert!(matches!(path(b"/dir00001/class1_3"), Ok(Cow::Borrowed(_))));
         assert!(matches!(path(b"/a/b.tar.gz"), Ok(Cow::Borrowed(_))));
         assert!(matches!(path(b"/a/./b"), Ok(Cow::Owned(_))));

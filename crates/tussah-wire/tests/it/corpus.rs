@@ -49,7 +49,7 @@ pub fn outcome(events: &[Event]) -> String {
 }
 
 #[test]
-fn each_comes_to_what_its_name_says() {
+fn each_message_has_the_outcome_in_its_name() {
     let cases = cases();
     assert!(cases.len() >= 250, "the corpus is not where it should be");
     let mut wrong = Vec::new();
@@ -64,7 +64,7 @@ fn each_comes_to_what_its_name_says() {
 }
 
 #[test]
-fn each_comes_to_the_same_byte_by_byte() {
+fn each_message_parses_the_same_byte_by_byte() {
     for case in cases() {
         let whole = run([&case.bytes[..]]);
         let dripping = run(case.bytes.chunks(1));

@@ -76,14 +76,14 @@ pub fn soup() -> impl Strategy<Value = Vec<u8>> {
 
 proptest! {
     #[test]
-    fn something_like_a_request(bytes in soup()) {
+    fn mutated_requests(bytes in soup()) {
         if let Ok(Some(head)) = head::parse(&bytes, &head::Limits::default()) {
             compare(&bytes, &head);
         }
     }
 
     #[test]
-    fn something_like_a_response(
+    fn mutated_responses(
         start in prop::sample::select(vec!["HTTP/1.1 200 OK", "HTTP/1.0 304", "HTTP/1.1 404 ", "HTTP/1.1 20", "HTTP/2 200", ""]),
         soup in prop::collection::vec(piece(), 0..8),
     ) {

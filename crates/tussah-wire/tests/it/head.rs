@@ -359,7 +359,7 @@ fn limits() {
 
 /// A slowly arriving head is refused early only for bytes that are never valid, and for those at once.
 #[test]
-fn what_is_never_right_is_refused_at_once() {
+fn an_incomplete_head_that_cannot_become_valid_is_refused_at_once() {
     let limits = Limits::default();
     for wrong in [&b"\n"[..], b"\0", b"\rx"] {
         let mut scan = Scan::new();

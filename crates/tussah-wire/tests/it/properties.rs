@@ -65,7 +65,7 @@ proptest! {
     }
 
     #[test]
-    fn pieces_come_to_the_same_as_the_whole(bytes in soup(), places in vec(any::<usize>(), 0..6)) {
+    fn parsing_in_pieces_equals_parsing_the_whole(bytes in soup(), places in vec(any::<usize>(), 0..6)) {
         let whole = run([&bytes[..]]);
         let pieces = run(cut(&bytes, &places));
         prop_assert!(same(&whole, &pieces), "{:?} but {:?}", whole, pieces);
@@ -73,7 +73,7 @@ proptest! {
 
     /// Bytes that follow a head change neither its refusal nor its acceptance.
     #[test]
-    fn what_follows_changes_nothing(bytes in soup(), more in soup()) {
+    fn bytes_after_a_message_do_not_change_it(bytes in soup(), more in soup()) {
         let limits = head::Limits::default();
         let before = head::parse(&bytes, &limits);
         if before != Ok(None) {
@@ -161,7 +161,7 @@ proptest! {
     }
 
     #[test]
-    fn what_is_written_can_be_read(
+    fn a_written_head_reads_back_unchanged(
         code in 200_u16..600,
         fields in vec(("[a-zA-Z][a-zA-Z0-9-]{0,20}", "\\PC{0,40}"), 0..20),
         len in any::<u64>(),

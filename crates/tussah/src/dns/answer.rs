@@ -222,7 +222,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn text_is_shown_without_what_a_terminal_obeys() {
+    fn text_is_shown_without_control_characters() {
         let check = |strings: &[&[u8]], expected: &str| {
             let strings = strings.iter().map(|string| string.to_vec()).collect();
             assert_eq!(Txt { strings }.to_string(), expected);

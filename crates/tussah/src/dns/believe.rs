@@ -116,7 +116,7 @@ mod tests {
     }
 
     #[test]
-    fn only_what_was_asked_for_remains() {
+    fn only_records_of_the_question_remain() {
         let check = |answers: Vec<Record>, expected: Option<Vec<Record>>| {
             let text = format!("{answers:?}");
             let believed = believe(message(answers), &query());

@@ -143,7 +143,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_name() {
+    fn invalid_names_are_refused() {
         let check = |name: &str| assert!(candidates(name, 1, &[]).is_err(), "{name:?}");
         check("");
         check("a..b");

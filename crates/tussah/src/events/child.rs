@@ -174,7 +174,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_exhausted_table() {
+    fn which_errors_mean_exhaustion_table() {
         let check = |errno: Errno, expected| {
             assert_eq!(is_exhausted(&errno.into()), expected, "{errno}");
         };

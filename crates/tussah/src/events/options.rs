@@ -166,7 +166,7 @@ mod tests {
     }
 
     #[test]
-    fn an_event_runs_or_tells_why_not() {
+    fn an_event_runs_or_reports_why_not() {
         let past = Instant::now();
         let future = past + Duration::from_secs(3600);
         check(None, Event::run, None);

@@ -51,7 +51,7 @@ fn nothing_is_left(runtime: Runtime, stream: &Arc<TcpStream>) {
 }
 
 #[test]
-fn it_is_called_as_long_as_there_is_something_to_read() {
+fn a_callback_is_called_while_there_is_data_to_read() {
     let runtime = runtime(2);
     let (stream, mut client) = connection(&runtime);
     let (sender, receiver) = mpsc::channel();
@@ -75,7 +75,7 @@ fn it_is_called_as_long_as_there_is_something_to_read() {
 }
 
 #[test]
-fn it_is_called_again_if_nothing_is_read_and_neighbours_get_their_turn() {
+fn a_callback_that_reads_nothing_is_called_again_and_neighbours_get_their_turn() {
     let runtime = runtime(1);
     let (first, mut one) = connection(&runtime);
     let (second, mut two) = connection(&runtime);
@@ -131,7 +131,7 @@ fn duplicate(stream: &TcpStream) -> TcpStream {
 }
 
 #[test]
-fn no_call_follows_an_un_registration_in_the_color() {
+fn no_call_follows_an_unregistration_in_the_color() {
     // The event of the readable descriptor is queued behind the one that un-registers.
     let runtime = runtime(2);
     for _ in 0..100 {
@@ -154,7 +154,7 @@ fn no_call_follows_an_un_registration_in_the_color() {
 }
 
 #[test]
-fn an_event_that_is_queued_does_not_call_what_was_un_registered() {
+fn a_queued_event_does_not_call_an_unregistered_callback() {
     let runtime = runtime(2);
     let (stream, mut client) = connection(&runtime);
     let (mark, gone) = marked();
@@ -183,7 +183,7 @@ fn an_event_that_is_queued_does_not_call_what_was_un_registered() {
 }
 
 #[test]
-fn it_can_un_register_and_replace_itself() {
+fn a_callback_can_unregister_and_replace_itself() {
     // The first call may come before the one who has registered it, elsewhere, is back.
     for _ in 0..200 {
         let runtime = runtime(2);
@@ -453,7 +453,7 @@ fn pipes_are_waited_for_too() {
 }
 
 #[test]
-fn signals_call_back_until_un_registered() {
+fn signals_call_back_until_unregistered() {
     let runtime = runtime(2);
     let (sender, receiver) = mpsc::channel();
     let make = |n: u8| {

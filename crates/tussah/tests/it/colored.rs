@@ -8,7 +8,7 @@ use tussah::{Color, ColorName, Colored, spawn, with_all, yield_now};
 use crate::runtime;
 
 #[tussah::test]
-async fn everyone_has_the_value_in_turn() {
+async fn each_request_has_the_value_in_turn() {
     let value = Colored::new(0u64);
     let threads: Vec<_> = (0..50)
         .map(|_| {

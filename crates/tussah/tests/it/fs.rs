@@ -40,7 +40,7 @@ fn read_write() -> OpenOptions {
 }
 
 #[test]
-fn what_is_written_is_read() {
+fn written_data_reads_back() {
     both(async |_, place| {
         let file = read_write().open(place.path("file")).await.expect("open");
         let (written, buffer) = file.write_at(b"hello world".to_vec(), 0).await;

@@ -86,7 +86,7 @@ fn the_end_is_reported_however_it_comes() {
 }
 
 #[test]
-fn what_is_there_now_can_be_asked_for() {
+fn try_read_returns_available_data() {
     run(async {
         let (reader, writer) = pipe().expect("made");
         let mut byte = [0];
@@ -101,7 +101,7 @@ fn what_is_there_now_can_be_asked_for() {
 }
 
 #[test]
-fn others_traits_work_too() {
+fn the_traits_of_futures_io_work_for_pipes() {
     run(async {
         let (mut reader, mut writer) = pipe().expect("made");
         let written = spawn(async move {

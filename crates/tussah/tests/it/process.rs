@@ -170,7 +170,7 @@ fn killing_and_signals() {
 }
 
 #[test]
-fn a_dropped_child_goes_on_unless_it_is_to_be_killed() {
+fn a_dropped_child_goes_on_without_kill_on_drop() {
     run(async {
         let mut child = cat().await;
         let (stdin, stdout) = (child.stdin.take(), child.stdout.take());
@@ -245,7 +245,7 @@ fn children_outlive_the_runtime_and_are_reaped() {
 }
 
 #[test]
-fn what_can_not_be_started_is_named() {
+fn a_program_that_cannot_be_started_is_named() {
     run(async {
         let error = Command::new("no-such-program").spawn().await;
         let error = error.expect_err("there is none");
@@ -444,9 +444,9 @@ fn cancelled_starts_leave_nothing() {
 }
 
 #[test]
-fn cancelled_starts_are_killed_if_they_are_to_be() {
+fn cancelled_starts_with_kill_on_drop_are_killed() {
     alone(
-        "process::cancelled_starts_are_killed_if_they_are_to_be",
+        "process::cancelled_starts_with_kill_on_drop_are_killed",
         || {
             run(async {
                 for polls in cuts() {

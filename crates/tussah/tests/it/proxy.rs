@@ -220,7 +220,7 @@ fn a_slow_client_holds_nobody_up(program: &str) {
     }
 }
 
-fn what_is_cut_off_does_not_seem_whole(program: &str) {
+fn a_truncated_response_does_not_seem_complete(program: &str) {
     let (proxy, origin) = (Proxy::start(program, &[]), Origin::start());
     for path in ["/reset", "/reset-to-the-end", "/short", "/bad-chunk"] {
         let mut stream = proxy.connect();
@@ -237,7 +237,7 @@ fn what_is_cut_off_does_not_seem_whole(program: &str) {
     proxy.stop();
 }
 
-fn what_goes_wrong_is_told(program: &str) {
+fn errors_are_reported(program: &str) {
     let (proxy, origin) = (
         Proxy::start(program, &["--origin-limit", "1"]),
         Origin::start(),
@@ -299,7 +299,7 @@ fn a_connection_serves_many_requests(program: &str) {
     assert_eq!(stream.read(&mut [0]).expect("it ends in good order"), 0);
 }
 
-fn what_may_be_kept_is_kept(program: &str) {
+fn cacheable_responses_are_cached(program: &str) {
     let (proxy, origin) = (Proxy::start(program, &[]), Origin::start());
     let (kept, other) = (origin.url("/kept"), origin.url("/other"));
     assert_eq!(proxy.get(&kept).text(), "1\n");
@@ -457,7 +457,7 @@ fn a_few_lines_color_the_program() {
 }
 
 #[test]
-fn the_page_quotes_what_is_there() {
+fn the_page_escapes_its_contents() {
     let page = source("../../docs/proxy.md");
     let mut quotes = 0;
     for part in page.split("<!-- quote: ").skip(1) {
@@ -507,8 +507,8 @@ programs! {
         many_at_once,
         requests_have_bodies_too,
         tunnels_pass_everything,
-        what_goes_wrong_is_told,
-        what_is_cut_off_does_not_seem_whole,
-        what_may_be_kept_is_kept,
+        errors_are_reported,
+        a_truncated_response_does_not_seem_complete,
+        cacheable_responses_are_cached,
     ]
 }

@@ -46,21 +46,18 @@ fn each_stream_gets_each_signal() {
 }
 
 #[test]
-fn what_comes_between_two_receives_is_not_lost() {
-    alone(
-        "signal::what_comes_between_two_receives_is_not_lost",
-        || {
-            run(async {
-                let stream = signal(Signal::WINCH).expect("it can be listened for");
-                for count in 1..=50 {
-                    for _ in 0..count {
-                        raise(Signal::WINCH);
-                    }
-                    stream.recv().await.expect("received");
+fn signals_between_two_receives_are_not_lost() {
+    alone("signal::signals_between_two_receives_are_not_lost", || {
+        run(async {
+            let stream = signal(Signal::WINCH).expect("it can be listened for");
+            for count in 1..=50 {
+                for _ in 0..count {
+                    raise(Signal::WINCH);
                 }
-            });
-        },
-    );
+                stream.recv().await.expect("received");
+            }
+        });
+    });
 }
 
 #[test]
@@ -144,7 +141,7 @@ fn ctrl_c_comes_once() {
 }
 
 #[test]
-fn some_signals_are_nobodys() {
+fn some_signals_cannot_be_received() {
     run(async {
         for forbidden in [
             Signal::KILL,

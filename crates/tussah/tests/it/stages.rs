@@ -101,7 +101,7 @@ const _: () = {
 };
 
 #[test]
-fn a_refusal_is_an_error_that_others_can_be_told() {
+fn a_refusal_converts_to_an_error() {
     async fn send(to: &Sender<u64>) -> Result<(), Box<dyn std::error::Error + Send + Sync>> {
         to.send(Event::new(1).on_drop(drop)).await?;
         Ok(())

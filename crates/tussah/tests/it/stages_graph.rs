@@ -59,7 +59,7 @@ fn runtime() -> Runtime {
 }
 
 #[test]
-fn the_network_tells_of_all_its_stages() -> Result<(), BuildError> {
+fn the_network_lists_all_its_stages() -> Result<(), BuildError> {
     let runtime = runtime();
     let network = network(&runtime)?;
     let first = network.find::<u64>("first")?;

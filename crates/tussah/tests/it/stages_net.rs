@@ -260,7 +260,7 @@ fn a_connection_is_open_for_writing_as_long_as_somebody_has_it() {
 }
 
 #[test]
-fn who_cannot_be_reached_is_told_of() {
+fn an_unreachable_peer_is_reported() {
     run_on_one(async {
         let network = Network::new("refused");
         let (stage, mut events) = told(&network, 100);
@@ -400,7 +400,7 @@ fn a_sender_may_be_told_that_a_peer_is_slow() {
 }
 
 #[test]
-fn a_peer_that_does_not_take_the_rest_is_broken_off() {
+fn a_connection_to_a_peer_that_stops_reading_is_aborted() {
     let (clock, runtime) = by_hand();
     runtime.block_on_spawned(async move {
         let network = Network::new("rest");
@@ -424,7 +424,7 @@ fn a_peer_that_does_not_take_the_rest_is_broken_off() {
 }
 
 #[test]
-fn a_peer_gets_the_last_answer_though_it_was_not_heard_out() {
+fn a_peer_gets_the_last_response_though_its_input_was_not_read() {
     let (clock, runtime) = by_hand();
     let test = async move {
         let network = Network::new("linger");
@@ -539,7 +539,7 @@ impl Controller for Gate {
 }
 
 #[test]
-fn what_a_controller_turns_away() {
+fn events_that_a_controller_rejects_on_sockets() {
     let (clock, runtime) = by_hand();
     runtime
         .block_on_spawned(async move {
@@ -650,8 +650,8 @@ fn the_input_rate_of_each_is_limited() {
 }
 
 #[test]
-fn a_server_without_descriptors_tells_and_goes_on() {
-    let name = "stages_net::a_server_without_descriptors_tells_and_goes_on";
+fn a_server_without_descriptors_reports_it_and_goes_on() {
+    let name = "stages_net::a_server_without_descriptors_reports_it_and_goes_on";
     alone(name, || {
         run_on_one(async {
             let network = Network::new("exhausted");
@@ -719,8 +719,8 @@ fn no_more_connections_than_there_may_be() {
 }
 
 #[test]
-fn nothing_is_left_of_what_is_closed() {
-    alone("stages_net::nothing_is_left_of_what_is_closed", || {
+fn closed_connections_leave_nothing() {
+    alone("stages_net::closed_connections_leave_nothing", || {
         run_on_one(async {
             let network = Network::new("nothing");
             let (stage, mut events) = told(&network, 100);
@@ -793,7 +793,7 @@ fn a_stage_that_is_closed_ends_its_sockets() {
 }
 
 #[test]
-fn a_connection_whose_accept_is_lost_is_broken_off() {
+fn a_connection_whose_accept_event_is_lost_is_aborted() {
     struct Panics;
     impl Handler for Panics {
         type Event = SocketEvent;

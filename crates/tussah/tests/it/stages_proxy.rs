@@ -152,7 +152,7 @@ fn all_events_take_the_way_through_the_proxy() {
 
 /// The proxy waits for room where senders wait for the proxy to go.
 #[test]
-fn who_waits_for_the_proxy_to_go_does_not_hold_it_up() {
+fn waiting_for_a_proxy_to_go_does_not_delay_it() {
     let runtime = runtime(1);
     runtime.block_on(async {
         let network = Network::new("n");

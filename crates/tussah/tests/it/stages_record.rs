@@ -202,7 +202,7 @@ impl Write for Broken {
 }
 
 #[test]
-fn what_the_writer_says_is_passed_on() {
+fn errors_of_the_writer_are_passed_on() {
     let runtime = runtime(1);
     let network = Network::on(runtime.handle(), "n");
     let recording = network.record(Duration::from_secs(1), Broken);
@@ -223,7 +223,7 @@ impl Handler for Idle {
 }
 
 #[test]
-fn what_the_system_has_may_become_less() {
+fn rows_are_written_when_the_number_of_entries_shrinks() {
     let (clock, runtime) = by_hand();
     runtime.block_on(async {
         let network = Network::new("n");

@@ -22,7 +22,7 @@ impl Handler for Waits {
 }
 
 #[test]
-fn what_is_queued_is_dropped_with_its_runtime() {
+fn queued_events_are_dropped_with_their_runtime() {
     let runtime = runtime(1);
     let dropped = Arc::new(AtomicU64::new(0));
     let sender = runtime.block_on(async {
@@ -107,7 +107,7 @@ fn a_network_of_a_runtime_that_has_ended_closes_its_stages_with_the_first_event(
 }
 
 #[test]
-fn who_waits_for_a_paused_stage_is_told_that_its_runtime_ends() {
+fn waiting_senders_of_a_paused_stage_are_told_that_the_runtime_ends() {
     let runtime = runtime(1);
     let network = Network::on(runtime.handle(), "paused");
     let stage = network.stage("stage").queue(1);

@@ -92,7 +92,7 @@ fn an_event_is_traced_through_all_stages() {
 }
 
 #[test]
-fn one_in_so_many_is_traced() {
+fn one_in_n_events_is_traced() {
     let runtime = runtime(1);
     runtime.block_on(async {
         let network = Network::new("n");
@@ -131,7 +131,7 @@ impl Handler for Count {
 }
 
 #[test]
-fn what_sockets_tell_is_traced() {
+fn events_from_sockets_are_traced() {
     let runtime = runtime(1);
     runtime.block_on(async {
         let network = Network::new("n");
@@ -190,7 +190,7 @@ fn the_spans_are_bounded() {
 }
 
 #[test]
-fn what_becomes_of_dropped_events_is_told() {
+fn a_trace_shows_the_end_of_dropped_events() {
     let (clock, runtime) = by_hand();
     runtime.block_on(async {
         let network = Network::new("n");

@@ -75,7 +75,7 @@ fn a_dropped_lock_future_gives_up_its_place() {
 }
 
 #[test]
-fn a_semaphore_lets_so_many_in() {
+fn a_semaphore_admits_as_many_as_it_has_permits() {
     let (limit, inside, most) = (Semaphore::new(2), AtomicUsize::new(0), AtomicUsize::new(0));
     thread::scope(|scope| {
         for _ in 0..4 {
@@ -275,7 +275,7 @@ fn watch_skips_to_the_latest() {
 }
 
 #[test]
-fn watch_tells_both_ends_of_the_other() {
+fn watch_tells_each_end_when_the_other_is_dropped() {
     let (sender, mut receiver) = watch::channel(0);
     let second = sender.clone();
     sender.send(1).unwrap();

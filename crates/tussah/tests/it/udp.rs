@@ -28,7 +28,7 @@ fn pair() -> (UdpSocket, UdpSocket) {
 }
 
 #[test]
-fn datagrams_come_whole_and_say_from_whom() {
+fn datagrams_arrive_whole_with_their_source() {
     run(async {
         let (a, b) = (socket(), socket());
         for len in [0, 1, 1000, 20_000] {
@@ -47,7 +47,7 @@ fn datagrams_come_whole_and_say_from_whom() {
 }
 
 #[test]
-fn who_waits_is_woken() {
+fn a_waiting_receiver_is_woken() {
     run(async {
         let (a, b) = pair();
         let echo = spawn(async move {
@@ -84,7 +84,7 @@ fn a_datagram_that_is_too_long_is_cut_off() {
 }
 
 #[test]
-fn that_nobody_is_there_is_told() {
+fn a_closed_port_is_reported() {
     run(async {
         let a = socket();
         let gone = {
@@ -106,7 +106,7 @@ fn that_nobody_is_there_is_told() {
 }
 
 #[test]
-fn who_waits_is_told_that_nobody_is_there() {
+fn a_waiting_sender_learns_that_the_port_is_closed() {
     run(async {
         let a = Arc::new(socket());
         let gone = socket();

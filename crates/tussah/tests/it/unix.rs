@@ -301,7 +301,7 @@ fn datagrams_come_whole() {
 
 /// The system does not report when the queue of a socket that is not the peer has room.
 #[test]
-fn who_sends_to_a_socket_full_of_others_waits_for_room() {
+fn sending_to_a_socket_filled_by_others_waits_for_room() {
     run_on_one(async {
         let address = name("others");
         let server = UnixDatagram::bind_addr(&address).expect("it is free");
@@ -328,7 +328,7 @@ fn who_sends_to_a_socket_full_of_others_waits_for_room() {
 }
 
 #[test]
-fn who_sends_to_another_than_its_peer_does_not_wait_for_the_peer() {
+fn sending_to_another_address_does_not_wait_for_the_peer() {
     run_on_one(async {
         let (address, peer_address) = (name("not-the-peer"), name("the-peer"));
         let server = UnixDatagram::bind_addr(&address).expect("it is free");
@@ -361,7 +361,7 @@ fn who_sends_to_another_than_its_peer_does_not_wait_for_the_peer() {
 }
 
 #[test]
-fn who_sends_to_a_full_socket_waits_for_room() {
+fn sending_to_a_full_socket_waits_for_room() {
     run(async {
         for connected in [false, true] {
             let address = name(if connected { "room-c" } else { "room" });

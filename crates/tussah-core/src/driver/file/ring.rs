@@ -200,7 +200,7 @@ impl Ring {
         for _ in 0..2 {
             // SAFETY: the lock, which `_locked` shows to be held, makes this end of the queue ours.
             // The operation in the slot owns what the entry points at, and leaves only by its
-            // completion (table above; see `the_kernel_keeps_what_a_dropped_future_has_left` and
+            // completion (table above; see `the_kernel_keeps_the_buffer_of_a_dropped_future` and
             // the tests of `Slots`).
             if unsafe { self.uring.submission_shared().push(entry) }.is_ok() {
                 self.in_flight.fetch_add(1, Ordering::Relaxed);

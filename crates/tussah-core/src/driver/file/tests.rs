@@ -140,7 +140,7 @@ const SMALL: Size = Size {
 };
 
 #[test]
-fn more_than_there_is_room_for() {
+fn operations_beyond_the_size_of_the_ring_all_complete() {
     let Some(bench) = Bench::with_reads() else {
         return;
     };
@@ -175,7 +175,7 @@ fn completions_overflow() {
 }
 
 #[test]
-fn what_is_cancelled_leaves_the_backlog_or_the_kernel() {
+fn a_cancelled_operation_leaves_the_backlog_or_the_kernel() {
     let Some(bench) = Bench::new(SMALL) else {
         return;
     };
@@ -201,7 +201,7 @@ fn what_is_cancelled_leaves_the_backlog_or_the_kernel() {
 }
 
 #[test]
-fn a_ring_that_closes_gives_everything_up() {
+fn closing_a_ring_cancels_everything() {
     let Some(bench) = Bench::with_reads() else {
         return;
     };
@@ -211,7 +211,7 @@ fn a_ring_that_closes_gives_everything_up() {
 }
 
 #[test]
-fn a_ring_that_closes_carries_out_what_it_is_to() {
+fn closing_a_ring_carries_out_writes() {
     let Some(bench) = Bench::new(SMALL) else {
         return;
     };
@@ -234,7 +234,7 @@ fn a_ring_that_closes_carries_out_what_it_is_to() {
 }
 
 #[test]
-fn a_ring_that_closes_does_not_wait_before_it_hands_over_what_is_next() {
+fn a_closing_ring_hands_over_the_next_operation_without_waiting() {
     let one = Size {
         in_flight: 1,
         ..SMALL

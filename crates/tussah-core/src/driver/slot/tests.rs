@@ -158,7 +158,7 @@ fn a_report_for_the_previous_descriptor_is_ignored() {
 }
 
 #[test]
-fn it_moves_after_sixteen_waits_elsewhere() {
+fn a_descriptor_moves_after_sixteen_waits_elsewhere() {
     let slot = Slot::new(0);
     let mut inner = slot.lock();
     assert_eq!(inner.moved(3), None);

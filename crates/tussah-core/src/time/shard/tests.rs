@@ -87,7 +87,7 @@ impl Drop for Owned<'_> {
 }
 
 #[test]
-fn fires_what_is_due_and_tells_the_next_tick() {
+fn due_timers_fire_and_the_next_tick_is_returned() {
     let shard = shard();
     let (count, waker) = Count::pair();
     assert_eq!(shard.next_tick(), u64::MAX);

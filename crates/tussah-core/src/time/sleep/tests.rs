@@ -213,7 +213,7 @@ fn a_first_poll_outside_of_a_runtime_panics() {
 }
 
 #[test]
-fn it_is_send_and_small() {
+fn a_sleep_is_send_and_small() {
     fn is_send_and_sync<T: Send + Sync>(_: &T) {}
     is_send_and_sync(&Sleep::new_until(Instant::now()));
     assert!(size_of::<Sleep>() <= 96);

@@ -50,7 +50,7 @@ fn the_first_poll_reads_what_is_in_memory() {
 }
 
 #[test]
-fn what_cannot_say_whether_it_waits_is_an_operation() {
+fn a_file_without_nowait_reads_is_read_by_an_operation() {
     let runtime = pool(1);
     runtime.block_on(async {
         let file = std::fs::File::open("/proc/self/stat").expect("the system is Linux");
@@ -64,7 +64,7 @@ fn what_cannot_say_whether_it_waits_is_an_operation() {
 
 /// The temporary directory may be in memory or on a device: the result is the same.
 #[test]
-fn what_goes_past_the_cache_is_an_operation() {
+fn a_direct_read_is_an_operation() {
     let runtime = pool(1);
     let file = tempfile::tempfile().expect("there is a place for it");
     let flags = fcntl_getfl(&file).expect("it is open");

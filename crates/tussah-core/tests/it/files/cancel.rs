@@ -17,7 +17,7 @@ use super::help::{
 const TOO_MUCH: usize = 1 << 20;
 
 #[test]
-fn the_kernel_keeps_what_a_dropped_future_has_left() {
+fn the_kernel_keeps_the_buffer_of_a_dropped_future() {
     both(|runtime| {
         let (reader, writer) = pipe();
         let drops = Arc::new(AtomicUsize::new(0));
@@ -68,7 +68,7 @@ fn a_read_that_the_pool_has_begun_keeps_its_buffer() {
 }
 
 #[test]
-fn the_end_of_the_runtime_gives_up_what_is_under_way() {
+fn the_end_of_the_runtime_cancels_operations_in_flight() {
     let Some(runtime) = ring() else { return };
     let (reader, _writer) = pipe();
     let drops = Arc::new(AtomicUsize::new(0));
@@ -91,7 +91,7 @@ fn the_end_of_the_runtime_gives_up_what_is_under_way() {
 }
 
 #[test]
-fn what_an_os_thread_left_behind_goes_on() {
+fn operations_outlive_the_os_thread_that_began_them() {
     let Some(runtime) = ring() else { return };
     let (reader, writer) = pipe();
     let mut read = Box::pin(reader.read(vec![0; 16], 0, false));

@@ -8,7 +8,7 @@ use tussah_core::{Color, Runtime};
 use super::help::{eventually, pipe};
 
 #[test]
-fn an_outside_waiter_is_told_even_if_a_worker_is_stuck() {
+fn an_outside_waiter_is_woken_even_if_a_worker_is_stuck() {
     let runtime = Runtime::builder().workers(1).build();
     let runtime = runtime.expect("the worker starts");
     if !runtime.driver().files_by_io_uring() {

@@ -28,7 +28,7 @@ fn refused(run: impl FnOnce() + Send) {
 }
 
 #[test]
-fn the_worker_hands_over_what_others_may_not() {
+fn the_worker_submits_entries_that_others_may_not() {
     let Some(runtime) = ring() else { return };
     let (reader, writer) = pipe();
     feed(&writer, b"there");

@@ -112,7 +112,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_used() {
+    fn cpu_time_is_the_difference_of_two_readings() {
         let usage = |times: &[(u32, u64)]| Usage {
             times: times
                 .iter()

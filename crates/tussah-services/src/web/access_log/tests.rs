@@ -106,7 +106,7 @@ fn a_log_is_reopened_between_two_lines() {
 }
 
 #[test]
-fn a_log_that_cant_be_reopened_goes_on() {
+fn a_log_that_cannot_be_reopened_stays_open() {
     let place = tempfile::tempdir().unwrap();
     let (directory, moved) = (place.path().join("d"), place.path().join("moved"));
     fs::create_dir(&directory).unwrap();
@@ -126,7 +126,7 @@ fn a_log_that_cant_be_reopened_goes_on() {
 }
 
 #[test]
-fn what_a_slow_disk_has_no_room_for_is_counted() {
+fn lines_dropped_for_a_slow_disk_are_counted() {
     let (access_log, order, shown) = slow();
     // While the first batch is being written, a second one fills the buffer.
     log(&access_log, "first");
@@ -154,7 +154,7 @@ fn what_a_slow_disk_has_no_room_for_is_counted() {
 }
 
 #[test]
-fn what_a_full_disk_has_not_taken_is_counted() {
+fn lines_refused_by_a_full_disk_are_counted() {
     let (access_log, order, shown) = slow();
     let full = || Err(io::ErrorKind::StorageFull.into());
     for request in ["1", "2"] {
@@ -172,7 +172,7 @@ fn what_a_full_disk_has_not_taken_is_counted() {
 }
 
 #[test]
-fn what_was_written_of_a_batch_is_not_lost() {
+fn a_partly_written_batch_keeps_its_rest() {
     let (access_log, order, shown) = slow();
     log(&access_log, "held");
     let line = {

@@ -261,7 +261,7 @@ fn check_errors(words: &[&str], environment: &[(&str, &str)], file: &str, expect
 }
 
 #[test]
-fn everything_that_is_wrong_is_said() {
+fn all_errors_of_a_configuration_are_reported() {
     check_errors(
         &["--cache-size=lots", "--target=1"],
         &[

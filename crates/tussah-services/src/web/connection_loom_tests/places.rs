@@ -15,7 +15,7 @@ fn taker(connection: &Arc<Connection>) -> JoinHandle<bool> {
 }
 
 #[test]
-fn a_place_is_taken_of_one_that_is_idle_and_its_thread_ends() {
+fn evicting_an_idle_connection_ends_its_thread() {
     model(|end| {
         let connection = asked();
         let taker = {
@@ -71,7 +71,7 @@ fn a_place_is_taken_of_one_that_is_idle_and_its_thread_ends() {
 }
 
 #[test]
-fn one_that_is_busy_keeps_its_place() {
+fn a_busy_connection_is_not_evicted() {
     model(|end| {
         let connection = asked();
         block_on(async {

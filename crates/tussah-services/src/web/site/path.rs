@@ -153,7 +153,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_hidden_and_what_lacks_an_extension() {
+    fn hidden_paths_and_paths_without_an_extension() {
         let table = [
             ("/a/b", false, true),
             ("/a.b/c", false, true),

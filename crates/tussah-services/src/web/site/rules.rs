@@ -213,7 +213,7 @@ mod tests {
     }
 
     #[test]
-    fn what_would_break_messages_is_refused() {
+    fn field_values_that_would_split_a_message_are_refused() {
         let table: [(&str, &str, Option<FieldRuleError>); 9] = [
             ("Cache-Control", "max-age=60", None),
             ("X-Name", "\u{fc}ber\tuns", None),

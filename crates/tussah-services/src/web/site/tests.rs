@@ -313,7 +313,7 @@ fn a_fallback_is_for_places_only() {
 }
 
 #[test]
-fn meta_tells_of_the_file() {
+fn metadata_describes_the_file() {
     let place = tree(&["a.css"]);
     let path = place.path().join("root/a.css");
     let time = UNIX_EPOCH + Duration::new(784_111_777, 5);
@@ -339,7 +339,7 @@ fn meta_tells_of_the_file() {
 }
 
 #[test]
-fn the_coding_that_is_liked_most_is_given() {
+fn the_preferred_coding_is_chosen() {
     let place = tree(&[
         "a.js", "a.js.br", "a.js.gz", "b.js", "b.js.zst", "c.js", "d.js.gz",
     ]);
@@ -392,7 +392,7 @@ fn the_coding_that_is_liked_most_is_given() {
 }
 
 #[test]
-fn stale_precompressed_files_are_passed_over() {
+fn stale_precompressed_files_are_skipped() {
     let place = tree(&["a.js", "a.js.br", "a.js.gz"]);
     let set = |name: &str, millis| {
         let path = place.path().join("root").join(name);
@@ -504,7 +504,7 @@ fn a_listing_is_cut() {
 }
 
 #[test]
-fn looking_up_without_waiting_finds_what_is_cached() {
+fn a_lookup_without_waiting_finds_cached_entries() {
     let place = tree(&["d/index.html", "d/index.html.gz", "a"]);
     let site = site(&place, Beneath::Kernel, SiteOptions::default());
     if site.root.open_at(b".", OFlags::PATH, Wait::Never).is_err() {
@@ -641,7 +641,7 @@ proptest! {
 /// While a directory and a link to the outside keep changing places, look-ups find the file in the
 /// directory or none.
 #[test]
-fn swapping_a_directory_with_a_link_lets_nobody_out() {
+fn replacing_a_directory_with_a_link_does_not_lead_outside() {
     for symlinks in [Symlinks::None, Symlinks::Inside] {
         for beneath in OPENERS {
             let place = tree(&["d/a", "d/e/a", "e/a", "file"]);

@@ -19,7 +19,7 @@ impl SerialHandler for Panics {
 }
 
 #[test]
-fn a_stage_that_was_closed_by_panics_says_why() {
+fn a_stage_that_panics_closed_reports_the_reason() {
     let runtime = tussah::Runtime::builder().workers(1).build();
     let runtime = runtime.expect("a runtime");
     let stats = runtime.block_on(async {

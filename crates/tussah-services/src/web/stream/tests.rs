@@ -49,7 +49,7 @@ fn hello() -> Vec<u8> {
 }
 
 #[test]
-fn who_is_to_blame() {
+fn an_error_is_attributed_to_the_client_or_the_server() {
     let none = CryptoProvider {
         secure_random: &NoRandom,
         ..ring::default_provider()

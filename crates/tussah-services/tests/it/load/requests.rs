@@ -8,7 +8,7 @@ fn server() -> Server {
 }
 
 #[test]
-fn so_many_and_no_more() {
+fn the_number_of_requests_is_exact() {
     let server = server();
     let summary = summary(&format!("{}/x -c 7 -n 1000", server.url()));
     assert_eq!(summary.requests.served, 1000);
@@ -84,7 +84,7 @@ fn requests_go_together() {
 }
 
 #[test]
-fn what_is_sent() {
+fn the_request_is_sent_with_its_fields() {
     let server = server();
     let url = server.url();
     let check = |options: &str, begins: &str, body: &[u8]| {
@@ -157,7 +157,7 @@ fn the_process_of_the_server_is_measured() {
 }
 
 #[test]
-fn the_table_has_it_all() {
+fn the_table_has_every_figure() {
     let server = server();
     let (status, text) = ended(&format!("{} -c 2 -n 1234", server.url()));
     assert_eq!(status, 0, "{text}");

@@ -83,7 +83,7 @@ fn trusted_and_not() {
 }
 
 #[test]
-fn certificates_that_are_none() {
+fn invalid_certificates_are_refused() {
     let check = |text: &str, expected: &str| {
         let file = tempfile::NamedTempFile::new().expect("a file");
         std::fs::write(file.path(), text).expect("there is room");

@@ -51,7 +51,7 @@ fn routes_get_bodies_whole() {
 }
 
 #[test]
-fn what_a_body_looks_like_is_no_request() {
+fn a_body_that_looks_like_a_request_is_not_one() {
     let mut client = server().connect_kept();
     let hidden = request("GET", "/a.txt", "");
     let hidden = hidden.as_bytes();
@@ -87,7 +87,7 @@ fn a_body_with_get_is_read_and_dropped() {
 }
 
 #[test]
-fn what_nobody_wants_closes_the_connection() {
+fn an_unread_body_closes_the_connection() {
     let server = server();
     for text in [
         sized("/a.txt", "", &bytes(1_000_000)),
@@ -109,7 +109,7 @@ fn what_nobody_wants_closes_the_connection() {
 }
 
 #[test]
-fn who_waits_for_it_is_told_to_go_on() {
+fn a_client_that_expects_100_continue_gets_it() {
     let expect = "Expect: 100-Continue\r\n";
     let mut client = server().connect_kept();
     for _ in 0..2 {
@@ -141,7 +141,7 @@ fn who_waits_for_it_is_told_to_go_on() {
 }
 
 #[test]
-fn who_waits_in_vain_is_told_so_before_the_body() {
+fn a_client_that_expects_100_continue_is_refused_before_its_body() {
     let server = server();
     let table = [
         ("POST", "/echo", "Content-Length: 100001\r\n", 413),
@@ -180,7 +180,7 @@ fn bodies_over_the_limit_are_refused() {
 }
 
 #[test]
-fn chunks_that_are_none_are_refused() {
+fn malformed_chunks_are_refused() {
     let server = server();
     for body in [
         "x\r\n",

@@ -8,7 +8,7 @@ use super::client::request;
 use super::server::{Site, assert_same, bytes};
 
 #[test]
-fn all_who_ask_for_a_page_at_once_get_it() {
+fn concurrent_requests_for_one_page_all_get_it() {
     for kind in [CacheKind::Sharded, CacheKind::None] {
         let site = Site::new()
             .file("page.bin", bytes(90_000))
@@ -41,7 +41,7 @@ proptest! {
     /// There is room for some of the files, and some never fit. Every step asks for a file; at
     /// times a file has been written anew, and two seconds have passed.
     #[test]
-    fn what_was_forgotten_is_read_again(steps in prop::collection::vec((0..FILES, 0..12_u8), 1..80)) {
+    fn an_evicted_page_is_read_again(steps in prop::collection::vec((0..FILES, 0..12_u8), 1..80)) {
         let mut site = Site::new().with(|config| config.cache.bytes = 30_000);
         for file in 0..FILES {
             site = site.file(&file.to_string(), content(file, 0));

@@ -69,7 +69,7 @@ fn conditions_are_met_or_not() {
 }
 
 #[test]
-fn that_it_has_not_changed_is_said_without_a_body() {
+fn an_unmodified_response_has_no_body() {
     let server = server();
     let whole = server.get("/small.txt", "");
     let mut client = server.connect();

@@ -128,7 +128,7 @@ fn many_requests_at_once_are_all_answered() {
 }
 
 #[test]
-fn who_sends_nothing_more_is_still_answered() {
+fn a_client_that_closes_its_sending_half_is_still_answered() {
     let site = site().with(|config| config.half_close = HalfClose::Serve);
     let server = site.start_with(|web| web.route("/echo", echo));
     for path in ["/a.txt", "/large.bin", "/echo"] {
@@ -224,7 +224,7 @@ fn with_idle_limit() -> (Server, ManualClock, mpsc::Receiver<oneshot::Sender<()>
 }
 
 #[test]
-fn a_page_that_takes_long_is_not_time_without_a_request() {
+fn sending_a_slow_page_does_not_count_as_idle_time() {
     let (server, hand, begun) = with_idle_limit();
     let mut client = server.connect();
     client.send(request("GET", "/later", ""));
@@ -240,7 +240,7 @@ fn a_page_that_takes_long_is_not_time_without_a_request() {
 }
 
 #[test]
-fn an_answer_that_takes_long_is_not_time_without_a_request() {
+fn waiting_for_a_slow_route_does_not_count_as_idle_time() {
     let (server, hand, _begun) = with_idle_limit();
     let mut client = server.connect();
     client.send(request("GET", "/large.bin", ""));

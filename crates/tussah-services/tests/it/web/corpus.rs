@@ -143,7 +143,7 @@ fn each_request_has_the_answer_that_its_name_says() {
 
 /// The same where files are served, and bodies are not wanted.
 #[test]
-fn what_is_refused_for_a_route_is_refused_for_a_file() {
+fn routes_and_files_refuse_the_same_requests() {
     let server = Site::new().file("last", "the last").start();
     let mut wrong = Vec::new();
     for case in cases() {

@@ -88,7 +88,7 @@ fn each_path_has_its_answer() {
 }
 
 #[test]
-fn head_tells_what_get_tells() {
+fn head_has_the_fields_of_get() {
     let server = site().start();
     let mut client = server.connect();
     for (path, status) in PATHS.into_iter().chain([("/status", 200)]) {
@@ -337,7 +337,7 @@ fn answers_have_the_fields_that_are_set() {
 }
 
 #[test]
-fn the_server_says_its_name_if_it_may() {
+fn the_server_field_can_be_switched_off() {
     let answer = site().start().get("/a.txt", "");
     assert_eq!(answer.expect_field("Server"), "tussah");
     let server = site().with(|config| config.server_header = None).start();
@@ -347,7 +347,7 @@ fn the_server_says_its_name_if_it_may() {
 }
 
 #[test]
-fn dotfiles_are_served_if_they_may_be() {
+fn dotfiles_are_served_if_configured() {
     let server = site()
         .with(|config| config.site.dotfiles = Dotfiles::Served)
         .start();
@@ -355,7 +355,7 @@ fn dotfiles_are_served_if_they_may_be() {
 }
 
 #[test]
-fn links_are_followed_as_far_as_they_may_be() {
+fn links_are_followed_as_configured() {
     let check = |symlinks, inside, outside| {
         let server = site()
             .with(|config| config.site.symlinks = symlinks)
@@ -369,7 +369,7 @@ fn links_are_followed_as_far_as_they_may_be() {
 }
 
 #[test]
-fn what_is_no_file_is_forbidden() {
+fn a_path_that_is_not_a_regular_file_is_forbidden() {
     let site = site();
     let _socket = UnixListener::bind(site.path("socket")).expect("a socket");
     fs::set_permissions(site.path("a.txt"), fs::Permissions::from_mode(0o000)).expect("it is ours");
@@ -416,7 +416,7 @@ fn changes_are_seen_after_a_second() {
 }
 
 #[test]
-fn a_file_that_was_replaced_by_one_as_long_and_as_old_is_noticed() {
+fn a_replacement_of_equal_length_and_age_is_noticed() {
     for len in [6, 2_000_000] {
         let (server, hand) = site().start_by_hand();
         let content = |byte: &str| byte.repeat(len);
@@ -442,7 +442,7 @@ fn a_file_that_was_replaced_by_one_as_long_and_as_old_is_noticed() {
 }
 
 #[test]
-fn nothing_was_modified_later_than_it_was_sent() {
+fn last_modified_is_never_later_than_date() {
     let site = Site::new();
     // In the year 2100.
     site.write("late.txt", "late", 4_102_444_800);

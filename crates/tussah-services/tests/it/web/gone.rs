@@ -185,7 +185,7 @@ fn a_request_is_dropped_when_its_client_resets() {
 
 /// Bytes behind the request hide the end from a reading.
 #[test]
-fn a_pipeline_is_no_hang_up_and_none_of_it_begins_behind_one() {
+fn a_pipelined_request_is_not_a_hang_up_and_none_begins_after_one() {
     let stage = Stage::new(site());
     let pipeline = request("GET", "/wait/a", "") + &request("GET", "/wait/b", "");
     let mut client = stage.server.connect();
@@ -214,7 +214,7 @@ fn a_pipeline_is_no_hang_up_and_none_of_it_begins_behind_one() {
 }
 
 #[test]
-fn a_client_that_only_listens_on_is_served_if_it_is_said_so() {
+fn half_closed_clients_are_served_if_configured() {
     let stage = Stage::new(site_that_serves());
     let mut client = stage.server.connect();
     client.send(request("GET", "/wait/a", "").repeat(2));
@@ -235,7 +235,7 @@ fn a_client_that_only_listens_on_is_served_if_it_is_said_so() {
 }
 
 #[test]
-fn other_methods_go_on_once_they_have_begun() {
+fn unsafe_methods_are_not_cancelled_once_begun() {
     // With one worker, what the driver reports first is also handled first.
     let stage = Stage::new(site().workers(1));
     let text = request("POST", "/wait/a", "") + &request("POST", "/wait/never", "");
@@ -257,7 +257,7 @@ fn other_methods_go_on_once_they_have_begun() {
 }
 
 #[test]
-fn what_a_handler_has_spawned_goes_on() {
+fn threads_that_a_handler_spawned_go_on() {
     let stage = Stage::new(site());
     drop(stage.begin("GET", "/spawn"));
     stage.expect(Seen::Dropped);
@@ -266,7 +266,7 @@ fn what_a_handler_has_spawned_goes_on() {
 }
 
 #[test]
-fn a_thousand_dead_clients_leave_nothing_and_hurt_nobody() {
+fn a_thousand_dead_clients_leave_nothing_behind() {
     let stage = Stage::new(site());
     let mut neighbour = stage.server.connect();
     let mut waits = stage.server.connect();
@@ -300,7 +300,7 @@ fn a_thousand_dead_clients_leave_nothing_and_hurt_nobody() {
 
 /// The room of a request that is queued is free at once, while handlers still have the first ones.
 #[test]
-fn what_is_queued_ends_at_once_whatever_its_method() {
+fn a_queued_request_is_cancelled_whatever_its_method() {
     const CLIENTS: u64 = 400;
     let stage = Stage::new(site());
     let post = request("POST", "/wait/yields", "");
@@ -328,7 +328,7 @@ fn what_is_queued_ends_at_once_whatever_its_method() {
 
 /// How long they took says nothing of how long an answer takes.
 #[test]
-fn requests_of_clients_that_go_are_in_no_estimate() {
+fn cancelled_requests_do_not_count_in_estimates() {
     let stage = Stage::new(site());
     for n in 1..=5 {
         drop(stage.begin("GET", "/wait/a"));
@@ -354,7 +354,7 @@ impl Drop for Panics {
 }
 
 #[test]
-fn a_future_that_panics_as_it_is_dropped_harms_nobody() {
+fn a_future_that_panics_in_its_drop_does_not_affect_others() {
     let (tell, begun) = mpsc::channel();
     let server = site().start_with(|web| {
         let pends = move |_| {

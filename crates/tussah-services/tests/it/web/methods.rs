@@ -43,7 +43,7 @@ fn files_can_be_read_only() {
 }
 
 #[test]
-fn what_is_no_path_is_answered_too() {
+fn asterisk_and_authority_targets_are_answered() {
     let server = server();
     let check = |request: &str, expected| {
         let answer = server.ask(request);
@@ -109,7 +109,7 @@ fn routes_see_what_a_segment_holds() {
 }
 
 #[test]
-fn no_route_traces() {
+fn trace_is_refused_for_every_route() {
     let server = server();
     let mut client = server.connect();
     let answer = client.ask(request("TRACE", "/method", "Cookie: secret\r\n"));
@@ -144,7 +144,7 @@ fn paths_are_made_normal_before_anything_else() {
 }
 
 #[test]
-fn what_is_refused_closes_the_connection() {
+fn a_refused_request_closes_the_connection() {
     let server = server();
     let long = "x".repeat(20_000);
     let table = [
@@ -188,7 +188,7 @@ fn what_is_refused_closes_the_connection() {
 }
 
 #[test]
-fn limits_are_as_they_are_set() {
+fn configured_limits_hold() {
     let server = Site::new().file("a.txt", "first\n").with(|config| {
         config.limits.head_bytes = 200;
         config.limits.headers = 3;

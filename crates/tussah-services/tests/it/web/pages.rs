@@ -167,7 +167,7 @@ fn routes_go_by_the_longest_path() {
 }
 
 #[test]
-fn a_handler_cant_break_the_message() {
+fn a_handler_cannot_break_the_framing() {
     let server = site().start_with(|web| {
         let reply = async |request: tussah_services::web::Request| {
             let (name, value) = request.query().next().expect("a field");
@@ -291,7 +291,7 @@ fn the_common_log_has_less() {
 }
 
 #[test]
-fn who_breaks_off_is_a_line_as_well() {
+fn an_aborted_download_is_logged() {
     let lines = log(LogFormat::Common, |server| {
         server.site.write("large.bin", vec![0; 20_000_000], 0);
         let mut client = server.connect();

@@ -18,7 +18,7 @@ fn server() -> Server {
 const PAGES: [(&str, usize); 2] = [("/small.bin", 500), ("/large.bin", LARGE)];
 
 #[test]
-fn a_part_is_sent_with_its_place() {
+fn a_part_is_sent_with_its_content_range() {
     let server = server();
     for (path, len) in PAGES {
         let all = bytes(len);
@@ -48,7 +48,7 @@ fn a_part_is_sent_with_its_place() {
 }
 
 #[test]
-fn what_is_told_of_a_part_is_what_is_told_of_the_whole() {
+fn a_part_has_the_validators_of_the_whole() {
     let server = server();
     for (path, len) in PAGES {
         let whole = server.get(path, "");
@@ -68,7 +68,7 @@ fn what_is_told_of_a_part_is_what_is_told_of_the_whole() {
 }
 
 #[test]
-fn what_is_not_there_is_said() {
+fn missing_files_are_reported() {
     let server = server();
     for (path, len) in PAGES {
         for range in [
@@ -91,7 +91,7 @@ fn what_is_not_there_is_said() {
 }
 
 #[test]
-fn what_makes_no_sense_gives_the_whole() {
+fn an_invalid_range_gets_the_whole_file() {
     let server = server();
     let many = "0-0,".repeat(40);
     for range in [
@@ -225,7 +225,7 @@ fn a_part_is_of_the_version_that_the_client_has() {
 }
 
 #[test]
-fn as_many_parts_as_may_be_are_sent() {
+fn the_maximum_number_of_parts_is_sent() {
     let server = server();
     for (path, len) in PAGES {
         let all = bytes(len);

@@ -162,7 +162,7 @@ fn limits_are_listed() {
 }
 
 #[test]
-fn what_is_recent_is_forgotten() {
+fn recent_figures_expire() {
     let site = Site::new().file("a.txt", "first\n");
     let (server, hand) = site.start_by_hand();
     let mut client = server.connect();
@@ -184,7 +184,7 @@ fn what_is_recent_is_forgotten() {
 
 /// Two requests a second, while others look at the page often, once, or never.
 #[test]
-fn the_last_seconds_are_the_same_however_often_others_look() {
+fn recent_figures_do_not_depend_on_how_often_others_read_them() {
     for looks in [0, 1, 5] {
         let site = Site::new().file("a.txt", "first\n");
         let (server, hand) = site.start_by_hand();
@@ -217,7 +217,7 @@ fn the_last_seconds_are_the_same_however_often_others_look() {
 }
 
 #[test]
-fn prometheus_reads_it() {
+fn the_metrics_are_valid_for_prometheus() {
     let server = start();
     let mut client = server.connect();
     ask_for_some(&mut client);
@@ -289,7 +289,7 @@ fn prometheus_reads_it() {
 }
 
 #[test]
-fn a_person_is_told_of_each_route() {
+fn the_html_page_lists_each_route() {
     let server = start();
     let mut client = server.connect();
     ask_for_some(&mut client);

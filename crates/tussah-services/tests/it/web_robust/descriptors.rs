@@ -10,7 +10,7 @@ use super::client::{Client, request};
 use super::process::{Site, bytes, until};
 
 #[test]
-fn connections_over_the_limit_are_told_so() {
+fn connections_over_the_limit_get_503() {
     let server = Site::new().serve("--limit-connections 3 --timeout-linger 200ms");
     let sockets = server.sockets();
     let mut clients: Vec<_> = (0..3).map(|_| server.connect()).collect();
@@ -41,7 +41,7 @@ fn connections_over_the_limit_are_told_so() {
 }
 
 #[test]
-fn those_who_are_turned_away_are_bounded_too() {
+fn rejected_connections_are_bounded_too() {
     let server = Site::new()
         .serve("--limit-connections 1 --timeout-linger 60s --timeout-head 1h --drain 1s");
     let sockets = server.sockets();

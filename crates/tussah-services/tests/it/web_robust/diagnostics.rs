@@ -57,7 +57,7 @@ impl Reader {
 }
 
 #[test]
-fn a_log_without_room_is_told_of_once() {
+fn a_log_without_room_is_reported_once() {
     let mut server = Site::new().serve("--log-file /dev/full");
     assert_eq!(server.get("/a.txt").status, 200);
     let line = server.says("No space left on device");
@@ -128,7 +128,7 @@ fn a_log_that_nobody_reads_does_not_hold_up_the_start() {
 }
 
 #[test]
-fn a_log_that_cant_be_opened_again_is_told_of() {
+fn a_log_that_cannot_be_reopened_is_reported() {
     let site = Site::new().file("logs/log", "");
     let mut server = site.serve("--log-file {}/logs/log");
     let (logs, moved) = (server.site.path("logs"), server.site.path("moved"));
@@ -194,7 +194,7 @@ fn a_server_that_can_accept_nothing_ends() {
 }
 
 #[test]
-fn how_much_is_said_and_how_can_be_chosen() {
+fn the_log_level_and_format_can_be_chosen() {
     let start = |options: &str| {
         let mut server = Site::new().serve(&format!("--log-file /dev/full {options}"));
         assert_eq!(server.get("/a.txt").status, 200);
@@ -219,7 +219,7 @@ fn how_much_is_said_and_how_can_be_chosen() {
 }
 
 #[test]
-fn how_much_is_said_can_be_changed_while_it_runs() {
+fn the_log_level_can_be_changed_at_run_time() {
     let site = Site::new().file("site.toml", "diagnostics.level = \"off\"");
     let mut server = site.serve("--config {}/site.toml");
     assert_eq!(server.connect().ask("GET\r\n\r\n").status, 400);
@@ -252,7 +252,7 @@ fn expect_answers_and_the_end(mut server: Process) {
 }
 
 #[test]
-fn nobody_waits_for_who_reads_standard_error() {
+fn a_slow_reader_of_standard_error_holds_up_nothing() {
     let site = Site::new();
     let mut command = site.command("--listen 127.0.0.1:0 --diagnostics-level debug");
     let (_reader, stderr) = stalled();
@@ -262,7 +262,7 @@ fn nobody_waits_for_who_reads_standard_error() {
 }
 
 #[test]
-fn nobody_waits_for_who_reads_standard_output() {
+fn a_slow_reader_of_standard_output_holds_up_nothing() {
     let site = Site::new();
     let socket = site.path("socket");
     let mut command = site.command("--listen unix:{}/socket --log-file -");
@@ -289,7 +289,7 @@ fn nobody_waits_for_who_reads_standard_output() {
 }
 
 #[test]
-fn an_end_of_standard_error_harms_nobody() {
+fn a_closed_standard_error_is_harmless() {
     let site = Site::new();
     let mut command = site.command("--listen 127.0.0.1:0 --log-file /dev/full");
     command.stdin(Stdio::null()).stdout(Stdio::piped());

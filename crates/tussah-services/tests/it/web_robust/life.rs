@@ -66,7 +66,7 @@ fn ask(method: &str, path: &str, running: &Running) -> Client<TcpStream> {
 }
 
 #[test]
-fn a_page_that_never_comes_does_not_hold_up_the_end() {
+fn a_page_that_never_arrives_does_not_delay_shutdown() {
     let runtime = runtime();
     let site = Site::new();
     let web = Web::new(config(&site)).route("/never", never);
@@ -78,7 +78,7 @@ fn a_page_that_never_comes_does_not_hold_up_the_end() {
 }
 
 #[test]
-fn what_is_cut_of_an_old_configuration_counts() {
+fn requests_cut_in_an_old_configuration_are_counted() {
     let runtime = Runtime::builder().workers(1).build().expect("a runtime");
     let site = Site::new();
     let web = Web::new(config(&site)).route("/never", never);
@@ -125,7 +125,7 @@ impl<S: Socket + Send> Unseen for Client<S> {
 }
 
 #[test]
-fn who_has_connected_before_the_end_is_answered() {
+fn clients_connected_before_shutdown_are_answered() {
     let runtime = Runtime::builder().workers(1).build().expect("a runtime");
     let site = Site::new();
     let socket = site.path("web.sock");
@@ -150,7 +150,7 @@ fn who_has_connected_before_the_end_is_answered() {
 }
 
 #[test]
-fn who_has_connected_before_a_listener_goes_is_answered() {
+fn clients_connected_before_a_listener_closes_are_answered() {
     let runtime = Runtime::builder().workers(1).build().expect("a runtime");
     let site = Site::new();
     let socket = site.path("web.sock");

@@ -117,7 +117,7 @@ fn a_socket_that_is_left_over() {
 }
 
 #[test]
-fn addresses_that_are_none() {
+fn invalid_addresses_are_refused() {
     let check = |listen: &str, status, says: &str| {
         let (found, said) = ended(Site::new().command(&format!("--listen {listen}")));
         assert_eq!(found, status, "{listen}: {said}");

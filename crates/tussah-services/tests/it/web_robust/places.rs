@@ -62,7 +62,7 @@ fn called(status: &Value, stage: &str) -> u64 {
 }
 
 #[test]
-fn one_that_is_idle_makes_room() {
+fn an_idle_connection_is_evicted_for_a_new_one() {
     let server = Site::new().serve("--limit-connections 50 --timeout-idle 1h");
     let mut clients: Vec<_> = (0..50).map(|_| idle(&server)).collect();
     // Until the server's clock, of whole seconds, has gone on.
@@ -111,7 +111,7 @@ fn expect_answers_when_room_is_made<S: Socket>(
 }
 
 #[test]
-fn a_request_that_has_come_is_answered_before_room_is_made() {
+fn a_received_request_is_answered_before_an_eviction() {
     for _ in 0..5 {
         let server = Site::new().serve("--limit-connections 40 --timeout-idle 1h");
         expect_answers_when_room_is_made(&server, Process::connect);
@@ -125,7 +125,7 @@ fn a_request_that_has_come_is_answered_before_room_is_made() {
 }
 
 #[test]
-fn one_that_is_idle_is_found_after_there_were_many() {
+fn an_idle_connection_is_found_after_there_were_many() {
     const MANY: &str = "limits.connections = 700";
     let site = Site::new().file("site.toml", MANY);
     let mut server = site.serve("--config {}/site.toml --timeout-idle 1h --timeout-linger 1ms");
@@ -143,7 +143,7 @@ fn one_that_is_idle_is_found_after_there_were_many() {
 }
 
 #[test]
-fn one_that_is_busy_makes_no_room() {
+fn busy_connections_are_not_evicted_for_new_ones() {
     let server = Site::new()
         .serve("--limit-connections 4 --timeout-idle 1h --timeout-head 1h --work --target 1h");
     let mut page = server.connect();
@@ -167,7 +167,7 @@ fn one_that_is_busy_makes_no_room() {
 }
 
 #[test]
-fn one_that_has_said_nothing_makes_room_later() {
+fn a_silent_new_connection_is_evicted_after_a_while() {
     let server = Site::new().serve("--limit-connections 3 --timeout-idle 1h");
     let mut silent: Vec<_> = (0..3).map(|_| server.connect()).collect();
     until("they make room", || server.get("/a.txt").status == 200);
@@ -208,7 +208,7 @@ fn the_limit_holds_for_all_configurations_together() {
 }
 
 #[test]
-fn what_was_counted_stays_counted() {
+fn counts_survive_a_reload() {
     let site = Site::new().file("site.toml", "");
     let mut server = site.serve("--config {}/site.toml --timeout-head 1h");
     let (mut kept, mut expected) = (busy(&server), 1);

@@ -35,7 +35,7 @@ fn check(options: &str, connect: &str, table: &[(&str, &str)]) {
 }
 
 #[test]
-fn who_is_believed() {
+fn forwarded_for_is_trusted_from_configured_proxies_only() {
     check(
         "",
         "127.0.0.1",
@@ -62,7 +62,7 @@ fn who_is_believed() {
 }
 
 #[test]
-fn addresses_of_both_kinds_are_the_same() {
+fn an_ipv4_mapped_address_equals_its_ipv4_address() {
     if std::net::TcpListener::bind("[::]:0").is_err() {
         return;
     }
@@ -80,7 +80,7 @@ fn addresses_of_both_kinds_are_the_same() {
 }
 
 #[test]
-fn who_sees_the_status_page() {
+fn the_status_page_is_restricted_by_client() {
     let server = Site::new().serve("--trusted-proxies 127.0.0.1");
     let ask = |line: &str| server.connect().ask(&request("/status", line)).status;
     assert_eq!(ask(""), 404);
@@ -101,7 +101,7 @@ fn who_sees_the_status_page() {
 }
 
 #[test]
-fn who_sees_the_status_page_by_a_unix_socket() {
+fn the_status_page_is_restricted_by_client_on_a_unix_socket() {
     let (local, other) = (
         "X-Forwarded-For: 127.0.0.1\r\n",
         "X-Forwarded-For: 192.0.2.1\r\n",

@@ -70,7 +70,7 @@ fn new_connections_have_the_new_configuration() {
 }
 
 #[test]
-fn one_that_is_wrong_changes_nothing() {
+fn an_invalid_configuration_changes_nothing() {
     let mut server = site("server-header = \"one\"").serve("--config {}/site.toml");
     let mut kept = server.connect();
     assert_eq!(kept.ask(&request("/a.txt", "")).status, 200);
@@ -208,7 +208,7 @@ fn old_configurations_leave_nothing_behind() {
 }
 
 #[test]
-fn old_connections_end_when_their_time_is_over() {
+fn old_connections_end_after_their_drain_time() {
     let site = site("drain = \"300ms\"").file("site/large.bin", bytes(30_000_000));
     let mut server = site.serve("--config {}/site.toml --timeout-write 60s --timeout-rate off --timeout-body 60s --timeout-head 60s --work --target 20s");
     let sockets = server.sockets();
@@ -231,7 +231,7 @@ fn old_connections_end_when_their_time_is_over() {
 }
 
 #[test]
-fn the_end_waits_for_old_connections() {
+fn shutdown_waits_for_old_connections() {
     let large = bytes(30_000_000);
     let site = site("").file("site/large.bin", &large);
     let mut server =

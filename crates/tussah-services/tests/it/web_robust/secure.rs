@@ -104,7 +104,7 @@ fn sessions_are_resumed() {
 }
 
 #[test]
-fn handshakes_that_are_none() {
+fn invalid_handshakes_are_refused() {
     let server = site().serve(&format!("{OPTIONS} --timeout-head 300ms"));
     let sockets = server.sockets();
     // Nothing at all, plain HTTP, half a hello, and who goes.
@@ -131,7 +131,7 @@ fn idle_connections_end_cleanly() {
 }
 
 #[test]
-fn a_peer_that_takes_nothing_does_not_keep_its_connection() {
+fn a_peer_that_reads_nothing_loses_its_connection() {
     let server = site()
         .file("site/large.bin", bytes(30_000_000))
         .serve(&format!(

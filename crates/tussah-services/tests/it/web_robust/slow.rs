@@ -88,7 +88,7 @@ fn an_answer_that_nobody_takes() {
 }
 
 #[test]
-fn nothing_is_kept_for_a_client_that_was_given_up() {
+fn nothing_is_kept_for_an_abandoned_client() {
     let options = "--timeout-write 300ms --timeout-linger 200ms";
     for kept in ["1MB", "40MB"] {
         let site = Site::new().file("site/large.bin", bytes(LARGE));

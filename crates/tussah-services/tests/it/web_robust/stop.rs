@@ -134,7 +134,7 @@ fn a_signal_under_load_of_pipelines_cuts_nothing() {
 }
 
 #[test]
-fn it_waits_for_what_has_begun() {
+fn shutdown_waits_for_requests_in_flight() {
     let site = Site::new().file("site/large.bin", bytes(10 * LARGE));
     let mut server = site.serve("--work --target 20s --drain 60s --timeout-linger 500ms");
     let mut idle = server.connect();
@@ -167,7 +167,7 @@ fn it_waits_for_what_has_begun() {
 }
 
 #[test]
-fn it_waits_for_so_long_only() {
+fn shutdown_stops_waiting_after_its_timeout() {
     let site = Site::new().file("site/large.bin", bytes(10 * LARGE));
     let mut server = site.serve("--work --target 20s --drain 300ms --timeout-write 60s");
     let mut page = server.connect();

@@ -142,7 +142,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_fits() {
+    fn how_much_of_a_message_fits() {
         let options = OutgoingOptions::default().bytes_max(100).buffers_max(3);
         let check = |bytes, buffers, len, expected| {
             let held = OutgoingStats {

@@ -105,7 +105,7 @@ fn the_next_one_follows_silence_after_the_delay() {
 }
 
 #[test]
-fn what_came_of_each_is_told() {
+fn the_outcome_of_each_attempt_is_reported() {
     let lost = run([Fate::Refused, Fate::Refused], |_, _| {}).expect_err("all fail");
     let addresses: Vec<_> = lost.attempts.iter().map(|(address, _)| *address).collect();
     assert_eq!((addresses, lost.timed_out), (vec![V6, V4], false));

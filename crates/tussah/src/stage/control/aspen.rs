@@ -206,7 +206,7 @@ mod tests {
     }
 
     #[test]
-    fn it_decides_every_ten_arrivals() {
+    fn decisions_come_every_ten_arrivals() {
         let cadence = Aspen::default().cadence();
         assert_eq!((cadence.arrived, cadence.interval_ns), (10, 1));
     }

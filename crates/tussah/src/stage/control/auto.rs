@@ -339,7 +339,7 @@ mod tests {
     }
 
     #[test]
-    fn servlets_that_wait_for_each_other_are_as_many_as_before() {
+    fn servlets_that_wait_for_each_other_keep_their_number() {
         let mut auto = AutoServlets::default();
         assert_eq!(at_work(&mut auto, &look(2, 20, 10)), Some(8));
         // The workers have nothing more to do.
@@ -433,7 +433,7 @@ mod tests {
     }
 
     #[test]
-    fn a_stage_of_which_nothing_is_known_holds_nobody_back() {
+    fn a_stage_without_samples_is_not_limited() {
         let mut auto = AutoServlets::default();
         let fresh = |finished| Sample {
             finished,
@@ -451,7 +451,7 @@ mod tests {
     }
 
     #[test]
-    fn what_waits_for_room_in_the_next_stage_does_not_wait() {
+    fn waiting_for_room_in_the_next_stage_does_not_count_as_waiting() {
         let mut auto = AutoServlets::default();
         let held_up = Sample {
             held_up_ns: 395 * MS,
@@ -482,7 +482,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_stage_does_may_change() {
+    fn a_stage_whose_work_changes_is_learned_anew() {
         let mut auto = AutoServlets::default();
         auto.sample(&look(2, 100, 1), 0);
         assert!(auto.waits());

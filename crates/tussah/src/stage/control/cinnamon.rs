@@ -306,7 +306,7 @@ mod tests {
     }
 
     #[test]
-    fn nobody_is_rejected_when_nothing_has_to_be() {
+    fn nothing_is_rejected_without_overload() {
         let model = Model {
             classes: 6,
             ..Model::two_servers()
@@ -317,7 +317,7 @@ mod tests {
     }
 
     #[test]
-    fn in_overload_what_is_let_in_is_what_can_be_done() {
+    fn in_overload_the_admitted_load_equals_the_capacity() {
         for load in [1.4, 4.0, 10.0] {
             let model = Model {
                 classes: 6,
@@ -340,7 +340,7 @@ mod tests {
     }
 
     #[test]
-    fn who_waited_too_long_is_shed() {
+    fn events_that_waited_too_long_are_shed() {
         let mut c = cinnamon();
         let mut leave = |sojourn_ns| {
             c.on_dequeue(&Departure {

@@ -194,7 +194,7 @@ mod tests {
     }
 
     #[test]
-    fn a_stage_that_slept_does_not_shed_who_wakes_it() {
+    fn a_stage_that_slept_does_not_shed_the_event_that_wakes_it() {
         let mut codel = Codel::default();
         arrive(&mut codel, 3_600_000, 0);
         arrive(&mut codel, 3_600_001, 1);

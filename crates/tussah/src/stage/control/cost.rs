@@ -117,7 +117,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_batch_costs_is_told_from_what_its_events_cost() {
+    fn the_cost_of_a_batch_is_separated_from_that_of_its_events() {
         let (batch_ns, event_ns) = fit(5, 5000.0, 1000.0);
         // The batch cost is reduced by at most three errors, which the events bear.
         assert!((4000.0..5000.0).contains(&batch_ns), "{batch_ns}");

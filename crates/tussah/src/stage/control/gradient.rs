@@ -267,7 +267,7 @@ mod tests {
     }
 
     #[test]
-    fn nor_does_overload_from_the_first_event_on() {
+    fn overload_from_the_first_event_on_does_not_make_it_grow_without_end() {
         let model = Model::two_servers();
         let mut sim = Sim::new(Gradient::default(), model, 2);
         sim.run(1.4, model.capacity(), 20 * SECOND);
@@ -319,7 +319,7 @@ mod tests {
     }
 
     #[test]
-    fn it_follows_a_service_that_has_become_slower() {
+    fn the_limit_follows_a_slower_service() {
         let model = Model::two_servers();
         let mut sim = Sim::new(Gradient::default(), model, 3);
         sim.run(0.5, model.capacity(), SECOND);

@@ -365,7 +365,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_did_not_change_is_not_noted() {
+    fn unchanged_values_are_not_logged() {
         let settings = |servlets, batch, threshold| Settings {
             servlets,
             batch,
@@ -406,7 +406,7 @@ mod tests {
     }
 
     #[test]
-    fn of_a_rule_that_keeps_moving_what_matters_is_noted() {
+    fn a_setting_that_keeps_moving_is_logged_at_large_steps() {
         let check = |rules: &[Rule], expected: &[(Rule, Rule)]| {
             let mut log = Log::default();
             for (at_ns, pair) in (1..).zip(rules.windows(2)) {

@@ -265,7 +265,7 @@ mod tests {
     }
 
     #[test]
-    fn servlets_go_by_priority_then_to_who_frees_then_evenly() {
+    fn servlets_go_by_priority_then_to_stages_that_free_others_then_evenly() {
         let check = |max, stages: &[StageLoad<'_>], expected: &[usize]| {
             assert_eq!(Governor::new(max).plan(stages, 0).caps, expected);
         };
@@ -330,7 +330,7 @@ mod tests {
     }
 
     #[test]
-    fn a_stage_that_is_forgotten_takes_its_past_along() {
+    fn forgetting_a_stage_forgets_its_history() {
         let mut governor = Governor::new(10).overloaded_after_ns(50 * MS);
         let calm = stage(0, false, 1);
         let growing = StageLoad {

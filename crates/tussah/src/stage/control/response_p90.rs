@@ -334,7 +334,7 @@ mod tests {
     }
 
     #[test]
-    fn a_class_whose_events_are_all_in_service_is_not_taken_for_one_that_nobody_is_of() {
+    fn a_class_whose_events_are_all_in_service_does_not_count_as_unused() {
         let mut c = controller(false);
         show(&mut c, &[class(200, 0)]);
         let limited = c.rate(0);
@@ -367,7 +367,7 @@ mod tests {
     }
 
     #[test]
-    fn classes_that_no_stage_has_are_let_be() {
+    fn classes_that_no_stage_has_are_ignored() {
         let mut c = controller(true);
         for _ in 0..20 {
             show(&mut c, &[class(200, 0); CLASSES_MAX + 1]);
@@ -397,7 +397,7 @@ mod tests {
     }
 
     #[test]
-    fn quality_goes_before_anybody_is_rejected_and_comes_back_last() {
+    fn quality_falls_before_rejections_begin_and_recovers_last() {
         let mut c = controller(true);
         let ask = |c: &mut ResponseP90, now_ns| {
             let mut arrival = arrival(0, 0, 0);

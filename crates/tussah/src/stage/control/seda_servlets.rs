@@ -168,7 +168,7 @@ mod tests {
     }
 
     #[test]
-    fn who_is_at_work_is_not_removed() {
+    fn a_busy_servlet_is_not_removed() {
         let mut controller = SedaServlets::default();
         for _ in 0..10 {
             assert_eq!(controller.sample(&look(0, 1, 1, 2), 0).servlets, None);

@@ -64,7 +64,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_queue_is_told_once() {
+    fn the_queue_gets_its_threshold_once() {
         let check = |max, threshold, expected| {
             let sample = Sample {
                 threshold,
@@ -80,7 +80,7 @@ mod tests {
     }
 
     #[test]
-    fn it_holds_from_the_first_event_on() {
+    fn the_threshold_holds_from_the_first_event_on() {
         let mut threshold = Threshold::new(3);
         let mut at = |queue_len| threshold.on_enqueue(&arrival(0, queue_len, 50));
         assert_eq!([at(0), at(2)], [Admission::Admit; 2]);

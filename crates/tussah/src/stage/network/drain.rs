@@ -140,7 +140,7 @@ mod tests {
     use super::first;
 
     #[test]
-    fn those_that_send_come_first() {
+    fn senders_are_drained_first() {
         let check = |nodes, edges: &[_], expected| assert_eq!(first(nodes, edges), expected);
         check(0, &[], None);
         check(2, &[], Some(0));

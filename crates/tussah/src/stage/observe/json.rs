@@ -89,7 +89,7 @@ mod tests {
     use super::{Object, list, number, text};
 
     #[test]
-    fn what_is_written_is_read_back() {
+    fn written_json_reads_back_unchanged() {
         let every: String = (0..=0x2ff).filter_map(char::from_u32).collect();
         let all = every + "\u{2028}\u{10ffff}\"\\/";
         let mut out = String::new();

@@ -67,7 +67,7 @@ mod tests {
     use std::time::Duration;
 
     #[test]
-    fn so_many_in_any_period() {
+    fn restarts_are_limited_in_any_period() {
         let mut restarts = Restarts::new(2, Duration::from_nanos(100));
         let allowed = [0, 10, 20, 99, 100, 105, 110, 111].map(|now_ns| restarts.allow(now_ns));
         assert_eq!(

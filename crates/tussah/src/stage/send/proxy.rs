@@ -419,7 +419,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_destroyed_leaves_no_route() {
+    fn a_destroyed_stage_leaves_no_route() {
         let runtime = crate::Runtime::builder().workers(1).build();
         let runtime = runtime.expect("a runtime");
         for gone in ["first", "proxy"] {

@@ -181,7 +181,7 @@ fn servlets_that_compute_take_turns_and_os_threads_share() {
 }
 
 #[test]
-fn speed_changes_what_is_being_computed_too() {
+fn a_change_of_speed_affects_services_in_progress() {
     let simulation = Simulation {
         arrivals: Arrivals {
             bursts: vec![(0, 1)],
@@ -354,7 +354,7 @@ fn batches_are_filled_whatever_the_chunks_are() {
 }
 
 #[test]
-fn what_decides_about_each_event_is_in_the_log() {
+fn the_log_has_the_controllers_of_each_event() {
     use crate::stage::control::log::Change;
     use crate::stage::control::{Predict, Rule};
     use std::time::Duration;
@@ -377,7 +377,7 @@ fn what_decides_about_each_event_is_in_the_log() {
 
 /// In overload, what small batches cost is goodput that is turned away.
 #[test]
-fn a_stage_with_costly_batches_does_in_overload_what_large_ones_do() {
+fn a_stage_with_costly_batches_reaches_the_capacity_of_large_ones_in_overload() {
     use crate::stage::control::auto;
     use std::time::Duration;
     let simulation = Simulation {
@@ -419,7 +419,7 @@ fn a_service_without_end_does_not_end() {
 }
 
 #[test]
-fn what_is_passed_over_is_shed_when_it_is_overdue_and_not_when_its_turn_comes() {
+fn skipped_events_are_shed_when_overdue_and_not_at_their_turn() {
     use std::time::Duration;
 
     use crate::stage::control::Predict;

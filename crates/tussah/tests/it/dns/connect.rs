@@ -147,7 +147,7 @@ fn the_time_is_up() {
 }
 
 #[test]
-fn a_host_that_is_not_there() {
+fn an_unknown_host_is_an_error() {
     let server = host(&[]);
     runtime(1).block_on(async {
         let resolver = builder([&server]).search(["corp.test"]).build();
@@ -189,7 +189,7 @@ fn one_family_is_enough() {
 }
 
 #[test]
-fn by_what_is_known() {
+fn localhost_is_resolved_without_a_server() {
     let (_listener, port) = listen();
     let (_clock, runtime) = by_hand();
     runtime.block_on(async {

@@ -97,7 +97,7 @@ fn a_lookup_from_elsewhere_that_is_dropped_ends() {
 }
 
 #[test]
-fn one_who_gives_up_takes_the_answer_from_nobody() {
+fn a_cancelled_lookup_does_not_take_the_answer_from_others() {
     let (release, released) = mpsc::channel::<()>();
     let released = Mutex::new(released);
     let server = Server::new(move |asked| {

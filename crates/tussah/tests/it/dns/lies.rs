@@ -182,7 +182,7 @@ fn aliases_that_go_in_a_circle() {
 }
 
 #[test]
-fn addresses_of_somebody_else() {
+fn addresses_of_another_name_are_ignored() {
     let server = Server::new(|asked| {
         let mut message = truth(asked);
         message.answers.insert(0, a("evil.test.", [6, 6, 6, 6]));

@@ -98,7 +98,7 @@ fn records_of_all_types() {
 }
 
 #[test]
-fn what_is_not_there() {
+fn missing_records_are_reported() {
     let server = records();
     runtime(1).block_on(async {
         let resolver = builder([&server]).build();
@@ -184,7 +184,7 @@ fn answers_are_kept_with_their_time_to_live() {
 }
 
 #[test]
-fn what_is_kept_expires() {
+fn cached_answers_expire() {
     let server = Server::new(|asked| {
         let mut records = vec![
             a("host.test.", [192, 0, 2, 1]),
@@ -278,7 +278,7 @@ fn a_thousand_lookups_at_the_same_time() {
 }
 
 #[test]
-fn what_takes_too_much_memory_is_not_kept() {
+fn answers_beyond_the_memory_bound_are_not_cached() {
     let addresses = |name, count| (0..count).map(move |n| a(name, [192, 0, 2, n]));
     let few = addresses("few.test.", 10);
     let server = Server::of_records(few.chain(addresses("many.test.", 70)).collect());
@@ -331,7 +331,7 @@ fn the_file_of_hosts_comes_first() {
 }
 
 #[test]
-fn what_needs_no_server() {
+fn literal_and_special_names_need_no_server() {
     let server = records();
     runtime(1).block_on(async {
         let resolver = builder([&server]).build();

@@ -72,7 +72,7 @@ fn directories_are_made_read_and_removed() {
 }
 
 #[test]
-fn a_type_tells_what_it_is() {
+fn a_file_type_knows_its_kind() {
     both(async |_, place| {
         let directory = place.path("d");
         fs::create_dir_all(directory.join("dir"))

@@ -130,7 +130,7 @@ fn a_file_that_is_truncated_while_it_is_sent() {
 }
 
 #[test]
-fn what_is_no_file_is_refused() {
+fn a_source_that_is_not_a_regular_file_is_refused() {
     run(1, async {
         let (client, server) = pair().await?;
         let peer = client.local_addr()?;

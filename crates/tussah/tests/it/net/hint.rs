@@ -81,7 +81,7 @@ async fn check(server: impl Hints + Send + Sync + 'static, mut send: impl FnMut(
 }
 
 #[test]
-fn what_comes_is_hinted_at_until_it_is_read() {
+fn the_hint_stays_until_the_data_is_read() {
     run(1, async {
         let (client, server) = pair().await?;
         let mut client = Some(client);

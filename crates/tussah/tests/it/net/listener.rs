@@ -178,7 +178,7 @@ fn several_threads_may_accept() {
 }
 
 #[test]
-fn who_waits_for_a_connection_takes_no_place() {
+fn waiting_for_a_connection_takes_no_place() {
     run(2, async {
         let options = TcpListener::builder().connections_max(1);
         let listeners = options.bind_per_worker("127.0.0.1:0")?;

@@ -94,7 +94,7 @@ fn a_full_queue_gives_the_buffer_back() {
 }
 
 #[test]
-fn a_slow_peer_is_broken_off() {
+fn a_connection_to_a_slow_peer_is_aborted() {
     run(1, async {
         let (stream, peer) = narrow_pair().await?;
         let (read, write) = stream.into_split();
@@ -169,7 +169,7 @@ async fn stuck(options: OutgoingOptions) -> io::Result<(Outgoing<Vec<u8>>, TcpSt
 }
 
 #[test]
-fn breaking_off_ends_the_writing() {
+fn aborting_ends_the_writing() {
     run(1, async {
         let (outgoing, peer) = stuck(OutgoingOptions::default()).await?;
         outgoing.try_push(vec![1]).expect("it fits");
@@ -192,7 +192,7 @@ fn breaking_off_ends_the_writing() {
 }
 
 #[test]
-fn a_peer_that_does_not_read_holds_the_end_up_for_so_long() {
+fn a_peer_that_does_not_read_delays_the_end_up_to_the_timeout() {
     let (clock, runtime) = by_hand();
     let time = Duration::from_secs(100);
     let test = async move {

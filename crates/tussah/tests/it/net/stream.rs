@@ -163,7 +163,7 @@ fn each_direction_is_closed_by_itself() {
 }
 
 #[test]
-fn a_shutdown_wakes_who_reads() {
+fn a_shutdown_wakes_the_reader() {
     run(1, async {
         let (client, _server) = pair().await?;
         let client = Arc::new(client);

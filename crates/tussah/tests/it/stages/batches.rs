@@ -10,7 +10,7 @@ use super::support::{Noted, adds_up, by, one};
 use crate::{by_hand, runtime};
 
 #[test]
-fn what_a_handler_leaves_comes_again_first() -> Result<(), BuildError> {
+fn events_that_a_handler_leaves_come_first_again() -> Result<(), BuildError> {
     runtime(1).block_on(async {
         let network = Network::new("batches");
         let came = Noted::default();
@@ -42,7 +42,7 @@ fn what_a_handler_leaves_comes_again_first() -> Result<(), BuildError> {
 }
 
 #[test]
-fn what_is_left_of_the_newest_comes_again_first() -> Result<(), BuildError> {
+fn left_events_of_a_lifo_queue_come_first_again() -> Result<(), BuildError> {
     runtime(1).block_on(async {
         let network = Network::new("batches");
         let came = Noted::default();

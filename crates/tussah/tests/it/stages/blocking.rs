@@ -138,7 +138,7 @@ fn a_pool_that_was_shut_down_closes_the_stage() -> Result<(), BuildError> {
 }
 
 #[test]
-fn a_runtime_that_ends_tells_of_what_waits_for_an_os_thread() -> Result<(), BuildError> {
+fn a_runtime_that_ends_reports_events_that_wait_for_an_os_thread() -> Result<(), BuildError> {
     let runtime = runtime(1);
     let network = Network::on(runtime.handle(), "blocking");
     let told = Noted::default();

@@ -124,7 +124,7 @@ fn a_sender_that_gives_up_passes_its_call_on() -> Result<(), BuildError> {
 }
 
 #[test]
-fn a_send_that_is_not_awaited_is_withdrawn_and_holds_up_nobody() -> Result<(), BuildError> {
+fn an_unawaited_send_is_withdrawn_and_does_not_block_others() -> Result<(), BuildError> {
     runtime(1).block_on_spawned(async {
         let network = Network::new("bounds");
         let came = Noted::default();
@@ -143,7 +143,7 @@ fn a_send_that_is_not_awaited_is_withdrawn_and_holds_up_nobody() -> Result<(), B
 }
 
 #[test]
-fn who_waits_is_told_that_the_stage_is_closed() -> Result<(), BuildError> {
+fn waiting_senders_are_told_that_the_stage_is_closed() -> Result<(), BuildError> {
     runtime(1).block_on_spawned(async {
         let network = Network::new("bounds");
         let came = Noted::default();
@@ -203,7 +203,7 @@ fn waits_quietly(
 }
 
 #[test]
-fn who_waits_for_much_room_keeps_nobody_from_running() -> Result<(), BuildError> {
+fn a_sender_that_waits_for_much_room_does_not_stop_others() -> Result<(), BuildError> {
     let stage = |network: &Network| {
         let builder = network.stage("stage").queue(100);
         builder.handler(|_| Ok(each(|_: u32| ())))?;
@@ -216,7 +216,7 @@ fn who_waits_for_much_room_keeps_nobody_from_running() -> Result<(), BuildError>
 }
 
 #[test]
-fn who_waits_for_a_class_keeps_nobody_from_running() -> Result<(), BuildError> {
+fn a_sender_that_waits_for_its_class_does_not_stop_others() -> Result<(), BuildError> {
     let stage = |network: &Network| {
         let builder = network.stage("stage").classes(2).class_queue(Class(1), 3);
         builder.handler(|_| Ok(each(|_: u32| ())))?;
@@ -308,7 +308,7 @@ fn a_larger_bound_lets_waiting_senders_in() -> Result<(), BuildError> {
 }
 
 #[test]
-fn a_sender_goes_on_when_there_is_any_room_and_nobody_makes_more() -> Result<(), BuildError> {
+fn a_sender_with_a_large_cost_goes_on_when_no_more_room_can_come() -> Result<(), BuildError> {
     runtime(1).block_on_spawned(async {
         let network = Network::new("bounds");
         let door = Door::new();
@@ -362,7 +362,7 @@ fn a_sender_goes_on_when_there_is_any_room_and_nobody_makes_more() -> Result<(),
 }
 
 #[test]
-fn what_to_do_instead_is_the_senders_choice() -> Result<(), BuildError> {
+fn the_sender_chooses_what_to_do_when_refused() -> Result<(), BuildError> {
     runtime(1).block_on(async {
         let network = Network::new("bounds");
         let came = Noted::default();

@@ -153,7 +153,7 @@ fn a_keyed_callee_is_awaited_key_by_key() -> Result<(), BuildError> {
 }
 
 #[test]
-fn what_a_callee_leaves_is_still_in_the_batch() -> Result<(), BuildError> {
+fn events_that_a_callee_leaves_stay_in_the_batch() -> Result<(), BuildError> {
     runtime(1).block_on(async {
         for keyed in [false, true] {
             let network = Network::new("calls");
@@ -255,7 +255,7 @@ fn a_panic_in_a_callee_is_the_callers() -> Result<(), BuildError> {
 }
 
 #[test]
-fn an_event_that_is_called_with_by_itself_is_told_of_a_panic() -> Result<(), BuildError> {
+fn a_single_called_event_is_told_of_a_panic() -> Result<(), BuildError> {
     runtime(1).block_on(async {
         let network = Network::new("calls");
         let told = Noted::default();

@@ -154,7 +154,7 @@ fn an_event_that_is_cancelled_before_it_is_sent_ends_as_it_is_queued() -> Result
 
 /// What a handler that computes, or leaves events in its batch, has not come to.
 #[test]
-fn a_handler_does_not_get_what_was_cancelled_in_its_batch() -> Result<(), BuildError> {
+fn a_handler_does_not_get_cancelled_events_of_its_batch() -> Result<(), BuildError> {
     runtime(1).block_on(async {
         let network = Network::new("cancelled");
         for leaves in [false, true] {
@@ -320,7 +320,7 @@ fn the_values_of_many_cancelled_events_leave() -> Result<(), BuildError> {
 
 /// OS threads cancel events while servlets take them: each is handled or told, and never both.
 #[test]
-fn whoever_comes_first_has_the_event() -> Result<(), BuildError> {
+fn the_first_of_handler_and_canceller_gets_the_event() -> Result<(), BuildError> {
     const EVENTS: usize = 20_000;
     let runtime = runtime(2);
     for keyed in [false, true] {

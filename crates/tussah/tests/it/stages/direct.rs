@@ -255,7 +255,7 @@ fn a_network_is_drained_callers_first() -> Result<(), BuildError> {
 }
 
 #[test]
-fn what_has_to_be_queued_and_finds_no_room_comes_back() -> Result<(), BuildError> {
+fn an_event_that_must_be_queued_and_finds_no_room_is_returned() -> Result<(), BuildError> {
     check(|two| async move {
         let note = two.came.clone();
         two.last
@@ -274,7 +274,7 @@ fn what_has_to_be_queued_and_finds_no_room_comes_back() -> Result<(), BuildError
 }
 
 #[test]
-fn what_is_traced_is_traced_through_the_queue() -> Result<(), BuildError> {
+fn a_traced_event_is_traced_through_the_queue() -> Result<(), BuildError> {
     check(|two| async move {
         two.first.pause();
         let sender = two.first.sender();
@@ -306,7 +306,7 @@ impl DirectHandler for Queued {
 }
 
 #[test]
-fn a_proxy_gets_what_is_sent_while_it_is_there() -> Result<(), BuildError> {
+fn a_proxy_gets_the_events_sent_while_it_is_installed() -> Result<(), BuildError> {
     check(|two| async move {
         let proxy = two.network.stage("proxy").direct(|edges| {
             let to = edges.to(&two.last).queue(4)?;
@@ -374,7 +374,7 @@ fn cycles_are_refused() -> Result<(), BuildError> {
 }
 
 #[test]
-fn no_edge_is_made_to_a_stage_that_is_closed_or_elsewhere() -> Result<(), BuildError> {
+fn no_edge_leads_to_a_closed_stage_or_another_network() -> Result<(), BuildError> {
     check(|two| async move {
         let edge = |network: &Network| {
             network.stage("new").direct(|edges| {

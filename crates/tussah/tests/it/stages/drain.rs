@@ -59,7 +59,7 @@ fn a_network_is_drained_from_its_beginning() -> Result<(), BuildError> {
 }
 
 #[test]
-fn a_cycle_is_drained_before_what_it_sends_to() -> Result<(), BuildError> {
+fn a_cycle_is_drained_before_its_receivers() -> Result<(), BuildError> {
     runtime(1).block_on(async {
         let network = Network::new("cycle");
         passes(&network, "last", &[])?;
@@ -95,7 +95,7 @@ fn a_cycle_is_drained_before_what_it_sends_to() -> Result<(), BuildError> {
 }
 
 #[test]
-fn a_paused_stage_holds_up_nobody_who_is_drained() -> Result<(), BuildError> {
+fn a_paused_stage_does_not_delay_a_drain() -> Result<(), BuildError> {
     runtime(1).block_on(async {
         let network = Network::new("paused");
         let last = passes(&network, "last", &[])?;
@@ -108,7 +108,7 @@ fn a_paused_stage_holds_up_nobody_who_is_drained() -> Result<(), BuildError> {
 }
 
 #[test]
-fn a_drain_that_is_given_up_can_be_gone_on_with() -> Result<(), BuildError> {
+fn a_cancelled_drain_can_be_resumed() -> Result<(), BuildError> {
     runtime(1).block_on(async {
         let network = Network::new("given up");
         let (door, came) = (Door::new(), Noted::default());
@@ -145,7 +145,7 @@ fn a_drain_that_is_given_up_can_be_gone_on_with() -> Result<(), BuildError> {
 
 /// It can't be let in any more, and may never be polled again.
 #[test]
-fn who_was_handed_room_and_does_not_use_it_holds_up_no_drain() -> Result<(), BuildError> {
+fn a_sender_that_does_not_use_its_room_does_not_delay_a_drain() -> Result<(), BuildError> {
     runtime(1).block_on_spawned(async {
         let network = Network::new("unpolled");
         let (door, came) = (Door::new(), Noted::default());

@@ -50,7 +50,7 @@ impl Controller for Sheds {
 }
 
 #[test]
-fn what_a_controller_sheds_is_told() -> Result<(), BuildError> {
+fn events_that_a_controller_sheds_are_reported() -> Result<(), BuildError> {
     runtime(1).block_on(async {
         let network = Network::new("dropped");
         let told = Told::default();
@@ -80,7 +80,7 @@ fn what_a_controller_sheds_is_told() -> Result<(), BuildError> {
 }
 
 #[test]
-fn what_is_too_late_is_dropped() -> Result<(), BuildError> {
+fn events_past_their_deadline_are_dropped() -> Result<(), BuildError> {
     let (clock, runtime) = by_hand();
     runtime.block_on(async {
         let network = Network::new("dropped");
@@ -201,7 +201,8 @@ fn a_deadline_counts_from_the_send_and_not_from_the_begin_of_the_run() -> Result
 }
 
 #[test]
-fn what_a_handler_took_that_panicked_is_told_and_the_rest_is_handled() -> Result<(), BuildError> {
+fn events_taken_by_a_panicking_handler_are_reported_and_the_rest_is_handled()
+-> Result<(), BuildError> {
     runtime(1).block_on(async {
         let network = Network::new("dropped");
         let (told, came) = (Told::default(), Noted::default());
@@ -245,7 +246,7 @@ fn what_a_handler_took_that_panicked_is_told_and_the_rest_is_handled() -> Result
 }
 
 #[test]
-fn an_event_that_was_taken_whole_is_told_of_the_panic_too() -> Result<(), BuildError> {
+fn an_event_taken_with_its_envelope_is_told_of_the_panic_too() -> Result<(), BuildError> {
     runtime(1).block_on(async {
         let network = Network::new("dropped");
         let told = Told::default();
@@ -273,7 +274,7 @@ fn an_event_that_was_taken_whole_is_told_of_the_panic_too() -> Result<(), BuildE
 }
 
 #[test]
-fn destroying_a_stage_tells_of_what_is_queued() -> Result<(), BuildError> {
+fn destroying_a_stage_reports_its_queued_events() -> Result<(), BuildError> {
     runtime(1).block_on(async {
         for keyed in [false, true] {
             let network = Network::new("dropped");
@@ -302,7 +303,7 @@ fn destroying_a_stage_tells_of_what_is_queued() -> Result<(), BuildError> {
 }
 
 #[test]
-fn what_a_batch_leaves_in_a_destroyed_stage_is_told() -> Result<(), BuildError> {
+fn events_left_in_a_batch_of_a_destroyed_stage_are_reported() -> Result<(), BuildError> {
     runtime(1).block_on_spawned(async {
         for keyed in [false, true] {
             let network = Network::new("dropped");
@@ -348,7 +349,7 @@ fn what_a_batch_leaves_in_a_destroyed_stage_is_told() -> Result<(), BuildError> 
 }
 
 #[test]
-fn what_is_collected_for_a_stage_that_is_destroyed_is_told() -> Result<(), BuildError> {
+fn events_collected_for_a_destroyed_stage_are_reported() -> Result<(), BuildError> {
     runtime(1).block_on_spawned(async {
         let network = Network::new("dropped");
         let (told, door) = (Told::default(), Door::new());
@@ -401,7 +402,7 @@ fn what_is_collected_for_a_stage_that_is_destroyed_is_told() -> Result<(), Build
 }
 
 #[test]
-fn a_runtime_that_ends_tells_of_what_is_queued() -> Result<(), BuildError> {
+fn a_runtime_that_ends_reports_queued_events() -> Result<(), BuildError> {
     for workers in [1, 2] {
         let runtime = runtime(workers);
         let (told, door) = (Told::default(), Door::new());
@@ -444,7 +445,7 @@ fn a_runtime_that_ends_tells_of_what_is_queued() -> Result<(), BuildError> {
 }
 
 #[test]
-fn what_comes_after_the_runtime_has_ended_is_refused_or_told() -> Result<(), BuildError> {
+fn events_sent_after_the_runtime_has_ended_are_refused_or_reported() -> Result<(), BuildError> {
     let runtime = runtime(1);
     let network = Network::on(runtime.handle(), "dropped");
     let told = Told::default();
@@ -462,7 +463,7 @@ fn what_comes_after_the_runtime_has_ended_is_refused_or_told() -> Result<(), Bui
 }
 
 #[test]
-fn a_stage_that_can_get_no_handler_tells_of_what_is_queued() -> Result<(), BuildError> {
+fn a_stage_that_cannot_get_a_handler_reports_its_queued_events() -> Result<(), BuildError> {
     let runtime = runtime(1);
     let network = Network::on(runtime.handle(), "dropped");
     let told = Told::default();
@@ -485,7 +486,7 @@ fn a_stage_that_can_get_no_handler_tells_of_what_is_queued() -> Result<(), Build
 }
 
 #[test]
-fn a_callback_that_panics_harms_nobody() -> Result<(), BuildError> {
+fn a_panic_in_a_drop_callback_is_contained() -> Result<(), BuildError> {
     runtime(1).block_on(async {
         let network = Network::new("dropped");
         let told = Told::default();
@@ -513,7 +514,7 @@ impl Drop for Loud {
 }
 
 #[test]
-fn a_handler_that_panics_as_it_is_dropped_keeps_nobody_from_being_told() -> Result<(), BuildError> {
+fn a_handler_that_panics_in_its_drop_does_not_suppress_reports() -> Result<(), BuildError> {
     runtime(1).block_on(async {
         let network = Network::new("dropped");
         let (told, loud) = (Told::default(), Loud);
@@ -549,7 +550,7 @@ async fn held(network: &Network, name: &str) -> Result<(Stage<u32>, Door), Build
 }
 
 #[test]
-fn what_a_callback_sends_while_others_are_handed_over_is_handed_over_too() -> Result<(), BuildError>
+fn events_sent_by_a_drop_callback_during_a_hand_over_are_handed_over_too() -> Result<(), BuildError>
 {
     runtime(1).block_on_spawned(async {
         let network = Network::new("dropped");

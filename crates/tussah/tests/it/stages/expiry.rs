@@ -129,7 +129,7 @@ fn a_deadline_holds_in_a_network_of_another_age() -> Result<(), BuildError> {
 
 /// An event that waits in a queue ends within a millisecond of its deadline, though the stage does nothing.
 #[test]
-fn what_is_late_ends_in_a_stage_that_is_paused() -> Result<(), BuildError> {
+fn late_events_end_in_a_paused_stage() -> Result<(), BuildError> {
     let (clock, runtime) = by_hand();
     runtime.block_on(async {
         for keyed in [false, true] {
@@ -178,7 +178,7 @@ fn what_is_late_ends_in_a_stage_that_is_paused() -> Result<(), BuildError> {
 }
 
 #[test]
-fn what_is_late_ends_while_the_stage_is_busy_and_makes_room() -> Result<(), BuildError> {
+fn late_events_end_while_the_stage_is_busy_and_free_their_room() -> Result<(), BuildError> {
     let (clock, runtime) = by_hand();
     runtime.block_on(async {
         let network = Network::new("expiry");
@@ -217,7 +217,7 @@ fn what_is_late_ends_while_the_stage_is_busy_and_makes_room() -> Result<(), Buil
 
 /// What a handler leaves, or has not come to as it waits, is late in the queue as anything else.
 #[test]
-fn what_a_handler_leaves_is_late_in_the_queue() -> Result<(), BuildError> {
+fn events_that_a_handler_leaves_expire_in_the_queue() -> Result<(), BuildError> {
     let (clock, runtime) = by_hand();
     runtime.block_on(async {
         let network = Network::new("expiry");
@@ -252,7 +252,7 @@ fn what_a_handler_leaves_is_late_in_the_queue() -> Result<(), BuildError> {
 
 /// An event that a stage is called with, outside of any batch, whether it was queued before or not.
 #[test]
-fn what_is_called_by_itself_is_checked_when_the_handler_takes_it() -> Result<(), BuildError> {
+fn a_single_called_event_is_checked_when_the_handler_takes_it() -> Result<(), BuildError> {
     for keyed in [false, true] {
         let (clock, runtime) = by_hand();
         let clock = Arc::new(clock);
@@ -310,7 +310,7 @@ fn what_is_called_by_itself_is_checked_when_the_handler_takes_it() -> Result<(),
 
 /// Who is told of it may use the stage that was called: no lock is held.
 #[test]
-fn what_is_late_in_a_batch_that_goes_to_a_stage_by_key_is_passed_over() -> Result<(), BuildError> {
+fn late_events_of_a_batch_for_a_keyed_stage_are_skipped() -> Result<(), BuildError> {
     let (clock, runtime) = by_hand();
     runtime.block_on(async {
         let network = Network::new("expiry");

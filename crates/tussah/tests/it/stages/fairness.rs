@@ -130,7 +130,7 @@ fn threads_that_send_to_a_full_stage_have_their_turns() {
 
 /// Of those who wait, nobody has a third turn before another has had one, however greedy.
 #[test]
-fn who_waits_is_passed_by_nobody_more_than_twice() {
+fn no_sender_overtakes_a_waiting_one_more_than_twice() {
     let cases = [(64, 100), (10, 1), (1024, 100), (16, 10), (1, 1)];
     for (workers, (queue, batch)) in [1, 2].iter().flat_map(|n| cases.map(|case| (*n, case))) {
         let runtime = runtime(workers);
@@ -240,7 +240,7 @@ fn a_sender_that_waits_is_not_overtaken_by_one_that_tries() -> Result<(), BuildE
 }
 
 #[test]
-fn who_tries_gets_no_room_that_others_wait_for() -> Result<(), BuildError> {
+fn try_send_gets_no_room_that_others_wait_for() -> Result<(), BuildError> {
     runtime(1).block_on_spawned(async {
         let network = Network::new("fairness");
         let came = Noted::default();
@@ -312,7 +312,7 @@ fn room_that_was_handed_to_a_sender_that_is_gone_goes_to_the_next() -> Result<()
 
 /// One that has been handed room and does nothing with it holds up nobody but for that room.
 #[test]
-fn a_sender_that_does_not_go_on_holds_up_nobody() -> Result<(), BuildError> {
+fn a_stalled_sender_does_not_block_others() -> Result<(), BuildError> {
     runtime(1).block_on_spawned(async {
         let network = Network::new("fairness");
         let came = Noted::default();
@@ -344,7 +344,7 @@ fn a_sender_that_does_not_go_on_holds_up_nobody() -> Result<(), BuildError> {
 
 /// What goes round finds room, though newcomers fill the queue as soon as there is any.
 #[test]
-fn newcomers_do_not_starve_what_goes_round() -> Result<(), BuildError> {
+fn new_events_do_not_starve_a_cycle() -> Result<(), BuildError> {
     // Also where a controller, or the bound of a class, keeps them from filling it.
     type With = fn(Builder<u32>) -> Builder<u32>;
     let with: [With; 4] = [

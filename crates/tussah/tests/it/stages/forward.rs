@@ -58,7 +58,7 @@ impl Controller for ManyAtOnce {
 }
 
 #[test]
-fn what_comes_after_a_traced_event_is_sent_on_whole_again() -> Result<(), BuildError> {
+fn events_after_a_traced_one_are_sent_in_batches_again() -> Result<(), BuildError> {
     runtime(1).block_on(async {
         let asked = Arc::new(AtomicU64::new(0));
         let network = Network::new("forward");
@@ -144,8 +144,7 @@ fn a_controller_is_asked_for_each_event_once() -> Result<(), BuildError> {
 }
 
 #[test]
-fn what_has_not_been_sent_stays_in_the_batch_when_the_future_is_dropped() -> Result<(), BuildError>
-{
+fn unsent_events_stay_in_the_batch_when_the_future_is_dropped() -> Result<(), BuildError> {
     runtime(1).block_on_spawned(async {
         let network = Network::new("forward");
         let stage = network
@@ -165,7 +164,7 @@ fn what_has_not_been_sent_stays_in_the_batch_when_the_future_is_dropped() -> Res
 }
 
 #[test]
-fn what_waited_for_its_key_goes_back_as_it_was() -> Result<(), BuildError> {
+fn an_event_that_waited_for_its_key_is_returned_unchanged() -> Result<(), BuildError> {
     let (clock, runtime) = by_hand();
     runtime.block_on_spawned(async move {
         let network = Network::new("forward");

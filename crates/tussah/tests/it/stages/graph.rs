@@ -134,7 +134,7 @@ fn an_edge_to_a_stage_of_another_network_is_refused() -> Result<(), BuildError> 
 }
 
 #[test]
-fn events_go_round_a_cycle_that_offers() -> Result<(), BuildError> {
+fn events_go_round_a_cycle_with_try_send() -> Result<(), BuildError> {
     runtime(2).block_on(async {
         let network = Network::new("graph");
         let (came, over) = (Noted::default(), Noted::default());
@@ -295,7 +295,7 @@ fn a_maker_that_fails_leaves_nothing() -> Result<(), BuildError> {
 }
 
 #[test]
-fn an_edge_to_a_stage_that_is_gone_is_refused() -> Result<(), BuildError> {
+fn an_edge_to_a_destroyed_stage_is_refused() -> Result<(), BuildError> {
     runtime(1).block_on(async {
         let network = Network::new("graph");
         let gone = network.stage("gone").handler(|_| Ok(each(|_: u32| ())))?;

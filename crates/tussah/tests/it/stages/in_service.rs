@@ -108,7 +108,7 @@ fn the_future_of_a_handler_is_dropped_with_its_event() -> Result<(), BuildError>
 }
 
 #[test]
-fn what_a_handler_has_settled_is_not_cancelled() -> Result<(), BuildError> {
+fn settled_events_are_not_cancelled() -> Result<(), BuildError> {
     runtime(1).block_on(async {
         let network = Network::new("in service");
         let (told, notes, door) = (Told::default(), Noted::default(), Door::new());

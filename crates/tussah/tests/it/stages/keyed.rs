@@ -25,7 +25,7 @@ fn key_of(event: &u32) -> u32 {
 
 /// The event ends with its sender, under no lock: whoever is told of that may use the stage.
 #[test]
-fn a_panic_of_the_key_function_reaches_who_sends() -> Result<(), BuildError> {
+fn a_panic_of_the_key_function_reaches_the_sender() -> Result<(), BuildError> {
     runtime(1).block_on(async {
         let network = Network::new("keyed");
         let came = Noted::default();
@@ -72,7 +72,7 @@ fn a_panic_of_the_key_function_reaches_who_sends() -> Result<(), BuildError> {
 
 /// What has no key any more goes back to the one that it was taken from.
 #[test]
-fn what_is_given_back_stays_if_the_key_function_panics() -> Result<(), BuildError> {
+fn events_given_back_stay_if_the_key_function_panics() -> Result<(), BuildError> {
     runtime(1).block_on_spawned(async {
         let network = Network::new("keyed");
         let came = Noted::default();
@@ -211,7 +211,7 @@ fn exclusion_holds_with_several_workers() -> Result<(), BuildError> {
 }
 
 #[test]
-fn what_a_handler_leaves_of_a_key_comes_again_first() -> Result<(), BuildError> {
+fn events_that_a_handler_leaves_of_a_key_come_first_again() -> Result<(), BuildError> {
     runtime(1).block_on(async {
         let network = Network::new("keyed");
         let came = Noted::default();
@@ -377,7 +377,7 @@ impl Controller for Degrades {
 }
 
 #[test]
-fn what_waits_for_its_key_is_degraded_once() -> Result<(), BuildError> {
+fn events_that_wait_for_their_key_are_degraded_once() -> Result<(), BuildError> {
     runtime(1).block_on_spawned(async {
         let network = Network::new("keyed");
         let came = Noted::default();
@@ -405,7 +405,7 @@ fn what_waits_for_its_key_is_degraded_once() -> Result<(), BuildError> {
 }
 
 #[test]
-fn who_only_tries_is_told_that_others_wait_for_the_key() -> Result<(), BuildError> {
+fn try_send_reports_that_others_wait_for_the_key() -> Result<(), BuildError> {
     runtime(1).block_on_spawned(async {
         let network = Network::new("keyed");
         let stage = network.stage("stage").keyed_by(|n: &u32| n % 2);

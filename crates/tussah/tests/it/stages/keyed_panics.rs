@@ -55,7 +55,7 @@ impl Drop for Key {
 
 /// The event ends with its sender, under no lock: whoever is told of that may use the stage.
 #[test]
-fn a_panic_of_the_key_reaches_who_sends_or_calls() -> Result<(), BuildError> {
+fn a_panic_of_the_key_reaches_the_sender_or_caller() -> Result<(), BuildError> {
     for bad in [NO_HASH, NO_EQ] {
         runtime(1).block_on(async {
             let network = Network::new("keyed");
@@ -106,7 +106,7 @@ fn a_panic_of_the_key_reaches_who_sends_or_calls() -> Result<(), BuildError> {
 
 /// What has no key any more goes back to the one that it was taken from.
 #[test]
-fn what_is_given_back_stays_if_its_key_panics() -> Result<(), BuildError> {
+fn events_given_back_stay_if_their_key_panics() -> Result<(), BuildError> {
     for bad in [NO_HASH, NO_EQ, NO_DROP] {
         runtime(1).block_on_spawned(async move {
             let network = Network::new("keyed");

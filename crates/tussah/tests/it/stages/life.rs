@@ -158,7 +158,7 @@ impl Wake for Nobody {
 }
 
 #[test]
-fn nothing_is_kept_of_who_gives_up_waiting_for_a_stage() -> Result<(), BuildError> {
+fn nothing_is_kept_of_a_cancelled_wait_for_a_stage() -> Result<(), BuildError> {
     runtime(1).block_on(async {
         let network = Network::new("life");
         let stage = network.stage("stage").handler(|_| Ok(each(|_: u32| ())))?;

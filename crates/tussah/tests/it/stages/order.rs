@@ -104,7 +104,7 @@ fn check(workers: usize, batch: usize, queue: u64) -> Result<(), BuildError> {
 }
 
 #[test]
-fn of_one_sender_and_class_the_first_is_handled_first() -> Result<(), BuildError> {
+fn events_of_one_sender_and_class_are_handled_in_order() -> Result<(), BuildError> {
     for workers in [1, 2] {
         for batch in [1, 100] {
             for queue in [1, 7, 1024] {

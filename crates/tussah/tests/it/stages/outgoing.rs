@@ -9,7 +9,7 @@ use crate::runtime;
 /// The receiver is busy, so that what is sent is collected. Somebody may wait for the callback of an event, or its deadline may pass; a plain one is handed over when
 /// the poll of the handler ends.
 #[test]
-fn what_carries_more_is_handed_over_at_once() -> Result<(), BuildError> {
+fn events_with_extra_data_are_handed_over_at_once() -> Result<(), BuildError> {
     runtime(1).block_on_spawned(async {
         let network = Network::new("outgoing");
         let (door, seen) = (Door::new(), Noted::default());

@@ -48,7 +48,7 @@ fn last(network: &Network, came: &Noted<u32>) -> Result<(Stage<u32>, Sender<u32>
 
 /// A few go one by one, and many as a whole; their time begins as they are queued.
 #[test]
-fn what_is_forwarded_outside_of_a_batch_is_late_in_the_queue() -> Result<(), BuildError> {
+fn events_forwarded_outside_of_a_batch_expire_in_the_queue() -> Result<(), BuildError> {
     for count in [2, 100] {
         let (clock, runtime) = by_hand();
         runtime.block_on(async {
@@ -84,7 +84,7 @@ fn what_is_forwarded_outside_of_a_batch_is_late_in_the_queue() -> Result<(), Bui
 
 /// An event keeps its deadline when a handler gives it away, and its owner sends it on too late.
 #[test]
-fn what_is_sent_on_too_late_is_not_handled() -> Result<(), BuildError> {
+fn events_forwarded_too_late_are_not_handled() -> Result<(), BuildError> {
     let (clock, runtime) = by_hand();
     runtime.block_on(async {
         let (told, came, kept) = (Told::default(), Noted::default(), Noted::default());
@@ -162,7 +162,7 @@ fn calls_to(network: &Network, names: &[&'static str]) -> Result<Vec<Called>, Bu
 
 /// The time of an event begins with the call, and the callee has a batch of several.
 #[test]
-fn what_is_late_in_a_batch_of_a_call_is_passed_over() -> Result<(), BuildError> {
+fn late_events_in_a_called_batch_are_skipped() -> Result<(), BuildError> {
     let (clock, runtime) = by_hand();
     let clock = Arc::new(clock);
     runtime.block_on(async {
@@ -193,7 +193,7 @@ fn cancellable(n: u32, told: &Told) -> (Event<u32>, CancelHandle) {
 
 /// Before the call, or while it waits for its turn.
 #[test]
-fn what_is_cancelled_before_its_call_begins_is_passed_over() -> Result<(), BuildError> {
+fn events_cancelled_before_their_call_begins_are_skipped() -> Result<(), BuildError> {
     let (clock, runtime) = by_hand();
     let clock = Arc::new(clock);
     runtime.block_on(async {
@@ -225,7 +225,7 @@ fn what_is_cancelled_before_its_call_begins_is_passed_over() -> Result<(), Build
 }
 
 #[test]
-fn what_is_cancelled_while_its_call_waits_is_passed_over() -> Result<(), BuildError> {
+fn events_cancelled_while_their_call_waits_are_skipped() -> Result<(), BuildError> {
     let (_clock, runtime) = by_hand();
     runtime.block_on(async {
         let network = Network::new("outside");
@@ -260,7 +260,7 @@ fn what_is_cancelled_while_its_call_waits_is_passed_over() -> Result<(), BuildEr
 
 /// An event that its caller has taken counts as cancelled at both stages.
 #[test]
-fn what_is_cancelled_between_a_handler_and_its_call_is_passed_over() -> Result<(), BuildError> {
+fn events_cancelled_between_a_handler_and_its_call_are_skipped() -> Result<(), BuildError> {
     let (clock, runtime) = by_hand();
     let clock = Arc::new(clock);
     runtime.block_on(async {
@@ -303,7 +303,7 @@ fn what_is_cancelled_between_a_handler_and_its_call_is_passed_over() -> Result<(
 }
 
 #[test]
-fn what_is_cancelled_before_it_is_forwarded_ends_as_it_is_queued() -> Result<(), BuildError> {
+fn events_cancelled_before_forwarding_end_when_queued() -> Result<(), BuildError> {
     let (_clock, runtime) = by_hand();
     runtime.block_on(async {
         for count in [2, 100] {
@@ -330,7 +330,7 @@ fn what_is_cancelled_before_it_is_forwarded_ends_as_it_is_queued() -> Result<(),
 /// A handler gives the events of its batch deadlines, or cancels them, where they are, and calls
 /// another stage with them.
 #[test]
-fn what_a_handler_changes_in_place_before_a_call_is_checked() -> Result<(), BuildError> {
+fn events_changed_in_place_before_a_call_are_checked() -> Result<(), BuildError> {
     let (clock, runtime) = by_hand();
     let clock = Arc::new(clock);
     runtime.block_on(async {
@@ -393,7 +393,7 @@ fn what_a_handler_changes_in_place_before_a_call_is_checked() -> Result<(), Buil
 
 /// An event that a handler leaves, and has made itself, is queued by that: its time begins.
 #[test]
-fn what_a_handler_makes_and_leaves_has_its_time_from_then_on() -> Result<(), BuildError> {
+fn events_that_a_handler_makes_and_leaves_get_their_deadline_then() -> Result<(), BuildError> {
     let (clock, runtime) = by_hand();
     clock.advance(SECOND * 10);
     runtime.block_on(async {

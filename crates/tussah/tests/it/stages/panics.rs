@@ -192,7 +192,7 @@ fn a_stage_that_its_handler_closes_says_so() -> Result<(), BuildError> {
 
 /// The program is told, and whoever looks at the stage.
 #[test]
-fn a_stage_that_its_handler_closes_tells_the_program() -> Result<(), BuildError> {
+fn a_stage_that_its_handler_closes_notifies_the_program() -> Result<(), BuildError> {
     let (clock, runtime) = by_hand();
     runtime.block_on(async {
         let network = Network::new("panics");
@@ -284,7 +284,7 @@ fn a_handler_that_cannot_be_made_anew_closes_its_stage_at_once() -> Result<(), B
 
 /// Panics are counted, and apart from them the events that were lost by them.
 #[test]
-fn what_has_been_settled_is_not_lost_by_a_panic() -> Result<(), BuildError> {
+fn settled_events_survive_a_panic() -> Result<(), BuildError> {
     runtime(1).block_on(async {
         let network = Network::new("panics");
         let stage = network.stage("stage").batch(10).handler(|_| {

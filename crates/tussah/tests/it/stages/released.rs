@@ -371,7 +371,7 @@ fn a_network_that_has_worked_is_freed_with_its_last_handle() -> Result<(), Build
 
 /// A servlet has been called, and has not come, when the last handle goes.
 #[test]
-fn what_was_let_in_is_handled_though_nobody_holds_the_stage() -> Result<(), BuildError> {
+fn admitted_events_are_handled_after_the_last_handle_is_dropped() -> Result<(), BuildError> {
     for permits in [false, true] {
         let came = Noted::default();
         let note = came.clone();
@@ -412,7 +412,7 @@ fn what_was_let_in_is_handled_though_nobody_holds_the_stage() -> Result<(), Buil
 }
 
 #[test]
-fn who_waits_is_told_when_nobody_can_resume_a_stage() -> Result<(), BuildError> {
+fn waiting_senders_are_told_when_nothing_can_resume_a_stage() -> Result<(), BuildError> {
     for declared in [false, true] {
         runtime(1).block_on_spawned(async move {
             let network = Network::new("paused");

@@ -51,7 +51,7 @@ fn servlets_bound_the_batches_in_flight() -> Result<(), BuildError> {
 
 /// Without a target, and with one.
 #[test]
-fn a_fresh_stage_holds_back_nobody_whose_handler_waits() -> Result<(), BuildError> {
+fn a_new_stage_does_not_limit_handlers_that_wait() -> Result<(), BuildError> {
     runtime(2).block_on_spawned(async {
         let network = Network::new("servlets");
         for target in [None, Some(Duration::from_secs(1))] {
@@ -202,7 +202,7 @@ fn two_handlers_of_a_worker_take_turns_and_others_begin_when_they_wait() -> Resu
 }
 
 #[test]
-fn what_was_taken_ahead_is_given_back_when_the_handler_waits() -> Result<(), BuildError> {
+fn events_taken_ahead_are_given_back_when_the_handler_waits() -> Result<(), BuildError> {
     runtime(1).block_on_spawned(async {
         let network = Network::new("servlets");
         let door = Door::new();
@@ -301,7 +301,7 @@ impl Controller for Two {
 }
 
 #[test]
-fn what_is_decided_as_a_stage_is_looked_at_is_done() -> Result<(), BuildError> {
+fn decisions_made_while_a_stage_is_inspected_take_effect() -> Result<(), BuildError> {
     let (clock, runtime) = crate::by_hand();
     runtime.block_on_spawned(async move {
         let network = Network::new("servlets");
@@ -416,7 +416,7 @@ fn shown(waits: bool) -> Result<Shown, BuildError> {
 }
 
 #[test]
-fn to_be_ready_while_others_have_their_turn_is_not_to_wait() -> Result<(), BuildError> {
+fn yielding_to_others_does_not_count_as_waiting() -> Result<(), BuildError> {
     let each_ns = |ms| EVENTS as u64 * ms * 1_000_000;
     let shares = shown(false)?;
     assert_eq!(shares.compute_ns, each_ns(4), "{shares:?}");

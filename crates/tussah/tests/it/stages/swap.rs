@@ -161,7 +161,7 @@ fn two_swaps_at_once_both_happen() -> Result<(), BuildError> {
 }
 
 #[test]
-fn of_two_swaps_one_may_be_given_up() -> Result<(), BuildError> {
+fn one_of_two_swaps_may_be_cancelled() -> Result<(), BuildError> {
     runtime(1).block_on_spawned(async {
         let network = Network::new("swap");
         let (door, came) = (Door::new(), Noted::default());
@@ -201,7 +201,7 @@ fn of_two_swaps_one_may_be_given_up() -> Result<(), BuildError> {
 }
 
 #[test]
-fn a_swap_that_is_given_up_goes_on_with_the_earlier_handler() -> Result<(), BuildError> {
+fn a_cancelled_swap_keeps_the_earlier_handler() -> Result<(), BuildError> {
     runtime(1).block_on_spawned(async {
         let network = Network::new("swap");
         let door = Door::new();

@@ -114,7 +114,7 @@ impl Controller for Paces {
 }
 
 #[test]
-fn who_waits_for_long_is_let_go_when_the_controller_says_so() {
+fn a_long_wait_ends_when_the_controller_lowers_it() {
     let (clock, runtime) = by_hand();
     runtime
         .block_on_spawned(async move {
@@ -196,7 +196,7 @@ fn memory_for_slow_peers_is_divided_among_the_connections() {
 }
 
 #[test]
-fn what_sockets_do_not_have_is_not_decided() {
+fn settings_that_sockets_lack_are_not_decided() {
     run_on_one(async {
         let network = Network::new("refused");
         let sockets = Sockets::new(&network, "sockets").expect("the name is free");

@@ -92,7 +92,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_came_within_a_time_is_interpolated() {
+    fn arrivals_within_a_time_are_interpolated() {
         let mut history = History::default();
         for _ in 0..1000 {
             let sample = Sample {

@@ -156,7 +156,7 @@ mod tests {
     }
 
     #[test]
-    fn fewer_that_do_as_much_say_that_something_is_scarce() {
+    fn equal_throughput_with_fewer_servlets_means_scarcity() {
         let check = |new: (usize, u64), old: (usize, u64), expected| {
             let verdict = pace(new.0, new.1).compare(&pace(old.0, old.1), &spread(0.01));
             assert_eq!(verdict, expected, "{new:?} {old:?}");
@@ -173,7 +173,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_spread_takes_more_evidence() {
+    fn scattered_samples_need_more_evidence() {
         let verdict = |deviation_s| pace(20, 100).compare(&pace(40, 180), &spread(deviation_s));
         assert_eq!(verdict(0.001), Verdict::Proportional);
         assert_eq!(verdict(0.03), Verdict::Unknown);

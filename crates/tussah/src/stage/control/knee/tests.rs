@@ -72,7 +72,7 @@ fn run(
 }
 
 #[test]
-fn what_is_scarce_is_kept_busy_and_the_others_wait_outside() {
+fn the_scarce_resource_is_kept_busy_and_other_events_wait_outside() {
     for load in [1.4, 3.0, 10.0] {
         let goods: f64 = (1..=4)
             .map(|seed| {
@@ -97,7 +97,7 @@ fn a_stage_that_begins_in_overload_is_controlled_too() {
 }
 
 #[test]
-fn nobody_is_turned_away_at_70_percent_nor_when_the_overload_is_over() {
+fn nothing_is_rejected_at_70_percent_or_after_the_overload() {
     for seed in 1..=4 {
         assert_eq!(run(&permits(0.7), seed, 0, TARGET_NS).1, 0);
         let over = Simulation {
@@ -110,7 +110,7 @@ fn nobody_is_turned_away_at_70_percent_nor_when_the_overload_is_over() {
 }
 
 #[test]
-fn the_highest_class_gets_what_is_scarce_first() {
+fn the_highest_class_gets_the_scarce_resource_first() {
     let mut simulation = permits(2.0);
     simulation.arrivals.classes = vec![1.0; 3];
     let (good, _, _) = run(&simulation, 1, SECOND, TARGET_NS);
@@ -198,7 +198,7 @@ fn mixed(workers: usize, arrivals: Arrivals) -> Simulation {
 }
 
 #[test]
-fn who_only_observes_turns_nobody_away_and_counts() {
+fn an_observing_controller_rejects_nothing_and_counts() {
     let simulation = Simulation {
         queue_max: 100_000,
         ..permits(3.0)
@@ -222,7 +222,7 @@ fn who_only_observes_turns_nobody_away_and_counts() {
 }
 
 #[test]
-fn the_log_has_what_is_only_observed() {
+fn the_log_has_decisions_that_are_only_observed() {
     use crate::stage::control::{Rule, log::Change};
     let auto = AutoTarget::new(Duration::from_nanos(TARGET_NS));
     auto.switch().set(Mode::Observe);

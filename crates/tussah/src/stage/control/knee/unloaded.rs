@@ -176,7 +176,7 @@ mod tests {
     }
 
     #[test]
-    fn it_is_learned_near_no_load_and_shorter_times_at_any() {
+    fn the_unloaded_time_is_learned_near_no_load_and_shorter_times_at_any() {
         let (mut history, mut unloaded) = (History::default(), Unloaded::new(100.0 * MS as f64));
         let mean = |unloaded: &Unloaded| (unloaded.mean_ns() / MS as f64).round();
         show(&mut history, 15, 10, 0.0);
@@ -203,7 +203,7 @@ mod tests {
     }
 
     #[test]
-    fn of_first_services_that_wait_for_workers_only_computing_counts() {
+    fn only_computing_counts_of_first_services_that_wait_for_workers() {
         let mean_ms = |waiting| {
             let (mut history, mut unloaded) =
                 (History::default(), Unloaded::new(200.0 * MS as f64));

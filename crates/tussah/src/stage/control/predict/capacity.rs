@@ -220,7 +220,7 @@ mod tests {
     }
 
     #[test]
-    fn it_is_known_from_services_at_any_load() {
+    fn the_capacity_is_known_from_services_at_any_load() {
         let mut capacity = Capacity::default();
         show(&mut capacity, 15, false);
         assert_eq!(per_ms(&capacity), None);
@@ -229,7 +229,7 @@ mod tests {
     }
 
     #[test]
-    fn servlets_to_spare_do_no_more_than_the_workers() {
+    fn surplus_servlets_do_not_exceed_the_capacity_of_the_workers() {
         let mut capacity = Capacity::default();
         let sample = Sample {
             finished: 100,
@@ -248,7 +248,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_backlog_drains_at_says_otherwise_where_servlets_hinder_each_other() {
+    fn the_drain_rate_of_a_backlog_corrects_the_estimate_when_servlets_contend() {
         let mut capacity = Capacity::default();
         for _ in 0..100 {
             show(&mut capacity, 16, false);
@@ -282,7 +282,7 @@ mod tests {
     }
 
     #[test]
-    fn less_that_gets_done_is_seen_at_once() {
+    fn a_falling_capacity_is_seen_at_once() {
         let mut capacity = Capacity::default();
         show(&mut capacity, 1000, false);
         // 22 (1 + 32 / 1000) over 10 - 10 ln 2 is 7.4.
@@ -296,7 +296,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_in_service_may_yet_end() {
+    fn events_in_service_may_yet_end() {
         let mut capacity = Capacity::default();
         show(&mut capacity, 1000, false);
         watch(&mut capacity, 8, 0, 100);
@@ -306,7 +306,7 @@ mod tests {
     }
 
     #[test]
-    fn enough_that_gets_done_is_no_news() {
+    fn sufficient_throughput_changes_nothing() {
         let mut capacity = Capacity::default();
         show(&mut capacity, 1000, false);
         watch(&mut capacity, 10_000, 16, 0);
@@ -314,7 +314,7 @@ mod tests {
     }
 
     #[test]
-    fn where_a_batch_costs_large_ones_can_do_more() {
+    fn large_batches_have_a_higher_capacity_where_a_batch_costs() {
         let capacity = |batch_ns: u64| {
             let mut capacity = Capacity::default();
             for i in 0..100 {

@@ -416,7 +416,7 @@ mod tests {
     }
 
     #[test]
-    fn what_servlets_take_says_that_they_can_do_more() {
+    fn events_that_servlets_take_show_a_higher_capacity() {
         let mut load = Load::default();
         for _ in 0..1000 {
             let sample = Sample {
@@ -429,7 +429,7 @@ mod tests {
     }
 
     #[test]
-    fn that_samples_are_taken_when_an_event_arrives_makes_no_clumps() {
+    fn sampling_at_arrivals_makes_no_clumps() {
         let mut random = SplitMix(7);
         let mut load = Load::default();
         for _ in 0..20_000 {
@@ -446,7 +446,7 @@ mod tests {
     }
 
     #[test]
-    fn a_burst_is_none() {
+    fn a_burst_is_not_an_overload() {
         let burst = |ms| if ms == 50 { 1_000_000 } else { 5 };
         let mut load = Load::default();
         for ms in 0..100 {
@@ -460,14 +460,14 @@ mod tests {
     }
 
     #[test]
-    fn a_long_queue_that_stays_is_one_whatever_arrives() {
+    fn a_long_standing_queue_is_an_overload_whatever_arrives() {
         assert_eq!(risen(|_| 0, false, 300.0, 30.0), Some(40));
         assert_eq!(risen(|_| 0, false, 100.0, 30.0), Some(200));
         assert_eq!(risen(|_| 0, false, 300.0, 19.0), Some(200));
     }
 
     #[test]
-    fn waits_that_stay_above_half_the_target_are_one() {
+    fn waits_that_stay_above_half_the_target_are_an_overload() {
         assert_eq!(risen(|_| 0, false, 60.0, 6.0), Some(200));
         assert_eq!(risen(|_| 0, false, 60.0, 5.0), None);
     }

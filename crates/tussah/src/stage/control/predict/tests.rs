@@ -82,7 +82,7 @@ fn nine_in_ten_are_within_the_target() {
 }
 
 #[test]
-fn an_overload_is_over_for_those_let_in_after_20_ms() {
+fn admitted_events_meet_the_target_20_ms_after_an_overload() {
     for load in [1.4, 2.0, 10.0] {
         let settled = step(load, Service::Exponential, 15, |sim, start_ns| {
             // Of the thousands later, some hundred has two that are late by chance.
@@ -207,7 +207,7 @@ fn servlets_that_wait_are_all_kept_at_work() {
 }
 
 #[test]
-fn what_events_cost_is_counted_in_their_credits() {
+fn the_cost_of_events_is_counted_in_credits() {
     let model = Model {
         cost: 7,
         ..Model::two_servers()

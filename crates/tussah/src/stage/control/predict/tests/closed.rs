@@ -49,7 +49,7 @@ fn check(clients: u64, think_ms: u64, target_ms: u64, back: Back, expected: (f64
 }
 
 #[test]
-fn who_comes_when_told_is_answered_within_the_target_and_servers_are_kept_at_work() {
+fn clients_that_retry_on_time_meet_the_target_and_servers_stay_busy() {
     for clients in [64, 256] {
         for target_ms in [500, 1000, 5000] {
             check(clients, 0, target_ms, TOLD, (1.0, 0.95));
@@ -59,7 +59,7 @@ fn who_comes_when_told_is_answered_within_the_target_and_servers_are_kept_at_wor
 }
 
 #[test]
-fn a_first_wave_that_is_told_to_come_much_later_does_not_come_as_another_one() {
+fn a_rejected_first_wave_does_not_return_as_a_second_one() {
     for target_ms in [1000, 5000] {
         check(1024, 0, target_ms, TOLD, (1.0, 0.95));
     }
@@ -67,7 +67,7 @@ fn a_first_wave_that_is_told_to_come_much_later_does_not_come_as_another_one() {
 }
 
 #[test]
-fn who_comes_soon_is_answered_within_the_target_and_servers_are_kept_at_work() {
+fn clients_that_retry_early_meet_the_target_and_servers_stay_busy() {
     for (clients, target_ms) in [(64, 500), (64, 1000), (256, 500), (256, 1000), (1024, 500)] {
         check(clients, 0, target_ms, SOON, (1.0, 0.9));
     }
