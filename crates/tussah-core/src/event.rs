@@ -29,7 +29,7 @@ pub(crate) struct Node {
     table: NonNull<VTable>,
 }
 
-/// What an event did with the color that it ran in.
+/// The effect of an event on the color that it ran in.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum After {
     /// The color goes on with its next event.

@@ -8,7 +8,7 @@ use crate::quietly::quietly;
 pub struct Candidate {
     /// Priority of the color; 0 for a thread that is its own color. Larger values go first.
     pub priority: i8,
-    /// Whether the color ran last on this worker, so that its data are probably in the cache.
+    /// True if the color ran last on this worker, so that its data are probably in the cache.
     pub ran_last: bool,
     /// Average length of the color's measured turns in nanoseconds; 0 if none was measured.
     pub turn_ns: u64,

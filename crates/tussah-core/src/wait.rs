@@ -94,7 +94,7 @@ pub struct Notify {
 
 struct State {
     list: WaitList,
-    /// Whether `notify_one` found no waiter.
+    /// True if `notify_one` found no waiter.
     permit: bool,
     /// The number of calls of `notify_waiters`, by which an unpolled future detects that it missed
     /// one. It wraps.

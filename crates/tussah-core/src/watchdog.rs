@@ -37,7 +37,7 @@ pub struct Stuck {
     /// How long the worker has been, or was, in the event, to the precision of one look: 10 ms, or
     /// a quarter of the limit if that is shorter.
     pub held: Duration,
-    /// Whether the event or waker has ended; `held` is then its whole length. False in the first
+    /// True if the event or waker has ended; `held` is then its whole length. False in the first
     /// report. If it still runs when the runtime stops its workers, there is no second report.
     pub ended: bool,
     /// The type of the closure or future; its path names the function. `None` means that the worker
@@ -88,7 +88,7 @@ pub(crate) struct Watchdog {
 #[derive(Default)]
 struct Orders {
     stop: bool,
-    /// Whether it sleeps without a limit.
+    /// True if it sleeps without a limit.
     asleep: bool,
 }
 
@@ -130,7 +130,7 @@ struct Seen {
     since: Instant,
     /// The report on the event that the worker is in, if there was one.
     reported: Option<Stuck>,
-    /// Whether the worker has been stuck since the last look, outside waiters may need it, and no
+    /// True if the worker has been stuck since the last look, outside waiters may need it, and no
     /// other worker would serve them.
     alone: bool,
 }

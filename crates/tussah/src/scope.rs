@@ -249,7 +249,7 @@ impl<E> Clone for Scope<E> {
 pub struct Child<T, E> {
     thread: JoinHandle<Option<T>>,
     children: Arc<Children<E>>,
-    /// Whether the child ended without a result.
+    /// True if the child ended without a result.
     is_lost: bool,
 }
 

@@ -26,7 +26,7 @@ pub(super) enum Rule {
     Summary,
     /// A clause with "who" follows the noun that it is about.
     Who,
-    /// A number is called N, never "so many".
+    /// A number is called N.
     SoMany,
 }
 

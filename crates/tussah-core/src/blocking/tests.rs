@@ -614,7 +614,7 @@ fn a_job_that_runs_in_a_foreign_join_claims_like_one_of_the_pool() {
 /// A tree of jobs, each of which waits for, detaches or aborts its children.
 struct Tree {
     pool: BlockingPool,
-    /// Whether the pool shuts down while jobs still run.
+    /// True if the pool shuts down while jobs still run.
     early: bool,
     submitted: AtomicUsize,
     ran: AtomicUsize,

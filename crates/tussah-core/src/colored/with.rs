@@ -20,7 +20,7 @@ use crate::worker::{Budget, Worker};
 /// it.
 #[allow(private_bounds)]
 pub trait Operation<T, R>: Sealed + Sized {
-    /// Whether the operation only reads, so that others may read at the same time.
+    /// True if the operation only reads, so that others may read at the same time.
     #[doc(hidden)]
     const READS: bool;
     /// Runs the closure.

@@ -5,8 +5,8 @@ use std::fmt;
 use super::file::Files;
 use crate::runtime::Shared;
 
-/// What a runtime waits on and how its file operations run, with the reason; made to be printed or
-/// logged.
+/// The drivers of a runtime and its way of running file operations, with the reason; to be printed
+/// or logged.
 ///
 /// # Examples
 /// ```

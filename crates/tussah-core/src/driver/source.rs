@@ -48,7 +48,7 @@ pub struct Source {
     shared: Arc<Shared>,
     /// A slot in the table of `shared`.
     slot: NonNull<Slot>,
-    /// Whether the first registration ignores which worker runs the waiting thread.
+    /// True if the first registration ignores which worker runs the waiting thread.
     spreads: bool,
 }
 

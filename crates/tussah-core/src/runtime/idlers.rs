@@ -26,7 +26,7 @@ use crate::worker::Worker;
 
 /// The threads that wait for a worker with nothing to do.
 pub(crate) struct Idlers {
-    /// Whether the list has a waiter; written under the lock.
+    /// True if the list has a waiter; written under the lock.
     any: AtomicBool,
     list: Mutex<List>,
 }

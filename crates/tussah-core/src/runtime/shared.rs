@@ -46,7 +46,7 @@ pub(crate) struct Shared {
     pub(crate) steal_delay: Duration,
     pub(crate) pin: bool,
     pub(crate) policy: Guarded<PolicyMaker>,
-    /// Whether a policy has anything to choose: some color has a priority, or the policy is the
+    /// True if a policy has anything to choose: some color has a priority, or the policy is the
     /// user's.
     pub(crate) chooses: AtomicBool,
     /// `OPEN`, `DRAINING` or `STOPPED`.
@@ -75,7 +75,7 @@ pub(crate) struct Shared {
     pub(crate) advance_hook: OnceLock<AdvanceHook>,
     /// Ended by the shutdown.
     pub(crate) watchdog: Mutex<Option<Watchdog>>,
-    /// Whether `spawn` means "in the default color".
+    /// True if `spawn` means "in the default color".
     pub(crate) one_color: bool,
     /// The number of threads that were dropped before their end because the runtime ended.
     pub(crate) threads_dropped: AtomicUsize,

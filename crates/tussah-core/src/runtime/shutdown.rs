@@ -96,7 +96,7 @@ const DRAIN_POLL: Duration = Duration::from_micros(200);
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 #[non_exhaustive]
 pub struct ShutdownReport {
-    /// Whether every queued event ran. Events in the queues of stages do not count: they wait for
+    /// True if every queued event ran. Events in the queues of stages do not count: they wait for
     /// their handlers, and are dropped with their callbacks. `Network::drain` drains a network
     /// before its runtime.
     pub drained: bool,

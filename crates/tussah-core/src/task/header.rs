@@ -48,7 +48,7 @@ const _: () = {
     assert!(size_of::<Header>() == 40);
 };
 
-/// What the runner has to do after a pending poll.
+/// The runner's next step after a pending poll.
 #[derive(PartialEq, Eq, Debug)]
 pub(crate) enum Suspended {
     Idle,

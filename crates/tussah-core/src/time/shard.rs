@@ -27,7 +27,7 @@ pub(crate) enum Registered {
     /// The entry will fire. If it became the earliest, a parked worker must be
     /// [notified](Shard::notify).
     Pending {
-        /// Whether no other entry of the shard is known to come before.
+        /// True if no other entry of the shard is known to come before.
         earliest: bool,
     },
     /// The tick has passed. The entry counts as fired, and the waker is not called.

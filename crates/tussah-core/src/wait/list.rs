@@ -177,8 +177,8 @@ impl WaitList {
     /// # Safety
     /// The node has never been linked, and is pinned (rule 2). `self` is in its lock.
     pub(super) unsafe fn push_back(&mut self, node: &Node, waker: TinyWaker) {
-        // SAFETY: rule 1 for `node`, which no other party knows yet; rules 1 and 2 for the tail, which
-        // is linked.
+        // SAFETY: rule 1 for `node`, which no other party knows yet; rules 1 and 2 for the tail,
+        // which is linked.
         unsafe {
             node.set_prev(self.tail);
             node.set_next(ptr::null());
@@ -234,8 +234,8 @@ impl WaitList {
     /// `None`. `self` is in its lock.
     pub(super) unsafe fn detach(&mut self, ring: &Node) {
         let list = std::mem::replace(self, Self::new());
-        // SAFETY: rule 1 for `ring`, which no other party knows yet; rules 1 and 2 for the two ends,
-        // which are linked.
+        // SAFETY: rule 1 for `ring`, which no other party knows yet; rules 1 and 2 for the two
+        // ends, which are linked.
         unsafe {
             match (list.head.as_ref(), list.tail.as_ref()) {
                 (Some(head), Some(tail)) => {

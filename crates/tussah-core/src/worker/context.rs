@@ -42,15 +42,15 @@ pub(crate) struct Worker {
     pub(crate) magazines: Magazines,
     /// The innermost color whose token this OS thread has.
     color: Cell<*const ColorCell>,
-    /// Whether an event was appended to the FIFO of a color that this OS thread has entered.
+    /// True if an event was appended to the FIFO of a color that this OS thread has entered.
     appended: Cell<bool>,
     /// The number of operations that the running poll may still do.
     budget: Cell<u32>,
     /// The data of the running thread's wakers.
     thread: Cell<*const ()>,
-    /// Whether the running thread asked to be queued again.
+    /// True if the running thread asked to be queued again.
     yielded: Cell<bool>,
-    /// Whether an event was queued between two turns, and it is not yet checked whether another
+    /// True if an event was queued between two turns, and it is not yet checked whether another
     /// worker has to know.
     queued: Cell<bool>,
     /// The beginning of the running turn if it is measured, in nanoseconds since the runtime's

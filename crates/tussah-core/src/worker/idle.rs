@@ -18,7 +18,7 @@ const GRACE: u32 = if cfg!(loom) { 0 } else { 2 };
 pub(crate) struct Idle {
     /// `PARKED` and `WATCHED`, written under the lock, so that the busy path reads one word.
     summary: AtomicU32,
-    /// Whether the watchdog sleeps until a worker runs; set under the lock.
+    /// True if the watchdog sleeps until a worker runs; set under the lock.
     watchdog_sleeps: AtomicBool,
     lock: Mutex<State>,
 }
@@ -28,7 +28,7 @@ struct State {
     active: usize,
     /// The number of workers that look for work.
     searching: usize,
-    /// Whether a watch was called since the last one parked for good.
+    /// True if a watch was called since the last one parked for good.
     called: bool,
     /// How often the watch may go on although no worker runs.
     grace: u32,
@@ -41,7 +41,7 @@ struct State {
 #[derive(Clone, Copy)]
 struct Parked {
     worker: usize,
-    /// Whether it keeps watch: it is parked with a time limit.
+    /// True if it keeps watch: it is parked with a time limit.
     timed: bool,
 }
 

@@ -31,7 +31,7 @@ pub(crate) struct Remote {
     wakes: AtomicU64,
     /// The median length of the sampled turns, in nanoseconds.
     pub(crate) turn_ns: AtomicU64,
-    /// Whether the worker has to end.
+    /// True if the worker has to end.
     pub(crate) stop: AtomicBool,
     pub(crate) counters: Counters,
     pub(crate) running: Running,
@@ -43,7 +43,7 @@ pub(crate) struct Remote {
     /// The place where the worker waits for descriptors. Made with the worker's place, because
     /// later the process may have no descriptors left.
     driver: Driver,
-    /// Whether any descriptor is or was registered with the driver: the worker then sleeps there.
+    /// True if any descriptor is or was registered with the driver: the worker then sleeps there.
     in_use: AtomicBool,
 }
 
@@ -212,11 +212,11 @@ impl Drop for Waking<'_> {
 
 /// The worker is awake, and was not woken since it slept.
 const EMPTY: u32 = 0;
-/// It sleeps, or is about to, on its OS thread's futex.
+/// The worker sleeps, or is about to, on its OS thread's futex.
 const PARKED: u32 = 1;
-/// It sleeps, or is about to, in its driver.
+/// The worker sleeps, or is about to, in its driver.
 const IN_DRIVER: u32 = 2;
-/// It was woken and has not seen that: its current or next sleep ends at once. Larger than the
+/// The worker has not seen its wake: its current or next sleep ends at once. Larger than the
 /// states above: see `unpark`.
 const NOTIFIED: u32 = 3;
 /// There is no worker to wake. Larger than `NOTIFIED`.
@@ -226,7 +226,7 @@ const ENDED: u32 = 4;
 #[derive(Default)]
 struct Parker {
     state: AtomicU32,
-    /// Whether the worker is about to sleep in its driver, sleeps there, or is about to wake up. It
+    /// True if the worker is about to sleep in its driver, sleeps there, or is about to wake up. It
     /// sees anything that it misses in `state`.
     in_wait: AtomicBool,
     /// The OS thread of the place's present worker.

@@ -66,11 +66,11 @@ struct Loop<'a> {
     worker: &'a Worker,
     watch: Watch,
     policy: Guarded<Box<dyn Policy>>,
-    /// Whether the worker counts as a searcher. It begins as one: its starter called `Idle::add`.
+    /// True if the worker counts as a searcher. It begins as one: its starter called `Idle::add`.
     searching: bool,
     /// The last reports of the driver.
     events: Events,
-    /// Whether the worker has just slept in its driver, which has nothing new to report.
+    /// True if the worker has just slept in its driver, which has nothing new to report.
     looked: bool,
     /// The last result of `choose`.
     last: *const Node,

@@ -95,7 +95,7 @@ fn tell(error: &io::Error, cause: Cause) {
 pub(crate) enum More {
     /// There may be something to read.
     Bytes,
-    /// It has hung up.
+    /// The client has hung up.
     Gone,
 }
 

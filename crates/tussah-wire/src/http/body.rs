@@ -38,7 +38,7 @@ pub struct Step {
     pub consumed: usize,
     /// The range of the next piece of the body within the consumed bytes. It may be empty.
     pub body: Range<usize>,
-    /// Whether the body has ended. Bytes after `consumed` belong to the next message.
+    /// True if the body has ended. Bytes after `consumed` belong to the next message.
     pub done: bool,
 }
 

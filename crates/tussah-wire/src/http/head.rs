@@ -153,12 +153,12 @@ pub struct Head {
     pub method: Method,
     /// The HTTP version of the client.
     pub version: Version,
-    /// Whether the client wants to keep the connection open (RFC 9112, section 9.3).
+    /// True if the client wants to keep the connection open (RFC 9112, section 9.3).
     pub keep_alive: bool,
-    /// Whether the client waits for `100 Continue` before it sends the body (RFC 9110, section
+    /// True if the client waits for `100 Continue` before it sends the body (RFC 9110, section
     /// 10.1.1).
     pub expect_continue: bool,
-    /// Whether the request has a `Range` or any `If-` field. If false, skip these checks.
+    /// True if the request has a `Range` or any `If-` field. If false, skip these checks.
     pub conditional: bool,
 }
 

@@ -208,8 +208,8 @@ fn escaped(raw: &[u8], at: usize) -> Option<u8> {
 /// Returns the decoded pairs of a query such as `key=value&other`. `+` is decoded as a space, and a
 /// pair without `=` has an empty value.
 ///
-/// Empty pairs are skipped. A `%` without two hexadecimal digits stands for itself, as in the parser
-/// of `application/x-www-form-urlencoded` in the WHATWG URL standard.
+/// Empty pairs are skipped. A `%` without two hexadecimal digits stands for itself, as in the
+/// parser of `application/x-www-form-urlencoded` in the WHATWG URL standard.
 ///
 /// ```
 /// let pairs: Vec<_> = tussah_wire::http::target::query(b"name=a+b&x=%26&on").collect();

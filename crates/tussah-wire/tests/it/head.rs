@@ -357,7 +357,8 @@ fn limits() {
     assert_eq!(parse(&long, &endless).unwrap_err().status().code(), 431);
 }
 
-/// A slowly arriving head is refused early only for bytes that are never valid, and for those at once.
+/// A slowly arriving head is refused early only for bytes that are never valid, and for those at
+/// once.
 #[test]
 fn an_incomplete_head_that_cannot_become_valid_is_refused_at_once() {
     let limits = Limits::default();

@@ -138,8 +138,8 @@ proptest! {
         prop_assert_eq!(target::path(&encoded), Ok(path.clone()));
     }
 
-    /// Encoding each segment of a path separately gives a path with the same segments, whatever they
-    /// contain. The path used for route lookup has the same number of segments.
+    /// Encoding each segment of a path separately gives a path with the same segments, whatever
+    /// they contain. The path used for route lookup has the same number of segments.
     #[test]
     fn segments_are_kept_apart(segments in vec(prop::sample::select(vec!["a", "..%2f", ".", "..", "", "%2e", "a%5Cb", "%2F", "%00", "%252F", "%25"]), 0..8)) {
         let raw = format!("/{}", segments.join("/"));

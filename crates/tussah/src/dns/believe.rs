@@ -148,7 +148,8 @@ mod tests {
         // A chain that leads elsewhere is one alias.
         let shorter = cname("www.example.", "c.example.", 20);
         check(vec![first, second], Some(vec![shorter]));
-        // An address beside an alias is of no use (RFC 1034, section 3.6.2: there is nothing beside it).
+        // An address beside an alias is of no use (RFC 1034, section 3.6.2: there is nothing beside
+        // it).
         let alias = cname("www.example.", "b.example.", 30);
         check(vec![plain, alias.clone()], Some(vec![alias.clone()]));
         // Circles.

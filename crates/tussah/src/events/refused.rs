@@ -54,7 +54,7 @@ impl<T> fmt::Debug for Refused<T> {
 
 impl<T> Error for Refused<T> {}
 
-/// Whether `unpack` on this OS thread is waiting for a value, and the value once it has arrived.
+/// The value that `unpack` on this OS thread waits for, once it has arrived.
 enum Back {
     Unwanted,
     Wanted,

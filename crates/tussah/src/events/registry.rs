@@ -55,7 +55,7 @@ struct Entry {
 /// A child that a registration waits for. The registration that replaces it takes the child over.
 pub(super) type OwnedChild = Arc<async_lock::Mutex<Child>>;
 
-/// Whether a registration is still active.
+/// True if a registration is still active.
 ///
 /// Accesses are Relaxed: the color orders events of one color, and nothing is promised to others.
 #[derive(Clone)]

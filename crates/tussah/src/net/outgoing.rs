@@ -83,9 +83,9 @@ pub struct OutgoingStats {
 pub(crate) struct Progress {
     /// Number of buffers written completely.
     pub(crate) written: u64,
-    /// Whether buffers are accepted.
+    /// True if buffers are accepted.
     pub(crate) open: bool,
-    /// Whether the writing has ended.
+    /// True if the writing has ended.
     pub(crate) over: bool,
 }
 

@@ -43,7 +43,7 @@ pub struct Command {
     program: OsString,
     name: Option<OsString>,
     arguments: Vec<OsString>,
-    /// Whether the environment of this process is not inherited.
+    /// True if the environment of this process is not inherited.
     only_changes: bool,
     /// Variables to set or remove, in this order.
     changes: Vec<(OsString, Option<OsString>)>,

@@ -38,7 +38,7 @@ struct Place {
 }
 
 struct Reaper {
-    /// Whether the OS thread is running.
+    /// True if the OS thread is running.
     is_running: bool,
     /// `None` also while the process has no descriptors for it.
     place: Option<Arc<Place>>,

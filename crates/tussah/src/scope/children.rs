@@ -224,7 +224,7 @@ pin_project! {
 struct Entry<E> {
     children: Arc<Children<E>>,
     key: u64,
-    /// Whether the child has finished or reported its failure.
+    /// True if the child has finished or reported its failure.
     told: bool,
 }
 

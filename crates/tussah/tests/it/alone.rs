@@ -1,4 +1,5 @@
-//! Tests in a process of their own: for what belongs to the whole process, such as descriptors, children and signals.
+//! Tests in a process of their own: for what belongs to the whole process, such as descriptors,
+//! children and signals.
 
 use std::env;
 use std::fs::{self, File};
@@ -14,7 +15,8 @@ const NAME: &str = "TUSSAH_TEST_ALONE";
 /// A test that takes longer hangs.
 const HANGS: Duration = Duration::from_secs(60);
 
-/// Runs `body` where nothing else runs: starts this binary again for the test of the given name, which calls this, too.
+/// Runs `body` where nothing else runs: starts this binary again for the test of the given name,
+/// which calls this, too.
 #[track_caller]
 pub fn alone(name: &str, body: impl FnOnce()) {
     if env::var_os(NAME).is_some_and(|alone| alone == *name) {
@@ -36,7 +38,8 @@ pub fn descriptors() -> usize {
     list.count() - 1 // without that of the list
 }
 
-/// How many descriptors are open, for tests that count them on a runtime with one worker, whose driver has its own.
+/// How many descriptors are open, for tests that count them on a runtime with one worker, whose
+/// driver has its own.
 pub async fn descriptors_at_rest() -> usize {
     let (reader, _writer) = tussah::pipe::pipe().expect("made");
     let wait = crate::cancel::cut(reader.read(&mut [0]), 1).await;

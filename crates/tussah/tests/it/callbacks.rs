@@ -147,7 +147,8 @@ fn no_call_follows_an_unregistration_in_the_color() {
                 post_in(Color(1), move || on_readable(&this, None)).expect("open");
             })
             .expect("open");
-        // The registration's first event comes before the un-registration, and has called once; the second is queued.
+        // The registration's first event comes before the un-registration, and has called once; the
+        // second is queued.
         assert!(gone.iter().count() <= 1);
         assert_eq!(read_one(&stream).expect("it is open"), Some(b'x'));
     }
@@ -174,7 +175,8 @@ fn a_queued_event_does_not_call_an_unregistered_callback() {
         .expect("open");
     running.recv().expect("it began");
     client.write_all(b"x").expect("it is open");
-    // The other worker has reported it when it has served another descriptor that came later, in the same driver or its own.
+    // The other worker has reported it when it has served another descriptor that came later, in
+    // the same driver or its own.
     let (other, mut later) = connection(&runtime);
     later.write_all(b"y").expect("it is open");
     runtime.block_on(other.readable()).expect("it is open");

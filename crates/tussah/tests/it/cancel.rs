@@ -24,7 +24,8 @@ pub async fn cut<F: Future>(future: F, polls_max: usize) -> Option<F::Output> {
     .await
 }
 
-/// 0, 1, 2, … polls, after which a scenario cuts its operation off, until that comes to its end, and the scenario breaks.
+/// 0, 1, 2, … polls, after which a scenario cuts its operation off, until that comes to its end,
+/// and the scenario breaks.
 pub fn cuts() -> impl Iterator<Item = usize> {
     let end = std::iter::once_with(|| {
         panic!("the operation does not come to its end within {POLLS_MAX} polls")

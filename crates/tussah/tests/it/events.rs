@@ -71,8 +71,8 @@ fn a_timer_is_cancelled_only_by_cancel() {
 
 #[test]
 fn a_cancel_in_the_color_is_exact() {
-    // The time is up while the color is busy, so that the timer's event is queued behind the one that cancels it.
-    // A busy machine may take as long as `SOON` to come to that one.
+    // The time is up while the color is busy, so that the timer's event is queued behind the one
+    // that cancels it. A busy machine may take as long as `SOON` to come to that one.
     let time = 50 * SOON;
     let runtime = runtime(2);
     let color = Color(4);

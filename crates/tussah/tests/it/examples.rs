@@ -10,7 +10,8 @@ use std::process::{Command, Output, Stdio};
 
 use serde_json::Value;
 
-/// The program of an example. `cargo test` builds it beside the tests; `cargo test --test it` does not, then we do.
+/// The program of an example. `cargo test` builds it beside the tests; `cargo test --test it` does
+/// not, then we do.
 pub(crate) fn example(name: &str) -> Command {
     let test = std::env::current_exe().expect("the test knows its own path");
     let profile = test
@@ -40,7 +41,8 @@ pub(crate) fn example(name: &str) -> Command {
     Command::new(program)
 }
 
-/// What a program has said of errors, without what its watchdog says where the machine is too busy to run a worker for a second.
+/// What a program has said of errors, without what its watchdog says where the machine is too busy
+/// to run a worker for a second.
 pub(crate) fn complaints(stderr: &str) -> String {
     let of_watchdog = |line: &&str| line.starts_with("tussah: worker ");
     let lines = stderr.split_inclusive('\n');

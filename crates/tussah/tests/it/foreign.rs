@@ -1,5 +1,6 @@
-//! Foreign code that panics, in each place where this crate calls some: a table, and a test that walks it. What is thrown throws once more
-//! when it is dropped. The places of the runtime itself have a table of their own, in `tussah-core`.
+//! Foreign code that panics, in each place where this crate calls some: a table, and a test that
+//! walks it. What is thrown throws once more when it is dropped. The places of the runtime itself
+//! have a table of their own, in `tussah-core`.
 
 use std::future::{Future, pending};
 use std::panic::{AssertUnwindSafe, catch_unwind, panic_any};
@@ -26,7 +27,7 @@ struct Row {
     run: fn(&Runtime),
 }
 
-/// What is thrown. Its destructor throws once more.
+/// A panic payload. Its destructor panics again.
 struct Thrown;
 
 impl Drop for Thrown {

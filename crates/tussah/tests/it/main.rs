@@ -33,7 +33,7 @@ mod time;
 mod udp;
 mod unix;
 
-/// A runtime with so many workers.
+/// A runtime with N workers.
 fn runtime(workers: usize) -> tussah::Runtime {
     tussah::Runtime::builder()
         .workers(workers)
@@ -41,7 +41,8 @@ fn runtime(workers: usize) -> tussah::Runtime {
         .expect("the workers start")
 }
 
-/// A runtime with one worker and a clock that is moved by hand, so that nothing is ever too late unless the test says so.
+/// A runtime with one worker and a clock that is moved by hand, so that nothing is ever too late
+/// unless the test says so.
 fn by_hand() -> (tussah::ManualClock, tussah::Runtime) {
     let clock = tussah::Clock::manual();
     let runtime = tussah::Runtime::builder().workers(1).clock(clock.clock());
@@ -58,7 +59,8 @@ where
     runtime(2).block_on_spawned(future)
 }
 
-/// The same with one worker, whose driver is there from the first wait on: for tests that count descriptors.
+/// The same with one worker, whose driver is there from the first wait on: for tests that count
+/// descriptors.
 #[track_caller]
 fn run_on_one<F>(future: F) -> F::Output
 where
@@ -68,8 +70,8 @@ where
     runtime(1).block_on_spawned(future)
 }
 
-/// Lets others run for a while, so that what should not happen has its chance. Enough on a runtime with one worker: it looks at the
-/// clock after 128 turns at the most.
+/// Lets others run for a while, so that what should not happen has its chance. Enough on a runtime
+/// with one worker: it looks at the clock after 128 turns at the most.
 async fn idle() {
     for _ in 0..1000 {
         tussah::yield_now().await;

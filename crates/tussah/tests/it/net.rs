@@ -19,7 +19,7 @@ use tussah::net::{TcpListener, TcpStream};
 
 use crate::alone::{alone, descriptors};
 
-/// Runs a test on a runtime with so many workers.
+/// Runs a test on a runtime with N workers.
 fn run<F: Future<Output = io::Result<()>>>(workers: usize, test: F) {
     let runtime = crate::runtime(workers);
     runtime.block_on(test).expect("the network works");
@@ -33,8 +33,8 @@ async fn pair() -> io::Result<(TcpStream, TcpStream)> {
     Ok((client, server))
 }
 
-/// Two ends with small buffers, so that a transfer takes many steps. Segments are small too: a window that has no room
-/// for one would stay closed until a timer of the system's.
+/// Two ends with small buffers, so that a transfer takes many steps. Segments are small too: a
+/// window that has no room for one would stay closed until a timer of the system's.
 async fn narrow_pair() -> io::Result<(TcpStream, TcpStream)> {
     const BUFFER: usize = 8192;
     let listener = TcpListener::bind("127.0.0.1:0")?;

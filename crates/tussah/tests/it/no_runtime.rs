@@ -1,4 +1,4 @@
-//! What needs a runtime says where it was called without one.
+//! Functions that need a runtime name their caller when there is none.
 
 use std::cell::Cell;
 use std::panic::{catch_unwind, set_hook, take_hook};

@@ -120,7 +120,8 @@ fn the_traits_of_futures_io_work_for_pipes() {
     });
 }
 
-/// In packet mode a short read does not say that nothing is left, and nothing more will be reported of what is.
+/// In packet mode a short read does not say that nothing is left, and nothing more will be reported
+/// of what is.
 #[test]
 fn packets_are_read_one_by_one() {
     run_on_one(async {

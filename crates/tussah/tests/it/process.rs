@@ -27,13 +27,13 @@ async fn cat() -> Child {
     command.spawn().await.expect("there is a cat")
 }
 
-/// Whether this process has any child, alive or not.
+/// Returns whether this process has any child, alive or not.
 fn has_children() -> bool {
     let options = WaitIdOptions::EXITED | WaitIdOptions::NOWAIT | WaitIdOptions::NOHANG;
     waitid(WaitId::All, options).err() != Some(rustix::io::Errno::CHILD)
 }
 
-/// Whether the reaper's OS thread is there.
+/// Returns whether the reaper's OS thread is there.
 fn has_reaper() -> bool {
     let threads = fs::read_dir("/proc/self/task").expect("the system is Linux");
     threads.flatten().any(|thread| {

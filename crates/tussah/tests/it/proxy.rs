@@ -390,7 +390,8 @@ macro_rules! tests {
     };
 }
 
-/// The lines by which two texts differ, as diff(1) gives them: those of the first, and those of the second.
+/// The lines by which two texts differ, as diff(1) gives them: those of the first, and those of the
+/// second.
 fn difference<'a>(first: &'a str, second: &'a str) -> (Vec<&'a str>, Vec<&'a str>) {
     let (first, second): (Vec<_>, Vec<_>) = (first.lines().collect(), second.lines().collect());
     // The longest common subsequence of what follows each pair of lines.

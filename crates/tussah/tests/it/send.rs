@@ -1,7 +1,9 @@
-//! Every public future is `Send`, with borrowed, static and owned arguments, so that it can be awaited inside of `spawn`.
+//! Every public future is `Send`, with borrowed, static and owned arguments, so that it can be
+//! awaited inside of `spawn`.
 //!
-//! The checks are made by the compiler. Where it refuses one with "implementation of ... is not general enough", a future's `Send`
-//! depends on a bound that holds for `'static` alone: inside of an `async` block the compiler forgets which lifetimes are `'static`.
+//! The checks are made by the compiler. Where it refuses one with "implementation of ... is not
+//! general enough", a future's `Send` depends on a bound that holds for `'static` alone: inside of
+//! an `async` block the compiler forgets which lifetimes are `'static`.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -15,7 +17,7 @@ mod process;
 mod stages;
 mod threads;
 
-/// What `spawn` asks of a future.
+/// Requires of a future what `spawn` requires.
 fn spawned<F>(_: F)
 where
     F: Future + Send + 'static,
@@ -23,7 +25,8 @@ where
 {
 }
 
-/// Checks blocks that await what they are named after, in the form `file/without/src::function` or `...::Type`.
+/// Checks blocks that await what they are named after, in the form `file/without/src::function` or
+/// `...::Type`.
 macro_rules! futures {
     ($($name:literal ($($argument:ident: $kind:ty),* $(,)?) $body:block)*) => {
         pub(super) const CHECKED: &[&str] = &[$($name),*];
@@ -89,7 +92,7 @@ macro_rules! addresses {
 
 use {addresses, futures, paths, texts};
 
-/// What each module checks.
+/// The futures that each module checks.
 fn checked() -> impl Iterator<Item = &'static str> {
     let modules = [
         colored::CHECKED,
@@ -124,7 +127,8 @@ fn name(text: &str) -> &str {
     &text[..end.unwrap_or(text.len())]
 }
 
-/// The names of the public functions of a source that give futures or streams, and of public types that are one.
+/// The names of the public functions of a source that give futures or streams, and of public types
+/// that are one.
 fn futures_of(source: &str) -> Vec<&str> {
     let mut found = Vec::new();
     let mut lines = source.lines().map(str::trim_start);

@@ -14,7 +14,8 @@ use crate::alone::{alone, descriptors, descriptors_at_rest};
 use crate::cancel::{cut, cuts};
 use crate::{run, run_on_one, runtime};
 
-/// Has this process get a signal. It may be delivered after this returns, but only if another OS thread takes it.
+/// Has this process get a signal. It may be delivered after this returns, but only if another OS
+/// thread takes it.
 fn raise(signal: Signal) {
     let number = rustix::process::Signal::from_named_raw(signal.as_raw());
     kill_process(getpid(), number.expect("it has a name")).expect("it is our own");

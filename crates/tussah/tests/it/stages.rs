@@ -92,7 +92,7 @@ fn a_pipeline_handles_each_event_once() -> Result<(), BuildError> {
     })
 }
 
-/// What is sent is as shareable as what it is made of, whatever its drop callback is.
+/// An event is as shareable as its value, whatever its drop callback is.
 const _: () = {
     const fn is_send_and_sync<T: Send + Sync>() {}
     is_send_and_sync::<Event<u64>>();

@@ -15,7 +15,8 @@ use tussah::sync::Semaphore;
 
 use crate::{by_hand, runtime};
 
-/// Has tests that log run one after the other: `tracing` may ask only the first who comes to a place whether it listens there.
+/// Has tests that log run one after the other: `tracing` may ask only the first who comes to a
+/// place whether it listens there.
 pub static LOGS: Mutex<()> = Mutex::new(());
 
 /// Waits for a permit for each batch.
@@ -37,7 +38,7 @@ fn gated(builder: Builder<u64>, gate: &Arc<Semaphore>) -> Stage<u64> {
     any
 }
 
-/// Waits until so many servlets of a stage wait.
+/// Waits until N servlets of a stage wait.
 async fn waiting(stage: &Stage<u64>, servlets: usize) {
     while stage.stats().waiting != servlets {
         tussah::yield_now().await;
@@ -187,7 +188,8 @@ async fn overloaded(runtime: &Runtime, gate: &Arc<Semaphore>) -> (Network, Stage
     let parse = parse.handler(|edges| Ok(Pass(edges.to(&disk).queue(2)?)));
     let parse = network.find(parse.expect("a stage").name());
     let parse: Stage<u64> = parse.expect("it is there");
-    // Two in service and two in the queue of `disk`, one that waits for room there, and two behind it.
+    // Two in service and two in the queue of `disk`, one that waits for room there, and two behind
+    // it.
     for event in 0..7 {
         parse.sender().send(event).await.expect("it is open");
     }

@@ -209,7 +209,8 @@ fn graphviz_takes_the_graph() -> Result<(), BuildError> {
 
 type Read = (BTreeMap<String, String>, BTreeMap<(String, String), String>);
 
-/// Reads as much of DOT as the graph uses: one statement a line, quoted labels. Gives labels by node, and attributes by edge.
+/// Reads as much of DOT as the graph uses: one statement a line, quoted labels. Gives labels by
+/// node, and attributes by edge.
 fn read_dot(text: &str) -> Read {
     let mut lines = text.lines();
     let head = lines.next().expect("a first line");

@@ -20,11 +20,12 @@ use tussah::{Color, OpError, spawn};
 use crate::alone::{alone, descriptors, descriptors_at_rest, exhaust, until};
 use crate::{by_hand, run, run_on_one};
 
-/// Answers each packet with the same; refuses to see the events of a connection in another order than promised.
+/// Answers each packet with the same; refuses to see the events of a connection in another order
+/// than promised.
 #[derive(Default)]
 struct Echo;
 
-/// What a connection has told so far.
+/// The reports of a connection so far.
 #[derive(Default)]
 struct Seen {
     events: AtomicU64,
@@ -671,7 +672,7 @@ fn a_server_without_descriptors_reports_it_and_goes_on() {
             let error = next!(events, SocketEvent::AcceptFailed(_, error) => error);
             let text = format!("accept at {address}: Too many open files (os error 24)");
             assert_eq!(error.to_string(), text);
-            // Who is connected is served.
+            // Connected clients are served.
             clients[0].write_all(b"ping")?;
             next!(events, SocketEvent::Packet(_, bytes) => assert_eq!(bytes, b"ping"));
             drop(free);

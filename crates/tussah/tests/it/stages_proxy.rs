@@ -181,7 +181,7 @@ fn waiting_for_a_proxy_to_go_does_not_delay_it() {
     });
 }
 
-/// What goes to a proxy that is destroyed goes to its target again.
+/// Events for a destroyed proxy go to its target again.
 #[test]
 fn a_destroyed_proxy_loses_nothing() {
     let runtime = runtime(2);
@@ -212,7 +212,7 @@ fn a_destroyed_proxy_loses_nothing() {
     });
 }
 
-/// Who waits at a proxy, or for it to go, goes on when it is destroyed.
+/// Senders that wait at a proxy, or for it to go, go on when it is destroyed.
 #[test]
 fn a_proxy_may_be_destroyed_while_it_is_taken_away() {
     let runtime = runtime(1);

@@ -1,4 +1,4 @@
-//! What stages do, over time.
+//! Recordings of stages over time.
 
 use std::io::{self, Write};
 use std::sync::Arc;

@@ -194,7 +194,8 @@ impl SerialHandler for Pass {
     }
 }
 
-/// A servlet that waits for its handler, which a call uses, lets those work that the call waits for.
+/// A servlet that waits for its handler, which a call uses, lets those work that the call waits
+/// for.
 #[test]
 fn a_servlet_that_waits_for_its_handler_has_no_permit() {
     let runtime = runtime(1);

@@ -12,7 +12,7 @@ use tussah::sync::Semaphore;
 
 use crate::{by_hand, runtime};
 
-/// What a stage does with an event: it sends something on, awaits, panics.
+/// The action of a stage on an event: forward, await or panic.
 struct Step(Option<Sender<u64>>);
 
 impl Handler for Step {
@@ -296,7 +296,8 @@ impl Handler for Waits {
     }
 }
 
-/// While a handler waits, others run on its worker: their events are not of its trace, and its own still are.
+/// While a handler waits, others run on its worker: their events are not of its trace, and its own
+/// still are.
 #[test]
 fn a_trace_waits_with_its_handler() {
     let runtime = runtime(1);

@@ -167,7 +167,7 @@ fn batches() {
     });
 }
 
-/// What a batch has taken is given; the error that came behind it is met by the next operation.
+/// A batch is returned before the error that follows it, which the next operation returns.
 #[test]
 fn an_error_in_a_batch_is_not_lost() {
     run(async {

@@ -143,7 +143,8 @@ fn halves_come_together_again() {
 fn a_short_read_is_no_reason_to_wait() {
     run(async {
         let (a, b) = UnixStream::pair().expect("made");
-        // So that the descriptor is registered, and nothing will be reported of what is there already.
+        // So that the descriptor is registered, and nothing will be reported of what is there
+        // already.
         assert!(cut(b.read(&mut [0]), 1).await.is_none());
         for _ in 0..3 {
             a.write_all(b"one").await.expect("there is room");
@@ -531,7 +532,8 @@ fn cancelled_connects_and_accepts() {
 fn cancelled_operations_of_datagrams() {
     run(async {
         for polls in cuts() {
-            // Another name each time: a process that another test starts has the socket, too, until it runs its program.
+            // Another name each time: a process that another test starts has the socket, too, until
+            // it runs its program.
             let address = name(&format!("cancel-datagram-{polls}"));
             let server = UnixDatagram::bind_addr(&address).expect("it is free");
             let client = UnixDatagram::unbound().expect("made");
@@ -593,7 +595,8 @@ fn the_standard_library_takes_them_and_gives_them() {
     });
 }
 
-/// A name of all the bytes that an address has, without a zero behind it, for which the standard library has no address.
+/// A name of all the bytes that an address has, without a zero behind it, for which the standard
+/// library has no address.
 #[test]
 fn peers_with_the_longest_names() {
     run(async {

@@ -8,7 +8,7 @@ use super::{Breach, Rule};
 /// Where the list is.
 pub(in super::super) const PATH: &str = "xtask/prose-exceptions.toml";
 
-/// What stands above the list.
+/// The comment above the list.
 const HEADER: &str = "\
 # How many places of each file may break a writing rule of `cargo xtask tidy`. The counts may only
 # shrink: `cargo xtask tidy --bless` lowers them, and moves them to other files of the same crate

@@ -8,7 +8,7 @@ use super::Rule;
 /// Bound, in columns: two files fit beside each other on a screen.
 const COLUMNS_MAX: usize = 100;
 
-/// What begins a line comment, the longer ones first.
+/// The markers that begin a line comment, the longer ones first.
 const MARKERS: [(&str, Kind); 4] = [
     ("////", Kind::Plain),
     ("///", Kind::Documentation),
@@ -88,7 +88,7 @@ pub(super) fn blocks(source: &Source) -> Vec<Block> {
     blocks
 }
 
-/// What the tokens cover of a line.
+/// The columns of a line that tokens cover.
 #[derive(Clone, Copy, Debug)]
 enum End {
     /// Nothing but a documentation comment, which is a token too.

@@ -18,7 +18,7 @@ use super::buffer::Memory;
 /// events.
 const ROOM_MAX: usize = 128 * 1024;
 
-/// Whether a try is worthwhile for a file.
+/// True if a try is worthwhile for a file.
 pub(super) struct Cached(AtomicBool);
 
 /// The result of a try.

@@ -23,7 +23,7 @@ pub(super) unsafe trait Operation: Send + 'static {
     /// The operation's code in the ring's interface.
     const CODE: u8;
 
-    /// What happens to an operation that has begun when its future is dropped.
+    /// How an operation that has begun reacts when its future is dropped.
     const WHEN_DROPPED: WhenDropped;
 
     /// Asks the user's buffer for its memory. Called once, before everything else and outside of
@@ -81,7 +81,7 @@ pub(super) fn has_not_begun(error: Errno) -> bool {
 pub(super) enum WhenDropped {
     /// The kernel is asked to give it up, because no one can see the difference.
     Cancelled,
-    /// It is carried out.
+    /// The operation is carried out.
     CarriedOut,
 }
 

@@ -63,7 +63,7 @@ pub fn text_of(payload: Box<dyn Any + Send>) -> String {
 
 type Hook = Box<dyn Fn() + Send + Sync>;
 
-/// What a waker of another executor does when it is used.
+/// The behaviour of a waker of another executor.
 pub struct Hooks {
     pub clone: Hook,
     pub wake: Hook,

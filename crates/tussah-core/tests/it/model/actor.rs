@@ -40,9 +40,9 @@ pub(super) struct World {
     pub(super) history: History,
     /// The number of operations so far.
     pub(super) begun: AtomicUsize,
-    /// Whether the shutdown may have begun.
+    /// True if the shutdown may have begun.
     pub(super) ending: AtomicBool,
-    /// Whether actors outside of the runtime may sleep. If the shutdown dropped their timer, they
+    /// True if actors outside of the runtime may sleep. If the shutdown dropped their timer, they
     /// would sleep forever.
     pub(super) outside_sleeps: bool,
 }

@@ -35,7 +35,7 @@ struct Place {
     /// The expected colored value. Only its own events change it.
     value: AtomicU64,
     log: Mutex<Vec<Entry>>,
-    /// Whether some actor has set a limit.
+    /// True if some actor has set a limit.
     limited: AtomicBool,
 }
 
@@ -104,7 +104,7 @@ pub(super) struct Op {
     /// The actor that the closure will be.
     pub(super) actor: u32,
     pub(super) outcome: Mutex<Outcome>,
-    /// Whether the closure came back to its caller, so that its end is no event of the color.
+    /// True if the closure came back to its caller, so that its end is no event of the color.
     pub(super) returned: AtomicBool,
     pub(super) ran: AtomicU32,
     pub(super) dropped: AtomicU32,

@@ -69,11 +69,11 @@ pub(super) enum How {
 #[derive(Clone, Debug)]
 pub(super) enum Wait {
     Await,
-    /// It is polled once, and awaited after some other actions.
+    /// The future is polled once, and awaited after some other actions.
     Meanwhile(Body),
-    /// It is polled once, and dropped after some other actions.
+    /// The future is polled once, and dropped after some other actions.
     Drop(Body),
-    /// It is dropped before it is polled.
+    /// The future is dropped before it is polled.
     Never,
 }
 
@@ -82,7 +82,7 @@ pub(super) enum Wait {
 pub(super) enum End {
     Await,
     Detach,
-    /// It is aborted at once, and then awaited.
+    /// The thread is aborted at once, and then awaited.
     Abort,
 }
 
@@ -122,7 +122,7 @@ pub(super) struct Program {
     pub(super) steal_delay_us: u64,
     pub(super) seed: u64,
     pub(super) choice: Choice,
-    /// Whether the clock is manual.
+    /// True if the clock is manual.
     pub(super) manual_clock: bool,
     pub(super) finish: Finish,
     pub(super) roots: Vec<Root>,

@@ -34,7 +34,7 @@ pub(in crate::load) struct Flight {
     pub(in crate::load) last: bool,
     /// The bytes of its body are compared.
     pub(in crate::load) checked: bool,
-    /// It is one of the limited number of requests of the run.
+    /// The request counts toward the limited number of requests of the run.
     pub(in crate::load) claimed: bool,
     pub(in crate::load) due_ns: u64,
     pub(in crate::load) sent_ns: u64,

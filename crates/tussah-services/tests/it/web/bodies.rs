@@ -127,7 +127,7 @@ fn a_client_that_expects_100_continue_gets_it() {
             assert_eq!((told.status, told.head.lines().count()), (100, 2));
             client.send(&text[head..]);
             assert_eq!(client.answer().text(), "hello");
-            // Who does not wait need not be told.
+            // A client that does not wait needs no 100.
             client.send(&text);
             assert_eq!(client.answer().text(), "hello");
         }

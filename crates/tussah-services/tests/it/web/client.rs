@@ -10,7 +10,7 @@ use std::time::Duration;
 /// A connection. A server that says nothing for too long fails the test.
 pub struct Client {
     stream: TcpStream,
-    /// What has come and was not taken yet.
+    /// The bytes that were received and not yet consumed.
     buffer: Vec<u8>,
 }
 
@@ -146,7 +146,7 @@ impl Client {
         Some(answer)
     }
 
-    /// Reads until so many bytes are there.
+    /// Reads until N bytes are there.
     #[track_caller]
     pub fn fill_to(&mut self, len: usize) {
         while self.buffer.len() < len {

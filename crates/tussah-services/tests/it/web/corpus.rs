@@ -16,7 +16,7 @@ struct Case {
 }
 
 impl Case {
-    /// What comes of each request in turn.
+    /// The outcome of each request in turn.
     fn words(&self) -> Vec<&str> {
         let (expected, _) = self
             .name
@@ -25,7 +25,7 @@ impl Case {
         expected.split('+').collect()
     }
 
-    /// Whether it is a body that is refused, so that the request before is not answered.
+    /// True if a body is refused, so that the request before it is not answered.
     fn has_bad_body(&self) -> bool {
         let bodies = ["-chunk-", "-length-over-limit", "-length-largest"];
         bodies.iter().any(|part| self.name.contains(part))

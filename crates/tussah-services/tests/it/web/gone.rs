@@ -18,7 +18,7 @@ use super::server::{Server, Site};
 /// Bound: how long a test waits for what has to come.
 const PATIENCE: Duration = Duration::from_secs(20);
 
-/// What a handler does, as the test sees it.
+/// The progress of a handler, as the test sees it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Seen {
     Begun(String),
@@ -102,7 +102,7 @@ impl Stage {
         }
     }
 
-    /// How many requests were cancelled, when so many have been at least.
+    /// Waits until at least N requests were cancelled, and returns how many were.
     #[track_caller]
     fn expect_cancelled(&self, expected: u64) {
         let begun = Instant::now();

@@ -301,7 +301,7 @@ fn an_aborted_download_is_logged() {
     let [line] = &lines[..] else {
         panic!("one line: {lines:?}");
     };
-    // Who it was is not known any more, if the connection was reset.
+    // The client's address is unknown after a reset.
     let line = line.replace("127.0.0.1", "-");
     let start = r#"- - - "GET /large.bin HTTP/1.1" 200 "#;
     let bytes = line.strip_prefix(start).and_then(|rest| rest.parse().ok());

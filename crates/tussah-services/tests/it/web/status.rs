@@ -28,7 +28,7 @@ fn json(client: &mut Client) -> Value {
     serde_json::from_slice(&page.body).expect("it is JSON")
 }
 
-/// What a page says of a route, of files or of the rest.
+/// The figures of a route, of files or of other requests on a status page.
 #[track_caller]
 fn source(page: &Value, name: &str) -> Value {
     let sources = page["sources"].as_array().expect("sources");

@@ -26,7 +26,7 @@ pub struct Answer {
 pub enum End {
     /// Before the first byte of an answer.
     Between,
-    /// Within one, after so many bytes of its body.
+    /// Within one, after N bytes of its body.
     Within(Vec<u8>),
 }
 

@@ -60,7 +60,7 @@ fn rejected_connections_are_bounded_too() {
     server.expect_sockets(sockets + 1);
 }
 
-/// Bound, in connections: idle ones, if there are descriptors for so many.
+/// Bound, in connections: idle ones, if there are enough descriptors.
 const IDLE: u64 = 10_000;
 
 #[test]

@@ -1,4 +1,4 @@
-//! What the server says on standard error when its log, its listeners or its files fail.
+//! Messages on standard error when the log, the listeners or the files of the server fail.
 
 use std::fs::{self, File};
 use std::io::{ErrorKind, Read, Write as _};

@@ -97,7 +97,7 @@ fn requests_cut_in_an_old_configuration_are_counted() {
     assert!(matches!(old.next(), Err(End::Between)));
 }
 
-/// Connects so many times while the only worker accepts nothing, and asks on each.
+/// Connects N times while the only worker accepts nothing, and sends a request on each.
 fn connect_unseen(running: &Running, socket: &Path) -> Vec<Box<dyn Unseen>> {
     let asking = request("/a.txt", "");
     let mut clients: Vec<Box<dyn Unseen>> = Vec::new();

@@ -11,7 +11,7 @@ use rustix::process::Signal;
 use super::client::{Client, request};
 use super::process::{PATIENCE, Process, Site, pause};
 
-/// What a command that ends says, and its exit status.
+/// Returns the output of a command that ends, and its exit status.
 #[track_caller]
 fn ended(mut command: Command) -> (i32, String) {
     let mut said = tempfile::tempfile().expect("there is room");

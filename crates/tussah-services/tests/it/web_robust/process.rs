@@ -83,7 +83,7 @@ pub fn until(what: &str, mut is_so: impl FnMut() -> bool) {
     }
 }
 
-/// Lets others go on for so many milliseconds: what happens in another process calls nobody here.
+/// Waits N milliseconds, because progress of another process wakes nothing here.
 pub fn pause(ms: u64) {
     thread::park_timeout(Duration::from_millis(ms));
 }
@@ -95,7 +95,7 @@ pub struct Process {
     pub addresses: Vec<SocketAddr>,
     child: Child,
     said: Arc<Mutex<String>>,
-    /// Who reads what it says, until it has ended.
+    /// The OS thread that reads the output until the process has ended.
     listeners: Vec<JoinHandle<()>>,
 }
 
@@ -242,7 +242,7 @@ impl Process {
         prlimit(Some(self.pid()), Resource::Nofile, limit).expect("a limit may be lowered");
     }
 
-    /// What its memory is, in bytes, without files.
+    /// Returns the memory of the process, in bytes, without files.
     pub fn memory_bytes(&self) -> u64 {
         let status = fs::read_to_string(format!("/proc/{}/status", self.child.id()));
         let status = status.expect("it lives");
@@ -262,7 +262,7 @@ impl Process {
         count.expect("the kernel says so")
     }
 
-    /// What it has used of CPUs, in ticks of the kernel's.
+    /// Returns the CPU time that the process has used, in ticks of the kernel.
     pub fn cpu_ticks(&self) -> u64 {
         let stat = fs::read_to_string(format!("/proc/{}/stat", self.child.id())).expect("it lives");
         let (_, rest) = stat.rsplit_once(')').expect("proc(5)");

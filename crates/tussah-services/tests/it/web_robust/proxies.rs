@@ -1,4 +1,4 @@
-//! Who a client is, behind proxies.
+//! The identity of clients behind proxies.
 
 use std::net::{SocketAddr, TcpStream};
 use std::os::unix::net::UnixStream;
@@ -8,7 +8,7 @@ use rustix::process::Signal;
 use super::client::{Client, request};
 use super::process::Site;
 
-/// What the log calls the client of each request: its path, and the client.
+/// Returns the path and the client of each request in the log.
 #[track_caller]
 fn check(options: &str, connect: &str, table: &[(&str, &str)]) {
     let mut server = Site::new().serve(&format!("--log-file {{}}/log {options}"));

@@ -26,7 +26,7 @@ pub fn reload(server: &mut Process, config: &str, says: &str) {
 
 pub const LOADED: &str = "certificates reloaded";
 
-/// What the server calls itself on a new connection.
+/// Returns the `Server` field that a new connection gets.
 fn name(server: &Process) -> String {
     server
         .get("/a.txt")

@@ -13,7 +13,7 @@ use rustls::{ClientConfig, ClientConnection, HandshakeKind, RootCertStore, Strea
 use super::client::{Client, request};
 use super::process::{Process, Site, bytes, until};
 
-/// What has a server use the certificate of [`site`].
+/// Options that make a server use the certificate of [`site`].
 pub const OPTIONS: &str = "--tls-cert {}/cert.pem --tls-key {}/key.pem";
 
 type Secure = StreamOwned<ClientConnection, TcpStream>;
@@ -30,7 +30,7 @@ pub fn certificate() -> (String, String) {
     (made.cert.pem(), made.signing_key.serialize_pem())
 }
 
-/// What a client needs that trusts the server's certificate.
+/// The configuration of a client that trusts the server's certificate.
 fn trusting(server: &Process) -> Arc<ClientConfig> {
     let mut roots = RootCertStore::empty();
     let cert = CertificateDer::from_pem_file(server.site.path("cert.pem")).expect("it is there");

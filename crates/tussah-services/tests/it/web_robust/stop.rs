@@ -13,7 +13,7 @@ use super::process::{Site, bytes, until};
 
 const LARGE: usize = 3_000_000;
 
-/// What clients have seen.
+/// The responses that clients have seen.
 #[derive(Default)]
 struct Seen {
     answers: AtomicUsize,
@@ -23,7 +23,7 @@ struct Seen {
     over: AtomicBool,
 }
 
-/// Asks for this and that, so many at a time, until the server has stopped. No answer is ever cut.
+/// Sends batches of N mixed requests until the server has stopped. No answer is ever cut.
 fn ask(address: SocketAddr, number: usize, at_once: usize, seen: &Seen) {
     let paths = [
         "/a.txt",

@@ -58,7 +58,7 @@ pub struct ResponseHead {
     pub status: Status,
     /// The HTTP version of the server.
     pub version: Version,
-    /// Whether the connection can be used for another request after the body.
+    /// True if the connection can be used for another request after the body.
     pub keep_alive: bool,
 }
 

@@ -9,9 +9,9 @@ const DEADLINE_MS: u64 = 10_000;
 
 /// An event, with its time in milliseconds since the start.
 enum Event {
-    /// The preferred family, IPv6, has so many addresses.
+    /// The preferred family, IPv6, has N addresses.
     V6(u8),
-    /// The other family has so many addresses.
+    /// The other family has N addresses.
     V4(u8),
     /// The oldest attempt that goes on fails.
     Fails,
@@ -26,7 +26,8 @@ fn addresses(family: Family, count: u8) -> impl Iterator<Item = SocketAddr> {
     })
 }
 
-/// Plays the events; writes down what is done after each: `6.1` for an attempt at the first address of IPv6, `until 50` for waiting.
+/// Plays the events; writes down what is done after each: `6.1` for an attempt at the first address
+/// of IPv6, `until 50` for waiting.
 fn play(events: &[(u64, Event)]) -> String {
     let start = Instant::now();
     let at = |ms: u64| start + Duration::from_millis(ms);

@@ -25,9 +25,9 @@ pub(crate) const DESCRIPTORS_MAX: usize = 253;
 pub(crate) struct Message {
     pub(crate) len: usize,
     pub(crate) descriptors: Vec<OwnedFd>,
-    /// Whether descriptors arrived for which there was no room; they are closed.
+    /// True if descriptors arrived for which there was no room; they are closed.
     pub(crate) descriptors_lost: bool,
-    /// Whether the datagram was longer than the buffer.
+    /// True if the datagram was longer than the buffer.
     pub(crate) is_cut: bool,
 }
 

@@ -155,9 +155,9 @@ impl Lost {
 
 /// The reasons why connecting to a host failed: the result for each address and each lookup.
 ///
-/// The [`io::Error`] of connecting by name contains this error. That outer error has the kind of the last
-/// attempt, `TimedOut` if the total time was up, or the kind of the [`dns::Error`] if no address
-/// was found.
+/// The [`io::Error`] of connecting by name contains this error. That outer error has the kind of
+/// the last attempt, `TimedOut` if the total time was up, or the kind of the [`dns::Error`] if no
+/// address was found.
 ///
 /// # Examples
 /// ```

@@ -58,10 +58,10 @@ pub struct TcpListener {
     socket: Socket,
     connections: Option<Arc<Semaphore>>,
     exhaustion_fails: bool,
-    /// Whether its connections are spread over all workers, because there is not one listener per
+    /// True if its connections are spread over all workers, because there is not one listener per
     /// worker.
     spreads: bool,
-    /// Whether `try_accept` has found no descriptor or memory left.
+    /// True if `try_accept` has found no descriptor or memory left.
     exhausted: AtomicBool,
     counts: Counts,
 }

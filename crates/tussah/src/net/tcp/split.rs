@@ -29,7 +29,7 @@ pub struct OwnedReadHalf(Arc<TcpStream>);
 #[derive(Debug)]
 pub struct OwnedWriteHalf {
     stream: Arc<TcpStream>,
-    /// Whether dropping the half leaves the direction open.
+    /// True if dropping the half leaves the direction open.
     forgotten: bool,
 }
 

@@ -115,7 +115,7 @@ pub(in crate::net) fn poll_transfer<S: Limited, R>(
 
 /// A timer that an operation waits for.
 pub(super) struct Pace {
-    /// Whether the timer enforces the rate limit. If not, it enforces the timeout.
+    /// True if the timer enforces the rate limit. If not, it enforces the timeout.
     limited: bool,
     /// Boxed again to keep operations movable.
     sleep: Pin<Box<Sleep>>,

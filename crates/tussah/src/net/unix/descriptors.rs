@@ -16,10 +16,10 @@ pub struct ReceivedFds {
     pub len: usize,
     /// The descriptors, in the order in which they were sent.
     pub fds: Vec<OwnedFd>,
-    /// Whether more descriptors were sent than requested or allowed for this process. The rest were
+    /// True if more descriptors were sent than requested or allowed for this process. The rest were
     /// closed.
     pub fds_lost: bool,
-    /// Whether a datagram was longer than the buffer, so that its end is lost. Always false for
+    /// True if a datagram was longer than the buffer, so that its end is lost. Always false for
     /// streams.
     pub is_truncated: bool,
 }

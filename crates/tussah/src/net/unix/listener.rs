@@ -50,7 +50,7 @@ const BACKLOG: i32 = 4096;
 /// ```
 pub struct UnixListener {
     socket: Socket,
-    /// Whether the system had no descriptor or memory left when a callback tried to accept.
+    /// True if the system had no descriptor or memory left when a callback tried to accept.
     exhausted: AtomicBool,
 }
 

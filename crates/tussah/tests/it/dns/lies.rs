@@ -1,4 +1,5 @@
-//! A server that lies, and others who do so in its name: what is not an answer to the question is never taken for one.
+//! A server that lies, and others who do so in its name: what is not an answer to the question is
+//! never taken for one.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -89,7 +90,8 @@ fn noise() {
     check_ignored(|asked| Reply::Bytes([&(!asked.id).to_be_bytes()[..], &[0xff; 500]].concat()));
 }
 
-/// What has the right number but makes no sense is not believed, and asked for again.
+/// A message with the right number that makes no sense is not believed, and the question is
+/// repeated.
 #[track_caller]
 fn check_refused(lie: impl Fn(&Asked) -> Vec<u8> + Send + Sync + 'static) {
     let count = AtomicUsize::new(0);
@@ -254,7 +256,8 @@ fn answers_with_errors_in_them() {
     runtime.block_on(async {
         let resolver = builder([&server]).attempts(1).cache_size(0).build();
         for _ in 0..500 {
-            // An error in the address itself can't be told from the truth; all that counts is that this ends.
+            // An error in the address itself can't be told from the truth; all that counts is that
+            // this ends.
             if let Ok(found) = resolver.lookup_a("host.test").await {
                 assert!(!found.as_slice().is_empty());
             }

@@ -1,4 +1,4 @@
-//! What is found: by asking, in the cache, in the file of hosts, and without any of these.
+//! Lookups by a server, from the cache, from the file of hosts, and without any of these.
 
 use std::io::Write as _;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};

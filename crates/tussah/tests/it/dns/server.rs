@@ -19,7 +19,7 @@ pub struct Asked {
     pub by_tcp: bool,
 }
 
-/// What the server sends.
+/// A message of the server.
 #[derive(Clone, Debug)]
 pub enum Reply {
     Bytes(Vec<u8>),
@@ -130,7 +130,7 @@ impl Shared {
                 return;
             }
             for reply in self.note(&buffer[..len], false) {
-                // Who asked may be gone.
+                // The client may be gone.
                 let _ = match reply {
                     Reply::Bytes(bytes) => socket.send_to(&bytes, client),
                     Reply::FromElsewhere(bytes) => elsewhere.send_to(&bytes, client),
@@ -200,7 +200,7 @@ pub fn response(asked: &Asked) -> Message {
     message
 }
 
-/// What a server says that has these records.
+/// The answers of a server that has these records.
 pub fn zone(asked: &Asked, records: &[Record]) -> Message {
     let mut message = response(asked);
     let mut owner = asked.query.name().clone();

@@ -22,7 +22,7 @@ impl Wake for Count {
     }
 }
 
-/// Polls so many times, each time after a wake, then drops. The output if it was ready before.
+/// Polls N times, each time after a wake, then drops. Returns the output if it was ready before.
 fn poll_times<F: Future>(runtime: &Runtime, future: F, times: usize) -> Option<F::Output> {
     let mut future = pin!(future);
     let count = Arc::new(Count(std::thread::current(), AtomicUsize::new(0)));

@@ -1,4 +1,4 @@
-//! What is done with paths.
+//! Operations on paths.
 
 use std::io::ErrorKind;
 use std::time::SystemTime;

@@ -26,7 +26,8 @@ impl Wake for Flag {
     }
 }
 
-/// Polls a future up to `polls` times, each time after it was woken, and drops it then. True if it completed.
+/// Polls a future up to `polls` times, each time after it was woken, and drops it then. True if it
+/// completed.
 async fn poll_and_drop(
     mut future: Boxed<()>,
     polls: usize,
@@ -68,7 +69,7 @@ macro_rules! cases {
     };
 }
 
-/// What takes nothing before it completes.
+/// Checks operations that take nothing before they complete.
 const READ: &[Case] = &cases![
     ("read", |stream| stream.read(&mut [0; 100])),
     ("peek", |stream| stream.peek(&mut [0; 100])),
@@ -85,7 +86,7 @@ const READ: &[Case] = &cases![
     }),
 ];
 
-/// What may have taken a part before.
+/// Checks operations that may have taken a part before.
 const READ_EXACT: &[Case] = &cases![
     ("read_exact", |stream| stream.read_exact(&mut [0; 10])),
     ("AsyncRead", |stream| async move {
@@ -93,7 +94,7 @@ const READ_EXACT: &[Case] = &cases![
     }),
 ];
 
-/// What gives nothing before it completes; there is no room when it begins.
+/// Checks operations that give nothing before they complete; there is no room when they begin.
 const WRITE: &[Case] = &cases![
     ("write", |stream| stream.write(&[1; 100])),
     ("writable", |stream| stream.writable()),
@@ -106,7 +107,7 @@ const WRITE: &[Case] = &cases![
     }),
 ];
 
-/// What may have given a part of the pattern before.
+/// Checks operations that may have given a part of the pattern before.
 const WRITE_ALL: &[Case] = &cases![
     ("write_all", |stream| async move {
         stream.write_all(&pattern(LONG)).await

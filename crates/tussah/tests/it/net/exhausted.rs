@@ -46,7 +46,7 @@ fn a_server_without_descriptors_goes_on() {
                 io::Result::Ok(all)
             });
             until(|| listener.stats().pauses == 1).await;
-            // Who is connected is served, and nobody tries again as long as there is no reason.
+            // Connected clients are served, and nothing tries again without a reason.
             for _ in 0..100 {
                 client.write_all(b"ping").await?;
                 client.read_exact(&mut [0; 4]).await?;

@@ -1,4 +1,4 @@
-//! What peers and signals do to connections.
+//! Effects of peers and signals on connections.
 
 use std::io;
 use std::sync::Arc;
@@ -96,7 +96,7 @@ fn a_reset_during_an_operation() {
 #[test]
 fn a_reset_on_close() {
     run(1, async {
-        // Who closes without having read all resets the peer.
+        // Closing a socket with unread data resets the peer.
         let (client, server) = pair().await?;
         let peer = client.local_addr()?;
         server.write_all(b"unread").await?;
@@ -152,7 +152,8 @@ fn signals_interrupt_nothing() {
             let done = Arc::new(AtomicBool::new(false));
             let finished = done.clone();
             let storm = std::thread::spawn(move || {
-                // By their own numbers, since what is meant for the process interrupts its first OS thread alone.
+                // By their own numbers, since what is meant for the process interrupts its first OS
+                // thread alone.
                 while !finished.load(Ordering::Relaxed) {
                     for thread in std::fs::read_dir("/proc/self/task").expect("this is Linux") {
                         let name = thread.expect("it is readable").file_name();

@@ -223,7 +223,7 @@ fn a_peer_that_does_not_read_delays_the_end_up_to_the_timeout() {
                 assert_eq!(error.kind(), io::ErrorKind::TimedOut);
             }
         }
-        // Who reads in time gets all of it.
+        // A peer that reads in time gets all of it.
         let (outgoing, peer) = stuck(options).await?;
         drop(outgoing);
         let mut received = Vec::new();

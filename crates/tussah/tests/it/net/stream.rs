@@ -411,7 +411,8 @@ fn a_rate_limit_delays_reading() {
         assert!(received == pattern(3000)[1500..]);
         assert_eq!(limit.bytes_read(), 3000);
         assert!(limit.reads_delayed() > 0);
-        // By the clock of the test: a thousand at once, and the rest at the rate, but for the last piece.
+        // By the clock of the test: a thousand at once, and the rest at the rate, but for the last
+        // piece.
         let took = clock.clock().now() - start;
         assert!(took >= Duration::from_millis(1800), "{took:?}");
         Ok(())
@@ -533,7 +534,7 @@ fn streams_that_share_a_rate_do_not_go_all_at_once() {
             clock.advance(Duration::from_millis(25));
         }
         assert!(limit.bytes_read() >= 20 * PIECE);
-        // Who is delayed again is the same read.
+        // The same read is delayed again.
         let reads = limit.bytes_read() / PIECE;
         assert!(limit.reads_delayed() <= reads + 16);
         readers.iter().for_each(|reader| reader.abort());

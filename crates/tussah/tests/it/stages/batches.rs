@@ -1,4 +1,4 @@
-//! What a handler may do with a batch.
+//! Operations of a handler on its batch.
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -166,8 +166,8 @@ fn waiting_senders_are_told_that_the_stage_is_closed() -> Result<(), BuildError>
     })
 }
 
-/// Sends what does not fit into the queue while others would, and checks that it keeps nobody from running. What fits goes in at once, unless it goes
-/// `behind` who waits.
+/// Sends what does not fit into the queue while others would, and checks that it keeps nobody from
+/// running. What fits goes in at once, unless it goes `behind` who waits.
 fn waits_quietly(
     stage: impl FnOnce(&Network) -> Result<Stage<u32>, BuildError> + Send + 'static,
     queued: Vec<Event<u32>>,

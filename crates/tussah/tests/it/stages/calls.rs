@@ -348,7 +348,8 @@ fn a_callee_that_panics_too_often_is_closed_to_calls() -> Result<(), BuildError>
         let why = "its handler panicked, and it may not be made anew";
         assert_eq!(closed.take(), [why]);
         assert_eq!(callee.stats().closed.as_deref(), Some(why));
-        // What the callee does not take goes back to the queue, so that the caller is asked again and again.
+        // What the callee does not take goes back to the queue, so that the caller is asked again
+        // and again.
         caller.sender().try_send(2).expect("there is room");
         super::support::until(&caller, |_| outcome.len() > 0).await;
         assert_eq!(outcome.take()[0], Err(CallError));

@@ -152,7 +152,7 @@ fn an_event_that_is_cancelled_before_it_is_sent_ends_as_it_is_queued() -> Result
     })
 }
 
-/// What a handler that computes, or leaves events in its batch, has not come to.
+/// Events that a handler has not reached, because it computes or leaves them in its batch.
 #[test]
 fn a_handler_does_not_get_cancelled_events_of_its_batch() -> Result<(), BuildError> {
     runtime(1).block_on(async {
@@ -270,7 +270,8 @@ fn a_drain_and_an_end_find_cancelled_events_told() -> Result<(), BuildError> {
     Ok(())
 }
 
-/// However many are cancelled, and in whatever order, the values that are still there are at most an eighth more than those that wait.
+/// However many are cancelled, and in whatever order, the values that are still there are at most
+/// an eighth more than those that wait.
 #[test]
 fn the_values_of_many_cancelled_events_leave() -> Result<(), BuildError> {
     const EVENTS: usize = 100_000;

@@ -143,7 +143,7 @@ fn a_cancelled_drain_can_be_resumed() -> Result<(), BuildError> {
     })
 }
 
-/// It can't be let in any more, and may never be polled again.
+/// The sender can no longer be admitted, and may never be polled again.
 #[test]
 fn a_sender_that_does_not_use_its_room_does_not_delay_a_drain() -> Result<(), BuildError> {
     runtime(1).block_on_spawned(async {

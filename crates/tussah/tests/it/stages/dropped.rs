@@ -10,7 +10,7 @@ use tussah::stage::{Batch, BuildError, Event, Network, Reason, Stage, Why};
 use super::support::{Door, Noted, adds_up, by, each};
 use crate::{by_hand, idle, runtime};
 
-/// What was told, of which event, and by whom.
+/// The reports of drop callbacks: reason, event and stage.
 type Told = Noted<(&'static str, u32, Reason)>;
 
 /// An event that tells of its end.

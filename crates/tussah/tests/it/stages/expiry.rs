@@ -13,7 +13,7 @@ use crate::by_hand;
 
 const SECOND: Duration = Duration::from_secs(1);
 
-/// An event that is to be begun with within so long, and tells when it is not.
+/// An event with a deadline that reports when it misses it.
 fn within(n: u32, time: Duration, told: &Noted<(u32, Reason)>) -> Event<u32> {
     let told = told.clone();
     Event::new(n)
@@ -127,7 +127,8 @@ fn a_deadline_holds_in_a_network_of_another_age() -> Result<(), BuildError> {
     })
 }
 
-/// An event that waits in a queue ends within a millisecond of its deadline, though the stage does nothing.
+/// An event that waits in a queue ends within a millisecond of its deadline, though the stage does
+/// nothing.
 #[test]
 fn late_events_end_in_a_paused_stage() -> Result<(), BuildError> {
     let (clock, runtime) = by_hand();
@@ -215,7 +216,7 @@ fn late_events_end_while_the_stage_is_busy_and_free_their_room() -> Result<(), B
     })
 }
 
-/// What a handler leaves, or has not come to as it waits, is late in the queue as anything else.
+/// Events that a handler leaves, or has not reached when it waits, expire in the queue like others.
 #[test]
 fn events_that_a_handler_leaves_expire_in_the_queue() -> Result<(), BuildError> {
     let (clock, runtime) = by_hand();
@@ -308,7 +309,7 @@ fn a_single_called_event_is_checked_when_the_handler_takes_it() -> Result<(), Bu
     Ok(())
 }
 
-/// Who is told of it may use the stage that was called: no lock is held.
+/// A drop callback may use the stage that was called: no lock is held.
 #[test]
 fn late_events_of_a_batch_for_a_keyed_stage_are_skipped() -> Result<(), BuildError> {
     let (clock, runtime) = by_hand();

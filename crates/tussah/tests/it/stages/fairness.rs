@@ -15,13 +15,13 @@ use tussah::sync::Notify;
 use super::support::{Noted, adds_up, by, each, until};
 use crate::{idle, runtime};
 
-/// Who sends at the same time.
+/// The senders that send at the same time.
 const SENDERS: usize = 20;
 
 /// Events that are handled before the senders are compared, for each of them.
 const EACH: u64 = 500;
 
-/// Counts the events of each sender, up to so many in all.
+/// Counts the events of each sender, up to N in all.
 struct Counts {
     by_sender: Vec<AtomicU64>,
     all: AtomicU64,
@@ -272,7 +272,8 @@ fn try_send_gets_no_room_that_others_wait_for() -> Result<(), BuildError> {
     })
 }
 
-/// What was handed to a sender that is dropped goes to the next; nobody is forgotten, whichever of them go.
+/// What was handed to a sender that is dropped goes to the next; nobody is forgotten, whichever of
+/// them go.
 #[test]
 fn room_that_was_handed_to_a_sender_that_is_gone_goes_to_the_next() -> Result<(), BuildError> {
     runtime(1).block_on_spawned(async {
@@ -342,7 +343,7 @@ fn a_stalled_sender_does_not_block_others() -> Result<(), BuildError> {
     })
 }
 
-/// What goes round finds room, though newcomers fill the queue as soon as there is any.
+/// Events of a cycle find room, though new ones fill the queue as soon as there is any.
 #[test]
 fn new_events_do_not_starve_a_cycle() -> Result<(), BuildError> {
     // Also where a controller, or the bound of a class, keeps them from filling it.
@@ -438,7 +439,7 @@ async fn goes_round(
     Ok(())
 }
 
-/// What is on its way back by one edge takes no room from another.
+/// Events on one edge back take no room from another edge.
 #[test]
 fn each_edge_back_has_room_of_its_own() -> Result<(), BuildError> {
     runtime(1).block_on(async {

@@ -1,4 +1,4 @@
-//! What is sent on by the batch.
+//! Forwarding whole batches.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};

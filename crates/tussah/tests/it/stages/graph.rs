@@ -77,7 +77,8 @@ fn a_cycle_in_which_all_could_wait_is_refused() -> Result<(), BuildError> {
     })
 }
 
-/// A network knows its own stages only: neither cycles through another one would be seen, nor whose proxies are meant.
+/// A network knows its own stages only: neither cycles through another one would be seen, nor whose
+/// proxies are meant.
 #[test]
 fn an_edge_to_a_stage_of_another_network_is_refused() -> Result<(), BuildError> {
     runtime(1).block_on(async {
@@ -87,7 +88,8 @@ fn an_edge_to_a_stage_of_another_network_is_refused() -> Result<(), BuildError> 
             network: "there".into(),
             expected: "here".into(),
         };
-        // Of the same name as the one that sends, which is no cycle; the type of its handler is known or not.
+        // Of the same name as the one that sends, which is no cycle; the type of its handler is
+        // known or not.
         let typed = there.stage("same").handler(|_| Ok(each(|_: u32| ())))?;
         let found = there.find::<u32>("same")?;
         let refused = |how: How, known: bool| {
@@ -309,7 +311,8 @@ fn an_edge_to_a_destroyed_stage_is_refused() -> Result<(), BuildError> {
             Ok(each(|_: u32| ()))
         });
         assert_eq!(made.err(), Some(closed()));
-        // A stage of the same name is another one; nor does the one that is gone make edges in its name.
+        // A stage of the same name is another one; nor does the one that is gone make edges in its
+        // name.
         network.stage("gone").handler(|_| Ok(each(|_: u32| ())))?;
         network.stage("other").handler(|_| Ok(each(|_: u32| ())))?;
         let swapped = kept

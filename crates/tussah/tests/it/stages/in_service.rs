@@ -350,7 +350,8 @@ fn an_event_is_handled_to_its_end_or_told() -> Result<(), BuildError> {
         .iter()
         .map(|count| count.load(Ordering::Relaxed))
         .collect();
-    // A few are cancelled between their last wait and their end: they are handled, and count as cancelled.
+    // A few are cancelled between their last wait and their end: they are handled, and count as
+    // cancelled.
     assert!(ends.iter().all(|count| *count == 1), "{ends:?}");
     let stats = stage.stats();
     assert_eq!(stats.cancelled, cancelled);

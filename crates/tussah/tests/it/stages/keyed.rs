@@ -70,7 +70,7 @@ fn a_panic_of_the_key_function_reaches_the_sender() -> Result<(), BuildError> {
     })
 }
 
-/// What has no key any more goes back to the one that it was taken from.
+/// An event without a key any more goes back to the key that it was taken from.
 #[test]
 fn events_given_back_stay_if_the_key_function_panics() -> Result<(), BuildError> {
     runtime(1).block_on_spawned(async {
@@ -262,7 +262,7 @@ fn a_key_has_a_bound_of_its_own() -> Result<(), BuildError> {
         let error = sender.try_send((1, 2)).expect_err("the key is full");
         assert_eq!((error.why, *error.event), (Why::KeyFull, (1, 2)));
         sender.try_send((2, 0)).expect("another key has room");
-        // Who waits for the key keeps nobody else from running.
+        // A sender that waits for the key does not stop others.
         let waiting = sender.clone();
         let waiting = tussah::spawn(async move { waiting.send((1, 2)).await.is_ok() });
         idle().await;

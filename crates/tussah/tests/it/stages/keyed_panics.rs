@@ -11,7 +11,7 @@ use crate::runtime;
 
 /// Its hash panics.
 const NO_HASH: u32 = 13;
-/// It panics when it is compared.
+/// The key panics when it is compared.
 const NO_EQ: u32 = 15;
 /// Its destructor panics.
 const NO_DROP: u32 = 17;
@@ -104,7 +104,7 @@ fn a_panic_of_the_key_reaches_the_sender_or_caller() -> Result<(), BuildError> {
     Ok(())
 }
 
-/// What has no key any more goes back to the one that it was taken from.
+/// An event without a key any more goes back to the key that it was taken from.
 #[test]
 fn events_given_back_stay_if_their_key_panics() -> Result<(), BuildError> {
     for bad in [NO_HASH, NO_EQ, NO_DROP] {

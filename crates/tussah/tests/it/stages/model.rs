@@ -1,5 +1,5 @@
-//! Random programs on a small network: each event has one end, events of one sender and class keep their order, and no two batches are handled
-//! at a time that must not be.
+//! Random programs on a small network: each event has one end, events of one sender and class keep
+//! their order, and no two batches are handled at a time that must not be.
 
 mod program;
 mod site;
@@ -83,7 +83,7 @@ fn name(at: usize) -> String {
     format!("stage {at}")
 }
 
-/// What all handlers of a stage do with a batch.
+/// The behaviour of all handlers of a stage.
 async fn work(site: &Site, out: &Out, batch: &mut Batch<Token>) {
     let keys: Vec<_> = batch.events_mut().iter().map(|event| event.key).collect();
     if keys.is_empty() {

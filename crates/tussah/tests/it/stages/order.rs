@@ -10,7 +10,7 @@ use crate::runtime;
 /// How many events each sender sends.
 const EACH: u32 = 500;
 
-/// Who sent it, in which class, as the how-many-th.
+/// The sender, the class and the position of an event.
 type Numbered = (u8, u8, u32);
 
 /// The `n`-th event of a sender: of two classes, now and then one with a price.
@@ -144,7 +144,8 @@ fn the_first_class_is_served_first_and_the_last_is_not_starved() -> Result<(), B
         let came = came.take();
         assert_eq!(came.len(), 900);
         assert!(came[..60].iter().all(|class| *class == 0), "{came:?}");
-        // While the first class has events, each of the others gets its turn after 64 of those above it.
+        // While the first class has events, each of the others gets its turn after 64 of those
+        // above it.
         let first = |class| came.iter().position(|one| *one == class).expect("it came");
         assert!(first(1) <= 64, "{came:?}");
         assert!(first(2) <= 65 + 1, "{came:?}");

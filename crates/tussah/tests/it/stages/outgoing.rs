@@ -1,4 +1,4 @@
-//! What a handler sends, and when it is handed over.
+//! The time at which events that a handler sends are handed over.
 
 use tussah::stage::{Batch, BuildError, Event, Network};
 use tussah::yield_now;
@@ -6,8 +6,9 @@ use tussah::yield_now;
 use super::support::{Door, Noted, adds_up, by};
 use crate::runtime;
 
-/// The receiver is busy, so that what is sent is collected. Somebody may wait for the callback of an event, or its deadline may pass; a plain one is handed over when
-/// the poll of the handler ends.
+/// The receiver is busy, so that what is sent is collected. Somebody may wait for the callback of
+/// an event, or its deadline may pass; a plain one is handed over when the poll of the handler
+/// ends.
 #[test]
 fn events_with_extra_data_are_handed_over_at_once() -> Result<(), BuildError> {
     runtime(1).block_on_spawned(async {

@@ -129,7 +129,8 @@ fn a_handler_that_panics_too_often_closes_its_stage() -> Result<(), BuildError> 
     })
 }
 
-/// What is logged of a stage that panics with each event, until it is closed; its handler is made by `make`.
+/// What is logged of a stage that panics with each event, until it is closed; its handler is made
+/// by `make`.
 fn said<H: SerialHandler<Event = u32>>(
     restarts: Restarts,
     make: impl FnMut(&Edges<'_>) -> Result<H, BuildError> + Send + 'static,
@@ -233,7 +234,8 @@ fn a_stage_that_its_handler_closes_notifies_the_program() -> Result<(), BuildErr
     })
 }
 
-/// A handler that cannot be made anew closes its stage with its panic: no event has to come first, and none ends for it.
+/// A handler that cannot be made anew closes its stage with its panic: no event has to come first,
+/// and none ends for it.
 #[test]
 fn a_handler_that_cannot_be_made_anew_closes_its_stage_at_once() -> Result<(), BuildError> {
     let check = |throws: bool, called: bool, expected: &str| {

@@ -332,7 +332,8 @@ fn a_network_with_a_governor_is_freed_with_its_last_handle() -> Result<(), Build
     Ok(())
 }
 
-/// A chain of stages of all kinds, none of which refers to the network; the handler of the last one holds something.
+/// A chain of stages of all kinds, none of which refers to the network; the handler of the last one
+/// holds something.
 fn chain(network: &Network, held: Held) -> Result<Stage<u32>, BuildError> {
     let last = network.stage("last").handler(|_| Ok(holding(held)))?;
     let keyed = network.stage("keyed").keyed_by(|n: &u32| *n);

@@ -1,4 +1,5 @@
-//! What the tests of stages are made of: handlers made of closures, what they note, and a door that holds them up.
+//! What the tests of stages are made of: handlers made of closures, what they note, and a door that
+//! holds them up.
 
 use std::future::Future;
 use std::marker::PhantomData;
@@ -24,7 +25,7 @@ pub async fn comes(done: impl Fn() -> bool) {
     }
 }
 
-/// What a handler made of a closure returns.
+/// The future of a handler made of a closure.
 pub type Work<'a> = Pin<Box<dyn Future<Output = ()> + Send + 'a>>;
 
 /// A handler made of a closure.
@@ -90,7 +91,7 @@ impl<E: Send + 'static, F: Fn(E) + Send + Sync + 'static> SerialHandler for Each
     }
 }
 
-/// What has happened, in order.
+/// A list of observations, in order.
 pub struct Noted<T>(Arc<Mutex<Vec<T>>>);
 
 impl<T> Clone for Noted<T> {
@@ -114,7 +115,7 @@ impl<T> Noted<T> {
         self.0.lock().len()
     }
 
-    /// Waits until so much has happened.
+    /// Waits until the list has N entries.
     pub async fn until(&self, count: usize) {
         comes(|| self.len() >= count).await;
     }
@@ -155,7 +156,7 @@ impl Door {
         *self.0.came.lock()
     }
 
-    /// Waits until so many have come.
+    /// Waits until N have arrived.
     pub async fn until(&self, count: usize) {
         loop {
             let changed = self.0.changed.notified();
@@ -166,7 +167,7 @@ impl Door {
         }
     }
 
-    /// Lets so many through, now or when they come.
+    /// Lets N through, now or when they arrive.
     pub fn let_through(&self, count: usize) {
         self.0.permits.add_permits(count);
     }

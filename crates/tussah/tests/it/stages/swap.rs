@@ -231,7 +231,7 @@ fn a_cancelled_swap_keeps_the_earlier_handler() -> Result<(), BuildError> {
     })
 }
 
-/// What is done to a stage in the middle of a swap.
+/// An action on a stage in the middle of a swap.
 #[derive(Clone, Copy, PartialEq)]
 enum Meanwhile {
     Resume,
@@ -239,8 +239,8 @@ enum Meanwhile {
     Drain,
 }
 
-/// A serial stage is given another handler while a call holds the present one; until that ends, `meanwhile` is done. Returns what came to
-/// the new handler, and whether the swap was refused.
+/// A serial stage is given another handler while a call holds the present one; until that ends,
+/// `meanwhile` is done. Returns what came to the new handler, and whether the swap was refused.
 fn in_the_middle(meanwhile: Meanwhile) -> Result<(Vec<u32>, bool), BuildError> {
     runtime(1).block_on_spawned(async move {
         let network = Network::new("swap");

@@ -48,7 +48,8 @@ fn all_connections_share_the_input_rate_in_turn() {
             let first = packets();
             assert!((10..=12).contains(&first), "{first}");
             while events.try_recv().is_ok() {}
-            // From then on at most 1000 bytes in each second, whatever comes, and half a second's worth after a pause.
+            // From then on at most 1000 bytes in each second, whatever comes, and half a second's
+            // worth after a pause.
             let (mut of_each, mut ms) = ([0u64; 4], 0);
             until("they are read", || {
                 clock.advance(Duration::from_millis(1));
@@ -156,7 +157,8 @@ fn memory_for_slow_peers_is_divided_among_the_connections() {
             let drops = SocketOptions::default().outgoing_bytes_max(1024 * KIB);
             let drops = sockets.with(drops.when_full(WhenFull::Drop));
             let tick = || clock.advance(Duration::from_millis(100));
-            // So much fits into the peer's queue; the system takes nothing, since the thread has no turn.
+            // So much fits into the peer's queue; the system takes nothing, since the thread has no
+            // turn.
             let fits = |connection: &Connection| {
                 tick();
                 let count = || connection.try_send(vec![1; KIB]).is_ok();

@@ -17,7 +17,7 @@ pub(in super::super) struct Read<B> {
     buffer: B,
     room: Memory,
     offset: u64,
-    /// Whether the read goes on until the buffer is full or the file ends.
+    /// True if the read goes on until the buffer is full or the file ends.
     whole: bool,
     /// The number of bytes read.
     done: usize,

@@ -25,7 +25,7 @@ pub(in super::super) struct Write<B> {
     buffer: B,
     bytes: Memory,
     at: At,
-    /// Whether the write goes on until all is written.
+    /// True if the write goes on until all is written.
     whole: bool,
     /// The number of bytes written.
     done: usize,

@@ -1,11 +1,12 @@
-//! Random programs: three stages in a row, who sends to them what, and what is done to them meanwhile.
+//! Random programs: three stages in a row, who sends to them what, and what is done to them
+//! meanwhile.
 
 use proptest::prelude::*;
 
 /// Stages, each of which sends to the next.
 pub const STAGES: usize = 3;
 
-/// What is done with an event by a handler.
+/// The action of a handler on an event.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Act {
     Pass,
@@ -15,24 +16,24 @@ pub enum Act {
     WaitAndPanic,
 }
 
-/// What a stage is.
+/// The kind of a stage.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Form {
-    /// So many servlets.
+    /// N servlets.
     Many(usize),
     Serial,
-    /// By key, with so many servlets.
+    /// By key, with N servlets.
     Keyed(usize),
 }
 
-/// What a handler takes of a batch.
+/// The part of a batch that a handler takes.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Takes {
     /// One event after the other.
     Each,
     /// One; it leaves the rest.
     One,
-    /// It sends all on as they are.
+    /// The handler forwards all events unchanged.
     Whole,
 }
 
@@ -66,7 +67,7 @@ pub struct Send {
     pub within_us: Option<u64>,
 }
 
-/// Who sends to the stage `entry`.
+/// A sender to the stage `entry`.
 #[derive(Clone, Debug)]
 pub struct Sender {
     pub entry: usize,

@@ -1,4 +1,4 @@
-//! What happens at the stages of a program, and what of that is against the promises.
+//! Events at the stages of a program, checked against the promises.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -8,7 +8,7 @@ use parking_lot::Mutex;
 
 use super::program::{Act, Form, Program, STAGES, Stage};
 
-/// What contradicts the promises, and how often each event has ended.
+/// Contradictions of the promises, and how often each event has ended.
 pub struct Book {
     pub wrong: Mutex<Vec<String>>,
     pub ends: Vec<AtomicUsize>,
@@ -59,7 +59,8 @@ pub struct Site {
     most: usize,
     /// Of each sender, class and, if it matters, key: which came last.
     last: Mutex<HashMap<(usize, u8, u8), usize>>,
-    /// By where events enter the network: whether they are handled in order here, and whether only those of one key are.
+    /// By where events enter the network: whether they are handled in order here, and whether only
+    /// those of one key are.
     orders: [Option<bool>; STAGES],
     pub book: Arc<Book>,
 }
