@@ -285,7 +285,7 @@ impl ColorCell {
     /// freed.
     #[inline]
     fn try_leave(&self) -> bool {
-        // Release pairs with the Acquire in `try_enter`, `post_from_outside`, `try_read`, `release`.
+        // Release pairs with Acquire in `try_enter`, `post_from_outside`, `try_read`, `release`.
         self.state
             .compare_exchange(
                 bits(HELD),

@@ -41,8 +41,8 @@ pub(crate) fn example(name: &str) -> Command {
     Command::new(program)
 }
 
-/// What a program has said of errors, without what its watchdog says where the machine is too busy
-/// to run a worker for a second.
+/// Returns the messages of a program on standard error, without those of its watchdog: on a busy
+/// machine a worker may not run for a second.
 pub(crate) fn complaints(stderr: &str) -> String {
     let of_watchdog = |line: &&str| line.starts_with("tussah: worker ");
     let lines = stderr.split_inclusive('\n');

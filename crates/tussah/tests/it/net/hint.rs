@@ -104,8 +104,8 @@ fn the_hint_stays_until_the_data_is_read() {
     });
 }
 
-/// What nobody has waited for yet seems ready to `try_` functions; who waits for a hint is not told
-/// so again and again.
+/// A socket that nothing has waited for yet seems ready to `try_` functions. A waiter for a hint
+/// does not get the same hint again and again.
 #[test]
 fn an_attempt_that_finds_nothing_has_the_hint_wait() {
     run(1, async {

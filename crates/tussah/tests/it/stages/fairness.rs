@@ -272,8 +272,8 @@ fn try_send_gets_no_room_that_others_wait_for() -> Result<(), BuildError> {
     })
 }
 
-/// What was handed to a sender that is dropped goes to the next; nobody is forgotten, whichever of
-/// them go.
+/// Room that was handed to a dropped sender goes to the next one. No sender is forgotten, whichever
+/// of them are dropped.
 #[test]
 fn room_that_was_handed_to_a_sender_that_is_gone_goes_to_the_next() -> Result<(), BuildError> {
     runtime(1).block_on_spawned(async {

@@ -129,7 +129,7 @@ fn a_handler_that_panics_too_often_closes_its_stage() -> Result<(), BuildError> 
     })
 }
 
-/// What is logged of a stage that panics with each event, until it is closed; its handler is made
+/// Returns the log of a stage that panics with each event until it is closed. Its handler is made
 /// by `make`.
 fn said<H: SerialHandler<Event = u32>>(
     restarts: Restarts,

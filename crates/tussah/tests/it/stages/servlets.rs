@@ -370,9 +370,9 @@ impl Controller for Watched {
 /// Events of the stage that is watched.
 const EVENTS: usize = 40;
 
-/// What is shown of a stage on one worker. Each of its events computes four times for 1 ms, and
-/// lets others have their turn of 20 ms after each; then it waits for so long at a door, or does
-/// not. Nothing else takes time.
+/// Returns the figures of a stage on one worker. Each of its events computes four times for 1 ms,
+/// and lets others have their turn of 20 ms after each; with `waits` it then waits at a door.
+/// Nothing else takes time.
 fn shown(waits: bool) -> Result<Shown, BuildError> {
     let (clock, runtime) = crate::by_hand();
     runtime.block_on_spawned(async move {

@@ -1,5 +1,5 @@
-//! What the tests of stages are made of: handlers made of closures, what they note, and a door that
-//! holds them up.
+//! Helpers for the tests of stages: handlers made of closures, their notes, and a door that holds
+//! them up.
 
 use std::future::Future;
 use std::marker::PhantomData;

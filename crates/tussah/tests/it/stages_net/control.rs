@@ -157,7 +157,7 @@ fn memory_for_slow_peers_is_divided_among_the_connections() {
             let drops = SocketOptions::default().outgoing_bytes_max(1024 * KIB);
             let drops = sockets.with(drops.when_full(WhenFull::Drop));
             let tick = || clock.advance(Duration::from_millis(100));
-            // So much fits into the peer's queue; the system takes nothing, since the thread has no
+            // The bytes fit into the peer's queue; the system takes none, since the thread has no
             // turn.
             let fits = |connection: &Connection| {
                 tick();
