@@ -28,7 +28,7 @@ pub struct PoolSample {
     pub queued: usize,
     /// The number of the pool's OS threads.
     pub threads: usize,
-    /// The number of those that run no job, including those that were woken for a job and have not
+    /// The number of idle OS threads, including those that were woken for a job and have not
     /// fetched it yet.
     pub idle: usize,
     /// The time since the last OS thread was added; `Duration::MAX` if none ever was.

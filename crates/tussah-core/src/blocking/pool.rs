@@ -44,7 +44,7 @@ pub struct BlockingPool {
 pub struct BlockingStats {
     /// The number of the pool's OS threads.
     pub threads: usize,
-    /// The number of those that run no job.
+    /// The number of idle OS threads.
     pub idle: usize,
     /// The number of further OS threads, for joins that are nested too deep for one stack.
     pub extra_stacks: usize,
@@ -226,7 +226,7 @@ struct Inner {
     next_ticket: u64,
     /// The number of OS threads that have not left. Never 0 while a job is queued.
     threads: usize,
-    /// The number of those that run no job, including new ones, which first fetch a job.
+    /// The number of idle OS threads, including new ones, which first fetch a job.
     idle: usize,
     extra_stacks: usize,
     running: usize,

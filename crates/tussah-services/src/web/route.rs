@@ -113,7 +113,7 @@ pub struct Reply {
 }
 
 impl Reply {
-    /// Creates a plain text with status 200.
+    /// Creates a plain-text response with status 200.
     pub fn text(text: impl Into<String>) -> Self {
         Self::new("text/plain; charset=utf-8", text.into())
     }

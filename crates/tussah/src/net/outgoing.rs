@@ -96,7 +96,7 @@ pub(super) struct Shared<B> {
     work: Notify,
     /// Notified when there is room, or at the end.
     room: Notify,
-    /// Notified when the connection must be broken off.
+    /// Notified when the connection must be aborted.
     broken_off: Notify,
     /// Notified when the pushing has ended.
     finishing: Notify,
@@ -155,7 +155,7 @@ impl<B: AsRef<[u8]> + Send + 'static> Outgoing<B> {
     /// particular order.
     ///
     /// # Errors
-    /// Returns the buffer if the queue is full and does not wait, or if the writing has ended.
+    /// Returns the buffer if the queue is full and set not to wait, or if the writing has ended.
     pub async fn push(&self, buffer: B) -> Result<(), PushError<B>> {
         let unbounded = || usize::MAX;
         self.push_numbered(buffer, unbounded).await.map(drop)
@@ -235,7 +235,7 @@ impl<B: AsRef<[u8]> + Send + 'static> Outgoing<B> {
         }
     }
 
-    /// Breaks the connection off immediately: queued buffers are dropped, and further ones are
+    /// Aborts the connection immediately: queued buffers are dropped, and further ones are
     /// rejected. Does nothing if the writing has ended.
     pub fn break_off(&self) {
         let kind = io::ErrorKind::ConnectionAborted;

@@ -266,7 +266,7 @@ impl Socket {
         Ok(sent)
     }
 
-    /// Receives a datagram. What does not fit into the buffer is lost.
+    /// Receives a datagram. Bytes that do not fit into the buffer are lost.
     pub(crate) fn receive_from(
         &self,
         buffer: &mut [u8],

@@ -178,8 +178,8 @@ impl UdpSocket {
     }
 
     /// Receives a datagram from the peer, or from any sender if no peer is set. Returns its length.
-    /// What does not fit into the buffer is lost; [`recv_batch`](Self::recv_batch) with one slot
-    /// reports that.
+    /// Bytes that do not fit into the buffer are lost; [`recv_batch`](Self::recv_batch) with one
+    /// slot reports that.
     ///
     /// # Cancellation
     /// A dropped future has received nothing.

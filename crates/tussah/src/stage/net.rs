@@ -64,7 +64,7 @@
 //!   ([`Ended`](SocketEvent::Ended)). This side finishes by [`close`](Connection::close), or when
 //!   the last [`Connection`] is dropped after the peer has finished.
 //! - A connection ends at once when an operation fails, when the peer is too slow, or when the
-//!   connection is [broken off](Connection::break_off).
+//!   connection is [aborted](Connection::break_off).
 //!
 //! # Everything is bounded
 //!
@@ -75,7 +75,7 @@
 //! | packets that were read | one per connection, in addition to the stage's queue | reading stops, and then the peer's sending |
 //! | bytes to be written to a peer | [`SocketOptions::outgoing_bytes_max`], [`outgoing_buffers_max`](SocketOptions::outgoing_buffers_max) | [`SocketOptions::when_full`]: the connection is closed |
 //! | bytes to be written to all peers together | [`Sockets::control_writes`] | the bound of each peer shrinks |
-//! | the time to write the rest | [`SocketOptions::finish_max`] | the connection is broken off |
+//! | the time to write the rest | [`SocketOptions::finish_max`] | the connection is aborted |
 //! | the time to wait for the peer to finish | [`SocketOptions::linger`] | the descriptor is closed |
 //! | the input rate | [`Sockets::control_reads`], [`SocketOptions::limit_each`] | the next read is delayed |
 //!
@@ -87,7 +87,7 @@
 //!
 //! A stage that sheds events *from* its queue may shed any of these, including the last event of a
 //! connection. If the first event of a connection is shed, or lost in a handler's panic, the
-//! connection is broken off.
+//! connection is aborted.
 //!
 //! # Scheduling
 //!

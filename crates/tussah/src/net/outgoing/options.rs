@@ -23,7 +23,7 @@ pub enum WhenFull {
     Wait,
     /// The buffer is returned and counted, and the peer misses it.
     Drop,
-    /// The peer counts as too slow: the connection is broken off, and the queued buffers are
+    /// The peer counts as too slow: the connection is aborted, and the queued buffers are
     /// dropped. SEDA's packet router had to learn this (SOSP 2001, section 5.2.2).
     Close,
 }
@@ -76,7 +76,7 @@ impl OutgoingOptions {
     }
 
     /// Sets how long writing the rest may take after the pushing has ended, including when the last
-    /// handle was dropped. The connection is then broken off, and the queued buffers are dropped.
+    /// handle was dropped. The connection is then aborted, and the queued buffers are dropped.
     /// By default there is no limit, so a peer that does not read keeps the rest in memory as long
     /// as its connection lasts.
     pub fn finish_max(self, time: Duration) -> Self {

@@ -20,7 +20,7 @@ use crate::time::sleep;
 /// Bound, in buffers: the most that one call writes. A larger batch saves hardly anything.
 const BATCH: usize = 64;
 
-/// A writer whose connection can be broken off when the peer is too slow.
+/// A writer whose connection can be aborted when the peer is too slow.
 pub trait BreakOff: AsyncWrite + Unpin + Send + 'static {
     /// Ends the connection immediately, in both directions, and discards unsent data.
     fn break_off(&self);
@@ -98,7 +98,7 @@ where
     }
 }
 
-/// Breaks the connection off if finishing takes too long.
+/// Aborts the connection if finishing takes too long.
 async fn close_late<B: AsRef<[u8]>>(shared: &Shared<B>, time: Duration) {
     shared.finishing.notified().await;
     sleep(time).await;
@@ -128,7 +128,7 @@ async fn finish<W: BreakOff>(writer: &mut W, broken_off: Pin<&mut Notified<'_>>)
     .await
 }
 
-/// Waits for an operation, at most until the connection is broken off.
+/// Waits for an operation, at most until the connection is aborted.
 async fn unless<R>(
     mut broken_off: Pin<&mut Notified<'_>>,
     operation: impl Future<Output = io::Result<R>>,

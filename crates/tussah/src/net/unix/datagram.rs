@@ -242,8 +242,8 @@ impl UnixDatagram {
         }
     }
 
-    /// Receives a datagram and returns its length. What does not fit into the buffer is lost, and
-    /// so are descriptors. [`recv_fds`](Self::recv_fds) with `fds_max` 0 reports whether the
+    /// Receives a datagram and returns its length. Bytes that do not fit into the buffer are lost,
+    /// and so are descriptors. [`recv_fds`](Self::recv_fds) with `fds_max` 0 reports whether the
     /// datagram was truncated.
     ///
     /// # Cancellation

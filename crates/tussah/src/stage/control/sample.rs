@@ -68,7 +68,7 @@ pub struct Sample<'a> {
     pub process_servlets_mean: f64,
     /// The time between two reads of sockets in force, in nanoseconds.
     pub pace_ns: u64,
-    /// The bound in force on what is queued to each peer of sockets, in bytes; `u64::MAX` if no
+    /// The bound in force on the bytes that are queued to each peer of sockets; `u64::MAX` if no
     /// controller has set one.
     pub outgoing_max: u64,
     /// A random number of 64 bits.

@@ -199,7 +199,7 @@ impl Connection {
         self.shared.outgoing.end();
     }
 
-    /// Breaks the connection off at once, and drops the queued bytes.
+    /// Aborts the connection at once, and drops the queued bytes.
     pub fn break_off(&self) {
         self.shared.outgoing.break_off();
     }

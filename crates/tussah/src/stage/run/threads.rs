@@ -179,7 +179,7 @@ impl Permits {
         }
     }
 
-    /// Makes servlets count while their handlers wait, too. [`ThreadManager::counts_waiting`]
+    /// Counts servlets also while their handlers wait. [`ThreadManager::counts_waiting`]
     /// describes how this can deadlock.
     #[must_use]
     pub fn counting_waiting(mut self) -> Self {
