@@ -26,9 +26,9 @@ pub(crate) fn page(server: &Server, exchange: &mut Exchange, page: &Arc<Page>) {
 #[inline]
 fn whole(server: &Server, exchange: &mut Exchange, page: &Arc<Page>, with_body: bool) {
     let keep_alive = exchange.keeps_alive() && !server.is_ending();
-    let is_as_it_is = keep_alive && with_body && page.file.is_none() && !exchange.is_old();
-    if !is_as_it_is || !page.is_of_second(server.clock.last_unix_s()) {
-        return with_own_beginning(server, exchange, page, with_body);
+    let is_unchanged = keep_alive && with_body && page.file.is_none() && !exchange.is_old();
+    if !is_unchanged || !page.is_of_second(server.clock.last_unix_s()) {
+        return with_own_head(server, exchange, page, with_body);
     }
     let response = &mut exchange.response;
     response.status = Status::OK;
@@ -39,7 +39,7 @@ fn whole(server: &Server, exchange: &mut Exchange, page: &Arc<Page>, with_body: 
 
 /// Sends a page with a current date, with fields about the connection, or without its body.
 #[cold]
-fn with_own_beginning(server: &Server, exchange: &mut Exchange, page: &Arc<Page>, with_body: bool) {
+fn with_own_head(server: &Server, exchange: &mut Exchange, page: &Arc<Page>, with_body: bool) {
     begin(server, exchange, Status::OK);
     end_own(exchange, 0);
     let response = &mut exchange.response;

@@ -249,7 +249,7 @@ impl Exchange {
 
     /// Returns whether the client announced its last request, and no further data is known to have
     /// arrived (RFC 9112, section 9.6).
-    pub(crate) fn is_clients_last(&self) -> bool {
+    pub(crate) fn is_last_of_client(&self) -> bool {
         self.head.is_some_and(|head| {
             !head.keep_alive && head.framing == Framing::None && head.len() == self.input.filled
         })
@@ -324,7 +324,7 @@ mod tests {
             exchange.input.add(text.len());
             let parsed = head::parse(exchange.input.filled(), &head::Limits::default());
             exchange.head = parsed.expect("it is valid");
-            assert_eq!(exchange.is_clients_last(), expected, "{text}");
+            assert_eq!(exchange.is_last_of_client(), expected, "{text}");
         };
         let close = "GET / HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n";
         check(close, true);

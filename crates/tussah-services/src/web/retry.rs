@@ -90,14 +90,14 @@ impl Retry {
 /// that an idle server has no timer for them.
 #[derive(Default)]
 pub(crate) struct Asked {
-    rests: AtomicBool,
+    is_idle: AtomicBool,
     again: Notify,
 }
 
 impl Asked {
     /// Waits until a request arrives again.
     pub(crate) async fn again(&self) {
-        self.rests.store(true, Ordering::Relaxed);
+        self.is_idle.store(true, Ordering::Relaxed);
         self.again.notified().await;
     }
 
@@ -106,7 +106,7 @@ impl Asked {
     pub(crate) fn ask(&self) {
         // Relaxed: a request that arrives while the pause begins may be missed. The next one is
         // not.
-        if self.rests.load(Ordering::Relaxed) && self.rests.swap(false, Ordering::Relaxed) {
+        if self.is_idle.load(Ordering::Relaxed) && self.is_idle.swap(false, Ordering::Relaxed) {
             self.again.notify_one();
         }
     }

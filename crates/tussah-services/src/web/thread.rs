@@ -234,7 +234,7 @@ async fn go_on(connection: &Connection, server: &Server, mut exchange: Box<Excha
             }
         }
     }
-    if connection.stream.is_tls() || !exchange.is_clients_last() {
+    if connection.stream.is_tls() || !exchange.is_last_of_client() {
         linger(&connection.stream, server, &mut exchange).await;
     }
     Exchange::put(exchange);
