@@ -2,6 +2,7 @@
 
 #![forbid(unsafe_code)]
 
+mod civil;
 pub mod load;
 mod signals;
 mod units;

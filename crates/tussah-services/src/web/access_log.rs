@@ -23,7 +23,7 @@ use rustix::io::Errno;
 
 pub use line::Record;
 
-use super::config::{LogFile, LogFormat};
+use crate::web::config::{LogFile, LogFormat};
 
 /// Bound, in bytes: the lines that wait to be written, some 5,000; more are lost. Up to the same
 /// amount is being written.

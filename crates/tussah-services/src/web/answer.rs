@@ -1,5 +1,12 @@
 //! Writes answers: a whole page, a part of it, "not modified", or a short text.
 
+pub(crate) mod buffers;
+pub(crate) mod clock;
+pub(crate) mod page;
+pub(crate) mod route;
+pub(crate) mod status;
+pub(crate) mod work;
+
 use std::sync::Arc;
 
 use tussah_wire::http::condition::{self, Outcome};
@@ -7,10 +14,10 @@ use tussah_wire::http::range::{ByteRange, ContentRange, Multipart, Ranges};
 use tussah_wire::http::response::HeadWriter;
 use tussah_wire::http::{Method, Status};
 
-use super::exchange::Exchange;
-use super::page::Page;
-use super::response::Piece;
-use super::server::Server;
+use crate::web::connection::exchange::Exchange;
+use crate::web::connection::response::Piece;
+use crate::web::server::Server;
+use page::Page;
 
 /// Answers a request for a page.
 #[inline]

@@ -1,5 +1,7 @@
 //! Diagnostics: problems, reported on standard error.
 
+pub(crate) mod console;
+
 use std::io;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -9,8 +11,8 @@ use tracing_subscriber::layer::SubscriberExt as _;
 use tracing_subscriber::util::SubscriberInitExt as _;
 use tracing_subscriber::{Registry, registry, reload};
 
-use super::config::{self, DiagnosticsFormat, DiagnosticsLevel};
-use super::console::STDERR;
+use crate::web::config::{self, DiagnosticsFormat, DiagnosticsLevel};
+use console::STDERR;
 
 /// The process's diagnostics; `None` if the program has its own subscriber.
 pub(crate) struct Diagnostics(Option<reload::Handle<Targets, Registry>>);

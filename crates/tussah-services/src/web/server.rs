@@ -1,5 +1,13 @@
 //! The state that all stages of a server share.
 
+pub(crate) mod counts;
+pub mod port;
+pub(crate) mod retry;
+pub(crate) mod running;
+pub(crate) mod serve;
+pub mod tls;
+pub(crate) mod totals;
+
 use std::collections::BTreeMap;
 use std::hash::BuildHasher as _;
 use std::net::IpAddr;
@@ -9,18 +17,18 @@ use std::time::SystemTime;
 
 use tussah_wire::http::head::{self, Field};
 
-use super::access_log::{AccessLog, Record};
-use super::buffers::Buffers;
-use super::clock::Clock;
-use super::config::{CacheKind, Config};
-use super::connections::{Connections, Group, LEAVING_MAX};
-use super::diagnostics::Seldom;
-use super::exchange::Exchange;
-use super::retry::{Asked, Retry};
-use super::route::Routes;
-use super::site::{Site, SiteError};
-use super::stream::Stream;
-use super::totals::Totals;
+use crate::web::access_log::{AccessLog, Record};
+use crate::web::answer::buffers::Buffers;
+use crate::web::answer::clock::Clock;
+use crate::web::answer::route::Routes;
+use crate::web::config::{CacheKind, Config};
+use crate::web::connection::connections::{Connections, Group, LEAVING_MAX};
+use crate::web::connection::exchange::Exchange;
+use crate::web::connection::stream::Stream;
+use crate::web::diagnostics::Seldom;
+use crate::web::site::{Site, SiteError};
+use retry::{Asked, Retry};
+use totals::Totals;
 
 /// Bound, in seconds: how long a page is used without another check of its file. With a clock of
 /// whole seconds this is up to nearly 2 s. Changes become visible soon, and hits cost no system

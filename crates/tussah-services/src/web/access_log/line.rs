@@ -5,7 +5,7 @@ use std::io::Write;
 use std::net::IpAddr;
 use std::time::SystemTime;
 
-use crate::web::civil::{MONTHS, civil, unix_seconds};
+use crate::civil::{MONTHS, civil, unix_seconds};
 use crate::web::config::LogFormat;
 
 /// The data of a request for the log.

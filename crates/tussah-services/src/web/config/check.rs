@@ -1,8 +1,8 @@
 //! Checks that the files and certificates of a configuration exist.
 
 use super::settings::Config;
+use crate::web::server::tls::Reloadable;
 use crate::web::site::Site;
-use crate::web::tls::Reloadable;
 
 impl Config {
     /// Opens the site, and reads the certificate and its key, as the server would. The log stays

@@ -7,7 +7,7 @@ use rustix::io::Errno;
 
 use super::path::{SitePath, can_be_asked_for, is_hidden_name, percent_encode};
 use super::root::{Root, Wait};
-use crate::web::civil::civil;
+use crate::civil::civil;
 
 /// The media type of the page.
 pub const LISTING_TYPE: &str = "text/html; charset=utf-8";

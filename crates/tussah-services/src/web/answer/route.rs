@@ -1,0 +1,319 @@
+//! Dynamic content: routes, requests and replies.
+
+use std::borrow::Cow;
+use std::collections::HashMap;
+use std::future::Future;
+use std::net::IpAddr;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tussah::sync::Limit;
+use tussah_wire::http::head::Head;
+use tussah_wire::http::{Method, Status, target};
+
+/// A request for a handler.
+#[derive(Clone, Debug)]
+pub struct Request {
+    pub(crate) head: Head,
+    /// The bytes of the head.
+    pub(crate) bytes: Vec<u8>,
+    pub(crate) path: Vec<u8>,
+    pub(crate) body: Vec<u8>,
+    pub(crate) client: Option<IpAddr>,
+}
+
+impl Request {
+    /// Returns the method.
+    #[must_use]
+    pub fn method(&self) -> Method {
+        self.head.method
+    }
+
+    /// Returns the name of the method as sent, also for [`Method::Other`].
+    #[must_use]
+    pub fn method_name(&self) -> &str {
+        str::from_utf8(self.head.method_text(&self.bytes)).expect("a method is ASCII")
+    }
+
+    /// Returns the path as sent: not decoded, and with all dot segments.
+    #[must_use]
+    pub fn raw_path(&self) -> &[u8] {
+        self.head.path(&self.bytes)
+    }
+
+    /// Returns the segments of the path, without dot segments and empty ones. Each segment is
+    /// decoded separately: `/users/a%2Fb` has `users` and `a/b`. The last segment is empty if the
+    /// path ends with a slash. Invalid UTF-8 is replaced.
+    ///
+    /// A segment may contain any character, including slashes, `..` and control characters: never
+    /// use one in the path of a file.
+    pub fn segments(&self) -> impl Iterator<Item = String> {
+        let segments = target::segments(self.raw_path());
+        let segments = segments.into_iter().flatten();
+        segments.map(|segment| String::from_utf8_lossy(&segment).into_owned())
+    }
+
+    /// Returns the decoded path, without dot segments. Invalid UTF-8 is replaced. Encoded slashes,
+    /// backslashes and control characters stay encoded (`%2F`, `%5C`, `%0A`); use
+    /// [`segments`](Self::segments) to distinguish them from `%252F`.
+    #[must_use]
+    pub fn path(&self) -> Cow<'_, str> {
+        String::from_utf8_lossy(&self.path)
+    }
+
+    /// Returns the pairs of the query, decoded.
+    pub fn query(&self) -> impl Iterator<Item = (Cow<'_, str>, Cow<'_, str>)> {
+        let raw = self.head.query(&self.bytes).unwrap_or_default();
+        target::query(raw).map(|(name, value)| (text(name), text(value)))
+    }
+
+    /// Returns the value of the first field with this name, ignoring case.
+    #[must_use]
+    pub fn field(&self, name: &str) -> Option<&[u8]> {
+        let mut fields = self.head.fields(&self.bytes);
+        let found = fields.find(|(other, _)| other.eq_ignore_ascii_case(name.as_bytes()));
+        found.map(|(_, value)| value)
+    }
+
+    /// Returns the complete body.
+    #[must_use]
+    pub fn body(&self) -> &[u8] {
+        &self.body
+    }
+
+    /// Returns the address of the client, if it is known. Behind a trusted proxy, this is the
+    /// address that the proxy gives.
+    #[must_use]
+    pub fn client(&self) -> Option<IpAddr> {
+        self.client
+    }
+}
+
+fn text(bytes: Cow<'_, [u8]>) -> Cow<'_, str> {
+    match bytes {
+        Cow::Borrowed(bytes) => String::from_utf8_lossy(bytes),
+        Cow::Owned(bytes) => Cow::Owned(String::from_utf8_lossy(&bytes).into_owned()),
+    }
+}
+
+/// The answer of a handler.
+#[derive(Clone, Debug)]
+pub struct Reply {
+    /// The status. One below 200 is not a final answer, so the server sends 500 instead.
+    pub status: Status,
+    /// The value of `Content-Type`.
+    pub media_type: String,
+    /// Further fields. The server adds its name, the type and the length of the body, the date, and
+    /// the fields about the connection. It ignores any of these here, and fields with invalid
+    /// bytes.
+    pub fields: Vec<(String, String)>,
+    /// The body.
+    pub body: Vec<u8>,
+}
+
+impl Reply {
+    /// Creates a plain-text response with status 200.
+    pub fn text(text: impl Into<String>) -> Self {
+        Self::new("text/plain; charset=utf-8", text.into())
+    }
+
+    /// Creates an HTML page with status 200.
+    pub fn html(page: impl Into<String>) -> Self {
+        Self::new("text/html; charset=utf-8", page.into())
+    }
+
+    /// Creates a body of any type with status 200.
+    pub fn new(media_type: impl Into<String>, body: impl Into<Vec<u8>>) -> Self {
+        Self {
+            status: Status::OK,
+            media_type: media_type.into(),
+            fields: Vec::new(),
+            body: body.into(),
+        }
+    }
+
+    /// Creates an answer with a status, and its name as the text.
+    #[must_use]
+    pub fn status(status: Status) -> Self {
+        Self {
+            status,
+            ..Self::text(format!("{} {}\n", status.code(), status.reason()))
+        }
+    }
+
+    /// Adds a field.
+    #[must_use]
+    pub fn with(mut self, name: impl Into<String>, value: impl Into<String>) -> Self {
+        self.fields.push((name.into(), value.into()));
+        self
+    }
+}
+
+pub(crate) type Answering = Pin<Box<dyn Future<Output = Reply> + Send>>;
+type Handler = Arc<dyn Fn(Request) -> Answering + Send + Sync>;
+
+/// An async function that answers requests, with its options.
+///
+/// Each route is a stage with its own queue, latency target and admission. An overloaded route
+/// therefore rejects only its own requests. All routes share the CPUs.
+///
+/// # Cancellation
+/// A client that disconnects before its answer cancels its request.
+///
+/// - A queued request ends at once and frees its room in the queue.
+/// - A request in a handler is cancelled by dropping the handler's future at its next `.await`.
+///   This applies to GET and HEAD, which are safe to cancel (RFC 9110, section 9.2.1), and to other
+///   methods if the route is [`cancellable`](Self::cancellable).
+/// - Work that a handler has spawned, or given to [`tussah::spawn_blocking`], continues. Use it for
+///   work that has to be completed.
+///
+/// ```
+/// use tussah_services::web::{Reply, Request, Route, Web, config::Config};
+///
+/// let search = async |request: Request| Reply::text(request.body().to_vec().escape_ascii().to_string());
+/// let web = Web::new(Config::default()).route_with("/search", Route::new(search).cancellable());
+/// ```
+#[derive(Clone)]
+pub struct Route {
+    pub(crate) handler: Handler,
+    pub(crate) is_cancellable: bool,
+    pub(crate) target: Option<Duration>,
+    pub(crate) waits: bool,
+}
+
+impl Route {
+    /// Creates a route as [`Web::route`](crate::web::Web::route) does.
+    pub fn new<F, A>(handler: F) -> Self
+    where
+        F: Fn(Request) -> A + Send + Sync + 'static,
+        A: Future<Output = Reply> + Send + 'static,
+    {
+        Self {
+            handler: Arc::new(move |request| Box::pin(handler(request))),
+            is_cancellable: false,
+            target: None,
+            waits: false,
+        }
+    }
+
+    /// Cancels requests of any method when their clients disconnect, even in the handler. This is
+    /// for handlers that may stop at any `.await`, such as a search by POST.
+    #[must_use]
+    pub fn cancellable(mut self) -> Self {
+        self.is_cancellable = true;
+        self
+    }
+
+    /// Sets the time within which this route answers, in place of
+    /// [`Config::target`](crate::web::config::Config::target).
+    #[must_use]
+    pub fn target(mut self, target: Duration) -> Self {
+        self.target = Some(target);
+        self
+    }
+
+    /// Declares that the handler may wait for any length of time, as for a long poll. The route
+    /// then has no target: its response times are no sign of overload, and each request starts at
+    /// once. Only the number of connections bounds the requests in service.
+    #[must_use]
+    pub fn waits(mut self) -> Self {
+        self.waits = true;
+        self
+    }
+}
+
+impl std::fmt::Debug for Route {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Route")
+            .field("is_cancellable", &self.is_cancellable)
+            .field("target", &self.target)
+            .field("waits", &self.waits)
+            .finish_non_exhaustive()
+    }
+}
+
+/// The routes by path.
+#[derive(Clone, Default)]
+pub struct Routes {
+    /// The routes with their paths, in the order in which they were added.
+    all: Vec<(String, Route)>,
+    /// The indices of routes by their exact paths.
+    exact: HashMap<Vec<u8>, usize>,
+    /// The same by path prefix, the longest first.
+    beneath: Vec<(Vec<u8>, usize)>,
+    /// The limits that the status page lists.
+    limits: Vec<Limit>,
+}
+
+impl Routes {
+    /// Adds a route for a path, with any method. A path that ends in `/*` matches all paths with
+    /// that prefix. The later of two routes for the same path takes effect.
+    #[must_use]
+    pub fn route<F, A>(self, path: &str, handler: F) -> Self
+    where
+        F: Fn(Request) -> A + Send + Sync + 'static,
+        A: Future<Output = Reply> + Send + 'static,
+    {
+        self.route_with(path, Route::new(handler))
+    }
+
+    /// Adds a route with options.
+    #[must_use]
+    pub fn route_with(mut self, path: &str, route: Route) -> Self {
+        if let Some((_, same)) = self.all.iter_mut().find(|(other, _)| other == path) {
+            *same = route;
+            return self;
+        }
+        let index = self.all.len();
+        self.all.push((path.into(), route));
+        match path.strip_suffix('*') {
+            Some(start) if start.ends_with('/') => {
+                self.beneath.push((start.into(), index));
+                self.beneath
+                    .sort_by_key(|(start, _)| std::cmp::Reverse(start.len()));
+            }
+            _ => drop(self.exact.insert(path.into(), index)),
+        }
+        self
+    }
+
+    /// Lists a limit on the status page. Of two limits with the same name, the later one is listed.
+    #[must_use]
+    pub(crate) fn limit(mut self, limit: &Limit) -> Self {
+        self.limits.retain(|other| other.name() != limit.name());
+        self.limits.push(limit.clone());
+        self
+    }
+
+    pub(crate) fn limits(&self) -> &[Limit] {
+        &self.limits
+    }
+
+    /// Returns all routes with their paths; [`find`](Self::find) returns the index of one of these.
+    pub(crate) fn all(&self) -> &[(String, Route)] {
+        &self.all
+    }
+
+    /// Returns the index of the route for a path.
+    #[inline]
+    pub(crate) fn find(&self, path: &[u8]) -> Option<usize> {
+        if self.all.is_empty() {
+            return None;
+        }
+        let beneath = || {
+            self.beneath
+                .iter()
+                .find(|(start, _)| path.starts_with(start))
+        };
+        let exact = self.exact.get(path).copied();
+        exact.or_else(|| beneath().map(|(_, index)| *index))
+    }
+}
+
+impl std::fmt::Debug for Routes {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let paths = self.all.iter().map(|(path, _)| path);
+        f.debug_list().entries(paths).finish()
+    }
+}

@@ -1,0 +1,226 @@
+//! The status page as HTML. It loads nothing else and updates itself.
+
+use std::fmt::{Display, Write as _};
+use std::time::Duration;
+
+use tussah::stage::{Digest, StageStats};
+use tussah::sync::LimitStats;
+
+use super::report::{Report, Source};
+use crate::web::server::counts::Count;
+
+pub(super) fn page(report: &Report) -> String {
+    let mut page = String::from(TOP);
+    now(&mut page, report);
+    page.push_str("</div><details><summary>Stages</summary><div id=stages>");
+    stages(&mut page, report);
+    page.push_str(END);
+    page
+}
+
+/// Writes the part that changes.
+fn now(page: &mut String, report: &Report) {
+    let connections = &report.connections;
+    let cache = match report.cache.hit_ratio() {
+        Some(ratio) => format!("{:.1} %", 100.0 * ratio),
+        None => "–".to_owned(),
+    };
+    let facts: [(&str, &dyn Display); 7] = [
+        ("version", &report.version),
+        ("up", &up(report.up_s)),
+        ("connections", &connections.open),
+        ("idle", &connections.idle),
+        ("limit", &connections.limit),
+        ("cache hits", &cache),
+        ("cancelled requests", &report.cancelled),
+    ];
+    page.push_str("<dl>");
+    for (name, value) in facts {
+        let _ = write!(page, "<div><dt>{name}<dd>{value}</div>");
+    }
+    let _ = write!(
+        page,
+        "</dl><div class=wide><table><tr><th rowspan=2>route<th colspan=4>last {} s\
+        <th colspan=2>now<th colspan=3>rejected<th colspan=5>responses<th rowspan=2>sent\
+        <tr><th>per second<th>p50<th>p90<th>p99<th>in service<th>queued\
+        <th>overload<th>full<th title=\"cancelled since the client had gone\">client gone\
+        <th>1xx<th>2xx<th>3xx<th>4xx<th>5xx",
+        report.recent_s
+    );
+    for source in &report.sources {
+        row(page, source);
+    }
+    page.push_str("</table></div>");
+    if !report.limits.is_empty() {
+        limits(page, &report.limits);
+    }
+}
+
+fn limits(page: &mut String, limits: &[LimitStats]) {
+    page.push_str(
+        "<div class=wide><table><tr><th rowspan=2>limit<th colspan=3>now<th rowspan=2>acquired\
+        <th colspan=3>wait<th colspan=3>hold<tr><th>in use<th>permits<th>waiting\
+        <th>p50<th>p90<th>p99<th>p50<th>p90<th>p99",
+    );
+    for limit in limits {
+        let _ = write!(page, "<tr><th scope=row>{}", escaped(&limit.name));
+        let _ = write!(page, "<td>{}<td>{}", limit.in_use, limit.permits);
+        let _ = write!(page, "<td>{}<td>{}", limit.waiting, limit.acquired);
+        for times in [&limit.wait, &limit.hold] {
+            for permille in [500, 900, 990] {
+                let _ = write!(page, "<td>{}", time(times, permille));
+            }
+        }
+    }
+    page.push_str("</table></div>");
+}
+
+fn row(page: &mut String, source: &Source) {
+    let (counted, recent) = (&source.counted, &source.recent);
+    let _ = write!(page, "<tr><th scope=row>{}", escaped(&source.name));
+    let _ = write!(page, "<td>{:.1}", recent.per_second);
+    for permille in [500, 900, 990] {
+        let _ = write!(page, "<td>{}", time(&recent.times, permille));
+    }
+    let mut count = |count: u64, is_bad: bool| {
+        let class = match count {
+            0 => " class=none",
+            _ if is_bad => " class=bad",
+            _ => "",
+        };
+        let _ = write!(page, "<td{class}>{count}");
+    };
+    count(source.in_service, false);
+    count(source.queued, false);
+    count(counted.get(Count::Overload), true);
+    count(counted.get(Count::Full), true);
+    count(counted.get(Count::Gone), false);
+    for (class, codes) in counted.codes().into_iter().enumerate() {
+        count(codes, class == 4);
+    }
+    let _ = write!(page, "<td>{}", bytes(counted.get(Count::Bytes)));
+}
+
+fn stages(page: &mut String, report: &Report) {
+    page.push_str(
+        "<table><tr><th>stage<th>came<th>finished<th>failed<th>refused<th>shed<th>cancelled<th>queued<th>in service",
+    );
+    for stage in &report.stages {
+        stage_row(page, stage);
+    }
+    page.push_str("</table>");
+}
+
+pub(super) fn stage_row(page: &mut String, stage: &StageStats) {
+    let numbers = [
+        stage.arrived + stage.called,
+        stage.finished + stage.called,
+        stage.failed,
+        stage.refused,
+        stage.shed,
+        stage.cancelled,
+        stage.queued,
+        stage.in_service,
+    ];
+    let _ = write!(page, "<tr><th scope=row>{}", escaped(&stage.name));
+    if let Some(why) = &stage.closed {
+        let _ = write!(page, "<br><strong>closed: {}</strong>", escaped(why));
+    }
+    for number in numbers {
+        let _ = write!(page, "<td>{number}");
+    }
+}
+
+fn escaped(text: &str) -> String {
+    text.replace('&', "&amp;").replace('<', "&lt;")
+}
+
+fn up(seconds: u64) -> String {
+    let (days, hours, minutes) = (seconds / 86_400, seconds / 3600 % 24, seconds / 60 % 60);
+    match (days, hours, minutes) {
+        (0, 0, 0) => format!("{seconds} s"),
+        (0, 0, _) => format!("{minutes} min {} s", seconds % 60),
+        (0, ..) => format!("{hours} h {minutes} min"),
+        _ => format!("{days} d {hours} h"),
+    }
+}
+
+fn time(times: &Digest, permille: u64) -> String {
+    if times.count() == 0 {
+        return "–".to_owned();
+    }
+    duration(times.percentile(permille))
+}
+
+/// Formats a time in a readable unit.
+fn duration(time: Duration) -> String {
+    let us = time.as_secs_f64() * 1e6;
+    match us {
+        ..999.5 => format!("{us:.0} µs"),
+        ..99_950.0 => format!("{:.1} ms", us / 1e3),
+        ..999_500.0 => format!("{:.0} ms", us / 1e3),
+        _ => format!("{:.2} s", us / 1e6),
+    }
+}
+
+/// Formats a number of bytes in a readable unit.
+fn bytes(bytes: u64) -> String {
+    let mut value = bytes as f64;
+    for unit in ["B", "kB", "MB", "GB"] {
+        if value < 999.5 {
+            let digits = usize::from(unit != "B" && value < 99.95);
+            return format!("{value:.digits$} {unit}");
+        }
+        value /= 1000.0;
+    }
+    format!("{value:.1} TB")
+}
+
+const TOP: &str = "<!doctype html><html lang=en><meta charset=utf-8>\
+<meta name=viewport content=\"width=device-width\"><title>Status</title>\
+<noscript><meta http-equiv=refresh content=5></noscript><style>\
+:root{color-scheme:light dark}\
+body{font:15px/1.5 system-ui,sans-serif;margin:1.5rem auto;max-width:80rem;padding:0 1rem}\
+body.stale{opacity:.4}h1{margin:0}.wide{overflow-x:auto}\
+dl{display:flex;flex-wrap:wrap;gap:.2rem 2rem}dt{opacity:.7;font-size:.8rem}\
+dd{margin:0;font-size:1.2rem;font-variant-numeric:tabular-nums}\
+table{border-collapse:collapse;width:100%;margin:1rem 0}\
+th,td{padding:.2rem .6rem;text-align:right;border-bottom:1px solid #8884;white-space:nowrap;\
+font-variant-numeric:tabular-nums}th{font-weight:500}th[colspan]{text-align:center}\
+th:first-child{text-align:left}tr+tr th:first-child:not([scope]){text-align:right}\
+.none{opacity:.4}.bad{color:#d33;font-weight:600}summary{cursor:pointer}</style>\
+<h1>Status</h1><div id=now>";
+
+/// The end of the page. As long as the server answers, its script refreshes the numbers every two
+/// seconds.
+const END: &str = "</div></details>\
+<p><a href=\"?format=json\">JSON</a> · <a href=\"?format=prometheus\">Prometheus</a></p>\
+<script>setInterval(async()=>{try{const answer=await fetch('?format=html');\
+const page=new DOMParser().parseFromString(await answer.text(),'text/html');\
+for(const id of['now','stages'])\
+document.getElementById(id).innerHTML=page.getElementById(id).innerHTML;\
+document.body.className=''}catch{document.body.className='stale'}},2000)</script>\n";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_have_the_unit_in_which_they_are_read() {
+        let table = [
+            (0, "0 µs", "0 B"),
+            (999, "999 µs", "999 B"),
+            (1_000, "1.0 ms", "1.0 kB"),
+            (99_900, "99.9 ms", "99.9 kB"),
+            (100_000, "100 ms", "100 kB"),
+            (1_500_000, "1.50 s", "1.5 MB"),
+        ];
+        for (number, expected_time, expected_bytes) in table {
+            assert_eq!(duration(Duration::from_micros(number)), expected_time);
+            assert_eq!(bytes(number), expected_bytes);
+        }
+        assert_eq!(bytes(u64::MAX), "18446744.1 TB");
+        let ups = [59, 61, 3_660, 90_000].map(up);
+        assert_eq!(ups, ["59 s", "1 min 1 s", "1 h 1 min", "1 d 1 h"]);
+    }
+}

@@ -1,0 +1,337 @@
+//! A request in flight with its answer: the event of the stages.
+
+use std::cell::RefCell;
+use std::sync::Arc;
+use std::time::Instant;
+
+use tussah_wire::http::Framing;
+use tussah_wire::http::head::{Head, Scan, Version};
+
+use super::response::Response;
+use super::state::Connection;
+use crate::web::server::counts::OTHER;
+
+/// Bound, in bytes: the first read of a request; enough for those of browsers. The buffer grows for
+/// a longer head.
+const INPUT_BYTES: usize = 4096;
+
+/// Bound, in bytes: the part of an answer's own bytes that a spare exchange keeps; those of small
+/// dynamic pages.
+const OWN_BYTES_MAX: usize = 16 << 10;
+
+/// Bound, in exchanges: the spare ones of a worker, a megabyte: as many as one look of a driver
+/// makes ready.
+const SPARE_MAX: usize = 256;
+
+/// A request and its answer. One stage at a time owns it, and with it the connection.
+pub(crate) struct Exchange {
+    /// The connection to answer; `None` in a spare one.
+    pub(crate) connection: Option<Arc<Connection>>,
+    pub(crate) input: Input,
+    /// The request's head, once it is complete.
+    pub(crate) head: Option<Head>,
+    /// The position of the search for the end of the head, and the time of its first byte, if the
+    /// head did not arrive at once.
+    pub(crate) coming: Option<(Scan, Instant)>,
+    /// The key of the page in the cache: the path, decoded and normalized, beginning with `/`, and
+    /// a byte for the preferred codings.
+    pub(crate) key: Vec<u8>,
+    /// The hash of the key, computed in the connection's color to relieve the cache.
+    pub(crate) hash: u64,
+    /// The index of its counters: see [`counts`](crate::web::server::counts).
+    pub(crate) source: u32,
+    pub(crate) body: Body,
+    /// True if the connection ends after it.
+    pub(crate) is_last: bool,
+    pub(crate) response: Response,
+    /// The connection's next action.
+    pub(crate) next: Next,
+}
+
+/// The body of a request.
+#[derive(Debug, Default)]
+pub(crate) enum Body {
+    /// Not read, or absent.
+    #[default]
+    Unread,
+    /// To be read, and kept if a handler needs it.
+    Wanted { keep: bool },
+    /// Read; this is the kept part.
+    Read(Vec<u8>),
+}
+
+/// The action of a connection with an exchange that comes back.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub(crate) enum Next {
+    /// Read more of the incomplete request.
+    #[default]
+    Read,
+    /// Read the request's body.
+    Body,
+    /// Send the rest of the answer.
+    Write,
+    /// Continue: the request is answered, and the next one has begun to arrive.
+    Again,
+    /// Close the connection gracefully: the peer may still be sending.
+    Close,
+    /// Reset the broken connection.
+    Reset,
+}
+
+/// The received but unused bytes of a connection.
+#[derive(Default)]
+pub(crate) struct Input {
+    bytes: Vec<u8>,
+    filled: usize,
+}
+
+impl Input {
+    /// Returns the received bytes.
+    #[inline]
+    pub(crate) fn filled(&self) -> &[u8] {
+        &self.bytes[..self.filled]
+    }
+
+    /// Returns the free room.
+    #[inline]
+    pub(crate) fn room(&mut self) -> &mut [u8] {
+        &mut self.bytes[self.filled..]
+    }
+
+    /// Records that `len` more bytes have arrived.
+    #[inline]
+    pub(crate) fn add(&mut self, len: usize) {
+        self.filled += len;
+        debug_assert!(self.filled <= self.bytes.len());
+    }
+
+    /// Discards used bytes.
+    pub(crate) fn consume(&mut self, len: usize) {
+        self.remove(0, len);
+    }
+
+    /// Removes used bytes from the middle.
+    pub(crate) fn remove(&mut self, from: usize, len: usize) {
+        self.bytes.copy_within(from + len..self.filled, from);
+        self.filled -= len;
+    }
+
+    /// Returns whether there is no room.
+    pub(crate) fn is_full(&self) -> bool {
+        self.filled == self.bytes.len()
+    }
+
+    /// Adds room.
+    pub(crate) fn grow(&mut self) {
+        self.bytes.resize(2 * self.bytes.len(), 0);
+    }
+}
+
+thread_local! {
+    /// The spare exchanges of this worker. They are boxes, since they go through queues.
+    #[expect(clippy::vec_box, reason = "they come in boxes")]
+    static SPARE: RefCell<Vec<Box<Exchange>>> = const { RefCell::new(Vec::new()) };
+}
+
+impl Exchange {
+    /// Returns an exchange for a connection with data to read, a spare one if possible.
+    #[inline]
+    pub(crate) fn take() -> Box<Self> {
+        let spare = SPARE.with_borrow_mut(Vec::pop);
+        spare.unwrap_or_else(Self::make)
+    }
+
+    #[cold]
+    fn make() -> Box<Self> {
+        Box::new(Self {
+            connection: None,
+            input: Input {
+                bytes: vec![0; INPUT_BYTES],
+                filled: 0,
+            },
+            head: None,
+            coming: None,
+            key: Vec::new(),
+            hash: 0,
+            source: OTHER,
+            body: Body::Unread,
+            is_last: false,
+            response: Response::default(),
+            next: Next::Read,
+        })
+    }
+
+    /// Keeps an exchange for reuse.
+    #[inline]
+    pub(crate) fn put(mut this: Box<Self>) {
+        debug_assert!(this.connection.is_none(), "its connection has been told");
+        this.input.filled = 0;
+        this.renew();
+        this.next = Next::Read;
+        if this.input.bytes.len() > INPUT_BYTES {
+            this.input.bytes.truncate(INPUT_BYTES);
+            this.input.bytes.shrink_to_fit();
+        }
+        if this.response.own.capacity() > OWN_BYTES_MAX {
+            this.response.own = Vec::new();
+        }
+        SPARE.with_borrow_mut(|spare| {
+            if spare.len() < SPARE_MAX {
+                spare.push(this);
+            }
+        });
+    }
+
+    /// Ends an exchange that was answered completely in this second; the connection continues by
+    /// itself.
+    #[inline]
+    pub(crate) fn finish(mut self: Box<Self>, now_s: u64) {
+        if !self.response.keep_alive {
+            self.next = Next::Close;
+            return self.give_back();
+        }
+        if self.has_more() {
+            self.next = Next::Again;
+            return self.give_back();
+        }
+        let connection = self.connection.take();
+        Self::put(self);
+        if let Some(connection) = connection {
+            connection.release(now_s);
+        }
+    }
+
+    /// Ends a request. Returns whether the next one has begun to arrive.
+    #[inline]
+    pub(crate) fn has_more(&mut self) -> bool {
+        let used = self.head.take().map_or(0, |head| head.len());
+        if self.input.filled == used {
+            return false;
+        }
+        self.input.consume(used);
+        self.renew();
+        true
+    }
+
+    /// Returns whether no part of its request has been examined yet.
+    #[inline]
+    pub(crate) fn begins(&self) -> bool {
+        self.head.is_none() && self.coming.is_none()
+    }
+
+    /// Prepares for the next request.
+    fn renew(&mut self) {
+        self.head = None;
+        self.coming = None;
+        self.key.clear();
+        self.source = OTHER;
+        self.body = Body::Unread;
+        self.is_last = false;
+        self.response.clear();
+    }
+
+    /// Returns the head, in a stage that only gets requests.
+    #[inline]
+    pub(crate) fn head(&self) -> &Head {
+        self.head.as_ref().expect("it has been parsed")
+    }
+
+    /// Returns the requested path.
+    #[inline]
+    pub(crate) fn path(&self) -> &[u8] {
+        self.key.split_last().map_or(&[], |(_, path)| path)
+    }
+
+    /// Returns whether its connection may continue.
+    pub(crate) fn keeps_alive(&self) -> bool {
+        self.head.is_some_and(|head| head.keep_alive) && !self.is_last
+    }
+
+    /// Returns whether the client announced its last request, and no further data is known to have
+    /// arrived (RFC 9112, section 9.6).
+    pub(crate) fn is_last_of_client(&self) -> bool {
+        self.head.is_some_and(|head| {
+            !head.keep_alive && head.framing == Framing::None && head.len() == self.input.filled
+        })
+    }
+
+    /// Returns whether it uses HTTP/1.0, which has to announce that the connection stays open.
+    pub(crate) fn is_old(&self) -> bool {
+        self.head
+            .is_some_and(|head| head.version == Version::Http10)
+    }
+
+    /// Returns whether its client has gone.
+    #[inline]
+    pub(crate) fn is_gone(&self) -> bool {
+        self.connection
+            .as_ref()
+            .is_some_and(|connection| connection.is_gone())
+    }
+
+    /// Ends an exchange without a waiting client, and its connection.
+    pub(crate) fn abandon(mut self: Box<Self>) {
+        let connection = self.connection.take();
+        Self::put(self);
+        if let Some(connection) = connection {
+            connection.lose();
+        }
+    }
+
+    /// Hands it back to its connection, which performs [`next`](Self::next).
+    pub(crate) fn give_back(mut self: Box<Self>) {
+        if let Some(connection) = self.connection.take() {
+            connection.hand(self);
+        }
+    }
+}
+
+impl Drop for Exchange {
+    fn drop(&mut self) {
+        // The exchange was lost, as with a handler that panics: the peer must not wait for an
+        // answer that never comes.
+        if let Some(connection) = self.connection.take() {
+            connection.lose();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tussah_wire::http::head;
+
+    #[test]
+    fn a_spare_one_keeps_little() {
+        let mut exchange = Exchange::take();
+        let place = std::ptr::from_ref(&*exchange);
+        exchange.input.grow();
+        exchange.response.own = vec![0; 4_000_000];
+        exchange.key = b"/".to_vec();
+        Exchange::put(exchange);
+        let again = Exchange::take();
+        assert!(std::ptr::eq(place, &*again), "it is used again");
+        assert_eq!(again.input.bytes.capacity(), INPUT_BYTES);
+        assert!(again.response.own.capacity() <= OWN_BYTES_MAX);
+        assert!(again.key.is_empty());
+    }
+
+    #[test]
+    fn after_the_last_request_of_a_client_nothing_comes() {
+        let check = |text: &str, expected| {
+            let mut exchange = Exchange::take();
+            exchange.input.room()[..text.len()].copy_from_slice(text.as_bytes());
+            exchange.input.add(text.len());
+            let parsed = head::parse(exchange.input.filled(), &head::Limits::default());
+            exchange.head = parsed.expect("it is valid");
+            assert_eq!(exchange.is_last_of_client(), expected, "{text}");
+        };
+        let close = "GET / HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n";
+        check(close, true);
+        check(&format!("{close}GET"), false);
+        check("GET / HTTP/1.0\r\n\r\n", true);
+        check("GET / HTTP/1.1\r\nHost: a\r\n\r\n", false);
+        check("POST / HTTP/1.0\r\nContent-Length: 1\r\n\r\n", false);
+        check("GET / HTTP/1.0\r\n", false);
+    }
+}

@@ -1,0 +1,163 @@
+//! An answer to send: pieces of memory and of files, which are shared and not copied.
+
+use std::fs::File;
+use std::io::IoSlice;
+use std::ops::Range;
+use std::sync::Arc;
+
+use tussah_wire::http::Status;
+
+use crate::web::answer::page::Page;
+
+/// Bound, in pieces: those of one system call.
+pub(crate) const SLICES_MAX: usize = 8;
+
+/// An answer.
+pub(crate) struct Response {
+    pub(crate) status: Status,
+    /// True if the connection stays open afterwards.
+    pub(crate) keep_alive: bool,
+    /// The answer's own bytes: its head, or the beginning of it, and others that `pieces` refer to.
+    pub(crate) own: Vec<u8>,
+    pub(crate) pieces: Vec<Piece>,
+    /// The total length of all pieces.
+    pub(crate) len: u64,
+    /// The length of the head.
+    pub(crate) head_len: u64,
+    /// The number of bytes sent of the first piece; earlier pieces have been removed.
+    sent: u64,
+    /// The number of bytes sent in total.
+    pub(crate) sent_in_all: u64,
+}
+
+/// A piece of an answer.
+pub(crate) enum Piece {
+    /// A part of the answer's own bytes.
+    Own(Range<usize>),
+    /// A part of a page in memory.
+    Page(Arc<Page>, Range<usize>),
+    /// A part of a page's file.
+    File(Arc<Page>, Range<u64>),
+}
+
+impl Piece {
+    fn len(&self) -> u64 {
+        match self {
+            Self::Own(range) | Self::Page(_, range) => range.len() as u64,
+            Self::File(_, range) => range.end - range.start,
+        }
+    }
+}
+
+impl Default for Response {
+    fn default() -> Self {
+        Self {
+            status: Status::OK,
+            keep_alive: false,
+            own: Vec::new(),
+            pieces: Vec::new(),
+            len: 0,
+            head_len: 0,
+            sent: 0,
+            sent_in_all: 0,
+        }
+    }
+}
+
+impl Response {
+    /// Clears the answer for reuse.
+    #[inline]
+    pub(crate) fn clear(&mut self) {
+        self.own.clear();
+        self.pieces.clear();
+        self.len = 0;
+        self.head_len = 0;
+        self.sent = 0;
+        self.sent_in_all = 0;
+    }
+
+    /// Adds a piece.
+    #[inline]
+    pub(crate) fn push(&mut self, piece: Piece) {
+        self.len += piece.len();
+        self.pieces.push(piece);
+    }
+
+    /// Returns the number of bytes sent of the body.
+    pub(crate) fn body_sent(&self) -> u64 {
+        self.sent_in_all.saturating_sub(self.head_len)
+    }
+
+    /// Returns the rest, if it is one piece in memory.
+    #[inline]
+    pub(crate) fn only(&self) -> Option<&[u8]> {
+        match &*self.pieces {
+            [piece] => Some(&self.bytes(piece)?[self.sent as usize..]),
+            _ => None,
+        }
+    }
+
+    #[inline]
+    fn bytes<'a>(&'a self, piece: &'a Piece) -> Option<&'a [u8]> {
+        match piece {
+            Piece::Own(range) => Some(&self.own[range.clone()]),
+            Piece::Page(page, range) => Some(&page.bytes()[range.clone()]),
+            Piece::File(..) => None,
+        }
+    }
+
+    /// Stores the next pieces in memory. There are none if a file is next, or nothing is left.
+    #[inline]
+    pub(crate) fn slices<'a>(&'a self, to: &mut [IoSlice<'a>; SLICES_MAX]) -> usize {
+        let mut skip = self.sent as usize;
+        let mut count = 0;
+        for piece in self.pieces.iter().take(SLICES_MAX) {
+            let Some(bytes) = self.bytes(piece) else {
+                break;
+            };
+            to[count] = IoSlice::new(&bytes[skip..]);
+            count += 1;
+            skip = 0;
+        }
+        count
+    }
+
+    /// Returns the file if it is next, with the offset and the number of bytes.
+    pub(crate) fn file(&self) -> Option<(&File, u64, u64)> {
+        match self.pieces.first() {
+            Some(Piece::File(page, range)) => Some((
+                page.file.as_ref().expect("a piece of a file has one"),
+                range.start + self.sent,
+                range.end - range.start - self.sent,
+            )),
+            _ => None,
+        }
+    }
+
+    /// Records that `len` more bytes were sent. Returns whether that was all.
+    #[inline]
+    pub(crate) fn advance(&mut self, len: u64) -> bool {
+        self.sent_in_all += len;
+        self.sent += len;
+        if self.sent_in_all == self.len {
+            self.pieces.clear();
+            return true;
+        }
+        self.skip_sent();
+        false
+    }
+
+    /// Removes the pieces that have been sent.
+    #[cold]
+    fn skip_sent(&mut self) {
+        let mut done = 0;
+        for piece in &self.pieces {
+            if self.sent < piece.len() {
+                break;
+            }
+            self.sent -= piece.len();
+            done += 1;
+        }
+        self.pieces.drain(..done);
+    }
+}

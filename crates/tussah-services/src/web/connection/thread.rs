@@ -1,0 +1,317 @@
+//! A connection's thread: waits for requests, sends them into the network, and handles the
+//! exchanges that come back.
+//!
+//! The thread needs little memory between two requests. Everything else is in boxes that exist only
+//! while they are needed.
+
+mod body;
+mod write;
+
+use std::future::{Future as _, poll_fn};
+use std::pin::{Pin, pin};
+use std::sync::Arc;
+use std::task::{Context, Poll};
+use std::time::{Duration, Instant};
+
+use tussah::time::{Sleep, now, sleep, timeout};
+use tussah_wire::http::Status;
+
+use super::connections::Entered;
+use super::exchange::{Exchange, Next};
+use super::state::{Connection, Event};
+use super::stream::Stream;
+use crate::web::answer;
+use crate::web::server::Server;
+use crate::web::stages::accept::Entry;
+
+/// Serves a connection until it ends.
+pub(crate) async fn serve(connection: Arc<Connection>, entry: Arc<Entry>, entered: Entered) {
+    let _open = Open(&entry.server, entered);
+    if connection.stream.is_tls() && !Box::pin(handshake(&connection, &entry.server)).await {
+        return;
+    }
+    let mut idle = Idle {
+        sleep: pin!(sleep(entry.server.config.timeouts.idle)),
+        is_set: false,
+        is_ending: false,
+    };
+    let clock = &entry.server.clock;
+    connection.wait_first(clock.passed_s());
+    let mut requests = 0;
+    let mut spare = None;
+    loop {
+        let event = poll_fn(|cx| match connection.poll(cx, &mut spare) {
+            Poll::Ready(event) => Poll::Ready(Some(event)),
+            Poll::Pending => {
+                let is_over = idle.poll(cx, &connection, &entry.server);
+                is_over.map(|()| None)
+            }
+        });
+        let mut exchange = match event.await {
+            Some(Event::Read(Ok(1..))) => spare.take().expect("it was read into"),
+            Some(Event::Handed(Some(handed))) => {
+                match Box::pin(go_on(&connection, &entry.server, handed)).await {
+                    After::Parse(exchange) => exchange,
+                    After::Wait => {
+                        connection.wait(clock.passed_s());
+                        continue;
+                    }
+                    After::End => return,
+                }
+            }
+            // No request arrived in time, or the peer has ended.
+            None | Some(Event::Read(Ok(0))) => {
+                if connection.stream.is_tls() {
+                    Box::pin(finish(&connection.stream, &entry.server)).await;
+                }
+                return;
+            }
+            // An error, or a lost exchange.
+            _ => return,
+        };
+        requests += usize::from(exchange.begins());
+        exchange.is_last |= entry
+            .server
+            .config
+            .limits
+            .requests
+            .is_some_and(|max| requests >= max);
+        connection.begin(&mut exchange);
+        if let Err(_refused) = entry.parse.send(exchange) {
+            return; // the server ends
+        }
+    }
+}
+
+/// Answers that there are too many connections, and ends.
+pub(crate) async fn refuse(connection: Arc<Connection>, entry: Arc<Entry>) {
+    let server = &entry.server;
+    let Some(_refused) = server.connections.refuse() else {
+        return;
+    };
+    let mut exchange = Exchange::take();
+    exchange.is_last = true;
+    let fields = [("Retry-After", "1")];
+    answer::text(server, &mut exchange, Status::SERVICE_UNAVAILABLE, &fields);
+    if handshake(&connection, server).await
+        && write::all(&connection.stream, server, &mut exchange)
+            .await
+            .is_ok()
+    {
+        linger(&connection.stream, server, &mut exchange).await;
+    }
+}
+
+/// A connection's place among the open ones, until this is dropped.
+struct Open<'a>(&'a Server, Entered);
+
+impl Drop for Open<'_> {
+    fn drop(&mut self) {
+        self.0.connections.leave(&self.1);
+    }
+}
+
+async fn handshake(connection: &Connection, server: &Server) -> bool {
+    let shaken = timeout(
+        server.config.timeouts.head,
+        Box::pin(connection.stream.handshake()),
+    );
+    matches!(shaken.await, Ok(Ok(())))
+}
+
+/// A future that completes when the connection has been idle for longer than its timeout. Requests
+/// do not touch the timer: when it fires, the start of the idle time is checked.
+struct Idle<'a> {
+    sleep: Pin<&'a mut Sleep>,
+    is_set: bool,
+    is_ending: bool,
+}
+
+impl Idle<'_> {
+    #[inline]
+    fn poll(&mut self, cx: &mut Context<'_>, connection: &Connection, server: &Server) -> Poll<()> {
+        if self.is_set && !self.sleep.is_elapsed() && !server.is_ending() {
+            return Poll::Pending;
+        }
+        self.poll_sleep(cx, connection, server)
+    }
+
+    #[cold]
+    fn poll_sleep(
+        &mut self,
+        cx: &mut Context<'_>,
+        connection: &Connection,
+        server: &Server,
+    ) -> Poll<()> {
+        if server.is_ending() {
+            return self.poll_ending(cx, connection, server);
+        }
+        while self.sleep.as_mut().poll(cx).is_ready() {
+            let (idle_max, busy) = (server.config.timeouts.idle, connection.is_busy());
+            // A busy connection may be answered meanwhile, in a later second.
+            let now_s = server.clock.passed_s();
+            let passed_s = now_s.saturating_sub(connection.waits_since_s());
+            // Only a part of the first second has passed.
+            let passed = Duration::from_secs(passed_s.saturating_sub(1));
+            if !busy && passed >= idle_max {
+                return Poll::Ready(());
+            }
+            // The clock may lag by a few milliseconds.
+            let rest = if busy { idle_max } else { idle_max - passed };
+            let rest = rest.max(Duration::from_millis(100));
+            self.sleep.as_mut().reset(now() + rest);
+        }
+        self.is_set = true;
+        Poll::Pending
+    }
+
+    /// Waits for the end of the server, after which an idle connection ends. The client does not
+    /// know of the end yet, and its next request may be on its way.
+    fn poll_ending(
+        &mut self,
+        cx: &mut Context<'_>,
+        connection: &Connection,
+        server: &Server,
+    ) -> Poll<()> {
+        if !connection.is_free() {
+            return Poll::Pending;
+        }
+        if !self.is_ending {
+            self.is_ending = true;
+            // Within the time limit of the shutdown, so that the connection is not cut.
+            let config = &server.config;
+            let wait = config.timeouts.linger.min(config.drain / 2);
+            self.sleep.as_mut().reset(now() + wait);
+        }
+        self.sleep.as_mut().poll(cx)
+    }
+}
+
+/// The next step of a connection.
+enum After {
+    /// The next request, complete or not, or its body.
+    Parse(Box<Exchange>),
+    /// Wait for the next one.
+    Wait,
+    /// End.
+    End,
+}
+
+/// Does the work that the network has left to the thread.
+async fn go_on(connection: &Connection, server: &Server, mut exchange: Box<Exchange>) -> After {
+    match exchange.next {
+        Next::Again => return After::Parse(exchange),
+        Next::Read => return read_more(connection, server, exchange).await,
+        Next::Reset => return After::End,
+        Next::Body => match body::read(&connection.stream, server, &mut exchange).await {
+            Ok(()) => return After::Parse(exchange),
+            Err(None) => return After::End,
+            Err(Some(status)) => {
+                exchange.is_last = true;
+                answer::text(server, &mut exchange, status, &[]);
+                if write::all(&connection.stream, server, &mut exchange)
+                    .await
+                    .is_err()
+                {
+                    return After::End;
+                }
+            }
+        },
+        Next::Close => {}
+        Next::Write => {
+            if write::all(&connection.stream, server, &mut exchange)
+                .await
+                .is_err()
+            {
+                return After::End;
+            }
+            if exchange.response.keep_alive {
+                if exchange.has_more() {
+                    return After::Parse(exchange);
+                }
+                Exchange::put(exchange);
+                return After::Wait;
+            }
+        }
+    }
+    if connection.stream.is_tls() || !exchange.is_last_of_client() {
+        linger(&connection.stream, server, &mut exchange).await;
+    }
+    Exchange::put(exchange);
+    After::End
+}
+
+/// Reads more of an incomplete head. The time limit covers the whole head, however slowly it
+/// arrives.
+async fn read_more(connection: &Connection, server: &Server, mut exchange: Box<Exchange>) -> After {
+    let begun = exchange
+        .coming
+        .as_ref()
+        .map_or_else(Instant::now, |(_, begun)| *begun);
+    let left = server.config.timeouts.head.saturating_sub(begun.elapsed());
+    if exchange.input.is_full() {
+        exchange.input.grow();
+    }
+    let read = poll_fn(|cx| connection.stream.poll_read(cx, exchange.input.room()));
+    match timeout(left, read).await {
+        Ok(Ok(len @ 1..)) => {
+            exchange.input.add(len);
+            After::Parse(exchange)
+        }
+        Ok(_) => After::End,
+        Err(_) => {
+            exchange.is_last = true;
+            answer::text(server, &mut exchange, Status::REQUEST_TIMEOUT, &[]);
+            if write::all(&connection.stream, server, &mut exchange)
+                .await
+                .is_ok()
+            {
+                linger(&connection.stream, server, &mut exchange).await;
+            }
+            After::End
+        }
+    }
+}
+
+/// Closes a connection so that the peer receives all of the last answer: a reset would discard it
+/// (RFC 9112, section 9.6).
+async fn linger(stream: &Stream, server: &Server, exchange: &mut Exchange) {
+    let end = async {
+        if poll_fn(|cx| stream.poll_finish(cx)).await.is_err() {
+            return;
+        }
+        loop {
+            exchange.input.consume(exchange.input.filled().len());
+            let read = poll_fn(|cx| stream.poll_read(cx, exchange.input.room())).await;
+            if !matches!(read, Ok(1..)) {
+                return;
+            }
+        }
+    };
+    // After this time the connection is closed in any case.
+    let _ = timeout(server.config.timeouts.linger, end).await;
+}
+
+/// Closes an encrypted connection between two requests.
+async fn finish(stream: &Stream, server: &Server) {
+    let end = poll_fn(|cx| stream.poll_finish(cx));
+    // The connection is closed in any case.
+    let _ = timeout(server.config.timeouts.linger, end).await;
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Returns the size of the future of such a function.
+    fn future_bytes<A, B, C, F>(_: impl Fn(A, B, C) -> F) -> usize {
+        size_of::<F>()
+    }
+
+    #[test]
+    fn a_connection_that_waits_is_small() {
+        assert!(size_of::<Connection>() <= 112);
+        let thread = future_bytes(serve);
+        assert!(thread <= 232, "{thread}");
+    }
+}

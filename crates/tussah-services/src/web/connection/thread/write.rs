@@ -1,0 +1,130 @@
+//! Sends the rest of an answer to a client that may be slow.
+
+use std::future::poll_fn;
+use std::io::{self, IoSlice};
+use std::time::Instant;
+
+use tussah::time::timeout;
+
+use crate::web::config::Timeouts;
+use crate::web::connection::exchange::Exchange;
+use crate::web::connection::response::{Response, SLICES_MAX};
+use crate::web::connection::stream::Stream;
+use crate::web::server::Server;
+
+/// Bound, in bytes: the data sent of a file at once, about 50 µs of copying, before other threads
+/// get a turn and the client's rate is checked.
+const PIECE_BYTES: u64 = 256 * 1024;
+
+/// Sends the rest of an answer, and records how much of it was sent.
+///
+/// # Errors
+/// Returns the system's error; `TimedOut` if the client is too slow; `UnexpectedEof` if a file has
+/// become shorter.
+pub(super) async fn all(
+    stream: &Stream,
+    server: &Server,
+    exchange: &mut Exchange,
+) -> io::Result<()> {
+    let sent = rest(stream, server, exchange).await;
+    server.look();
+    server.note(stream, exchange);
+    if matches!(&sent, Err(error) if error.kind() == io::ErrorKind::TimedOut) {
+        stream.reset_when_closed();
+    }
+    sent
+}
+
+async fn rest(stream: &Stream, server: &Server, exchange: &mut Exchange) -> io::Result<()> {
+    let timeouts = &server.config.timeouts;
+    let mut pace = Pace::new(timeouts);
+    loop {
+        let response = &exchange.response;
+        let sent = match timeout(timeouts.write, some(stream, response)).await {
+            Ok(sent) => sent?,
+            // The system reports room only when there is much of it. A slow client may have made a
+            // little.
+            Err(elapsed) => match some_at_once(stream, response) {
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => Err(elapsed)?,
+                sent => sent?,
+            },
+        };
+        if exchange.response.advance(sent) {
+            break;
+        }
+        pace.sent(sent)?;
+    }
+    let flush = poll_fn(|cx| stream.poll_flush(cx));
+    timeout(timeouts.write, flush).await?
+}
+
+/// Sends as much of the next pieces as there is room for, and waits until there is some.
+async fn some(stream: &Stream, response: &Response) -> io::Result<u64> {
+    if let Some((file, from, len)) = response.file() {
+        return stream.send_file(file, from, len.min(PIECE_BYTES)).await;
+    }
+    let mut slices = [IoSlice::new(&[]); SLICES_MAX];
+    let count = response.slices(&mut slices);
+    let sent = poll_fn(|cx| stream.poll_write(cx, &slices[..count])).await?;
+    Ok(sent as u64)
+}
+
+/// Does the same without waiting.
+fn some_at_once(stream: &Stream, response: &Response) -> io::Result<u64> {
+    if let Some((file, from, len)) = response.file() {
+        return stream.try_send_file(file, from, len.min(PIECE_BYTES));
+    }
+    let mut slices = [IoSlice::new(&[]); SLICES_MAX];
+    let count = response.slices(&mut slices);
+    let sent = stream.try_write_vectored(&slices[..count]);
+    sent.map(|sent| sent as u64)
+}
+
+/// Sends some bytes.
+pub(super) async fn bytes(stream: &Stream, server: &Server, mut bytes: &[u8]) -> io::Result<()> {
+    while !bytes.is_empty() {
+        let slices = [IoSlice::new(bytes)];
+        let write = poll_fn(|cx| stream.poll_write(cx, &slices));
+        let sent = timeout(server.config.timeouts.write, write).await??;
+        bytes = &bytes[sent..];
+    }
+    let flush = poll_fn(|cx| stream.poll_flush(cx));
+    timeout(server.config.timeouts.write, flush).await?
+}
+
+/// The rate at which a client reads.
+struct Pace<'a> {
+    timeouts: &'a Timeouts,
+    begun: Instant,
+    bytes: u64,
+}
+
+impl<'a> Pace<'a> {
+    fn new(timeouts: &'a Timeouts) -> Self {
+        Self {
+            timeouts,
+            begun: Instant::now(),
+            bytes: 0,
+        }
+    }
+
+    /// Records that the client took `bytes` more bytes.
+    fn sent(&mut self, bytes: u64) -> io::Result<()> {
+        self.bytes += bytes;
+        let timeouts = self.timeouts;
+        let passed = self.begun.elapsed();
+        if passed < timeouts.write {
+            return Ok(());
+        }
+        let bytes = std::mem::take(&mut self.bytes);
+        self.begun = Instant::now();
+        match timeouts.rate {
+            Some(rate) if (bytes as f64) < rate as f64 * passed.as_secs_f64() => {
+                let text =
+                    format!("the client reads less than {rate} bytes per second (timeouts.rate)");
+                Err(io::Error::new(io::ErrorKind::TimedOut, text))
+            }
+            _ => Ok(()),
+        }
+    }
+}

@@ -1,0 +1,324 @@
+//! A running web server: its listeners, and the network that they feed. A reload replaces the
+//! network.
+
+mod listen;
+
+use std::fmt;
+use std::mem;
+use std::sync::Arc;
+use std::time::Duration;
+
+use parking_lot::RwLock;
+use tussah::JoinHandle;
+use tussah::stage::{Network, Stage};
+use tussah::time::{sleep, timeout};
+
+use super::retry::Rate;
+use super::serve::WebError;
+use super::tls::Reloadable;
+use crate::web::access_log::AccessLog;
+use crate::web::answer::route::Routes;
+use crate::web::answer::work;
+use crate::web::config::{CacheKind, Config, ListenAddress};
+use crate::web::connection::exchange::Exchange;
+use crate::web::server::{Server, Shared};
+use crate::web::stages::graph::{AcceptStage, wire};
+use listen::{Accepting, Listening};
+
+/// A running server. Dropping it closes its listeners and abandons its connections.
+pub struct Running {
+    current: Arc<RwLock<Arc<Instance>>>,
+    listening: Vec<Listening>,
+    /// Replaced networks, until their connections have ended.
+    ending: Vec<JoinHandle<Stopped>>,
+    routes: Routes,
+    shared: Shared,
+    accepting: Arc<Accepting>,
+}
+
+/// A network for one configuration.
+pub(crate) struct Instance {
+    pub(crate) server: Arc<Server>,
+    pub(crate) accept: AcceptStage,
+    pub(crate) tls: Option<Reloadable>,
+    network: Network,
+    looking: JoinHandle<()>,
+}
+
+/// The outcome for a server's connections after a stop.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Stopped {
+    /// The number of connections that did not end in time, and were cut.
+    pub cut: usize,
+}
+
+impl fmt::Display for Stopped {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.cut {
+            0 => f.write_str("stopped; all requests in flight were finished"),
+            cut => write!(f, "stopped; connections cut after the drain time: {cut}"),
+        }
+    }
+}
+
+impl Running {
+    pub(super) async fn start(config: Config, routes: Routes) -> Result<Self, WebError> {
+        let shared = Shared::new(
+            config.limits.connections,
+            &routes,
+            tussah::Handle::current().workers(),
+        );
+        let instance = Arc::new(Instance::new(config, &routes, &shared, None)?);
+        instance.begin();
+        let addresses = instance.server.config.listen.clone();
+        let current = Arc::new(RwLock::new(instance));
+        let accepting = Arc::<Accepting>::default();
+        let mut listening = Vec::new();
+        for address in addresses {
+            listening.push(Listening::begin(address, &current, &accepting)?);
+        }
+        Ok(Self {
+            current,
+            listening,
+            ending: Vec::new(),
+            routes,
+            shared,
+            accepting,
+        })
+    }
+
+    /// Returns the addresses of the listeners, with the ports that the system chose.
+    pub fn addresses(&self) -> impl Iterator<Item = &ListenAddress> {
+        self.listening.iter().map(Listening::address)
+    }
+
+    /// Returns the network of stages, for observation. Each [`reload`](Self::reload) replaces it.
+    #[must_use]
+    pub fn network(&self) -> Network {
+        self.current.read().network.clone()
+    }
+
+    /// Returns the number of open connections, under any configuration.
+    #[must_use]
+    pub fn connections(&self) -> usize {
+        self.shared.connections.count()
+    }
+
+    /// Waits until every listener has failed, so that the server accepts no connections any more.
+    pub(super) async fn accepts_nothing(&self) {
+        self.accepting.none().await;
+    }
+
+    /// Reopens the access log, for use after log rotation.
+    pub fn reopen_log(&self) {
+        if let Some(log) = &self.current.read().server.log {
+            log.reopen();
+        }
+    }
+
+    /// Applies another configuration to new connections. Open connections end after their request
+    /// in progress. The number of workers stays the same.
+    ///
+    /// # Errors
+    /// Returns the errors of [`Web::start`](super::serve::Web::start), and changes nothing in that
+    /// case.
+    pub async fn reload(&mut self, config: Config) -> Result<(), WebError> {
+        let before = Arc::clone(&self.current.read());
+        let log = before
+            .server
+            .log
+            .clone()
+            .filter(|_| before.server.config.log == config.log);
+        let next = Arc::new(Instance::new(config, &self.routes, &self.shared, log)?);
+        let wanted = &next.server.config.listen;
+        // A listener that has failed is started again.
+        self.listening.retain(|listening| !listening.has_ended());
+        let mut added = Vec::new();
+        for address in wanted {
+            if !self
+                .listening
+                .iter()
+                .any(|listening| listening.is_for(address))
+            {
+                added.push(Listening::begin(
+                    address.clone(),
+                    &self.current,
+                    &self.accepting,
+                )?);
+            }
+        }
+        let is_wanted =
+            |listening: &Listening| wanted.iter().any(|address| listening.is_for(address));
+        let (kept, gone) = mem::take(&mut self.listening)
+            .into_iter()
+            .partition(is_wanted);
+        self.listening = kept;
+        self.listening.append(&mut added);
+        let connections_max = next.server.config.limits.connections;
+        next.begin();
+        *self.current.write() = next;
+        self.shared.connections.set_max(connections_max);
+        close(gone).await;
+        let drain = before.server.config.drain;
+        self.ending.retain(|ending| !ending.is_finished());
+        self.ending
+            .push(tussah::spawn(async move { before.end(drain).await }));
+        Ok(())
+    }
+
+    /// Shuts the server down gracefully. It accepts no further connections, serves one more request
+    /// from clients that connected before, and finishes requests in flight. [`Config::drain`]
+    /// limits the time. Connections from before a [`reload`](Self::reload) are included, each with
+    /// the limit of its own configuration.
+    pub async fn stop(mut self) -> Stopped {
+        self.ending.retain(|ending| !ending.is_finished());
+        close(self.listening).await;
+        let current = Arc::clone(&self.current.read());
+        let drain = current.server.config.drain;
+        let mut stopped = current.end(drain).await;
+        for ending in self.ending {
+            stopped.cut += ending.await.map_or(0, |stopped| stopped.cut);
+        }
+        if let Some(log) = current.server.log.clone() {
+            // The disk may be slow; the log says it if something is lost.
+            let _ = tussah::spawn_blocking(move || log.close()).await;
+        }
+        stopped
+    }
+}
+
+impl fmt::Display for Running {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let current = self.current.read();
+        let config = &current.server.config;
+        write!(f, "serving {} on", config.root.display())?;
+        for address in self.addresses() {
+            match address {
+                ListenAddress::Tcp(address) if current.tls.is_some() => {
+                    write!(f, " https://{address}/")?
+                }
+                ListenAddress::Tcp(address) => write!(f, " http://{address}/")?,
+                ListenAddress::Unix(_) => write!(f, " {address}")?,
+            }
+        }
+        let cache = match config.cache.kind {
+            CacheKind::None => "no cache".to_owned(),
+            CacheKind::Sharded => format!("cache {} MB", config.cache.bytes / 1_000_000),
+        };
+        write!(f, " (latency target {:?}, {cache}", config.target)?;
+        match &config.status.path {
+            Some(path) => write!(f, ", status at {path})"),
+            None => f.write_str(")"),
+        }
+    }
+}
+
+impl fmt::Debug for Running {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Running")
+            .field("addresses", &self.addresses().collect::<Vec<_>>())
+            .finish_non_exhaustive()
+    }
+}
+
+impl Drop for Instance {
+    fn drop(&mut self) {
+        self.looking.abort();
+        self.server.connections.cut_all();
+        // Its stages refer to each other, and to the server.
+        self.network.close();
+    }
+}
+
+impl Instance {
+    fn new(
+        config: Config,
+        routes: &Routes,
+        shared: &Shared,
+        log: Option<Arc<AccessLog>>,
+    ) -> Result<Self, WebError> {
+        let tls = match (&config.tls.cert, &config.tls.key) {
+            (Some(cert), Some(key)) => Some(Reloadable::open(cert, key).map_err(WebError::Tls)?),
+            _ => None,
+        };
+        let log = match (log, &config.log.file) {
+            (Some(log), _) => Some(log),
+            (None, Some(file)) => {
+                let opened = AccessLog::open(file, config.log.format);
+                let failed = |error| WebError::Log(format!("cannot open the access log: {error}"));
+                Some(Arc::new(opened.map_err(failed)?))
+            }
+            (None, None) => None,
+        };
+        let routes = if config.work {
+            work::route(routes.clone(), &config.root)
+        } else {
+            routes.clone()
+        };
+        let network = Network::new("web");
+        let workers = tussah::Handle::current().workers();
+        let server = Server::new(config, routes, shared, log, workers);
+        let server = Arc::new(server.map_err(WebError::Site)?);
+        let wired = wire(&network, &server).map_err(WebError::Network)?;
+        let looking = tussah::spawn(look(wired.routes, Arc::clone(&server)));
+        Ok(Self {
+            server,
+            accept: wired.accept,
+            tls,
+            network,
+            looking,
+        })
+    }
+
+    /// Starts to count its stages as those of the current configuration.
+    fn begin(&self) {
+        let server = &self.server;
+        server
+            .totals
+            .begin(server.connections.number(), &self.network);
+    }
+
+    /// Ends the network: connections may finish what they have begun, within `drain`.
+    async fn end(&self, drain: Duration) -> Stopped {
+        // From here on, a connection is either among those to wait for, or back with its acceptor.
+        self.accept.drain().await;
+        self.server.end();
+        let ended = timeout(drain, self.server.connections.none()).await;
+        let cut = match ended {
+            Ok(()) => 0,
+            Err(_) => self.server.connections.count(),
+        };
+        self.server.connections.cut_all();
+        self.server.totals.end(self.server.connections.number());
+        self.network.close();
+        Stopped { cut }
+    }
+}
+
+async fn close(listening: Vec<Listening>) {
+    for listening in listening {
+        listening.close().await;
+    }
+}
+
+/// Updates once a second how many requests a second each route can answer.
+async fn look(routes: Vec<Stage<Box<Exchange>>>, server: Arc<Server>) {
+    let mut rates: Vec<_> = routes.iter().map(|_| Rate::default()).collect();
+    let mut before = 0;
+    loop {
+        sleep(Duration::from_secs(1)).await;
+        let (mut arrived, mut inside) = (0, 0);
+        let routes = routes.iter().zip(&mut rates).zip(&server.retries);
+        for ((stage, rate), retry) in routes {
+            let stats = stage.stats();
+            rate.look(&stats);
+            retry.set_rate(rate);
+            arrived += stats.arrived;
+            inside += stats.queued + stats.in_service;
+        }
+        if arrived == before && inside == 0 {
+            server.asked.again().await;
+        }
+        before = arrived;
+    }
+}

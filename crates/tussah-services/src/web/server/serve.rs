@@ -1,0 +1,327 @@
+//! Builds and runs a web server.
+
+use std::fmt;
+use std::future::Future;
+use std::io;
+
+use futures_lite::future;
+use rustix::process::{Resource, getrlimit, setrlimit};
+use tussah::signal::{Signal, Signals, signal};
+use tussah::stage::BuildError;
+use tussah::sync::Limit;
+
+use super::running::Running;
+use super::tls::TlsError;
+use crate::signals;
+use crate::web::answer::route::{Reply, Request, Route, Routes};
+use crate::web::config::{Config, ConfigErrors};
+use crate::web::diagnostics::Diagnostics;
+use crate::web::diagnostics::console::{STDERR, STDOUT};
+use crate::web::site::SiteError;
+
+type Reload = Box<dyn Fn() -> Result<Config, ConfigErrors> + Send>;
+
+/// A web server that has not been started.
+///
+/// ```no_run
+/// use tussah_services::web::{Reply, Request, Web, config::Config};
+///
+/// fn main() -> Result<(), tussah_services::web::WebError> {
+///     let hello = async |request: Request| Reply::text(format!("Hello from {}\n", request.path()));
+///     Web::new(Config::default()).route("/hello", hello).run()
+/// }
+/// ```
+pub struct Web {
+    pub(super) config: Config,
+    pub(super) routes: Routes,
+    reload: Option<Reload>,
+}
+
+impl Web {
+    /// Creates a server for the files of a configuration.
+    #[must_use]
+    pub fn new(config: Config) -> Self {
+        Self {
+            config,
+            routes: Routes::default(),
+            reload: None,
+        }
+    }
+
+    /// Adds a route: an async function that answers requests for a path, with any method. A path
+    /// that ends in `/*` matches all paths with that prefix. The function gets complete requests,
+    /// with their bodies.
+    ///
+    /// Each route has its own queue and admission. If more requests arrive than the route can
+    /// answer within [`Config::target`], the server rejects the rest with 503. Other routes are not
+    /// affected. `Retry-After` tells a rejected client when to retry, in the order of the
+    /// rejections. The next request of that connection for the route then goes ahead of others.
+    ///
+    /// A client that disconnects before its answer cancels its request, see [`Route`].
+    #[must_use]
+    pub fn route<F, A>(self, path: &str, handler: F) -> Self
+    where
+        F: Fn(Request) -> A + Send + Sync + 'static,
+        A: Future<Output = Reply> + Send + 'static,
+    {
+        self.route_with(path, Route::new(handler))
+    }
+
+    /// Adds a route for a path, as [`route`](Self::route) does for an async function.
+    #[must_use]
+    pub fn route_with(mut self, path: &str, route: Route) -> Self {
+        self.routes = self.routes.route_with(path, route);
+        self
+    }
+
+    /// Lists a limited resource on the status page: its users, the waiting requests, and their
+    /// waiting times. Of two limits with the same name, the page lists the later one.
+    #[must_use]
+    pub fn limit(mut self, limit: &Limit) -> Self {
+        self.routes = self.routes.limit(limit);
+        self
+    }
+
+    /// Sets the source of a new configuration, for a reload on SIGHUP.
+    #[must_use]
+    pub fn reload_by(
+        mut self,
+        load: impl Fn() -> Result<Config, ConfigErrors> + Send + 'static,
+    ) -> Self {
+        self.reload = Some(Box::new(load));
+        self
+    }
+
+    /// Starts the server in the current runtime.
+    ///
+    /// # Errors
+    /// Returns an error if the site or the certificates cannot be opened, or an address cannot be
+    /// bound.
+    ///
+    /// # Panics
+    /// Panics outside of a runtime.
+    pub async fn start(self) -> Result<Running, WebError> {
+        Running::start(self.config, self.routes).await
+    }
+
+    /// Runs the server in a runtime of its own until SIGTERM or Ctrl-C. It then shuts down and
+    /// finishes the requests in flight; a second signal quits at once. SIGHUP reloads the
+    /// configuration and the certificates, and reopens the logs.
+    ///
+    /// Diagnostics go to standard error according to [`Config::diagnostics`], unless the program
+    /// has set its own `tracing` subscriber. If the process has only one OS thread, the C library's
+    /// allocator is limited to as many arenas as workers
+    /// ([`bound_arenas`](tussah::heap::bound_arenas)).
+    ///
+    /// # Errors
+    /// Returns the errors of [`start`](Self::start), and an error if every listener has failed.
+    pub fn run(mut self) -> Result<(), WebError> {
+        let _said = Said;
+        let diagnostics = Diagnostics::install(&self.config.diagnostics);
+        raise_descriptors();
+        bound_arenas(self.config.workers);
+        let mut builder = tussah::Runtime::builder();
+        if let Some(workers) = self.config.workers {
+            builder = builder.workers(workers);
+        }
+        let runtime = builder.build().map_err(WebError::Runtime)?;
+        let reload = self.reload.take();
+        runtime.block_on(async {
+            let orders = Orders::listen().map_err(WebError::Runtime)?;
+            let mut running = self.start().await?;
+            say(&running);
+            let order = loop {
+                match next(&orders, &running).await {
+                    Order::Reload => reload_by(&mut running, reload.as_ref(), &diagnostics).await,
+                    other => break other,
+                }
+            };
+            if order == Order::GiveUp {
+                say(&NOWHERE);
+            }
+            say(&"shutting down: finishing requests in flight (signal again to quit now)");
+            let finished = async { running.stop().await.to_string() };
+            let at_once = async {
+                while orders.next().await == Order::Reload {}
+                "stopped now; requests in flight were cut".to_owned()
+            };
+            say(&future::or(finished, at_once).await);
+            match order {
+                Order::GiveUp => Err(WebError::Listen(NOWHERE.to_owned())),
+                _ => Ok(()),
+            }
+        })
+    }
+}
+
+impl fmt::Debug for Web {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Web")
+            .field("config", &self.config)
+            .field("routes", &self.routes)
+            .finish_non_exhaustive()
+    }
+}
+
+/// The reason why a server ends by itself.
+const NOWHERE: &str = "every listener has failed; no connections can be accepted";
+
+/// Waits for the operator's next order, or for the failure of every listener.
+async fn next(orders: &Orders, running: &Running) -> Order {
+    let nowhere = async {
+        running.accepts_nothing().await;
+        Order::GiveUp
+    };
+    future::or(orders.next(), nowhere).await
+}
+
+async fn reload_by(running: &mut Running, reload: Option<&Reload>, diagnostics: &Diagnostics) {
+    running.reopen_log();
+    let Some(reload) = reload else { return };
+    let config = match reload() {
+        Ok(config) => config,
+        Err(errors) => {
+            return say(&format_args!(
+                "reload failed, the old configuration stays in effect:\n{errors}"
+            ));
+        }
+    };
+    let level = config.diagnostics.level;
+    match running.reload(config).await {
+        Ok(()) => {
+            diagnostics.set_level(level);
+            say(&format_args!(
+                "configuration and certificates reloaded; {running}"
+            ));
+        }
+        Err(error) => say(&format_args!(
+            "reload failed, the old configuration stays in effect: {error}"
+        )),
+    }
+}
+
+/// Prints a message for the operator.
+fn say(text: &dyn fmt::Display) {
+    STDOUT.say(format!("tussah web: {text}\n").into_bytes());
+}
+
+/// A guard whose drop waits until all messages are written, or have no reader.
+struct Said;
+
+impl Drop for Said {
+    fn drop(&mut self) {
+        STDOUT.flush();
+        STDERR.flush();
+    }
+}
+
+/// An order of the operator, or an event that needs action.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Order {
+    Stop,
+    Reload,
+    /// No listener accepts connections any more.
+    GiveUp,
+}
+
+/// The signals of the operator.
+struct Orders([(Signals, Order); 3]);
+
+impl Orders {
+    fn listen() -> io::Result<Self> {
+        Ok(Self([
+            (signal(Signal::INT)?, Order::Stop),
+            (signal(Signal::TERM)?, Order::Stop),
+            (signal(Signal::HUP)?, Order::Reload),
+        ]))
+    }
+
+    async fn next(&self) -> Order {
+        let [first, second, third] = &self.0;
+        let wait = async |(signals, order): &(Signals, Order)| {
+            signals::wait(signals).await;
+            *order
+        };
+        future::or(future::or(wait(first), wait(second)), wait(third)).await
+    }
+}
+
+/// Raises the soft limit on open files to the hard limit.
+fn raise_descriptors() {
+    let mut limit = getrlimit(Resource::Nofile);
+    if limit.current < limit.maximum {
+        limit.current = limit.maximum;
+        if let Err(error) = setrlimit(Resource::Nofile, limit) {
+            tracing::warn!(%error, "cannot raise the limit of open files (RLIMIT_NOFILE); it stays as it is");
+        }
+    }
+}
+
+/// Limits the number of allocator arenas, each of which keeps freed memory. Pages are read by some
+/// OS threads and freed by others.
+fn bound_arenas(workers: Option<usize>) {
+    let cpus = || std::thread::available_parallelism().map_or(1, usize::from);
+    if !tussah::heap::bound_arenas(workers.unwrap_or_else(cpus)) {
+        tracing::debug!("cannot limit the number of malloc arenas; memory use may be higher");
+    }
+}
+
+/// The reason why a server cannot be started. Its `Debug` form is its `Display` form, for programs
+/// that return it from `main`.
+#[non_exhaustive]
+pub enum WebError {
+    /// The runtime or its signals are not available.
+    Runtime(io::Error),
+    /// The directory, or a page in it that the configuration names.
+    Site(SiteError),
+    /// An address cannot be bound. The text gives the reason, and the process that uses the
+    /// address, if that is known.
+    Listen(String),
+    /// The certificates.
+    Tls(TlsError),
+    /// The access log.
+    Log(String),
+    /// The network of stages.
+    Network(BuildError),
+}
+
+impl fmt::Display for WebError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Runtime(error) => write!(f, "cannot start the runtime: {error}"),
+            Self::Site(error) => error.fmt(f),
+            Self::Listen(text) | Self::Log(text) => f.write_str(text),
+            Self::Tls(error) => error.fmt(f),
+            Self::Network(error) => error.fmt(f),
+        }
+    }
+}
+
+impl fmt::Debug for WebError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
+
+impl std::error::Error for WebError {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match self {
+            Self::Runtime(error) => Some(error),
+            Self::Site(error) => Some(error),
+            Self::Tls(error) => Some(error),
+            Self::Network(error) => Some(error),
+            Self::Listen(_) | Self::Log(_) => None,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn main_shows_a_sentence() {
+        let error = WebError::Listen("cannot bind \"x\"".to_owned());
+        assert_eq!(format!("{error:?}"), "cannot bind \"x\"");
+    }
+}

@@ -1,0 +1,62 @@
+//! *Accept*: starts a thread for each connection, up to the limit on connections.
+
+use std::sync::Arc;
+
+use tussah::Color;
+use tussah::stage::{Direct, DirectHandler};
+
+use super::parse::Parse;
+use crate::web::config::Colors;
+use crate::web::connection::exchange::Exchange;
+use crate::web::connection::state::Connection;
+use crate::web::connection::stream::Stream;
+use crate::web::connection::thread::{refuse, serve};
+use crate::web::diagnostics::Seldom;
+use crate::web::server::Server;
+
+/// The color of all connections if they have no colors of their own.
+const ALL: Color = Color(1);
+
+/// The stage.
+pub(crate) struct Accept(pub(crate) Arc<Entry>);
+
+/// The entry point of requests into the network.
+pub(crate) struct Entry {
+    pub(crate) server: Arc<Server>,
+    pub(crate) parse: Direct<Box<Exchange>, Parse>,
+}
+
+impl DirectHandler for Accept {
+    type Event = Stream;
+
+    fn handle(&self, stream: Stream) {
+        let entry = Arc::clone(&self.0);
+        let gone_at = entry.server.config.half_close.gone_at();
+        let connection = Arc::new(Connection::new(stream, gone_at));
+        let now_s = entry.server.clock.passed_s();
+        match entry.server.connections.enter(&connection, now_s) {
+            Some(entered) => match entry.server.config.colors {
+                Colors::Connection => drop(tussah::spawn(serve(connection, entry, entered))),
+                Colors::One => {
+                    drop(tussah::spawn_in(ALL, serve(connection, entry, entered)));
+                }
+            },
+            None => {
+                tell(now_s);
+                drop(tussah::spawn(refuse(connection, entry)));
+            }
+        }
+    }
+}
+
+/// Logs that there are too many connections.
+#[cold]
+fn tell(now_s: u64) {
+    static SELDOM: Seldom = Seldom::new();
+    if let Some(more) = SELDOM.may_say(now_s) {
+        tracing::warn!(
+            more,
+            "refused a connection with 503: limits.connections reached and none is idle"
+        );
+    }
+}

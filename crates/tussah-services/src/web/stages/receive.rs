@@ -1,0 +1,166 @@
+//! *HttpRecv*: determines the purpose of a request and the stage for it.
+
+use std::sync::Arc;
+
+use tussah::stage::{DirectHandler, Event, Offerer, SendError, Why};
+use tussah_wire::http::encoding::{Accepted, Codings};
+use tussah_wire::http::head::Field;
+use tussah_wire::http::{Framing, Method, Status, target};
+
+use super::cache_miss::Load;
+use super::dynamic::{self, overloaded};
+use super::graph::Sending;
+use super::page_cache::Ask;
+use crate::web::answer;
+use crate::web::answer::status;
+use crate::web::connection::exchange::{Body, Exchange, Next};
+use crate::web::server::Server;
+use crate::web::server::counts::{self, Count};
+
+/// The stage.
+pub(crate) struct Receive {
+    pub(crate) server: Arc<Server>,
+    pub(crate) pages: Pages,
+    /// The stages of the routes, by index.
+    pub(crate) routes: Vec<Offerer<Box<Exchange>>>,
+    pub(crate) send: Sending,
+}
+
+/// The source of pages.
+pub(crate) enum Pages {
+    /// From the shards of a cache.
+    Caches(Vec<Offerer<Ask>>),
+    /// From their files.
+    Miss(Offerer<Box<Load>>),
+}
+
+impl DirectHandler for Receive {
+    type Event = Box<Exchange>;
+
+    fn handle(&self, mut exchange: Box<Exchange>) {
+        let head = exchange.head.as_ref().expect("it has been parsed");
+        match head.path(exchange.input.filled()) {
+            // These stand for the whole server, or for a tunnel (RFC 9112, sections 3.2.3 and
+            // 3.2.4).
+            b"*" | b"" => return self.other_method(exchange),
+            raw => match target::path(raw) {
+                Ok(path) => exchange.key.extend_from_slice(&path),
+                Err(refusal) => match self.path_of_route(raw) {
+                    Some(path) => exchange.key.extend_from_slice(&path),
+                    None => return self.refuse(exchange, refusal.status()),
+                },
+            },
+        }
+        let is_status = status::is_asked_for(&self.server, &exchange);
+        let found = || self.server.routes.find(&exchange.key);
+        let route = if is_status { None } else { found() };
+        if let Some(route) = route {
+            exchange.source = counts::of_route(route);
+        }
+        let reads = matches!(head.method, Method::Get | Method::Head);
+        if !reads && (route.is_none() || head.method == Method::Trace) {
+            return self.other_method(exchange);
+        }
+        if route.is_some() && exchange.is_gone() {
+            return dynamic::cancel(&self.server, exchange);
+        }
+        if head.framing != Framing::None && matches!(exchange.body, Body::Unread) {
+            exchange.body = Body::Wanted {
+                keep: route.is_some(),
+            };
+            exchange.key.clear();
+            exchange.next = Next::Body;
+            return exchange.give_back();
+        }
+        if is_status {
+            status::answer(&self.server, &mut exchange);
+            return drop(self.send.send(exchange));
+        }
+        if let Some(route) = route {
+            return self.to_route(exchange, route);
+        }
+        exchange.source = counts::FILES;
+        let codings = self.codings(&exchange);
+        exchange.key.push(codings.bits());
+        exchange.hash = self.server.hash(&exchange.key);
+        // The stages have room for a request of each connection. If they refuse this one, the
+        // server ends.
+        match &self.pages {
+            Pages::Caches(caches) => {
+                let shard = self.server.shard_of(exchange.hash);
+                caches[shard].send_or(Ask::Page(exchange), |_, _| {});
+            }
+            Pages::Miss(miss) => {
+                self.server.look();
+                miss.send_or(Load::new(exchange, None), |_, _| {});
+            }
+        }
+    }
+}
+
+impl Receive {
+    /// Sends a request to the stage of its route. If its client goes, it is cancelled there.
+    fn to_route(&self, mut exchange: Box<Exchange>, route: usize) {
+        self.server.asked.ask();
+        exchange.key.push(0);
+        let class = dynamic::class(&self.server, &exchange, route);
+        let connection = exchange.connection.clone();
+        let (event, request) = Event::new(exchange).class(class).cancellable();
+        match connection {
+            Some(connection) => connection.leave(request),
+            None => request.detach(),
+        }
+        if let Err(SendError { event, why, .. }) = self.routes[route].try_send(event) {
+            let reason = match why {
+                Why::Full | Why::KeyFull => Count::Full,
+                _ => Count::Overload,
+            };
+            let exchange = event.into_inner();
+            overloaded(&self.server, exchange, route, reason, &self.send);
+        }
+    }
+
+    /// Returns a path whose escapes only a route may have, since no file name contains a slash.
+    #[cold]
+    fn path_of_route(&self, raw: &[u8]) -> Option<Vec<u8>> {
+        let path = target::path_with_escapes(raw).ok()?;
+        self.server.routes.find(&path).map(|_| path)
+    }
+
+    /// Returns the codings that this client likes at least as much as none, the best first.
+    #[inline]
+    fn codings(&self, exchange: &Exchange) -> Codings {
+        let (head, bytes) = (exchange.head(), exchange.input.filled());
+        if head.field(Field::AcceptEncoding, bytes).is_none() {
+            return Codings::NONE;
+        }
+        let accepted = Accepted::parse(head.field_lines(Field::AcceptEncoding, bytes));
+        accepted.preferred(self.server.config.site.precompressed)
+    }
+
+    /// Answers other methods, since files are read-only.
+    fn other_method(&self, mut exchange: Box<Exchange>) {
+        let head = exchange.head();
+        let status = match head.method {
+            Method::Options => Status::NO_CONTENT,
+            Method::Connect | Method::Trace | Method::Other => Status::NOT_IMPLEMENTED,
+            _ => Status::METHOD_NOT_ALLOWED,
+        };
+        // A body that the server does not read may follow, or data for a tunnel.
+        exchange.is_last |= !matches!(head.framing, Framing::None | Framing::Length(0))
+            || head.method == Method::Connect;
+        answer::text(
+            &self.server,
+            &mut exchange,
+            status,
+            &[("Allow", "GET, HEAD, OPTIONS")],
+        );
+        drop(self.send.send(exchange));
+    }
+
+    fn refuse(&self, mut exchange: Box<Exchange>, status: Status) {
+        exchange.is_last = true;
+        answer::text(&self.server, &mut exchange, status, &[]);
+        drop(self.send.send(exchange));
+    }
+}

@@ -1,0 +1,46 @@
+//! *HttpSend*: writes answers. The connection's thread writes what the socket has no room for.
+
+use std::io::{self, IoSlice};
+use std::sync::Arc;
+
+use tussah::stage::DirectHandler;
+
+use crate::web::connection::exchange::{Exchange, Next};
+use crate::web::connection::response::SLICES_MAX;
+use crate::web::server::Server;
+
+/// The stage.
+pub(crate) struct Send(pub(crate) Arc<Server>);
+
+impl DirectHandler for Send {
+    type Event = Box<Exchange>;
+
+    fn handle(&self, mut exchange: Box<Exchange>) {
+        let Some(connection) = &exchange.connection else {
+            return;
+        };
+        let written = match exchange.response.only() {
+            Some(bytes) => connection.stream.try_write(bytes),
+            None => {
+                let mut slices = [IoSlice::new(&[]); SLICES_MAX];
+                match exchange.response.slices(&mut slices) {
+                    0 => Ok(0),
+                    count => connection.stream.try_write_vectored(&slices[..count]),
+                }
+            }
+        };
+        exchange.next = match written {
+            Ok(len) if exchange.response.advance(len as u64) => {
+                self.0.note(&connection.stream, &exchange);
+                return exchange.finish(self.0.clock.last_passed_s());
+            }
+            Ok(_) => Next::Write,
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => Next::Write,
+            Err(_) => {
+                self.0.note(&connection.stream, &exchange);
+                Next::Reset
+            }
+        };
+        exchange.give_back();
+    }
+}
