@@ -84,6 +84,8 @@
 //! in order; a sender that only tries gets the rest. With a latency [target](Builder::target), the
 //! default controllers also reject events that would take longer. Events have classes, deadlines,
 //! costs and drop callbacks ([`Event`]), and their senders can [cancel](Event::cancellable) them.
+//! A sender that [asks](Sender::ask) waits for the value that the handler returns, and cancels the
+//! event when it stops waiting.
 //! [`Stage::log`] returns the decisions of the controllers with their inputs.
 //!
 //! # Order
@@ -162,7 +164,7 @@ pub use self::run::{
     Applicant, Handler, Host, Many, One, Permits, Restarts, SerialHandler, ThreadManager,
 };
 pub use self::send::{
-    AnyCall, Between, Call, CallError, Direct, DirectHandler, DirectHost, Directly, Edges, Offerer,
-    SendError, Sender, Sending, To, shed,
+    AnyCall, Ask, AskError, Between, Call, CallError, Direct, DirectHandler, DirectHost, Directly,
+    Edges, Offerer, Reply, SendError, Sender, Sending, To, shed,
 };
 pub use self::state::Digest;

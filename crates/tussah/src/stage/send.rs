@@ -1,5 +1,6 @@
 //! Sending: senders and edges, the events that they collect, and waiting for room.
 
+mod ask;
 mod call;
 mod direct;
 mod edges;
@@ -8,6 +9,7 @@ mod proxy;
 mod room;
 mod sender;
 
+pub use self::ask::{Ask, AskError, Reply};
 pub use self::call::{AnyCall, Call, CallError};
 pub use self::direct::{Direct, DirectHandler, DirectHost, Directly};
 pub use self::edges::{Edges, To};

@@ -1,5 +1,6 @@
 //! Stages: what they promise to those who send and to those who handle.
 
+mod ask;
 mod batches;
 mod blocking;
 mod bounds;

@@ -129,46 +129,32 @@ impl Cancel {
 /// its batch has ended or been [settled](crate::stage::Batch::settle). Then no mean, percentile or
 /// controller sees its time.
 ///
+/// To cancel a request when its caller stops waiting for the answer, use
+/// [`Sender::ask`](crate::stage::Sender::ask).
+///
 /// # Examples
-/// A caller that stops waiting for an answer cancels its request:
 /// ```
 /// use tussah::stage::{Batch, BuildError, Event, Handler, Network};
-/// use tussah::sync::oneshot;
 ///
-/// struct Ask {
-///     number: u64,
-///     answer: oneshot::Sender<u64>,
-/// }
+/// struct Print;
 ///
-/// struct Double;
-///
-/// impl Handler for Double {
-///     type Event = Ask;
-///     async fn handle(&self, batch: &mut Batch<Ask>) {
-///         for Ask { number, answer } in batch.drain() {
-///             drop(answer.send(2 * number));
-///         }
+/// impl Handler for Print {
+///     type Event = String;
+///     async fn handle(&self, batch: &mut Batch<String>) {
+///         batch.drain().for_each(|document| println!("{document}"));
 ///     }
 /// }
 ///
 /// # let runtime = tussah::Runtime::builder().workers(1).build().expect("a runtime");
 /// # runtime.block_on(async {
-/// let network = Network::new("numbers");
-/// let double = network.stage("double").handler(|_| Ok(Double))?;
-/// let sender = double.sender();
-/// let double_of = async |number| {
-///     let (answer, answered) = oneshot::channel();
-///     // Dropped with this future, at any await.
-///     let (event, _cancel) = Event::new(Ask { number, answer }).cancellable();
-///     sender.send(event).await.expect("`double` is open");
-///     answered.await
-/// };
-/// assert_eq!(double_of(4).await, Ok(8));
+/// let network = Network::new("office");
+/// let print = network.stage("print").handler(|_| Ok(Print))?;
+/// print.pause();
 ///
-/// double.pause();
-/// let gives_up = tussah::time::timeout(std::time::Duration::from_millis(1), double_of(5));
-/// assert!(gives_up.await.is_err());
-/// assert_eq!((double.stats().queued, double.stats().cancelled), (0, 1));
+/// let (event, cancel) = Event::new(String::from("a page")).cancellable();
+/// print.sender().send(event).await.expect("`print` is open");
+/// assert!(cancel.cancel());
+/// assert_eq!((print.stats().queued, print.stats().cancelled), (0, 1));
 /// # Ok::<(), BuildError>(())
 /// # }).expect("the network can be made");
 /// ```

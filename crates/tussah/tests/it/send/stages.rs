@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use tussah::stage::net::{Connection, Sockets};
 use tussah::stage::{
-    AnyCall, Batch, Between, Call, CancellationToken, Handler, Many, Network, Recording, Sender,
-    SerialHandler, Stage,
+    AnyCall, Ask, Batch, Between, Call, CancellationToken, Handler, Many, Network, Recording,
+    Sender, SerialHandler, Stage,
 };
 
 use super::futures;
@@ -30,10 +30,27 @@ impl SerialHandler for Drain {
     }
 }
 
+/// Returns what it is asked.
+struct Echo;
+
+impl Handler for Echo {
+    type Event = Ask<&'static str, &'static str>;
+
+    async fn handle(&self, batch: &mut Batch<Self::Event>) {
+        batch.drain().for_each(|ask| ask.reply.send(ask.value));
+    }
+}
+
 type Event = &'static str;
 
 futures! {
     "stage/event/cancel::cancelled" (token: CancellationToken) { token.cancelled().await }
+    "stage/send/ask::ask" (sender: Sender<Ask<Event, Event>>, call: Call<Ask<Event, Event>, Many<Echo>>, any: AnyCall<Ask<Event, Event>>) {
+        let _ = sender.ask("static").await;
+        let _ = call.ask("static").await;
+        let _ = any.ask("static").await;
+    }
+    "stage/send/ask::try_ask" (sender: Sender<Ask<Event, Event>>) { sender.try_ask("static").await }
     "stage/send/sender::forward" (sender: Sender<Event>, batch: Batch<Event>) { sender.forward(&mut batch).await }
     "stage/send/sender::Sending" (sender: Sender<Event>, texts: Sender<String>) {
         let _ = sender.send("static").await;

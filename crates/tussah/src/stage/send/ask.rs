@@ -1,0 +1,259 @@
+//! Asking a stage: an event with a reply.
+
+use std::fmt;
+use std::sync::Arc;
+
+use parking_lot::Mutex;
+
+use super::{AnyCall, Call, CallError, SendError, Sender};
+use crate::stage::event::{Event, Reason, Why};
+use crate::stage::run::Host;
+use crate::sync::oneshot;
+
+/// An event whose sender waits for a value: a stage of `Ask<T, R>` takes `T` and returns `R`.
+///
+/// # Examples
+/// ```
+/// use tussah::stage::{Ask, Batch, BuildError, Handler, Network};
+///
+/// struct Double;
+///
+/// impl Handler for Double {
+///     type Event = Ask<u64, u64>;
+///     async fn handle(&self, batch: &mut Batch<Ask<u64, u64>>) {
+///         for Ask { value, reply } in batch.drain() {
+///             reply.send(2 * value);
+///         }
+///     }
+/// }
+///
+/// # let runtime = tussah::Runtime::builder().workers(1).build().expect("a runtime");
+/// # runtime.block_on(async {
+/// let network = Network::new("numbers");
+/// let double = network.stage("double").handler(|_| Ok(Double))?;
+/// assert_eq!(double.sender().ask(4).await, Ok(8));
+///
+/// // A caller that stops waiting cancels its request.
+/// double.pause();
+/// let sender = double.sender();
+/// let limit = std::time::Duration::from_millis(1);
+/// assert!(tussah::time::timeout(limit, sender.ask(5)).await.is_err());
+/// assert_eq!((double.stats().queued, double.stats().cancelled), (0, 1));
+/// # Ok::<(), BuildError>(())
+/// # }).expect("the network can be made");
+/// ```
+pub struct Ask<T, R> {
+    /// The value that was sent.
+    pub value: T,
+    /// Takes the value to return.
+    pub reply: Reply<R>,
+}
+
+/// The handler's end of an [`Ask`]. It may be kept after the handler has returned.
+///
+/// Dropping it without a value ends the ask as [`AskError::Unanswered`], once the handler's batch
+/// has ended or been [settled](crate::stage::Batch::settle).
+pub struct Reply<R>(Arc<Slot<R>>);
+
+/// Shared by the reply and the event's drop callback. The first of them that has an outcome takes
+/// the sender out; if neither has one, the last to go drops it.
+type Slot<R> = Mutex<Option<oneshot::Sender<Result<R, Reason>>>>;
+
+impl<R> Reply<R> {
+    /// Returns the value to the caller. It is dropped if the caller no longer waits.
+    pub fn send(self, value: R) {
+        complete(&self.0, Ok(value));
+    }
+
+    /// Returns whether the caller no longer waits: it has dropped the future of
+    /// [`ask`](Sender::ask), or the event has [ended](Reason).
+    #[must_use]
+    pub fn is_closed(&self) -> bool {
+        self.0
+            .lock()
+            .as_ref()
+            .is_none_or(oneshot::Sender::is_closed)
+    }
+}
+
+fn complete<R>(slot: &Slot<R>, outcome: Result<R, Reason>) {
+    let sender = slot.lock().take();
+    if let Some(sender) = sender {
+        // Fails if the caller no longer waits.
+        drop(sender.send(outcome));
+    }
+}
+
+/// The error of an [`Ask`] that returned no value.
+#[derive(Clone, PartialEq, Eq, Debug)]
+#[non_exhaustive]
+pub enum AskError {
+    /// The stage did not take the event.
+    Refused {
+        /// The stage.
+        stage: Arc<str>,
+        /// The reason.
+        why: Why,
+    },
+    /// The event ended without being handled, or its handler panicked.
+    Ended {
+        /// The stage that was asked.
+        stage: Arc<str>,
+        /// The reason.
+        reason: Reason,
+    },
+    /// The handler dropped the [`Reply`].
+    Unanswered {
+        /// The stage that was asked.
+        stage: Arc<str>,
+    },
+}
+
+impl fmt::Display for AskError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Refused { stage, why } => {
+                write!(f, "the stage `{stage}` did not take the event: {why}")
+            }
+            Self::Ended { stage, reason } => {
+                write!(f, "the stage `{stage}` did not answer: {reason}")
+            }
+            Self::Unanswered { stage } => {
+                write!(
+                    f,
+                    "the stage `{stage}` did not answer: it dropped the reply"
+                )
+            }
+        }
+    }
+}
+
+impl std::error::Error for AskError {}
+
+impl<T: Send + 'static, R: Send + 'static> Sender<Ask<T, R>> {
+    /// Sends a value, and waits for the value that the handler returns. If the queue is full, this
+    /// waits for room as [`send`](Self::send) does.
+    ///
+    /// Takes a value or an [`Event`], which may have a class, a deadline or a cost. The error
+    /// replaces the event's drop callback.
+    ///
+    /// # Errors
+    /// If the stage refuses the event, if the event ends without being handled, or if the handler
+    /// returns nothing.
+    ///
+    /// # Cancellation
+    /// Dropping the future [cancels](crate::stage::CancelHandle) the event.
+    pub async fn ask(&self, value: impl Into<Event<T>>) -> Result<R, AskError> {
+        let (event, answer) = question(value.into());
+        let (event, cancel) = event.cancellable();
+        self.send(event).await.map_err(refused)?;
+        let answer = answered(&self.stage.name, answer).await;
+        // The batch may not have ended; the event counts as handled all the same.
+        cancel.detach();
+        answer
+    }
+
+    /// Sends a value if there is room, as [`try_send`](Self::try_send) does, and waits for the
+    /// value that the handler returns; otherwise the same as [`ask`](Self::ask).
+    ///
+    /// # Errors
+    /// The same as those of [`ask`](Self::ask). A full queue is one of them.
+    ///
+    /// # Cancellation
+    /// Dropping the future [cancels](crate::stage::CancelHandle) the event.
+    pub async fn try_ask(&self, value: impl Into<Event<T>>) -> Result<R, AskError> {
+        let (event, answer) = question(value.into());
+        let (event, cancel) = event.cancellable();
+        self.try_send(event).map_err(refused)?;
+        let answer = answered(&self.stage.name, answer).await;
+        cancel.detach();
+        answer
+    }
+}
+
+impl<T, R, C> Call<Ask<T, R>, C>
+where
+    T: Send + 'static,
+    R: Send + 'static,
+    C: Host<Event = Ask<T, R>>,
+{
+    /// Calls the callee with a value, and returns the value that it returns.
+    ///
+    /// # Errors
+    /// If the stage is closed, if the value's deadline has passed, or if the callee returns
+    /// nothing.
+    pub async fn ask(&self, value: impl Into<Event<T>>) -> Result<R, AskError> {
+        let (event, answer) = question(value.into());
+        let called = self.send(event).await;
+        called.map_err(|error| closed(&self.stage.name, error))?;
+        answered(&self.stage.name, answer).await
+    }
+}
+
+impl<T: Send + 'static, R: Send + 'static> AnyCall<Ask<T, R>> {
+    /// Calls the callee with a value, and returns the value that it returns.
+    ///
+    /// # Errors
+    /// If the stage is closed, if the value's deadline has passed, or if the callee returns
+    /// nothing.
+    pub async fn ask(&self, value: impl Into<Event<T>>) -> Result<R, AskError> {
+        let (event, answer) = question(value.into());
+        let called = self.send(event).await;
+        called.map_err(|error| closed(&self.stage.name, error))?;
+        answered(&self.stage.name, answer).await
+    }
+}
+
+type Answer<R> = oneshot::Receiver<Result<R, Reason>>;
+
+fn question<T, R: Send + 'static>(value: Event<T>) -> (Event<Ask<T, R>>, Answer<R>) {
+    let (sender, answer) = oneshot::channel();
+    let slot: Arc<Slot<R>> = Arc::new(Mutex::new(Some(sender)));
+    let reply = Reply(Arc::clone(&slot));
+    let event = value
+        .map(|value| Ask { value, reply })
+        .on_drop(move |reason| complete(&slot, Err(reason)));
+    (event, answer)
+}
+
+async fn answered<R>(stage: &Arc<str>, answer: Answer<R>) -> Result<R, AskError> {
+    let stage = || Arc::clone(stage);
+    match answer.await {
+        Ok(Ok(value)) => Ok(value),
+        Ok(Err(reason)) => Err(AskError::Ended {
+            stage: stage(),
+            reason,
+        }),
+        Err(_) => Err(AskError::Unanswered { stage: stage() }),
+    }
+}
+
+fn refused<E>(error: SendError<E>) -> AskError {
+    AskError::Refused {
+        stage: error.stage,
+        why: error.why,
+    }
+}
+
+fn closed(stage: &Arc<str>, _: CallError) -> AskError {
+    AskError::Refused {
+        stage: Arc::clone(stage),
+        why: Why::Closed,
+    }
+}
+
+impl<T: fmt::Debug, R> fmt::Debug for Ask<T, R> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Ask")
+            .field("value", &self.value)
+            .finish_non_exhaustive()
+    }
+}
+
+impl<R> fmt::Debug for Reply<R> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Reply")
+            .field("is_closed", &self.is_closed())
+            .finish()
+    }
+}
