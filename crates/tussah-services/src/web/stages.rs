@@ -1,9 +1,12 @@
-//! The stages of the server, each in a file of its own, and the graph that connects them.
+//! The stages of the server, each in a file of its own, and the graph that connects them. No stage
+//! names another one; only the graph knows both ends of an edge.
 
-pub(crate) mod accept;
+mod accept;
+mod admission;
 mod cache_miss;
 mod dynamic;
 pub(crate) mod graph;
+mod message;
 mod page_cache;
 mod parse;
 mod receive;

@@ -13,6 +13,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
 
+use tussah::stage::{Direct, DirectHandler};
 use tussah::time::{Sleep, now, sleep, timeout};
 use tussah_wire::http::Status;
 
@@ -22,10 +23,19 @@ use super::state::{Connection, Event};
 use super::stream::Stream;
 use crate::web::answer;
 use crate::web::server::Server;
-use crate::web::stages::accept::Entry;
+
+/// The entry point of requests into the network.
+pub(crate) struct Entry<P> {
+    pub(crate) server: Arc<Server>,
+    pub(crate) parse: Direct<Box<Exchange>, P>,
+}
 
 /// Serves a connection until it ends.
-pub(crate) async fn serve(connection: Arc<Connection>, entry: Arc<Entry>, entered: Entered) {
+pub(crate) async fn serve<P: DirectHandler<Event = Box<Exchange>>>(
+    connection: Arc<Connection>,
+    entry: Arc<Entry<P>>,
+    entered: Entered,
+) {
     let _open = Open(&entry.server, entered);
     if connection.stream.is_tls() && !Box::pin(handshake(&connection, &entry.server)).await {
         return;
@@ -84,8 +94,8 @@ pub(crate) async fn serve(connection: Arc<Connection>, entry: Arc<Entry>, entere
 }
 
 /// Answers that there are too many connections, and ends.
-pub(crate) async fn refuse(connection: Arc<Connection>, entry: Arc<Entry>) {
-    let server = &entry.server;
+pub(crate) async fn refuse(connection: Arc<Connection>, server: Arc<Server>) {
+    let server = &*server;
     let Some(_refused) = server.connections.refuse() else {
         return;
     };
@@ -308,10 +318,18 @@ mod tests {
         size_of::<F>()
     }
 
+    struct Parse;
+
+    impl DirectHandler for Parse {
+        type Event = Box<Exchange>;
+
+        fn handle(&self, _exchange: Box<Exchange>) {}
+    }
+
     #[test]
     fn a_connection_that_waits_is_small() {
         assert!(size_of::<Connection>() <= 112);
-        let thread = future_bytes(serve);
+        let thread = future_bytes(serve::<Parse>);
         assert!(thread <= 232, "{thread}");
     }
 }

@@ -3,30 +3,22 @@
 use std::sync::Arc;
 
 use tussah::Color;
-use tussah::stage::{Direct, DirectHandler};
+use tussah::stage::DirectHandler;
 
-use super::parse::Parse;
 use crate::web::config::Colors;
 use crate::web::connection::exchange::Exchange;
 use crate::web::connection::state::Connection;
 use crate::web::connection::stream::Stream;
-use crate::web::connection::thread::{refuse, serve};
+use crate::web::connection::thread::{Entry, refuse, serve};
 use crate::web::diagnostics::Seldom;
-use crate::web::server::Server;
 
 /// The color of all connections if they have no colors of their own.
 const ALL: Color = Color(1);
 
 /// The stage.
-pub(crate) struct Accept(pub(crate) Arc<Entry>);
+pub(crate) struct Accept<P>(pub(crate) Arc<Entry<P>>);
 
-/// The entry point of requests into the network.
-pub(crate) struct Entry {
-    pub(crate) server: Arc<Server>,
-    pub(crate) parse: Direct<Box<Exchange>, Parse>,
-}
-
-impl DirectHandler for Accept {
+impl<P: DirectHandler<Event = Box<Exchange>>> DirectHandler for Accept<P> {
     type Event = Stream;
 
     fn handle(&self, stream: Stream) {
@@ -43,7 +35,7 @@ impl DirectHandler for Accept {
             },
             None => {
                 tell(now_s);
-                drop(tussah::spawn(refuse(connection, entry)));
+                drop(tussah::spawn(refuse(connection, Arc::clone(&entry.server))));
             }
         }
     }

@@ -6,115 +6,24 @@ use std::io;
 use std::sync::Arc;
 
 use rustix::io::Errno;
-use tussah::stage::{Batch, DirectHandler, Offerer};
+use tussah::stage::{Batch, Direct, DirectHandler, Offerer};
 use tussah_wire::http::Status;
 
-use super::graph::Sending;
-use super::page_cache::Ask;
-use crate::web::answer;
+use super::message::{Ask, Instead, Load, Outcome};
 use crate::web::answer::page::{self, Page};
 use crate::web::connection::exchange::Exchange;
 use crate::web::server::Server;
-use crate::web::site::{Codings, Found, LISTING_TYPE, Missing, Opened, Site};
-
-/// A page to load, with the request for it.
-pub(crate) struct Load {
-    pub(crate) exchange: Option<Box<Exchange>>,
-    /// The known version of the page, which has to be checked.
-    known: Option<Arc<Page>>,
-    pub(crate) outcome: Outcome,
-    /// The way back, in case the load is lost.
-    back: Option<Offerer<Ask>>,
-}
-
-/// The outcome of a load.
-#[derive(Default)]
-pub(crate) enum Outcome {
-    /// The load was lost on the way.
-    #[default]
-    Lost,
-    /// There it is.
-    Page(Arc<Page>),
-    /// There is no page, but another answer.
-    None(Instead),
-}
-
-/// The answer in place of a page.
-pub(crate) enum Instead {
-    /// An error.
-    Error(Status),
-    /// A redirect to the directory.
-    Redirect(String),
-    /// A listing of a directory.
-    Listing(Vec<u8>),
-}
-
-impl Load {
-    pub(crate) fn new(exchange: Box<Exchange>, known: Option<Arc<Page>>) -> Box<Self> {
-        Box::new(Self {
-            exchange: Some(exchange),
-            known,
-            outcome: Outcome::Lost,
-            back: None,
-        })
-    }
-}
-
-impl Drop for Load {
-    fn drop(&mut self) {
-        // Other requests may wait for the page.
-        if let (Some(exchange), Some(back)) = (self.exchange.take(), self.back.take()) {
-            let lost = Self::new(exchange, None);
-            back.send_or(Ask::Loaded(lost), |_, _| {}); // if this fails, the server ends
-        }
-    }
-}
-
-impl Outcome {
-    /// Answers a request that has waited for the page.
-    pub(crate) fn answer(&self, server: &Server, exchange: &mut Exchange) {
-        match self {
-            Self::Lost => answer::text(server, exchange, Status::INTERNAL_SERVER_ERROR, &[]),
-            Self::Page(page) => answer::page(server, exchange, page),
-            Self::None(instead) => instead.answer(server, exchange),
-        }
-    }
-}
-
-impl Instead {
-    fn answer(&self, server: &Server, exchange: &mut Exchange) {
-        let mut fields = server.site.fields(exchange.path());
-        match self {
-            Self::Error(status) => {
-                // The error may end sooner than the page's cache rule assumes.
-                fields.retain(|(name, _)| !name.eq_ignore_ascii_case("Cache-Control"));
-                answer::text(server, exchange, *status, &fields);
-            }
-            Self::Redirect(path) => {
-                let mut location = path.clone();
-                if let Some(query) = exchange.head().query(exchange.input.filled()) {
-                    location.push('?');
-                    location.push_str(&String::from_utf8_lossy(query));
-                }
-                fields.push(("Location", &location));
-                answer::text(server, exchange, Status::MOVED_PERMANENTLY, &fields);
-            }
-            Self::Listing(page) => {
-                answer::body(server, exchange, Status::OK, &fields, LISTING_TYPE, page);
-            }
-        }
-    }
-}
+use crate::web::site::{Codings, Found, Missing, Opened, Site};
 
 /// The destination of loaded pages.
-pub(crate) enum Back {
+pub(crate) enum Back<S> {
     /// To the shards of the page cache.
     Caches(Vec<Offerer<Ask>>),
     /// To the requester, since nothing is cached.
-    Send(Sending),
+    Send(Direct<Box<Exchange>, S>),
 }
 
-impl Back {
+impl<S: DirectHandler<Event = Box<Exchange>>> Back<S> {
     fn send(&self, server: &Server, mut load: Box<Load>) {
         let Some(exchange) = &load.exchange else {
             return;
@@ -144,13 +53,13 @@ impl Back {
 }
 
 /// The stage.
-pub(crate) struct CacheMiss {
+pub(crate) struct CacheMiss<S> {
     pub(crate) server: Arc<Server>,
     pub(crate) disk: Offerer<Box<Load>>,
-    pub(crate) back: Back,
+    pub(crate) back: Back<S>,
 }
 
-impl DirectHandler for CacheMiss {
+impl<S: DirectHandler<Event = Box<Exchange>>> DirectHandler for CacheMiss<S> {
     type Event = Box<Load>;
 
     fn handle(&self, mut load: Box<Load>) {
@@ -171,9 +80,9 @@ impl DirectHandler for CacheMiss {
 }
 
 /// *Disk*: does the same on OS threads that may wait.
-pub(crate) fn load_waiting(
+pub(crate) fn load_waiting<S: DirectHandler<Event = Box<Exchange>>>(
     server: Arc<Server>,
-    back: Back,
+    back: Back<S>,
 ) -> impl Fn(&mut Batch<Box<Load>>) + Send + Sync {
     move |batch| {
         while let Some(mut load) = batch.next() {

@@ -15,20 +15,20 @@ use std::sync::{Arc, OnceLock};
 
 use tussah::stage::{BuildError, Declared, Direct, DirectHost, Edges, Network, Offerer, Stage};
 
-use super::accept::{Accept, Entry};
-use super::cache_miss::{Back, CacheMiss, Load, load_waiting};
-use super::dynamic::{CLASSES, Dynamic, overloaded};
-use super::page_cache::{Ask, PageCache};
+use super::accept::Accept;
+use super::admission::{self, CLASSES};
+use super::cache_miss::{Back, CacheMiss, load_waiting};
+use super::dynamic::Dynamic;
+use super::message::{Ask, Load};
+use super::page_cache::PageCache;
 use super::parse::Parse;
 use super::receive::{Pages, Receive};
 use super::send::Send;
 use crate::web::connection::exchange::Exchange;
 use crate::web::connection::stream::Stream;
+use crate::web::connection::thread::Entry;
 use crate::web::server::Server;
 use crate::web::server::counts::Count;
-
-/// The edge that sends answers.
-pub(crate) type Sending = Direct<Box<Exchange>, Send>;
 
 /// Bound, in pages: the requests that a shard of the cache sorts by length at once; as many as one
 /// look of a driver makes ready.
@@ -38,7 +38,7 @@ const CACHE_BATCH: usize = 256;
 const IN_SERVICE_MAX: usize = 4096;
 
 /// The destination of accepted connections.
-pub(crate) type AcceptStage = Stage<Stream, DirectHost<Accept>>;
+pub(crate) type AcceptStage = Stage<Stream, DirectHost<Accept<Parse<Receive<Send>, Send>>>>;
 
 type SendStage = Stage<Box<Exchange>, DirectHost<Send>>;
 
@@ -175,7 +175,7 @@ fn wire_route(
 ) -> Result<Stage<Box<Exchange>>, BuildError> {
     let room = server.room();
     let (path, options) = &server.routes.all()[route];
-    let edge = Arc::new(OnceLock::<Sending>::new());
+    let edge = Arc::new(OnceLock::<Direct<_, Send>>::new());
     let (rejects, by) = (Arc::clone(server), Arc::clone(&edge));
     let name = format!("route {path}");
     let stage = network.stage(&name).classes(CLASSES).batch(1).queue(room);
@@ -186,8 +186,10 @@ fn wire_route(
         stage.target(target).servlets(IN_SERVICE_MAX)
     };
     let stage = stage.on_drop(move |exchange, _| {
-        if let Some(send) = by.get() {
-            overloaded(&rejects, exchange, route, Count::Overload, send);
+        if let Some(send) = by.get()
+            && let Some(exchange) = admission::reject(&rejects, exchange, route, Count::Overload)
+        {
+            drop(send.send(exchange));
         }
     });
     stage.handler(|edges| {

@@ -15,26 +15,17 @@ mod table;
 use std::mem;
 use std::sync::Arc;
 
-use tussah::stage::{Batch, Offerer, SerialHandler};
+use tussah::stage::{Batch, Direct, DirectHandler, Offerer, SerialHandler};
 
-use super::cache_miss::{Load, Outcome};
-use super::graph::Sending;
+use super::message::{Ask, Load, Outcome};
 use crate::web::answer;
 use crate::web::connection::exchange::Exchange;
 use crate::web::server::Server;
 use crate::web::server::counts::Count;
 use table::{Found, Table};
 
-/// A message to a shard.
-pub(crate) enum Ask {
-    /// A request for a page.
-    Page(Box<Exchange>),
-    /// A page that was loaded, or could not be.
-    Loaded(Box<Load>),
-}
-
 /// A shard.
-pub(crate) struct PageCache {
+pub(crate) struct PageCache<S> {
     server: Arc<Server>,
     table: Table,
     /// The exchanges to answer at the end of a batch.
@@ -42,11 +33,15 @@ pub(crate) struct PageCache {
     /// The pages to load then.
     missed: Vec<Box<Load>>,
     miss: Offerer<Box<Load>>,
-    send: Sending,
+    send: Direct<Box<Exchange>, S>,
 }
 
-impl PageCache {
-    pub(crate) fn new(server: Arc<Server>, miss: Offerer<Box<Load>>, send: Sending) -> Self {
+impl<S: DirectHandler<Event = Box<Exchange>>> PageCache<S> {
+    pub(crate) fn new(
+        server: Arc<Server>,
+        miss: Offerer<Box<Load>>,
+        send: Direct<Box<Exchange>, S>,
+    ) -> Self {
         Self {
             table: Table::new(server.config.cache.bytes as usize / server.shards),
             server,
@@ -96,7 +91,7 @@ impl PageCache {
     }
 }
 
-impl SerialHandler for PageCache {
+impl<S: DirectHandler<Event = Box<Exchange>>> SerialHandler for PageCache<S> {
     type Event = Ask;
 
     async fn handle(&mut self, batch: &mut Batch<Ask>) {

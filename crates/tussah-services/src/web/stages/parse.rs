@@ -6,20 +6,22 @@ use std::time::Instant;
 use tussah::stage::{Direct, DirectHandler};
 use tussah_wire::http::head::{self, Scan};
 
-use super::graph::Sending;
-use super::receive::Receive;
 use crate::web::answer;
 use crate::web::connection::exchange::{Exchange, Next};
 use crate::web::server::Server;
 
 /// The stage.
-pub(crate) struct Parse {
+pub(crate) struct Parse<R, S> {
     pub(crate) server: Arc<Server>,
-    pub(crate) receive: Direct<Box<Exchange>, Receive>,
-    pub(crate) send: Sending,
+    pub(crate) receive: Direct<Box<Exchange>, R>,
+    pub(crate) send: Direct<Box<Exchange>, S>,
 }
 
-impl DirectHandler for Parse {
+impl<R, S> DirectHandler for Parse<R, S>
+where
+    R: DirectHandler<Event = Box<Exchange>>,
+    S: DirectHandler<Event = Box<Exchange>>,
+{
     type Event = Box<Exchange>;
 
     fn handle(&self, mut exchange: Box<Exchange>) {

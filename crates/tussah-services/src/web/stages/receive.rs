@@ -2,15 +2,13 @@
 
 use std::sync::Arc;
 
-use tussah::stage::{DirectHandler, Event, Offerer, SendError, Why};
+use tussah::stage::{Direct, DirectHandler, Event, Offerer, SendError, Why};
 use tussah_wire::http::encoding::{Accepted, Codings};
 use tussah_wire::http::head::Field;
 use tussah_wire::http::{Framing, Method, Status, target};
 
-use super::cache_miss::Load;
-use super::dynamic::{self, overloaded};
-use super::graph::Sending;
-use super::page_cache::Ask;
+use super::admission;
+use super::message::{Ask, Load};
 use crate::web::answer;
 use crate::web::answer::status;
 use crate::web::connection::exchange::{Body, Exchange, Next};
@@ -18,12 +16,12 @@ use crate::web::server::Server;
 use crate::web::server::counts::{self, Count};
 
 /// The stage.
-pub(crate) struct Receive {
+pub(crate) struct Receive<S> {
     pub(crate) server: Arc<Server>,
     pub(crate) pages: Pages,
     /// The stages of the routes, by index.
     pub(crate) routes: Vec<Offerer<Box<Exchange>>>,
-    pub(crate) send: Sending,
+    pub(crate) send: Direct<Box<Exchange>, S>,
 }
 
 /// The source of pages.
@@ -34,7 +32,7 @@ pub(crate) enum Pages {
     Miss(Offerer<Box<Load>>),
 }
 
-impl DirectHandler for Receive {
+impl<S: DirectHandler<Event = Box<Exchange>>> DirectHandler for Receive<S> {
     type Event = Box<Exchange>;
 
     fn handle(&self, mut exchange: Box<Exchange>) {
@@ -62,7 +60,7 @@ impl DirectHandler for Receive {
             return self.other_method(exchange);
         }
         if route.is_some() && exchange.is_gone() {
-            return dynamic::cancel(&self.server, exchange);
+            return admission::cancel(&self.server, exchange);
         }
         if head.framing != Framing::None && matches!(exchange.body, Body::Unread) {
             exchange.body = Body::Wanted {
@@ -98,12 +96,12 @@ impl DirectHandler for Receive {
     }
 }
 
-impl Receive {
+impl<S: DirectHandler<Event = Box<Exchange>>> Receive<S> {
     /// Sends a request to the stage of its route. If its client goes, it is cancelled there.
     fn to_route(&self, mut exchange: Box<Exchange>, route: usize) {
         self.server.asked.ask();
         exchange.key.push(0);
-        let class = dynamic::class(&self.server, &exchange, route);
+        let class = admission::class(&self.server, &exchange, route);
         let connection = exchange.connection.clone();
         let (event, request) = Event::new(exchange).class(class).cancellable();
         match connection {
@@ -116,7 +114,9 @@ impl Receive {
                 _ => Count::Overload,
             };
             let exchange = event.into_inner();
-            overloaded(&self.server, exchange, route, reason, &self.send);
+            if let Some(exchange) = admission::reject(&self.server, exchange, route, reason) {
+                drop(self.send.send(exchange));
+            }
         }
     }
 
