@@ -4,7 +4,7 @@
 
 pub mod blocking;
 mod color;
-mod colored;
+pub mod colored;
 #[cfg_attr(loom, path = "driver/model.rs")]
 mod driver;
 mod event;
@@ -32,7 +32,7 @@ pub use blocking::{
     ShutdownOutcome, SubmitError,
 };
 pub use color::{Color, ColorName, ColorRef};
-pub use colored::{AllColored, Colored, Operation, Read, With, WithAll, Write, with_all};
+pub use colored::{Colored, with_all};
 /// I/O on file descriptors: readiness and the operations built on it.
 #[cfg(not(loom))]
 pub mod io {

@@ -123,15 +123,15 @@ pub use events::{
 pub use io_error::OpError;
 pub use scope::{Child, Nursery, Scope, scope, scope_in};
 pub use thread::{named, spawn, spawn_blocking, spawn_in, thread_name, try_spawn_blocking};
+pub use tussah_core::colored;
 pub use tussah_core::heap;
 pub use tussah_core::time::{AdvanceHook, Clock, ManualClock};
 pub use tussah_core::{
-    AbortHandle, AllColored, AsColor, BlockingHandle, BlockingPool, BlockingStats, Builder,
-    CANDIDATES_MAX, Candidate, Color, ColorName, ColorRef, ColorStats, Colored, DriverReport,
-    DropReason, FileDriver, Handle, JoinError, JoinHandle, NoRuntime, Operation, PASSED_OVER_MAX,
-    Policy, PoolDecision, PoolPolicy, PoolSample, PostError, Priorities, Read, Runtime,
-    ShutdownOutcome, ShutdownReport, Stats, Stuck, SubmitError, With, WithAll, WorkerStats, Write,
-    YieldNow, consume_budget, with_all, yield_now,
+    AbortHandle, AsColor, BlockingHandle, BlockingPool, BlockingStats, Builder, CANDIDATES_MAX,
+    Candidate, Color, ColorName, ColorRef, ColorStats, Colored, DriverReport, DropReason,
+    FileDriver, Handle, JoinError, JoinHandle, NoRuntime, PASSED_OVER_MAX, Policy, PoolDecision,
+    PoolPolicy, PoolSample, PostError, Priorities, Runtime, ShutdownOutcome, ShutdownReport, Stats,
+    Stuck, SubmitError, WorkerStats, YieldNow, consume_budget, with_all, yield_now,
 };
 pub use tussah_macros::{main, test};
 
