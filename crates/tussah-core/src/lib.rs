@@ -19,7 +19,7 @@ mod quietly;
 mod runtime;
 mod slab;
 mod stats;
-mod task;
+mod thread;
 pub mod time;
 mod tiny_waker;
 mod wait;
@@ -56,8 +56,8 @@ pub use runtime::{
 };
 pub use stats::{ColorStats, Stats, WorkerStats};
 #[doc(hidden)]
-pub use task::has_yielded;
-pub use task::{AbortHandle, JoinHandle, YieldNow, consume_budget, yield_now};
+pub use thread::has_yielded;
+pub use thread::{AbortHandle, JoinHandle, YieldNow, consume_budget, yield_now};
 pub use wait::{Notified, Notify};
 pub use watchdog::Stuck;
 #[doc(hidden)]

@@ -12,7 +12,7 @@ use std::{fmt, mem::ManuallyDrop, ptr, task::Waker};
 
 use crate::prefetch;
 use crate::quietly::quietly;
-use crate::task::waker::VTABLE;
+use crate::thread::waker::VTABLE;
 
 /// The alignment of a native waker's data, which leaves the low bit free for the tag.
 pub(crate) const NATIVE_ALIGN: usize = 8;

@@ -10,7 +10,7 @@ use super::value::{Colored, Inner};
 use super::with::State;
 use crate::color::cell::ColorCell;
 use crate::color::held::Outside;
-use crate::task::again;
+use crate::thread::again;
 use crate::worker::{Budget, Worker};
 
 /// A set of values on which one closure can run: a tuple of two to four references to [`Colored`].

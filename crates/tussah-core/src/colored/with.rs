@@ -12,7 +12,7 @@ use crate::color::cell::ColorCell;
 use crate::color::read::Part;
 use crate::event::{After, Allocation, Cancel, DropReason, Node, VTable};
 use crate::slab::Kind;
-use crate::task::again;
+use crate::thread::again;
 use crate::tiny_waker::TinyWaker;
 use crate::worker::{Budget, Worker};
 

@@ -15,7 +15,7 @@ use super::outage::log_removal;
 use super::slot::{Direction, Inner, Key, POLLED, Seen, Slot};
 use super::table::token;
 use crate::runtime::{Handle, Shared};
-use crate::task::coop;
+use crate::thread::coop;
 use crate::worker::Worker;
 
 /// A non-blocking descriptor (a socket, a pipe or the like) that threads of a runtime can wait for.

@@ -6,7 +6,7 @@ use std::panic::Location;
 use super::handle::Handle;
 use super::post::{AsColor, PostError};
 use crate::color::Color;
-use crate::task::JoinHandle;
+use crate::thread::JoinHandle;
 use crate::worker::Worker;
 
 /// Spawns a thread in the current runtime, like [`Handle::spawn`].

@@ -20,7 +20,7 @@ use crate::driver::DriverReport;
 use crate::event::Body;
 use crate::loom::atomic::Ordering;
 use crate::stats::Stats;
-use crate::task::{self, JoinHandle};
+use crate::thread::{self, JoinHandle};
 use crate::worker::Worker;
 use crate::world::Network;
 /// A runtime: workers, their colors, timers and blocking pool. Dropping it shuts it down: see
@@ -138,14 +138,14 @@ impl Handle {
         F::Output: Send + 'static,
     {
         if self.shared.one_color {
-            return task::spawn(
+            return thread::spawn(
                 &self.shared,
                 Color::DEFAULT.reference(&self.shared),
                 location,
                 future,
             );
         }
-        task::spawn(&self.shared, (), location, future)
+        thread::spawn(&self.shared, (), location, future)
     }
 
     /// Starts a thread in a color: each of its polls is an event of that color.
@@ -175,7 +175,7 @@ impl Handle {
         self.assert_open();
         let color = color.reference(&self.shared);
         self.assert_mine(color.cell());
-        task::spawn(&self.shared, color, location, future)
+        thread::spawn(&self.shared, color, location, future)
     }
 
     /// Posts an event in the default color.

@@ -80,7 +80,7 @@ use crate::color::held::{assert_may_wait, may_wait};
 use crate::loom::atomic::{Ordering, fence};
 use crate::loom::is_finished;
 use crate::quietly::quietly;
-use crate::task::Header;
+use crate::thread::Header;
 
 /// How long the shutdown waits for an event that does not end.
 const STUCK_LIMIT: Duration = Duration::from_secs(1);
@@ -298,7 +298,7 @@ fn drop_threads(shared: &Shared) {
     while dropped != Some(shared.threads_dropped.load(Ordering::Relaxed)) {
         dropped = Some(shared.threads_dropped.load(Ordering::Relaxed));
         let mut found = Vec::new();
-        shared.slab.for_each_task_slot(|slot| {
+        shared.slab.for_each_thread_slot(|slot| {
             let thread = slot.cast::<Header>();
             // SAFETY: the slab says that the slot is mapped, and its state word is always
             // initialized.

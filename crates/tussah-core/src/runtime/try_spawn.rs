@@ -5,7 +5,7 @@ use std::panic::Location;
 
 use super::Handle;
 use super::post::{AsColor, PostError};
-use crate::task::{self, JoinHandle};
+use crate::thread::{self, JoinHandle};
 
 impl Handle {
     /// Starts a thread like [`spawn`](Self::spawn), for callers that may run while the runtime
@@ -62,6 +62,6 @@ impl Handle {
         let location = Location::caller();
         let color = color.reference(&self.shared);
         self.assert_mine(color.cell());
-        Ok(task::spawn(&self.shared, color, location, future))
+        Ok(thread::spawn(&self.shared, color, location, future))
     }
 }

@@ -51,7 +51,7 @@ impl Magazines {
         }
     }
 
-    /// Allocates memory for an object. For [`Kind::Task`], see the rules at [`Slab`].
+    /// Allocates memory for an object. For [`Kind::Thread`], see the rules at [`Slab`].
     ///
     /// # Safety
     /// `slab` is the same one for the whole life of these magazines.
@@ -99,7 +99,7 @@ impl Magazines {
     /// # Safety
     /// `slab` is the same one for the whole life of these magazines.
     pub(crate) unsafe fn flush_all(&self, slab: &Slab) {
-        for (kind, bins) in [Kind::Event, Kind::Task].into_iter().zip(&self.bins) {
+        for (kind, bins) in [Kind::Event, Kind::Thread].into_iter().zip(&self.bins) {
             for (class, bin) in bins.iter().enumerate() {
                 // SAFETY: slots in a magazine are free, linked, ours, and came from `slab`.
                 unsafe {

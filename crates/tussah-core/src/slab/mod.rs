@@ -9,10 +9,10 @@
 //! thread allocated it.
 //!
 //! The locks are leaves of the lock order. Under one, only the allocators, the visitor of
-//! [`Slab::for_each_task_slot`] and an increment of the owner's count are called. Locks and atomics
-//! are those of the standard build even under loom: slots are raw memory, in which loom's types
-//! cannot live. So the slab is not modelled, and its tests run under Miri instead. The references
-//! to the owner are modelled (`keeper/loom_tests.rs`).
+//! [`Slab::for_each_thread_slot`] and an increment of the owner's count are called. Locks and
+//! atomics are those of the standard build even under loom: slots are raw memory, in which loom's
+//! types cannot live. So the slab is not modelled, and its tests run under Miri instead. The
+//! references to the owner are modelled (`keeper/loom_tests.rs`).
 //!
 //! # References to the owner
 //!
@@ -79,8 +79,8 @@ use std::alloc::Layout;
 use std::ptr::{NonNull, null_mut};
 use std::sync::atomic::{AtomicPtr, Ordering};
 
-/// The offset of the state word in a task slot, in bytes.
-pub(crate) const TASK_STATE_OFFSET: usize = 16;
+/// The offset of the state word in a thread slot, in bytes.
+pub(crate) const THREAD_STATE_OFFSET: usize = 16;
 
 const KINDS: usize = 2;
 
@@ -91,16 +91,16 @@ pub(crate) enum Kind {
     /// A node of an event.
     Event = 0,
     /// A thread; its memory is type-stable, see [`Slab`].
-    Task = 1,
+    Thread = 1,
 }
 
 impl Kind {
     /// Returns the smallest slot of this kind, in bytes: room for the link, and for the state word
-    /// of a task.
+    /// of a thread.
     const fn slot_bytes_min(self) -> usize {
         match self {
             Kind::Event => 8,
-            Kind::Task => TASK_STATE_OFFSET + 8,
+            Kind::Thread => THREAD_STATE_OFFSET + 8,
         }
     }
 }
@@ -116,9 +116,9 @@ pub(crate) struct SlabStats {
 
 /// An allocator of small objects, one per runtime.
 ///
-/// # Task slots
-/// A task slot keeps its meaning while it is free, so that [`Slab::for_each_task_slot`] can look at
-/// slots of any state:
+/// # Thread slots
+/// A thread slot keeps its meaning while it is free, so that [`Slab::for_each_thread_slot`] can
+/// look at slots of any state:
 ///
 /// - Bytes 16 to 24 are an `AtomicU64`, the state word. Zero means free. The slab zeroes it when
 ///   the slot is carved and never writes it again, so it is zero in a slot that was just allocated.
@@ -145,7 +145,7 @@ impl Slab {
             retain,
             depots: [
                 Mutex::new(Depot::new(Kind::Event)),
-                Mutex::new(Depot::new(Kind::Task)),
+                Mutex::new(Depot::new(Kind::Thread)),
             ],
         }
     }
@@ -166,7 +166,7 @@ impl Slab {
         unsafe { (self.retain)(owner) }
     }
 
-    /// Allocates memory for one object under the lock of its kind. For [`Kind::Task`], see the
+    /// Allocates memory for one object under the lock of its kind. For [`Kind::Thread`], see the
     /// rules above.
     ///
     /// # Safety
@@ -213,7 +213,7 @@ impl Slab {
     /// # Safety
     /// `slot` is the pointer that [`Slab::alloc`] or [`Magazines::alloc`] returned for this slab,
     /// with its provenance (not one made from a reference to the object), for the same `kind` and
-    /// `layout`. The object is not used again. The state word of a task is zero.
+    /// `layout`. The object is not used again. The state word of a thread is zero.
     #[must_use]
     pub(crate) unsafe fn free(
         this: *const Self,
@@ -247,22 +247,22 @@ impl Slab {
             .all(|depot| depot.lock().keeper.is_done())
     }
 
-    /// Calls `f` with every task slot, in use or free, while no span can be unmapped.
+    /// Calls `f` with every thread slot, in use or free, while no span can be unmapped.
     ///
     /// `f` may access the state word, atomically. It may read more of a slot, or keep the pointer,
     /// only after it has used that word to make sure that the slot stays in use. It runs under the
-    /// lock of the task slots, so it must neither allocate nor free through this slab, nor drop an
-    /// object that might.
-    pub(crate) fn for_each_task_slot(&self, f: impl FnMut(NonNull<u8>)) {
-        self.depots[Kind::Task as usize].lock().for_each_slot(f);
+    /// lock of the thread slots, so it must neither allocate nor free through this slab, nor drop
+    /// an object that might.
+    pub(crate) fn for_each_thread_slot(&self, f: impl FnMut(NonNull<u8>)) {
+        self.depots[Kind::Thread as usize].lock().for_each_slot(f);
     }
 
     /// Returns how much memory the slab holds.
     pub(crate) fn stats(&self) -> SlabStats {
-        let [event, task] = self.depots.each_ref().map(|depot| depot.lock().stats());
+        let [event, thread] = self.depots.each_ref().map(|depot| depot.lock().stats());
         SlabStats {
-            spans: event.spans + task.spans,
-            bytes: event.bytes + task.bytes,
+            spans: event.spans + thread.spans,
+            bytes: event.bytes + thread.bytes,
         }
     }
 
@@ -323,10 +323,10 @@ unsafe fn debug_check_free(kind: Kind, slot: NonNull<u8>, layout: Layout) {
             class, expected,
             "an object is freed with the layout it was allocated with"
         );
-        if kind == Kind::Task {
-            // SAFETY: a task slot, carved and mapped.
+        if kind == Kind::Thread {
+            // SAFETY: a thread slot, carved and mapped.
             let state = unsafe { state_of(slot) }.load(Ordering::Relaxed);
-            assert_eq!(state, 0, "a task is marked as free before it is freed");
+            assert_eq!(state, 0, "a thread is marked as free before it is freed");
         }
     }
 }

@@ -13,7 +13,7 @@
 use super::class::slot_bytes;
 use super::list::Links;
 use super::region;
-use super::{Kind, TASK_STATE_OFFSET};
+use super::{Kind, THREAD_STATE_OFFSET};
 use std::alloc::{Layout, alloc, dealloc, handle_alloc_error};
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -64,15 +64,15 @@ pub(super) struct Moving {
     pub(super) links: [Links; 2],
 }
 
-/// Returns the state word of a task slot.
+/// Returns the state word of a thread slot.
 ///
 /// # Safety
-/// `slot` is a carved slot of a task span, which stays mapped for `'a`.
+/// `slot` is a carved slot of a thread span, which stays mapped for `'a`.
 #[inline]
 pub(super) unsafe fn state_of<'a>(slot: NonNull<u8>) -> &'a AtomicU64 {
-    // SAFETY: a task slot has at least 24 bytes and is aligned to 8 (`Kind::slot_bytes_min`,
-    // `class_of`). Users of task slots promise to access the word only atomically.
-    unsafe { AtomicU64::from_ptr(slot.add(TASK_STATE_OFFSET).cast().as_ptr()) }
+    // SAFETY: a thread slot has at least 24 bytes and is aligned to 8 (`Kind::slot_bytes_min`,
+    // `class_of`). Users of thread slots promise to access the word only atomically.
+    unsafe { AtomicU64::from_ptr(slot.add(THREAD_STATE_OFFSET).cast().as_ptr()) }
 }
 
 /// Reads the link of a free slot.
@@ -256,7 +256,7 @@ impl Span {
         // under the lock, so `for_each_slot` never sees an uninitialized word.
         unsafe {
             let slot = Self::slot(span, (*span).moving.carved);
-            if let Kind::Task = (*span).kind {
+            if let Kind::Thread = (*span).kind {
                 state_of(slot).store(0, Ordering::Relaxed);
             }
             (*span).moving.carved += 1;

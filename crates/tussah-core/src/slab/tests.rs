@@ -66,14 +66,14 @@ impl Rig {
         unsafe { self.magazines.flush_all(&self.slab) }
     }
 
-    /// Returns the sum of the state words of all task slots.
-    fn tasks(&self) -> u64 {
-        let mut tasks = 0;
-        self.slab.for_each_task_slot(|slot| {
-            // SAFETY: the visitor gets carved task slots.
-            tasks += unsafe { state_of(slot) }.load(Ordering::Acquire);
+    /// Returns the sum of the state words of all thread slots.
+    fn threads(&self) -> u64 {
+        let mut threads = 0;
+        self.slab.for_each_thread_slot(|slot| {
+            // SAFETY: the visitor gets carved thread slots.
+            threads += unsafe { state_of(slot) }.load(Ordering::Acquire);
         });
-        tasks
+        threads
     }
 }
 
@@ -104,15 +104,21 @@ fn classes_fit_and_waste_little() {
     assert_eq!(class_of(Kind::Event, layout(SLOT_BYTES_MAX + 1, 8)), None);
     assert_eq!(class_of(Kind::Event, layout(32, 32)), None);
     assert_eq!(slot_bytes(class_of(Kind::Event, layout(0, 1)).unwrap()), 8);
-    assert_eq!(slot_bytes(class_of(Kind::Task, layout(0, 1)).unwrap()), 24);
-    assert_eq!(slot_bytes(class_of(Kind::Task, layout(1, 16)).unwrap()), 32);
+    assert_eq!(
+        slot_bytes(class_of(Kind::Thread, layout(0, 1)).unwrap()),
+        24
+    );
+    assert_eq!(
+        slot_bytes(class_of(Kind::Thread, layout(1, 16)).unwrap()),
+        32
+    );
     const FOLDED: Option<usize> = class_of(Kind::Event, Layout::new::<[u64; 8]>());
     assert_eq!(FOLDED, Some(7));
 }
 
 #[test]
 fn a_freed_slot_is_the_next_one_allocated() {
-    for kind in [Kind::Event, Kind::Task] {
+    for kind in [Kind::Event, Kind::Thread] {
         let rig = Rig::new();
         let a = rig.alloc(kind, layout(64, 8), true);
         rig.free(kind, a, layout(64, 8), true);
@@ -129,7 +135,7 @@ fn a_freed_slot_is_the_next_one_allocated() {
 fn kinds_have_spans_of_their_own() {
     let rig = Rig::new();
     let event = rig.alloc(Kind::Event, layout(64, 8), false);
-    let task = rig.alloc(Kind::Task, layout(64, 8), false);
+    let thread = rig.alloc(Kind::Thread, layout(64, 8), false);
     assert_eq!(
         rig.slab.stats(),
         SlabStats {
@@ -139,10 +145,10 @@ fn kinds_have_spans_of_their_own() {
     );
     assert_ne!(
         event.addr().get() / SPAN_BYTES,
-        task.addr().get() / SPAN_BYTES
+        thread.addr().get() / SPAN_BYTES
     );
     rig.free(Kind::Event, event, layout(64, 8), false);
-    rig.free(Kind::Task, task, layout(64, 8), false);
+    rig.free(Kind::Thread, thread, layout(64, 8), false);
 }
 
 #[test]
@@ -163,7 +169,7 @@ fn the_owner_is_found_from_any_object() {
         SPAN_BYTES,
         2 * SPAN_BYTES,
     ];
-    for kind in [Kind::Event, Kind::Task] {
+    for kind in [Kind::Event, Kind::Thread] {
         for align in aligns {
             for size in [
                 0,
@@ -205,7 +211,7 @@ fn dedicated_spans_return_at_once() {
         (8, SPAN_BYTES),
         (8, 2 * SPAN_BYTES),
     ] {
-        for kind in [Kind::Event, Kind::Task] {
+        for kind in [Kind::Event, Kind::Thread] {
             let slot = rig.alloc(kind, layout(size, align), true);
             assert_eq!(rig.slab.stats().spans, 1);
             assert!(rig.slab.stats().bytes >= size);
@@ -294,16 +300,16 @@ fn a_full_span_that_gets_a_slot_back_is_used_again() {
 fn magazines_hold_at_most_two_batches() {
     let rig = Rig::new();
     for layout in [layout(64, 8), layout(2048, 8), layout(SLOT_BYTES_MAX, 8)] {
-        let class = class_of(Kind::Task, layout).unwrap();
+        let class = class_of(Kind::Thread, layout).unwrap();
         let batch = batch_slots(class);
-        let held = || rig.magazines.len(Kind::Task, class);
+        let held = || rig.magazines.len(Kind::Thread, class);
         let mut slots = Vec::new();
         for _ in 0..5 * batch {
-            slots.push(rig.alloc(Kind::Task, layout, true));
+            slots.push(rig.alloc(Kind::Thread, layout, true));
             assert!(held() < batch);
         }
         for slot in slots {
-            rig.free(Kind::Task, slot, layout, true);
+            rig.free(Kind::Thread, slot, layout, true);
             assert!(held() <= 2 * batch);
         }
         assert!(held() > batch, "only what is too much goes to the depot");
@@ -348,14 +354,14 @@ fn no_sequence_goes_to_the_depot_every_time() {
 }
 
 #[test]
-fn task_state_survives_reuse_and_is_visited() {
+fn thread_state_survives_reuse_and_is_visited() {
     let rig = Rig::new();
     let small = layout(40, 8);
     let large = layout(100_000, 64);
     let visit = || {
         let (mut carved, mut live) = (0, 0);
-        rig.slab.for_each_task_slot(|slot| {
-            // SAFETY: the visitor gets carved task slots.
+        rig.slab.for_each_thread_slot(|slot| {
+            // SAFETY: the visitor gets carved thread slots.
             let state = unsafe { state_of(slot) };
             carved += 1;
             live += u32::from(
@@ -370,14 +376,14 @@ fn task_state_survives_reuse_and_is_visited() {
     };
     assert_eq!(visit(), (0, 0));
     let mut slots: Vec<_> = (0..10)
-        .map(|i| (rig.alloc(Kind::Task, small, i % 2 == 0), small))
+        .map(|i| (rig.alloc(Kind::Thread, small, i % 2 == 0), small))
         .collect();
-    slots.push((rig.alloc(Kind::Task, large, true), large));
+    slots.push((rig.alloc(Kind::Thread, large, true), large));
     let event = rig.alloc(Kind::Event, small, true);
     let (carved, live) = visit();
     assert!(carved >= 11 && live == 0, "slots start as free");
     for (slot, _) in &slots {
-        // SAFETY: task slots in use.
+        // SAFETY: thread slots in use.
         unsafe {
             assert_eq!(state_of(*slot).load(Ordering::Relaxed), 0);
             state_of(*slot).store(1, Ordering::Release);
@@ -387,10 +393,10 @@ fn task_state_survives_reuse_and_is_visited() {
     }
     assert_eq!(visit(), (carved, 11));
     for (slot, layout) in slots.drain(5..) {
-        // SAFETY: task slots in use.
+        // SAFETY: thread slots in use.
         let count = unsafe { state_of(slot) }.swap(0, Ordering::AcqRel);
         assert_eq!(count, 2, "visited once");
-        rig.free(Kind::Task, slot, layout, true);
+        rig.free(Kind::Thread, slot, layout, true);
     }
     assert_eq!(
         visit(),
@@ -404,15 +410,15 @@ fn task_state_survives_reuse_and_is_visited() {
         "the slab does not touch the state of what it links"
     );
     for _ in 0..5 {
-        let slot = rig.alloc(Kind::Task, small, true);
-        // SAFETY: a task slot in use.
+        let slot = rig.alloc(Kind::Thread, small, true);
+        // SAFETY: a thread slot in use.
         assert_eq!(unsafe { state_of(slot) }.load(Ordering::Relaxed), 0);
         slots.push((slot, small));
     }
     for (slot, layout) in slots {
-        // SAFETY: task slots in use.
+        // SAFETY: thread slots in use.
         unsafe { state_of(slot) }.store(0, Ordering::Release);
-        rig.free(Kind::Task, slot, layout, false);
+        rig.free(Kind::Thread, slot, layout, false);
     }
     rig.free(Kind::Event, event, small, true);
 }
@@ -421,19 +427,19 @@ fn task_state_survives_reuse_and_is_visited() {
 fn a_slot_is_written_only_in_its_first_word_while_free() {
     let rig = Rig::new();
     let layout = layout(64, 8);
-    let slot = rig.alloc(Kind::Task, layout, false);
+    let slot = rig.alloc(Kind::Thread, layout, false);
     // SAFETY: everything except the state word is ours to write, and only written bytes are read.
     unsafe {
         slot.write_bytes(0xab, 16);
         slot.add(24).write_bytes(0xab, 40);
-        rig.free(Kind::Task, slot, layout, true);
+        rig.free(Kind::Thread, slot, layout, true);
         rig.flush();
-        assert_eq!(rig.alloc(Kind::Task, layout, true), slot);
+        assert_eq!(rig.alloc(Kind::Thread, layout, true), slot);
         for byte in (8..16).chain(24..64) {
             assert_eq!(slot.add(byte).read(), 0xab);
         }
     }
-    rig.free(Kind::Task, slot, layout, true);
+    rig.free(Kind::Thread, slot, layout, true);
 }
 
 #[test]
@@ -484,8 +490,8 @@ fn allocated_here_freed_there() {
     );
 }
 
-/// Marks a task as free once no visitor holds it.
-fn end_task(state: &AtomicU64) {
+/// Marks a thread as free once no visitor holds it.
+fn end_thread(state: &AtomicU64) {
     // Acquire pairs with the Release of the visitor's decrement, which follows its reads.
     while state
         .compare_exchange_weak(1, 0, Ordering::Acquire, Ordering::Relaxed)
@@ -496,7 +502,7 @@ fn end_task(state: &AtomicU64) {
 }
 
 #[test]
-fn visits_while_tasks_come_and_go() {
+fn visits_while_threads_come_and_go() {
     let slab = Arc::new(unowned());
     let rounds = if cfg!(miri) { 20 } else { 5_000 };
     let done = Arc::new(AtomicBool::new(false));
@@ -507,26 +513,26 @@ fn visits_while_tasks_come_and_go() {
             let mut live = Vec::new();
             for round in 0..rounds {
                 let layout = layout([24, 512, 8192, 30_000][round % 4], 8);
-                // SAFETY: one slab for these magazines; task slots are used by their rules.
+                // SAFETY: one slab for these magazines; thread slots are used by their rules.
                 unsafe {
-                    let slot = magazines.alloc(&slab, Kind::Task, layout);
+                    let slot = magazines.alloc(&slab, Kind::Thread, layout);
                     slot.write_bytes(1, 16);
                     // Pairs with the visitor's Acquire: the first 16 bytes are written.
                     state_of(slot).store(1, Ordering::Release);
                     live.push((slot, layout));
                     if live.len() > 7 {
                         let (slot, layout) = live.swap_remove(round % 7);
-                        end_task(state_of(slot));
-                        magazines.free(&slab, Kind::Task, slot, layout);
+                        end_thread(state_of(slot));
+                        magazines.free(&slab, Kind::Thread, slot, layout);
                     }
                 }
             }
             for (slot, layout) in live {
-                // SAFETY: as above; `end_task` returns when no visitor looks at more than the
+                // SAFETY: as above; `end_thread` returns when no visitor looks at more than the
                 // state.
                 unsafe {
-                    end_task(state_of(slot));
-                    magazines.free(&slab, Kind::Task, slot, layout);
+                    end_thread(state_of(slot));
+                    magazines.free(&slab, Kind::Thread, slot, layout);
                 }
             }
             // SAFETY: one slab for these magazines.
@@ -536,8 +542,8 @@ fn visits_while_tasks_come_and_go() {
         })
     };
     while !done.load(Ordering::Acquire) {
-        slab.for_each_task_slot(|slot| {
-            // SAFETY: a carved task slot. More than its state is read only while the count holds
+        slab.for_each_thread_slot(|slot| {
+            // SAFETY: a carved thread slot. More than its state is read only while the count holds
             // it.
             unsafe {
                 let state = state_of(slot);
@@ -562,7 +568,7 @@ fn visits_while_tasks_come_and_go() {
 fn dropping_the_slab_frees_what_lives() {
     let rig = Rig::new();
     for size in [8, 100, 5000, 70_000] {
-        rig.alloc(Kind::Task, layout(size, 8), true);
+        rig.alloc(Kind::Thread, layout(size, 8), true);
         rig.alloc(Kind::Event, layout(size, 8), false);
     }
     // Miri reports any leak.
@@ -572,7 +578,7 @@ fn dropping_the_slab_frees_what_lives() {
 #[derive(Clone, Debug)]
 enum Step {
     Alloc {
-        task: bool,
+        thread: bool,
         size: usize,
         align: usize,
         local: bool,
@@ -594,7 +600,7 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
     let align = prop_oneof![16 => 0..5u32, 1 => 5..18u32].prop_map(|log| 1 << log);
     let step = prop_oneof![
         12 => (any::<bool>(), size, align, any::<bool>())
-            .prop_map(|(task, size, align, local)| Step::Alloc { task, size, align, local }),
+            .prop_map(|(thread, size, align, local)| Step::Alloc { thread, size, align, local }),
         11 => (any::<prop::sample::Index>(), any::<bool>())
             .prop_map(|(which, local)| Step::Free { which, local }),
         1 => Just(Step::Flush),
@@ -613,15 +619,15 @@ struct Object {
 impl Object {
     /// Returns the bytes that the object may use freely: without the state word, and not too many.
     fn bytes(&self) -> impl Iterator<Item = usize> {
-        let (size, task) = (self.layout.size(), self.kind == Kind::Task);
+        let (size, thread) = (self.layout.size(), self.kind == Kind::Thread);
         let ends = (0..size.min(64)).chain(size.max(128) - 64..size);
-        ends.filter(move |byte| !(task && (16..24).contains(byte)))
+        ends.filter(move |byte| !(thread && (16..24).contains(byte)))
     }
 
     fn begin(&self) {
         // SAFETY: the object is in use and the bytes are its own.
         unsafe {
-            if self.kind == Kind::Task {
+            if self.kind == Kind::Thread {
                 assert_eq!(state_of(self.slot).swap(1, Ordering::AcqRel), 0);
             }
             self.bytes()
@@ -634,7 +640,7 @@ impl Object {
         unsafe {
             self.bytes()
                 .for_each(|byte| assert_eq!(self.slot.add(byte).read(), self.tag, "overlap"));
-            if self.kind == Kind::Task {
+            if self.kind == Kind::Thread {
                 assert_eq!(state_of(self.slot).swap(0, Ordering::AcqRel), 1);
             }
         }
@@ -668,18 +674,18 @@ fn run(steps: Vec<Step>) {
     for (at, step) in steps.into_iter().enumerate() {
         match step {
             Step::Alloc {
-                task,
+                thread,
                 size,
                 align,
                 local,
             } => {
-                let kind = if task { Kind::Task } else { Kind::Event };
+                let kind = if thread { Kind::Thread } else { Kind::Event };
                 let layout = layout(size, align);
                 let slot = rig.alloc(kind, layout, local);
                 // SAFETY: the object is in use.
                 assert_eq!(unsafe { owner_of(slot) }, owner);
                 enter(&mut ends, slot, layout);
-                classes.extend(class_of(kind, layout).map(|class| (task, class)));
+                classes.extend(class_of(kind, layout).map(|class| (thread, class)));
                 let object = Object {
                     slot,
                     kind,
@@ -698,8 +704,8 @@ fn run(steps: Vec<Step>) {
             Step::Flush => rig.flush(),
         }
     }
-    let tasks = live.iter().filter(|object| object.kind == Kind::Task);
-    assert_eq!(rig.tasks(), tasks.count() as u64);
+    let threads = live.iter().filter(|object| object.kind == Kind::Thread);
+    assert_eq!(rig.threads(), threads.count() as u64);
     live.into_iter().for_each(|object| free(object, true));
     rig.flush();
     let spans = classes.len();
@@ -785,19 +791,19 @@ fn objects_in_use_keep_their_owner() {
     let (small, large) = (layout(32, 8), layout(100_000, 8));
     assert_eq!(weak.strong_count(), 2, "ours, and that of the open slab");
     let event = owner.alloc(Kind::Event, small);
-    let task = owner.alloc(Kind::Task, large);
-    free(Kind::Task, owner.alloc(Kind::Task, small), small);
+    let thread = owner.alloc(Kind::Thread, large);
+    free(Kind::Thread, owner.alloc(Kind::Thread, small), small);
     assert_eq!(weak.strong_count(), 2);
     owner.close();
     assert_eq!(weak.strong_count(), 3, "ours, and one of each kind");
     free(Kind::Event, event, small);
-    free(Kind::Task, task, large);
+    free(Kind::Thread, thread, large);
     assert_eq!(weak.strong_count(), 1, "nothing is in use");
     // A late object is kept as well, each time.
     for (kind, layout) in [
-        (Kind::Task, small),
+        (Kind::Thread, small),
         (Kind::Event, large),
-        (Kind::Task, large),
+        (Kind::Thread, large),
     ] {
         let [first, last] = [(); 2].map(|()| owner.alloc(kind, layout));
         assert_eq!(weak.strong_count(), 2);

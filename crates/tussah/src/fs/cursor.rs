@@ -51,13 +51,13 @@ pub struct Cursor {
     ahead: Vec<u8>,
     /// The number of bytes taken from `ahead`.
     taken: usize,
-    task: Task,
+    operation: Operation,
 }
 
 type Boxed<T> = Pin<Box<dyn Future<Output = T> + Send>>;
 
 /// The operation in progress.
-enum Task {
+enum Operation {
     Nothing,
     Read(Boxed<(io::Result<usize>, Vec<u8>)>),
     Write(Boxed<io::Result<()>>),
@@ -73,7 +73,7 @@ impl Cursor {
             position: 0,
             ahead: Vec::new(),
             taken: 0,
-            task: Task::Nothing,
+            operation: Operation::Nothing,
         }
     }
 
@@ -96,12 +96,12 @@ impl Cursor {
 
     /// Waits for a pending write, and drops any other pending operation.
     fn poll_settled(&mut self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        if let Task::Write(write) = &mut self.task {
+        if let Operation::Write(write) = &mut self.operation {
             let written = ready!(write.as_mut().poll(context));
-            self.task = Task::Nothing;
+            self.operation = Operation::Nothing;
             return Poll::Ready(written);
         }
-        self.task = Task::Nothing;
+        self.operation = Operation::Nothing;
         Poll::Ready(Ok(()))
     }
 }
@@ -125,9 +125,9 @@ impl AsyncRead for Cursor {
                 this.position += len as u64;
                 return Poll::Ready(Ok(len));
             }
-            if let Task::Read(read) = &mut this.task {
+            if let Operation::Read(read) = &mut this.operation {
                 let (read, ahead) = ready!(read.as_mut().poll(context));
-                this.task = Task::Nothing;
+                this.operation = Operation::Nothing;
                 (this.ahead, this.taken) = (ahead, 0);
                 if read? == 0 {
                     this.forget_ahead();
@@ -144,7 +144,7 @@ impl AsyncRead for Cursor {
             }
             let (file, position) = (this.file.clone(), this.position);
             let read = async move { file.read_at(ahead, position).await };
-            this.task = Task::Read(Box::pin(read));
+            this.operation = Operation::Read(Box::pin(read));
             this.forget_ahead();
         }
     }
@@ -170,14 +170,14 @@ impl AsyncWrite for Cursor {
         if let Poll::Ready(written) = write.as_mut().poll(context) {
             written?;
         } else {
-            this.task = Task::Write(write);
+            this.operation = Operation::Write(write);
         }
         this.position += bytes.len() as u64;
         Poll::Ready(Ok(bytes.len()))
     }
 
     fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        if matches!(self.task, Task::Write(_)) {
+        if matches!(self.operation, Operation::Write(_)) {
             return self.poll_settled(context);
         }
         Poll::Ready(Ok(()))
@@ -206,16 +206,16 @@ impl AsyncSeek for Cursor {
                 this.position.checked_add_signed(by)
             }
             SeekFrom::End(by) => {
-                if !matches!(this.task, Task::Len(_)) {
+                if !matches!(this.operation, Operation::Len(_)) {
                     ready!(this.poll_settled(context))?;
                     let file = this.file.clone();
-                    this.task = Task::Len(Box::pin(async move { file.len().await }));
+                    this.operation = Operation::Len(Box::pin(async move { file.len().await }));
                 }
-                let Task::Len(len) = &mut this.task else {
+                let Operation::Len(len) = &mut this.operation else {
                     unreachable!("it was set above");
                 };
                 let len = ready!(len.as_mut().poll(context));
-                this.task = Task::Nothing;
+                this.operation = Operation::Nothing;
                 len?.checked_add_signed(by)
             }
         };

@@ -145,7 +145,7 @@ impl Stream for ReadDir {
 
     fn poll_next(
         mut self: Pin<&mut Self>,
-        task: &mut Context<'_>,
+        cx: &mut Context<'_>,
     ) -> Poll<Option<io::Result<DirEntry>>> {
         loop {
             if let Some(entry) = self.batch.pop_front() {
@@ -160,7 +160,7 @@ impl Stream for ReadDir {
                     self.source = Some(Source::Fetching(batch));
                 }
                 Some(Source::Fetching(mut batch)) => {
-                    let Poll::Ready(fetched) = batch.as_mut().poll(task) else {
+                    let Poll::Ready(fetched) = batch.as_mut().poll(cx) else {
                         self.source = Some(Source::Fetching(batch));
                         return Poll::Pending;
                     };

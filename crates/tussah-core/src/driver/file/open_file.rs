@@ -24,7 +24,7 @@ use super::order::Order;
 use super::run::Run;
 use crate::driver::spend_bytes;
 use crate::runtime::Handle;
-use crate::task::coop;
+use crate::thread::coop;
 
 /// A descriptor, and the order of the operations that change its file.
 pub(super) struct Opened {

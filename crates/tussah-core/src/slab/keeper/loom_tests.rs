@@ -8,7 +8,7 @@ use crate::loom::{Mutex, lock, thread};
 use crate::worker::model::{Probe, explore};
 
 const EVENT: usize = 0;
-const TASK: usize = 1;
+const THREAD: usize = 1;
 
 /// An owner like that of an `Arc`. A freed owner stays in memory, so that the model can look at it.
 struct Owner {
@@ -100,10 +100,10 @@ fn a_spawn_around_the_close() {
     explore(4, || {
         let owner = Owner::new(1);
         let spawn = |owner: &Owner| {
-            owner.alloc(TASK);
+            owner.alloc(THREAD);
             owner.release();
             owner.look();
-            owner.free(TASK);
+            owner.free(THREAD);
         };
         run(&owner, vec![spawn, Owner::close]);
     });
@@ -115,9 +115,9 @@ fn two_spawns_around_the_close() {
     explore(3, || {
         let owner = Owner::new(2);
         let spawn = |owner: &Owner| {
-            owner.alloc(TASK);
+            owner.alloc(THREAD);
             owner.release();
-            owner.free(TASK);
+            owner.free(THREAD);
         };
         run(&owner, vec![spawn, spawn, Owner::close]);
     });
@@ -129,11 +129,11 @@ fn two_spawns_around_the_close() {
 fn an_object_makes_another_around_the_close() {
     explore(3, || {
         let owner = Owner::new(0);
-        owner.alloc(TASK);
+        owner.alloc(THREAD);
         owner.alloc(EVENT);
         let first = |owner: &Owner| {
             owner.alloc(EVENT);
-            owner.free(TASK);
+            owner.free(THREAD);
             owner.look();
             owner.free(EVENT);
         };

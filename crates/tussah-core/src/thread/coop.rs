@@ -3,7 +3,7 @@
 use std::pin::Pin;
 use std::task::{Context, Poll};
 
-use crate::task::waker;
+use crate::thread::waker;
 use crate::worker::{Budget, Worker};
 
 /// Lets the other runnable colors of this worker run first: the thread goes to the end of the run

@@ -78,7 +78,7 @@ where
     H: Home,
 {
     let layout = Layout::new::<Thread<F, H>>();
-    let thread = shared.alloc(Kind::Task, layout).cast::<Thread<F, H>>();
+    let thread = shared.alloc(Kind::Thread, layout).cast::<Thread<F, H>>();
     let at = thread.as_ptr();
     // SAFETY: the memory is ours. The state word is written last and atomically, because a shutdown
     // may be looking at the slot.
@@ -248,7 +248,7 @@ where
             std::ptr::drop_in_place(&raw mut (*this).home);
             std::ptr::drop_in_place(&raw mut (*this).header.joiner);
             (*this).header.state.store(0, Ordering::Relaxed);
-            Shared::free(Kind::Task, thread.cast(), Layout::new::<Self>());
+            Shared::free(Kind::Thread, thread.cast(), Layout::new::<Self>());
         }
     }
 }

@@ -44,7 +44,7 @@ pub(crate) struct Header {
 
 #[cfg(not(loom))]
 const _: () = {
-    assert!(std::mem::offset_of!(Header, state) == crate::slab::TASK_STATE_OFFSET);
+    assert!(std::mem::offset_of!(Header, state) == crate::slab::THREAD_STATE_OFFSET);
     assert!(size_of::<Header>() == 40);
 };
 
