@@ -59,13 +59,16 @@ pub(crate) async fn serve<P: DirectHandler<Event = Box<Exchange>>>(
         });
         let mut exchange = match event.await {
             Some(Event::Read(Ok(1..))) => spare.take().expect("it was read into"),
-            Some(Event::Handed(Some(handed))) => {
-                match Box::pin(go_on(&connection, &entry.server, handed)).await {
-                    After::Parse(exchange) => exchange,
+            Some(Event::Handed(Some(mut handed))) => {
+                let stream = &connection.stream;
+                match Box::pin(go_on(stream, &entry.server, &mut handed)).await {
+                    After::Parse => handed,
                     After::Wait => {
+                        Exchange::put(handed);
                         connection.wait(clock.passed_s());
                         continue;
                     }
+                    After::Close => return Exchange::put(handed),
                     After::End => return,
                 }
             }
@@ -199,61 +202,59 @@ impl Idle<'_> {
 
 /// The next step of a connection.
 enum After {
-    /// The next request, complete or not, or its body.
-    Parse(Box<Exchange>),
-    /// Wait for the next one.
+    /// Parse the next request, complete or not, or the one whose body has arrived.
+    Parse,
+    /// Wait for the next request.
     Wait,
-    /// End.
+    /// End, after the last answer.
+    Close,
+    /// End at once.
     End,
 }
 
 /// Does the work that the network has left to the thread.
-async fn go_on(connection: &Connection, server: &Server, mut exchange: Box<Exchange>) -> After {
-    match exchange.next {
-        Next::Again => return After::Parse(exchange),
-        Next::Read => return read_more(connection, server, exchange).await,
-        Next::Reset => return After::End,
-        Next::Body => match body::read(&connection.stream, server, &mut exchange).await {
-            Ok(()) => return After::Parse(exchange),
-            Err(None) => return After::End,
-            Err(Some(status)) => {
-                exchange.is_last = true;
-                answer::text(server, &mut exchange, status, &[]);
-                if write::all(&connection.stream, server, &mut exchange)
-                    .await
-                    .is_err()
-                {
-                    return After::End;
-                }
-            }
+async fn go_on(stream: &Stream, server: &Server, exchange: &mut Exchange) -> After {
+    let after = match exchange.next {
+        Next::Again => After::Parse,
+        Next::Read => read_more(stream, server, exchange).await,
+        Next::Body => match body::read(stream, server, exchange).await {
+            Ok(()) => After::Parse,
+            Err(None) => After::End,
+            Err(Some(status)) => answer_last(stream, server, exchange, status).await,
         },
-        Next::Close => {}
-        Next::Write => {
-            if write::all(&connection.stream, server, &mut exchange)
-                .await
-                .is_err()
-            {
-                return After::End;
-            }
-            if exchange.response.keep_alive {
-                if exchange.has_more() {
-                    return After::Parse(exchange);
-                }
-                Exchange::put(exchange);
-                return After::Wait;
-            }
-        }
+        Next::Write => match write::all(stream, server, exchange).await {
+            Ok(()) if !exchange.response.keep_alive => After::Close,
+            Ok(()) if exchange.has_more() => After::Parse,
+            Ok(()) => After::Wait,
+            Err(_) => After::End,
+        },
+        Next::Close => After::Close,
+        Next::Reset => After::End,
+    };
+    if matches!(after, After::Close) && (stream.is_tls() || !exchange.is_last_of_client()) {
+        linger(stream, server, exchange).await;
     }
-    if connection.stream.is_tls() || !exchange.is_last_of_client() {
-        linger(&connection.stream, server, &mut exchange).await;
+    after
+}
+
+/// Answers a request that cannot be read, as the last one of its connection.
+async fn answer_last(
+    stream: &Stream,
+    server: &Server,
+    exchange: &mut Exchange,
+    status: Status,
+) -> After {
+    exchange.is_last = true;
+    answer::text(server, exchange, status, &[]);
+    match write::all(stream, server, exchange).await {
+        Ok(()) => After::Close,
+        Err(_) => After::End,
     }
-    Exchange::put(exchange);
-    After::End
 }
 
 /// Reads more of an incomplete head. The time limit covers the whole head, however slowly it
 /// arrives.
-async fn read_more(connection: &Connection, server: &Server, mut exchange: Box<Exchange>) -> After {
+async fn read_more(stream: &Stream, server: &Server, exchange: &mut Exchange) -> After {
     let begun = exchange
         .coming
         .as_ref()
@@ -262,24 +263,14 @@ async fn read_more(connection: &Connection, server: &Server, mut exchange: Box<E
     if exchange.input.is_full() {
         exchange.input.grow();
     }
-    let read = poll_fn(|cx| connection.stream.poll_read(cx, exchange.input.room()));
+    let read = poll_fn(|cx| stream.poll_read(cx, exchange.input.room()));
     match timeout(left, read).await {
         Ok(Ok(len @ 1..)) => {
             exchange.input.add(len);
-            After::Parse(exchange)
+            After::Parse
         }
         Ok(_) => After::End,
-        Err(_) => {
-            exchange.is_last = true;
-            answer::text(server, &mut exchange, Status::REQUEST_TIMEOUT, &[]);
-            if write::all(&connection.stream, server, &mut exchange)
-                .await
-                .is_ok()
-            {
-                linger(&connection.stream, server, &mut exchange).await;
-            }
-            After::End
-        }
+        Err(_) => answer_last(stream, server, exchange, Status::REQUEST_TIMEOUT).await,
     }
 }
 
