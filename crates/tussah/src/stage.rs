@@ -145,7 +145,7 @@ mod error;
 mod event;
 pub mod net;
 mod network;
-mod observe;
+pub mod observe;
 mod queue;
 mod run;
 mod send;
@@ -156,15 +156,18 @@ pub use self::error::BuildError;
 pub use self::event::{
     Batch, CLASSES_MAX, CancelHandle, CancellationToken, Class, Event, Reason, Why,
 };
-pub use self::network::{Any, Builder, Declared, Edge, EdgeKind, Network, Stage};
-pub use self::observe::{
-    COLUMNS, End, Graph, Node, Recording, Responses, SPANS_MAX, Span, StageStats, Traces,
-};
-pub use self::run::{
-    Applicant, Handler, Host, Many, One, Permits, Restarts, SerialHandler, ThreadManager,
-};
+pub use self::network::{Builder, Declared, Network, Stage};
+pub use self::run::{Handler, Restarts, SerialHandler};
 pub use self::send::{
-    AnyCall, Ask, AskError, Between, Call, CallError, Direct, DirectHandler, DirectHost, Directly,
-    Edges, Offerer, Reply, SendError, Sender, Sending, To, shed,
+    AnyCall, Ask, AskError, Between, Call, CallError, Direct, DirectHandler, Edges, Offerer, Reply,
+    SendError, Sender, Sending, To, shed,
 };
-pub use self::state::Digest;
+
+pub mod host {
+    //! How the servlets of a stage use its handler. A program names these types only where it
+    //! stores a [`Stage`](super::Stage) whose handler can be called.
+
+    pub use super::network::Any;
+    pub use super::run::{Host, Many, One};
+    pub use super::send::DirectHost;
+}

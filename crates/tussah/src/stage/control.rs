@@ -59,6 +59,7 @@ pub use self::seda_batch::SedaBatch;
 pub use self::seda_servlets::SedaServlets;
 pub use self::threshold::Threshold;
 pub use self::why::Why;
+pub use super::run::{Applicant, Permits, ThreadManager};
 
 pub(crate) use self::defaults::{controllers, one_owner, owned};
 

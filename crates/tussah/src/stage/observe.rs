@@ -10,5 +10,7 @@ pub use self::graph::{Graph, Node};
 pub use self::record::{COLUMNS, Recording};
 pub use self::stats::{Responses, StageStats};
 pub use self::trace::{End, SPANS_MAX, Span, Traces};
+pub use super::network::{Edge, EdgeKind};
+pub use super::state::Digest;
 
 pub(crate) use self::trace::{Marks, Tracer};

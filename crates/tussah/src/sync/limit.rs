@@ -11,7 +11,7 @@ use std::time::Instant;
 use parking_lot::Mutex;
 use tussah_core::{consume_budget, quietly};
 
-use crate::stage::Digest;
+use crate::stage::observe::Digest;
 use crate::time::now;
 
 /// A limit on concurrent use of a scarce resource: a pool of connections, licenses, another server.

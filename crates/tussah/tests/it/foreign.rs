@@ -13,9 +13,8 @@ use std::time::{Duration, Instant};
 use tussah::stage::control::{
     Admission, Arrival, Cadence, Controller, Departure, Owns, Sample, Settings, Verdict,
 };
-use tussah::stage::{
-    Applicant, Batch, Event, Handler, Network, Restarts, SerialHandler, ThreadManager,
-};
+use tussah::stage::control::{Applicant, ThreadManager};
+use tussah::stage::{Batch, Event, Handler, Network, Restarts, SerialHandler};
 use tussah::{Callback, Color, Nursery, PostOptions, Runtime, after, every, post_with, scope};
 
 /// How long a row may take before it counts as one that hangs.

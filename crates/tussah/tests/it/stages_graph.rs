@@ -6,8 +6,10 @@ use std::process::{Command, Stdio};
 
 use serde_json::Value;
 use tussah::Runtime;
+use tussah::stage::host::Many;
 use tussah::stage::net::SocketEvent;
-use tussah::stage::{Batch, BuildError, Call, EdgeKind, Handler, Many, Network, Offerer, Sender};
+use tussah::stage::observe::EdgeKind;
+use tussah::stage::{Batch, BuildError, Call, Handler, Network, Offerer, Sender};
 
 struct End;
 

@@ -12,8 +12,9 @@ use tussah::net::{
     RateLimit, Shutdown, TcpListener, TcpStream, UnixListener, UnixStream, WhenFull,
 };
 use tussah::stage::control::{Admission, Arrival, Cadence, Controller, Owns, Sample, Settings};
+use tussah::stage::host::Any;
 use tussah::stage::net::{Closed, Connection, SocketEvent, SocketOptions, Sockets, WhenRejected};
-use tussah::stage::{Any, Batch, Handler, Network, Stage};
+use tussah::stage::{Batch, Handler, Network, Stage};
 use tussah::sync::mpsc;
 use tussah::{Color, OpError, spawn};
 

@@ -5,10 +5,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use parking_lot::Mutex;
-use tussah::stage::{
-    AnyCall, Batch, BuildError, Call, Edge, EdgeKind, Handler, Many, Network, Offerer, Sender,
-    Stage,
-};
+use tussah::stage::host::Many;
+use tussah::stage::observe::{Edge, EdgeKind};
+use tussah::stage::{AnyCall, Batch, BuildError, Call, Handler, Network, Offerer, Sender, Stage};
 
 use crate::runtime;
 

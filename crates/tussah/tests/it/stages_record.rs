@@ -7,7 +7,8 @@ use std::time::Duration;
 
 use tussah::net::UnixStream;
 use tussah::stage::net::{SocketEvent, Sockets};
-use tussah::stage::{AnyCall, Batch, COLUMNS, Handler, Network};
+use tussah::stage::observe::COLUMNS;
+use tussah::stage::{AnyCall, Batch, Handler, Network};
 use tussah::sync::Semaphore;
 
 use crate::{by_hand, runtime};

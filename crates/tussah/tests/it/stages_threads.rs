@@ -4,10 +4,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use parking_lot::Mutex;
-use tussah::stage::{
-    AnyCall, Applicant, Batch, Builder, Handler, Network, Permits, Sender, SerialHandler, Stage,
-    ThreadManager,
-};
+use tussah::stage::control::{Applicant, Permits, ThreadManager};
+use tussah::stage::{AnyCall, Batch, Builder, Handler, Network, Sender, SerialHandler, Stage};
 use tussah::sync::Semaphore;
 
 use crate::runtime;

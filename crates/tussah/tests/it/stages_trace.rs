@@ -4,10 +4,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tussah::net::UnixStream;
+use tussah::stage::host::Many;
 use tussah::stage::net::{SocketEvent, Sockets};
-use tussah::stage::{
-    AnyCall, Batch, Call, End, Event, Handler, Many, Network, Reason, SPANS_MAX, Sender, Stage,
-};
+use tussah::stage::observe::{End, SPANS_MAX};
+use tussah::stage::{AnyCall, Batch, Call, Event, Handler, Network, Reason, Sender, Stage};
 use tussah::sync::Semaphore;
 
 use crate::{by_hand, runtime};

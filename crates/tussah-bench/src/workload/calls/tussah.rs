@@ -5,8 +5,9 @@ use std::hint::black_box;
 use std::pin::Pin;
 use std::time::Instant;
 
+use ::tussah::stage::host::{Many, One};
 use ::tussah::stage::{
-    AnyCall, Batch, BuildError, Call, Edges, Handler, Many, Network, One, SerialHandler, Stage,
+    AnyCall, Batch, BuildError, Call, Edges, Handler, Network, SerialHandler, Stage,
 };
 use ::tussah::sync::oneshot;
 

@@ -8,7 +8,7 @@
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use tussah::stage::StageStats;
+use tussah::stage::observe::StageStats;
 use tussah::sync::Notify;
 use tussah::time::now;
 

@@ -6,7 +6,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use parking_lot::Mutex;
-use tussah::stage::{Digest, Network, StageStats};
+use tussah::stage::Network;
+use tussah::stage::observe::{Digest, StageStats};
 
 use super::counts::{Count, Counts, FILES, OTHER, of_route};
 use crate::web::answer::route::Routes;

@@ -13,7 +13,8 @@
 
 use std::sync::{Arc, OnceLock};
 
-use tussah::stage::{BuildError, Declared, Direct, DirectHost, Edges, Network, Offerer, Stage};
+use tussah::stage::host::DirectHost;
+use tussah::stage::{BuildError, Declared, Direct, Edges, Network, Offerer, Stage};
 
 use super::accept::Accept;
 use super::admission::{self, CLASSES};

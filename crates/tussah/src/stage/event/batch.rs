@@ -259,8 +259,8 @@ impl<E> Batch<E> {
     }
 
     /// Marks the last `events` events taken as failed, for example by an error or a timeout. They
-    /// count as [`failed`](crate::stage::StageStats::failed): no mean, percentile or controller
-    /// sees their time, because it does not tell how fast the stage can be.
+    /// count as [`failed`](crate::stage::observe::StageStats::failed): no mean, percentile or
+    /// controller sees their time, because it does not tell how fast the stage can be.
     pub fn fail(&mut self, events: u64) {
         let mut left = events;
         for wave in self.waves.iter_mut().rev() {

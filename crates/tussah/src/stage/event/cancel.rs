@@ -125,9 +125,9 @@ impl Cancel {
 /// | ended | None. |
 ///
 /// Threads that the handler has spawned and blocking work go on. An event counts as
-/// [`cancelled`](crate::stage::StageStats::cancelled) and not as finished if it is cancelled before
-/// its batch has ended or been [settled](crate::stage::Batch::settle). Then no mean, percentile or
-/// controller sees its time.
+/// [`cancelled`](crate::stage::observe::StageStats::cancelled) and not as finished if it is
+/// cancelled before its batch has ended or been [settled](crate::stage::Batch::settle). Then no
+/// mean, percentile or controller sees its time.
 ///
 /// To cancel a request when its caller stops waiting for the answer, use
 /// [`Sender::ask`](crate::stage::Sender::ask).

@@ -16,7 +16,8 @@ use super::shown::{all, show};
 use super::sink::EventSink;
 use super::stats::{IoStats, SocketStats};
 use crate::stage::network::{ALWAYS, Weak as WeakNetwork};
-use crate::stage::{BuildError, EdgeKind, Network, Sender};
+use crate::stage::observe::EdgeKind;
+use crate::stage::{BuildError, Network, Sender};
 
 /// The state that a [`Sockets`](super::Sockets) and its clones share.
 pub(super) struct SocketSet {

@@ -9,8 +9,9 @@ use super::pacer::Pacer;
 use super::stats::IoStats;
 use crate::stage::control::{Order, Servlets};
 use crate::stage::network::Inspect;
+use crate::stage::observe::{Responses, StageStats};
 use crate::stage::state::Digest;
-use crate::stage::{BuildError, Network, Responses, StageStats};
+use crate::stage::{BuildError, Network};
 
 /// A queue that is shown as a stage without being one.
 struct Shown {

@@ -95,7 +95,8 @@ impl Network {
     /// # Examples
     /// ```
     /// use std::time::Duration;
-    /// use tussah::stage::{Batch, Digest, Handler, Network};
+    /// use tussah::stage::observe::Digest;
+    /// use tussah::stage::{Batch, Handler, Network};
     ///
     /// struct Parse;
     ///

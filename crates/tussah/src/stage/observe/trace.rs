@@ -69,7 +69,8 @@ impl Network {
     ///
     /// # Examples
     /// ```
-    /// use tussah::stage::{Batch, End, Event, Handler, Network, Sender};
+    /// use tussah::stage::observe::End;
+    /// use tussah::stage::{Batch, Event, Handler, Network, Sender};
     ///
     /// struct Half(Option<Sender<u32>>);
     ///

@@ -9,7 +9,7 @@ use std::time::Duration;
 /// handler panics more often, or cannot be made, is closed at once. Queued events are dropped with
 /// their callbacks, senders get an error, an error is logged, and
 /// [`Builder::on_close`](crate::stage::Builder::on_close) is called. The stage's
-/// [statistics](crate::stage::StageStats::closed) and status pages show the reason.
+/// [statistics](crate::stage::observe::StageStats::closed) and status pages show the reason.
 #[derive(Clone, Debug)]
 pub struct Restarts {
     max: usize,

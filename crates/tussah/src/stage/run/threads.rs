@@ -29,7 +29,7 @@ use crate::stage::state::{State, Wake};
 /// number of others:
 /// ```
 /// use std::sync::Mutex;
-/// use tussah::stage::{Applicant, ThreadManager};
+/// use tussah::stage::control::{Applicant, ThreadManager};
 ///
 /// #[derive(Default)]
 /// struct OneB {
@@ -139,7 +139,8 @@ impl<E: Send + 'static> Apply for Shared<E> {
 /// Two stages whose handlers block share at most three OS threads:
 /// ```
 /// use std::sync::Arc;
-/// use tussah::stage::{Batch, Network, Permits};
+/// use tussah::stage::control::Permits;
+/// use tussah::stage::{Batch, Network};
 ///
 /// # let runtime = tussah::Runtime::builder().workers(1).build()?;
 /// let network = Network::on(runtime.handle(), "disk");

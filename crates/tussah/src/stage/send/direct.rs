@@ -93,9 +93,9 @@ pub type DirectHost<H> = Arc<Many<Directly<H>>>;
 ///
 /// As with any call, the caller's stage counts the event and its panic, and waits for its end when
 /// it is drained. The called stage counts the event as
-/// [`called`](crate::stage::StageStats::called). It is still called while it is paused or drained,
-/// and does not wait for calls; [`Network::drain`](crate::stage::Network::drain) first drains its
-/// callers. After it was [destroyed](crate::stage::Stage::destroy) no new call begins.
+/// [`called`](crate::stage::observe::StageStats::called). It is still called while it is paused or
+/// drained, and does not wait for calls; [`Network::drain`](crate::stage::Network::drain) first
+/// drains its callers. After it was [destroyed](crate::stage::Stage::destroy) no new call begins.
 pub struct Direct<E, H> {
     stage: Arc<Shared<E>>,
     host: DirectHost<H>,

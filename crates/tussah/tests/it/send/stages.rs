@@ -3,10 +3,12 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use tussah::stage::host::Many;
 use tussah::stage::net::{Connection, Sockets};
+use tussah::stage::observe::Recording;
 use tussah::stage::{
-    AnyCall, Ask, Batch, Between, Call, CancellationToken, Handler, Many, Network, Recording,
-    Sender, SerialHandler, Stage,
+    AnyCall, Ask, Batch, Between, Call, CancellationToken, Handler, Network, Sender, SerialHandler,
+    Stage,
 };
 
 use super::futures;

@@ -5,9 +5,10 @@ use std::time::Duration;
 
 use futures_lite::future::poll_once;
 use parking_lot::Mutex;
+use tussah::stage::host::Many;
 use tussah::stage::{
-    AnyCall, Ask, AskError, Batch, BuildError, Call, Event, Handler, Many, Network, Reason, Reply,
-    Stage, Why,
+    AnyCall, Ask, AskError, Batch, BuildError, Call, Event, Handler, Network, Reason, Reply, Stage,
+    Why,
 };
 
 use super::support::{Door, Noted, adds_up, by, each};

@@ -4,9 +4,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use parking_lot::Mutex;
-use tussah::stage::{
-    Batch, BuildError, CancelHandle, Class, Event, Network, Reason, Stage, StageStats,
-};
+use tussah::stage::observe::StageStats;
+use tussah::stage::{Batch, BuildError, CancelHandle, Class, Event, Network, Reason, Stage};
 
 use super::support::{Door, Noted, adds_up, by, each};
 use crate::runtime;

@@ -3,9 +3,10 @@
 use std::future::Future;
 use std::time::Duration;
 
+use tussah::stage::host::DirectHost;
+use tussah::stage::observe::{EdgeKind, End};
 use tussah::stage::{
-    BuildError, Direct, DirectHandler, DirectHost, EdgeKind, End, Event, Network, Reason, Sender,
-    Stage, Why,
+    BuildError, Direct, DirectHandler, Event, Network, Reason, Sender, Stage, Why,
 };
 use tussah::yield_now;
 

@@ -9,7 +9,8 @@ use tussah::net::{TcpListener, TcpStream};
 use tussah::stage::control::{
     Admission, Arrival, Cadence, Controller, Owns, Sample, Settings, Threshold,
 };
-use tussah::stage::{Batch, BuildError, Builder, Class, Network, Sender, Stage, StageStats, Why};
+use tussah::stage::observe::StageStats;
+use tussah::stage::{Batch, BuildError, Builder, Class, Network, Sender, Stage, Why};
 use tussah::sync::Notify;
 
 use super::support::{Noted, adds_up, by, each, until};

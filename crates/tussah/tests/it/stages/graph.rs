@@ -4,7 +4,8 @@ use std::time::Duration;
 
 use futures_lite::future::poll_once;
 use tussah::stage::control::{Owns, SedaBatch, Threshold};
-use tussah::stage::{AnyCall, Batch, BuildError, EdgeKind, Network, Stage};
+use tussah::stage::observe::EdgeKind;
+use tussah::stage::{AnyCall, Batch, BuildError, Network, Stage};
 
 use super::support::{Door, Noted, by, each, one};
 use crate::runtime;

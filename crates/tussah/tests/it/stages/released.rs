@@ -5,10 +5,9 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use futures_lite::future::poll_once;
+use tussah::stage::control::Permits;
 use tussah::stage::control::{Cadence, Controller, Governor, Owns, Sample, Settings};
-use tussah::stage::{
-    Batch, BuildError, DirectHandler, Event, Network, Permits, Reason, Stage, Why,
-};
+use tussah::stage::{Batch, BuildError, DirectHandler, Event, Network, Reason, Stage, Why};
 use tussah::{BlockingPool, PoolPolicy, Runtime};
 
 use super::support::{Door, Noted, each, until};

@@ -203,7 +203,7 @@ pub fn notes(
 /// Waits until a stage is as wanted.
 pub async fn until<E: Send + 'static, C>(
     stage: &Stage<E, C>,
-    wanted: impl Fn(&tussah::stage::StageStats) -> bool,
+    wanted: impl Fn(&tussah::stage::observe::StageStats) -> bool,
 ) {
     comes(|| wanted(&stage.stats())).await;
 }

@@ -3,7 +3,7 @@
 use std::fmt::{Display, Write as _};
 use std::time::Duration;
 
-use tussah::stage::{Digest, StageStats};
+use tussah::stage::observe::{Digest, StageStats};
 use tussah::sync::LimitStats;
 
 use super::report::{Report, Source};

@@ -1,7 +1,7 @@
 //! The status page as JSON.
 
 use serde_json::{Value, json};
-use tussah::stage::{Digest, StageStats};
+use tussah::stage::observe::{Digest, StageStats};
 use tussah::sync::LimitStats;
 
 use super::report::{Report, Source};

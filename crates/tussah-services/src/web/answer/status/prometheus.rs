@@ -4,7 +4,7 @@
 use std::fmt::{Display, Write as _};
 use std::time::Duration;
 
-use tussah::stage::Digest;
+use tussah::stage::observe::Digest;
 use tussah::sync::LimitStats;
 
 use super::report::{Report, Source};
@@ -174,7 +174,7 @@ fn limits(page: &mut Page, report: &Report) {
 }
 
 fn stages(page: &mut Page, report: &Report) {
-    type Value = fn(&tussah::stage::StageStats) -> u64;
+    type Value = fn(&tussah::stage::observe::StageStats) -> u64;
     let families: [(&str, &str, &str, Value); 8] = [
         (
             "tussah_stage_arrived_total",

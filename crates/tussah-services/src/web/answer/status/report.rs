@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use tussah::stage::{Digest, StageStats};
+use tussah::stage::observe::{Digest, StageStats};
 use tussah::sync::{Limit, LimitStats};
 
 use crate::web::connection::connections::Census;
