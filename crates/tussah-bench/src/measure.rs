@@ -1,4 +1,4 @@
-//! Instruments that all workloads share: work, random numbers, samples, a latch, memory, CPU time.
+//! Instruments that all workloads share: work, samples, a latch, memory, CPU time.
 
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::thread::Thread;
@@ -16,34 +16,6 @@ pub fn work(mut x: u64, steps: u32) -> u64 {
         x ^= x << 17;
     }
     x
-}
-
-/// A small random generator (splitmix64), so that every peer sees the same numbers.
-#[derive(Clone, Debug)]
-pub struct Random(pub u64);
-
-impl Random {
-    /// Returns the next 64 random bits.
-    pub fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        z ^ (z >> 31)
-    }
-
-    /// Returns a number below `bound`, which is at most 2^32.
-    pub fn below(&mut self, bound: usize) -> usize {
-        (((self.next() >> 32) * bound as u64) >> 32) as usize
-    }
-
-    /// Returns a duration between `from` and `to`.
-    pub fn between(&mut self, from: Duration, to: Duration) -> Duration {
-        let span = (to - from).as_nanos() as f64;
-        from + Duration::from_nanos(
-            (span * (self.next() >> 11) as f64 / (1u64 << 53) as f64) as u64,
-        )
-    }
 }
 
 /// Durations that any OS thread records without a lock.
@@ -182,11 +154,5 @@ mod tests {
         assert_eq!(samples.quantile_ns(500), 500.0);
         assert_eq!(samples.quantile_ns(999), 999.0);
         assert_eq!(samples.quantile_ns(1000), 1000.0);
-    }
-
-    #[test]
-    fn random_numbers_stay_below_their_bound() {
-        let mut random = Random(1);
-        assert!((0..10_000).all(|_| random.below(7) < 7));
     }
 }

@@ -137,20 +137,24 @@ fn start(command: &str) -> Result<Server, Box<dyn Error>> {
 
 /// Sends valid and invalid requests until the soak is over.
 fn client(address: SocketAddr, number: u64, over: &AtomicBool, done: &AtomicU64) {
-    let mut random = number.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1;
+    let mut random = fastrand::Rng::with_seed(number);
     while !over.load(Ordering::Relaxed) {
         // An error is also a valid reaction to an invalid request.
         let _ = connection(address, &mut random, done);
     }
 }
 
-fn connection(address: SocketAddr, random: &mut u64, done: &AtomicU64) -> std::io::Result<()> {
+fn connection(
+    address: SocketAddr,
+    random: &mut fastrand::Rng,
+    done: &AtomicU64,
+) -> std::io::Result<()> {
     let mut stream = TcpStream::connect(address)?;
     stream.set_read_timeout(Some(PATIENCE))?;
     stream.set_write_timeout(Some(PATIENCE))?;
-    for _ in 0..next(random) % 20 {
-        let (n, at_once) = (next(random) % FILES, 1 + next(random) % 4);
-        let (path, lines) = match next(random) % 20 {
+    for _ in 0..random.u64(..20) {
+        let (n, at_once) = (random.u64(..FILES), 1 + random.u64(..4));
+        let (path, lines) = match random.u64(..20) {
             0 => ("/large.bin".to_owned(), ""),
             1 => (
                 "/large.bin".to_owned(),
@@ -170,11 +174,11 @@ fn connection(address: SocketAddr, random: &mut u64, done: &AtomicU64) -> std::i
             ""
         };
         let request = format!("GET {path} HTTP/1.1\r\nHost: a\r\n{lines}\r\n{body}");
-        match next(random) % 60 {
+        match random.u64(..60) {
             // Half a request, from a client that is too slow or leaves.
             0 => {
                 stream.write_all(&request.as_bytes()[..request.len() / 2])?;
-                if next(random).is_multiple_of(2) {
+                if random.bool() {
                     stream.read_to_end(&mut Vec::new())?;
                 }
                 return Ok(());
@@ -223,14 +227,6 @@ fn answer(stream: &mut TcpStream) -> std::io::Result<bool> {
     };
     let copied = std::io::copy(&mut stream.take(len), &mut std::io::sink())?;
     Ok(copied == len && !head.contains("Connection: close"))
-}
-
-/// Returns the next random number (xorshift; Marsaglia, Journal of Statistical Software, 2003).
-fn next(random: &mut u64) -> u64 {
-    *random ^= *random << 13;
-    *random ^= *random >> 7;
-    *random ^= *random << 17;
-    *random >> 16
 }
 
 fn held(server: &Server) -> Result<Held, Box<dyn Error>> {

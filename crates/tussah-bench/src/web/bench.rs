@@ -6,13 +6,14 @@ use std::process::{Child, Command, Stdio};
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
+use fastrand::Rng;
+
 use super::config::Setting;
 use super::figures::Series;
 use super::peer::{self, Peer, Peers};
 use super::process::{self, Process};
 use super::site::Site;
 use super::{Common, check};
-use crate::measure::Random;
 use crate::metric::Metric;
 use crate::runtimes;
 
@@ -288,13 +289,13 @@ pub fn turns(
         failed: None,
     };
     let mut all: Vec<Series> = names.iter().map(series).collect();
-    let mut random = Random(common.seed);
+    let mut random = Rng::with_seed(common.seed);
     for round in 0..count {
         let mut order: Vec<usize> = (0..names.len()).collect();
         for at in (1..order.len()).rev() {
-            order.swap(at, random.below(at + 1));
+            order.swap(at, random.usize(..at + 1));
         }
-        let seed = random.next();
+        let seed = random.u64(..);
         for at in order {
             if all[at].failed.is_some() {
                 continue;

@@ -9,6 +9,7 @@ use std::net::{SocketAddr, TcpStream};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use fastrand::Rng;
 use rustix::net::{AddressFamily, SocketFlags, SocketType, sockopt};
 
 use super::response::{self, Head};
@@ -16,7 +17,6 @@ use super::site::Site;
 use super::slice::Slice;
 use super::windows::Windows;
 use crate::epoll::{Epoll, EventFlags, token};
-use crate::measure::Random;
 
 /// Bound, in seconds: the time without an answer from any server; the slowest needs less for a full
 /// round.
@@ -61,7 +61,7 @@ pub struct Clients {
     requests: Vec<Vec<u8>>,
     epoll: Epoll,
     all: Vec<Client>,
-    random: Random,
+    random: Rng,
     buffer: Vec<u8>,
     failed: u64,
 }
@@ -105,7 +105,7 @@ impl Clients {
             requests: pages.map(|page| request(&page.path).into_bytes()).collect(),
             epoll: Epoll::new(),
             all: (0..plan.connections).map(|_| Client::new()).collect(),
-            random: Random(plan.seed),
+            random: Rng::with_seed(plan.seed),
             buffer: vec![0; READ_BYTES_MAX],
             failed: 0,
             plan,
@@ -213,7 +213,7 @@ impl Clients {
         // The first connections end one by one, as later ones do, so that every slice has its share
         // of ends.
         if client.is_new && client.left < u32::MAX / 2 {
-            client.left = self.random.below(client.left as usize + 1) as u32;
+            client.left = self.random.usize(..client.left as usize + 1) as u32;
         }
         client.is_new = false;
         slice.connects += 1;

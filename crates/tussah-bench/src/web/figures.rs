@@ -1,6 +1,7 @@
 //! Evaluates the rounds: summaries, paired ratios with confidence intervals, aims, and tables.
 
-use crate::measure::Random;
+use fastrand::Rng;
+
 use crate::metric::{Better, Metric, Summary};
 
 /// The number of samples of the bootstrap; its seed is fixed.
@@ -52,10 +53,10 @@ impl Estimate {
     /// `None` without values.
     pub fn of(values: &[f64]) -> Option<Estimate> {
         let summary = Summary::of(values.iter().copied())?;
-        let mut random = Random(SEED);
+        let mut random = Rng::with_seed(SEED);
         let mut medians: Vec<f64> = (0..RESAMPLES)
             .map(|_| {
-                let drawn = (0..values.len()).map(|_| values[random.below(values.len())]);
+                let drawn = (0..values.len()).map(|_| values[random.usize(..values.len())]);
                 Summary::of(drawn).map_or(f64::NAN, |summary| summary.median)
             })
             .collect();
@@ -300,8 +301,8 @@ mod tests {
     fn an_interval_holds_the_median_and_narrows() {
         assert_eq!(Estimate::of(&[]), None);
         let width = |count: u64| {
-            let mut random = Random(1);
-            let values: Vec<f64> = (0..count).map(|_| random.below(1000) as f64).collect();
+            let mut random = Rng::with_seed(1);
+            let values: Vec<f64> = (0..count).map(|_| random.usize(..1000) as f64).collect();
             let estimate = Estimate::of(&values).unwrap();
             assert!(estimate.low <= estimate.summary.median);
             assert!(estimate.summary.median <= estimate.high);

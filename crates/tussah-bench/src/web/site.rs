@@ -4,7 +4,7 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use crate::measure::Random;
+use fastrand::Rng;
 
 /// A file of the site.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -79,7 +79,7 @@ impl Site {
     }
 
     fn write(folder: &Path, pages: Vec<(Page, f64)>) -> io::Result<Site> {
-        let mut random = Random(99);
+        let mut random = Rng::with_seed(99);
         for (page, _) in &pages {
             let file = folder.join(&page.path[1..]);
             if fs::metadata(&file).is_ok_and(|there| there.len() == page.len as u64) {
@@ -88,7 +88,7 @@ impl Site {
             if let Some(parent) = file.parent() {
                 fs::create_dir_all(parent)?;
             }
-            let bytes = (0..page.len.div_ceil(8)).flat_map(|_| random.next().to_ne_bytes());
+            let bytes = (0..page.len.div_ceil(8)).flat_map(|_| random.u64(..).to_ne_bytes());
             let bytes: Vec<u8> = bytes.take(page.len).collect();
             fs::write(file, bytes)?;
         }
@@ -121,11 +121,11 @@ impl Site {
     }
 
     /// Returns the page that a client requests next.
-    pub fn pick(&self, random: &mut Random) -> usize {
+    pub fn pick(&self, random: &mut Rng) -> usize {
         if self.pages.len() == 1 {
             return 0;
         }
-        let chosen = (random.next() >> 11) as f64 / (1u64 << 53) as f64;
+        let chosen = random.f64();
         let at = self.cumulative.partition_point(|below| *below <= chosen);
         at.min(self.pages.len() - 1)
     }
@@ -151,7 +151,7 @@ mod tests {
         );
         fs::remove_dir_all(&folder).unwrap();
 
-        let mut random = Random(1);
+        let mut random = Rng::with_seed(1);
         let mut small = 0;
         for _ in 0..10_000 {
             small += usize::from(site.pages[site.pick(&mut random)].path.contains("class0"));

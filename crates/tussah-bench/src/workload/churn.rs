@@ -8,9 +8,11 @@
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
+use fastrand::Rng;
+
 use super::{Peer, Workload, peer};
 use crate::cli::Options;
-use crate::measure::{Random, resident_bytes};
+use crate::measure::resident_bytes;
 use crate::metric::Metric;
 use crate::runtimes;
 
@@ -144,7 +146,7 @@ fn floor(options: &Options) -> Vec<Metric> {
         }
     };
     let aborts = |count: usize| {
-        let mut random = Random(1);
+        let mut random = Rng::with_seed(1);
         let mut context = Context::from_waker(Waker::noop());
         for _ in 0..count / BATCH {
             let mut batch: Vec<Pin<Box<dyn Future<Output = ()>>>> = Vec::with_capacity(BATCH);
@@ -156,7 +158,7 @@ fn floor(options: &Options) -> Vec<Metric> {
                 }));
             }
             for mut future in batch {
-                for _ in 0..random.below(3) {
+                for _ in 0..random.usize(..3) {
                     assert!(future.as_mut().poll(&mut context).is_pending());
                 }
             }
@@ -187,10 +189,10 @@ fn tokio(options: &Options) -> Vec<Metric> {
     };
     let aborts = |count: usize| {
         let task = runtime.spawn(async move {
-            let mut random = Random(1);
+            let mut random = Rng::with_seed(1);
             for _ in 0..count / BATCH {
                 let thread = |_| {
-                    let yields = random.below(4);
+                    let yields = random.usize(..4);
                     tokio::spawn(async move {
                         let _stack = Stack::new();
                         for _ in 0..yields {
@@ -200,7 +202,7 @@ fn tokio(options: &Options) -> Vec<Metric> {
                     })
                 };
                 let handles: Vec<_> = (0..BATCH).map(thread).collect();
-                for _ in 0..random.below(4) {
+                for _ in 0..random.usize(..4) {
                     tokio::task::yield_now().await;
                 }
                 handles.iter().for_each(|handle| handle.abort());
@@ -245,10 +247,10 @@ fn smol(options: &Options) -> Vec<Metric> {
     };
     let aborts = |count: usize| {
         block_on(SMOL.spawn(async move {
-            let mut random = Random(1);
+            let mut random = Rng::with_seed(1);
             for _ in 0..count / BATCH {
                 let thread = |_| {
-                    let yields = random.below(4);
+                    let yields = random.usize(..4);
                     SMOL.spawn(async move {
                         let _stack = Stack::new();
                         for _ in 0..yields {
@@ -258,7 +260,7 @@ fn smol(options: &Options) -> Vec<Metric> {
                     })
                 };
                 let tasks: Vec<_> = (0..BATCH).map(thread).collect();
-                for _ in 0..random.below(4) {
+                for _ in 0..random.usize(..4) {
                     yield_now().await;
                 }
                 for task in tasks {
@@ -310,10 +312,10 @@ fn tussah(options: &Options) -> Vec<Metric> {
     };
     let aborts = |count: usize| {
         let thread = runtime.spawn(async move {
-            let mut random = Random(1);
+            let mut random = Rng::with_seed(1);
             for _ in 0..count / BATCH {
                 let thread = |_| {
-                    let yields = random.below(4);
+                    let yields = random.usize(..4);
                     tussah::spawn(async move {
                         let _stack = Stack::new();
                         for _ in 0..yields {
@@ -323,7 +325,7 @@ fn tussah(options: &Options) -> Vec<Metric> {
                     })
                 };
                 let handles: Vec<_> = (0..BATCH).map(thread).collect();
-                for _ in 0..random.below(4) {
+                for _ in 0..random.usize(..4) {
                     yield_now().await;
                 }
                 handles.iter().for_each(|handle| handle.abort());

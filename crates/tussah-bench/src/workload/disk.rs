@@ -7,9 +7,11 @@
 
 use std::time::Instant;
 
+use fastrand::Rng;
+
 use super::{Peer, Workload, peer};
 use crate::cli::Options;
-use crate::measure::{Random, cpu_time};
+use crate::measure::cpu_time;
 use crate::metric::Metric;
 use crate::runtimes;
 use file::{BLOCK, Block, BlockFile};
@@ -63,8 +65,8 @@ fn numbers(
     file: &BlockFile,
     task: usize,
 ) -> impl Iterator<Item = usize> + use<> {
-    let (blocks, mut random) = (file.blocks, Random(task as u64));
-    (0..reads(options)).map(move |_| random.below(blocks))
+    let (blocks, mut random) = (file.blocks, Rng::with_seed(task as u64));
+    (0..reads(options)).map(move |_| random.usize(..blocks))
 }
 
 /// Lets a peer read the file and returns the metrics.

@@ -10,11 +10,12 @@
 
 use std::time::{Duration, Instant};
 
+use fastrand::Rng;
 use kameo::actor::Spawn;
 
 use super::{Peer, Workload, peer};
 use crate::cli::Options;
-use crate::measure::{Latch, Random, Samples, WORK_80_NS, work};
+use crate::measure::{Latch, Samples, WORK_80_NS, work};
 use crate::metric::Metric;
 use crate::runtimes;
 
@@ -120,7 +121,7 @@ impl Run {
 
     /// Posts all events of the run from this OS thread and waits for their end.
     fn feed(&self, mut post: impl FnMut(usize, Event)) -> Vec<Metric> {
-        let mut random = Random(1);
+        let mut random = Rng::with_seed(1);
         for tick in 0..self.ticks {
             let due = self.start + tick as u32 * TICK;
             std::thread::sleep(due.saturating_duration_since(Instant::now()));
@@ -129,7 +130,7 @@ impl Run {
                 post(HOT, Event::Work(hot_steps));
             }
             for _ in 0..COLD_A_TICK {
-                post(random.below(COLD), Event::Cold(Instant::now()));
+                post(random.usize(..COLD), Event::Cold(Instant::now()));
             }
         }
         self.latch.wait();

@@ -4,11 +4,12 @@ use std::hint::black_box;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use fastrand::Rng;
 use kameo::actor::Spawn;
 
 use super::{Peer, Workload, peer};
 use crate::cli::Options;
-use crate::measure::{Random, work};
+use crate::measure::work;
 use crate::metric::Metric;
 use crate::runtimes;
 
@@ -65,13 +66,13 @@ fn size(options: &Options) -> (usize, u32, bool) {
 }
 
 /// Returns whether the next entry is a write.
-fn is_write(random: &mut Random) -> bool {
-    random.below(20) == 0
+fn is_write(random: &mut Rng) -> bool {
+    random.usize(..20) == 0
 }
 
 fn report(entries: usize, elapsed: Duration, value: u64) -> Vec<Metric> {
     let writes = (0..THREADS).map(|thread| {
-        let mut random = Random(thread as u64);
+        let mut random = Rng::with_seed(thread as u64);
         (0..entries).filter(|_| is_write(&mut random)).count()
     });
     assert_eq!(
@@ -88,7 +89,7 @@ fn floor(options: &Options) -> Vec<Metric> {
     let mut shared = Shared::default();
     let start = Instant::now();
     for thread in 0..THREADS {
-        let mut random = Random(thread as u64);
+        let mut random = Rng::with_seed(thread as u64);
         for _ in 0..entries {
             black_box(match is_write(&mut random) {
                 true => shared.write(steps),
@@ -108,7 +109,7 @@ fn parking_lot(options: &Options) -> Vec<Metric> {
         let task = |thread| {
             let shared = Arc::clone(&shared);
             tokio::spawn(async move {
-                let mut random = Random(thread as u64);
+                let mut random = Rng::with_seed(thread as u64);
                 for _ in 0..entries {
                     black_box(match is_write(&mut random) {
                         true => shared.write().write(steps),
@@ -135,7 +136,7 @@ fn tokio(options: &Options) -> Vec<Metric> {
         let task = |thread| {
             let shared = Arc::clone(&shared);
             tokio::spawn(async move {
-                let mut random = Random(thread as u64);
+                let mut random = Rng::with_seed(thread as u64);
                 for _ in 0..entries {
                     black_box(match is_write(&mut random) {
                         true => shared.write().await.write(steps),
@@ -163,7 +164,7 @@ fn smol(options: &Options) -> Vec<Metric> {
         let task = |thread| {
             let shared = Arc::clone(&shared);
             runtimes::SMOL.spawn(async move {
-                let mut random = Random(thread as u64);
+                let mut random = Rng::with_seed(thread as u64);
                 for _ in 0..entries {
                     black_box(match is_write(&mut random) {
                         true => shared.write().await.write(steps),
@@ -218,7 +219,7 @@ fn actor(options: &Options) -> Vec<Metric> {
         let task = |thread| {
             let reference = reference.clone();
             tokio::spawn(async move {
-                let mut random = Random(thread as u64);
+                let mut random = Rng::with_seed(thread as u64);
                 for _ in 0..entries {
                     let enter = Enter {
                         write: is_write(&mut random),
@@ -251,7 +252,7 @@ fn tussah(options: &Options) -> Vec<Metric> {
         let thread = |thread| {
             let shared = shared.clone();
             tussah::spawn(async move {
-                let mut random = Random(thread as u64);
+                let mut random = Rng::with_seed(thread as u64);
                 for _ in 0..entries {
                     black_box(match is_write(&mut random) {
                         true => {

@@ -11,9 +11,11 @@ use std::sync::{Arc, Barrier, mpsc};
 use std::task::Poll;
 use std::time::{Duration, Instant};
 
+use fastrand::Rng;
+
 use super::{Peer, Workload, peer};
 use crate::cli::Options;
-use crate::measure::{Latch, Random, Samples, cpu_time};
+use crate::measure::{Latch, Samples, cpu_time};
 use crate::metric::Metric;
 use crate::runtimes;
 
@@ -45,8 +47,8 @@ fn size(options: &Options) -> (usize, usize) {
 }
 
 /// Returns the duration of the next timer to be cancelled.
-fn timeout(random: &mut Random) -> Duration {
-    random.between(Duration::from_secs(120), Duration::from_secs(3600))
+fn timeout(random: &mut Rng) -> Duration {
+    Duration::from_nanos(random.u64(120_000_000_000..3_600_000_000_000))
 }
 
 fn cpu_each(unit: &str, count: usize, before: Duration) -> Metric {
@@ -83,7 +85,7 @@ fn elsewhere<T: Send + 'static>(
     }));
     run(Box::new(move || {
         met.wait();
-        let mut random = Random(3);
+        let mut random = Rng::with_seed(3);
         for _ in 0..batches {
             let batch = (0..BATCH).map(|_| set(timeout(&mut random))).collect();
             hand_over.send(batch).expect("the other worker takes all");
@@ -105,8 +107,8 @@ impl Late {
     fn new(options: &Options) -> Late {
         let count = options.scaled(10_000);
         let start = Instant::now() + Duration::from_millis(200);
-        let mut random = Random(4);
-        let deadline = |_| start + random.between(Duration::ZERO, Duration::from_secs(1));
+        let mut random = Rng::with_seed(4);
+        let deadline = |_| start + Duration::from_nanos(random.u64(..1_000_000_000));
         let deadlines = (0..count).map(deadline).collect();
         Late {
             deadlines,
@@ -139,7 +141,7 @@ impl Late {
 fn floor(options: &Options) -> Vec<Metric> {
     use std::collections::BTreeMap;
     let (pending, count) = size(options);
-    let mut random = Random(1);
+    let mut random = Rng::with_seed(1);
     let mut timers: BTreeMap<(Instant, usize), Box<dyn FnOnce() + Send>> = BTreeMap::new();
     for id in 0..pending {
         timers.insert((Instant::now() + timeout(&mut random), id), Box::new(|| ()));
@@ -199,7 +201,7 @@ fn tokio(options: &Options) -> Vec<Metric> {
     let runtime = runtimes::tokio_with(options, options.workers());
     // Without a budget, since a task out of budget does not start its timer when polled.
     let task = tokio::task::unconstrained(async move {
-        let mut random = Random(1);
+        let mut random = Rng::with_seed(1);
         let mut timers = Vec::with_capacity(pending);
         for _ in 0..pending {
             let mut timer = Box::pin(sleep(timeout(&mut random)));
@@ -236,7 +238,7 @@ fn smol(options: &Options) -> Vec<Metric> {
     let (pending, count) = size(options);
     runtimes::smol_with(options, options.workers(), runtimes::Reactor::On);
     let task = runtimes::SMOL.spawn(async move {
-        let mut random = Random(1);
+        let mut random = Rng::with_seed(1);
         let mut timers = Vec::with_capacity(pending);
         for _ in 0..pending {
             let mut timer = Timer::after(timeout(&mut random));
@@ -278,7 +280,7 @@ fn tussah(options: &Options) -> Vec<Metric> {
     let (pending, count) = size(options);
     let runtime = runtimes::tussah_with(options, options.workers());
     let thread = runtime.spawn(async move {
-        let mut random = Random(1);
+        let mut random = Rng::with_seed(1);
         let mut timers = Vec::with_capacity(pending);
         for _ in 0..pending {
             let mut timer = Box::pin(sleep(timeout(&mut random)));

@@ -4,11 +4,11 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use fastrand::Rng;
 use kameo::actor::Spawn;
 
 use super::{Peer, Workload, peer};
 use crate::cli::Options;
-use crate::measure::Random;
 use crate::metric::Metric;
 use crate::runtimes;
 
@@ -38,9 +38,9 @@ fn transfers(options: &Options) -> usize {
 }
 
 /// Returns the next two accounts, which always differ.
-fn pair(random: &mut Random) -> (usize, usize) {
-    let from = random.below(ACCOUNTS);
-    (from, (from + 1 + random.below(ACCOUNTS - 1)) % ACCOUNTS)
+fn pair(random: &mut Rng) -> (usize, usize) {
+    let from = random.usize(..ACCOUNTS);
+    (from, (from + 1 + random.usize(..ACCOUNTS - 1)) % ACCOUNTS)
 }
 
 /// Makes a transfer.
@@ -62,7 +62,7 @@ fn floor(options: &Options) -> Vec<Metric> {
     let mut accounts = vec![BALANCE; ACCOUNTS];
     let start = Instant::now();
     for thread in 0..THREADS {
-        let mut random = Random(thread as u64);
+        let mut random = Rng::with_seed(thread as u64);
         for _ in 0..transfers {
             let (from, to) = pair(&mut random);
             let accounts = accounts.get_disjoint_mut([from, to]);
@@ -83,7 +83,7 @@ fn parking_lot(options: &Options) -> Vec<Metric> {
         let task = |thread| {
             let accounts = Arc::clone(&accounts);
             tokio::spawn(async move {
-                let mut random = Random(thread as u64);
+                let mut random = Rng::with_seed(thread as u64);
                 for _ in 0..transfers {
                     let (from, to) = pair(&mut random);
                     if from < to {
@@ -120,7 +120,7 @@ fn tokio(options: &Options) -> Vec<Metric> {
         let task = |thread| {
             let accounts = Arc::clone(&accounts);
             tokio::spawn(async move {
-                let mut random = Random(thread as u64);
+                let mut random = Rng::with_seed(thread as u64);
                 for _ in 0..transfers {
                     let (from, to) = pair(&mut random);
                     if from < to {
@@ -158,7 +158,7 @@ fn smol(options: &Options) -> Vec<Metric> {
         let task = |thread| {
             let accounts = Arc::clone(&accounts);
             runtimes::SMOL.spawn(async move {
-                let mut random = Random(thread as u64);
+                let mut random = Rng::with_seed(thread as u64);
                 for _ in 0..transfers {
                     let (from, to) = pair(&mut random);
                     if from < to {
@@ -216,7 +216,7 @@ fn actor(options: &Options) -> Vec<Metric> {
         let task = |thread| {
             let reference = reference.clone();
             tokio::spawn(async move {
-                let mut random = Random(thread as u64);
+                let mut random = Rng::with_seed(thread as u64);
                 for _ in 0..transfers {
                     let (from, to) = pair(&mut random);
                     reference
@@ -252,7 +252,7 @@ fn tussah(options: &Options) -> Vec<Metric> {
         let thread = |thread| {
             let accounts = Arc::clone(&accounts);
             tussah::spawn(async move {
-                let mut random = Random(thread as u64);
+                let mut random = Rng::with_seed(thread as u64);
                 for _ in 0..transfers {
                     let (from, to) = pair(&mut random);
                     tussah::with_all((&accounts[from], &accounts[to]), transfer).await;

@@ -5,7 +5,7 @@
 
 use std::time::{Duration, Instant};
 
-use crate::random::Random;
+use fastrand::Rng;
 
 /// The kinds of phases.
 #[derive(Clone, Copy)]
@@ -30,11 +30,11 @@ impl Lengths {
     }
 
     /// Returns the length of the event of a color with this number.
-    pub(crate) fn of(self, color: usize, number: u64, random: &mut Random) -> Duration {
+    pub(crate) fn of(self, color: usize, number: u64, random: &mut Rng) -> Duration {
         // Phases of 8 to 256 events.
         let phase = number / (8 << (color % 6));
-        let mut place = Random::new(self.0 ^ (color as u64) << 48 ^ phase);
-        let kind = match place.below(20) {
+        let mut place = Rng::with_seed(self.0 ^ (color as u64) << 48 ^ phase);
+        let kind = match place.u64(..20) {
             0..9 => Kind::Empty,
             9..15 => Kind::Short,
             15..16 => Kind::Long,
@@ -44,20 +44,20 @@ impl Lengths {
     }
 
     /// Returns the length of an event that belongs to no phase.
-    pub(crate) fn any(self, random: &mut Random) -> Duration {
+    pub(crate) fn any(self, random: &mut Rng) -> Duration {
         length(Kind::Mixed, random)
     }
 }
 
-fn length(kind: Kind, random: &mut Random) -> Duration {
+fn length(kind: Kind, random: &mut Rng) -> Duration {
     match kind {
         Kind::Empty => Duration::ZERO,
-        Kind::Short => Duration::from_micros(random.below(50)),
-        Kind::Long => Duration::from_micros(500 + random.below(3000)),
-        Kind::Mixed => match random.below(10_000) {
-            0..3 => Duration::from_millis(random.below(30)),
-            3..50 => Duration::from_micros(random.below(2000)),
-            50..1000 => Duration::from_micros(random.below(50)),
+        Kind::Short => Duration::from_micros(random.u64(..50)),
+        Kind::Long => Duration::from_micros(500 + random.u64(..3000)),
+        Kind::Mixed => match random.u64(..10_000) {
+            0..3 => Duration::from_millis(random.u64(..30)),
+            3..50 => Duration::from_micros(random.u64(..2000)),
+            50..1000 => Duration::from_micros(random.u64(..50)),
             _ => Duration::ZERO,
         },
     }

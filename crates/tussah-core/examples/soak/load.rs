@@ -5,12 +5,12 @@ use std::sync::Arc;
 use std::task::{Context, Poll, Wake, Waker};
 use std::time::{Duration, Instant};
 
+use fastrand::Rng;
 use tussah_core::time::Sleep;
 use tussah_core::{AbortHandle, Color, Colored, Handle, JoinHandle, with_all, yield_now};
 
 use crate::check::{ASKERS, COLORS, Checks, Meant, SUM, VALUES, Value};
 use crate::lengths::{Lengths, spin};
-use crate::random::Random;
 
 /// Bound, in threads: how many of one asker are not awaited at a time.
 const THREADS_MAX: usize = 256;
@@ -19,11 +19,11 @@ const THREADS_MAX: usize = 256;
 const WAITING_MAX: u64 = 20_000;
 
 /// Makes requests from several OS threads until some time, and waits for those that must end.
-pub(crate) fn run(handle: &Handle, checks: &Arc<Checks>, until: Instant, random: &mut Random) {
+pub(crate) fn run(handle: &Handle, checks: &Arc<Checks>, until: Instant, random: &mut Rng) {
     let values: Vec<_> = (0..VALUES)
         .map(|_| Colored::new_in(handle, Value::new(SUM / VALUES as i64)))
         .collect();
-    let lengths = Lengths::new(random.next());
+    let lengths = Lengths::new(random.u64(..));
     std::thread::scope(|scope| {
         for number in 0..ASKERS {
             let mut asker = Asker {
@@ -35,14 +35,14 @@ pub(crate) fn run(handle: &Handle, checks: &Arc<Checks>, until: Instant, random:
                 posted: vec![0; COLORS],
                 requested: vec![0; VALUES],
                 threads: Vec::new(),
-                random: Random::new(random.next()),
+                random: Rng::with_seed(random.u64(..)),
             };
             scope.spawn(move || asker.run(until));
         }
         while Instant::now() < until {
             // Refused while a removed worker is in its last event.
-            let _ = handle.set_workers(1 + random.below(4) as usize);
-            std::thread::sleep(Duration::from_millis(random.below(200)));
+            let _ = handle.set_workers(1 + random.u64(..4) as usize);
+            std::thread::sleep(Duration::from_millis(random.u64(..200)));
         }
     });
     let sum: i64 = values
@@ -69,13 +69,13 @@ struct Asker<'a> {
     /// The number of requests for each value.
     requested: Vec<u64>,
     threads: Vec<JoinHandle<()>>,
-    random: Random,
+    random: Rng,
 }
 
 impl<'a> Asker<'a> {
     fn run(&mut self, until: Instant) {
         while Instant::now() < until {
-            match self.random.below(100) {
+            match self.random.u64(..100) {
                 0..70 => self.post(),
                 70..76 => self.transfer(),
                 76..81 => self.read(),
@@ -94,9 +94,9 @@ impl<'a> Asker<'a> {
     }
 
     fn post(&mut self) {
-        let color = self.random.below(COLORS as u64) as usize;
-        let panics = self.random.one_in(500);
-        let token = self.checks.token(self.random.one_in(300));
+        let color = self.random.u64(..COLORS as u64) as usize;
+        let panics = self.random.u64(..500) == 0;
+        let token = self.checks.token(self.random.u64(..300) == 0);
         let (checks, asker) = (self.checks.clone(), self.number);
         self.posted[color] += 1;
         let number = self.posted[color];
@@ -119,7 +119,7 @@ impl<'a> Asker<'a> {
     /// Moves an amount between values, and waits for it.
     fn transfer(&mut self) {
         let (from, to) = self.two();
-        let change = self.random.below(100) as i64;
+        let change = self.random.u64(..100) as i64;
         let length = self.length_for(from);
         let checks = self.checks.clone();
         let (from, to) = (&self.values[from], &self.values[to]);
@@ -136,7 +136,7 @@ impl<'a> Asker<'a> {
         let length = self.length_for(value);
         let checks = self.checks.clone();
         let request = self.values[value].read(move |value| value.read(&checks, |_| spin(length)));
-        if self.random.one_in(2) {
+        if self.random.u64(..2) == 0 {
             self.handle.block_on(request);
         } else {
             poll_and_drop(request, Waker::noop());
@@ -146,7 +146,7 @@ impl<'a> Asker<'a> {
     /// Makes a request that is dropped after its first poll.
     fn drop_request(&mut self) {
         let (from, to) = self.two();
-        let token = self.checks.token(self.random.one_in(300));
+        let token = self.checks.token(self.random.u64(..300) == 0);
         let (from, to) = (&self.values[from], &self.values[to]);
         poll_and_drop(with_all((from, to), move |_, _| drop(token)), Waker::noop());
     }
@@ -159,7 +159,7 @@ impl<'a> Asker<'a> {
         let [one, two] = [&self.values[one], &self.values[two]].map(Colored::clone);
         let [writes, reads] = [(); 2].map(|()| self.checks.clone());
         let token = self.checks.token(false);
-        let stays = Duration::from_micros(self.random.below(3000));
+        let stays = Duration::from_micros(self.random.u64(..3000));
         let thread = self.handle.spawn(async move {
             let _token = token;
             let deadline = tussah_core::time::now() + stays / 2;
@@ -192,46 +192,46 @@ impl<'a> Asker<'a> {
     }
 
     fn two(&mut self) -> (usize, usize) {
-        let from = self.random.below(VALUES as u64) as usize;
-        let other = 1 + self.random.below(VALUES as u64 - 1) as usize;
+        let from = self.random.u64(..VALUES as u64) as usize;
+        let other = 1 + self.random.u64(..VALUES as u64 - 1) as usize;
         (from, (from + other) % VALUES)
     }
 
     /// Starts a thread that sleeps, makes requests and yields. Sometimes it panics, or is aborted
     /// at some time.
     fn spawn(&mut self) {
-        let token = self.checks.token(self.random.one_in(50));
+        let token = self.checks.token(self.random.u64(..50) == 0);
         let (values, lengths) = (self.values.to_vec(), self.lengths);
         let checks = self.checks.clone();
-        let mut random = Random::new(self.random.next());
+        let mut random = Rng::with_seed(self.random.u64(..));
         let thread = self.handle.spawn(async move {
             let _token = token;
-            for _ in 0..random.below(8) {
-                match random.below(4) {
+            for _ in 0..random.u64(..8) {
+                match random.u64(..4) {
                     0 => {
                         let deadline =
-                            tussah_core::time::now() + Duration::from_micros(random.below(5000));
+                            tussah_core::time::now() + Duration::from_micros(random.u64(..5000));
                         Sleep::new_until(deadline).await;
                         if tussah_core::time::now() < deadline {
                             checks.broken("a timer fired before its deadline".to_owned());
                         }
                     }
                     1 => {
-                        let value = random.below(VALUES as u64) as usize;
-                        let length = lengths.of(COLORS + value, random.next(), &mut random);
-                        let limit = Duration::from_micros(random.below(200));
+                        let value = random.u64(..VALUES as u64) as usize;
+                        let length = lengths.of(COLORS + value, random.u64(..), &mut random);
+                        let limit = Duration::from_micros(random.u64(..200));
                         timeout(&values[value], checks.clone(), length, limit).await;
                     }
                     2 => yield_now().await,
                     _ => spin(lengths.any(&mut random)),
                 }
             }
-            if random.one_in(50) {
+            if random.u64(..50) == 0 {
                 panic_any(Meant);
             }
         });
-        if self.random.one_in(4) {
-            abort_later(self.handle, thread.abort_handle(), self.random.below(3000));
+        if self.random.u64(..4) == 0 {
+            abort_later(self.handle, thread.abort_handle(), self.random.u64(..3000));
         }
         self.threads.push(thread);
     }

@@ -13,7 +13,6 @@
 mod check;
 mod lengths;
 mod load;
-mod random;
 
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -22,7 +21,7 @@ use std::sync::mpsc::{self, RecvTimeoutError};
 use std::time::{Duration, Instant};
 
 use check::{Checks, Meant};
-use random::Random;
+use fastrand::Rng;
 use tussah_core::Runtime;
 
 /// The life of a runtime.
@@ -94,15 +93,15 @@ fn soak(length: Duration, seed: u64) -> Result<(), String> {
 
 /// Runs one runtime from its beginning to its end. Returns the number of its events.
 fn round(seed: u64) -> Result<u64, String> {
-    let mut random = Random::new(seed);
-    let workers = 1 + random.below(4) as usize;
+    let mut random = Rng::with_seed(seed);
+    let workers = 1 + random.u64(..4) as usize;
     let runtime = Runtime::builder().workers(workers).seed(seed).build();
     let runtime = runtime.map_err(|error| format!("a runtime does not start: {error}"))?;
     let checks = Arc::new(Checks::default());
     let until = Instant::now() + ROUND;
     load::run(runtime.handle(), &checks, until, &mut random);
     let drain = [Duration::ZERO, Duration::from_millis(20), HANG / 2];
-    let drain = drain[random.below(3) as usize];
+    let drain = drain[random.u64(..3) as usize];
     let report = runtime.shutdown(drain);
     if report.workers_stuck > 0 {
         return Err(format!("no event lasts a second, and {report:?}"));

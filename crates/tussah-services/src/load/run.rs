@@ -11,7 +11,6 @@ pub(super) mod fault;
 pub mod files;
 pub(super) mod pace;
 pub(super) mod phases;
-pub(super) mod random;
 pub(super) mod requests;
 pub(super) mod settings;
 pub(super) mod shared;

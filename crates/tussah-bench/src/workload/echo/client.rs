@@ -4,9 +4,10 @@ use std::io::{ErrorKind, Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::time::{Duration, Instant};
 
+use fastrand::Rng;
+
 use crate::cli::Options;
 use crate::epoll::{Epoll, EventFlags, token};
-use crate::measure::Random;
 use crate::metric::Metric;
 use crate::server::{SILENCE, Server};
 
@@ -95,7 +96,7 @@ struct Connection {
     /// The number of received bytes of the answer.
     received: usize,
     sent_at: Instant,
-    random: Random,
+    random: Rng,
     /// The number of answers in this slice.
     answers: u32,
 }
@@ -114,7 +115,7 @@ impl Connection {
             answer: [0; REQUEST],
             received: 0,
             sent_at: Instant::now(),
-            random: Random(number as u64),
+            random: Rng::with_seed(number as u64),
             answers: 0,
         };
         connection.send(Instant::now());
@@ -125,7 +126,7 @@ impl Connection {
     /// Sends the next request, with new bytes.
     fn send(&mut self, now: Instant) {
         for word in self.request.chunks_exact_mut(8) {
-            word.copy_from_slice(&self.random.next().to_ne_bytes());
+            word.copy_from_slice(&self.random.u64(..).to_ne_bytes());
         }
         self.received = 0;
         self.sent_at = now;

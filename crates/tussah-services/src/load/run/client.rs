@@ -5,13 +5,13 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
+use fastrand::Rng;
 use tussah::time::{Sleep, sleep, sleep_until};
 
 use super::client_tally::ClientTally;
 use super::connect::Failure;
 use super::exchange::{Answered, Exchange, Flight};
 use super::pace::Pace;
-use super::random::Random;
 use super::settings::CloseBy;
 use super::shared::{CONNECT_PAUSE, Run};
 
@@ -25,7 +25,7 @@ pub(in crate::load) struct Client {
     pace: Pace,
     tally: ClientTally,
     exchange: Exchange,
-    random: Random,
+    random: Rng,
     limit: Limit,
     /// Requests until the next one whose body is compared.
     until_check: u32,
@@ -35,15 +35,15 @@ impl Client {
     pub(in crate::load) fn new(run: Arc<Run>, number: usize) -> Self {
         let seed = run.settings.seed.wrapping_add(number as u64);
         // Mixing turns neighboring seeds into unrelated sequences.
-        let seed = Random::new(seed).next();
+        let seed = Rng::with_seed(seed).u64(..);
         Self {
             number,
             pace: IDLE,
             exchange: Exchange::new(),
-            random: Random::new(seed),
+            random: Rng::with_seed(seed),
             limit: Limit::new(),
             until_check: (seed % u64::from(run.settings.check_every.max(1))) as u32,
-            tally: ClientTally::new(run.clone(), Random::new(!seed)),
+            tally: ClientTally::new(run.clone(), Rng::with_seed(!seed)),
             run,
         }
     }

@@ -3,11 +3,12 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use fastrand::Rng;
+
 use super::connect::Failure;
 use super::exchange::{Answered, Flight};
 use super::fault::Fault;
 use super::pace::Pace;
-use super::random::Random;
 use super::shared::Run;
 use crate::load::report::tally::{Ended, Outcome};
 
@@ -37,11 +38,11 @@ pub(in crate::load) struct ClientTally {
     lot: u64,
     last_ns: u64,
     not_before_ns: u64,
-    random: Random,
+    random: Rng,
 }
 
 impl ClientTally {
-    pub(in crate::load) fn new(run: Arc<Run>, random: Random) -> Self {
+    pub(in crate::load) fn new(run: Arc<Run>, random: Rng) -> Self {
         Self {
             run,
             record: Record::default(),
@@ -163,7 +164,7 @@ impl ClientTally {
     }
 
     fn part_of_a_second(&mut self) -> Duration {
-        Duration::from_secs_f64(self.random.unit())
+        Duration::from_secs_f64(self.random.f64())
     }
 
     fn pause(&mut self, pause: Duration) {

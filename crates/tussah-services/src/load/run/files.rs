@@ -10,7 +10,7 @@ mod generate;
 
 pub use generate::{Made, generate};
 
-use super::random::Random;
+use fastrand::Rng;
 
 /// Files of a directory.
 pub const FILES: usize = CLASSES * PER_CLASS;
@@ -120,7 +120,7 @@ impl FileNumber {
     /// Returns the contents from the beginning.
     pub(in crate::load) fn contents(self) -> Contents {
         Contents {
-            random: Random::new(u64::from(self.0) << 32),
+            random: Rng::with_seed(u64::from(self.0) << 32),
             rest: [0; 8],
             rest_len: 0,
         }
@@ -130,7 +130,7 @@ impl FileNumber {
 /// A stream of the bytes of a file: printable characters, which follow from its number.
 #[derive(Clone, Debug)]
 pub(in crate::load) struct Contents {
-    random: Random,
+    random: Rng,
     /// The unused part of the last word, at its end.
     rest: [u8; 8],
     rest_len: usize,
@@ -139,7 +139,7 @@ pub(in crate::load) struct Contents {
 impl Contents {
     fn word(&mut self) -> [u8; 8] {
         // Six bits of each byte select a character from space to underscore.
-        let word = (self.random.next() & 0x3f3f_3f3f_3f3f_3f3f) + 0x2020_2020_2020_2020;
+        let word = (self.random.u64(..) & 0x3f3f_3f3f_3f3f_3f3f) + 0x2020_2020_2020_2020;
         word.to_le_bytes()
     }
 
@@ -198,9 +198,9 @@ impl Popularity {
         }
     }
 
-    pub(in crate::load) fn pick(&self, random: &mut Random) -> FileNumber {
-        let directory = sample(&self.directories, random.unit());
-        let within = sample(&self.files, random.unit());
+    pub(in crate::load) fn pick(&self, random: &mut Rng) -> FileNumber {
+        let directory = sample(&self.directories, random.f64());
+        let within = sample(&self.files, random.f64());
         FileNumber::new(directory, within / PER_CLASS, within % PER_CLASS)
     }
 }

@@ -1,6 +1,6 @@
 //! The due times of a client's requests.
 
-use super::random::Random;
+use fastrand::Rng;
 
 /// The due times of requests, in nanoseconds of the run's clock.
 #[derive(Clone, Debug)]
@@ -30,9 +30,9 @@ impl Pace {
 
     /// Returns the due time of the first request. Clients that pause begin at a random time within
     /// a pause, so that they do not all begin at once.
-    pub(in crate::load) fn first(&mut self, start_ns: u64, random: &mut Random) -> u64 {
+    pub(in crate::load) fn first(&mut self, start_ns: u64, random: &mut Rng) -> u64 {
         match self {
-            Self::Closed { think_ns } => start_ns + (*think_ns as f64 * random.unit()) as u64,
+            Self::Closed { think_ns } => start_ns + (*think_ns as f64 * random.f64()) as u64,
             Self::Open { .. } => self.after(start_ns),
         }
     }
@@ -118,7 +118,7 @@ mod tests {
         assert_eq!(pace.after(100), 120);
         assert_eq!(pace.another(120, 130), Some(120));
         assert_eq!(pace.missed(u64::MAX), (0, None));
-        let first = pace.first(100, &mut Random::new(3));
+        let first = pace.first(100, &mut Rng::with_seed(3));
         assert!((100..120).contains(&first));
     }
 }

@@ -2,10 +2,10 @@
 
 use std::io::IoSlice;
 
+use fastrand::Rng;
 use tussah_wire::http::Method;
 
 use super::files::{FileNumber, FileSet, Popularity};
-use super::random::Random;
 use super::url::Url;
 
 /// The parts of a request that do not depend on the target.
@@ -52,7 +52,7 @@ impl Requests {
     }
 
     /// Chooses a file, if the requests are for a set.
-    pub(in crate::load) fn pick(&self, random: &mut Random) -> Option<FileNumber> {
+    pub(in crate::load) fn pick(&self, random: &mut Rng) -> Option<FileNumber> {
         self.files.as_ref().map(|files| files.pick(random))
     }
 

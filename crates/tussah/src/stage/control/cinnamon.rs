@@ -221,7 +221,7 @@ impl Controller for Cinnamon {
 #[cfg(test)]
 mod tests {
     use super::super::Servlets;
-    use super::super::testing::{MS, Model, SECOND, Sim, SplitMix, arrival, quiet};
+    use super::super::testing::{MS, Model, Random, SECOND, Sim, arrival, quiet};
     use super::*;
 
     fn cinnamon() -> Cinnamon {
@@ -283,7 +283,7 @@ mod tests {
     #[test]
     fn the_share_is_cut_off_the_lowest_priorities() {
         let mut c = cinnamon();
-        let mut random = SplitMix(1);
+        let mut random = Random::new(1);
         let ask = |c: &mut Cinnamon, class, cohort| {
             let mut arrival = arrival(class, 0, 0);
             arrival.cohort = cohort;

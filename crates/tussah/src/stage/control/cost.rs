@@ -90,12 +90,12 @@ impl Cost {
 
 #[cfg(test)]
 mod tests {
-    use super::super::testing::SplitMix;
     use super::*;
+    use crate::stage::sim::Random;
 
     /// Observes batches of one to `most` events, whose times vary like exponential ones.
     fn fit(most: u64, batch_ns: f64, event_ns: f64) -> (f64, f64) {
-        let mut random = SplitMix(3);
+        let mut random = Random::new(3);
         let mut cost = Cost::default();
         for i in 0..1000 {
             let events = 1 + i % most;

@@ -2,7 +2,6 @@
 
 use std::time::Duration;
 
-use super::testing::SplitMix;
 use super::{
     Arrival, Aspen, AutoServlets, AutoTarget, ByClass, Cinnamon, ClassSample, Codel, Controller,
     Departure, Gradient, InputRate, OutgoingBound, Predict, Red, ResponseMean, ResponseP90, Sample,
@@ -10,6 +9,7 @@ use super::{
     seda_batch,
 };
 use crate::stage::event::Class;
+use crate::stage::sim::Random;
 
 const NUMBERS: [u64; 6] = [0, 1, 50, 1_000_000, 1 << 52, u64::MAX];
 
@@ -39,7 +39,7 @@ fn controllers(target: Duration) -> Vec<Box<dyn Controller>> {
 }
 
 /// A source of extreme numbers; at least `calm` of sixteen draws are 0.
-struct Odd(SplitMix, u64);
+struct Odd(Random, u64);
 
 impl Odd {
     fn number(&mut self) -> u64 {
@@ -153,7 +153,7 @@ fn any_sample_is_taken() {
     for target in [Duration::ZERO, Duration::from_millis(1), Duration::MAX] {
         for calm in [0, 4, 8, 12] {
             for mut controller in controllers(target) {
-                let mut odd = Odd(SplitMix(calm), calm);
+                let mut odd = Odd(Random::new(calm), calm);
                 for _ in 0..5000 {
                     show(&mut *controller, &mut odd);
                 }

@@ -159,7 +159,7 @@ impl Controller for Red {
 
 #[cfg(test)]
 mod tests {
-    use super::super::testing::{MS, SplitMix, arrival, quiet};
+    use super::super::testing::{MS, Random, arrival, quiet};
     use super::*;
     use crate::stage::event::Class;
 
@@ -167,7 +167,7 @@ mod tests {
     /// settled.
     fn rejected(queue_len: u64, arrivals: u64, gaps: &mut Vec<u64>) -> u64 {
         let mut red = Red::default();
-        let mut random = SplitMix(1);
+        let mut random = Random::new(1);
         let (mut rejected, mut last) = (0, 0);
         for i in 0..10_000 + arrivals {
             let mut arrival = arrival(0, queue_len, 1);

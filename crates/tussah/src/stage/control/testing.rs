@@ -8,6 +8,7 @@ use super::{
     Admission, Arrival, ClassSample, Controller, Departure, Order, Sample, Servlets, Verdict,
 };
 use crate::stage::event::Class;
+pub(super) use crate::stage::sim::Random;
 
 pub(super) use self::clients::{Back, Clients};
 
@@ -71,30 +72,6 @@ pub(super) fn arrival(class: u8, queue_len: u64, in_service: u64) -> Arrival {
     }
 }
 
-/// Random numbers from a seed: Steele, Lea and Flood, "Fast splittable pseudorandom number
-/// generators" (OOPSLA 2014).
-#[derive(Clone)]
-pub(super) struct SplitMix(pub(super) u64);
-
-impl SplitMix {
-    pub(super) fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.0;
-        z = (z ^ z >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ z >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
-        z ^ z >> 31
-    }
-
-    /// Returns a number between 0 and 1, both excluded.
-    pub(super) fn unit(&mut self) -> f64 {
-        ((self.next() >> 11) as f64 + 0.5) / (1u64 << 53) as f64
-    }
-
-    pub(super) fn exponential(&mut self, mean: f64) -> f64 {
-        -mean * self.unit().ln()
-    }
-}
-
 /// The distribution of service times.
 #[derive(Clone, Copy)]
 pub(super) enum Service {
@@ -107,9 +84,9 @@ pub(super) enum Service {
 }
 
 impl Service {
-    fn draw(self, mean: f64, random: &mut SplitMix) -> f64 {
+    fn draw(self, mean: f64, random: &mut Random) -> f64 {
         match self {
-            Service::Exponential => random.exponential(mean),
+            Service::Exponential => mean * random.exponential(),
             Service::Lognormal => {
                 let variance = std::f64::consts::LN_2;
                 let radius = (-2.0 * random.unit().ln()).sqrt();
@@ -178,7 +155,7 @@ pub(super) struct Sim<C> {
     pub(super) offered: u64,
     pub(super) refused: u64,
     pub(super) shed: u64,
-    random: SplitMix,
+    random: Random,
     next_arrival_ns: u64,
     clients: Option<Clients>,
     queues: Vec<VecDeque<u64>>,
@@ -213,7 +190,7 @@ impl<C: Controller> Sim<C> {
             offered: 0,
             refused: 0,
             shed: 0,
-            random: SplitMix(seed),
+            random: Random::new(seed),
             next_arrival_ns: 0,
             clients: None,
             queues: vec![VecDeque::new(); model.classes],
@@ -233,7 +210,7 @@ impl<C: Controller> Sim<C> {
     pub(super) fn run(&mut self, load: f64, capacity: f64, for_ns: u64) {
         let until_ns = self.now_ns + for_ns;
         let gap_ns = 1.0 / (load * capacity);
-        self.next_arrival_ns = self.now_ns + self.random.exponential(gap_ns) as u64;
+        self.next_arrival_ns = self.now_ns + (gap_ns * self.random.exponential()) as u64;
         self.go(until_ns, Some(gap_ns));
     }
 
@@ -270,7 +247,7 @@ impl<C: Controller> Sim<C> {
                     }
                     self.arrive();
                     if let Some(gap_ns) = gap_ns {
-                        self.next_arrival_ns += self.random.exponential(gap_ns) as u64;
+                        self.next_arrival_ns += (gap_ns * self.random.exponential()) as u64;
                     }
                 }
             }

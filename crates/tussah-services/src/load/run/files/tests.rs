@@ -51,7 +51,7 @@ fn contents_do_not_depend_on_the_pieces() {
 #[test]
 fn popularity() {
     let popularity = Popularity::of(FileSet::of(20).expect("a set"));
-    let mut random = Random::new(1);
+    let mut random = Rng::with_seed(1);
     let mut classes = [0.0; CLASSES];
     let mut files = [0.0; PER_CLASS];
     let mut directories = [0.0; 20];

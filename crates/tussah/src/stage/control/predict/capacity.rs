@@ -198,7 +198,7 @@ impl Capacity {
 #[cfg(test)]
 mod tests {
     use super::super::super::Servlets;
-    use super::super::super::testing::{MS, SplitMix, quiet};
+    use super::super::super::testing::{MS, Random, quiet};
     use super::*;
 
     /// A millisecond in which this many events ended, with a tenth of it for each, on two servlets.
@@ -336,7 +336,7 @@ mod tests {
 
     #[test]
     fn a_stage_that_changes_is_never_able_to_do_less_than_nothing() {
-        let mut random = SplitMix(5);
+        let mut random = Random::new(5);
         let mut capacity = Capacity::default();
         for segment in 0..2000 {
             let batch_ns = [0, 1_000, 100_000, 10_000_000][(random.next() % 4) as usize];

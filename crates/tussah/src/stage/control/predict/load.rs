@@ -341,7 +341,7 @@ impl Load {
 
 #[cfg(test)]
 mod tests {
-    use super::super::super::testing::{MS, SplitMix, quiet};
+    use super::super::super::testing::{MS, Random, quiet};
     use super::*;
 
     /// Arrivals of 10 events per millisecond.
@@ -430,7 +430,7 @@ mod tests {
 
     #[test]
     fn sampling_at_arrivals_makes_no_clumps() {
-        let mut random = SplitMix(7);
+        let mut random = Random::new(7);
         let mut load = Load::default();
         for _ in 0..20_000 {
             let unit = (random.next() >> 11) as f64 / (1u64 << 53) as f64;

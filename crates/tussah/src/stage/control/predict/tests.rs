@@ -2,7 +2,7 @@
 
 mod closed;
 
-use super::super::testing::{Done, MS, Model, SECOND, Service, Sim, SplitMix, arrival, quiet};
+use super::super::testing::{Done, MS, Model, Random, SECOND, Service, Sim, arrival, quiet};
 use super::*;
 
 fn sim(model: Model, target_ns: u64, seed: u64) -> Sim<Predict> {
@@ -265,7 +265,7 @@ fn the_highest_class_is_within_the_target_when_it_alone_is_an_overload() {
 /// 10 µs, and whether the load is an overload at the end.
 fn burst(size: u64, slots: u64) -> (u64, bool) {
     let mut predict = Predict::new(Duration::from_millis(1));
-    let mut random = SplitMix(1);
+    let mut random = Random::new(1);
     let (mut queue, mut refused) = (0u64, 0u64);
     for slot in 0..slots {
         let arrives = if slot == 3000 {

@@ -3,7 +3,7 @@
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-use super::{SECOND, SplitMix};
+use super::{Random, SECOND};
 
 /// When a rejected client retries.
 #[derive(Clone, Copy, Debug)]
@@ -49,14 +49,14 @@ impl Clients {
         self.next.pop();
     }
 
-    pub(super) fn answered(&mut self, now_ns: u64, random: &mut SplitMix) {
+    pub(super) fn answered(&mut self, now_ns: u64, random: &mut Random) {
         self.answered += 1;
-        let think_ns = random.exponential(self.think_mean_ns) as u64;
+        let think_ns = (self.think_mean_ns * random.exponential()) as u64;
         self.next.push(Reverse(now_ns + think_ns));
     }
 
     /// Handles the rejection of an event that found `inside` events queued or in service.
-    pub(super) fn turned_away(&mut self, now_ns: u64, inside: u64, random: &mut SplitMix) {
+    pub(super) fn turned_away(&mut self, now_ns: u64, inside: u64, random: &mut Random) {
         if now_ns / SECOND > self.second {
             let seconds = now_ns / SECOND - self.second;
             self.second += seconds;
