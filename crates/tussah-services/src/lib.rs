@@ -2,7 +2,8 @@
 
 #![forbid(unsafe_code)]
 
-mod civil;
+mod descriptors;
+mod html;
 pub mod load;
 mod signals;
 mod units;

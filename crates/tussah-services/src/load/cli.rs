@@ -18,10 +18,10 @@ use crate::load::report::plot::{self, Curve};
 use crate::load::report::summary::Summary;
 use crate::load::report::table::table;
 use crate::load::report::tally::Tally;
-use crate::load::report::units::show_count;
 use crate::load::run::descriptors;
 use crate::load::run::phases::{Phase, run_phases};
 use crate::load::run::shared::Run;
+use crate::units::show_count;
 
 /// Generate load on a web server and report how it performs.
 ///

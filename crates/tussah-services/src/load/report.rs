@@ -8,5 +8,4 @@ pub(super) mod summarize;
 pub(super) mod summary;
 pub(super) mod table;
 pub(super) mod tally;
-pub(super) mod units;
 pub(super) mod warnings;

@@ -6,8 +6,8 @@ use std::process::ExitCode;
 
 use clap::Args;
 
-use crate::load::report::units::{show_bytes, show_count};
 use crate::load::run::files::{FileSet, generate};
+use crate::units::{show_bytes, show_count};
 
 /// Create a file set like that of SPECweb99, to serve and to load with --files.
 #[derive(Args, Debug)]

@@ -8,8 +8,8 @@ use clap::Args;
 
 use super::target::{field, method};
 use crate::load::report::expect::Expectation;
-use crate::load::report::units::{duration, some_duration};
 use crate::load::run::settings::{CloseBy, Settings};
+use crate::units::{duration, some_duration};
 
 /// The text after the options in the long help.
 pub(super) const MORE: &str = "\

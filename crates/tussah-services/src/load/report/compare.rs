@@ -3,7 +3,7 @@
 use std::fmt::Write;
 
 use super::summary::{Summary, Times};
-use super::units::{show_bytes, show_ns};
+use crate::units::{show_bytes, show_ns};
 
 /// Ratios closer to 1 than this count as equal.
 const SAME: f64 = 0.01;

@@ -4,7 +4,7 @@ use std::fmt;
 use std::str::FromStr;
 
 use super::summary::{Summary, Times};
-use super::units::{duration, show_bytes, show_ns, size};
+use crate::units::{duration, show_bytes, show_ns, size};
 
 /// The names in an [`Expectation`], beside the times.
 const MEASURES: &str = "p50, p75, p90, p95, p99, p99.9, p99.99, mean, min or max (of `latency`, or as response.p99, connect.p99, 503.p99), \

@@ -5,7 +5,8 @@ use std::fmt::Write;
 use hdrhistogram::Histogram;
 
 use super::summary::{Second, Summary};
-use super::units::{show_count, show_ns};
+use crate::html::Escaped;
+use crate::units::{show_count, show_ns};
 
 const WIDTH: f64 = 860.0;
 const HEIGHT: f64 = 640.0;
@@ -62,7 +63,14 @@ pub(in crate::load) fn svg(summary: &Summary, curves: &[Curve]) -> String {
         "{}: {} connections, {:.1} requests/s",
         summary.url, summary.parameters.connections, summary.served_per_s
     );
-    label(&mut text, 20.0, 28.0, "start", "#222", &escape(&title));
+    label(
+        &mut text,
+        20.0,
+        28.0,
+        "start",
+        "#222",
+        &Escaped(&title).to_string(),
+    );
     latencies(&mut text, curves);
     seconds(&mut text, &summary.seconds);
     text + "</svg>\n"
@@ -248,12 +256,6 @@ fn label(text: &mut String, x: f64, y: f64, anchor: &str, color: &str, words: &s
 fn push(text: &mut String, line: std::fmt::Arguments<'_>) {
     // A write to a string cannot fail.
     let _ = writeln!(text, "{line}");
-}
-
-fn escape(text: &str) -> String {
-    text.replace('&', "&amp;")
-        .replace('<', "&lt;")
-        .replace('>', "&gt;")
 }
 
 #[cfg(test)]

@@ -3,7 +3,7 @@
 use std::fmt::Write;
 
 use super::summary::{Summary, Times};
-use super::units::{show_bytes, show_count, show_ns};
+use crate::units::{show_bytes, show_count, show_ns};
 
 /// Returns the results as a table.
 #[must_use]

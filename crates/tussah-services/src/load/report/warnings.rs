@@ -1,8 +1,8 @@
 //! Warnings about the results of a run.
 
 use super::summary::Summary;
-use super::units::show_ns;
 use crate::load::run::phases::Course;
+use crate::units::show_ns;
 
 /// The busy share of the workers above which the generator may be what limits the run.
 const BUSY_SHARE_MAX: f64 = 0.9;

@@ -1,6 +1,6 @@
-//! The limit on the open files of this process.
+//! The number of open files that a run needs.
 
-use rustix::process::{Resource, getrlimit, setrlimit};
+use rustix::process::{Resource, getrlimit};
 
 /// Bound, in descriptors: those that the process needs besides its connections.
 const BESIDE_MAX: u64 = 64;
@@ -10,10 +10,8 @@ const BESIDE_MAX: u64 = 64;
 /// # Errors
 /// A sentence that says what to do, if the hard limit is too low for this many connections.
 pub(in crate::load) fn allow(connections: usize) -> Result<(), String> {
-    let mut limit = getrlimit(Resource::Nofile);
-    limit.current = limit.maximum;
     // After a failure the limit is unchanged, and the check below decides.
-    let _ = setrlimit(Resource::Nofile, limit);
+    let _ = crate::descriptors::raise();
     judge(getrlimit(Resource::Nofile).current, connections)
 }
 

@@ -64,7 +64,7 @@ impl FileSet {
     /// A sentence that says what was expected, if the text is not a size, or the size is too small
     /// or too large.
     pub fn of_size(text: &str) -> Result<Self, String> {
-        let bytes = crate::load::report::units::size(text)?;
+        let bytes = crate::units::size(text)?;
         // 100 MB are 20 directories of 4.88 MiB, by the usual reckoning.
         match bytes {
             3_300_000_000 => Self::of(DIRECTORIES_SEDA),

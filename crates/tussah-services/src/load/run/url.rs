@@ -1,5 +1,7 @@
 //! The URL of the server to load.
 
+use http::Uri;
+
 /// A parsed URL: `http://host:port/path?query` or `https://..`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Url {
@@ -22,41 +24,45 @@ impl Url {
         let expected = |what: &str| {
             format!("expected {what} in `{text}`, as in http://127.0.0.1:8080/index.html")
         };
-        let (scheme, rest) = text.split_once("://").unwrap_or(("http", text));
-        let tls = match scheme.to_ascii_lowercase().as_str() {
-            "http" => false,
-            "https" => true,
-            _ => return Err(expected("http:// or https://")),
-        };
-        let rest = rest.split('#').next().unwrap_or(rest);
-        if let Some(odd) = rest.chars().find(|c| !c.is_ascii_graphic()) {
+        // `Uri` takes letters beyond ASCII, which a request target cannot have.
+        if let Some(odd) = text.chars().find(|c| !c.is_ascii_graphic()) {
             let what = format!("percent-encoded characters instead of {odd:?}");
             return Err(expected(&what));
         }
-        let (authority, path) = rest.split_at(rest.find(['/', '?']).unwrap_or(rest.len()));
-        if authority.contains('@') {
+        let uri = match text.contains("://") {
+            true => text.parse::<Uri>(),
+            false => format!("http://{text}").parse(),
+        };
+        let uri = uri.map_err(|error| expected(&format!("a URL ({error})")))?;
+        let tls = match uri.scheme_str() {
+            Some("http") => false,
+            Some("https") => true,
+            _ => return Err(expected("http:// or https://")),
+        };
+        let authority = uri.authority().ok_or_else(|| expected("a host"))?;
+        if authority.as_str().contains('@') {
             return Err(expected("no user name (use --header 'Authorization: ..')"));
         }
-        let (host, port) = match authority.strip_prefix('[') {
-            Some(rest) => rest.split_once(']').ok_or_else(|| expected("a `]`"))?,
-            None => authority.split_at(authority.find(':').unwrap_or(authority.len())),
+        let host = authority.host();
+        let port = match authority.port_u16() {
+            Some(port) => port,
+            None if authority.as_str() == host => [80, 443][usize::from(tls)],
+            None => return Err(expected("a port up to 65535")),
         };
+        let host = host
+            .strip_prefix('[')
+            .and_then(|host| host.strip_suffix(']'))
+            .unwrap_or(host);
         if host.is_empty() {
             return Err(expected("a host"));
         }
-        let port = match port.strip_prefix(':') {
-            Some(port) => port.parse().map_err(|_| expected("a port up to 65535"))?,
-            None if port.is_empty() => [80, 443][usize::from(tls)],
-            None => return Err(expected("a port after the `]`")),
-        };
         Ok(Self {
             tls,
             host: host.to_owned(),
             port,
-            path: match path.starts_with('/') {
-                true => path.to_owned(),
-                false => format!("/{path}"),
-            },
+            path: uri
+                .path_and_query()
+                .map_or_else(|| "/".to_owned(), ToString::to_string),
         })
     }
 
@@ -120,11 +126,12 @@ mod tests {
             assert!(error.contains(expected), "{text}: {error}");
         };
         check("ftp://a/", "http:// or https://");
-        check("http:///x", "a host");
-        check("", "a host");
+        check("http:///x", "a URL");
+        check("", "a URL");
+        check("http://:80/", "a host");
         check("http://a:b/", "a port");
         check("http://a:70000/", "a port");
-        check("http://[::1/", "a `]`");
+        check("http://[::1/", "a URL");
         check("http://[::1]x/", "a port");
         check("http://me@a/", "no user name");
         check("http://a/b c", "percent-encoded");

@@ -5,7 +5,9 @@ use std::io::Write;
 use std::net::IpAddr;
 use std::time::SystemTime;
 
-use crate::civil::{MONTHS, civil, unix_seconds};
+use jiff::Timestamp;
+use tussah_wire::http::date::unix_seconds;
+
 use crate::web::config::LogFormat;
 
 /// The data of a request for the log.
@@ -77,28 +79,24 @@ fn put(line: &mut Vec<u8>, text: std::fmt::Arguments<'_>) {
 }
 
 thread_local! {
-    static DATE: RefCell<Date> = const { RefCell::new(Date { second: i64::MIN, text: Vec::new() }) };
+    static DATE: RefCell<Date> = const { RefCell::new(Date { second: u64::MAX, text: Vec::new() }) };
 }
 
 /// The last date, which most other lines of the same second share.
 struct Date {
-    second: i64,
+    second: u64,
     text: Vec<u8>,
 }
 
 impl Date {
-    fn of(&mut self, second: i64) -> &[u8] {
+    fn of(&mut self, second: u64) -> &[u8] {
         if second != self.second {
-            let date = civil(second);
-            let month = MONTHS[usize::from(date.month) - 1];
-            let (year, hour, minute) = (date.year, date.hour, date.minute);
             self.text.clear();
-            let (day, second_of) = (date.day, date.second);
+            let date = i64::try_from(second).map(Timestamp::from_second);
+            let date = date.ok().and_then(Result::ok).unwrap_or_default();
             put(
                 &mut self.text,
-                format_args!(
-                    "{day:02}/{month}/{year:04}:{hour:02}:{minute:02}:{second_of:02} +0000"
-                ),
+                format_args!("{}", date.strftime("%d/%b/%Y:%H:%M:%S +0000")),
             );
             self.second = second;
         }

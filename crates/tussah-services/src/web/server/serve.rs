@@ -5,7 +5,6 @@ use std::future::Future;
 use std::io;
 
 use futures_lite::future;
-use rustix::process::{Resource, getrlimit, setrlimit};
 use tussah::signal::{Signal, Signals, signal};
 use tussah::stage::BuildError;
 use tussah::sync::Limit;
@@ -118,7 +117,9 @@ impl Web {
     pub fn run(mut self) -> Result<(), WebError> {
         let _said = Said;
         let diagnostics = Diagnostics::install(&self.config.diagnostics);
-        raise_descriptors();
+        if let Err(error) = crate::descriptors::raise() {
+            tracing::warn!(%error, "cannot raise the limit of open files (RLIMIT_NOFILE); it stays as it is");
+        }
         bound_arenas(self.config.workers);
         let mut builder = tussah::Runtime::builder();
         if let Some(workers) = self.config.workers {
@@ -243,17 +244,6 @@ impl Orders {
             *order
         };
         future::or(future::or(wait(first), wait(second)), wait(third)).await
-    }
-}
-
-/// Raises the soft limit on open files to the hard limit.
-fn raise_descriptors() {
-    let mut limit = getrlimit(Resource::Nofile);
-    if limit.current < limit.maximum {
-        limit.current = limit.maximum;
-        if let Err(error) = setrlimit(Resource::Nofile, limit) {
-            tracing::warn!(%error, "cannot raise the limit of open files (RLIMIT_NOFILE); it stays as it is");
-        }
     }
 }
 

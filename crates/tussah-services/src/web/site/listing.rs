@@ -2,12 +2,14 @@
 
 use std::fmt::Write;
 
+use jiff::Timestamp;
 use rustix::fs::{Dir, FileType, OFlags, fstat};
 use rustix::io::Errno;
 
 use super::path::{SitePath, can_be_asked_for, is_hidden_name, percent_encode};
 use super::root::{Root, Wait};
-use crate::civil::civil;
+use crate::html::Escaped;
+use crate::units::show_len;
 
 /// The media type of the page.
 pub const LISTING_TYPE: &str = "text/html; charset=utf-8";
@@ -75,10 +77,11 @@ fn look_at(root: &Root, path: &[u8], name: &[u8]) -> Result<Option<Entry>, Errno
 }
 
 fn page(path: SitePath<'_>, entries: &[Entry], more: bool) -> String {
-    let mut title = String::from("/");
-    if path.relative() != b"." {
-        escape(&String::from_utf8_lossy(path.relative()), &mut title);
-    }
+    let name = match path.relative() {
+        b"." => "".into(),
+        name => String::from_utf8_lossy(name),
+    };
+    let title = format!("/{}", Escaped(&name));
     let mut page = format!(
         "<!doctype html><html lang=en><meta charset=utf-8>\
          <meta name=viewport content=\"width=device-width\"><title>{title}</title>\
@@ -103,69 +106,24 @@ fn row(entry: &Entry, page: &mut String) {
     // Without `./`, a name with a colon would look like a scheme.
     page.push_str("<tr><td><a href=\"./");
     percent_encode(&entry.name, false, page);
-    page.push_str(slash);
-    page.push_str("\">");
-    escape(&String::from_utf8_lossy(&entry.name), page);
+    let name = String::from_utf8_lossy(&entry.name);
     let len = if entry.is_directory {
         String::new()
     } else {
-        short_len(entry.len)
+        show_len(entry.len)
     };
-    let date = civil(entry.modified);
-    writeln!(
-        page,
-        "{slash}</a><td>{len}<td>{:04}-{:02}-{:02} {:02}:{:02} UTC",
-        date.year, date.month, date.day, date.hour, date.minute
-    )
-    .expect("a string takes everything");
-}
-
-/// Formats a length with at most three digits, rounded up.
-fn short_len(len: u64) -> String {
-    let mut unit = 1;
-    for name in ["B", "KiB", "MiB", "GiB", "TiB", "PiB"] {
-        let count = len.div_ceil(unit);
-        if count < 1000 {
-            return format!("{count} {name}");
-        }
-        unit *= 1024;
+    write!(page, "{slash}\">{}{slash}</a><td>{len}<td>", Escaped(&name))
+        .expect("a string takes everything");
+    // A file system can have times beyond the year 9999.
+    if let Ok(date) = Timestamp::from_second(entry.modified) {
+        write!(page, "{}", date.strftime("%Y-%m-%d %H:%M UTC")).expect("the format is valid");
     }
-    format!("{} EiB", len.div_ceil(unit))
-}
-
-/// Escapes text for HTML, in elements and in quotes.
-fn escape(text: &str, out: &mut String) {
-    for c in text.chars() {
-        match c {
-            '&' => out.push_str("&amp;"),
-            '<' => out.push_str("&lt;"),
-            '>' => out.push_str("&gt;"),
-            '"' => out.push_str("&quot;"),
-            '\'' => out.push_str("&#39;"),
-            other => out.push(other),
-        }
-    }
+    page.push('\n');
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn lengths_are_short() {
-        let table = [
-            (0, "0 B"),
-            (999, "999 B"),
-            (1000, "1 KiB"),
-            (1025, "2 KiB"),
-            (1024 * 999, "999 KiB"),
-            (1024 * 1000, "1 MiB"),
-            (u64::MAX, "16 EiB"),
-        ];
-        for (len, expected) in table {
-            assert_eq!(short_len(len), expected);
-        }
-    }
 
     #[test]
     fn names_are_escaped() {

@@ -147,7 +147,7 @@ fn limits_are_listed() {
     assert!(found["hold_s"]["p99"].as_f64() > Some(0.0), "{found}");
     let page = client.get("/status?format=html", "");
     let page = String::from_utf8(page.body).expect("text");
-    let row = "<tr><th scope=row>db \"&lt;1>\"<td>0<td>1<td>0<td>2<td>";
+    let row = "<tr><th scope=row>db &quot;&lt;1&gt;&quot;<td>0<td>1<td>0<td>2<td>";
     assert!(page.contains(row), "{page}");
     let page = client.get("/status?format=prometheus", "");
     let page = String::from_utf8(page.body).expect("text");
@@ -301,7 +301,7 @@ fn the_html_page_lists_each_route() {
     );
     for part in [
         "<th scope=row>/made/*<td>",
-        "<th scope=row>/\"&lt;&amp;<td>",
+        "<th scope=row>/&quot;&lt;&amp;<td>",
         "<th scope=row>files<td>",
         "<dt>cache hits<dd>33.3 %",
     ] {

@@ -59,7 +59,7 @@ fn failed(error: io::Error, path: &Path, set: FileSet, directories: usize) -> io
              repeat the command, which continues from there",
             directories,
             set.directories - directories,
-            crate::load::report::units::show_bytes(
+            crate::units::show_bytes(
                 ((set.directories - directories) as u64 * DIRECTORY_BYTES) as f64
             )
         ),

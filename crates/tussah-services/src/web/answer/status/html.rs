@@ -7,6 +7,7 @@ use tussah::stage::observe::{Digest, StageStats};
 use tussah::sync::LimitStats;
 
 use super::report::{Report, Source};
+use crate::html::Escaped;
 use crate::web::server::counts::Count;
 
 pub(super) fn page(report: &Report) -> String {
@@ -63,7 +64,7 @@ fn limits(page: &mut String, limits: &[LimitStats]) {
         <th>p50<th>p90<th>p99<th>p50<th>p90<th>p99",
     );
     for limit in limits {
-        let _ = write!(page, "<tr><th scope=row>{}", escaped(&limit.name));
+        let _ = write!(page, "<tr><th scope=row>{}", Escaped(&limit.name));
         let _ = write!(page, "<td>{}<td>{}", limit.in_use, limit.permits);
         let _ = write!(page, "<td>{}<td>{}", limit.waiting, limit.acquired);
         for times in [&limit.wait, &limit.hold] {
@@ -77,7 +78,7 @@ fn limits(page: &mut String, limits: &[LimitStats]) {
 
 fn row(page: &mut String, source: &Source) {
     let (counted, recent) = (&source.counted, &source.recent);
-    let _ = write!(page, "<tr><th scope=row>{}", escaped(&source.name));
+    let _ = write!(page, "<tr><th scope=row>{}", Escaped(&source.name));
     let _ = write!(page, "<td>{:.1}", recent.per_second);
     for permille in [500, 900, 990] {
         let _ = write!(page, "<td>{}", time(&recent.times, permille));
@@ -122,17 +123,13 @@ pub(super) fn stage_row(page: &mut String, stage: &StageStats) {
         stage.queued,
         stage.in_service,
     ];
-    let _ = write!(page, "<tr><th scope=row>{}", escaped(&stage.name));
+    let _ = write!(page, "<tr><th scope=row>{}", Escaped(&stage.name));
     if let Some(why) = &stage.closed {
-        let _ = write!(page, "<br><strong>closed: {}</strong>", escaped(why));
+        let _ = write!(page, "<br><strong>closed: {}</strong>", Escaped(why));
     }
     for number in numbers {
         let _ = write!(page, "<td>{number}");
     }
-}
-
-fn escaped(text: &str) -> String {
-    text.replace('&', "&amp;").replace('<', "&lt;")
 }
 
 fn up(seconds: u64) -> String {
