@@ -10,6 +10,7 @@ use std::task::{Context, Wake, Waker};
 use std::time::Duration;
 
 use super::Worker;
+use crate::stats::Running;
 use crate::time::{Clock, Sleep};
 use crate::{Color, Handle, Runtime};
 
@@ -22,22 +23,15 @@ fn runtime(clock: Clock) -> Runtime {
     builder.build().expect("the worker starts")
 }
 
-/// Makes the next look at the clock due after this many events; 0 means now.
-fn due_after(events: u64) {
-    Worker::with(|worker| {
-        let running = &worker.expect("called in an event").remote.running;
-        running.look(|_| events);
-        if events == 0 {
-            running.interrupt();
-        }
-    });
+fn running(f: impl FnOnce(&Running)) {
+    Worker::with(|worker| f(&worker.expect("called in an event").remote.running));
 }
 
 /// Runs `f` as an event after which no look is due for long.
 fn long_before_a_look(runtime: &Runtime, f: impl FnOnce(&Handle) + Send + 'static) {
     let handle = runtime.handle().clone();
     let event = move || {
-        due_after(1_000_000);
+        running(|running| running.look(|_| 1_000_000));
         f(&handle);
     };
     runtime.post_in(Color(0), event).expect("open");
@@ -76,7 +70,7 @@ fn an_interrupted_turn_ends_after_the_event() {
     let (sender, receiver) = mpsc::channel();
     let ran = Arc::new(AtomicUsize::new(0));
     long_before_a_look(&runtime, move |handle| {
-        post(handle, &ran, |_| 1, || due_after(0));
+        post(handle, &ran, |_| 1, || running(Running::interrupt));
         let neighbour = move || {
             let ran = ran.load(Ordering::Relaxed);
             sender.send(ran).expect("the test listens");
@@ -122,7 +116,7 @@ fn an_interrupted_worker_fires_its_timers_after_the_event() {
             |n| 10 + n,
             move || {
                 clock.advance(Duration::from_secs(1));
-                due_after(0);
+                running(Running::interrupt);
             },
         );
         let last = move || drop(sleep);

@@ -299,8 +299,10 @@ fn room_that_was_handed_to_a_sender_that_is_gone_goes_to_the_next() -> Result<()
             for (n, one) in sending.iter_mut().enumerate() {
                 one.take_if(|_| gone >> n & 1 != 0);
             }
-            for one in sending.into_iter().flatten() {
-                one.await.expect("there is room");
+            for mut one in sending.into_iter().flatten() {
+                let sent = poll_once(&mut one).await;
+                sent.expect("its turn has come").expect("it is open");
+                until(&stage, |stats| stats.queued == 0).await;
             }
             stage.drain().await;
             let left = (1..4).filter(|n| gone >> (n - 1) & 1 == 0);
