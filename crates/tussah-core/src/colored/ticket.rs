@@ -12,7 +12,8 @@
 //!
 //! Each ticket comes out of its queue once. It either *arrives* at the head and keeps its color, or
 //! *leaves* early because the request was cancelled. The last ticket to come out releases the
-//! colors that the others have kept.
+//! colors that the others have kept. A cancellation releases them earlier, and later tickets keep
+//! none. All of this is decided by read-modify-writes of one word, so each token is released once.
 
 use std::alloc::Layout;
 use std::ptr::NonNull;
@@ -21,7 +22,7 @@ use super::in_span::InSpan;
 use super::reply::Reply;
 use crate::color::cell::ColorCell;
 use crate::event::{After, Allocation, Cancel, DropReason, Node, VTable};
-use crate::loom::atomic::{AtomicU8, Ordering};
+use crate::loom::atomic::{AtomicU16, Ordering};
 use crate::loom::lock;
 use crate::runtime::Shared;
 use crate::slab::Kind;
@@ -54,10 +55,14 @@ pub(super) struct Request<F, R> {
     pub(super) reply: Reply<F, R>,
     cells: Cells,
     call: unsafe fn(F, &Cells) -> R,
-    /// Bits 0 to 3: the ticket is queued. Bits 4 to 7: the ticket's color is kept.
-    places: AtomicU8,
+    /// Bits 0 to 3: the ticket is queued. Bits 4 to 7: the ticket's color is kept. Bit 8
+    /// (`CANCELLED`): no color is kept.
+    places: AtomicU16,
     tickets: [Ticket<F, R>; COLORS_MAX],
 }
+
+const QUEUED: u16 = (1 << COLORS_MAX) - 1;
+const CANCELLED: u16 = 1 << (2 * COLORS_MAX);
 
 /// A request's place in the queue of one color.
 #[repr(C)]
@@ -103,7 +108,7 @@ where
                 reply: Reply::new(closure, waker),
                 cells,
                 call,
-                places: AtomicU8::new((1 << cells.iter().flatten().count()) - 1),
+                places: AtomicU16::new((1 << cells.iter().flatten().count()) - 1),
                 tickets: [ticket(), ticket(), ticket(), ticket()],
             });
         }
@@ -123,26 +128,32 @@ where
         this
     }
 
-    /// Records that a ticket has come out of its queue and whether it keeps its color. After the
-    /// last ticket, returns the request and the set of kept colors.
-    unsafe fn come_out(node: NonNull<Node>, keeps: bool) -> Option<(NonNull<Self>, u8)> {
+    /// Records that a ticket has come out of its queue, with its color's token if it `arrives`.
+    unsafe fn come_out(node: NonNull<Node>, arrives: bool) -> Out<F, R> {
         let ticket = node.cast::<Ticket<F, R>>().as_ptr().cast_const();
         // SAFETY: the ticket had not come out yet, so its request is alive and contains it.
         unsafe {
             let request = (*ticket).request;
             let first = (&raw const (*request).tickets).cast::<Ticket<F, R>>();
             let queued = 1 << ticket.offset_from(first);
-            let change = if keeps {
-                queued | queued << COLORS_MAX
-            } else {
-                queued
+            let keeps = |places: u16| arrives && places & CANCELLED == 0;
+            let come_out = |places: u16| {
+                let kept = u16::from(keeps(places)) * (queued << COLORS_MAX);
+                places ^ (queued | kept)
             };
+            let change = |places| Some(come_out(places));
             // AcqRel: the last ticket sees what was done under the colors that the other tickets
-            // kept.
-            let places = (*request).places.fetch_xor(change, Ordering::AcqRel) ^ change;
-            let last = places & ((1 << COLORS_MAX) - 1) == 0;
-            let request = NonNull::new(request.cast_mut()).filter(|_| last)?;
-            Some((request, places >> COLORS_MAX))
+            // kept, and so does a cancellation, which releases them.
+            let before = (*request)
+                .places
+                .fetch_update(Ordering::AcqRel, Ordering::Relaxed, change)
+                .unwrap_or_else(|places| places);
+            let places = come_out(before);
+            let is_last = places & QUEUED == 0;
+            Out {
+                keeps: keeps(before),
+                last: is_last.then(|| (NonNull::new_unchecked(request.cast_mut()), places)),
+            }
         }
     }
 
@@ -150,10 +161,14 @@ where
         // Until the last ticket comes out, the request holds the token and the turn has none.
         let here = worker.end_turn().expect("a ticket runs in its color");
         // SAFETY: the ticket reached the head of its queue, with the token of its color.
-        let Some((this, kept)) = (unsafe { Self::come_out(node, true) }) else {
+        let out = unsafe { Self::come_out(node, true) };
+        if out.keeps && out.last.is_none() {
             return After::Parked;
-        };
+        }
         worker.begin_turn(here);
+        let Some((this, places)) = out.last else {
+            return After::Continue;
+        };
         // SAFETY: only the last ticket gets here. Unless the request was cancelled, it holds all
         // the tokens.
         unsafe {
@@ -163,7 +178,7 @@ where
                 let reply = &this.as_ref().reply;
                 reply.finish(closure, |closure| call(closure, &cells));
             }
-            Self::let_go(this, kept, Some(here));
+            Self::let_go(this, places, Some(here));
         }
         After::Continue
     }
@@ -171,14 +186,19 @@ where
     unsafe fn drop(node: NonNull<Node>, _reason: DropReason) -> After {
         // SAFETY: as in `run`. This call cannot tell which of the colors is being emptied, so it
         // queues that one again like the others.
-        unsafe {
-            let Some((this, kept)) = Self::come_out(node, true) else {
-                return After::Parked;
-            };
-            this.as_ref().reply.shut_down();
-            Self::let_go(this, kept, None);
+        let out = unsafe { Self::come_out(node, true) };
+        if let Some((this, places)) = out.last {
+            // SAFETY: only the last ticket gets here.
+            unsafe {
+                this.as_ref().reply.shut_down();
+                Self::let_go(this, places, None);
+            }
         }
-        After::Parked
+        if out.keeps {
+            After::Parked
+        } else {
+            After::Continue
+        }
     }
 
     unsafe fn is_cancelled(node: NonNull<Node>) -> bool {
@@ -189,20 +209,20 @@ where
     unsafe fn leave(node: NonNull<Node>) {
         // SAFETY: the request was cancelled, so it needs no color.
         unsafe {
-            if let Some((this, kept)) = Self::come_out(node, false) {
-                Self::let_go(this, kept, None);
+            if let Some((this, places)) = Self::come_out(node, false).last {
+                Self::let_go(this, places, None);
             }
         }
     }
 
     /// Ends the colors' use of the request and releases the kept colors except `here`.
-    unsafe fn let_go(this: NonNull<Self>, kept: u8, here: Option<NonNull<ColorCell>>) {
+    unsafe fn let_go(this: NonNull<Self>, places: u16, here: Option<NonNull<ColorCell>>) {
         // SAFETY: the request is alive until `color_gone`, which is called once, here; `_leave`
         // gives each kept token up once.
         unsafe {
-            let mut cells = this.as_ref().cells;
-            for (index, cell) in cells.iter_mut().enumerate() {
-                cell.take_if(|cell| kept >> index & 1 == 0 || Some(*cell) == here);
+            let mut cells = kept(this.as_ref().cells, places);
+            for cell in &mut cells {
+                cell.take_if(|cell| Some(*cell) == here);
             }
             let _leave = Leave(cells);
             if this.as_ref().reply.color_gone() {
@@ -223,10 +243,34 @@ impl<F, R> Request<F, R> {
         unsafe {
             let cells = this.as_ref().cells;
             let cancelled = this.as_ref().reply.cancel();
+            if cancelled {
+                Self::release(this);
+            }
             Self::future_gone(this);
             for cell in cells.into_iter().flatten().filter(|_| cancelled) {
                 ColorCell::count_cancelled(cell);
             }
+        }
+    }
+
+    /// Releases the colors that a cancelled request has kept, unless its last ticket does.
+    ///
+    /// # Safety
+    /// As for [`cancel`](Self::cancel).
+    unsafe fn release(this: NonNull<Self>) {
+        // SAFETY: upheld by the caller; the future has not gone yet.
+        let request = unsafe { this.as_ref() };
+        let released = |places| {
+            let is_queued = places & QUEUED != 0;
+            is_queued.then_some(places & QUEUED | CANCELLED)
+        };
+        // Acquire: partner of `come_out`. Release is not needed: leaving a color publishes what was
+        // done in it.
+        let updated = request
+            .places
+            .fetch_update(Ordering::Acquire, Ordering::Relaxed, released);
+        if let Ok(places) = updated {
+            drop(Leave(kept(request.cells, places)));
         }
     }
 
@@ -252,7 +296,24 @@ impl<F, R> Request<F, R> {
     }
 }
 
-/// The tokens of a finished request; dropping it, also by unwinding, releases the colors.
+/// The outcome of a ticket that has come out of its queue.
+struct Out<F, R> {
+    /// True if the request now has the token of the ticket's color.
+    keeps: bool,
+    /// For the last ticket: the request and its places.
+    last: Option<(NonNull<Request<F, R>>, u16)>,
+}
+
+/// Returns the cells whose tokens the request has.
+fn kept(mut cells: Cells, places: u16) -> Cells {
+    for (index, cell) in cells.iter_mut().enumerate() {
+        cell.take_if(|_| places >> (COLORS_MAX + index) & 1 == 0);
+    }
+    cells
+}
+
+/// The tokens of a finished or cancelled request; dropping it, also by unwinding, releases the
+/// colors.
 struct Leave(Cells);
 
 impl Drop for Leave {

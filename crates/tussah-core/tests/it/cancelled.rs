@@ -79,6 +79,31 @@ fn cancelled_requests_for_two_colors_leave_both_queues() {
     }
 }
 
+/// A request that waits for a busy color and is cancelled does not keep the other one, whether its
+/// ticket arrives there before or after.
+#[test]
+fn a_cancelled_request_for_two_colors_keeps_none() {
+    let runtime = runtime(2);
+    let [busy, free] = [0, 0].map(|sum| Colored::new_in(&runtime, sum));
+    let held = hold(&busy);
+    for arrives_first in [true, false] {
+        let held_too = (!arrives_first).then(|| hold(&free));
+        let mut request = Box::pin(with_all((&busy, &free), |one, other| *one += *other + 1));
+        let polled = request
+            .as_mut()
+            .poll(&mut Context::from_waker(Waker::noop()));
+        assert!(polled.is_pending(), "a color is not free");
+        if arrives_first {
+            runtime.block_on(runtime.spawn(async {})).expect("no panic");
+        }
+        drop(request);
+        drop(held_too);
+        runtime.block_on(free.with(|_| ()));
+    }
+    drop(held);
+    assert_eq!(runtime.block_on(busy.with(|sum| *sum)), 0, "a request ran");
+}
+
 #[test]
 fn several_cancelled_requests_leave_the_queue_at_once() {
     let runtime = runtime(1);
