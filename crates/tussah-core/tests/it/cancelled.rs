@@ -6,7 +6,7 @@ use std::task::{Context, Waker};
 
 use tussah_core::{Colored, Runtime, with_all};
 
-use crate::runtime;
+use crate::{HANG, runtime};
 
 const REQUESTS: usize = if cfg!(miri) { 300 } else { 30_000 };
 
@@ -98,7 +98,10 @@ fn a_cancelled_request_for_two_colors_keeps_none() {
         }
         drop(request);
         drop(held_too);
-        runtime.block_on(free.with(|_| ()));
+        let (ran, runs) = mpsc::channel();
+        let posted = free.post(move |_| ran.send(()).expect("the test listens"));
+        posted.expect("the runtime is open");
+        runs.recv_timeout(HANG).expect("the color is free");
     }
     drop(held);
     assert_eq!(runtime.block_on(busy.with(|sum| *sum)), 0, "a request ran");

@@ -273,6 +273,41 @@ fn try_send_gets_no_room_that_others_wait_for() -> Result<(), BuildError> {
     })
 }
 
+/// Room that becomes free one event at a time is kept for the waiting senders until there is enough
+/// of it.
+#[test]
+fn try_send_gets_no_room_that_is_kept_for_others() -> Result<(), BuildError> {
+    runtime(1).block_on_spawned(async {
+        let network = Network::new("fairness");
+        let refused = Noted::default();
+        let note = refused.clone();
+        let declared = network.stage("stage").queue(4).batch(1).servlets(1);
+        let declared = declared.manual().declare()?;
+        let stage = declared.stage();
+        let again = stage.sender();
+        declared.handler(move |_| {
+            Ok(each(move |n: u32| {
+                if n == 0 {
+                    note.add(again.try_send(5).map_err(|error| error.why).err());
+                }
+            }))
+        })?;
+        stage.pause();
+        for n in 0..4 {
+            stage.sender().try_send(n).expect("there is room");
+        }
+        let sender = stage.sender();
+        let mut waits = pin!(sender.send(4));
+        assert!(poll_once(&mut waits).await.is_none());
+        stage.resume();
+        waits.await.expect("it is open");
+        stage.drain().await;
+        assert_eq!(refused.take(), [Some(Why::Full)]);
+        adds_up(&stage);
+        Ok(())
+    })
+}
+
 /// Room that was handed to a dropped sender goes to the next one. No sender is forgotten, whichever
 /// of them are dropped.
 #[test]
