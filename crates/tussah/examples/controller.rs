@@ -1,6 +1,6 @@
 //! A custom controller in 40 lines: it limits the queue to 5 ms of work, at twice the capacity.
 use tussah::stage::control::{Cadence, Controller, Owns, Sample, Settings};
-use tussah::stage::sim::{Arrivals, Service, Simulation, Time};
+use tussah::stage::sim::{Arrivals, Distribution, Service, Simulation};
 
 struct FiveMs;
 
@@ -26,7 +26,7 @@ fn main() {
     let overload = Simulation {
         arrivals: Arrivals::steps(&[(0, 40_000.0)]),
         batch_max: 1,
-        services: vec![(0, Service::computing(Time::Exponential(100_000.0)))],
+        services: vec![(0, Service::computing(Distribution::Exponential(100_000.0)))],
         ..Simulation::default()
     };
     let ticks = overload.run(vec![Box::new(FiveMs)], 1, |_| {});

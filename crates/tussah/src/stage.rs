@@ -59,11 +59,11 @@
 //! # Kinds of handlers
 //! | handler | the next batch begins | made by |
 //! |---|---|---|
-//! | [`Handler`] (`&self`) | at once, on another servlet | [`Builder::handler`] |
-//! | the same, keyed | when no batch of its key runs; different keys run in parallel | [`Builder::keyed_by`] |
-//! | [`SerialHandler`] (`&mut self`) | when the future has ended, including its awaits | [`Builder::serial`] |
-//! | [`DirectHandler`] (`&self`, one event at a time, no awaiting) | at once, on another servlet or in the sender | [`Builder::direct`] |
-//! | a plain function that blocks | on another OS thread of a pool | [`Builder::blocking`] |
+//! | [`Handler`] (`&self`) | at once, on another servlet | [`StageBuilder::handler`] |
+//! | the same, keyed | when no batch of its key runs; different keys run in parallel | [`StageBuilder::keyed_by`] |
+//! | [`SerialHandler`] (`&mut self`) | when the future has ended, including its awaits | [`StageBuilder::serial`] |
+//! | [`DirectHandler`] (`&self`, one event at a time, no awaiting) | at once, on another servlet or in the sender | [`StageBuilder::direct`] |
+//! | a plain function that blocks | on another OS thread of a pool | [`StageBuilder::blocking`] |
 //!
 //! A stage that never awaits has at most one busy servlet for each worker, because more would only
 //! take turns.
@@ -81,12 +81,12 @@
 //! # Overload
 //! While a queue is full, [`send`](Sender::send) waits, [`try_send`](Sender::try_send) returns the
 //! event, and [`send_or`](Sender::send_or) calls a function with it. Waiting senders get free room
-//! in order; a sender that only tries gets the rest. With a latency [target](Builder::target), the
-//! default controllers also reject events that would take longer. Events have classes, deadlines,
-//! costs and drop callbacks ([`Event`]), and their senders can [cancel](Event::cancellable) them.
-//! A sender that [asks](Sender::ask) waits for the value that the handler returns, and cancels the
-//! event when it stops waiting.
-//! [`Stage::log`] returns the decisions of the controllers with their inputs.
+//! in order; a sender that only tries gets the rest. With a latency [target](StageBuilder::target),
+//! the default controllers also reject events that would take longer. Events have classes,
+//! deadlines, costs and drop callbacks ([`Event`]), and their senders can
+//! [cancel](Event::cancellable) them. A sender that [asks](Sender::ask) waits for the value that
+//! the handler returns, and cancels the event when it stops waiting. [`Stage::log`] returns the
+//! decisions of the controllers with their inputs.
 //!
 //! # Order
 //! Events of one sender and class are taken in the order in which they were sent. Several servlets
@@ -154,13 +154,13 @@ mod state;
 
 pub use self::error::BuildError;
 pub use self::event::{
-    Batch, CLASSES_MAX, CancelHandle, CancellationToken, Class, Event, Reason, Why,
+    Batch, CLASSES_MAX, CancelHandle, CancellationToken, Class, Event, Reason, Refusal,
 };
-pub use self::network::{Builder, Declared, Network, Stage};
+pub use self::network::{Declared, Network, Stage, StageBuilder};
 pub use self::run::{Handler, Restarts, SerialHandler};
 pub use self::send::{
-    AnyCall, Ask, AskError, Between, Call, CallError, Direct, DirectHandler, Edges, Offerer, Reply,
-    SendError, Sender, Sending, To, shed,
+    AnyCall, Ask, AskError, Between, Call, CallError, Direct, DirectHandler, Edges, ReplySender,
+    SendError, Sender, Sending, To, TrySender, shed,
 };
 
 pub mod host {

@@ -1,6 +1,6 @@
 //! The requirements for the default controllers.
 
-use tussah::stage::sim::End;
+use tussah::stage::sim::EventEnd;
 
 use super::bakeoff::{Heat, in_parallel};
 use super::contender::{self, AUTO, ORACLE};
@@ -171,7 +171,7 @@ fn nobody_rejected(runs: usize) -> Check {
         scenario
             .simulation
             .run(controllers, run as u64 + 1, |outcome| {
-                rejected += u64::from(matches!(outcome.end, End::Rejected | End::Shed));
+                rejected += u64::from(matches!(outcome.end, EventEnd::Rejected | EventEnd::Shed));
             });
         rejected
     });

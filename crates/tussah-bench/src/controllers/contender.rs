@@ -7,8 +7,11 @@
 use std::time::Duration;
 
 use tussah::stage::control::{
-    self, Aspen, ByClass, Cadence, Cinnamon, Codel, Controller, Gradient, Owns, Red, ResponseMean,
-    ResponseP90, Sample, SedaServlets, Settings, Threshold,
+    self, Cadence, Controller, Owns, Sample, Settings,
+    policy::{
+        Aspen, ByClass, Cinnamon, Codel, Gradient, Red, ResponseMean, ResponseP90, SedaServlets,
+        Threshold,
+    },
 };
 
 use super::oracle;
@@ -68,7 +71,7 @@ pub static ALL: &[Contender] = &[
     contender("red", Some(Owns::ADMISSION), |scenario| {
         // The paper's weight and probability are for gateways that forward thousands of packets in
         // a round trip.
-        let config = control::red::Config {
+        let config = control::policy::RedConfig {
             queue_min: queue(scenario, 0.1) as f64,
             queue_max: queue(scenario, 0.5) as f64,
             reject_max: 0.1,
@@ -80,10 +83,10 @@ pub static ALL: &[Contender] = &[
     contender("response-mean", Some(Owns::ADMISSION), |scenario| {
         // With a mean of half the target, nine in ten stay within the target. A decision follows as
         // soon as the last one can show its effect.
-        let config = control::response_mean::Config::new(target(scenario) / 2);
+        let config = control::policy::ResponseMeanConfig::new(target(scenario) / 2);
         Some(in_place_of(
             scenario,
-            ResponseMean::new(control::response_mean::Config {
+            ResponseMean::new(control::policy::ResponseMeanConfig {
                 interval_ns: scenario.target_ns(),
                 raise: queue(scenario, 0.05),
                 ..config
@@ -94,10 +97,10 @@ pub static ALL: &[Contender] = &[
         // A decision may raise the admitted rate by a tenth of the capacity, and 20 responses lead
         // to a decision. The paper's increase of 2 per second and its 100 responses suit a service
         // of some hundreds per second that is overloaded for minutes.
-        let config = control::response_p90::Config::new(target(scenario));
+        let config = control::policy::ResponseP90Config::new(target(scenario));
         Some(in_place_of(
             scenario,
-            ResponseP90::new(control::response_p90::Config {
+            ResponseP90::new(control::policy::ResponseP90Config {
                 finished: 20,
                 raise: scenario.capacity / 10.0,
                 burst_ns: scenario.target_ns() / 4,
@@ -108,24 +111,24 @@ pub static ALL: &[Contender] = &[
     contender("codel", Some(Owns::ADMISSION), |scenario| {
         // No event may wait longer than the target, even while the queue is not a standing one.
         let target = target(scenario);
-        let config = control::codel::Config::new(target / 2, target);
+        let config = control::policy::CodelConfig::new(target / 2, target);
         Some(in_place_of(scenario, Codel::new(config)))
     }),
     contender("gradient", Some(Owns::ADMISSION), |scenario| {
-        let config = control::gradient::Config {
+        let config = control::policy::GradientConfig {
             interval_ns: scenario.target_ns(),
             limit: queue(scenario, 0.5) as f64,
             limit_min: 1.0,
             allowance: 2.0,
-            ..control::gradient::Config::default()
+            ..control::policy::GradientConfig::default()
         };
         Some(in_place_of(scenario, Gradient::new(config)))
     }),
     contender("cinnamon", Some(Owns::ADMISSION), |scenario| {
-        let config = control::cinnamon::Config::new(target(scenario) / 2);
+        let config = control::policy::CinnamonConfig::new(target(scenario) / 2);
         Some(in_place_of(
             scenario,
-            Cinnamon::new(control::cinnamon::Config {
+            Cinnamon::new(control::policy::CinnamonConfig {
                 interval_ns: config.interval_ns.max(scenario.target_ns()),
                 ..config
             }),
@@ -139,10 +142,10 @@ pub static ALL: &[Contender] = &[
         let interval_ns = 100 * scenario.target_ns();
         Some(in_place_of(
             scenario,
-            SedaServlets::new(control::seda_servlets::Config {
+            SedaServlets::new(control::policy::SedaServletsConfig {
                 interval_ns,
                 idle_ns: interval_ns / 2 * 5,
-                ..control::seda_servlets::Config::default()
+                ..control::policy::SedaServletsConfig::default()
             }),
         ))
     }),

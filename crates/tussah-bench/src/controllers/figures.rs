@@ -8,8 +8,11 @@
 use std::io;
 use std::path::Path;
 
-use tussah::stage::control::{self, Aspen, Controller, Owns, SedaBatch, SedaServlets};
-use tussah::stage::sim::{Arrivals, End, Outcome, Service, Simulation, Tick, Time};
+use tussah::stage::control::{
+    self, Controller, Owns,
+    policy::{Aspen, SedaBatch, SedaServlets},
+};
+use tussah::stage::sim::{Arrivals, Distribution, EventEnd, Outcome, Service, Simulation, Tick};
 
 use super::contender::{Contender, Set};
 use super::scenario::{self, Scenario};
@@ -149,9 +152,9 @@ fn files(arrivals: Arrivals, until_ns: u64) -> Simulation {
         services: vec![(
             0,
             Service {
-                wait: Time::Exponential(20e6),
+                wait: Distribution::Exponential(20e6),
                 wait_share: 1.0,
-                ..Service::computing(Time::Exponential(50_000.0))
+                ..Service::computing(Distribution::Exponential(50_000.0))
             },
         )],
         tick_ns: SECOND / 2,
@@ -212,7 +215,7 @@ fn seda_9() -> Vec<Panel> {
             0,
             Service {
                 batch_ns: 50_000,
-                ..Service::computing(Time::Exponential(12_000.0))
+                ..Service::computing(Distribution::Exponential(12_000.0))
             },
         )],
         tick_ns: 100 * MS,
@@ -247,7 +250,7 @@ fn seda_13(contenders: &[&Contender]) -> Vec<Panel> {
         };
         let mut responses = Vec::new();
         step.simulation.run(controllers, SEED, |outcome| {
-            if outcome.end == End::Served && outcome.ended_ns >= step.from_ns {
+            if outcome.end == EventEnd::Served && outcome.ended_ns >= step.from_ns {
                 responses.push(outcome.response_ns() as f64 / 1e6);
             }
         });
@@ -285,7 +288,7 @@ fn seda_14() -> Vec<Panel> {
         let point = |load: f64| {
             let (mut sum_ms, mut count) = (0.0, 0.0);
             let mut tell = |outcome: &Outcome| {
-                if outcome.end == End::Served {
+                if outcome.end == EventEnd::Served {
                     sum_ms += outcome.response_ns() as f64 / 1e6;
                     count += 1.0;
                 }

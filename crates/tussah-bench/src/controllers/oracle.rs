@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 use std::sync::Mutex;
 
-use tussah::stage::control::{Owns, Threshold, auto_besides};
+use tussah::stage::control::{Owns, auto_besides, policy::Threshold};
 
 use super::bakeoff::in_parallel;
 use super::contender::{Fixed, Set};

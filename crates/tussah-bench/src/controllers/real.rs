@@ -18,7 +18,7 @@ use std::time::{Duration, Instant};
 use parking_lot::Mutex;
 use tussah::Runtime;
 use tussah::stage::control::{Controller, Settings};
-use tussah::stage::sim::{End, Outcome, Planned, Service, Simulation, Tick};
+use tussah::stage::sim::{EventEnd, Outcome, Planned, Service, Simulation, Tick};
 use tussah::stage::{Batch, Event, Handler, Network, Sender, Stage};
 use tussah::sync::Semaphore;
 
@@ -177,7 +177,7 @@ impl World {
         }
     }
 
-    fn outcome(&self, planned: &Planned, end: End) -> Outcome {
+    fn outcome(&self, planned: &Planned, end: EventEnd) -> Outcome {
         Outcome {
             class: planned.class,
             user: planned.user,
@@ -195,7 +195,7 @@ impl World {
         }
     }
 
-    fn reject(&self, planned: &Planned, end: End) {
+    fn reject(&self, planned: &Planned, end: EventEnd) {
         let outcome = self.outcome(planned, end);
         self.outcomes.lock().push(outcome);
         self.send_again(planned, self.simulation.arrivals.retry_ns);
@@ -206,9 +206,9 @@ impl World {
         let mut outcomes = self.outcomes.lock();
         outcomes.extend(done.iter().map(|planned| {
             let end = if planned.fails {
-                End::Failed
+                EventEnd::Failed
             } else {
-                End::Served
+                EventEnd::Served
             };
             self.outcome(planned, end)
         }));
@@ -252,7 +252,7 @@ fn builder(
     network: &Network,
     controllers: Vec<Box<dyn Controller>>,
     world: &Arc<World>,
-) -> tussah::stage::Builder<Planned> {
+) -> tussah::stage::StageBuilder<Planned> {
     let simulation = &world.simulation;
     let dropped = Arc::clone(world);
     let mut builder = network
@@ -266,7 +266,7 @@ fn builder(
             ..Settings::default()
         })
         .manual()
-        .on_drop(move |planned: Planned, _| dropped.reject(&planned, End::Shed));
+        .on_drop(move |planned: Planned, _| dropped.reject(&planned, EventEnd::Shed));
     for controller in controllers {
         builder = builder.controller(Boxed(controller));
     }
@@ -347,7 +347,7 @@ fn send_all(
             event = event.cohort(planned.user);
         }
         if sender.try_send(event).is_err() {
-            world.reject(&planned, End::Rejected);
+            world.reject(&planned, EventEnd::Rejected);
         }
         look(planned.at_ns, &mut ticks);
     }

@@ -3,7 +3,7 @@
 mod waits;
 
 use tussah::stage::control::Owns;
-use tussah::stage::sim::{Arrivals, Service, Simulation, Time};
+use tussah::stage::sim::{Arrivals, Distribution, Service, Simulation};
 
 const MS: u64 = 1_000_000;
 const SECOND: u64 = 1_000_000_000;
@@ -80,7 +80,7 @@ fn computing() -> Scenario {
         about: "",
         settings: Owns::ADMISSION,
         simulation: Simulation {
-            services: vec![(0, Service::computing(Time::Exponential(service_ns)))],
+            services: vec![(0, Service::computing(Distribution::Exponential(service_ns)))],
             tick_ns: 5 * MS,
             ..Simulation::default()
         },
@@ -146,7 +146,7 @@ fn bimodal() -> Scenario {
         "twice the capacity; nine in ten take 20 µs, one takes 820 µs",
         2.0,
     );
-    let compute = Time::Bimodal(20_000.0, 820_000.0, 0.1);
+    let compute = Distribution::Bimodal(20_000.0, 820_000.0, 0.1);
     Scenario {
         simulation: Simulation {
             services: vec![(0, Service::computing(compute))],
@@ -195,7 +195,7 @@ fn hot_color() -> Scenario {
                 0,
                 Service {
                     hot_share: 0.8,
-                    ..Service::computing(Time::Exponential(base.service_ns))
+                    ..Service::computing(Distribution::Exponential(base.service_ns))
                 },
             )],
             ..base.simulation
@@ -235,9 +235,9 @@ fn blocking() -> Scenario {
             services: vec![(
                 0,
                 Service {
-                    wait: Time::Constant(20e6),
+                    wait: Distribution::Constant(20e6),
                     wait_share: 0.15,
-                    ..Service::computing(Time::Exponential(50_000.0))
+                    ..Service::computing(Distribution::Exponential(50_000.0))
                 },
             )],
             tick_ns: 100 * MS,
@@ -266,7 +266,7 @@ fn ten_a_second() -> Scenario {
             workers: 1,
             servlets: 1,
             arrivals: Arrivals::steps(&[(0, 5.0), (60 * SECOND, 10.0)]),
-            services: vec![(0, Service::computing(Time::Exponential(service_ns)))],
+            services: vec![(0, Service::computing(Distribution::Exponential(service_ns)))],
             tick_ns: SECOND,
             ..Simulation::default()
         },
@@ -296,7 +296,7 @@ fn oscillating() -> Scenario {
                 0,
                 Service {
                     batch_ns: 50_000,
-                    ..Service::computing(Time::Exponential(10_000.0))
+                    ..Service::computing(Distribution::Exponential(10_000.0))
                 },
             )],
             tick_ns: 10 * MS,

@@ -1,6 +1,6 @@
 //! Scores a run.
 
-use tussah::stage::sim::{End, Outcome, Tick};
+use tussah::stage::sim::{EventEnd, Outcome, Tick};
 
 use super::scenario::Scenario;
 
@@ -84,14 +84,14 @@ impl<'a> Scorer<'a> {
         }
         let response_ns = outcome.response_ns();
         match outcome.end {
-            End::Rejected | End::Shed => {
+            EventEnd::Rejected | EventEnd::Shed => {
                 self.rejections += 1;
-                self.shed += u64::from(outcome.end == End::Shed);
+                self.shed += u64::from(outcome.end == EventEnd::Shed);
                 self.reject_sum_ns += u128::from(response_ns);
             }
             // The event took until its time limit; no controller is to blame.
-            End::Failed => {}
-            End::Served => {
+            EventEnd::Failed => {}
+            EventEnd::Served => {
                 self.answered.push((outcome.ended_ns, response_ns));
                 if response_ns <= scenario.late_ns() {
                     self.good.push(outcome.ended_ns);
@@ -235,7 +235,7 @@ mod tests {
 
     const MS: u64 = 1_000_000;
 
-    fn outcome(ended_ns: u64, response_ns: u64, end: End) -> Outcome {
+    fn outcome(ended_ns: u64, response_ns: u64, end: EventEnd) -> Outcome {
         Outcome {
             class: Class(0),
             user: 0,
@@ -252,12 +252,12 @@ mod tests {
         let mut scorer = Scorer::new(&scenario);
         let from_ns = scenario.from_ns;
         for (ended_ns, response_ns, end) in [
-            (from_ns - 1, MS, End::Served),
-            (from_ns + MS, MS, End::Served),
-            (from_ns + 2 * MS, 2 * MS, End::Served),
-            (from_ns + 3 * MS, MS, End::Failed),
-            (from_ns + 4 * MS, 0, End::Rejected),
-            (from_ns + 5 * MS, 3 * MS, End::Shed),
+            (from_ns - 1, MS, EventEnd::Served),
+            (from_ns + MS, MS, EventEnd::Served),
+            (from_ns + 2 * MS, 2 * MS, EventEnd::Served),
+            (from_ns + 3 * MS, MS, EventEnd::Failed),
+            (from_ns + 4 * MS, 0, EventEnd::Rejected),
+            (from_ns + 5 * MS, 3 * MS, EventEnd::Shed),
         ] {
             scorer.see(&outcome(ended_ns, response_ns, end));
         }
@@ -275,7 +275,11 @@ mod tests {
         let p90s = |shed: u64| {
             let mut scorer = Scorer::new(&scenario);
             for i in 0..90 + shed {
-                let end = if i < 90 { End::Served } else { End::Shed };
+                let end = if i < 90 {
+                    EventEnd::Served
+                } else {
+                    EventEnd::Shed
+                };
                 scorer.see(&outcome(scenario.from_ns + (i + 1) * MS, MS, end));
             }
             let score = scorer.score(&[]);
@@ -293,7 +297,7 @@ mod tests {
             for i in 0..4000u64 {
                 let response_ns = if late.contains(&i) { 2 * MS } else { MS };
                 let ended_ns = scenario.from_ns + i * MS / 10;
-                scorer.see(&outcome(ended_ns, response_ns, End::Served));
+                scorer.see(&outcome(ended_ns, response_ns, EventEnd::Served));
             }
             scorer.score(&[]).settled
         };

@@ -7,57 +7,30 @@
 //!
 //! Each setting has one owner: building a stage fails if two controllers own the same one.
 
-pub mod aspen;
 mod auto;
-mod by_class;
-pub mod cinnamon;
-pub mod codel;
 mod cost;
 mod defaults;
-pub mod gradient;
-mod input_rate;
 mod knee;
 pub mod log;
 #[cfg(test)]
 mod odd;
-mod outgoing_bound;
+pub mod policy;
 pub mod predict;
 pub mod process;
-pub mod red;
-pub mod response_mean;
-pub mod response_p90;
 mod rule;
 mod sample;
-pub mod seda_batch;
-pub mod seda_servlets;
 #[cfg(test)]
 mod testing;
-mod threshold;
 mod why;
 
 use std::fmt;
 use std::ops::BitOr;
 use std::time::Duration;
 
-pub use self::aspen::Aspen;
 pub use self::auto::{AutoServlets, AutoTarget, Mode, Observed, Switch, auto, auto_besides};
-pub use self::by_class::ByClass;
-pub use self::cinnamon::Cinnamon;
-pub use self::codel::Codel;
-pub use self::gradient::Gradient;
-pub use self::input_rate::InputRate;
-pub use self::log::Log;
-pub use self::outgoing_bound::OutgoingBound;
 pub use self::predict::Predict;
-pub use self::process::Governor;
-pub use self::red::Red;
-pub use self::response_mean::ResponseMean;
-pub use self::response_p90::ResponseP90;
 pub use self::rule::Rule;
 pub use self::sample::{ClassSample, Sample, Servlets};
-pub use self::seda_batch::SedaBatch;
-pub use self::seda_servlets::SedaServlets;
-pub use self::threshold::Threshold;
 pub use self::why::Why;
 pub use super::run::{Applicant, Permits, ThreadManager};
 

@@ -18,7 +18,7 @@ use tussah_core::quietly;
 pub use self::batch::Batch;
 pub use self::cancel::{CancelHandle, CancellationToken};
 pub use self::class::{CLASSES_MAX, Class};
-pub use self::reason::{Reason, Why};
+pub use self::reason::{Reason, Refusal};
 
 pub(crate) use self::batch::{Chunk, Expires};
 pub(crate) use self::cancel::{BURIED_PART, Cancel, Cell, Home, Left, Recall, Spot};

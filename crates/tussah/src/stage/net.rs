@@ -54,8 +54,8 @@
 //! # Order of events
 //!
 //! - The events of one connection are sent one after the other, in the order in which they
-//!   happened. A stage that is serial or [keyed](super::Builder::keyed_by) by [`SocketEvent::id`]
-//!   handles them in that order.
+//!   happened. A stage that is serial or [keyed](super::StageBuilder::keyed_by) by
+//!   [`SocketEvent::id`] handles them in that order.
 //! - [`Accepted`](SocketEvent::Accepted) or [`Connected`](SocketEvent::Connected) is the first
 //!   event of a connection, and [`Closed`](SocketEvent::Closed) is the last. Each is sent once. The
 //!   descriptor is closed before `Closed` is sent, even if a handler still holds the

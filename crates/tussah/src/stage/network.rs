@@ -24,7 +24,7 @@ use super::observe::Tracer;
 use super::run::{Shared, ThreadManager};
 use super::state::Process;
 
-pub use self::builder::Builder;
+pub use self::builder::StageBuilder;
 pub use self::handle::{Any, Stage};
 pub use self::install::Declared;
 pub use self::table::{Edge, EdgeKind};
@@ -93,8 +93,8 @@ impl Network {
     }
 
     /// Begins a stage of this name.
-    pub fn stage<E: Send + 'static>(&self, name: impl Into<String>) -> Builder<E> {
-        Builder::new(self.clone(), name.into())
+    pub fn stage<E: Send + 'static>(&self, name: impl Into<String>) -> StageBuilder<E> {
+        StageBuilder::new(self.clone(), name.into())
     }
 
     /// Finds a stage by its name.

@@ -9,7 +9,7 @@ mod trace;
 pub use self::graph::{Graph, Node};
 pub use self::record::{COLUMNS, Recording};
 pub use self::stats::{Responses, StageStats};
-pub use self::trace::{End, SPANS_MAX, Span, Traces};
+pub use self::trace::{SPANS_MAX, Span, SpanEnd, Traces};
 pub use super::network::{Edge, EdgeKind};
 pub use super::state::Digest;
 

@@ -9,12 +9,12 @@ mod proxy;
 mod room;
 mod sender;
 
-pub use self::ask::{Ask, AskError, Reply};
+pub use self::ask::{Ask, AskError, ReplySender};
 pub use self::call::{AnyCall, Call, CallError};
 pub use self::direct::{Direct, DirectHandler, DirectHost, Directly};
 pub use self::edges::{Edges, To};
 pub use self::proxy::Between;
-pub use self::sender::{Offerer, SendError, Sender, Sending, shed};
+pub use self::sender::{SendError, Sender, Sending, TrySender, shed};
 
 pub(crate) use self::call::Counted;
 pub(crate) use self::outgoing::{

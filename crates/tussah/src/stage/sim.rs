@@ -23,18 +23,18 @@
 //! # Examples
 //! How long is the queue of a stage at 80 % of its capacity, and at twice its capacity?
 //! ```
-//! use tussah::stage::control::Threshold;
-//! use tussah::stage::sim::{Arrivals, End, Service, Simulation, Time};
+//! use tussah::stage::control::policy::Threshold;
+//! use tussah::stage::sim::{Arrivals, EventEnd, Service, Simulation, Distribution};
 //!
 //! let simulation = Simulation {
 //!     until_ns: 400_000_000,
 //!     arrivals: Arrivals::steps(&[(0, 16_000.0), (200_000_000, 40_000.0)]),
-//!     services: vec![(0, Service::computing(Time::Exponential(100_000.0)))],
+//!     services: vec![(0, Service::computing(Distribution::Exponential(100_000.0)))],
 //!     ..Simulation::default()
 //! };
 //! let (mut served, mut rejected) = (0, 0);
 //! let ticks = simulation.run(vec![Box::new(Threshold::new(50))], 1, |outcome| match outcome.end {
-//!     End::Served => served += 1,
+//!     EventEnd::Served => served += 1,
 //!     _ => rejected += 1,
 //! });
 //! assert!((6_000..7_300).contains(&served) && rejected > 3_000);
@@ -50,8 +50,8 @@ mod servlet;
 #[cfg(test)]
 mod tests;
 
-pub use self::plan::{Plan, Planned};
-pub use self::random::{Random, Time};
+pub use self::plan::{Planned, Schedule};
+pub use self::random::{Distribution, Random};
 
 use super::control::Controller;
 use super::event::Class;
@@ -112,7 +112,7 @@ impl Default for Simulation {
             batch_max: 100,
             queue_max: 1024,
             arrivals: Arrivals::default(),
-            services: vec![(0, Service::computing(Time::Constant(100_000.0)))],
+            services: vec![(0, Service::computing(Distribution::Constant(100_000.0)))],
             speeds: Vec::new(),
             permits: Vec::new(),
             rejection_ns: 0,
@@ -173,14 +173,14 @@ impl Arrivals {
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Service {
     /// How long the handler computes for an event.
-    pub compute: Time,
+    pub compute: Distribution,
     /// How long the handler also computes for each batch, in nanoseconds.
     pub batch_ns: u64,
     /// How long the handler waits for an event, after it has computed.
-    pub wait: Time,
+    pub wait: Distribution,
     /// How long the handler holds a permit, after it has computed and before that wait. While it
     /// holds the permit, it waits. Permits are granted in the order of the requests.
-    pub hold: Time,
+    pub hold: Distribution,
     /// The share of the events for which the handler waits.
     pub wait_share: f64,
     /// The share of hot events, which are handled one at a time.
@@ -194,12 +194,12 @@ pub struct Service {
 impl Service {
     /// A handler that only computes.
     #[must_use]
-    pub fn computing(compute: Time) -> Self {
+    pub fn computing(compute: Distribution) -> Self {
         Self {
             compute,
             batch_ns: 0,
-            wait: Time::Constant(0.0),
-            hold: Time::Constant(0.0),
+            wait: Distribution::Constant(0.0),
+            hold: Distribution::Constant(0.0),
             wait_share: 0.0,
             hot_share: 0.0,
             fail_share: 0.0,
@@ -222,7 +222,7 @@ pub struct Outcome {
     /// When the event was answered or rejected.
     pub ended_ns: u64,
     /// How the event ended.
-    pub end: End,
+    pub end: EventEnd,
 }
 
 impl Outcome {
@@ -235,7 +235,7 @@ impl Outcome {
 
 /// The end of an event.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum End {
+pub enum EventEnd {
     /// The batch of the event ended.
     Served,
     /// The batch of the event ended, and the event failed.
@@ -277,8 +277,8 @@ impl Simulation {
     /// Returns the arrivals and their service times, without clients in a closed loop. They depend
     /// only on the seed, not on the controllers.
     #[must_use]
-    pub fn plan(&self, seed: u64) -> Plan<'_> {
-        Plan::new(self, seed)
+    pub fn plan(&self, seed: u64) -> Schedule<'_> {
+        Schedule::new(self, seed)
     }
 
     /// Runs the stage with these controllers and calls `tell` for each event as it ends. Returns
@@ -300,7 +300,7 @@ impl Simulation {
         &self,
         controllers: Vec<Box<dyn Controller>>,
         seed: u64,
-    ) -> super::control::Log {
+    ) -> super::control::log::Log {
         engine::Engine::new(self, controllers, seed, |_| {}).log()
     }
 }

@@ -24,7 +24,7 @@ mod work;
 
 use std::sync::Arc;
 
-use super::control::{Log, Order, Servlets};
+use super::control::{Order, Servlets, log::Log};
 use super::event::{CLASSES_MAX, Event, Home, Reason, Watch};
 use super::queue::Queue;
 

@@ -8,9 +8,9 @@ use parking_lot::Mutex;
 use tracing::span::{Attributes, Id, Record};
 use tracing::{Event, Metadata, Subscriber, field};
 use tussah::Runtime;
-use tussah::stage::control::Governor;
-use tussah::stage::control::process::Why;
-use tussah::stage::{Batch, Builder, Handler, Network, Sender, Stage};
+use tussah::stage::control::process::Constraint;
+use tussah::stage::control::process::Governor;
+use tussah::stage::{Batch, Handler, Network, Sender, Stage, StageBuilder};
 use tussah::sync::Semaphore;
 
 use crate::{by_hand, runtime};
@@ -30,7 +30,7 @@ impl Handler for Gated {
     }
 }
 
-fn gated(builder: Builder<u64>, gate: &Arc<Semaphore>) -> Stage<u64> {
+fn gated(builder: StageBuilder<u64>, gate: &Arc<Semaphore>) -> Stage<u64> {
     let gated = Gated(Arc::clone(gate));
     let stage = builder.manual().batch(1).declare().expect("a stage");
     let any = stage.stage();
@@ -214,7 +214,7 @@ fn the_cause_of_an_overload_is_found_where_the_waiting_ends() {
         let cause = network.overload().expect("it is overloaded");
         assert_eq!(
             (&*cause.name, cause.why, cause.held_up),
-            ("disk", Why::Busy, 1)
+            ("disk", Constraint::Busy, 1)
         );
         clock.advance(Duration::from_millis(10));
         parse.sender().try_send(8).expect_err("it is full");
@@ -264,7 +264,7 @@ fn a_stage_that_sheds_is_overloaded_by_itself() {
     assert!(rounds >= 3);
     // It asks for 20 servlets, and has all 10 that there are.
     let cause = network.overload().expect("it is overloaded");
-    assert_eq!((cause.why, cause.held_up), (Why::Capped, 0));
+    assert_eq!((cause.why, cause.held_up), (Constraint::Capped, 0));
     gate.add_permits(1000);
 }
 

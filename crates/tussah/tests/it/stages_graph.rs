@@ -9,7 +9,7 @@ use tussah::Runtime;
 use tussah::stage::host::Many;
 use tussah::stage::net::SocketEvent;
 use tussah::stage::observe::EdgeKind;
-use tussah::stage::{Batch, BuildError, Call, Handler, Network, Offerer, Sender};
+use tussah::stage::{Batch, BuildError, Call, Handler, Network, Sender, TrySender};
 
 struct End;
 
@@ -23,7 +23,7 @@ impl Handler for End {
 /// Sends each event on by three ways.
 struct Thrice {
     queue: Sender<u64>,
-    offer: Offerer<u64>,
+    offer: TrySender<u64>,
     call: Call<u64, Many<End>>,
 }
 

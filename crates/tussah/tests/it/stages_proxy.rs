@@ -7,7 +7,7 @@ use std::time::Duration;
 use parking_lot::Mutex;
 use tussah::stage::host::Many;
 use tussah::stage::observe::{Edge, EdgeKind};
-use tussah::stage::{AnyCall, Batch, BuildError, Call, Handler, Network, Offerer, Sender, Stage};
+use tussah::stage::{AnyCall, Batch, BuildError, Call, Handler, Network, Sender, Stage, TrySender};
 
 use crate::runtime;
 
@@ -255,7 +255,7 @@ fn a_proxy_may_be_destroyed_while_it_is_taken_away() {
 struct Both {
     call: Call<u64, Many<Keep>>,
     any: AnyCall<u64>,
-    offer: Offerer<u64>,
+    offer: TrySender<u64>,
 }
 
 impl Handler for Both {

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use futures_lite::future::{block_on, poll_once};
-use tussah::stage::{Batch, Handler, Network, Reason, Why};
+use tussah::stage::{Batch, Handler, Network, Reason, Refusal};
 use tussah::sync::Notify;
 
 use crate::runtime;
@@ -44,7 +44,7 @@ fn queued_events_are_dropped_with_their_runtime() {
     drop(runtime);
     assert_eq!(dropped.load(Ordering::Relaxed), 9);
     let late = sender.try_send(10).expect_err("nobody would handle it");
-    assert_eq!(late.why, Why::Closed);
+    assert_eq!(late.why, Refusal::Closed);
 }
 
 #[test]
@@ -63,7 +63,7 @@ fn a_runtime_that_ends_closes_its_stages() {
     assert_eq!(stage.stats().gate, "closed");
     for sender in [stage.sender(), blocks] {
         let late = sender.try_send(1).expect_err("nobody would handle it");
-        assert_eq!(late.why, Why::Closed);
+        assert_eq!(late.why, Refusal::Closed);
     }
 }
 
@@ -102,7 +102,7 @@ fn a_network_of_a_runtime_that_has_ended_closes_its_stages_with_the_first_event(
         // It is taken before it is found that nobody can be called.
         sender.try_send(1).expect("there is room");
         let late = sender.try_send(2).expect_err("nobody would handle it");
-        assert_eq!(late.why, Why::Closed);
+        assert_eq!(late.why, Refusal::Closed);
     }
 }
 
@@ -122,7 +122,10 @@ fn waiting_senders_of_a_paused_stage_are_told_that_the_runtime_ends() {
         let mut settled = Box::pin(stage.settled());
         assert!(poll_once(&mut settled).await.is_none());
         drop(runtime);
-        assert_eq!(waiting.await.expect_err("it is closed").why, Why::Closed);
+        assert_eq!(
+            waiting.await.expect_err("it is closed").why,
+            Refusal::Closed
+        );
         settled.await;
     });
 }

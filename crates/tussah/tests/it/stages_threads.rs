@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use parking_lot::Mutex;
 use tussah::stage::control::{Applicant, Permits, ThreadManager};
-use tussah::stage::{AnyCall, Batch, Builder, Handler, Network, Sender, SerialHandler, Stage};
+use tussah::stage::{AnyCall, Batch, Handler, Network, Sender, SerialHandler, Stage, StageBuilder};
 use tussah::sync::Semaphore;
 
 use crate::runtime;
@@ -43,7 +43,7 @@ impl Handler for Compute {
     }
 }
 
-fn stage(network: &Network, name: &str) -> Builder<u64> {
+fn stage(network: &Network, name: &str) -> StageBuilder<u64> {
     network.stage(name).manual().servlets(4).batch(4).queue(16)
 }
 

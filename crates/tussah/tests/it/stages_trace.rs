@@ -6,7 +6,7 @@ use std::time::Duration;
 use tussah::net::UnixStream;
 use tussah::stage::host::Many;
 use tussah::stage::net::{SocketEvent, Sockets};
-use tussah::stage::observe::{End, SPANS_MAX};
+use tussah::stage::observe::{SPANS_MAX, SpanEnd};
 use tussah::stage::{AnyCall, Batch, Call, Event, Handler, Network, Reason, Sender, Stage};
 use tussah::sync::Semaphore;
 
@@ -41,7 +41,7 @@ fn stage<C: Clone>(network: &Network, name: &str, next: Option<&Stage<u64, C>>) 
 }
 
 /// Which stages each trace was at, by their names, with how it ended there.
-fn ways(network: &Network) -> Vec<(u64, Vec<(String, End)>)> {
+fn ways(network: &Network) -> Vec<(u64, Vec<(String, SpanEnd)>)> {
     let traces = network.traces();
     let mut numbers: Vec<_> = traces.spans.iter().map(|span| span.trace).collect();
     numbers.sort_unstable();
@@ -57,8 +57,8 @@ fn ways(network: &Network) -> Vec<(u64, Vec<(String, End)>)> {
     numbers.into_iter().map(with).collect()
 }
 
-fn finished(names: &[&str]) -> Vec<(String, End)> {
-    let finished = |name: &&str| (name.to_string(), End::Finished);
+fn finished(names: &[&str]) -> Vec<(String, SpanEnd)> {
+    let finished = |name: &&str| (name.to_string(), SpanEnd::Finished);
     names.iter().map(finished).collect()
 }
 
@@ -220,7 +220,7 @@ fn a_trace_shows_the_end_of_dropped_events() {
             .iter()
             .map(|span| (span.trace, span.end))
             .collect();
-        let expected = [Reason::Panicked, Reason::Expired, Reason::ShutDown].map(End::Dropped);
+        let expected = [Reason::Panicked, Reason::Expired, Reason::ShutDown].map(SpanEnd::Dropped);
         assert_eq!(
             ends,
             [1, 2, 3].into_iter().zip(expected).collect::<Vec<_>>()

@@ -1,7 +1,7 @@
 //! Stages whose handlers wait for something scarce or something slow.
 
 use tussah::stage::control::Owns;
-use tussah::stage::sim::{Arrivals, Service, Simulation, Time};
+use tussah::stage::sim::{Arrivals, Distribution, Service, Simulation};
 
 use super::{MS, SECOND, Scenario};
 
@@ -45,16 +45,16 @@ fn permits() -> Scenario {
 
 fn holding(mean_ns: f64) -> Service {
     Service {
-        hold: Time::Exponential(mean_ns),
-        ..Service::computing(Time::Constant(COMPUTE_NS))
+        hold: Distribution::Exponential(mean_ns),
+        ..Service::computing(Distribution::Constant(COMPUTE_NS))
     }
 }
 
-fn waiting(wait: Time) -> Service {
+fn waiting(wait: Distribution) -> Service {
     Service {
         wait,
         wait_share: 1.0,
-        ..Service::computing(Time::Constant(COMPUTE_NS))
+        ..Service::computing(Distribution::Constant(COMPUTE_NS))
     }
 }
 
@@ -180,9 +180,9 @@ pub(super) fn latency() -> Scenario {
             arrivals: Arrivals::steps(&[(0, rate)]),
             permits: Vec::new(),
             services: vec![
-                (0, waiting(Time::Exponential(20e6))),
-                (2 * SECOND, waiting(Time::Exponential(150e6))),
-                (6 * SECOND, waiting(Time::Exponential(20e6))),
+                (0, waiting(Distribution::Exponential(20e6))),
+                (2 * SECOND, waiting(Distribution::Exponential(150e6))),
+                (6 * SECOND, waiting(Distribution::Exponential(20e6))),
             ],
             ..base.simulation
         },
@@ -208,7 +208,7 @@ pub(super) fn bursts() -> Scenario {
                 ..Arrivals::steps(&[(0, 10.0), (16 * SECOND, 0.0)])
             },
             permits: Vec::new(),
-            services: vec![(0, waiting(Time::Constant(2e9)))],
+            services: vec![(0, waiting(Distribution::Constant(2e9)))],
             ..base.simulation
         },
         service_ns: 2e9,
@@ -224,9 +224,9 @@ pub(super) fn bursts() -> Scenario {
 
 pub(super) fn timeouts() -> Scenario {
     let healthy = Service {
-        wait: Time::Erlang(900_000.0, 3),
+        wait: Distribution::Erlang(900_000.0, 3),
         wait_share: 1.0,
-        ..Service::computing(Time::Exponential(100_000.0))
+        ..Service::computing(Distribution::Exponential(100_000.0))
     };
     let failing = Service {
         fail_share: 0.3,
@@ -270,9 +270,9 @@ pub(super) fn slow_readers() -> Scenario {
             services: vec![(
                 0,
                 Service {
-                    wait: Time::Exponential(20e6),
+                    wait: Distribution::Exponential(20e6),
                     wait_share: 0.05,
-                    ..Service::computing(Time::Exponential(50_000.0))
+                    ..Service::computing(Distribution::Exponential(50_000.0))
                 },
             )],
             tick_ns: 10 * MS,
@@ -295,9 +295,9 @@ fn mixed(name: &'static str, about: &'static str, arrivals: Arrivals) -> Scenari
     let base = permits();
     let capacity = 100.0;
     let service = Service {
-        wait: Time::Constant(10e6),
+        wait: Distribution::Constant(10e6),
         wait_share: 1.0,
-        ..Service::computing(Time::Constant(20e6))
+        ..Service::computing(Distribution::Constant(20e6))
     };
     Scenario {
         name,

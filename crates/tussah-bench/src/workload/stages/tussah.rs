@@ -3,7 +3,7 @@
 
 use std::time::{Duration, Instant};
 
-use ::tussah::stage::{Batch, BuildError, Builder, Network, Sender, SerialHandler};
+use ::tussah::stage::{Batch, BuildError, Network, Sender, SerialHandler, StageBuilder};
 use ::tussah::sync::oneshot;
 
 use super::{Count, Event, Size, event};
@@ -123,7 +123,7 @@ fn pipeline(size: Size, form: Form) -> Result<oneshot::Receiver<Count>, BuildErr
     let (done, all) = oneshot::channel();
     let mut done = Some(done);
     let room = size.capacity() as u64;
-    let begin = |name: String| -> Builder<Event> {
+    let begin = |name: String| -> StageBuilder<Event> {
         let builder = network.stage(name).queue(room).batch(size.batch);
         match form {
             Form::Bare => builder.manual(),

@@ -6,7 +6,7 @@ use std::io;
 use std::sync::Arc;
 
 use rustix::io::Errno;
-use tussah::stage::{Batch, Direct, DirectHandler, Offerer};
+use tussah::stage::{Batch, Direct, DirectHandler, TrySender};
 use tussah_wire::http::Status;
 
 use super::message::{Ask, Instead, Load, Outcome};
@@ -18,7 +18,7 @@ use crate::web::site::{Codings, Found, Missing, Opened, Site};
 /// The destination of loaded pages.
 pub(crate) enum Back<S> {
     /// To the shards of the page cache.
-    Caches(Vec<Offerer<Ask>>),
+    Caches(Vec<TrySender<Ask>>),
     /// To the requester, since nothing is cached.
     Send(Direct<Box<Exchange>, S>),
 }
@@ -55,7 +55,7 @@ impl<S: DirectHandler<Event = Box<Exchange>>> Back<S> {
 /// The stage.
 pub(crate) struct CacheMiss<S> {
     pub(crate) server: Arc<Server>,
-    pub(crate) disk: Offerer<Box<Load>>,
+    pub(crate) disk: TrySender<Box<Load>>,
     pub(crate) back: Back<S>,
 }
 

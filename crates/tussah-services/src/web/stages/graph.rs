@@ -14,7 +14,7 @@
 use std::sync::{Arc, OnceLock};
 
 use tussah::stage::host::DirectHost;
-use tussah::stage::{BuildError, Declared, Direct, Edges, Network, Offerer, Stage};
+use tussah::stage::{BuildError, Declared, Direct, Edges, Network, Stage, TrySender};
 
 use super::accept::Accept;
 use super::admission::{self, CLASSES};
@@ -109,7 +109,7 @@ fn to_caches(
     caches: &[Stage<Ask>],
     edges: &Edges<'_>,
     room: u64,
-) -> Result<Vec<Offerer<Ask>>, BuildError> {
+) -> Result<Vec<TrySender<Ask>>, BuildError> {
     caches
         .iter()
         .map(|cache| edges.to(cache).offer(room))

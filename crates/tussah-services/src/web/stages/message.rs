@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use tussah::stage::Offerer;
+use tussah::stage::TrySender;
 use tussah_wire::http::Status;
 
 use crate::web::answer;
@@ -26,7 +26,7 @@ pub(crate) struct Load {
     pub(crate) known: Option<Arc<Page>>,
     pub(crate) outcome: Outcome,
     /// The way back, in case the load is lost.
-    pub(crate) back: Option<Offerer<Ask>>,
+    pub(crate) back: Option<TrySender<Ask>>,
 }
 
 /// The outcome of a load.

@@ -15,7 +15,7 @@ mod table;
 use std::mem;
 use std::sync::Arc;
 
-use tussah::stage::{Batch, Direct, DirectHandler, Offerer, SerialHandler};
+use tussah::stage::{Batch, Direct, DirectHandler, SerialHandler, TrySender};
 
 use super::message::{Ask, Load, Outcome};
 use crate::web::answer;
@@ -32,14 +32,14 @@ pub(crate) struct PageCache<S> {
     answered: Vec<Box<Exchange>>,
     /// The pages to load then.
     missed: Vec<Box<Load>>,
-    miss: Offerer<Box<Load>>,
+    miss: TrySender<Box<Load>>,
     send: Direct<Box<Exchange>, S>,
 }
 
 impl<S: DirectHandler<Event = Box<Exchange>>> PageCache<S> {
     pub(crate) fn new(
         server: Arc<Server>,
-        miss: Offerer<Box<Load>>,
+        miss: TrySender<Box<Load>>,
         send: Direct<Box<Exchange>, S>,
     ) -> Self {
         Self {

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use tussah::stage::{Direct, DirectHandler, Event, Offerer, SendError, Why};
+use tussah::stage::{Direct, DirectHandler, Event, Refusal, SendError, TrySender};
 use tussah_wire::http::encoding::{Accepted, Codings};
 use tussah_wire::http::head::Field;
 use tussah_wire::http::{Framing, Method, Status, target};
@@ -20,16 +20,16 @@ pub(crate) struct Receive<S> {
     pub(crate) server: Arc<Server>,
     pub(crate) pages: Pages,
     /// The stages of the routes, by index.
-    pub(crate) routes: Vec<Offerer<Box<Exchange>>>,
+    pub(crate) routes: Vec<TrySender<Box<Exchange>>>,
     pub(crate) send: Direct<Box<Exchange>, S>,
 }
 
 /// The source of pages.
 pub(crate) enum Pages {
     /// From the shards of a cache.
-    Caches(Vec<Offerer<Ask>>),
+    Caches(Vec<TrySender<Ask>>),
     /// From their files.
-    Miss(Offerer<Box<Load>>),
+    Miss(TrySender<Box<Load>>),
 }
 
 impl<S: DirectHandler<Event = Box<Exchange>>> DirectHandler for Receive<S> {
@@ -110,7 +110,7 @@ impl<S: DirectHandler<Event = Box<Exchange>>> Receive<S> {
         }
         if let Err(SendError { event, why, .. }) = self.routes[route].try_send(event) {
             let reason = match why {
-                Why::Full | Why::KeyFull => Count::Full,
+                Refusal::Full | Refusal::KeyFull => Count::Full,
                 _ => Count::Overload,
             };
             let exchange = event.into_inner();

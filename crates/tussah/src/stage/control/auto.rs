@@ -24,7 +24,8 @@ pub use self::switch::{Mode, Observed, Switch};
 pub use self::target::AutoTarget;
 use self::trial::{Trial, Window};
 use super::{
-    Aspen, Cadence, Controller, Owns, Predict, Sample, SedaBatch, Settings, aspen, seda_batch,
+    Cadence, Controller, Owns, Predict, Sample, Settings,
+    policy::{Aspen, AspenConfig, SedaBatch, SedaBatchConfig},
 };
 
 /// Returns the default controllers, with or without a latency target.
@@ -60,9 +61,9 @@ pub fn auto(target: Option<Duration>) -> Vec<Box<dyn Controller>> {
 /// ```
 #[must_use]
 pub fn auto_besides(target: Option<Duration>, taken: Owns) -> Vec<Box<dyn Controller>> {
-    let batch = seda_batch::Config {
+    let batch = SedaBatchConfig {
         target_ns: target.map(|target| u64::try_from(target.as_nanos()).unwrap_or(u64::MAX)),
-        ..seda_batch::Config::default()
+        ..SedaBatchConfig::default()
     };
     let mut controllers: Vec<Box<dyn Controller>> = Vec::new();
     match target {
@@ -149,10 +150,10 @@ pub struct AutoServlets {
 impl Default for AutoServlets {
     fn default() -> Self {
         Self {
-            cheap: Aspen::new(aspen::Config {
+            cheap: Aspen::new(AspenConfig {
                 low: CHEAP_LOW,
                 exponent_max: 0.0,
-                ..aspen::Config::default()
+                ..AspenConfig::default()
             }),
             dear: Aspen::default(),
             waits: false,
@@ -505,12 +506,12 @@ mod tests {
 
     #[test]
     fn batches_that_cost_something_are_not_made_small_in_overload() {
-        use crate::stage::sim::{Arrivals, End, Service, Simulation, Time};
+        use crate::stage::sim::{Arrivals, Distribution, EventEnd, Service, Simulation};
         let target = Duration::from_millis(1);
         // In batches of 12 the one CPU does 70,000 per second; in batches of 1, 16,000.
         let service = Service {
             batch_ns: 50_000,
-            ..Service::computing(Time::Exponential(10_000.0))
+            ..Service::computing(Distribution::Exponential(10_000.0))
         };
         let simulation = Simulation {
             until_ns: 1_000_000_000,
@@ -523,7 +524,7 @@ mod tests {
         let mut good = 0;
         simulation.run(auto(Some(target)), 1, |outcome| {
             let in_time = u128::from(outcome.response_ns()) <= target.as_nanos();
-            let counts = outcome.arrived_ns >= 200_000_000 && outcome.end == End::Served;
+            let counts = outcome.arrived_ns >= 200_000_000 && outcome.end == EventEnd::Served;
             good += u32::from(counts && in_time);
         });
         assert!(good >= 48_000, "{good} in 0.8 s");

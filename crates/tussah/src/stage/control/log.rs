@@ -14,7 +14,7 @@ pub const DECISIONS_MAX: usize = 256;
 ///
 /// # Examples
 /// ```
-/// use tussah::stage::control::{Log, Settings};
+/// use tussah::stage::control::{Settings, log::Log};
 ///
 /// # use tussah::stage::control::Sample;
 /// # fn sample() -> Sample<'static> {

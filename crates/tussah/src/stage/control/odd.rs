@@ -3,10 +3,13 @@
 use std::time::Duration;
 
 use super::{
-    Arrival, Aspen, AutoServlets, AutoTarget, ByClass, Cinnamon, ClassSample, Codel, Controller,
-    Departure, Gradient, InputRate, OutgoingBound, Predict, Red, ResponseMean, ResponseP90, Sample,
-    SedaBatch, SedaServlets, Servlets, Threshold, cinnamon, codel, response_mean, response_p90,
-    seda_batch,
+    Arrival, AutoServlets, AutoTarget, ClassSample, Controller, Departure, Predict, Sample,
+    Servlets,
+    policy::{
+        Aspen, ByClass, Cinnamon, CinnamonConfig, Codel, CodelConfig, Gradient, InputRate,
+        OutgoingBound, Red, ResponseMean, ResponseMeanConfig, ResponseP90, ResponseP90Config,
+        SedaBatch, SedaBatchConfig, SedaServlets, Threshold,
+    },
 };
 use crate::stage::event::Class;
 use crate::stage::sim::Random;
@@ -20,18 +23,18 @@ fn controllers(target: Duration) -> Vec<Box<dyn Controller>> {
         Box::new(AutoServlets::default()),
         Box::new(AutoTarget::new(target)),
         Box::new(ByClass::new(&[0.5])),
-        Box::new(Cinnamon::new(cinnamon::Config::new(target))),
-        Box::new(Codel::new(codel::Config::new(target, target))),
+        Box::new(Cinnamon::new(CinnamonConfig::new(target))),
+        Box::new(Codel::new(CodelConfig::new(target, target))),
         Box::new(Gradient::default()),
         Box::new(InputRate::packets(1).and_bytes(u64::MAX)),
         Box::new(OutgoingBound::each(target_ns).of_all(1)),
         Box::new(Predict::new(target)),
         Box::new(Red::default()),
-        Box::new(ResponseMean::new(response_mean::Config::new(target))),
-        Box::new(ResponseP90::new(response_p90::Config::new(target))),
-        Box::new(SedaBatch::new(seda_batch::Config {
+        Box::new(ResponseMean::new(ResponseMeanConfig::new(target))),
+        Box::new(ResponseP90::new(ResponseP90Config::new(target))),
+        Box::new(SedaBatch::new(SedaBatchConfig {
             target_ns: Some(target_ns),
-            ..seda_batch::Config::default()
+            ..SedaBatchConfig::default()
         })),
         Box::new(SedaServlets::default()),
         Box::new(Threshold::new(target_ns)),

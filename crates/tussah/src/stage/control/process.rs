@@ -50,7 +50,7 @@ pub struct Cause {
     /// The stage's name.
     pub name: String,
     /// The reason why it cannot do more.
-    pub why: Why,
+    pub why: Constraint,
     /// How long it has been overloaded, in nanoseconds.
     pub since_ns: u64,
     /// How many stages wait for it, directly or through others.
@@ -60,7 +60,7 @@ pub struct Cause {
 /// The reason why a stage cannot do more.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[non_exhaustive]
-pub enum Why {
+pub enum Constraint {
     /// All servlets that it asked for are at work.
     Busy,
     /// The stage asks for more servlets than the process allows it.
@@ -172,11 +172,11 @@ impl Governor {
         })?;
         let load = stages[stage];
         let why = if load.utilisation < UTILISATION_BUSY {
-            Why::Stuck
+            Constraint::Stuck
         } else if load.wanted > caps[stage] {
-            Why::Capped
+            Constraint::Capped
         } else {
-            Why::Busy
+            Constraint::Busy
         };
         Some(Cause {
             stage,
@@ -230,9 +230,9 @@ fn end(stages: &[StageLoad<'_>], mut place: usize) -> usize {
 impl fmt::Display for Cause {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let why = match self.why {
-            Why::Busy => "all its servlets are at work",
-            Why::Capped => "it asks for more servlets than the process has for it",
-            Why::Stuck => "its servlets wait for something that is no stage",
+            Constraint::Busy => "all its servlets are at work",
+            Constraint::Capped => "it asks for more servlets than the process has for it",
+            Constraint::Stuck => "its servlets wait for something that is no stage",
         };
         let ms = self.since_ns / 1_000_000;
         write!(
@@ -311,7 +311,10 @@ mod tests {
         assert_eq!(governor.plan(&stages, 0).cause, None);
         assert_eq!(governor.plan(&stages, 99 * MS).cause, None);
         let cause = governor.plan(&stages, 100 * MS).cause.expect("one");
-        assert_eq!((cause.stage, cause.why, cause.held_up), (2, Why::Busy, 2));
+        assert_eq!(
+            (cause.stage, cause.why, cause.held_up),
+            (2, Constraint::Busy, 2)
+        );
         let said = cause.to_string();
         assert_eq!(
             said,
@@ -359,9 +362,9 @@ mod tests {
             let cause = governor.plan(&[load], 0).cause.expect("one");
             assert_eq!(cause.why, expected);
         };
-        check(4, 1.0, Why::Busy);
-        check(5, 1.0, Why::Capped);
-        check(5, 0.3, Why::Stuck);
+        check(4, 1.0, Constraint::Busy);
+        check(5, 1.0, Constraint::Capped);
+        check(5, 0.3, Constraint::Stuck);
     }
 
     #[test]

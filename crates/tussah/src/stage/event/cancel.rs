@@ -120,7 +120,7 @@ impl Cancel {
 /// | in a queue | The event ends. Its credits are free at once, and its drop callbacks get [`Reason::Cancelled`](crate::stage::Reason::Cancelled). If its class or key has more than eight events, up to an eighth of them may be cancelled values that have yet to be dropped. |
 /// | with its sender | The event ends when it is queued. |
 /// | in a batch | The handler does not get the event. |
-/// | with a [`Handler`](crate::stage::Handler) whose stage has [batches of one](crate::stage::Builder::batch) and no keys | The handler's future is dropped, and the drop callback gets `Reason::Cancelled`. |
+/// | with a [`Handler`](crate::stage::Handler) whose stage has [batches of one](crate::stage::StageBuilder::batch) and no keys | The handler's future is dropped, and the drop callback gets `Reason::Cancelled`. |
 /// | with another handler | The handler goes on, and can ask a [`CancellationToken`]. |
 /// | ended | None. |
 ///

@@ -6,8 +6,8 @@ pub const CLASSES_MAX: usize = 8;
 
 /// The class of an event within its stage; 0 is served first.
 ///
-/// A stage has one class by default (`Builder::classes`). An event of a class that its stage does
-/// not have counts as one of the last class.
+/// A stage has one class by default (`StageBuilder::classes`). An event of a class that its stage
+/// does not have counts as one of the last class.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
 pub struct Class(pub u8);
 

@@ -5,7 +5,7 @@ use std::fmt;
 /// The reason why a stage refused an event.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[non_exhaustive]
-pub enum Why {
+pub enum Refusal {
     /// The queue has no room for the event, or none for its class.
     Full,
     /// Too many events with its key are queued.
@@ -20,21 +20,21 @@ pub enum Why {
     Proxied,
 }
 
-impl Why {
+impl Refusal {
     pub(crate) fn is_full(self) -> bool {
-        matches!(self, Why::Full | Why::KeyFull)
+        matches!(self, Refusal::Full | Refusal::KeyFull)
     }
 }
 
-impl fmt::Display for Why {
+impl fmt::Display for Refusal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Why::Full => f.write_str("its queue is full"),
-            Why::KeyFull => f.write_str("the queue of its key is full"),
-            Why::Rejected(name) => write!(f, "turned away by `{name}`"),
-            Why::Closed => f.write_str("the stage is closed"),
-            Why::Degrade => f.write_str("to be degraded"),
-            Why::Proxied => f.write_str("its proxy's queue is full"),
+            Refusal::Full => f.write_str("its queue is full"),
+            Refusal::KeyFull => f.write_str("the queue of its key is full"),
+            Refusal::Rejected(name) => write!(f, "turned away by `{name}`"),
+            Refusal::Closed => f.write_str("the stage is closed"),
+            Refusal::Degrade => f.write_str("to be degraded"),
+            Refusal::Proxied => f.write_str("its proxy's queue is full"),
         }
     }
 }

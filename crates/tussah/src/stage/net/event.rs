@@ -59,8 +59,8 @@ pub enum Closed {
 
 impl SocketEvent {
     /// Returns the number of the connection or server of this event, for
-    /// [`Builder::keyed_by`](crate::stage::Builder::keyed_by). No two sockets of the process ever
-    /// have the same number.
+    /// [`StageBuilder::keyed_by`](crate::stage::StageBuilder::keyed_by). No two sockets of the
+    /// process ever have the same number.
     #[must_use]
     pub fn id(&self) -> u64 {
         match self {

@@ -9,7 +9,7 @@ use tussah_core::Notify;
 
 use super::set::{Queue, SocketSet};
 use crate::stage::BuildError;
-use crate::stage::control::{Controller, Log, Owns, Servlets, Settings};
+use crate::stage::control::{Controller, Owns, Servlets, Settings, log::Log};
 use crate::stage::event::Time;
 use crate::stage::state::{ControllerSet, Counts, Now, Random};
 use crate::time::sleep;

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use super::event::SocketEvent;
 use super::options::WhenRejected;
-use crate::stage::{Event, SendError, Sender, Why};
+use crate::stage::{Event, Refusal, SendError, Sender};
 use crate::time::sleep;
 
 /// The first pause when a controller rejects an event that has to be queued; each further pause is
@@ -47,7 +47,7 @@ impl<E: From<SocketEvent> + Send + 'static> EventSink<E> {
         }
         let sent = self.to.send(self.traced(event)).await;
         sent.map_err(|SendError { why, .. }| match why {
-            Why::Closed => SinkError::Gone,
+            Refusal::Closed => SinkError::Gone,
             _ => SinkError::Rejected,
         })
     }
@@ -64,7 +64,8 @@ impl<E: From<SocketEvent> + Send + 'static> EventSink<E> {
             event = match self.to.send(event).await {
                 Ok(()) => return Ok(()),
                 Err(SendError {
-                    why: Why::Closed, ..
+                    why: Refusal::Closed,
+                    ..
                 }) => return Err(SinkError::Gone),
                 Err(SendError { event, .. }) => event,
             };

@@ -21,7 +21,7 @@ use super::stats::SocketStats;
 use super::stream::{Listener, Stream};
 use super::thread::prepare;
 use crate::net::{TcpStream, ToAddresses, UnixStream};
-use crate::stage::control::{Controller, Log};
+use crate::stage::control::{Controller, log::Log};
 #[cfg(doc)]
 use crate::stage::control::{Owns, Sample};
 use crate::stage::{BuildError, Network, Sender};
@@ -193,8 +193,8 @@ impl Sockets {
     }
 
     /// Adds a controller of the queue `NAME.read`, such as an
-    /// [`InputRate`](crate::stage::control::InputRate). It also controls the reads of handles with
-    /// other options.
+    /// [`InputRate`](crate::stage::control::policy::InputRate). It also controls the reads of
+    /// handles with other options.
     ///
     /// The controller can decide [`Owns::PACE`]: the shortest time between two reads of all
     /// connections together. Connections that wait for their turn to read form a queue. The
@@ -217,8 +217,8 @@ impl Sockets {
     }
 
     /// Adds a controller of the queue `NAME.write`, such as an
-    /// [`OutgoingBound`](crate::stage::control::OutgoingBound). It also controls the writes of
-    /// handles with other options.
+    /// [`OutgoingBound`](crate::stage::control::policy::OutgoingBound). It also controls the writes
+    /// of handles with other options.
     ///
     /// The controller can decide [`Owns::OUTGOING`]: how many bytes may be queued to each peer.
     /// [`SocketOptions::outgoing_bytes_max`] applies in addition. The controller is called when

@@ -41,7 +41,7 @@ const KEY_DEPTH_MAX: usize = 128;
 /// [`direct`](Self::direct), [`serial`](Self::serial), [`blocking`](Self::blocking) or
 /// [`declare`](Self::declare) makes the stage.
 #[must_use = "a stage is made by giving it a handler"]
-pub struct Builder<E> {
+pub struct StageBuilder<E> {
     network: Network,
     name: String,
     queue_max: u64,
@@ -65,7 +65,7 @@ pub struct Builder<E> {
 
 type MakeKeyed<E> = Box<dyn FnOnce(usize, usize) -> Box<dyn Keyed<E>> + Send>;
 
-impl<E: Send + 'static> Builder<E> {
+impl<E: Send + 'static> StageBuilder<E> {
     pub(crate) fn new(network: Network, name: String) -> Self {
         Self {
             network,

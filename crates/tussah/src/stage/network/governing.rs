@@ -100,7 +100,7 @@ impl Network {
     /// # Examples
     /// ```
     /// use tussah::stage::{Batch, Handler, Network};
-    /// use tussah::stage::control::Governor;
+    /// use tussah::stage::control::process::Governor;
     ///
     /// struct Nothing;
     ///

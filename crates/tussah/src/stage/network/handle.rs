@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use super::Network;
 use super::inspect::Inspect;
-use crate::stage::control::{Log, Settings};
+use crate::stage::control::{Settings, log::Log};
 use crate::stage::observe::StageStats;
 use crate::stage::run::Shared;
 use crate::stage::send::Sender;

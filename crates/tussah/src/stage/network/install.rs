@@ -30,7 +30,7 @@ impl<E: Send + 'static> Declared<E> {
     /// Gives the stage a handler that several servlets use at the same time.
     ///
     /// # Errors
-    /// The same as for [`Builder::handler`](crate::stage::Builder::handler).
+    /// The same as for [`StageBuilder::handler`](crate::stage::StageBuilder::handler).
     pub fn handler<H: Handler<Event = E>>(
         self,
         make: impl FnOnce(&Edges<'_>) -> Result<H, BuildError>,
@@ -41,7 +41,7 @@ impl<E: Send + 'static> Declared<E> {
     /// Gives the stage a handler that handles one batch after the other.
     ///
     /// # Errors
-    /// The same as for [`Builder::handler`](crate::stage::Builder::handler).
+    /// The same as for [`StageBuilder::handler`](crate::stage::StageBuilder::handler).
     pub fn serial<H: SerialHandler<Event = E>>(
         self,
         make: impl FnMut(&Edges<'_>) -> Result<H, BuildError> + Send + 'static,

@@ -38,12 +38,12 @@ pub struct Span {
     /// When its batch ended, or when it was dropped.
     pub ended_ns: u64,
     /// How the visit ended.
-    pub end: End,
+    pub end: SpanEnd,
 }
 
 /// How the visit of a traced event at a stage ended.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum End {
+pub enum SpanEnd {
     /// The event's batch ended.
     Finished,
     /// The event was dropped.
@@ -69,7 +69,7 @@ impl Network {
     ///
     /// # Examples
     /// ```
-    /// use tussah::stage::observe::End;
+    /// use tussah::stage::observe::SpanEnd;
     /// use tussah::stage::{Batch, Event, Handler, Network, Sender};
     ///
     /// struct Half(Option<Sender<u32>>);
@@ -101,7 +101,7 @@ impl Network {
     /// let traces = network.traces();
     /// // Two were chosen and one was sent as traced; each visited two stages.
     /// assert_eq!(traces.spans.len(), 6);
-    /// assert!(traces.of(17).all(|span| span.end == End::Finished));
+    /// assert!(traces.of(17).all(|span| span.end == SpanEnd::Finished));
     /// println!("{traces}");
     /// # Ok::<(), tussah::stage::BuildError>(())
     /// # }).expect("no error");
@@ -142,8 +142,8 @@ impl Traces {
                 .number("begun_ns", span.begun_ns)
                 .number("ended_ns", span.ended_ns);
             match span.end {
-                End::Finished => object.text("end", "finished"),
-                End::Dropped(reason) => object.text("end", &reason.to_string()),
+                SpanEnd::Finished => object.text("end", "finished"),
+                SpanEnd::Dropped(reason) => object.text("end", &reason.to_string()),
             };
             object.end();
         });
@@ -174,8 +174,8 @@ impl fmt::Display for Traces {
                     time(span.begun_ns, span.ended_ns),
                 )?;
                 match span.end {
-                    End::Finished => writeln!(f)?,
-                    End::Dropped(reason) => writeln!(f, ", {reason}")?,
+                    SpanEnd::Finished => writeln!(f)?,
+                    SpanEnd::Dropped(reason) => writeln!(f, ", {reason}")?,
                 }
             }
         }
@@ -297,8 +297,8 @@ impl Marks {
 }
 
 impl Taken {
-    fn end(self) -> End {
-        self.dropped.map_or(End::Finished, End::Dropped)
+    fn end(self) -> SpanEnd {
+        self.dropped.map_or(SpanEnd::Finished, SpanEnd::Dropped)
     }
 }
 
@@ -336,7 +336,7 @@ impl<E> Shared<E> {
             queued_ns: queued_ns(event.stamp()),
             begun_ns: now_ns,
             ended_ns: now_ns,
-            end: End::Dropped(reason),
+            end: SpanEnd::Dropped(reason),
         });
     }
 }

@@ -14,7 +14,7 @@
 use std::collections::{BTreeMap, HashMap};
 use std::task::Waker;
 
-use crate::stage::event::{CLASSES_MAX, Why};
+use crate::stage::event::{CLASSES_MAX, Refusal};
 
 /// How often a sender that came back yields, for each sender of the last round, before it stops
 /// waiting for the missing ones.
@@ -123,12 +123,18 @@ impl Senders {
     }
 
     /// Queues a sender that was refused for this reason, and returns its number.
-    pub(crate) fn add(&mut self, from: u32, wanted: Wanted, lacks_class: bool, why: Why) -> u64 {
+    pub(crate) fn add(
+        &mut self,
+        from: u32,
+        wanted: Wanted,
+        lacks_class: bool,
+        why: Refusal,
+    ) -> u64 {
         self.count(from);
         self.any_unlike |= !wanted.is_like_others;
         self.last += 1;
         let lacks = match why {
-            Why::KeyFull => Lacks::Key,
+            Refusal::KeyFull => Lacks::Key,
             _ if lacks_class => Lacks::Class,
             _ => Lacks::Room,
         };
@@ -199,12 +205,12 @@ impl Senders {
     }
 
     /// Queues a woken sender again, in its old place, because it found no room after all.
-    pub(crate) fn refused(&mut self, number: u64, lacks_class: bool, why: Why) {
+    pub(crate) fn refused(&mut self, number: u64, lacks_class: bool, why: Refusal) {
         let Some((mut waiter, _)) = self.called.remove(&number) else {
             return;
         };
         waiter.lacks = match why {
-            Why::KeyFull => Lacks::Key,
+            Refusal::KeyFull => Lacks::Key,
             _ if lacks_class => Lacks::Class,
             _ => Lacks::Room,
         };

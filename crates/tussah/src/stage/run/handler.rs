@@ -7,7 +7,7 @@ use crate::stage::event::Batch;
 /// A handler of events that handles several batches at the same time, one per servlet.
 ///
 /// # Cancellation
-/// In a stage with [`batch(1)`](crate::stage::Builder::batch) and without keys, the future is
+/// In a stage with [`batch(1)`](crate::stage::StageBuilder::batch) and without keys, the future is
 /// dropped when its event is [cancelled](crate::stage::CancelHandle).
 ///
 /// # Examples

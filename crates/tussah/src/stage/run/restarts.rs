@@ -8,7 +8,7 @@ use std::time::Duration;
 /// The handler is made anew as soon as it has panicked, in its servlet or in a call. A stage whose
 /// handler panics more often, or cannot be made, is closed at once. Queued events are dropped with
 /// their callbacks, senders get an error, an error is logged, and
-/// [`Builder::on_close`](crate::stage::Builder::on_close) is called. The stage's
+/// [`StageBuilder::on_close`](crate::stage::StageBuilder::on_close) is called. The stage's
 /// [statistics](crate::stage::observe::StageStats::closed) and status pages show the reason.
 #[derive(Clone, Debug)]
 pub struct Restarts {

@@ -11,7 +11,7 @@ use super::host::Present;
 use super::restarts::Restarts;
 use super::threads::Threads;
 use crate::stage::error::BuildError;
-use crate::stage::event::{Batch, Class, Event, Reason, Time, Why, queued_ns};
+use crate::stage::event::{Batch, Class, Event, Reason, Refusal, Time, queued_ns};
 use crate::stage::network::{Governing, Network, Rank, Weak};
 use crate::stage::observe::Tracer;
 use crate::stage::queue::{Queue, Senders};
@@ -234,7 +234,7 @@ impl<E: Send + 'static> Shared<E> {
         from: u32,
         event: Event<E>,
         how: How,
-    ) -> Result<(), (Event<E>, Why)> {
+    ) -> Result<(), (Event<E>, Refusal)> {
         let mut inner = self.lock();
         if inner.is_proxied(from) {
             drop(inner);
@@ -251,7 +251,7 @@ impl<E: Send + 'static> Shared<E> {
         };
         self.offered(inner, now_ns);
         match offered {
-            Err((event, Why::Degrade)) => self.offer_degraded(from, event, how),
+            Err((event, Refusal::Degrade)) => self.offer_degraded(from, event, how),
             offered => offered,
         }
     }
@@ -271,7 +271,7 @@ impl<E: Send + 'static> Shared<E> {
         from: u32,
         mut event: Event<E>,
         how: How,
-    ) -> Result<(), (Event<E>, Why)> {
+    ) -> Result<(), (Event<E>, Refusal)> {
         self.make_smaller(&mut event);
         self.offer(from, event, How { asked: true, ..how })
     }
@@ -288,9 +288,9 @@ impl<E: Send + 'static> Shared<E> {
         from: u32,
         event: Event<E>,
         how: How,
-        said: Why,
-    ) -> Result<(), (Event<E>, Why)> {
-        if said == Why::Degrade {
+        said: Refusal,
+    ) -> Result<(), (Event<E>, Refusal)> {
+        if said == Refusal::Degrade {
             return self.offer_degraded(from, event, how);
         }
         if self.lock().state.rejects(event.class_of(), how) {

@@ -92,8 +92,8 @@ impl Applicant {
         &self.name
     }
 
-    /// Returns the stage's priority ([`Builder::priority`](crate::stage::Builder::priority)): 0
-    /// comes before 1.
+    /// Returns the stage's priority
+    /// ([`StageBuilder::priority`](crate::stage::StageBuilder::priority)): 0 comes before 1.
     #[must_use]
     pub fn priority(&self) -> u8 {
         self.priority

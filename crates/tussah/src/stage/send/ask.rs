@@ -6,7 +6,7 @@ use std::sync::Arc;
 use parking_lot::Mutex;
 
 use super::{AnyCall, Call, CallError, SendError, Sender};
-use crate::stage::event::{Event, Reason, Why};
+use crate::stage::event::{Event, Reason, Refusal};
 use crate::stage::run::Host;
 use crate::sync::oneshot;
 
@@ -46,20 +46,20 @@ pub struct Ask<T, R> {
     /// The value that was sent.
     pub value: T,
     /// Takes the value to return.
-    pub reply: Reply<R>,
+    pub reply: ReplySender<R>,
 }
 
 /// The handler's end of an [`Ask`]. It may be kept after the handler has returned.
 ///
 /// Dropping it without a value ends the ask as [`AskError::Unanswered`], once the handler's batch
 /// has ended or been [settled](crate::stage::Batch::settle).
-pub struct Reply<R>(Arc<Slot<R>>);
+pub struct ReplySender<R>(Arc<Slot<R>>);
 
 /// Shared by the reply and the event's drop callback. The first of them that has an outcome takes
 /// the sender out; if neither has one, the last to go drops it.
 type Slot<R> = Mutex<Option<oneshot::Sender<Result<R, Reason>>>>;
 
-impl<R> Reply<R> {
+impl<R> ReplySender<R> {
     /// Returns the value to the caller. It is dropped if the caller no longer waits.
     pub fn send(self, value: R) {
         complete(&self.0, Ok(value));
@@ -93,7 +93,7 @@ pub enum AskError {
         /// The stage.
         stage: Arc<str>,
         /// The reason.
-        why: Why,
+        why: Refusal,
     },
     /// The event ended without being handled, or its handler panicked.
     Ended {
@@ -102,7 +102,7 @@ pub enum AskError {
         /// The reason.
         reason: Reason,
     },
-    /// The handler dropped the [`Reply`].
+    /// The handler dropped the [`ReplySender`].
     Unanswered {
         /// The stage that was asked.
         stage: Arc<str>,
@@ -209,7 +209,7 @@ type Answer<R> = oneshot::Receiver<Result<R, Reason>>;
 fn question<T, R: Send + 'static>(value: Event<T>) -> (Event<Ask<T, R>>, Answer<R>) {
     let (sender, answer) = oneshot::channel();
     let slot: Arc<Slot<R>> = Arc::new(Mutex::new(Some(sender)));
-    let reply = Reply(Arc::clone(&slot));
+    let reply = ReplySender(Arc::clone(&slot));
     let event = value
         .map(|value| Ask { value, reply })
         .on_drop(move |reason| complete(&slot, Err(reason)));
@@ -238,7 +238,7 @@ fn refused<E>(error: SendError<E>) -> AskError {
 fn closed(stage: &Arc<str>, _: CallError) -> AskError {
     AskError::Refused {
         stage: Arc::clone(stage),
-        why: Why::Closed,
+        why: Refusal::Closed,
     }
 }
 
@@ -250,9 +250,9 @@ impl<T: fmt::Debug, R> fmt::Debug for Ask<T, R> {
     }
 }
 
-impl<R> fmt::Debug for Reply<R> {
+impl<R> fmt::Debug for ReplySender<R> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Reply")
+        f.debug_struct("ReplySender")
             .field("is_closed", &self.is_closed())
             .finish()
     }

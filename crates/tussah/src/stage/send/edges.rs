@@ -5,7 +5,7 @@ use std::marker::PhantomData;
 use std::sync::Arc;
 
 use super::call::{AnyCall, Call};
-use super::sender::{Offerer, Sender};
+use super::sender::{Sender, TrySender};
 use crate::stage::error::BuildError;
 use crate::stage::network::{Any, EdgeKind, Network, Stage};
 use crate::stage::run::{Host, Shared};
@@ -118,15 +118,15 @@ impl<E: Send + 'static, C> To<'_, E, C> {
     /// others.
     ///
     /// Events of such an edge precede senders that wait for room. They have the same additional
-    /// room above the [bound of their class](crate::stage::Builder::class_queue), and controllers
-    /// do not reject them. Controllers may still shed them from the queue.
+    /// room above the [bound of their class](crate::stage::StageBuilder::class_queue), and
+    /// controllers do not reject them. Controllers may still shed them from the queue.
     ///
     /// # Errors
     /// If the stage is closed or of another network.
-    pub fn offer(self, room: u64) -> Result<Offerer<E>, BuildError> {
+    pub fn offer(self, room: u64) -> Result<TrySender<E>, BuildError> {
         self.connect_with(EdgeKind::Offer, room)?;
         self.stage.make_room(room);
-        Ok(Offerer(Sender {
+        Ok(TrySender(Sender {
             from: self.edges.id,
             stage: self.stage,
             offers: true,

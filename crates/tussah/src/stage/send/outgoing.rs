@@ -10,7 +10,7 @@ use std::cell::{Cell, RefCell};
 use std::sync::Arc;
 
 use super::sender::Sender;
-use crate::stage::event::{Chunk, Class, Event, Why};
+use crate::stage::event::{Chunk, Class, Event, Refusal};
 use crate::stage::run::Shared;
 use crate::stage::state::How;
 
@@ -60,7 +60,7 @@ pub(crate) struct Outgoing<E> {
     pub(crate) granted: u64,
     pub(crate) class: Class,
     /// The controller's decision about the next event.
-    pub(crate) then: Option<Why>,
+    pub(crate) then: Option<Refusal>,
     /// The time stamp of the events; 0 makes each read the clock.
     pub(crate) now_ns: u64,
 }
@@ -181,7 +181,7 @@ pub(crate) fn send<E: Send + 'static>(
     sender: &Sender<E>,
     event: Event<E>,
     waits: bool,
-) -> Result<(), (Event<E>, Why)> {
+) -> Result<(), (Event<E>, Refusal)> {
     let stage = &sender.stage;
     if let Some(mut outgoing) = stage.outgoing.get()
         && outgoing.granted > 0
@@ -249,7 +249,7 @@ fn send_now<E: Send + 'static>(
     sender: &Sender<E>,
     mut event: Event<E>,
     waits: bool,
-) -> Result<(), (Event<E>, Why)> {
+) -> Result<(), (Event<E>, Refusal)> {
     let stage = &sender.stage;
     let said = if HERE.with(Here::is_outside) {
         None
@@ -327,7 +327,7 @@ impl<E> Sender<E> {
 }
 
 /// Returns the controller's decision about this event, if it was made ahead of time.
-fn said<E: Send + 'static>(stage: &Shared<E>, event: &Event<E>) -> Option<Why> {
+fn said<E: Send + 'static>(stage: &Shared<E>, event: &Event<E>) -> Option<Refusal> {
     let mut place = stage.outgoing.get()?;
     let is_next = place.granted == 0 && event.class_of() == place.class && event.is_plain();
     place.then.take().filter(|_| is_next)

@@ -9,7 +9,7 @@ use tussah_core::Notify;
 use super::outgoing;
 use super::sender::Sender;
 use crate::stage::error::BuildError;
-use crate::stage::event::{Batch, Event, Why};
+use crate::stage::event::{Batch, Event, Refusal};
 use crate::stage::network::{Any, Stage};
 use crate::stage::run::{Gone, Inner, Shared};
 use crate::stage::state::How;
@@ -290,17 +290,17 @@ impl<E: Send + 'static> Shared<E> {
         from: u32,
         event: Event<E>,
         how: How,
-    ) -> Result<(), (Event<E>, Why)> {
+    ) -> Result<(), (Event<E>, Refusal)> {
         let passing = match self.way(from, how.waits) {
             Way::Direct => return self.offer(from, event, how),
-            Way::Held(_) => return Err((event, Why::Proxied)),
+            Way::Held(_) => return Err((event, Refusal::Proxied)),
             Way::Proxy(passing) => passing,
         };
         let proxy = &passing.proxy;
         match outgoing::send(proxy, event, how.waits) {
             // A sender that waits continues in `send_by_proxy`.
-            Err((event, why)) if how.waits && why.is_full() => Err((event, Why::Proxied)),
-            Err((event, Why::Closed)) => {
+            Err((event, why)) if how.waits && why.is_full() => Err((event, Refusal::Proxied)),
+            Err((event, Refusal::Closed)) => {
                 self.forget_proxy(from, Arc::as_ptr(&proxy.stage));
                 self.offer(from, event, how)
             }
@@ -372,7 +372,7 @@ impl<E: Send + 'static> Shared<E> {
 
 impl<E: Send + 'static> Sender<E> {
     /// Sends the event in `place` as [`send_from`](Self::send_from) does, but to the proxy if any.
-    pub(crate) async fn send_by_proxy(&self, place: &mut Option<Event<E>>) -> Result<(), Why> {
+    pub(crate) async fn send_by_proxy(&self, place: &mut Option<Event<E>>) -> Result<(), Refusal> {
         loop {
             let passing = match self.stage.way(self.from, true) {
                 Way::Direct => return self.send_from(place).await,
@@ -388,7 +388,7 @@ impl<E: Send + 'static> Sender<E> {
                 }
             };
             match passing.proxy.send_from(place).await {
-                Err(Why::Closed) => {
+                Err(Refusal::Closed) => {
                     let proxy = Arc::as_ptr(&passing.proxy.stage);
                     self.stage.forget_proxy(self.from, proxy);
                 }

@@ -6,7 +6,7 @@ use std::task::{Poll, Waker};
 
 use super::outgoing;
 use super::outgoing::Outgoing;
-use crate::stage::event::{Class, Event, Why};
+use crate::stage::event::{Class, Event, Refusal};
 use crate::stage::queue::{
     Lacks, Next, PATIENCE, PATIENCE_LONG, PATIENCE_MAX, Senders, Waiter, Wanted,
 };
@@ -15,7 +15,12 @@ use crate::stage::state::{Gate, How, State};
 
 impl<E: Send + 'static> Shared<E> {
     /// Queues a refused sender for room, and returns its number.
-    pub(crate) fn wait_for_room(self: &Arc<Self>, from: u32, event: &Event<E>, why: Why) -> u64 {
+    pub(crate) fn wait_for_room(
+        self: &Arc<Self>,
+        from: u32,
+        event: &Event<E>,
+        why: Refusal,
+    ) -> u64 {
         let mut inner = self.lock();
         inner.state.queue.look_at(event);
         let wanted = inner.state.wanted(event);
@@ -58,12 +63,12 @@ impl<E: Send + 'static> Shared<E> {
         (from, number): (u32, u64),
         event: Event<E>,
         how: How,
-    ) -> Result<(), (Event<E>, Why)> {
+    ) -> Result<(), (Event<E>, Refusal)> {
         let mut inner = self.lock();
         if inner.is_proxied(from) {
             drop(inner);
             self.give_up(number);
-            return Err((event, Why::Proxied));
+            return Err((event, Refusal::Proxied));
         }
         // If this panics, the event ends with the sender, and dropping the sender returns its
         // reserved room.
@@ -78,7 +83,7 @@ impl<E: Send + 'static> Shared<E> {
                 inner.refuse_called(number, class, *why);
             }
             // The sender tries again at once.
-            Err((_, Why::Degrade)) => inner.call_again(number, reserved),
+            Err((_, Refusal::Degrade)) => inner.call_again(number, reserved),
             _ => {
                 // Another sender with this key may find room, too.
                 inner.state.freed |= inner.senders.lacked_key(number);
@@ -87,7 +92,7 @@ impl<E: Send + 'static> Shared<E> {
         }
         self.offered(inner, now_ns);
         match offered {
-            Err((mut event, Why::Degrade)) => {
+            Err((mut event, Refusal::Degrade)) => {
                 self.make_smaller(&mut event);
                 let how = How { asked: true, ..how };
                 self.offer_called((from, number), event, how)
@@ -163,18 +168,22 @@ impl<E> Inner<E> {
     /// Returns why an event is refused because its room belongs to waiting senders. A final refusal
     /// is counted.
     #[cold]
-    pub(crate) fn goes_behind(&mut self, event: &Event<E>, how: How) -> Option<Why> {
+    pub(crate) fn goes_behind(&mut self, event: &Event<E>, how: How) -> Option<Refusal> {
         let class = self.state.class(event);
         if self.state.has_own_room(how) || !self.is_promised(class, how.waits) {
             return None;
         }
         if how.waits {
-            return Some(Why::Full);
+            return Some(Refusal::Full);
         }
         self.state.refuse(event.class_of());
         let key = self.state.queue.key_hash();
         let for_key = self.senders.waits_for_key(key);
-        Some(if for_key { Why::KeyFull } else { Why::Full })
+        Some(if for_key {
+            Refusal::KeyFull
+        } else {
+            Refusal::Full
+        })
     }
 
     /// Returns whether the room for an event is promised to waiting senders.
@@ -190,7 +199,7 @@ impl<E> Inner<E> {
     }
 
     /// Queues a sender that was refused, and returns its number.
-    pub(crate) fn add_sender(&mut self, from: u32, wanted: Wanted, why: Why) -> u64 {
+    pub(crate) fn add_sender(&mut self, from: u32, wanted: Wanted, why: Refusal) -> u64 {
         let lacks_class = self.state.lacks_class(wanted.class);
         if self.senders.is_empty() {
             self.senders.full_at = self.state.counts.finished;
@@ -199,7 +208,7 @@ impl<E> Inner<E> {
     }
 
     /// Notes that a woken sender is refused again.
-    pub(crate) fn refuse_called(&mut self, number: u64, class: usize, why: Why) {
+    pub(crate) fn refuse_called(&mut self, number: u64, class: usize, why: Refusal) {
         let lacks_class = self.state.lacks_class(class);
         self.senders.refused(number, lacks_class, why);
     }

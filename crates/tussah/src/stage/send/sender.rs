@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use super::outgoing;
-use crate::stage::event::{Batch, Event, Reason, Why};
+use crate::stage::event::{Batch, Event, Reason, Refusal};
 use crate::stage::run::Shared;
 use crate::stage::state::How;
 
@@ -24,15 +24,15 @@ pub struct Sender<E> {
 }
 
 /// A sender that never waits: an edge that may be part of a cycle. It is cheap to clone.
-pub struct Offerer<E>(pub(crate) Sender<E>);
+pub struct TrySender<E>(pub(crate) Sender<E>);
 
-impl<E> Clone for Offerer<E> {
+impl<E> Clone for TrySender<E> {
     fn clone(&self) -> Self {
         Self(self.0.clone())
     }
 }
 
-impl<E: Send + 'static> Offerer<E> {
+impl<E: Send + 'static> TrySender<E> {
     /// Sends an event as [`Sender::try_send`] does.
     ///
     /// # Errors
@@ -43,7 +43,7 @@ impl<E: Send + 'static> Offerer<E> {
     }
 
     /// Sends an event as [`Sender::send_or`] does.
-    pub fn send_or(&self, event: impl Into<Event<E>>, or: impl FnOnce(Event<E>, Why)) {
+    pub fn send_or(&self, event: impl Into<Event<E>>, or: impl FnOnce(Event<E>, Refusal)) {
         self.0.send_or(event, or);
     }
 }
@@ -66,7 +66,7 @@ pub struct SendError<E> {
     /// The stage that refused it.
     pub stage: Arc<str>,
     /// The reason.
-    pub why: Why,
+    pub why: Refusal,
 }
 
 impl<E> fmt::Debug for SendError<E> {
@@ -120,7 +120,7 @@ impl<E: Send + 'static> Sender<E> {
     }
 
     #[cold]
-    fn refused(&self, event: Event<E>, why: Why) -> SendError<E> {
+    fn refused(&self, event: Event<E>, why: Refusal) -> SendError<E> {
         SendError {
             event,
             stage: Arc::clone(&self.stage.name),
@@ -130,8 +130,8 @@ impl<E: Send + 'static> Sender<E> {
 
     #[cold]
     #[inline(never)]
-    fn not_sent(&self, (event, why): (Event<E>, Why)) -> Sending<'_, E> {
-        let rest = if why.is_full() || why == Why::Proxied {
+    fn not_sent(&self, (event, why): (Event<E>, Refusal)) -> Sending<'_, E> {
+        let rest = if why.is_full() || why == Refusal::Proxied {
             // The wait begins here, because the future may be dropped before it is polled.
             let waiting = self.waiting(&event, why);
             let mut place = Some(event);
@@ -160,7 +160,7 @@ impl<E: Send + 'static> Sender<E> {
     ///
     /// # Errors
     /// If the stage is closed; the events that were not sent stay in the batch.
-    pub async fn forward(&self, batch: &mut Batch<E>) -> Result<u64, Why> {
+    pub async fn forward(&self, batch: &mut Batch<E>) -> Result<u64, Refusal> {
         let mut turned_away = 0;
         let mut turn = false;
         while !batch.is_empty() {
@@ -187,7 +187,7 @@ impl<E: Send + 'static> Sender<E> {
             };
             match self.go_on(&mut unsent.event, why, waiting).await {
                 Ok(()) => turn = true,
-                Err(Why::Closed) => return Err(Why::Closed),
+                Err(Refusal::Closed) => return Err(Refusal::Closed),
                 Err(_) => {
                     turned_away += 1;
                     if let Some(event) = unsent.event.take() {
@@ -200,7 +200,7 @@ impl<E: Send + 'static> Sender<E> {
     }
 
     /// Queues the sender for room, if it was refused because there was none.
-    fn waiting(&self, event: &Event<E>, why: Why) -> Option<Waiting<'_, E>> {
+    fn waiting(&self, event: &Event<E>, why: Refusal) -> Option<Waiting<'_, E>> {
         why.is_full().then(|| Waiting {
             sender: self,
             number: Some(self.stage.wait_for_room(self.from, event, why)),
@@ -212,12 +212,12 @@ impl<E: Send + 'static> Sender<E> {
     async fn go_on(
         &self,
         place: &mut Option<Event<E>>,
-        why: Why,
+        why: Refusal,
         waiting: Option<Waiting<'_, E>>,
-    ) -> Result<(), Why> {
+    ) -> Result<(), Refusal> {
         match waiting {
             Some(waiting) => self.send_later(place, waiting).await,
-            None if why == Why::Proxied => self.send_by_proxy(place).await,
+            None if why == Refusal::Proxied => self.send_by_proxy(place).await,
             None => Err(why),
         }
     }
@@ -243,7 +243,7 @@ impl<E: Send + 'static> Sender<E> {
         &self,
         place: &mut Option<Event<E>>,
         mut waiting: Waiting<'_, E>,
-    ) -> Result<(), Why> {
+    ) -> Result<(), Refusal> {
         let number = waiting.number.expect("it is taken here only");
         loop {
             self.stage.called(number).await;
@@ -264,7 +264,7 @@ impl<E: Send + 'static> Sender<E> {
                 continue;
             }
             waiting.number = None;
-            if why == Why::Proxied {
+            if why == Refusal::Proxied {
                 return self.send_by_proxy(place).await;
             }
             return Err(why);
@@ -272,7 +272,7 @@ impl<E: Send + 'static> Sender<E> {
     }
 
     /// Sends an event. If the stage refuses it, calls `or` with the event and the reason.
-    pub fn send_or(&self, event: impl Into<Event<E>>, or: impl FnOnce(Event<E>, Why)) {
+    pub fn send_or(&self, event: impl Into<Event<E>>, or: impl FnOnce(Event<E>, Refusal)) {
         if let Err((event, why)) = outgoing::send(self, event.into(), false) {
             or(event, why);
         }
@@ -319,7 +319,7 @@ impl<E: Send + 'static> Rest<'_, E> {
 }
 
 /// The future of [`Sender::send_from`].
-pub(crate) type SendingFrom<'a> = Pin<Box<dyn Future<Output = Result<(), Why>> + Send + 'a>>;
+pub(crate) type SendingFrom<'a> = Pin<Box<dyn Future<Output = Result<(), Refusal>> + Send + 'a>>;
 
 /// An event that was taken out of a batch to be sent on. Dropping this puts an unsent event back.
 struct Unsent<'a, E> {
@@ -350,6 +350,6 @@ impl<E: Send + 'static> Drop for Waiting<'_, E> {
 }
 
 /// Drops the event and calls its drop callback: a policy for [`Sender::send_or`].
-pub fn shed<E>(event: Event<E>, _why: Why) {
+pub fn shed<E>(event: Event<E>, _why: Refusal) {
     event.end(Reason::Shed);
 }

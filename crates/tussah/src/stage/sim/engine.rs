@@ -7,18 +7,18 @@ use std::sync::Arc;
 
 use super::cpus::{Cpus, Who};
 use super::servlet::Servlet;
-use super::{End, Outcome, Plan, Planned, Simulation, Tick};
+use super::{EventEnd, Outcome, Planned, Schedule, Simulation, Tick};
 use crate::stage::control::Controller;
-use crate::stage::event::{CLASSES_MAX, Event, Why};
+use crate::stage::event::{CLASSES_MAX, Event, Refusal};
 use crate::stage::queue::{ByKey, Lanes, Queue};
 use crate::stage::state::{Bounds, ControllerSet, How, Kind, Parts, Process, State, Wake};
 
 pub(super) struct Engine<'a, F> {
     pub(super) simulation: &'a Simulation,
-    plan: Peekable<Plan<'a>>,
+    plan: Peekable<Schedule<'a>>,
     /// The events of clients in a closed loop, and the next send time of each client that is not
     /// waiting.
-    clients: Plan<'a>,
+    clients: Schedule<'a>,
     sends: BinaryHeap<Reverse<u64>>,
     pub(super) state: State<Planned>,
     pub(super) cpus: Cpus,
@@ -118,7 +118,7 @@ impl<'a, F: FnMut(&Outcome)> Engine<'a, F> {
 
     /// Runs the simulation, and returns the log of the controllers' decisions.
     #[cfg(test)]
-    pub(super) fn log(mut self) -> crate::stage::control::Log {
+    pub(super) fn log(mut self) -> crate::stage::control::log::Log {
         self.go();
         self.state.log
     }
@@ -209,13 +209,13 @@ impl<'a, F: FnMut(&Outcome)> Engine<'a, F> {
             self.wake_servlet();
             match offered {
                 Ok(()) => return,
-                Err((refused, Why::Degrade)) => {
+                Err((refused, Refusal::Degrade)) => {
                     event = refused;
                     let part = event.compute_ns as f64 * self.simulation.degraded;
                     event.compute_ns = part as u64;
                     how.asked = true;
                 }
-                Err(_) => return self.reject(&planned, End::Rejected),
+                Err(_) => return self.reject(&planned, EventEnd::Rejected),
             }
         }
     }
@@ -229,7 +229,7 @@ impl<'a, F: FnMut(&Outcome)> Engine<'a, F> {
         }
     }
 
-    pub(super) fn reject(&mut self, planned: &Planned, end: End) {
+    pub(super) fn reject(&mut self, planned: &Planned, end: EventEnd) {
         self.send_again(planned, self.simulation.arrivals.retry_ns.max(1));
         self.tick.rejected += 1;
         self.rejections
@@ -287,7 +287,7 @@ fn first_sends(clients: u32) -> impl Iterator<Item = u64> {
     (0..clients).map(move |client| 1_000_000 * client / clients)
 }
 
-pub(super) fn outcome(planned: &Planned, ended_ns: u64, end: End) -> Outcome {
+pub(super) fn outcome(planned: &Planned, ended_ns: u64, end: EventEnd) -> Outcome {
     Outcome {
         class: planned.class,
         user: planned.user,

@@ -1,6 +1,6 @@
 //! The arrivals at a simulated stage and their service times.
 
-use super::{Random, Service, Simulation, Time};
+use super::{Distribution, Random, Service, Simulation};
 use crate::stage::event::{CLASSES_MAX, Class};
 
 /// An event that is going to arrive.
@@ -30,7 +30,7 @@ pub struct Planned {
 
 /// The arrivals in their order, until the simulation ends.
 #[derive(Clone, Debug)]
-pub struct Plan<'a> {
+pub struct Schedule<'a> {
     simulation: &'a Simulation,
     random: Random,
     now_ns: f64,
@@ -47,7 +47,7 @@ pub(super) fn at<T: Copy>(sorted: &[(u64, T)], now_ns: f64) -> (Option<T>, usize
     (next.checked_sub(1).map(|at| sorted[at].1), next)
 }
 
-impl<'a> Plan<'a> {
+impl<'a> Schedule<'a> {
     pub(super) fn new(simulation: &'a Simulation, seed: u64) -> Self {
         Self {
             simulation,
@@ -89,7 +89,7 @@ impl<'a> Plan<'a> {
             simulation, random, ..
         } = self;
         let arrivals = &simulation.arrivals;
-        let nothing = Service::computing(Time::Constant(0.0));
+        let nothing = Service::computing(Distribution::Constant(0.0));
         let service = at(&simulation.services, self.now_ns).0.unwrap_or(nothing);
         let sum: f64 = arrivals.classes.iter().take(CLASSES_MAX).sum();
         let mut place = random.unit() * sum;
@@ -133,7 +133,7 @@ impl<'a> Plan<'a> {
     }
 }
 
-impl Iterator for Plan<'_> {
+impl Iterator for Schedule<'_> {
     type Item = Planned;
 
     fn next(&mut self) -> Option<Planned> {

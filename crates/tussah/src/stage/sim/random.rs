@@ -4,7 +4,7 @@ pub use crate::stage::state::Random;
 
 /// A distribution of times, in nanoseconds.
 #[derive(Clone, Copy, PartialEq, Debug)]
-pub enum Time {
+pub enum Distribution {
     /// Always this time.
     Constant(f64),
     /// Exponential, with this mean.
@@ -16,27 +16,31 @@ pub enum Time {
     Bimodal(f64, f64, f64),
 }
 
-impl Time {
+impl Distribution {
     /// Returns the mean, in nanoseconds.
     #[must_use]
     pub fn mean_ns(self) -> f64 {
         match self {
-            Time::Constant(ns) | Time::Exponential(ns) | Time::Erlang(ns, _) => ns,
-            Time::Bimodal(one_ns, other_ns, share) => one_ns * (1.0 - share) + other_ns * share,
+            Distribution::Constant(ns)
+            | Distribution::Exponential(ns)
+            | Distribution::Erlang(ns, _) => ns,
+            Distribution::Bimodal(one_ns, other_ns, share) => {
+                one_ns * (1.0 - share) + other_ns * share
+            }
         }
     }
 
     /// Draws a time, in nanoseconds.
     pub fn draw(self, random: &mut Random) -> u64 {
         let ns = match self {
-            Time::Constant(ns) => ns,
-            Time::Exponential(ns) => ns * random.exponential(),
-            Time::Erlang(ns, stages) => {
+            Distribution::Constant(ns) => ns,
+            Distribution::Exponential(ns) => ns * random.exponential(),
+            Distribution::Erlang(ns, stages) => {
                 let stages = stages.max(1);
                 let sum: f64 = (0..stages).map(|_| random.exponential()).sum();
                 ns * sum / f64::from(stages)
             }
-            Time::Bimodal(one_ns, other_ns, share) => {
+            Distribution::Bimodal(one_ns, other_ns, share) => {
                 if random.unit() < share {
                     other_ns
                 } else {

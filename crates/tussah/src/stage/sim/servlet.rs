@@ -5,7 +5,7 @@ use std::cmp::Reverse;
 use super::cpus::Who;
 use super::engine::{Engine, outcome};
 use super::plan::at;
-use super::{End, Outcome, Planned};
+use super::{EventEnd, Outcome, Planned};
 use crate::stage::event::Batch;
 use crate::stage::state::Run;
 
@@ -27,7 +27,7 @@ pub(super) struct Servlet {
 /// The next step of a servlet when it has a CPU again.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Phase {
-    /// End the run and take the next.
+    /// EventEnd the run and take the next.
     Turn,
     /// Fill the batch.
     Fill,
@@ -43,8 +43,8 @@ enum Phase {
     Release,
     /// Wait without a permit.
     Wait,
-    /// End the event.
-    End,
+    /// EventEnd the event.
+    EventEnd,
 }
 
 impl Default for Servlet {
@@ -99,11 +99,11 @@ impl<F: FnMut(&Outcome)> Engine<'_, F> {
                     true
                 }
                 Phase::Wait => {
-                    servlet.phase = Phase::End;
+                    servlet.phase = Phase::EventEnd;
                     let wait_ns = servlet.event.map_or(0, |event| event.wait_ns);
                     !self.wait(id, wait_ns)
                 }
-                Phase::End => {
+                Phase::EventEnd => {
                     self.end(id);
                     true
                 }
@@ -178,7 +178,7 @@ impl<F: FnMut(&Outcome)> Engine<'_, F> {
         let mut dropped = std::mem::take(&mut servlet.run.dropped);
         self.wake_servlet();
         for (event, _) in dropped.drain(..) {
-            self.reject(&event.into_inner(), End::Shed);
+            self.reject(&event.into_inner(), EventEnd::Shed);
         }
         // The next run reuses the memory.
         self.servlets[id].run.dropped = dropped;
@@ -220,9 +220,9 @@ impl<F: FnMut(&Outcome)> Engine<'_, F> {
         let mut done = std::mem::take(&mut servlet.done);
         for planned in done.drain(..) {
             let end = if planned.fails {
-                End::Failed
+                EventEnd::Failed
             } else {
-                End::Served
+                EventEnd::Served
             };
             let outcome = outcome(&planned, self.now_ns, end);
             let response_ns = outcome.response_ns();

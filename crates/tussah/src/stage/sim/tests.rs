@@ -7,7 +7,7 @@ const MS: u64 = 1_000_000;
 const SECOND: u64 = 1_000_000_000;
 
 /// A stage with one servlet on one CPU.
-fn one_server(rate: f64, compute: Time) -> Simulation {
+fn one_server(rate: f64, compute: Distribution) -> Simulation {
     Simulation {
         until_ns: 20 * SECOND,
         workers: 1,
@@ -66,13 +66,13 @@ fn the_same_seed_gives_the_same_run_and_another_another() {
         services: vec![(
             0,
             Service {
-                wait: Time::Erlang(200_000.0, 3),
+                wait: Distribution::Erlang(200_000.0, 3),
                 wait_share: 0.2,
                 hot_share: 0.3,
                 fail_share: 0.01,
                 timeout_ns: MS,
                 batch_ns: 1000,
-                ..Service::computing(Time::Exponential(80_000.0))
+                ..Service::computing(Distribution::Exponential(80_000.0))
             },
         )],
         speeds: vec![(60 * MS, 0.5)],
@@ -84,7 +84,7 @@ fn the_same_seed_gives_the_same_run_and_another_another() {
     assert!(one.len() > 1000);
     assert_eq!(one, outcomes(&simulation, 1));
     assert_ne!(one, outcomes(&simulation, 2));
-    for end in [End::Served, End::Failed, End::Rejected] {
+    for end in [EventEnd::Served, EventEnd::Failed, EventEnd::Rejected] {
         assert!(one.iter().any(|outcome| outcome.end == end), "{end:?}");
     }
     let ticks = |seed| simulation.run(Vec::new(), seed, |_| {});
@@ -95,7 +95,7 @@ fn the_same_seed_gives_the_same_run_and_another_another() {
 #[test]
 fn responses_are_those_of_the_theory_of_queues() {
     // Pollaczek and Khinchine: the mean wait is r / (1 - r) times the mean residual service.
-    let check = |compute: Time, variation: f64| {
+    let check = |compute: Distribution, variation: f64| {
         let responses = outcomes(&one_server(700.0, compute), 1);
         let expected = 1.0 + 0.7 / 0.3 * (1.0 + variation) / 2.0;
         let seen = mean_ms(&responses);
@@ -104,10 +104,10 @@ fn responses_are_those_of_the_theory_of_queues() {
             "{compute:?}: {seen} ms instead of {expected} ms"
         );
     };
-    check(Time::Constant(1e6), 0.0);
-    check(Time::Exponential(1e6), 1.0);
-    check(Time::Erlang(1e6, 4), 0.25);
-    check(Time::Bimodal(5e5, 3e6, 0.2), 1.0);
+    check(Distribution::Constant(1e6), 0.0);
+    check(Distribution::Exponential(1e6), 1.0);
+    check(Distribution::Erlang(1e6, 4), 0.25);
+    check(Distribution::Bimodal(5e5, 3e6, 0.2), 1.0);
 }
 
 #[test]
@@ -119,15 +119,17 @@ fn clients_in_a_closed_loop_send_when_they_are_answered() {
             retry_ns: 10 * MS,
             ..Arrivals::default()
         },
-        ..one_server(0.0, Time::Constant(1e6))
+        ..one_server(0.0, Distribution::Constant(1e6))
     };
     // With all of them let in, each waits for the three others.
     let all = outcomes(&clients(10), 1);
-    assert!(all.iter().all(|outcome| outcome.end == End::Served));
+    assert!(all.iter().all(|outcome| outcome.end == EventEnd::Served));
     assert!(all.len() >= 19_990 && (mean_ms(&all[100..]) - 4.0).abs() < 0.01);
     // There is room for one in the queue and one in service; the others come again every 10 ms.
     let some = outcomes(&clients(1), 1);
-    let refused = some.iter().filter(|outcome| outcome.end == End::Rejected);
+    let refused = some
+        .iter()
+        .filter(|outcome| outcome.end == EventEnd::Rejected);
     assert!((3_990..=4_000).contains(&refused.count()));
     assert_eq!(some, outcomes(&clients(1), 1));
 }
@@ -169,7 +171,7 @@ fn servlets_that_compute_take_turns_and_os_threads_share() {
             ..Arrivals::default()
         },
         batch_max: 1,
-        services: vec![(0, Service::computing(Time::Constant(1e6)))],
+        services: vec![(0, Service::computing(Distribution::Constant(1e6)))],
         ..Simulation::default()
     };
     let ends = |blocking| -> Vec<_> {
@@ -187,7 +189,7 @@ fn a_change_of_speed_affects_services_in_progress() {
             bursts: vec![(0, 1)],
             ..Arrivals::default()
         },
-        services: vec![(0, Service::computing(Time::Constant(4e6)))],
+        services: vec![(0, Service::computing(Distribution::Constant(4e6)))],
         speeds: vec![(2 * MS, 0.5), (4 * MS, 1.0)],
         ..Simulation::default()
     };
@@ -209,9 +211,9 @@ fn waits_take_no_cpu_and_as_many_servlets_as_there_are() {
         services: vec![(
             0,
             Service {
-                wait: Time::Constant(1e7),
+                wait: Distribution::Constant(1e7),
                 wait_share: 1.0,
-                ..Service::computing(Time::Constant(1e6))
+                ..Service::computing(Distribution::Constant(1e6))
             },
         )],
         ..Simulation::default()
@@ -247,14 +249,14 @@ fn hot_events_are_handled_one_at_a_time_by_color_or_by_key() {
             0,
             Service {
                 hot_share: 0.5,
-                ..Service::computing(Time::Constant(1e6))
+                ..Service::computing(Distribution::Constant(1e6))
             },
         )],
         ..Simulation::default()
     };
     let served = |keyed, servlets| {
         let outcomes = outcomes(&hot(keyed, servlets), 1);
-        let served = outcomes.iter().filter(|o| o.end == End::Served);
+        let served = outcomes.iter().filter(|o| o.end == EventEnd::Served);
         let hot = served.clone().filter(|o| o.hot).count();
         (hot, served.count() - hot)
     };
@@ -273,12 +275,13 @@ fn rejections_cost_what_they_are_said_to() {
         until_ns: 2 * SECOND,
         rejection_ns,
         queue_max: 10,
-        ..one_server(10_000.0, Time::Constant(1e6))
+        ..one_server(10_000.0, Distribution::Constant(1e6))
     };
     let served = |rejection_ns| {
         let outcomes = outcomes(&overloaded(rejection_ns), 1);
-        let (served, rejected): (Vec<Outcome>, Vec<Outcome>) =
-            outcomes.into_iter().partition(|o| o.end == End::Served);
+        let (served, rejected): (Vec<Outcome>, Vec<Outcome>) = outcomes
+            .into_iter()
+            .partition(|o| o.end == EventEnd::Served);
         assert_eq!(
             rejected.iter().all(|o| o.response_ns() == 0),
             rejection_ns == 0
@@ -314,9 +317,9 @@ fn a_servlet_whose_handler_waits_leaves_the_others_their_share() {
         services: vec![(
             0,
             Service {
-                wait: Time::Constant(1e7),
+                wait: Distribution::Constant(1e7),
                 wait_share: 1.0,
-                ..Service::computing(Time::Constant(1e4))
+                ..Service::computing(Distribution::Constant(1e4))
             },
         )],
         ..Simulation::default()
@@ -342,7 +345,7 @@ fn batches_are_filled_whatever_the_chunks_are() {
             0,
             Service {
                 batch_ns: MS,
-                ..Service::computing(Time::Constant(0.0))
+                ..Service::computing(Distribution::Constant(0.0))
             },
         )],
         ..Simulation::default()
@@ -358,7 +361,7 @@ fn the_log_has_the_controllers_of_each_event() {
     use crate::stage::control::log::Change;
     use crate::stage::control::{Predict, Rule};
     use std::time::Duration;
-    let mut simulation = one_server(3000.0, Time::Constant(1e6));
+    let mut simulation = one_server(3000.0, Distribution::Constant(1e6));
     simulation.until_ns = SECOND;
     let target = Duration::from_millis(10);
     let controllers: Vec<Box<dyn Controller>> = vec![Box::new(Predict::new(target))];
@@ -387,7 +390,7 @@ fn a_stage_with_costly_batches_reaches_the_capacity_of_large_ones_in_overload() 
             0,
             Service {
                 batch_ns: 56_000,
-                ..Service::computing(Time::Exponential(1000.0))
+                ..Service::computing(Distribution::Exponential(1000.0))
             },
         )],
         ..Simulation::default()
@@ -400,7 +403,7 @@ fn a_stage_with_costly_batches_reaches_the_capacity_of_large_ones_in_overload() 
         simulation.run(controllers, seed, |outcome| {
             let settled = outcome.arrived_ns > 200 * MS;
             let in_time = u128::from(outcome.response_ns()) <= target.as_nanos();
-            served += u64::from(settled && in_time && outcome.end == End::Served);
+            served += u64::from(settled && in_time && outcome.end == EventEnd::Served);
         });
         served as f64
     };
@@ -412,7 +415,7 @@ fn a_stage_with_costly_batches_reaches_the_capacity_of_large_ones_in_overload() 
 
 #[test]
 fn a_service_without_end_does_not_end() {
-    let mut simulation = one_server(1000.0, Time::Constant(f64::INFINITY));
+    let mut simulation = one_server(1000.0, Distribution::Constant(f64::INFINITY));
     simulation.until_ns = SECOND / 10;
     simulation.services[0].1.batch_ns = 1;
     assert_eq!(outcomes(&simulation, 1), []);
@@ -430,12 +433,12 @@ fn skipped_events_are_shed_when_overdue_and_not_at_their_turn() {
             classes: vec![1.0, 1.0],
             ..Arrivals::steps(&[(0, 3000.0)])
         },
-        ..one_server(0.0, Time::Exponential(MS as f64))
+        ..one_server(0.0, Distribution::Exponential(MS as f64))
     };
     let predict: Box<dyn Controller> = Box::new(Predict::new(Duration::from_nanos(TARGET_NS)));
     let (mut shed, mut longest_ns) = (0, 0);
     simulation.run(vec![predict], 1, |outcome| {
-        if outcome.end == End::Shed && outcome.class == Class(1) {
+        if outcome.end == EventEnd::Shed && outcome.class == Class(1) {
             shed += 1;
             longest_ns = longest_ns.max(outcome.response_ns());
         }
@@ -448,8 +451,8 @@ fn skipped_events_are_shed_when_overdue_and_not_at_their_turn() {
 #[test]
 fn no_more_handlers_hold_a_permit_than_there_are() {
     let hold = Service {
-        hold: Time::Constant(1e7),
-        ..Service::computing(Time::Constant(0.0))
+        hold: Distribution::Constant(1e7),
+        ..Service::computing(Distribution::Constant(0.0))
     };
     let last = |permits| {
         let simulation = Simulation {

@@ -2,7 +2,7 @@
 
 use super::{Gate, State};
 use crate::stage::control::{Admission, Arrival};
-use crate::stage::event::{Batch, Chunk, Class, Event, Why, queued_ns};
+use crate::stage::event::{Batch, Chunk, Class, Event, Refusal, queued_ns};
 use crate::stage::queue::{CHUNK_MAX, KeyFull, Queue, Wanted};
 use crate::stage::send::Outgoing;
 
@@ -29,17 +29,23 @@ impl How {
 impl<E> State<E> {
     /// Decides whether the event may be queued now.
     #[inline]
-    fn admit(&mut self, class: usize, event: &Event<E>, how: How, now_ns: u64) -> Result<(), Why> {
+    fn admit(
+        &mut self,
+        class: usize,
+        event: &Event<E>,
+        how: How,
+        now_ns: u64,
+    ) -> Result<(), Refusal> {
         if matches!(self.gate, Gate::Draining | Gate::Closed) {
-            return Err(Why::Closed);
+            return Err(Refusal::Closed);
         }
         let (used, cost) = (self.credits(), self.cost(event));
         if used > 0 && used + cost > self.threshold && used + cost > self.own(self.threshold, how) {
-            return Err(Why::Full);
+            return Err(Refusal::Full);
         }
         let (queued, max) = (self.queued[class], self.bounds.class_max[class]);
         if queued >= max && queued >= self.own(max, how) {
-            return Err(Why::Full);
+            return Err(Refusal::Full);
         }
         if how.asked || !self.controllers.admits() {
             return Ok(());
@@ -47,18 +53,24 @@ impl<E> State<E> {
         match self.ask(class, event, used, now_ns) {
             // The controller has counted the event, but it does not decide about events of back
             // edges.
-            Err(Why::Rejected(_)) if self.has_own_room(how) => Ok(()),
+            Err(Refusal::Rejected(_)) if self.has_own_room(how) => Ok(()),
             asked => asked,
         }
     }
 
     /// Asks the controller, once for each event that there is room for.
     #[inline(never)]
-    fn ask(&mut self, class: usize, event: &Event<E>, used: u64, now_ns: u64) -> Result<(), Why> {
+    fn ask(
+        &mut self,
+        class: usize,
+        event: &Event<E>,
+        used: u64,
+        now_ns: u64,
+    ) -> Result<(), Refusal> {
         if let Queue::Keyed(keyed) = &self.queue
             && keyed.is_full()
         {
-            return Err(Why::KeyFull);
+            return Err(Refusal::KeyFull);
         }
         let random = self.random.next();
         let cohort = event.more.as_ref().and_then(|more| more.cohort);
@@ -74,8 +86,8 @@ impl<E> State<E> {
         };
         match self.controllers.on_enqueue(&arrival) {
             Admission::Admit => Ok(()),
-            Admission::Degrade => Err(Why::Degrade),
-            Admission::Reject => Err(Why::Rejected(self.controllers.admission_name())),
+            Admission::Degrade => Err(Refusal::Degrade),
+            Admission::Reject => Err(Refusal::Rejected(self.controllers.admission_name())),
         }
     }
 
@@ -115,7 +127,7 @@ impl<E> State<E> {
         event: Event<E>,
         how: How,
         now_ns: u64,
-    ) -> Result<(), (Event<E>, Why)> {
+    ) -> Result<(), (Event<E>, Refusal)> {
         let class = self.class(&event);
         let refused = match self.admit(class, &event, how, now_ns) {
             Ok(()) => match self.insert(class, event, now_ns) {
@@ -123,12 +135,12 @@ impl<E> State<E> {
                     self.arrived(class, 1);
                     return Ok(());
                 }
-                Err(event) => (event, Why::KeyFull),
+                Err(event) => (event, Refusal::KeyFull),
             },
             Err(why) => (event, why),
         };
-        let comes_again = how.waits && matches!(refused.1, Why::Full | Why::KeyFull);
-        if !comes_again && refused.1 != Why::Degrade {
+        let comes_again = how.waits && matches!(refused.1, Refusal::Full | Refusal::KeyFull);
+        if !comes_again && refused.1 != Refusal::Degrade {
             self.refuse(refused.0.class_of());
         }
         Err(refused)
@@ -210,7 +222,7 @@ impl<E> State<E> {
         class: Class,
         sharing: usize,
         now_ns: u64,
-    ) -> (u64, Option<Why>) {
+    ) -> (u64, Option<Refusal>) {
         let at = class.among(self.classes);
         let plain = matches!(self.queue, Queue::Lanes(_)) && self.bounds.class_max[at] == u64::MAX;
         if matches!(self.gate, Gate::Draining | Gate::Closed) || !plain {
@@ -311,7 +323,7 @@ impl<E> State<E> {
 
     /// Returns how many of `most` plain events of a class the controller admits, and its answer to
     /// the next one if these are fewer.
-    fn let_in(&mut self, class: usize, most: u64, now_ns: u64) -> (u64, Option<Why>) {
+    fn let_in(&mut self, class: usize, most: u64, now_ns: u64) -> (u64, Option<Refusal>) {
         if most == 0 {
             return (0, None);
         }
@@ -321,11 +333,11 @@ impl<E> State<E> {
             let arrival = self.plain_arrival(class, granted, now_ns);
             match self.controllers.on_enqueue(&arrival) {
                 Admission::Admit => {}
-                Admission::Degrade => return (granted, Some(Why::Degrade)),
+                Admission::Degrade => return (granted, Some(Refusal::Degrade)),
                 Admission::Reject => {
                     return (
                         granted,
-                        Some(Why::Rejected(self.controllers.admission_name())),
+                        Some(Refusal::Rejected(self.controllers.admission_name())),
                     );
                 }
             }

@@ -7,8 +7,8 @@ use futures_lite::future::poll_once;
 use parking_lot::Mutex;
 use tussah::stage::host::Many;
 use tussah::stage::{
-    AnyCall, Ask, AskError, Batch, BuildError, Call, Event, Handler, Network, Reason, Reply, Stage,
-    Why,
+    AnyCall, Ask, AskError, Batch, BuildError, Call, Event, Handler, Network, Reason, Refusal,
+    ReplySender, Stage,
 };
 
 use super::support::{Door, Noted, adds_up, by, each};
@@ -81,7 +81,7 @@ fn a_call_returns_the_value_of_the_callee() -> Result<(), BuildError> {
 }
 
 /// Starts a stage that keeps each reply, and the list of those.
-fn keeps(network: &Network) -> Result<(Stage<Question>, Noted<Reply<u32>>), BuildError> {
+fn keeps(network: &Network) -> Result<(Stage<Question>, Noted<ReplySender<u32>>), BuildError> {
     let replies = Noted::default();
     let note = replies.clone();
     network.stage("asked").queue(1).handler(move |_| {
@@ -139,13 +139,13 @@ fn an_ask_without_an_answer_says_why() -> Result<(), BuildError> {
         while asked.stats().queued == 0 {
             tussah::yield_now().await;
         }
-        let (stage, why) = (name("asked"), Why::Full);
+        let (stage, why) = (name("asked"), Refusal::Full);
         let full = sender.try_ask(4).await;
         assert_eq!(full, Err(AskError::Refused { stage, why }));
 
         asked.clone().destroy(Duration::ZERO).await;
         assert_eq!(waits.await.expect("it ends"), ended(Reason::ShutDown));
-        let (stage, why) = (name("asked"), Why::Closed);
+        let (stage, why) = (name("asked"), Refusal::Closed);
         let closed = sender.ask(5).await;
         assert_eq!(closed, Err(AskError::Refused { stage, why }));
         adds_up(&asked);

@@ -5,7 +5,7 @@ use std::pin::pin;
 
 use futures_lite::future::poll_once;
 use tussah::stage::control::{Admission, Arrival, Cadence, Controller, Owns, Sample, Settings};
-use tussah::stage::{Batch, BuildError, Class, Event, Network, Reason, Stage, Why, shed};
+use tussah::stage::{Batch, BuildError, Class, Event, Network, Reason, Refusal, Stage, shed};
 
 use super::support::{Door, Noted, adds_up, by, each};
 use crate::{idle, runtime};
@@ -25,7 +25,7 @@ fn a_full_queue_gives_the_event_back_and_says_why() -> Result<(), BuildError> {
         }
         let event = Event::new("three".to_owned()).credits(2);
         let error = sender.try_send(event).expect_err("it is full");
-        assert_eq!(error.why, Why::Full);
+        assert_eq!(error.why, Refusal::Full);
         assert_eq!(error.event.into_inner(), "three");
         let mut sending = pin!(sender.send("four".to_owned()));
         assert!(poll_once(&mut sending).await.is_none());
@@ -35,12 +35,12 @@ fn a_full_queue_gives_the_event_back_and_says_why() -> Result<(), BuildError> {
         let error = sender
             .try_send("five".to_owned())
             .expect_err("it is closed");
-        assert_eq!(error.why, Why::Closed);
+        assert_eq!(error.why, Refusal::Closed);
         let error = sender
             .send("six".to_owned())
             .await
             .expect_err("it is closed");
-        assert_eq!((error.why, &**error.event), (Why::Closed, "six"));
+        assert_eq!((error.why, &**error.event), (Refusal::Closed, "six"));
         let stats = stage.stats();
         assert_eq!((stats.finished, stats.refused, stats.arrived), (3, 3, 6));
         Ok(())
@@ -162,7 +162,7 @@ fn waiting_senders_are_told_that_the_stage_is_closed() -> Result<(), BuildError>
         idle().await;
         stage.drain().await;
         for (waiting, n) in waiting.into_iter().zip(1..) {
-            assert_eq!(waiting.await.expect("no panic"), (Why::Closed, n));
+            assert_eq!(waiting.await.expect("no panic"), (Refusal::Closed, n));
         }
         Ok(())
     })
@@ -244,7 +244,7 @@ fn a_class_has_a_bound_of_its_own() -> Result<(), BuildError> {
         for _ in 0..2 {
             sender.try_send(of(1)).expect("there is room");
         }
-        assert_eq!(sender.try_send(of(1)).expect_err("full").why, Why::Full);
+        assert_eq!(sender.try_send(of(1)).expect_err("full").why, Refusal::Full);
         sender.try_send(of(0)).expect("the other class has room");
         assert_eq!(stage.stats().queued_by_class, [1, 2]);
         stage.drain().await;
@@ -267,14 +267,14 @@ fn an_event_may_cost_several_credits_and_more_than_there_are() -> Result<(), Bui
         sender.try_send(of(4)).expect("there is room");
         sender.try_send(of(6)).expect("there is room");
         assert_eq!(stage.stats().queue_len, 10);
-        assert_eq!(sender.try_send(of(1)).expect_err("full").why, Why::Full);
+        assert_eq!(sender.try_send(of(1)).expect_err("full").why, Refusal::Full);
         stage.resume();
         stage.settled().await;
         assert_eq!(stage.stats().queue_len, 0);
         stage.pause();
         sender.try_send(of(1000)).expect("an empty queue takes it");
         assert_eq!(stage.stats().queue_len, 10, "it counts as the whole queue");
-        assert_eq!(sender.try_send(of(1)).expect_err("full").why, Why::Full);
+        assert_eq!(sender.try_send(of(1)).expect_err("full").why, Refusal::Full);
         // What it was charged is what it gives back, though the bound is another by then.
         stage.set_queue_max(100);
         sender.try_send(of(90)).expect("there is room");
@@ -377,7 +377,7 @@ fn the_sender_chooses_what_to_do_when_refused() -> Result<(), BuildError> {
         sender.send_or(event, shed);
         assert_eq!(told.take(), [Reason::Shed]);
         sender.send_or(2, |event, why| {
-            assert_eq!(why, Why::Full);
+            assert_eq!(why, Refusal::Full);
             redirect.send_or(event, |_, _| unreachable!("there is room"));
         });
         other.drain().await;
@@ -431,12 +431,12 @@ fn a_controller_degrades_and_rejects() -> Result<(), BuildError> {
         }
         sender.send(30).await.expect("it is let in");
         let error = sender.try_send(40).expect_err("it is turned away");
-        assert_eq!((error.why, *error.event), (Why::Rejected("strict"), 40));
+        assert_eq!((error.why, *error.event), (Refusal::Rejected("strict"), 40));
         let error = sender
             .send(50)
             .await
             .expect_err("it does not wait for that");
-        assert_eq!(error.why, Why::Rejected("strict"));
+        assert_eq!(error.why, Refusal::Rejected("strict"));
         stage.drain().await;
         assert_eq!(came.take(), [10, 2, 3]);
         adds_up(&stage);

@@ -4,9 +4,9 @@ use std::future::Future;
 use std::time::Duration;
 
 use tussah::stage::host::DirectHost;
-use tussah::stage::observe::{EdgeKind, End};
+use tussah::stage::observe::{EdgeKind, SpanEnd};
 use tussah::stage::{
-    BuildError, Direct, DirectHandler, Event, Network, Reason, Sender, Stage, Why,
+    BuildError, Direct, DirectHandler, Event, Network, Reason, Refusal, Sender, Stage,
 };
 use tussah::yield_now;
 
@@ -27,7 +27,7 @@ impl DirectHandler for Note {
 /// Sends each event on, and notes those that were not taken.
 struct Pass {
     to: Direct<u32, Note>,
-    refused: Noted<(u32, Why)>,
+    refused: Noted<(u32, Refusal)>,
 }
 
 impl DirectHandler for Pass {
@@ -45,7 +45,7 @@ struct Two {
     first: Stage<u32, DirectHost<Pass>>,
     last: Stage<u32, DirectHost<Note>>,
     came: Noted<u32>,
-    refused: Noted<(u32, Why)>,
+    refused: Noted<(u32, Refusal)>,
 }
 
 impl Two {
@@ -130,7 +130,7 @@ fn an_edge_works_outside_of_its_stage_until_the_runtime_ends() -> Result<(), Bui
     assert!(format!("{edge:?}").contains("last"));
     drop(runtime);
     let late = edge.send(2).expect_err("the stage is closed");
-    assert_eq!((late.why, *late.event), (Why::Closed, 2));
+    assert_eq!((late.why, *late.event), (Refusal::Closed, 2));
     Ok(())
 }
 
@@ -235,7 +235,7 @@ fn a_stage_that_is_paused_or_drained_is_called_and_one_that_is_destroyed_is_not(
         assert_eq!(two.last.clone().destroy(Duration::ZERO).await, 0);
         two.send([3]).await;
         assert_eq!(two.came.len(), 0);
-        assert_eq!(two.refused.take(), [(3, Why::Closed)]);
+        assert_eq!(two.refused.take(), [(3, Refusal::Closed)]);
         assert_eq!(two.last.stats().called, 2);
         Ok(())
     })
@@ -264,7 +264,7 @@ fn an_event_that_must_be_queued_and_finds_no_room_is_returned() -> Result<(), Bu
             .await?;
         two.last.pause();
         two.send(0..6).await;
-        assert_eq!(two.refused.take(), [(4, Why::Full), (5, Why::Full)]);
+        assert_eq!(two.refused.take(), [(4, Refusal::Full), (5, Refusal::Full)]);
         assert_eq!(two.last.stats().refused, 2);
         two.last.resume();
         two.last.drain().await;
@@ -291,7 +291,10 @@ fn a_traced_event_is_traced_through_the_queue() -> Result<(), BuildError> {
         let spans = traces.of(7).map(|span| (&*span.stage, span.end));
         let mut spans: Vec<_> = spans.collect();
         spans.sort_by_key(|(stage, _)| *stage);
-        assert_eq!(spans, [("first", End::Finished), ("last", End::Finished)]);
+        assert_eq!(
+            spans,
+            [("first", SpanEnd::Finished), ("last", SpanEnd::Finished)]
+        );
         Ok(())
     })
 }

@@ -1,7 +1,7 @@
 //! Whole networks that are drained.
 
 use futures_lite::future::poll_once;
-use tussah::stage::{Batch, BuildError, Network, Stage, Why};
+use tussah::stage::{Batch, BuildError, Network, Refusal, Stage};
 
 use super::support::{Door, Noted, by, each};
 use crate::runtime;
@@ -188,7 +188,7 @@ fn a_sender_that_does_not_use_its_room_does_not_delay_a_drain() -> Result<(), Bu
         }));
         crate::idle().await;
         assert_eq!(drained.len(), 1);
-        assert_eq!(waiting.await.expect_err("it drains").why, Why::Closed);
+        assert_eq!(waiting.await.expect_err("it drains").why, Refusal::Closed);
         assert_eq!((came.take(), stage.stats().queue_len), (vec![1, 2], 0));
         Ok(())
     })

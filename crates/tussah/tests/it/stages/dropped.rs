@@ -5,7 +5,7 @@ use std::time::Duration;
 use tussah::stage::control::{
     Admission, Arrival, Cadence, Controller, Departure, Owns, Sample, Settings, Verdict,
 };
-use tussah::stage::{Batch, BuildError, Event, Network, Reason, Stage, Why};
+use tussah::stage::{Batch, BuildError, Event, Network, Reason, Refusal, Stage};
 
 use super::support::{Door, Noted, adds_up, by, each};
 use crate::{by_hand, idle, runtime};
@@ -481,7 +481,7 @@ fn a_stage_that_cannot_get_a_handler_reports_its_queued_events() -> Result<(), B
     let late = sender
         .try_send(telling(2, &told))
         .expect_err("it is closed");
-    assert_eq!(late.why, Why::Closed);
+    assert_eq!(late.why, Refusal::Closed);
     Ok(())
 }
 

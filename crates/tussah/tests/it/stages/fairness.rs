@@ -7,10 +7,10 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use futures_lite::future::poll_once;
 use tussah::net::{TcpListener, TcpStream};
 use tussah::stage::control::{
-    Admission, Arrival, Cadence, Controller, Owns, Sample, Settings, Threshold,
+    Admission, Arrival, Cadence, Controller, Owns, Sample, Settings, policy::Threshold,
 };
 use tussah::stage::observe::StageStats;
-use tussah::stage::{Batch, BuildError, Builder, Class, Network, Sender, Stage, Why};
+use tussah::stage::{Batch, BuildError, Class, Network, Refusal, Sender, Stage, StageBuilder};
 use tussah::sync::Notify;
 
 use super::support::{Noted, adds_up, by, each, until};
@@ -259,7 +259,7 @@ fn try_send_gets_no_room_that_others_wait_for() -> Result<(), BuildError> {
         assert!(poll_once(&mut first).await.is_none());
         stage.set_queue_max(6);
         // There is room for two, and it is theirs.
-        assert_eq!(sender.try_send(6).expect_err("full").why, Why::Full);
+        assert_eq!(sender.try_send(6).expect_err("full").why, Refusal::Full);
         let mut third = pin!(sender.send(7));
         assert!(poll_once(&mut third).await.is_none());
         first.await.expect("room was handed to it");
@@ -385,7 +385,7 @@ fn a_stalled_sender_does_not_block_others() -> Result<(), BuildError> {
 #[test]
 fn new_events_do_not_starve_a_cycle() -> Result<(), BuildError> {
     // Also where a controller, or the bound of a class, keeps them from filling it.
-    type With = fn(Builder<u32>) -> Builder<u32>;
+    type With = fn(StageBuilder<u32>) -> StageBuilder<u32>;
     let with: [With; 4] = [
         |stage| stage.queue(8),
         |stage| stage.queue(100).controller(Threshold::new(8)),
@@ -427,7 +427,7 @@ impl Controller for Hasty {
 /// Sends events round, each 91 times.
 async fn goes_round(
     at: usize,
-    with: impl Fn(Builder<u32>) -> Builder<u32>,
+    with: impl Fn(StageBuilder<u32>) -> StageBuilder<u32>,
     through_another: bool,
 ) -> Result<(), BuildError> {
     let network = Network::new("fairness");
@@ -509,7 +509,7 @@ fn each_edge_back_has_room_of_its_own() -> Result<(), BuildError> {
         let full = backs
             .iter()
             .map(|back| back.try_send(0).map_err(|error| error.why));
-        assert_eq!(full.collect::<Vec<_>>(), [Err(Why::Full); 2]);
+        assert_eq!(full.collect::<Vec<_>>(), [Err(Refusal::Full); 2]);
         any.resume();
         any.settled().await;
         adds_up(&any);

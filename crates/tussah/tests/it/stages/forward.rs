@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use tussah::stage::control::{Admission, Arrival, Cadence, Controller, Owns, Sample, Settings};
-use tussah::stage::{Batch, BuildError, Event, Network, Why};
+use tussah::stage::{Batch, BuildError, Event, Network, Refusal};
 
 use super::support::{adds_up, by, each};
 use crate::{by_hand, idle, runtime};
@@ -182,7 +182,7 @@ fn an_event_that_waited_for_its_key_is_returned_unchanged() -> Result<(), BuildE
         idle().await;
         stage.destroy(Duration::ZERO).await;
         let left = forwarding.await.expect("no panic");
-        assert_eq!(left, (Err(Why::Closed), 2));
+        assert_eq!(left, (Err(Refusal::Closed), 2));
         Ok(())
     })
 }

@@ -3,7 +3,10 @@
 use std::time::Duration;
 
 use futures_lite::future::poll_once;
-use tussah::stage::control::{Owns, SedaBatch, Threshold};
+use tussah::stage::control::{
+    Owns,
+    policy::{SedaBatch, Threshold},
+};
 use tussah::stage::observe::EdgeKind;
 use tussah::stage::{AnyCall, Batch, BuildError, Network, Stage};
 

@@ -9,7 +9,7 @@ use parking_lot::Mutex;
 use tussah::stage::control::{
     Admission, Arrival, Cadence, Controller, Order, Owns, Sample, Settings,
 };
-use tussah::stage::{Batch, BuildError, Class, Event, Network, Reason, Why};
+use tussah::stage::{Batch, BuildError, Class, Event, Network, Reason, Refusal};
 
 use super::support::{Door, Noted, adds_up, by, each, until};
 use crate::{idle, runtime};
@@ -260,7 +260,7 @@ fn a_key_has_a_bound_of_its_own() -> Result<(), BuildError> {
         sender.try_send((1, 0)).expect("there is room");
         sender.try_send((1, 1)).expect("there is room");
         let error = sender.try_send((1, 2)).expect_err("the key is full");
-        assert_eq!((error.why, *error.event), (Why::KeyFull, (1, 2)));
+        assert_eq!((error.why, *error.event), (Refusal::KeyFull, (1, 2)));
         sender.try_send((2, 0)).expect("another key has room");
         // A sender that waits for the key does not stop others.
         let waiting = sender.clone();
@@ -393,7 +393,7 @@ fn events_that_wait_for_their_key_are_degraded_once() -> Result<(), BuildError> 
         let sender = stage.sender();
         sender.try_send(1000).expect("it is let in");
         let error = sender.try_send(1000).expect_err("the key is full");
-        assert_eq!((error.why, *error.event), (Why::KeyFull, 1000));
+        assert_eq!((error.why, *error.event), (Refusal::KeyFull, 1000));
         let waiting = tussah::spawn(async move { sender.send(1000).await.is_ok() });
         idle().await;
         stage.resume();
@@ -415,7 +415,7 @@ fn try_send_reports_that_others_wait_for_the_key() -> Result<(), BuildError> {
         sender.try_send(1).expect("there is room");
         let waiting = sender.send(3);
         let error = sender.try_send(5).expect_err("the key is full");
-        assert_eq!(error.why, Why::KeyFull);
+        assert_eq!(error.why, Refusal::KeyFull);
         sender.try_send(2).expect("there is room for others");
         stage.resume();
         waiting.await.expect("there is room");

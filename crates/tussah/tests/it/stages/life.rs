@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use futures_lite::future::poll_once;
 use tussah::stage::control::Settings;
-use tussah::stage::{Batch, BuildError, Network, Sender, Stage, Why};
+use tussah::stage::{Batch, BuildError, Network, Refusal, Sender, Stage};
 
 use super::support::{Door, Noted, adds_up, by, each};
 use crate::{idle, runtime};
@@ -36,7 +36,7 @@ fn a_paused_stage_queues_and_begins_nothing() -> Result<(), BuildError> {
         assert_eq!(stage.stats().gate, "draining");
         assert_eq!(
             stage.sender().try_send(2).expect_err("closed").why,
-            Why::Closed
+            Refusal::Closed
         );
         Ok(())
     })
@@ -139,8 +139,8 @@ fn a_destroyed_stage_frees_its_name_and_tells_its_senders() -> Result<(), BuildE
         idle().await;
         assert_eq!(stage.destroy(Duration::ZERO).await, 1);
         let error = waiting.await.expect("no panic").expect_err("closed");
-        assert_eq!((error.why, *error.event), (Why::Closed, 3));
-        assert_eq!(sender.try_send(4).expect_err("closed").why, Why::Closed);
+        assert_eq!((error.why, *error.event), (Refusal::Closed, 3));
+        assert_eq!(sender.try_send(4).expect_err("closed").why, Refusal::Closed);
         assert!(network.names().is_empty());
         // Its last batch ends by itself, beside another stage of the name.
         network.stage("stage").handler(|_| Ok(each(|_: u8| ())))?;

@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use proptest::test_runner::{Config, RngSeed, TestCaseError, TestError, TestRunner};
 use tussah::stage::{
-    AnyCall, Batch, BuildError, Class, Edges, Event, Network, Offerer, Restarts, Sender, Stage,
+    AnyCall, Batch, BuildError, Class, Edges, Event, Network, Restarts, Sender, Stage, TrySender,
 };
 
 use self::program::{Act, Control, Edge, Form, Program, STAGES, Takes};
@@ -31,7 +31,7 @@ const EXPECTED: &str = "a handler of the model";
 enum Out {
     Last,
     Queue(Sender<Token>),
-    Offer(Offerer<Token>),
+    Offer(TrySender<Token>),
     Call(AnyCall<Token>),
 }
 

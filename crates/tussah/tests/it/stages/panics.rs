@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use tussah::stage::control::{Cadence, Controller, Departure, Owns, Sample, Settings, Verdict};
 use tussah::stage::{
-    Batch, BuildError, Edges, Event, Network, Reason, Restarts, SerialHandler, Stage, Why,
+    Batch, BuildError, Edges, Event, Network, Reason, Refusal, Restarts, SerialHandler, Stage,
 };
 
 use super::support::{Noted, adds_up, by, each, one};
@@ -86,7 +86,7 @@ fn a_serial_handler_that_is_swapped_in_is_made_anew_as_often() -> Result<(), Bui
         let refused = sender
             .try_send(1)
             .expect_err("it panicked twice in a second");
-        assert_eq!(refused.why, Why::Closed);
+        assert_eq!(refused.why, Refusal::Closed);
         Ok(())
     })
 }
@@ -117,13 +117,16 @@ fn a_handler_that_panics_too_often_closes_its_stage() -> Result<(), BuildError> 
         stage.settled().await;
         told.until(5).await;
         let waited = waiting.await.expect("no panic");
-        assert!(matches!(waited, Ok(()) | Err(Why::Closed)), "{waited:?}");
+        assert!(
+            matches!(waited, Ok(()) | Err(Refusal::Closed)),
+            "{waited:?}"
+        );
         // One was handled, and yet taken by a handler that panicked then.
         assert_eq!(came.take(), [(1, 1)]);
         assert_eq!(told.take(), [0, 1, 0, 2, 3].map(|n| (n, Reason::Panicked)));
         assert_eq!(stage.stats().gate, "closed");
         assert_eq!(stage.stats().queued, 0);
-        assert_eq!(sender.try_send(5).expect_err("closed").why, Why::Closed);
+        assert_eq!(sender.try_send(5).expect_err("closed").why, Refusal::Closed);
         stage.drain().await;
         Ok(())
     })
@@ -273,7 +276,7 @@ fn a_handler_that_cannot_be_made_anew_closes_its_stage_at_once() -> Result<(), B
             let stats = stage.stats();
             assert_eq!(stats.closed.as_deref(), Some(&*expected));
             let refused = stage.sender().try_send(1).expect_err("it is closed");
-            assert_eq!(refused.why, Why::Closed);
+            assert_eq!(refused.why, Refusal::Closed);
             Ok::<(), BuildError>(())
         })
     };

@@ -6,8 +6,8 @@ use std::time::{Duration, Instant};
 
 use futures_lite::future::poll_once;
 use tussah::stage::control::Permits;
-use tussah::stage::control::{Cadence, Controller, Governor, Owns, Sample, Settings};
-use tussah::stage::{Batch, BuildError, DirectHandler, Event, Network, Reason, Stage, Why};
+use tussah::stage::control::{Cadence, Controller, Owns, Sample, Settings, process::Governor};
+use tussah::stage::{Batch, BuildError, DirectHandler, Event, Network, Reason, Refusal, Stage};
 use tussah::{BlockingPool, PoolPolicy, Runtime};
 
 use super::support::{Door, Noted, each, until};
@@ -442,7 +442,7 @@ fn waiting_senders_are_told_when_nothing_can_resume_a_stage() -> Result<(), Buil
             let told_why = waiting.await.expect_err("it is closed").why;
             assert_eq!(
                 (told_why, told.take()),
-                (Why::Closed, vec![Reason::ShutDown])
+                (Refusal::Closed, vec![Reason::ShutDown])
             );
             Ok::<_, BuildError>(())
         })?;

@@ -8,7 +8,8 @@ use std::time::Duration;
 use tussah::net::WhenFull;
 use tussah::stage::control::log::Change;
 use tussah::stage::control::{
-    Cadence, Codel, Controller, InputRate, OutgoingBound, Owns, Sample, Settings,
+    Cadence, Controller, Owns, Sample, Settings,
+    policy::{Codel, InputRate, OutgoingBound},
 };
 use tussah::stage::net::{Closed, Connection, SocketEvent, SocketOptions, Sockets};
 use tussah::stage::{BuildError, Network};

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use crate::stage::Class;
 use crate::stage::control::{AutoTarget, Mode, Why};
-use crate::stage::sim::{Arrivals, End, Service, Simulation, Tick, Time};
+use crate::stage::sim::{Arrivals, Distribution, EventEnd, Service, Simulation, Tick};
 
 const MS: u64 = 1_000_000;
 const SECOND: u64 = 1_000_000_000;
@@ -20,8 +20,8 @@ fn permits(load: f64) -> Simulation {
         services: vec![(
             0,
             Service {
-                hold: Time::Exponential(10e6),
-                ..Service::computing(Time::Constant(50_000.0))
+                hold: Distribution::Exponential(10e6),
+                ..Service::computing(Distribution::Constant(50_000.0))
             },
         )],
         arrivals: Arrivals::steps(&[(0, 560.0), (SECOND, 800.0 * load)]),
@@ -30,11 +30,11 @@ fn permits(load: f64) -> Simulation {
     }
 }
 
-fn waits(waits: Vec<(u64, Time)>, arrivals: Arrivals) -> Simulation {
+fn waits(waits: Vec<(u64, Distribution)>, arrivals: Arrivals) -> Simulation {
     let service = |wait| Service {
         wait,
         wait_share: 1.0,
-        ..Service::computing(Time::Constant(50_000.0))
+        ..Service::computing(Distribution::Constant(50_000.0))
     };
     let services = waits.into_iter();
     Simulation {
@@ -61,10 +61,10 @@ fn run(
             return;
         }
         match outcome.end {
-            End::Served if outcome.response_ns() <= late_ns => {
+            EventEnd::Served if outcome.response_ns() <= late_ns => {
                 good[usize::from(outcome.class.0)] += 1.0;
             }
-            End::Served => {}
+            EventEnd::Served => {}
             _ => turned_away += 1,
         }
     });
@@ -125,11 +125,11 @@ fn waits_for_nothing_scarce_are_not_held_back() {
         bursts: vec![(0, 200), (2 * SECOND, 200)],
         ..Arrivals::steps(&[(0, 500.0)])
     };
-    let simulation = waits(vec![(0, Time::Constant(200e6))], arrivals);
+    let simulation = waits(vec![(0, Distribution::Constant(200e6))], arrivals);
     let mut longest_ns = 0;
     let auto = AutoTarget::new(Duration::from_nanos(TARGET_NS));
     simulation.run(vec![Box::new(auto)], 1, |outcome| {
-        assert_eq!(outcome.end, End::Served);
+        assert_eq!(outcome.end, EventEnd::Served);
         longest_ns = longest_ns.max(outcome.response_ns());
     });
     assert!(longest_ns < 210 * MS, "{longest_ns}");
@@ -138,8 +138,8 @@ fn waits_for_nothing_scarce_are_not_held_back() {
 #[test]
 fn a_cut_where_nothing_is_scarce_is_taken_back() {
     let became_longer = vec![
-        (0, Time::Exponential(20e6)),
-        (SECOND, Time::Exponential(150e6)),
+        (0, Distribution::Exponential(20e6)),
+        (SECOND, Distribution::Exponential(150e6)),
     ];
     let simulation = Simulation {
         until_ns: 7 * SECOND,
@@ -183,9 +183,9 @@ fn the_log_says_why() {
 /// Handlers that compute for 20 ms and then wait for 10 ms: each worker does 50 a second.
 fn mixed(workers: usize, arrivals: Arrivals) -> Simulation {
     let service = Service {
-        wait: Time::Constant(10e6),
+        wait: Distribution::Constant(10e6),
         wait_share: 1.0,
-        ..Service::computing(Time::Constant(20e6))
+        ..Service::computing(Distribution::Constant(20e6))
     };
     Simulation {
         until_ns: 20 * SECOND,
@@ -209,7 +209,7 @@ fn an_observing_controller_rejects_nothing_and_counts() {
         switch.set(mode);
         let mut turned_away = 0;
         simulation.run(vec![Box::new(auto)], 1, |outcome| {
-            turned_away += u64::from(outcome.end != End::Served);
+            turned_away += u64::from(outcome.end != EventEnd::Served);
         });
         let observed = switch.observed();
         (turned_away, observed.refused + observed.shed)
@@ -238,7 +238,7 @@ fn the_log_has_decisions_that_are_only_observed() {
 fn the_log_says_when_the_target_cannot_be_kept() {
     use crate::stage::control::log::Change;
     let waits = waits(
-        vec![(0, Time::Constant(80e6))],
+        vec![(0, Distribution::Constant(80e6))],
         Arrivals::steps(&[(0, 500.0)]),
     );
     let auto = AutoTarget::new(Duration::from_nanos(TARGET_NS));
@@ -261,7 +261,7 @@ fn services_that_wait_for_a_worker_are_not_taken_for_long_ones() {
         let auto = AutoTarget::new(Duration::from_millis(200));
         let mut responses = Vec::new();
         mixed(workers, clients).run(vec![Box::new(auto)], 1, |outcome| {
-            if outcome.end == End::Served && outcome.arrived_ns > SECOND {
+            if outcome.end == EventEnd::Served && outcome.arrived_ns > SECOND {
                 responses.push(outcome.response_ns());
             }
         });

@@ -394,14 +394,14 @@ fn responses_longer_than_predicted_make_the_room_smaller() {
 
 #[test]
 fn clumps_above_the_capacity_are_an_overload_and_those_below_are_none() {
-    use crate::stage::sim::{Arrivals, End, Service, Simulation, Time};
+    use crate::stage::sim::{Arrivals, Distribution, EventEnd, Service, Simulation};
     const TARGET_NS: u64 = 5 * MS;
     let run = |clump: u32| {
         // Of so many each 2.5 ms, where 50 can be done; before that, 80 % of what can be done.
         let bursts = (200..1000).map(|i| (i * 5 * MS / 2, clump)).collect();
         let simulation = Simulation {
             until_ns: 5 * SECOND / 2,
-            services: vec![(0, Service::computing(Time::Exponential(100_000.0)))],
+            services: vec![(0, Service::computing(Distribution::Exponential(100_000.0)))],
             arrivals: Arrivals {
                 bursts,
                 ..Arrivals::steps(&[(0, 16_000.0), (SECOND / 2, 0.0)])
@@ -411,7 +411,7 @@ fn clumps_above_the_capacity_are_an_overload_and_those_below_are_none() {
         let predict: Box<dyn Controller> = Box::new(Predict::new(Duration::from_nanos(TARGET_NS)));
         let (mut good, mut turned_away) = (0, 0);
         simulation.run(vec![predict], 1, |outcome| match outcome.end {
-            End::Rejected | End::Shed => turned_away += 1,
+            EventEnd::Rejected | EventEnd::Shed => turned_away += 1,
             _ => {
                 let counts = outcome.arrived_ns >= SECOND / 2;
                 good += u64::from(counts && outcome.response_ns() <= TARGET_NS);

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::Builder;
+use super::StageBuilder;
 use crate::stage::control::{Owns, controllers, owned};
 use crate::stage::error::BuildError;
 use crate::stage::network::Network;
@@ -13,7 +13,7 @@ use crate::stage::queue::{Lanes, Queue};
 use crate::stage::run::{Built, Shared, Threads};
 use crate::stage::state::{Bounds, ControllerSet, Kind, Parts, State};
 
-impl<E: Send + 'static> Builder<E> {
+impl<E: Send + 'static> StageBuilder<E> {
     /// Makes the stage and adds it to its network.
     ///
     /// # Errors

@@ -25,7 +25,7 @@
 
 use std::time::Duration;
 
-use super::{
+use crate::stage::control::{
     Admission, Arrival, Cadence, Controller, Departure, Owns, Rule, Sample, Settings, Verdict,
 };
 use crate::stage::event::{CLASSES_MAX, Class};
@@ -40,7 +40,7 @@ const WINDOW: u32 = 1000;
 
 /// Parameters of [`Cinnamon`].
 #[derive(Clone, Copy, PartialEq, Debug)]
-pub struct Config {
+pub struct CinnamonConfig {
     /// The time between two changes of the share, in nanoseconds.
     pub interval_ns: u64,
     /// The longest time that an event may be in the queue, in nanoseconds.
@@ -56,7 +56,7 @@ pub struct Config {
     pub reject_max: f64,
 }
 
-impl Config {
+impl CinnamonConfig {
     /// Creates parameters with this bound on the time in the queue, and defaults for the rest.
     #[must_use]
     pub fn new(queued_max: Duration) -> Self {
@@ -88,7 +88,7 @@ impl Config {
 /// A controller that rejects the lowest priorities, in the share that a PID controller finds.
 #[derive(Debug)]
 pub struct Cinnamon {
-    config: Config,
+    config: CinnamonConfig,
     sum: f64,
     error: f64,
     share: f64,
@@ -103,7 +103,7 @@ pub struct Cinnamon {
 impl Cinnamon {
     /// Creates a controller; parameters out of their range are replaced.
     #[must_use]
-    pub fn new(config: Config) -> Self {
+    pub fn new(config: CinnamonConfig) -> Self {
         Self {
             config: config.in_range(),
             sum: 0.0,
@@ -220,12 +220,12 @@ impl Controller for Cinnamon {
 
 #[cfg(test)]
 mod tests {
-    use super::super::Servlets;
-    use super::super::testing::{MS, Model, Random, SECOND, Sim, arrival, quiet};
     use super::*;
+    use crate::stage::control::Servlets;
+    use crate::stage::control::testing::{MS, Model, Random, SECOND, Sim, arrival, quiet};
 
     fn cinnamon() -> Cinnamon {
-        Cinnamon::new(Config::new(Duration::from_millis(5)))
+        Cinnamon::new(CinnamonConfig::new(Duration::from_millis(5)))
     }
 
     fn show(cinnamon: &mut Cinnamon, arrived: u64, admitted: u64, finished: u64, busy: usize) {
@@ -261,9 +261,9 @@ mod tests {
 
     #[test]
     fn all_three_parts_count_and_the_sum_does_not_wind_up() {
-        let mut c = Cinnamon::new(Config {
+        let mut c = Cinnamon::new(CinnamonConfig {
             differential: 0.05,
-            ..Config::new(Duration::ZERO)
+            ..CinnamonConfig::new(Duration::ZERO)
         });
         show(&mut c, 200, 200, 100, 10);
         assert!((c.share() - (0.2 + 0.1 + 0.05) * 0.5).abs() < 1e-9);
@@ -356,13 +356,13 @@ mod tests {
 
     #[test]
     fn parameters_are_brought_into_their_range() {
-        let config = Config {
+        let config = CinnamonConfig {
             proportional: -1.0,
             integral: f64::NAN,
             differential: f64::INFINITY,
             reject_max: 1.1,
-            ..Config::new(Duration::ZERO)
+            ..CinnamonConfig::new(Duration::ZERO)
         };
-        assert_eq!(config.in_range(), Config::new(Duration::ZERO));
+        assert_eq!(config.in_range(), CinnamonConfig::new(Duration::ZERO));
     }
 }

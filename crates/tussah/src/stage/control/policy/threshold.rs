@@ -3,7 +3,7 @@
 //! SEDA (Welsh, Culler and Brewer, SOSP 2001), §5.2.3: "a simple policy would be to threshold each
 //! stage's incoming event queue and drop packets when the threshold has been exceeded".
 
-use super::{Admission, Arrival, Cadence, Controller, Owns, Sample, Settings};
+use crate::stage::control::{Admission, Arrival, Cadence, Controller, Owns, Sample, Settings};
 
 /// A controller that keeps a queue at a threshold below its own bound.
 #[derive(Debug)]
@@ -60,8 +60,8 @@ impl Controller for Threshold {
 
 #[cfg(test)]
 mod tests {
-    use super::super::testing::{arrival, quiet};
     use super::*;
+    use crate::stage::control::testing::{arrival, quiet};
 
     #[test]
     fn the_queue_gets_its_threshold_once() {

@@ -19,13 +19,13 @@
 
 use std::time::Duration;
 
-use super::{
+use crate::stage::control::{
     Admission, Arrival, Cadence, Controller, Departure, Order, Owns, Sample, Settings, Verdict,
 };
 
 /// Parameters of [`Codel`]; the defaults are the article's.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Config {
+pub struct CodelConfig {
     /// M: how long an event may wait in a standing queue, in nanoseconds; at most `interval_ns`,
     /// else lowered to that.
     pub target_ns: u64,
@@ -34,13 +34,13 @@ pub struct Config {
     pub interval_ns: u64,
 }
 
-impl Default for Config {
+impl Default for CodelConfig {
     fn default() -> Self {
         Self::new(Duration::from_millis(5), Duration::from_millis(100))
     }
 }
 
-impl Config {
+impl CodelConfig {
     /// Creates parameters with this M and this N.
     #[must_use]
     pub fn new(target: Duration, interval: Duration) -> Self {
@@ -56,21 +56,21 @@ impl Config {
 /// stands.
 #[derive(Debug)]
 pub struct Codel {
-    config: Config,
+    config: CodelConfig,
     emptied_ns: u64,
     order: Order,
 }
 
 impl Default for Codel {
     fn default() -> Self {
-        Self::new(Config::default())
+        Self::new(CodelConfig::default())
     }
 }
 
 impl Codel {
     /// Creates a controller; parameters out of their range are corrected.
     #[must_use]
-    pub fn new(mut config: Config) -> Self {
+    pub fn new(mut config: CodelConfig) -> Self {
         config.interval_ns = config.interval_ns.max(1);
         config.target_ns = config.target_ns.min(config.interval_ns);
         Self {
@@ -141,8 +141,8 @@ impl Controller for Codel {
 
 #[cfg(test)]
 mod tests {
-    use super::super::testing::{MS, arrival, quiet};
     use super::*;
+    use crate::stage::control::testing::{MS, arrival, quiet};
     use crate::stage::event::Class;
 
     fn leave(codel: &mut Codel, now_ms: u64, sojourn_ms: u64, queue_len: u64) -> Verdict {
@@ -203,7 +203,7 @@ mod tests {
 
     #[test]
     fn parameters_are_brought_into_their_range() {
-        let codel = Codel::new(Config::new(Duration::MAX, Duration::ZERO));
+        let codel = Codel::new(CodelConfig::new(Duration::MAX, Duration::ZERO));
         assert_eq!((codel.config.target_ns, codel.config.interval_ns), (1, 1));
     }
 }

@@ -6,7 +6,7 @@
 //! connections that exceed their threshold". The paper's threshold is fixed. This one can also
 //! divide an amount of memory among the existing connections.
 
-use super::{Cadence, Controller, Owns, Sample, Settings};
+use crate::stage::control::{Cadence, Controller, Owns, Sample, Settings};
 
 /// The smallest part of the common memory for a peer, in bytes: one packet.
 const LEAST: u64 = 16 * 1024;
@@ -24,7 +24,7 @@ const INTERVAL_NS: u64 = 20_000_000;
 /// # Examples
 /// ```
 /// use tussah::stage::Network;
-/// use tussah::stage::control::OutgoingBound;
+/// use tussah::stage::control::policy::OutgoingBound;
 /// use tussah::stage::net::Sockets;
 ///
 /// # let runtime = tussah::Runtime::builder().workers(1).build()?;
@@ -88,9 +88,9 @@ impl Controller for OutgoingBound {
 
 #[cfg(test)]
 mod tests {
-    use super::super::Servlets;
-    use super::super::testing::quiet;
     use super::*;
+    use crate::stage::control::Servlets;
+    use crate::stage::control::testing::quiet;
 
     #[test]
     fn the_memory_is_divided() {

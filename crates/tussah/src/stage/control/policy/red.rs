@@ -12,12 +12,14 @@
 //! decay as if m small packets had arrived in the meantime. Here m is the time that the queue was
 //! empty, divided by the mean service time from the samples.
 
-use super::{Admission, Arrival, Cadence, Controller, Departure, Owns, Sample, Settings, Verdict};
+use crate::stage::control::{
+    Admission, Arrival, Cadence, Controller, Departure, Owns, Sample, Settings, Verdict,
+};
 
 /// Parameters of [`Red`]; the defaults have the paper's proportions (§5: min 5 packets, max three
 /// times as much, p_max 1/50, w_q 0.002).
 #[derive(Clone, Copy, PartialEq, Debug)]
-pub struct Config {
+pub struct RedConfig {
     /// The average length up to which every event is admitted, in credits; from 0 to 10^18, else
     /// 50.
     pub queue_min: f64,
@@ -32,7 +34,7 @@ pub struct Config {
     pub weight: f64,
 }
 
-impl Default for Config {
+impl Default for RedConfig {
     fn default() -> Self {
         Self {
             queue_min: 50.0,
@@ -46,7 +48,7 @@ impl Default for Config {
 /// A controller that rejects events at random, by the average length of the queue.
 #[derive(Debug)]
 pub struct Red {
-    config: Config,
+    config: RedConfig,
     average: f64,
     /// Arrivals since the last rejection; -1 while the average is below `queue_min`.
     count: f64,
@@ -57,15 +59,15 @@ pub struct Red {
 
 impl Default for Red {
     fn default() -> Self {
-        Self::new(Config::default())
+        Self::new(RedConfig::default())
     }
 }
 
 impl Red {
     /// Creates a controller; parameters out of their range are corrected.
     #[must_use]
-    pub fn new(mut config: Config) -> Self {
-        let default = Config::default();
+    pub fn new(mut config: RedConfig) -> Self {
+        let default = RedConfig::default();
         let share = |value: f64, or| {
             if value > 0.0 && value <= 1.0 {
                 value
@@ -159,8 +161,8 @@ impl Controller for Red {
 
 #[cfg(test)]
 mod tests {
-    use super::super::testing::{MS, Random, arrival, quiet};
     use super::*;
+    use crate::stage::control::testing::{MS, Random, arrival, quiet};
     use crate::stage::event::Class;
 
     /// Returns how many arrivals at a queue of this length are rejected, after the average has
@@ -258,7 +260,7 @@ mod tests {
 
     #[test]
     fn parameters_are_brought_into_their_range() {
-        let red = Red::new(Config {
+        let red = Red::new(RedConfig {
             queue_min: f64::NAN,
             queue_max: -1.0,
             reject_max: 2.0,

@@ -30,12 +30,14 @@
 
 use std::time::Duration;
 
-use super::{Admission, Arrival, Cadence, Controller, Owns, Rule, Sample, Settings};
+use crate::stage::control::{
+    Admission, Arrival, Cadence, Controller, Owns, Rule, Sample, Settings,
+};
 use crate::stage::event::{CLASSES_MAX, Class};
 
 /// Parameters of [`ResponseP90`]; the defaults are those of the paper's table, where it has them.
 #[derive(Clone, Copy, PartialEq, Debug)]
-pub struct Config {
+pub struct ResponseP90Config {
     /// The target of each class's 90th percentile, in nanoseconds; at least one.
     pub target_ns: u64,
     /// nreq: the number of finished events between two decisions; at least one.
@@ -64,7 +66,7 @@ pub struct Config {
     pub degrade: bool,
 }
 
-impl Config {
+impl ResponseP90Config {
     /// Creates parameters for this target, as in the paper.
     #[must_use]
     pub fn new(target: Duration) -> Self {
@@ -119,14 +121,14 @@ struct Bucket {
 /// A controller that admits each class at a rate that keeps its 90th percentile at the target.
 #[derive(Debug)]
 pub struct ResponseP90 {
-    config: Config,
+    config: ResponseP90Config,
     classes: [Bucket; CLASSES_MAX],
 }
 
 impl ResponseP90 {
     /// Creates a controller; parameters out of their range are corrected.
     #[must_use]
-    pub fn new(config: Config) -> Self {
+    pub fn new(config: ResponseP90Config) -> Self {
         let unlimited = Bucket {
             rate: f64::INFINITY,
             tokens: 1.0,
@@ -298,9 +300,9 @@ impl Controller for ResponseP90 {
 
 #[cfg(test)]
 mod tests {
-    use super::super::ClassSample;
-    use super::super::testing::{MS, SECOND, arrival, quiet};
     use super::*;
+    use crate::stage::control::ClassSample;
+    use crate::stage::control::testing::{MS, SECOND, arrival, quiet};
 
     /// A class with 1000 arrivals per second.
     fn class(p90_ms: u64, refused: u64) -> ClassSample {
@@ -314,9 +316,9 @@ mod tests {
     }
 
     fn controller(degrade: bool) -> ResponseP90 {
-        ResponseP90::new(Config {
+        ResponseP90::new(ResponseP90Config {
             degrade,
-            ..Config::new(Duration::from_millis(100))
+            ..ResponseP90Config::new(Duration::from_millis(100))
         })
     }
 
@@ -481,10 +483,10 @@ mod tests {
 
     #[test]
     fn parameters_that_are_no_numbers_or_lower_what_they_should_raise_are_replaced() {
-        let odd = |change: fn(&mut Config)| {
-            let mut config = Config {
+        let odd = |change: fn(&mut ResponseP90Config)| {
+            let mut config = ResponseP90Config {
                 degrade: false,
-                ..Config::new(Duration::from_millis(100))
+                ..ResponseP90Config::new(Duration::from_millis(100))
             };
             change(&mut config);
             let mut c = ResponseP90::new(config);
@@ -508,7 +510,7 @@ mod tests {
 
     #[test]
     fn parameters_are_brought_into_their_range() {
-        let config = Config {
+        let config = ResponseP90Config {
             target_ns: 0,
             finished: 0,
             keep: 1.0,
@@ -516,18 +518,18 @@ mod tests {
             cut: 1.0,
             raise: f64::NAN,
             rate_min: 0.0,
-            ..Config::new(Duration::ZERO)
+            ..ResponseP90Config::new(Duration::ZERO)
         };
-        let expected = Config {
+        let expected = ResponseP90Config {
             target_ns: 1,
             finished: 100,
             error_raise: 0.0,
             raise_offset: 0.0,
-            ..Config::new(Duration::ZERO)
+            ..ResponseP90Config::new(Duration::ZERO)
         };
         let got = ResponseP90::new(config).config;
         assert_eq!(
-            Config {
+            ResponseP90Config {
                 finished: 100,
                 ..got
             },

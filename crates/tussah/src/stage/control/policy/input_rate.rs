@@ -11,7 +11,7 @@
 //! the average settles at 1, where the limit is met exactly. After a pause, half a second's worth
 //! passes without delay.
 
-use super::{Cadence, Controller, Owns, Sample, Settings};
+use crate::stage::control::{Cadence, Controller, Owns, Sample, Settings};
 
 /// The average below which nothing is delayed any more.
 const CALM: f64 = 0.5;
@@ -36,7 +36,7 @@ const PART: f64 = 0.125;
 /// # Examples
 /// ```
 /// use tussah::stage::Network;
-/// use tussah::stage::control::InputRate;
+/// use tussah::stage::control::policy::InputRate;
 /// use tussah::stage::net::Sockets;
 ///
 /// # let runtime = tussah::Runtime::builder().workers(1).build()?;
@@ -168,8 +168,8 @@ impl Controller for InputRate {
 
 #[cfg(test)]
 mod tests {
-    use super::super::testing::{SECOND, quiet};
     use super::*;
+    use crate::stage::control::testing::{SECOND, quiet};
 
     /// Reads packets as often as allowed, or at fixed intervals. Returns the packets per second.
     fn read(rate: &mut InputRate, len: u64, every_ns: u64, seconds: u64) -> Vec<u64> {

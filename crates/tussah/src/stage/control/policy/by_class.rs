@@ -5,7 +5,7 @@
 //! Here the events of a kind are one class. They are rejected before they are queued, as soon as
 //! the queue is filled to the share of that class. So expensive events leave room for cheap ones.
 
-use super::{Admission, Arrival, Cadence, Controller, Owns, Sample, Settings};
+use crate::stage::control::{Admission, Arrival, Cadence, Controller, Owns, Sample, Settings};
 use crate::stage::event::CLASSES_MAX;
 
 /// A controller that admits a class while the queue is filled to less than the class's share.
@@ -87,8 +87,8 @@ impl Controller for ByClass {
 
 #[cfg(test)]
 mod tests {
-    use super::super::testing::{arrival, quiet};
     use super::*;
+    use crate::stage::control::testing::{arrival, quiet};
 
     #[test]
     fn each_class_has_its_share_of_the_queue() {

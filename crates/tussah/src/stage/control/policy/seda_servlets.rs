@@ -8,11 +8,11 @@
 //! the interval instead of a timer in each servlet. So an idle stage needs no timer; it shrinks
 //! when the next event arrives.
 
-use super::{Cadence, Controller, Owns, Sample, Settings};
+use crate::stage::control::{Cadence, Controller, Owns, Sample, Settings};
 
 /// Parameters of [`SedaServlets`]; the defaults are those of the paper's figure 8.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Config {
+pub struct SedaServletsConfig {
     /// The time between two checks of the queue, in nanoseconds.
     pub interval_ns: u64,
     /// The number of queued credits above which a servlet is added.
@@ -23,7 +23,7 @@ pub struct Config {
     pub idle_ns: u64,
 }
 
-impl Default for Config {
+impl Default for SedaServletsConfig {
     fn default() -> Self {
         Self {
             interval_ns: 2_000_000_000,
@@ -38,21 +38,21 @@ impl Default for Config {
 /// when one is idle.
 #[derive(Debug)]
 pub struct SedaServlets {
-    config: Config,
+    config: SedaServletsConfig,
     /// How long one servlet has been idle, in nanoseconds.
     idle_ns: u64,
 }
 
 impl Default for SedaServlets {
     fn default() -> Self {
-        Self::new(Config::default())
+        Self::new(SedaServletsConfig::default())
     }
 }
 
 impl SedaServlets {
     /// Creates a controller; parameters out of their range are corrected.
     #[must_use]
-    pub fn new(mut config: Config) -> Self {
+    pub fn new(mut config: SedaServletsConfig) -> Self {
         config.servlets_max = config.servlets_max.max(1);
         config.idle_ns = config.idle_ns.max(1);
         Self { config, idle_ns: 0 }
@@ -102,9 +102,9 @@ impl Controller for SedaServlets {
 
 #[cfg(test)]
 mod tests {
-    use super::super::Servlets;
-    use super::super::testing::{SECOND, quiet};
     use super::*;
+    use crate::stage::control::Servlets;
+    use crate::stage::control::testing::{SECOND, quiet};
 
     fn look(queue_len: u64, target: usize, busy: usize, seconds: u64) -> Sample<'static> {
         Sample {
@@ -193,10 +193,10 @@ mod tests {
 
     #[test]
     fn a_stage_of_no_servlets_gets_one() {
-        let mut controller = SedaServlets::new(Config {
+        let mut controller = SedaServlets::new(SedaServletsConfig {
             servlets_max: 0,
             idle_ns: 0,
-            ..Config::default()
+            ..SedaServletsConfig::default()
         });
         assert_eq!(controller.sample(&look(500, 0, 0, 2), 0).servlets, Some(1));
     }

@@ -13,11 +13,11 @@
 
 use std::time::Duration;
 
-use super::{Cadence, Controller, Owns, Sample, Settings};
+use crate::stage::control::{Cadence, Controller, Owns, Sample, Settings};
 
 /// Parameters of [`ResponseMean`].
 #[derive(Clone, Copy, PartialEq, Debug)]
-pub struct Config {
+pub struct ResponseMeanConfig {
     /// The target of the mean response, in nanoseconds; at least one.
     pub target_ns: u64,
     /// The time between two changes of the threshold, in nanoseconds.
@@ -28,7 +28,7 @@ pub struct Config {
     pub raise: u64,
 }
 
-impl Config {
+impl ResponseMeanConfig {
     /// Creates parameters for this target: ten decisions within it, a factor of one half, and steps
     /// of ten credits.
     #[must_use]
@@ -47,13 +47,13 @@ impl Config {
 /// and raises it additively while it is below.
 #[derive(Debug)]
 pub struct ResponseMean {
-    config: Config,
+    config: ResponseMeanConfig,
 }
 
 impl ResponseMean {
     /// Creates a controller; parameters out of their range are corrected.
     #[must_use]
-    pub fn new(mut config: Config) -> Self {
+    pub fn new(mut config: ResponseMeanConfig) -> Self {
         config.target_ns = config.target_ns.max(1);
         config.raise = config.raise.max(1);
         if !(config.factor > 0.0 && config.factor < 1.0) {
@@ -111,9 +111,9 @@ impl Controller for ResponseMean {
 
 #[cfg(test)]
 mod tests {
-    use super::super::ClassSample;
-    use super::super::testing::{MS, quiet};
     use super::*;
+    use crate::stage::control::ClassSample;
+    use crate::stage::control::testing::{MS, quiet};
 
     fn class(finished: u64, response_mean_ns: u64) -> ClassSample {
         ClassSample {
@@ -124,7 +124,7 @@ mod tests {
     }
 
     fn decide(threshold: u64, classes: &[ClassSample]) -> Option<u64> {
-        let mut controller = ResponseMean::new(Config::new(Duration::from_millis(5)));
+        let mut controller = ResponseMean::new(ResponseMeanConfig::new(Duration::from_millis(5)));
         let sample = Sample {
             threshold,
             classes,
@@ -165,7 +165,7 @@ mod tests {
 
     #[test]
     fn parameters_are_brought_into_their_range() {
-        let controller = ResponseMean::new(Config {
+        let controller = ResponseMean::new(ResponseMeanConfig {
             target_ns: 0,
             interval_ns: 0,
             factor: f64::NAN,

@@ -25,13 +25,15 @@
 //! - The long-term mean begins with the first interval's response, not with the mean of the first
 //!   ten.
 
-use super::{Admission, Arrival, Cadence, Controller, Owns, Rule, Sample, Settings};
+use crate::stage::control::{
+    Admission, Arrival, Cadence, Controller, Owns, Rule, Sample, Settings,
+};
 use crate::stage::event::Class;
 
 /// Parameters of [`Gradient`]; the defaults are the library's where it has them and this module
 /// does not differ.
 #[derive(Clone, Copy, PartialEq, Debug)]
-pub struct Config {
+pub struct GradientConfig {
     /// The initial limit, in credits queued plus events in service.
     pub limit: f64,
     /// The lowest limit; at least one.
@@ -58,7 +60,7 @@ pub struct Config {
     pub backoff: f64,
 }
 
-impl Default for Config {
+impl Default for GradientConfig {
     fn default() -> Self {
         Self {
             limit: 20.0,
@@ -75,9 +77,9 @@ impl Default for Config {
     }
 }
 
-impl Config {
+impl GradientConfig {
     fn in_range(mut self) -> Self {
-        let default = Config::default();
+        let default = GradientConfig::default();
         let share = |value: &mut f64, or: f64| {
             if !(*value > 0.0 && *value <= 1.0) {
                 *value = or;
@@ -103,7 +105,7 @@ impl Config {
 /// the gradient of responses.
 #[derive(Debug)]
 pub struct Gradient {
-    config: Config,
+    config: GradientConfig,
     limit: f64,
     /// The integer part of the limit, which decides about arrivals.
     limit_now: u64,
@@ -115,14 +117,14 @@ pub struct Gradient {
 
 impl Default for Gradient {
     fn default() -> Self {
-        Self::new(Config::default())
+        Self::new(GradientConfig::default())
     }
 }
 
 impl Gradient {
     /// Creates a controller; parameters out of their range are corrected.
     #[must_use]
-    pub fn new(config: Config) -> Self {
+    pub fn new(config: GradientConfig) -> Self {
         let config = config.in_range();
         Self {
             config,
@@ -236,14 +238,14 @@ impl Controller for Gradient {
 
 #[cfg(test)]
 mod tests {
-    use super::super::ClassSample;
-    use super::super::testing::{MS, Model, SECOND, Sim, arrival, quiet};
     use super::*;
+    use crate::stage::control::ClassSample;
+    use crate::stage::control::testing::{MS, Model, SECOND, Sim, arrival, quiet};
 
     #[test]
     fn the_long_term_mean_weighs_an_interval_as_the_library_does() {
         // `ExpAvgMeasurement` with a window of n has a weight of 2 / (n + 1), and n is 600.
-        assert_eq!(Config::default().weight, 2.0 / 601.0);
+        assert_eq!(GradientConfig::default().weight, 2.0 / 601.0);
     }
 
     #[test]
@@ -334,7 +336,7 @@ mod tests {
 
     #[test]
     fn parameters_are_brought_into_their_range() {
-        let config = Config {
+        let config = GradientConfig {
             limit: f64::NAN,
             limit_min: -1.0,
             limit_max: 0.0,
@@ -346,14 +348,14 @@ mod tests {
             failed: 0.0,
             backoff: 1.0,
         };
-        let expected = Config {
+        let expected = GradientConfig {
             limit: 1.0,
             limit_min: 1.0,
             limit_max: 1.0,
             interval_ns: 0,
             tolerance: 1.0,
             allowance: 1.0,
-            ..Config::default()
+            ..GradientConfig::default()
         };
         assert_eq!(config.in_range(), expected);
     }

@@ -26,7 +26,7 @@
 
 use std::collections::VecDeque;
 
-use super::{Cadence, Controller, Owns, Sample, Settings};
+use crate::stage::control::{Cadence, Controller, Owns, Sample, Settings};
 
 /// The default of the largest exponent of a viscosity: the value of 1/Δ for the smallest Δ that
 /// counts.
@@ -41,7 +41,7 @@ const ITEMS: u64 = 100;
 
 /// Parameters of [`Aspen`]; the defaults are the paper's.
 #[derive(Clone, Copy, PartialEq, Debug)]
-pub struct Config {
+pub struct AspenConfig {
     /// LOW: the divisor of the lower bound; positive, else 1. A larger value provides servlets for
     /// a part of the load only.
     pub low: f64,
@@ -55,7 +55,7 @@ pub struct Config {
     pub exponent_max: f64,
 }
 
-impl Default for Config {
+impl Default for AspenConfig {
     fn default() -> Self {
         Self {
             low: 1.0,
@@ -70,7 +70,7 @@ impl Default for Config {
 /// keeps busy.
 #[derive(Debug)]
 pub struct Aspen {
-    config: Config,
+    config: AspenConfig,
     /// The events that ended in recent samples, and their total time in nanoseconds.
     services: VecDeque<(u64, u64)>,
     finished: u64,
@@ -79,14 +79,14 @@ pub struct Aspen {
 
 impl Default for Aspen {
     fn default() -> Self {
-        Self::new(Config::default())
+        Self::new(AspenConfig::default())
     }
 }
 
 impl Aspen {
     /// Creates a controller; parameters out of their range are corrected.
     #[must_use]
-    pub fn new(mut config: Config) -> Self {
+    pub fn new(mut config: AspenConfig) -> Self {
         if !(config.low.is_finite() && config.low > 0.0) {
             config.low = 1.0;
         }
@@ -181,9 +181,9 @@ impl Controller for Aspen {
 
 #[cfg(test)]
 mod tests {
-    use super::super::testing::{MS, quiet};
-    use super::super::{Sample, Servlets};
     use super::*;
+    use crate::stage::control::testing::{MS, quiet};
+    use crate::stage::control::{Sample, Servlets};
 
     /// Ten arrivals in 10 ms, of 1 ms each, that is R S = 1, times `busy`.
     fn busy(busy: f64, target: usize) -> Sample<'static> {
@@ -302,7 +302,7 @@ mod tests {
 
     #[test]
     fn parameters_are_brought_into_their_range() {
-        let config = Config {
+        let config = AspenConfig {
             low: -1.0,
             high: f64::NAN,
             arrivals: 0,

@@ -21,12 +21,12 @@
 //! - With a target, a batch takes at most half of it, because all its events are answered at its
 //!   end. This does not apply if a batch without events would take a quarter of the target already.
 
-use super::cost::Cost;
-use super::{Cadence, Controller, Owns, Sample, Settings};
+use crate::stage::control::cost::Cost;
+use crate::stage::control::{Cadence, Controller, Owns, Sample, Settings};
 
 /// Parameters of [`SedaBatch`]. The paper gives no numbers; the defaults are our own.
 #[derive(Clone, Copy, PartialEq, Debug)]
-pub struct Config {
+pub struct SedaBatchConfig {
     /// The time between two checks of the rate, in nanoseconds; shorter while events are turned
     /// away.
     pub interval_ns: u64,
@@ -47,7 +47,7 @@ pub struct Config {
     pub step: f64,
 }
 
-impl Default for Config {
+impl Default for SedaBatchConfig {
     fn default() -> Self {
         Self {
             interval_ns: 10_000_000,
@@ -93,7 +93,7 @@ const LEAST_TURNING_AWAY: f64 = 0.98;
 /// A controller that searches for the smallest batch that sustains the output rate.
 #[derive(Debug)]
 pub struct SedaBatch {
-    config: Config,
+    config: SedaBatchConfig,
     /// Events per nanosecond; 0 before the first measurement.
     average: f64,
     highest: f64,
@@ -112,15 +112,15 @@ pub struct SedaBatch {
 
 impl Default for SedaBatch {
     fn default() -> Self {
-        Self::new(Config::default())
+        Self::new(SedaBatchConfig::default())
     }
 }
 
 impl SedaBatch {
     /// Creates a controller; parameters out of their range are replaced.
     #[must_use]
-    pub fn new(mut config: Config) -> Self {
-        let default = Config::default();
+    pub fn new(mut config: SedaBatchConfig) -> Self {
+        let default = SedaBatchConfig::default();
         let in_range = |value: &mut f64, or: f64| {
             if !(*value > 0.0 && *value <= 1.0) {
                 *value = or;
@@ -273,8 +273,8 @@ impl Controller for SedaBatch {
 
 #[cfg(test)]
 mod tests {
-    use super::super::testing::{MS, quiet};
     use super::*;
+    use crate::stage::control::testing::{MS, quiet};
 
     /// A stage with these costs of an event and of a batch, and work for 10 ms.
     struct Stage {
@@ -402,9 +402,9 @@ mod tests {
     #[test]
     fn with_a_target_a_batch_takes_half_of_it_at_most() {
         let after = |batch_ns: u64| {
-            let mut controller = SedaBatch::new(Config {
+            let mut controller = SedaBatch::new(SedaBatchConfig {
                 target_ns: Some(MS),
-                ..Config::default()
+                ..SedaBatchConfig::default()
             });
             let mut batch = None;
             for i in 1..50 {
@@ -426,7 +426,7 @@ mod tests {
 
     #[test]
     fn parameters_are_brought_into_their_range() {
-        let controller = SedaBatch::new(Config {
+        let controller = SedaBatch::new(SedaBatchConfig {
             interval_ns: 0,
             batch_max: 0,
             weight: f64::NAN,
@@ -435,10 +435,10 @@ mod tests {
             step: 0.0,
             target_ns: None,
         });
-        let expected = Config {
+        let expected = SedaBatchConfig {
             interval_ns: 0,
             batch_max: 1,
-            ..Config::default()
+            ..SedaBatchConfig::default()
         };
         assert_eq!(controller.config, expected);
     }
