@@ -24,7 +24,7 @@
 //! How long is the queue of a stage at 80 % of its capacity, and at twice its capacity?
 //! ```
 //! use tussah::stage::control::policy::Threshold;
-//! use tussah::stage::sim::{Arrivals, EventEnd, Service, Simulation, Distribution};
+//! use tussah::stage::sim::{Arrivals, Distribution, EventEnd, Service, Simulation};
 //!
 //! let simulation = Simulation {
 //!     until_ns: 400_000_000,

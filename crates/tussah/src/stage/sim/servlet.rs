@@ -27,7 +27,7 @@ pub(super) struct Servlet {
 /// The next step of a servlet when it has a CPU again.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Phase {
-    /// EventEnd the run and take the next.
+    /// End the run and take the next.
     Turn,
     /// Fill the batch.
     Fill,
@@ -43,8 +43,8 @@ enum Phase {
     Release,
     /// Wait without a permit.
     Wait,
-    /// EventEnd the event.
-    EventEnd,
+    /// End the event.
+    End,
 }
 
 impl Default for Servlet {
@@ -99,11 +99,11 @@ impl<F: FnMut(&Outcome)> Engine<'_, F> {
                     true
                 }
                 Phase::Wait => {
-                    servlet.phase = Phase::EventEnd;
+                    servlet.phase = Phase::End;
                     let wait_ns = servlet.event.map_or(0, |event| event.wait_ns);
                     !self.wait(id, wait_ns)
                 }
-                Phase::EventEnd => {
+                Phase::End => {
                     self.end(id);
                     true
                 }

@@ -302,7 +302,7 @@ fn try_send_gets_no_room_that_is_kept_for_others() -> Result<(), BuildError> {
         stage.resume();
         waits.await.expect("it is open");
         stage.drain().await;
-        assert_eq!(refused.take(), [Some(Why::Full)]);
+        assert_eq!(refused.take(), [Some(Refusal::Full)]);
         adds_up(&stage);
         Ok(())
     })
