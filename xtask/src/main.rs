@@ -13,6 +13,7 @@ mod clients;
 mod faults;
 mod fuzz;
 mod guide;
+mod measure;
 mod mutants;
 mod process;
 mod record;
@@ -42,7 +43,7 @@ enum Task {
     /// Check the house rules that the compiler and clippy do not check
     ///
     /// Checks the sizes of files and functions (exceptions: xtask/tidy-exceptions.toml), the places
-    /// of `unsafe` code, unfinished code, the first line of each file, the list of bounds in
+    /// of `unsafe` code, skipped tests, the first line of each file, the list of bounds in
     /// docs/bounds.md, the links of the pages, and the writing rules of comments and pages
     /// (exceptions: xtask/prose-exceptions.toml). Each finding is printed as
     /// `path:line: what is wrong`.
@@ -86,6 +87,18 @@ enum Task {
     ///
     /// Needs nightly. The result goes to record/asan.txt.
     Asan(asan::Options),
+    /// Measure tussah beside its peers, and write one file for each table
+    ///
+    /// Builds tussah-bench and runs its workloads, each with its variants, the peers interleaved. A
+    /// file has the command and what it printed. Nothing else may run meanwhile, for some hours.
+    /// `disk` compares with fio where it is installed. `fifo` with many idle pairs needs a high
+    /// limit on open files (ulimit -Hn). With valgrind, the instructions of a thread of `spawn` are
+    /// counted. With --web, scripts/peers installs the servers of others, and the tables name those
+    /// that are missing. Counting system calls and bounding memory need root.
+    #[command(
+        after_help = "Example:\n  cargo xtask record record/today wake burst 'echo --connections 1'"
+    )]
+    Record(measure::Options),
 }
 
 #[derive(Args)]
@@ -106,6 +119,7 @@ fn main() -> ExitCode {
         Task::Mutants(options) => mutants::run(&workspace_root(), &options),
         Task::Soak(options) => soak::run(&workspace_root(), &options),
         Task::Asan(options) => asan::run(&workspace_root(), &options),
+        Task::Record(options) => measure::run(&workspace_root(), &options),
     };
     match result {
         Ok(true) => ExitCode::SUCCESS,
