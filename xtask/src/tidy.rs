@@ -203,7 +203,7 @@ mod tests {
             "{page}"
         );
 
-        std::fs::write(source.join("bad.rs"), "fn f() { todo!() }\n").unwrap();
+        std::fs::write(source.join("bad.rs"), "fn f() { x.unwrap() }\n").unwrap();
         std::fs::write(source.join("broken.rs"), "//! Broken.\nfn f( {}\n").unwrap();
         let (tree, broken) = Tree::load(&root).unwrap();
         assert_eq!(broken.len(), 1, "{broken:?}");

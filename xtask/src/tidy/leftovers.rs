@@ -1,12 +1,8 @@
-//! The rule against leftovers in the code: unfinished parts, skipped or sleeping tests, bare
-//! `unwrap`.
+//! The rule against leftovers that clippy does not find: skipped or sleeping tests, bare `unwrap`.
 
 use super::Finding;
 use super::source::{Role, Source};
 use super::tokens::{Token, starts_with};
-
-/// Macros that mark unfinished code or print a value for debugging.
-const MACROS: &[&str] = &["todo", "unimplemented", "dbg"];
 
 pub(super) fn check(source: &Source) -> Vec<Finding> {
     let tokens = source.tokens.as_slice();
@@ -20,9 +16,6 @@ pub(super) fn check(source: &Source) -> Vec<Finding> {
 /// Returns the rule that the code beginning with these tokens breaks.
 fn rule_broken(source: &Source, tokens: &[Token]) -> Option<String> {
     let line = tokens[0].line;
-    if let Some(name) = forbidden_macro(tokens) {
-        return Some(format!("`{name}!` is left over, expected finished code"));
-    }
     if is_ignore(tokens) {
         return Some("a test is ignored, expected one that runs or none".into());
     }
@@ -33,15 +26,6 @@ fn rule_broken(source: &Source, tokens: &[Token]) -> Option<String> {
         return Some("a bare `unwrap`, expected `expect` with the invariant, or an error".into());
     }
     None
-}
-
-fn forbidden_macro(tokens: &[Token]) -> Option<&'static str> {
-    let called = |name: &&&str| {
-        ["(", "[", "{"]
-            .iter()
-            .any(|open| starts_with(tokens, &[name, "!", open]))
-    };
-    MACROS.iter().find(called).copied()
 }
 
 /// Returns whether this is `#[ignore]`, alone or under a condition other than Miri, where some
@@ -87,25 +71,6 @@ mod tests {
 
     const PRODUCT: &str = "crates/a/src/lib.rs";
     const TEST: &str = "crates/a/tests/it/main.rs";
-
-    #[test]
-    fn unfinished_code_is_found_everywhere() {
-        for path in [PRODUCT, TEST, "xtask/src/main.rs"] {
-            expect(path, "fn f() {\n    todo!()\n}\n", &[(2, "`todo!`")]);
-            expect(
-                path,
-                "fn f() { unimplemented![] }\n",
-                &[(1, "`unimplemented!`")],
-            );
-            expect(path, "fn f() { std::dbg!(1); }\n", &[(1, "`dbg!`")]);
-        }
-        expect(PRODUCT, "m! { m2! { dbg!(1) } }\n", &[(1, "`dbg!`")]);
-        expect(
-            PRODUCT,
-            "/// `todo!()`\nfn f() { let todo = 1; todo != 2; \"dbg!()\"; }\n",
-            &[],
-        );
-    }
 
     #[test]
     fn ignored_tests_are_found_except_for_miri() {
