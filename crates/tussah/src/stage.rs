@@ -65,6 +65,8 @@
 //! | [`DirectHandler`] (`&self`, one event at a time, no awaiting) | at once, on another servlet or in the sender | [`StageBuilder::direct`] |
 //! | a plain function that blocks | on another OS thread of a pool | [`StageBuilder::blocking`] |
 //!
+//! A closure that takes one event becomes a handler by [`each`] or [`each_mut`].
+//!
 //! A stage that never awaits has at most one busy servlet for each worker, because more would only
 //! take turns.
 //!
@@ -157,7 +159,7 @@ pub use self::event::{
     Batch, CLASSES_MAX, CancelHandle, CancellationToken, Class, Event, Reason, Refusal,
 };
 pub use self::network::{Declared, Network, Stage, StageBuilder};
-pub use self::run::{Handler, Restarts, SerialHandler};
+pub use self::run::{Handler, Restarts, SerialHandler, each, each_mut};
 pub use self::send::{
     AnyCall, Ask, AskError, Between, Call, CallError, Direct, DirectHandler, Edges, ReplySender,
     SendError, Sender, Sending, To, TrySender, shed,
@@ -168,6 +170,6 @@ pub mod host {
     //! stores a [`Stage`](super::Stage) whose handler can be called.
 
     pub use super::network::Any;
-    pub use super::run::{Host, Many, One};
+    pub use super::run::{Each, Host, Many, One};
     pub use super::send::DirectHost;
 }

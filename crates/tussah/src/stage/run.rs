@@ -1,6 +1,7 @@
 //! Running a stage: its handler, its servlets, and the lock that they share with senders.
 
 pub(crate) mod blocking;
+mod each;
 mod expiry;
 mod handler;
 mod host;
@@ -13,6 +14,7 @@ mod shared;
 mod threads;
 mod turn;
 
+pub use self::each::{Each, each, each_mut};
 pub use self::handler::{Handler, SerialHandler};
 pub use self::host::{Host, Many, One};
 pub use self::restarts::Restarts;

@@ -28,7 +28,7 @@ use crate::stage::event::Batch;
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not a `Handler`, which handles several batches at the same time",
     label = "not a `Handler`",
-    note = "a `SerialHandler` is given to a stage by `serial`, and a function that blocks by `blocking`; other functions stand in `handle` of a type of your own"
+    note = "a `SerialHandler` is given to a stage by `serial`, and a function that blocks by `blocking`; a closure that takes one event becomes a handler by `each`"
 )]
 pub trait Handler: Send + Sync + 'static {
     /// The type of events.
@@ -44,7 +44,7 @@ pub trait Handler: Send + Sync + 'static {
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not a `SerialHandler`, which handles one batch after the other",
     label = "not a `SerialHandler`",
-    note = "a `Handler` is given to a stage by `handler`, and a function that blocks by `blocking`; other functions stand in `handle` of a type of your own"
+    note = "a `Handler` is given to a stage by `handler`, and a function that blocks by `blocking`; a closure that takes one event becomes a handler by `each`"
 )]
 pub trait SerialHandler: Send + 'static {
     /// The type of events.
