@@ -541,7 +541,7 @@ impl Controller for Gate {
 }
 
 #[test]
-fn events_that_a_controller_rejects_on_sockets() {
+fn rejected_reads_are_dropped_close_the_connection_or_wait_as_configured() {
     let (clock, runtime) = by_hand();
     runtime
         .block_on_spawned(async move {

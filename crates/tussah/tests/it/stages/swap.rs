@@ -201,7 +201,7 @@ fn one_of_two_swaps_may_be_cancelled() -> Result<(), BuildError> {
 }
 
 #[test]
-fn a_cancelled_swap_keeps_the_earlier_handler() -> Result<(), BuildError> {
+fn after_a_cancelled_swap_the_earlier_handler_takes_every_event() -> Result<(), BuildError> {
     runtime(1).block_on_spawned(async {
         let network = Network::new("swap");
         let door = Door::new();
