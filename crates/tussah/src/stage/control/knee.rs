@@ -1,30 +1,30 @@
-//! How many events a stage whose handlers wait has in service at once.
+//! The number of events that a stage with waiting handlers has in service at once.
 //!
-//! Handlers may wait for something scarce that the stage cannot see: a pool of connections, a lock, a busy backend. As long as servlets are added, such a wait stands
-//! inside of the handlers, where no class, no deadline and no admission reaches it. So the stage should have in service what keeps the scarce thing busy and no more; the
-//! others wait in its queue.
+//! Handlers may wait for a scarce resource that the stage cannot see, such as a pool, a lock or a
+//! busy backend. No class, deadline or admission reaches a wait inside of a handler. So the stage
+//! should have just enough events in service to keep the resource busy, and queue the others.
 //!
-//! # What is known without looking inside
-//! By Little's law ("A proof for the queuing formula L = λW", Operations Research 1961) N = X W: with N in service of which each takes W, X are completed in a time. Let S be the
-//! *unloaded* time, which a service takes if nothing is scarce, and C the most that the scarce thing completes in a time. Then X(N) = N / S as long as N < C S, and X(N) = C above that.
-//! The two are told apart by the elasticity d ln X / d ln N: it is 1 below the knee at N = C S, and 0 above it. A long service alone says nothing, since a backend may just be slow.
+//! # The model
+//! By Little's law, N = X W: with N events in service that take W each, the stage completes X
+//! events per unit of time. Let S be the *unloaded* time of a service, without scarcity, and C the
+//! highest rate of the scarce resource. Then X(N) = N / S while N < C S, and X(N) = C above that.
+//! The elasticity d ln X / d ln N is 1 below the knee at N = C S, and 0 above it. A long service
+//! alone proves nothing, since a backend may just be slow.
 //!
 //! # The phases
-//! - **Free.** Nothing is known to be scarce: all that come are in service at once. If nothing is scarce, as many are in the system as came in within the last S. More than that
-//!   are an *excess*. One that takes more than half of the target to work off, is no chance and is not becoming less says that something may be scarce.
-//! - **Turn and probe.** The number in service is cut, and what gets done before and after is compared. Unchanged: it is scarce, and so it stays. Fallen with the number: nothing is
-//!   scarce, the cut is taken back, and S becomes what was just seen.
-//! - **Held.** As many are in service as the rate keeps busy for S and a slack. As C and S change and may have been wrong, now and then half as many are tried, or twice as
-//!   many, and the same comparison says whether that is better. What was in vain is tried again after twice as long.
+//! - **Free.** No scarcity is known, and all events are in service at once. Without scarcity, the
+//!   stage holds as many events as arrived within the last S; the others are an *excess*. It
+//!   suggests scarcity if it would take over half of the target, is no chance, and does not shrink.
+//! - **Turn and probe.** The controller cuts the number in service, and compares the throughput. If
+//!   that is unchanged, a resource is scarce and the cut stays. If it fell with the number, nothing
+//!   is scarce: the controller takes the cut back, and S becomes the time that it just measured.
+//! - **Held.** The number in service is what keeps the resource busy for S and a slack. C and S may
+//!   change, so now and then the controller tries half or twice the number, and compares again.
+//!   After a trial in vain, the next one waits twice as long.
 //!
-//! Everything is judged by counts over time. Service times are used for S alone, near no load, since those that end first are the short ones: the mean of what has ended so far is too low as long as most
-//! have not.
-//!
-//! # What others do
-//! Welsh and Culler ("Adaptive overload control for busy Internet servers", USITS 2003) control the rate of admission by the 90th percentile of responses: no model, but slow. Breakwater
-//! (Cho et al., OSDI 2020) issues credits by the queueing delay, which a server has to be able to measure. Netflix' gradient limit compares short times with long-term ones, which drift
-//! up under lasting load. BBR (Cardwell et al., "BBR: Congestion-based congestion control", ACM Queue 2016) meets the same problem: the two sides of the knee show the
-//! delay and the rate, one at a time, so it probes up and down by turns, as this does.
+//! All decisions use counts over time. Only S uses service times, and only near no load, since the
+//! services that end first are short and their mean is too low while most still run. [`pace`] has
+//! the comparison and related work.
 
 mod history;
 mod pace;
@@ -38,67 +38,77 @@ use self::unloaded::Unloaded;
 use super::predict::waiting;
 use super::{Sample, Why};
 
-/// Completions from which a rate is taken where it has to be known at once, and where it may take longer.
+/// The number of completions that a rate is measured over: where it is needed at once, and where it
+/// may take longer.
 const RATE_SOON: f64 = 16.0;
 const RATE: f64 = 32.0;
 
-/// Marks of the past in an unloaded time or in a target. What came is counted for one more than an unloaded time, so that a burst is not missing before it is done.
+/// The number of marks in an unloaded time or in a target. Arrivals are counted over an unloaded
+/// time and one mark more, so that a burst is counted until it is done.
 const MARKS: f64 = 16.0;
 
-/// An excess is one if it is so many times its standard deviation, which is at most that of two independent counts.
+/// The number of standard deviations above which an excess is no chance. The deviation is at most
+/// that of two independent counts.
 const EXCESS_ERRORS: f64 = 3.0;
 
-/// Below so many in service, nothing can be cut that shows.
+/// With at most this number in service, a cut would show nothing.
 const SERVLETS_MIN: f64 = 4.0;
 
-/// The first cut leaves at least and at most these shares: a smaller one would not show, and a larger one would starve what is not scarce while that is found out. Later
-/// ones are smaller, as less is in doubt.
+/// The smallest and the largest share that the first cut leaves. A smaller cut would not show, and
+/// a larger one would starve a resource that is not scarce during the trial. Later cuts are
+/// smaller, since less is in doubt.
 const CUT: (f64, f64) = (0.2, 0.7);
 const CUT_LATER: f64 = 0.4;
 
-/// The share of the servlets that have to be at work for what gets done to count. A queue that is kept short is empty now and then.
+/// The share of the servlets that have to be busy for the throughput to count. A short queue is
+/// empty now and then.
 const FULL: f64 = 0.6;
 
-/// The slack is S, within these shares of the target: with none, the scarce thing would be idle whenever a servlet is between two events.
+/// The slack is S, within these shares of the target. Without a slack, the scarce resource would be
+/// idle whenever a servlet is between two events.
 const SLACK: (f64, f64) = (1.0 / 32.0, 1.0 / 8.0);
 
-/// Bound, in targets: after so long without anybody waiting, nothing is scarce any more; or after so many unloaded times, if these are more.
+/// Bound, in unloaded times: after this time without a waiting event, and after a target if that is
+/// longer, nothing is scarce any more.
 const CALM_SERVICES: f64 = 4.0;
 
-/// Bound, in windows of [`RATE`] completions: how long nothing is tried after something was tried in vain, the first time and at most.
+/// Bound, in windows of [`RATE`] completions: the pause after a trial in vain, the first one and
+/// the longest.
 const REST_MIN: f64 = 2.0;
 const REST_MAX: f64 = 64.0;
 
-/// Completions of which what was in service before a change must have had some.
+/// The least number of completions, since a change, of the events that were in service before it.
 const OLD_MIN: f64 = 4.0;
 
 #[derive(Clone, Copy, Debug)]
 enum Phase {
     /// Nothing is known to be scarce.
     Free,
-    /// The number in service was changed from `before`, and what began before that has not all ended. `known` is how things went with `before`, if that was measured, and
-    /// `old` how they go meanwhile.
+    /// The number in service was changed from `before`, and some of the events that began before
+    /// the change are still in service. `known` is the throughput with `before`, if it was
+    /// measured, and `old` is the throughput in this phase.
     Turn {
         before: f64,
         known: Option<Pace>,
         old: Pace,
     },
-    /// How things go is compared with how they went.
+    /// The throughput is compared with the one before.
     Probe { before: f64, pace: Pace },
     /// Something is scarce.
     Held,
 }
 
-/// What is known of the scarce thing.
+/// The scarce resource, as far as it is known.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub(super) struct Scarce {
-    /// Events completed a nanosecond.
+    /// Events completed per nanosecond.
     pub(super) per_ns: f64,
-    /// What an event may take of a servlet, in nanoseconds: the unloaded time and the slack.
+    /// The time that an event may occupy a servlet, in nanoseconds: the unloaded time and the
+    /// slack.
     pub(super) service_ns: f64,
 }
 
-/// What is asked for: servlets, and what is scarce.
+/// The wanted number of servlets, and the scarce resource.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub(super) struct Asked {
     pub(super) servlets: usize,
@@ -115,18 +125,18 @@ pub(super) struct Knee {
     unloaded: Unloaded,
     spread: Spread,
     phase: Phase,
-    /// How many are in service at most, unless the phase is free.
+    /// The highest number in service, unless the phase is free.
     servlets: f64,
-    /// Batches completed a nanosecond by what is scarce.
+    /// Batches per nanosecond that the scarce resource completes.
     rate: f64,
-    /// How things have gone with all servlets at work since the phase began.
+    /// The throughput with all servlets busy, since the phase began.
     pace: Pace,
-    /// Windows until something is tried, and after the next time that it is in vain.
+    /// The windows until the next trial, and the pause after the next trial in vain.
     rest: f64,
     rest_next: f64,
-    /// Whether more were tried last, instead of fewer.
+    /// True if the last trial was of more servlets, not of fewer.
     tried_more: bool,
-    /// For how long nobody has waited, in nanoseconds.
+    /// The time without a waiting event, in nanoseconds.
     calm_ns: f64,
     why: Why,
 }
@@ -150,19 +160,20 @@ impl Knee {
         }
     }
 
-    /// The effective target, in nanoseconds: what can be kept where the service alone takes most of the target.
+    /// Returns the effective target, in nanoseconds: one that can be met even if the service alone
+    /// takes most of the configured target.
     pub(super) fn target_ns(&self) -> u64 {
         self.target_ns as u64
     }
 
-    /// Takes in what happened while others decide.
+    /// Records a sample while other controllers decide.
     pub(super) fn watch(&mut self, sample: &Sample<'_>) {
         self.note(sample);
         self.phase = Phase::Free;
         self.unloaded.restart(&self.history);
     }
 
-    /// Takes in what happened, and says how many there should be in service.
+    /// Records a sample, and returns the wanted number in service.
     pub(super) fn sample(&mut self, sample: &Sample<'_>) -> Asked {
         self.note(sample);
         self.target_ns = self.unloaded.effective_target_ns();
@@ -206,12 +217,9 @@ impl Knee {
     fn asked(&self, sample: &Sample<'_>) -> Asked {
         let free = matches!(self.phase, Phase::Free);
         let max = sample.servlets.max.max(1);
+        let held = (self.servlets as usize).clamp(1, max);
         Asked {
-            servlets: if free {
-                max
-            } else {
-                (self.servlets as usize).clamp(1, max)
-            },
+            servlets: if free { max } else { held },
             scarce: (!free).then(|| Scarce {
                 per_ns: self.rate * self.history.events_per_batch(),
                 service_ns: self.unloaded.mean_ns() + self.slack_ns(),
@@ -231,12 +239,12 @@ impl Knee {
         self.unloaded.mean_ns().clamp(least, most)
     }
 
-    /// How many keep what is scarce busy.
+    /// Returns the number in service that keeps the scarce resource busy.
     fn wanted(&self) -> f64 {
         self.rate * (self.unloaded.mean_ns() + self.slack_ns())
     }
 
-    /// Whether something may be scarce, though nothing was until now; then it makes the first cut.
+    /// Makes the first cut and returns true if a resource may have become scarce.
     fn finds_excess(&mut self, sample: &Sample<'_>) -> bool {
         self.unloaded
             .see(&self.history, sample.workers, sample.waiting);
@@ -252,7 +260,7 @@ impl Knee {
         let rate = self.history.rate(RATE_SOON);
         let delay_ns = excess / (rate * per_batch).max(f64::MIN_POSITIVE);
         self.unloaded.learn(delay_ns, &self.history);
-        // What came within an unloaded time is not less than what went, but for chance.
+        // The excess does not shrink if no fewer events came than went, but for chance.
         let stays = came >= gone - gone.sqrt();
         let sure = excess > EXCESS_ERRORS * (inside + came).sqrt();
         let busy = sample.servlets.busy as f64;
@@ -269,7 +277,7 @@ impl Knee {
         true
     }
 
-    /// Whether nobody has had to wait for long enough to say that nothing is scarce.
+    /// Returns whether no event has waited for long enough to conclude that nothing is scarce.
     fn is_calm(&mut self, sample: &Sample<'_>, full: bool) -> bool {
         if sample.queue_len > 0 || full {
             self.calm_ns = 0.0;
@@ -291,7 +299,7 @@ impl Knee {
         self.unloaded.restart(&self.history);
     }
 
-    /// Changes the number in service, to see what comes of it.
+    /// Changes the number in service, to compare the throughput.
     fn turn(&mut self, servlets: f64, known: Option<Pace>, max: f64) {
         let before = self.servlets;
         self.servlets = servlets.clamp(1.0, max).round();
@@ -315,14 +323,14 @@ impl Knee {
         self.why = why;
     }
 
-    /// What was tried was in vain: the number is as it was, and it takes longer to the next time.
+    /// Restores the number after a trial in vain, and doubles the pause before the next one.
     fn take_back(&mut self, before: f64, why: Why) {
         self.rest = self.rest_next;
         self.rest_next = (2.0 * self.rest_next).min(REST_MAX);
         self.hold(before, why);
     }
 
-    /// Compares how things go with how they went with `before` in service.
+    /// Compares the throughput with the one that `before` servlets had.
     fn compare(&mut self, before: f64, old: &Pace, full: bool, max: f64) {
         let pace = self.pace;
         if !full {
@@ -330,7 +338,7 @@ impl Knee {
         }
         let scarce = match pace.compare(old, &self.spread) {
             Verdict::Unknown => return,
-            // What was in service before was seen for too short to be compared with.
+            // The observation of the previous number was too short for a comparison.
             Verdict::OldUnsure => return self.turn(before, Some(pace), max),
             Verdict::Scarce => true,
             Verdict::Proportional => false,
@@ -360,7 +368,7 @@ impl Knee {
         }
     }
 
-    /// Follows what is scarce.
+    /// Follows the rate of the scarce resource.
     fn follow(&mut self, max: f64) {
         let (pace, servlets) = (self.pace, self.servlets);
         if pace.batches < RATE.max(servlets) {

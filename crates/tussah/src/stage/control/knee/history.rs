@@ -1,30 +1,31 @@
-//! What came and went in a stage lately.
+//! The recent arrivals and completions of a stage.
 
 use std::collections::VecDeque;
 
 use crate::stage::control::Sample;
 
-/// Bound, in marks: how many are kept, which is four unloaded times or four targets, whichever is longer.
+/// Bound, in marks: those that are kept, for four unloaded times or four targets, whichever is
+/// longer.
 const MARKS_MAX: usize = 64;
 
 /// Counts since the beginning.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Mark {
     pub(super) at_ns: f64,
-    /// Events let in, without those that were shed.
+    /// Admitted events, without those that were shed.
     admitted: f64,
     /// Events finished.
     finished: f64,
     pub(super) batches: f64,
-    /// What batches took, without what they waited for room in other stages.
+    /// The time of batches, without their waits for room in other stages.
     pub(super) service_ns: f64,
-    /// Of that, what they computed.
+    /// The part of that time that they computed.
     pub(super) compute_ns: f64,
-    /// The sum of the squares of that, in square nanoseconds.
+    /// The sum of the squares of the service times, in square nanoseconds.
     pub(super) squares: f64,
 }
 
-/// Counts since the beginning, and what they were at some times in the past.
+/// Counts since the beginning, and their values at some times in the past.
 #[derive(Debug, Default)]
 pub(super) struct History {
     marks: VecDeque<Mark>,
@@ -32,7 +33,7 @@ pub(super) struct History {
 }
 
 impl History {
-    /// Takes in what happened, with marks so far apart.
+    /// Records a sample, with a mark every `spacing_ns` nanoseconds.
     pub(super) fn note(&mut self, sample: &Sample<'_>, spacing_ns: f64) {
         let total = &mut self.total;
         total.at_ns += sample.interval_ns as f64;
@@ -51,17 +52,18 @@ impl History {
         }
     }
 
-    /// The counts now.
+    /// Returns the counts now.
     pub(super) fn total(&self) -> Mark {
         self.total
     }
 
-    /// How many events a batch has.
+    /// Returns the number of events in a batch, on average.
     pub(super) fn events_per_batch(&self) -> f64 {
         (self.total.finished / self.total.batches.max(1.0)).max(1.0)
     }
 
-    /// How many events came in within the last so many nanoseconds, and how many went.
+    /// Returns the number of events that were admitted and that finished within the last `ns`
+    /// nanoseconds.
     pub(super) fn within(&self, ns: f64) -> (f64, f64) {
         let at_ns = self.total.at_ns - ns;
         let after = self.marks.partition_point(|mark| mark.at_ns <= at_ns);
@@ -75,7 +77,7 @@ impl History {
         (since(|mark| mark.admitted), since(|mark| mark.finished))
     }
 
-    /// Batches a nanosecond, from about the last so many.
+    /// Returns the batches per nanosecond, over about the last `batches` of them.
     pub(super) fn rate(&self, batches: f64) -> f64 {
         let enough = self.total.batches - batches;
         let from = self.marks.partition_point(|mark| mark.batches <= enough);
@@ -108,7 +110,7 @@ mod tests {
         assert!((came - 51.0).abs() < 0.1 && (gone - 102.0).abs() < 0.1);
         assert!((history.rate(100.0) * MS as f64 - 2.0).abs() < 1e-6);
         assert_eq!(history.events_per_batch(), 2.0);
-        // No more than is kept.
+        // The marks that are kept bound the time.
         let (came, _) = history.within(f64::INFINITY);
         assert!((1260.0..=2000.0).contains(&came), "{came}");
     }

@@ -1,43 +1,57 @@
-//! Whether more in service complete more.
+//! A test of whether more events in service complete more.
+//!
+//! # Related work
+//! Welsh and Culler ("Adaptive overload control for busy Internet servers", USITS 2003) control the
+//! rate of admission by the 90th percentile of responses, without a model but slowly. Breakwater
+//! (Cho et al., OSDI 2020) issues credits by the queueing delay, which a server has to be able to
+//! measure. Netflix' gradient limit compares short-term with long-term times, which drift up under
+//! lasting load. BBR (Cardwell et al., "BBR: Congestion-based congestion control", ACM Queue 2016)
+//! meets the same problem: one side of the knee shows the delay, and the other one the rate. So it
+//! probes up and down in turn, as this controller does. Little's law is from "A proof for the
+//! queuing formula L = λW" (Operations Research 1961).
 
 use super::unloaded::P90;
 use crate::stage::control::Sample;
 
-/// Batches in service times of which the spread is taken.
+/// The number of batches that the spread of service times is measured over.
 const WINDOW: f64 = 256.0;
 
-/// Batches, and how many long services, a comparison takes at least: before that, those that began at once end at once.
+/// The least batches, and the least long services, of a comparison. Before that, the services that
+/// began together also end together.
 const BATCHES_MIN: f64 = 16.0;
 const SERVICES_MIN: f64 = 2.0;
 
-/// The standard errors at which a comparison is sure: it is wrong in one of forty, and is made again and again.
+/// The standard errors at which a comparison is sure. One in forty is wrong, and the comparison is
+/// repeated.
 const SURE: f64 = 2.0;
 
-/// The dispersion of counts of completions at least: those of constant services differ by where a window begins.
+/// The least dispersion of counts of completions. Even the counts of constant services vary with
+/// the start of the window.
 const DISPERSION_MIN: f64 = 0.25;
 
-/// Batches after which a comparison is decided as it stands, if services are as spread as constant ones. An elasticity of a half or so is decided by what costs least: for more it has to be
-/// above a half, and for fewer well above.
+/// The number of batches after which a comparison is decided as it stands, for services as spread
+/// as constant ones. The cost decides about an elasticity near a half: more servlets stay if it is
+/// above a half, and fewer stay unless it is well above.
 pub(super) const ENOUGH: f64 = 128.0;
 const DOUBT: f64 = 1.0;
 
-/// Batches of one side that are many, and few.
+/// The number of batches of one side from which there are many; below it, there are few.
 const MANY: f64 = 64.0;
 
-/// What a comparison says.
+/// The result of a comparison.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Verdict {
-    /// Too little was seen.
+    /// There are too few batches of this side.
     Unknown,
-    /// Too little was seen of the other side.
+    /// There are too few batches of the other side.
     OldUnsure,
-    /// As much gets done with fewer.
+    /// Fewer servlets have the same throughput.
     Scarce,
-    /// What gets done goes with how many are in service.
+    /// The throughput is proportional to the number in service.
     Proportional,
 }
 
-/// How spread service times are.
+/// The spread of service times.
 #[derive(Debug, Default)]
 pub(super) struct Spread {
     batches: f64,
@@ -57,8 +71,9 @@ impl Spread {
         }
     }
 
-    /// The 90th percentile of services, about, in nanoseconds; and the variance of how many are completed over their mean: of as many
-    /// renewal processes as there are servlets, it is the square of the coefficient of variation.
+    /// Returns about the 90th percentile of services, in nanoseconds, and the dispersion: the
+    /// variance of the number completed over its mean. For as many renewal processes as there are
+    /// servlets, that is the square of the coefficient of variation.
     fn long_and_dispersion(&self) -> (f64, f64) {
         let mean_ns = self.service_ns / self.batches.max(1.0);
         let variance = (self.squares / self.batches.max(1.0) - mean_ns * mean_ns).max(0.0);
@@ -67,12 +82,12 @@ impl Spread {
     }
 }
 
-/// Batches in some time.
+/// The batches completed in some time.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Pace {
     pub(super) batches: f64,
     ns: f64,
-    /// The integral of how many were in service.
+    /// The integral of the number in service over time.
     servlets_ns: f64,
 }
 
@@ -84,12 +99,12 @@ impl Pace {
         self.servlets_ns += ns * sample.servlets.busy as f64;
     }
 
-    /// Batches a nanosecond.
+    /// Returns the batches per nanosecond.
     pub(super) fn per_ns(&self) -> f64 {
         self.batches / self.ns.max(1.0)
     }
 
-    /// What each took, by Little's law.
+    /// Returns the time of a batch, by Little's law.
     pub(super) fn service_ns(&self) -> f64 {
         self.servlets_ns / self.batches.max(1.0)
     }
@@ -98,7 +113,8 @@ impl Pace {
         self.servlets_ns / self.ns.max(1.0)
     }
 
-    /// Compares it with how things went before with another number in service: the elasticity of what gets done is tested against a half.
+    /// Compares the throughput with the earlier one, of another number in service. It tests the
+    /// elasticity of the throughput against a half.
     pub(super) fn compare(&self, old: &Pace, spread: &Spread) -> Verdict {
         let (long_ns, dispersion) = spread.long_and_dispersion();
         if self.batches < BATCHES_MIN || self.ns < SERVICES_MIN * long_ns {
@@ -129,7 +145,7 @@ mod tests {
     use super::super::super::testing::{MS, quiet};
     use super::*;
 
-    /// A second with so many in service, of which so many batches of 10 ms each were completed.
+    /// A second with `servlets` in service, in which `batches` batches were completed.
     fn pace(servlets: usize, batches: u64) -> Pace {
         let mut pace = Pace::default();
         pace.add(&Sample {
@@ -165,10 +181,10 @@ mod tests {
         check((20, 400), (40, 800), Verdict::Proportional);
         check((80, 800), (40, 800), Verdict::Scarce);
         check((80, 1600), (40, 800), Verdict::Proportional);
-        // Of few it cannot be told, whichever side is short of them.
+        // Few batches decide nothing, whichever side has too few.
         check((20, 15), (40, 30), Verdict::Unknown);
         check((20, 30), (40, 45), Verdict::Unknown);
-        // In doubt fewer are kept, and more are not.
+        // In doubt, fewer servlets stay, and more do not.
         check((20, 800), (40, 1150), Verdict::Scarce);
     }
 

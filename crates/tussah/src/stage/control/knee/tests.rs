@@ -1,4 +1,4 @@
-//! What the controller has to reach on simulated stages whose handlers wait.
+//! The aims of the controller on simulated stages whose handlers wait.
 
 use std::time::Duration;
 
@@ -47,7 +47,8 @@ fn waits(waits: Vec<(u64, Distribution)>, arrivals: Arrivals) -> Simulation {
     }
 }
 
-/// What was answered within `late_ns` of what came from `from_ns` on, in each class, what was turned away, and the ticks.
+/// Runs a simulation, and counts the events that arrived from `from_ns` on. Returns those of each
+/// class that were answered within `late_ns`, those that were turned away, and the ticks.
 fn run(
     simulation: &Simulation,
     seed: u64,

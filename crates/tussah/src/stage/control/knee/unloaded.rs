@@ -1,28 +1,32 @@
-//! How long a service takes if nothing is scarce.
+//! The time that a service takes if nothing is scarce.
 
 use super::history::{History, Mark};
 
-/// Batches from which the first estimate is made, and later ones.
+/// The number of batches of the first estimate, and of later ones.
 const FIRST: f64 = 16.0;
 const WINDOW: f64 = 32.0;
 
-/// How much of a new window is believed: what is shorter is news, as nothing makes services shorter than they are; what is longer may be a load.
+/// The weight of a new window. A shorter time is news, since nothing makes a service shorter than
+/// it is. A longer one may come from load.
 const SHORTER: f64 = 0.3;
 const LONGER: f64 = 0.1;
 
-/// The share of all workers' time above which services may be long since the workers are busy.
+/// The share of the workers' time above which services may be long because the workers are busy.
 const WORKERS_FULL: f64 = 0.75;
 
-/// Standard errors of a mean that are no chance.
+/// The standard errors of a mean above which a difference is no chance.
 const ERRORS: f64 = 2.0;
 
-/// Bound, in batches: how many at most the time is known from, since what was learned before is forgotten by and by.
+/// Bound, in batches: those that count as the basis of the estimate, since old ones are gradually
+/// forgotten.
 const KNOWN_MAX: f64 = 256.0;
 
-/// Near no load is where an excess takes less than this share of the target.
+/// The load counts as near zero while the excess takes less than this share of the target to work
+/// off.
 const NEAR: f64 = 1.0 / 8.0;
 
-/// The 90th percentile, in standard deviations above the mean: that of a normal distribution. An exponential one has it at 1.3.
+/// The 90th percentile of a normal distribution, in standard deviations above the mean. That of an
+/// exponential distribution is at 1.3.
 pub(super) const P90: f64 = 1.28;
 
 /// The unloaded time of a service: its mean, and its 90th percentile.
@@ -31,9 +35,9 @@ pub(super) struct Unloaded {
     target_ns: f64,
     mean_ns: f64,
     p90_ns: f64,
-    /// How many batches it is known from, up to [`KNOWN_MAX`].
+    /// The number of batches that the estimate is based on, up to [`KNOWN_MAX`].
     known: f64,
-    /// Where the present window began.
+    /// The start of the current window.
     from: Mark,
 }
 
@@ -48,17 +52,18 @@ impl Unloaded {
         }
     }
 
-    /// The mean, in nanoseconds; 0 before enough was seen.
+    /// Returns the mean, in nanoseconds, or 0 before there are enough batches.
     pub(super) fn mean_ns(&self) -> f64 {
         self.mean_ns
     }
 
-    /// The target that was asked for, in nanoseconds.
+    /// Returns the configured target, in nanoseconds.
     pub(super) fn own_target_ns(&self) -> f64 {
         self.target_ns
     }
 
-    /// What can be asked for, in nanoseconds: half of the target is left for waits where services take most of it or more.
+    /// Returns the target that can be met, in nanoseconds. Where services take most of the
+    /// configured target or more, it leaves half of that target for waits.
     pub(super) fn effective_target_ns(&self) -> f64 {
         let p90_ns = self.p90_ns.max(self.mean_ns);
         if p90_ns > self.target_ns / 2.0 {
@@ -68,12 +73,12 @@ impl Unloaded {
         }
     }
 
-    /// Forgets the present window.
+    /// Discards the current window.
     pub(super) fn restart(&mut self, history: &History) {
         self.from = history.total();
     }
 
-    /// Mean and 90th percentile in the present window, and how many batches it has.
+    /// Returns the mean and the 90th percentile in the current window, and its number of batches.
     fn window(&self, history: &History) -> (f64, f64, f64) {
         let (now, from) = (history.total(), &self.from);
         let batches = now.batches - from.batches;
@@ -104,7 +109,7 @@ impl Unloaded {
         self.restart(history);
     }
 
-    /// Learns from what ends, where an excess takes so long.
+    /// Learns from a full window, while an excess takes `delay_ns` to work off.
     pub(super) fn learn(&mut self, delay_ns: f64, history: &History) {
         let (mean_ns, p90_ns, batches) = self.window(history);
         if batches < WINDOW {
@@ -125,7 +130,8 @@ impl Unloaded {
         (self.p90_ns - self.mean_ns).max(0.0) / P90
     }
 
-    /// What the mean is surely not above, in nanoseconds: where a few services are long, the mean of some tens is not the mean of all.
+    /// Returns an upper bound of the mean, in nanoseconds. If a few services are long, the mean of
+    /// some tens is not the mean of all.
     pub(super) fn mean_ns_max(&self) -> f64 {
         self.mean_ns + ERRORS * self.deviation_ns() / self.known.max(1.0).sqrt()
     }
@@ -135,21 +141,21 @@ impl Unloaded {
         self.mean_ns = mean_ns;
     }
 
-    /// With nothing scarce it took so long.
+    /// Raises the mean to a time that was measured without scarcity.
     pub(super) fn at_least(&mut self, mean_ns: f64) {
         if mean_ns > self.mean_ns {
             self.scale(mean_ns);
         }
     }
 
-    /// It took so long, maybe with something scarce.
+    /// Lowers the mean to a time that was measured, maybe under scarcity.
     pub(super) fn at_most(&mut self, mean_ns: f64) {
         if mean_ns < self.mean_ns {
             self.scale(mean_ns);
         }
     }
 
-    /// It took so long for a while, maybe with something scarce.
+    /// Lowers the mean towards a time that was measured for a while, maybe under scarcity.
     pub(super) fn lower(&mut self, mean_ns: f64) {
         if mean_ns < self.mean_ns {
             self.mean_ns += SHORTER * (mean_ns - self.mean_ns);
@@ -163,7 +169,7 @@ mod tests {
     use super::super::super::testing::{MS, quiet};
     use super::*;
 
-    /// Shows so many batches that take so long, half of them the deviation less and half of them more.
+    /// Records `batches` batches around `mean_ms`: half take the deviation less, and half more.
     fn show(history: &mut History, batches: u64, mean_ms: u64, deviation_ms: f64) {
         let squares = (mean_ms as f64).powi(2) + deviation_ms * deviation_ms;
         let sample = Sample {
@@ -207,7 +213,7 @@ mod tests {
         let mean_ms = |waiting| {
             let (mut history, mut unloaded) =
                 (History::default(), Unloaded::new(200.0 * MS as f64));
-            // All begin at once, and so the first ends when all have computed.
+            // All services begin together, so the first one ends when all have computed.
             history.note(
                 &Sample {
                     interval_ns: 420 * MS,
