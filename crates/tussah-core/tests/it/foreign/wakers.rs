@@ -7,7 +7,7 @@ use std::sync::{Arc, Barrier, Mutex, mpsc};
 use std::task::Poll;
 use std::time::Duration;
 
-use tussah_core::io::{Direction, Source};
+use tussah_core::io::{Direction, Hangup, Source};
 use tussah_core::time::{Sleep, now};
 use tussah_core::{Color, Notify, file, with_all, yield_now};
 
@@ -140,6 +140,17 @@ pub(super) const ROWS: &[Row] = &[
                 let source: &'static Source = Box::leak(Box::new(source));
                 let read = source.io(Direction::Read, |fd| Ok(rustix::io::read(fd, &mut [0; 1])?));
                 (read, Box::new(|| drop(theirs)))
+            });
+        },
+    },
+    Row {
+        place: "a peer that hangs up: a waker",
+        run: |bench| {
+            try_waits(|| {
+                let (ours, theirs) = UnixStream::pair().expect("there are descriptors");
+                let source = Source::new_in(&bench.runtime, ours.into());
+                let gone = poll_fn(move |cx| source.poll_hangup(cx, Hangup::Half));
+                (gone, Box::new(|| drop(theirs)))
             });
         },
     },

@@ -173,6 +173,50 @@ fn a_request_is_dropped_when_its_client_closes() {
     }
 }
 
+/// Panics when it is dropped.
+struct Bomb;
+
+impl Drop for Bomb {
+    fn drop(&mut self) {
+        panic!("in a destructor, on purpose");
+    }
+}
+
+#[test]
+fn a_dropped_request_whose_destructor_panics_harms_nobody() {
+    let (tell, begun) = mpsc::channel();
+    let server = site().start_with(|web| {
+        web.route("/bomb", move |_| {
+            let tell = tell.clone();
+            async move {
+                let _bomb = Bomb;
+                let _ = tell.send(());
+                std::future::pending().await
+            }
+        })
+    });
+    for _ in 0..10 {
+        let mut client = TcpStream::connect(server.address).expect("it listens");
+        let text = request("GET", "/bomb", "");
+        client.write_all(text.as_bytes()).expect("it takes it");
+        begun.recv_timeout(PATIENCE).expect("the handler begins");
+        drop(client);
+        assert_eq!(server.get("/a.txt", "").text(), "first\n");
+    }
+    let begin = Instant::now();
+    loop {
+        let page = server.get("/status?json", "");
+        let status: Value = serde_json::from_slice(&page.body).expect("it is JSON");
+        let stages = status["stages"].as_array().expect("stages");
+        let bombs = stages.iter().find(|stage| stage["name"] == "route /bomb");
+        let bombs = bombs.expect("it is there");
+        if bombs["in_service"] == 0 && bombs["queued"] == 0 {
+            break;
+        }
+        assert!(begin.elapsed() < PATIENCE, "{bombs}");
+    }
+}
+
 #[test]
 fn a_request_is_dropped_when_its_client_resets() {
     for site in [site(), site_that_serves()] {
