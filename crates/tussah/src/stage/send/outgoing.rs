@@ -202,6 +202,13 @@ pub(crate) fn send<E: Send + 'static>(
 }
 
 impl<E: Send + 'static> Outgoing<E> {
+    /// Sets the time stamp of the events to the begin of the run, unless each send reads the time.
+    fn set_time(&mut self, begun_ns: u64) {
+        if !HERE.with(|here| here.exact.get()) {
+            self.now_ns = begun_ns;
+        }
+    }
+
     /// Adds an event. Returns whether the reserved room is used up.
     #[inline(always)]
     fn collect(&mut self, mut event: Event<E>, stage: &Shared<E>) -> bool {
@@ -251,46 +258,35 @@ fn send_now<E: Send + 'static>(
     waits: bool,
 ) -> Result<(), (Event<E>, Refusal)> {
     let stage = &sender.stage;
-    let said = if HERE.with(Here::is_outside) {
-        None
-    } else {
-        let said = said(stage, &event);
+    let mut said = None;
+    if !HERE.with(Here::is_outside) {
+        said = self::said(stage, &event);
         Arc::clone(stage).hand_over();
-        said
-    };
+    }
     if let Some(trace) = HERE.with(|here| here.trace_of(sender)) {
         event.trace_on(trace);
     }
-    if let Some(said) = said {
-        return stage.apply_decision(sender.from, event, sender.how(waits), said);
-    }
-    let collects = HERE.with(Here::collects) && event.more.is_none() && !stage.is_idle();
-    if collects && stage.outgoing.get().is_some() {
-        let class = event.class_of();
+    let may_collect = said.is_none() && event.more.is_none() && collects_for(stage);
+    if may_collect && stage.outgoing.get().is_some() {
         let begun_ns = HERE.with(|here| here.now_ns.get());
-        let mut outgoing = stage.reserve(class, begun_ns);
+        let mut outgoing = stage.reserve(event.class_of(), begun_ns);
         if outgoing.granted > 0 {
-            if !HERE.with(|here| here.exact.get()) {
-                outgoing.now_ns = begun_ns;
-            }
+            outgoing.set_time(begun_ns);
             outgoing.collect(event, stage);
-            let stage = Arc::clone(stage);
-            if let Some(mut place) = stage.outgoing.get() {
-                *place = outgoing;
-            }
-            HERE.with(|here| here.open.borrow_mut().push(stage));
+            open(stage, outgoing);
             return Ok(());
         }
-        if let Some(said) = outgoing.then {
-            return stage.apply_decision(sender.from, event, sender.how(waits), said);
-        }
+        said = outgoing.then;
     }
-    stage.offer(sender.from, event, sender.how(waits))
+    match said {
+        Some(said) => stage.apply_decision(sender.from, event, sender.how(waits), said),
+        None => stage.offer(sender.from, event, sender.how(waits)),
+    }
 }
 
 /// Begins a collection for a stage whose queue was full, with the sender's share of the room.
 pub(crate) fn take_share<E: Send + 'static>(stage: &Arc<Shared<E>>, class: Class) {
-    if !HERE.with(Here::collects) || stage.is_idle() {
+    if !collects_for(stage) {
         return;
     }
     if !stage
@@ -302,12 +298,20 @@ pub(crate) fn take_share<E: Send + 'static>(stage: &Arc<Shared<E>>, class: Class
     }
     let begun_ns = HERE.with(|here| here.now_ns.get());
     let mut outgoing = stage.reserve_share(class, begun_ns);
-    if outgoing.granted == 0 && outgoing.then.is_none() {
-        return;
+    if outgoing.granted > 0 || outgoing.then.is_some() {
+        outgoing.set_time(begun_ns);
+        open(stage, outgoing);
     }
-    if !HERE.with(|here| here.exact.get()) {
-        outgoing.now_ns = begun_ns;
-    }
+}
+
+/// Returns whether events for the stage may be collected: a servlet is being polled, and the stage
+/// is busy.
+fn collects_for<E: Send + 'static>(stage: &Shared<E>) -> bool {
+    HERE.with(Here::collects) && !stage.is_idle()
+}
+
+/// Opens a collection for the stage.
+fn open<E: Send + 'static>(stage: &Arc<Shared<E>>, outgoing: Outgoing<E>) {
     let stage = Arc::clone(stage);
     if let Some(mut place) = stage.outgoing.get() {
         *place = outgoing;
