@@ -43,7 +43,7 @@ const _: () = assert!(size_of::<Node>() == 24);
 const MARK_ONE: *const Node = ptr::without_provenance(1);
 const MARK_ALL: *const Node = ptr::without_provenance(2);
 
-/// The notification of a node that another party than its owner unlinked.
+/// The notification of a node that was not unlinked by its owner.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Notification {
     /// From `notify_one`; a waiter has to consume it.

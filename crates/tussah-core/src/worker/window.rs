@@ -75,7 +75,7 @@ impl Window {
         Some(node)
     }
 
-    /// Takes up to `max` of the oldest. Calls `out` after the lock is released.
+    /// Takes up to `max` of the oldest nodes. Calls `out` after the lock is released.
     pub(crate) fn take(&self, max: usize, mut out: impl FnMut(NonNull<Node>)) -> usize {
         let mut waiting = self.waiting.lock();
         let count = max.min(waiting.len());

@@ -80,15 +80,15 @@ const REASONS: &[Reason] = &[
             "ok+505-",
         ],
         text: "The request line has one space at each place, and a version of one digit, a dot and one digit (RFC 9112, \
-               sections 2.3 and 3). Other majors are 505 (RFC 9110, section 15.6.6), later minors of 1 are served (section 2.5), and \
-               HTTP/0.9 is none (RFC 9112, appendix C.1).",
+               sections 2.3 and 3). Another major version is answered with 505 (RFC 9110, section 15.6.6). Later minor versions of 1 are \
+               served (section 2.5). A request line without a version, as in HTTP/0.9, is malformed (RFC 9112, appendix C.1).",
     },
     Reason {
         title: "Limits",
         cases: &["414-", "431-", "501-method-long", "ok-target-longest"],
         text: "Each server has its own. That of a target is 414 (RFC 9110, section 15.5.15), of at least 8000 bytes (RFC 9112, \
-               section 3); that of a head is 431 (RFC 6585, section 5), for which nginx says 400. A method that is longer than any \
-               is 501 (RFC 9112, section 3).",
+               section 3); that of a head is 431 (RFC 6585, section 5), for which nginx says 400. A method that is longer than any known \
+               one is 501 (RFC 9112, section 3).",
     },
     Reason {
         title: "Bodies that nobody wants",

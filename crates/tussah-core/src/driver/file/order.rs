@@ -33,7 +33,7 @@ pub(super) struct Order {
 
 #[derive(Default)]
 struct Inner {
-    /// The operation that has its turn. A call of `next` ends the turn.
+    /// The operation whose turn it is. A call of `next` ends the turn.
     turn: Option<Arc<dyn Operate>>,
     tickets: u64,
     /// By ticket, hence in the order of arrival.

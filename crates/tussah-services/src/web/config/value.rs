@@ -116,7 +116,7 @@ impl Value {
         )
     }
 
-    /// Reads an optional value, for which the word `none` stands for its absence.
+    /// Reads an optional value; the word `none` means that it is absent.
     pub(super) fn or_none<T>(
         &self,
         word: &str,

@@ -148,7 +148,7 @@ impl Predict {
         self.target_ns
     }
 
-    /// Returns whether the controller considers the stage as overloaded.
+    /// Returns whether the controller considers the stage overloaded.
     #[must_use]
     pub fn overloaded(&self) -> bool {
         self.overloaded

@@ -168,7 +168,7 @@ fn of_writing(error: io::Error) -> Closed {
     }
 }
 
-/// Polls writing and reading, each time beginning with the other one, until the reading ends.
+/// Polls writing and reading in alternating order until the reading ends.
 async fn alternate<W: Future<Output = ()>>(
     outgoing: &Outgoing<Buffer>,
     mut writing: Pin<&mut Fuse<W>>,

@@ -18,8 +18,7 @@ use crate::stage::state::State;
 /// an answer does not notice it.
 const PAUSE_NS: u64 = 1_000_000;
 /// Bound, in nanoseconds for each queued event: the shortest time between two checks of a long
-/// queue; a check takes a few nanoseconds per event, so a worker spends a few percent of its time
-/// on it.
+/// queue. A check takes a few nanoseconds per event, so it costs a few percent of a worker's time.
 const PAUSE_EVENT_NS: u64 = 100;
 
 impl<E: Send + 'static> Expires<E> for Shared<E> {

@@ -238,7 +238,7 @@ impl<E> Inner<E> {
         self.proxies.iter_mut().find(|route| route.from == from)
     }
 
-    /// Returns the place of the route by this very proxy; another one may have replaced it.
+    /// Returns the place of the route by this proxy, unless another proxy has replaced it.
     fn place_of(&self, from: u32, proxy: *const Shared<E>) -> Option<usize> {
         let mut routes = self.proxies.iter();
         routes.position(|route| route.from == from && route.proxy.as_ptr() == proxy)

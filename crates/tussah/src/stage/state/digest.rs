@@ -80,8 +80,7 @@ impl Digest {
         self.min_ns = self.min_ns.min(ns);
     }
 
-    /// Returns the time that this share of the times, in thousandths, does not exceed; 0 if there
-    /// are none.
+    /// Returns the quantile of the times at a share in thousandths, or 0 if there are no times.
     pub(crate) fn permille(&self, permille: u64) -> u64 {
         let wanted = (self.total * permille).div_ceil(1000).max(1);
         let mut seen = 0;

@@ -185,7 +185,7 @@ mod tests {
     use crate::stage::control::testing::{MS, quiet};
     use crate::stage::control::{Sample, Servlets};
 
-    /// Ten arrivals in 10 ms, of 1 ms each, that is R S = 1, times `busy`.
+    /// Ten arrivals in 10 ms that take 1 ms each, so R S = 1, times `busy`.
     fn busy(busy: f64, target: usize) -> Sample<'static> {
         Sample {
             interval_ns: 10 * MS,

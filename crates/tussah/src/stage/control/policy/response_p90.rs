@@ -16,8 +16,8 @@
 //! - A decision comes after 100 finished or 1000 offered events of all classes, so that there is
 //!   one even if all events are rejected. The paper counts the events of each class, and has a
 //!   timeout of 1 s.
-//! - A class that misses its target takes from one class at each decision: from the lowest class
-//!   that has something to give, and finally from itself, adj_d each time. The code divides the
+//! - At each decision, a class that misses its target takes adj_d from one class: the lowest one
+//!   that has something to give, or finally itself. The code divides the
 //!   rates of all lower classes by 10 each time, and holds them there while the higher class misses
 //!   its target.
 //! - The credit that a class may save up is a time, so that it grows with the rate; in the code it

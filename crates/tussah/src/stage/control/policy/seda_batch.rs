@@ -147,7 +147,7 @@ impl SedaBatch {
         }
     }
 
-    /// Updates the batch after a rate that only the stage itself limited.
+    /// Adjusts the batch after an interval in which only the stage itself limited the rate.
     fn search(&mut self, finished: f64, interval_ns: f64) {
         self.drop.0 += finished;
         self.drop.1 += interval_ns;

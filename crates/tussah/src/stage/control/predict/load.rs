@@ -69,7 +69,7 @@ const PART_LONG: f64 = 64.0;
 /// A new measurement of the dispersion counts as at most this multiple of the known one.
 const SURPRISE: f64 = 16.0;
 
-/// How many targets without a rejection end an overload.
+/// The number of targets without a rejection after which an overload ends.
 const CALM_TARGETS: f64 = 64.0;
 
 #[derive(Debug)]
