@@ -105,6 +105,12 @@ pub trait Controller: Send + 'static {
         None
     }
 
+    /// Returns how many events the controller would have rejected while it only
+    /// [observed](Mode::Observe). Only called on the owner of [`Owns::ADMISSION`].
+    fn would_reject(&self) -> u64 {
+        0
+    }
+
     /// Decides whether an arriving event is admitted. Only called on the owner of
     /// [`Owns::ADMISSION`], for an event that the queue's own bounds allow.
     ///

@@ -1,5 +1,7 @@
 //! The words of settings that have a fixed set of values.
 
+use tussah::stage::control::Mode;
+
 use super::settings::{
     CacheKind, Colors, DiagnosticsFormat, DiagnosticsLevel, HalfClose, LogFormat,
 };
@@ -9,6 +11,14 @@ use crate::web::site::{Dotfiles, Symlinks};
 impl Choice for Colors {
     const WORDS: &'static [(&'static str, Self)] =
         &[("connection", Self::Connection), ("one", Self::One)];
+}
+
+impl Choice for Mode {
+    const WORDS: &'static [(&'static str, Self)] = &[
+        ("on", Self::On),
+        ("observe", Self::Observe),
+        ("off", Self::Off),
+    ];
 }
 
 impl Choice for HalfClose {

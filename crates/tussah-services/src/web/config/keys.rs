@@ -201,6 +201,12 @@ pub(super) const KEYS: &[Key] = &[
         |c| show::duration(&c.target)
     ),
     key!(
+        One "overload", "overload", "on|observe|off", RUNNING,
+        "Overload control of dynamic routes: on; observe, which answers all requests and counts those that it would have rejected; or off",
+        overload = Value::choice,
+        |c| show::choice(&c.overload)
+    ),
+    key!(
         One "half-close", "half-close", "cancel|serve", RUNNING,
         "What to do with a dynamic request whose client has sent FIN: cancel it, because the client has most likely gone, or serve it, for clients that only close their sending side",
         half_close = Value::choice,

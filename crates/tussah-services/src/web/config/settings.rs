@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use tussah::net::Hangup;
+use tussah::stage::control::Mode;
 
 use super::load::Origins;
 use super::peers::Peers;
@@ -38,6 +39,8 @@ pub struct Config {
     /// The time within which each route answers, unless the route has its own target. A request
     /// that cannot be answered in time is rejected with 503.
     pub target: Duration,
+    /// The mode of the routes' overload control.
+    pub overload: Mode,
     /// The handling of a dynamic request whose client has closed its side of the connection.
     pub half_close: HalfClose,
     /// The time for requests in flight to finish in a shutdown.
@@ -77,6 +80,7 @@ impl Default for Config {
             workers: None,
             colors: Colors::default(),
             target: Duration::from_secs(1),
+            overload: Mode::default(),
             half_close: HalfClose::default(),
             drain: Duration::from_secs(30),
             server_header: Some("tussah".into()),

@@ -64,6 +64,7 @@ const SAMPLES: &[(&str, &str, &str)] = &[
     ("workers", "3", "3"),
     ("colors", "one", r#""one""#),
     ("target", "500ms", r#""500ms""#),
+    ("overload", "observe", r#""observe""#),
     ("half-close", "serve", r#""serve""#),
     ("drain", "0", r#""0ns""#),
     ("server-header", "off", r#""off""#),
@@ -458,7 +459,7 @@ fn shells_complete_the_words_that_a_key_takes() {
         let problem = format!("--{}: expected {expected}, found \"nonsense\"", key.flag);
         check_errors(&[&option], &[], "", &[&problem]);
     }
-    assert_eq!(keys, 8);
+    assert_eq!(keys, 9);
     let mut script = Vec::new();
     let mut command = Arguments::augment_args(Command::new("web"));
     clap_complete::generate(clap_complete::Shell::Bash, &mut command, "web", &mut script);

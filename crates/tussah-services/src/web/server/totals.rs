@@ -196,6 +196,7 @@ fn add(stages: &mut Vec<Counting>, others: Vec<Counting>) {
         stage.finished += other.finished;
         stage.refused += other.refused;
         stage.shed += other.shed;
+        stage.would_reject += other.would_reject;
         stage.cancelled += other.cancelled;
         stage.failed += other.failed;
         stage.queued += other.queued;

@@ -13,6 +13,7 @@
 
 use std::sync::{Arc, OnceLock};
 
+use tussah::stage::control::AutoTarget;
 use tussah::stage::host::DirectHost;
 use tussah::stage::{BuildError, Declared, Direct, Edges, Network, Stage, TrySender};
 
@@ -184,7 +185,12 @@ fn wire_route(
         stage.manual().servlets(room as usize)
     } else {
         let target = options.target.unwrap_or(server.config.target);
-        stage.target(target).servlets(IN_SERVICE_MAX)
+        let auto = AutoTarget::new(target);
+        auto.switch().set(server.config.overload);
+        stage
+            .target(target)
+            .controller(auto)
+            .servlets(IN_SERVICE_MAX)
     };
     let stage = stage.on_drop(move |exchange, _| {
         if let Some(send) = by.get()

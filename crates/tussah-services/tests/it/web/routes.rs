@@ -5,6 +5,7 @@ use std::sync::{Arc, mpsc};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use tussah::stage::control::Mode;
 use tussah::sync::Semaphore;
 use tussah_services::web::{Reply, Request, Route, Web};
 
@@ -102,15 +103,61 @@ fn a_route_is_answered_beside_one_that_is_overloaded() {
     // A response is counted after it was sent.
     let begun = Instant::now();
     let compute = loop {
-        let page = server.get("/status?format=json", "");
-        let page: serde_json::Value = serde_json::from_slice(&page.body).expect("it is JSON");
-        let compute = page["sources"][0].clone();
+        let compute = status_of_first(&server);
         if compute["responses"]["5xx"] == rejected || begun.elapsed() > PATIENCE {
             break compute;
         }
     };
     assert_eq!(compute["responses"]["5xx"], rejected);
     assert_eq!(compute["rejected"]["overload"], rejected);
+}
+
+/// Returns what the status page says about the first route.
+fn status_of_first(server: &Server) -> serde_json::Value {
+    let page = server.get("/status?format=json", "");
+    let mut page: serde_json::Value = serde_json::from_slice(&page.body).expect("it is JSON");
+    page["sources"][0].take()
+}
+
+/// Has many clients ask for a computing page until overload control has rejected some, or would
+/// have, or is off and has had the time to. Returns how many it rejected and would have rejected.
+fn rejected(mode: Mode) -> (usize, u64) {
+    let target = Duration::from_millis(50);
+    let site = Site::new().with(|config| (config.target, config.overload) = (target, mode));
+    let server = site.start_with(|web| web.route("/compute", compute));
+    let (count, is_over) = (AtomicUsize::new(0), AtomicBool::new(false));
+    let would_reject = || status_of_first(&server)["would_reject"].as_u64();
+    let begun = Instant::now();
+    thread::scope(|scope| {
+        for _ in 0..CLIENTS {
+            scope.spawn(|| {
+                let mut client = server.connect();
+                while !is_over.load(Ordering::Relaxed) {
+                    let status = client.get("/compute", "").status;
+                    count.fetch_add(usize::from(status == 503), Ordering::Relaxed);
+                }
+            });
+        }
+        while begun.elapsed() < PATIENCE {
+            let answered = status_of_first(&server)["responses"]["2xx"].as_u64();
+            if count.load(Ordering::Relaxed) > 0
+                || would_reject() > Some(0)
+                || mode == Mode::Off && answered > Some(500)
+            {
+                break;
+            }
+        }
+        is_over.store(true, Ordering::Relaxed);
+    });
+    let would_reject = would_reject().expect("it is a number");
+    (count.into_inner(), would_reject)
+}
+
+#[test]
+fn overload_control_rejects_only_if_it_is_on() {
+    assert!(matches!(rejected(Mode::On), (1.., 0)));
+    assert!(matches!(rejected(Mode::Observe), (0, 1..)));
+    assert_eq!(rejected(Mode::Off), (0, 0));
 }
 
 #[test]

@@ -156,6 +156,7 @@ impl Inspect for Shown {
             arrived: ended + io.queued + io.in_service,
             refused: io.refused,
             shed: 0,
+            would_reject: 0,
             expired: 0,
             cancelled: 0,
             shut_down: 0,

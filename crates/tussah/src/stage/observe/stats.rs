@@ -52,6 +52,9 @@ pub struct StageStats {
     pub refused: u64,
     /// Events that a controller took out of the queue.
     pub shed: u64,
+    /// Events that the controller of admission would have rejected, if it only
+    /// [observes](crate::stage::control::Mode::Observe).
+    pub would_reject: u64,
     /// Events whose deadline passed before the handler took them. An event of a call that is not in
     /// a stage's batch also counts as arrived.
     pub expired: u64,
@@ -107,6 +110,7 @@ impl StageStats {
     pub(crate) fn of<E>(name: &Arc<str>, state: &mut State<E>, called: u64, now_ns: u64) -> Self {
         state.decide(now_ns);
         let target = state.controllers.effective_target();
+        let would_reject = state.controllers.would_reject();
         let counts = &state.counts;
         let digest = &state.responses;
         let response = Responses {
@@ -143,6 +147,7 @@ impl StageStats {
             arrived: counts.arrived,
             refused: counts.refused,
             shed: counts.shed,
+            would_reject,
             expired: counts.expired,
             cancelled: counts.cancelled,
             shut_down: counts.shut_down,

@@ -239,6 +239,11 @@ impl ControllerSet {
         self.ask(None, |owner| owner.effective_target())
     }
 
+    /// Returns how many events the owner of admission would have rejected.
+    pub(crate) fn would_reject(&mut self) -> u64 {
+        self.ask(0, |owner| owner.would_reject())
+    }
+
     pub(crate) fn names(&self) -> impl Iterator<Item = (&'static str, Owns)> {
         self.slots
             .iter()

@@ -42,9 +42,9 @@ fn now(page: &mut String, report: &Report) {
     let _ = write!(
         page,
         "</dl><div class=wide><table><tr><th rowspan=2>route<th colspan=4>last {} s\
-        <th colspan=2>now<th colspan=3>rejected<th colspan=5>responses<th rowspan=2>sent\
+        <th colspan=2>now<th colspan=4>rejected<th colspan=5>responses<th rowspan=2>sent\
         <tr><th>per second<th>p50<th>p90<th>p99<th>in service<th>queued\
-        <th>overload<th>full<th title=\"cancelled since the client had gone\">client gone\
+        <th>overload<th title=\"would have been rejected, were --overload on\">(observed)<th>full<th title=\"cancelled since the client had gone\">client gone\
         <th>1xx<th>2xx<th>3xx<th>4xx<th>5xx",
         report.recent_s
     );
@@ -94,6 +94,7 @@ fn row(page: &mut String, source: &Source) {
     count(source.in_service, false);
     count(source.queued, false);
     count(counted.get(Count::Overload), true);
+    count(source.would_reject, true);
     count(counted.get(Count::Full), true);
     count(counted.get(Count::Gone), false);
     for (class, codes) in counted.codes().into_iter().enumerate() {

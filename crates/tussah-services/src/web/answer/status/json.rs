@@ -50,6 +50,7 @@ fn source(source: &Source) -> Value {
             "full": counted.get(Count::Full),
             "client_gone": counted.get(Count::Gone),
         },
+        "would_reject": source.would_reject,
         "responses": { "1xx": c1, "2xx": c2, "3xx": c3, "4xx": c4, "5xx": c5 },
         "bytes_sent": counted.get(Count::Bytes),
     })

@@ -80,7 +80,13 @@ fn requests(page: &mut Page, report: &Report) {
         }
     }
     type Value = fn(&Source) -> u64;
-    let families: [(&str, &str, &str, Value); 3] = [
+    let families: [(&str, &str, &str, Value); 4] = [
+        (
+            "tussah_http_would_reject_total",
+            "counter",
+            "Requests that overload control would have rejected, if it only observes.",
+            |source| source.would_reject,
+        ),
         (
             "tussah_http_response_bytes_total",
             "counter",

@@ -36,6 +36,8 @@ pub(super) struct Source {
     pub(super) times: Digest,
     pub(super) queued: u64,
     pub(super) in_service: u64,
+    /// Requests that overload control would have rejected, if it only observes.
+    pub(super) would_reject: u64,
 }
 
 /// The recent activity.
@@ -78,9 +80,12 @@ impl Report {
             let times = times(&stages, source, &server.routes);
             let stages = stages.iter().map(|(stats, _)| stats);
             let own = stages.filter(|stats| answers(&stats.name, source, &server.routes));
-            let (queued, in_service) = own.fold((0, 0), |(queued, in_service), stats| {
-                (queued + stats.queued, in_service + stats.in_service)
-            });
+            let (mut queued, mut in_service, mut would_reject) = (0, 0, 0);
+            for stats in own {
+                queued += stats.queued;
+                in_service += stats.in_service;
+                would_reject += stats.would_reject;
+            }
             let (responses, past) = before.of(source);
             let responses = counted.responses().saturating_sub(*responses);
             Source {
@@ -94,6 +99,7 @@ impl Report {
                 times,
                 queued,
                 in_service,
+                would_reject,
             }
         };
         let files = totals.counts.of(FILES);

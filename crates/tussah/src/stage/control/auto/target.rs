@@ -138,6 +138,11 @@ impl Controller for AutoTarget {
         }
     }
 
+    fn would_reject(&self) -> u64 {
+        let observed = self.switch.observed();
+        observed.refused + observed.shed
+    }
+
     fn on_enqueue(&mut self, arrival: &Arrival) -> Admission {
         let asked = self.admission.on_enqueue(arrival);
         match self.switch.mode() {
