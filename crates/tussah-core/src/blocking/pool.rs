@@ -58,7 +58,7 @@ pub struct BlockingStats {
     pub panicked: u64,
     /// The number of jobs that never ran: aborted, left over at the shutdown, or nested too deep.
     pub cancelled: u64,
-    /// How often the system refused to start an OS thread.
+    /// The number of times that the system refused to start an OS thread.
     pub starts_failed: u64,
 }
 

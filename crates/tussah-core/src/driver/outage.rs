@@ -12,7 +12,7 @@ use rustix::io::Errno;
 
 use crate::quietly::quietly;
 
-/// How long a worker pauses after a failed wait before it asks the kernel again.
+/// The time that a worker pauses after a failed wait before it asks the kernel again.
 pub(crate) const RETRY: Duration = Duration::from_millis(10);
 
 /// Returns whether an error passes by itself.

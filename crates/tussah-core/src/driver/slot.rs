@@ -101,11 +101,11 @@ pub(super) struct Slot {
 const _: () = assert!(mem::size_of::<Slot>() == 64);
 
 pub(super) struct Inner {
-    /// How many descriptors have used the slot before.
+    /// The number of descriptors that have used the slot before.
     pub(super) generation: u32,
     /// The place whose driver has the descriptor, plus one; 0 if it is not registered.
     pub(super) home: u16,
-    /// How often a thread waited elsewhere since the descriptor is there.
+    /// The number of times that a thread waited elsewhere since the descriptor is there.
     foreign: u8,
     last_key: Key,
     /// The first waiter of each direction: its key, 0 if there is none, and its waker.

@@ -19,7 +19,7 @@ const WORKERS_MAX: usize = 1024;
 /// The length of an event after which the watchdog reports it.
 const STUCK_LIMIT: Duration = Duration::from_secs(1);
 
-/// How long an event may wait behind another before stealing it always pays.
+/// The time that an event may wait behind another before stealing it always pays.
 const STEAL_DELAY: Duration = Duration::from_millis(1);
 
 /// Builds a [`Runtime`].

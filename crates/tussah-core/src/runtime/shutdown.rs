@@ -82,7 +82,7 @@ use crate::loom::is_finished;
 use crate::quietly::quietly;
 use crate::thread::Header;
 
-/// How long the shutdown waits for an event that does not end.
+/// The time that the shutdown waits for an event that does not end.
 const STUCK_LIMIT: Duration = Duration::from_secs(1);
 
 /// How long the shutdown waits, for each worker, until the kernel has completed or cancelled the

@@ -30,11 +30,11 @@ struct State {
     searching: usize,
     /// True if a watch was called since the last one parked for good.
     called: bool,
-    /// How often the watch may go on although no worker runs.
+    /// The number of times that the watch may go on although no worker runs.
     grace: u32,
     /// The workers that sleep or are about to sleep. The last one has slept for the shortest time.
     parked: Vec<Parked>,
-    /// How often a worker was added to `parked`.
+    /// The number of times that a worker was added to `parked`.
     parks: u64,
 }
 

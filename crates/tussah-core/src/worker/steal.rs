@@ -27,9 +27,9 @@ pub(crate) struct Sample {
     pub(crate) queue_len: usize,
     /// The median length of its turns, in nanoseconds; 0 if unknown.
     pub(crate) turn_ns: u64,
-    /// How long the victim has been in its present turn, as far as the thief has observed.
+    /// The time that the victim has been in its present turn, as far as the thief has observed.
     pub(crate) stuck: Duration,
-    /// How long the oldest color in its queue has waited, as far as the thief has observed.
+    /// The time that the oldest color in its queue has waited, as far as the thief has observed.
     pub(crate) waited: Duration,
 }
 

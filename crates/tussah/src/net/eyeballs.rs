@@ -19,7 +19,7 @@ use std::time::{Duration, Instant};
 
 use crate::time::add;
 
-/// How long the other family waits for the preferred one (RFC 8305, sections 3 and 8).
+/// The time that the other family waits for the preferred one (RFC 8305, sections 3 and 8).
 pub(super) const RESOLUTION_DELAY: Duration = Duration::from_millis(50);
 
 /// The time between the starts of two parallel attempts (RFC 8305, sections 5 and 8).

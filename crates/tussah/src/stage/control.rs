@@ -253,7 +253,7 @@ impl Cadence {
 /// values into their ranges.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Settings {
-    /// How many servlets may be at work at once; from one to `Servlets::max`.
+    /// The number of servlets that may be at work at once; from one to `Servlets::max`.
     pub servlets: Option<usize>,
     /// The maximum number of events in a batch; from one to the stage's own bound.
     pub batch: Option<usize>,
@@ -308,7 +308,7 @@ pub struct Arrival {
 pub struct Departure {
     /// The class of the event.
     pub class: Class,
-    /// How long the event was queued, in nanoseconds.
+    /// The time that the event was queued, in nanoseconds.
     pub sojourn_ns: u64,
     /// Credits that stay in the queue.
     pub queue_len: u64,

@@ -69,7 +69,7 @@ pub struct Simulation {
     /// True if the stage is keyed by color, so that handlers do not have to wait for each other:
     /// while a hot event is in service, servlets take only events that are not hot.
     pub keyed: bool,
-    /// How many servlets may be at work at once at the beginning; at least one.
+    /// The number of servlets that may be at work at once at the beginning; at least one.
     pub servlets: usize,
     /// The upper bound of that number.
     pub servlets_max: usize,
@@ -172,11 +172,11 @@ impl Arrivals {
 /// The work of a handler for an event: it computes, and then it may wait.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Service {
-    /// How long the handler computes for an event.
+    /// The time that the handler computes for an event.
     pub compute: Distribution,
-    /// How long the handler also computes for each batch, in nanoseconds.
+    /// The time that the handler also computes for each batch, in nanoseconds.
     pub batch_ns: u64,
-    /// How long the handler waits for an event, after it has computed.
+    /// The time that the handler waits for an event, after it has computed.
     pub wait: Distribution,
     /// How long the handler holds a permit, after it has computed and before that wait. While it
     /// holds the permit, it waits. Permits are granted in the order of the requests.
@@ -187,7 +187,7 @@ pub struct Service {
     pub hot_share: f64,
     /// The share of the events that fail, after waiting for `timeout_ns`.
     pub fail_share: f64,
-    /// How long a failing event waits, in nanoseconds.
+    /// The time that a failing event waits, in nanoseconds.
     pub timeout_ns: u64,
 }
 
@@ -253,9 +253,9 @@ pub struct Tick {
     pub at_ns: u64,
     /// The number of events in the queue.
     pub queue_len: u64,
-    /// How many servlets may be at work.
+    /// The number of servlets that may be at work.
     pub servlets: usize,
-    /// How many servlets are at work.
+    /// The number of servlets that are at work.
     pub busy: usize,
     /// The maximum number of events in a batch.
     pub batch: usize,

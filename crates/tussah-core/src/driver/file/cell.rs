@@ -67,7 +67,7 @@ struct State<T> {
     waker: TinyWaker,
     abandoned: bool,
     cancelled: bool,
-    /// How often the operation was submitted again since it last made progress.
+    /// The number of times that the operation was submitted again since it last made progress.
     retries: u8,
 }
 

@@ -97,7 +97,7 @@ pub struct Decision {
 /// A changed setting, with its values before and after the change.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Change {
-    /// How many servlets may be at work at once.
+    /// The number of servlets that may be at work at once.
     Servlets(usize, usize),
     /// The maximum number of events in a batch.
     Batch(usize, usize),

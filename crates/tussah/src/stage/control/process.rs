@@ -36,7 +36,7 @@ pub struct StageLoad<'a> {
 /// A plan of a [`Governor`].
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Plan {
-    /// How many servlets each stage may have, in the order of the stages; at least one.
+    /// The number of servlets that each stage may have, in the order of the stages; at least one.
     pub caps: Vec<usize>,
     /// The cause of the overload, if there is one.
     pub cause: Option<Cause>,
@@ -51,9 +51,9 @@ pub struct Cause {
     pub name: String,
     /// The reason why it cannot do more.
     pub why: Constraint,
-    /// How long it has been overloaded, in nanoseconds.
+    /// The time that it has been overloaded, in nanoseconds.
     pub since_ns: u64,
-    /// How many stages wait for it, directly or through others.
+    /// The number of stages that wait for it, directly or through others.
     pub held_up: usize,
 }
 

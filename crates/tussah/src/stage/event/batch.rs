@@ -39,7 +39,7 @@ pub struct Batch<E> {
     /// The number of events in `head` and `more`.
     left: usize,
     taken: usize,
-    /// How many of the taken events are settled.
+    /// The number of the taken events that are settled.
     settled: usize,
     failed: u64,
     /// The taken events, as runs of one stamp.

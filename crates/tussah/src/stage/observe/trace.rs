@@ -55,7 +55,7 @@ pub enum SpanEnd {
 pub struct Traces {
     /// The spans.
     pub spans: Vec<Span>,
-    /// How many older spans were dropped.
+    /// The number of older spans that were dropped.
     pub forgotten: u64,
 }
 

@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 use std::time::Duration;
 
-/// How often a serial handler may be made anew after a panic.
+/// The number of times that a serial handler may be made anew after a panic.
 ///
 /// The handler is made anew as soon as it has panicked, in its servlet or in a call. A stage whose
 /// handler panics more often, or cannot be made, is closed at once. Queued events are dropped with

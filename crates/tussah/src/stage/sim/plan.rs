@@ -14,11 +14,11 @@ pub struct Planned {
     pub class: Class,
     /// The user of the event.
     pub user: u16,
-    /// How long the handler computes for the event, in nanoseconds.
+    /// The time that the handler computes for the event, in nanoseconds.
     pub compute_ns: u64,
-    /// How long the handler waits after that, in nanoseconds.
+    /// The time that the handler waits after that, in nanoseconds.
     pub wait_ns: u64,
-    /// How long the handler holds a permit before it waits, in nanoseconds.
+    /// The time that the handler holds a permit before it waits, in nanoseconds.
     pub hold_ns: u64,
     /// True if the event is hot: no two hot events are handled at once.
     pub hot: bool,

@@ -31,12 +31,12 @@ pub(crate) struct Run<E> {
     pub(crate) key: Option<usize>,
     /// Events that were shed or had expired. Their drop callbacks run under no lock.
     pub(crate) dropped: Vec<(Event<E>, Reason)>,
-    /// How many of these drops the stage still counts as undelivered.
+    /// The number of these drops that the stage still counts as undelivered.
     pub(crate) undelivered: u64,
     pub(crate) begun_ns: u64,
     /// When the handler last began to compute.
     pub(crate) resumed_ns: u64,
-    /// How long the handler had computed before that.
+    /// The time that the handler had computed before that.
     pub(crate) compute_ns: u64,
     /// True if the handler waits for room in another stage, and for how long it has.
     pub(crate) held_up: bool,

@@ -44,7 +44,7 @@ pub struct Observed {
     pub refused: u64,
     /// Events that it would have shed from the queue.
     pub shed: u64,
-    /// How many servlets the stage would have had at the last sample; 0 before the first.
+    /// The number of servlets that the stage would have had at the last sample; 0 before the first.
     pub servlets: usize,
 }
 

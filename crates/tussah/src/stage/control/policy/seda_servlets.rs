@@ -39,7 +39,7 @@ impl Default for SedaServletsConfig {
 #[derive(Debug)]
 pub struct SedaServlets {
     config: SedaServletsConfig,
-    /// How long one servlet has been idle, in nanoseconds.
+    /// The time that one servlet has been idle, in nanoseconds.
     idle_ns: u64,
 }
 

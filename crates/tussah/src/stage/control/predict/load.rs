@@ -84,7 +84,7 @@ pub(super) struct Load {
     /// Since waits were last short: the evidence for a stand in addition to the arrivals and the
     /// time, which are summed.
     stand: Stand,
-    /// How many services of the memory are left.
+    /// The number of services of the memory that are left.
     remembered: f64,
     threshold_scale: f64,
     /// The dispersion of the arrivals, in short intervals and in long ones.
@@ -92,7 +92,7 @@ pub(super) struct Load {
     surges: Dispersion,
     /// The variance of the services over the square of their mean; 1 for exponential ones.
     service_dispersion: f64,
-    /// How many services were done since waits were last short.
+    /// The number of services that were done since waits were last short.
     late: f64,
     /// How long waits have been long, in nanoseconds, and the events that the queue's bound refused
     /// in that time.
