@@ -185,7 +185,12 @@ impl Child {
     /// Same as [`wait`](Self::wait).
     pub fn try_wait(&mut self) -> io::Result<Option<ExitStatus>> {
         let child = self.child.as_mut().expect("it is there until the drop");
-        let ended = child.try_wait();
+        let ended = loop {
+            match child.try_wait() {
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                ended => break ended,
+            }
+        };
         ended.map_err(|error| context(error, "wait for", &self.program))
     }
 
