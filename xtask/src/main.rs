@@ -106,12 +106,19 @@ struct TidyOptions {
     /// Write docs/bounds.md, and lower the counts of xtask/prose-exceptions.toml
     #[arg(long)]
     bless: bool,
+
+    /// Check nothing, but print 100 random sentences of the documentation, for a reader to judge
+    #[arg(long, value_name = "SEED", conflicts_with = "bless")]
+    sample: Option<u64>,
 }
 
 fn main() -> ExitCode {
     let result = match Cli::parse().task {
         Task::Ci(options) => ci::run(&workspace_root(), &options),
-        Task::Tidy(options) => tidy::run(&workspace_root(), options.bless),
+        Task::Tidy(options) => match options.sample {
+            Some(seed) => tidy::sample(&workspace_root(), seed),
+            None => tidy::run(&workspace_root(), options.bless),
+        },
         Task::Api(options) => api::run(&workspace_root(), &options),
         Task::Guide(options) => guide::run(&workspace_root(), &options),
         Task::Fuzz(options) => fuzz::run(&workspace_root(), &options),

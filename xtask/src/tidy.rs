@@ -44,6 +44,19 @@ impl fmt::Display for Finding {
     }
 }
 
+/// Prints sentences of the documentation, for a reader to judge.
+///
+/// # Errors
+///
+/// A file cannot be read.
+pub(crate) fn sample(root: &Path, seed: u64) -> anyhow::Result<bool> {
+    let (tree, _) = Tree::load(root)?;
+    for sentence in prose::draw(&tree, &prose::pages(root)?, seed) {
+        println!("{sentence}");
+    }
+    Ok(true)
+}
+
 /// Checks the tree, prints the findings, and returns whether there are none.
 ///
 /// With `bless`, the lists of bounds and of prose exceptions are written instead of compared.

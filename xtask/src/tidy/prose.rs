@@ -9,9 +9,11 @@ mod allowed;
 mod comment;
 mod length;
 mod markdown;
+mod sample;
 mod wording;
 
 pub(super) use allowed::{Allowed, PATH as EXCEPTIONS};
+pub(super) use sample::draw;
 
 /// A writing rule, in the order in which the list of exceptions names them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]

@@ -49,7 +49,7 @@ pub(super) fn check(pieces: &[Piece]) -> Vec<(Rule, usize, String)> {
 }
 
 /// Returns whether a sentence is one: headings, cells and items without a full stop are fragments.
-fn counts(place: Place, sentence: &str) -> bool {
+pub(super) fn counts(place: Place, sentence: &str) -> bool {
     match place {
         Place::Paragraph => true,
         Place::Item => sentence.ends_with(['.', '!', '?', ':']),

@@ -1,0 +1,89 @@
+//! Random sentences of the documentation, for a reader to judge.
+
+use super::markdown::{self, Piece};
+use super::{Page, comment, length};
+use crate::tidy::source::Tree;
+
+/// The number of sentences in a sample.
+const SIZE: usize = 100;
+
+/// Bound, in words: a shorter sentence has nothing to judge.
+const WORDS_MIN: usize = 5;
+
+/// Returns sentences of the pages and of the libraries' documentation comments, each with its path
+/// and line. The same seed draws the same sentences of the same text.
+pub(in crate::tidy) fn draw(tree: &Tree, pages: &[Page], seed: u64) -> Vec<String> {
+    let mut all = Vec::new();
+    for page in pages
+        .iter()
+        .filter(|page| !page.path.starts_with("record/"))
+    {
+        for piece in markdown::pieces(&page.text) {
+            all.extend(sentences(&page.path, 1, &piece));
+        }
+    }
+    for source in &tree.files {
+        if !source.path.contains("/src/") || source.path.contains("tests") {
+            continue;
+        }
+        for block in comment::blocks(source) {
+            if block.is_documentation() {
+                for piece in markdown::pieces(&block.lines.join("\n")) {
+                    all.extend(sentences(&source.path, block.line, &piece));
+                }
+            }
+        }
+    }
+    fastrand::Rng::with_seed(seed).choose_multiple(all, SIZE)
+}
+
+/// Returns the sentences of a piece whose text begins in this line.
+fn sentences(path: &str, first: usize, piece: &Piece) -> Vec<String> {
+    let all = length::sentences(&piece.text).into_iter();
+    all.filter(|(_, text)| length::counts(piece.place, text) && words(text) >= WORDS_MIN)
+        .map(|(at, text)| format!("{path}:{}: {text}", first + piece.line(at) - 1))
+        .collect()
+}
+
+fn words(text: &str) -> usize {
+    text.split_whitespace().count()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn whole_sentences_are_drawn_with_their_places() {
+        let text = "/// Returns the number of events.\n/// It is zero. It changes while events \
+                    arrive.\nfn f() {}\n";
+        let tree = Tree::of(&[("crates/a/src/a.rs", text), ("crates/a/tests/b.rs", text)]);
+        let page = Page {
+            path: "docs/a.md".into(),
+            text: "# A long heading that does not count\n\nA page has one sentence too.\n".into(),
+        };
+        let mut drawn = draw(&tree, &[page], 1);
+        drawn.sort();
+        assert_eq!(
+            drawn,
+            [
+                "crates/a/src/a.rs:1: Returns the number of events.",
+                "crates/a/src/a.rs:2: It changes while events arrive.",
+                "docs/a.md:3: A page has one sentence too.",
+            ]
+        );
+    }
+
+    #[test]
+    fn the_same_seed_draws_the_same_sentences() {
+        let page = Page {
+            path: "docs/a.md".into(),
+            text: (0..1000)
+                .map(|n| format!("The page has sentence {n}.\n\n"))
+                .collect(),
+        };
+        let drawn = |seed| draw(&Tree::of(&[]), std::slice::from_ref(&page), seed);
+        assert_eq!((drawn(1).len(), drawn(1)), (SIZE, drawn(1)));
+        assert_ne!(drawn(1), drawn(2));
+    }
+}
