@@ -9,7 +9,7 @@ use std::sync::Mutex;
 
 use tussah::net::TcpListener;
 use tussah::signal::{Signal, signal};
-use tussah::stage::net::{Closed, Connection, SocketEvent, Sockets};
+use tussah::stage::net::{CloseReason, Connection, SocketEvent, Sockets};
 use tussah::stage::{Batch, Handler, Network, Sender};
 
 /// Bound, in bytes: the longest line. A client that sends a longer one is disconnected.
@@ -46,7 +46,7 @@ impl Handler for Cut {
                         }
                     }
                 }
-                SocketEvent::Closed(connection, Closed::Failed(error)) => {
+                SocketEvent::Closed(connection, CloseReason::Failed(error)) => {
                     eprintln!("connection {} failed: {error}", connection.id());
                 }
                 SocketEvent::AcceptFailed(_, error) | SocketEvent::Stopped(_, Some(error)) => {

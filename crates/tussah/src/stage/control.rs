@@ -15,7 +15,7 @@ pub mod log;
 #[cfg(test)]
 mod odd;
 pub mod policy;
-pub mod predict;
+mod predict;
 pub mod process;
 mod rule;
 mod sample;

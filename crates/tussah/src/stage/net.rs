@@ -120,7 +120,7 @@ mod thread;
 pub use address::Address;
 pub use buffer::Buffer;
 pub use connection::Connection;
-pub use event::{Closed, SocketEvent};
+pub use event::{CloseReason, SocketEvent};
 pub use options::{SocketOptions, WhenRejected};
 pub use server::Server;
 pub use sockets::Sockets;

@@ -13,7 +13,9 @@ use tussah::net::{
 };
 use tussah::stage::control::{Admission, Arrival, Cadence, Controller, Owns, Sample, Settings};
 use tussah::stage::host::Any;
-use tussah::stage::net::{Closed, Connection, SocketEvent, SocketOptions, Sockets, WhenRejected};
+use tussah::stage::net::{
+    CloseReason, Connection, SocketEvent, SocketOptions, Sockets, WhenRejected,
+};
 use tussah::stage::{Batch, Handler, Network, Stage};
 use tussah::sync::mpsc;
 use tussah::{Color, OpError, spawn};
@@ -48,7 +50,7 @@ impl Handler for Echo {
                     connection.try_send(bytes).expect("the peer reads");
                 }
                 SocketEvent::Closed(connection, closed) => {
-                    assert!(matches!(closed, Closed::Finished), "{closed}");
+                    assert!(matches!(closed, CloseReason::Finished), "{closed}");
                     let seen: &Seen = connection.data();
                     assert_eq!(seen.closed.fetch_add(1, Ordering::Relaxed), 0);
                 }
@@ -222,7 +224,7 @@ fn the_life_of_a_connection() {
                     ended = true;
                     accepted.close();
                 }
-                SocketEvent::Closed(_, Closed::Finished) => finished += 1,
+                SocketEvent::Closed(_, CloseReason::Finished) => finished += 1,
                 other => panic!("{other:?}"),
             }
         }
@@ -255,7 +257,7 @@ fn a_connection_is_open_for_writing_as_long_as_somebody_has_it() {
         let mut answer = [0; 11];
         theirs.read_exact(&mut answer).await?;
         assert_eq!((&answer, theirs.read(&mut [0]).await?), (b"late answer", 0));
-        next!(events, SocketEvent::Closed(_, Closed::Finished) => ());
+        next!(events, SocketEvent::Closed(_, CloseReason::Finished) => ());
         io::Result::Ok(())
     })
     .expect("the network works");
@@ -325,7 +327,7 @@ fn unix_sockets_serve_too() {
         client.try_send("hello").expect("there is room");
         next!(events, SocketEvent::Packet(_, bytes) => assert_eq!(bytes, b"hello"));
         client.close();
-        next!(events, SocketEvent::Closed(_, Closed::Finished) => ());
+        next!(events, SocketEvent::Closed(_, CloseReason::Finished) => ());
         sockets.close();
         sockets.settled().await;
         io::Result::Ok(())
@@ -354,7 +356,7 @@ fn a_slow_peer_is_closed() {
         let (sent, error) = flood(&connection).await;
         assert_eq!((sent, error), (10, Some(ErrorKind::TimedOut)));
         assert!(connection.outgoing().bytes <= 100_000);
-        let slow = next!(events, SocketEvent::Closed(_, Closed::Slow(error)) => error);
+        let slow = next!(events, SocketEvent::Closed(_, CloseReason::Slow(error)) => error);
         assert_eq!(slow.to_string(), "the peer is too slow: the queue is full");
         sockets.settled().await;
         let stats = sockets.stats();
@@ -380,7 +382,7 @@ fn a_sender_may_be_told_that_a_peer_is_slow() {
         let (connection, _theirs) = pair(&drops, &stage);
         assert_eq!(flood(&connection).await, (5, None));
         connection.break_off();
-        next!(events, SocketEvent::Closed(_, Closed::BrokenOff) => ());
+        next!(events, SocketEvent::Closed(_, CloseReason::BrokenOff) => ());
 
         let waits = sockets.with(options.when_full(WhenFull::Wait));
         let (connection, theirs) = pair(&waits, &stage);
@@ -395,7 +397,7 @@ fn a_sender_may_be_told_that_a_peer_is_slow() {
         theirs.read_exact(&mut all).await?;
         sender.await.expect("no panic");
         drop(theirs);
-        next!(events, SocketEvent::Closed(_, Closed::Finished) => ());
+        next!(events, SocketEvent::Closed(_, CloseReason::Finished) => ());
         io::Result::Ok(())
     })
     .expect("the network works");
@@ -420,7 +422,7 @@ fn a_connection_to_a_peer_that_stops_reading_is_aborted() {
             !events.is_empty()
         })
         .await;
-        let late = next!(events, SocketEvent::Closed(_, Closed::Slow(error)) => error);
+        let late = next!(events, SocketEvent::Closed(_, CloseReason::Slow(error)) => error);
         assert_eq!(late.to_string(), "the rest was not written within 7s");
     });
 }
@@ -453,7 +455,7 @@ fn a_peer_gets_the_last_response_though_its_input_was_not_read() {
             !events.is_empty()
         })
         .await;
-        next!(events, SocketEvent::Closed(_, Closed::Finished) => ());
+        next!(events, SocketEvent::Closed(_, CloseReason::Finished) => ());
         io::Result::Ok(())
     };
     runtime.block_on_spawned(test).expect("the network works");
@@ -565,7 +567,7 @@ fn rejected_reads_are_dropped_close_the_connection_or_wait_as_configured() {
             next!(events, SocketEvent::Packet(_, bytes) => assert_eq!(bytes, b"found"));
             connection.close();
             drop(theirs);
-            next!(events, SocketEvent::Closed(_, Closed::Finished) => ());
+            next!(events, SocketEvent::Closed(_, CloseReason::Finished) => ());
 
             let (connection, theirs) = pair(&by(WhenRejected::Close), &stage);
             connection.try_send("before").expect("there is room");
@@ -574,7 +576,7 @@ fn rejected_reads_are_dropped_close_the_connection_or_wait_as_configured() {
             assert_eq!(theirs.read(&mut [0; 10]).await?, 6);
             assert_eq!(theirs.read(&mut [0; 10]).await?, 0);
             drop(theirs);
-            next!(events, SocketEvent::Closed(_, Closed::Rejected) => ());
+            next!(events, SocketEvent::Closed(_, CloseReason::Rejected) => ());
 
             let (connection, theirs) = pair(&by(WhenRejected::Wait), &stage);
             turned_away.store(3, Ordering::Relaxed);
@@ -594,7 +596,7 @@ fn rejected_reads_are_dropped_close_the_connection_or_wait_as_configured() {
                 !events.is_empty()
             })
             .await;
-            next!(events, SocketEvent::Closed(_, Closed::Finished) => ());
+            next!(events, SocketEvent::Closed(_, CloseReason::Finished) => ());
 
             // A connection that is turned away as it comes.
             let listener = TcpListener::bind("127.0.0.1:0")?;
@@ -705,7 +707,7 @@ fn no_more_connections_than_there_may_be() {
         crate::idle().await;
         assert!(events.is_empty(), "the third waits");
         first.break_off();
-        next!(events, SocketEvent::Closed(closed, Closed::BrokenOff) => assert_eq!(closed, first));
+        next!(events, SocketEvent::Closed(closed, CloseReason::BrokenOff) => assert_eq!(closed, first));
         next!(events, SocketEvent::Accepted(_) => ());
         // A server that waits for a place can be closed.
         clients.push(TcpStream::connect(address).await?);

@@ -29,7 +29,7 @@ pub enum SocketEvent {
     /// [closes](Connection::close) the connection or drops the last [`Connection`].
     Ended(Connection),
     /// The connection is closed. This is its last event.
-    Closed(Connection, Closed),
+    Closed(Connection, CloseReason),
     /// A server could not accept because the process or the system has no descriptor or no memory
     /// left. The server goes on. The event is sent once until accepting succeeds again.
     AcceptFailed(Server, io::Error),
@@ -41,7 +41,7 @@ pub enum SocketEvent {
 /// How a connection ended.
 #[derive(Debug)]
 #[non_exhaustive]
-pub enum Closed {
+pub enum CloseReason {
     /// Regularly: everything that was sent was written.
     Finished,
     /// By [`Connection::break_off`].
@@ -76,7 +76,7 @@ impl SocketEvent {
     }
 }
 
-impl fmt::Display for Closed {
+impl fmt::Display for CloseReason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Finished => f.write_str("finished"),

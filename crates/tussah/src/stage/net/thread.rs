@@ -13,7 +13,7 @@ use futures_util::future::{Fuse, FusedFuture as _};
 
 use super::buffer::Buffer;
 use super::connection::{Connection, Shared};
-use super::event::{Closed, SocketEvent};
+use super::event::{CloseReason, SocketEvent};
 use super::options::{SocketOptions, WhenRejected};
 use super::pacer::Pacer;
 use super::set::{Entry, Membership};
@@ -139,16 +139,16 @@ impl<W: Future<Output = ()> + Send + 'static> Prepared<W> {
         drop(stream);
         let closed = match (stop, written) {
             (Stop::Gone, _) => None,
-            (Stop::Failed(error), _) => Some(Closed::Failed(error)),
-            (Stop::Rejected, _) => Some(Closed::Rejected),
-            (Stop::Over, Ok(())) => Some(Closed::Finished),
+            (Stop::Failed(error), _) => Some(CloseReason::Failed(error)),
+            (Stop::Rejected, _) => Some(CloseReason::Rejected),
+            (Stop::Over, Ok(())) => Some(CloseReason::Finished),
             (Stop::Over, Err(error)) => Some(of_writing(error)),
         };
         if let Some(closed) = closed {
             let counts = &shared.counts;
-            let slow = matches!(closed, Closed::Slow(_));
+            let slow = matches!(closed, CloseReason::Slow(_));
             counts.slow.store(slow, Ordering::Relaxed);
-            let failed = matches!(closed, Closed::Failed(_));
+            let failed = matches!(closed, CloseReason::Failed(_));
             counts.failed.store(failed, Ordering::Relaxed);
             // If the stage is gone, nobody can receive the event.
             let _ = to.tell(SocketEvent::Closed(shared.handle(), closed)).await;
@@ -158,13 +158,13 @@ impl<W: Future<Output = ()> + Send + 'static> Prepared<W> {
 }
 
 /// Returns how the connection ended if the writing stopped early.
-fn of_writing(error: io::Error) -> Closed {
+fn of_writing(error: io::Error) -> CloseReason {
     // An error of the system has a context; the others come from this crate.
     match error.kind() {
-        _ if OpError::of(&error).is_some() => Closed::Failed(error),
-        io::ErrorKind::TimedOut => Closed::Slow(error),
-        io::ErrorKind::ConnectionAborted => Closed::BrokenOff,
-        _ => Closed::Failed(error),
+        _ if OpError::of(&error).is_some() => CloseReason::Failed(error),
+        io::ErrorKind::TimedOut => CloseReason::Slow(error),
+        io::ErrorKind::ConnectionAborted => CloseReason::BrokenOff,
+        _ => CloseReason::Failed(error),
     }
 }
 

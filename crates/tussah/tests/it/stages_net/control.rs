@@ -11,7 +11,7 @@ use tussah::stage::control::{
     Cadence, Controller, Owns, Sample, Settings,
     policy::{Codel, InputRate, OutgoingBound},
 };
-use tussah::stage::net::{Closed, Connection, SocketEvent, SocketOptions, Sockets};
+use tussah::stage::net::{CloseReason, Connection, SocketEvent, SocketOptions, Sockets};
 use tussah::stage::{BuildError, Network};
 
 use super::{pair, told};
@@ -186,7 +186,7 @@ fn memory_for_slow_peers_is_divided_among_the_connections() {
                 let event = events.recv().await.expect("the stage is there");
                 if let SocketEvent::Closed(connection, closed) = event {
                     assert!(
-                        connection == slow && matches!(closed, Closed::Slow(_)),
+                        connection == slow && matches!(closed, CloseReason::Slow(_)),
                         "{closed}"
                     );
                     break;
