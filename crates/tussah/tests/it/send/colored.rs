@@ -66,7 +66,7 @@ futures! {
         })
         .await;
     }
-    "task/join::JoinHandle" (
+    "thread/join::JoinHandle" (
         text: JoinHandle<&'static str>,
         result: JoinHandle<Result<u32, &'static str>>,
         abort: AbortHandle,
@@ -82,8 +82,8 @@ futures! {
         let _ = (&mut result).await;
     }
     "runtime/idlers::Idle" (handle: Handle) { handle.idle().await }
-    "task/coop::YieldNow" () { tussah::yield_now().await }
-    "task/coop::consume_budget" () { tussah::consume_budget().await }
+    "thread/coop::YieldNow" () { tussah::yield_now().await }
+    "thread/coop::consume_budget" () { tussah::consume_budget().await }
     "time/sleep::Sleep" () {
         let sleep = tussah::time::sleep(tussah::time::Duration::ZERO);
         sleep.into_future().await;

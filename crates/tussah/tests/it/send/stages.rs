@@ -45,14 +45,14 @@ impl Handler for Echo {
 
 type Event = &'static str;
 
+type Question = Ask<Event, Event>;
+
 futures! {
     "stage/event/cancel::cancelled" (token: CancellationToken) { token.cancelled().await }
-    "stage/send/ask::ask" (sender: Sender<Ask<Event, Event>>, call: Call<Ask<Event, Event>, Many<Echo>>, any: AnyCall<Ask<Event, Event>>) {
-        let _ = sender.ask("static").await;
-        let _ = call.ask("static").await;
-        let _ = any.ask("static").await;
-    }
-    "stage/send/ask::try_ask" (sender: Sender<Ask<Event, Event>>) { sender.try_ask("static").await }
+    "stage/send/ask::ask" (sender: Sender<Question>) { sender.ask("static").await }
+    "stage/send/ask::ask" (call: Call<Question, Many<Echo>>) { call.ask("static").await }
+    "stage/send/ask::ask" (call: AnyCall<Question>) { call.ask("static").await }
+    "stage/send/ask::try_ask" (sender: Sender<Question>) { sender.try_ask("static").await }
     "stage/send/sender::forward" (sender: Sender<Event>, batch: Batch<Event>) { sender.forward(&mut batch).await }
     "stage/send/sender::Sending" (sender: Sender<Event>, texts: Sender<String>) {
         let _ = sender.send("static").await;
