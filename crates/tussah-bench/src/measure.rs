@@ -94,7 +94,7 @@ impl Latch {
         }
     }
 
-    /// Waits until the count is 0, on the OS thread that made the latch.
+    /// Waits until the count is 0. Must be called on the OS thread that made the latch.
     pub fn wait(&self) {
         // Acquire: pairs with the release in `count_down`.
         while self.left.load(Ordering::Acquire) != 0 {

@@ -5,7 +5,8 @@
 //! contiguous piece of the stream. A single [`Writer::write`] of up to 4,096 bytes is never
 //! interleaved with other writes.
 //!
-//! The piped streams of a child process are pipes; see [`process`](crate::process).
+//! The piped standard streams of a child process use the types of this module; see
+//! [`process`](crate::process).
 
 mod writer;
 

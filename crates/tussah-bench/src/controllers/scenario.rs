@@ -34,7 +34,7 @@ pub struct Scenario {
     pub ideal: f64,
     /// The weight of an answer to each class.
     pub weights: [f64; 4],
-    /// The ideal rate in weighted answers.
+    /// The ideal rate of answers, weighted by class, in weighted answers per second.
     pub ideal_worth: f64,
     /// The target that the stage gets, if it does not follow from the mean service time.
     pub told_ns: Option<u64>,

@@ -21,8 +21,8 @@ const END_SECONDS_MAX: u64 = 5;
 /// The polling interval for a process that is starting or ending.
 const LOOK: Duration = Duration::from_micros(200);
 
-/// The running servers. Each leads a process group of its own, since some end by a signal to their
-/// whole group.
+/// The running servers. Each leads its own process group, since some shut down by sending a signal
+/// to their whole group.
 static RUNNING: Mutex<Vec<Pid>> = Mutex::new(Vec::new());
 
 /// A server with all of its processes; dropping it ends them.

@@ -70,7 +70,8 @@ fn floor(options: &Options) -> Vec<Metric> {
     )
 }
 
-/// Does the same with numbers of colors as events: the cost of the queue alone.
+/// Like `floor`, but each event is only the number of a color, to measure the cost of the queue
+/// alone.
 fn floor_plain(options: &Options) -> Vec<Metric> {
     let rounds = rounds(options);
     let mut state = vec![0; COLORS];

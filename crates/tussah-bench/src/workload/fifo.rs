@@ -140,7 +140,7 @@ struct Side {
     ends: Ends,
     side: usize,
     block: Vec<u8>,
-    /// The number of bytes of the block that are done.
+    /// The number of bytes of the block written or read so far.
     position: usize,
     /// The number of the present block.
     number: usize,

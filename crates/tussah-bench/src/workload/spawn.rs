@@ -28,8 +28,7 @@ const PEERS: &[Peer] = &[
     peer("tussah", tussah),
 ];
 
-/// The first round allocates the memory that the second one reuses, as in a service that runs for
-/// long.
+/// The first round allocates the memory that the second one reuses, as in a long-running service.
 const ROUNDS: usize = 2;
 
 fn threads(options: &Options) -> usize {

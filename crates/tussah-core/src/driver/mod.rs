@@ -37,8 +37,8 @@
 //!
 //! A read meets the end of a stream after all bytes before it, so unread bytes hide the end. The
 //! driver's flags do not: `EPOLLRDHUP` (a FIN), `EPOLLHUP` and `EPOLLERR` enter the state word and
-//! stay there. A FIN or a reset is an edge of its own even if the descriptor was readable before:
-//! the kernel notifies waiters at every change of a socket's state, and an edge-triggered epoll
+//! stay there. A FIN or a reset is an edge of its own even if the descriptor was readable before.
+//! The kernel notifies waiters at every change of a socket's state, and an edge-triggered epoll
 //! then reports every condition that is true at that moment. A thread that waits for a hang-up
 //! takes a reader's place, by the rule above, but leaves the direction ready: the bytes are still
 //! to be read.

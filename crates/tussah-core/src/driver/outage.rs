@@ -1,9 +1,9 @@
 //! Kernel failures: transient errors are retried, and any other error ends the process.
 //!
 //! A worker that can neither wait nor be woken hears nothing, and a process of such workers looks
-//! alive. So there are exactly two outcomes. Errors that pass by themselves (no memory, a busy
-//! kernel) are logged once and retried. Errors that mean that the descriptor is gone, or that a
-//! filter forbids the call, end the process with a message.
+//! alive. So there are exactly two outcomes. Transient errors (no memory, a busy kernel) are logged
+//! once and retried. Errors that mean that the descriptor is gone, or that a filter forbids the
+//! call, end the process with a message.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;

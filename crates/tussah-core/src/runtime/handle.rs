@@ -29,8 +29,8 @@ pub struct Runtime {
     handle: Handle,
 }
 
-/// A reference to a runtime, for any OS thread. Cheap to clone. It does not keep the runtime
-/// running.
+/// A reference to a runtime that can be used from any OS thread. Cheap to clone. It does not keep
+/// the runtime running.
 #[derive(Clone)]
 pub struct Handle {
     pub(crate) shared: Arc<Shared>,

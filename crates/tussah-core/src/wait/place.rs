@@ -12,7 +12,7 @@ use super::Notify;
 pub(super) enum Phase {
     /// The node has never been linked, and carries the number of broadcasts.
     New = 0,
-    /// The node has been linked. Only under the lock is it known whether it still is.
+    /// The node has been linked. Only a holder of the lock can tell whether it is still linked.
     Queued = 1,
     /// The future has completed, and its node is not linked.
     Done = 2,

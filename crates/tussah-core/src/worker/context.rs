@@ -50,8 +50,8 @@ pub(crate) struct Worker {
     thread: Cell<*const ()>,
     /// True if the running thread asked to be queued again.
     yielded: Cell<bool>,
-    /// True if an event was queued between two turns, and it is not yet checked whether another
-    /// worker has to know.
+    /// True if an event was queued between two turns and this worker has not yet checked whether
+    /// another worker must be notified.
     queued: Cell<bool>,
     /// The beginning of the running turn if it is measured, in nanoseconds since the runtime's
     /// start; otherwise 0.

@@ -119,8 +119,8 @@ impl Remote {
         self.turns() + self.wakes.load(Ordering::Relaxed)
     }
 
-    /// Returns a number that does not change while the worker is in one event or one calling of
-    /// wakers.
+    /// Returns a number that does not change while the worker runs one event or makes one round of
+    /// calls to wakers.
     pub(crate) fn begun(&self) -> u64 {
         self.running.events() + self.wakes.load(Ordering::Relaxed)
     }

@@ -286,8 +286,8 @@ impl<'a> Loop<'a> {
     }
 
     /// Looks at this worker's own ring and driver before it searches, unseen by the others. A lone
-    /// worker need not ask its driver, because it is about to sleep there. The ring comes first: an
-    /// operation on a file in memory completes at once. The driver is then asked at the next tick.
+    /// worker need not ask its driver, because it is about to sleep there. File operations
+    /// come first, since those in memory complete at once; the driver is asked at the next tick.
     fn look_before_searching(&mut self) -> bool {
         let remote = &self.worker.remote;
         if remote.files.is_busy() {

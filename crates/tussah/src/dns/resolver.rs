@@ -29,8 +29,8 @@ use super::error::{Error, Reason};
 ///   tried if no server answers.
 /// - Answers are cached for their TTL, and negative answers for as long as the zone says (RFC 2308,
 ///   section 5).
-/// - Equal concurrent questions are sent only once. The number of lookups is unlimited; at most 128
-///   questions are in flight.
+/// - Identical concurrent questions are sent only once. The number of lookups is unlimited; at most
+///   128 questions are in flight.
 /// - A question is sent over UDP from a random port with a random ID, and again after a third of a
 ///   second. If the answer is truncated, the question is repeated over TCP. Responses from other
 ///   addresses or to other questions are ignored (RFC 5452, section 9). Only the requested records

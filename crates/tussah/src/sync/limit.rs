@@ -47,7 +47,7 @@ pub struct Limit {
 
 struct Shared {
     name: Arc<str>,
-    /// Foreign code, that of wakers, never runs under this lock.
+    /// Wakers are foreign code, which never runs under this lock.
     state: Mutex<State>,
 }
 

@@ -1,4 +1,4 @@
-//! The floor of `disk` with fio, the usual tool to measure disks, by io_uring.
+//! The floor of `disk`, measured by fio, the usual disk benchmark, with its io_uring engine.
 
 use std::process::{Command, Stdio};
 

@@ -31,7 +31,8 @@ pub(super) unsafe trait Operation: Send + 'static {
     /// `finish`.
     fn prepare(&mut self) {}
 
-    /// Returns the form for the ring. Called again for each part of an operation in several parts.
+    /// Returns the form for the ring. For an operation with several parts, the method is called
+    /// again for each part.
     fn entry(&mut self) -> squeue::Entry;
 
     /// Runs the form for the pool, which blocks.

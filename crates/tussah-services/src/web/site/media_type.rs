@@ -1,4 +1,4 @@
-//! Media types (RFC 9110, section 8.3.1) by the extensions of names.
+//! Media types (RFC 9110, section 8.3.1) by file name extension.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

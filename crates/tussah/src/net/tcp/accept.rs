@@ -81,7 +81,7 @@ impl Pauses {
     }
 }
 
-/// Bound, in seconds: the time between two log messages about exhausted resources.
+/// Bound, in seconds: the minimum time between two log messages about exhausted resources.
 const TELL_S: u64 = 10;
 
 /// The time of the last log message.

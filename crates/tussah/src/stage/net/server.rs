@@ -95,9 +95,9 @@ impl Server {
         &self.shared.local
     }
 
-    /// Stops accepting, and closes the listener; [`SocketEvent::Stopped`] reports the end. The
-    /// server's connections go on. An accepted connection whose first event has not been queued
-    /// yet, because the stage is full or rejects it, is closed too.
+    /// Stops accepting, and closes the listener; [`SocketEvent::Stopped`] reports the end. Closing
+    /// does not affect the server's existing connections. An accepted connection whose first event
+    /// has not been queued yet, because the stage is full or rejects it, is closed too.
     pub fn close(&self) {
         self.shared.close();
     }

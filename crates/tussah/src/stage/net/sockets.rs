@@ -222,7 +222,7 @@ impl Sockets {
     ///
     /// The controller can decide [`Owns::OUTGOING`]: how many bytes may be queued to each peer.
     /// [`SocketOptions::outgoing_bytes_max`] applies in addition. The controller is called when
-    /// something is sent or a connection is new, but at most once in 10 ms plus 3 µs for each
+    /// something is sent or a new connection appears, but at most once every 10 ms plus 3 µs per
     /// connection. Its [`Sample`] contains:
     ///
     /// | field | value |

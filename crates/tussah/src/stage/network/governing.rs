@@ -34,7 +34,8 @@ pub(crate) struct Load {
     pub(crate) queue_len: u64,
     /// Events that were refused, shed or expired since the stage was made.
     pub(crate) turned_away: u64,
-    /// The time of ended batches since the stage was made, including waits.
+    /// The total service time of the batches that have ended since the stage was made, including
+    /// waits.
     pub(crate) service_ns: u64,
     /// The numbers of the stages whose servlets wait for room in the queue.
     pub(crate) held_up: Vec<u32>,
@@ -44,7 +45,8 @@ pub(crate) struct Load {
 
 /// The governor of a network, if it has one.
 pub(crate) struct Governing {
-    /// When the next plan is due; never without a governor. A hint, which orders nothing.
+    /// When the next plan is due; never without a governor. This is only a hint: accesses to it
+    /// order no other memory accesses.
     due_ns: AtomicU64,
     /// True if a stage waits for servlets that others have to give up. A hint: a stage that gives
     /// one up then makes a plan.

@@ -11,7 +11,7 @@ use crate::stage::event::Batch;
 use crate::stage::send::collecting;
 use crate::stage::state::Run;
 
-/// The time that a stage waits before it asks a pool again that accepted no job.
+/// The time that a stage waits before it retries a pool that refused its job.
 const AGAIN: Duration = Duration::from_millis(1);
 
 /// The source of a stage's OS threads.

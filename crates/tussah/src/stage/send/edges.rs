@@ -10,8 +10,8 @@ use crate::stage::error::BuildError;
 use crate::stage::network::{Any, EdgeKind, Network, Stage};
 use crate::stage::run::{Host, Shared};
 
-/// A maker of edges from one stage, for the function that makes the handler. The edges are in the
-/// network's graph.
+/// A factory for the edges that start at one stage, passed to the function that makes the stage's
+/// handler. The edges are in the network's graph.
 #[derive(Debug)]
 pub struct Edges<'a> {
     pub(crate) network: &'a Network,

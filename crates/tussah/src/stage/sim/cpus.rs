@@ -121,7 +121,7 @@ impl Cpus {
         self.urgent > 0
     }
 
-    /// Returns the next work if a CPU is free for it.
+    /// Returns the next piece of work if a CPU is free for it.
     pub(super) fn dispatch(&mut self) -> Option<Who> {
         if !self.shared && self.running.len() >= self.count {
             return None;

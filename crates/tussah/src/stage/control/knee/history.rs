@@ -62,8 +62,8 @@ impl History {
         (self.total.finished / self.total.batches.max(1.0)).max(1.0)
     }
 
-    /// Returns the number of events that were admitted and that finished within the last `ns`
-    /// nanoseconds.
+    /// Returns two counts for the last `ns` nanoseconds: the events admitted and the events
+    /// finished.
     pub(super) fn within(&self, ns: f64) -> (f64, f64) {
         let at_ns = self.total.at_ns - ns;
         let after = self.marks.partition_point(|mark| mark.at_ns <= at_ns);
