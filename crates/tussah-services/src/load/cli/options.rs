@@ -232,7 +232,7 @@ pub(super) struct Options {
     #[arg(long, value_name = "FILE", help_heading = OUTPUT)]
     pub(super) json: Option<PathBuf>,
 
-    /// Draw the latencies by percentile and the requests of each second
+    /// Write an SVG chart of the latencies by percentile and of the requests per second
     #[arg(long, value_name = "FILE", help_heading = OUTPUT)]
     pub(super) svg: Option<PathBuf>,
 }

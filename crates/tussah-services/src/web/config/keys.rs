@@ -364,7 +364,7 @@ pub(super) const KEYS: &[Key] = &[
     ),
     key!(
         Switch "status.work", "work", "BOOL", STATUS,
-        "Answer /work?compute=20ms&wait=20ms by using that much time; for benchmarks only",
+        "Serve /work?compute=20ms&wait=20ms, which computes and waits for these times; for benchmarks only",
         work = Value::switch,
         |c| show::plain(&c.work)
     ),
