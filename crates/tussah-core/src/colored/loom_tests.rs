@@ -230,7 +230,7 @@ fn a_request_between_two_posts() {
 /// request is freed once, and the colors go on.
 #[test]
 fn a_request_for_two_colors_is_cancelled() {
-    explore(4, || {
+    explore(3, || {
         let rig = Rig::new(2);
         let (closures, results, made) = (Count::default(), Count::default(), Count::default());
         let probe = Arc::new(Probe::new());
